@@ -244,17 +244,21 @@ static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs 
 	return 0;
 }
 
-/* Whether an agent inside of the process tells of this call. */
-static __always_inline int told_inside(__u64 id, __u32 hook)
+/* Modules of the current process of which an agent tells, a bit each; 0: of none, and never did. */
+static __always_inline __u64 inside_modules(__u64 id)
 {
-	__u32 tgid = id >> 32, bit;
-	__u64 *modules;
+	__u32 tgid = id >> 32;
+	__u64 *modules = settings.inside ? bpf_map_lookup_elem(&inside, &tgid) : 0;
 
-	if (!settings.inside)
-		return 0;
-	bit = state.inside[hook & (WIRE_HOOKS_MAX - 1)];
-	modules = bit ? bpf_map_lookup_elem(&inside, &tgid) : 0;
-	return modules && *modules >> (bit & 63) & 1;
+	return modules ? *modules : 0;
+}
+
+/* Whether an agent tells of the calls of this hook. */
+static __always_inline int told_inside(__u64 modules, __u32 hook)
+{
+	__u32 bit = modules ? state.inside[hook & (WIRE_HOOKS_MAX - 1)] : 0;
+
+	return bit && modules >> (bit & 63) & 1;
 }
 
 /*
@@ -268,10 +272,11 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
 	__u64 now = bpf_ktime_get_ns();
 	const struct fold_plan *plan = fold_plan_of(hook);
+	__u64 inside = inside_modules(id);
 	struct wire_frame *frame;
 	int returns;
 
-	if (!thread || (mode & HOOK_IGNORE) || told_inside(id, hook) ||
+	if (!thread || (mode & HOOK_IGNORE) || told_inside(inside, hook) ||
 	    same_trap(thread, ctx, hook, now))
 		return 1;
 	drop_stale_declined(thread, ctx);
@@ -304,7 +309,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		frame->call.begin_ns = frame->call.head.time_ns =
 			call_stack_walk(ctx, thread, cookie_stack_kind(cookie), id, now);
 	send_entry_strings(thread, &frame->call, cookie);
-	if (settings.begin_records && returns) {
+	if ((settings.begin_records || inside) && returns) { /* an agent's calls may lie within */
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
 		frame->call.head.type = WIRE_CALL;

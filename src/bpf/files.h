@@ -194,9 +194,11 @@ static __always_inline void file_used(struct file *file, __u64 id, int hold, int
 static __always_inline void inside_left(__u64 id)
 {
 	__u32 tgid = id >> 32;
+	__u64 *modules = settings.inside ? bpf_map_lookup_elem(&inside, &tgid) : 0;
 
-	if (!settings.inside || bpf_map_delete_elem(&inside, &tgid))
+	if (!modules)
 		return;
+	*modules = INSIDE_ANY;
 #ifndef STACKS /* else all are told of */
 	emit_process(WIRE_MAPPED, id, 0, 0, WAKE_NOW);
 #endif

@@ -49,8 +49,10 @@ struct {
 	__type(value, __u32); /* enum target_flags */
 } targets SEC(".maps");
 
-/* Processes whose own calls are told by an agent, with a bit for each module of which that holds:
- * see wire_state.inside. Until they execute another program, or map a file. */
+/*
+ * Processes of whose calls an agent tells, with a bit for each module of which that holds (see
+ * wire_state.inside), and INSIDE_ANY. When they map a file only that is left.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_INSIDE);

@@ -306,6 +306,9 @@ wire_glob_ended(const struct wire_glob *glob, const __u64 at[WIRE_GLOB_WORDS])
 	        (at[3] & glob->end[3])) != 0;
 }
 
+/* In the map "inside", where no module has a bit of its own. */
+#define INSIDE_ANY 1ull
+
 enum hook_mode {
 	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */

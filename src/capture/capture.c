@@ -106,6 +106,7 @@ static int load_programs(struct capture *c, struct err *err)
 			.begin_records = o->begin_records,
 			.name = o->target.kind == TARGET_NAME,
 			.follow = o->target.follow,
+			.inside = o->in_process,
 		},
 	};
 	int r = 0;
@@ -182,9 +183,13 @@ static void hit(void *data, const struct wire_call *call)
 
 	if (!(call->head.flags & WIRE_BY_AGENT)) /* it cost no hit */
 		governor_hit(c->governor, call);
+	else if (c->inside)
+		governor_told(c->governor, call);
 	runtime_launches_called(c->runtime_launches, call);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
+	if (c->inside)
+		inside_called(c->inside, call);
 }
 
 /* The hits on cuscope itself are nobody's calls, and those that a small ring lost no loss. */
@@ -240,6 +245,8 @@ static void make_parts(struct capture *c)
 	}
 	if (c->options.selection.agents) /* the probes that cost most are about to go */
 		governor.patient_ns = capture_now_ns() + PATIENT_NS;
+	if (c->inside)
+		governor.patient_ns = governor.getters_ns = capture_now_ns() + PATIENT_NS;
 	c->governor = governor_new(&governor, capture_now_ns());
 	c->runtime_launches = runtime_launches_new(
 		&(struct runtime_launches_options){ .modules = c->modules,
@@ -419,6 +426,12 @@ int capture_open(const struct capture_options *options, struct capture **capture
 		free(c);
 		return r;
 	}
+	if (options->in_process)
+		r = inside_new(&c->inside, err);
+	if (r) {
+		free(c);
+		return r;
+	}
 	c->unanswered_before = helper_unanswered();
 	c->run.returns = options->returns;
 	c->run.chosen = options->chosen;
@@ -453,10 +466,12 @@ int capture_open(const struct capture_options *options, struct capture **capture
 /* The command may run for long after the trace: it is to pay for nothing any more. */
 static void unhook(struct capture *c)
 {
+	inside_free(c->inside);
 	gpu_free(c->gpu);
 	if (!c->reader_hangs)
 		modules_free(c->modules);
 	programs_free(c->programs);
+	c->inside = NULL;
 	c->gpu = NULL;
 	c->modules = NULL;
 	c->programs = NULL;
@@ -494,6 +509,8 @@ void capture_free(struct capture *c)
 	runtime_launches_free(c->runtime_launches);
 	order_free(c->order);
 	watcher_free(c->watcher);
+	inside_free(c->inside);
+	c->inside = NULL;
 	gpu_free(c->gpu);
 	c->gpu = NULL;
 	sampler_free(c->sampler);

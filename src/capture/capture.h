@@ -44,6 +44,7 @@ struct capture_options {
 	bool returns;                  /* durations and results */
 	bool nested_returns;           /* of nested calls too */
 	bool begin_records;            /* EVENT_CALL_BEGIN */
+	bool in_process;               /* calls are recorded inside of targets, where they can be */
 	double max_overhead;           /* percent; 0: the default, which gives up getters only */
 	uint64_t duration_ns;          /* 0: no limit */
 	uint64_t timeout_ns;           /* to wait for CUDA; 0: no limit */

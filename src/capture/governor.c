@@ -16,6 +16,8 @@
 #define WINDOW_LEAST_NS 50000000ull
 #define OWN_LEAST       0.1 /* of a thread's time: what a call costs is not known better */
 
+#define INSIDE_SHARE 0.1 /* of what a probe costs, of a call that is recorded in its process */
+
 struct thread_cost {
 	uint32_t tid;
 	double ns;
@@ -81,7 +83,7 @@ static bool entry_only(const struct governor *g, uint16_t hook)
 	return !g->options.returns || programs_state(g->options.programs)->mode[hook];
 }
 
-void governor_hit(struct governor *g, const struct wire_call *call)
+static struct thread_cost *thread_get(struct governor *g, const struct wire_call *call)
 {
 	struct thread_cost *thread;
 	uint32_t tid = call->head.tid;
@@ -94,7 +96,22 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 		thread->tid = tid;
 		HASH_ADD_INT(g->threads, tid, thread);
 	}
-	g->last = thread;
+	return g->last = thread;
+}
+
+/* Functions are not counted: taking their probes away would save nothing. */
+void governor_told(struct governor *g, const struct wire_call *call)
+{
+	struct thread_cost *thread = thread_get(g, call);
+
+	thread->hits++;
+	thread->ns += g->options.cost.call_ns * INSIDE_SHARE;
+}
+
+void governor_hit(struct governor *g, const struct wire_call *call)
+{
+	struct thread_cost *thread = thread_get(g, call);
+
 	thread->hits++;
 	thread->ns += call->head.flags & WIRE_NO_RETURN ? g->options.cost.entry_ns
 	                                                : g->options.cost.call_ns;
@@ -368,7 +385,8 @@ static double busiest_share(const struct governor *g, double interval_ns)
 static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 {
 	double before = g->percent;
-	size_t little = give_up_little(g, seconds), returns = 0;
+	size_t little = now_ns >= g->options.getters_ns ? give_up_little(g, seconds) : 0;
+	size_t returns = 0;
 
 	if (g->explicit_limit && g->percent > g->limit && g->options.returns)
 		returns = give_up_returns(g);

@@ -28,6 +28,7 @@ struct governor_options {
 	struct hit_cost cost;
 	double max_percent;  /* 0: the default, not explicit */
 	uint64_t patient_ns; /* before that time a cost is not worth a word: it may pass */
+	uint64_t getters_ns; /* and before this one no getter is given up for it */
 	bool returns;
 };
 
@@ -35,6 +36,9 @@ struct governor *governor_new(const struct governor_options *options, uint64_t n
 void governor_free(struct governor *governor);
 
 void governor_hit(struct governor *governor, const struct wire_call *call);
+
+/* The same of a call that was recorded inside its process, and hit no probe. */
+void governor_told(struct governor *governor, const struct wire_call *call);
 
 /*
  * To be called often; acts a few times a second. Returns a sentence for the user when there is

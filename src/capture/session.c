@@ -16,11 +16,11 @@
 #include "base/lines.h"
 #include "base/xalloc.h"
 
-#define DRAIN_NS         20000000 /* how often the rings are read when nothing wakes us */
-#define SOON_NS          10000000 /* after a wake-up: what woke us becomes old enough to pass on */
-#define SETTLE_NS        8000000  /* older records have all been submitted */
-#define LEAVE_NS         2000000000             /* for agents, to leave the targets */
-#define GRACE_NS         2000000000 /* for a command, between Ctrl-C and the end of the trace */
+#define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
+#define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS 8000000    /* older records have all been submitted */
+#define LEAVE_NS  2000000000 /* for agents, to leave the targets */
+#define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -79,20 +79,12 @@ void capture_notice(struct capture *c, const char *fmt, ...)
 /* To the pipeline, with what belongs before and after the end of a program. */
 static int to_stream(struct capture *c, const struct wire_head *record)
 {
-	int r = 0;
+	int r = session_agents_before(c, record);
 
-	if (c->gpu && gpu_is_double(c->gpu, record))
-		return 0;
-	if (c->gpu && record->type == WIRE_FORK)
-		gpu_forked(c->gpu);
-	if (c->gpu && record->type == WIRE_EXIT)
-		r = gpu_exit(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
-	else if (c->gpu && record->type == WIRE_EXEC)
-		r = gpu_exec(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
 	if (!r)
 		r = pipeline_record(c->pipeline, record, &c->failure);
-	if (!r && c->gpu && record->type == WIRE_EXEC)
-		gpu_execed(c->gpu, (pid_t)record->tgid);
+	if (!r)
+		session_agents_after(c, record);
 	return r;
 }
 
@@ -106,6 +98,8 @@ int capture_record(void *data, const struct wire_head *record)
 	struct capture *c = data;
 	int r;
 
+	if (session_agents_told(c, record))
+		return 0;
 	session_before_record(c, record);
 	r = c->sampler ? sampler_record(c->sampler, record, &c->failure) : 0;
 	if (c->watcher && r > 0 && record->type == WIRE_STACK_ENTRIES)
@@ -159,8 +153,7 @@ static int open_loop(struct capture *c, struct err *err)
 	poll_fd(c, c->signals);
 	if (c->hold)
 		poll_fd(c, hold_fd(c->hold));
-	if (c->gpu)
-		poll_fd(c, gpu_fd(c->gpu));
+	session_poll_agents(c, poll_fd);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		poll_fd(c, ring_fd(c->rings[i]));
 	set_timer(c, DRAIN_NS);
@@ -213,7 +206,7 @@ static void on_signal(struct capture *c)
 /* Waits for something to do. Returns whether a ring asked to be read. */
 static bool wait_for_work(struct capture *c)
 {
-	struct epoll_event events[WIRE_RINGS_MAX + 4];
+	struct epoll_event events[WIRE_RINGS_MAX + 6];
 	int n = epoll_wait(c->epoll, events, ARRAY_SIZE(events), -1);
 	bool ring = false;
 	uint64_t count;
@@ -227,7 +220,7 @@ static bool wait_for_work(struct capture *c)
 			ring |= read(fd, &count, sizeof(count)) < 0;
 		else if (c->hold && fd == hold_fd(c->hold))
 			c->command_ended = true;
-		else if (!c->gpu || fd != gpu_fd(c->gpu))
+		else if (!session_is_of_agents(c, fd))
 			ring = true;
 	}
 	return ring;
@@ -302,10 +295,8 @@ static int turn(struct capture *c, struct err *err)
 	bool woken = wait_for_work(c);
 	uint64_t now = capture_now_ns();
 	const char *say;
-	int r = 0;
+	int r = session_turn_agents(c, now, &c->failure);
 
-	if (c->gpu) /* first: what agents tell of calls is to be there when those come */
-		r = gpu_turn(c->gpu, now, &c->failure);
 	if (!r)
 		r = read_rings(c, now - SETTLE_NS);
 	if (r) {
@@ -359,21 +350,22 @@ static int read_rest(struct capture *c)
  * Agents leave at a call of the program, so most are gone at once; those of idle programs are not
  * waited for long, nor against the user's will. Until then there are calls to be read.
  */
-static int stop_gpu(struct capture *c, int failed, struct err *err)
+static int stop_agents(struct capture *c, int failed, struct err *err)
 {
 	uint64_t until = capture_now_ns() + LEAVE_NS;
 	unsigned signalled = c->signalled;
 	int r = failed;
 
-	gpu_stop(c->gpu);
-	while (!gpu_stopped(c->gpu) && capture_now_ns() < until && c->signalled == signalled) {
+	session_stop_agents(c);
+	while (!session_agents_stopped(c) && capture_now_ns() < until &&
+	       c->signalled == signalled) {
 		if (!r) {
 			r = turn(c, err);
 			continue;
 		}
 		wait_for_work(c);
 		set_timer(c, DRAIN_NS);
-		gpu_turn(c->gpu, capture_now_ns(), &(struct err){ 0 });
+		session_turn_agents(c, capture_now_ns(), &(struct err){ 0 });
 	}
 	return r;
 }
@@ -420,8 +412,7 @@ int capture_run(struct capture *c, struct err *err)
 
 	if (c->hold)
 		capture_begin_clock(c); /* the command begins only now */
-	if (c->gpu)
-		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
+	session_begin_agents(c);
 	c->run.gpu_times = c->gpu != NULL; /* asked for: whether they came is known at the end */
 	capture_fill_stacks(c, &c->run.stacks);
 	if (c->watcher)
@@ -447,9 +438,9 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	if (c->sampler)
 		sampler_end(c->sampler);
-	if (c->gpu)
-		r = stop_gpu(c, r, err);
-	if (!r && (read_rest(c) || (c->gpu && gpu_finish(c->gpu, &c->failure)))) {
+	if (c->gpu || c->inside)
+		r = stop_agents(c, r, err);
+	if (!r && (read_rest(c) || session_finish_agents(c))) {
 		r = c->failure.code;
 		*err = c->failure;
 	}

@@ -13,6 +13,7 @@
 #include "capture/governor.h"
 #include "capture/gpu/gpu.h"
 #include "capture/host.h"
+#include "capture/inside/inside.h"
 #include "capture/order.h"
 #include "capture/runtime_launches.h"
 #include "capture/pipeline.h"
@@ -42,6 +43,8 @@ struct capture {
 	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
 	struct gpu_times *gpu;
+	struct inside *inside;   /* NULL: nothing is recorded inside of targets */
+	bool agents_told;        /* to leave */
 	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct sampler *sampler; /* NULL: no stacks */
 	struct governor *governor;
@@ -110,6 +113,23 @@ int session_open_agents(struct capture *c, struct err *err);
 
 /* The agent of a command comes with its environment. */
 void session_environment(struct capture *c, struct command *command);
+
+void session_begin_agents(struct capture *c);
+void session_poll_agents(struct capture *c, void (*poll)(struct capture *c, int fd));
+bool session_is_of_agents(const struct capture *c, int fd);
+void session_runs(struct capture *c, pid_t pid); /* it ran before, and has the driver */
+
+/* First in each turn: what agents tell of calls is to be there when those come. */
+int session_turn_agents(struct capture *c, uint64_t now_ns, struct err *err);
+
+/* Around a record: whether an agent told of it already, and what it means for agents. */
+bool session_agents_told(struct capture *c, const struct wire_head *record);
+int session_agents_before(struct capture *c, const struct wire_head *record);
+void session_agents_after(struct capture *c, const struct wire_head *record);
+
+void session_stop_agents(struct capture *c);
+bool session_agents_stopped(struct capture *c); /* has the next step done, too */
+int session_finish_agents(struct capture *c);
 
 /* ---- the run (session_run.c) ---------------------------------------------------------------- */
 

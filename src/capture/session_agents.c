@@ -15,7 +15,7 @@ bool session_agents_may_tell(const struct capture *c)
 
 	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
 	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
-	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) &&
+	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) && !o->in_process &&
 	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
 	        o->target.kind == TARGET_NAME) &&
 	       programs_mechanism(c->programs) == MECHANISM_SESSION;
@@ -29,32 +29,40 @@ static bool sees_all_launches(const struct capture *c)
 	return !selection->classes && !selection->n_only && !selection->n_skip;
 }
 
-static void gpu_notice(void *data, const char *text)
+static void notice(void *data, const char *text)
 {
 	capture_notice(data, "%s", text);
 }
 
-/* Its failures are not the capture's, but for an option that cannot be followed. */
-int session_open_agents(struct capture *c, struct err *err)
+static bool probed(void *data, uint32_t pid, const struct agent_head *record)
 {
-	const struct gpu_options options = { .settings = c->options.gpu,
-		                             .target = c->options.target.kind,
-		                             .follow = c->options.target.follow,
-		                             .pipeline = c->pipeline,
-		                             .modules = c->modules,
-		                             .programs = c->programs,
-		                             .correlate = c->correlate,
-		                             .all_launches = sees_all_launches(c),
-		                             .budget = c->budget,
-		                             .launches = c->options.selection.agents,
-		                             .ring_bytes = c->options.ring_bytes,
-		                             .notice = gpu_notice,
-		                             .data = c };
+	return inside_record(data, pid, record);
+}
+
+/* Its failures are not the capture's, but for an option that cannot be followed. */
+static int open_gpu(struct capture *c, struct err *err)
+{
+	struct gpu_options options = { .settings = c->options.gpu,
+		                       .target = c->options.target.kind,
+		                       .follow = c->options.target.follow,
+		                       .pipeline = c->pipeline,
+		                       .modules = c->modules,
+		                       .programs = c->programs,
+		                       .correlate = c->correlate,
+		                       .all_launches = sees_all_launches(c),
+		                       .budget = c->budget,
+		                       .launches = c->options.selection.agents,
+		                       .ring_bytes = c->options.ring_bytes,
+		                       .notice = notice,
+		                       .data = c };
 	struct order_source source;
 	int r;
 
-	if (!c->options.gpu)
-		return 0;
+	if (c->inside) {
+		options.probes = inside_probes(c->inside);
+		options.probed = probed;
+		options.probes_data = c->inside;
+	}
 	r = gpu_open(&options, &c->gpu, err);
 	if (r)
 		return r;
@@ -64,14 +72,187 @@ int session_open_agents(struct capture *c, struct err *err)
 	return 0;
 }
 
-/* The agent of a command comes with its environment. */
+/* The programs walk stacks where a call is probed. */
+static uint32_t walked_kinds(const struct capture_stacks *stacks)
+{
+	uint32_t calls = stacks ? stacks->calls : 0, kinds = 0;
+
+	for (enum wire_stack_kind kind = STACK_OF_LAUNCH; calls && kind <= STACK_OF_FREE; kind++)
+		kinds |= 1u << kind;
+	return kinds;
+}
+
+static int open_inside(struct capture *c, struct err *err)
+{
+	const struct inside_options options = { .target = c->options.target.kind,
+		                                .follow = c->options.target.follow,
+		                                .begins = c->options.begin_records,
+		                                .stack_kinds = walked_kinds(c->options.stacks),
+		                                .ring_bytes = c->options.ring_bytes,
+		                                .pipeline = c->pipeline,
+		                                .modules = c->modules,
+		                                .programs = c->programs,
+		                                .notice = notice,
+		                                .data = c };
+	struct order_source source = inside_source(c->inside);
+	int r = inside_open(c->inside, &options, !c->options.gpu, err);
+
+	inside_begin(c->inside, c->begin_ns, 0, NULL);
+	order_add_source(c->order, &source);
+	return r;
+}
+
+int session_open_agents(struct capture *c, struct err *err)
+{
+	int r = c->options.gpu ? open_gpu(c, err) : 0;
+
+	if (!r && c->inside)
+		r = open_inside(c, err);
+	if (!r && c->inside && c->gpu)
+		inside_use_agents(c->inside, gpu_agents(c->gpu));
+	return r;
+}
+
+static int environment(struct capture *c, struct command *command, struct err *err)
+{
+	if (c->gpu)
+		return gpu_environment(c->gpu, &command->environment.set, err);
+	if (c->inside)
+		return inside_environment(c->inside, &command->environment.set, err);
+	return 0;
+}
+
 void session_environment(struct capture *c, struct command *command)
 {
 	struct err err = { 0 };
 
-	if (!c->gpu || !gpu_environment(c->gpu, &command->environment.set, &err))
+	if (!environment(c, command, &err))
 		return;
 	command->environment.set = NULL;
-	capture_notice(c, "no GPU times: %s", err.text);
-	modules_miss(c->modules, MISS_GPU_TIMES, NULL, NULL, 0, "%s", err.text);
+	capture_notice(c, "no %s: %s", c->gpu ? "GPU times" : "calls are recorded in process",
+	               err.text);
+	if (c->gpu)
+		modules_miss(c->modules, MISS_GPU_TIMES, NULL, NULL, 0, "%s", err.text);
+}
+
+void session_begin_agents(struct capture *c)
+{
+	if (c->gpu)
+		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
+	if (c->inside)
+		inside_begin(c->inside, c->begin_ns, c->command_pid, c->held ? c->hold : NULL);
+}
+
+void session_poll_agents(struct capture *c, void (*poll)(struct capture *c, int fd))
+{
+	if (c->gpu)
+		poll(c, gpu_fd(c->gpu));
+	if (!c->inside)
+		return;
+	if (!c->gpu)
+		poll(c, inside_agents_fd(c->inside));
+	poll(c, inside_divert_fd(c->inside));
+}
+
+bool session_is_of_agents(const struct capture *c, int fd)
+{
+	return (c->gpu && fd == gpu_fd(c->gpu)) ||
+	       (c->inside &&
+	        (fd == inside_agents_fd(c->inside) || fd == inside_divert_fd(c->inside)));
+}
+
+void session_runs(struct capture *c, pid_t pid)
+{
+	if (c->gpu)
+		gpu_running(c->gpu, pid);
+	if (c->inside)
+		inside_running(c->inside, pid);
+}
+
+int session_turn_agents(struct capture *c, uint64_t now_ns, struct err *err)
+{
+	if (c->inside) /* first: it looks at the clocks */
+		inside_turn(c->inside, now_ns);
+	return c->gpu ? gpu_turn(c->gpu, now_ns, err) : 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+/* Records are copies, of order.c's. */
+bool session_agents_told(struct capture *c, const struct wire_head *record)
+{
+	if (c->inside && record->type == WIRE_MAPPED)
+		inside_mapped(c->inside, (pid_t)record->tgid, record->time_ns);
+	return (c->inside && (inside_leaves_out(c->inside, record) ||
+	                      inside_nests(c->inside, (struct wire_head *)record))) ||
+	       (c->gpu && gpu_is_double(c->gpu, record));
+}
+
+static int before_gpu(struct capture *c, const struct wire_head *record)
+{
+	switch (record->type) {
+	case WIRE_FORK:
+		gpu_forked(c->gpu);
+		return 0;
+	case WIRE_EXIT:
+		return gpu_exit(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
+	case WIRE_EXEC:
+		return gpu_exec(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
+	}
+	return 0;
+}
+
+static void before_inside(struct capture *c, const struct wire_head *record)
+{
+	pid_t pid = (pid_t)record->tgid;
+
+	if (record->type == WIRE_FORK)
+		inside_forked(c->inside, pid, (pid_t)((const struct wire_process *)record)->other);
+	else if (record->type == WIRE_EXIT)
+		inside_exit(c->inside, pid, record->time_ns);
+	else if (record->type == WIRE_EXEC)
+		inside_exec(c->inside, pid, record->time_ns);
+}
+
+int session_agents_before(struct capture *c, const struct wire_head *record)
+{
+	int r = c->gpu ? before_gpu(c, record) : 0;
+
+	if (c->inside)
+		before_inside(c, record);
+	return r;
+}
+
+void session_agents_after(struct capture *c, const struct wire_head *record)
+{
+	if (c->gpu && record->type == WIRE_EXEC)
+		gpu_execed(c->gpu, (pid_t)record->tgid);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* What was diverted is put back first: until then agents are needed. */
+void session_stop_agents(struct capture *c)
+{
+	if (c->inside)
+		inside_stop(c->inside);
+}
+
+bool session_agents_stopped(struct capture *c)
+{
+	if (c->inside && !inside_stopped(c->inside))
+		return false;
+	if (c->gpu && !c->agents_told)
+		gpu_stop(c->gpu);
+	c->agents_told = true;
+	return !c->gpu || gpu_stopped(c->gpu);
+}
+
+int session_finish_agents(struct capture *c)
+{
+	if (c->gpu && !c->agents_told)
+		gpu_stop(c->gpu);
+	if (c->inside)
+		inside_finish(c->inside);
+	return c->gpu ? gpu_finish(c->gpu, &c->failure) : 0;
 }

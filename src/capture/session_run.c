@@ -52,6 +52,8 @@ static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 	lost[LOST_NO_ANSWER] = helper_unanswered() - c->unanswered_before;
 	if (c->gpu)
 		gpu_fill_lost(c->gpu, lost);
+	if (c->inside)
+		inside_fill_lost(c->inside, lost);
 }
 
 void capture_state(const struct capture *c, struct capture_state *state)

@@ -134,8 +134,8 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
 		return; /* gone in the meantime */
 	on_found(c, pid, &found);
-	if (found.driver && how == LOOK_RUNNING && c->gpu)
-		gpu_running(c->gpu, pid);
+	if (found.driver && how == LOOK_RUNNING)
+		session_runs(c, pid);
 }
 
 /* A process that has become a target: what it had mapped was nobody's business before. */

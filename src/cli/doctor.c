@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/tick_clock.h"
 #include "base/array.h"
 #include "base/buf.h"
 #include "capture/cost.h"
@@ -294,6 +296,38 @@ static void check_gpu_times(struct doctor_page *report)
 	check_entering(report);
 }
 
+/* ---- calls recorded inside of processes ---------------------------------------------------- */
+
+static bool reads_processes(void)
+{
+	char from = 'x', to = 0;
+	struct iovec local = { &to, 1 }, remote = { &from, 1 };
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 && to == 'x';
+}
+
+static void check_in_process(struct doctor_page *report)
+{
+	char text[16];
+
+#ifndef __x86_64__
+	line(report, DEGRADED, "in process", "--in-process is there on x86-64 only");
+	return;
+#endif
+	if (!(effective_capabilities() >> 19 & 1) ||
+	    first_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text))[0] == '3')
+		line(report, DEGRADED, "in process",
+		     "--in-process needs ptrace, which is refused here: probes tell of all calls");
+	else if (!reads_processes())
+		line(report, DEGRADED, "in process",
+		     "--in-process works, but not for texts and structs of calls: this kernel has "
+		     "no process_vm_readv (CONFIG_CROSS_MEMORY_ATTACH)");
+	else
+		line(report, OK, "in process", "--in-process works; times are %s",
+		     tick_clock_is_usable() ? "the processor's ticks"
+		                            : "the kernel's, which takes a little longer");
+}
+
 /* ---- the command --------------------------------------------------------------------------- */
 
 /* Whether what is missing can be fetched. */
@@ -376,6 +410,7 @@ int cli_doctor(int argc, char **argv)
 	check_driver(&report);
 	check_libraries(&report);
 	check_gpu_times(&report);
+	check_in_process(&report);
 	check_lines(&report);
 	printf("\n%s\n", report.blocked
 	                         ? "Tracing does not work here: see the lines that say missing."

@@ -23,6 +23,7 @@ enum {
 	OPT_MAX_OVERHEAD,
 	OPT_RING_SIZE,
 	OPT_WITHOUT,
+	OPT_IN_PROCESS,
 };
 
 static const struct argp_option limit_options[] = {
@@ -30,6 +31,9 @@ static const struct argp_option limit_options[] = {
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
 	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
 	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
+	{ "in-process", OPT_IN_PROCESS, 0, 0,
+	  "record calls inside of the processes, where that can be, without the traps of probes",
+	  0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
 	  "give up detail to slow targets down by less than this: getters, then durations, then "
 	  "all but windows of time",
@@ -59,6 +63,17 @@ uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg)
 	return bytes;
 }
 
+/* What is given up for its cost is a matter of probes. */
+static void check_in_process(const struct argp_state *state, const struct capture_options *capture)
+{
+	if (!capture->in_process || (capture->returns && !capture->max_overhead))
+		return;
+	fprintf(stderr,
+	        "%s: --in-process does not go with %s: what that saves is the cost of probes\n",
+	        state->name, capture->returns ? "--max-overhead" : "--no-returns");
+	exit(EXIT_USAGE);
+}
+
 static error_t parse_limits(int key, char *arg, struct argp_state *state)
 {
 	struct capture_options *capture = state->input;
@@ -82,6 +97,12 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_WITHOUT:
 		capture->without = arg;
+		return 0;
+	case OPT_IN_PROCESS:
+		capture->in_process = true;
+		return 0;
+	case ARGP_KEY_END:
+		check_in_process(state, capture);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -86,7 +86,9 @@ int programs_map(const struct programs *programs, const char *name);
 
 /*
  * With settings.inside: the modules of a process whose calls an agent tells of, a bit for each
- * (wire_state.inside), 0 for none. The programs forget it when it maps a file (WIRE_MAPPED).
+ * (wire_state.inside), and INSIDE_ANY for as long as there may be some; 0: it is a process like
+ * others. When it maps a file (WIRE_MAPPED), only INSIDE_ANY is left. Of all other calls of such a
+ * process the begin is told, too (WIRE_BEGIN): an agent's calls may be nested in them.
  */
 void programs_inside_set(struct programs *programs, pid_t tgid, uint64_t modules);
 

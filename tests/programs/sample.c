@@ -215,6 +215,17 @@ const char sample_ptx[] = ".version 7.0\n"
 			  ".visible .entry " BLOCK "(.param .u64 p, .param .u32 n) { ret; }\n"
 			  ".visible .entry " PLAIN "() { ret; }\n";
 
+/* Where CUDA works: until there is a file that SAMPLE_WAIT names, for a minute at most. */
+static void wait_for_file(void)
+{
+	const char *path = getenv("SAMPLE_WAIT");
+	static bool waited;
+
+	for (int i = 0; path && !waited && i < 6000 && access(path, F_OK); i++)
+		usleep(10000);
+	waited = true;
+}
+
 CUcontext sample_context(void)
 {
 	CUdevice device;
@@ -223,6 +234,7 @@ CUcontext sample_context(void)
 	if (!driver)
 		driver = sample_open("libcuda.so.1");
 	DRIVER(cuInit, 0);
+	wait_for_file();
 	DRIVER(cuDeviceGet, &device, 0);
 	DRIVER(cuDevicePrimaryCtxRetain, &context, device);
 	DRIVER(cuCtxSetCurrent, context);

@@ -221,6 +221,37 @@ static void test_the_share_is_of_the_threads_own_time(void **state)
 	assert_percent(24.9, 25.1); /* 50 ms of tracing beside 200 ms of work */
 }
 
+/* Its cost is a tenth, and taking its probe away would save nothing. */
+static void test_what_is_recorded_inside_costs_little_and_is_not_given_up(void **state)
+{
+	struct wire_call call = { .head = { .tid = 11, .hook = 2, .flags = WIRE_BY_AGENT } };
+
+	govern(0);
+	for (uint64_t i = 0; i < 100 * PERCENT; i++)
+		governor_told(governor, &call);
+	tick_after(250);
+	assert_percent(11.0, 11.2); /* 25 ms of tracing beside 225 ms of work */
+	assert_done("");
+	assert_true(world.hooks[0][2].hooked);
+}
+
+static void test_getters_are_kept_while_agents_may_come(void **state)
+{
+	const struct governor_options options = { .cost = { .call_ns = CALL_NS },
+		                                  .returns = true,
+		                                  .getters_ns = BEGIN_NS + 600 * MS };
+
+	now_ns = BEGIN_NS;
+	governor = governor_new(&options, now_ns);
+	tick_after(50);
+	hit("cuCtxGetCurrent", 20 * PERCENT);
+	tick_after(250);
+	assert_true(world.hooks[0][2].hooked);
+	hit("cuCtxGetCurrent", 20 * PERCENT);
+	tick_after(300);
+	assert_false(world.hooks[0][2].hooked);
+}
+
 static void test_the_busiest_thread_counts(void **state)
 {
 	govern(50);
@@ -524,6 +555,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_share_is_of_the_threads_own_time),
 		TEST(test_the_busiest_thread_counts),
+		TEST(test_what_is_recorded_inside_costs_little_and_is_not_given_up),
+		TEST(test_getters_are_kept_while_agents_may_come),
 		TEST(test_an_entry_alone_costs_less),
 		TEST(test_every_interval_begins_at_nothing),
 		TEST(test_nothing_is_decided_within_an_interval),

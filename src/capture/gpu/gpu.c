@@ -120,17 +120,24 @@ static void note_windows(struct gpu_times *gpu)
 	modules_unlock(gpu->options.modules);
 }
 
+static void on_probes_news(void *data, uint32_t pid, const struct agent_probes_answer *answer)
+{
+	const struct gpu_times *gpu = data;
+
+	gpu->options.probes.news(gpu->options.probes_data, pid, answer);
+}
+
 int gpu_open(const struct gpu_options *options, struct gpu_times **result, struct err *err)
 {
 	const struct capture_gpu *settings = options->settings;
 	struct gpu_times *gpu = xcalloc(1, sizeof(*gpu));
-	const struct agents_options agents = {
+	struct agents_options agents = {
 		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
 		.window_ns = settings->window_ns,
 		.period_ns = settings->period_ns,
-		.ring_bytes = options->ring_bytes ? options->ring_bytes
-		              : options->launches ? TOLD_RING_BYTES
-		                                  : 0,
+		.ring_bytes = options->ring_bytes                    ? options->ring_bytes
+		              : options->launches || options->probed ? TOLD_RING_BYTES
+		                                                     : 0,
 		.cupti = settings->cupti,
 		.record = gpu_on_record,
 		.state = gpu_on_state,
@@ -141,6 +148,8 @@ int gpu_open(const struct gpu_options *options, struct gpu_times **result, struc
 	int r;
 
 	gpu->options = *options;
+	agents.probes = options->probes;
+	agents.probes.news = on_probes_news;
 	gpu->order = gpu_order_new();
 	gpu->tids = tids_new();
 	gpu->targets = gpu_targets_new(options->target == TARGET_COMMAND, enter, gpu);
@@ -175,6 +184,11 @@ void gpu_free(struct gpu_times *gpu)
 		process_drop(gpu, process);
 	}
 	free(gpu);
+}
+
+struct agents *gpu_agents(struct gpu_times *gpu)
+{
+	return gpu->agents;
 }
 
 struct order_source gpu_source(struct gpu_times *gpu)

@@ -15,6 +15,7 @@
 #ifndef CUSCOPE_CAPTURE_GPU_GPU_H
 #define CUSCOPE_CAPTURE_GPU_GPU_H
 
+#include "agent/agents.h"
 #include "capture/capture.h"
 #include "capture/gpu/correlate.h"
 #include "capture/order.h"
@@ -32,9 +33,14 @@ struct gpu_options {
 	struct modules *modules;
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
-	bool all_launches;     /* that can have work are seen, and known to be no graph's */
-	bool launches;         /* agents may tell of launches instead of probes */
-	size_t ring_bytes;     /* of each agent's ring; 0: by what it has to tell */
+	bool all_launches; /* that can have work are seen, and known to be no graph's */
+	bool launches;     /* agents may tell of launches instead of probes */
+	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
+	/* Calls that the same agents record inside of processes, and who takes their records:
+	 * false where one is none of these. NULL: nobody. */
+	struct agents_probes probes;
+	bool (*probed)(void *data, uint32_t pid, const struct agent_head *record);
+	void *probes_data;     /* for both */
 	struct budget *budget; /* of what agents make it keep; may be NULL */
 	void (*notice)(void *data, const char *text);
 	void *data;
@@ -42,6 +48,8 @@ struct gpu_options {
 
 int gpu_open(const struct gpu_options *options, struct gpu_times **gpu, struct err *err);
 void gpu_free(struct gpu_times *gpu);
+
+struct agents *gpu_agents(struct gpu_times *gpu);
 
 /* The launches that agents told of, as records. */
 struct order_source gpu_source(struct gpu_times *gpu);

@@ -121,9 +121,12 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
 	struct gpu_times *gpu = data;
-	struct gpu_times_process *process = gpu_process_get(gpu, pid);
+	struct gpu_times_process *process;
 	struct gpu_item item;
 
+	if (gpu->options.probed && gpu->options.probed(gpu->options.probes_data, pid, record))
+		return;
+	process = gpu_process_get(gpu, pid);
 	if (gpu->failure.code) /* the capture ends */
 		return;
 	switch (gpu_records_take(process->records, record, &item)) {

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+/* Opening, turns and the end of recording inside of processes. */
+#include "capture/inside/inside_private.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/xalloc.h"
+#include "capture/proc.h"
+#include "probe/hold.h"
+
+/* An agent writes what three programs' rings would take: a call of six words each 0.3 us. */
+#define RING_BYTES (32u << 20)
+
+uint64_t inside_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void inside_notice(struct inside *inside, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	inside->options.notice(inside->options.data, text);
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+int inside_new(struct inside **result, struct err *err)
+{
+	struct inside *inside = xcalloc(1, sizeof(*inside));
+	int r = divert_new(inside_on_diverted, inside, &inside->divert, err);
+
+	if (r) {
+		free(inside);
+		return r;
+	}
+	inside->queue = call_queue_new();
+	inside->tids = tids_new();
+	if (tick_clock_is_usable())
+		inside->ticks = tick_clock_new();
+	*result = inside;
+	return 0;
+}
+
+void inside_free(struct inside *inside)
+{
+	struct inside_process *process, *next;
+
+	if (!inside)
+		return;
+	HASH_ITER (hh, inside->processes, process, next) {
+		inside_process_drop(inside, process);
+	}
+	inside_nesting_forget(inside, 0);
+	divert_free(inside->divert); /* first: until then agents are needed */
+	if (inside->own_agents)
+		agents_free(inside->agents);
+	gpu_targets_free(inside->targets);
+	call_queue_free(inside->queue);
+	tids_free(inside->tids);
+	tick_clock_free(inside->ticks);
+	free(inside);
+}
+
+struct agents_probes inside_probes(const struct inside *inside)
+{
+	return (struct agents_probes){ .wanted = true,
+		                       .begins = inside->options.begins,
+		                       .clock = inside->ticks ? AGENT_CLOCK_TICKS : AGENT_CLOCK_NS,
+		                       .news = inside_on_news };
+}
+
+/* ---- agents of its own --------------------------------------------------------------------- */
+
+static bool is_wanted(void *data, pid_t pid)
+{
+	struct inside *inside = data;
+	bool wanted = programs_target_has(inside->options.programs, pid);
+
+	if (wanted) /* it waits for an answer: later it may be gone, and nobody knows its name */
+		pipeline_process(inside->options.pipeline, (uint32_t)pid);
+	return wanted;
+}
+
+static void on_record(void *data, uint32_t pid, const struct agent_head *record)
+{
+	struct inside *inside = data;
+
+	/* what loading took is told whatever was asked for; no other GPU time was */
+	if (!inside_record(inside, pid, record) && record->type != AGENT_OVERHEAD)
+		inside->bad_records++;
+}
+
+void inside_agent_is(struct inside *inside, const struct agent_status *status)
+{
+	if (status->state == AGENT_FAILED && status->why)
+		inside_process_keeps(inside_process_get(inside, status->pid), status->why);
+}
+
+static void on_state(void *data, const struct agent_status *status)
+{
+	struct inside *inside = data;
+
+	gpu_targets_came(inside->targets, (pid_t)status->pid);
+	inside_agent_is(inside, status);
+}
+
+static void enter(void *data, pid_t pid)
+{
+	struct inside *inside = data;
+
+	if (inside->hold)
+		inside_process_keeps(inside_process_get(inside, (uint32_t)pid),
+		                     "it uses CUDA, but has no agent; was its environment cleaned "
+		                     "(env -i, sudo)? With --no-hold cuscope enters it");
+	else
+		agents_enter(inside->agents, pid);
+}
+
+int inside_open(struct inside *inside, const struct inside_options *options, bool own_agents,
+                struct err *err)
+{
+	struct agents_options agents = {
+		.ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES,
+		.record = on_record,
+		.state = on_state,
+		.wanted = is_wanted,
+		.data = inside,
+	};
+
+	inside->options = *options;
+	if (!own_agents)
+		return 0;
+	inside->own_agents = true;
+	inside->targets = gpu_targets_new(options->target == TARGET_COMMAND, enter, inside);
+	agents.probes = inside_probes(inside);
+	return agents_new(&agents, &inside->agents, err);
+}
+
+void inside_use_agents(struct inside *inside, struct agents *agents)
+{
+	inside->agents = agents;
+}
+
+struct order_source inside_source(struct inside *inside)
+{
+	return (struct order_source){ call_queue_peek, call_queue_advance, inside->queue };
+}
+
+int inside_environment(struct inside *inside, char *const **environment, struct err *err)
+{
+	return agents_environment(inside->agents, environment, err);
+}
+
+void inside_begin(struct inside *inside, uint64_t now_ns, pid_t command, struct hold *hold)
+{
+	inside->begin_ns = inside->now_ns = now_ns;
+	inside->command = command;
+	inside->hold = hold;
+}
+
+int inside_agents_fd(const struct inside *inside)
+{
+	return inside->own_agents ? agents_fd(inside->agents) : -1;
+}
+
+int inside_divert_fd(const struct inside *inside)
+{
+	return inside->divert_gone ? -1 : divert_fd(inside->divert);
+}
+
+/* ---- what is seen of processes ------------------------------------------------------------- */
+
+void inside_running(struct inside *inside, pid_t pid)
+{
+	if (inside->own_agents && proc_has_open(pid, "/dev/nvidia"))
+		gpu_targets_running(inside->targets, pid, inside->now_ns);
+}
+
+void inside_called(struct inside *inside, const struct wire_call *call)
+{
+	const struct module *module = NULL;
+	const struct hook *hook = modules_hook(inside->options.modules, call->head.hook, &module);
+	struct inside_process *process;
+
+	if (inside->own_agents)
+		gpu_targets_called(inside->targets, call, hook, module, inside->now_ns);
+	if (call->head.flags & WIRE_BY_AGENT || !module)
+		return;
+	process = inside_process_find(inside, call->head.tgid);
+	if (process && process->ready) /* it was loaded after the agent came */
+		inside_module_want(process, module);
+}
+
+void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
+{
+	struct inside_process *process = inside_process_find(inside, (uint32_t)pid);
+
+	if (!process)
+		return;
+	for (struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED && !inside_module_is_there(at))
+			inside_module_left(at, time_ns);
+	}
+	if (!process->taking && !inside->stopping)
+		inside_flag(process);
+}
+
+void inside_forked(struct inside *inside, pid_t parent, pid_t child)
+{
+	if (inside_process_find(inside, (uint32_t)parent))
+		divert_forked(inside->divert, parent, child);
+}
+
+/* What the program before had diverted is gone; the new one's agent may have come already. */
+void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
+{
+	struct inside_process *process = inside_process_find(inside, (uint32_t)pid);
+
+	if (inside->own_agents)
+		agents_turn(inside->agents, inside->now_ns);
+	if (!process)
+		return;
+	if (process->came_ns > time_ns) {
+		for (struct inside_module *at = process->modules; at; at = at->next) {
+			if (at->since_ns && at->since_ns < time_ns)
+				inside_module_left(at, time_ns);
+		}
+		return;
+	}
+	divert_gone(inside->divert, pid);
+	tids_forget(inside->tids, (uint32_t)pid);
+	if (inside->own_agents)
+		gpu_targets_forget(inside->targets, pid);
+	inside_process_drop(inside, process);
+}
+
+void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
+{
+	struct inside_process *process;
+
+	if (inside->own_agents) {
+		agents_gone(inside->agents, pid);
+		gpu_targets_forget(inside->targets, pid);
+	}
+	process = inside_process_find(inside, (uint32_t)pid);
+	if (!process)
+		return;
+	divert_gone(inside->divert, pid);
+	programs_inside_set(inside->options.programs, pid, 0);
+	tids_forget(inside->tids, (uint32_t)pid);
+	call_queue_forget(inside->queue, (uint32_t)pid);
+	inside_process_drop(inside, process);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+static void turn_divert(struct inside *inside)
+{
+	struct inside_process *process, *next;
+	struct err err = { 0 };
+
+	if (inside->divert_gone || !divert_turn(inside->divert, &err))
+		return;
+	inside->divert_gone = true;
+	inside_notice(inside,
+	              "%s: no more functions are recorded inside of processes, and those "
+	              "that are stay so until the processes end",
+	              err.text);
+	HASH_ITER (hh, inside->processes, process, next) {
+		process->given_up = true;
+	}
+}
+
+/* Where names of kernels are found: the pipeline may find that they are elsewhere. */
+static void tell_name_offset(struct inside *inside)
+{
+	uint64_t offset = programs_state(inside->options.programs)->name_offset;
+
+	if (offset == WIRE_NO_OFFSET)
+		offset = 0;
+	if (offset != inside->name_offset)
+		agents_probes_names(inside->agents, offset);
+	inside->name_offset = offset;
+}
+
+static bool all_are_out(const struct inside *inside)
+{
+	for (const struct inside_process *process = inside->processes; process;
+	     process = process->hh.next) {
+		if (!inside_process_is_out(process))
+			return false;
+	}
+	return true;
+}
+
+void inside_turn(struct inside *inside, uint64_t now_ns)
+{
+	struct inside_process *process, *next;
+
+	inside->now_ns = now_ns;
+	tell_name_offset(inside);
+	if (inside->ticks)
+		tick_clock_look(inside->ticks);
+	if (inside->own_agents)
+		agents_turn(inside->agents, now_ns);
+	turn_divert(inside);
+	if (inside->own_agents && !inside->stopping)
+		gpu_targets_turn(inside->targets, now_ns);
+	HASH_ITER (hh, inside->processes, process, next) {
+		inside_process_turn(process);
+	}
+	if (inside->stopping && inside->own_agents && !inside->agents_told && all_are_out(inside)) {
+		inside->agents_told = true;
+		agents_stop(inside->agents);
+	}
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void inside_stop(struct inside *inside)
+{
+	inside->stopping = true;
+}
+
+bool inside_stopped(const struct inside *inside)
+{
+	return all_are_out(inside) &&
+	       (!inside->own_agents || (inside->agents_told && agents_stopped(inside->agents)));
+}
+
+void inside_finish(struct inside *inside)
+{
+	if (inside->own_agents) {
+		if (!inside->agents_told)
+			agents_stop(inside->agents);
+		agents_turn(inside->agents, inside->now_ns);
+		if (!agents_stopped(inside->agents))
+			agents_abandon(inside->agents);
+	}
+	if (!inside->n_processes)
+		inside_notice(inside, "no calls were recorded inside of processes: probes told of "
+		                      "all");
+	else
+		inside_notice(inside,
+		              "%llu calls of %u functions were recorded inside of %u process%s; "
+		              "threads were stopped for %.1f ms at most",
+		              (unsigned long long)inside->calls, inside->n_functions,
+		              inside->n_processes, inside->n_processes == 1 ? "" : "es",
+		              inside->longest_stop_ns / 1e6);
+}
+
+void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
+{
+	static const enum lost_reason reasons[AGENT_PROBE_LOSTS] = {
+		[AGENT_PROBE_RING] = LOST_RING_FULL, [AGENT_PROBE_THREADS] = LOST_THREADS_FULL,
+		[AGENT_PROBE_DEPTH] = LOST_TOO_DEEP, [AGENT_PROBE_REENTRY] = LOST_NOT_RUN,
+		[AGENT_PROBE_ENTRY] = LOST_NO_ENTRY, [AGENT_PROBE_UNREADABLE] = LOST_UNREADABLE,
+		[AGENT_PROBE_TEXT] = LOST_TEXTS,     [AGENT_PROBE_STUCK] = LOST_NOT_RUN,
+	};
+	struct agents_lost agents;
+
+	agents_lost(inside->agents, &agents);
+	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++)
+		lost[reasons[i]] += agents.probes[i];
+	lost[LOST_GPU_RECORDS] += inside->bad_records;
+	lost[LOST_OVER_BUDGET] += call_queue_refused(inside->queue);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls recorded inside of the targets (--in-process): where a process has an agent, the entries of
+ * its CUDA functions are diverted to it, and what it records takes the place of what the probes
+ * tell. A call that began before its function was diverted is the probes', one that begins later is
+ * the agent's. What cannot be diverted keeps its probes, and whatever goes wrong leaves them.
+ *
+ *   inside_new                 first of all: a process is forked that changes code
+ *   inside_open                with agents of its own, or
+ *   inside_use_agents          with those that bring GPU times
+ *   inside_begin, inside_source
+ *   inside_turn                often; before the records of calls are read
+ *   inside_leaves_out, inside_called, inside_mapped, inside_exit, inside_exec, inside_forked
+ *                              as records are passed on
+ *   inside_stop, inside_stopped, inside_finish, inside_free
+ */
+#ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_H
+#define CUSCOPE_CAPTURE_INSIDE_INSIDE_H
+
+#include "agent/agents.h"
+#include "capture/order.h"
+#include "capture/pipeline.h"
+#include "capture/target.h"
+#include "probe/modules.h"
+#include "probe/programs.h"
+
+struct inside;
+struct hold;
+
+struct inside_options {
+	enum target_kind target;
+	bool follow;          /* what a command starts is a target, too */
+	bool begins;          /* entries are told of by themselves */
+	uint32_t stack_kinds; /* enum wire_stack_kind: functions of these keep their probes */
+	size_t ring_bytes;    /* of each agent's ring; 0: the default */
+	struct pipeline *pipeline;
+	struct modules *modules;
+	struct programs *programs;
+	void (*notice)(void *data, const char *text);
+	void *data;
+};
+
+/* Before threads are made, and while little memory is used. */
+int inside_new(struct inside **inside, struct err *err);
+void inside_free(struct inside *inside); /* puts back what is still diverted */
+
+/* `agents`: has none of its own, those that were opened with inside_probes(). */
+int inside_open(struct inside *inside, const struct inside_options *options, bool own_agents,
+                struct err *err);
+void inside_use_agents(struct inside *inside, struct agents *agents);
+
+/* For agents_options. Its `news` is to be called with the inside. */
+struct agents_probes inside_probes(const struct inside *inside);
+
+struct order_source inside_source(struct inside *inside);
+
+/* What a command is to have in its environment; owned by `inside`, which has agents of its own. */
+int inside_environment(struct inside *inside, char *const **environment, struct err *err);
+
+/* As gpu_begin; `hold`: NULL where no process is held. */
+void inside_begin(struct inside *inside, uint64_t now_ns, pid_t command, struct hold *hold);
+
+/* For epoll: readable when there is something to do; -1: there is none. */
+int inside_agents_fd(const struct inside *inside);
+int inside_divert_fd(const struct inside *inside);
+
+/* A record of an agent; false where it is none of a call. */
+bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record);
+
+/* How an agent is that is not its own. */
+void inside_agent_is(struct inside *inside, const struct agent_status *status);
+
+/* A process ran before and has the driver, where CUDA works. */
+void inside_running(struct inside *inside, pid_t pid);
+
+/*
+ * Of each record, as it is passed on: one of an agent learns what it is nested in. True for what is
+ * of use for that only.
+ */
+bool inside_nests(struct inside *inside, struct wire_head *record);
+
+/* Of a record that the programs sent: whether an agent told of that call. */
+bool inside_leaves_out(struct inside *inside, const struct wire_head *record);
+
+/* A call was passed on, whoever saw it. */
+void inside_called(struct inside *inside, const struct wire_call *call);
+
+void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns); /* WIRE_MAPPED */
+void inside_forked(struct inside *inside, pid_t parent, pid_t child);
+void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns);
+void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns);
+
+void inside_turn(struct inside *inside, uint64_t now_ns);
+
+/* Entries are put back, and then, if they are its own, the agents leave. */
+void inside_stop(struct inside *inside);
+bool inside_stopped(const struct inside *inside);
+
+/* There will be no more calls. Says what was recorded so. */
+void inside_finish(struct inside *inside);
+
+/* Adds to lost[]. */
+void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT]);
+
+#endif

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT
+/* What is diverted of a module of a process, and how the programs are told of it. */
+#include "capture/inside/inside_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "probe/maps.h"
+#include "probe/memory.h"
+
+/* ---- where it is mapped -------------------------------------------------------------------- */
+
+struct search {
+	struct inside_process *process;
+	const struct module *module; /* NULL: whichever */
+	struct mapping found;        /* its text; path is NULL until there is one */
+	uint64_t offset;             /* what is to lie in it */
+};
+
+static bool is_of(const struct mapping *mapping, const struct module *module)
+{
+	return mapping->inode == module->inode && mapping->dev == module->dev;
+}
+
+static int want_mapped(const struct mapping *mapping, void *data)
+{
+	struct search *search = data;
+	struct modules *modules = search->process->inside->options.modules;
+
+	for (size_t i = 0; i < modules_count(modules); i++) {
+		if (is_of(mapping, modules_at(modules, i)))
+			inside_module_want(search->process, modules_at(modules, i));
+	}
+	return 0;
+}
+
+void inside_modules_find(struct inside_process *process)
+{
+	struct search search = { .process = process };
+	struct err err = { 0 };
+
+	maps_each((pid_t)process->pid, want_mapped, &search, &err);
+}
+
+static int find_text(const struct mapping *mapping, void *data)
+{
+	struct search *search = data;
+
+	if (!is_of(mapping, search->module) || search->offset < mapping->offset ||
+	    search->offset - mapping->offset >= mapping->end - mapping->start)
+		return 0;
+	search->found = *mapping;
+	return 1;
+}
+
+/* The address of a place of the file in the process; 0: it is not mapped. */
+static uint64_t address_of(const struct inside_module *at, uint64_t offset)
+{
+	struct search search = { .module = at->module, .offset = offset };
+	struct err err = { 0 };
+
+	if (maps_each((pid_t)at->process->pid, find_text, &search, &err) != 1)
+		return 0;
+	return search.found.start + (offset - search.found.offset);
+}
+
+/* ---- modules of a process ------------------------------------------------------------------ */
+
+static bool is_known(const struct inside_process *process, const struct module *module)
+{
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->module == module && at->state != INSIDE_LEFT)
+			return true;
+	}
+	return false;
+}
+
+void inside_module_want(struct inside_process *process, const struct module *module)
+{
+	struct inside_module *at;
+
+	if (is_known(process, module) || process->n_modules == INSIDE_MODULES_MAX)
+		return;
+	at = xcalloc(1, sizeof(*at));
+	at->process = process;
+	at->module = module;
+	at->due_ns = process->inside->now_ns;
+	at->until_ns = UINT64_MAX;
+	at->next = process->modules;
+	process->modules = at;
+	process->n_modules++;
+}
+
+static void forget_plan(struct inside_module *at)
+{
+	free(at->functions);
+	free(at->hooks);
+	free(at->thunks);
+	at->functions = NULL;
+	at->hooks = NULL;
+	at->thunks = NULL;
+	at->count = 0;
+}
+
+void inside_module_free(struct inside_module *at)
+{
+	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
+		divert_plan_free(at->plan);
+	forget_plan(at);
+	free(at->told);
+	free(at);
+}
+
+void inside_module_left(struct inside_module *at, uint64_t until_ns)
+{
+	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
+		divert_plan_free(at->plan);
+	at->plan = NULL;
+	at->state = INSIDE_LEFT;
+	if (until_ns < at->until_ns)
+		at->until_ns = until_ns;
+	forget_plan(at);
+}
+
+void inside_module_keeps(struct inside_module *at, const char *why)
+{
+	struct inside *inside = at->process->inside;
+
+	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
+		divert_plan_free(at->plan);
+	at->plan = NULL;
+	at->state = INSIDE_KEPT;
+	forget_plan(at);
+	if (inside->n_told++ < 64)
+		inside_notice(inside, "%s of process %u keeps its probes: %s", at->module->name,
+		              at->process->pid, why);
+}
+
+/* ---- which functions ----------------------------------------------------------------------- */
+
+/* Stacks are walked by the programs, at the probe. */
+static bool keeps_probe(const struct inside *inside, const struct hook *hook)
+{
+	return hook->group == HOOK_OFF || inside->options.stack_kinds >> hook_stack_kind(hook) & 1;
+}
+
+static bool is_launch(const struct hook *hook)
+{
+	return hook->group == HOOK_RUNTIME_LAUNCH;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const struct hook *const *x = a, *const *y = b;
+
+	return ((*x)->address > (*y)->address) - ((*x)->address < (*y)->address);
+}
+
+/* By address, each place once: the kernel has one probe there, of the first that was attached. */
+static void choose_functions(struct inside_module *at)
+{
+	const struct module *module = at->module;
+	size_t n = 0;
+
+	at->hooks = xcalloc(module->n_hooks + 1, sizeof(struct hook *));
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (!keeps_probe(at->process->inside, &module->hooks[i]))
+			at->hooks[n++] = &module->hooks[i];
+	}
+	qsort(at->hooks, n, sizeof(struct hook *), compare_addresses);
+	at->functions = xcalloc(n + 1, sizeof(*at->functions));
+	for (size_t i = 0; i < n; i++) {
+		const struct hook *hook = at->hooks[i];
+
+		if (at->count && at->hooks[at->count - 1]->address == hook->address)
+			continue;
+		at->hooks[at->count] = hook;
+		at->functions[at->count++] =
+			(struct divert_function){ .address = hook->address,
+			                          .offset = hook->entry,
+			                          .size = hook->size,
+			                          .probe = hook->placement.skip };
+	}
+	if (at->count > DIVERT_FUNCTIONS_MAX)
+		at->count = DIVERT_FUNCTIONS_MAX;
+	at->thunks = xcalloc(at->count + 1, sizeof(*at->thunks));
+}
+
+int inside_module_look(struct inside_module *at, struct divert_need *need, struct err *err)
+{
+	struct divert_module module = { .fd = at->module->fd,
+		                        .path = at->module->path,
+		                        .dev = at->module->dev,
+		                        .inode = at->module->inode };
+	uint64_t first;
+	int r;
+
+	choose_functions(at);
+	if (!at->count)
+		return err_set(err, ENOENT, "none of its functions is recorded");
+	first = address_of(at, at->functions[0].offset);
+	if (!first)
+		return err_set(err, ENOENT, "it is not mapped any more");
+	at->load = first - at->functions[0].address;
+	r = divert_look(at->process->inside->divert, (pid_t)at->process->pid, &module,
+	                at->functions, at->count, need, &at->plan, err);
+	if (!r && !need->bytes) {
+		divert_plan_free(at->plan);
+		at->plan = NULL;
+		r = err_set(err, ENOTSUP, "no function of it can be diverted: %s",
+		            entry_refusal_text(at->functions[0].refusal));
+	}
+	return r;
+}
+
+static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
+                      struct agent_slot *slot)
+{
+	const struct hook *hook = at->hooks[i];
+	struct inside_process *process = at->process;
+
+	*slot = (struct agent_slot){ .slot = number,
+		                     .stack_words = AGENT_STACK_WORDS_UNKNOWN,
+		                     .cookie = hook_cookie(hook),
+		                     .original = at->area + at->functions[i].original,
+		                     .does = is_launch(hook) && !at->launches_on
+		                                     ? AGENT_SLOT_PASSES_ON
+		                                     : AGENT_SLOT_CALL };
+	process->cookies[number] = slot->cookie;
+	at->thunks[i] = process->thunks + (uint64_t)number * process->thunk_bytes;
+}
+
+/* The runtime's launches last: they are turned on and off together. */
+uint32_t inside_module_movable(const struct inside_module *at)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < at->count; i++)
+		n += at->functions[i].refusal == ENTRY_MOVABLE;
+	return n;
+}
+
+struct agent_slot *inside_module_slots(struct inside_module *at, uint32_t first, size_t *n)
+{
+	struct inside_process *process = at->process;
+	struct agent_slot *slots = xcalloc(at->count + 1, sizeof(*slots));
+
+	*n = 0;
+	at->first_slot = first;
+	at->launches_on = wire_runtime_launches(programs_state(process->inside->options.programs));
+	for (int launches = 0; launches < 2; launches++) {
+		if (launches)
+			at->first_launch = at->first_slot + (uint32_t)*n;
+		for (size_t i = 0; i < at->count; i++) {
+			uint32_t number = at->first_slot + (uint32_t)*n;
+
+			if (at->functions[i].refusal != ENTRY_MOVABLE ||
+			    is_launch(at->hooks[i]) != launches)
+				continue;
+			if (number >= process->slots) {
+				free(slots);
+				return NULL;
+			}
+			fill_slot(at, i, number, &slots[(*n)++]);
+		}
+	}
+	at->n_slots = (uint32_t)*n;
+	at->n_launches = at->first_slot + at->n_slots - at->first_launch;
+	return slots;
+}
+
+/* ---- once it is diverted ------------------------------------------------------------------- */
+
+static void number_told(struct inside_module *at)
+{
+	uint32_t last = 0;
+
+	at->first_id = UINT32_MAX;
+	for (size_t i = 0; i < at->count; i++) {
+		uint32_t id = at->hooks[i]->id;
+
+		at->first_id = id < at->first_id ? id : at->first_id;
+		last = id > last ? id : last;
+	}
+	at->n_ids = last - at->first_id + 1;
+	at->told = xcalloc(at->n_ids / 8 + 1, 1);
+}
+
+static bool tell_refusals_of(struct inside *inside, const struct module *module)
+{
+	for (size_t i = 0; i < INSIDE_BITS; i++) {
+		if (inside->told_refused[i] == module)
+			return false;
+		if (!inside->told_refused[i]) {
+			inside->told_refused[i] = module;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "3 of 307 functions of libcudart.so.13 keep their probes: a jump leads into ... (2 of them)" */
+static void tell_refused(struct inside_module *at, const size_t counts[ENTRY_REFUSALS])
+{
+	size_t most = 1;
+
+	for (size_t i = 1; i < ENTRY_REFUSALS; i++)
+		most = counts[i] > counts[most] ? i : most;
+	if (!at->n_refused || !tell_refusals_of(at->process->inside, at->module))
+		return;
+	inside_notice(at->process->inside, "%u of %zu functions of %s keep their probes: %s (%zu)",
+	              at->n_refused, at->count, at->module->name,
+	              entry_refusal_text((enum entry_refusal)most), counts[most]);
+}
+
+void inside_module_diverted(struct inside_module *at, const struct divert_result *result)
+{
+	size_t counts[ENTRY_REFUSALS] = { 0 };
+
+	at->since_ns = result->since_ns;
+	number_told(at);
+	for (size_t i = 0; i < at->count && i < result->count; i++) {
+		uint32_t bit = at->hooks[i]->id - at->first_id;
+		uint8_t refusal = result->refusals[i];
+
+		if (refusal != ENTRY_MOVABLE) {
+			counts[refusal < ENTRY_REFUSALS ? refusal : ENTRY_NOT_READ]++;
+			at->n_refused++;
+			continue;
+		}
+		at->told[bit / 8] |= (uint8_t)(1u << bit % 8);
+		if (!at->n_diverted++)
+			at->check_at = at->load + at->functions[i].address;
+	}
+	at->state = INSIDE_DIVERTED;
+	tell_refused(at, counts);
+	inside_flag(at->process);
+	inside_module_take_traps(at);
+	forget_plan(at);
+}
+
+/* The kernel's breakpoint may lie before or behind it. */
+bool inside_jumps_to_area(const struct inside_module *at, const uint8_t *code, size_t bytes)
+{
+	int32_t distance;
+
+	for (size_t i = 0; i + 5 <= bytes; i++) {
+		uint64_t next = at->check_at + i + 5;
+
+		memcpy(&distance, code + i + 1, sizeof(distance));
+		if (code[i] == 0xe9 && next + (uint64_t)distance - at->area < at->area_bytes)
+			return true;
+	}
+	return false;
+}
+
+bool inside_module_is_there(const struct inside_module *at)
+{
+	uint8_t code[INSIDE_LOOKED_AT];
+
+	return !at->check_at ||
+	       (memory_read((pid_t)at->process->pid, at->check_at, code, sizeof(code)) &&
+	        inside_jumps_to_area(at, code, sizeof(code)));
+}
+
+bool inside_module_tells(const struct inside_module *at, const struct hook *hook)
+{
+	uint32_t bit = hook->id - at->first_id;
+
+	return hook->id != HOOK_NO_ID && hook->id >= at->first_id && bit < at->n_ids &&
+	       at->told[bit / 8] >> bit % 8 & 1;
+}
+
+/* ---- what the programs are told ------------------------------------------------------------ */
+
+static unsigned bit_of(struct inside *inside, const struct module *module)
+{
+	for (unsigned i = 1; i < INSIDE_BITS; i++) {
+		if (!inside->bit_of[i])
+			inside->bit_of[i] = module;
+		if (inside->bit_of[i] == module)
+			return i;
+	}
+	return 0;
+}
+
+/*
+ * The first process with a module decides which of its functions the programs may leave alone. A
+ * process in which one of these is not diverted has all of the module looked at, as before: what
+ * is told twice is left out later.
+ */
+static uint64_t flag_of(const struct inside_module *at)
+{
+	struct inside *inside = at->process->inside;
+	struct wire_state *state = programs_state(inside->options.programs);
+	const struct module *module = at->module;
+	unsigned bit = bit_of(inside, module);
+	bool any = false;
+
+	for (size_t i = 0; bit && i < module->n_hooks; i++) {
+		const struct hook *hook = &module->hooks[i];
+
+		if (hook->id == HOOK_NO_ID || state->inside[hook->id] != bit)
+			continue;
+		any = true;
+		if (!inside_module_tells(at, hook))
+			return 0;
+	}
+	for (size_t i = 0; bit && !any && i < module->n_hooks; i++) {
+		if (inside_module_tells(at, &module->hooks[i]))
+			state->inside[module->hooks[i].id] = (uint8_t)bit;
+	}
+	return bit ? 1ull << bit : 0;
+}
+
+void inside_flag(struct inside_process *process)
+{
+	uint64_t modules = process->nesting ? INSIDE_ANY : 0;
+
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED && at->until_ns == UINT64_MAX)
+			modules |= flag_of(at);
+	}
+	programs_inside_set(process->inside->options.programs, (pid_t)process->pid, modules);
+}

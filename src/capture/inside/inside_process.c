@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: MIT
+/* How a process gets its functions diverted: one module after the other, one step at a time. */
+#include "capture/inside/inside_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "probe/hold.h"
+
+#define AGAIN_NS   100000000ull /* until the next try, doubled each time */
+#define TRIES_MOST 8
+#define TAKE_NS    50000000ull
+#define TOLD_MOST  16 /* processes by themselves; of the others the last sentence tells */
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+struct inside_process *inside_process_find(struct inside *inside, uint32_t pid)
+{
+	struct inside_process *process = inside->recent;
+
+	if (process && process->pid == pid)
+		return process;
+	HASH_FIND_INT(inside->processes, &pid, process);
+	if (process)
+		inside->recent = process;
+	return process;
+}
+
+struct inside_process *inside_process_get(struct inside *inside, uint32_t pid)
+{
+	struct inside_process *process = inside_process_find(inside, pid);
+
+	if (process)
+		return process;
+	process = xcalloc(1, sizeof(*process));
+	process->inside = inside;
+	process->pid = pid;
+	HASH_ADD_INT(inside->processes, pid, process);
+	return process;
+}
+
+void inside_process_drop(struct inside *inside, struct inside_process *process)
+{
+	struct inside_module *at, *next;
+
+	inside->recent = NULL;
+	inside_nesting_forget(inside, process->pid);
+	HASH_DEL(inside->processes, process);
+	for (at = process->modules; at; at = next) {
+		next = at->next;
+		inside_module_free(at);
+	}
+	probe_records_free(process->records);
+	free(process->cookies);
+	free(process->areas);
+	free(process);
+}
+
+void inside_process_keeps(struct inside_process *process, const char *why)
+{
+	struct inside *inside = process->inside;
+
+	if (process->kept)
+		return;
+	process->kept = true;
+	if (inside->n_told++ < TOLD_MOST)
+		inside_notice(inside, "process %u keeps its probes: %s", process->pid, why);
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* Nothing is under way any more: the module has its probes, for now or for good. */
+static void give_up(struct inside_module *at, const char *why)
+{
+	at->process->current = NULL;
+	inside_module_keeps(at, why);
+}
+
+static void try_again(struct inside_module *at, const char *why)
+{
+	if (++at->tries > TRIES_MOST) {
+		give_up(at, why);
+		return;
+	}
+	at->process->current = NULL;
+	at->due_ns = at->process->inside->now_ns + (AGAIN_NS << at->tries);
+}
+
+static void ask_for_slots(struct inside_module *at, uint64_t area, uint32_t first)
+{
+	struct inside_process *process = at->process;
+	struct agent_slot *slots;
+	size_t n;
+
+	at->area = area;
+	slots = inside_module_slots(at, first, &n);
+	if (!slots) {
+		give_up(at, "the agent has no room for so many functions");
+		return;
+	}
+	at->state = INSIDE_SLOTS;
+	if (first + n > process->n_slots)
+		process->n_slots = first + (uint32_t)n;
+	at->request = agents_probes_set(process->inside->agents, (pid_t)process->pid, slots, n);
+	free(slots);
+	if (at->request < 0)
+		give_up(at, strerror(-at->request));
+}
+
+static bool reaches(const struct inside_area *area, const struct divert_need *need)
+{
+	return area->address + area->bytes <= need->near_start + DIVERT_REACH &&
+	       area->address + DIVERT_REACH >= need->near_end;
+}
+
+static struct inside_area *earlier_area(struct inside_module *at)
+{
+	struct inside_process *process = at->process;
+
+	for (size_t i = 0; i < process->n_areas; i++) {
+		struct inside_area *area = &process->areas[i];
+
+		if (!area->used && area->bytes == at->area_bytes &&
+		    area->n_slots == inside_module_movable(at) && reaches(area, &at->need))
+			return area;
+	}
+	return NULL;
+}
+
+/* One of an earlier session if there is one, or processes would run out of them. */
+static void ask_for_area(struct inside_module *at)
+{
+	struct inside_area *area = earlier_area(at);
+
+	at->again = area != NULL;
+	if (area) {
+		area->used = true;
+		ask_for_slots(at, area->address, area->first_slot);
+		return;
+	}
+	at->state = INSIDE_AREA;
+	at->request = agents_probes_area(at->process->inside->agents, (pid_t)at->process->pid,
+	                                 at->need.near_start +
+	                                         (at->need.near_end - at->need.near_start) / 2,
+	                                 (uint32_t)at->need.bytes);
+	if (at->request < 0)
+		give_up(at, strerror(-at->request));
+}
+
+static void begin(struct inside_module *at)
+{
+	struct err err = { 0 };
+
+	at->process->current = at;
+	if (inside_module_look(at, &at->need, &err)) {
+		give_up(at, err.text);
+		return;
+	}
+	at->area_bytes = at->need.bytes;
+	ask_for_area(at);
+}
+
+/* What cuscope holds by ptrace nobody else can stop. First no more of its threads are held. */
+static bool let_go(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+
+	if (!inside->hold)
+		return true;
+	programs_stop_holding_one(inside->options.programs, (pid_t)process->pid);
+	return hold_let_go(inside->hold, (pid_t)process->pid) == 0;
+}
+
+static void hold_again(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	uint32_t follow = inside->options.follow ? TARGET_FOLLOW : 0;
+
+	if (!inside->hold || inside->stopping)
+		return;
+	hold_take(inside->hold, (pid_t)process->pid);
+	programs_target_add(inside->options.programs, (pid_t)process->pid, follow | TARGET_HOLD);
+}
+
+static void put(struct inside_module *at)
+{
+	struct inside *inside = at->process->inside;
+	struct err err = { 0 };
+
+	if (inside->stopping) {
+		give_up(at, "the trace is over");
+		return;
+	}
+	if (!let_go(at->process)) {
+		hold_again(at->process);
+		try_again(at, "its threads could not be let go of in time");
+		return;
+	}
+	if (!at->process->nesting)
+		inside_nesting_begins(at->process);
+	at->process->nesting = true;
+	switch (divert_put(inside->divert, at->plan, at->area, at->thunks, &err)) {
+	case 0:
+		at->state = INSIDE_PUTTING;
+		break;
+	case -EEXIST: /* an earlier area, of other code */
+		if (at->again) {
+			ask_for_area(at);
+			break;
+		}
+		/* fall through */
+	default:
+		hold_again(at->process);
+		give_up(at, err.text);
+	}
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* It executes another one: when that was, is told later (inside_exec). */
+static void forget_program(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+
+	divert_gone(inside->divert, (pid_t)process->pid);
+	process->current = NULL;
+	for (struct inside_module *at = process->modules; at; at = at->next)
+		inside_module_left(at, inside->now_ns);
+}
+
+static void agent_came(struct inside_process *process, const struct agent_probes_answer *answer)
+{
+	struct inside *inside = process->inside;
+
+	if (!answer->slots) {
+		inside_process_keeps(process,
+		                     answer->why ? answer->why : "its agent records no calls");
+		return;
+	}
+	if (process->records) /* another program's */
+		forget_program(process);
+	probe_records_free(process->records);
+	free(process->cookies);
+	process->thunks = answer->thunks;
+	process->thunk_bytes = answer->thunk_bytes;
+	process->slots = answer->slots;
+	process->n_slots = 0;
+	process->cookies = xmalloc(answer->slots * sizeof(*process->cookies));
+	for (uint32_t i = 0; i < answer->slots; i++)
+		process->cookies[i] = PROBE_NO_COOKIE;
+	process->since_ns = inside->begin_ns;
+	process->came_ns = inside->now_ns;
+	process->kept = process->given_up = process->taking = false;
+	process->records = inside_records_new(process);
+	process->ready = true;
+	inside_modules_find(process);
+}
+
+/* Calls that begin from now on are the probes'. */
+static void end_told(struct inside_process *process)
+{
+	uint64_t now = inside_clock_ns();
+
+	for (struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED && now < at->until_ns)
+			at->until_ns = now;
+	}
+}
+
+/* It records no more: what was diverted is put back, and is the probes' from then on. */
+static void agent_ended(struct inside_process *process, const char *why)
+{
+	struct inside_module *at = process->current;
+
+	process->ready = false;
+	programs_inside_set(process->inside->options.programs, (pid_t)process->pid, 0);
+	end_told(process);
+	if (at && at->state != INSIDE_PUTTING)
+		give_up(at, why ? why : "its agent has ended");
+	if (!why || process->inside->stopping)
+		return;
+	inside_process_keeps(process, why);
+	modules_lock(process->inside->options.modules);
+	modules_miss(process->inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
+	             "calls of the moment before its agent ended: %s", why);
+	modules_unlock(process->inside->options.modules);
+}
+
+static void on_answer(struct inside_process *process, const struct agent_probes_answer *answer)
+{
+	struct inside_module *at = process->current;
+
+	if (!at || at->request != answer->request)
+		return;
+	if (answer->code && at->again) /* its slots were of other functions */
+		ask_for_area(at);
+	else if (answer->code)
+		give_up(at, answer->why ? answer->why : strerror(-answer->code));
+	else if (at->state == INSIDE_AREA)
+		ask_for_slots(at, answer->area, at->process->n_slots);
+	else if (at->state == INSIDE_SLOTS)
+		put(at);
+}
+
+void inside_on_news(void *data, uint32_t pid, const struct agent_probes_answer *answer)
+{
+	struct inside *inside = data;
+	struct inside_process *process = inside_process_get(inside, pid);
+
+	switch (answer->news) {
+	case AGENT_PROBES_READY:
+		agent_came(process, answer);
+		break;
+	case AGENT_PROBES_ANSWER:
+		on_answer(process, answer);
+		break;
+	case AGENT_PROBES_ENDED:
+		agent_ended(process, answer->why);
+		break;
+	}
+}
+
+/* "calls of process 123 are recorded in process from 12 ms on: 307 functions of libcuda.so.1" */
+static void tell_diverted(struct inside_module *at, uint64_t stopped_ns)
+{
+	struct inside *inside = at->process->inside;
+	uint64_t since = at->since_ns > inside->begin_ns ? at->since_ns - inside->begin_ns : 0;
+	bool first = true;
+
+	for (const struct inside_module *other = at->process->modules; other; other = other->next)
+		first &= other == at || !other->since_ns;
+	inside->n_processes += first;
+	inside->n_functions += at->n_diverted;
+	if (inside->n_told++ >= TOLD_MOST)
+		return;
+	inside_notice(inside,
+	              "%u functions of %s are recorded inside of process %u from %.0f ms on; its "
+	              "threads were stopped for %.1f ms",
+	              at->n_diverted, at->module->name, at->process->pid, since / 1e6,
+	              stopped_ns / 1e6);
+}
+
+static void on_put(struct inside_process *process, const struct divert_result *result)
+{
+	struct inside_module *at = process->current;
+
+	if (!at || at->plan != result->plan || at->state != INSIDE_PUTTING)
+		return;
+	hold_again(process);
+	if (result->rc == -EAGAIN && at->tries < TRIES_MOST && !process->inside->stopping) {
+		at->state = INSIDE_SLOTS;
+		try_again(at, result->why);
+		return;
+	}
+	if (result->rc == -EEXIST && at->again) {
+		ask_for_area(at);
+		return;
+	}
+	if (result->rc) {
+		at->state = INSIDE_SLOTS; /* the plan is ours again */
+		give_up(at, result->why);
+		return;
+	}
+	process->current = NULL;
+	at->plan = NULL;
+	inside_module_diverted(at, result);
+	tell_diverted(at, result->stopped_ns);
+}
+
+static void on_taken(struct inside_process *process, const struct divert_result *result)
+{
+	process->taking = false;
+	if (result->rc == -EAGAIN) {
+		process->take_ns = process->inside->now_ns + TAKE_NS;
+		return;
+	}
+	if (result->rc) {
+		process->given_up = true;
+		return;
+	}
+	for (struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED)
+			inside_module_left(at, result->since_ns);
+	}
+}
+
+void inside_on_diverted(void *data, const struct divert_result *result)
+{
+	struct inside *inside = data;
+	struct inside_process *process = inside_process_find(inside, (uint32_t)result->pid);
+
+	if (result->stopped_ns > inside->longest_stop_ns)
+		inside->longest_stop_ns = result->stopped_ns;
+	if (!process)
+		return;
+	if (result->plan)
+		on_put(process, result);
+	else
+		on_taken(process, result);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+static bool is_diverted(const struct inside_process *process)
+{
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED)
+			return true;
+	}
+	return false;
+}
+
+bool inside_process_is_out(const struct inside_process *process)
+{
+	return process->given_up ||
+	       (!process->taking && !is_diverted(process) &&
+	        (!process->current || process->current->state != INSIDE_PUTTING));
+}
+
+/* Calls from now on are seen by both; which of them are whose is known by the cut. */
+static void take_back(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	struct err err = { 0 };
+
+	if (process->taking || process->given_up || inside->now_ns < process->take_ns ||
+	    (process->current && process->current->state == INSIDE_PUTTING) ||
+	    !is_diverted(process))
+		return;
+	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
+	process->taking = true;
+	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
+		process->taking = false;
+		process->given_up = true;
+	}
+}
+
+/* As many launches of the runtime as the programs look at: see runtime_launches.h. */
+static void turn_launches(struct inside_module *at, bool on)
+{
+	if (at->state != INSIDE_DIVERTED || !at->n_launches || at->launches_on == on)
+		return;
+	if (agents_probes_turn(at->process->inside->agents, (pid_t)at->process->pid,
+	                       at->first_launch, at->n_launches,
+	                       on ? AGENT_SLOT_CALL : AGENT_SLOT_PASSES_ON) > 0)
+		at->launches_on = on;
+}
+
+/* The next step of a module that was refused for a moment begins where its answer was given. */
+static void step(struct inside_module *at)
+{
+	if (at->state == INSIDE_SLOTS) {
+		at->process->current = at;
+		put(at);
+	} else {
+		begin(at);
+	}
+}
+
+/*
+ * The driver's module is first. A call that it gets from the runtime is nested in one that probes
+ * tell of, which is known; the other way round it would not be.
+ */
+static bool may_begin(struct inside_module *at)
+{
+	const struct inside_module *other = at->process->modules;
+
+	if (at->module->has[LAYER_DRIVER])
+		return true;
+	for (; other; other = other->next) {
+		if (!other->module->has[LAYER_DRIVER] || other->state == INSIDE_LEFT)
+			continue;
+		if (other->state == INSIDE_KEPT)
+			inside_module_keeps(at, "the driver keeps those that its calls lead to");
+		if (other->state != INSIDE_DIVERTED)
+			return false;
+	}
+	return true;
+}
+
+void inside_process_turn(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	bool launches = wire_runtime_launches(programs_state(inside->options.programs));
+
+	if (inside->stopping || (process->records && !process->ready)) {
+		take_back(process);
+		return;
+	}
+	for (struct inside_module *at = process->modules; at && process->ready; at = at->next) {
+		turn_launches(at, launches);
+		if (!process->current && at->due_ns <= inside->now_ns &&
+		    (at->state == INSIDE_WANTED || at->state == INSIDE_SLOTS) && may_begin(at))
+			step(at);
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/* What agents record, and which of the programs' records that replaces. */
+#include "capture/inside/inside_private.h"
+
+/* ---- what agents record -------------------------------------------------------------------- */
+
+static uint32_t thread_of(void *data, uint32_t tid)
+{
+	struct inside_process *process = data;
+
+	return tids_host(process->inside->tids, process->pid, tid, process->inside->now_ns);
+}
+
+/* What the programs' shared memory is told by calls that they see. */
+static void tell_programs(struct inside *inside, const struct wire_call *call)
+{
+	struct wire_state *state = programs_state(inside->options.programs);
+	const struct hook *hook = modules_hook(inside->options.modules, call->head.hook, NULL);
+	uint64_t cookie = hook ? hook_cookie(hook) : 0;
+
+	if (!cookie)
+		return;
+	if (cookie_forgets_kernels(cookie))
+		__atomic_fetch_add(&state->kernels_generation, 1, __ATOMIC_RELAXED);
+	if (cookie_proves_driver(cookie) && !call->result &&
+	    !(call->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED)))
+		__atomic_store_n(&state->driver_works, 1, __ATOMIC_RELAXED);
+}
+
+static void take(void *data, const struct wire_head *record, size_t bytes)
+{
+	struct inside_process *process = data;
+	struct inside *inside = process->inside;
+
+	if (record->type == WIRE_CALL || record->type == WIRE_BEGIN)
+		((struct wire_head *)record)->flags |= WIRE_BY_AGENT; /* probe_records' copy */
+	if (record->type == WIRE_CALL) {
+		inside->calls++;
+		tell_programs(inside, (const struct wire_call *)record);
+	}
+	call_queue_add(inside->queue, record, bytes);
+}
+
+struct probe_records *inside_records_new(struct inside_process *process)
+{
+	const struct probe_records_options options = { .pid = process->pid,
+		                                       .cookies = process->cookies,
+		                                       .n_cookies = process->slots,
+		                                       .ticks = process->inside->ticks,
+		                                       .since_ns = process->since_ns,
+		                                       .thread = thread_of,
+		                                       .record = take,
+		                                       .data = process };
+
+	return probe_records_new(&options);
+}
+
+bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record)
+{
+	struct inside_process *process;
+	uint64_t now_ns;
+
+	if (record->type != AGENT_PROBED && record->type != AGENT_PROBE_BEGUN &&
+	    record->type != AGENT_PROBE_NAME)
+		return false;
+	process = inside_process_find(inside, pid);
+	now_ns = inside->ticks ? inside->now_ns : inside_clock_ns();
+	if (!process || !process->records ||
+	    probe_records_take(process->records, record, now_ns) != PROBE_RECORD_TAKEN)
+		inside->bad_records++;
+	return true;
+}
+
+/* ---- what programs send -------------------------------------------------------------------- */
+
+static bool is_told(const struct inside_module *at, uint32_t hook, uint64_t begin_ns)
+{
+	uint32_t bit = hook - at->first_id;
+
+	return at->told && hook >= at->first_id && bit < at->n_ids && begin_ns >= at->since_ns &&
+	       begin_ns < at->until_ns && at->told[bit / 8] >> bit % 8 & 1;
+}
+
+bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
+{
+	const struct wire_call *call = (const struct wire_call *)record;
+	const struct inside_process *process;
+
+	if ((record->type != WIRE_CALL && record->type != WIRE_BEGIN) ||
+	    record->flags & WIRE_BY_AGENT)
+		return false;
+	process = inside_process_find(inside, record->tgid);
+	if (!process)
+		return false;
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		if (is_told(at, record->hook, call->begin_ns))
+			return true;
+	}
+	return false;
+}

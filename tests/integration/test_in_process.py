@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Calls recorded inside of processes (--in-process): what the programs did is what is told, from
+the first call on, whoever saw it, and the programs' code is as it was afterwards.
+
+SAMPLE_WAIT has a program wait where CUDA works, so that what follows is the agent's to tell.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, wait_until
+
+INSIDE = re.compile(r"(\d+) calls of (\d+) functions were recorded inside of (\d+) process")
+
+
+def told_inside(err):
+    """(calls, functions, processes) of the last line."""
+    found = INSIDE.search(err)
+    if not found:
+        raise Failure(f"it does not say what was recorded inside: {err[-600:]}")
+    return tuple(int(number) for number in found.groups())
+
+
+def is_inside(process, count=1):
+    wait_until(lambda: process.err().count("are recorded inside of process") >= count
+               or process.process.poll() is not None, f"{count} libraries to be diverted")
+    if process.process.poll() is not None:
+        raise Failure(f"it ended: {process.err()[-600:]}")
+
+
+def started(case, program, *arguments, options=(), status=0):
+    """A command that waits after cuInit until its driver is diverted."""
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    process = case.start_trace(["--in-process", *options],
+                               ["--", Places.program(program), *arguments])
+    is_inside(process)
+    open(case.path("go"), "w").close()
+    result = case.result(process)
+    if result.status != status:
+        raise Failure(f"exit status {result.status}: {result.err[-600:]}")
+    return result
+
+
+def well(result, calls=1):
+    checks.valid(result)
+    seen, functions, _ = told_inside(result.err)
+    if seen < calls or functions < 50:
+        raise Failure(f"{seen} calls of {functions} functions were recorded inside")
+
+
+def late_runtime_only(result):
+    """A command is not held any more, so a runtime that is loaded later is hooked late, which is told."""
+    missed = result.summary["missed"]
+    for hook in list(missed["hooks"]):
+        if hook["kind"] == "hooked_late" and hook["lib"].startswith("libcudart"):
+            missed["hooks"].remove(hook)
+    missed["complete"] = missed["complete"] or not missed["hooks"]
+
+
+def program_test(program, *arguments, check=checks.everything, calls=10):
+    def test(case):
+        result = started(case, program, *arguments)
+        late_runtime_only(result)
+        check(result)
+        well(result, calls)
+
+    test.__name__ = f"test_in_process_calls_of_{program}"
+    return test
+
+
+def only_calls(result):
+    checks.calls(result)
+
+
+for name, arguments in (("threads", ("4", "25")), ("copies", ()), ("errors", ()), ("capture", ("5",)),
+                        ("reload", ("4",))):
+    globals()[f"test_in_process_{name}"] = program_test(name, *arguments)
+test_in_process_memory = program_test("memory", check=only_calls)
+
+
+def text_of(process, library):
+    """The bytes of a library that the process may run, as they are in its memory and in its file."""
+    memory = file = b""
+    with open(f"/proc/{process.pid}/maps") as maps:
+        lines = [line.split() for line in maps if library in line and " r-xp " in line]
+    if not lines:
+        raise Failure(f"{library} is not mapped")
+    for line in lines:
+        start, end = (int(number, 16) for number in line[0].split("-"))
+        with open(f"/proc/{process.pid}/mem", "rb", 0) as mem:
+            mem.seek(start)
+            memory += mem.read(end - start)
+        with open(line[5], "rb") as whole:
+            whole.seek(int(line[2], 16))
+            file += whole.read(end - start).ljust(end - start, b"\0")
+    return memory, file
+
+
+def is_as_in_its_file(program):
+    """Breakpoints go a moment later than who put them there."""
+    def is_back():
+        memory, file = text_of(program, "libcuda.so.1")
+        return memory == file
+    wait_until(is_back, "the code to be as in the file", 5)
+
+
+def attach(case, program, *options, name="trace"):
+    process = case.start_trace(["--in-process", *options], ["-p", str(program.pid)], name)
+    is_inside(process)
+    return process
+
+
+def test_in_process_of_a_program_that_runs_and_back(case):
+    """Each call once, by numbers that the program has: what is missing or told twice shows."""
+    program = case.program("loop", 30, 500, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program")
+    trace = attach(case, program)
+    memory, file = text_of(program, "libcuda.so.1")
+    checks.equal("code was changed", True, memory != file)
+    time.sleep(1)
+    trace.signal(signal.SIGINT)
+    result = case.result(trace)
+    checks.valid(result)
+    checks.nothing_missed(result)
+    told_inside(result.err)
+    is_as_in_its_file(program)
+    rounds(result)
+    program.signal(signal.SIGTERM)
+
+
+def rounds(result):
+    """A loop makes the same calls in each round: each name as often as the others, but at the ends."""
+    launches = result.names()["cuLaunchKernel"]
+    if launches < 200:
+        raise Failure(f"{launches} launches in a second of 500 rounds")
+    begins = sorted(call["ts"] for call in result.calls(name="cuLaunchKernel"))
+    gaps = [later - earlier for earlier, later in zip(begins, begins[1:])]
+    if max(gaps) > 200000:
+        raise Failure(f"nothing was told for {max(gaps) / 1000} ms")
+
+
+def test_in_process_again_and_again(case):
+    program = case.program("loop", 60, 500, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program")
+    for number in range(3):
+        trace = attach(case, program, name=f"trace{number}")
+        time.sleep(0.3)
+        trace.signal(signal.SIGINT)
+        result = case.result(trace, f"trace{number}")
+        checks.valid(result)
+        told_inside(result.err)
+        is_as_in_its_file(program)
+    program.signal(signal.SIGTERM)
+
+
+def test_in_process_after_cuscope_was_killed_entries_are_put_back(case):
+    program = case.program("loop", 60, 500, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program")
+    trace = attach(case, program)
+    trace.signal(signal.SIGKILL)
+    trace.wait()
+    is_as_in_its_file(program)
+    if program.process.poll() is not None:
+        raise Failure(f"the program ended: {program.err()}")
+    program.signal(signal.SIGTERM)
+
+
+def test_in_process_options_that_do_not_go_with_it(case):
+    for options, text in ((["--no-returns"], "--no-returns"), (["--max-overhead", "5%"], "--max-overhead")):
+        process = case.cuscope("trace", "--in-process", *options, "--", "true")
+        checks.equal("status", 2, process.wait())
+        checks.contains("it says", f"--in-process does not go with {text}", process.err())
+    process = case.cuscope("memleak", "--in-process", "--", "true")
+    checks.equal("status", 2, process.wait())
+    checks.contains("it says", "no option '--in-process' here", process.err())
+
+
+def test_in_process_a_program_without_cuda_is_let_alone(case):
+    process = case.cuscope("trace", "--in-process", "--summary-only", "--", "true")
+    checks.equal("status", 0, process.wait())
+    checks.contains("it says", "no calls were recorded inside of processes", process.err())

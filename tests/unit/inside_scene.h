@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recording inside of a process, with an agent, a divert and programs that are made up: this file
+ * stands in for src/agent/agents.c, src/divert/divert.c and parts of src/probe.
+ */
+#ifndef TESTS_UNIT_INSIDE_SCENE_H
+#define TESTS_UNIT_INSIDE_SCENE_H
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "agent/agents.h"
+#include "capture/inside/inside.h"
+#include "divert/divert.h"
+#include "probe/hold.h"
+#include "probe/maps.h"
+#include "probe/memory.h"
+
+#define MS(n)   ((uint64_t)(n)*1000000)
+#define START   MS(1000)
+#define PROCESS ((uint32_t)getpid()) /* threads are looked up in /proc */
+#define TEXT    0x7f0000000000ull    /* where the module is mapped */
+#define AREA    0x7f0000800000ull
+#define THUNKS  0x7f0001000000ull
+#define HOOKS   4
+
+enum { REFUSED = 2, LAUNCH = 3 }; /* of the hooks */
+
+static struct hook hooks[HOOKS];
+static struct module module = { .dev = 5,
+	                        .inode = 7,
+	                        .path = (char *)"/lib/libcuda.so.1",
+	                        .name = "libcuda.so.1",
+	                        .hooks = hooks,
+	                        .has = { [LAYER_DRIVER] = true },
+	                        .n_hooks = HOOKS };
+static struct wire_state programs_memory;
+static uint64_t flagged; /* what the programs were told of the process */
+static char notices[2048], missed[512];
+static bool mapped, jumps_there;
+
+/* ---- agents -------------------------------------------------------------------------------- */
+
+static struct agents {
+	struct agents_options options;
+	pid_t entered;
+	bool stopped;
+	struct agents_lost lost;
+	int request;
+	uint64_t near;
+	uint32_t bytes;
+	struct agent_slot slots[HOOKS];
+	size_t n_slots;
+	enum agent_slot_does turned;
+	uint32_t turned_first, turned_n;
+} fake;
+
+int agents_new(const struct agents_options *options, struct agents **agents, struct err *err)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.options = *options;
+	*agents = &fake;
+	return 0;
+}
+
+void agents_free(struct agents *agents)
+{
+}
+
+int agents_environment(struct agents *agents, char *const **environment, struct err *err)
+{
+	return -ENOENT;
+}
+
+void agents_enter(struct agents *agents, pid_t pid)
+{
+	agents->entered = pid;
+}
+
+int agents_fd(const struct agents *agents)
+{
+	return -1;
+}
+
+void agents_turn(struct agents *agents, uint64_t now_ns)
+{
+}
+
+void agents_gone(struct agents *agents, pid_t pid)
+{
+}
+
+void agents_stop(struct agents *agents)
+{
+	agents->stopped = true;
+}
+
+bool agents_stopped(const struct agents *agents)
+{
+	return agents->stopped;
+}
+
+void agents_abandon(struct agents *agents)
+{
+}
+
+void agents_lost(const struct agents *agents, struct agents_lost *lost)
+{
+	*lost = agents->lost;
+}
+
+int agents_probes_area(struct agents *agents, pid_t pid, uint64_t near, uint32_t bytes)
+{
+	agents->near = near;
+	agents->bytes = bytes;
+	return ++agents->request;
+}
+
+int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot *slots, size_t n)
+{
+	assert_true(n <= HOOKS);
+	memcpy(agents->slots, slots, n * sizeof(*slots));
+	agents->n_slots = n;
+	return ++agents->request;
+}
+
+int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_t n,
+                       enum agent_slot_does does)
+{
+	agents->turned = does;
+	agents->turned_first = first;
+	agents->turned_n = n;
+	return ++agents->request;
+}
+
+void agents_probes_names(struct agents *agents, uint64_t offset)
+{
+}
+
+/* ---- divert -------------------------------------------------------------------------------- */
+
+static struct divert {
+	divert_done_fn done;
+	void *data;
+	bool puts, takes;
+	unsigned n_puts, n_freed;
+	uint64_t area, thunks[HOOKS];
+	size_t count;
+	pid_t gone, forked;
+} changes;
+
+static char plan_memory;
+#define PLAN ((struct divert_plan *)&plan_memory)
+
+int divert_new(divert_done_fn done, void *data, struct divert **divert, struct err *err)
+{
+	memset(&changes, 0, sizeof(changes));
+	changes.done = done;
+	changes.data = data;
+	*divert = &changes;
+	return 0;
+}
+
+void divert_free(struct divert *divert)
+{
+}
+
+int divert_fd(const struct divert *divert)
+{
+	return -1;
+}
+
+int divert_turn(struct divert *divert, struct err *err)
+{
+	return 0;
+}
+
+int divert_look(struct divert *divert, pid_t pid, const struct divert_module *of,
+                struct divert_function *functions, size_t count, struct divert_need *need,
+                struct divert_plan **plan, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool refused = functions[i].offset == hooks[REFUSED].entry;
+
+		functions[i].refusal = refused ? ENTRY_JUMPED_INTO : ENTRY_MOVABLE;
+		functions[i].original = (uint32_t)(64 * i);
+	}
+	divert->count = count;
+	*need = (struct divert_need){ TEXT, TEXT + 0x2000, 4096 };
+	*plan = PLAN;
+	return 0;
+}
+
+void divert_plan_free(struct divert_plan *plan)
+{
+	changes.n_freed += plan != NULL;
+}
+
+int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
+               const uint64_t *thunks, struct err *err)
+{
+	divert->puts = true;
+	divert->n_puts++;
+	divert->area = area;
+	memcpy(divert->thunks, thunks, divert->count * sizeof(*thunks));
+	return 0;
+}
+
+int divert_take_back(struct divert *divert, pid_t pid, struct err *err)
+{
+	divert->takes = true;
+	return 0;
+}
+
+void divert_gone(struct divert *divert, pid_t pid)
+{
+	divert->gone = pid;
+}
+
+void divert_forked(struct divert *divert, pid_t parent, pid_t child)
+{
+	divert->forked = child;
+}
+
+int hold_let_go(struct hold *hold, pid_t pid)
+{
+	return 0;
+}
+
+void hold_take(struct hold *hold, pid_t pid)
+{
+}
+
+/* ---- what else a capture has --------------------------------------------------------------- */
+
+struct wire_state *programs_state(struct programs *programs)
+{
+	return &programs_memory;
+}
+
+void programs_inside_set(struct programs *programs, pid_t tgid, uint64_t modules)
+{
+	flagged = modules;
+}
+
+static struct wire_call open_call; /* that a thread is in; its type is 0: none */
+
+void programs_open_calls(struct programs *programs, programs_record_fn each, void *data)
+{
+	if (open_call.head.type)
+		each(data, &open_call.head, sizeof(open_call));
+}
+
+void programs_stop_holding_one(struct programs *programs, pid_t tgid)
+{
+}
+
+int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags)
+{
+	return 0;
+}
+
+bool programs_target_has(struct programs *programs, pid_t tgid)
+{
+	return tgid == (pid_t)PROCESS;
+}
+
+size_t modules_count(const struct modules *modules)
+{
+	return 1;
+}
+
+struct module *modules_at(const struct modules *modules, size_t index)
+{
+	return &module;
+}
+
+const struct hook *modules_hook(const struct modules *modules, uint16_t id,
+                                const struct module **of)
+{
+	if (of)
+		*of = &module;
+	return &hooks[id - hooks[0].id];
+}
+
+void modules_lock(struct modules *modules)
+{
+}
+
+void modules_unlock(struct modules *modules)
+{
+}
+
+void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
+                  uint32_t pid, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(missed, sizeof(missed), fmt, ap);
+	va_end(ap);
+}
+
+uint64_t hook_cookie(const struct hook *hook)
+{
+	return cookie_with_hook(hook->id) | cookie_with_words(WIRE_AT_STACK);
+}
+
+enum wire_stack_kind hook_stack_kind(const struct hook *hook)
+{
+	return hook == &hooks[1] ? STACK_OF_COPY : STACK_OF_NOTHING;
+}
+
+const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
+{
+	return NULL;
+}
+
+int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+                     struct err *err);
+int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+                     struct err *err)
+{
+	const struct mapping mapping = { .start = TEXT,
+		                         .end = TEXT + 0x2000,
+		                         .offset = 0x1000,
+		                         .dev = 5,
+		                         .inode = 7,
+		                         .path = "/lib/libcuda.so.1" };
+
+	return mapped ? each(&mapping, data) : 0;
+}
+
+bool __wrap_tick_clock_is_usable(void);
+bool __wrap_tick_clock_is_usable(void)
+{
+	return false;
+}
+
+/* A jump to the area behind a push that has a breakpoint. */
+bool memory_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	uint8_t code[64] = { 0xcc, 0xe9 };
+	int32_t distance = (int32_t)(AREA + 32 - (address + 6));
+
+	memcpy(code + 2, &distance, sizeof(distance));
+	if (!jumps_there)
+		code[1] = 0x90;
+	memcpy(to, code, bytes);
+	return mapped;
+}
+
+bool memory_read_string(pid_t pid, uint64_t address, char *to, size_t size)
+{
+	return false;
+}
+
+#endif

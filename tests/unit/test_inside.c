@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT
+/* Which calls of a process are its agent's, and which the probes', from its coming to its end. */
+#include "inside_scene.h"
+
+#include <time.h>
+
+static void take_notice(void *data, const char *text)
+{
+	size_t length = strlen(notices);
+
+	snprintf(notices + length, sizeof(notices) - length, "%s\n", text);
+}
+
+static void make_hooks(void)
+{
+	static const char *const names[HOOKS] = { "cuMemAlloc", "cuMemcpy", "cuMemFree",
+		                                  "cudaLaunchKernel" };
+
+	for (size_t i = 0; i < HOOKS; i++)
+		hooks[i] = (struct hook){ .id = (uint16_t)(100 + i),
+			                  .name = names[i],
+			                  .group = i == LAUNCH ? HOOK_RUNTIME_LAUNCH : HOOK_CORE,
+			                  .entry = 0x1100 + 0x100 * i,
+			                  .address = 0x100 + 0x100 * i,
+			                  .size = 64 };
+}
+
+static struct inside *open_inside(uint32_t stack_kinds)
+{
+	const struct inside_options options = { .target = TARGET_PIDS,
+		                                .stack_kinds = stack_kinds,
+		                                .notice = take_notice };
+	struct inside *inside;
+	struct err err = { 0 };
+
+	memset(&programs_memory, 0, sizeof(programs_memory));
+	programs_memory.driver_works = 1;
+	programs_memory.name_offset = 8;
+	notices[0] = missed[0] = '\0';
+	flagged = 0;
+	mapped = jumps_there = true;
+	make_hooks();
+	assert_int_equal(inside_new(&inside, &err), 0);
+	assert_int_equal(inside_open(inside, &options, true, &err), 0);
+	inside_begin(inside, START, 0, NULL);
+	return inside;
+}
+
+static void news(struct agent_probes_answer answer)
+{
+	fake.options.probes.news(fake.options.data, PROCESS, &answer);
+}
+
+static void agent_comes(struct inside *inside, uint32_t slots)
+{
+	news((struct agent_probes_answer){
+		.news = AGENT_PROBES_READY, .slots = slots, .thunks = THUNKS, .thunk_bytes = 16 });
+	inside_turn(inside, START + MS(1));
+}
+
+static void answer(int code, uint64_t area)
+{
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ANSWER,
+	                                   .request = fake.request,
+	                                   .code = code,
+	                                   .area = area,
+	                                   .why = code ? "there is no room" : NULL });
+}
+
+static void diverted(int rc, uint64_t since_ns)
+{
+	uint8_t refusals[HOOKS] = { 0 };
+	const struct divert_result result = { .pid = (pid_t)PROCESS,
+		                              .plan = PLAN,
+		                              .rc = rc,
+		                              .why = rc ? "its threads did not stop" : NULL,
+		                              .since_ns = since_ns,
+		                              .stopped_ns = MS(1),
+		                              .count = (uint32_t)changes.count,
+		                              .refusals = refusals };
+
+	refusals[changes.count == HOOKS ? REFUSED : 1] = ENTRY_JUMPED_INTO;
+	changes.done(changes.data, &result);
+}
+
+static void taken_back(int rc, uint64_t since_ns)
+{
+	const struct divert_result result = { .pid = (pid_t)PROCESS,
+		                              .rc = rc,
+		                              .since_ns = since_ns };
+
+	changes.done(changes.data, &result);
+}
+
+/* All steps: its calls are the agent's from 10 ms on. */
+static struct inside *diverted_process(void)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	diverted(0, START + MS(10));
+	return inside;
+}
+
+/* What the programs tell of a call that began then. */
+static bool is_left_out(struct inside *inside, size_t hook, uint64_t begin_ns)
+{
+	struct wire_call call = { .head = { .type = WIRE_CALL,
+		                            .hook = hooks[hook].id,
+		                            .tgid = PROCESS,
+		                            .tid = PROCESS,
+		                            .time_ns = begin_ns + 100 },
+		                  .begin_ns = begin_ns };
+
+	return inside_leaves_out(inside, &call.head);
+}
+
+/* ---- becoming the agent's ------------------------------------------------------------------ */
+
+static void test_a_process_is_diverted_step_by_step(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 100);
+	assert_int_equal(fake.near, TEXT + 0x1000);
+	assert_int_equal(fake.bytes, 4096);
+	answer(0, AREA);
+	assert_int_equal(fake.n_slots, 3);
+	assert_int_equal(fake.slots[1].original, AREA + 64);
+	assert_int_equal(cookie_hook(fake.slots[1].cookie), hooks[1].id);
+	assert_int_equal(fake.slots[1].does, AGENT_SLOT_CALL);
+	assert_false(changes.puts);
+	answer(0, 0);
+	assert_true(changes.puts);
+	assert_int_equal(changes.area, AREA);
+	assert_int_equal(changes.thunks[1], THUNKS + 16);
+	assert_int_equal(changes.thunks[REFUSED], 0);
+	assert_int_equal(flagged, INSIDE_ANY);
+	diverted(0, START + MS(10));
+	assert_int_equal(flagged, INSIDE_ANY | 2);
+	assert_non_null(strstr(notices, "3 functions of libcuda.so.1 are recorded inside"));
+	assert_non_null(strstr(notices, "1 of 4 functions of libcuda.so.1 keep their probes"));
+	inside_free(inside);
+}
+
+static void test_calls_belong_to_who_saw_their_begin(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	assert_false(is_left_out(inside, 0, START + MS(10) - 1));
+	assert_true(is_left_out(inside, 0, START + MS(10)));
+	assert_false(is_left_out(inside, REFUSED, START + MS(11)));
+	assert_int_equal(programs_memory.inside[hooks[0].id], 1);
+	assert_int_equal(programs_memory.inside[hooks[REFUSED].id], 0);
+	inside_free(inside);
+}
+
+static void test_functions_whose_stacks_are_walked_keep_their_probes(void **state)
+{
+	struct inside *inside = open_inside(1u << STACK_OF_COPY);
+
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	assert_int_equal(fake.n_slots, 2);
+	for (size_t i = 0; i < fake.n_slots; i++)
+		assert_int_not_equal(cookie_hook(fake.slots[i].cookie), hooks[1].id);
+	inside_free(inside);
+}
+
+static void test_launches_of_the_runtime_are_recorded_as_long_as_programs_look(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	assert_int_equal(fake.slots[2].does, AGENT_SLOT_PASSES_ON);
+	assert_int_equal(cookie_hook(fake.slots[2].cookie), hooks[LAUNCH].id);
+	programs_memory.launches_refused = 1;
+	inside_turn(inside, START + MS(20));
+	assert_int_equal(fake.turned, AGENT_SLOT_CALL);
+	assert_int_equal(fake.turned_first, 2);
+	assert_int_equal(fake.turned_n, 1);
+	inside_free(inside);
+}
+
+/* ---- what agents record -------------------------------------------------------------------- */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void record(uint16_t slot, uint64_t begin)
+{
+	struct {
+		struct agent_probed head;
+		uint64_t word[WIRE_AT_STACK];
+	} told = { .head = { .head = { .bytes = sizeof(told), .type = AGENT_PROBED, .lane = slot },
+		             .begin = begin,
+		             .end = begin + 1,
+		             .tid = PROCESS } };
+
+	told.word[WIRE_AT_REG] = 77;
+	fake.options.record(fake.options.data, PROCESS, &told.head.head);
+}
+
+static void test_what_an_agent_records_is_a_call_of_its_hook(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct order_source source = inside_source(inside);
+	const struct wire_call *call;
+	size_t bytes;
+
+	record(1, now() - 1000);
+	call = (const struct wire_call *)source.peek(source.data, &bytes);
+	assert_non_null(call);
+	assert_int_equal(call->head.hook, hooks[1].id);
+	assert_int_equal(call->head.flags, WIRE_BY_AGENT);
+	assert_int_equal(call->word[WIRE_AT_REG], 77);
+	assert_false(inside_leaves_out(inside, &call->head));
+	inside_free(inside);
+}
+
+static struct wire_call call_of(uint8_t type, uint8_t flags, uint64_t begin_ns, uint64_t end_ns)
+{
+	return (struct wire_call){ .head = { .type = type,
+		                             .flags = flags,
+		                             .hook = hooks[REFUSED].id,
+		                             .tgid = PROCESS,
+		                             .tid = PROCESS,
+		                             .time_ns = end_ns },
+		                   .begin_ns = begin_ns };
+}
+
+static bool is_nested(struct inside *inside, uint64_t begin_ns)
+{
+	struct wire_call call = call_of(WIRE_CALL, WIRE_BY_AGENT, begin_ns, begin_ns + 1);
+
+	assert_false(inside_nests(inside, &call.head));
+	assert_int_equal(call.head.depth, call.head.flags & WIRE_NESTED ? 1 : 0);
+	return call.head.flags & WIRE_NESTED;
+}
+
+static void test_an_agent_s_call_is_nested_in_a_probe_s(void **state)
+{
+	struct wire_call begun, ended;
+	struct inside *inside;
+
+	open_call = call_of(WIRE_CALL, WIRE_UNFINISHED, START + 5, START + 500);
+	inside = diverted_process();
+	assert_true(is_nested(inside, START + 100)); /* it was looked at before the cut */
+	ended = call_of(WIRE_CALL, 0, START + 1, START + 2);
+	assert_false(inside_nests(inside, &ended.head)); /* an earlier one, passed on later */
+	assert_true(is_nested(inside, START + 101));
+	ended = call_of(WIRE_CALL, 0, START + 5, START + 200);
+	assert_false(inside_nests(inside, &ended.head));
+	assert_false(is_nested(inside, START + 201));
+	begun = call_of(WIRE_BEGIN, 0, START + 300, START + 300);
+	assert_true(inside_nests(inside, &begun.head));
+	assert_true(is_nested(inside, START + 301));
+	ended = call_of(WIRE_CALL, WIRE_BEGUN, START + 300, START + 400);
+	assert_false(inside_nests(inside, &ended.head));
+	assert_false(is_nested(inside, START + 401));
+	open_call.head.type = 0;
+	inside_free(inside);
+}
+
+static void test_records_that_make_no_sense_are_counted(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct order_source source = inside_source(inside);
+	uint64_t lost[LOST_COUNT] = { 0 };
+	size_t bytes;
+
+	record(3, now() - 1000);           /* no such slot */
+	record(1, 5);                      /* before the trace */
+	record(1, now() + 1000000000000u); /* a time to come */
+	assert_null(source.peek(source.data, &bytes));
+	fake.lost.probes[AGENT_PROBE_RING] = 4;
+	inside_fill_lost(inside, lost);
+	assert_int_equal(lost[LOST_GPU_RECORDS], 3);
+	assert_int_equal(lost[LOST_RING_FULL], 4);
+	inside_free(inside);
+}
+
+/* ---- what cannot be ------------------------------------------------------------------------ */
+
+static void test_a_process_that_does_not_stop_is_tried_again(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	diverted(-EAGAIN, 0);
+	inside_turn(inside, START + MS(2));
+	assert_int_equal(changes.n_puts, 1);
+	inside_turn(inside, START + MS(1000));
+	assert_int_equal(changes.n_puts, 2);
+	assert_int_equal(changes.n_freed, 0);
+	diverted(0, START + MS(1001));
+	assert_true(is_left_out(inside, 0, START + MS(1001)));
+	inside_free(inside);
+}
+
+static void test_what_is_refused_keeps_its_probes_and_its_plan_is_freed(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 100);
+	answer(-ENOMEM, 0);
+	assert_non_null(strstr(notices, "keeps its probes: there is no room"));
+	assert_int_equal(changes.n_freed, 1);
+	assert_false(is_left_out(inside, 0, START + MS(11)));
+	inside_turn(inside, START + MS(5000));
+	assert_false(changes.puts);
+	inside_free(inside);
+	assert_int_equal(changes.n_freed, 1);
+}
+
+static void test_more_functions_than_slots_keep_their_probes(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 2);
+	answer(0, AREA);
+	assert_int_equal(fake.n_slots, 0);
+	assert_non_null(strstr(notices, "no room for so many functions"));
+	inside_free(inside);
+}
+
+static void test_a_process_that_cannot_be_entered_is_told_of_once(void **state)
+{
+	struct inside *inside = open_inside(0);
+	const struct agent_status status = { .pid = PROCESS,
+		                             .state = AGENT_FAILED,
+		                             .why = "it is static" };
+
+	fake.options.state(fake.options.data, &status);
+	fake.options.state(fake.options.data, &status);
+	assert_non_null(strstr(notices, "keeps its probes: it is static\n"));
+	assert_null(strstr(strstr(notices, "static") + 1, "static"));
+	assert_false(is_left_out(inside, 0, START + MS(11)));
+	inside_free(inside);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static void test_after_an_agent_ended_calls_are_the_probes(void **state)
+{
+	struct inside *inside = diverted_process();
+	uint64_t before = now();
+
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED, .why = "it said nonsense" });
+	assert_true(is_left_out(inside, 0, before));
+	assert_false(is_left_out(inside, 0, now()));
+	assert_int_equal(flagged, 0);
+	assert_non_null(strstr(missed, "it said nonsense"));
+	inside_turn(inside, START + MS(30));
+	assert_true(changes.takes);
+	inside_free(inside);
+}
+
+static void test_a_library_that_was_unloaded_is_the_probes_again(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_mapped(inside, (pid_t)PROCESS, START + MS(20));
+	assert_int_equal(flagged, INSIDE_ANY | 2); /* still there: it was another file */
+	jumps_there = false;
+	inside_mapped(inside, (pid_t)PROCESS, START + MS(30));
+	assert_int_equal(flagged, INSIDE_ANY);
+	assert_true(is_left_out(inside, 0, START + MS(29)));
+	assert_false(is_left_out(inside, 0, START + MS(30)));
+	inside_free(inside);
+}
+
+static void test_after_exec_and_exit_nothing_is_left(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_exec(inside, (pid_t)PROCESS, START + MS(40));
+	assert_int_equal(changes.gone, PROCESS);
+	assert_false(is_left_out(inside, 0, START + MS(41)));
+	inside_free(inside);
+	inside = diverted_process();
+	inside_exit(inside, (pid_t)PROCESS, START + MS(40));
+	assert_int_equal(changes.gone, PROCESS);
+	assert_false(is_left_out(inside, 0, START + MS(41)));
+	inside_free(inside);
+}
+
+static void test_a_child_is_told_of_and_keeps_its_probes(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_forked(inside, (pid_t)PROCESS, 4243);
+	assert_int_equal(changes.forked, 4243);
+	inside_forked(inside, 17, 18);
+	assert_int_equal(changes.forked, 4243);
+	inside_free(inside);
+}
+
+static void test_entries_are_put_back_before_agents_leave(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_stop(inside);
+	inside_turn(inside, START + MS(50));
+	assert_true(changes.takes);
+	assert_int_equal(flagged, 0);
+	assert_false(fake.stopped);
+	taken_back(-EAGAIN, 0);
+	changes.takes = false;
+	inside_turn(inside, START + MS(200));
+	assert_true(changes.takes);
+	taken_back(0, START + MS(210));
+	assert_true(is_left_out(inside, 0, START + MS(209)));
+	assert_false(is_left_out(inside, 0, START + MS(210)));
+	inside_turn(inside, START + MS(220));
+	assert_true(fake.stopped);
+	assert_true(inside_stopped(inside));
+	inside_finish(inside);
+	assert_non_null(
+		strstr(notices, "0 calls of 3 functions were recorded inside of 1 process"));
+	inside_free(inside);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_process_is_diverted_step_by_step),
+		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
+		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
+		cmocka_unit_test(
+			test_launches_of_the_runtime_are_recorded_as_long_as_programs_look),
+		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
+		cmocka_unit_test(test_an_agent_s_call_is_nested_in_a_probe_s),
+		cmocka_unit_test(test_records_that_make_no_sense_are_counted),
+		cmocka_unit_test(test_a_process_that_does_not_stop_is_tried_again),
+		cmocka_unit_test(test_what_is_refused_keeps_its_probes_and_its_plan_is_freed),
+		cmocka_unit_test(test_more_functions_than_slots_keep_their_probes),
+		cmocka_unit_test(test_a_process_that_cannot_be_entered_is_told_of_once),
+		cmocka_unit_test(test_after_an_agent_ended_calls_are_the_probes),
+		cmocka_unit_test(test_a_library_that_was_unloaded_is_the_probes_again),
+		cmocka_unit_test(test_after_exec_and_exit_nothing_is_left),
+		cmocka_unit_test(test_a_child_is_told_of_and_keeps_its_probes),
+		cmocka_unit_test(test_entries_are_put_back_before_agents_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
