@@ -63,10 +63,11 @@ static void check_calls(const struct caller *callers)
 {
 	static uint64_t last_begin[THREADS];
 	static uint64_t last_end[THREADS];
+	size_t n = host_count(host, AGENT_PROBED);
 
 	memset(last_begin, 0, sizeof(last_begin));
 	memset(last_end, 0, sizeof(last_end));
-	for (size_t i = 0; i < host_count(host, AGENT_PROBED); i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct agent_probed *told = (const void *)host->kept[i];
 		uint64_t number = told->word[WIRE_AT_REG] >> 32;
 
@@ -191,7 +192,8 @@ static void test_threads_that_jump_out_hold_up_nobody(void **state)
 	stop = 0;
 	run_all(callers, call_and_jump, 4);
 	host_sleep(10);
-	for (int i = 0; host_now() < end && __atomic_load_n(&jumps, __ATOMIC_RELAXED) < JUMPS; i++) {
+	for (int i = 0; host_now() < end && __atomic_load_n(&jumps, __ATOMIC_RELAXED) < JUMPS;
+	     i++) {
 		pthread_kill(callers[i % 4].thread, SIGUSR1);
 		host_read(host);
 		host_forget(host);
@@ -207,6 +209,62 @@ static void test_threads_that_jump_out_hold_up_nobody(void **state)
 	assert_int_equal(last_call()->word[WIRE_AT_REG], 77ull << 32 | 1);
 }
 
+/* ---- the exit of a process whose threads go on ---- */
+
+/* Now and then others have the processor while it is open. */
+static int yields(uint64_t value)
+{
+	if (value % 64 == 0)
+		sched_yield();
+	return 0;
+}
+
+static void *nest_until_stopped(void *data)
+{
+	struct caller *caller = data;
+
+	for (uint64_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i += 4) {
+		outer(i);
+		caller->calls += 2;
+	}
+	return NULL;
+}
+
+/* The calls that are open when all are told of are told once, as unfinished. */
+static void test_open_calls_are_told_while_threads_call(void **state)
+{
+	static struct caller callers[4];
+	uint64_t calls = 0, told = 0, unfinished = 0, lost;
+
+	inner = DIVERT(1, yields, PLAIN, 0);
+	outer = DIVERT(2, calls_inner, PLAIN, 0);
+	lost_now(AGENT_PROBE_RING);
+	lost_now(AGENT_PROBE_REENTRY);
+	lost_now(AGENT_PROBE_ENTRY);
+	__atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+	run_all(callers, nest_until_stopped, 4);
+	for (int i = 0; i < 20 * ROUNDS; i++) {
+		probes_tell_open();
+		told += calls_told();
+		for (size_t k = 0; k < host->n_kept; k++)
+			unfinished += (host->kept[k]->flags & WIRE_UNFINISHED) != 0;
+		host_forget(host);
+		if (i % 8 == 0)
+			host_sleep(1);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < 4; i++) {
+		pthread_join(callers[i].thread, NULL);
+		calls += callers[i].calls;
+	}
+	told += calls_told();
+	lost = lost_now(AGENT_PROBE_RING) + lost_now(AGENT_PROBE_REENTRY) +
+	       lost_now(AGENT_PROBE_ENTRY);
+	assert_in_range(told, calls - lost, calls);
+	assert_true(unfinished > 0);
+	assert_true(lost < calls / 4);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_probes, close_probes)
@@ -214,6 +272,7 @@ int main(void)
 		TEST(test_what_is_not_told_is_counted),
 		TEST(test_sessions_come_and_go_while_threads_call),
 		TEST(test_threads_that_jump_out_hold_up_nobody),
+		TEST(test_open_calls_are_told_while_threads_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

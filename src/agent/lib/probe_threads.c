@@ -52,9 +52,21 @@ static bool was_left(const struct probe_thread *thread, const struct thunk_frame
 	return left;
 }
 
+/* Where it is free; else what it is. */
+static uint32_t become(struct probe_thread *thread, uint32_t busy)
+{
+	uint32_t was = PROBE_THREAD_FREE;
+
+	__atomic_compare_exchange_n(&thread->busy, &was, busy, false, __ATOMIC_SEQ_CST,
+	                            __ATOMIC_SEQ_CST);
+	return was;
+}
+
 bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by)
 {
-	if (__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST) && !was_left(thread, by))
+	uint32_t was = become(thread, PROBE_THREAD_BUSY);
+
+	if (was == PROBE_THREAD_STOPPED || (was == PROBE_THREAD_BUSY && !was_left(thread, by)))
 		return false;
 	thread->busy_at = (uint64_t)by;
 	return true;
@@ -62,14 +74,14 @@ bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by
 
 void probe_thread_give(struct probe_thread *thread)
 {
-	__atomic_store_n(&thread->busy, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&thread->busy, PROBE_THREAD_FREE, __ATOMIC_RELEASE);
 }
 
 bool probe_thread_stop(struct probe_thread *thread, unsigned *left_ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
-	while (__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST)) {
+	while (become(thread, PROBE_THREAD_STOPPED) != PROBE_THREAD_FREE) {
 		if (!*left_ms)
 			return false;
 		--*left_ms;
@@ -121,7 +133,7 @@ bool probe_thread_ended(struct probe_thread *thread)
 	                                           __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	/* acquires what it wrote last, even if it ended in here */
-	__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&thread->busy, PROBE_THREAD_STOPPED, __ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -129,7 +141,7 @@ void probe_thread_free(struct probe_thread *thread)
 {
 	thread->depth = 0;
 	thread->claim.end = 0;
-	__atomic_store_n(&thread->busy, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->busy, PROBE_THREAD_FREE, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->tid, 0, __ATOMIC_RELEASE);
 }
 

@@ -5,7 +5,8 @@
  * used again.
  *
  * `busy` is set by a thread while it is in here. So a signal handler that makes a call meanwhile is
- * told from it, and whoever takes the ring away waits until nobody is.
+ * told from it, and whoever takes the ring away waits until nobody is. That one sets it, too, to
+ * another value: a thread that a longjmp took out of here may go on with its own, not with that.
  */
 #ifndef CUSCOPE_AGENT_LIB_PROBE_THREADS_H
 #define CUSCOPE_AGENT_LIB_PROBE_THREADS_H
@@ -29,8 +30,10 @@ struct probe_call {
 	uint64_t word[WIRE_WORDS];
 };
 
+enum probe_thread_busy { PROBE_THREAD_FREE, PROBE_THREAD_BUSY, PROBE_THREAD_STOPPED };
+
 struct probe_thread {
-	uint32_t busy;
+	uint32_t busy;    /* enum probe_thread_busy */
 	uint32_t tid;     /* 0: of no thread */
 	uint32_t pid;     /* a child of fork has the memory, but not the threads */
 	uint64_t busy_at; /* the thunk's frame of who set it */
@@ -63,7 +66,8 @@ struct probe_thread *probe_thread_own(void);
 bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by);
 void probe_thread_give(struct probe_thread *thread);
 
-/* Waits until a thread is not in here, and takes its place. False: it took all that was left. */
+/* Waits until a thread is not in here, and keeps it out until probe_thread_give. False: it took all
+ * that was left. */
 bool probe_thread_stop(struct probe_thread *thread, unsigned *left_ms);
 
 /* What the ring asks for, by its numbers, which begin with 1. */
