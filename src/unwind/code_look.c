@@ -144,8 +144,10 @@ struct code_look *code_look_at(struct code_tables *tables, pid_t pid)
 	look->pid = pid;
 	look->until_ns = now_ns() + FILES_NS;
 	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;
-	if (!failed)
+	if (!failed) {
 		read_files(look);
+		code_tables_tell(tables);
+	}
 	for (size_t i = 0; i < look->n; i++)
 		free(look->at[i].path);
 	if (failed) {

@@ -25,9 +25,10 @@
 #define ALL_BYTES     ((size_t)256 << 20)
 #define COMPILE_BYTES ((size_t)128 << 20) /* of memory while a file's rows are made */
 #define VDSO_MAX      (64u << 10)
-#define SEGMENTS_MAX  8 /* executable ones of a file */
-#define FIRST_NUMBER  2 /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
-#define NO_RULE       0 /* number of the rule that says nothing */
+#define SEGMENTS_MAX  8   /* executable ones of a file */
+#define FIRST_NUMBER  2   /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
+#define NO_RULE       0   /* number of the rule that says nothing */
+#define WAITING_MAX   128 /* tables that are made and not told yet; each is a descriptor */
 
 struct table_key {
 	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */
@@ -58,8 +59,16 @@ struct known_rule {
 	UT_hash_handle hh;
 };
 
+/* Tables that the programs do not have yet. */
+struct waiting_tables {
+	uint32_t number[WAITING_MAX];
+	int map[WAITING_MAX];
+	uint32_t n;
+};
+
 struct code_tables {
 	int files_map, rules_map;
+	struct waiting_tables waiting;
 	code_tables_engine engine; /* may be NULL */
 	void *data;
 	struct code_table *files;
@@ -82,10 +91,48 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_en
 	return tables;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Where the kernel takes no batches (before 5.17), or one of them has no room. */
+static void tell_each(struct code_tables *tables)
+{
+	const struct waiting_tables *waiting = &tables->waiting;
+
+	for (uint32_t i = 0; i < waiting->n; i++) {
+		if (bpf_map_update_elem(tables->files_map, &waiting->number[i], &waiting->map[i],
+		                        BPF_ANY))
+			tables->figures.without_room++;
+	}
+}
+
+void code_tables_tell(struct code_tables *tables)
+{
+	struct waiting_tables *waiting = &tables->waiting;
+	uint64_t begin_ns = now_ns();
+	uint32_t count = waiting->n;
+
+	if (!count)
+		return;
+	if (count == 1 ||
+	    bpf_map_update_batch(tables->files_map, waiting->number, waiting->map, &count, NULL))
+		tell_each(tables);
+	for (uint32_t i = 0; i < waiting->n; i++)
+		close(waiting->map[i]); /* the map of maps keeps it */
+	waiting->n = 0;
+	tables->figures.ns += now_ns() - begin_ns;
+}
+
 static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
 	if (table->number) {
+		code_tables_tell(tables); /* it may be among them */
 		bpf_map_delete_elem(tables->files_map, &table->number);
 		tables->number_taken[table->number] = false;
 		budget_give(tables->budget, table->owner, table->bytes);
@@ -194,14 +241,15 @@ static void store(struct code_tables *tables, struct code_table *table,
 	numbers = rule_numbers(tables, rows);
 	map = make_map(rows, nodes, numbers);
 	free(numbers);
-	if (map < 0 || bpf_map_update_elem(tables->files_map, &number, &map, BPF_ANY)) {
+	if (map < 0) {
 		budget_give(tables->budget, table->owner, bytes);
 		tables->figures.without_room++;
-		if (map >= 0)
-			close(map);
 		return;
 	}
-	close(map); /* the map of maps keeps it */
+	if (tables->waiting.n == WAITING_MAX)
+		code_tables_tell(tables);
+	tables->waiting.number[tables->waiting.n] = number;
+	tables->waiting.map[tables->waiting.n++] = map;
 	tables->number_taken[number] = true;
 	table->number = number;
 	table->rows = rows->n_rows;
@@ -337,14 +385,6 @@ static int open_vdso(const struct mapping *mapping)
 	}
 	free(content);
 	return fd;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* A file that was written anew is another one, though its number is the same. */

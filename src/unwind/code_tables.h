@@ -46,6 +46,12 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
                                     const struct mapping *mapping, bool may_read);
 void code_tables_drop(struct code_tables *tables, struct code_table *table);
 
+/*
+ * Gives the programs the tables of all files that were held since. Each change of a map of maps
+ * waits some 10 ms for all programs that run, so those of a process are one change.
+ */
+void code_tables_tell(struct code_tables *tables);
+
 /* Its number for the programs: UNWIND_FILE_BARE where it has no tables, UNWIND_FILE_NONE where they
  * are not to be had. */
 uint32_t code_table_number(const struct code_table *table);

@@ -61,6 +61,10 @@ static inline size_t fake_processes(void)
 	return n;
 }
 
+/* Of the map of tables, each of which waits; and whether it takes several at a time. */
+static unsigned fake_changes;
+static bool fake_no_batches;
+
 static inline size_t fake_tables(void)
 {
 	size_t n = 0;
@@ -89,6 +93,8 @@ static int fake_update_code(uint32_t pid, const void *value)
 }
 
 int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u64 flags);
+int __wrap_bpf_map_update_batch(int map, const void *keys, const void *values, __u32 *count,
+                                const struct bpf_map_batch_opts *options);
 int __wrap_bpf_map_delete_elem(int map, const void *key);
 int __wrap_bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size,
                           __u32 value_size, __u32 max_entries,
@@ -105,6 +111,7 @@ int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u6
 	if (map == FAKE_CODE) {
 		r = fake_update_code(number, value);
 	} else if (map == FAKE_FILES) {
+		fake_changes++;
 		fake_table[number] = dup(*(const int *)value);
 	} else if (map == FAKE_RULES) {
 		fake_rule[number] = *(const struct wire_rule *)value;
@@ -112,6 +119,21 @@ int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u6
 	}
 	pthread_mutex_unlock(&fake_lock);
 	return r;
+}
+
+int __wrap_bpf_map_update_batch(int map, const void *keys, const void *values, __u32 *count,
+                                const struct bpf_map_batch_opts *options)
+{
+	unsigned before = fake_changes;
+
+	assert_int_equal(map, FAKE_FILES);
+	if (fake_no_batches)
+		return -ENOTSUP;
+	for (__u32 i = 0; i < *count; i++)
+		__wrap_bpf_map_update_elem(map, (const uint32_t *)keys + i, (const int *)values + i,
+		                           0);
+	fake_changes = before + 1;
+	return 0;
 }
 
 int __wrap_bpf_map_delete_elem(int map, const void *key)

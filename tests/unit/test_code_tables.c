@@ -9,6 +9,7 @@
 
 #include "fake_maps.h"
 #include "mapped_files.h"
+#include "base/array.h"
 #include "unwind/code_tables.h"
 #include "unwind/row_tree.h"
 
@@ -31,7 +32,10 @@ static void end(void)
 
 static struct code_table *hold(const struct mapped_file *file)
 {
-	return code_tables_hold(tables, getpid(), &file->mapping, true);
+	struct code_table *table = code_tables_hold(tables, getpid(), &file->mapping, true);
+
+	code_tables_tell(tables);
+	return table;
 }
 
 static struct code_figures figures_now(void)
@@ -65,6 +69,49 @@ static void test_who_maps_a_file_again_shares_its_table(void **state)
 	assert_int_equal(figures.bytes, 0);
 	assert_int_equal(figures.rows, 0);
 	assert_int_equal(figures.tables_ever, 1);
+	mapped_end(&file);
+	end();
+}
+
+/* Each change makes who asks for it wait for the programs. */
+static void check_together(bool no_batches, unsigned changes)
+{
+	struct mapped_file files[3];
+
+	begin(0, 0);
+	fake_no_batches = no_batches;
+	fake_changes = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		mapped_begin(&files[i]);
+		code_tables_hold(tables, getpid(), &files[i].mapping, true);
+	}
+	assert_int_equal(fake_tables(), 0);
+	code_tables_tell(tables);
+	assert_int_equal(fake_tables(), ARRAY_SIZE(files));
+	assert_int_equal(fake_changes, changes);
+	code_tables_tell(tables);
+	assert_int_equal(fake_changes, changes);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		mapped_end(&files[i]);
+	fake_no_batches = false;
+	end();
+}
+
+static void test_tables_are_told_together(void **state)
+{
+	check_together(false, 1);
+	check_together(true, 3); /* as kernels do that take no batches */
+}
+
+static void test_a_table_that_waits_can_be_dropped(void **state)
+{
+	struct mapped_file file;
+
+	begin(0, 0);
+	mapped_begin(&file);
+	code_tables_drop(tables, code_tables_hold(tables, getpid(), &file.mapping, true));
+	code_tables_tell(tables);
+	assert_int_equal(fake_tables(), 0);
 	mapped_end(&file);
 	end();
 }
@@ -250,6 +297,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_maps_a_file_again_shares_its_table),
+		cmocka_unit_test(test_tables_are_told_together),
+		cmocka_unit_test(test_a_table_that_waits_can_be_dropped),
 		cmocka_unit_test(test_files_share_rules),
 		cmocka_unit_test(test_a_file_that_was_written_anew_is_another),
 		cmocka_unit_test(test_new_files_are_read_only_by_who_may),
