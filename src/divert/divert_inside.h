@@ -86,7 +86,7 @@ struct divert_job {
 };
 
 /*
- * One try, by a process that is made for it and given up after 2 s: memory of targets may be such
+ * One try, by a process that is made for it and given up after 5 s: memory of targets may be such
  * that whoever reads it waits for good. Fills in reply->rc and what goes with it, and `refusal` and
  * `diverted` of the entries.
  */

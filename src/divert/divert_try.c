@@ -17,7 +17,7 @@
 
 #include "base/xalloc.h"
 
-#define LIMIT_MS 2000
+#define LIMIT_MS 5000
 
 /* ---- the process that does it ---------------------------------------------------------------- */
 
@@ -34,7 +34,10 @@ static void hurry(void)
 
 static int ended(pid_t pid, struct err *err)
 {
-	return err_set(err, ESRCH, "process %d has ended, or executes another program", pid);
+	return err_set(
+		err, ESRCH,
+		"process %d has ended, executes another program, or keeps its code from being read",
+		pid);
 }
 
 static int prepare(const struct divert_target *target, struct err *err)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # $(B)/tests/divert/call_all    calls all CUDA functions of a library, as they are and diverted; tests/integration runs it
+# $(B)/tests/divert/hostile     diverts in processes that change meanwhile
 # $(B)/tests/divert/cut         diverts them in a process that calls them all the time, and takes them back; so does this
 
 $(B)/tests/divert/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a
@@ -8,6 +9,9 @@ $(B)/tests/divert/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a
 $(B)/tests/divert/cut: $(B)/tests/divert/cut.o $(B)/tests/divert/cut_target.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+$(B)/tests/divert/hostile: $(B)/tests/divert/hostile.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 ifeq ($(ARCH),x86_64)
-programs: $(B)/tests/divert/call_all $(B)/tests/divert/cut
+programs: $(B)/tests/divert/call_all $(B)/tests/divert/cut $(B)/tests/divert/hostile
 endif

@@ -52,3 +52,23 @@ def test_all_is_put_back_when_cuscope_is_killed(case):
 
 def test_five_hundred_threads_are_stopped_and_go_on(case):
     cut(case, "endbr", 2, "threads=500")
+
+
+def test_processes_that_change_while_they_are_diverted(case):
+    """They exit, execute, unmap, are debugged, have 5,000 threads ...: each is refused in a sentence, or diverted (tests/divert/hostile.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    for shape in SHAPES:
+        process = case.start(os.path.join(Places.build, "tests/divert/hostile"),
+                             os.path.abspath(Places.simcuda(f"{shape}/libcuda.so.1")))
+        if process.wait(120):
+            raise Failure(f"{shape}: {process.out()[-500:]}")
+        checks.contains(shape, "has more than 4096 threads", process.out())
+        checks.contains(shape, "and only one can do that", process.out())
+
+
+def test_stress_divert_a_thousand_times(case):
+    """With STRESS_ROUNDS, as `make stress` has it: 10 without."""
+    rounds = int(os.environ.get("STRESS_ROUNDS", "10"))
+    for shape in SHAPES:
+        cut(case, shape, rounds, "signals", "forks", "probe", seconds=60 + 5 * rounds)
