@@ -57,6 +57,18 @@ def of_cuscope(path):
     return seen
 
 
+def of_gdb(path, maps):
+    """{number: frames} of what gdb_points.py wrote. The innermost one, of where it stops, is left out."""
+    with open(path) as file:
+        lines = [line.split() for line in file]
+    return {int(line[0]): [maps.place(int(address, 16)) for address in line[2 + OWN:]] for line in lines}
+
+
+def differs_by_gdb(point, frames):
+    """Stacks of makecontext() have no end for gdb: it goes on where the others have stopped."""
+    return (frames[:len(point.frames)] if point.way == "context" else frames) != point.frames
+
+
 def difference(point, seen):
     """'' where all frames are the same and the stack is whole; else what is not."""
     if seen is None:

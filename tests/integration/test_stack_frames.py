@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Stacks frame by frame: what cuscope walks is what the program's own unwinder sees at the same call."""
 
+import os
+import shutil
+
 import checks
 import stack_points
-from harness import Failure, Places
+from harness import Failure, Places, Skip
 
 WAYS = {"constructor", "recursion", "alloca", "aligned", "arguments", "tail-call", "thunk", "destructor", "catch", "rethrow",
         "signal", "signal-stack", "fault", "qsort", "sort", "tree", "objects", "function", "once", "library", "coroutine",
@@ -28,6 +31,22 @@ def test_stack_frames_are_those_of_the_programs_own_unwinder(case):
     print(f"{compared.right.total()} of {compared.points.total()} stacks, {compared.frames} frames")
     if compared.share() < 99.5:
         raise Failure(f"{compared.share():.2f} % of {compared.points.total()} stacks are right: {compared.wrong[:5]}")
+
+
+def test_stack_frames_of_the_programs_own_unwinder_are_those_of_gdb(case):
+    """What the others are compared with, at each point of one run."""
+    if not shutil.which("gdb"):
+        raise Skip("gdb is not installed: what the program sees of its own stack was not compared with it")
+    own, by_gdb = case.path("own"), case.path("by_gdb")
+    process = case.start("gdb", "-batch", "-nx", "-x", os.path.join(Places.root, "tests/integration/gdb_points.py"), "--args",
+                         Places.program("stackpoints"), own, "5", Places.program("libframelib.so"),
+                         env=dict(case.environment(), GDB_POINTS=by_gdb))
+    checks.equal("status", 0, process.wait())
+    points, maps = stack_points.own(own)
+    seen = stack_points.of_gdb(by_gdb, maps)
+    checks.equal("points", sorted(points), sorted(seen))
+    checks.equal("those that differ", [], [(number, points[number], seen[number]) for number in points
+                                           if stack_points.differs_by_gdb(points[number], seen[number])][:1])
 
 
 def test_stack_frames_of_an_interrupted_function_are_named_by_where_it_was(case):
@@ -74,6 +93,10 @@ def test_stack_frames_go_on_where_a_library_has_no_tables(case):
     info = case.cuscope("info", case.path("points.cuscope"))
     checks.equal("status", 0, info.wait())
     checks.contains("what info says", "rely on " + BY_POINTERS, info.out())
+
+
+def test_stack_frames_go_on_where_a_part_of_a_library_has_no_tables(case):
+    check_followed(stacks_of(case, "library", "libframegap.so"), ["deeper", "call_back", "in_library()", "main"])
 
 
 def test_stack_frames_go_on_where_code_was_made_at_run_time(case):

@@ -8,7 +8,7 @@ PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit w
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframenone.so framethrow engine libtorch_python_engine inlined stackpoints)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so framethrow engine libtorch_python_engine inlined stackpoints)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -66,9 +66,10 @@ $(PROG_B)/libframelib.so: $(PROG)/framelib.c
 	@mkdir -p $(@D)
 	$(CC) $(FRAMES_CFLAGS) -fPIC -shared -o $@ $<
 
-# Without unwind tables: with frame pointers, and without anything.
+# Without unwind tables: with frame pointers, the same in a file that has tables of other code, and without anything.
 $(PROG_B)/libframebare.so: FRAME_POINTER = -fno-omit-frame-pointer
-$(PROG_B)/libframebare.so $(PROG_B)/libframenone.so: $(PROG)/framelib.c
+$(PROG_B)/libframegap.so: FRAME_POINTER = -fno-omit-frame-pointer -DWITH_A_TABLE
+$(PROG_B)/libframebare.so $(PROG_B)/libframegap.so $(PROG_B)/libframenone.so: $(PROG)/framelib.c
 	@mkdir -p $(@D)
 	$(CC) $(FRAMES_CFLAGS) $(FRAME_POINTER) -fno-asynchronous-unwind-tables -fno-unwind-tables -fPIC -shared -o $@ $<
 

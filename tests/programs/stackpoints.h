@@ -6,7 +6,11 @@
 #include <csignal>
 
 /* A call of such a function is a call: it is neither put into its caller nor known to it. */
-#define APART      __attribute__((noipa))
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noipa))
+#endif
 #define NOT_LAST() asm volatile("" ::: "memory")
 
 /* Writes down this stack, and allocates. */
