@@ -32,7 +32,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		            [STACKS_NO_ROOM] = f.names.refused + f.names.lines.refused,
 		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out,
 		            [STACKS_LINES_LATE] = f.names.lines.late,
-		            [STACKS_LINES_LOST] = f.names.lines.unanswered },
+		            [STACKS_LINES_LOST] = f.names.lines.unanswered,
+		            [STACKS_MAPPINGS] = f.unwinder.cut },
 	};
 }
 

@@ -34,7 +34,8 @@ const char *lost_reason_text(enum lost_reason reason)
 
 #define PYTHON_NOT_READ                                                                            \
 	" whose frames are not read (3.9 to 3.14 are, but for debug and free-threaded builds)"
-#define TOO_FAST ", 10,000 a second of a thread"
+#define MAPPINGS_LEFT_OUT " than the 1,024 that are kept: stacks end in the others"
+#define TOO_FAST          ", 10,000 a second of a thread"
 
 const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
 {
@@ -65,6 +66,8 @@ const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
 		                        "information of its file could not be read",
 		                        "places of native code are without lines: the debug "
 		                        "information of their files could not be read" },
+		[STACKS_MAPPINGS] = { "process has more executable mappings" MAPPINGS_LEFT_OUT,
+		                      "processes have more executable mappings" MAPPINGS_LEFT_OUT },
 	};
 
 	if (missed >= STACKS_MISSED_COUNT)

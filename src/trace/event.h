@@ -246,6 +246,7 @@ enum stacks_missed {
 	STACKS_TOO_FAST,    /* allocations that came faster than their stacks are walked */
 	STACKS_LINES_LATE,  /* places whose lines were not looked up when nobody waited any more */
 	STACKS_LINES_LOST,  /* places in files whose debug information could not be read */
+	STACKS_MAPPINGS,    /* processes with more executable mappings than are kept */
 	STACKS_MISSED_COUNT
 };
 

@@ -10,7 +10,9 @@
 #include "probe/memory.h"
 
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
-#define KEY_MADE         1             /* the mark of autoTSSkey that it was made */
+#define FIRST_KEPT       64            /* mappings of files, where there are too many */
+#define SEEN_MAX         262144 /* executable mappings: a kernel lets a process have 65,530 */
+#define KEY_MADE         1      /* the mark of autoTSSkey that it was made */
 #define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
 
 static uint64_t now_ns(void)
@@ -64,18 +66,55 @@ static int by_size(const void *left, const void *right)
 	return size_a < size_b ? -1 : size_a > size_b;
 }
 
+/* Whether stacks can be walked through it by a table. */
+static bool may_have_table(const struct mapping *mapping)
+{
+	return mapping->inode || !strcmp(mapping->path, "[vdso]");
+}
+
+/* The highest that has no table; NULL: there is none. */
+static struct looked_at *without_table(struct code_look *look)
+{
+	for (size_t i = look->n; look->n_without && i > 0; i--)
+		if (!may_have_table(&look->at[i - 1].mapping))
+			return &look->at[i - 1];
+	return NULL;
+}
+
+/*
+ * Where another mapping goes, for which there is no room: files come before memory of no file. Of
+ * files the first, which are the program's own, and the last are kept: libraries are mapped from
+ * above, and libc and what else each stack goes through is the first of them. NULL: nowhere.
+ */
+static struct looked_at *make_room(struct code_look *look, const struct mapping *mapping)
+{
+	struct looked_at *at = NULL;
+
+	look->cut = true;
+	if (may_have_table(mapping))
+		at = without_table(look);
+	if (at)
+		look->n_without--;
+	else if (may_have_table(mapping))
+		at = &look->at[FIRST_KEPT + look->turn++ % (UNWIND_MAPPINGS_MAX - FIRST_KEPT)];
+	if (at)
+		free(at->path);
+	return at;
+}
+
 static int take_mapping(const struct mapping *mapping, void *data)
 {
 	struct code_look *look = data;
 	struct looked_at *at;
 
-	if (look->n == UNWIND_MAPPINGS_MAX) {
-		look->cut = true;
-		return 1;
-	}
 	if (!strcmp(mapping->path, "[uprobes]") || !strcmp(mapping->path, "[vsyscall]"))
 		return 0;
-	at = &look->at[look->n++];
+	if (look->seen++ == SEEN_MAX)
+		return 1;
+	at = look->n < UNWIND_MAPPINGS_MAX ? &look->at[look->n++] : make_room(look, mapping);
+	if (!at)
+		return 0;
+	look->n_without += !may_have_table(mapping);
 	*at = (struct looked_at){ .start = mapping->start,
 		                  .end = mapping->end,
 		                  .mapping = *mapping,

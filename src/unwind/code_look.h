@@ -22,11 +22,12 @@ struct code_look {
 	unsigned program; /* the asker's own */
 	struct looked_at at[UNWIND_MAPPINGS_MAX];
 	size_t n;
+	size_t n_without, seen, turn; /* of no file; of all; how often one took another's place */
 	struct wire_code code;
 	uint64_t sum; /* a number of it: another one is news; never 0 */
 	struct code_table **tables;
 	size_t n_tables;
-	bool cut;
+	bool cut;          /* more are mapped than fit */
 	uint64_t until_ns; /* new files are read */
 	bool late;         /* some were left for the next look */
 	/* of Python */

@@ -36,6 +36,7 @@ struct unwound { /* a process */
 	uint64_t python_ns; /* when the look began that found it */
 	unsigned refused;   /* how often there was no room for it */
 	bool python_unknown;
+	bool cut; /* it has more executable mappings than are kept */
 	UT_hash_handle hh;
 };
 
@@ -108,7 +109,8 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 {
 	uint32_t key = (uint32_t)process->pid;
 
-	u->figures.cut += look->cut;
+	u->figures.cut += look->cut && !process->cut;
+	process->cut |= look->cut;
 	if (process->told != look->sum)
 		process->patience_ns = AGAIN_NS;
 	else if (process->patience_ns < MOST_NS)

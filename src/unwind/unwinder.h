@@ -54,8 +54,8 @@ const struct python_layout *unwinder_python(struct unwinder *unwinder, pid_t pid
 
 struct unwinder_figures {
 	struct code_figures code;
-	uint64_t without_room; /* processes that there was no room for */
-	uint64_t cut;          /* looks at processes with more executable mappings than are kept */
+	uint64_t without_room;   /* processes that there was no room for */
+	uint64_t cut;            /* processes with more executable mappings than are kept */
 	uint64_t unknown_python; /* processes with a Python whose frames are not read */
 };
 

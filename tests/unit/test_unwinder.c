@@ -180,6 +180,35 @@ static void test_code_of_no_file(void **state)
 	end();
 }
 
+/* Files come first, wherever they are. */
+static void expect_own_and_libc(const struct wire_code *code)
+{
+	assert_true(mapping_at(code, (void *)expect_own_and_libc)->file > UNWIND_FILE_BARE);
+	assert_true(mapping_at(code, (void *)getpid)->file > UNWIND_FILE_BARE);
+}
+
+static void test_more_mappings_of_files_than_fit(void **state)
+{
+	const size_t page = 4096, pages = 2 * UNWIND_MAPPINGS_MAX + 64;
+	char *at = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct wire_code *code;
+
+	begin();
+	assert_ptr_not_equal(at, MAP_FAILED);
+	for (size_t i = 0; i < pages; i += 2)
+		assert_ptr_not_equal(mmap(at + i * page, page, PROT_READ | PROT_EXEC,
+		                          MAP_PRIVATE | MAP_FIXED, fd, 0),
+		                     MAP_FAILED);
+	code = look_at(getpid());
+	assert_int_equal(code->count, UNWIND_MAPPINGS_MAX);
+	expect_own_and_libc(code);
+	assert_int_equal(figures_now().cut, 1);
+	munmap(at, pages * page);
+	close(fd);
+	end();
+}
+
 static void test_more_mappings_than_fit(void **state)
 {
 	const size_t page = 4096, pages = 2 * UNWIND_MAPPINGS_MAX + 64;
@@ -194,6 +223,7 @@ static void test_more_mappings_than_fit(void **state)
 	assert_int_equal(code->count, UNWIND_MAPPINGS_MAX);
 	for (uint32_t i = 1; i < code->count; i++)
 		assert_true(code->begin[i] >= code->mapping[i - 1].end);
+	expect_own_and_libc(code);
 	assert_int_equal(figures_now().cut, 1);
 	munmap(at, pages * page);
 	assert_true(look_at(getpid())->count < 100);
@@ -362,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_a_mapping_that_another_file_has_taken),
 		cmocka_unit_test(test_code_of_no_file),
 		cmocka_unit_test(test_more_mappings_than_fit),
+		cmocka_unit_test(test_more_mappings_of_files_than_fit),
 		cmocka_unit_test(test_a_process_that_is_forgotten_leaves_nothing),
 		cmocka_unit_test(test_a_pid_that_is_used_again_has_no_generation_of_before),
 		cmocka_unit_test(test_a_late_word_of_a_process_that_has_ended),
