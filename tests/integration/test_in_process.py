@@ -7,12 +7,13 @@ SAMPLE_WAIT has a program wait where CUDA works, so that what follows is the age
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, Skip, wait_until
 
 INSIDE = re.compile(r"(\d+) calls of (\d+) functions were recorded inside of (\d+) process")
 
@@ -80,6 +81,46 @@ for name, arguments in (("threads", ("4", "25")), ("copies", ()), ("errors", ())
                         ("reload", ("4",))):
     globals()[f"test_in_process_{name}"] = program_test(name, *arguments)
 test_in_process_memory = program_test("memory", check=only_calls)
+
+
+def test_in_process_exceptions_go_through_calls(case):
+    """With return probes they would meet the trampoline, and end the program."""
+    result = started(case, "throw", "20")
+    checks.valid(result)
+    told_inside(result.err)
+
+
+def test_in_process_under_seccomp(case):
+    result = started(case, "seccomp")
+    checks.valid(result)
+    checks.nothing_missed(result)
+    checks.calls(result)
+    told_inside(result.err)
+
+
+def test_in_process_beside_one_that_cannot_be_entered(case):
+    """A process under a debugger's trace keeps its probes, and nothing of either is missing."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not here")
+    first = case.program("loop", 30, 200, stdin=subprocess.PIPE)
+    second = case.program("loop", 30, 200, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in first.out() and "ready" in second.out(), "the programs")
+    tracer = case.start("strace", "-qq", "-o", "/dev/null", "-e", "trace=none", "-p", str(second.pid))
+    wait_until(lambda: "TracerPid:\t0\n" not in open(f"/proc/{second.pid}/status").read(), "strace")
+    trace = case.start_trace(["--in-process"], ["-p", f"{first.pid},{second.pid}"])
+    is_inside(trace)
+    time.sleep(1)
+    trace.signal(signal.SIGINT)
+    result = case.result(trace)
+    checks.valid(result)
+    checks.nothing_missed(result)
+    checks.equal("processes inside", 1, told_inside(result.err)[2])
+    checks.contains("it says", f"process {second.pid} ", result.err)
+    for program in (first, second):
+        launches = len(result.calls(name="cuLaunchKernel", pid=program.pid))
+        if launches < 100:
+            raise Failure(f"{launches} launches of process {program.pid}")
+    tracer.stop()
 
 
 def text_of(process, library):

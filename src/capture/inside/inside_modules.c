@@ -10,6 +10,8 @@
 #include "probe/maps.h"
 #include "probe/memory.h"
 
+#define TOLD_MOST 64 /* sentences */
+
 /* ---- where it is mapped -------------------------------------------------------------------- */
 
 struct search {
@@ -133,7 +135,9 @@ void inside_module_keeps(struct inside_module *at, const char *why)
 	at->plan = NULL;
 	at->state = INSIDE_KEPT;
 	forget_plan(at);
-	if (inside->n_told++ < 64)
+	if (inside->stopping || target_is_gone((pid_t)at->process->pid))
+		return; /* nobody asks why any more */
+	if (inside->n_told++ < TOLD_MOST)
 		inside_notice(inside, "%s of process %u keeps its probes: %s", at->module->name,
 		              at->process->pid, why);
 }
