@@ -67,6 +67,17 @@ def test_processes_that_change_while_they_are_diverted(case):
         checks.contains(shape, "and only one can do that", process.out())
 
 
+def test_a_thread_at_each_place_of_an_entry_is_seen_once(case):
+    """By the thunk, just where the probe does not see it (tests/divert/places.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    for shape in SHAPES:
+        process = case.start(os.path.join(Places.build, "tests/divert/places"),
+                             os.path.abspath(Places.simcuda(f"{shape}/libcuda.so.1")))
+        if process.wait(60):
+            raise Failure(f"{shape}: {process.out()[-500:]}")
+
+
 def test_stress_divert_a_thousand_times(case):
     """With STRESS_ROUNDS, as `make stress` has it: 10 without."""
     rounds = int(os.environ.get("STRESS_ROUNDS", "10"))
