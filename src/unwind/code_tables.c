@@ -132,8 +132,6 @@ static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
 	if (table->number) {
-		code_tables_tell(tables); /* it may be among them */
-		bpf_map_delete_elem(tables->files_map, &table->number);
 		tables->number_taken[table->number] = false;
 		budget_give(tables->budget, table->owner, table->bytes);
 		tables->figures.files--;
@@ -143,6 +141,32 @@ static void free_table(struct code_tables *tables, struct code_table *table)
 	free(table);
 }
 
+/* Out of the kernel: those that are in it. It waits as telling does, so it is one change. */
+static void take_back(struct code_tables *tables, uint32_t *numbers, uint32_t n)
+{
+	uint32_t count = n;
+
+	if (!n)
+		return;
+	code_tables_tell(tables); /* they may be among those that wait */
+	if (n > 1 && !bpf_map_delete_batch(tables->files_map, numbers, &count, NULL))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		bpf_map_delete_elem(tables->files_map, &numbers[i]);
+}
+
+static void take_back_all(struct code_tables *tables)
+{
+	uint32_t *numbers = xmalloc((HASH_COUNT(tables->files) + 1) * sizeof(*numbers)), n = 0;
+
+	for (struct code_table *table = tables->files; table; table = table->hh.next) {
+		if (table->number)
+			numbers[n++] = table->number;
+	}
+	take_back(tables, numbers, n);
+	free(numbers);
+}
+
 void code_tables_free(struct code_tables *tables)
 {
 	struct code_table *table, *next_table;
@@ -150,6 +174,7 @@ void code_tables_free(struct code_tables *tables)
 
 	if (!tables)
 		return;
+	take_back_all(tables);
 	HASH_ITER (hh, tables->files, table, next_table)
 		free_table(tables, table);
 	HASH_ITER (hh, tables->rules, rule, next_rule) {
@@ -441,10 +466,24 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
 	return table;
 }
 
-void code_tables_drop(struct code_tables *tables, struct code_table *table)
+void code_tables_drop(struct code_tables *tables, struct code_table **dropped, size_t n)
 {
-	if (!--table->holders)
-		free_table(tables, table);
+	uint32_t *numbers = xmalloc((n + 1) * sizeof(*numbers)), leaving = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!--dropped[i]->holders && dropped[i]->number)
+			numbers[leaving++] = dropped[i]->number;
+	}
+	take_back(tables, numbers, leaving);
+	for (size_t i = 0; i < n; i++) {
+		bool again = dropped[i]->holders; /* one that was held twice stands there twice */
+
+		for (size_t k = i + 1; k < n && !again; k++)
+			again = dropped[k] == dropped[i];
+		if (!again)
+			free_table(tables, dropped[i]);
+	}
+	free(numbers);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

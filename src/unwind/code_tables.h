@@ -44,7 +44,7 @@ void code_tables_free(struct code_tables *tables);
  */
 struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
                                     const struct mapping *mapping, bool may_read);
-void code_tables_drop(struct code_tables *tables, struct code_table *table);
+void code_tables_drop(struct code_tables *tables, struct code_table **dropped, size_t n);
 
 /*
  * Gives the programs the tables of all files that were held since. Each change of a map of maps

@@ -130,8 +130,7 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 
 static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		code_tables_drop(u->tables, tables[i]);
+	code_tables_drop(u->tables, tables, n);
 	free(tables);
 }
 

@@ -96,6 +96,8 @@ int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u6
 int __wrap_bpf_map_update_batch(int map, const void *keys, const void *values, __u32 *count,
                                 const struct bpf_map_batch_opts *options);
 int __wrap_bpf_map_delete_elem(int map, const void *key);
+int __wrap_bpf_map_delete_batch(int map, const void *keys, __u32 *count,
+                                const struct bpf_map_batch_opts *options);
 int __wrap_bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size,
                           __u32 value_size, __u32 max_entries,
                           const struct bpf_map_create_opts *options);
@@ -146,10 +148,24 @@ int __wrap_bpf_map_delete_elem(int map, const void *key)
 		free(found->code);
 		*found = (struct fake_code){ 0 };
 	} else if (map == FAKE_FILES) {
+		fake_changes++;
 		close(fake_table[number]);
 		fake_table[number] = 0;
 	}
 	pthread_mutex_unlock(&fake_lock);
+	return 0;
+}
+
+int __wrap_bpf_map_delete_batch(int map, const void *keys, __u32 *count,
+                                const struct bpf_map_batch_opts *options)
+{
+	unsigned before = fake_changes;
+
+	if (fake_no_batches)
+		return -ENOTSUP;
+	for (__u32 i = 0; i < *count; i++)
+		__wrap_bpf_map_delete_elem(map, (const uint32_t *)keys + i);
+	fake_changes = before + 1;
 	return 0;
 }
 

@@ -38,6 +38,11 @@ static struct code_table *hold(const struct mapped_file *file)
 	return table;
 }
 
+static void drop(struct code_table *table)
+{
+	code_tables_drop(tables, &table, 1);
+}
+
 static struct code_figures figures_now(void)
 {
 	code_tables_figures(tables, &figures);
@@ -61,9 +66,9 @@ static void test_who_maps_a_file_again_shares_its_table(void **state)
 	assert_int_equal(fake_tables(), 1);
 	assert_int_equal(figures_now().files, 1);
 	assert_true(figures.rows > 10000);
-	code_tables_drop(tables, first);
+	drop(first);
 	assert_int_equal(fake_tables(), 1);
-	code_tables_drop(tables, second);
+	drop(second);
 	assert_int_equal(fake_tables(), 0);
 	assert_int_equal(figures_now().files, 0);
 	assert_int_equal(figures.bytes, 0);
@@ -93,8 +98,9 @@ static void check_together(bool no_batches, unsigned changes)
 	assert_int_equal(fake_changes, changes);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		mapped_end(&files[i]);
-	fake_no_batches = false;
 	end();
+	assert_int_equal(fake_changes, 2 * changes); /* and taken back together */
+	fake_no_batches = false;
 }
 
 static void test_tables_are_told_together(void **state)
@@ -109,7 +115,7 @@ static void test_a_table_that_waits_can_be_dropped(void **state)
 
 	begin(0, 0);
 	mapped_begin(&file);
-	code_tables_drop(tables, code_tables_hold(tables, getpid(), &file.mapping, true));
+	drop(code_tables_hold(tables, getpid(), &file.mapping, true));
 	code_tables_tell(tables);
 	assert_int_equal(fake_tables(), 0);
 	mapped_end(&file);
@@ -152,7 +158,7 @@ static void test_a_file_that_was_written_anew_is_another(void **state)
 	assert_ptr_not_equal(before, after);
 	assert_int_not_equal(code_table_number(before), code_table_number(after));
 	assert_int_equal(figures_now().files, 2);
-	code_tables_drop(tables, before);
+	drop(before);
 	assert_int_equal(figures_now().files, 1);
 	mapped_end(&file);
 	end();
@@ -224,7 +230,7 @@ static void test_a_process_brings_as_much_as_it_may(void **state)
 	}
 	assert_int_equal(figures_now().bytes, 2 * one);
 	assert_int_equal(figures.without_room, 1);
-	code_tables_drop(tables, table);
+	drop(table);
 	for (int i = 0; i < 3; i++)
 		mapped_end(&files[i]);
 	end();
@@ -284,7 +290,7 @@ static void test_room_that_was_given_back_can_be_had_again(void **state)
 	for (int i = 0; i < 10; i++) {
 		table = hold(&files[i % 2]);
 		assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
-		code_tables_drop(tables, table);
+		drop(table);
 	}
 	assert_int_equal(figures_now().tables_ever, 10);
 	assert_int_equal(figures.bytes_most, fake_each_bytes);
