@@ -272,11 +272,11 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
 	__u64 now = bpf_ktime_get_ns();
 	const struct fold_plan *plan = fold_plan_of(hook);
-	__u64 inside = inside_modules(id);
+	__u64 modules = inside_modules(id);
 	struct wire_frame *frame;
 	int returns;
 
-	if (!thread || (mode & HOOK_IGNORE) || told_inside(inside, hook) ||
+	if (!thread || (mode & HOOK_IGNORE) || told_inside(modules, hook) ||
 	    same_trap(thread, ctx, hook, now))
 		return 1;
 	drop_stale_declined(thread, ctx);
@@ -309,7 +309,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		frame->call.begin_ns = frame->call.head.time_ns =
 			call_stack_walk(ctx, thread, cookie_stack_kind(cookie), id, now);
 	send_entry_strings(thread, &frame->call, cookie);
-	if ((settings.begin_records || inside) && returns) { /* an agent's calls may lie within */
+	if ((settings.begin_records || modules) && returns) { /* an agent's calls may lie within */
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
 		frame->call.head.type = WIRE_CALL;
