@@ -110,8 +110,10 @@ class Schema:
         return found
 
     def check_additionalProperties(self, value, argument, schema, path):
-        assert argument is False
-        return [f"{path} has {key}, which is not known" for key in value.keys() - schema["properties"].keys()]
+        others = value.keys() - schema.get("properties", {}).keys()
+        if argument is False:
+            return [f"{path} has {key}, which is not known" for key in others]
+        return [problem for key in others for problem in self.problems(value[key], argument, f"{path}.{key}")]
 
     def check_allOf(self, value, argument, schema, path):
         return [problem for each in argument for problem in self.problems(value, each, path)]
