@@ -281,5 +281,7 @@ void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_a
 			placement->skip = (uint32_t)end.at;
 		}
 	}
-	name_instruction(&decoder, code + placement->skip, len - placement->skip, placement);
+	if (len)
+		name_instruction(&decoder, code + placement->skip, len - placement->skip,
+		                 placement);
 }

@@ -26,7 +26,7 @@ enum { SETTING_DEBUG = 1, SETTING_ZERO = 2, SETTING_ARM = 4, SETTING_POOR = 8, S
 
 static void check_rule(const struct wire_rule *rule)
 {
-	CHECK(rule->cfa_kind <= CFA_STOP && rule->fp_kind <= FP_GONE && rule->ra_kind <= RA_LR);
+	CHECK(rule->cfa_kind <= CFA_OTHER && rule->fp_kind <= FP_GONE && rule->ra_kind <= RA_LR);
 	CHECK(rule->cfa_kind != CFA_PLT || (rule->cfa >= 0 && rule->cfa < 16));
 }
 

@@ -23,7 +23,7 @@ static int64_t some_offset(void)
 	static const int64_t bounds[] = { 0,       0x8000,     -0x8000,   0x1000,   -0x1000,
 		                          1 << 24, -(1 << 24), INT32_MAX, INT64_MIN };
 
-	return bounds[below(ARRAY_SIZE(bounds))] + (int64_t)below(5) * 8 - 16;
+	return (int64_t)((uint64_t)bounds[below(ARRAY_SIZE(bounds))] + below(5) * 8 - 16);
 }
 
 static struct cfi_place some_place(void)
