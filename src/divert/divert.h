@@ -122,7 +122,9 @@ void divert_plan_free(struct divert_plan *plan); /* of one that was not put; NUL
  * Diverts. The area is mapped at `area`, by the process; thunks[i] is what function i of
  * divert_look's is to go to (0: it stays as it is). Slots are turned on by then. 0: `done` will be
  * called, once, and the plan is divert's until its functions are taken back; where the result's rc
- * is not 0 it is the caller's again, and may be put again. Else a negative errno with a sentence,
+ * is not 0 it is the caller's again, and may be put again. An area that holds, byte for byte, what
+ * would be written is used as it is: threads of an earlier time may still be in there. With other
+ * code in it rc is -EEXIST, and nothing was changed. Else a negative errno with a sentence,
  * and the plan is still the caller's. The process is not to be traced by cuscope (hold_let_go).
  */
 int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
@@ -130,7 +132,8 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 
 /*
  * Puts all entries of a process back, of all its modules. `done` will be called, once, also where
- * there is nothing to do. Thunks, area and slots are to stay: calls may be in them for long.
+ * there is nothing to do. Thunks, area and slots are to stay: calls may be in them for long. They
+ * can serve divert_put again.
  * When rc is 0, its plans are freed. When it is -EAGAIN, all is still diverted.
  */
 int divert_take_back(struct divert *divert, pid_t pid, struct err *err);

@@ -64,7 +64,8 @@ bool write_is_same(const struct divert_target *target);
 /* Whether the process has mapped the area, for reading and executing. */
 int write_find_area(const struct divert_target *target, struct err *err);
 
-/* Pads and moved code: nobody can be in them, or they are there already. */
+/* Pads and moved code. Nobody can be in an area of zeroes; one that has them already is left as it
+ * is. -EEXIST: it has other code, and nothing is done. */
 int write_area(const struct divert_target *target, struct err *err);
 
 /*

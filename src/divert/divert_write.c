@@ -78,8 +78,54 @@ bool write_is_same(const struct divert_target *target)
 	       (!target->count || read_at(target, target->entries[0].address, &byte, 1));
 }
 
+static bool is_all_zero(const uint8_t *bytes, size_t n)
+{
+	return !n || (!bytes[0] && memcmp(bytes, bytes + 1, n - 1) == 0);
+}
+
+static bool is_in(const struct divert_target *target, const uint8_t *area, uint64_t address,
+                  const uint8_t *bytes, size_t n)
+{
+	uint64_t offset = address - target->area;
+
+	return offset <= target->area_bytes && n <= target->area_bytes - offset &&
+	       memcmp(area + offset, bytes, n) == 0;
+}
+
+/* An area that was never written is all zeroes; in one that was, threads may be for good. */
+static int look_at_area(const struct divert_target *target, bool *is_written, struct err *err)
+{
+	uint8_t *area = xmalloc(target->area_bytes + 1);
+	int rc = 0;
+
+	*is_written = false;
+	if (!read_at(target, target->area, area, target->area_bytes)) {
+		rc = err_set(err, EFAULT, "the area for moved code of process %d cannot be read",
+		             target->pid);
+	} else if (!is_all_zero(area, target->area_bytes)) {
+		*is_written = true;
+		for (uint32_t i = 0; i < target->count && !rc; i++) {
+			const struct divert_entry *entry = &target->entries[i];
+			const struct entry_move *move = &entry->move;
+
+			if (!is_in(target, area, entry->moved, move->moved, move->moved_bytes) ||
+			    !is_in(target, area, entry->pad, move->pad, move->pad_bytes))
+				rc = err_set(err, EEXIST,
+				             "the area of process %d holds other code already",
+				             target->pid);
+		}
+	}
+	free(area);
+	return rc;
+}
+
 int write_area(const struct divert_target *target, struct err *err)
 {
+	bool is_written;
+	int rc = look_at_area(target, &is_written, err);
+
+	if (rc || is_written)
+		return rc;
 	for (uint32_t i = 0; i < target->count; i++) {
 		const struct divert_entry *entry = &target->entries[i];
 		const struct entry_move *move = &entry->move;

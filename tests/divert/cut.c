@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * cut LIBRARY ROUNDS [threads=N] [signals] [forks] [probe] [comes] [orphan]
+ * cut LIBRARY ROUNDS [threads=N] [signals] [forks] [probe] [comes] [again] [orphan]
  *
  * Diverts all functions of a library in a process that calls them all the time, and takes them
  * back, ROUNDS times. All answers have to be right, and the code at the end that of the file.
@@ -8,6 +8,7 @@
  *	probe    with a kernel probe on one function, which is attached all the time: it and the
  *	         thunks have to have seen each call once
  *	comes    the probe comes and goes meanwhile
+ *	again    all rounds use the area of the first one; then with other thunks it is refused
  *	orphan   the process that diverts is killed at a random moment in each round
  */
 #include "cut.h"
@@ -39,7 +40,7 @@
 struct cut {
 	struct cut_options options;
 	int rounds;
-	bool probe, comes, orphan, say;
+	bool probe, comes, again, refused, orphan, say;
 	struct cut_shared *shared;
 	pid_t target;
 	struct elf_file *file;
@@ -223,7 +224,7 @@ static void on_done(void *data, const struct divert_result *result)
 	cut->stopped_ns += result->stopped_ns;
 	if (result->stopped_ns > cut->longest_ns)
 		cut->longest_ns = result->stopped_ns;
-	if (result->rc && result->rc != -EAGAIN)
+	if (result->rc && result->rc != -EAGAIN && !(cut->refused && result->rc == -EEXIST))
 		fail("result", result->why);
 }
 
@@ -250,6 +251,8 @@ static void get_area(struct cut *cut)
 	if (divert_look(cut->divert, cut->target, &cut->module, cut->functions, cut->count, &need,
 	                &cut->plan, &err))
 		fail("divert_look", err.text);
+	if (cut->again && shared->area && need.bytes == shared->bytes)
+		return;
 	shared->near_start = need.near_start;
 	shared->near_end = need.near_end;
 	shared->bytes = need.bytes;
@@ -311,6 +314,25 @@ static void one_round(struct cut *cut)
 	if (cut->comes)
 		detach_probe(cut);
 	nap();
+}
+
+/* Other code than the area has: nothing is written, neither there nor into the library. */
+static void one_refused(struct cut *cut)
+{
+	uint64_t *thunk = &cut->shared->thunk[cut->counted];
+	struct err err = { 0 };
+
+	cut->refused = true;
+	get_area(cut);
+	++*thunk;
+	if (divert_put(cut->divert, cut->plan, cut->shared->area, cut->shared->thunk, &err))
+		fail("divert_put", err.text);
+	await_done(cut);
+	if (cut->rc != -EEXIST || differing(cut))
+		fail("divert_put", "an area of other code was used");
+	divert_plan_free(cut->plan);
+	--*thunk;
+	one_round(cut); /* as it was */
 }
 
 /* ---- a cuscope that is killed ---------------------------------------------------------------- */
@@ -396,6 +418,7 @@ static void parse(struct cut *cut, int argc, char **argv)
 		cut->options.forks |= !strcmp(argv[i], "forks");
 		cut->probe |= !strcmp(argv[i], "probe");
 		cut->comes |= !strcmp(argv[i], "comes");
+		cut->again |= !strcmp(argv[i], "again");
 		cut->orphan |= !strcmp(argv[i], "orphan");
 		sscanf(argv[i], "threads=%d", &cut->options.threads);
 	}
@@ -422,6 +445,8 @@ int main(int argc, char **argv)
 		if (waitpid(cut.target, NULL, WNOHANG))
 			fail("target", "it has ended");
 	}
+	if (cut.again)
+		one_refused(&cut);
 	divert_free(cut.divert);
 	stop_target(&cut);
 	check_counts(&cut);

@@ -45,6 +45,12 @@ def test_a_kernel_probe_comes_and_goes_while_functions_are_diverted(case):
         cut(case, shape, 4, "signals", "comes")
 
 
+def test_an_area_is_used_again_as_long_as_it_would_have_the_same_code(case):
+    """Threads stay in it from round to round; with other thunks it is refused, and nothing is written."""
+    for shape in SHAPES:
+        cut(case, shape, 6, "signals", "forks", "again")
+
+
 def test_all_is_put_back_when_cuscope_is_killed(case):
     cut(case, "push", 4, "orphan", "signals")
     cut(case, "stub", 3, "orphan", "forks")
