@@ -137,12 +137,28 @@ static void nonsense(struct agent *agent, const char *what)
 	           agent->pid, what);
 }
 
+/* What earlier sessions left, as it says. */
+static bool are_areas(const struct agent_area *areas, uint32_t n, uint32_t used)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct agent_area *area = &areas[i];
+
+		if (area->address % PAGE || area->bytes % PAGE || !area->bytes ||
+		    area->bytes > AGENT_AREA_MOST || !is_range(area->address, area->bytes) ||
+		    !area->n || area->n > used || area->first > used - area->n)
+			return false;
+	}
+	return true;
+}
+
 /* Whether it is ready, or never will be. */
 static void look_whether_ready(struct agent *agent)
 {
 	struct agent_probes_answer told = { .news = AGENT_PROBES_READY };
+	struct agent_area areas[AGENT_AREAS_MOST];
 	struct agent_ring_probes says;
 	struct buf why = { 0 };
+	uint32_t n;
 
 	agent_ring_probes(agent->ring, &says);
 	if (!says.slots && (!agent->spoke || agent->state == AGENT_STARTING))
@@ -153,10 +169,18 @@ static void look_whether_ready(struct agent *agent)
 		nonsense(agent, "its slots");
 		return;
 	}
+	n = agent_ring_areas(agent->ring, areas);
+	if (says.slots && (says.used > says.slots || !are_areas(areas, n, says.used))) {
+		nonsense(agent, "code of earlier recordings");
+		return;
+	}
 	agent->probes.ready = true;
 	told.slots = agent->probes.slots = says.slots;
 	told.thunks = says.slots ? says.thunks : 0;
 	told.thunk_bytes = says.slots ? says.thunk_bytes : 0;
+	told.used = says.slots ? says.used : 0;
+	told.areas = areas;
+	told.n_areas = says.slots ? n : 0;
 	if (!says.slots) {
 		add_reason(&why, agent, says.answer.code < 0 ? says.answer.code : -EPROTO);
 		told.why = why.data;

@@ -253,11 +253,22 @@ void agent_ring_probes(const struct agent_ring *ring, struct agent_ring_probes *
 	const struct agent_shared *shared = ring->shared;
 
 	probes->slots = __atomic_load_n(&shared->probe_slots, __ATOMIC_ACQUIRE);
+	probes->used = __atomic_load_n(&shared->probe_used, __ATOMIC_RELAXED);
 	probes->thunk_bytes = __atomic_load_n(&shared->probe_thunk_bytes, __ATOMIC_RELAXED);
 	probes->thunks = __atomic_load_n(&shared->probe_thunks, __ATOMIC_RELAXED);
 	probes->answer.number = __atomic_load_n(&shared->answer.number, __ATOMIC_ACQUIRE);
 	probes->answer.code = __atomic_load_n(&shared->answer.code, __ATOMIC_RELAXED);
 	probes->answer.area = __atomic_load_n(&shared->answer.area, __ATOMIC_RELAXED);
+}
+
+uint32_t agent_ring_areas(const struct agent_ring *ring, struct agent_area areas[AGENT_AREAS_MOST])
+{
+	uint32_t n = __atomic_load_n(&ring->shared->probe_areas, __ATOMIC_RELAXED);
+
+	n = n < AGENT_AREAS_MOST ? n : AGENT_AREAS_MOST;
+	memcpy(areas, ring->shared->probe_area, n * sizeof(*areas));
+	__asm__ volatile("" ::: "memory"); /* the copy is one */
+	return n;
 }
 
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset)

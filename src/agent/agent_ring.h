@@ -47,11 +47,14 @@ uint32_t agent_ring_state(const struct agent_ring *ring);
 /* What it says of its probes, copied. What stands in it was written before `slots` was, or before
  * the answer's number. */
 struct agent_ring_probes {
-	uint32_t slots, thunk_bytes;
+	uint32_t slots, used, thunk_bytes;
 	uint64_t thunks;
 	struct agent_answer answer;
 };
 void agent_ring_probes(const struct agent_ring *ring, struct agent_ring_probes *probes);
+
+/* The code that earlier sessions left, as much as there is room for; copied, and not checked. */
+uint32_t agent_ring_areas(const struct agent_ring *ring, struct agent_area areas[AGENT_AREAS_MOST]);
 
 /* What it is to know of kernels' handles: see agents_probes_names. */
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);

@@ -68,9 +68,12 @@ enum agent_probes_news {
 struct agent_probes_answer {
 	enum agent_probes_news news;
 	/* AGENT_PROBES_READY */
-	uint32_t slots;       /* how many there are, from 0 on. 0: the process records no calls */
-	uint64_t thunks;      /* where that of slot 0 is, */
-	uint32_t thunk_bytes; /* and how far one is from the next */
+	uint32_t slots; /* how many there are, from 0 on. 0: the process records no calls */
+	uint32_t used;  /* those before this one are of earlier sessions; */
+	const struct agent_area *areas; /* code that these left, with its slots. Valid during the */
+	size_t n_areas;                 /* call, whole pages of user space, slots before `used` */
+	uint64_t thunks;                /* where that of slot 0 is, */
+	uint32_t thunk_bytes;           /* and how far one is from the next */
 	/* AGENT_PROBES_ANSWER */
 	int request;   /* what agents_probes_... returned */
 	int code;      /* 0, or a negative errno */
@@ -149,8 +152,9 @@ void agents_abandon(struct agents *agents);
 int agents_probes_area(struct agents *agents, pid_t pid, uint64_t near, uint32_t bytes);
 
 /*
- * Slots, all or none; each once, from 0 on in each process. What a thunk goes on with must lie in
- * an area of the process, and be written before anything leads to the thunk. The list is copied.
+ * Slots, all or none; each once. What a thunk goes on with must lie in an area of the process, and
+ * be written before anything leads to the thunk. A slot of an earlier session can be set if it goes
+ * on where it did. The list is copied.
  */
 int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot *slots, size_t n);
 

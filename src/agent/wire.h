@@ -22,7 +22,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   6
+#define AGENT_ABI   7
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
  * less. */
@@ -104,9 +104,11 @@ _Static_assert(sizeof(struct agent_message) == 24, "the length of all versions")
 /* How far code and what it refers to may be from each other: 2 GiB, less the size of a module. */
 #define AGENT_REACH ((uint64_t)1750 << 20)
 
-#define AGENT_AREA_MOST  (16u << 20) /* bytes of code in one process, of all sessions */
-#define AGENT_SLOTS_MOST 4096 /* of one process, of all sessions: none is ever given out twice, */
-			      /* since a thread may be on its way through it still */
+/* Of one process, over all sessions. A slot leads to the same code for good, since a thread may be
+ * on its way through it still. */
+#define AGENT_AREA_MOST  (16u << 20) /* bytes of code */
+#define AGENT_SLOTS_MOST 4096
+#define AGENT_AREAS_MOST 128 /* of which the next session is told; others are used once */
 
 enum agent_slot_does {
 	AGENT_SLOT_PASSES_ON,
@@ -118,13 +120,22 @@ enum agent_slot_does {
 #define AGENT_STACK_WORDS_MOST    32
 #define AGENT_STACK_WORDS_UNKNOWN UINT32_MAX /* the most are copied, as far as they are there */
 
-/* What a diverted function's thunk records, and where it goes on. A slot is set once. */
+/* What a diverted function's thunk records, and where it goes on. A slot is set once in a session.
+ * One of an earlier session keeps its `original`; all else may be another. */
 struct agent_slot {
-	uint32_t slot;        /* from 0 on in each session: what records have as their lane */
+	uint32_t slot;        /* from 0 on in each process: what records have as their lane */
 	uint32_t stack_words; /* of arguments that lie on the stack */
 	uint64_t cookie;      /* of bpf/wire.h */
 	uint64_t original;    /* the moved code, which lies in an area */
 	uint32_t does;        /* enum agent_slot_does, from now on */
+	uint32_t reserved;
+};
+
+/* Code that earlier sessions were given, and which slots lead there. */
+struct agent_area {
+	uint64_t address;
+	uint32_t bytes;
+	uint32_t first, n;
 	uint32_t reserved;
 };
 
@@ -244,6 +255,11 @@ struct agent_shared {
 	uint64_t probe_thunks;
 	uint32_t probe_thunk_bytes;
 	uint32_t probe_slots;
+	/* Of earlier sessions, written before that: their slots lie before this one, and this many
+	 * areas are theirs. */
+	uint32_t probe_used;
+	uint32_t probe_areas;
+	struct agent_area probe_area[AGENT_AREAS_MOST];
 	struct agent_answer answer;
 	char text[512];             /* for AGENT_FAILED: what was tried, for the user */
 	char cupti_path[512];       /* of the libcupti in use */

@@ -90,17 +90,30 @@ static inline int set_one(struct host *host, struct agent_slot slot)
 	return ask_set(host, &slot, 1, sizeof(slot));
 }
 
+/* Slots of these tests count from the first one that no earlier session has set. */
+static inline uint32_t fresh(const struct host *host, uint32_t slot)
+{
+	return host->shared->probe_used + slot;
+}
+
+static inline uint32_t slot_of(const struct host *host, const struct agent_probed *call)
+{
+	return call->head.lane - host->shared->probe_used;
+}
+
 static inline int ask_turn(struct host *host, uint32_t first, uint32_t n, uint32_t does)
 {
 	return host_ask(host,
-	                (struct agent_message){ .type = AGENT_PROBES_TURN,
-	                                        .slots = { .first = first, .n = n, .does = does } },
+	                (struct agent_message){
+				.type = AGENT_PROBES_TURN,
+				.slots = { .first = fresh(host, first), .n = n, .does = does } },
 	                -1);
 }
 
 static inline uint64_t thunk_of(const struct host *host, uint32_t slot)
 {
-	return host->shared->probe_thunks + (uint64_t)slot * host->shared->probe_thunk_bytes;
+	return host->shared->probe_thunks +
+	       (uint64_t)fresh(host, slot) * host->shared->probe_thunk_bytes;
 }
 
 /* ---- functions ---- */
@@ -142,7 +155,7 @@ static inline uint64_t area_of(struct host *host, uint32_t n, function to)
 
 static inline function divert(struct host *host, uint32_t slot, function to, uint32_t does)
 {
-	assert_int_equal(set_one(host, (struct agent_slot){ .slot = slot,
+	assert_int_equal(set_one(host, (struct agent_slot){ .slot = fresh(host, slot),
 	                                                    .cookie = plain(),
 	                                                    .original = area_of(host, 1, to),
 	                                                    .does = does }),

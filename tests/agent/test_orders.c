@@ -134,7 +134,7 @@ static void test_a_slot_records_and_passes_on(void **state)
 	assert_int_equal(ask_turn(host, 3, 1, AGENT_SLOT_CALL), 0);
 	assert_int_equal(thunk(5), 10);
 	assert_int_equal(calls_told(host), 1);
-	assert_int_equal(call_at(host, 0)->head.lane, 3);
+	assert_int_equal(slot_of(host, call_at(host, 0)), 3);
 	assert_int_equal(call_at(host, 0)->result, 10);
 	assert_int_equal((int)call_at(host, 0)->word[WIRE_AT_REG], 5);
 	assert_int_equal(ask_turn(host, 3, 1, AGENT_SLOT_ENTRY), 0);
@@ -152,7 +152,9 @@ static void test_slots_that_make_no_sense_are_refused(void **state)
 {
 	struct host *host = begin();
 	uint64_t code = area_of(host, 1, nothing);
-	const struct agent_slot good = { .slot = 5, .cookie = plain(), .original = code };
+	const struct agent_slot good = { .slot = fresh(host, 5),
+		                         .cookie = plain(),
+		                         .original = code };
 	struct agent_slot slot, some[130];
 
 #define REFUSED(field, value)                                                                      \
@@ -173,7 +175,7 @@ static void test_slots_that_make_no_sense_are_refused(void **state)
 	                 -EINVAL);
 	for (uint32_t i = 0; i < 130; i++) {
 		some[i] = good;
-		some[i].slot = i;
+		some[i].slot = fresh(host, i);
 	}
 	some[129].original = 1;
 	assert_int_equal(ask_set(host, some, 130, sizeof(some)), -EINVAL); /* and none is set: */
@@ -192,7 +194,7 @@ static void test_slots_that_make_no_sense_are_refused(void **state)
 static void test_slots_of_the_next_session_are_others(void **state)
 {
 	struct host *host = begin();
-	uint32_t slots = host->shared->probe_slots;
+	uint32_t used = host->shared->probe_used;
 	function thunk = divert(host, 0, twice, AGENT_SLOT_CALL), next;
 
 	divert(host, 9, twice, AGENT_SLOT_CALL);
@@ -200,16 +202,88 @@ static void test_slots_of_the_next_session_are_others(void **state)
 	assert_int_equal(calls_told(host), 1);
 	end(host);
 	host = begin();
-	assert_int_equal(host->shared->probe_slots, slots - 10);
+	assert_int_equal(host->shared->probe_slots, AGENT_SLOTS_MOST);
+	assert_int_equal(host->shared->probe_used, used + 10);
 	assert_int_equal(thunk_of(host, 0), (uint64_t)thunk + 10ull * 16);
 	assert_int_equal(thunk(2), 4);
 	assert_int_equal(calls_told(host), 0);
+	assert_int_equal(ask_turn(host, (uint32_t)-10, 1, AGENT_SLOT_CALL), -EINVAL);
 	next = divert(host, 0, nothing, AGENT_SLOT_CALL);
 	assert_int_equal(next(3), 3);
 	assert_int_equal(thunk(4), 8);
 	assert_int_equal(calls_told(host), 1);
-	assert_int_equal(call_at(host, 0)->head.lane, 0);
+	assert_int_equal(slot_of(host, call_at(host, 0)), 0);
 	assert_int_equal(call_at(host, 0)->result, 3);
+	end(host);
+}
+
+static const struct agent_area *told_area(const struct host *host, uint64_t address)
+{
+	for (uint32_t i = 0; i < host->shared->probe_areas; i++) {
+		if (host->shared->probe_area[i].address == address)
+			return &host->shared->probe_area[i];
+	}
+	return NULL;
+}
+
+static uint64_t with_words(uint64_t words)
+{
+	return (plain() & ~cookie_with_words(~0ull)) | cookie_with_words(words);
+}
+
+/* As cuscope goes on and off: all that it used the first time is there, and nothing else is needed.
+ */
+static void test_sessions_in_a_row_use_no_new_slots(void **state)
+{
+	enum { SLOTS = 100, SESSIONS = 30 };
+	struct agent_slot slots[SLOTS];
+	struct host *host = begin();
+	uint32_t first = fresh(host, 0);
+	uint64_t code = area_of(host, SLOTS, twice), thunks = thunk_of(host, 0);
+
+	for (uint32_t i = 0; i < SLOTS; i++)
+		slots[i] = (struct agent_slot){ .slot = first + i,
+			                        .cookie = plain(),
+			                        .original = code + (uint64_t)i * CODE,
+			                        .does = AGENT_SLOT_CALL };
+	for (int session = 0; session < SESSIONS; session++) {
+		slots[7].cookie = with_words(WIRE_AT_STACK - session % 3);
+		assert_int_equal(ask_set(host, slots, SLOTS, sizeof(slots)), 0);
+		assert_int_equal(ask_set(host, slots, SLOTS, sizeof(slots)), -EEXIST);
+		assert_int_equal(((function)(thunks + 7ull * 16))(session), 2 * session);
+		assert_int_equal(calls_told(host), 1);
+		assert_int_equal(call_at(host, 0)->head.lane, first + 7);
+		assert_int_equal(call_at(host, 0)->head.bytes,
+		                 sizeof(struct agent_probed) + 8 * (WIRE_AT_STACK - session % 3));
+		end(host);
+		assert_int_equal(((function)(thunks + 7ull * 16))(5), 10);
+		host = begin();
+		assert_int_equal(host->shared->probe_used, first + SLOTS);
+		assert_non_null(told_area(host, code));
+		assert_int_equal(told_area(host, code)->bytes, PAGE);
+		assert_int_equal(told_area(host, code)->first, first);
+		assert_int_equal(told_area(host, code)->n, SLOTS);
+		assert_int_equal(((function)(thunks + 7ull * 16))(5), 10);
+		assert_int_equal(calls_told(host), 0);
+	}
+	end(host);
+}
+
+static void test_a_slot_leads_to_the_same_code_for_good(void **state)
+{
+	struct host *host = begin();
+	uint32_t slot = fresh(host, 0);
+	uint64_t code = area_of(host, 2, twice);
+	const struct agent_slot good = { .slot = slot, .cookie = plain(), .original = code };
+	struct agent_slot other = good;
+
+	assert_int_equal(set_one(host, good), 0);
+	end(host);
+	host = begin();
+	other.original = code + CODE;
+	assert_int_equal(set_one(host, other), -EEXIST);
+	assert_int_equal(((function)(host->shared->probe_thunks + slot * 16ull))(5), 10);
+	assert_int_equal(set_one(host, good), 0);
 	end(host);
 }
 
@@ -238,6 +312,8 @@ int main(void)
 		cmocka_unit_test(test_a_slot_records_and_passes_on),
 		cmocka_unit_test(test_slots_that_make_no_sense_are_refused),
 		cmocka_unit_test(test_slots_of_the_next_session_are_others),
+		cmocka_unit_test(test_sessions_in_a_row_use_no_new_slots),
+		cmocka_unit_test(test_a_slot_leads_to_the_same_code_for_good),
 		cmocka_unit_test(test_begins_are_told_apart),
 	};
 

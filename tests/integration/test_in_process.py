@@ -185,15 +185,20 @@ def rounds(result):
 
 
 def test_in_process_again_and_again(case):
-    program = case.program("loop", 60, 500, stdin=subprocess.PIPE)
+    """An agent has 4,096 slots, which would be enough for eight times if none were used again."""
+    program = case.program("loop", 300, 500, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in program.out(), "the program")
-    for number in range(3):
+    known = 0
+    for number in range(30):
         trace = attach(case, program, name=f"trace{number}")
-        time.sleep(0.3)
+        time.sleep(0.1)
         trace.signal(signal.SIGINT)
         result = case.result(trace, f"trace{number}")
         checks.valid(result)
-        told_inside(result.err)
+        calls, functions, _ = told_inside(result.err)
+        known = known or functions
+        checks.equal(f"functions the {number + 1}th time", known, functions)
+        checks.equal(f"calls the {number + 1}th time", True, calls > 10)
         is_as_in_its_file(program)
     program.signal(signal.SIGTERM)
 

@@ -145,6 +145,42 @@ static void test_a_process_is_diverted_step_by_step(void **state)
 	inside_free(inside);
 }
 
+/* Earlier sessions left three areas; that of other code is not used, and the one that is too small
+ * is not even tried. */
+static void test_areas_of_earlier_sessions_come_first(void **state)
+{
+	const struct agent_area areas[] = { { AREA, 4096, 0, 2, 0 },
+		                            { AREA + 4096, 4096, 2, 3, 0 },
+		                            { AREA + 8192, 4096, 5, 3, 0 } };
+	struct inside *inside = open_inside(0);
+
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_READY,
+	                                   .slots = 100,
+	                                   .used = 8,
+	                                   .areas = areas,
+	                                   .n_areas = 3,
+	                                   .thunks = THUNKS,
+	                                   .thunk_bytes = 16 });
+	inside_turn(inside, START + MS(1));
+	assert_int_equal(fake.bytes, 0); /* no new one */
+	assert_int_equal(fake.slots[0].slot, 2);
+	assert_int_equal(fake.slots[0].original, AREA + 4096 + 0);
+	answer(-EEXIST, 0); /* these lead elsewhere */
+	assert_int_equal(fake.slots[0].slot, 5);
+	answer(0, 0);
+	assert_int_equal(changes.area, AREA + 8192);
+	assert_int_equal(changes.thunks[1], THUNKS + 6 * 16);
+	diverted(-EEXIST, 0);
+	assert_int_equal(fake.bytes, 4096);
+	answer(0, AREA + 65536);
+	assert_int_equal(fake.slots[0].slot, 8);
+	answer(0, 0);
+	assert_int_equal(changes.area, AREA + 65536);
+	diverted(0, START + MS(10));
+	assert_int_equal(flagged, INSIDE_ANY | 2);
+	inside_free(inside);
+}
+
 static void test_calls_belong_to_who_saw_their_begin(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -433,6 +469,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_is_diverted_step_by_step),
+		cmocka_unit_test(test_areas_of_earlier_sessions_come_first),
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
 		cmocka_unit_test(

@@ -28,7 +28,7 @@ _Static_assert(AGENT_SLOTS_MOST == THUNKS, "one thunk a slot");
 _Static_assert(AGENT_STACK_WORDS_MOST == THUNK_STACK_MOST, "what thunks copy");
 
 static int refusal; /* why nothing can be asked for: probes_open's */
-static uint32_t first_slot, slots_used;
+static uint32_t slots_used;
 
 /* ---- memory for code ----------------------------------------------------------------------- */
 
@@ -37,6 +37,10 @@ static struct area {
 	uint32_t bytes, used;
 } areas[AREAS_MOST];
 static uint32_t n_areas, areas_bytes;
+
+/* What was given out of these, for the next session. */
+static struct agent_area given[AGENT_AREAS_MOST];
+static uint32_t n_given;
 
 static bool is_near(uint64_t at, uint64_t bytes, uint64_t near)
 {
@@ -111,6 +115,12 @@ static int add_area(uint64_t near, uint32_t bytes)
 	return 0;
 }
 
+static void remember(uint64_t at, uint32_t bytes)
+{
+	if (n_given < AGENT_AREAS_MOST)
+		given[n_given++] = (struct agent_area){ .address = at, .bytes = bytes };
+}
+
 static int take_area(uint64_t near, uint32_t bytes, uint64_t *at)
 {
 	if (!bytes || bytes > AGENT_AREA_MOST)
@@ -126,6 +136,7 @@ static int take_area(uint64_t near, uint32_t bytes, uint64_t *at)
 			if (bytes > area->bytes - area->used || !is_near(*at, bytes, near))
 				continue;
 			area->used += bytes;
+			remember(*at, bytes);
 			return 0;
 		}
 		code = add_area(near, bytes);
@@ -146,17 +157,35 @@ static bool is_code(uint64_t address)
 
 /* ---- slots --------------------------------------------------------------------------------- */
 
-/* A thunk that nobody has been led to goes on anywhere as long as nobody is. So a slot that was set
- * is not set again: a thread may have looked already at where it goes on, and not have gone. */
+/* A thread may have looked already at where a slot goes on, and not have gone. So that stays. What
+ * it records is of one session: see entered() of probes.c. */
 static int check_slot(const struct agent_slot *slot)
 {
-	if (slot->slot >= AGENT_SLOTS_MOST - first_slot || slot->does >= AGENT_SLOT_DOES ||
+	if (slot->slot >= AGENT_SLOTS_MOST || slot->does >= AGENT_SLOT_DOES ||
 	    !is_code(slot->original))
 		return -EINVAL;
 	if (slot->stack_words != AGENT_STACK_WORDS_UNKNOWN &&
 	    slot->stack_words > AGENT_STACK_WORDS_MOST)
 		return -EINVAL;
-	return probes_is_set(first_slot + slot->slot) ? -EEXIST : 0;
+	return probes_may_set(slot->slot, (const void *)slot->original) ? 0 : -EEXIST;
+}
+
+/* From the first to the last that leads there, whatever lies between. */
+static void remember_slot(uint64_t original, uint32_t number)
+{
+	for (uint32_t i = 0; i < n_given; i++) {
+		struct agent_area *area = &given[i];
+		uint32_t end = area->first + area->n;
+
+		if (original < area->address || original - area->address >= area->bytes)
+			continue;
+		if (!area->n || number < area->first)
+			area->first = number;
+		if (!area->n || number >= end)
+			end = number + 1;
+		area->n = end - area->first;
+		return;
+	}
 }
 
 static int set_slot(const struct agent_slot *slot)
@@ -166,12 +195,13 @@ static int set_slot(const struct agent_slot *slot)
 		.cookie = slot->cookie,
 		.stack_words = slot->stack_words,
 	};
-	uint32_t number = first_slot + slot->slot;
+	uint32_t number = slot->slot;
 
-	if (probes_is_set(number)) /* twice in one list */
+	if (!probes_may_set(number, plan.original)) /* twice in one list */
 		return -EEXIST;
 	probes_set(number, &plan);
 	probes_turn(number, slot->does);
+	remember_slot(slot->original, number);
 	if (slots_used <= number)
 		slots_used = number + 1;
 	return 0;
@@ -206,15 +236,14 @@ static int set_slots(int fd, uint32_t n)
 
 static int turn_slots(uint32_t first, uint32_t n, uint32_t does)
 {
-	if (!n || n > AGENT_SLOTS_MOST - first_slot || first > AGENT_SLOTS_MOST - first_slot - n ||
-	    does >= AGENT_SLOT_DOES)
+	if (!n || n > AGENT_SLOTS_MOST || first > AGENT_SLOTS_MOST - n || does >= AGENT_SLOT_DOES)
 		return -EINVAL;
 	for (uint32_t i = 0; i < n; i++) {
-		if (!probes_is_set(first_slot + first + i))
+		if (!probes_is_now(first + i))
 			return -EINVAL;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		probes_turn(first_slot + first + i, does);
+		probes_turn(first + i, does);
 	return 0;
 }
 
@@ -234,26 +263,37 @@ static int carry_out(const struct agent_message *message, int fd, uint64_t *area
 	}
 }
 
+/* Memory that no slot leads to was never used. */
+static void tell_earlier(struct agent_shared *shared)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_given; i++) {
+		if (given[i].n)
+			shared->probe_area[n++] = given[i];
+	}
+	shared->probe_areas = n;
+	shared->probe_used = slots_used;
+}
+
 void orders_open(struct ring *ring, uint32_t flags)
 {
 	const struct probes_options options = {
 		.clock = flags & AGENT_PROBES_TICKS ? AGENT_CLOCK_TICKS : AGENT_CLOCK_NS,
 		.begins = flags & AGENT_PROBES_BEGINS,
 		.may_read = flags & AGENT_PROBES_READS,
-		.first = slots_used,
 	};
 
-	first_slot = slots_used;
-	for (uint32_t i = 0; i < first_slot; i++) /* in a child of fork its parent's are on, too */
+	for (uint32_t i = 0; i < slots_used; i++) /* before: no slot records what another one did */
 		probes_turn(i, PROBE_PASSES_ON);
-	refusal = first_slot < AGENT_SLOTS_MOST ? probes_open(ring, &options) : -ENOBUFS;
+	refusal = probes_open(ring, &options);
 	ring->shared->answer.code = refusal; /* to no request: see wire.h */
 	if (refusal)
 		return;
-	ring->shared->probe_thunks = (uint64_t)probes_thunk(first_slot);
+	tell_earlier(ring->shared);
+	ring->shared->probe_thunks = (uint64_t)probes_thunk(0);
 	ring->shared->probe_thunk_bytes = THUNK_BYTES;
-	__atomic_store_n(&ring->shared->probe_slots, AGENT_SLOTS_MOST - first_slot,
-	                 __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->shared->probe_slots, AGENT_SLOTS_MOST, __ATOMIC_RELEASE);
 }
 
 void orders_look(void)

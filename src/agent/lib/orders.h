@@ -3,9 +3,13 @@
  * What cuscope asks of probes.h, and the answers: memory for code, slots, turning them. For the
  * agent's thread.
  *
- * Neither a slot nor a byte of code is ever given out twice in a process. A thread may be anywhere
- * in an old thunk, or have been interrupted in old moved code by a signal whose handler still runs;
- * and nobody can see that. So both only grow, up to a limit, and all that is old goes on as it did.
+ * A slot leads to the same code for good, and no byte of code is given out for another purpose. A
+ * thread may be anywhere in an old thunk, or have been interrupted in old moved code by a signal
+ * whose handler still runs; and nobody can see that. So all that is old goes on as it did.
+ *
+ * Sessions can follow each other all the same: each is told of the code and slots of those before.
+ * Where it would have the same bytes written, it uses them again, and only sets anew what the slots
+ * record. All else needs room of its own, up to a limit.
  */
 #ifndef CUSCOPE_AGENT_LIB_ORDERS_H
 #define CUSCOPE_AGENT_LIB_ORDERS_H

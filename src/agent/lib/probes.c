@@ -23,8 +23,9 @@
 struct slot {
 	const void *original;
 	uint64_t cookie;
-	uint32_t words; /* of the stack */
-	uint32_t does;  /* enum probe_does */
+	uint32_t words;   /* of the stack */
+	uint32_t does;    /* enum probe_does */
+	uint64_t session; /* in which it was turned last; 0: in none */
 };
 
 /* All that one session is, in one place: a thread that stays in one finds nothing of the next. */
@@ -33,7 +34,6 @@ struct probe_session {
 	uint64_t began;  /* its first number, never 0 */
 	uint64_t number; /* another one when all calls that are open were told of */
 	uint32_t clock;
-	uint32_t first; /* slot; those before are of former sessions */
 	bool begins;
 };
 
@@ -150,15 +150,14 @@ static uint32_t words_to_copy(struct probe_thread *thread, const struct slot *sl
 	return UINT32_MAX;
 }
 
-static void begin_record(const struct probe_session *session, struct probe_thread *thread,
-                         struct probe_call *call, uint64_t number)
+static void begin_record(struct probe_thread *thread, struct probe_call *call, uint64_t number)
 {
 	call->cookie = slots[number].cookie;
 	call->slot = number;
 	call->record = (struct agent_probed){
 		.head = { .type = AGENT_PROBED,
 		          .flags = thread->depth ? WIRE_NESTED : 0,
-		          .lane = (uint16_t)(number - session->first) },
+		          .lane = (uint16_t)number },
 		.tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED),
 		.depth = thread->depth,
 	};
@@ -184,23 +183,25 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
                     struct thunk_frame *frame)
 {
 	const struct slot *slot = &slots[frame->slot];
+	/* after the session: what another one has turned on is off by then, or was set anew */
+	uint32_t does = __atomic_load_n(&slot->does, __ATOMIC_ACQUIRE);
 	uint64_t sp = (uint64_t)&frame->back;
 	struct probe_call *call;
 
-	if (frame->slot < session->first)
-		return false; /* it was turned on in a former one */
+	if (does == PROBE_PASSES_ON)
+		return false;
 	drop_stale(session, thread, sp);
 	if (thread->depth == AGENT_PROBE_DEPTH_MAX) {
 		capture_lost(AGENT_PROBE_DEPTH);
 		return false;
 	}
 	call = &thread->call[thread->depth];
-	begin_record(session, thread, call, frame->slot);
+	begin_record(thread, call, frame->slot);
 	/* what is told of it before it begins, its texts, has a time as well */
 	call->record.begin = time_of(thread, session->clock);
 	capture_entry(&session->ring, thread, call, frame);
 	frame->words = UINT32_MAX;
-	if (__atomic_load_n(&slot->does, __ATOMIC_RELAXED) == PROBE_CALL)
+	if (does == PROBE_CALL)
 		frame->words = words_to_copy(thread, slot, frame);
 	if (frame->words == UINT32_MAX) {
 		call->record.head.flags |= WIRE_NO_RETURN;
@@ -339,13 +340,22 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
 }
 
-bool probes_is_set(uint32_t number)
+bool probes_is_now(uint32_t number)
 {
-	return slots[number].original != NULL;
+	return slots[number].original && opened && slots[number].session == opened->began;
+}
+
+bool probes_may_set(uint32_t number, const void *original)
+{
+	const struct slot *slot = &slots[number];
+
+	return !slot->original ||
+	       (slot->original == original && opened && slot->session != opened->began);
 }
 
 void probes_turn(uint32_t number, enum probe_does does)
 {
+	slots[number].session = opened ? opened->began : 0;
 	__atomic_store_n(&slots[number].does, does, __ATOMIC_RELEASE);
 }
 
@@ -393,7 +403,6 @@ static struct probe_session *make_session(struct ring *ring, const struct probes
 		                           .began = ++numbers,
 		                           .number = numbers,
 		                           .clock = options->clock,
-		                           .first = options->first,
 		                           .begins = options->begins };
 	return session;
 }

@@ -36,13 +36,15 @@ struct probe_plan {
 
 struct probes_options {
 	uint32_t clock; /* enum agent_clock */
-	uint32_t first; /* slot; it is 0 in the records, and those before it are not recorded */
 	bool begins;    /* AGENT_PROBE_BEGUN for every entry */
 	bool may_read; /* process_vm_readv is there, and no filter of the process's is against it */
 };
 
 void probes_set(uint32_t slot, const struct probe_plan *plan);
-bool probes_is_set(uint32_t slot);
+bool probes_is_now(uint32_t slot); /* set in this session */
+
+/* Whether nobody set it in this session, and no former one to anything but this. */
+bool probes_may_set(uint32_t slot, const void *original);
 void probes_turn(uint32_t slot, enum probe_does does);
 const void *probes_thunk(uint32_t slot); /* where the function's jump is to lead */
 

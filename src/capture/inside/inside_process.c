@@ -231,6 +231,22 @@ static void forget_program(struct inside_process *process)
 		inside_module_left(at, inside->now_ns);
 }
 
+/* What it says of earlier sessions is tried, and compared before anything leads there. */
+static void add_areas(struct inside_process *process, const struct agent_probes_answer *answer)
+{
+	free(process->areas);
+	process->areas = xcalloc(answer->n_areas + 1, sizeof(*process->areas));
+	process->n_areas = answer->n_areas;
+	for (size_t i = 0; i < answer->n_areas; i++) {
+		const struct agent_area *area = &answer->areas[i];
+
+		process->areas[i] = (struct inside_area){ .address = area->address,
+			                                  .bytes = area->bytes,
+			                                  .first_slot = area->first,
+			                                  .n_slots = area->n };
+	}
+}
+
 static void agent_came(struct inside_process *process, const struct agent_probes_answer *answer)
 {
 	struct inside *inside = process->inside;
@@ -247,7 +263,8 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	process->thunks = answer->thunks;
 	process->thunk_bytes = answer->thunk_bytes;
 	process->slots = answer->slots;
-	process->n_slots = 0;
+	process->n_slots = answer->used;
+	add_areas(process, answer);
 	process->cookies = xmalloc(answer->slots * sizeof(*process->cookies));
 	for (uint32_t i = 0; i < answer->slots; i++)
 		process->cookies[i] = PROBE_NO_COOKIE;
