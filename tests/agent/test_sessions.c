@@ -303,6 +303,51 @@ static void test_a_thousand_sessions_under_load(void **state)
 #endif
 }
 
+/* What a slot records is of one session, however many threads are on their way through it. */
+static void test_one_slot_in_all_sessions_under_load(void **state)
+{
+	struct agent_slot slot = { .cookie = plain(), .does = AGENT_SLOT_CALL };
+	const char *rounds = getenv("TEST_ROUNDS");
+	int n = rounds ? atoi(rounds) : ROUNDS;
+	pthread_t callers[CALLERS];
+	size_t told = 0;
+
+	stop_calling = false;
+	wrong = 0;
+	for (int round = 0; round < n / 5; round++) {
+		struct host *host = begin_with(KIB(64), 0, AGENT_PROBES_TICKS);
+		uint32_t words = WIRE_AT_STACK - (uint32_t)round % 4;
+
+		if (!round) {
+			slot.slot = fresh(host, 0);
+			slot.original = area_of(host, 1, nothing);
+			current = (function)thunk_of(host, 0);
+		}
+		slot.cookie &= ~cookie_with_words(~0ull);
+		slot.cookie |= cookie_with_words(words);
+		host_sleep(round % 2);
+		assert_int_equal(set_one(host, slot), 0);
+		for (int i = 0; !round && i < CALLERS; i++)
+			pthread_create(&callers[i], NULL, keep_calling, NULL);
+		host_sleep(1 + round % 3);
+		host_tell(host, AGENT_STOP);
+		assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
+		for (size_t i = calls_told(host); i--; told++) {
+			const struct agent_probed *call = call_at(host, i);
+
+			assert_int_equal(call->head.lane, slot.slot);
+			assert_int_equal(call->head.bytes, sizeof(*call) + words * 8);
+			assert_int_equal(call->head.flags & WIRE_NO_RETURN, 0);
+		}
+		host_free(host);
+	}
+	__atomic_store_n(&stop_calling, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(callers[i], NULL);
+	assert_int_equal(wrong, 0);
+	assert_true(told > (size_t)n / 5);
+}
+
 /* ---- beside CUPTI ---- */
 
 static void test_windows_are_none_of_the_probes(void **state)
@@ -359,6 +404,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_a_child_passes_on_and_can_have_a_session),
 		cmocka_unit_test(test_a_thread_that_stays_keeps_its_ring_and_no_other),
 		cmocka_unit_test(test_a_thousand_sessions_under_load),
+		cmocka_unit_test(test_one_slot_in_all_sessions_under_load),
 	};
 	const struct CMUnitTest beside_cupti[] = {
 		cmocka_unit_test(test_windows_are_none_of_the_probes),

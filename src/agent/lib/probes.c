@@ -336,7 +336,7 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 
 	slot->cookie = plan->cookie;
 	slot->words = plan->stack_words;
-	slot->does = PROBE_PASSES_ON;
+	__atomic_store_n(&slot->does, PROBE_PASSES_ON, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
 }
 
