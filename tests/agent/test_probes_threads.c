@@ -262,7 +262,7 @@ static void test_open_calls_are_told_while_threads_call(void **state)
 	       lost_now(AGENT_PROBE_ENTRY);
 	assert_in_range(told, calls - lost, calls);
 	assert_true(unfinished > 0);
-	assert_true(lost < calls / 4);
+	assert_true(told > unfinished);
 }
 
 int main(void)
