@@ -341,12 +341,11 @@ void inside_module_diverted(struct inside_module *at, const struct divert_result
 	at->state = INSIDE_DIVERTED;
 	tell_refused(at, counts);
 	inside_flag(at->process);
-	inside_module_take_traps(at);
 	forget_plan(at);
 }
 
 /* The kernel's breakpoint may lie before or behind it. */
-bool inside_jumps_to_area(const struct inside_module *at, const uint8_t *code, size_t bytes)
+static bool jumps_to_area(const struct inside_module *at, const uint8_t *code, size_t bytes)
 {
 	int32_t distance;
 
@@ -366,7 +365,7 @@ bool inside_module_is_there(const struct inside_module *at)
 
 	return !at->check_at ||
 	       (memory_read((pid_t)at->process->pid, at->check_at, code, sizeof(code)) &&
-	        inside_jumps_to_area(at, code, sizeof(code)));
+	        jumps_to_area(at, code, sizeof(code)));
 }
 
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook)

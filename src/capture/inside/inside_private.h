@@ -164,12 +164,6 @@ void inside_module_diverted(struct inside_module *at, const struct divert_result
 /* Whether an agent tells of a function's calls now. */
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook);
 
-/* The process traps at these no more (inside_traps.c). Returns at how many it did. */
-uint32_t inside_module_take_traps(const struct inside_module *at);
-
-/* Whether there is a jump to its area among the bytes of an entry, those at check_at. */
-bool inside_jumps_to_area(const struct inside_module *at, const uint8_t *code, size_t bytes);
-
 /* Whether its entries still lead to the agent. */
 bool inside_module_is_there(const struct inside_module *at);
 
