@@ -247,13 +247,20 @@ static void add_name(struct story *story, const char *name)
 	text_add_safe(&story->names, name);
 }
 
+/* A process of which no agent tells any more is nothing that the governor decided. */
+static const char *kind_text(const struct miss *miss)
+{
+	return miss->kind == MISS_UNHOOKED && miss->pid ? "not recorded for a while"
+	                                                : miss_rows[miss->kind].text;
+}
+
 /* "not hooked: cuA, cuB (libcuda.so.1): the entry cannot be decoded" */
 static void add_story(struct buf *out, const struct story *story)
 {
 	const struct miss *miss = story->miss;
 	size_t n = story->n_names;
 
-	buf_printf(out, "  %s:", miss_rows[miss->kind].text);
+	buf_printf(out, "  %s:", kind_text(miss));
 	if (n > 1)
 		buf_printf(out, " %zu functions:", n);
 	if (n)

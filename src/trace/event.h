@@ -206,7 +206,7 @@ struct miss {
 	enum miss_kind {
 		MISS_NOT_HOOKED,  /* name, lib, why */
 		MISS_HOOKED_LATE, /* lib, process; why says how late */
-		MISS_UNHOOKED,    /* by the governor; why says the cost */
+		MISS_UNHOOKED,    /* by the governor; why says the cost. Process: its agent ended */
 		MISS_ENTRY_ONLY,  /* no returns for this process or function; why */
 		MISS_ESTIMATED,   /* measured in windows; why says which share of the time */
 		MISS_GPU_TIMES,   /* no GPU times of this process, or of a part of the time; why */

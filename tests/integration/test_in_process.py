@@ -215,6 +215,92 @@ def test_in_process_after_cuscope_was_killed_entries_are_put_back(case):
     program.signal(signal.SIGTERM)
 
 
+GAP = re.compile(r"calls from (\d+) ms to (\d+) ms: its agent has ended")
+
+
+def closes(case, shape):
+    """Calls that the program made, those that were told, and the gap in ms that was told (or None)."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
+    result = started(case, "closes", "2", "500")
+    checks.valid(result)
+    seen, _, _ = told_inside(result.err)
+    made = result.counts.of("calls")
+    told = result.names()
+    missed = result.summary["missed"]
+    if any(missed["lost"].values()):
+        raise Failure(f"lost: {missed}")
+    gaps = [GAP.search(hook["why"]) for hook in missed["hooks"] if hook["kind"] == "unhooked"]
+    checks.equal("gaps that are told", 1, len(gaps))
+    checks.equal("it is not complete", False, missed["complete"])
+    if not gaps[0]:
+        raise Failure(f"what may be missing: {missed['hooks']}")
+    since, until = (int(number) for number in gaps[0].groups())
+    names = ("cuMemAlloc_v2", "cuMemFree_v2")
+    lacking = [made[name] - told[checks.ALIASES.get(name, name)] for name in names]
+    most = (until - since + 2) / 2 + 1  # a round takes 2 ms at least
+    if min(lacking) < 0 or max(lacking) > most:
+        raise Failure(f"{shape}: {lacking} calls of {made} lack, {most:.0f} were told: {told}")
+    if seen > sum(told.values()) * 3 / 4:
+        raise Failure(f"{seen} of {sum(told.values())} calls were the agent's: none came after its end")
+    return lacking, until - since
+
+
+def test_in_process_a_program_that_closes_all_of_its_descriptors(case):
+    """Its agent has no socket any more. The probes tell of calls again, and what may lack is told."""
+    closes(case, "push")
+
+
+def test_in_process_descriptors_are_closed_where_jumps_lie_before_probes(case):
+    closes(case, "stub")
+
+
+def beside(case, shape):
+    """A plain trace of a program, in the middle of which another one records inside: (made, told)."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    program = case.program("loop", 30, 500, stdin=subprocess.PIPE)
+    wait_until(lambda: "libcuda" in open(f"/proc/{program.pid}/maps").read(), "the driver")
+    time.sleep(0.3)  # cuInit
+    plain = case.start_trace([], ["-p", str(program.pid)], "plain")
+    case.attached(plain)
+    open(case.path("go"), "w").close()
+    wait_until(lambda: "ready" in program.out(), "the program")
+    trace = attach(case, program)
+    time.sleep(0.7)
+    trace.signal(signal.SIGINT)
+    inside = case.result(trace)
+    checks.valid(inside)
+    checks.nothing_missed(inside)
+    told_inside(inside.err)
+    time.sleep(0.3)
+    program.process.stdin.close()
+    program.wait()
+    result = case.result(plain, "plain")
+    checks.valid(result)
+    checks.nothing_missed(result)
+    made = {checks.ALIASES.get(name, name): n for name, n in result.counts.of("calls").items()
+            if name in ("cuMemAlloc_v2", "cuLaunchKernel", "cuMemFree_v2")}
+    told = result.names()
+    return made, {name: told[name] for name in made}, inside
+
+
+def test_in_process_another_trace_sees_all_calls(case):
+    """Its probes are those of the kernel, and jumps that lie behind them leave them alone."""
+    made, told, inside = beside(case, "push")
+    checks.differences("calls that the plain trace told", made, told)
+    if inside.names()["cuLaunchKernel"] < 100:
+        raise Failure(f"{inside.names()} was told by the other trace")
+
+
+def test_in_process_another_trace_lacks_calls_that_are_diverted_before_its_probes(case):
+    """As docs/in-process.md says: in the meantime, and not afterwards."""
+    made, told, inside = beside(case, "stub")
+    launches = inside.names()["cuLaunchKernel"]
+    lacking = made["cuLaunchKernel"] - told["cuLaunchKernel"]
+    if not 0 < lacking <= launches:
+        raise Failure(f"{lacking} of {made['cuLaunchKernel']} launches lack, {launches} were recorded inside")
+
+
 def test_in_process_options_that_do_not_go_with_it(case):
     for options, text in ((["--no-returns"], "--no-returns"), (["--max-overhead", "5%"], "--max-overhead")):
         process = case.cuscope("trace", "--in-process", *options, "--", "true")

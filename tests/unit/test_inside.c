@@ -394,9 +394,55 @@ static void test_after_an_agent_ended_calls_are_the_probes(void **state)
 	assert_true(is_left_out(inside, 0, before));
 	assert_false(is_left_out(inside, 0, now()));
 	assert_int_equal(flagged, 0);
-	assert_non_null(strstr(missed, "it said nonsense"));
+	assert_true(changes.takes);
+	assert_string_equal(missed, ""); /* it is not known yet until when */
+	taken_back(0, START + MS(40));
+	assert_non_null(strstr(missed, " to 40 ms: it said nonsense"));
+	inside_free(inside);
+}
+
+static void test_an_agent_that_ends_without_a_word_is_told_where_its_process_goes_on(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	inside_exit(inside, (pid_t)PROCESS, START + MS(30));
+	assert_non_null(strstr(missed, " to 30 ms: its agent has ended, as when"));
+	inside_free(inside);
+
+	inside = diverted_process();
+	record(1, now() - 1000);
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	assert_false(is_left_out(inside, 0, now()));
+	taken_back(-ESRCH, 0);
+	assert_non_null(strstr(missed, " ms on: its agent has ended, as when"));
+	inside_free(inside);
+}
+
+static void test_an_agent_that_ends_while_entries_are_written_tells_of_no_call(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	diverted(0, START + MS(10));
+	assert_int_equal(flagged & ~INSIDE_ANY, 0);
+	assert_false(is_left_out(inside, 0, START + MS(11)));
 	inside_turn(inside, START + MS(30));
 	assert_true(changes.takes);
+	inside_free(inside);
+
+	inside = open_inside(0);
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	diverted(-EIO, 0);
+	inside_turn(inside, START + MS(30));
+	inside_finish(inside);
+	assert_string_equal(missed, ""); /* nothing was diverted */
 	inside_free(inside);
 }
 
@@ -482,6 +528,10 @@ int main(void)
 		cmocka_unit_test(test_more_functions_than_slots_keep_their_probes),
 		cmocka_unit_test(test_a_process_that_cannot_be_entered_is_told_of_once),
 		cmocka_unit_test(test_after_an_agent_ended_calls_are_the_probes),
+		cmocka_unit_test(
+			test_an_agent_that_ends_without_a_word_is_told_where_its_process_goes_on),
+		cmocka_unit_test(
+			test_an_agent_that_ends_while_entries_are_written_tells_of_no_call),
 		cmocka_unit_test(test_a_library_that_was_unloaded_is_the_probes_again),
 		cmocka_unit_test(test_after_exec_and_exit_nothing_is_left),
 		cmocka_unit_test(test_a_child_is_told_of_and_keeps_its_probes),

@@ -258,6 +258,7 @@ void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
 	process = inside_process_find(inside, (uint32_t)pid);
 	if (!process)
 		return;
+	inside_process_tell_gap(process, time_ns);
 	divert_gone(inside->divert, pid);
 	programs_inside_set(inside->options.programs, pid, 0);
 	tids_forget(inside->tids, (uint32_t)pid);
@@ -343,6 +344,9 @@ bool inside_stopped(const struct inside *inside)
 
 void inside_finish(struct inside *inside)
 {
+	for (struct inside_process *process = inside->processes; process;
+	     process = process->hh.next)
+		inside_process_tell_gap(process, inside_clock_ns());
 	if (inside->own_agents) {
 		if (!inside->agents_told)
 			agents_stop(inside->agents);

@@ -83,6 +83,9 @@ struct inside_process {
 	bool given_up;              /* they could not be */
 	uint64_t take_ns;           /* when to try to take them back */
 	uint64_t since_ns, came_ns; /* of its agent: no record is older; when it was ready */
+	uint64_t last_ns;           /* of the last call that it told of */
+	uint64_t ended_ns;          /* it ended, and the process goes on; 0: not, or that is told */
+	char *ended_why;
 	uint64_t thunks;
 	uint32_t thunk_bytes, slots, n_slots; /* n_slots: all before it were set */
 	struct inside_area *areas;
@@ -132,6 +135,9 @@ void inside_process_drop(struct inside *inside, struct inside_process *process);
 
 /* It keeps its probes: said once. */
 void inside_process_keeps(struct inside_process *process, const char *why);
+
+/* Its agent ended while it went on: calls until then may be missing. Told once. */
+void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns);
 
 /* Whether nothing of it is diverted any more, or can be put back. */
 bool inside_process_is_out(const struct inside_process *process);

@@ -2,11 +2,14 @@
 /* How a process gets its functions diverted: one module after the other, one step at a time. */
 #include "capture/inside/inside_private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "probe/hold.h"
 
@@ -14,6 +17,8 @@
 #define TRIES_MOST 8
 #define TAKE_NS    50000000ull
 #define TOLD_MOST  16 /* processes by themselves; of the others the last sentence tells */
+
+#define AGENT_CLOSED "its agent has ended, as when a program closes all of its descriptors"
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -56,6 +61,7 @@ void inside_process_drop(struct inside *inside, struct inside_process *process)
 	probe_records_free(process->records);
 	free(process->cookies);
 	free(process->areas);
+	free(process->ended_why);
 	free(process);
 }
 
@@ -68,6 +74,15 @@ void inside_process_keeps(struct inside_process *process, const char *why)
 	process->kept = true;
 	if (inside->n_told++ < TOLD_MOST)
 		inside_notice(inside, "process %u keeps its probes: %s", process->pid, why);
+}
+
+static bool is_diverted(const struct inside_process *process)
+{
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		if (at->state == INSIDE_DIVERTED)
+			return true;
+	}
+	return false;
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -227,6 +242,7 @@ static void forget_program(struct inside_process *process)
 
 	divert_gone(inside->divert, (pid_t)process->pid);
 	process->current = NULL;
+	process->ended_ns = 0;
 	for (struct inside_module *at = process->modules; at; at = at->next)
 		inside_module_left(at, inside->now_ns);
 }
@@ -276,34 +292,125 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	inside_modules_find(process);
 }
 
-/* Calls that begin from now on are the probes'. */
-static void end_told(struct inside_process *process)
+/* Calls that begin from then on are the probes'. */
+static void end_told(struct inside_process *process, uint64_t then)
 {
-	uint64_t now = inside_clock_ns();
-
 	for (struct inside_module *at = process->modules; at; at = at->next) {
-		if (at->state == INSIDE_DIVERTED && now < at->until_ns)
-			at->until_ns = now;
+		if (at->state == INSIDE_DIVERTED && then < at->until_ns)
+			at->until_ns = then;
 	}
 }
 
-/* It records no more: what was diverted is put back, and is the probes' from then on. */
+static double ms_of(const struct inside *inside, uint64_t time_ns)
+{
+	return time_ns > inside->begin_ns ? (double)(time_ns - inside->begin_ns) / 1e6 : 0;
+}
+
+/*
+ * From the agent's end on its thunks only pass on, and the programs left its calls alone until
+ * cuscope saw that. A jump before a probe keeps calls from the probe until it is taken back.
+ */
+void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
+{
+	struct inside *inside = process->inside;
+	uint64_t since_ns = process->last_ns ? process->last_ns : process->ended_ns;
+	struct buf to = { 0 };
+
+	if (!process->ended_ns)
+		return;
+	process->ended_ns = 0;
+	buf_puts(&to, " on");
+	if (until_ns) {
+		buf_reset(&to);
+		buf_printf(&to, " to %.0f ms", ms_of(inside, until_ns));
+	}
+	modules_lock(inside->options.modules);
+	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
+	             "calls from %.0f ms%s: %s", ms_of(inside, since_ns), to.data,
+	             process->ended_why);
+	buf_free(&to);
+	modules_unlock(inside->options.modules);
+}
+
+/* One that ends closes its sockets when it has none any more. Of a thread that lives: the first may
+ * have ended. */
+static bool has_memory(uint32_t pid)
+{
+	char path[64], exe[1];
+	const struct dirent *thread;
+	bool has = false;
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	threads = opendir(path);
+	while (threads && !has && (thread = readdir(threads))) {
+		snprintf(path, sizeof(path), "/proc/%u/task/%.16s/exe", pid, thread->d_name);
+		has = *thread->d_name != '.' && readlink(path, exe, sizeof(exe)) >= 0;
+	}
+	if (threads)
+		closedir(threads);
+	return has;
+}
+
+static bool may_take(struct inside_process *process)
+{
+	if (!has_memory(process->pid))
+		return false;
+	if (let_go(process))
+		return true;
+	hold_again(process);
+	return false;
+}
+
+/* Calls from now on are seen by both; which of them are whose is known by the cut. */
+static void take_back(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	struct err err = { 0 };
+
+	if (process->taking || process->given_up || inside->now_ns < process->take_ns ||
+	    (process->current && process->current->state == INSIDE_PUTTING) ||
+	    !is_diverted(process))
+		return;
+	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
+	if (!inside->stopping && !may_take(process)) {
+		process->take_ns = inside->now_ns + TAKE_NS;
+		return;
+	}
+	process->taking = true;
+	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
+		process->taking = false;
+		process->given_up = true;
+		hold_again(process);
+	}
+}
+
+/*
+ * It records no more: what was diverted is put back, and is the probes' from then on. What they
+ * tell once the map is cleared is never left out, so the moment is that before. That a process
+ * which ends has no agent any more is no loss.
+ */
 static void agent_ended(struct inside_process *process, const char *why)
 {
+	struct inside *inside = process->inside;
 	struct inside_module *at = process->current;
+	uint64_t now = inside_clock_ns();
 
 	process->ready = false;
-	programs_inside_set(process->inside->options.programs, (pid_t)process->pid, 0);
-	end_told(process);
+	end_told(process, now);
+	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
 	if (at && at->state != INSIDE_PUTTING)
 		give_up(at, why ? why : "its agent has ended");
-	if (!why || process->inside->stopping)
+	if (inside->stopping)
 		return;
-	inside_process_keeps(process, why);
-	modules_lock(process->inside->options.modules);
-	modules_miss(process->inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
-	             "calls of the moment before its agent ended: %s", why);
-	modules_unlock(process->inside->options.modules);
+	if ((is_diverted(process) || process->current) && has_memory(process->pid)) {
+		process->ended_ns = now;
+		free(process->ended_why);
+		process->ended_why = xstrdup(why ? why : AGENT_CLOSED);
+	}
+	if (why)
+		inside_process_keeps(process, why);
+	take_back(process);
 }
 
 static void on_answer(struct inside_process *process, const struct agent_probes_answer *answer)
@@ -383,6 +490,8 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 	}
 	process->current = NULL;
 	at->plan = NULL;
+	if (!process->ready) /* its agent has ended meanwhile, so that none of its calls are told */
+		at->until_ns = result->since_ns;
 	inside_module_diverted(at, result);
 	tell_diverted(at, result->stopped_ns);
 }
@@ -390,14 +499,17 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 static void on_taken(struct inside_process *process, const struct divert_result *result)
 {
 	process->taking = false;
+	hold_again(process);
 	if (result->rc == -EAGAIN) {
 		process->take_ns = process->inside->now_ns + TAKE_NS;
 		return;
 	}
 	if (result->rc) {
 		process->given_up = true;
+		inside_process_tell_gap(process, 0);
 		return;
 	}
+	inside_process_tell_gap(process, result->since_ns);
 	for (struct inside_module *at = process->modules; at; at = at->next) {
 		if (at->state == INSIDE_DIVERTED)
 			inside_module_left(at, result->since_ns);
@@ -421,38 +533,11 @@ void inside_on_diverted(void *data, const struct divert_result *result)
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-static bool is_diverted(const struct inside_process *process)
-{
-	for (const struct inside_module *at = process->modules; at; at = at->next) {
-		if (at->state == INSIDE_DIVERTED)
-			return true;
-	}
-	return false;
-}
-
 bool inside_process_is_out(const struct inside_process *process)
 {
 	return process->given_up ||
 	       (!process->taking && !is_diverted(process) &&
 	        (!process->current || process->current->state != INSIDE_PUTTING));
-}
-
-/* Calls from now on are seen by both; which of them are whose is known by the cut. */
-static void take_back(struct inside_process *process)
-{
-	struct inside *inside = process->inside;
-	struct err err = { 0 };
-
-	if (process->taking || process->given_up || inside->now_ns < process->take_ns ||
-	    (process->current && process->current->state == INSIDE_PUTTING) ||
-	    !is_diverted(process))
-		return;
-	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
-	process->taking = true;
-	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
-		process->taking = false;
-		process->given_up = true;
-	}
 }
 
 /* As many launches of the runtime as the programs look at: see runtime_launches.h. */
@@ -498,6 +583,20 @@ static bool may_begin(struct inside_module *at)
 	return true;
 }
 
+/* Nothing of it is diverted any more, or never was: the library was unloaded, or refused. */
+static void end_without_taking(struct inside_process *process)
+{
+	bool any = false;
+
+	if (!process->ended_ns || process->current || is_diverted(process))
+		return;
+	for (const struct inside_module *at = process->modules; at; at = at->next)
+		any |= at->since_ns != 0;
+	if (any)
+		inside_process_tell_gap(process, inside_clock_ns());
+	process->ended_ns = 0;
+}
+
 void inside_process_turn(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
@@ -505,6 +604,7 @@ void inside_process_turn(struct inside_process *process)
 
 	if (inside->stopping || (process->records && !process->ready)) {
 		take_back(process);
+		end_without_taking(process);
 		return;
 	}
 	for (struct inside_module *at = process->modules; at && process->ready; at = at->next) {

@@ -36,6 +36,8 @@ static void take(void *data, const struct wire_head *record, size_t bytes)
 		((struct wire_head *)record)->flags |= WIRE_BY_AGENT; /* probe_records' copy */
 	if (record->type == WIRE_CALL) {
 		inside->calls++;
+		if (record->time_ns > process->last_ns)
+			process->last_ns = record->time_ns;
 		tell_programs(inside, (const struct wire_call *)record);
 	}
 	call_queue_add(inside->queue, record, bytes);
