@@ -355,6 +355,7 @@ static const struct miss misses[] = {
 	{ MISS_NOT_HOOKED, "cuB", "libcuda.so.1", 0, "the entry is data", 0 },
 	{ MISS_HOOKED_LATE, NULL, "libcudart.so.12", 4242, "153 ms after it was mapped", 0 },
 	{ MISS_UNHOOKED, "cudaGetDevice", "libcudart.so.13", 0, "4.1 % of the time", 0 },
+	{ MISS_UNHOOKED, NULL, NULL, 78, "calls from 5 ms to 9 ms: its agent has ended", 0 },
 	{ MISS_ENTRY_ONLY, NULL, NULL, 77, "it runs under seccomp", 0 },
 };
 
@@ -373,6 +374,8 @@ static void test_what_was_missed_is_told_in_full(void **state)
 	                     "153 ms after it was mapped\n");
 	assert_has(run.text, "  unhooked by the governor: cudaGetDevice (libcudart.so.13): "
 	                     "4.1 % of the time\n");
+	assert_has(run.text, "  not recorded for a while: pid 78: calls from 5 ms to 9 ms: "
+	                     "its agent has ended\n");
 	assert_has(run.text, "  entries only, without results and durations: pid 77: "
 	                     "it runs under seccomp\n");
 	assert_has(run.text, "  kernel names not resolved: 1 (launches: 1)\n");
