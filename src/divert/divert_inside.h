@@ -17,6 +17,7 @@
 struct divert_entry {
 	uint64_t address; /* of its entry, in the process */
 	uint64_t pad, moved;
+	uint64_t offset; /* in the file */
 	struct entry_move move;
 	uint8_t file[DIVERT_COMPARE];
 	uint32_t function; /* which one of the plan */
@@ -26,12 +27,21 @@ struct divert_entry {
 
 enum divert_kind { DIVERT_PUT, DIVERT_TAKE_BACK, DIVERT_GONE, DIVERT_FORKED };
 
+/* What a program that is executed changes, unless it may do no more than the one before. */
+struct divert_person {
+	uint32_t ids[8]; /* users and groups, as /proc/PID/status has them */
+	uint64_t exe_dev, exe_inode;
+};
+
 /* With DIVERT_PUT comes the descriptor of a file of `count` struct divert_entry. */
 struct divert_order {
 	enum divert_kind kind;
 	pid_t pid, child;
-	uint64_t start_time; /* process_start_time: of that process and no later one */
-	uint64_t number;     /* of the plan, or of the order to take back */
+	uint64_t start_time;         /* process_start_time: of that process and no later one */
+	uint64_t number;             /* of the plan, or of the order to take back */
+	struct divert_person person; /* when it was looked at */
+	dev_t dev;                   /* of the module, as /proc/PID/maps has it */
+	uint64_t inode;
 	uint64_t area, area_bytes;
 	uint32_t count;
 	uint32_t functions; /* of the plan, with those that are not in the file */
@@ -52,21 +62,38 @@ struct divert_reply {
 struct divert_target {
 	pid_t pid;
 	uint64_t start_time, number;
+	struct divert_person person;
+	dev_t dev;
+	uint64_t inode;
 	uint64_t area, area_bytes;
 	struct divert_entry *entries;
 	uint32_t count, functions;
-	int memory; /* /proc/PID/mem of the program that was there when it was opened */
+	int memory; /* in a try: see area_open */
 };
 
-/* Whether it is the process that it was, with the program that it had. */
-bool write_is_same(const struct divert_target *target);
+/* Of a process, or of its thread. False: it is gone. */
+bool area_person(pid_t pid, pid_t tid, struct divert_person *person);
 
-/* Whether the process has mapped the area, for reading and executing. */
-int write_find_area(const struct divert_target *target, struct err *err);
+/*
+ * Opens the memory that a thread of the target has now: one that was opened before may be of a
+ * program that it executes no longer. False: it is not the process that it was, has other ids or
+ * another program, or keeps its code from being read.
+ */
+bool area_open(struct divert_target *target, pid_t tid);
 
-/* Pads and moved code. Nobody can be in an area of zeroes; one that has them already is left as it
- * is. -EEXIST: it has other code, and nothing is done. */
-int write_area(const struct divert_target *target, struct err *err);
+/* Whether the process has mapped the area, and still has the module at the same addresses. */
+int area_find(const struct divert_target *target, struct err *err);
+
+/* Whether the area has all pads and all moved code. */
+bool area_is_written(const struct divert_target *target);
+
+/*
+ * All threads are stopped. Pads and moved code: nobody can be in an area of zeroes; one that has
+ * them already is left as it is. -EEXIST: it has other code, and nothing is done.
+ */
+int area_write(const struct divert_target *target, struct err *err);
+
+bool write_read_at(const struct divert_target *target, uint64_t address, void *to, size_t bytes);
 
 /*
  * All threads are stopped. Writes the jumps, and puts threads where they belong. -EAGAIN: one is
@@ -74,9 +101,11 @@ int write_area(const struct divert_target *target, struct err *err);
  */
 int write_jumps(struct divert_target *target, struct stop *stop, struct err *err);
 
-/* All threads are stopped. *changed: entries that are neither as they were written, nor put back.
+/*
+ * All threads are stopped. *changed: entries that are neither as they were written, nor put back.
+ * False: a thread cannot be put where it belongs, and nothing is changed.
  */
-void write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
+bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
                 uint32_t *changed);
 
 /* What is to be done with a process: all of its modules, or one that is new. */

@@ -174,6 +174,12 @@ static uint8_t *read_file(const struct elf_image *image, const struct entry_func
 	return NULL;
 }
 
+/* A write of one page is done whole, or not at all. */
+static bool in_one_page(uint64_t address, uint32_t bytes)
+{
+	return address / PAGE == (address + bytes - 1) / PAGE;
+}
+
 /* A place for pad and moved code; the thunk is anywhere. */
 static bool lay_out(struct divert_plan *plan, struct plan_function *function,
                     struct entry_move *move)
@@ -183,6 +189,10 @@ static bool lay_out(struct divert_plan *plan, struct plan_function *function,
 
 	if (!entry_move(&function->code, &places, move))
 		return false;
+	if (!in_one_page(function->code.address + move->skip, move->bytes)) {
+		*move = (struct entry_move){ .refusal = ENTRY_TWO_PAGES, .refused_at = move->skip };
+		return false;
+	}
 	function->pad = (uint32_t)plan->area_bytes;
 	function->moved = function->pad + PAD_STRIDE;
 	plan->area_bytes = (function->moved + move->moved_bytes + MOVED_ALIGN - 1) &
@@ -225,6 +235,7 @@ static bool add_function(struct divert_plan *plan, const struct elf_image *image
 		return false;
 	}
 	asked->original = function->moved;
+	function->offset = judged->offset;
 	plan->count++;
 	return true;
 }
@@ -274,7 +285,11 @@ int divert_plan_make(pid_t pid, const struct divert_module *module,
 	plan->pid = pid;
 	plan->asked = (uint32_t)count;
 	plan->start_time = process_start_time(pid);
+	plan->dev = module->dev;
+	plan->inode = module->inode;
 	rc = look_at_process(pid, &mapped, err);
+	if (!rc && !area_person(pid, 0, &plan->person))
+		rc = err_set(err, ESRCH, "process %d has ended", pid);
 	if (!rc)
 		rc = judge_file(module, functions, count, &judged, err);
 	if (!rc) {
@@ -316,6 +331,7 @@ static bool make_entry(const struct plan_function *function, uint64_t area, uint
 	entry->address = code->address;
 	entry->pad = places.pad;
 	entry->moved = places.moved;
+	entry->offset = function->offset;
 	entry->function = function->function;
 	memcpy(entry->file, code->file, bytes);
 	return true;

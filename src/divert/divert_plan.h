@@ -14,6 +14,7 @@ struct plan_function {
 	struct entry_code code; /* its bytes are the plan's, and as the file has them */
 	uint32_t pad, moved;    /* offsets in the area */
 	uint32_t function;
+	uint64_t offset; /* of its entry, in the file */
 };
 
 struct divert_plan {
@@ -22,6 +23,9 @@ struct divert_plan {
 	uint64_t number;
 	pid_t pid;
 	uint64_t start_time;
+	struct divert_person person;
+	dev_t dev;
+	uint64_t inode;
 	struct plan_function *functions; /* that can be diverted, by address */
 	uint32_t count;
 	uint32_t asked; /* functions, with those that cannot */

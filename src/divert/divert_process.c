@@ -8,7 +8,6 @@
 #ifdef __x86_64__
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,8 +34,6 @@ struct divert_work {
 
 static void free_target(struct divert_target *target)
 {
-	if (target->memory >= 0)
-		close(target->memory);
 	free(target->entries);
 	free(target);
 }
@@ -52,23 +49,6 @@ static void pause_ns(uint64_t ns)
 	const struct timespec pause = { .tv_nsec = (long)ns };
 
 	nanosleep(&pause, NULL);
-}
-
-static int open_target(const struct divert_work *work, struct divert_target *target,
-                       struct err *err)
-{
-	char path[64];
-
-	if (work->count == DIVERT_TARGETS_MAX)
-		return err_set(err, ENOSPC, "more than %d modules are diverted",
-		               DIVERT_TARGETS_MAX);
-	snprintf(path, sizeof(path), "/proc/%d/mem", target->pid);
-	target->memory = open(path, O_RDWR | O_CLOEXEC);
-	if (target->memory < 0)
-		return err_set(err, errno == ENOENT ? ESRCH : errno,
-		               "cannot open the memory of process %d: %s", target->pid,
-		               strerror(errno));
-	return 0;
 }
 
 static void try_some(const struct divert_job *job, int tries, struct divert_reply *reply)
@@ -177,6 +157,9 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 
 	*target = (struct divert_target){ .pid = order->pid,
 		                          .start_time = order->start_time,
+		                          .person = order->person,
+		                          .dev = order->dev,
+		                          .inode = order->inode,
 		                          .number = order->number,
 		                          .area = order->area,
 		                          .area_bytes = order->area_bytes,
@@ -184,8 +167,11 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                          .functions = order->functions,
 		                          .memory = -1 };
 	target->entries = read_entries(fd, order->count);
-	reply.rc = target->entries ? open_target(work, target, &err)
-	                           : err_set(&err, EIO, "the order to divert was not read");
+	if (!target->entries)
+		reply.rc = err_set(&err, EIO, "the order to divert was not read");
+	else if (work->count == DIVERT_TARGETS_MAX)
+		reply.rc = err_set(&err, ENOSPC, "more than %d modules are diverted",
+		                   DIVERT_TARGETS_MAX);
 	snprintf(reply.why, sizeof(reply.why), "%s", err.text);
 	if (!reply.rc)
 		try_some(&job, TRIES, &reply);
@@ -235,11 +221,7 @@ static void on_forked(struct divert_work *work, const struct divert_order *order
 		child->start_time = order->start_time;
 		child->entries = xmalloc(bytes + 1);
 		memcpy(child->entries, parent->entries, bytes);
-		child->memory = -1;
-		if (open_target(work, child, NULL))
-			free_target(child);
-		else
-			work->targets[work->count++] = child;
+		work->targets[work->count++] = child;
 	}
 }
 

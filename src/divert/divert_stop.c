@@ -26,6 +26,8 @@
 #define PTRACE_GETSIGMASK 0x420a
 #endif
 
+#define ERESTARTNOHAND 514 /* of the kernel, and never seen by a program */
+
 #define LATE_NS   50000000u
 #define ATTACHING "cuscope-attach" /* INJECT_COMM: traces for a moment */
 
@@ -48,37 +50,17 @@ uint64_t stop_now_ns(void)
 static bool gives_eintr(uint64_t call)
 {
 	static const uint64_t calls[] = {
-		SYS_epoll_wait,     SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
-		SYS_semop,          SYS_semtimedop,  SYS_io_getevents, SYS_accept,
-		SYS_accept4,        SYS_recvfrom,    SYS_recvmsg,      SYS_recvmmsg,
-		SYS_sendto,         SYS_sendmsg,     SYS_read,         SYS_readv,
-		SYS_io_uring_enter,
+		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
+		SYS_semop,      SYS_semtimedop,  SYS_io_getevents, SYS_accept,
+		SYS_accept4,    SYS_recvfrom,    SYS_recvmsg,      SYS_recvmmsg,
+		SYS_sendto,     SYS_sendmsg,     SYS_read,         SYS_readv,
+		SYS_write,      SYS_writev,      SYS_sendmmsg,     SYS_io_uring_enter,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
 		if (calls[i] == call)
 			return true;
 	return false;
-}
-
-/* Whether a signal is about to be handled: the call that it ends is left to it. */
-static bool has_signal(pid_t pid, pid_t tid)
-{
-	unsigned long long own = 0, shared = 0, blocked = 0;
-	char path[64], line[256];
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	status = fopen(path, "re");
-	if (!status)
-		return true;
-	while (fgets(line, sizeof(line), status)) {
-		sscanf(line, "SigPnd: %llx", &own);
-		sscanf(line, "ShdPnd: %llx", &shared);
-		sscanf(line, "SigBlk: %llx", &blocked);
-	}
-	fclose(status);
-	return ((own | shared) & ~blocked) != 0;
 }
 
 /* ---- registers ------------------------------------------------------------------------------- */
@@ -109,25 +91,46 @@ static void read_place(struct stop_thread *thread)
 	thread->interrupted = (long)regs.rax == -EINTR && gives_eintr(regs.orig_rax);
 }
 
-/* What is to be put right before it goes on. */
-static void put_right(const struct stop *stop, const struct stop_thread *thread)
+/* Of no call: what it does there is no call that would be made again. */
+static bool place(const struct stop_thread *thread)
 {
 	struct user_regs_struct regs;
 
-	if (!thread->changed && (!thread->interrupted || thread->signal))
-		return;
-	if (!thread->has_regs || !get_regs(thread->tid, &regs))
-		return;
-	if (thread->changed) {
-		regs.rip = thread->pc;
-		regs.orig_rax = ~0ull; /* of no call that would be made again */
-		set_regs(thread->tid, &regs);
-	} else if (!has_signal(stop->pid, thread->tid)) {
-		regs.rip -= 2;
-		regs.rax = regs.orig_rax;
-		regs.orig_rax = ~0ull;
-		set_regs(thread->tid, &regs);
+	if (!get_regs(thread->tid, &regs))
+		return false;
+	regs.rip = thread->pc;
+	regs.orig_rax = ~0ull;
+	return set_regs(thread->tid, &regs);
+}
+
+bool stop_place(struct stop *stop)
+{
+	bool placed = true;
+
+	for (size_t i = 0; i < stop->count; i++) {
+		struct stop_thread *thread = &stop->threads[i];
+
+		if (!thread->changed)
+			continue;
+		thread->changed = false;
+		thread->interrupted = false;
+		placed &= place(thread);
 	}
+	return placed;
+}
+
+/*
+ * The kernel decides whether the call is made again: a signal that is handled ends it with EINTR,
+ * and one that is ignored does not.
+ */
+static void take_up_call(const struct stop_thread *thread)
+{
+	struct user_regs_struct regs;
+
+	if (!thread->interrupted || !get_regs(thread->tid, &regs))
+		return;
+	regs.rax = (unsigned long long)-ERESTARTNOHAND;
+	set_regs(thread->tid, &regs);
 }
 
 uint64_t stop_blocked(const struct stop_thread *thread)
@@ -139,40 +142,59 @@ uint64_t stop_blocked(const struct stop_thread *thread)
 
 /* ---- who traces it --------------------------------------------------------------------------- */
 
-static pid_t tracer_of(pid_t pid, pid_t tid, char *comm, size_t room)
+struct tracer {
+	pid_t pid;
+	char name[32];
+	bool root;
+};
+
+/* Anybody may take a name: `root` is whether all of its user ids are 0. */
+static void read_tracer(struct tracer *tracer)
 {
+	unsigned ids[4] = { 1, 1, 1, 1 };
 	char path[64], line[128];
-	int tracer = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tracer->pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "Name: %31[^\n]", tracer->name);
+		if (sscanf(line, "Uid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) == 4)
+			break;
+	}
+	if (file)
+		fclose(file);
+	tracer->root = !(ids[0] | ids[1] | ids[2] | ids[3]);
+}
+
+static struct tracer tracer_of(pid_t pid, pid_t tid)
+{
+	struct tracer tracer = { 0 };
+	char path[64], line[128];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+		if (sscanf(line, "TracerPid: %d", &tracer.pid) == 1)
 			break;
 	if (file)
 		fclose(file);
-	comm[0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
-	file = tracer ? fopen(path, "re") : NULL;
-	if (file && fgets(comm, (int)room, file))
-		comm[strcspn(comm, "\n")] = '\0';
-	if (file)
-		fclose(file);
+	if (tracer.pid)
+		read_tracer(&tracer);
 	return tracer;
 }
 
 static int refused(pid_t pid, pid_t tid, int code, struct err *err)
 {
-	char comm[32];
-	pid_t tracer = tracer_of(pid, tid, comm, sizeof(comm));
+	struct tracer tracer = tracer_of(pid, tid);
 
-	if (tracer && (!strcmp(comm, ATTACHING) || !strcmp(comm, DIVERT_COMM)))
-		return err_set(err, EAGAIN, "process %d is traced by %s", pid, comm);
-	if (tracer)
+	if (tracer.root && (!strcmp(tracer.name, ATTACHING) || !strcmp(tracer.name, DIVERT_COMM)))
+		return err_set(err, EAGAIN, "process %d is traced by %s", pid, tracer.name);
+	if (tracer.pid)
 		return err_set(err, EBUSY,
 		               "process %d is traced by process %d (%s), and only one can do that",
-		               pid, tracer, comm);
+		               pid, tracer.pid, tracer.name);
 	return err_set(err, code, "cannot trace process %d: %s", pid, strerror(code));
 }
 
@@ -348,9 +370,9 @@ int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err)
 	return rc;
 }
 
-static void let_one_go(const struct stop *stop, struct stop_thread *thread)
+static void let_one_go(const struct stop_thread *thread)
 {
-	put_right(stop, thread);
+	take_up_call(thread);
 	ptrace(PTRACE_DETACH, thread->tid, NULL, thread->signal);
 }
 
@@ -360,7 +382,7 @@ uint64_t stop_let_go(struct stop *stop)
 
 	for (size_t i = 0; i < stop->count; i++)
 		if (stop->threads[i].stopped)
-			let_one_go(stop, &stop->threads[i]);
+			let_one_go(&stop->threads[i]);
 	end = stop_now_ns();
 	/* Those that were late: each as soon as it stops. */
 	stop->until_ns = end + LATE_NS;
@@ -374,7 +396,7 @@ uint64_t stop_let_go(struct stop *stop)
 		if (!thread->stopped)
 			continue;
 		read_place(thread);
-		let_one_go(stop, thread);
+		let_one_go(thread);
 	}
 	free(stop->threads);
 	stop->threads = NULL;

@@ -22,7 +22,7 @@ struct stop_thread {
 	int signal; /* that it was about to get; 0: none */
 	bool has_regs, changed;
 	bool interrupted; /* waits in a call that would say EINTR */
-	uint64_t pc, sp;  /* pc: may be set anew, then `changed` */
+	uint64_t pc, sp;  /* pc: may be set anew, then `changed`, see stop_place */
 };
 
 struct stop {
@@ -40,7 +40,11 @@ struct stop {
  */
 int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err);
 
-/* Lets all go on, those whose pc was changed from there. Returns for how long they were stopped. */
+/* Sets the registers of those whose pc was changed. False: of one it cannot be done. */
+bool stop_place(struct stop *stop);
+
+/* Lets all go on. Calls that were interrupted go on as well. Returns for how long they were
+ * stopped. */
 uint64_t stop_let_go(struct stop *stop);
 
 /* Signals that a thread has blocked, as a mask; all where it cannot be told. */

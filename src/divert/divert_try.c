@@ -40,33 +40,74 @@ static int ended(pid_t pid, struct err *err)
 		pid);
 }
 
-static int prepare(const struct divert_target *target, struct err *err)
+/* Before threads are stopped: what may take long, or will not do anyway. */
+static int prepare(struct divert_target *target, struct err *err)
+{
+	if (!area_open(target, target->pid))
+		return ended(target->pid, err);
+	return area_find(target, err);
+}
+
+/* A thread that is stopped, by which the memory of all is found. 0: none. */
+static pid_t stopped_one(const struct stop *stop)
+{
+	for (size_t i = 0; i < stop->count; i++)
+		if (stop->threads[i].stopped && stop->threads[i].has_regs)
+			return stop->threads[i].tid;
+	return 0;
+}
+
+/* What follows happens in memory that is opened while nobody can execute another program. */
+static int put(struct divert_target *target, struct stop *stop, struct err *err)
 {
 	int rc;
 
-	if (!write_is_same(target))
+	if (!area_open(target, stopped_one(stop)))
 		return ended(target->pid, err);
-	rc = write_find_area(target, err);
-	return rc ? rc : write_area(target, err);
+	rc = area_write(target, err);
+	return rc ? rc : write_jumps(target, stop, err);
+}
+
+static void leave_alone(struct divert_target *target)
+{
+	for (uint32_t i = 0; i < target->count; i++)
+		target->entries[i].diverted = false;
+}
+
+/* -ESRCH: none has what was written there, so it has none of the jumps. */
+static int take_back(const struct divert_job *job, struct stop *stop, struct divert_reply *reply,
+                     struct err *err)
+{
+	pid_t pid = job->targets[0]->pid, tid = stopped_one(stop);
+	bool found = false;
+
+	for (size_t i = 0; i < job->count; i++) {
+		struct divert_target *target = job->targets[i];
+
+		if (!area_open(target, tid) || !area_is_written(target)) {
+			leave_alone(target);
+			continue;
+		}
+		found = true;
+		if (!write_back(target, stop, &reply->put_back, &reply->changed))
+			return err_set(err, EAGAIN, "threads of process %d are ending", pid);
+	}
+	return found ? 0 : ended(pid, err);
 }
 
 static void work(const struct divert_job *job, struct divert_reply *reply)
 {
-	bool put = job->kind == DIVERT_PUT;
 	struct err err = { 0 };
 	struct stop stop = { 0 };
-	int rc = put ? prepare(job->targets[0], &err) : 0;
+	int rc = job->kind == DIVERT_PUT ? prepare(job->targets[0], &err) : 0;
 
 	if (!rc)
 		rc = stop_all(&stop, job->targets[0]->pid, DIVERT_STOP_NS, &err);
-	if (!rc && !write_is_same(job->targets[0]))
-		rc = ended(job->targets[0]->pid, &err);
 	reply->since_ns = stop_now_ns();
 	reply->threads = (uint32_t)stop.count;
-	if (!rc && put)
-		rc = write_jumps(job->targets[0], &stop, &err);
-	for (size_t i = 0; !rc && !put && i < job->count; i++)
-		write_back(job->targets[i], &stop, &reply->put_back, &reply->changed);
+	if (!rc)
+		rc = job->kind == DIVERT_PUT ? put(job->targets[0], &stop, &err)
+		                             : take_back(job, &stop, reply, &err);
 	reply->stopped_ns = stop_let_go(&stop);
 	reply->rc = rc;
 	snprintf(reply->why, sizeof(reply->why), "%s", rc ? err.text : "");

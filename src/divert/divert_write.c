@@ -12,9 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/process.h"
 #include "base/xalloc.h"
-#include "probe/maps.h"
 
 #define INT3     0xcc
 #define CODE_MAX (4u << 20)
@@ -24,11 +22,6 @@
 #define STACK_BYTES_MANY (16u << 10)
 #define MANY_THREADS     64
 
-static bool read_at(const struct divert_target *target, uint64_t address, void *to, size_t bytes)
-{
-	return pread(target->memory, to, bytes, (off_t)address) == (ssize_t)bytes;
-}
-
 /* Written, and then there. */
 static bool write_at(const struct divert_target *target, uint64_t address, const void *from,
                      size_t bytes)
@@ -37,106 +30,7 @@ static bool write_at(const struct divert_target *target, uint64_t address, const
 
 	return bytes <= sizeof(now) &&
 	       pwrite(target->memory, from, bytes, (off_t)address) == (ssize_t)bytes &&
-	       read_at(target, address, now, bytes) && memcmp(now, from, bytes) == 0;
-}
-
-/* ---- the area -------------------------------------------------------------------------------- */
-
-struct area_search {
-	const struct divert_target *target;
-	bool found;
-};
-
-static int is_area(const struct mapping *mapping, void *data)
-{
-	struct area_search *search = data;
-	const struct divert_target *target = search->target;
-
-	if (mapping->start > target->area || target->area >= mapping->end)
-		return 0;
-	search->found = mapping->private && !mapping->writable && !mapping->inode &&
-	                target->area_bytes <= mapping->end - target->area;
-	return 1;
-}
-
-int write_find_area(const struct divert_target *target, struct err *err)
-{
-	struct area_search search = { target, false };
-
-	maps_each_code(target->pid, is_area, &search, NULL);
-	return search.found ? 0
-	                    : err_set(err, EFAULT,
-	                              "process %d has no area for moved code where it should be",
-	                              target->pid);
-}
-
-bool write_is_same(const struct divert_target *target)
-{
-	uint8_t byte;
-
-	return process_start_time(target->pid) == target->start_time &&
-	       (!target->count || read_at(target, target->entries[0].address, &byte, 1));
-}
-
-static bool is_all_zero(const uint8_t *bytes, size_t n)
-{
-	return !n || (!bytes[0] && memcmp(bytes, bytes + 1, n - 1) == 0);
-}
-
-static bool is_in(const struct divert_target *target, const uint8_t *area, uint64_t address,
-                  const uint8_t *bytes, size_t n)
-{
-	uint64_t offset = address - target->area;
-
-	return offset <= target->area_bytes && n <= target->area_bytes - offset &&
-	       memcmp(area + offset, bytes, n) == 0;
-}
-
-/* An area that was never written is all zeroes; in one that was, threads may be for good. */
-static int look_at_area(const struct divert_target *target, bool *is_written, struct err *err)
-{
-	uint8_t *area = xmalloc(target->area_bytes + 1);
-	int rc = 0;
-
-	*is_written = false;
-	if (!read_at(target, target->area, area, target->area_bytes)) {
-		rc = err_set(err, EFAULT, "the area for moved code of process %d cannot be read",
-		             target->pid);
-	} else if (!is_all_zero(area, target->area_bytes)) {
-		*is_written = true;
-		for (uint32_t i = 0; i < target->count && !rc; i++) {
-			const struct divert_entry *entry = &target->entries[i];
-			const struct entry_move *move = &entry->move;
-
-			if (!is_in(target, area, entry->moved, move->moved, move->moved_bytes) ||
-			    !is_in(target, area, entry->pad, move->pad, move->pad_bytes))
-				rc = err_set(err, EEXIST,
-				             "the area of process %d holds other code already",
-				             target->pid);
-		}
-	}
-	free(area);
-	return rc;
-}
-
-int write_area(const struct divert_target *target, struct err *err)
-{
-	bool is_written;
-	int rc = look_at_area(target, &is_written, err);
-
-	if (rc || is_written)
-		return rc;
-	for (uint32_t i = 0; i < target->count; i++) {
-		const struct divert_entry *entry = &target->entries[i];
-		const struct entry_move *move = &entry->move;
-
-		if (!write_at(target, entry->moved, move->moved, move->moved_bytes) ||
-		    !write_at(target, entry->pad, move->pad, move->pad_bytes))
-			return err_set(err, EFAULT,
-			               "the area for moved code of process %d cannot be written",
-			               target->pid);
-	}
-	return 0;
+	       write_read_at(target, address, now, bytes) && memcmp(now, from, bytes) == 0;
 }
 
 /* ---- where threads are ----------------------------------------------------------------------- */
@@ -264,7 +158,7 @@ static uint8_t *read_code(const struct divert_target *target)
 	if (bytes > CODE_MAX)
 		return NULL;
 	code = xmalloc(bytes);
-	if (read_at(target, start, code, bytes))
+	if (write_read_at(target, start, code, bytes))
 		return code;
 	free(code);
 	return NULL;
@@ -276,7 +170,7 @@ static const uint8_t *code_of(const struct divert_target *target, const uint8_t 
 {
 	if (code)
 		return code + (entry->address - target->entries[0].address);
-	return read_at(target, entry->address, room, bytes) ? room : NULL;
+	return write_read_at(target, entry->address, room, bytes) ? room : NULL;
 }
 
 static bool is_as_in_file(const struct divert_target *target, const uint8_t *code,
@@ -397,61 +291,74 @@ int write_jumps(struct divert_target *target, struct stop *stop, struct err *err
 	if (rc)
 		return rc;
 	place_threads(target, stop);
-	if (put_jumps(target))
+	/* Before any jump is there: should this process be killed, no thread is left within one. */
+	if (stop_place(stop) && put_jumps(target))
 		return 0;
 	undo_jumps(target);
-	for (size_t i = 0; i < stop->count; i++)
-		stop->threads[i].changed = false;
 	return err_set(err, EFAULT, "the code of process %d cannot be written", target->pid);
 }
 
 /* ---- putting back ---------------------------------------------------------------------------- */
 
 /*
- * Others may have put a breakpoint over the jump's first byte, or taken one away, which leaves the
- * file's byte there. A breakpoint stays.
+ * Whether the jump is there. Others may have put a breakpoint over its first byte, or taken one
+ * away, which leaves the file's byte there. A breakpoint stays: *kept is 1.
  */
-static bool put_back_one(const struct divert_target *target, const uint8_t *code,
-                         const struct divert_entry *entry)
+static bool has_jump(const struct divert_target *target, const uint8_t *code,
+                     const struct divert_entry *entry, size_t *kept)
 {
 	const struct entry_move *move = &entry->move;
 	const uint8_t *file = entry->file + move->skip;
-	uint64_t at = entry->address + move->skip;
 	uint8_t room[DIVERT_COMPARE];
 	const uint8_t *now = code_of(target, code, entry, move->skip + move->bytes, room);
-	size_t kept;
 
 	if (!now || memcmp(now + move->skip + 1, move->written + 1, move->bytes - 1) != 0)
 		return false;
 	now += move->skip;
-	kept = now[0] == INT3;
-	if (!kept && now[0] != move->written[0] && now[0] != file[0])
-		return false;
-	return pwrite(target->memory, file + kept, move->bytes - kept, (off_t)(at + kept)) ==
-	       (ssize_t)(move->bytes - kept);
+	*kept = now[0] == INT3;
+	return *kept || now[0] == move->written[0] || now[0] == file[0];
 }
 
-static void to_pads(const struct divert_target *target, struct stop *stop)
+static bool put_back_one(const struct divert_target *target, const uint8_t *code,
+                         const struct divert_entry *entry)
+{
+	const uint8_t *file = entry->file + entry->move.skip;
+	uint64_t at = entry->address + entry->move.skip;
+	size_t kept, bytes;
+
+	if (!has_jump(target, code, entry, &kept))
+		return false;
+	bytes = entry->move.bytes - kept;
+	return pwrite(target->memory, file + kept, bytes, (off_t)(at + kept)) == (ssize_t)bytes;
+}
+
+static void to_pads(const struct divert_target *target, const uint8_t *code, struct stop *stop)
 {
 	for (size_t i = 0; i < stop->count; i++) {
 		struct stop_thread *thread = &stop->threads[i];
 		const struct divert_entry *entry;
 		uint64_t offset;
+		size_t kept;
 
 		entry = thread->has_regs ? entry_at(target, thread->pc, &offset) : NULL;
-		if (!entry || !entry->diverted || !entry_move_to_pad(&entry->move, offset))
+		if (!entry || !entry->diverted || !entry_move_to_pad(&entry->move, offset) ||
+		    !has_jump(target, code, entry, &kept))
 			continue;
 		thread->pc = entry->pad;
 		thread->changed = true;
 	}
 }
 
-void write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
+bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
                 uint32_t *changed)
 {
 	uint8_t *code = target->count ? read_code(target) : NULL;
 
-	to_pads(target, stop);
+	to_pads(target, code, stop);
+	if (!stop_place(stop)) {
+		free(code);
+		return false;
+	}
 	for (uint32_t i = 0; i < target->count; i++) {
 		struct divert_entry *entry = &target->entries[i];
 
@@ -464,6 +371,7 @@ void write_back(struct divert_target *target, struct stop *stop, uint32_t *put_b
 		entry->diverted = false;
 	}
 	free(code);
+	return true;
 }
 
 #endif

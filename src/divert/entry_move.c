@@ -40,6 +40,7 @@ static const char *const texts[ENTRY_REFUSALS] = {
 	[ENTRY_UNDECODABLE] = "its code cannot be decoded",
 	[ENTRY_OUT_OF_REACH] = "what its first bytes refer to is out of reach",
 	[ENTRY_PROBED] = "a kernel probe has to lie among its first bytes",
+	[ENTRY_TWO_PAGES] = "its first bytes lie in two pages",
 };
 
 const char *entry_refusal_text(enum entry_refusal refusal)

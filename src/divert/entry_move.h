@@ -56,6 +56,7 @@ enum entry_refusal {
 	ENTRY_UNDECODABLE,
 	ENTRY_OUT_OF_REACH,
 	ENTRY_PROBED,
+	ENTRY_TWO_PAGES,
 	ENTRY_REFUSALS, /* how many there are */
 };
 

@@ -9,6 +9,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@
 struct shared {
 	uint8_t *function;
 	uint64_t area;
-	volatile int ready, act, acted, rounds;
+	volatile int ready, act, acted, rounds; /* act: 2 for `late` */
+	void (*volatile late)(void);
 };
 
 struct hostile {
@@ -126,10 +128,46 @@ static void serves_the_function(void)
 		_exit(2);
 }
 
+static int helps(void *unused)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sleep(10);
+	return 0;
+}
+
 static void is_stopped(void)
 {
 	shared->acted = 1;
 	raise(SIGSTOP);
+}
+
+/* ---- what they do once they are diverted ----------------------------------------------------- */
+
+/* A child that shares its memory keeps it as it is, whatever it executes itself. */
+static void keep_memory(void)
+{
+	static char stack[65536];
+
+	if (clone(helps, stack + sizeof(stack), CLONE_VM, NULL) < 0)
+		_exit(2);
+}
+
+static void becomes_another(void)
+{
+	keep_memory();
+	executes();
+}
+
+static void becomes_itself_again(void)
+{
+	keep_memory();
+	execl("/proc/self/exe", "hostile", (char *)NULL);
+}
+
+static void gets_another_user(void)
+{
+	if (syscall(SYS_setresuid, 65534, 0, 0))
+		_exit(2);
 }
 
 /* ---- the target ------------------------------------------------------------------------------ */
@@ -149,8 +187,10 @@ static _Noreturn void target(const char *library, void (*act)(void))
 	shared->ready = 1;
 	for (;;) {
 		if (shared->act) {
+			void (*now)(void) = shared->act == 2 ? shared->late : act;
+
 			shared->act = 0;
-			act();
+			now();
 			shared->acted = 1;
 		}
 		shared->rounds++;
@@ -267,7 +307,7 @@ static int divert_one(struct hostile *hostile, bool debugged)
 	return hostile->rc;
 }
 
-static void take_back(struct hostile *hostile)
+static void take_back(struct hostile *hostile, int expected)
 {
 	struct err err = { 0 };
 
@@ -276,8 +316,24 @@ static void take_back(struct hostile *hostile)
 			fail("divert_take_back", err.text);
 		await(hostile);
 	} while (hostile->rc == -EAGAIN);
-	if (hostile->rc)
-		fail("divert_take_back", "it failed");
+	if (hostile->rc != expected)
+		fail("divert_take_back", strerror(-hostile->rc));
+}
+
+/* It is diverted, and then has other memory or may do more: it is left alone. */
+static void try_become(struct hostile *hostile, const char *name, void (*act)(void))
+{
+	printf("%s, when it is diverted\n", name);
+	start(hostile, nothing);
+	shared->late = act;
+	if (divert_one(hostile, false))
+		fail(name, strerror(-hostile->rc));
+	shared->act = 2;
+	usleep(300000);
+	take_back(hostile, -ESRCH);
+	divert_gone(hostile->divert, hostile->target);
+	kill(hostile->target, SIGKILL);
+	waitpid(hostile->target, NULL, __WALL);
 }
 
 static const struct hostile_case {
@@ -311,7 +367,7 @@ static void try_case(struct hostile *hostile, const struct hostile_case *one)
 	if (divert_one(hostile, one->debugged) != one->rc || hostile->refusal != one->refusal)
 		fail(one->name, strerror(-hostile->rc));
 	if (!hostile->rc)
-		take_back(hostile);
+		take_back(hostile, 0);
 	rounds = shared->rounds;
 	for (int i = 0; !one->ends && shared->rounds == rounds; i++) {
 		if (i == 5000)
@@ -329,6 +385,8 @@ int main(int argc, char **argv)
 	struct err err = { 0 };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 1)
+		return sleep(1000) != 0; /* becomes_itself_again */
 	if (argc != 2)
 		fail("usage", "hostile LIBRARY");
 	hostile.library = argv[1];
@@ -339,6 +397,9 @@ int main(int argc, char **argv)
 		fail("divert_new", err.text);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		try_case(&hostile, &cases[i]);
+	try_become(&hostile, "one that executes a program", becomes_another);
+	try_become(&hostile, "one that executes its own again", becomes_itself_again);
+	try_become(&hostile, "one that gets another user", gets_another_user);
 	divert_free(hostile.divert);
 	return 0;
 }
