@@ -106,6 +106,11 @@ def from_main(names, first="main"):
     return names[names.index(first):] if first in names else names
 
 
+def without_how_whole(said):
+    """Folded stacks have no place for how whole they are: a line of standard error has it."""
+    return re.sub(r"^cuscope: \S+\.folded: (no stacks|.* whole.*)\n", "", said, flags=re.M)
+
+
 def folded(path):
     """Chains of names with their ns: what options put at the outer end is here, and not in pprof's."""
     with open(path, errors="replace") as file:
