@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of inside.h: inside.c (opening, turns, the end), inside_process.c (how a process gets
- * its functions diverted), inside_modules.c (what is diverted of a module), inside_records.c (what
- * agents record, and which of the programs' records that replaces).
+ * its functions diverted), inside_ends.c (how they are put back), inside_modules.c (what is
+ * diverted of a module), inside_records.c (what agents record, and which of the programs' records
+ * that replaces).
  */
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
@@ -18,7 +19,8 @@
 #include "capture/tids.h"
 #include "divert/divert.h"
 
-#define INSIDE_MODULES_MAX 64 /* of a process, each time that one is loaded anew as well */
+#define INSIDE_TAKE_NS     50000000ull /* until entries are tried to be put back again */
+#define INSIDE_MODULES_MAX 64          /* of a process, each time that one is loaded anew as well */
 #define INSIDE_BITS        64 /* of the programs' map: modules that they can tell apart, from 1 on */
 #define INSIDE_LOOKED_AT   24 /* bytes of an entry, of which some are a jump */
 
@@ -135,6 +137,26 @@ void inside_process_drop(struct inside *inside, struct inside_process *process);
 
 /* It keeps its probes: said once. */
 void inside_process_keeps(struct inside_process *process, const char *why);
+
+/* Nothing of a module is under way any more: it has its probes, for now or for good. */
+void inside_module_give_up(struct inside_module *at, const char *why);
+
+/* What cuscope holds by ptrace nobody else can stop. Whether its threads are free now. */
+bool inside_process_let_go(struct inside_process *process);
+void inside_process_hold_again(struct inside_process *process);
+
+/* ---- ends (inside_ends.c) ------------------------------------------------------------------- */
+
+bool inside_process_is_diverted(const struct inside_process *process);
+
+/* Asks for its entries to be put back, if any are not and that is not under way. */
+void inside_process_take_back(struct inside_process *process);
+
+/* Its agent records no more; why may be NULL. */
+void inside_process_agent_ended(struct inside_process *process, const char *why);
+
+/* After that, where there was nothing to put back. */
+void inside_process_end_untaken(struct inside_process *process);
 
 /* Its agent ended while it went on: calls until then may be missing. Told once. */
 void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns);

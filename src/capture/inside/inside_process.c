@@ -2,23 +2,16 @@
 /* How a process gets its functions diverted: one module after the other, one step at a time. */
 #include "capture/inside/inside_private.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/xalloc.h"
 #include "probe/hold.h"
 
 #define AGAIN_NS   100000000ull /* until the next try, doubled each time */
 #define TRIES_MOST 8
-#define TAKE_NS    50000000ull
 #define TOLD_MOST  16 /* processes by themselves; of the others the last sentence tells */
-
-#define AGENT_CLOSED "its agent has ended, as when a program closes all of its descriptors"
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -76,19 +69,10 @@ void inside_process_keeps(struct inside_process *process, const char *why)
 		inside_notice(inside, "process %u keeps its probes: %s", process->pid, why);
 }
 
-static bool is_diverted(const struct inside_process *process)
-{
-	for (const struct inside_module *at = process->modules; at; at = at->next) {
-		if (at->state == INSIDE_DIVERTED)
-			return true;
-	}
-	return false;
-}
-
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* Nothing is under way any more: the module has its probes, for now or for good. */
-static void give_up(struct inside_module *at, const char *why)
+void inside_module_give_up(struct inside_module *at, const char *why)
 {
 	at->process->current = NULL;
 	inside_module_keeps(at, why);
@@ -97,7 +81,7 @@ static void give_up(struct inside_module *at, const char *why)
 static void try_again(struct inside_module *at, const char *why)
 {
 	if (++at->tries > TRIES_MOST) {
-		give_up(at, why);
+		inside_module_give_up(at, why);
 		return;
 	}
 	at->process->current = NULL;
@@ -113,7 +97,7 @@ static void ask_for_slots(struct inside_module *at, uint64_t area, uint32_t firs
 	at->area = area;
 	slots = inside_module_slots(at, first, &n);
 	if (!slots) {
-		give_up(at, "the agent has no room for so many functions");
+		inside_module_give_up(at, "the agent has no room for so many functions");
 		return;
 	}
 	at->state = INSIDE_SLOTS;
@@ -122,7 +106,7 @@ static void ask_for_slots(struct inside_module *at, uint64_t area, uint32_t firs
 	at->request = agents_probes_set(process->inside->agents, (pid_t)process->pid, slots, n);
 	free(slots);
 	if (at->request < 0)
-		give_up(at, strerror(-at->request));
+		inside_module_give_up(at, strerror(-at->request));
 }
 
 static bool reaches(const struct inside_area *area, const struct divert_need *need)
@@ -162,7 +146,7 @@ static void ask_for_area(struct inside_module *at)
 	                                         (at->need.near_end - at->need.near_start) / 2,
 	                                 (uint32_t)at->need.bytes);
 	if (at->request < 0)
-		give_up(at, strerror(-at->request));
+		inside_module_give_up(at, strerror(-at->request));
 }
 
 static void begin(struct inside_module *at)
@@ -171,7 +155,7 @@ static void begin(struct inside_module *at)
 
 	at->process->current = at;
 	if (inside_module_look(at, &at->need, &err)) {
-		give_up(at, err.text);
+		inside_module_give_up(at, err.text);
 		return;
 	}
 	at->area_bytes = at->need.bytes;
@@ -179,7 +163,7 @@ static void begin(struct inside_module *at)
 }
 
 /* What cuscope holds by ptrace nobody else can stop. First no more of its threads are held. */
-static bool let_go(struct inside_process *process)
+bool inside_process_let_go(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
 
@@ -189,7 +173,7 @@ static bool let_go(struct inside_process *process)
 	return hold_let_go(inside->hold, (pid_t)process->pid) == 0;
 }
 
-static void hold_again(struct inside_process *process)
+void inside_process_hold_again(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
 	uint32_t follow = inside->options.follow ? TARGET_FOLLOW : 0;
@@ -206,11 +190,11 @@ static void put(struct inside_module *at)
 	struct err err = { 0 };
 
 	if (inside->stopping) {
-		give_up(at, "the trace is over");
+		inside_module_give_up(at, "the trace is over");
 		return;
 	}
-	if (!let_go(at->process)) {
-		hold_again(at->process);
+	if (!inside_process_let_go(at->process)) {
+		inside_process_hold_again(at->process);
 		try_again(at, "its threads could not be let go of in time");
 		return;
 	}
@@ -228,8 +212,8 @@ static void put(struct inside_module *at)
 		}
 		/* fall through */
 	default:
-		hold_again(at->process);
-		give_up(at, err.text);
+		inside_process_hold_again(at->process);
+		inside_module_give_up(at, err.text);
 	}
 }
 
@@ -292,127 +276,6 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	inside_modules_find(process);
 }
 
-/* Calls that begin from then on are the probes'. */
-static void end_told(struct inside_process *process, uint64_t then)
-{
-	for (struct inside_module *at = process->modules; at; at = at->next) {
-		if (at->state == INSIDE_DIVERTED && then < at->until_ns)
-			at->until_ns = then;
-	}
-}
-
-static double ms_of(const struct inside *inside, uint64_t time_ns)
-{
-	return time_ns > inside->begin_ns ? (double)(time_ns - inside->begin_ns) / 1e6 : 0;
-}
-
-/*
- * From the agent's end on its thunks only pass on, and the programs left its calls alone until
- * cuscope saw that. A jump before a probe keeps calls from the probe until it is taken back.
- */
-void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
-{
-	struct inside *inside = process->inside;
-	uint64_t since_ns = process->last_ns ? process->last_ns : process->ended_ns;
-	struct buf to = { 0 };
-
-	if (!process->ended_ns)
-		return;
-	process->ended_ns = 0;
-	buf_puts(&to, " on");
-	if (until_ns) {
-		buf_reset(&to);
-		buf_printf(&to, " to %.0f ms", ms_of(inside, until_ns));
-	}
-	modules_lock(inside->options.modules);
-	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
-	             "calls from %.0f ms%s: %s", ms_of(inside, since_ns), to.data,
-	             process->ended_why);
-	buf_free(&to);
-	modules_unlock(inside->options.modules);
-}
-
-/* One that ends closes its sockets when it has none any more. Of a thread that lives: the first may
- * have ended. */
-static bool has_memory(uint32_t pid)
-{
-	char path[64], exe[1];
-	const struct dirent *thread;
-	bool has = false;
-	DIR *threads;
-
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	threads = opendir(path);
-	while (threads && !has && (thread = readdir(threads))) {
-		snprintf(path, sizeof(path), "/proc/%u/task/%.16s/exe", pid, thread->d_name);
-		has = *thread->d_name != '.' && readlink(path, exe, sizeof(exe)) >= 0;
-	}
-	if (threads)
-		closedir(threads);
-	return has;
-}
-
-static bool may_take(struct inside_process *process)
-{
-	if (!has_memory(process->pid))
-		return false;
-	if (let_go(process))
-		return true;
-	hold_again(process);
-	return false;
-}
-
-/* Calls from now on are seen by both; which of them are whose is known by the cut. */
-static void take_back(struct inside_process *process)
-{
-	struct inside *inside = process->inside;
-	struct err err = { 0 };
-
-	if (process->taking || process->given_up || inside->now_ns < process->take_ns ||
-	    (process->current && process->current->state == INSIDE_PUTTING) ||
-	    !is_diverted(process))
-		return;
-	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
-	if (!inside->stopping && !may_take(process)) {
-		process->take_ns = inside->now_ns + TAKE_NS;
-		return;
-	}
-	process->taking = true;
-	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
-		process->taking = false;
-		process->given_up = true;
-		hold_again(process);
-	}
-}
-
-/*
- * It records no more: what was diverted is put back, and is the probes' from then on. What they
- * tell once the map is cleared is never left out, so the moment is that before. That a process
- * which ends has no agent any more is no loss.
- */
-static void agent_ended(struct inside_process *process, const char *why)
-{
-	struct inside *inside = process->inside;
-	struct inside_module *at = process->current;
-	uint64_t now = inside_clock_ns();
-
-	process->ready = false;
-	end_told(process, now);
-	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
-	if (at && at->state != INSIDE_PUTTING)
-		give_up(at, why ? why : "its agent has ended");
-	if (inside->stopping)
-		return;
-	if ((is_diverted(process) || process->current) && has_memory(process->pid)) {
-		process->ended_ns = now;
-		free(process->ended_why);
-		process->ended_why = xstrdup(why ? why : AGENT_CLOSED);
-	}
-	if (why)
-		inside_process_keeps(process, why);
-	take_back(process);
-}
-
 static void on_answer(struct inside_process *process, const struct agent_probes_answer *answer)
 {
 	struct inside_module *at = process->current;
@@ -422,7 +285,7 @@ static void on_answer(struct inside_process *process, const struct agent_probes_
 	if (answer->code && at->again) /* its slots were of other functions */
 		ask_for_area(at);
 	else if (answer->code)
-		give_up(at, answer->why ? answer->why : strerror(-answer->code));
+		inside_module_give_up(at, answer->why ? answer->why : strerror(-answer->code));
 	else if (at->state == INSIDE_AREA)
 		ask_for_slots(at, answer->area, at->process->n_slots);
 	else if (at->state == INSIDE_SLOTS)
@@ -442,7 +305,7 @@ void inside_on_news(void *data, uint32_t pid, const struct agent_probes_answer *
 		on_answer(process, answer);
 		break;
 	case AGENT_PROBES_ENDED:
-		agent_ended(process, answer->why);
+		inside_process_agent_ended(process, answer->why);
 		break;
 	}
 }
@@ -473,7 +336,7 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 
 	if (!at || at->plan != result->plan || at->state != INSIDE_PUTTING)
 		return;
-	hold_again(process);
+	inside_process_hold_again(process);
 	if (result->rc == -EAGAIN && at->tries < TRIES_MOST && !process->inside->stopping) {
 		at->state = INSIDE_SLOTS;
 		try_again(at, result->why);
@@ -485,7 +348,7 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 	}
 	if (result->rc) {
 		at->state = INSIDE_SLOTS; /* the plan is ours again */
-		give_up(at, result->why);
+		inside_module_give_up(at, result->why);
 		return;
 	}
 	process->current = NULL;
@@ -499,9 +362,9 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 static void on_taken(struct inside_process *process, const struct divert_result *result)
 {
 	process->taking = false;
-	hold_again(process);
+	inside_process_hold_again(process);
 	if (result->rc == -EAGAIN) {
-		process->take_ns = process->inside->now_ns + TAKE_NS;
+		process->take_ns = process->inside->now_ns + INSIDE_TAKE_NS;
 		return;
 	}
 	if (result->rc) {
@@ -536,7 +399,7 @@ void inside_on_diverted(void *data, const struct divert_result *result)
 bool inside_process_is_out(const struct inside_process *process)
 {
 	return process->given_up ||
-	       (!process->taking && !is_diverted(process) &&
+	       (!process->taking && !inside_process_is_diverted(process) &&
 	        (!process->current || process->current->state != INSIDE_PUTTING));
 }
 
@@ -583,28 +446,14 @@ static bool may_begin(struct inside_module *at)
 	return true;
 }
 
-/* Nothing of it is diverted any more, or never was: the library was unloaded, or refused. */
-static void end_without_taking(struct inside_process *process)
-{
-	bool any = false;
-
-	if (!process->ended_ns || process->current || is_diverted(process))
-		return;
-	for (const struct inside_module *at = process->modules; at; at = at->next)
-		any |= at->since_ns != 0;
-	if (any)
-		inside_process_tell_gap(process, inside_clock_ns());
-	process->ended_ns = 0;
-}
-
 void inside_process_turn(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
 	bool launches = wire_runtime_launches(programs_state(inside->options.programs));
 
 	if (inside->stopping || (process->records && !process->ready)) {
-		take_back(process);
-		end_without_taking(process);
+		inside_process_take_back(process);
+		inside_process_end_untaken(process);
 		return;
 	}
 	for (struct inside_module *at = process->modules; at && process->ready; at = at->next) {
