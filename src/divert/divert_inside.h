@@ -113,12 +113,13 @@ struct divert_job {
 	enum divert_kind kind; /* DIVERT_PUT or DIVERT_TAKE_BACK */
 	struct divert_target **targets;
 	size_t count;
+	uint32_t limit_ms; /* for one try */
 };
 
 /*
- * One try, by a process that is made for it and given up after 5 s: memory of targets may be such
- * that whoever reads it waits for good. Fills in reply->rc and what goes with it, and `refusal` and
- * `diverted` of the entries.
+ * One try, by a process that is made for it and given up after a while: memory of targets may be
+ * such that whoever reads it waits for good. Fills in reply->rc and what goes with it, and
+ * `refusal` and `diverted` of the entries.
  */
 void divert_try(const struct divert_job *job, struct divert_reply *reply);
 

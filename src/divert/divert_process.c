@@ -21,10 +21,17 @@
 
 #include "base/xalloc.h"
 
-#define MS           1000000ull
-#define TRIES        6 /* before -EAGAIN is answered */
-#define TRIES_AT_END 40
-#define PAUSE_NS     (2 * MS)
+#define MS       1000000ull
+#define TRIES    6    /* before -EAGAIN is answered */
+#define LIMIT_MS 5000 /* for one try */
+#define PAUSE_NS (2 * MS)
+
+/* At the end, where all others wait for one. */
+#define FIRST_LIMIT_MS 100 /* for the first try with each process */
+#define LATER_LIMIT_MS 1000
+#define ROUNDS         100
+#define ROUND_PAUSE_NS (20 * MS)
+#define ROUNDS_NS      (10000 * MS) /* for all but the first */
 
 struct divert_work {
 	int socket;
@@ -75,10 +82,11 @@ static void forget_all(struct divert_work *work, pid_t pid)
 }
 
 /* All modules of a process, in one stop. */
-static void take_back(struct divert_work *work, pid_t pid, int tries, struct divert_reply *reply)
+static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t limit_ms,
+                      struct divert_reply *reply)
 {
 	static struct divert_target *targets[DIVERT_TARGETS_MAX];
-	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0 };
+	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms };
 
 	for (size_t i = 0; i < work->count; i++)
 		if (work->targets[i]->pid == pid)
@@ -90,24 +98,47 @@ static void take_back(struct divert_work *work, pid_t pid, int tries, struct div
 		forget_all(work, pid);
 }
 
-static void take_back_at_end(struct divert_work *work, pid_t pid)
+/* Each process once, however many modules it has. */
+static size_t list_pids(const struct divert_work *work, pid_t *pids)
 {
-	struct divert_reply reply = { 0 };
+	size_t count = 0;
 
-	take_back(work, pid, TRIES_AT_END, &reply);
-	if (reply.rc == -ETIMEDOUT)
-		forget_all(work, pid); /* others wait */
+	for (size_t i = 0; i < work->count; i++) {
+		size_t k = 0;
+
+		while (k < count && pids[k] != work->targets[i]->pid)
+			k++;
+		if (k == count)
+			pids[count++] = work->targets[i]->pid;
+	}
+	return count;
 }
 
-/* The socket has ended, and so has cuscope. Processes that are traced by others are tried again. */
+/*
+ * The socket has ended, and so has cuscope. One try for each process in a round: one that will not
+ * stop makes others wait for that long. Those whose memory does not answer are given up in the
+ * second round.
+ */
 static void take_all_back(struct divert_work *work)
 {
-	for (int round = 0; work->count && round < 20; round++) {
-		for (size_t i = work->count; i-- > 0;)
-			if (i < work->count)
-				take_back_at_end(work, work->targets[i]->pid);
+	static pid_t pids[DIVERT_TARGETS_MAX];
+	uint64_t until_ns = stop_now_ns() + ROUNDS_NS;
+
+	for (int round = 0; work->count && round < ROUNDS; round++) {
+		size_t count = list_pids(work, pids);
+
+		for (size_t i = 0; i < count && (!round || stop_now_ns() < until_ns); i++) {
+			struct divert_reply reply = { 0 };
+
+			take_back(work, pids[i], 1, round ? LATER_LIMIT_MS : FIRST_LIMIT_MS,
+			          &reply);
+			if (reply.rc == -ETIMEDOUT && round)
+				forget_all(work, pids[i]);
+		}
+		if (work->count && stop_now_ns() >= until_ns)
+			break;
 		if (work->count)
-			pause_ns(50 * MS);
+			pause_ns(ROUND_PAUSE_NS);
 	}
 }
 
@@ -151,7 +182,7 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                      .pid = order->pid,
 		                      .number = order->number };
 	struct divert_target *target = xcalloc(1, sizeof(*target));
-	struct divert_job job = { DIVERT_PUT, &target, 1 };
+	struct divert_job job = { DIVERT_PUT, &target, 1, LIMIT_MS };
 	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
 	struct err err = { 0 };
 
@@ -199,7 +230,7 @@ static void on_take_back(struct divert_work *work, const struct divert_order *or
 		                      .pid = order->pid,
 		                      .number = order->number };
 
-	take_back(work, order->pid, TRIES, &reply);
+	take_back(work, order->pid, TRIES, LIMIT_MS, &reply);
 	answer(work, &reply, NULL);
 }
 

@@ -17,8 +17,6 @@
 
 #include "base/xalloc.h"
 
-#define LIMIT_MS 5000
-
 /* ---- the process that does it ---------------------------------------------------------------- */
 
 /*
@@ -197,14 +195,14 @@ static void no_answer(const struct divert_job *job, struct divert_reply *reply)
 {
 	reply->rc = -ETIMEDOUT;
 	snprintf(reply->why, sizeof(reply->why),
-	         "the memory of process %d could not be read or written in %d s",
-	         job->targets[0]->pid, LIMIT_MS / 1000);
+	         "the memory of process %d could not be read or written in %.1f s",
+	         job->targets[0]->pid, job->limit_ms / 1e3);
 	suspect_all(job);
 }
 
 void divert_try(const struct divert_job *job, struct divert_reply *reply)
 {
-	uint64_t until_ns = stop_now_ns() + LIMIT_MS * 1000000ull;
+	uint64_t until_ns = stop_now_ns() + job->limit_ms * 1000000ull;
 	pid_t parent = getpid(), child;
 	int pair[2];
 
