@@ -436,6 +436,14 @@ static int read_chunk(struct chunk_reading *reading, size_t index, struct err *e
 	return r;
 }
 
+static bool is_stopped(const struct chunk_reading *reading, uint64_t offset)
+{
+	const struct trace_read_options *o = &reading->options;
+
+	return o->progress &&
+	       !o->progress(o->data, (double)offset / (double)reading->file->in.bytes);
+}
+
 /*
  * What frames are in their source comes at the end of a file, behind the stacks that need it, so
  * the frames of the whole file come first: from its definitions, which are a small part of it.
@@ -457,6 +465,8 @@ static void look_ahead(struct chunk_reading *reading)
 			objects_lose(objects, UINT64_MAX);
 		if (chunk->head.type != CHUNK_DEFINITIONS)
 			continue;
+		if (is_stopped(reading, 0)) /* read_chunks asks again */
+			return;
 		raw = file_in_chunk(in, chunk);
 		payload = bytes_of(raw, raw ? chunk->head.raw_bytes : 0);
 		if (!raw || !objects_look_ahead(objects, &payload))
@@ -464,14 +474,6 @@ static void look_ahead(struct chunk_reading *reading)
 		note_over_budget(reading->file, chunk);
 	}
 	objects_know_frames(objects);
-}
-
-static bool is_stopped(const struct chunk_reading *reading, uint64_t offset)
-{
-	const struct trace_read_options *o = &reading->options;
-
-	return o->progress &&
-	       !o->progress(o->data, (double)offset / (double)reading->file->in.bytes);
 }
 
 static int read_chunks(struct chunk_reading *reading, struct err *err)

@@ -351,6 +351,9 @@ void debug_files_take(struct debug_files *found, int debug)
 	found->debug = debug;
 	found->crc = 0;
 	found->lacking = false;
+	if (found->alt >= 0) /* of the file itself, whoever's that is */
+		close(found->alt);
+	found->alt_id_bytes = 0;
 	found->alt = find_alt_of_root(debug, found);
 }
 
