@@ -189,7 +189,7 @@ def test_in_process_again_and_again(case):
     program = case.program("loop", 300, 500, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in program.out(), "the program")
     known = 0
-    for number in range(30):
+    for number in range(12):
         trace = attach(case, program, name=f"trace{number}")
         time.sleep(0.1)
         trace.signal(signal.SIGINT)
