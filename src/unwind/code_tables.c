@@ -28,6 +28,8 @@
 #define SEGMENTS_MAX  8   /* executable ones of a file */
 #define FIRST_NUMBER  2   /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
 #define NO_RULE       0   /* number of the rule that says nothing */
+#define NO_ROOM       UINT32_MAX
+#define RULES_MOST    2048 /* of a file; large ones have up to 800 */
 #define WAITING_MAX   128 /* tables that are made and not told yet; each is a descriptor */
 
 struct table_key {
@@ -187,7 +189,7 @@ void code_tables_free(struct code_tables *tables)
 
 /* ---- rules, each once for all files ---------------------------------------------------------- */
 
-/* NO_RULE where the programs have no place for more. */
+/* NO_ROOM where the programs have no place for more. */
 static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *rule)
 {
 	struct known_rule *known;
@@ -198,7 +200,7 @@ static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *
 	if (known)
 		return known->number;
 	if (HASH_COUNT(tables->rules) + 1 >= UNWIND_RULES_MAX)
-		return NO_RULE;
+		return NO_ROOM;
 	known = xcalloc(1, sizeof(*known));
 	known->rule = *rule;
 	known->number = HASH_COUNT(tables->rules) + 1;
@@ -207,13 +209,25 @@ static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *
 	return known->number;
 }
 
-/* The rows' own numbers of rules to those of all files; the caller frees it. */
+/*
+ * The rows' own numbers of rules to those of all files; the caller frees it. NULL: there are too
+ * many. A file with some of its rules only would lead walks astray, and one with rules without end
+ * would take the room of all others, since rules are kept to the end.
+ */
 static uint32_t *rule_numbers(struct code_tables *tables, const struct frame_rows *rows)
 {
-	uint32_t *numbers = xmalloc((rows->n_rules + 1) * sizeof(*numbers));
+	uint32_t *numbers;
 
-	for (uint32_t i = 0; i < rows->n_rules; i++)
+	if (rows->n_rules > RULES_MOST)
+		return NULL;
+	numbers = xmalloc((rows->n_rules + 1) * sizeof(*numbers));
+	for (uint32_t i = 0; i < rows->n_rules; i++) {
 		numbers[i] = rule_number(tables, &rows->rules[i]);
+		if (numbers[i] == NO_ROOM) {
+			free(numbers);
+			return NULL;
+		}
+	}
 	return numbers;
 }
 
@@ -264,7 +278,7 @@ static void store(struct code_tables *tables, struct code_table *table,
 		return;
 	}
 	numbers = rule_numbers(tables, rows);
-	map = make_map(rows, nodes, numbers);
+	map = numbers ? make_map(rows, nodes, numbers) : -ENOSPC;
 	free(numbers);
 	if (map < 0) {
 		budget_give(tables->budget, table->owner, bytes);

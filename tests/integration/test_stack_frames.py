@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import subprocess
 
 import checks
 import stack_points
@@ -109,3 +110,20 @@ def test_stack_frames_without_tables_and_frame_pointers_are_not_said_to_be_whole
         inner = len(stack.names) - stack.names[::-1].index("dive(unsigned int)")
         checks.equal("up to there", point.frames[:inner], stack.frames[:inner])
         checks.equal("whole", False, stack.whole)
+
+
+def test_stack_frames_of_a_file_with_more_rules_than_files_have(case):
+    """Rules are kept for all files and to the end, so one file must not take the room of all."""
+    with open(case.path("many.s"), "w") as code:
+        print(".text\nmany:\n.cfi_startproc", file=code)
+        for number in range(20000):
+            print(f"nop\n.cfi_def_cfa_offset {16 + 8 * number}", file=code)
+        print("ret\n.cfi_endproc\n.globl main\nmain:\n.cfi_startproc\n1: jmp 1b\n.cfi_endproc", file=code)
+        print('.section .note.GNU-stack,""', file=code)
+    if os.uname().machine != "x86_64":
+        raise Skip("the file is made for x86-64")
+    subprocess.run(["gcc", "-o", case.path("many"), case.path("many.s")], check=True)
+    program = case.start(case.path("many"))
+    process = case.cuscope("profile", "--mode", "cpu", "--duration", "1s", "-p", program.pid)
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it says", "1 file had no room for its unwind table: stacks end there", process.out())
