@@ -10,22 +10,22 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
+#include "divert/divert_queue.h"
 
 #define FREE_MS 2000
-#define SEND_S  1
 
 struct divert {
 	int socket;
 	bool gone; /* the process is */
 	divert_done_fn done;
 	void *data;
+	struct divert_queue queue;
 	struct divert_plan *plans; /* that were put */
 	uint64_t number;
 	struct back { /* entries of a process that are being put back */
@@ -88,7 +88,6 @@ static int start(int ours, int its)
 
 int divert_new(divert_done_fn done, void *data, struct divert **out, struct err *err)
 {
-	const struct timeval limit = { .tv_sec = SEND_S };
 	struct divert *divert;
 	int pair[2], rc;
 
@@ -103,7 +102,6 @@ int divert_new(divert_done_fn done, void *data, struct divert **out, struct err 
 		close(pair[0]);
 		return err_set(err, rc, "diverting: cannot make a process: %s", strerror(-rc));
 	}
-	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	divert = xcalloc(1, sizeof(*divert));
 	divert->socket = pair[0];
 	divert->done = done;
@@ -122,30 +120,11 @@ int divert_fd(const struct divert *divert)
 static int send_order(struct divert *divert, const struct divert_order *order, int fd,
                       struct err *err)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { (void *)order, sizeof(*order) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-	ssize_t n;
+	int rc = divert->gone ? -ECHILD : queue_order(&divert->queue, divert->socket, order, fd);
 
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
-	}
-	do
-		n = divert->gone ? -1 : sendmsg(divert->socket, &message, MSG_NOSIGNAL);
-	while (n < 0 && !divert->gone && errno == EINTR);
-	if (n == (ssize_t)sizeof(*order))
-		return 0;
-	if (!divert->gone && errno == EAGAIN)
+	if (rc == -EAGAIN)
 		return err_set(err, EAGAIN, "the process %s has too much to do", DIVERT_COMM);
-	return err_set(err, ECHILD, "the process %s is gone", DIVERT_COMM);
+	return rc ? err_set(err, ECHILD, "the process %s is gone", DIVERT_COMM) : 0;
 }
 
 int divert_look(struct divert *divert, pid_t pid, const struct divert_module *module,
@@ -217,10 +196,19 @@ static void free_plans(struct divert *divert, pid_t pid, bool all)
 	}
 }
 
+static void forget_backs(struct divert *divert, pid_t pid)
+{
+	for (size_t i = divert->n_backs; i-- > 0;)
+		if (divert->backs[i].pid == pid)
+			divert->backs[i] = divert->backs[--divert->n_backs];
+}
+
 void divert_gone(struct divert *divert, pid_t pid)
 {
 	const struct divert_order order = { .kind = DIVERT_GONE, .pid = pid };
 
+	queue_forget(&divert->queue, pid);
+	forget_backs(divert, pid);
 	send_order(divert, &order, -1, NULL);
 	free_plans(divert, pid, true);
 }
@@ -333,6 +321,8 @@ int divert_turn(struct divert *divert, struct err *err)
 	struct iovec parts[2] = { { &reply, sizeof(reply) }, { refusals, sizeof(refusals) } };
 	ssize_t n;
 
+	if (!divert->gone && queue_send(&divert->queue, divert->socket))
+		return process_gone(divert, err);
 	for (;;) {
 		struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
 
@@ -346,28 +336,41 @@ int divert_turn(struct divert *divert, struct err *err)
 	}
 }
 
+/* Waits until it reads, or has ended. */
+static void wait_for(struct divert *divert, short events, uint64_t until_ns)
+{
+	struct pollfd fd = { .fd = divert->socket, .events = events };
+	uint64_t now = stop_now_ns();
+	char dropped[64];
+
+	if (now >= until_ns || poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) <= 0)
+		return;
+	if (fd.revents & ~POLLOUT &&
+	    recv(divert->socket, dropped, sizeof(dropped), MSG_DONTWAIT) <= 0)
+		divert->gone = true;
+}
+
 /* The end of its socket tells it to put all back; its own end is the answer. */
 void divert_free(struct divert *divert)
 {
-	uint64_t until_ns = stop_now_ns() + FREE_MS * 1000000ull, now;
+	uint64_t until_ns = stop_now_ns() + FREE_MS * 1000000ull;
 	struct divert_plan *plan;
-	char dropped[64];
 
 	if (!divert)
 		return;
+	queue_keep_children(&divert->queue);
+	while (!divert->gone && stop_now_ns() < until_ns &&
+	       !queue_send(&divert->queue, divert->socket) && divert->queue.first)
+		wait_for(divert, POLLIN | POLLOUT, until_ns);
 	shutdown(divert->socket, SHUT_WR);
-	while (!divert->gone && (now = stop_now_ns()) < until_ns) {
-		struct pollfd fd = { .fd = divert->socket, .events = POLLIN };
-
-		if (poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) > 0 &&
-		    recv(divert->socket, dropped, sizeof(dropped), MSG_DONTWAIT) <= 0)
-			break;
-	}
+	while (!divert->gone && stop_now_ns() < until_ns)
+		wait_for(divert, POLLIN, until_ns);
 	close(divert->socket);
 	while ((plan = divert->plans)) {
 		divert->plans = plan->next;
 		divert_plan_free(plan);
 	}
+	queue_free(&divert->queue);
 	free(divert->backs);
 	free(divert);
 }

@@ -73,6 +73,15 @@ def test_processes_that_change_while_they_are_diverted(case):
         checks.contains(shape, "and only one can do that", process.out())
 
 
+def test_nobody_waits_for_a_process_that_diverts_and_hangs(case):
+    """Orders wait within bounds, and what is to be put back is put back when it goes on (tests/divert/held.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    process = case.start(os.path.join(Places.build, "tests/divert/held"), os.path.abspath(Places.simcuda("push/libcuda.so.1")))
+    if process.wait(60):
+        raise Failure(process.out()[-500:])
+
+
 def test_a_thread_at_each_place_of_an_entry_is_seen_once(case):
     """By the thunk, just where the probe does not see it (tests/divert/places.c)."""
     if os.uname().machine != "x86_64":

@@ -214,6 +214,10 @@ static void put(struct inside_module *at)
 	default:
 		inside_process_hold_again(at->process);
 		inside_module_give_up(at, err.text);
+		break;
+	case -EAGAIN: /* others make it wait */
+		inside_process_hold_again(at->process);
+		try_again(at, err.text);
 	}
 }
 
