@@ -167,6 +167,16 @@ static void test_the_stack_stays_aligned(void **state)
 	}
 }
 
+/* Of a page behind which there is none. */
+static char *end_of_memory(void)
+{
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(pages != MAP_FAILED);
+	munmap(pages + 4096, 4096);
+	return pages + 4096;
+}
+
 static int sets_errno(int value, void *out)
 {
 	errno = value;
@@ -176,15 +186,18 @@ static int sets_errno(int value, void *out)
 static void test_errno_is_the_programs(void **state)
 {
 	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 1);
-	__typeof__(&sets_errno) thunk = DIVERT(1, sets_errno, cookie, 0);
+	__typeof__(&sets_errno) thunk =
+		DIVERT(1, sets_errno, cookie | cookie_with_out0_wide(1), 0);
+	char *end = end_of_memory();
 
 	errno = 5;
 	thunk(77, NULL);
 	assert_int_equal(errno, 77);
 	errno = 5;
-	thunk(0, (void *)8); /* an out value that cannot be read */
+	thunk(0, end - 4); /* an out value that cannot be read */
 	assert_int_equal(errno, 0);
 	assert_true(last_call()->head.flags & WIRE_UNREADABLE);
+	munmap(end - 4096, 4096);
 }
 
 static void test_a_slot_that_passes_on_tells_nothing(void **state)
@@ -211,6 +224,36 @@ static int makes(uint64_t *made, uint32_t *small, int fails)
 	*made = 0x1234567890;
 	*small = 0xabcd;
 	return fails;
+}
+
+static int makes_nothing(void *made, int result)
+{
+	return result;
+}
+
+/* It may have written less than is read, and what it did not write may not be there. */
+static void test_out_values_that_are_not_there(void **state)
+{
+	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 0);
+	__typeof__(&makes_nothing) thunk =
+		DIVERT(1, makes_nothing, cookie | cookie_with_out0_wide(1), 0);
+	char *end = end_of_memory();
+
+	memset(end - 8, 1, 8);
+	thunk(end - 8, 0);
+	assert_int_equal(last_call()->word[0], 0x0101010101010101);
+	assert_int_equal(last_call()->head.flags, 0);
+	for (int left = 1; left < 8; left++) {
+		thunk(end - left, 0);
+		assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	}
+	thunk((void *)(1ull << 47), 0);
+	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	thunk((void *)~7ull, 0);
+	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	thunk((void *)8, 1); /* it failed */
+	assert_int_equal(last_call()->head.flags, 0);
+	munmap(end - 4096, 4096);
 }
 
 static void test_out_values_on_the_stack_and_elsewhere(void **state)
@@ -348,17 +391,23 @@ static void test_begin_and_end_apart(void **state)
 	assert_in_range(begun->begin, host_now() - 1000000000, host_now()); /* the vDSO's clock */
 }
 
-static void test_without_the_system_call_only_the_stack_is_read(void **state)
+static void test_without_the_system_call_what_was_written_is_read(void **state)
 {
 	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 0);
 	static uint64_t far;
 	uint32_t small;
 	__typeof__(&makes) thunk;
+	__typeof__(&takes) takes_it;
 
 	probes_close();
 	probes_open(&ring, &(struct probes_options){ .may_read = false });
 	thunk = DIVERT(1, makes, cookie, 0);
 	thunk(&far, &small, 0);
+	assert_int_equal(last_call()->head.flags, 0);
+	assert_int_equal(last_call()->word[0], 0x34567890);
+	cookie = COOKIE_SET(cookie_plain(WIRE_WORDS, 0), blob, 0) | cookie_with_blob_words(1);
+	takes_it = DIVERT(2, takes, cookie, 0);
+	takes_it(&far); /* what goes in, the function may not have touched */
 	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
 }
 
@@ -442,11 +491,12 @@ int main(void)
 		TEST(test_errno_is_the_programs),
 		TEST(test_a_slot_that_passes_on_tells_nothing),
 		TEST(test_out_values_on_the_stack_and_elsewhere),
+		TEST(test_out_values_that_are_not_there),
 		TEST(test_a_struct_is_read_whole_or_not),
 		TEST(test_texts),
 		TEST(test_a_kernels_name_is_told_once),
 		TEST(test_begin_and_end_apart),
-		TEST(test_without_the_system_call_only_the_stack_is_read),
+		TEST(test_without_the_system_call_what_was_written_is_read),
 		TEST(test_a_room_that_was_got_is_known_to_be),
 		TEST(test_a_room_that_another_got_is_left_alone),
 		TEST(test_a_room_that_was_written_or_read_is_left_alone),

@@ -2,7 +2,8 @@
 /*
  * Memory of the program, read where a pointer may be wrong: without a fault, and without a signal
  * handler of ours. The stack of the calling thread is read directly, as far as its pages were seen
- * to be there; all else by process_vm_readv of the process itself, a system call.
+ * to be there, and so is what a function has just written; all else by process_vm_readv of the
+ * process itself, a system call.
  */
 #ifndef CUSCOPE_AGENT_LIB_PEEK_H
 #define CUSCOPE_AGENT_LIB_PEEK_H
@@ -31,6 +32,14 @@ bool peek_is_one_stack(uint64_t from, uint64_t to);
 
 /* False: it cannot be read, not all of it. */
 bool peek_read(struct peek *peek, uint64_t sp, void *to, uint64_t from, size_t bytes);
+
+/*
+ * What a function has just written there, as it has said: `from` is an output, and the call
+ * succeeded. So the page is there, and is read directly: a system call would cost several times
+ * what all else does. What crosses into another page is read as above, since a function may write
+ * less than is asked for here.
+ */
+bool peek_written(struct peek *peek, uint64_t sp, void *to, uint64_t from, size_t bytes);
 
 /*
  * A text and its NUL, of which at most `size` bytes; `to` always ends. Returns the bytes with the

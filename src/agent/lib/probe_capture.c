@@ -169,7 +169,7 @@ static void output(struct probe_thread *thread, struct probe_call *call, uint64_
 {
 	uint64_t from = register_of(call, index);
 
-	if (from && !peek_read(&thread->peek, sp, &call->word[at], from, wide ? 8 : 4))
+	if (from && !peek_written(&thread->peek, sp, &call->word[at], from, wide ? 8 : 4))
 		call->record.head.flags |= WIRE_UNREADABLE;
 }
 
