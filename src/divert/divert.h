@@ -125,7 +125,8 @@ void divert_plan_free(struct divert_plan *plan); /* of one that was not put; NUL
  * is not 0 it is the caller's again, and may be put again. An area that holds, byte for byte, what
  * would be written is used as it is: threads of an earlier time may still be in there. With other
  * code in it rc is -EEXIST, and nothing was changed. Else a negative errno with a sentence,
- * and the plan is still the caller's. -EAGAIN: too much waits to be done, later it may do. The process is not to be traced by cuscope (hold_let_go).
+ * and the plan is still the caller's. -EAGAIN: too much waits to be done, later it may do. The
+ * process is not to be traced by cuscope (hold_let_go).
  */
 int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
                const uint64_t *thunks, struct err *err);

@@ -222,7 +222,7 @@ static bool is_ending(pid_t pid, pid_t tid)
 	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
-static int add(struct stop *stop, pid_t tid, struct err *err)
+static int add(struct stop *stop, pid_t pid, pid_t tid, struct err *err)
 {
 	struct stop_thread *thread;
 
@@ -238,32 +238,12 @@ static int add(struct stop *stop, pid_t tid, struct err *err)
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
 		int code = errno;
 
-		thread->gone = code == ESRCH || is_ending(stop->pid, tid);
+		thread->gone = code == ESRCH || is_ending(pid, tid);
 		if (!thread->gone)
-			return refused(stop->pid, tid, code, err);
+			return refused(pid, tid, code, err);
 	}
 	stop->count++;
 	return 0;
-}
-
-/* Seizes those that are not known. *listed: how many there are. */
-static int add_new(struct stop *stop, DIR *tasks, size_t *listed, struct err *err)
-{
-	size_t hint = 0;
-	int rc = 0;
-
-	rewinddir(tasks);
-	*listed = 0;
-	for (struct dirent *entry; !rc && (entry = readdir(tasks));) {
-		int tid = atoi(entry->d_name);
-
-		if (tid <= 0)
-			continue;
-		(*listed)++;
-		if (!is_known(stop, tid, &hint))
-			rc = add(stop, tid, err);
-	}
-	return rc;
 }
 
 static size_t threads_of(pid_t pid)
@@ -280,6 +260,37 @@ static size_t threads_of(pid_t pid)
 	if (file)
 		fclose(file);
 	return threads;
+}
+
+/* Seizes those that are not known. *whole: all that there are were listed. */
+static int add_of_group(struct stop *stop, const struct stop_group *group, bool *whole,
+                        struct err *err)
+{
+	size_t hint = 0, listed = 0;
+	int rc = 0;
+
+	rewinddir(group->tasks);
+	for (struct dirent *entry; !rc && (entry = readdir(group->tasks));) {
+		int tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		listed++;
+		if (!is_known(stop, tid, &hint))
+			rc = add(stop, group->pid, tid, err);
+	}
+	*whole &= rc || listed == threads_of(group->pid);
+	return rc;
+}
+
+static int add_new(struct stop *stop, bool *whole, struct err *err)
+{
+	int rc = 0;
+
+	*whole = true;
+	for (size_t i = 0; !rc && i < stop->n_groups; i++)
+		rc = add_of_group(stop, &stop->groups[i], whole, err);
+	return rc;
 }
 
 /* SIGCHLD is blocked: it is what ends the sleep. */
@@ -327,17 +338,18 @@ static int stop_those_from(struct stop *stop, size_t first, struct err *err)
 }
 
 /* Threads that are stopped make no others: when no new one is found, that is all of them. */
-static int stop_rounds(struct stop *stop, DIR *tasks, struct err *err)
+static int stop_rounds(struct stop *stop, struct err *err)
 {
-	size_t first = 0, listed = 0;
+	size_t first = 0;
+	bool whole;
 	int rc = 0;
 
 	while (!rc) {
 		rc = stop_those_from(stop, first, err);
 		first = stop->count;
 		if (!rc)
-			rc = add_new(stop, tasks, &listed, err);
-		if (!rc && first == stop->count && listed == threads_of(stop->pid))
+			rc = add_new(stop, &whole, err);
+		if (!rc && first == stop->count && whole)
 			return 0;
 		if (!rc && stop_now_ns() >= stop->until_ns)
 			rc = err_set(err, EAGAIN, "process %d makes threads all the time",
@@ -346,28 +358,49 @@ static int stop_rounds(struct stop *stop, DIR *tasks, struct err *err)
 	return rc;
 }
 
-int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err)
+static void open_group(struct stop *stop, pid_t pid)
 {
 	char path[64];
-	size_t listed;
 	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (tasks)
+		stop->groups[stop->n_groups++] = (struct stop_group){ pid, tasks };
+}
+
+int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t limit_ns,
+             struct err *err)
+{
+	bool whole;
 	int rc;
 
 	*stop = (struct stop){ .pid = pid };
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
+	open_group(stop, pid);
+	if (!stop->n_groups)
 		return err_set(err, ESRCH, "process %d has ended", pid);
+	for (size_t i = 0; peers && i < peers->count; i++)
+		open_group(stop, peers->pids[i]);
 	rc = threads_of(pid) > DIVERT_THREADS_MAX
 	             ? err_set(err, E2BIG, "process %d has more than %d threads", pid,
 	                       DIVERT_THREADS_MAX)
-	             : add_new(stop, tasks, &listed, err); /* nobody is stopped by that */
+	             : add_new(stop, &whole, err); /* nobody is stopped by that */
 	stop->begin_ns = stop_now_ns();
 	stop->until_ns = stop->begin_ns + limit_ns;
 	if (!rc)
-		rc = stop_rounds(stop, tasks, err);
-	closedir(tasks);
+		rc = stop_rounds(stop, err);
+	for (size_t i = 0; i < stop->n_groups; i++)
+		closedir(stop->groups[i].tasks);
+	stop->n_groups = 0;
 	return rc;
+}
+
+pid_t stop_one(const struct stop *stop)
+{
+	for (size_t i = 0; i < stop->count; i++)
+		if (stop->threads[i].stopped && stop->threads[i].has_regs)
+			return stop->threads[i].tid;
+	return 0;
 }
 
 static void let_one_go(const struct stop_thread *thread)

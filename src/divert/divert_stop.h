@@ -9,12 +9,14 @@
 #ifndef CUSCOPE_DIVERT_DIVERT_STOP_H
 #define CUSCOPE_DIVERT_DIVERT_STOP_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "divert/divert_peers.h"
 
 struct stop_thread {
 	pid_t tid;
@@ -25,8 +27,16 @@ struct stop_thread {
 	uint64_t pc, sp;  /* pc: may be set anew, then `changed`, see stop_place */
 };
 
+/* A process of which all threads are to be stopped. */
+struct stop_group {
+	pid_t pid;
+	DIR *tasks;
+};
+
 struct stop {
 	pid_t pid;
+	struct stop_group groups[1 + PEERS_MAX]; /* it, and its peers */
+	size_t n_groups;
 	struct stop_thread *threads;
 	size_t count, room;
 	uint64_t begin_ns; /* the first one was told to stop */
@@ -34,11 +44,16 @@ struct stop {
 };
 
 /*
- * All threads, also those that are made meanwhile. 0: all are stopped, and their registers read.
+ * All threads, also those that are made meanwhile, and those of its peers (NULL: of none). 0: all
+ * are stopped, and their registers read.
  * Else a negative errno with a sentence, as struct divert_result has them. stop_let_go is to be
  * called in any case.
  */
-int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err);
+int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t limit_ns,
+             struct err *err);
+
+/* A thread that is stopped, by which the memory of all is found. 0: none. */
+pid_t stop_one(const struct stop *stop);
 
 /* Sets the registers of those whose pc was changed. False: of one it cannot be done. */
 bool stop_place(struct stop *stop);

@@ -46,21 +46,12 @@ static int prepare(struct divert_target *target, struct err *err)
 	return area_find(target, err);
 }
 
-/* A thread that is stopped, by which the memory of all is found. 0: none. */
-static pid_t stopped_one(const struct stop *stop)
-{
-	for (size_t i = 0; i < stop->count; i++)
-		if (stop->threads[i].stopped && stop->threads[i].has_regs)
-			return stop->threads[i].tid;
-	return 0;
-}
-
 /* What follows happens in memory that is opened while nobody can execute another program. */
 static int put(struct divert_target *target, struct stop *stop, struct err *err)
 {
 	int rc;
 
-	if (!area_open(target, stopped_one(stop)))
+	if (!area_open(target, stop_one(stop)))
 		return ended(target->pid, err);
 	rc = area_write(target, err);
 	return rc ? rc : write_jumps(target, stop, err);
@@ -76,7 +67,7 @@ static void leave_alone(struct divert_target *target)
 static int take_back(const struct divert_job *job, struct stop *stop, struct divert_reply *reply,
                      struct err *err)
 {
-	pid_t pid = job->targets[0]->pid, tid = stopped_one(stop);
+	pid_t pid = job->targets[0]->pid, tid = stop_one(stop);
 	bool found = false;
 
 	for (size_t i = 0; i < job->count; i++) {
@@ -93,19 +84,53 @@ static int take_back(const struct divert_job *job, struct stop *stop, struct div
 	return found ? 0 : ended(pid, err);
 }
 
+/*
+ * Calls of peers would not be told: thunks know them as threads of the process. So it keeps its
+ * probes. Children of vfork are peers as well, and gone soon.
+ */
+static int refuse_peers(const struct peers *peers, struct err *err)
+{
+	return peers->count ? err_set(err, EAGAIN,
+	                              "process %d shares its memory with process %d, which is no "
+	                              "thread of it",
+	                              peers->pid, peers->pids[0])
+	                    : 0;
+}
+
+/* What else runs its code by now. Entries are put back all the same where that cannot be told. */
+static int check_peers(const struct divert_job *job, const struct peers *peers,
+                       const struct stop *stop, struct err *err)
+{
+	enum peers_since since = peers_since(peers, stop);
+
+	if (since == PEERS_NONE || (since == PEERS_MANY && job->kind == DIVERT_TAKE_BACK))
+		return 0;
+	return err_set(err, EAGAIN,
+	               since == PEERS_NEW ? "process %d makes processes that share its memory"
+	                                  : "too many processes are made while process %d is "
+	                                    "stopped",
+	               peers->pid);
+}
+
 static void work(const struct divert_job *job, struct divert_reply *reply)
 {
+	bool puts = job->kind == DIVERT_PUT;
 	struct err err = { 0 };
 	struct stop stop = { 0 };
-	int rc = job->kind == DIVERT_PUT ? prepare(job->targets[0], &err) : 0;
+	struct peers peers;
+	int rc = puts ? prepare(job->targets[0], &err) : 0;
 
+	peers_find(&peers, job->targets[0]->pid);
+	if (!rc && puts)
+		rc = refuse_peers(&peers, &err);
 	if (!rc)
-		rc = stop_all(&stop, job->targets[0]->pid, DIVERT_STOP_NS, &err);
+		rc = stop_all(&stop, peers.pid, &peers, DIVERT_STOP_NS, &err);
+	if (!rc)
+		rc = check_peers(job, &peers, &stop, &err);
 	reply->since_ns = stop_now_ns();
 	reply->threads = (uint32_t)stop.count;
 	if (!rc)
-		rc = job->kind == DIVERT_PUT ? put(job->targets[0], &stop, &err)
-		                             : take_back(job, &stop, reply, &err);
+		rc = puts ? put(job->targets[0], &stop, &err) : take_back(job, &stop, reply, &err);
 	reply->stopped_ns = stop_let_go(&stop);
 	reply->rc = rc;
 	snprintf(reply->why, sizeof(reply->why), "%s", rc ? err.text : "");

@@ -82,6 +82,16 @@ def test_nobody_waits_for_a_process_that_diverts_and_hangs(case):
         raise Failure(process.out()[-500:])
 
 
+def test_processes_that_share_memory_are_stopped_or_keep_their_probes(case):
+    """By clone with CLONE_VM, or vfork, there before or coming later (tests/divert/peers.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    for shape in SHAPES:
+        process = case.start(os.path.join(Places.build, "tests/divert/peers"), os.path.abspath(Places.simcuda(f"{shape}/libcuda.so.1")))
+        if process.wait(60):
+            raise Failure(f"{shape}: {process.out()[-500:]}")
+
+
 def test_a_thread_at_each_place_of_an_entry_is_seen_once(case):
     """By the thunk, just where the probe does not see it (tests/divert/places.c)."""
     if os.uname().machine != "x86_64":

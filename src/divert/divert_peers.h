@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that have the memory of another one, without being its threads: by clone with CLONE_VM
+ * alone. Stopping the threads of the one does not stop them, and they run the code that is written.
+ * A child of vfork is one as well, but there the thread that made it does not stop.
+ *
+ * The kernel is asked of each process of the system (kcmp), before threads are stopped. In the stop
+ * only those are asked that were made since: their pids lie between two readings of the last one.
+ */
+#ifndef CUSCOPE_DIVERT_DIVERT_PEERS_H
+#define CUSCOPE_DIVERT_DIVERT_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define PEERS_MAX 16
+
+struct stop;
+
+struct peers {
+	pid_t pid;
+	pid_t last; /* that the system had given to a process or thread, before the search */
+	bool known; /* the kernel can be asked: CONFIG_KCMP */
+	pid_t pids[PEERS_MAX];
+	size_t count; /* PEERS_MAX: there may be more */
+};
+
+enum peers_since { PEERS_NONE, PEERS_NEW, PEERS_MANY };
+
+void peers_find(struct peers *peers, pid_t pid);
+
+/*
+ * All threads of it, and of its peers, are stopped: whether others were made until then.
+ * PEERS_MANY: too much was made in the system to look at it now.
+ */
+enum peers_since peers_since(const struct peers *peers, const struct stop *stop);
+
+#endif
