@@ -3,14 +3,20 @@
 
     model.py SOCKET
 
-Connects to a Unix socket and answers each line "steps SIZE N" with {"ms": M}, the milliseconds of
-one of N steps. One process serves bare and traced windows alike. "profiler on" and "profiler off"
-run PyTorch's own profiler (what ran on the GPU only) around steps. Sizes: small, which waits for
-launches, and large, which waits for the GPU.
+Connects to a Unix socket and answers each line by one of JSON. One process serves bare and traced windows alike.
+
+    steps SIZE N [SKIP]     N steps, after SKIP that do not count: {"ms": of one step, "cpu_ms": of that, the processor time of all threads
+                            that were there at the start, without the wait for the GPU at the end, "others_ms": that of all later threads}
+    micro LIBRARY PASSES    loops of single calls (micro.c): {function: [ns a call, ...]}
+    profiler on|off         PyTorch's own profiler (what ran on the GPU only)
+
+Sizes: small, which waits for launches, and large, which waits for the GPU.
 """
 
+import ctypes
 import gc
 import json
+import os
 import socket
 import sys
 import time
@@ -26,19 +32,22 @@ SIZES = {
 
 
 class Training:
-    def __init__(self, width, heads, batch, length, dtype):
+    def __init__(self, width, heads, batch, length, dtype, layers=LAYERS, wrap=lambda model: model):
         torch.manual_seed(0)
         layer = torch.nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0,
                                                  batch_first=True)
-        self.model = torch.nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
-        self.model.to("cuda", dtype)
+        model = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.model = wrap(model.to("cuda", dtype))
         self.optimizer = torch.optim.AdamW(self.model.parameters())
         self.x = torch.randn(batch, length, width, device="cuda", dtype=dtype)
 
     def step(self):
+        """One step; the loss, which is not waited for."""
         self.optimizer.zero_grad()
-        self.model(self.x).square().mean().backward()
+        loss = self.model(self.x).square().mean()
+        loss.backward()
         self.optimizer.step()
+        return loss
 
     def measure(self, steps):
         torch.cuda.synchronize()
@@ -47,6 +56,58 @@ class Training:
             self.step()
         torch.cuda.synchronize()
         return (time.perf_counter() - begin) * 1e3 / steps
+
+
+class Threads:
+    """Processor time of this process's threads: of those that were there when this was made, and of the others."""
+
+    def __init__(self):
+        self.first = set(self.now())
+
+    @staticmethod
+    def now():
+        return [int(name) for name in os.listdir("/proc/self/task")]
+
+    @staticmethod
+    def clock(tid):
+        """A thread's clock, as pthread_getcpuclockid makes it."""
+        return (~tid << 3) | 6
+
+    def times(self):
+        sums = {True: 0, False: 0}
+        for tid in self.now():
+            try:
+                sums[tid in self.first] += time.clock_gettime_ns(self.clock(tid))
+            except OSError:  # it ended
+                pass
+        return sums
+
+
+def window(training, threads, steps, skip):
+    """As "steps" answers. Processor time is read before the last wait, in which the thread would spin."""
+    for _ in range(skip):
+        training.step()
+    torch.cuda.synchronize()
+    before, begin = threads.times(), time.perf_counter()
+    for _ in range(steps):
+        training.step()
+    after = threads.times()
+    torch.cuda.synchronize()
+    ms = (time.perf_counter() - begin) * 1e3 / steps
+    return {"ms": ms, "cpu_ms": (after[True] - before[True]) / 1e6 / steps, "others_ms": (after[False] - before[False]) / 1e6 / steps}
+
+
+def micro(path, passes):
+    """ns a call of each function, once a pass."""
+    library = ctypes.CDLL(path)
+    library.micro_name.restype = ctypes.c_char_p
+    library.micro_ns.restype = ctypes.c_double
+    names = [library.micro_name(i).decode() for i in range(library.micro_open())]
+    samples = {name: [] for name in names}
+    for _ in range(passes):
+        for i, name in enumerate(names):
+            samples[name].append(library.micro_ns(i))
+    return samples
 
 
 def switch(profiler, on):
@@ -59,25 +120,28 @@ def switch(profiler, on):
     return None
 
 
-def main():
-    trainings = {name: Training(*size) for name, size in SIZES.items()}
+def serve(path, trainings, about):
+    """Answers what comes through the socket until it is closed."""
     for training in trainings.values():
         training.measure(WARM_UP)
     gc.collect()
     gc.disable()
+    threads, profiler = Threads(), None
     with socket.socket(socket.AF_UNIX) as peer:
-        peer.connect(sys.argv[1])
+        peer.connect(path)
         lines = peer.makefile("rw")
-        print(json.dumps({"torch": torch.__version__}), file=lines, flush=True)
-        profiler = None
+        print(json.dumps({"torch": torch.__version__, "pid": os.getpid(), **about}), file=lines, flush=True)
         for line in lines:
-            if line.startswith("profiler"):
-                profiler = switch(profiler, line.split()[1] == "on")
-                print("{}", file=lines, flush=True)
-                continue
-            _, size, steps = line.split()
-            print(json.dumps({"ms": trainings[size].measure(int(steps))}), file=lines, flush=True)
+            what, *words = line.split()
+            answer = {}
+            if what == "profiler":
+                profiler = switch(profiler, words[0] == "on")
+            elif what == "micro":
+                answer = micro(words[0], int(words[1]))
+            else:
+                answer = window(trainings[words[0]], threads, int(words[1]), int((words[2:] or [0])[0]))
+            print(json.dumps(answer), file=lines, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(sys.argv[1], {name: Training(*size) for name, size in SIZES.items()}, {})

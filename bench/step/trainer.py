@@ -30,16 +30,16 @@ def nsys_before(nsys, work):
 
 
 class Trainer:
-    """A training process and the socket to it. `before`: what it is started under."""
+    """A training process and the socket to it. `before`: what it is started under, `model`: the program, which is given a socket."""
 
-    def __init__(self, work, name, before=(), env=None):
+    def __init__(self, work, name, before=(), env=None, model=os.path.join(HERE, "model.py")):
         path = os.path.join(work, name + ".socket")
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(path)
         self.server.listen(1)
         self.server.settimeout(1)
         self.log = open(os.path.join(work, name + ".log"), "w+")
-        command = [*before, sys.executable, os.path.join(HERE, "model.py"), path]
+        command = [*before, sys.executable, model, path]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log,
                                         start_new_session=True, env=dict(os.environ, **(env or {})))
 
@@ -57,14 +57,34 @@ class Trainer:
         peer.setblocking(True)
         self.lines = peer.makefile("rw")
         self.versions = json.loads(self.lines.readline())
+        self.pids = [self.versions["pid"]]
+
+    def send(self, *words):
+        print(*words, file=self.lines, flush=True)
+
+    def answer(self):
+        line = self.lines.readline()
+        if not line:
+            self.log.seek(0)
+            raise RuntimeError("the training ended:\n" + self.log.read()[-2000:])
+        return json.loads(line)
+
+    def window(self, size, n, skip=0):
+        """What a step took: see model.py."""
+        self.send("steps", size, n, skip)
+        return self.answer()
 
     def steps(self, size, n):
-        print(f"steps {size} {n}", file=self.lines, flush=True)
-        return json.loads(self.lines.readline())["ms"]
+        return self.window(size, n)["ms"]
+
+    def micro(self, library, passes):
+        """ns of single calls: {function: [...]}."""
+        self.send("micro", library, passes)
+        return self.answer()
 
     def profiler(self, on):
-        print("profiler", "on" if on else "off", file=self.lines, flush=True)
-        self.lines.readline()
+        self.send("profiler", "on" if on else "off")
+        self.answer()
 
     def close(self):
         try:
