@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # $(B)/tests/divert/call_all    calls all CUDA functions of a library, as they are and diverted; tests/integration runs it
+# dist/call_all                 the same with nothing but glibc needed, for another machine
 # $(B)/tests/divert/places      diverts while a thread stands at each of the first instructions
 # $(B)/tests/divert/hostile     diverts in processes that change meanwhile
 # $(B)/tests/divert/held        orders that cuscope-divert does not read
@@ -8,6 +9,11 @@
 
 $(B)/tests/divert/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+dist/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a $(B)/static/libZydis.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ -ldl -pthread
+	strip $@
 
 $(B)/tests/divert/cut: $(B)/tests/divert/cut.o $(B)/tests/divert/cut_target.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)

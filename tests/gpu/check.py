@@ -14,12 +14,13 @@ import time
 import programs
 from file_cases import files
 from gpu_cases import Gpu
+from inside_cases import INSIDE_PARTS, Inside
 from live_cases import live
 from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
-PARTS = ("calls", "gpu", "torch")
+PARTS = ("calls", "gpu", "torch", "inside")
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
 LAUNCHES = (programs.launches, programs.launch_totals)
@@ -110,12 +111,13 @@ def calls(report, cuscope, folder, binaries):
 def main():
     cuscope, binaries, folder = map(os.path.abspath, sys.argv[1:4])
     parts = sys.argv[4:] or PARTS
-    unknown = set(parts) - set(PARTS)
+    unknown = set(parts) - {*PARTS, *INSIDE_PARTS}
     if unknown:
-        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join((*PARTS, *INSIDE_PARTS))}")
     report = Report()
     begin = time.monotonic()
-    torch = Torch(cuscope, folder, report) if importlib.util.find_spec("torch") else None
+    has_torch = importlib.util.find_spec("torch")
+    torch = Torch(cuscope, folder, report) if has_torch and {"gpu", "torch"} & set(parts) else None
     if "calls" in parts:
         calls(report, cuscope, folder, binaries)
     if "gpu" in parts:
@@ -123,7 +125,10 @@ def main():
     if "torch" in parts and torch:
         files(report, cuscope, folder)
         torch.run()
-    if not torch:
+    inside = INSIDE_PARTS if "inside" in parts else [part for part in INSIDE_PARTS if part in parts]
+    if inside:
+        Inside(cuscope, folder, report, binaries).run(inside, has_torch)
+    if not has_torch:
         report.test("torch", ["not installed: nothing of it was tested"])
     print(f"{time.monotonic() - begin:.0f} s")
     return report.end()

@@ -55,6 +55,9 @@ class Tensor:
     def __init__(self, layers=1):
         self.layers = layers
 
+    def __sub__(self, _other):
+        return self
+
     def square(self):
         return self
 
@@ -122,7 +125,7 @@ def ones(*_sizes, **_options):
     return Tensor()
 
 
-def use_deterministic_algorithms(_on):
+def use_deterministic_algorithms(_on, **_options):
     pass
 
 
