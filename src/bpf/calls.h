@@ -202,10 +202,13 @@ static __always_inline void send_return_strings(struct wire_call *call, __u64 co
 }
 
 /* After this call a kernel handle may mean another kernel: names are read again. */
-static __always_inline void forget_kernels(__u64 cookie)
+static __always_inline void forget_kernels(struct wire_frame *frame)
 {
-	if (cookie_forgets_kernels(cookie))
-		__sync_fetch_and_add(&state.kernels_generation, 1);
+	if (!cookie_forgets_kernels(frame->cookie))
+		return;
+	__sync_fetch_and_add(&state.kernels_generation, 1);
+	if (FOLDING)
+		frame->call.generation = (__u16)state.kernels_generation;
 }
 
 static __always_inline int returns_wanted(__u64 cookie, __u32 mode, __u32 depth)
@@ -244,15 +247,6 @@ static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs 
 	return 0;
 }
 
-/* Modules of the current process of which an agent tells, a bit each; 0: of none, and never did. */
-static __always_inline __u64 inside_modules(__u64 id)
-{
-	__u32 tgid = id >> 32;
-	__u64 *modules = settings.inside ? bpf_map_lookup_elem(&inside, &tgid) : 0;
-
-	return modules ? *modules : 0;
-}
-
 /* Whether an agent tells of the calls of this hook. */
 static __always_inline int told_inside(__u64 modules, __u32 hook)
 {
@@ -272,7 +266,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
 	__u64 now = bpf_ktime_get_ns();
 	const struct fold_plan *plan = fold_plan_of(hook);
-	__u64 modules = inside_modules(id);
+	__u64 modules = inside_modules(id >> 32);
 	struct wire_frame *frame;
 	int returns;
 
@@ -287,7 +281,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	returns = returns_wanted(cookie, mode, depth);
 	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
 		return 1;
-	if (fold_declines(plan, depth))
+	if (fold_declines(plan, depth, modules))
 		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
@@ -325,7 +319,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
 	frame_check(frame);
-	forget_kernels(cookie);
+	forget_kernels(frame);
 	call_done(thread, frame);
 	return 1;
 }
@@ -396,7 +390,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 		send_return_strings(&frame->call, frame->cookie);
 	}
 	frame_check(frame);
-	forget_kernels(frame->cookie);
+	forget_kernels(frame);
 	call_done(thread, frame);
 	return 0;
 }

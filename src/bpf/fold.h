@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
-/* What all sums have in common: values of a call by its plan, rows of maps, logarithms. */
+/*
+ * What all sums have in common: values of a call by its plan, rows of maps, logarithms.
+ *
+ * The programs and user space sum up by the same code (capture/watch/fold_inside.c), each in maps
+ * of their own. So whoever includes this has the maps of fold_maps.h, `settings`, `state` and the
+ * helpers for maps.
+ */
 #ifndef CUSCOPE_BPF_FOLD_H
 #define CUSCOPE_BPF_FOLD_H
 
-#include "bpf/threads.h"
+#include "bpf/wire_fold.h"
 
 /* A call that is over, with what the sums need to know of it. */
 struct folded {

@@ -6,26 +6,42 @@
 #ifndef CUSCOPE_BPF_FOLD_CALLS_H
 #define CUSCOPE_BPF_FOLD_CALLS_H
 
+#include "bpf/threads.h"
+
 #include "bpf/fold_memory.h"
 #include "bpf/fold_transfers.h"
 
 #define TOOL(name) (FOLDING & FOLD_TOOL_##name)
 
+/* It is sent as well. */
+static __always_inline void fold_first(const struct folded *f)
+{
+	struct wire_call *call = f->call;
+	/* as a mask: 5.10 forgets what it was compared with once it lies on the stack */
+	__u64 bytes = BOUNDED(WIRE_CALL_BYTES((__u64)call->head.words), 511);
+
+	call->head.flags |= WIRE_FOLDED;
+	call->generation = (__u16)state.kernels_generation;
+	emit(call, bytes, WAKE_IF_FULL);
+}
+
 /*
  * Whether a hit is of no interest, so that its return need not be seen. Only where a session can
- * decline it: else the return comes all the same, and must find its entry.
+ * decline it: else the return comes all the same, and must find its entry. Captures of a process
+ * with an agent are followed in user space, which knows later that one is open.
  */
-static __always_inline int fold_declines(const struct fold_plan *plan, __u32 depth)
+static __always_inline int fold_declines(const struct fold_plan *plan, __u32 depth, __u64 modules)
 {
 	if (!plan || settings.nested_returns)
 		return 0;
 	if (depth)
 		return 1;
 	return (plan->op == FOLD_EVENT_RECORD || plan->op == FOLD_EVENT_WAIT) &&
-	       !state.open_captures;
+	       !state.open_captures && !modules;
 }
 
-static __always_inline void fold_alloc(const struct folded *f, __u64 stack)
+/* `sent`, here and below: all but live memory is summed up in user space. */
+static __always_inline void fold_alloc(const struct folded *f, __u64 stack, int sent)
 {
 	if (fold_failed(f)) {
 		if (TOOL(MEMORY))
@@ -34,11 +50,11 @@ static __always_inline void fold_alloc(const struct folded *f, __u64 stack)
 	}
 	if (TOOL(MEMORY))
 		memory_allocated(f, stack);
-	if (TOOL(COPIES) && f->plan->pinned)
+	if (TOOL(COPIES) && f->plan->pinned && !sent)
 		host_pinned(f);
 }
 
-static __always_inline void fold_free(struct wire_thread *thread, const struct folded *f)
+static __always_inline void fold_free(struct wire_thread *thread, const struct folded *f, int sent)
 {
 	if (fold_failed(f)) {
 		freed_put_back(thread);
@@ -48,40 +64,21 @@ static __always_inline void fold_free(struct wire_thread *thread, const struct f
 		memory_taken(thread, f);
 	if (TOOL(MEMORY))
 		memory_freed(thread, f);
-	if (TOOL(COPIES))
+	if (TOOL(COPIES) && !sent)
 		host_unpinned(f);
 }
 
-static __always_inline void fold_context(const struct folded *f)
+static __always_inline void fold_context(const struct folded *f, int sent)
 {
 	if (fold_failed(f))
 		return;
 	if (TOOL(MEMORY))
 		memory_context_ended(f);
-	if (TOOL(COPIES))
+	if (TOOL(COPIES) && !sent)
 		pinned_context_ended(f);
 }
 
-static __always_inline void fold_capture(const struct folded *f)
-{
-	switch (f->plan->op) {
-	case FOLD_CAPTURE_BEGIN:
-		if (!fold_failed(f))
-			capture_begun(f);
-		break;
-	case FOLD_CAPTURE_END:
-		capture_ended(f);
-		break;
-	case FOLD_EVENT_RECORD:
-		capture_event(f, 0);
-		break;
-	case FOLD_EVENT_WAIT:
-		capture_event(f, 1);
-		break;
-	}
-}
-
-static __always_inline void fold(struct wire_thread *thread, const struct fold_plan *plan)
+static __always_inline void fold(struct wire_thread *thread, const struct fold_plan *plan, int sent)
 {
 	const struct folded f = { .call = &thread->frame[0].call,
 		                  .plan = plan,
@@ -91,27 +88,27 @@ static __always_inline void fold(struct wire_thread *thread, const struct fold_p
 	switch (plan->op) {
 	case FOLD_ALLOC:
 		if (TOOL(MEMORY) || TOOL(COPIES))
-			fold_alloc(&f, thread->allocation_stack);
+			fold_alloc(&f, thread->allocation_stack, sent);
 		break;
 	case FOLD_FREE:
 		if (TOOL(MEMORY) || TOOL(COPIES))
-			fold_free(thread, &f);
+			fold_free(thread, &f, sent);
 		break;
 	case FOLD_CONTEXT_DESTROY:
-		fold_context(&f);
+		fold_context(&f, sent);
 		break;
 	case FOLD_LAUNCH:
 	case FOLD_GRAPH_LAUNCH:
-		if (TOOL(LAUNCHES))
+		if (TOOL(LAUNCHES) && !sent)
 			launched(&f);
 		break;
 	case FOLD_COPY:
 	case FOLD_SET:
-		if (TOOL(COPIES))
+		if (TOOL(COPIES) && !sent)
 			copied(&f);
 		break;
 	default:
-		if (TOOL(LAUNCHES) || TOOL(COPIES))
+		if ((TOOL(LAUNCHES) || TOOL(COPIES)) && !sent)
 			fold_capture(&f);
 	}
 }
@@ -129,15 +126,28 @@ static __always_inline void fold_begin(struct wire_thread *thread, const struct 
 		memory_taken(thread, &f);
 }
 
-/* A call that is over, or whose return will not be seen. */
+/*
+ * A call that is over, or whose return will not be seen. In a process with an agent it depends on
+ * when a call began who tells of it, which user space knows by the time: so it is sent. (All that
+ * end before the process is marked began before its agent told of any.)
+ */
 static __always_inline void call_done(struct wire_thread *thread, struct wire_frame *frame)
 {
 	const struct fold_plan *plan = fold_plan_of(frame->call.head.hook);
 
-	if (!plan)
+	if (!plan) {
 		frame_send(frame);
-	else if (!frame->call.head.depth)
-		fold(thread, plan);
+		return;
+	}
+	if (frame->call.head.depth)
+		return;
+	if (frame->call.head.flags & WIRE_BEGUN || inside_modules(thread->tgid)) {
+		if (TOOL(MEMORY))
+			fold(thread, plan, 1);
+		frame_send(frame);
+		return;
+	}
+	fold(thread, plan, 0);
 }
 
 #endif

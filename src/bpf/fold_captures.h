@@ -116,4 +116,23 @@ static __always_inline void capture_event(const struct folded *f, int waits)
 		capture_spread(&stream, &event, 1);
 }
 
+static __always_inline void fold_capture(const struct folded *f)
+{
+	switch (f->plan->op) {
+	case FOLD_CAPTURE_BEGIN:
+		if (!fold_failed(f))
+			capture_begun(f);
+		break;
+	case FOLD_CAPTURE_END:
+		capture_ended(f);
+		break;
+	case FOLD_EVENT_RECORD:
+		capture_event(f, 0);
+		break;
+	case FOLD_EVENT_WAIT:
+		capture_event(f, 1);
+		break;
+	}
+}
+
 #endif

@@ -14,17 +14,9 @@ static __always_inline __u64 call_ns(const struct folded *f)
 
 /* ---- launches ------------------------------------------------------------------------------ */
 
-/* The first call of a row is sent as well, so that its kernel is named while it can be. */
-static __always_inline void send_first(const struct folded *f)
-{
-	struct wire_call *call = f->call;
-	/* as a mask: 5.10 forgets what it was compared with once it lies on the stack */
-	__u64 bytes = BOUNDED(WIRE_CALL_BYTES((__u64)call->head.words), 511);
-
-	call->head.flags |= WIRE_FOLDED;
-	call->generation = (__u16)state.kernels_generation;
-	emit(call, bytes, WAKE_IF_FULL);
-}
+/* The first call of a row: who includes this has its kernel named while it can be, and learns that
+ * CUDA works in its process. */
+static __always_inline void fold_first(const struct folded *f);
 
 static __always_inline struct fold_launch *launch_row(const struct folded *f)
 {
@@ -52,7 +44,7 @@ static __always_inline struct fold_launch *launch_row(const struct folded *f)
 		                      FOLD_SHARE_LAUNCHES, &made);
 	}
 	if (made)
-		send_first(f);
+		fold_first(f);
 	return row;
 }
 
@@ -311,6 +303,8 @@ static __always_inline void copied(const struct folded *f)
 			key.host = host_of(f, direction == FOLD_H2D ? from : to);
 	}
 	row = FOLD_ROW(&fold_copies, &key, &made);
+	if (made)
+		fold_first(f);
 	if (!row) {
 		fold_lost_row();
 		return;

@@ -63,6 +63,14 @@ static __always_inline void process_over(__u32 tgid)
 		bpf_map_delete_elem(&fold_born, &tgid);
 }
 
+/* Modules of a process of which an agent tells, a bit each; 0: of none, and never did. */
+static __always_inline __u64 inside_modules(__u32 tgid)
+{
+	__u64 *modules = settings.inside ? bpf_map_lookup_elem(&inside, &tgid) : 0;
+
+	return modules ? *modules : 0;
+}
+
 /* A free that a thread was in did not free: it failed, or will not return. */
 static __always_inline void freed_put_back(struct wire_thread *thread)
 {
@@ -154,10 +162,11 @@ static __always_inline void frame_check(const struct wire_frame *frame)
 		count_lost(LOST_UNREADABLE);
 }
 
-/* Sends a call that will not return. One that is to be folded did nothing that counts. */
+/* Sends a call that will not return. One that is to be folded did nothing that counts, but where
+ * its begin was told its end is, too. */
 static __always_inline void frame_abandon(struct wire_frame *frame, __u64 now)
 {
-	if (fold_plan_of(frame->call.head.hook))
+	if (fold_plan_of(frame->call.head.hook) && !(frame->call.head.flags & WIRE_BEGUN))
 		return;
 	frame->call.head.flags |= WIRE_UNFINISHED;
 	frame->call.head.time_ns = now;

@@ -84,7 +84,8 @@ struct wire_call {
 	struct wire_head head; /* time_ns: the end, or the entry where there is no end */
 	__u64 begin_ns;
 	__s32 result;
-	__u32 generation; /* WIRE_FOLDED: of fold_launch_key; else 0 */
+	__u32 generation; /* of fold_launch_key: WIRE_FOLDED, and what unloads where calls are */
+			  /* folded; else 0 */
 	__u64 word[WIRE_WORDS];
 };
 #define WIRE_CALL_BYTES(words) (40 + 8 * (words))
@@ -358,21 +359,21 @@ struct wire_settings {
 
 /* Written by both sides while running. */
 struct wire_state {
-	__u64 lost[WIRE_LOST];       /* by enum lost_reason of src/trace/event.h */
-	__u64 kernels_generation;    /* grows when a module is unloaded: names are sent again */
-	__u64 filtered;              /* hits of processes that are no targets */
-	__u64 blocked_begin_ns;      /* threads that are older may be blocked since before it */
-	__u64 open_captures;         /* streams that record into a graph, where calls are folded */
-	__u64 lost_rows;             /* folded calls that no map had room for */
-	__u64 lost_stacks;           /* of allocations that are folded: no slot was free */
-	__u64 stacks_left_out;       /* of allocations that came too fast for their stacks */
-	__u64 driver_tells;          /* not 0: runtime calls without a return are left out, since */
-				     /* without returns nothing tells which driver call is inside */
-	__u64 driver_works;          /* not 0: launches of the runtime reach the driver, and are */
-				     /* looked at there alone */
-	__u64 launches_refused;      /* not 0: they may not: they are looked at in both */
-	__u64 name_offset;           /* of the name's pointer in a kernel handle; user space */
-				     /* corrects it when it finds another, or WIRE_NO_OFFSET */
+	__u64 lost[WIRE_LOST];    /* by enum lost_reason of src/trace/event.h */
+	__u64 kernels_generation; /* grows when a module is unloaded: names are sent again */
+	__u64 filtered;           /* hits of processes that are no targets */
+	__u64 blocked_begin_ns;   /* threads that are older may be blocked since before it */
+	__u64 open_captures;      /* streams that record into a graph, where calls are folded */
+	__u64 lost_rows;          /* folded calls that no map had room for */
+	__u64 lost_stacks;        /* of allocations that are folded: no slot was free */
+	__u64 stacks_left_out;    /* of allocations that came too fast for their stacks */
+	__u64 driver_tells;       /* not 0: runtime calls without a return are left out, since */
+	/* without returns nothing tells which driver call is inside */
+	__u64 driver_works; /* not 0: launches of the runtime reach the driver, and are */
+	/* looked at there alone */
+	__u64 launches_refused; /* not 0: they may not: they are looked at in both */
+	__u64 name_offset;      /* of the name's pointer in a kernel handle; user space */
+	/* corrects it when it finds another, or WIRE_NO_OFFSET */
 	__u8 woken[WIRE_RINGS_MAX];  /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];   /* enum hook_mode */
 	__u8 inside[WIRE_HOOKS_MAX]; /* which bit of the map "inside" leaves it to an agent; 0: */

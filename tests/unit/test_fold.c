@@ -42,7 +42,7 @@ static void end(struct wire_call *call)
 	const struct fold_plan *plan = bpf_map_lookup_elem(&fold_plans, &hook);
 
 	call->head.time_ns = ++native_now_ns;
-	fold(&native_thread, plan);
+	fold(&native_thread, plan, 0);
 }
 
 static int fresh(void **state_of_test)
