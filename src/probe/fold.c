@@ -17,7 +17,6 @@
 
 #define LIVE_ROOM     131072
 #define FAILURES_ROOM 4096
-#define LAUNCHES_ROOM 16384
 #define PINNED_ROOM   32768
 
 /* One process may fill three quarters of what is for all; with shapes of its kernels, half. */
@@ -25,9 +24,9 @@ void fold_set_shares(struct wire_settings *settings)
 {
 	settings->share[FOLD_SHARE_LIVE] = LIVE_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_FAILURES] = FAILURES_ROOM / 4 * 3;
-	settings->share[FOLD_SHARE_LAUNCHES] = LAUNCHES_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_LAUNCHES] = FOLD_LAUNCHES_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_PINNED] = PINNED_ROOM / 4 * 3;
-	settings->share[FOLD_SHARE_SHAPES] = LAUNCHES_ROOM / 2;
+	settings->share[FOLD_SHARE_SHAPES] = FOLD_LAUNCHES_ROOM / 2;
 }
 
 /*
@@ -47,8 +46,8 @@ static const struct room {
 	{ "fold_live", FOLD_TOOL_MEMORY, LIVE_ROOM },
 	{ "fold_failures", FOLD_TOOL_MEMORY, FAILURES_ROOM },
 	{ "fold_shares", EVERY_TOOL, 16384 },
-	{ "fold_launches", FOLD_TOOL_LAUNCHES, LAUNCHES_ROOM },
-	{ "fold_copies", FOLD_TOOL_COPIES, 16384 },
+	{ "fold_launches", FOLD_TOOL_LAUNCHES, FOLD_LAUNCHES_ROOM },
+	{ "fold_copies", FOLD_TOOL_COPIES, FOLD_COPIES_ROOM },
 	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },
 	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
 	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
@@ -63,6 +62,15 @@ int fold_size_maps(struct bpf_object *object, unsigned tools)
 
 		if (r)
 			return r;
+	}
+	return 0;
+}
+
+size_t fold_room(const char *map)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+		if (!strcmp(rooms[i].map, map))
+			return rooms[i].entries;
 	}
 	return 0;
 }
@@ -141,6 +149,34 @@ void fold_table_free(struct fold_table *table)
 void fold_delete(struct programs *programs, const char *map, const void *key)
 {
 	bpf_map_delete_elem(programs_map(programs, map), key);
+}
+
+bool fold_find(struct programs *programs, const char *map, const void *key, void *value)
+{
+	return !bpf_map_lookup_elem(programs_map(programs, map), key, value);
+}
+
+/* The programs look for captures only while the number of open ones is not 0. */
+void fold_close_capture(struct programs *programs, uint64_t number)
+{
+	if (!bpf_map_delete_elem(programs_map(programs, "fold_open_captures"), &number))
+		__atomic_fetch_sub(&programs_state(programs)->open_captures, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t fold_process_born(struct programs *programs, uint32_t tgid, uint64_t now_ns)
+{
+	int map = programs_map(programs, "fold_born");
+	uint64_t born_ns;
+
+	bpf_map_update_elem(map, &tgid, &now_ns, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, &tgid, &born_ns) ? now_ns : born_ns;
+}
+
+bool fold_hook_plan(struct programs *programs, uint16_t hook, struct fold_plan *plan)
+{
+	uint32_t key = hook;
+
+	return fold_find(programs, "fold_plans", &key, plan) && plan->op != FOLD_SEND;
 }
 
 /*

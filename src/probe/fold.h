@@ -15,6 +15,10 @@
 
 struct bpf_object;
 
+/* Rows of their maps. */
+#define FOLD_LAUNCHES_ROOM 16384
+#define FOLD_COPIES_ROOM   16384
+
 /* What one process may have of them. */
 void fold_set_shares(struct wire_settings *settings);
 
@@ -38,7 +42,17 @@ int fold_read(struct programs *programs, const char *map, size_t key_bytes, size
               struct fold_table *table);
 void fold_table_free(struct fold_table *table);
 
+bool fold_find(struct programs *programs, const char *map, const void *key, void *value);
 void fold_delete(struct programs *programs, const char *map, const void *key);
+void fold_close_capture(struct programs *programs, uint64_t number);
+
+/* When a process was first seen: see wire_fold.h. That is now, if it was not yet. */
+uint64_t fold_process_born(struct programs *programs, uint32_t tgid, uint64_t now_ns);
+
+/* What the calls of a hook add to which sums; false: they are sent. */
+bool fold_hook_plan(struct programs *programs, uint16_t hook, struct fold_plan *plan);
+
+size_t fold_room(const char *map); /* how much a map holds where its tool is on */
 
 /* So many rows of a process that goes on were deleted: it may have others in their place. */
 void fold_give_back(struct programs *programs, uint64_t born_ns, uint32_t tgid,

@@ -11,6 +11,7 @@ struct ledger {
 	struct programs *programs;
 	struct ledger_layout layout;
 	struct ledger_row *rows;
+	size_t n_here; /* rows of processes that go on */
 };
 
 struct ledger *ledger_new(struct programs *programs, const struct ledger_layout *layout)
@@ -22,12 +23,20 @@ struct ledger *ledger_new(struct programs *programs, const struct ledger_layout 
 	return ledger;
 }
 
+static void row_ended(struct ledger *ledger, struct ledger_row *row)
+{
+	ledger->n_here -= row->here && !row->ended;
+	row->ended = true;
+}
+
 static void row_drop(struct ledger *ledger, struct ledger_row *row)
 {
+	row_ended(ledger, row);
 	HASH_DEL(ledger->rows, row);
 	free((void *)row->key);
 	free((void *)row->now);
 	free((void *)row->before);
+	free((void *)row->map);
 	free(row->data);
 	free(row);
 }
@@ -72,6 +81,51 @@ struct ledger_process ledger_process_of(const struct ledger *ledger, const void 
 	return process;
 }
 
+uint64_t *ledger_here(struct ledger *ledger, const void *key)
+{
+	struct ledger_row *row;
+
+	HASH_FIND(hh, ledger->rows, key, ledger->layout.key_bytes, row);
+	return row && row->here ? (uint64_t *)row->now : NULL;
+}
+
+bool ledger_make_here(struct ledger *ledger, const void *key)
+{
+	struct ledger_row *row;
+
+	if (ledger->n_here >= ledger->layout.room)
+		return false;
+	row = ledger_row(ledger, key);
+	ledger->n_here += !row->here && !row->ended;
+	row->here = true;
+	return true;
+}
+
+/* What the map says by now: the difference is added, since `now` may have more. */
+static void row_read(const struct ledger *ledger, struct ledger_row *row, const uint64_t *value)
+{
+	size_t words = ledger->layout.words, max_at = ledger->layout.max_at;
+	uint64_t *now = (uint64_t *)row->now, *map = (uint64_t *)row->map;
+
+	if (!map)
+		row->map = map = xcalloc(words, sizeof(*map));
+	for (size_t i = 0; i < words; i++) {
+		if (i && i == max_at)
+			now[i] = value[i] > now[i] ? value[i] : now[i];
+		else
+			now[i] += value[i] - map[i];
+		map[i] = value[i];
+	}
+}
+
+static bool is_of(const struct ledger *ledger, const void *key,
+                  const struct ledger_process *process)
+{
+	struct ledger_process of = ledger_process_of(ledger, key);
+
+	return of.born_ns == process->born_ns && of.tgid == process->tgid;
+}
+
 /* Takes in the rows of one process or, without one, of all. */
 static int take_in(struct ledger *ledger, const struct ledger_process *only)
 {
@@ -82,20 +136,23 @@ static int take_in(struct ledger *ledger, const struct ledger_process *only)
 
 	for (size_t i = 0; i < table.count; i++) {
 		const char *key = table.keys + i * table.key_bytes;
-		struct ledger_process process = ledger_process_of(ledger, key);
 		struct ledger_row *row;
 
-		if (only && (process.born_ns != only->born_ns || process.tgid != only->tgid))
+		if (only && !is_of(ledger, key, only))
 			continue;
 		row = ledger_row(ledger, key);
 		if (!row->ended)
-			memcpy((void *)row->now, table.values + i * bytes, bytes);
+			row_read(ledger, row, (const uint64_t *)(table.values + i * bytes));
 		if (!only)
 			continue;
-		row->ended = true;
+		row_ended(ledger, row);
 		fold_delete(ledger->programs, ledger->layout.map, key);
 	}
 	fold_table_free(&table);
+	for (struct ledger_row *row = ledger->rows; row && only; row = row->hh.next) {
+		if (row->here && is_of(ledger, row->key, only))
+			row_ended(ledger, row);
+	}
 	return r;
 }
 
@@ -141,7 +198,7 @@ struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, c
 {
 	struct ledger_row *into = ledger_row(ledger, key);
 
-	into->ended = true; /* not in the map */
+	row_ended(ledger, into); /* not in the map */
 	add_counters(ledger, into->now, row->now);
 	add_counters(ledger, into->before, row->before);
 	fold_delete(ledger->programs, ledger->layout.map, row->key);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The rows of one map of counters, read now and then. A row outlives its entry in the map: that is
- * taken out once its process has ended, so that the map has room for others.
+ * taken out once its process has ended, so that the map has room for others. What is summed up here
+ * rather than in the kernel (fold_inside.h) is added to the same rows.
  */
 #ifndef CUSCOPE_CAPTURE_WATCH_LEDGER_H
 #define CUSCOPE_CAPTURE_WATCH_LEDGER_H
@@ -22,8 +23,10 @@ struct ledger_process {
 
 struct ledger_row {
 	const void *key;
-	const uint64_t *now;    /* the counters when they were last read */
-	const uint64_t *before; /* and when ledger_turn was last called */
+	const uint64_t *now;    /* the counters when they were last read, and what was added here */
+	const uint64_t *before; /* when ledger_turn was last called */
+	const uint64_t *map;    /* of `now`, what the map said; NULL: it has no such row */
+	bool here;              /* it is added to here */
 	bool ended;             /* its process */
 	void *data;             /* the reader's own: freed with the row */
 	UT_hash_handle hh;
@@ -35,6 +38,7 @@ struct ledger_layout {
 	size_t tgid_at; /* in the key, of 32 bits; born_ns is where born_at says */
 	size_t born_at;
 	size_t max_at; /* the word that is a maximum rather than a sum; 0: none */
+	size_t room;   /* for rows of processes that go on and are added to here */
 };
 
 struct ledger;
@@ -59,6 +63,10 @@ struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, c
 
 /* A row by its key; made, with zeroes, where there is none. */
 struct ledger_row *ledger_row(struct ledger *ledger, const void *key);
+
+/* The counters to add to, which stay where they are until the row is merged; NULL: not made yet. */
+uint64_t *ledger_here(struct ledger *ledger, const void *key);
+bool ledger_make_here(struct ledger *ledger, const void *key); /* false: there is no room */
 
 struct ledger_process ledger_process_of(const struct ledger *ledger, const void *key);
 

@@ -30,6 +30,7 @@ struct watch_copies_part *watch_copies_new(struct watcher *watcher)
 		.tgid_at = offsetof(struct fold_copies_key, tgid),
 		.born_at = offsetof(struct fold_copies_key, born_ns),
 		.max_at = offsetof(struct fold_copies, max_ns) / 8,
+		.room = FOLD_COPIES_ROOM,
 	};
 	struct watch_copies_part *part = xcalloc(1, sizeof(*part));
 
@@ -45,6 +46,11 @@ void watch_copies_free(struct watch_copies_part *part)
 	ledger_free(part->ledger);
 	free(part->rows);
 	free(part);
+}
+
+struct ledger *watch_copies_ledger(struct watch_copies_part *part)
+{
+	return part->ledger;
 }
 
 /* Ranges of pinned memory of a process that is gone only take room. */

@@ -54,12 +54,18 @@ struct watch_launches_part *watch_launches_new(struct watcher *watcher)
 		.tgid_at = offsetof(struct fold_launch_key, tgid),
 		.born_at = offsetof(struct fold_launch_key, born_ns),
 		.max_at = offsetof(struct fold_launch, max_ns) / 8,
+		.room = FOLD_LAUNCHES_ROOM,
 	};
 	struct watch_launches_part *part = xcalloc(1, sizeof(*part));
 
 	part->watcher = watcher;
 	part->ledger = ledger_new(watcher_options_of(watcher)->programs, &layout);
 	return part;
+}
+
+struct ledger *watch_launches_ledger(struct watch_launches_part *part)
+{
+	return part->ledger;
 }
 
 static void drop_page(struct watch_launches_part *part)
@@ -310,6 +316,8 @@ static void retire(struct watch_launches_part *part, const struct launch *row)
 	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
 	struct fold_launch_key key = *row->key;
 
+	row->process->retired += from->map != NULL;
+	row->process->retired_here += from->here;
 	drop_name(part, row);
 	key.generation = 0;
 	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
@@ -359,15 +367,6 @@ static bool is_over(struct watch_launches_part *part, const struct launch *row, 
 	       (row->key->graph || find_name(part, name_key_of(row)));
 }
 
-static void give_back(struct programs *programs, struct watched *process)
-{
-	if (!process->retired)
-		return;
-	fold_give_back(programs, process->key.born_ns, (uint32_t)process->key.tgid,
-	               FOLD_SHARE_LAUNCHES, process->retired);
-	process->retired = 0;
-}
-
 void watch_launches_turn(struct watch_launches_part *part)
 {
 	struct programs *programs = watcher_options_of(part->watcher)->programs;
@@ -380,13 +379,11 @@ void watch_launches_turn(struct watch_launches_part *part)
 	for (size_t i = 0; i < count; i++) {
 		const struct launch *row = &part->rows[i];
 
-		if (!is_over(part, row, now))
-			continue;
-		retire(part, row);
-		row->process->retired++;
+		if (is_over(part, row, now))
+			retire(part, row);
 	}
 	for (size_t i = 0; i < count; i++)
-		give_back(programs, part->rows[i].process);
+		watcher_give_back(part->watcher, part->rows[i].process);
 	drop_page(part);
 	part->generation = now;
 }

@@ -13,7 +13,9 @@ struct watched {
 	const struct process *process;
 	bool ended;
 	bool merged;      /* it is about to be one of those that are not told apart */
-	uint64_t retired; /* rows of launches that were deleted, and not yet given back */
+	bool inside;      /* its calls are summed up here */
+	uint64_t retired; /* rows of launches that were deleted, and not yet given back: of the */
+	uint64_t retired_here; /* map, and of those that are added to here */
 	UT_hash_handle hh;
 };
 
@@ -26,7 +28,38 @@ static inline struct ledger_process watched_ended(void)
 /* Made where it is new: then `process` is what its pid stands for now. */
 struct watched *watcher_process(struct watcher *watcher, struct ledger_process key);
 
+/* The one that had the pid at this time, if it was met. */
+struct watched *watcher_process_at(struct watcher *watcher, uint32_t pid, uint64_t time_ns);
+
+/* The first call of a row of launches. */
+void watcher_first(struct watcher *watcher, const struct wire_call *call);
+
+/* So many rows of launches of a process that goes on were deleted. */
+void watcher_give_back(struct watcher *watcher, struct watched *process);
+
 const struct watcher_options *watcher_options_of(const struct watcher *watcher);
+
+/* ---- calls that are sent (watch_calls.c) --------------------------------------------------- */
+
+struct watch_calls;
+
+/* Of the tools that are wanted; else NULL. */
+struct watch_ledgers {
+	struct ledger *launches, *copies;
+};
+
+struct watch_calls *watch_calls_new(struct watcher *watcher, const struct watch_ledgers *ledgers);
+void watch_calls_free(struct watch_calls *calls);
+
+/* The programs send the calls of a process from now on. */
+void watch_calls_marked(struct watch_calls *calls, uint32_t pid, uint64_t now_ns);
+
+/* False: it is none that is summed up. */
+bool watch_calls_add(struct watch_calls *calls, const struct wire_call *call);
+
+void watch_calls_ended(struct watch_calls *calls, const struct watched *process);
+void watch_calls_give_back(struct watch_calls *calls, const struct watched *process, uint64_t rows);
+uint64_t watch_calls_lost_rows(const struct watch_calls *calls);
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -59,6 +92,7 @@ struct watch_launches_part;
 
 struct watch_launches_part *watch_launches_new(struct watcher *watcher);
 void watch_launches_free(struct watch_launches_part *part);
+struct ledger *watch_launches_ledger(struct watch_launches_part *part);
 void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record);
 void watch_launches_merge(struct watch_launches_part *part);
 int watch_launches_settle(struct watch_launches_part *part, struct ledger_process process);
@@ -71,6 +105,7 @@ struct watch_copies_part;
 
 struct watch_copies_part *watch_copies_new(struct watcher *watcher);
 void watch_copies_free(struct watch_copies_part *part);
+struct ledger *watch_copies_ledger(struct watch_copies_part *part);
 void watch_copies_merge(struct watch_copies_part *part);
 int watch_copies_settle(struct watch_copies_part *part, struct ledger_process process);
 int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page);

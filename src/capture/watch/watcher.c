@@ -16,6 +16,7 @@ struct watcher {
 	struct watch_memory_part *memory;
 	struct watch_launches_part *launches;
 	struct watch_copies_part *copies;
+	struct watch_calls *calls; /* NULL: all are summed up in the kernel */
 	uint64_t pages, begin_ns, before_ns;
 	int64_t realtime_offset_ns;
 };
@@ -23,6 +24,17 @@ struct watcher {
 static bool tool_wanted(const struct watcher *watcher, enum watch_tool tool)
 {
 	return watcher->options.watch->tools & tool;
+}
+
+static struct watch_calls *new_calls(struct watcher *watcher)
+{
+	struct watch_ledgers ledgers = { 0 };
+
+	if (watcher->launches)
+		ledgers.launches = watch_launches_ledger(watcher->launches);
+	if (watcher->copies)
+		ledgers.copies = watch_copies_ledger(watcher->copies);
+	return watch_calls_new(watcher, &ledgers);
 }
 
 struct watcher *watcher_new(const struct watcher_options *options)
@@ -36,6 +48,8 @@ struct watcher *watcher_new(const struct watcher_options *options)
 		watcher->launches = watch_launches_new(watcher);
 	if (tool_wanted(watcher, WATCH_COPIES))
 		watcher->copies = watch_copies_new(watcher);
+	if (options->inside)
+		watcher->calls = new_calls(watcher);
 	return watcher;
 }
 
@@ -45,6 +59,7 @@ void watcher_free(struct watcher *watcher)
 
 	if (!watcher)
 		return;
+	watch_calls_free(watcher->calls);
 	watch_memory_free(watcher->memory);
 	watch_launches_free(watcher->launches);
 	watch_copies_free(watcher->copies);
@@ -82,6 +97,34 @@ struct watched *watcher_process(struct watcher *watcher, struct ledger_process k
 	return process;
 }
 
+struct watched *watcher_process_at(struct watcher *watcher, uint32_t pid, uint64_t time_ns)
+{
+	struct watched *found = NULL;
+
+	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+		if (p->key.tgid == pid && p->key.born_ns <= time_ns &&
+		    (!found || p->key.born_ns > found->key.born_ns))
+			found = p;
+	}
+	return found;
+}
+
+void watcher_marked(struct watcher *watcher, pid_t pid, uint64_t now_ns)
+{
+	if (watcher->calls)
+		watch_calls_marked(watcher->calls, (uint32_t)pid, now_ns);
+}
+
+void watcher_give_back(struct watcher *watcher, struct watched *process)
+{
+	if (process->retired)
+		fold_give_back(watcher->options.programs, process->key.born_ns,
+		               (uint32_t)process->key.tgid, FOLD_SHARE_LAUNCHES, process->retired);
+	if (process->retired_here)
+		watch_calls_give_back(watcher->calls, process, process->retired_here);
+	process->retired = process->retired_here = 0;
+}
+
 static void ended_process(struct watcher *watcher)
 {
 	const struct ledger_process key = watched_ended();
@@ -97,10 +140,7 @@ static void ended_process(struct watcher *watcher)
 	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 }
 
-/*
- * Forgets the graph captures that a process left open. The programs look for captures only while
- * the number of open ones is not 0.
- */
+/* Forgets the graph captures that a process left open. */
 static void close_captures(struct watcher *watcher, const struct watched *process)
 {
 	struct programs *programs = watcher->options.programs;
@@ -116,9 +156,7 @@ static void close_captures(struct watcher *watcher, const struct watched *proces
 			if (open->born_ns != process->key.born_ns ||
 			    open->tgid != process->key.tgid)
 				continue;
-			fold_delete(programs, "fold_open_captures", table.keys + 8 * i);
-			__atomic_fetch_sub(&programs_state(programs)->open_captures, 1,
-			                   __ATOMIC_RELAXED);
+			fold_close_capture(programs, ((const uint64_t *)table.keys)[i]);
 		}
 		fold_table_free(&table);
 	}
@@ -151,9 +189,26 @@ static void process_ended(struct watcher *watcher, const struct wire_head *recor
 			watch_copies_settle(watcher->copies, p->key);
 		if (watcher->memory)
 			watch_memory_settle(watcher->memory, p->key);
+		if (watcher->calls)
+			watch_calls_ended(watcher->calls, p);
 		close_captures(watcher, p);
 		forget_process(watcher, p);
 	}
+}
+
+void watcher_first(struct watcher *watcher, const struct wire_call *call)
+{
+	if (watcher->launches)
+		watch_launches_first(watcher->launches, call);
+}
+
+/* True: it is in the sums. */
+static bool on_call(struct watcher *watcher, const struct wire_call *call)
+{
+	if (!(call->head.flags & WIRE_FOLDED))
+		return watcher->calls && watch_calls_add(watcher->calls, call);
+	watcher_first(watcher, call);
+	return true;
 }
 
 bool watcher_before(struct watcher *watcher, const struct wire_head *record)
@@ -164,11 +219,7 @@ bool watcher_before(struct watcher *watcher, const struct wire_head *record)
 		process_ended(watcher, record);
 		return false;
 	case WIRE_CALL:
-		if (!(record->flags & WIRE_FOLDED))
-			return false;
-		if (watcher->launches)
-			watch_launches_first(watcher->launches, (const struct wire_call *)record);
-		return true;
+		return on_call(watcher, (const struct wire_call *)record);
 	}
 	return false;
 }
@@ -262,6 +313,10 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 	if (r)
 		return err_set(err, r, "reading what the kernel summed up: %s", strerror(-r));
 	programs_lost(watcher->options.programs, lost);
+	if (watcher->options.lost)
+		watcher->options.lost(watcher->options.data, lost);
+	if (watcher->calls)
+		page.lost_rows += watch_calls_lost_rows(watcher->calls);
 	if (run) {
 		page.misses = run->misses;
 		page.n_misses = run->n_misses;

@@ -19,6 +19,10 @@ struct watcher_options {
 	struct modules *modules;
 	struct budget *budget; /* of the numbers of stacks that are known; may be NULL */
 	struct pipeline *pipeline;
+	bool inside; /* calls may be sent rather than summed up in the kernel */
+	/* Adds what was lost elsewhere than in the programs; may be NULL. */
+	void (*lost)(void *data, uint64_t lost[]);
+	void *data;
 };
 
 struct watcher *watcher_new(const struct watcher_options *options);
@@ -29,6 +33,9 @@ void watcher_begin(struct watcher *watcher, const struct run_info *run);
 /* Around what the pipeline does with a record. True from the first: it is not for the pipeline. */
 bool watcher_before(struct watcher *watcher, const struct wire_head *record);
 void watcher_after(struct watcher *watcher, const struct wire_head *record);
+
+/* With `inside`: the programs send the calls of a process from now on. */
+void watcher_marked(struct watcher *watcher, pid_t pid, uint64_t now_ns);
 
 /* The stack that the programs call `id` in the process with this number. */
 void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const struct stack *stack);
