@@ -192,6 +192,14 @@ static void hit(void *data, const struct wire_call *call)
 		inside_called(c->inside, call);
 }
 
+static void lost_inside(void *data, uint64_t lost[])
+{
+	const struct capture *c = data;
+
+	if (c->inside)
+		inside_fill_lost(c->inside, lost);
+}
+
 /* The hits on cuscope itself are nobody's calls, and those that a small ring lost no loss. */
 static void discard_records(struct programs *programs)
 {
@@ -239,7 +247,10 @@ static void make_parts(struct capture *c)
 			                                 .budget = c->budget,
 			                                 .programs = c->programs,
 			                                 .modules = c->modules,
-			                                 .pipeline = c->pipeline };
+			                                 .pipeline = c->pipeline,
+			                                 .inside = c->inside != NULL,
+			                                 .lost = lost_inside,
+			                                 .data = c };
 
 		c->watcher = watcher_new(&watcher);
 	}

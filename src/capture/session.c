@@ -106,8 +106,11 @@ int capture_record(void *data, const struct wire_head *record)
 		tell_stack(c, (const struct wire_stack_entries *)record);
 	if (r)
 		return r > 0 ? 0 : r;
-	if (c->watcher && watcher_before(c->watcher, record))
+	if (c->watcher && watcher_before(c->watcher, record)) {
+		if (c->inside)
+			inside_called(c->inside, (const struct wire_call *)record);
 		return 0;
+	}
 	r = to_stream(c, record);
 	if (!r && c->watcher)
 		watcher_after(c->watcher, record);

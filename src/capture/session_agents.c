@@ -82,12 +82,21 @@ static uint32_t walked_kinds(const struct capture_stacks *stacks)
 	return kinds;
 }
 
+static void marked(void *data, pid_t pid)
+{
+	struct capture *c = data;
+
+	watcher_marked(c->watcher, pid, capture_now_ns());
+}
+
 static int open_inside(struct capture *c, struct err *err)
 {
 	const struct inside_options options = { .target = c->options.target.kind,
 		                                .follow = c->options.target.follow,
 		                                .begins = c->options.begin_records,
 		                                .stack_kinds = walked_kinds(c->options.stacks),
+		                                .fold = c->options.selection.fold,
+		                                .marked = c->watcher ? marked : NULL,
 		                                .ring_bytes = c->options.ring_bytes,
 		                                .pipeline = c->pipeline,
 		                                .modules = c->modules,

@@ -161,6 +161,9 @@ uint64_t cli_duration(const struct argp_state *state, const char *option, const 
 /* The same for the value of --ring-size. */
 uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
 
+/* What is given up for its cost is a matter of probes: those options do not go with it. */
+void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture);
+
 /* Values of --format, --top and --color; each ends the program where it is none. */
 enum table_form cli_table_form(const struct argp_state *state, const char *arg);
 size_t cli_top_rows(const struct argp_state *state, const char *arg);

@@ -13,7 +13,7 @@
 
 #define WINDOW_LEAST_NS 10000000ull /* CUPTI takes as long to begin */
 
-enum { OPT_GPU = 4100, OPT_WINDOW, OPT_CUPTI, OPT_IN_PROCESS };
+enum { OPT_GPU = 4100, OPT_WINDOW, OPT_CUPTI };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What ran on the GPU, and when:", 6 },
@@ -157,13 +157,12 @@ static const struct argp_option no_options[] = {
 	{ "gpu", OPT_GPU, "LIST", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, 0, 0 },
 	{ "gpu-window", OPT_WINDOW, "TIME", OPTION_HIDDEN, 0, 0 },
 	{ "cupti", OPT_CUPTI, "PATH", OPTION_HIDDEN, 0, 0 },
-	{ "in-process", OPT_IN_PROCESS, 0, OPTION_HIDDEN, 0, 0 },
 	{ 0 }
 };
 
 static error_t refuse(int key, char *arg, struct argp_state *state)
 {
-	if (key != OPT_GPU && key != OPT_WINDOW && key != OPT_CUPTI && key != OPT_IN_PROCESS)
+	if (key != OPT_GPU && key != OPT_WINDOW && key != OPT_CUPTI)
 		return ARGP_ERR_UNKNOWN;
 	fprintf(stderr,
 	        "%s: there is no option '--%s' here, because this command counts calls only; "
@@ -171,8 +170,7 @@ static error_t refuse(int key, char *arg, struct argp_state *state)
 	        state->name,
 	        key == OPT_GPU      ? "gpu"
 	        : key == OPT_WINDOW ? "gpu-window"
-	        : key == OPT_CUPTI  ? "cupti"
-	                            : "in-process");
+	                            : "cupti");
 	exit(EXIT_USAGE);
 }
 

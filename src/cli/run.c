@@ -24,6 +24,7 @@ enum {
 	OPT_RING_SIZE,
 	OPT_WITHOUT,
 	OPT_IN_PROCESS,
+	OPT_NO_IN_PROCESS,
 };
 
 static const struct argp_option limit_options[] = {
@@ -34,6 +35,7 @@ static const struct argp_option limit_options[] = {
 	{ "in-process", OPT_IN_PROCESS, 0, 0,
 	  "record calls inside of the processes, where that can be, without the traps of probes",
 	  0 },
+	{ "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default)", 0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
 	  "give up detail to slow targets down by less than this: getters, then durations, then "
 	  "all but windows of time",
@@ -63,8 +65,7 @@ uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg)
 	return bytes;
 }
 
-/* What is given up for its cost is a matter of probes. */
-static void check_in_process(const struct argp_state *state, const struct capture_options *capture)
+void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture)
 {
 	if (!capture->in_process || (capture->returns && !capture->max_overhead))
 		return;
@@ -99,10 +100,11 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		capture->without = arg;
 		return 0;
 	case OPT_IN_PROCESS:
-		capture->in_process = true;
+	case OPT_NO_IN_PROCESS:
+		capture->in_process = key == OPT_IN_PROCESS;
 		return 0;
 	case ARGP_KEY_END:
-		check_in_process(state, capture);
+		cli_check_in_process(state, capture);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

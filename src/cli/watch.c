@@ -103,6 +103,8 @@ enum {
 	OPT_NO_RETURNS,
 	OPT_RING_SIZE,
 	OPT_WITHOUT,
+	OPT_IN_PROCESS,
+	OPT_NO_IN_PROCESS,
 };
 
 /* An option is there for the commands that can have one of its tools. */
@@ -136,6 +138,11 @@ static const struct {
 	{ WATCH_LAUNCHES | WATCH_COPIES,
 	  { "no-returns", OPT_NO_RETURNS, 0, 0,
 	    "half the cost: no times, and calls that fail count as well (not with memleak)", 0 } },
+	{ ALL_TOOLS,
+	  { "in-process", OPT_IN_PROCESS, 0, 0,
+	    "record calls inside of the processes, where that can be, without the traps of probes",
+	    0 } },
+	{ ALL_TOOLS, { "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default)", 0 } },
 	{ ALL_TOOLS,
 	  { "ring-size", OPT_RING_SIZE, "BYTES", 0,
 	    "memory of the ring buffers that names and ends of processes come by (16 MiB)", 0 } },
@@ -229,6 +236,13 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_WITHOUT:
 		c->capture.without = arg;
+		return 0;
+	case OPT_IN_PROCESS:
+	case OPT_NO_IN_PROCESS:
+		c->capture.in_process = key == OPT_IN_PROCESS;
+		return 0;
+	case ARGP_KEY_END:
+		cli_check_in_process(state, &c->capture);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -412,6 +426,10 @@ static int watch(struct watch_command *c, struct err *err)
 		               "memleak needs the addresses that calls return, which --no-returns "
 		               "does not record"),
 		       EXIT_USAGE;
+	if (c->capture.in_process && c->chosen == WATCH_MEMORY) {
+		c->capture.in_process = false;
+		cli_say("memleak keeps all probes: they walk the stack of each allocation");
+	}
 	/* a mistake that would show only at the first page is better told now */
 	if ((c->plot_file && file_can_replace(c->plot_file, c->force, err)) || open_output(c, err))
 		return EXIT_FAILURE;

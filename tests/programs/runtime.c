@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What nvcc makes of a program with kernel<<<grid, block>>>: kernels registered before main, host
- * stubs, and the launch path of CUDA 12 (the stub's address is launched) or of CUDA 13 (a handle
- * that stands for it is). Linked with libcudart.so.12, .13 and libcudart_static.a.
+ * runtime12 [ROUNDS], runtime13, static: what nvcc makes of a program with kernel<<<grid, block>>>:
+ * kernels registered before main, host stubs, and the launch path of CUDA 12 (the stub's address is
+ * launched) or of CUDA 13 (a handle that stands for it is). Linked with libcudart.so.12, .13 and
+ * libcudart_static.a.
  */
 #include "sample.h"
 
@@ -85,9 +86,21 @@ static void launches(float *memory, cudaStream_t stream)
 
 #define OK(name, ...) sample_check(#name, LINKED(name, ##__VA_ARGS__), 0, NULL)
 
-int main(void)
+static void work(void *memory, cudaStream_t stream)
 {
 	static char host[BYTES];
+
+	OK(cudaMemcpy, memory, host, BYTES, cudaMemcpyHostToDevice);
+	count_copies(1, "H2D", BYTES, "sync");
+	launches(memory, stream);
+	OK(cudaMemcpyAsync, host, memory, BYTES, cudaMemcpyDeviceToHost, stream);
+	count_copies(1, "D2H", BYTES, "async");
+	OK(cudaStreamSynchronize, stream);
+}
+
+int main(int argc, char **argv)
+{
+	long rounds = sample_number(argc, argv, 1, 1);
 	cudaStream_t stream;
 	void *memory;
 
@@ -95,12 +108,8 @@ int main(void)
 	OK(cudaStreamCreate, &stream);
 	OK(cudaMalloc, &memory, BYTES);
 	count_alloc("device", BYTES);
-	OK(cudaMemcpy, memory, host, BYTES, cudaMemcpyHostToDevice);
-	count_copies(1, "H2D", BYTES, "sync");
-	launches(memory, stream);
-	OK(cudaMemcpyAsync, host, memory, BYTES, cudaMemcpyDeviceToHost, stream);
-	count_copies(1, "D2H", BYTES, "async");
-	OK(cudaStreamSynchronize, stream);
+	for (long i = 0; i < rounds; i++)
+		work(memory, stream);
 	OK(cudaFree, memory);
 	count_free("device", BYTES);
 	sample_check("cudaMalloc", LINKED(cudaMalloc, &memory, (size_t)1 << 60), 2,

@@ -37,6 +37,16 @@ static struct module module = { .dev = 5,
 	                        .hooks = hooks,
 	                        .has = { [LAYER_DRIVER] = true },
 	                        .n_hooks = HOOKS };
+/* Of the runtime, and not hooked but for tests that have it. */
+static struct hook runtime_hook = { .id = 200, .entry = 0x1100, .address = 0x100, .size = 64 };
+static struct module runtime_module = { .dev = 5,
+	                                .inode = 8,
+	                                .path = (char *)"/lib/libcudart.so.13",
+	                                .name = "libcudart.so.13",
+	                                .hooks = &runtime_hook,
+	                                .has = { [LAYER_RUNTIME] = true },
+	                                .n_hooks = 1 };
+static bool has_runtime;
 static struct wire_state programs_memory;
 static uint64_t flagged; /* what the programs were told of the process */
 static char notices[2048], missed[512];
@@ -270,12 +280,12 @@ bool programs_target_has(struct programs *programs, pid_t tgid)
 
 size_t modules_count(const struct modules *modules)
 {
-	return 1;
+	return 1 + has_runtime;
 }
 
 struct module *modules_at(const struct modules *modules, size_t index)
 {
-	return &module;
+	return index ? &runtime_module : &module;
 }
 
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
@@ -324,14 +334,16 @@ int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void 
 int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
                      struct err *err)
 {
-	const struct mapping mapping = { .start = TEXT,
-		                         .end = TEXT + 0x2000,
-		                         .offset = 0x1000,
-		                         .dev = 5,
-		                         .inode = 7,
-		                         .path = "/lib/libcuda.so.1" };
+	struct mapping mapping = { .start = TEXT,
+		                   .end = TEXT + 0x2000,
+		                   .offset = 0x1000,
+		                   .dev = 5,
+		                   .inode = 7,
+		                   .path = "/lib/libcuda.so.1" };
+	int r = mapped ? each(&mapping, data) : 0;
 
-	return mapped ? each(&mapping, data) : 0;
+	mapping.inode = runtime_module.inode;
+	return mapped && has_runtime && !r ? each(&mapping, data) : r;
 }
 
 bool __wrap_tick_clock_is_usable(void);

@@ -4,12 +4,17 @@
 
 #include <time.h>
 
+#include "bpf/wire_fold.h"
+
 static void take_notice(void *data, const char *text)
 {
 	size_t length = strlen(notices);
 
 	snprintf(notices + length, sizeof(notices) - length, "%s\n", text);
 }
+
+static const char *named; /* what hooks[1] is; NULL: nobody knows */
+static unsigned folded;   /* enum fold_tool */
 
 static void make_hooks(void)
 {
@@ -23,12 +28,22 @@ static void make_hooks(void)
 			                  .entry = 0x1100 + 0x100 * i,
 			                  .address = 0x100 + 0x100 * i,
 			                  .size = 64 };
+	hooks[1].api = named ? api_find(named) : NULL;
+}
+
+static pid_t marked;
+
+static void take_marked(void *data, pid_t pid)
+{
+	marked = pid;
 }
 
 static struct inside *open_inside(uint32_t stack_kinds)
 {
 	const struct inside_options options = { .target = TARGET_PIDS,
 		                                .stack_kinds = stack_kinds,
+		                                .fold = folded,
+		                                .marked = take_marked,
 		                                .notice = take_notice };
 	struct inside *inside;
 	struct err err = { 0 };
@@ -205,6 +220,89 @@ static void test_functions_whose_stacks_are_walked_keep_their_probes(void **stat
 	inside_free(inside);
 }
 
+/* Sums have no times: the programs go on to tell of the calls of a process that was diverted. */
+static void test_calls_that_are_summed_up_are_sent_until_their_process_ends(void **state)
+{
+	struct inside *inside;
+
+	folded = FOLD_TOOL_LAUNCHES;
+	marked = 0;
+	inside = diverted_process();
+	assert_int_equal(marked, PROCESS);
+	assert_true(flagged & INSIDE_ANY);
+	inside_stop(inside);
+	inside_turn(inside, START + MS(50));
+	assert_true(changes.takes);
+	assert_int_equal(flagged, INSIDE_ANY);
+	inside_free(inside);
+	folded = 0;
+}
+
+static bool has_slot(const struct hook *hook)
+{
+	for (size_t i = 0; i < fake.n_slots; i++) {
+		if (cookie_hook(fake.slots[i].cookie) == hook->id)
+			return true;
+	}
+	return false;
+}
+
+/* hooks[1], as if it were this function: whether it is recorded inside with a tool. */
+static bool is_recorded(const char *symbol, unsigned tool)
+{
+	struct inside *inside;
+	bool recorded;
+
+	folded = tool;
+	named = symbol;
+	inside = open_inside(0);
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	recorded = has_slot(&hooks[1]);
+	inside_free(inside);
+	folded = 0;
+	named = NULL;
+	return recorded;
+}
+
+static void test_live_memory_is_followed_by_probes(void **state)
+{
+	assert_false(is_recorded("cuMemAlloc_v2", FOLD_TOOL_MEMORY));
+	assert_false(is_recorded("cuMemFree_v2", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES));
+	assert_false(is_recorded("cuModuleUnload", FOLD_TOOL_LAUNCHES));
+	assert_true(is_recorded("cuMemFree_v2", FOLD_TOOL_COPIES));
+	assert_true(is_recorded("cuMemcpyHtoD_v2", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES));
+	assert_true(is_recorded("cuMemAlloc_v2", 0));
+}
+
+/* The driver's function that is refused does this, and so does the runtime's only one. */
+static bool runtime_is_looked_at(const char *refused, const char *runtime, unsigned tool)
+{
+	struct inside *inside;
+	bool looked;
+
+	folded = tool;
+	has_runtime = true;
+	runtime_hook.api = api_find(runtime);
+	runtime_hook.layer = LAYER_RUNTIME;
+	runtime_hook.group = HOOK_CORE;
+	inside = diverted_process();
+	hooks[REFUSED].api = api_find(refused);
+	inside_turn(inside, START + MS(20));
+	looked = !strstr(notices, "libcudart.so.13 of process");
+	inside_free(inside);
+	folded = 0;
+	has_runtime = false;
+	return looked;
+}
+
+static void test_the_runtime_keeps_probes_as_the_driver_does(void **state)
+{
+	assert_false(runtime_is_looked_at("cuMemcpyHtoD_v2", "cudaMemcpy", FOLD_TOOL_COPIES));
+	assert_true(runtime_is_looked_at("cuMemsetD8_v2", "cudaMemcpy", FOLD_TOOL_COPIES));
+	assert_true(runtime_is_looked_at("cuMemcpyHtoD_v2", "cudaMemcpy", 0));
+}
+
 static void test_launches_of_the_runtime_are_recorded_as_long_as_programs_look(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -294,6 +392,8 @@ static void test_an_agent_s_call_is_nested_in_a_probe_s(void **state)
 	ended = call_of(WIRE_CALL, 0, START + 5, START + 200);
 	assert_false(inside_nests(inside, &ended.head));
 	assert_false(is_nested(inside, START + 201));
+	begun = call_of(WIRE_BEGIN, 0, START + 250, START + 250);
+	assert_true(inside_nests(inside, &begun.head)); /* its end is lost */
 	begun = call_of(WIRE_BEGIN, 0, START + 300, START + 300);
 	assert_true(inside_nests(inside, &begun.head));
 	assert_true(is_nested(inside, START + 301));
@@ -518,6 +618,9 @@ int main(void)
 		cmocka_unit_test(test_areas_of_earlier_sessions_come_first),
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
+		cmocka_unit_test(test_calls_that_are_summed_up_are_sent_until_their_process_ends),
+		cmocka_unit_test(test_live_memory_is_followed_by_probes),
+		cmocka_unit_test(test_the_runtime_keeps_probes_as_the_driver_does),
 		cmocka_unit_test(
 			test_launches_of_the_runtime_are_recorded_as_long_as_programs_look),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),

@@ -32,11 +32,15 @@ struct inside_options {
 	bool follow;          /* what a command starts is a target, too */
 	bool begins;          /* entries are told of by themselves */
 	uint32_t stack_kinds; /* enum wire_stack_kind: functions of these keep their probes */
+	unsigned fold;        /* enum fold_tool: calls are summed up; those of memory keep theirs */
 	size_t ring_bytes;    /* of each agent's ring; 0: the default */
 	struct pipeline *pipeline;
 	struct modules *modules;
 	struct programs *programs;
 	void (*notice)(void *data, const char *text);
+	/* The programs send all calls of a process from now on, if calls are summed up; may be
+	 * NULL. */
+	void (*marked)(void *data, pid_t pid);
 	void *data;
 };
 

@@ -101,7 +101,7 @@ void inside_process_take_back(struct inside_process *process)
 	    (process->current && process->current->state == INSIDE_PUTTING) ||
 	    !inside_process_is_diverted(process))
 		return;
-	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
+	inside_unflag(process);
 	if (!inside->stopping && !may_take(process)) {
 		process->take_ns = inside->now_ns + INSIDE_TAKE_NS;
 		return;
@@ -127,7 +127,7 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 
 	process->ready = false;
 	end_told(process, now);
-	programs_inside_set(inside->options.programs, (pid_t)process->pid, 0);
+	inside_unflag(process);
 	if (at && at->state != INSIDE_PUTTING)
 		inside_module_give_up(at, why ? why : "its agent has ended");
 	if (inside->stopping)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "bpf/wire_fold.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
 
@@ -144,6 +145,55 @@ void inside_module_keeps(struct inside_module *at, const char *why)
 
 /* ---- which functions ----------------------------------------------------------------------- */
 
+/*
+ * Of what is summed up, live memory is followed by the programs, which walk the stack of each
+ * allocation. They count modules that are unloaded at that moment, too, since handles of kernels
+ * mean others from then on.
+ */
+static unsigned folded_there(const struct inside *inside)
+{
+	unsigned ops = 1u << OP_MODULE_UNLOAD;
+
+	if (inside->options.fold & FOLD_TOOL_MEMORY)
+		ops |= 1u << OP_ALLOC | 1u << OP_FREE | 1u << OP_CONTEXT_DESTROY;
+	return inside->options.fold ? ops : 0;
+}
+
+static unsigned op_of(const struct hook *hook)
+{
+	return hook->api ? 1u << api_op(hook->api) : 0;
+}
+
+/*
+ * A function of the driver that keeps its probe seems to be called by nobody where an agent tells
+ * of its caller, and would count twice. So functions of the runtime that do the same keep theirs.
+ */
+static unsigned kept_by_driver(const struct inside_process *process)
+{
+	unsigned ops = 0;
+
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		for (size_t i = 0; at->state == INSIDE_DIVERTED && i < at->module->n_hooks; i++) {
+			const struct hook *hook = &at->module->hooks[i];
+
+			if (hook->layer == LAYER_DRIVER && hook->group != HOOK_OFF &&
+			    !inside_module_tells(at, hook))
+				ops |= op_of(hook);
+		}
+	}
+	return ops;
+}
+
+/* By operation, of a layer's functions. */
+static unsigned kept_ops(const struct inside_process *process, enum api_layer layer)
+{
+	unsigned ops = folded_there(process->inside);
+
+	if (process->inside->options.fold && layer == LAYER_RUNTIME)
+		ops |= kept_by_driver(process);
+	return ops;
+}
+
 /* Stacks are walked by the programs, at the probe. */
 static bool keeps_probe(const struct inside *inside, const struct hook *hook)
 {
@@ -166,12 +216,16 @@ static int compare_addresses(const void *a, const void *b)
 static void choose_functions(struct inside_module *at)
 {
 	const struct module *module = at->module;
+	const unsigned kept[] = { [LAYER_DRIVER] = kept_ops(at->process, LAYER_DRIVER),
+		                  [LAYER_RUNTIME] = kept_ops(at->process, LAYER_RUNTIME) };
 	size_t n = 0;
 
 	at->hooks = xcalloc(module->n_hooks + 1, sizeof(struct hook *));
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (!keeps_probe(at->process->inside, &module->hooks[i]))
-			at->hooks[n++] = &module->hooks[i];
+		const struct hook *hook = &module->hooks[i];
+
+		if (!keeps_probe(at->process->inside, hook) && !(op_of(hook) & kept[hook->layer]))
+			at->hooks[n++] = hook;
 	}
 	qsort(at->hooks, n, sizeof(struct hook *), compare_addresses);
 	at->functions = xcalloc(n + 1, sizeof(*at->functions));
@@ -427,4 +481,16 @@ void inside_flag(struct inside_process *process)
 			modules |= flag_of(at);
 	}
 	programs_inside_set(process->inside->options.programs, (pid_t)process->pid, modules);
+}
+
+/*
+ * Sums have no time by which a call that both have seen could be left out. So where calls are
+ * summed up, the programs go on to send those of such a process.
+ */
+void inside_unflag(struct inside_process *process)
+{
+	const struct inside *inside = process->inside;
+
+	programs_inside_set(inside->options.programs, (pid_t)process->pid,
+	                    inside->options.fold && process->nesting ? INSIDE_ANY : 0);
 }

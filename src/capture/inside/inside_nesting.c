@@ -34,6 +34,18 @@ static void drop(struct inside *inside, struct inside_thread *thread)
 	free(thread);
 }
 
+/* An outermost call begins: the ends of those before it were lost. */
+static void forget_before(struct inside_thread *thread, uint64_t begin_ns)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < thread->n; i++) {
+		if (thread->begin_ns[i] >= begin_ns)
+			thread->begin_ns[kept++] = thread->begin_ns[i];
+	}
+	thread->n = kept;
+}
+
 static void begin(struct inside *inside, const struct wire_call *call)
 {
 	struct inside_thread *thread = find(inside, call->head.tid);
@@ -48,6 +60,8 @@ static void begin(struct inside *inside, const struct wire_call *call)
 		HASH_ADD_INT(inside->threads, tid, thread);
 	}
 	thread->pid = call->head.tgid;
+	if (!call->head.depth)
+		forget_before(thread, call->begin_ns);
 	for (uint32_t i = 0; i < thread->n; i++) {
 		if (thread->begin_ns[i] == call->begin_ns) /* told, and then looked at */
 			return;
@@ -118,6 +132,8 @@ void inside_nesting_begins(struct inside_process *process)
 	struct inside *inside = process->inside;
 
 	programs_inside_set(inside->options.programs, (pid_t)process->pid, INSIDE_ANY);
+	if (inside->options.marked)
+		inside->options.marked(inside->options.data, (pid_t)process->pid);
 	programs_open_calls(inside->options.programs, look_at, process);
 }
 

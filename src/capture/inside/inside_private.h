@@ -200,8 +200,9 @@ void inside_module_left(struct inside_module *at, uint64_t until_ns);
 void inside_module_keeps(struct inside_module *at, const char *why);
 void inside_module_free(struct inside_module *at);
 
-/* Tells the programs which calls of the process they can leave alone. */
+/* Tells the programs which calls of the process they can leave alone; and that these are none. */
 void inside_flag(struct inside_process *process);
+void inside_unflag(struct inside_process *process);
 
 /* ---- nesting (inside_nesting.c) ------------------------------------------------------------- */
 
