@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent_channel.h"
@@ -27,6 +28,14 @@
 #define MESSAGES_MOST  64 /* a turn */
 #define STATE_UNKNOWN  UINT32_MAX
 #define PROCESS_EXITS  0x4 /* PF_EXITING in /proc/PID/stat */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 struct agent *agent_new(struct agent_common *common, pid_t pid)
 {
@@ -484,7 +493,7 @@ void agent_end(struct agent *agent)
 	}
 	shared_of(agent, &shared);
 	if (agent->since_ns && !shared.active_until_ns)
-		shared.active_until_ns = agent->common->now_ns;
+		shared.active_until_ns = clock_ns(); /* the turn may have begun before it did */
 	if (agent->spoke)
 		say(agent, &shared, AGENT_OFF, NULL);
 	finish(agent);
