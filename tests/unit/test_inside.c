@@ -514,8 +514,27 @@ static void test_an_agent_that_ends_without_a_word_is_told_where_its_process_goe
 	record(1, now() - 1000);
 	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
 	assert_false(is_left_out(inside, 0, now()));
-	taken_back(-ESRCH, 0);
+	taken_back(-EPERM, 0);
 	assert_non_null(strstr(missed, " ms on: its agent has ended, as when"));
+	inside_free(inside);
+}
+
+static void test_an_agent_that_ends_with_its_program_leaves_no_gap(void **state)
+{
+	struct inside *inside = diverted_process();
+	uint64_t exec_ns = now();
+
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	taken_back(-ESRCH, 0);
+	inside_exec(inside, (pid_t)PROCESS, exec_ns);
+	assert_string_equal(missed, "");
+	inside_free(inside);
+
+	inside = diverted_process(); /* it closed its descriptors, and executed another one then */
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	taken_back(-ESRCH, 0);
+	inside_exec(inside, (pid_t)PROCESS, now());
+	assert_non_null(strstr(missed, " ms: its agent has ended, as when"));
 	inside_free(inside);
 }
 
@@ -631,6 +650,7 @@ int main(void)
 		cmocka_unit_test(test_more_functions_than_slots_keep_their_probes),
 		cmocka_unit_test(test_a_process_that_cannot_be_entered_is_told_of_once),
 		cmocka_unit_test(test_after_an_agent_ended_calls_are_the_probes),
+		cmocka_unit_test(test_an_agent_that_ends_with_its_program_leaves_no_gap),
 		cmocka_unit_test(
 			test_an_agent_that_ends_without_a_word_is_told_where_its_process_goes_on),
 		cmocka_unit_test(

@@ -233,6 +233,9 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 		agents_turn(inside->agents, inside->now_ns);
 	if (!process)
 		return;
+	/* its agent ended before that: it closed its descriptors */
+	if (process->ended_ns && process->ended_ns < time_ns)
+		inside_process_tell_gap(process, time_ns);
 	if (process->came_ns > time_ns) {
 		for (struct inside_module *at = process->modules; at; at = at->next) {
 			if (at->since_ns && at->since_ns < time_ns)

@@ -63,7 +63,7 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 
 /* One that ends closes its sockets when it has none any more. Of a thread that lives: the first may
  * have ended. */
-static bool has_memory(uint32_t pid)
+bool inside_process_has_memory(uint32_t pid)
 {
 	char path[64], exe[1];
 	const struct dirent *thread;
@@ -83,7 +83,7 @@ static bool has_memory(uint32_t pid)
 
 static bool may_take(struct inside_process *process)
 {
-	if (!has_memory(process->pid))
+	if (!inside_process_has_memory(process->pid))
 		return false;
 	if (inside_process_let_go(process))
 		return true;
@@ -132,7 +132,8 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 		inside_module_give_up(at, why ? why : "its agent has ended");
 	if (inside->stopping)
 		return;
-	if ((inside_process_is_diverted(process) || process->current) && has_memory(process->pid)) {
+	if ((inside_process_is_diverted(process) || process->current) &&
+	    inside_process_has_memory(process->pid)) {
 		process->ended_ns = now;
 		free(process->ended_why);
 		process->ended_why = xstrdup(why ? why : AGENT_CLOSED);

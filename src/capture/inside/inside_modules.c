@@ -415,11 +415,14 @@ static bool jumps_to_area(const struct inside_module *at, const uint8_t *code, s
 
 bool inside_module_is_there(const struct inside_module *at)
 {
+	uint32_t pid = at->process->pid;
 	uint8_t code[INSIDE_LOOKED_AT];
 
-	return !at->check_at ||
-	       (memory_read((pid_t)at->process->pid, at->check_at, code, sizeof(code)) &&
-	        jumps_to_area(at, code, sizeof(code)));
+	if (!at->check_at)
+		return true;
+	if (!memory_read((pid_t)pid, at->check_at, code, sizeof(code)))
+		return !inside_process_has_memory(pid); /* it was, as the process has ended */
+	return jumps_to_area(at, code, sizeof(code));
 }
 
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook)

@@ -149,6 +149,9 @@ void inside_process_hold_again(struct inside_process *process);
 
 bool inside_process_is_diverted(const struct inside_process *process);
 
+/* Whether it goes on: one that has ended has none. */
+bool inside_process_has_memory(uint32_t pid);
+
 /* Asks for its entries to be put back, if any are not and that is not under way. */
 void inside_process_take_back(struct inside_process *process);
 

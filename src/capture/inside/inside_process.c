@@ -373,7 +373,9 @@ static void on_taken(struct inside_process *process, const struct divert_result 
 	}
 	if (result->rc) {
 		process->given_up = true;
-		inside_process_tell_gap(process, 0);
+		/* that it has ended, or executes another program, its record tells */
+		if (result->rc != -ESRCH)
+			inside_process_tell_gap(process, 0);
 		return;
 	}
 	inside_process_tell_gap(process, result->since_ns);
