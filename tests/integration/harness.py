@@ -16,6 +16,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import inside
+
 LIMIT_SECONDS = 60
 
 
@@ -37,6 +39,7 @@ class Places:
     """Where things are; set once by run."""
 
     root = build = None
+    in_process = False  # each trace is started with --in-process
 
     @classmethod
     def cuscope(cls):
@@ -68,6 +71,7 @@ class Process:
 
     def __init__(self, folder, name, command, env, stdin=subprocess.DEVNULL, **options):
         self.command = command
+        self.inside = False  # --in-process was added
         self.paths = [os.path.join(folder, name + ending) for ending in (".out", ".err")]
         with open(self.paths[0], "w") as out, open(self.paths[1], "w") as err:
             self.process = subprocess.Popen(command, stdin=stdin, stdout=options.pop("stdout", out),
@@ -190,8 +194,19 @@ class Case:
         """Any program; `name` is that of its output files."""
         name = name or f"{len(self.started)}-{os.path.basename(command[0])}"
         options.setdefault("env", self.environment())
-        process = Process(self.folder, name, list(command), **options)
+        words = inside.with_option(list(command), Places.cuscope()) if Places.in_process else list(command)
+        if words == list(command):
+            process = Process(self.folder, name, words, **options)
+        else:
+            process = self.start_inside(name, words, **options)
         self.started.append(process)
+        return process
+
+    def start_inside(self, name, words, env, **options):
+        path = self.path(f"{name}.go")
+        process = Process(self.folder, name, words, env={**env, "SIMCUDA_WAIT": path}, **options)
+        process.inside = True
+        inside.let_go(process, path)
         return process
 
     def program(self, program, *arguments, **options):
@@ -227,6 +242,8 @@ class Case:
                    or process.process.poll() is not None, "the trace to begin")
         if process.process.poll() is not None:
             raise Failure(f"it ended: {process.err()}")
+        if process.inside:
+            inside.wait(process)
 
     def end(self):
         for process in self.started:
@@ -237,8 +254,9 @@ class Runner:
     """Runs tests and sums up, one line each. One that fails is run once more when nothing else runs:
     what it failed by at first is said, and that it failed at all is in the closing lines."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, tally=None):
+        """`tally`: of what is recorded inside, where that is asked for."""
+        self.folder, self.tally = folder, tally
         self.counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
         self.again = None  # tests to be run once more; None: no more
         self.twice = []
@@ -274,7 +292,8 @@ class Runner:
         begin = time.monotonic()
         try:
             test(case)
-            self.say("ok", f"ok   {name} ({time.monotonic() - begin:.1f} s)")
+            counted = f", {self.tally.add(name, case)}" if self.tally else ""
+            self.say("ok", f"ok   {name} ({time.monotonic() - begin:.1f} s{counted})")
         except Skip as reason:
             self.say("SKIP", f"SKIP: {name}: {reason}")
         except (Failure, AssertionError) as reason:
@@ -294,6 +313,8 @@ class Runner:
             print(line.replace("\n", " / "), flush=True)
 
     def end(self):
+        if self.tally:
+            self.tally.say()
         if self.twice:
             print(f"run twice, as they failed once: {', '.join(self.twice)}", flush=True)
         skipped = f", {self.counts['SKIP']} skipped" if self.counts["SKIP"] else ""

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* How often the real one looks around. */
 #define EVENT_MS 100
@@ -34,6 +35,16 @@ void start_event_thread(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+/* Until there is the file that SIMCUDA_WAIT names, for three seconds at most: functions are
+ * diverted meanwhile. */
+static void wait_for_file(void)
+{
+	const char *path = getenv("SIMCUDA_WAIT");
+
+	for (int i = 0; path && i < 600 && access(path, F_OK); i++)
+		usleep(5000);
+}
+
 void start_injection(void)
 {
 	static bool done;
@@ -44,6 +55,8 @@ void start_injection(void)
 	int (*initialize)(void) = NULL;
 	if (library)
 		initialize = (int (*)(void))dlsym(library, "InitializeInjection");
-	if (initialize)
-		initialize();
+	if (!initialize)
+		return;
+	initialize();
+	wait_for_file();
 }

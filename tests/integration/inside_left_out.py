@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The tests that do not run with --in-process: a glob on SUBJECT:NAME, and why."""
+
+INTEGRATION = {
+    "in_process:*": "they ask for --in-process themselves",
+    "divert:*": "they have no trace",
+    "divert_process:*": "they have no trace",
+    "inject:*": "they have no trace",
+    "debuginfod:*": "they read files only",
+    "storms:*": "their processes end before an agent can come",
+    "gpu_stress:*": "they take minutes; of make stress",
+    "profile:*": "profile records no calls",
+    "profile_*:*": "profile records no calls",
+    "memleak:*": "the watch tools have no --in-process",
+    "watch:*": "the watch tools have no --in-process",
+    "processes:the_command_finds_itself_as_without_cuscope":
+        "a command is told of the agent by its environment (gpu.md)",
+    "output:table_says_what_each_call_did": "standard error says what is recorded inside",
+    "input:closed_standard_output": "standard error says what is recorded inside",
+    "filters:nested_calls_of_a_runtime_are_marked": "agents tell when nested calls ended, too",
+    "ladder:nested_deeply_*": "agents follow more levels than the programs do",
+    "safety:target_under_seccomp_survives_on_a_kernel_that_would_kill_it":
+        "an agent needs no return probe for durations, so a filter takes none away",
+    "safety:no_returns_where_they_would_kill_and_cannot_be_declined":
+        "an agent needs no return probe for durations, so a filter takes none away",
+    "unwinding:tids_that_are_used_again":
+        "threads of another pid namespace that have ended cannot be told from others (in-process.md)",
+}
+
+SECURITY = {
+}
+
+LEFT_OUT = {"integration": INTEGRATION, "security": SECURITY}
