@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "base/process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,4 +50,25 @@ uint64_t process_start_time(pid_t pid)
 	struct process_stat stat;
 
 	return process_stat_read(pid, 0, &stat) ? stat.start_time : 0;
+}
+
+pid_t process_living_thread(pid_t pid)
+{
+	const struct dirent *entry;
+	struct process_stat stat;
+	char path[64];
+	pid_t tid = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !tid && (entry = readdir(tasks))) {
+		tid = atoi(entry->d_name);
+		if (tid &&
+		    (!process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X'))
+			tid = 0;
+	}
+	if (tasks)
+		closedir(tasks);
+	return tid;
 }

@@ -24,6 +24,12 @@ bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat);
 /* The same from the text of the file. False: it is not one. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
 
+/*
+ * A thread of it that has not ended, as the first one may have. 0: there is none. By such a thread
+ * the memory and the program of a process are found.
+ */
+pid_t process_living_thread(pid_t pid);
+
 /* What tells a process from another one that had its number. 0: it is gone. */
 uint64_t process_start_time(pid_t pid);
 

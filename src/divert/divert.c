@@ -203,14 +203,25 @@ static void forget_backs(struct divert *divert, pid_t pid)
 			divert->backs[i] = divert->backs[--divert->n_backs];
 }
 
-void divert_gone(struct divert *divert, pid_t pid)
+static void forget(struct divert *divert, pid_t pid, enum divert_kind kind)
 {
-	const struct divert_order order = { .kind = DIVERT_GONE, .pid = pid };
+	const struct divert_order order = { .kind = kind, .pid = pid };
 
 	queue_forget(&divert->queue, pid);
 	forget_backs(divert, pid);
 	send_order(divert, &order, -1, NULL);
 	free_plans(divert, pid, true);
+}
+
+void divert_gone(struct divert *divert, pid_t pid)
+{
+	forget(divert, pid, DIVERT_GONE);
+}
+
+/* Its number is that of no order that somebody waits for. */
+void divert_forget(struct divert *divert, pid_t pid)
+{
+	forget(divert, pid, DIVERT_TAKE_BACK);
 }
 
 void divert_forked(struct divert *divert, pid_t parent, pid_t child)

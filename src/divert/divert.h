@@ -142,6 +142,9 @@ int divert_take_back(struct divert *divert, pid_t pid, struct err *err);
 /* The process has ended, or executes another program: forgets it. No `done`, plans are freed. */
 void divert_gone(struct divert *divert, pid_t pid);
 
+/* The same where that is not sure: what it has still is put back. */
+void divert_forget(struct divert *divert, pid_t pid);
+
 /*
  * `child` was forked by `parent` and has its memory: its entries are diverted as well. To be told
  * of before the parent's entries are taken back. A child that executes another program:

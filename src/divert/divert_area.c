@@ -58,7 +58,8 @@ bool area_person(pid_t pid, pid_t tid, struct divert_person *person)
 	char thread[64];
 
 	memset(person, 0, sizeof(*person));
-	snprintf(thread, sizeof(thread), "/proc/%d/task/%d", pid, tid ? tid : pid);
+	snprintf(thread, sizeof(thread), "/proc/%d/task/%d", pid,
+	         tid ? tid : process_living_thread(pid));
 	return read_ids(thread, person->ids) && read_exe(thread, person);
 }
 

@@ -71,7 +71,7 @@ struct divert_target {
 	int memory; /* in a try: see area_open */
 };
 
-/* Of a process, or of its thread. False: it is gone. */
+/* Of a process (tid 0), or of its thread. False: it is gone. */
 bool area_person(pid_t pid, pid_t tid, struct divert_person *person);
 
 /*

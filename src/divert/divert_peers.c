@@ -33,31 +33,6 @@ static pid_t last_pid(void)
 	return last;
 }
 
-/*
- * A thread that has its memory still: the first one may have ended. One that has none would be like
- * all others that have none, which threads of the kernel are.
- */
-static pid_t living_thread(pid_t pid)
-{
-	const struct dirent *entry;
-	struct process_stat stat;
-	char path[64];
-	pid_t tid = 0;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	while (tasks && !tid && (entry = readdir(tasks))) {
-		tid = atoi(entry->d_name);
-		if (tid &&
-		    (!process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X'))
-			tid = 0;
-	}
-	if (tasks)
-		closedir(tasks);
-	return tid;
-}
-
 static void look_at_all(struct peers *peers, pid_t tid, DIR *processes)
 {
 	const struct dirent *entry;
@@ -72,7 +47,9 @@ static void look_at_all(struct peers *peers, pid_t tid, DIR *processes)
 
 void peers_find(struct peers *peers, pid_t pid)
 {
-	pid_t tid = living_thread(pid);
+	/* one that has no memory any more would be like all that have none: threads of the kernel
+	 */
+	pid_t tid = process_living_thread(pid);
 	DIR *processes;
 
 	*peers = (struct peers){ .pid = pid, .last = last_pid() };

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 
 /* ---- the process that does it ---------------------------------------------------------------- */
@@ -38,10 +39,27 @@ static int ended(pid_t pid, struct err *err)
 		pid);
 }
 
-/* Before threads are stopped: what may take long, or will not do anyway. */
-static int prepare(struct divert_target *target, struct err *err)
+/* Whether something of what is to be put back is there. */
+static bool is_there(const struct divert_job *job, pid_t tid)
 {
-	if (!area_open(target, target->pid))
+	for (size_t i = 0; i < job->count; i++)
+		if (area_open(job->targets[i], tid) && area_is_written(job->targets[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Before threads are stopped: what may take long, or will not do anyway. A process that executes
+ * another program by now, or one under the same number, is not stopped for what it never had.
+ */
+static int prepare(const struct divert_job *job, struct err *err)
+{
+	struct divert_target *target = job->targets[0];
+	pid_t tid = process_living_thread(target->pid);
+
+	if (job->kind == DIVERT_TAKE_BACK)
+		return tid && is_there(job, tid) ? 0 : ended(target->pid, err);
+	if (!tid || !area_open(target, tid))
 		return ended(target->pid, err);
 	return area_find(target, err);
 }
@@ -118,7 +136,7 @@ static void work(const struct divert_job *job, struct divert_reply *reply)
 	struct err err = { 0 };
 	struct stop stop = { 0 };
 	struct peers peers;
-	int rc = puts ? prepare(job->targets[0], &err) : 0;
+	int rc = prepare(job, &err);
 
 	peers_find(&peers, job->targets[0]->pid);
 	if (!rc && puts)

@@ -230,6 +230,11 @@ void divert_gone(struct divert *divert, pid_t pid)
 	divert->gone = pid;
 }
 
+void divert_forget(struct divert *divert, pid_t pid)
+{
+	divert->gone = pid;
+}
+
 void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 {
 	divert->forked = child;

@@ -237,6 +237,7 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 	if (process->ended_ns && process->ended_ns < time_ns)
 		inside_process_tell_gap(process, time_ns);
 	if (process->came_ns > time_ns) {
+		process->comings = 1;
 		for (struct inside_module *at = process->modules; at; at = at->next) {
 			if (at->since_ns && at->since_ns < time_ns)
 				inside_module_left(at, time_ns);

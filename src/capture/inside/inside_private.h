@@ -83,6 +83,7 @@ struct inside_process {
 	bool kept;                  /* told that it keeps its probes */
 	bool taking;                /* its entries are being put back */
 	bool given_up;              /* they could not be */
+	uint32_t comings;           /* of its agent, in this program */
 	uint64_t take_ns;           /* when to try to take them back */
 	uint64_t since_ns, came_ns; /* of its agent: no record is older; when it was ready */
 	uint64_t last_ns;           /* of the last call that it told of */

@@ -11,7 +11,10 @@
 
 #define AGAIN_NS   100000000ull /* until the next try, doubled each time */
 #define TRIES_MOST 8
-#define TOLD_MOST  16 /* processes by themselves; of the others the last sentence tells */
+/* Of an agent, until the process executes another program: each time all of its libraries are
+ * judged. */
+#define COMINGS_MOST 8
+#define TOLD_MOST    16 /* processes by themselves; of the others the last sentence tells */
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -223,12 +226,15 @@ static void put(struct inside_module *at)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* It executes another one: when that was, is told later (inside_exec). */
+/*
+ * It executes another one: when that was, is told later (inside_exec). Or it is the same, and only
+ * has an agent anew.
+ */
 static void forget_program(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
 
-	divert_gone(inside->divert, (pid_t)process->pid);
+	divert_forget(inside->divert, (pid_t)process->pid);
 	process->current = NULL;
 	process->ended_ns = 0;
 	for (struct inside_module *at = process->modules; at; at = at->next)
@@ -258,6 +264,10 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	if (!answer->slots) {
 		inside_process_keeps(process,
 		                     answer->why ? answer->why : "its agent records no calls");
+		return;
+	}
+	if (++process->comings > COMINGS_MOST) {
+		inside_process_keeps(process, "its agent came more often than agents do");
 		return;
 	}
 	if (process->records) /* another program's */

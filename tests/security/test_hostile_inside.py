@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Processes that speak for the agent that was to be in them, and lie (tests/security/inside.c): of where
+code may be written, of slots, answers, records and messages.
+
+cuscope goes on, within its limits of memory and time; nothing is written but where the process itself
+has offered it; and of the honest processes beside it no call is missed."""
+
+import collections
+import os
+
+import checks
+from harness import Failure, Places, Skip, alone
+from test_memory import MIB, peak_of
+
+MOST_MIB = 96
+SECONDS = 60
+
+# The hostile one is there before and after each honest one.
+SCRIPT = """
+"$1" $3 2>"$4" & hostile=$!
+"$2" 2 40 || exit 7
+"$2" 2 40 || exit 7
+wait $hostile
+"""
+
+
+def checked(case, result):
+    """Each honest process's calls, as it has counted them."""
+    if not result.counts.processes:
+        raise Failure("no honest process told what it did")
+    for process in result.counts.processes:
+        told = result.names(pid=process["pid"])
+        checks.equal(f"calls of {process['pid']}", collections.Counter(process["calls"]), told)
+
+
+def beside(case, *words, status=0):
+    if os.uname().machine != "x86_64":
+        raise Skip("calls are recorded inside of processes on x86-64 only")
+    lies = case.path("lies")
+    trace = case.start_trace(["--in-process", "--all-calls"], ["--", "/bin/sh", "-c", SCRIPT, "sh", Places.program("hostile-inside"),
+                                                Places.program("threads"), " ".join(map(str, words)), lies])
+    peak = peak_of(trace, SECONDS)
+    result = case.result(trace)
+    with open(lies) as file:
+        said = file.read()
+    if result.status != status:
+        raise Failure(f"{words}: status {result.status}: {said} {result.err[-800:]}")
+    if peak > MOST_MIB * MIB:
+        raise Failure(f"{words}: {peak / MIB:.0f} MiB of memory")
+    checked(case, result)
+    return result
+
+
+def test_memory_for_code_that_is_none(case):
+    """Of each kind, by a process of its own: writable, shared, a file's, a library's, too short, nowhere, of the kernel ..."""
+    result = beside(case, "areas")
+    for sentence in ("holds other code already", "has no area for moved code", "says of what it was asked for makes no sense"):
+        checks.contains("why it is refused", sentence, result.err)
+
+
+def test_memory_for_code_as_it_should_be(case):
+    """It is written to, and the library is put back when the agent is gone."""
+    result = beside(case, "area", "honest")
+    checks.contains("it is diverted", "functions of libcuda.so.1 are recorded inside of process", result.err)
+
+
+def test_slots_and_earlier_areas_that_make_no_sense(case):
+    result = beside(case, "hellos")
+    checks.contains("slots", "says of its slots makes no sense", result.err)
+    checks.contains("areas", "says of code of earlier recordings makes no sense", result.err)
+
+
+def test_answers_to_what_was_not_asked(case):
+    beside(case, "answers")
+
+
+@alone
+def test_records_at_random(case):
+    """Some are calls of functions that the process could have called; all others are counted."""
+    lost = beside(case, "records", 6).summary["missed"]["lost"]
+    if not lost["gpu_bad_records"]:
+        raise Failure("no record was bad")
+
+
+@alone
+def test_what_is_no_message(case):
+    beside(case, "messages", 20000)
+
+
+@alone
+def test_more_connections_than_agents_make(case):
+    beside(case, "connects", 2000)
+
+
+@alone
+def test_an_agent_that_comes_and_goes(case):
+    """Nobody else's sentences are left out for that."""
+    result = beside(case, "flickers", 100)
+    checks.contains("it is not taken any more", "came more often than agents do", result.err)
+    told = result.err.count("keeps its probes")
+    if told > 14:
+        raise Failure(f"{told} sentences of one process")
+
+
+def test_a_program_that_executes_itself_when_it_is_asked(case):
+    beside(case, "executes", 8)
+
+
+def test_a_program_that_gets_another_user_when_it_is_asked(case):
+    result = beside(case, "user")
+    checks.contains("it is left alone", "keeps its probes", result.err)
+
+
+def test_shared_memory_that_is_taken_away(case):
+    beside(case, "truncates")
+
+
+@alone
+def test_all_of_it_at_random(case):
+    beside(case, "mixed", os.environ.get("STRESS_SEED", "7"))
