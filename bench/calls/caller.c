@@ -6,8 +6,9 @@
  *   loop CALLS                    CALLS calls of each shape: {"push": NS, "endbr64": NS, "stub":
  * NS} pace RATE THREADS SECONDS     RATE calls a second in all, 0 for as fast as it goes:
  *                                 {"calls": N, "seconds": S}
- *   watch all|shapes SECONDS      calls until every watched function is hooked, which is seen by
- *                                 what a call costs: {"ready_ns": CLOCK_MONOTONIC} or 0
+ *   init                          calls cuInit, which tells a tracer that CUDA works: {"init":
+ * RESULT} watch all|shapes SECONDS      calls until every watched function is hooked, which is seen
+ * by what a call costs: {"ready_ns": CLOCK_MONOTONIC} or 0
  *
  * One process serves all runs, bare and traced, so that nothing but the tracer differs.
  */
@@ -23,7 +24,7 @@
 #include "base/array.h"
 
 typedef int entry_fn(int a, long b);
-entry_fn cuBenchPush, cuBenchEndbr, cuBenchStub, cuBenchPaced, cuFiller1000, cuFiller2094;
+entry_fn cuInit, cuBenchPush, cuBenchEndbr, cuBenchStub, cuBenchPaced, cuFiller1000, cuFiller2094;
 
 #define NS_PER_S 1000000000ull
 
@@ -175,6 +176,8 @@ int main(void)
 			loop(calls);
 		else if (sscanf(line, "pace %lf %u %lf", &rate, &threads, &seconds) == 3)
 			pace(rate, threads, seconds);
+		else if (!strcmp(line, "init\n"))
+			printf("{\"init\": %d}\n", cuInit(0, 0));
 		else if (sscanf(line, "watch %15s %lf", what, &seconds) == 2)
 			watch(!strcmp(what, "all"), seconds);
 		else
