@@ -17,6 +17,8 @@
 #include "base/xalloc.h"
 #include "probe/maps.h"
 
+#define PAGE 4096u
+
 /* ---- who it is ------------------------------------------------------------------------------- */
 
 static bool read_ids(const char *thread, uint32_t ids[8])
@@ -215,6 +217,18 @@ static bool write_image(const struct divert_target *target)
 
 	free(image);
 	return written && area_is_written(target);
+}
+
+void area_touch(const struct divert_target *target)
+{
+	uint8_t *area = xmalloc(target->area_bytes + 1);
+
+	if (write_read_at(target, target->area, area, target->area_bytes) &&
+	    is_all_zero(area, target->area_bytes))
+		for (uint64_t at = 0; at < target->area_bytes; at += PAGE)
+			if (pwrite(target->memory, area, 1, (off_t)(target->area + at)) != 1)
+				break;
+	free(area);
 }
 
 int area_write(const struct divert_target *target, struct err *err)

@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #include "divert/divert.h"
+#include "divert/divert_code.h"
 #include "divert/divert_stop.h"
+#include "divert/divert_writers.h"
 
 #define DIVERT_COMM "cuscope-divert"
 #define DIVERT_COMPARE                                                                             \
@@ -23,6 +25,7 @@ struct divert_entry {
 	uint32_t function; /* which one of the plan */
 	enum entry_refusal refusal;
 	bool diverted;
+	bool written; /* see divert_writers.h */
 };
 
 enum divert_kind { DIVERT_PUT, DIVERT_TAKE_BACK, DIVERT_GONE, DIVERT_FORKED };
@@ -68,7 +71,12 @@ struct divert_target {
 	uint64_t area, area_bytes;
 	struct divert_entry *entries;
 	uint32_t count, functions;
-	int memory; /* in a try: see area_open */
+	/* in a try */
+	int memory;               /* see area_open */
+	pid_t tid;                /* a thread that is stopped; 0: none is */
+	struct divert_code *code; /* what its entries were when it was read */
+	struct divert_writers *writers;
+	uint32_t write_ns; /* how long it takes to write one; 0: not known */
 };
 
 /* Of a process (tid 0), or of its thread. False: it is gone. */
@@ -93,7 +101,26 @@ bool area_is_written(const struct divert_target *target);
  */
 int area_write(const struct divert_target *target, struct err *err);
 
+/* Makes the pages of an area that has nothing but zeroes. */
+void area_touch(const struct divert_target *target);
+
 bool write_read_at(const struct divert_target *target, uint64_t address, void *to, size_t bytes);
+
+/*
+ * While threads run, makes the pages that will be written, and changes nothing in them. Where it
+ * cannot, they are made when they are written, and the stop takes longer.
+ */
+void divert_ahead(struct divert_target *target);
+
+/* Reads the entries, as divert_code_read, and refuses those that are not as in the file. */
+void write_compare(struct divert_target *target, pid_t tid);
+
+/* Memory that is written while threads are stopped: since a fork it is the parent's, until it is
+ * touched. */
+void write_touch(const struct divert_target *target);
+
+/* How long it will take to write all entries. */
+uint64_t write_time_ns(const struct divert_target *target);
 
 /*
  * All threads are stopped. Writes the jumps, and puts threads where they belong. -EAGAIN: one is

@@ -29,6 +29,9 @@
 #define ERESTARTNOHAND 514 /* of the kernel, and never seen by a program */
 
 #define LATE_NS   50000000u
+#define DOZE_NS   100000u
+#define FEW       8
+#define ONE_OF    4                /* threads of which one is stopped alone */
 #define ATTACHING "cuscope-attach" /* INJECT_COMM: traces for a moment */
 
 uint64_t stop_now_ns(void)
@@ -293,51 +296,112 @@ static int add_new(struct stop *stop, bool *whole, struct err *err)
 	return rc;
 }
 
-/* SIGCHLD is blocked: it is what ends the sleep. */
-static void await(struct stop *stop, struct stop_thread *thread)
+static bool set_stopped(struct stop_thread *thread, int status)
 {
-	sigset_t child;
-	int status;
+	thread->stopped = WIFSTOPPED(status);
+	thread->gone = !thread->stopped;
+	if (thread->stopped)
+		thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
+	return thread->stopped;
+}
 
+/* Whether it runs still. */
+static bool poll_one(struct stop_thread *thread)
+{
+	int status;
+	pid_t r;
+
+	if (thread->stopped || thread->gone)
+		return false;
+	r = waitpid(thread->tid, &status, __WALL | WNOHANG);
+	if (r == thread->tid)
+		set_stopped(thread, status);
+	else if (r)
+		thread->gone = true;
+	return !r;
+}
+
+/*
+ * Until a thread has stopped, where few are awaited: SIGCHLD is blocked, and ends the sleep. Of
+ * many, each would take the processor from the next one, so it sleeps for a while.
+ */
+static void doze(uint64_t until_ns, uint64_t now, size_t awaited)
+{
+	uint64_t ns = until_ns - now;
+	struct timespec rest;
+	sigset_t child;
+
+	if (awaited > FEW && ns > DOZE_NS)
+		ns = DOZE_NS;
+	rest = (struct timespec){ .tv_nsec = (long)ns };
+	if (awaited > FEW) {
+		nanosleep(&rest, NULL);
+		return;
+	}
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	while (!thread->stopped && !thread->gone) {
-		pid_t r = waitpid(thread->tid, &status, __WALL | WNOHANG);
-		uint64_t now = r ? 0 : stop_now_ns();
-		struct timespec rest;
+	sigtimedwait(&child, NULL, &rest);
+}
 
-		if (r == thread->tid && WIFSTOPPED(status)) {
-			thread->stopped = true;
-			thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
-		} else if (r) {
-			thread->gone = true;
-		} else if (now >= stop->until_ns) {
-			return;
-		} else {
-			rest = (struct timespec){ .tv_nsec = (long)(stop->until_ns - now) };
-			sigtimedwait(&child, NULL, &rest);
-		}
+/* Reads the places of those that have stopped since the last time. How many have not. */
+static size_t look_at_those_from(struct stop *stop, size_t first)
+{
+	size_t awaited = 0;
+
+	for (size_t i = first; i < stop->count; i++) {
+		struct stop_thread *thread = &stop->threads[i];
+
+		if (thread->stopped || thread->gone)
+			continue;
+		if (poll_one(thread))
+			awaited++;
+		else if (thread->stopped)
+			read_place(thread);
 	}
+	return awaited;
 }
 
 static int stop_those_from(struct stop *stop, size_t first, struct err *err)
 {
+	size_t awaited;
+	uint64_t now;
+
 	for (size_t i = first; i < stop->count; i++)
 		if (!stop->threads[i].gone)
 			ptrace(PTRACE_INTERRUPT, stop->threads[i].tid, NULL, NULL);
-	for (size_t i = first; i < stop->count; i++) {
-		await(stop, &stop->threads[i]);
-		if (!stop->threads[i].stopped && !stop->threads[i].gone)
+	while ((awaited = look_at_those_from(stop, first))) {
+		now = stop_now_ns();
+		if (now >= stop->until_ns)
 			return err_set(err, EAGAIN,
 			               "the threads of process %d did not all stop within %.1f ms",
 			               stop->pid, (double)(stop->until_ns - stop->begin_ns) / 1e6);
-		if (stop->threads[i].stopped)
-			read_place(&stop->threads[i]);
+		doze(stop->until_ns, now, awaited);
 	}
 	return 0;
 }
 
-/* Threads that are stopped make no others: when no new one is found, that is all of them. */
+static size_t threads_of_all(const struct stop *stop)
+{
+	size_t threads = 0;
+
+	for (size_t i = 0; i < stop->n_groups; i++)
+		threads += threads_of(stop->groups[i].pid);
+	return threads;
+}
+
+static size_t stopped_of(const struct stop *stop)
+{
+	size_t stopped = 0;
+
+	for (size_t i = 0; i < stop->count; i++)
+		stopped += stop->threads[i].stopped;
+	return stopped;
+}
+
+/*
+ * Threads that are stopped make no others: where there are no more than these, that is all of them.
+ * Where some are ending, all are listed until no new one is found.
+ */
 static int stop_rounds(struct stop *stop, struct err *err)
 {
 	size_t first = 0;
@@ -347,6 +411,8 @@ static int stop_rounds(struct stop *stop, struct err *err)
 	while (!rc) {
 		rc = stop_those_from(stop, first, err);
 		first = stop->count;
+		if (!rc && stopped_of(stop) == threads_of_all(stop))
+			return 0;
 		if (!rc)
 			rc = add_new(stop, &whole, err);
 		if (!rc && first == stop->count && whole)
@@ -356,6 +422,45 @@ static int stop_rounds(struct stop *stop, struct err *err)
 			             stop->pid);
 	}
 	return rc;
+}
+
+/* Letting a thread go takes a little longer than finding and seizing it. */
+static uint64_t let_go_ns(const struct stop *stop)
+{
+	return stop->count * stop->seize_ns * 5 / 4;
+}
+
+uint64_t stop_left_ns(const struct stop *stop)
+{
+	uint64_t by = stop_now_ns() + let_go_ns(stop);
+
+	return by < stop->end_ns ? stop->end_ns - by : 0;
+}
+
+/* Seizes all, by which nobody is stopped. */
+static int seize_all(struct stop *stop, struct err *err)
+{
+	uint64_t begin_ns = stop_now_ns();
+	bool whole;
+	int rc = add_new(stop, &whole, err);
+
+	if (stop->count)
+		stop->seize_ns = (stop_now_ns() - begin_ns) / stop->count;
+	return rc;
+}
+
+static int begin(struct stop *stop, uint64_t limit_ns, uint64_t work_ns, struct err *err)
+{
+	uint64_t rest_ns = work_ns + let_go_ns(stop);
+
+	if (rest_ns > limit_ns / 4 * 3)
+		return err_set(err, EAGAIN,
+		               "to stop the %zu threads of process %d takes longer than %.0f ms",
+		               stop->count, stop->pid, (double)limit_ns / 1e6);
+	stop->begin_ns = stop_now_ns();
+	stop->end_ns = stop->begin_ns + limit_ns;
+	stop->until_ns = stop->end_ns - rest_ns;
+	return 0;
 }
 
 static void open_group(struct stop *stop, pid_t pid)
@@ -370,9 +475,8 @@ static void open_group(struct stop *stop, pid_t pid)
 }
 
 int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t limit_ns,
-             struct err *err)
+             uint64_t work_ns, struct err *err)
 {
-	bool whole;
 	int rc;
 
 	*stop = (struct stop){ .pid = pid };
@@ -384,9 +488,9 @@ int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t l
 	rc = threads_of(pid) > DIVERT_THREADS_MAX
 	             ? err_set(err, E2BIG, "process %d has more than %d threads", pid,
 	                       DIVERT_THREADS_MAX)
-	             : add_new(stop, &whole, err); /* nobody is stopped by that */
-	stop->begin_ns = stop_now_ns();
-	stop->until_ns = stop->begin_ns + limit_ns;
+	             : seize_all(stop, err);
+	if (!rc)
+		rc = begin(stop, limit_ns, work_ns, err);
 	if (!rc)
 		rc = stop_rounds(stop, err);
 	for (size_t i = 0; i < stop->n_groups; i++)
@@ -409,28 +513,53 @@ static void let_one_go(const struct stop_thread *thread)
 	ptrace(PTRACE_DETACH, thread->tid, NULL, thread->signal);
 }
 
+static struct stop_thread *thread_of(const struct stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->count; i++)
+		if (stop->threads[i].tid == tid)
+			return &stop->threads[i];
+	return NULL;
+}
+
+/* Those that were late: each as soon as it stops. */
+static void let_late_go(const struct stop *stop, size_t late)
+{
+	uint64_t now = stop_now_ns(), until_ns = now + LATE_NS;
+	int status;
+
+	while (late && now < until_ns) {
+		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+		struct stop_thread *thread = tid > 0 ? thread_of(stop, tid) : NULL;
+
+		if (thread && set_stopped(thread, status)) {
+			read_place(thread);
+			let_one_go(thread);
+		}
+		late -= tid > 0;
+		if (tid < 0)
+			return;
+		if (!tid)
+			doze(until_ns, now, 1);
+		now = stop_now_ns();
+	}
+}
+
 uint64_t stop_let_go(struct stop *stop)
 {
+	size_t late = 0;
 	uint64_t end;
 
-	for (size_t i = 0; i < stop->count; i++)
-		if (stop->threads[i].stopped)
-			let_one_go(&stop->threads[i]);
-	end = stop_now_ns();
-	/* Those that were late: each as soon as it stops. */
-	stop->until_ns = end + LATE_NS;
 	for (size_t i = 0; i < stop->count; i++) {
-		struct stop_thread *thread = &stop->threads[i];
+		const struct stop_thread *thread = &stop->threads[i];
 
-		if (thread->stopped || thread->gone)
-			continue;
-		ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL);
-		await(stop, thread);
-		if (!thread->stopped)
-			continue;
-		read_place(thread);
-		let_one_go(thread);
+		late += !thread->stopped && !thread->gone;
+		if (thread->stopped)
+			let_one_go(thread);
+		else if (!thread->gone)
+			ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL);
 	}
+	end = stop_now_ns();
+	let_late_go(stop, late);
 	free(stop->threads);
 	stop->threads = NULL;
 	stop->count = stop->room = 0;

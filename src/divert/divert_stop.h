@@ -41,19 +41,25 @@ struct stop {
 	size_t count, room;
 	uint64_t begin_ns; /* the first one was told to stop */
 	uint64_t until_ns; /* by when all have to be */
+	uint64_t end_ns;   /* by when all have to go on again */
+	uint64_t seize_ns; /* that it took to find and seize one thread */
 };
 
 /*
  * All threads, also those that are made meanwhile, and those of its peers (NULL: of none). 0: all
  * are stopped, and their registers read.
  * Else a negative errno with a sentence, as struct divert_result has them. stop_let_go is to be
- * called in any case.
+ * called in any case. `limit_ns` is for all of it, until the last one goes on; work_ns of that is
+ * for what the caller does meanwhile. Who has too many threads for that is not stopped at all.
  */
 int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t limit_ns,
-             struct err *err);
+             uint64_t work_ns, struct err *err);
 
 /* A thread that is stopped, by which the memory of all is found. 0: none. */
 pid_t stop_one(const struct stop *stop);
+
+/* What is left of the limit, but for letting all go on. */
+uint64_t stop_left_ns(const struct stop *stop);
 
 /* Sets the registers of those whose pc was changed. False: of one it cannot be done. */
 bool stop_place(struct stop *stop);

@@ -56,12 +56,33 @@ static int prepare(const struct divert_job *job, struct err *err)
 {
 	struct divert_target *target = job->targets[0];
 	pid_t tid = process_living_thread(target->pid);
+	int rc;
 
 	if (job->kind == DIVERT_TAKE_BACK)
 		return tid && is_there(job, tid) ? 0 : ended(target->pid, err);
 	if (!tid || !area_open(target, tid))
 		return ended(target->pid, err);
-	return area_find(target, err);
+	rc = area_find(target, err);
+	if (!rc)
+		divert_ahead(target);
+	return rc;
+}
+
+/* Everything that is written while threads wait is there before. How long the writing will take. */
+static int get_ready(const struct divert_job *job, uint64_t *write_ns, struct err *err)
+{
+	struct divert_writers *writers = divert_writers_new();
+	int rc;
+
+	for (size_t i = 0; i < job->count; i++) {
+		job->targets[i]->writers = writers;
+		job->targets[i]->code = divert_code_new(job->targets[i]);
+		write_touch(job->targets[i]);
+	}
+	rc = prepare(job, err);
+	for (size_t i = 0; i < job->count; i++)
+		*write_ns += write_time_ns(job->targets[i]);
+	return rc;
 }
 
 /* What follows happens in memory that is opened while nobody can execute another program. */
@@ -69,10 +90,22 @@ static int put(struct divert_target *target, struct stop *stop, struct err *err)
 {
 	int rc;
 
-	if (!area_open(target, stop_one(stop)))
+	target->tid = stop_one(stop);
+	if (!area_open(target, target->tid))
 		return ended(target->pid, err);
 	rc = area_write(target, err);
 	return rc ? rc : write_jumps(target, stop, err);
+}
+
+/* The memory that was opened for another module of the same process is its memory, too. */
+static bool open_again(struct divert_target *target, const struct divert_target *opened, pid_t tid)
+{
+	target->tid = tid;
+	if (!opened || opened->start_time != target->start_time ||
+	    memcmp(&opened->person, &target->person, sizeof(target->person)) != 0)
+		return area_open(target, tid);
+	target->memory = opened->memory;
+	return true;
 }
 
 static void leave_alone(struct divert_target *target)
@@ -82,16 +115,22 @@ static void leave_alone(struct divert_target *target)
 }
 
 /* -ESRCH: none has what was written there, so it has none of the jumps. */
-static int take_back(const struct divert_job *job, struct stop *stop, struct divert_reply *reply,
-                     struct err *err)
+static int take_back(const struct divert_job *job, struct stop *stop, uint64_t write_ns,
+                     struct divert_reply *reply, struct err *err)
 {
 	pid_t pid = job->targets[0]->pid, tid = stop_one(stop);
+	const struct divert_target *opened = NULL;
 	bool found = false;
 
+	if (stop_left_ns(stop) < write_ns)
+		return err_set(err, EAGAIN,
+		               "there was no time left to write the code of process %d", pid);
 	for (size_t i = 0; i < job->count; i++) {
 		struct divert_target *target = job->targets[i];
 
-		if (!area_open(target, tid) || !area_is_written(target)) {
+		if (open_again(target, opened, tid))
+			opened = target;
+		if (opened != target || !area_is_written(target)) {
 			leave_alone(target);
 			continue;
 		}
@@ -136,19 +175,21 @@ static void work(const struct divert_job *job, struct divert_reply *reply)
 	struct err err = { 0 };
 	struct stop stop = { 0 };
 	struct peers peers;
-	int rc = prepare(job, &err);
+	uint64_t write_ns = 0;
+	int rc = get_ready(job, &write_ns, &err);
 
 	peers_find(&peers, job->targets[0]->pid);
 	if (!rc && puts)
 		rc = refuse_peers(&peers, &err);
 	if (!rc)
-		rc = stop_all(&stop, peers.pid, &peers, DIVERT_STOP_NS, &err);
+		rc = stop_all(&stop, peers.pid, &peers, DIVERT_STOP_NS, write_ns, &err);
 	if (!rc)
 		rc = check_peers(job, &peers, &stop, &err);
 	reply->since_ns = stop_now_ns();
 	reply->threads = (uint32_t)stop.count;
 	if (!rc)
-		rc = puts ? put(job->targets[0], &stop, &err) : take_back(job, &stop, reply, &err);
+		rc = puts ? put(job->targets[0], &stop, &err)
+		          : take_back(job, &stop, write_ns, reply, &err);
 	reply->stopped_ns = stop_let_go(&stop);
 	reply->rc = rc;
 	snprintf(reply->why, sizeof(reply->why), "%s", rc ? err.text : "");

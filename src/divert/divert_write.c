@@ -7,20 +7,21 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/xalloc.h"
-
 #define INT3     0xcc
-#define CODE_MAX (4u << 20)
+#define PAGE     4096u
+#define WRITE_NS 2000u /* for one entry by one thread, where that was not measured */
 
 /* Of a stack, the part in which the frame of a signal's handler is looked for. */
 #define STACK_BYTES      (64u << 10)
 #define STACK_BYTES_MANY (16u << 10)
 #define MANY_THREADS     64
+
+/* What is found on a stack. */
+static uint64_t words[STACK_BYTES / 8];
 
 /* Written, and then there. */
 static bool write_at(const struct divert_target *target, uint64_t address, const void *from,
@@ -86,7 +87,6 @@ static bool is_bad_to_come_back_to(const struct divert_target *target, uint64_t 
 static bool will_come_back(const struct divert_target *target, const struct stop_thread *thread,
                            size_t bytes)
 {
-	static uint64_t words[STACK_BYTES / 8];
 	struct iovec to = { words, bytes };
 	struct iovec from[STACK_BYTES / 4096 + 1];
 	uint64_t at = thread->sp & ~7ull, left = bytes;
@@ -137,6 +137,8 @@ static int check_handlers(const struct divert_target *target, const struct stop 
 
 		if (!thread->has_regs || (many && !(stop_blocked(thread) & caught)))
 			continue;
+		if (!stop_left_ns(stop))
+			break; /* which is told later */
 		if (will_come_back(target, thread, many ? STACK_BYTES_MANY : STACK_BYTES))
 			return err_set(err, EAGAIN,
 			               "a signal has come to process %d in the first bytes of a "
@@ -148,78 +150,46 @@ static int check_handlers(const struct divert_target *target, const struct stop 
 
 /* ---- diverting ------------------------------------------------------------------------------- */
 
-/* The code of all entries, in one read: they lie close to each other. NULL: they do not. */
-static uint8_t *read_code(const struct divert_target *target)
-{
-	uint64_t start = target->entries[0].address;
-	uint64_t bytes = target->entries[target->count - 1].address - start + DIVERT_COMPARE;
-	uint8_t *code;
-
-	if (bytes > CODE_MAX)
-		return NULL;
-	code = xmalloc(bytes);
-	if (write_read_at(target, start, code, bytes))
-		return code;
-	free(code);
-	return NULL;
-}
-
-/* What an entry has now, of what was read before or on its own. */
-static const uint8_t *code_of(const struct divert_target *target, const uint8_t *code,
-                              const struct divert_entry *entry, size_t bytes, uint8_t *room)
-{
-	if (code)
-		return code + (entry->address - target->entries[0].address);
-	return write_read_at(target, entry->address, room, bytes) ? room : NULL;
-}
-
-static bool is_as_in_file(const struct divert_target *target, const uint8_t *code,
-                          const struct divert_entry *entry)
+static bool is_as_in_file(const struct divert_target *target, const struct divert_entry *entry)
 {
 	size_t end = entry->move.skip + entry->move.bytes;
-	uint8_t room[DIVERT_COMPARE];
 	const uint8_t *now;
 
 	if (end <= entry->move.probe)
 		end = entry->move.probe + 1;
-	now = end <= sizeof(room) ? code_of(target, code, entry, end, room) : NULL;
+	now = end <= DIVERT_COMPARE ? divert_code_at(target->code, target, entry, end) : NULL;
 	for (size_t i = 0; now && i < end; i++)
 		if (now[i] != entry->file[i] && !(i == entry->move.probe && now[i] == INT3))
 			return false;
 	return now != NULL;
 }
 
-static void compare_all(struct divert_target *target)
+void write_compare(struct divert_target *target, pid_t tid)
 {
-	uint8_t *code = read_code(target);
-
+	divert_code_read(target->code, target, tid);
 	for (uint32_t i = 0; i < target->count; i++) {
 		struct divert_entry *entry = &target->entries[i];
 
-		entry->refusal = is_as_in_file(target, code, entry) ? ENTRY_MOVABLE : ENTRY_CHANGED;
+		entry->refusal = is_as_in_file(target, entry) ? ENTRY_MOVABLE : ENTRY_CHANGED;
 	}
-	free(code);
 }
 
-static bool is_written(const struct divert_target *target, const uint8_t *code,
-                       const struct divert_entry *entry)
+static bool is_written(const struct divert_target *target, const struct divert_entry *entry)
 {
 	const struct entry_move *move = &entry->move;
-	uint8_t room[DIVERT_COMPARE];
-	const uint8_t *now = code_of(target, code, entry, move->skip + move->bytes, room);
+	const uint8_t *now = divert_code_at(target->code, target, entry, move->skip + move->bytes);
 
 	return now && !memcmp(now + move->skip, move->written, move->bytes);
 }
 
 static bool are_written(const struct divert_target *target)
 {
-	uint8_t *code = read_code(target);
 	bool written = true;
 
+	divert_code_read(target->code, target, target->tid);
 	for (uint32_t i = 0; i < target->count; i++)
 		if (target->entries[i].diverted)
-			written &= is_written(target, code, &target->entries[i]);
-	free(code);
+			written &= is_written(target, &target->entries[i]);
 	return written;
 }
 
@@ -264,19 +234,21 @@ static void undo_jumps(struct divert_target *target)
 	}
 }
 
+/* Those that are refused are done. */
+static bool put_jump(const struct divert_target *target, struct divert_entry *entry)
+{
+	const struct entry_move *move = &entry->move;
+
+	if (entry->refusal)
+		return true;
+	entry->diverted = true;
+	return pwrite(target->memory, move->written, move->bytes,
+	              (off_t)(entry->address + move->skip)) == (ssize_t)move->bytes;
+}
+
 static bool put_jumps(struct divert_target *target)
 {
-	for (uint32_t i = 0; i < target->count; i++) {
-		struct divert_entry *entry = &target->entries[i];
-		const struct entry_move *move = &entry->move;
-
-		if (entry->refusal)
-			continue;
-		entry->diverted = true;
-		if (pwrite(target->memory, move->written, move->bytes,
-		           (off_t)(entry->address + move->skip)) != (ssize_t)move->bytes)
-			return false;
-	}
+	divert_writers_run(target->writers, target, put_jump);
 	return are_written(target);
 }
 
@@ -286,10 +258,14 @@ int write_jumps(struct divert_target *target, struct stop *stop, struct err *err
 
 	if (!target->count)
 		return 0;
-	compare_all(target);
+	write_compare(target, target->tid);
 	rc = check_handlers(target, stop, err);
 	if (rc)
 		return rc;
+	if (stop_left_ns(stop) < write_time_ns(target))
+		return err_set(err, EAGAIN,
+		               "there was no time left to write the code of process %d",
+		               target->pid);
 	place_threads(target, stop);
 	/* Before any jump is there: should this process be killed, no thread is left within one. */
 	if (stop_place(stop) && put_jumps(target))
@@ -298,19 +274,37 @@ int write_jumps(struct divert_target *target, struct stop *stop, struct err *err
 	return err_set(err, EFAULT, "the code of process %d cannot be written", target->pid);
 }
 
+void write_touch(const struct divert_target *target)
+{
+	volatile uint8_t *entries = (volatile uint8_t *)target->entries, *stack = (void *)words;
+	size_t bytes = target->count * sizeof(*target->entries);
+
+	for (size_t i = 0; i < bytes; i += PAGE)
+		entries[i] = entries[i];
+	for (size_t i = 0; i < sizeof(words); i += PAGE)
+		stack[i] = 0;
+}
+
+uint64_t write_time_ns(const struct divert_target *target)
+{
+	uint64_t all_ns = target->count * (target->write_ns ? target->write_ns : WRITE_NS);
+
+	/* of two threads the second one saves a third, rather than half */
+	return all_ns * 2 / (1 + divert_writers_count(target->writers));
+}
+
 /* ---- putting back ---------------------------------------------------------------------------- */
 
 /*
  * Whether the jump is there. Others may have put a breakpoint over its first byte, or taken one
  * away, which leaves the file's byte there. A breakpoint stays: *kept is 1.
  */
-static bool has_jump(const struct divert_target *target, const uint8_t *code,
-                     const struct divert_entry *entry, size_t *kept)
+static bool has_jump(const struct divert_target *target, const struct divert_entry *entry,
+                     size_t *kept)
 {
 	const struct entry_move *move = &entry->move;
 	const uint8_t *file = entry->file + move->skip;
-	uint8_t room[DIVERT_COMPARE];
-	const uint8_t *now = code_of(target, code, entry, move->skip + move->bytes, room);
+	const uint8_t *now = divert_code_at(target->code, target, entry, move->skip + move->bytes);
 
 	if (!now || memcmp(now + move->skip + 1, move->written + 1, move->bytes - 1) != 0)
 		return false;
@@ -319,20 +313,19 @@ static bool has_jump(const struct divert_target *target, const uint8_t *code,
 	return *kept || now[0] == move->written[0] || now[0] == file[0];
 }
 
-static bool put_back_one(const struct divert_target *target, const uint8_t *code,
-                         const struct divert_entry *entry)
+static bool put_back_one(const struct divert_target *target, struct divert_entry *entry)
 {
 	const uint8_t *file = entry->file + entry->move.skip;
 	uint64_t at = entry->address + entry->move.skip;
 	size_t kept, bytes;
 
-	if (!has_jump(target, code, entry, &kept))
+	if (!entry->diverted || !has_jump(target, entry, &kept))
 		return false;
 	bytes = entry->move.bytes - kept;
 	return pwrite(target->memory, file + kept, bytes, (off_t)(at + kept)) == (ssize_t)bytes;
 }
 
-static void to_pads(const struct divert_target *target, const uint8_t *code, struct stop *stop)
+static void to_pads(const struct divert_target *target, struct stop *stop)
 {
 	for (size_t i = 0; i < stop->count; i++) {
 		struct stop_thread *thread = &stop->threads[i];
@@ -342,7 +335,7 @@ static void to_pads(const struct divert_target *target, const uint8_t *code, str
 
 		entry = thread->has_regs ? entry_at(target, thread->pc, &offset) : NULL;
 		if (!entry || !entry->diverted || !entry_move_to_pad(&entry->move, offset) ||
-		    !has_jump(target, code, entry, &kept))
+		    !has_jump(target, entry, &kept))
 			continue;
 		thread->pc = entry->pad;
 		thread->changed = true;
@@ -352,25 +345,18 @@ static void to_pads(const struct divert_target *target, const uint8_t *code, str
 bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
                 uint32_t *changed)
 {
-	uint8_t *code = target->count ? read_code(target) : NULL;
-
-	to_pads(target, code, stop);
-	if (!stop_place(stop)) {
-		free(code);
+	divert_code_read(target->code, target, target->tid);
+	to_pads(target, stop);
+	if (!stop_place(stop))
 		return false;
-	}
+	divert_writers_run(target->writers, target, put_back_one);
 	for (uint32_t i = 0; i < target->count; i++) {
 		struct divert_entry *entry = &target->entries[i];
 
-		if (!entry->diverted)
-			continue;
-		if (put_back_one(target, code, entry))
-			++*put_back;
-		else
-			++*changed;
+		*put_back += entry->written;
+		*changed += entry->diverted && !entry->written;
 		entry->diverted = false;
 	}
-	free(code);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * cut LIBRARY ROUNDS [threads=N] [signals] [forks] [probe] [comes] [again] [orphan]
+ *     [patience=N]
  *
  * Diverts all functions of a library in a process that calls them all the time, and takes them
  * back, ROUNDS times. All answers have to be right, and the code at the end that of the file.
@@ -10,6 +11,8 @@
  *	comes    the probe comes and goes meanwhile
  *	again    all rounds use the area of the first one; then with other thunks it is refused
  *	orphan   the process that diverts is killed at a random moment in each round
+ *	patience=N  after N answers that it could not be done in time, the code has to be the
+ *file's, and the round is over
  */
 #include "cut.h"
 
@@ -55,7 +58,8 @@ struct cut {
 	struct divert_plan *plan;
 	uint32_t diverted, put_back, changed;
 	/* of all */
-	uint64_t stops, stopped_ns, longest_ns, tried_again;
+	uint64_t stops, stopped_ns, longest_ns, tried_again, given_up;
+	uint64_t patience;
 	uint32_t threads;
 	int probes[CPUS_MAX];
 	size_t n_probes;
@@ -269,18 +273,34 @@ static void get_area(struct cut *cut)
 		fail("area", "no room");
 }
 
-static void divert_all(struct cut *cut)
+/* False: it could not be done in time. */
+static bool divert_all(struct cut *cut)
 {
+	uint64_t until = cut->tried_again + cut->patience;
 	struct err err = { 0 };
 
-	do {
+	for (;;) {
 		if (divert_put(cut->divert, cut->plan, cut->shared->area, cut->shared->thunk, &err))
 			fail("divert_put", err.text);
 		await_done(cut);
-		cut->tried_again += cut->rc != 0;
-	} while (cut->rc);
+		if (!cut->rc)
+			break;
+		cut->tried_again++;
+		if (cut->patience && cut->tried_again == until)
+			return false;
+	}
 	if (cut->diverted < cut->count * 9 / 10)
 		fail("divert_put", "too few functions");
+	return true;
+}
+
+/* Nothing was written, and the plan is ours again. */
+static void give_up(struct cut *cut)
+{
+	cut->given_up++;
+	divert_plan_free(cut->plan);
+	if (differing(cut))
+		fail("divert_put", "given up, but the code is not that of the file");
 }
 
 static void take_all_back(struct cut *cut)
@@ -302,7 +322,10 @@ static void one_round(struct cut *cut)
 	uint64_t before = cut->shared->diverted[cut->counted];
 
 	get_area(cut);
-	divert_all(cut);
+	if (!divert_all(cut)) {
+		give_up(cut);
+		return;
+	}
 	if (cut->comes)
 		attach_probe(cut);
 	for (int i = 0; cut->shared->diverted[cut->counted] == before; i++) {
@@ -421,6 +444,7 @@ static void parse(struct cut *cut, int argc, char **argv)
 		cut->again |= !strcmp(argv[i], "again");
 		cut->orphan |= !strcmp(argv[i], "orphan");
 		sscanf(argv[i], "threads=%d", &cut->options.threads);
+		sscanf(argv[i], "patience=%lu", &cut->patience);
 	}
 	if (cut->options.threads > CUT_THREADS)
 		fail("usage", "too many threads");
@@ -455,9 +479,10 @@ int main(int argc, char **argv)
 	       cut.shared->others, cut.shared->wrong, cut.shared->waits, cut.shared->interrupted,
 	       cut.shared->signals, cut.shared->forks);
 	if (cut.stops)
-		printf("stops %lu of %u threads, mean %.3f ms, longest %.3f ms, tried again %lu\n",
+		printf("stops %lu of %u threads, mean %.3f ms, longest %.3f ms, tried again %lu, "
+		       "given up %lu\n",
 		       cut.stops, cut.threads, (double)cut.stopped_ns / (double)cut.stops / 1e6,
-		       (double)cut.longest_ns / 1e6, cut.tried_again);
+		       (double)cut.longest_ns / 1e6, cut.tried_again, cut.given_up);
 	if (cut.shared->wrong || cut.shared->interrupted)
 		fail("target", "wrong answers, or interrupted waits");
 	/* The kernel may take the probe away a little later. */

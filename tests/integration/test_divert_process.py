@@ -22,7 +22,8 @@ def cut(case, shape, rounds, *words, seconds=120):
     status = process.wait(seconds)
     if status:
         raise Failure(f"{shape}: {process.out()[-500:]}")
-    return {name: float(value) for name, value in re.findall(r"(calls|by thunk|by probe|signals|forks|waits) (\d+)", process.out())}
+    return {name: float(value)
+            for name, value in re.findall(r"(calls|by thunk|by probe|signals|forks|waits|stops|given up|mean) (\d+[.]?\d*)", process.out())}
 
 
 def test_threads_signals_and_children_call_functions_that_are_diverted_and_put_back(case):
@@ -56,8 +57,10 @@ def test_all_is_put_back_when_cuscope_is_killed(case):
     cut(case, "stub", 3, "orphan", "forks")
 
 
-def test_five_hundred_threads_are_stopped_and_go_on(case):
-    cut(case, "endbr", 2, "threads=500")
+def test_five_hundred_threads_are_stopped_in_time_or_left_alone(case):
+    """All of them run all the time, so two processors may not do it in 5 ms; then nothing is written."""
+    numbers = cut(case, "endbr", 1, "threads=500", "patience=1")
+    checks.equal(f"mean of {numbers['mean']} ms", True, numbers["mean"] < 6)
 
 
 def test_processes_that_change_while_they_are_diverted(case):

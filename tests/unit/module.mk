@@ -3,7 +3,7 @@
 # make unit-sanitized     the same, built with ASan and UBSan
 
 # Those that run code of x86-64
-UNIT_ELSEWHERE := $(if $(filter x86_64,$(ARCH)),,tests/unit/test_entry_run.c tests/unit/test_entry_file.c tests/unit/test_entry_libraries.c)
+UNIT_ELSEWHERE := $(if $(filter x86_64,$(ARCH)),,tests/unit/test_divert_write.c tests/unit/test_entry_run.c tests/unit/test_entry_file.c tests/unit/test_entry_libraries.c)
 UNIT_SRC := $(sort $(filter-out $(UNIT_ELSEWHERE),$(wildcard tests/unit/test_*.c)))
 UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 
