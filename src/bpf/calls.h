@@ -255,6 +255,12 @@ static __always_inline int told_inside(__u64 modules, __u32 hook)
 	return bit && modules >> (bit & 63) & 1;
 }
 
+/* For a moment a hook has two links, of which one is to be looked at: see module_move_hooks. */
+static __always_inline int is_other_link(__u64 cookie, __u32 mode)
+{
+	return cookie_moved(cookie) != !!(mode & HOOK_MOVED);
+}
+
 /*
  * An entry. Returns 1 when its return is of no interest: a session then leaves the return alone,
  * which saves the second trap.
@@ -270,8 +276,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	struct wire_frame *frame;
 	int returns;
 
-	if (!thread || (mode & HOOK_IGNORE) || told_inside(modules, hook) ||
-	    same_trap(thread, ctx, hook, now))
+	if (!thread || (mode & HOOK_IGNORE) || is_other_link(cookie, mode) ||
+	    told_inside(modules, hook) || same_trap(thread, ctx, hook, now))
 		return 1;
 	drop_stale_declined(thread, ctx);
 	if (cookie_runtime_launch(cookie) && !wire_runtime_launches(&state))

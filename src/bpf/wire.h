@@ -28,7 +28,7 @@
 #define WIRE_AT_BLOB  (WIRE_AT_STACK + WIRE_STACK)
 #define WIRE_WORDS    (WIRE_AT_BLOB + WIRE_BLOB)
 
-#define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules */
+#define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules: a cookie's 14 bits */
 #define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
 #define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
@@ -246,7 +246,8 @@ struct wire_thread {
 /* A hook's cookie: its number and its capture plan, so that a hit looks nothing up. */
 #define COOKIE_NONE 15 /* an index field that names no register */
 #define COOKIE_FIELDS(F)                                                                           \
-	F(hook, 0, 16)                                                                             \
+	F(hook, 0, 14)                                                                             \
+	F(moved, 14, 1)  /* it has a link of its own: looked at while HOOK_MOVED is set */         \
 	F(words, 16, 6) /* of the record */                                                        \
 	F(stack, 22, 3)                                                                            \
 	F(out0, 25, 4)                                                                             \
@@ -315,6 +316,7 @@ enum hook_mode {
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 	HOOK_RETURN_GONE =
 		1 << 2, /* set later than the one above: no return probe is left either */
+	HOOK_MOVED = 1 << 3, /* of its two links only that with such a cookie is looked at */
 };
 
 /*

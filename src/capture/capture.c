@@ -79,7 +79,7 @@ static uint64_t chance(void)
 }
 
 /* The programs' kinds of calls: those who wait in a copy ask for it under both names. */
-static uint8_t stack_kinds(uint32_t calls)
+uint8_t capture_stack_kinds(uint32_t calls)
 {
 	uint8_t kinds = 0;
 
@@ -133,7 +133,7 @@ static int load_programs(struct capture *c, struct err *err)
 		options.stacks = true;
 		options.settings.sample_ns = o->stacks->sample_ns;
 		options.settings.stack_seed = chance();
-		options.settings.call_stacks = stack_kinds(o->stacks->calls);
+		options.settings.call_stacks = capture_stack_kinds(o->stacks->calls);
 		options.settings.call_stack_one_in = o->stacks->one_in;
 		options.settings.call_stack_ns = o->stacks->call_ns;
 		options.settings.blocked = o->stacks->blocked;

@@ -80,7 +80,7 @@ void governor_free(struct governor *g)
 
 static bool entry_only(const struct governor *g, uint16_t hook)
 {
-	return !g->options.returns || programs_state(g->options.programs)->mode[hook];
+	return !g->options.returns || programs_state(g->options.programs)->mode[hook] & ~HOOK_MOVED;
 }
 
 static struct thread_cost *thread_get(struct governor *g, const struct wire_call *call)
@@ -150,7 +150,8 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 		for (size_t i = 0; i < module->n_hooks; i++) {
 			struct hook *hook = &module->hooks[i];
 
-			if (!is_of(hook, group) || !hook->hooked || !g->hits[hook->id])
+			if (!is_of(hook, group) || !hook->hooked || hook->moved ||
+			    !g->hits[hook->id])
 				continue;
 			*victims = xrealloc(*victims, (count + 1) * sizeof(**victims));
 			(*victims)[count++] = (struct victim){ module, hook, g->hits[hook->id] };

@@ -84,6 +84,9 @@ struct capture {
 uint64_t capture_now_ns(void);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
+
+/* A bit for each kind (enum wire_stack_kind) of calls whose stacks are walked. */
+uint8_t capture_stack_kinds(uint32_t calls);
 /* Samples and blocked time from now on; says which of it nobody will know. */
 int capture_begin_stacks(struct capture *capture, struct err *err);
 /* Lines of the stacks that were found (stack/lines), and which files could not be read for them. */

@@ -72,14 +72,18 @@ static int open_gpu(struct capture *c, struct err *err)
 	return 0;
 }
 
-/* The programs walk stacks where a call is probed. */
-static uint32_t walked_kinds(const struct capture_stacks *stacks)
+/*
+ * Whether probes may go while all who need them are recorded inside. All targets have to be known,
+ * and what they map told of. A link for each probe takes too long to be made and closed.
+ */
+static bool may_take_away(const struct capture *c)
 {
-	uint32_t calls = stacks ? stacks->calls : 0, kinds = 0;
+	enum mechanism mechanism = programs_mechanism(c->programs);
+	enum target_kind kind = c->options.target.kind;
 
-	for (enum wire_stack_kind kind = STACK_OF_LAUNCH; calls && kind <= STACK_OF_FREE; kind++)
-		kinds |= 1u << kind;
-	return kinds;
+	return c->mmap_seen && !c->options.watch &&
+	       (mechanism == MECHANISM_SESSION || mechanism == MECHANISM_MULTI) &&
+	       (kind == TARGET_COMMAND || kind == TARGET_PIDS || kind == TARGET_NAME);
 }
 
 static void marked(void *data, pid_t pid)
@@ -91,18 +95,22 @@ static void marked(void *data, pid_t pid)
 
 static int open_inside(struct capture *c, struct err *err)
 {
-	const struct inside_options options = { .target = c->options.target.kind,
-		                                .follow = c->options.target.follow,
-		                                .begins = c->options.begin_records,
-		                                .stack_kinds = walked_kinds(c->options.stacks),
-		                                .fold = c->options.selection.fold,
-		                                .marked = c->watcher ? marked : NULL,
-		                                .ring_bytes = c->options.ring_bytes,
-		                                .pipeline = c->pipeline,
-		                                .modules = c->modules,
-		                                .programs = c->programs,
-		                                .notice = notice,
-		                                .data = c };
+	const struct capture_stacks *stacks = c->options.stacks;
+	const struct inside_options options = {
+		.target = c->options.target.kind,
+		.follow = c->options.target.follow,
+		.takes_away = may_take_away(c),
+		.begins = c->options.begin_records,
+		.stack_kinds = stacks ? capture_stack_kinds(stacks->calls) : 0,
+		.fold = c->options.selection.fold,
+		.marked = c->watcher ? marked : NULL,
+		.ring_bytes = c->options.ring_bytes,
+		.pipeline = c->pipeline,
+		.modules = c->modules,
+		.programs = c->programs,
+		.notice = notice,
+		.data = c
+	};
 	struct order_source source = inside_source(c->inside);
 	int r = inside_open(c->inside, &options, !c->options.gpu, err);
 
@@ -216,7 +224,8 @@ static void before_inside(struct capture *c, const struct wire_head *record)
 	pid_t pid = (pid_t)record->tgid;
 
 	if (record->type == WIRE_FORK)
-		inside_forked(c->inside, pid, (pid_t)((const struct wire_process *)record)->other);
+		inside_forked(c->inside, pid, (pid_t)((const struct wire_process *)record)->other,
+		              record->time_ns);
 	else if (record->type == WIRE_EXIT)
 		inside_exit(c->inside, pid, record->time_ns);
 	else if (record->type == WIRE_EXEC)

@@ -84,7 +84,7 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 	if (c->seccomp_safe || !c->options.returns || record->type != WIRE_CALL)
 		return;
 	if ((record->flags & (WIRE_NO_RETURN | WIRE_NESTED)) == WIRE_NO_RETURN &&
-	    !programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)])
+	    !(programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)] & ~HOOK_MOVED))
 		say_seccomp(c, record->tgid);
 }
 
@@ -217,6 +217,8 @@ static void on_map(struct capture *c, const struct wire_map *map)
 	if (session_keeps_off(c, (pid_t)map->head.tgid))
 		return;
 	modules_mapped(c->modules, map, &found);
+	if (found.told && c->inside)
+		inside_loaded(c->inside, (pid_t)map->head.tgid);
 	on_found(c, (pid_t)map->head.tgid, &found);
 }
 

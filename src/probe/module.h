@@ -31,17 +31,25 @@ struct hook {
 	const char *why; /* of its group; static; may be NULL */
 	struct capture_plan plan;
 	struct placement placement;
-	uint64_t entry; /* offset of the function in the file */
+	uint64_t entry;         /* offset of the function in the file */
 	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
-	int error;      /* why it could not be hooked: a negative errno */
-	bool hooked;    /* now */
-	bool given_up;  /* HOOK_LITTLE: not to be hooked again */
+	int error;              /* why it could not be hooked: a negative errno */
+	bool hooked;            /* now */
+	bool error_told;
+	bool given_up; /* HOOK_LITTLE: not to be hooked again */
+	bool moved;    /* it has a link of its own, for as long as the module is attached */
 };
 
 /* A process that had a module mapped before it was hooked. */
 struct late_process {
 	uint32_t pid;
 	UT_hash_handle hh;
+};
+
+enum module_probes {
+	PROBES_THERE,
+	PROBES_WATCHED, /* they may go: who maps the file is told of each time */
+	PROBES_AWAY,    /* but for those of hooks that were moved */
 };
 
 struct module {
@@ -57,13 +65,17 @@ struct module {
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
 	struct attachment *core, *launches, *runtime_launches, *little;
+	struct attachment **moved; /* of hooks with a link of their own */
+	size_t n_moved;
+	enum module_probes probes; /* with the modules' lock */
 	bool attached;             /* since module_attach */
+	bool came_back;            /* its probes were away once */
 	bool no_launches;          /* HOOK_LAUNCH is not hooked for now */
 	bool told_unhooked;        /* its probes did not come back once */
 	bool no_returns;           /* given up: module_attach leaves them alone */
 	bool rewritten;            /* its file is another one by now: not to be attached again */
 	bool expected;             /* hooked beforehand: no target has mapped it yet */
-	uint64_t hooked_ns;        /* when module_attach was done first */
+	uint64_t hooked_ns;        /* when module_attach was done first, or probes came back last */
 	struct late_process *late; /* those that had it mapped by then */
 	uint64_t latest_ns;        /* how long the one had that had it longest */
 	size_t late_miss;          /* what is told of all beyond the first few; see modules.c */
@@ -130,6 +142,19 @@ bool module_relink_little(struct module *module, struct programs *programs, bool
  * return that will not be seen.
  */
 void module_drop_returns(struct module *module, struct programs *programs);
+
+/*
+ * Probes of a module of which all processes are recorded inside, taken away and put back. First,
+ * hooks that `stays` names get a link of their own, and entries are looked at there from that
+ * moment on. Calls that began before still return by the old link. With it they stay where they are
+ * when all others go. module_put_back does nothing if probes are there.
+ */
+int module_move_hooks(struct module *module, struct programs *programs, bool returns,
+                      bool (*stays)(void *data, const struct hook *hook), void *data,
+                      struct err *err);
+void module_take_away(struct module *module);
+int module_put_back(struct module *module, struct programs *programs, bool returns,
+                    bool runtime_launches, struct err *err);
 
 /* cuInit: where it succeeds, launches of the runtime reach the driver. */
 bool hook_proves_driver(const struct hook *hook);

@@ -243,8 +243,12 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
 	size_t n;
 
 	HASH_FIND(hh, module->late, &pid, sizeof(pid), late);
-	if (late)
+	if (late) { /* it was unloaded, and its probes were away when it was loaded again */
+		if (module->came_back)
+			modules_miss(modules, MISS_UNHOOKED, NULL, module->name, pid,
+			             "calls of %.1f ms after it was loaded again", late_ns / 1e6);
 		return;
+	}
 	late = xcalloc(1, sizeof(*late));
 	late->pid = pid;
 	HASH_ADD(hh, module->late, pid, sizeof(late->pid), late);
@@ -275,12 +279,14 @@ static void publish_hooks(struct modules *modules, struct module *module)
 	}
 }
 
-static void report_unhooked(struct modules *modules, const struct module *module)
+void modules_tell_unhooked(struct modules *modules, struct module *module)
 {
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		const struct hook *hook = &module->hooks[i];
+		struct hook *hook = &module->hooks[i];
+		bool told = hook->error_told;
 
-		if (hook->error)
+		hook->error_told |= hook->error != 0;
+		if (hook->error && !told)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
 			             strerror(-hook->error));
 	}
@@ -377,7 +383,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 		r = module_attach(module, modules->options.programs, modules->options.returns,
 		                  wire_runtime_launches(programs_state(modules->options.programs)),
 		                  err);
-	report_unhooked(modules, module);
+	modules_tell_unhooked(modules, module);
 	return r;
 }
 

@@ -28,10 +28,11 @@ enum look {
 };
 
 struct look_result {
-	size_t modules; /* CUDA modules mapped by this process */
-	size_t hooked;  /* of these, newly hooked */
-	bool driver;    /* one of them is the driver's */
-	bool foreign;   /* its program is not of this machine (32-bit, another architecture) */
+	size_t modules;            /* CUDA modules mapped by this process */
+	size_t hooked;             /* of these, newly hooked */
+	bool driver;               /* one of them is the driver's */
+	const struct module *told; /* modules_mapped: what the file is that was told of */
+	bool foreign; /* its program is not of this machine (32-bit, another architecture) */
 };
 
 /*
@@ -85,6 +86,20 @@ void modules_pause(struct modules *modules, bool pause); /* hooks none that appe
 size_t modules_hooked(const struct modules *modules);    /* functions hooked at this moment */
 void modules_lock(struct modules *modules);              /* around changes of hooks and misses */
 void modules_unlock(struct modules *modules);
+
+/*
+ * Probes that are not needed, since all who have the module mapped are recorded inside. With the
+ * lock held. modules_watch: from now on probes are back before a held process goes on with a file
+ * that it maps, and soon after any other one has mapped it. False: this module's are to stay. Then
+ * module_move_hooks and module_take_away, as long as module->probes is PROBES_WATCHED.
+ * modules_put_back: true where they were away. What fails is told.
+ */
+bool modules_watch(struct modules *modules, struct module *module);
+bool modules_put_back(struct modules *modules, struct module *module);
+
+/* The module that a mapping is of; NULL: of none that was looked into. */
+struct mapping;
+const struct module *modules_of_mapping(struct modules *modules, const struct mapping *mapping);
 
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */
 size_t modules_misses(struct modules *modules, const struct miss **misses);

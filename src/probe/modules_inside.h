@@ -108,6 +108,12 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
 void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
                              const char *why);
 
+/* Functions of it that could not be hooked, each once. */
+void modules_tell_unhooked(struct modules *modules, struct module *module);
+
+/* What the programs know a file by. */
+struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);
+
 /* ---- files (seen_files.c) ------------------------------------------------------------------- */
 
 struct file_key modules_key(const struct wire_file *file);

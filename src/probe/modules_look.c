@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -114,18 +113,10 @@ static void settle_users(struct modules *modules, const struct wire_file *id, st
 		             (unsigned long long)more);
 }
 
-static struct wire_file id_of(const struct seen_file *file, uint64_t stamp)
-{
-	return (struct wire_file){ .inode = file->key.inode,
-		                   .dev = (uint64_t)major(file->key.dev) << 20 |
-		                          minor(file->key.dev),
-		                   .stamp = stamp };
-}
-
 /* The kernel need not tell of a file any more whose answer will be the same. */
 static void settled(struct modules *modules, const struct seen_file *file, uint64_t stamp)
 {
-	const struct wire_file id = id_of(file, stamp);
+	const struct wire_file id = modules_file_id(file, stamp);
 
 	if (file->reading || file->put_off)
 		return;
@@ -280,6 +271,14 @@ static void tell_found(struct modules_look_search *search, const struct seen_fil
 	search->told_stamp = file->stamp;
 }
 
+/* Probes that were away are needed by who has it mapped. */
+static void came(struct modules_look_search *search, const struct seen_file *file)
+{
+	if (file->module && modules_put_back(search->modules, file->module) && search->every)
+		modules_late(search->modules, file->module, (uint32_t)search->pid,
+		             search->since_ns);
+}
+
 /*
  * What cannot be opened is tried a second time, from maps read anew: a process that is gone has
  * none then, and what was replaced meanwhile is another. What hangs is told of by itself.
@@ -336,6 +335,8 @@ static int look_at(const struct mapping *mapping, void *data)
 		return 0;
 	if (is_told(search, &key))
 		tell_found(search, file);
+	if (search->every || is_told(search, &key))
+		came(search, file);
 	if (file->module && mapping->offset <= file->module->hooks[0].entry)
 		found(search, file->module);
 	if (file->foreign && mapping->inode == search->exe_inode)
@@ -519,6 +520,9 @@ void modules_mapped(struct modules *modules, const struct wire_map *map, struct 
 		settled(modules, file, map->file.stamp);
 		if (file->module && !result->modules)
 			found(&search, file->module);
+		if (file->module)
+			modules_put_back(modules, file->module);
+		result->told = file->module;
 		if (file->module && !map->held && map->head.time_ns < file->module->hooked_ns)
 			modules_late(modules, file->module, map->head.tgid, map->head.time_ns);
 	}
@@ -548,7 +552,7 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 		file = modules_read(modules, key, fd, path, ELF_WHOLE, LOOK_LATE, err);
 	modules->expecting = false;
 	if (file->module) {
-		const struct wire_file id = id_of(file, file->stamp);
+		const struct wire_file id = modules_file_id(file, file->stamp);
 
 		if (file->module->expected)
 			programs_file_known(modules->options.programs, &id, KNOWN_TELL);

@@ -102,6 +102,10 @@ void programs_thread_forget(struct programs *programs, pid_t tid); /* and the ca
 bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns);
 /* What a signal that stopped a thread of a held command was, as it was sent; once. */
 enum held programs_thread_held(struct programs *programs, pid_t tid);
+/* Those that were added or followed, not those of settings.all and settings.cgroup: `n` of them,
+ * which the caller frees. */
+uint32_t *programs_targets(struct programs *programs, size_t *n);
+
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Processes whose name matches become targets: with settings.name. */
@@ -109,6 +113,9 @@ int programs_name_set(struct programs *programs, const struct wire_glob *glob);
 
 /* Mappings of this file need no more reports, but for what the flags (enum known_flags) say. */
 void programs_file_known(struct programs *programs, const struct wire_file *file, uint64_t flags);
+
+/* From now on they are, each time; a held process waits meanwhile. */
+void programs_file_unknown(struct programs *programs, const struct wire_file *file);
 
 /* The file that a thread was stopped for last; false where there is none. */
 bool programs_held_for(struct programs *programs, pid_t tid, struct wire_file *file);

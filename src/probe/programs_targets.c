@@ -10,7 +10,7 @@
 
 #include "base/xalloc.h"
 
-#define TIDS_MAX 16384 /* twice what the map holds: a key that goes away makes it begin anew */
+#define IDS_MAX 16384 /* twice what a map holds: a key that goes away makes it begin anew */
 
 int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 {
@@ -106,6 +106,13 @@ void programs_file_known(struct programs *p, const struct wire_file *file, uint6
 	bpf_map_update_elem(programs_map(p, "known_files"), key, &known, BPF_ANY);
 }
 
+void programs_file_unknown(struct programs *p, const struct wire_file *file)
+{
+	const uint64_t key[2] = { file->inode, file->dev };
+
+	bpf_map_delete_elem(programs_map(p, "known_files"), key);
+}
+
 bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
 {
 	uint32_t key = (uint32_t)tid;
@@ -113,28 +120,39 @@ bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
 	return bpf_map_lookup_elem(programs_map(p, "held_for"), &key, file) == 0;
 }
 
-static int compare_tids(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
 	return (x > y) - (x < y);
 }
 
-uint32_t *programs_threads(struct programs *p, size_t *n)
+/* The keys of a map by thread or process, each once; the caller frees them. */
+static uint32_t *read_ids(int map, size_t *n)
 {
-	uint32_t *tids = xcalloc(TIDS_MAX, sizeof(*tids));
-	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, tids);
+	uint32_t *ids = xcalloc(IDS_MAX, sizeof(*ids));
+	int r = bpf_map_get_next_key(map, NULL, ids);
 	size_t read = 0, kept = 0;
 
-	while (r == 0 && ++read < TIDS_MAX)
-		r = bpf_map_get_next_key(map, &tids[read - 1], &tids[read]);
-	qsort(tids, read, sizeof(*tids), compare_tids);
+	while (r == 0 && ++read < IDS_MAX)
+		r = bpf_map_get_next_key(map, &ids[read - 1], &ids[read]);
+	qsort(ids, read, sizeof(*ids), compare_ids);
 	for (size_t i = 0; i < read; i++) {
-		if (!kept || tids[i] != tids[kept - 1])
-			tids[kept++] = tids[i];
+		if (!kept || ids[i] != ids[kept - 1])
+			ids[kept++] = ids[i];
 	}
 	*n = kept;
-	return tids;
+	return ids;
+}
+
+uint32_t *programs_threads(struct programs *p, size_t *n)
+{
+	return read_ids(programs_map(p, "threads"), n);
+}
+
+uint32_t *programs_targets(struct programs *p, size_t *n)
+{
+	return read_ids(programs_map(p, "targets"), n);
 }
 
 void programs_open_calls(struct programs *p, programs_record_fn each, void *data)

@@ -319,6 +319,69 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	va_end(ap);
 }
 
+/* ---- probes that go, and a second process that may have the module mapped ------------------ */
+
+#define OTHER (PROCESS + 1)
+
+static struct {
+	bool other;        /* it is a target */
+	bool other_mapped; /* and has the module */
+	bool refuses;      /* the module's probes are to stay */
+	size_t watched, back, n_moved;
+	bool moved[HOOKS];
+} probes;
+
+uint32_t *programs_targets(struct programs *programs, size_t *n)
+{
+	uint32_t *pids = calloc(2, sizeof(*pids));
+
+	pids[0] = PROCESS;
+	pids[1] = OTHER;
+	*n = probes.other ? 2 : 1;
+	return pids;
+}
+
+const struct module *modules_of_mapping(struct modules *modules, const struct mapping *mapping)
+{
+	return mapping->inode == module.inode ? &module : &runtime_module;
+}
+
+bool modules_watch(struct modules *modules, struct module *of)
+{
+	if (probes.refuses)
+		return false;
+	probes.watched++;
+	of->probes = PROBES_WATCHED;
+	return true;
+}
+
+bool modules_put_back(struct modules *modules, struct module *of)
+{
+	bool was_away = of->probes == PROBES_AWAY;
+
+	probes.back += was_away;
+	of->probes = PROBES_THERE;
+	return was_away;
+}
+
+int module_move_hooks(struct module *of, struct programs *programs, bool returns,
+                      bool (*stays)(void *data, const struct hook *hook), void *data,
+                      struct err *err)
+{
+	probes.n_moved = 0;
+	for (size_t i = 0; i < HOOKS; i++) {
+		probes.moved[i] = stays(data, &hooks[i]);
+		probes.n_moved += probes.moved[i];
+		hooks[i].moved |= probes.moved[i];
+	}
+	return 0;
+}
+
+void module_take_away(struct module *of)
+{
+	of->probes = PROBES_AWAY;
+}
+
 uint64_t hook_cookie(const struct hook *hook)
 {
 	return cookie_with_hook(hook->id) | cookie_with_words(WIRE_AT_STACK);
@@ -345,10 +408,11 @@ int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void 
 		                   .dev = 5,
 		                   .inode = 7,
 		                   .path = "/lib/libcuda.so.1" };
-	int r = mapped ? each(&mapping, data) : 0;
+	bool there = pid == (pid_t)OTHER ? probes.other_mapped : mapped;
+	int r = there ? each(&mapping, data) : 0;
 
 	mapping.inode = runtime_module.inode;
-	return mapped && has_runtime && !r ? each(&mapping, data) : r;
+	return there && has_runtime && !r ? each(&mapping, data) : r;
 }
 
 bool __wrap_tick_clock_is_usable(void);

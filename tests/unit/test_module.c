@@ -11,7 +11,7 @@
 /* ---- stand-ins ----------------------------------------------------------------------------- */
 
 struct attachment {
-	char names[512]; /* "cuA cuB " */
+	char names[512]; /* "cuA *cuB ": the second by a link of its own */
 	bool returns;
 };
 
@@ -35,7 +35,7 @@ static const struct hook *hook_at(const struct attach_point *point)
 	while (hook->id != cookie_hook(point->cookie))
 		assert_true(++hook < module->hooks + module->n_hooks);
 	assert_int_equal(point->offset, hook->entry + hook->placement.skip);
-	assert_int_equal(point->cookie, hook_cookie(hook));
+	assert_int_equal(point->cookie & ~cookie_with_moved(1), hook_cookie(hook));
 	return hook;
 }
 
@@ -53,7 +53,8 @@ int attach(struct programs *programs, int fd, struct attach_point *points, size_
 		if (points[i].error)
 			continue;
 		hooked++;
-		strcat(strcat(a->names, hook->name), " ");
+		strcat(strcat(a->names, cookie_moved(points[i].cookie) ? "*" : ""), hook->name);
+		strcat(a->names, " ");
 	}
 	if (!hooked) {
 		free(a);
@@ -368,6 +369,87 @@ static void test_returns_that_were_given_up_stay_so(void **state)
 	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
 }
 
+/* ---- taken away and put back ---------------------------------------------------------------- */
+
+static bool is_of_memory(void *data, const struct hook *hook)
+{
+	return !strcmp(hook->name, "cuMemAlloc_v2") || !strcmp(hook->name, "cuCtxGetCurrent") ||
+	       !strcmp(hook->name, "cudaLaunchKernel");
+}
+
+static int move_those_of_memory(void)
+{
+	struct err err = { 0 };
+
+	return module_move_hooks(module, NULL, true, is_of_memory, NULL, &err);
+}
+
+static void test_probes_go_but_for_those_with_links_of_their_own(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	log_text[0] = '\0';
+	assert_int_equal(move_those_of_memory(), 0);
+	assert_log("+*cuMemAlloc_v2 *cuCtxGetCurrent returns\n");
+	assert_int_equal(state_of_hooks.mode[hook_named("cuMemAlloc_v2")->id], HOOK_MOVED);
+	assert_int_equal(state_of_hooks.mode[hook_named("cuInit")->id], 0);
+	module_take_away(module);
+	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc later\n"
+	           "-cuCtxGetCurrent cuDeviceGetCount later\n");
+	assert_true(hook_named("cuMemAlloc_v2")->hooked);
+	assert_false(hook_named("cuInit")->hooked);
+	assert_int_equal(module_put_back(module, NULL, true, false, NULL), 0);
+	assert_log("+cuInit cuLaunchKernel cuNotYetKnown cudaMalloc returns\n"
+	           "+cuDeviceGetCount returns\n");
+	assert_true(hook_named("cuInit")->hooked);
+	assert_int_equal(move_those_of_memory(), 0); /* they have their links */
+	assert_log("");
+}
+
+static void test_what_is_wanted_of_probes_that_are_away_holds_when_they_are_back(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	module_take_away(module);
+	log_text[0] = '\0';
+	hook_named("cuDeviceGetCount")->given_up = true;
+	assert_false(module_relink_little(module, NULL, true));
+	assert_int_equal(module_hook_runtime_launches(module, NULL, true, NULL), 0);
+	assert_int_equal(module_attach(module, NULL, true, true, NULL), 0);
+	assert_log("");
+	assert_int_equal(module_put_back(module, NULL, true, true, NULL), 0);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+	           "+cudaLaunchKernel returns\n+cuCtxGetCurrent returns\n");
+	assert_int_equal(module_put_back(module, NULL, true, true, NULL), 0);
+	assert_log("");
+}
+
+static void test_what_gets_no_link_of_its_own_keeps_all_probes(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	log_text[0] = '\0';
+	refused = "cuCtxGetCurrent";
+	assert_int_equal(move_those_of_memory(), -EINVAL);
+	refused = NULL;
+	assert_log("+*cuMemAlloc_v2 returns\n-*cuMemAlloc_v2 later\n");
+	assert_int_equal(state_of_hooks.mode[hook_named("cuMemAlloc_v2")->id], 0);
+	assert_true(hook_named("cuCtxGetCurrent")->hooked);
+	assert_int_equal(hook_named("cuCtxGetCurrent")->error, 0);
+}
+
+static void test_hooks_that_have_links_of_their_own_are_attached_again(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	move_those_of_memory();
+	module_detach(module);
+	log_text[0] = '\0';
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel *cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+	           "+*cuCtxGetCurrent cuDeviceGetCount returns\n");
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 static int build_library(void **state)
@@ -396,6 +478,10 @@ int main(void)
 		TEST(test_detaching_leaves_nothing),
 		TEST(test_what_is_attached_is_not_attached_twice),
 		TEST(test_what_was_given_up_is_not_attached_again),
+		TEST(test_probes_go_but_for_those_with_links_of_their_own),
+		TEST(test_what_is_wanted_of_probes_that_are_away_holds_when_they_are_back),
+		TEST(test_what_gets_no_link_of_its_own_keeps_all_probes),
+		TEST(test_hooks_that_have_links_of_their_own_are_attached_again),
 		TEST(test_returns_that_were_given_up_stay_so),
 	};
 

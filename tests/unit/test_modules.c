@@ -74,6 +74,13 @@ void programs_file_known(struct programs *programs, const struct wire_file *file
 	last_flags = flags;
 }
 
+static size_t forgotten_files;
+
+void programs_file_unknown(struct programs *programs, const struct wire_file *file)
+{
+	forgotten_files++;
+}
+
 /* ---- libraries, and this process that maps them -------------------------------------------- */
 
 #define MAPPED_MAX 8

@@ -68,6 +68,7 @@ void inside_free(struct inside *inside)
 	if (inside->own_agents)
 		agents_free(inside->agents);
 	gpu_targets_free(inside->targets);
+	inside_away_free(inside);
 	call_queue_free(inside->queue);
 	tids_free(inside->tids);
 	tick_clock_free(inside->ticks);
@@ -218,8 +219,14 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 		inside_flag(process);
 }
 
-void inside_forked(struct inside *inside, pid_t parent, pid_t child)
+void inside_loaded(struct inside *inside, pid_t pid)
 {
+	inside_away_no_child(inside, (uint32_t)pid);
+}
+
+void inside_forked(struct inside *inside, pid_t parent, pid_t child, uint64_t time_ns)
+{
+	inside_away_forked(inside, (uint32_t)parent, (uint32_t)child, time_ns);
 	if (inside_process_find(inside, (uint32_t)parent))
 		divert_forked(inside->divert, parent, child);
 }
@@ -229,6 +236,7 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 {
 	struct inside_process *process = inside_process_find(inside, (uint32_t)pid);
 
+	inside_away_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents)
 		agents_turn(inside->agents, inside->now_ns);
 	if (!process)
@@ -255,6 +263,7 @@ void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
 {
 	struct inside_process *process;
 
+	inside_away_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents) {
 		agents_gone(inside->agents, pid);
 		gpu_targets_forget(inside->targets, pid);
@@ -327,6 +336,8 @@ void inside_turn(struct inside *inside, uint64_t now_ns)
 	HASH_ITER (hh, inside->processes, process, next) {
 		inside_process_turn(process);
 	}
+	if (!inside->stopping)
+		inside_away_turn(inside);
 	if (inside->stopping && inside->own_agents && !inside->agents_told && all_are_out(inside)) {
 		inside->agents_told = true;
 		agents_stop(inside->agents);
@@ -337,6 +348,7 @@ void inside_turn(struct inside *inside, uint64_t now_ns)
 
 void inside_stop(struct inside *inside)
 {
+	inside_away_stop(inside);
 	inside->stopping = true;
 }
 

@@ -30,6 +30,7 @@ struct hold;
 struct inside_options {
 	enum target_kind target;
 	bool follow;          /* what a command starts is a target, too */
+	bool takes_away;      /* probes that no target needs; it is told of all that targets map */
 	bool begins;          /* entries are told of by themselves */
 	uint32_t stack_kinds; /* enum wire_stack_kind: functions of these keep their probes */
 	unsigned fold;        /* enum fold_tool: calls are summed up; those of memory keep theirs */
@@ -90,7 +91,8 @@ bool inside_leaves_out(struct inside *inside, const struct wire_head *record);
 void inside_called(struct inside *inside, const struct wire_call *call);
 
 void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns); /* WIRE_MAPPED */
-void inside_forked(struct inside *inside, pid_t parent, pid_t child);
+void inside_loaded(struct inside *inside, pid_t pid);                   /* a module */
+void inside_forked(struct inside *inside, pid_t parent, pid_t child, uint64_t time_ns);
 void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns);
 void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns);
 

@@ -137,6 +137,7 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 		process->ended_ns = now;
 		free(process->ended_why);
 		process->ended_why = xstrdup(why ? why : AGENT_CLOSED);
+		inside_away_put_back(inside, process);
 	}
 	if (why)
 		inside_process_keeps(process, why);

@@ -117,6 +117,10 @@ struct inside {
 	struct hold *hold;
 	uint64_t begin_ns, now_ns, name_offset;
 	bool stopping, agents_told;
+	struct inside_away *away; /* by module */
+	struct inside_sweep *sweep;
+	struct inside_child *children;
+	uint64_t lost_records;
 	/* for the end */
 	uint64_t bad_records;
 	uint64_t calls;
@@ -138,6 +142,9 @@ void inside_process_drop(struct inside *inside, struct inside_process *process);
 
 /* It keeps its probes: said once. */
 void inside_process_keeps(struct inside_process *process, const char *why);
+
+/* One that ends has none any more. */
+bool inside_process_has_memory(uint32_t pid);
 
 /* Nothing of a module is under way any more: it has its probes, for now or for good. */
 void inside_module_give_up(struct inside_module *at, const char *why);
@@ -213,6 +220,19 @@ void inside_unflag(struct inside_process *process);
 /* Before the first function of a process is diverted: the programs tell of the begins of calls. */
 void inside_nesting_begins(struct inside_process *process);
 void inside_nesting_forget(struct inside *inside, uint32_t pid); /* 0: of all */
+
+/* ---- probes that are not needed (inside_away.c) ---------------------------------------------- */
+
+void inside_away_turn(struct inside *inside);
+void inside_away_forked(struct inside *inside, uint32_t parent, uint32_t child, uint64_t time_ns);
+
+/* It ended, executes another program, or loads a module that its parent had not loaded. */
+void inside_away_no_child(struct inside *inside, uint32_t pid);
+
+/* Of modules that are diverted in the process: now. */
+void inside_away_put_back(struct inside *inside, const struct inside_process *process);
+void inside_away_stop(struct inside *inside);
+void inside_away_free(struct inside *inside);
 
 /* ---- records -------------------------------------------------------------------------------- */
 

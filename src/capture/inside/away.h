@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the probes of a module go and come back: its state, without what is done about it.
+ *
+ * They go when nothing changed for a while, since to put them back takes 20 to 50 ms. Where that
+ * happens again and again they wait longer each time.
+ */
+#ifndef CUSCOPE_CAPTURE_INSIDE_AWAY_H
+#define CUSCOPE_CAPTURE_INSIDE_AWAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum away_state {
+	AWAY_THERE,
+	AWAY_WATCHED, /* who maps the module is told of from now on; is anyone else in need of it?
+	               */
+	AWAY_GONE,
+};
+
+enum away_step {
+	AWAY_NOTHING,
+	AWAY_WATCH,
+	AWAY_LOOK, /* whether they can go */
+	AWAY_RETURN,
+};
+
+struct away {
+	enum away_state state;
+	uint64_t unsettled_ns; /* when something changed last */
+	uint64_t settle_ns;    /* how long after that probes may go */
+	uint64_t look_ns;      /* when to look next */
+	uint64_t gone_ns;
+};
+
+void away_begin(struct away *away, uint64_t now_ns);
+
+/* `covered`: all who are known to use it are recorded inside. What is to be done now. */
+enum away_step away_next(struct away *away, bool covered, uint64_t now_ns);
+
+/* It was done. */
+void away_watched(struct away *away, uint64_t now_ns);
+void away_gone(struct away *away, uint64_t now_ns);
+void away_returned(struct away *away, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Modules whose probes are away, since all who have them mapped are recorded inside
+ * (capture/inside/inside_away.c). Whoever maps one of them meanwhile is told of as if nobody had
+ * seen the file before. A held process waits until the probes are back.
+ */
+#include "probe/modules_inside.h"
+
+#include <string.h>
+#include <sys/sysmacros.h>
+
+struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp)
+{
+	return (struct wire_file){ .inode = file->key.inode,
+		                   .dev = (uint64_t)major(file->key.dev) << 20 |
+		                          minor(file->key.dev),
+		                   .stamp = stamp };
+}
+
+/* Under each number of its device that it was met by. */
+static void set_known(struct modules *modules, const struct module *module, bool known)
+{
+	struct seen_file *file, *next;
+
+	HASH_ITER (hh, modules->files, file, next) {
+		const struct wire_file id = modules_file_id(file, file->stamp);
+
+		if (file->module != module)
+			continue;
+		if (!known)
+			programs_file_unknown(modules->options.programs, &id);
+		else if (file->stamp)
+			programs_file_known(modules->options.programs, &id, 0);
+	}
+}
+
+/* Two containers of one image: the kernel has both modules' probes in one place. */
+static bool has_double(const struct modules *modules, const struct module *module)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *other = modules->list[i];
+
+		if (other != module && other->attached && module_is_alike(module, other))
+			return true;
+	}
+	return false;
+}
+
+bool modules_watch(struct modules *modules, struct module *module)
+{
+	if (module->probes != PROBES_THERE || !module->attached || module->rewritten ||
+	    module->expected || has_double(modules, module))
+		return false;
+	module->probes = PROBES_WATCHED;
+	set_known(modules, module, false);
+	return true;
+}
+
+static void tell_failed(struct modules *modules, struct module *module, const struct err *err)
+{
+	if (module->told_unhooked)
+		return;
+	module->told_unhooked = true;
+	modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+	             "probes that were away could not be put back: %s", err->text);
+}
+
+bool modules_put_back(struct modules *modules, struct module *module)
+{
+	struct wire_state *state = programs_state(modules->options.programs);
+	bool was_away = module->probes == PROBES_AWAY;
+	struct err err = { 0 };
+
+	if (module->probes == PROBES_THERE)
+		return false;
+	if (was_away && module_put_back(module, modules->options.programs, modules->options.returns,
+	                                wire_runtime_launches(state), &err))
+		tell_failed(modules, module, &err);
+	module->probes = PROBES_THERE;
+	set_known(modules, module, true);
+	if (was_away)
+		modules_tell_unhooked(modules, module);
+	return was_away;
+}
+
+const struct module *modules_of_mapping(struct modules *modules, const struct mapping *mapping)
+{
+	const struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
+	const struct seen_file *file;
+	const struct module *module;
+
+	pthread_mutex_lock(&modules->lock);
+	file = modules_file(modules, key);
+	module = file ? file->module : NULL;
+	pthread_mutex_unlock(&modules->lock);
+	return module;
+}

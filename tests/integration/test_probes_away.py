@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""With --in-process, kernel probes go while all processes of a library are recorded inside, and come
+back for those that are not: what the programs did is what is told, from the first call on.
+
+SAMPLE_WAIT has a program wait where CUDA works, so that what follows is made without probes.
+"""
+
+import json
+import re
+import signal
+import shutil
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, Result, Skip, alone, wait_until
+from test_in_process import attach, late_runtime_only, rounds, text_of, told_inside
+
+AWAY = "needs no probes from"
+BREAKPOINT, PUSH = 0xcc, 0x55  # the second is what they lie on
+
+
+def breakpoints(pid, library="libcuda.so.1"):
+    """How many of the kernel's breakpoints lie in the library's code, as the process has it."""
+    class Running:
+        pass
+
+    running = Running()
+    running.pid = pid
+    memory, file = text_of(running, library)
+    return sum(1 for now, then in zip(memory, file) if now == BREAKPOINT and then == PUSH)
+
+
+def gone(trace, count=1):
+    wait_until(lambda: trace.err().count(AWAY) >= count or trace.process.poll() is not None,
+               "probes to be taken away")
+    if trace.process.poll() is not None:
+        raise Failure(f"it ended: {trace.err()[-600:]}")
+
+
+def started(case, *command, options=(), status=0):
+    """A command that waits after cuInit until the probes of its driver are away."""
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    trace = case.start_trace(["--in-process", *options], ["--", *command])
+    gone(trace)
+    open(case.path("go"), "w").close()
+    result = case.result(trace)
+    if result.status != status:
+        raise Failure(f"exit status {result.status}: {result.err[-600:]}")
+    checks.valid(result)
+    told_inside(result.err)
+    return result
+
+
+def program_test(program, *arguments, check=checks.everything):
+    def test(case):
+        result = started(case, Places.program(program), *arguments)
+        late_runtime_only(result)
+        check(result)
+
+    test.__name__ = "_".join(["test_probes_away_calls_of", program, *arguments])
+    return test
+
+
+def only_calls(result):
+    checks.nothing_missed(result)
+    checks.calls(result)
+
+
+for name, arguments in (("threads", ("4", "25")), ("copies", ()), ("errors", ()), ("capture", ("5",))):
+    globals()[f"test_probes_away_{name}"] = program_test(name, *arguments)
+test_probes_away_memory = program_test("memory", check=only_calls)
+test_probes_away_a_program_that_starts_itself_again = program_test("exec", "1", check=only_calls)
+test_probes_away_exec_in_place = program_test("exec", "0", check=only_calls)
+
+
+def in_the_middle(case, shape):
+    """Two programs in one shell, of which the second begins when probes are away."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
+    loop = Places.program("loop")
+    go = case.path("second")
+    script = f"exec 3<&0; {loop} 5 300 <&3 & while [ ! -e {go} ]; do sleep 0.05; done; {loop} 2 300 <&3; wait"
+    trace = case.start_trace(["--in-process"], ["--", "sh", "-c", script], stdin=subprocess.PIPE)
+    gone(trace)
+    open(go, "w").close()
+    result = case.result(trace)
+    checks.valid(result)
+    only_calls(result)
+    checks.equal("processes inside", 2, told_inside(result.err)[2])
+
+
+def test_probes_away_a_second_process_is_held_until_they_are_back(case):
+    in_the_middle(case, "push")
+
+
+def test_probes_away_a_second_process_where_jumps_lie_before_probes(case):
+    in_the_middle(case, "stub")
+
+
+@alone  # another trace's breakpoints would be counted
+def test_probes_away_of_a_program_that_runs(case):
+    """Its code has no breakpoint any more, and afterwards it is as in its file."""
+    program = case.program("loop", 30, 500, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program")
+    trace = attach(case, program)
+    many = breakpoints(program.pid)
+    gone(trace)
+    wait_until(lambda: breakpoints(program.pid) == 0, "breakpoints to go")
+    if many < 100:
+        raise Failure(f"{many} breakpoints before: how are they counted?")
+    time.sleep(1)
+    trace.signal(signal.SIGINT)
+    result = case.result(trace)
+    checks.valid(result)
+    checks.nothing_missed(result)
+    rounds(result)
+    program.signal(signal.SIGTERM)
+
+
+@alone
+def test_probes_away_not_while_a_process_needs_them(case):
+    """One under another tracer cannot be entered."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not here")
+    first = case.program("loop", 30, 200, stdin=subprocess.PIPE)
+    second = case.program("loop", 30, 200, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in first.out() and "ready" in second.out(), "the programs")
+    tracer = case.start("strace", "-qq", "-o", "/dev/null", "-e", "trace=none", "-p", str(second.pid))
+    wait_until(lambda: "TracerPid:\t0\n" not in open(f"/proc/{second.pid}/status").read(), "strace")
+    trace = case.start_trace(["--in-process"], ["-p", f"{first.pid},{second.pid}"])
+    wait_until(lambda: "are recorded inside of process" in trace.err(), "the first to be diverted")
+    time.sleep(1.5)
+    if not breakpoints(first.pid):
+        raise Failure("the probes are away")
+    second.process.stdin.close()
+    second.wait()
+    tracer.stop()
+    gone(trace)
+    trace.signal(signal.SIGINT)
+    result = case.result(trace)
+    checks.valid(result)
+    checks.nothing_missed(result)
+    for program in (first, second):
+        if len(result.calls(name="cuLaunchKernel", pid=program.pid)) < 100:
+            raise Failure(f"few launches of process {program.pid}")
+
+
+@alone
+def test_probes_away_but_for_functions_whose_stacks_are_asked_for(case):
+    """The kernel walks stacks where a probe is: these stay, all others go, and no call is told twice."""
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    path = case.path("trace.cuscope")
+    trace = case.cuscope("record", "--in-process", "--stacks=launches", "--launch-stacks=all", "-o", path, "--",
+                         Places.program("threads"), "4", "25", env=case.environment())
+    gone(trace)
+    pid = int(re.search(r"inside of process (\d+)", trace.err()).group(1))
+    wait_until(lambda: 0 < breakpoints(pid) < 20, "most breakpoints to go")
+    open(case.path("go"), "w").close()
+    checks.equal("status", 0, trace.wait())
+    exported = case.cuscope("export", path, "-o", case.path("trace.jsonl"))
+    checks.equal("status of the export", 0, exported.wait())
+    info = case.cuscope("info", "--json", path)
+    checks.equal("status of info", 0, info.wait())
+    result = Result(exported, 0, case.path("trace"), case.path("counts"))
+    made = {name: n for name, n in result.counts.of("calls").items() if name in checks.hooked()}
+    checks.differences("calls", made, result.names())
+    checks.equal("launches with stacks", len(result.calls(op="launch")), json.loads(info.out())["stacks"]["calls"])
