@@ -7,7 +7,9 @@
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
-# bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
+# make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench
+# bench/step/run and bench/gpu/run are for a machine with a GPU and PyTorch, bench/ddp/run for one with two; they need nothing built but
+# cuscope. PYTHONPATH=tests/gpu/stand-in tries them on the simulated driver.
 
 BENCH      := $(B)/bench
 BENCH_OUT  ?= $(BENCH)/results
@@ -16,6 +18,11 @@ bench: $(B)/cuscope bench-programs
 	bench/calls/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 bench-programs: $(BENCH)/caller $(BENCH)/floor $(BENCH)/floor.bpf.o
+
+dist/bench: bench-programs
+	@mkdir -p $@
+	cp $(BENCH)/caller $(BENCH)/libentries.so $(BENCH)/floor.bpf.o $@
+	$(CC) $(CFLAGS) -o $@/floor bench/calls/floor.c -Wl,-Bstatic -lbpf -lelf -lz -lzstd -Wl,-Bdynamic -ldl
 
 bench-pipeline: $(BENCH)/pipeline
 	bench/pipeline/run --build $(BENCH) --out $(BENCH_OUT)
@@ -79,4 +86,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-in-process bench-programs bench-pipeline bench-profile bench-questions bench-sums
+.PHONY: dist/bench bench bench-in-process bench-programs bench-pipeline bench-profile bench-questions bench-sums

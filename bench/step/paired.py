@@ -42,6 +42,10 @@ def lost(summary):
     return sum(n for reason, n in summary["missed"]["lost"].items() if reason != "late")
 
 
+class SessionFailed(Exception):
+    """cuscope did not do its work; the trainings go on."""
+
+
 class Session:
     """cuscope attached to a training. `words`: its command line, with OUT for where it writes."""
 
@@ -59,8 +63,20 @@ class Session:
     def diverted(self):
         return diverted(self.said())
 
+    def is_up(self):
+        """Whether it waits for signals: before, one would end it without a word."""
+        try:
+            with open(f"/proc/{self.process.pid}/status") as status:
+                masks = re.findall(r"Sig(?:Blk|Cgt):\s*(\w+)", status.read())
+        except OSError:
+            return False
+        return any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks)
+
     def wait(self, step, settle, libraries):
         """Until hooks are in and `libraries` are recorded inside, 0: none. `step` runs some steps and says how many."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not self.is_up() and self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
         time.sleep(IDLE_SECONDS)
         begin = changed = time.monotonic()
         said = self.said()
@@ -70,7 +86,7 @@ class Session:
             if text != said:
                 said, changed = text, now
             if self.process.poll() is not None:
-                raise RuntimeError(f"{' '.join(self.process.args)}: {text[-2000:]}")
+                raise SessionFailed(f"{' '.join(self.process.args)}: {text[-2000:]}")
             if now - begin >= settle and now - changed >= QUIET_SECONDS and len(self.diverted()) >= libraries:
                 return
         print(f"{' '.join(self.words)}: {len(self.diverted())} of {libraries} libraries are recorded inside after {READY_SECONDS} s",
@@ -78,8 +94,13 @@ class Session:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        if self.process.wait(timeout=STOP_SECONDS) != 0:
-            raise RuntimeError(f"{' '.join(self.process.args)}: {self.said()[-2000:]}")
+        try:
+            status = self.process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        if status != 0:
+            raise SessionFailed(f"{' '.join(self.process.args)}: status {status}: {self.said()[-2000:]}")
         self.log.close()
 
     def summary(self):
@@ -208,8 +229,13 @@ class Attaching:
         for way in ways[start:] + ways[:start]:
             if self.clock.over():
                 return
-            session, traced = self.session(way, pairs, size, lambda: pairs.some(size, steps, n))
-            session.steps += n * (steps + SKIP)
+            try:
+                session, traced = self.session(way, pairs, size, lambda: pairs.some(size, steps, n))
+                session.steps += n * (steps + SKIP)
+                found = session.digest()
+            except (SessionFailed, subprocess.SubprocessError, OSError, ValueError) as error:
+                print(f"{way.name}: a session failed: {error}", file=sys.stderr, flush=True)
+                continue
             after = pairs.some(size, steps, n)
-            self.sessions[size, way.name].append({"bare": before + after, "traced": traced, **session.digest()})
+            self.sessions[size, way.name].append({"bare": before + after, "traced": traced, **found})
             before = after
