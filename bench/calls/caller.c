@@ -76,7 +76,7 @@ struct pacer {
 };
 
 /* The clock is read after as many calls at the latest. */
-#define BURST_MAX 1000
+#define BURST_MAX 2000
 
 /* Bursts of a millisecond with sleep between them: spinning would take the tracer's processor. */
 static void *pacer_run(void *arg)
