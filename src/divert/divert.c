@@ -17,6 +17,8 @@
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
+#include "divert/divert_shares.h"
+#include "probe/person.h"
 
 #define FREE_MS 2000
 
@@ -26,6 +28,7 @@ struct divert {
 	divert_done_fn done;
 	void *data;
 	struct divert_queue queue;
+	struct divert_shares shares;
 	struct divert_plan *plans; /* that were put */
 	uint64_t number;
 	struct back { /* entries of a process that are being put back */
@@ -156,6 +159,7 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 
 	if (fd < 0)
 		return fd;
+	plan->owner = order.owner = person_of_process(plan->pid);
 	rc = send_order(divert, &order, fd, err);
 	close(fd);
 	if (rc)
@@ -196,6 +200,19 @@ static void free_plans(struct divert *divert, pid_t pid, bool all)
 	}
 }
 
+static size_t plans_of(const struct divert *divert, pid_t pid, uint64_t *owner)
+{
+	size_t count = 0;
+
+	for (const struct divert_plan *plan = divert->plans; plan; plan = plan->next) {
+		if (plan->pid != pid)
+			continue;
+		*owner = plan->owner;
+		count++;
+	}
+	return count;
+}
+
 static void forget_backs(struct divert *divert, pid_t pid)
 {
 	for (size_t i = divert->n_backs; i-- > 0;)
@@ -206,7 +223,10 @@ static void forget_backs(struct divert *divert, pid_t pid)
 static void forget(struct divert *divert, pid_t pid, enum divert_kind kind)
 {
 	const struct divert_order order = { .kind = kind, .pid = pid };
+	uint64_t owner;
 
+	if (!shares_child_free(&divert->shares, pid) && !plans_of(divert, pid, &owner))
+		return;
 	queue_forget(&divert->queue, pid);
 	forget_backs(divert, pid);
 	send_order(divert, &order, -1, NULL);
@@ -224,14 +244,41 @@ void divert_forget(struct divert *divert, pid_t pid)
 	forget(divert, pid, DIVERT_TAKE_BACK);
 }
 
+/* Of pid 0: cuscope-divert looks for itself which children have ended. */
+static void sweep(struct divert *divert)
+{
+	const struct divert_order order = { .kind = DIVERT_GONE };
+
+	if (shares_sweep(&divert->shares, stop_now_ns()))
+		send_order(divert, &order, -1, NULL);
+}
+
 void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 {
 	const struct divert_order order = { .kind = DIVERT_FORKED,
 		                            .pid = parent,
 		                            .child = child,
 		                            .start_time = process_start_time(child) };
+	uint64_t owner = 0;
+	size_t places = plans_of(divert, parent, &owner);
 
-	send_order(divert, &order, -1, NULL);
+	if (!places)
+		places = shares_child_has(&divert->shares, parent, &owner);
+	if (!places)
+		return;
+	divert_gone(divert, child); /* of an earlier process of that number */
+	if (!shares_has_room(&divert->shares, owner, places))
+		sweep(divert);
+	if (shares_child(&divert->shares, owner, child, places) &&
+	    send_order(divert, &order, -1, NULL)) {
+		shares_child_free(&divert->shares, child);
+		divert->shares.refused++;
+	}
+}
+
+uint64_t divert_refused_children(const struct divert *divert)
+{
+	return divert->shares.refused;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -282,6 +329,8 @@ static void on_reply(struct divert *divert, const struct divert_reply *reply,
 		if (!result.plan)
 			return; /* divert_gone */
 		result.plan->state = reply->rc ? PLAN_IDLE : PLAN_DIVERTED;
+		if (reply->rc == -ETIMEDOUT) /* it is known there still, as a child is */
+			shares_child(&divert->shares, result.plan->owner, reply->pid, 1);
 	} else {
 		if (!take_back_order(divert, reply->number))
 			return;
@@ -382,6 +431,7 @@ void divert_free(struct divert *divert)
 		divert_plan_free(plan);
 	}
 	queue_free(&divert->queue);
+	divert_shares_free(&divert->shares);
 	free(divert->backs);
 	free(divert);
 }

@@ -146,10 +146,14 @@ void divert_gone(struct divert *divert, pid_t pid);
 void divert_forget(struct divert *divert, pid_t pid);
 
 /*
- * `child` was forked by `parent` and has its memory: its entries are diverted as well. To be told
+ * `child` was forked by `parent` (or by a child of that) and has its memory: its entries are
+ * diverted as well. One whose parent is not diverted is none. To be told
  * of before the parent's entries are taken back. A child that executes another program:
  * divert_gone.
  */
 void divert_forked(struct divert *divert, pid_t parent, pid_t child);
+
+/* How many children there was no room for: they keep their jumps. See divert_shares.h. */
+uint64_t divert_refused_children(const struct divert *divert);
 
 #endif

@@ -43,6 +43,7 @@ struct divert_order {
 	uint64_t start_time;         /* process_start_time: of that process and no later one */
 	uint64_t number;             /* of the plan, or of the order to take back */
 	struct divert_person person; /* when it was looked at */
+	uint64_t owner;              /* probe/person.h */
 	dev_t dev;                   /* of the module, as /proc/PID/maps has it */
 	uint64_t inode;
 	uint64_t area, area_bytes;
@@ -61,7 +62,14 @@ struct divert_reply {
 	char why[sizeof(((struct err *)0)->text)];
 };
 
-/* A module of a process. Entries are sorted by address. */
+/* What is written into a module, sorted by address. Children have their parent's. */
+struct divert_entries {
+	uint32_t uses, count;
+	uint64_t owner; /* probe/person.h */
+	struct divert_entry all[];
+};
+
+/* A module of a process. */
 struct divert_target {
 	pid_t pid;
 	uint64_t start_time, number;
@@ -69,8 +77,10 @@ struct divert_target {
 	dev_t dev;
 	uint64_t inode;
 	uint64_t area, area_bytes;
-	struct divert_entry *entries;
+	struct divert_entries *list;
+	struct divert_entry *entries; /* those of the list */
 	uint32_t count, functions;
+	bool child;
 	/* in a try */
 	int memory;               /* see area_open */
 	pid_t tid;                /* a thread that is stopped; 0: none is */
@@ -146,7 +156,8 @@ struct divert_job {
 /*
  * One try, by a process that is made for it and given up after a while: memory of targets may be
  * such that whoever reads it waits for good. Fills in reply->rc and what goes with it, and
- * `refusal` and `diverted` of the entries.
+ * `refusal` and `diverted` of the entries; of these DIVERT_TAKE_BACK changes nothing, as others may
+ * have them too.
  */
 void divert_try(const struct divert_job *job, struct divert_reply *reply);
 

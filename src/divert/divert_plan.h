@@ -24,6 +24,7 @@ struct divert_plan {
 	pid_t pid;
 	uint64_t start_time;
 	struct divert_person person;
+	uint64_t owner; /* probe/person.h */
 	dev_t dev;
 	uint64_t inode;
 	struct plan_function *functions; /* that can be diverted, by address */

@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
+#include "divert/divert_shares.h"
 
 #define MS       1000000ull
 #define TRIES    6    /* before -EAGAIN is answered */
@@ -33,21 +35,33 @@
 #define ROUND_PAUSE_NS (20 * MS)
 #define ROUNDS_NS      (10000 * MS) /* for all but the first */
 
+#define TARGETS_MAX (SHARE_PLACES + SHARE_CHILDREN)
+
 struct divert_work {
 	int socket;
-	struct divert_target *targets[DIVERT_TARGETS_MAX];
+	struct divert_target *targets[TARGETS_MAX];
 	size_t count;
+	struct divert_shares shares; /* of lists of entries */
 };
 
-static void free_target(struct divert_target *target)
+static void free_list(struct divert_work *work, struct divert_entries *list)
 {
-	free(target->entries);
+	if (--list->uses)
+		return;
+	shares_put_free(&work->shares, list->owner, list->count);
+	free(list);
+}
+
+static void free_target(struct divert_work *work, struct divert_target *target)
+{
+	if (target->list)
+		free_list(work, target->list);
 	free(target);
 }
 
 static void forget(struct divert_work *work, size_t i)
 {
-	free_target(work->targets[i]);
+	free_target(work, work->targets[i]);
 	work->targets[i] = work->targets[--work->count];
 }
 
@@ -88,7 +102,7 @@ static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t l
 	static struct divert_target *targets[DIVERT_TARGETS_MAX];
 	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms };
 
-	for (size_t i = 0; i < work->count; i++)
+	for (size_t i = 0; i < work->count && job.count < DIVERT_TARGETS_MAX; i++)
 		if (work->targets[i]->pid == pid)
 			targets[job.count++] = work->targets[i];
 	if (!job.count)
@@ -98,14 +112,28 @@ static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t l
 		forget_all(work, pid);
 }
 
-/* Each process once, however many modules it has. */
-static size_t list_pids(const struct divert_work *work, pid_t *pids)
+/* Children that have ended. */
+static void sweep(struct divert_work *work)
 {
-	size_t count = 0;
+	for (size_t i = work->count; i-- > 0;) {
+		const struct divert_target *target = work->targets[i];
+
+		if (target->child &&
+		    (!target->start_time || process_start_time(target->pid) != target->start_time))
+			forget(work, i);
+	}
+}
+
+/* Each process once, however many modules it has. */
+static size_t list_pids(const struct divert_work *work, bool children, pid_t *pids, size_t first)
+{
+	size_t count = first;
 
 	for (size_t i = 0; i < work->count; i++) {
-		size_t k = 0;
+		size_t k = first;
 
+		if (work->targets[i]->child != children)
+			continue;
 		while (k < count && pids[k] != work->targets[i]->pid)
 			k++;
 		if (k == count)
@@ -121,13 +149,14 @@ static size_t list_pids(const struct divert_work *work, pid_t *pids)
  */
 static void take_all_back(struct divert_work *work)
 {
-	static pid_t pids[DIVERT_TARGETS_MAX];
-	uint64_t until_ns = stop_now_ns() + ROUNDS_NS;
+	static pid_t pids[TARGETS_MAX];
+	uint64_t until_ns = UINT64_MAX;
 
-	for (int round = 0; work->count && round < ROUNDS; round++) {
-		size_t count = list_pids(work, pids);
+	sweep(work);
+	for (int round = 0; work->count && round < ROUNDS && stop_now_ns() < until_ns; round++) {
+		size_t count = list_pids(work, true, pids, list_pids(work, false, pids, 0));
 
-		for (size_t i = 0; i < count && (!round || stop_now_ns() < until_ns); i++) {
+		for (size_t i = 0; i < count && stop_now_ns() < until_ns; i++) {
 			struct divert_reply reply = { 0 };
 
 			take_back(work, pids[i], 1, round ? LATER_LIMIT_MS : FIRST_LIMIT_MS,
@@ -135,8 +164,8 @@ static void take_all_back(struct divert_work *work)
 			if (reply.rc == -ETIMEDOUT && round)
 				forget_all(work, pids[i]);
 		}
-		if (work->count && stop_now_ns() >= until_ns)
-			break;
+		if (!round)
+			until_ns = stop_now_ns() + ROUNDS_NS;
 		if (work->count)
 			pause_ns(ROUND_PAUSE_NS);
 	}
@@ -156,24 +185,46 @@ static void answer(struct divert_work *work, const struct divert_reply *reply,
 }
 
 /* All of it, from a file that cuscope made. */
-static struct divert_entry *read_entries(int fd, uint32_t count)
+static bool read_all(int fd, void *to, size_t bytes)
 {
-	size_t bytes = count * sizeof(struct divert_entry), at = 0;
-	uint8_t *entries;
+	size_t at = 0;
 
-	if (fd < 0 || count > DIVERT_FUNCTIONS_MAX)
-		return NULL;
-	entries = xmalloc(bytes + 1);
 	while (at < bytes) {
-		ssize_t n = pread(fd, entries + at, bytes - at, (off_t)at);
+		ssize_t n = pread(fd, (uint8_t *)to + at, bytes - at, (off_t)at);
 
-		if (n <= 0) {
-			free(entries);
-			return NULL;
-		}
+		if (n <= 0)
+			return false;
 		at += (size_t)n;
 	}
-	return (struct divert_entry *)(void *)entries;
+	return true;
+}
+
+/* Where its user has the share that there is: NULL, as where it cannot be read. */
+static struct divert_entries *
+read_entries(struct divert_work *work, const struct divert_order *order, int fd, struct err *err)
+{
+	size_t bytes = order->count * sizeof(struct divert_entry);
+	struct divert_entries *list;
+	const char *why;
+
+	if (fd < 0 || order->count > DIVERT_FUNCTIONS_MAX) {
+		err_set(err, EIO, "the order to divert was not read");
+		return NULL;
+	}
+	why = shares_put(&work->shares, order->owner, order->count);
+	if (why) {
+		err_set(err, ENOSPC, "%s", why);
+		return NULL;
+	}
+	list = xmalloc(sizeof(*list) + bytes);
+	list->uses = 1;
+	list->count = order->count;
+	list->owner = order->owner;
+	if (read_all(fd, list->all, bytes))
+		return list;
+	free_list(work, list);
+	err_set(err, EIO, "the order to divert was not read");
+	return NULL;
 }
 
 static void on_put(struct divert_work *work, const struct divert_order *order, int fd)
@@ -197,12 +248,11 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                          .count = order->count,
 		                          .functions = order->functions,
 		                          .memory = -1 };
-	target->entries = read_entries(fd, order->count);
-	if (!target->entries)
-		reply.rc = err_set(&err, EIO, "the order to divert was not read");
-	else if (work->count == DIVERT_TARGETS_MAX)
-		reply.rc = err_set(&err, ENOSPC, "more than %d modules are diverted",
-		                   DIVERT_TARGETS_MAX);
+	target->list = read_entries(work, order, fd, &err);
+	target->entries = target->list ? target->list->all : NULL;
+	reply.rc = err.code;
+	if (!reply.rc && work->count == TARGETS_MAX)
+		reply.rc = err_set(&err, ENOSPC, "more than %d modules are diverted", TARGETS_MAX);
 	snprintf(reply.why, sizeof(reply.why), "%s", err.text);
 	if (!reply.rc)
 		try_some(&job, TRIES, &reply);
@@ -221,7 +271,7 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		work->targets[work->count++] = target;
 	answer(work, &reply, refusals);
 	if (reply.rc && reply.rc != -ETIMEDOUT)
-		free_target(target);
+		free_target(work, target);
 }
 
 static void on_take_back(struct divert_work *work, const struct divert_order *order)
@@ -239,9 +289,8 @@ static void on_forked(struct divert_work *work, const struct divert_order *order
 {
 	size_t before = work->count;
 
-	for (size_t i = 0; i < before && work->count < DIVERT_TARGETS_MAX; i++) {
+	for (size_t i = 0; i < before && work->count < TARGETS_MAX; i++) {
 		const struct divert_target *parent = work->targets[i];
-		size_t bytes = parent->count * sizeof(*parent->entries);
 		struct divert_target *child;
 
 		if (parent->pid != order->pid)
@@ -250,8 +299,8 @@ static void on_forked(struct divert_work *work, const struct divert_order *order
 		*child = *parent;
 		child->pid = order->child;
 		child->start_time = order->start_time;
-		child->entries = xmalloc(bytes + 1);
-		memcpy(child->entries, parent->entries, bytes);
+		child->child = true;
+		child->list->uses++;
 		work->targets[work->count++] = child;
 	}
 }
@@ -266,7 +315,10 @@ static void obey(struct divert_work *work, const struct divert_order *order, int
 		on_take_back(work, order);
 		break;
 	case DIVERT_GONE:
-		forget_all(work, order->pid);
+		if (order->pid)
+			forget_all(work, order->pid);
+		else
+			sweep(work);
 		break;
 	case DIVERT_FORKED:
 		on_forked(work, order);

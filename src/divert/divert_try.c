@@ -215,7 +215,7 @@ static void tell(int to, const struct divert_job *job, const struct divert_reply
 {
 	if (!send_all(to, reply, sizeof(*reply)))
 		return;
-	for (size_t i = 0; i < job->count; i++) {
+	for (size_t i = 0; i < job->count && job->kind == DIVERT_PUT; i++) {
 		const struct divert_target *target = job->targets[i];
 		uint8_t *states = xmalloc(target->count + 1);
 
@@ -251,7 +251,7 @@ static bool receive(int from, void *data, size_t bytes, uint64_t until_ns)
 
 static bool receive_states(int from, const struct divert_job *job, uint64_t until_ns)
 {
-	for (size_t i = 0; i < job->count; i++) {
+	for (size_t i = 0; i < job->count && job->kind == DIVERT_PUT; i++) {
 		struct divert_target *target = job->targets[i];
 		uint8_t *states = xmalloc(target->count + 1);
 		bool received = receive(from, states, target->count, until_ns);
@@ -270,7 +270,7 @@ static bool receive_states(int from, const struct divert_job *job, uint64_t unti
 /* What it has written is not known: all that looks so is put back by the next try. */
 static void suspect_all(const struct divert_job *job)
 {
-	for (size_t i = 0; i < job->count; i++)
+	for (size_t i = 0; i < job->count && job->kind == DIVERT_PUT; i++)
 		for (uint32_t k = 0; k < job->targets[i]->count; k++)
 			job->targets[i]->entries[k].diverted = true;
 }

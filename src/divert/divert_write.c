@@ -313,6 +313,15 @@ static bool has_jump(const struct divert_target *target, const struct divert_ent
 	return *kept || now[0] == move->written[0] || now[0] == file[0];
 }
 
+/* By an earlier try, or never written: a try that was given up tells nothing. */
+static bool was_back(const struct divert_target *target, const struct divert_entry *entry)
+{
+	const struct entry_move *move = &entry->move;
+	const uint8_t *then = divert_code_at(target->code, target, entry, move->skip + move->bytes);
+
+	return then && !memcmp(then + move->skip, entry->file + move->skip, move->bytes);
+}
+
 static bool put_back_one(const struct divert_target *target, struct divert_entry *entry)
 {
 	const uint8_t *file = entry->file + entry->move.skip;
@@ -354,7 +363,7 @@ bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_b
 		struct divert_entry *entry = &target->entries[i];
 
 		*put_back += entry->written;
-		*changed += entry->diverted && !entry->written;
+		*changed += entry->diverted && !entry->written && !was_back(target, entry);
 		entry->diverted = false;
 	}
 	return true;

@@ -230,6 +230,11 @@ void divert_gone(struct divert *divert, pid_t pid)
 	divert->gone = pid;
 }
 
+uint64_t divert_refused_children(const struct divert *divert)
+{
+	return 0;
+}
+
 void divert_forget(struct divert *divert, pid_t pid)
 {
 	divert->gone = pid;

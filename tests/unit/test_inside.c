@@ -474,8 +474,11 @@ static void test_a_child_is_told_of_and_keeps_its_probes(void **state)
 
 	inside_forked(inside, (pid_t)PROCESS, 4243, START + MS(40));
 	assert_int_equal(changes.forked, 4243);
-	inside_forked(inside, 17, 18, START + MS(40));
-	assert_int_equal(changes.forked, 4243);
+	inside_forked(inside, 4243, 4244,
+	              START + MS(41)); /* whether that has jumps src/divert knows */
+	assert_int_equal(changes.forked, 4244);
+	inside_exit(inside, 4244, START + MS(42));
+	assert_int_equal(changes.gone, 4244);
 	inside_free(inside);
 }
 

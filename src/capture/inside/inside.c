@@ -227,8 +227,7 @@ void inside_loaded(struct inside *inside, pid_t pid)
 void inside_forked(struct inside *inside, pid_t parent, pid_t child, uint64_t time_ns)
 {
 	inside_away_forked(inside, (uint32_t)parent, (uint32_t)child, time_ns);
-	if (inside_process_find(inside, (uint32_t)parent))
-		divert_forked(inside->divert, parent, child);
+	divert_forked(inside->divert, parent, child);
 }
 
 /* What the program before had diverted is gone; the new one's agent may have come already. */
@@ -239,8 +238,10 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 	inside_away_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents)
 		agents_turn(inside->agents, inside->now_ns);
-	if (!process)
+	if (!process) {
+		divert_gone(inside->divert, pid); /* a child that had its parent's */
 		return;
+	}
 	/* its agent ended before that: it closed its descriptors */
 	if (process->ended_ns && process->ended_ns < time_ns)
 		inside_process_tell_gap(process, time_ns);
@@ -269,10 +270,11 @@ void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
 		gpu_targets_forget(inside->targets, pid);
 	}
 	process = inside_process_find(inside, (uint32_t)pid);
+	if (process)
+		inside_process_tell_gap(process, time_ns);
+	divert_gone(inside->divert, pid);
 	if (!process)
 		return;
-	inside_process_tell_gap(process, time_ns);
-	divert_gone(inside->divert, pid);
 	programs_inside_set(inside->options.programs, pid, 0);
 	tids_forget(inside->tids, (uint32_t)pid);
 	call_queue_forget(inside->queue, (uint32_t)pid);
@@ -370,6 +372,12 @@ void inside_finish(struct inside *inside)
 		if (!agents_stopped(inside->agents))
 			agents_abandon(inside->agents);
 	}
+	if (divert_refused_children(inside->divert))
+		inside_notice(inside,
+		              "%llu children of processes that are recorded inside keep their "
+		              "jumps, as there was no room for more: functions with the jump "
+		              "before the probe are not told of in them",
+		              (unsigned long long)divert_refused_children(inside->divert));
 	if (!inside->n_processes)
 		inside_notice(inside, "no calls were recorded inside of processes: probes told of "
 		                      "all");

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/* How many modules and children of processes that are diverted each user can have. */
+#include "unit.h"
+
+#include <unistd.h>
+
+#include "base/process.h"
+#include "divert/divert_shares.h"
+
+#define ANN  1000
+#define BOB  1001
+#define ROOT 0
+#define DEAD (1 << 30) /* beyond any pid */
+
+static struct divert_shares shares;
+
+static int end(void **state)
+{
+	divert_shares_free(&shares);
+	shares = (struct divert_shares){ 0 };
+	return 0;
+}
+
+static void test_a_user_has_a_part_of_the_modules_and_root_all(void **state)
+{
+	int ann = 0, root = 0;
+
+	while (!shares_put(&shares, ANN, 10))
+		ann++;
+	assert_int_equal(ann, SHARE_USER_PLACES);
+	assert_null(shares_put(&shares, BOB, 10));
+	while (!shares_put(&shares, ROOT, 10))
+		root++;
+	assert_int_equal(root, SHARE_PLACES - SHARE_USER_PLACES - 1);
+	assert_non_null(shares_put(&shares, BOB, 10));
+	shares_put_free(&shares, ANN, 10);
+	assert_null(shares_put(&shares, ANN, 10));
+}
+
+static void test_functions_count_as_well(void **state)
+{
+	int ann = 0;
+
+	while (!shares_put(&shares, ANN, 4096))
+		ann++;
+	assert_int_equal(ann, SHARE_USER_ENTRIES / 4096);
+	assert_non_null(shares_put(&shares, ANN, 1));
+	assert_null(shares_put(&shares, BOB, 4096));
+}
+
+static void test_children_of_one_user_take_no_room_of_others(void **state)
+{
+	uint64_t owner = 0;
+
+	for (pid_t pid = 1; pid <= SHARE_USER_CHILDREN / 2; pid++)
+		assert_true(shares_child(&shares, ANN, DEAD + pid, 2));
+	assert_false(shares_child(&shares, ANN, DEAD, 1));
+	assert_int_equal(shares.refused, 1);
+	assert_true(shares_child(&shares, BOB, DEAD, 2));
+	assert_int_equal(shares_child_has(&shares, DEAD, &owner), 2);
+	assert_int_equal(owner, BOB);
+	assert_true(shares_child_free(&shares, DEAD + 1));
+	assert_false(shares_child_free(&shares, DEAD + 1));
+	assert_true(shares_has_room(&shares, ANN, 2));
+}
+
+static void test_children_whose_end_was_not_told_make_room(void **state)
+{
+	for (pid_t pid = 0; pid < 100; pid++)
+		assert_true(shares_child(&shares, ANN, DEAD + pid, 1));
+	assert_true(shares_child(&shares, ANN, getpid(), 1));
+	assert_int_equal(shares_sweep(&shares, 1ull << 40), 100);
+	assert_int_equal(shares.child_places, 1);
+	assert_true(shares_child(&shares, ANN, DEAD, 1));
+	assert_int_equal(shares_sweep(&shares, (1ull << 40) + 1), 0); /* that was a moment ago */
+}
+
+static void test_users_that_have_nothing_are_not_kept(void **state)
+{
+	for (uint64_t user = 1; user < 10000; user++) {
+		assert_null(shares_put(&shares, user, 1));
+		shares_put_free(&shares, user, 1);
+	}
+	assert_int_equal(shares.n_users, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_a_user_has_a_part_of_the_modules_and_root_all, end),
+		cmocka_unit_test_teardown(test_functions_count_as_well, end),
+		cmocka_unit_test_teardown(test_children_of_one_user_take_no_room_of_others, end),
+		cmocka_unit_test_teardown(test_children_whose_end_was_not_told_make_room, end),
+		cmocka_unit_test_teardown(test_users_that_have_nothing_are_not_kept, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
