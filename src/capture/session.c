@@ -366,8 +366,8 @@ static int stop_agents(struct capture *c, int failed, struct err *err)
 			r = turn(c, err);
 			continue;
 		}
+		set_timer(c, DRAIN_NS); /* the turn that failed may not have come to that */
 		wait_for_work(c);
-		set_timer(c, DRAIN_NS);
 		session_turn_agents(c, capture_now_ns(), &(struct err){ 0 });
 	}
 	return r;
