@@ -42,7 +42,8 @@ def with_option(words, cuscope):
             end = words.index("--") if "--" in words[place:] else len(words)
             if is_excluded(words[place:end]):
                 return words
-            return words[:place + 2] + ["--in-process"] + words[place + 2:]
+            behind = place + (3 if words[place + 1] == "watch" else 2)  # watch's tools are a word of their own
+            return words[:behind] + ["--in-process"] + words[behind:]
     return [in_script(word, cuscope) for word in words]
 
 

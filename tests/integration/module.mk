@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: MIT
 # make test-integration    cuscope itself on the programs of tests/programs (root)
+# make test-in-process     the tests that make most calls a second time, with calls recorded inside of processes (root)
 # make stress              all of it that takes long: storms of 4,000 short processes, agents that come and go (root)
 # make stress-divert       functions diverted and put back a thousand times in a process that calls them all the time (root)
+# make stress-in-process   all tests of integration and security with calls recorded inside (root)
 # make stress-gpu          agents that come and go a thousand times, and deaths at any moment (root)
 
 test-integration: $(B)/cuscope programs simcuda simnvml
 	@tests/integration/run --build $(B)
 
+# Subjects in which nearly each call is recorded inside.
+IN_PROCESS := counts filters targets processes unwinding output formats stacks timeline findings export report record gpu_outputs
+
+test-in-process: $(B)/cuscope programs simcuda simnvml
+	@tests/integration/run --build $(B) --in-process $(IN_PROCESS:%='%:*')
+
+stress-in-process: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
+	tests/integration/run --build $(B) --in-process
+	tests/integration/run --build $(B) --in-process --tests tests/security
+
 stress-gpu: $(B)/cuscope programs simcuda
 	GPU_ROUNDS=1000 tests/integration/run --build $(B) 'gpu_stress_*'
 
 stress-divert: $(B)/cuscope programs simcuda
-	STRESS_ROUNDS=1000 tests/integration/run --build $(B) 'stress_divert_*'
+	STRESS_ROUNDS=1000 KILL_ROUNDS=100 tests/integration/run --build $(B) 'stress_divert_*'
 
-stress: stress-gpu stress-divert
+stress: stress-gpu stress-divert stress-in-process
 	STORM_PROCESSES=4000 tests/integration/run --build $(B) 'storm_*'
 
-.PHONY: test-integration stress stress-gpu stress-divert
+.PHONY: test-integration test-in-process stress stress-gpu stress-divert stress-in-process
