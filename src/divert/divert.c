@@ -29,6 +29,7 @@ struct divert {
 	void *data;
 	struct divert_queue queue;
 	struct divert_shares shares;
+	struct judged_files *files;
 	struct divert_plan *plans; /* that were put */
 	uint64_t number;
 	struct back { /* entries of a process that are being put back */
@@ -109,6 +110,7 @@ int divert_new(divert_done_fn done, void *data, struct divert **out, struct err 
 	divert->socket = pair[0];
 	divert->done = done;
 	divert->data = data;
+	divert->files = judged_files_new();
 	*out = divert;
 	return 0;
 }
@@ -130,11 +132,17 @@ static int send_order(struct divert *divert, const struct divert_order *order, i
 	return rc ? err_set(err, ECHILD, "the process %s is gone", DIVERT_COMM) : 0;
 }
 
+bool divert_may_look(struct divert *divert, const struct divert_module *module,
+                     const struct divert_function *functions, size_t count)
+{
+	return judged_files_ready(divert->files, module, functions, count);
+}
+
 int divert_look(struct divert *divert, pid_t pid, const struct divert_module *module,
                 struct divert_function *functions, size_t count, struct divert_need *need,
                 struct divert_plan **plan, struct err *err)
 {
-	int rc = divert_plan_make(pid, module, functions, count, plan, err);
+	int rc = divert_plan_make(divert->files, pid, module, functions, count, plan, err);
 
 	if (rc)
 		return rc;
@@ -432,6 +440,7 @@ void divert_free(struct divert *divert)
 	}
 	queue_free(&divert->queue);
 	divert_shares_free(&divert->shares);
+	judged_files_free(divert->files);
 	free(divert->backs);
 	free(divert);
 }

@@ -120,25 +120,16 @@ static int look_at_process(pid_t pid, struct mapped *mapped, struct err *err)
 
 /* ---- its functions --------------------------------------------------------------------------- */
 
-static int judge_file(const struct divert_module *module, struct divert_function *functions,
-                      size_t count, struct entry_function **judged, struct err *err)
+static int judge_file(struct judged_files *files, const struct divert_module *module,
+                      struct divert_function *functions, size_t count,
+                      const struct entry_function **judged, struct err *err)
 {
-	int rc;
+	int rc = judged_files_get(files, module, functions, count, judged, err);
 
-	*judged = xcalloc(count + 1, sizeof(**judged));
-	for (size_t i = 0; i < count; i++)
-		(*judged)[i] = (struct entry_function){ .address = functions[i].address,
-			                                .offset = functions[i].offset,
-			                                .size = functions[i].size,
-			                                .probed = true,
-			                                .probe = functions[i].probe };
-	rc = entry_file_judge(module->fd, module->path, *judged, count, err);
 	for (size_t i = 0; !rc && i < count; i++) {
 		functions[i].refusal = (*judged)[i].refusal;
 		functions[i].refused_at = (*judged)[i].refused_at;
 	}
-	if (rc)
-		free(*judged);
 	return rc;
 }
 
@@ -151,27 +142,6 @@ static bool read_memory(pid_t pid, uint64_t address, uint8_t *to, size_t bytes)
 			return false;
 	}
 	return true;
-}
-
-/* The function's code of the file, and up to 16 bytes behind it. NULL: the file has it not. */
-static uint8_t *read_file(const struct elf_image *image, const struct entry_function *function,
-                          size_t *bytes)
-{
-	uint64_t size = function->known_size;
-	const Elf64_Phdr *segment = elf_image_segment(image, function->address, size);
-	uint64_t into, room;
-	uint8_t *code;
-
-	if (!segment)
-		return NULL;
-	into = function->address - segment->p_vaddr;
-	room = segment->p_filesz - into;
-	*bytes = size + BEHIND < room ? size + BEHIND : room;
-	code = xmalloc(*bytes);
-	if (elf_image_read(image, segment->p_offset + into, code, *bytes))
-		return code;
-	free(code);
-	return NULL;
 }
 
 /* A write of one page is done whole, or not at all. */
@@ -201,13 +171,12 @@ static bool lay_out(struct divert_plan *plan, struct plan_function *function,
 }
 
 /* False: it is refused, and says why. */
-static bool add_function(struct divert_plan *plan, const struct elf_image *image,
-                         const struct mapped *mapped, const struct entry_function *judged,
-                         struct divert_function *asked)
+static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
+                         const struct entry_function *judged, struct divert_function *asked)
 {
 	struct plan_function *function = &plan->functions[plan->count];
 	struct entry_code *code = &function->code;
-	uint8_t *file = NULL, *memory = NULL;
+	uint8_t *memory = NULL;
 	struct entry_move move;
 	bool can;
 
@@ -217,38 +186,33 @@ static bool add_function(struct divert_plan *plan, const struct elf_image *image
 		                     .next_start = judged->next_start,
 		                     .targets = judged->targets,
 		                     .probed = true,
-		                     .probe = judged->probe };
-	if (code->address)
-		file = read_file(image, judged, &code->bytes);
-	memory = file ? xmalloc(code->bytes) : NULL;
+		                     .probe = judged->probe,
+		                     .known = true,
+		                     .bytes = judged->code_bytes };
+	memory = code->address ? xmalloc(code->bytes) : NULL;
 	if (memory && read_memory(plan->pid, code->address, memory, code->bytes)) {
 		code->memory = memory;
-		code->file = file;
+		code->file = judged->code;
 	}
 	can = lay_out(plan, function, &move);
 	asked->refusal = move.refusal;
 	asked->refused_at = move.refused_at;
-	free(memory);
-	code->memory = code->file;
-	if (!can) {
-		free(file);
+	if (can)
+		memcpy(memory, judged->code, code->bytes);
+	else
+		free(memory);
+	if (!can)
 		return false;
-	}
+	code->memory = code->file = memory; /* a copy: the file's may be forgotten */
 	asked->original = function->moved;
 	function->offset = judged->offset;
 	plan->count++;
 	return true;
 }
 
-static int add_functions(struct divert_plan *plan, const struct divert_module *module,
-                         const struct mapped *mapped, const struct entry_function *judged,
-                         struct divert_function *asked, struct err *err)
+static void add_functions(struct divert_plan *plan, const struct mapped *mapped,
+                          const struct entry_function *judged, struct divert_function *asked)
 {
-	struct elf_image image;
-	int rc = elf_image_open(&image, module->fd, module->path, err);
-
-	if (rc)
-		return rc;
 	plan->near_start = mapped->places[0].start;
 	for (size_t i = 0; i < mapped->count; i++) {
 		const struct place *place = &mapped->places[i];
@@ -261,20 +225,18 @@ static int add_functions(struct divert_plan *plan, const struct divert_module *m
 	for (uint32_t i = 0; i < plan->asked; i++) {
 		if (asked[i].refusal)
 			continue;
-		if (add_function(plan, &image, mapped, &judged[i], &asked[i]))
+		if (add_function(plan, mapped, &judged[i], &asked[i]))
 			plan->functions[plan->count - 1].function = i;
 	}
-	elf_image_close(&image);
 	plan->area_bytes = (plan->area_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
-	return 0;
 }
 
-int divert_plan_make(pid_t pid, const struct divert_module *module,
+int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_module *module,
                      struct divert_function *functions, size_t count, struct divert_plan **out,
                      struct err *err)
 {
 	struct mapped mapped = { .module = module };
-	struct entry_function *judged = NULL;
+	const struct entry_function *judged = NULL;
 	struct divert_plan *plan;
 	int rc;
 
@@ -291,11 +253,9 @@ int divert_plan_make(pid_t pid, const struct divert_module *module,
 	if (!rc && !area_person(pid, 0, &plan->person))
 		rc = err_set(err, ESRCH, "process %d has ended", pid);
 	if (!rc)
-		rc = judge_file(module, functions, count, &judged, err);
-	if (!rc) {
-		rc = add_functions(plan, module, &mapped, judged, functions, err);
-		free(judged);
-	}
+		rc = judge_file(files, module, functions, count, &judged, err);
+	if (!rc)
+		add_functions(plan, &mapped, judged, functions);
 	if (!rc && process_start_time(pid) != plan->start_time)
 		rc = err_set(err, ESRCH, "process %d has ended", pid);
 	if (rc) {

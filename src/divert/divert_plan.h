@@ -7,6 +7,7 @@
 #define CUSCOPE_DIVERT_DIVERT_PLAN_H
 
 #include "divert/divert_inside.h"
+#include "divert/judged_files.h"
 
 enum plan_state { PLAN_IDLE, PLAN_PUTTING, PLAN_DIVERTED };
 
@@ -38,7 +39,7 @@ struct divert_plan {
  * Judges the functions of a module by its file and by the memory of the process. 0 with a plan; a
  * negative errno as divert_look.
  */
-int divert_plan_make(pid_t pid, const struct divert_module *module,
+int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_module *module,
                      struct divert_function *functions, size_t count, struct divert_plan **plan,
                      struct err *err);
 

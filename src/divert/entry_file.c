@@ -191,7 +191,12 @@ static void judge(const struct entry_file *file, size_t i, uint64_t *left)
 	function->jump = move.jump;
 	function->skip = move.skip;
 	function->bytes = move.bytes;
-	free(bytes);
+	if (!function->keep || move.refusal) {
+		free(bytes);
+		return;
+	}
+	function->code = bytes;
+	function->code_bytes = code.bytes;
 }
 
 int entry_file_judge(int fd, const char *what, struct entry_function *functions, size_t count,

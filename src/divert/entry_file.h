@@ -22,6 +22,7 @@ struct entry_function {
 	uint64_t size;    /* 0: that of its FDE */
 	bool probed;      /* as of struct entry_code */
 	uint32_t probe;
+	bool keep; /* its code is wanted, if it can be moved */
 	/* the answer */
 	enum entry_refusal refusal;
 	uint32_t refused_at;  /* offset from the entry */
@@ -31,6 +32,9 @@ struct entry_function {
 	uint64_t known_size; /* the larger one of symbol and FDE; 0: none */
 	uint64_t next_start;
 	uint32_t targets;
+	uint8_t *
+		code; /* of known_size, and up to 16 bytes behind it; the asker's; NULL: not kept */
+	size_t code_bytes;
 };
 
 /*

@@ -465,7 +465,7 @@ static enum entry_refusal decide(struct mover *mover, const struct entry_places 
 		refusal = compare(code, code->size, mover->end, move);
 	if (!refusal)
 		refusal = check_others(mover, move);
-	if (!refusal)
+	if (!refusal && !code->known)
 		refusal = entry_body_check(code->file, code->size, mover->endbr,
 		                           (uint32_t)mover->written, &move->refused_at);
 	if (!refusal)

@@ -81,6 +81,8 @@ struct entry_code {
 	 * Where not `probed`, no probe may come, and the jump lies at the entry. */
 	bool probed;
 	uint32_t probe;
+	/* Another address of the same code was movable: its body is not decoded again. */
+	bool known;
 };
 
 /* Where the new code will lie. Pad and moved code are within 2 GiB of the function. */

@@ -36,6 +36,28 @@ static void test_a_process_is_diverted_step_by_step(void **state)
 
 /* Earlier sessions left three areas; that of other code is not used, and the one that is too small
  * is not even tried. */
+static void test_nobody_waits_until_a_file_was_looked_at(void **state)
+{
+	struct inside *inside;
+
+	look_for = 3;
+	inside = open_inside(0);
+	agent_comes(inside, 100);
+	assert_int_equal(fake.bytes, 0);
+	inside_turn(inside, START + MS(1)); /* not due yet */
+	for (uint64_t ms = 3; ms < 9; ms += 3) {
+		assert_int_equal(fake.bytes, 0);
+		inside_turn(inside, START + MS(ms));
+	}
+	inside_turn(inside, START + MS(9));
+	assert_int_equal(fake.bytes, 4096);
+	answer(0, AREA);
+	answer(0, 0);
+	assert_true(changes.puts);
+	assert_int_equal(changes.thunks[REFUSED], 0);
+	inside_free(inside);
+}
+
 static void test_areas_of_earlier_sessions_come_first(void **state)
 {
 	const struct agent_area areas[] = { { AREA, 4096, 0, 2, 0 },
@@ -511,6 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_is_diverted_step_by_step),
+		cmocka_unit_test(test_nobody_waits_until_a_file_was_looked_at),
 		cmocka_unit_test(test_areas_of_earlier_sessions_come_first),
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),

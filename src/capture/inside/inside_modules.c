@@ -255,9 +255,12 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 	uint64_t first;
 	int r;
 
-	choose_functions(at);
+	if (!at->hooks)
+		choose_functions(at);
 	if (!at->count)
 		return err_set(err, ENOENT, "none of its functions is recorded");
+	if (!divert_may_look(at->process->inside->divert, &module, at->functions, at->count))
+		return -EINPROGRESS;
 	first = address_of(at, at->functions[0].offset);
 	if (!first)
 		return err_set(err, ENOENT, "it is not mapped any more");

@@ -189,7 +189,8 @@ void inside_module_want(struct inside_process *process, const struct module *mod
 /* All that the process has mapped. */
 void inside_modules_find(struct inside_process *process);
 
-/* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes. */
+/* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes, but for
+ * -EINPROGRESS, which is to be asked again soon. */
 int inside_module_look(struct inside_module *at, struct divert_need *need, struct err *err);
 
 /* Slots of its functions from `first` on; NULL where the process has too few. The caller frees. */

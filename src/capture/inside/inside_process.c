@@ -11,6 +11,7 @@
 
 #define AGAIN_NS   100000000ull /* until the next try, doubled each time */
 #define TRIES_MOST 8
+#define LOOK_NS    1000000u /* until it is asked again whether its file was looked at */
 /* Of an agent, until the process executes another program: each time all of its libraries are
  * judged. */
 #define COMINGS_MOST 8
@@ -155,9 +156,14 @@ static void ask_for_area(struct inside_module *at)
 static void begin(struct inside_module *at)
 {
 	struct err err = { 0 };
+	int rc = inside_module_look(at, &at->need, &err);
 
+	if (rc == -EINPROGRESS) {
+		at->due_ns = at->process->inside->now_ns + LOOK_NS;
+		return;
+	}
 	at->process->current = at;
-	if (inside_module_look(at, &at->need, &err)) {
+	if (rc) {
 		inside_module_give_up(at, err.text);
 		return;
 	}

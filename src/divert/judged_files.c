@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+#include "divert/judged_files.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "divert/divert_stop.h"
+#include "probe/module.h"
+
+#define FILES_MAX 16
+#define CODE_MAX  (16u << 20) /* bytes, of all files */
+#define WORK_NS   5000000000u /* then others are not made to wait for it any more */
+
+/* What was asked, and the answers. */
+struct judged {
+	dev_t dev;
+	uint64_t inode, stamp; /* stamp 0: the file cannot tell, so that this serves once */
+	struct entry_function *functions;
+	size_t count, bytes;
+	uint64_t used;
+};
+
+enum work_state { WORK_RUNS, WORK_DONE, WORK_LEFT };
+
+/* The other thread's. Who comes second, to its end or to give it up, frees it. */
+struct work {
+	pthread_t thread;
+	int fd, rc;
+	char *path;
+	struct judged *judged;
+	uint64_t begin_ns;
+	_Atomic enum work_state state;
+};
+
+struct judged_files {
+	struct judged *kept[FILES_MAX];
+	size_t count, bytes;
+	uint64_t asked;
+	struct work *work; /* NULL: nothing is under way */
+	uint64_t refused;  /* inode of the file that the thread could not judge last; 0: none */
+};
+
+struct judged_files *judged_files_new(void)
+{
+	return xcalloc(1, sizeof(struct judged_files));
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+static struct judged *judged_new(const struct divert_module *module,
+                                 const struct divert_function *functions, size_t count)
+{
+	struct judged *judged = xcalloc(1, sizeof(*judged));
+
+	judged->dev = module->dev;
+	judged->inode = module->inode;
+	judged->stamp = module_file_stamp(module->fd);
+	judged->count = count;
+	judged->functions = xcalloc(count + 1, sizeof(*judged->functions));
+	for (size_t i = 0; i < count; i++)
+		judged->functions[i] = (struct entry_function){ .address = functions[i].address,
+			                                        .offset = functions[i].offset,
+			                                        .size = functions[i].size,
+			                                        .probed = true,
+			                                        .probe = functions[i].probe,
+			                                        .keep = true };
+	return judged;
+}
+
+static void judged_free(struct judged *judged)
+{
+	if (!judged)
+		return;
+	for (size_t i = 0; i < judged->count; i++)
+		free(judged->functions[i].code);
+	free(judged->functions);
+	free(judged);
+}
+
+static int judge(struct judged *judged, int fd, const char *path, struct err *err)
+{
+	int rc = entry_file_judge(fd, path, judged->functions, judged->count, err);
+
+	for (size_t i = 0; i < judged->count; i++)
+		judged->bytes += judged->functions[i].code_bytes;
+	if (module_file_stamp(fd) != judged->stamp)
+		judged->stamp = 0; /* it was written meanwhile */
+	return rc;
+}
+
+/* Whether the same was asked of the same file. */
+static bool answers(const struct judged *judged, const struct divert_module *module, uint64_t stamp,
+                    const struct divert_function *functions, size_t count)
+{
+	if (!stamp || judged->stamp != stamp || judged->inode != module->inode ||
+	    judged->dev != module->dev || judged->count != count)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct entry_function *function = &judged->functions[i];
+
+		if (function->address != functions[i].address ||
+		    function->offset != functions[i].offset ||
+		    function->size != functions[i].size || function->probe != functions[i].probe)
+			return false;
+	}
+	return true;
+}
+
+/* ---- those that are kept --------------------------------------------------------------------- */
+
+static struct judged *find(struct judged_files *files, const struct divert_module *module,
+                           const struct divert_function *functions, size_t count)
+{
+	uint64_t stamp = module_file_stamp(module->fd);
+
+	for (size_t i = 0; i < files->count; i++)
+		if (answers(files->kept[i], module, stamp, functions, count))
+			return files->kept[i];
+	return NULL;
+}
+
+static void drop_oldest(struct judged_files *files)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < files->count; i++)
+		if (files->kept[i]->used < files->kept[oldest]->used)
+			oldest = i;
+	files->bytes -= files->kept[oldest]->bytes;
+	judged_free(files->kept[oldest]);
+	files->kept[oldest] = files->kept[--files->count];
+}
+
+/* One of any size, as it is asked for now. */
+static void keep(struct judged_files *files, struct judged *judged)
+{
+	while (files->count &&
+	       (files->count == FILES_MAX || files->bytes + judged->bytes > CODE_MAX))
+		drop_oldest(files);
+	judged->used = ++files->asked;
+	files->bytes += judged->bytes;
+	files->kept[files->count++] = judged;
+}
+
+int judged_files_get(struct judged_files *files, const struct divert_module *module,
+                     const struct divert_function *functions, size_t count,
+                     const struct entry_function **judged, struct err *err)
+{
+	struct judged *found = find(files, module, functions, count);
+	int rc;
+
+	if (found) {
+		found->used = ++files->asked;
+		*judged = found->functions;
+		return 0;
+	}
+	found = judged_new(module, functions, count);
+	rc = judge(found, module->fd, module->path, err);
+	if (rc) {
+		judged_free(found);
+		return rc;
+	}
+	keep(files, found);
+	*judged = found->functions;
+	return 0;
+}
+
+/* ---- the other thread ------------------------------------------------------------------------ */
+
+static void work_free(struct work *work)
+{
+	if (work->fd >= 0)
+		close(work->fd);
+	free(work->path);
+	judged_free(work->judged);
+	free(work);
+}
+
+static void *run(void *arg)
+{
+	struct work *work = arg;
+	enum work_state running = WORK_RUNS;
+	struct err err;
+
+	work->rc = judge(work->judged, work->fd, work->path, &err);
+	if (!atomic_compare_exchange_strong(&work->state, &running, WORK_DONE))
+		work_free(work);
+	return NULL;
+}
+
+static void leave(struct work *work)
+{
+	enum work_state running = WORK_RUNS;
+
+	if (!atomic_compare_exchange_strong(&work->state, &running, WORK_LEFT))
+		work_free(work);
+}
+
+/* False: then whoever asks does it. */
+static bool begin(struct judged_files *files, const struct divert_module *module,
+                  const struct divert_function *functions, size_t count)
+{
+	struct work *work = xcalloc(1, sizeof(*work));
+	sigset_t all, old;
+	int rc;
+
+	work->fd = fcntl(module->fd, F_DUPFD_CLOEXEC, 3);
+	work->path = xstrdup(module->path);
+	work->judged = judged_new(module, functions, count);
+	work->begin_ns = stop_now_ns();
+	sigfillset(&all); /* signals go to the main thread */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = work->fd < 0 || !work->judged->stamp || pthread_create(&work->thread, NULL, run, work);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		work_free(work);
+		return false;
+	}
+	pthread_detach(work->thread);
+	files->work = work;
+	return true;
+}
+
+/* Takes what it has found out. False: it is at work. */
+static bool finish(struct judged_files *files)
+{
+	struct work *work = files->work;
+
+	if (!work)
+		return true;
+	if (atomic_load(&work->state) != WORK_DONE)
+		return false;
+	if (work->rc) {
+		files->refused = work->judged->inode;
+	} else {
+		keep(files, work->judged);
+		work->judged = NULL;
+	}
+	work_free(work);
+	files->work = NULL;
+	return true;
+}
+
+bool judged_files_ready(struct judged_files *files, const struct divert_module *module,
+                        const struct divert_function *functions, size_t count)
+{
+	if (!finish(files))
+		return stop_now_ns() - files->work->begin_ns > WORK_NS;
+	if (files->refused == module->inode) { /* it is asked again, for the reason */
+		files->refused = 0;
+		return true;
+	}
+	return find(files, module, functions, count) || !begin(files, module, functions, count);
+}
+
+void judged_files_free(struct judged_files *files)
+{
+	if (!files)
+		return;
+	if (files->work)
+		leave(files->work);
+	while (files->count)
+		drop_oldest(files);
+	free(files);
+}
