@@ -306,9 +306,6 @@ def test_in_process_options_that_do_not_go_with_it(case):
         process = case.cuscope("trace", "--in-process", *options, "--", "true")
         checks.equal("status", 2, process.wait())
         checks.contains("it says", f"--in-process does not go with {text}", process.err())
-    process = case.cuscope("memleak", "--in-process", "--", "true")
-    checks.equal("status", 2, process.wait())
-    checks.contains("it says", "no option '--in-process' here", process.err())
 
 
 def test_in_process_a_program_without_cuda_is_let_alone(case):

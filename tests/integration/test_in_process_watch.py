@@ -67,7 +67,7 @@ def test_in_process_watch_counts_what_programs_do(case):
 
 
 def test_in_process_watch_runtimes(case):
-    for program in ("runtime12", "runtime13", "static", "static-stripped"):
+    for program in ("runtime12", "runtime13", "static"):
         case.env["SAMPLE_COUNTS"] = case.path(program + ".counts")
         process = begin(case, ALL, ["--", Places.program(program), "60000"], name=program)
         pages = pages_of(case, process, program, program + ".counts")
@@ -82,6 +82,15 @@ def test_in_process_watch_live_memory_beside_it(case):
         pages = started(case, ALL, "threads", "4", "50", name=shape)
         sums_are_right(pages, 200)
         test_watch.memory(pages)
+
+
+def test_in_process_watch_whoever_tells(case):
+    """Of a program so short that its agent may come too late."""
+    process = begin(case, ALL, ["--", Places.program("threads"), "4", "20"])
+    pages = pages_of(case, process)
+    test_watch.launches(pages)
+    test_watch.copies(pages)
+    test_watch.memory(pages)
 
 
 def essence(page):
@@ -134,6 +143,33 @@ def test_in_process_watch_of_a_program_that_is_diverted_on_its_way(case):
 def has_a_page(case, name, process):
     wait_until(lambda: os.path.exists(case.path(name)) and os.path.getsize(case.path(name))
                or process.process.poll() is not None, "a page")
+
+
+def test_in_process_watch_knows_what_was_pinned_before(case):
+    """The kernel followed that until the process was diverted."""
+    for shape in ("push", "stub"):
+        shaped(case, shape)
+        case.env["SAMPLE_COUNTS"] = case.path(shape + ".counts")
+        process = begin(case, "bandwidth", ["--", Places.program("copies"), "30000"], name=shape)
+        pages = pages_of(case, process, shape, shape + ".counts")
+        late_runtime_only(pages)
+        test_watch.copies(pages)
+        for row in pages.last["bandwidth"]["rows"]:
+            checks.equal(f"host memory of {row['direction']}",
+                         "pinned" if row["direction"] in ("H2D", "D2H") else None, row.get("host"))
+        made, inside = sum(pages.counts.of("calls").values()), told_inside(pages.err)[0]
+        if not 0 < inside < made:
+            raise Failure(f"{inside} of {made} calls were recorded inside")
+
+
+def test_in_process_watch_with_each_mechanism(case):
+    for without in ("session", "session,multi", "session,multi,cookie"):
+        case.env["SAMPLE_COUNTS"] = case.path(without + ".counts")
+        process = begin(case, ALL, ["--", Places.program("threads"), "8", "1000"], ["--without", without],
+                        without)
+        pages = pages_of(case, process, without, without + ".counts")
+        sums_are_right(pages)
+        test_watch.memory(pages)
 
 
 def attached(case, tools, name):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Copies in all directions and shapes, and sets, on both layers. */
+/* copies [ROUNDS]: copies in all directions, so often, and in all shapes, and sets, on both layers.
+ */
 #include "sample.h"
 
 #define ROOM 65536
@@ -105,8 +106,10 @@ static void runtime_copies(void)
 	count_sets(1, 300);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	long rounds = sample_number(argc, argv, 1, 1);
+
 	sample_context();
 	DRIVER(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	DRIVER(cuMemAlloc_v2, &a, ROOM);
@@ -115,7 +118,8 @@ int main(void)
 	count_alloc("device", ROOM);
 	DRIVER(cuMemAllocHost_v2, &host, ROOM);
 	count_alloc("host", ROOM);
-	plain_copies();
+	for (long i = 0; i < rounds; i++)
+		plain_copies();
 	shaped_copies();
 	driver_sets();
 	runtime = sample_open("libcudart.so.13");
