@@ -373,6 +373,12 @@ static void test_a_kernels_name_is_told_once(void **state)
 	thunk((void *)&kernel);
 	last_name();
 	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 2);
+	probes_close();
+	probes_open(&ring, &(struct probes_options){ .may_read = true });
+	probes_turn(5, PROBE_CALL);
+	thunk((void *)&kernel); /* another session knows no names */
+	last_name();
+	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 3);
 }
 
 static void test_begin_and_end_apart(void **state)

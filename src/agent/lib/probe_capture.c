@@ -20,6 +20,8 @@ void capture_lost(uint32_t reason)
 
 void capture_begin(void)
 {
+	/* what was told of kernels a former session knows, and this one does not */
+	__atomic_fetch_add(&kernels_generation, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < AGENT_PROBE_LOSTS; i++)
 		lost_before[i] = __atomic_load_n(&lost[i], __ATOMIC_RELAXED);
 }
