@@ -35,6 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = { .socket = -1, .wake = -1, .cupti = -1 }; /* of the thread */
 static bool threaded;                                                      /* the thread is there */
 static int next_socket = -1; /* of the session that comes after this one */
+static struct own_fd next_is;
 static bool handlers_set, exit_registered;
 static uint32_t ends;         /* the session is about to end by itself */
 static bool measuring;        /* the exit waits for the last records */
@@ -122,6 +123,7 @@ static int take_next(void)
 
 	pthread_mutex_lock(&lock);
 	socket = next_socket;
+	session.socket_is = next_is;
 	session.socket = socket; /* from here on a fork's child closes it there */
 	next_socket = -1;
 	threaded = socket >= 0;
@@ -178,14 +180,9 @@ static void after_fork(void)
  * which cuscope learns of its parent's end. */
 static void in_child(void)
 {
-	if (threaded) {
-		close(session.socket);
-		close(session.wake);
-		if (session.cupti >= 0)
-			close(session.cupti);
-	}
-	if (next_socket >= 0)
-		close(next_socket);
+	if (threaded)
+		session_close(&session);
+	own_fd_close(&next_socket, next_is);
 	session = (struct session){ .socket = -1, .wake = -1, .cupti = -1 };
 	next_socket = -1;
 	ends = 0;
@@ -212,19 +209,26 @@ static void set_handlers(void)
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
+static void set_next(int socket)
+{
+	next_socket = socket;
+	next_is = own_fd_of(socket);
+}
+
 ENTRY int cuscope_agent_enter(int socket)
 {
 	int code = 0;
 
 	pthread_mutex_lock(&lock);
 	set_handlers();
+	socket = own_fd_move(socket);
 	if (threaded) {
 		if (__atomic_load_n(&ends, __ATOMIC_RELAXED) && next_socket < 0)
-			next_socket = socket;
+			set_next(socket);
 		else
 			code = -EBUSY;
 	} else {
-		next_socket = socket;
+		set_next(socket);
 		code = start_thread(false);
 		threaded = !code;
 		if (code)
@@ -266,7 +270,7 @@ static void begin_started(const char *address)
 
 	if (!claim())
 		return;
-	socket = channel_connect(address);
+	socket = own_fd_move(channel_connect(address));
 	if (socket < 0 || !session_begin(&session, socket, from_ns)) {
 		give_up_claim();
 		return;

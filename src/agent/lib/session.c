@@ -34,7 +34,7 @@ static void say_state(struct session *session, uint32_t state)
 {
 	session->state = state;
 	__atomic_store_n(&writer_shared()->state, state, __ATOMIC_RELEASE);
-	if (session->socket >= 0)
+	if (own_fd_is(session->socket, session->socket_is))
 		channel_tell(session->socket);
 }
 
@@ -43,6 +43,26 @@ static void close_fd(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+void session_close(struct session *session)
+{
+	own_fd_close(&session->socket, session->socket_is);
+	own_fd_close(&session->wake, session->wake_is);
+	own_fd_close(&session->cupti, session->cupti_is);
+}
+
+/* The program may have closed them, and what has their numbers is then its own. */
+static void look_whether_open(struct session *session)
+{
+	if (session->socket >= 0 && !own_fd_is(session->socket, session->socket_is)) {
+		session->socket = -1;
+		session->order = AGENT_STOP;
+	}
+	if (!own_fd_is(session->wake, session->wake_is))
+		session->wake = -1;
+	if (!own_fd_is(session->cupti, session->cupti_is))
+		session->cupti = -1;
 }
 
 /* Where a thread of the program stays in the recording, the ring's memory does, too. */
@@ -59,9 +79,7 @@ static void close_all(struct session *session)
 	end_probes(session);
 	activities_close();
 	writer_close();
-	close_fd(&session->socket);
-	close_fd(&session->wake);
-	close_fd(&session->cupti);
+	session_close(session);
 }
 
 static void say_failure(const struct failure *failure)
@@ -141,12 +159,15 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 	struct agent_message hello = { 0 };
 	int fds[2], got;
 
-	*session = (struct session){
-		.socket = socket, .wake = -1, .cupti = -1, .from_the_begin = from_ns != 0
-	};
-	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
-	session->cupti = fds[1];
-	session->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*session = (struct session){ .socket = socket,
+		                     .wake = own_fd_move(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+		                     .cupti = -1,
+		                     .from_the_begin = from_ns != 0 };
+	session->socket_is = own_fd_of(session->socket);
+	session->wake_is = own_fd_of(session->wake);
+	got = channel_receive(session->socket, HELLO_MOST_MS, &hello, fds);
+	session->cupti = own_fd_move(fds[1]);
+	session->cupti_is = own_fd_of(session->cupti);
 	if (got <= 0 || fds[0] < 0 || session->wake < 0 || writer_open(fds[0])) {
 		close_fd(&fds[0]);
 		close_all(session);
@@ -280,7 +301,7 @@ static void take_messages(struct session *session)
 			orders_take(writer_ring(), &message, fds[0]);
 			channel_tell(session->socket);
 		} else if (got < 0) { /* it died, or is none of ours: nobody reads any more */
-			close_fd(&session->socket);
+			own_fd_close(&session->socket, session->socket_is);
 			session->order = AGENT_STOP;
 		} else if (session->order != AGENT_STOP && message.type >= AGENT_RUN &&
 		           message.type <= AGENT_STOP) {
@@ -293,10 +314,7 @@ static void take_messages(struct session *session)
 
 static void wait(struct session *session)
 {
-	struct pollfd ready[] = {
-		{ .fd = session->wake, .events = POLLIN },
-		{ .fd = session->socket, .events = POLLIN },
-	};
+	struct pollfd ready[2];
 	uint64_t woken, now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
 	int timeout_ms = -1;
 
@@ -306,7 +324,13 @@ static void wait(struct session *session)
 		timeout_ms = ENDING_LOOK_MS;
 	if (session->probes && (timeout_ms < 0 || timeout_ms > LOOK_MS))
 		timeout_ms = LOOK_MS;
+	look_whether_open(session);
+	if (session->socket < 0 && (timeout_ms < 0 || timeout_ms > ENDING_LOOK_MS))
+		timeout_ms = ENDING_LOOK_MS;
+	ready[0] = (struct pollfd){ .fd = session->wake, .events = POLLIN };
+	ready[1] = (struct pollfd){ .fd = session->socket, .events = POLLIN };
 	poll(ready, 2, timeout_ms);
+	look_whether_open(session);
 	while (read(session->wake, &woken, sizeof(woken)) > 0) {
 	}
 }

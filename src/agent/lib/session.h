@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/lib/own_fd.h"
+
 struct session {
 	int socket; /* -1: cuscope is gone */
 	int wake;   /* an eventfd: something happened on another thread */
 	int cupti;  /* a descriptor of the libcupti to use, or -1 */
+	struct own_fd socket_is, wake_is, cupti_is;
 	uint32_t kinds, flush_ms;
 	uint32_t state;              /* enum agent_state, as in shared memory */
 	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
@@ -25,6 +28,9 @@ struct session {
 	uint64_t look_ns;            /* when the probes were looked after last */
 	bool from_the_begin;         /* of CUDA in this process, and nothing was measured yet */
 };
+
+/* Its descriptors, where they still are. */
+void session_close(struct session *session);
 
 /* Takes the hello, within two seconds, and starts to measure. False: there is nothing to go on
  * with; all is closed. `from_ns`: when cuInit called it; 0: it did not. */
