@@ -102,8 +102,10 @@ void programs_thread_forget(struct programs *programs, pid_t tid); /* and the ca
 bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns);
 /* What a signal that stopped a thread of a held command was, as it was sent; once. */
 enum held programs_thread_held(struct programs *programs, pid_t tid);
-/* Those that were added or followed, not those of settings.all and settings.cgroup: `n` of them,
- * which the caller frees. */
+/*
+ * Those that were added or followed, not those of settings.all and settings.cgroup: `n` of them,
+ * which the caller frees. NULL: they are so many that some may be missing.
+ */
 uint32_t *programs_targets(struct programs *programs, size_t *n);
 
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);

@@ -10,7 +10,7 @@
 
 #include "base/xalloc.h"
 
-#define IDS_MAX 16384 /* twice what a map holds: a key that goes away makes it begin anew */
+#define IDS_MAX 32768 /* twice what a map holds: a key that goes away makes it begin anew */
 
 int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 {
@@ -152,7 +152,12 @@ uint32_t *programs_threads(struct programs *p, size_t *n)
 
 uint32_t *programs_targets(struct programs *p, size_t *n)
 {
-	return read_ids(programs_map(p, "targets"), n);
+	uint32_t *ids = read_ids(programs_map(p, "targets"), n);
+
+	if (*n < IDS_MAX / 2)
+		return ids;
+	free(ids);
+	return NULL;
 }
 
 void programs_open_calls(struct programs *p, programs_record_fn each, void *data)

@@ -79,7 +79,7 @@ def in_the_middle(case, shape):
     case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
     loop = Places.program("loop")
     go = case.path("second")
-    script = f"exec 3<&0; {loop} 5 300 <&3 & while [ ! -e {go} ]; do sleep 0.05; done; {loop} 2 300 <&3; wait"
+    script = f"exec 3<&0; {loop} 3 300 <&3 & while [ ! -e {go} ]; do sleep 0.05; done; {loop} 1 300 <&3; wait"
     trace = case.start_trace(["--in-process"], ["--", "sh", "-c", script], stdin=subprocess.PIPE)
     gone(trace)
     open(go, "w").close()
@@ -95,6 +95,51 @@ def test_probes_away_a_second_process_is_held_until_they_are_back(case):
 
 def test_probes_away_a_second_process_where_jumps_lie_before_probes(case):
     in_the_middle(case, "stub")
+
+
+def test_probes_away_a_process_that_is_not_held_is_late(case):
+    """It makes calls at once. What is missing of them is told, and only it misses any."""
+    loop, go = Places.program("loop"), case.path("second")
+    script = f"exec 3<&0; {loop} 3 300 <&3 & while [ ! -e {go} ]; do sleep 0.05; done; {loop} 2 300 <&3; wait"
+    trace = case.start_trace(["--in-process", "--no-hold"], ["--", "sh", "-c", script], stdin=subprocess.PIPE)
+    gone(trace)
+    first = int(re.search(r"inside of process (\d+)", trace.err()).group(1))
+    open(go, "w").close()
+    result = case.result(trace)
+    checks.valid(result)
+    missed = result.summary["missed"]
+    second = (result.counts.pids() - {first}).pop()
+    late = [hook for hook in missed["hooks"] if hook["kind"] == "hooked_late" and hook["pid"] == second]
+    checks.equal("libraries that were hooked late", ["libcuda.so.1"], [hook["lib"] for hook in late])
+    checks.equal("it is not complete", False, missed["complete"])
+    made = result.counts.of("calls")
+    told = result.names()
+    for name in ("cuMemAlloc_v2", "cuMemFree_v2", "cuLaunchKernel"):
+        lacking = made[name] - told[checks.ALIASES.get(name, name)]
+        if not 0 <= lacking < 100:
+            raise Failure(f"{lacking} of {made[name]} calls of {name} lack; it was hooked {late[0]['why']}")
+
+
+def unloads(case, *options):
+    result = started(case, Places.program("unloads"), "3", "150", options=["--all-calls", *options])
+    made, told = result.counts.of("calls"), result.names()
+    return {name: made[name] - told[name] for name in ("cuInit", "cuDriverGetVersion")}, result
+
+
+def test_probes_away_a_library_that_is_loaded_again_while_its_process_is_held(case):
+    """Each time, its probes are there before the first call; it is diverted anew, and they go again."""
+    lacking, result = unloads(case)
+    checks.equal("calls that lack", {"cuInit": 0, "cuDriverGetVersion": 0}, lacking)
+    checks.nothing_missed(result)
+
+
+def test_probes_away_a_library_that_is_loaded_again_is_late(case):
+    lacking, result = unloads(case, "--no-hold")
+    if min(lacking.values()) < 0 or lacking["cuDriverGetVersion"] > 250:
+        raise Failure(f"{lacking} calls lack")
+    told = [hook["kind"] for hook in result.summary["missed"]["hooks"] if hook.get("pid") in result.counts.pids()]
+    if max(lacking.values()) and not {"hooked_late", "unhooked"} & set(told):
+        raise Failure(f"{lacking} calls lack, and that is not told: {result.summary['missed']}")
 
 
 @alone  # another trace's breakpoints would be counted

@@ -215,8 +215,8 @@ const char sample_ptx[] = ".version 7.0\n"
 			  ".visible .entry " BLOCK "(.param .u64 p, .param .u32 n) { ret; }\n"
 			  ".visible .entry " PLAIN "() { ret; }\n";
 
-/* Where CUDA works: until there is a file that SAMPLE_WAIT names, for a minute at most. */
-static void wait_for_file(void)
+/* Where CUDA works, for a minute at most. */
+void sample_wait(void)
 {
 	const char *path = getenv("SAMPLE_WAIT");
 	static bool waited;
@@ -234,7 +234,7 @@ CUcontext sample_context(void)
 	if (!driver)
 		driver = sample_open("libcuda.so.1");
 	DRIVER(cuInit, 0);
-	wait_for_file();
+	sample_wait();
 	DRIVER(cuDeviceGet, &device, 0);
 	DRIVER(cuDevicePrimaryCtxRetain, &context, device);
 	DRIVER(cuCtxSetCurrent, context);

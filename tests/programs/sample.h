@@ -112,6 +112,9 @@ void sample_check(const char *call, int result, int code, const char *error);
 
 /* ---- a context, and kernels ------------------------------------------------------------------ */
 
+/* Until there is a file that SAMPLE_WAIT names, once; sample_context() does that. */
+void sample_wait(void);
+
 #define TICK       "_Z4tickv"
 #define TICK_NAME  "tick()"
 #define BLOCK      "_ZN6shapes5blockIfLi4EEEvPT_i"

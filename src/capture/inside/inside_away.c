@@ -259,6 +259,10 @@ static void begin_sweep(struct inside *inside)
 		return;
 	inside->sweep = xcalloc(1, sizeof(*inside->sweep));
 	inside->sweep->pids = programs_targets(inside->options.programs, &inside->sweep->n);
+	if (!inside->sweep->pids) {
+		inside->sweep->n = 0;
+		set_elsewhere(inside);
+	}
 }
 
 static void drop_sweep(struct inside *inside)
