@@ -17,8 +17,9 @@
 #include "base/xalloc.h"
 #include "probe/maps.h"
 
-#define SWEEP_NS     10000000ull /* of a turn */
-#define CHILDREN_MAX 8192
+#define SWEEP_NS      10000000ull   /* of a turn */
+#define SWEEP_MOST_NS 1000000000ull /* in all: of thousands of processes, or huge ones */
+#define CHILDREN_MAX  8192
 
 /* ---- children of fork ----------------------------------------------------------------------- */
 
@@ -173,6 +174,7 @@ void inside_away_put_back(struct inside *inside, const struct inside_process *pr
 struct inside_sweep {
 	uint32_t *pids;
 	size_t n, at;
+	uint64_t spent_ns;
 };
 
 struct inside_sweep_of {
@@ -277,11 +279,18 @@ static void drop_sweep(struct inside *inside)
 static void go_on_sweeping(struct inside *inside)
 {
 	struct inside_sweep *sweep = inside->sweep;
-	uint64_t until_ns = inside_clock_ns() + SWEEP_NS;
+	uint64_t begin_ns = inside_clock_ns(), now_ns = begin_ns;
 	struct inside_away *it, *next;
 
-	while (sweep->at < sweep->n && inside_clock_ns() < until_ns)
+	while (sweep->at < sweep->n && now_ns < begin_ns + SWEEP_NS) {
 		sweep_process(inside, sweep->pids[sweep->at++]);
+		now_ns = inside_clock_ns();
+	}
+	sweep->spent_ns += now_ns - begin_ns;
+	if (sweep->spent_ns > SWEEP_MOST_NS) {
+		set_elsewhere(inside);
+		sweep->at = sweep->n;
+	}
 	if (sweep->at < sweep->n)
 		return;
 	HASH_ITER (hh, inside->away, it, next) {

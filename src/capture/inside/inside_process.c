@@ -243,6 +243,7 @@ static void forget_program(struct inside_process *process)
 	divert_forget(inside->divert, (pid_t)process->pid);
 	process->current = NULL;
 	process->ended_ns = 0;
+	inside_away_put_back(inside, process);
 	for (struct inside_module *at = process->modules; at; at = at->next)
 		inside_module_left(at, inside->now_ns);
 }
