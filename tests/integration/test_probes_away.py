@@ -194,19 +194,35 @@ def test_probes_away_not_while_a_process_needs_them(case):
 def test_probes_away_but_for_functions_whose_stacks_are_asked_for(case):
     """The kernel walks stacks where a probe is: these stay, all others go, and no call is told twice."""
     case.env["SAMPLE_WAIT"] = case.path("go")
-    path = case.path("trace.cuscope")
-    trace = case.cuscope("record", "--in-process", "--stacks=launches", "--launch-stacks=all", "-o", path, "--",
-                         Places.program("threads"), "4", "25", env=case.environment())
-    gone(trace)
+    trace = record_stacks(case, "threads", "4", "25")
     pid = int(re.search(r"inside of process (\d+)", trace.err()).group(1))
     wait_until(lambda: 0 < breakpoints(pid) < 20, "most breakpoints to go")
     open(case.path("go"), "w").close()
+    all_with_stacks(case, trace)
+
+
+def record_stacks(case, *program):
+    """A recording of a program, with the stacks of all launches, from when probes are away."""
+    trace = case.cuscope("record", "--in-process", "--stacks=launches", "--launch-stacks=all", "-o",
+                         case.path("trace.cuscope"), "--", Places.program(program[0]), *program[1:],
+                         env=case.environment(), stdin=subprocess.PIPE)
+    gone(trace)
+    return trace
+
+
+def all_with_stacks(case, trace):
+    """At its end: each call once, and each launch with its stack."""
     checks.equal("status", 0, trace.wait())
-    exported = case.cuscope("export", path, "-o", case.path("trace.jsonl"))
+    exported = case.cuscope("export", case.path("trace.cuscope"), "-o", case.path("trace.jsonl"))
     checks.equal("status of the export", 0, exported.wait())
-    info = case.cuscope("info", "--json", path)
+    info = case.cuscope("info", "--json", case.path("trace.cuscope"))
     checks.equal("status of info", 0, info.wait())
     result = Result(exported, 0, case.path("trace"), case.path("counts"))
     made = {name: n for name, n in result.counts.of("calls").items() if name in checks.hooked()}
     checks.differences("calls", made, result.names())
     checks.equal("launches with stacks", len(result.calls(op="launch")), json.loads(info.out())["stacks"]["calls"])
+
+
+def test_probes_away_calls_are_told_once_while_their_hooks_get_links_of_their_own(case):
+    """For a moment there are two."""
+    all_with_stacks(case, record_stacks(case, "loop", "3", "1000"))
