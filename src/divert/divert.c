@@ -342,7 +342,7 @@ static void on_reply(struct divert *divert, const struct divert_reply *reply,
 	} else {
 		if (!take_back_order(divert, reply->number))
 			return;
-		if (!reply->rc || reply->rc == -ESRCH)
+		if (!reply->rc || reply->rc == -ESRCH || reply->rc == -EPERM)
 			free_plans(divert, reply->pid, false);
 	}
 	divert->done(divert->data, &result);

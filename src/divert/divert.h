@@ -70,8 +70,8 @@ struct divert_result {
 	/*
 	 * 0, or why nothing was changed. -EAGAIN: threads did not stop in time, or another
 	 * process traces it for a moment; later it may do. -EBUSY: a debugger traces it. -ESRCH: it
-	 * has ended, or has another program. -E2BIG: too many threads. -EPERM, -ENOTSUP, -EFAULT
-	 * ...
+	 * has ended, or has another program. -E2BIG: too many threads. -EPERM: of divert_take_back,
+	 * it has other users or groups by now, and keeps its jumps. -ENOTSUP, -EFAULT ...
 	 */
 	int rc;
 	const char *why;     /* a sentence, where rc is not 0 */

@@ -70,6 +70,16 @@ bool write_read_at(const struct divert_target *target, uint64_t address, void *t
 	return pread(target->memory, to, bytes, (off_t)address) == (ssize_t)bytes;
 }
 
+bool area_is_anothers(const struct divert_target *target, pid_t tid)
+{
+	struct divert_person person;
+
+	return process_start_time(target->pid) == target->start_time &&
+	       area_person(target->pid, tid, &person) && person.exe_dev == target->person.exe_dev &&
+	       person.exe_inode == target->person.exe_inode &&
+	       memcmp(person.ids, target->person.ids, sizeof(person.ids)) != 0;
+}
+
 bool area_open(struct divert_target *target, pid_t tid)
 {
 	struct divert_person person;

@@ -99,6 +99,9 @@ bool area_person(pid_t pid, pid_t tid, struct divert_person *person);
  */
 bool area_open(struct divert_target *target, pid_t tid);
 
+/* Whether it has the same program, as far as that is known, and other users or groups. */
+bool area_is_anothers(const struct divert_target *target, pid_t tid);
+
 /* Whether the process has mapped the area, and still has the module at the same addresses. */
 int area_find(const struct divert_target *target, struct err *err);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "divert/divert_plan.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "divert/entry_file.h"
@@ -83,31 +85,36 @@ static int check_tracer(pid_t pid, struct err *err)
 	               pid, tracer);
 }
 
-static int check_program(pid_t pid, struct err *err)
+/*
+ * By what the kernel has handed to it: the file may be of a file system that somebody serves, and
+ * whoever opens it waits for him.
+ */
+static int check_program(pid_t pid, pid_t tid, struct err *err)
 {
-	struct elf_image image;
-	char path[64], what[64];
-	int fd, rc;
+	uint64_t pairs[64][2] = { 0 };
+	char path[64];
+	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	snprintf(what, sizeof(what), "the program of process %d", pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/auxv", pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(err, errno == ENOENT ? ESRCH : errno, "cannot open %s: %s", what,
-		               strerror(errno));
-	rc = elf_image_open(&image, fd, what, err);
-	if (!rc)
-		elf_image_close(&image);
+	if (fd < 0 || read(fd, pairs, sizeof(pairs)) <= 0) {
+		if (fd >= 0)
+			close(fd);
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	}
 	close(fd);
-	return rc;
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		if (pairs[i][0] == AT_PHENT && pairs[i][1] == sizeof(Elf64_Phdr))
+			return 0;
+	return err_set(err, ENOTSUP, "process %d is no 64-bit program", pid);
 }
 
-static int look_at_process(pid_t pid, struct mapped *mapped, struct err *err)
+static int look_at_process(pid_t pid, pid_t tid, struct mapped *mapped, struct err *err)
 {
 	int rc = check_tracer(pid, err);
 
 	if (!rc)
-		rc = check_program(pid, err);
+		rc = check_program(pid, tid, err);
 	if (!rc)
 		rc = maps_each_code(pid, note_mapping, mapped, err);
 	if (!rc && mapped->emulated)
@@ -190,7 +197,7 @@ static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
 		                     .known = true,
 		                     .bytes = judged->code_bytes };
 	memory = code->address ? xmalloc(code->bytes) : NULL;
-	if (memory && read_memory(plan->pid, code->address, memory, code->bytes)) {
+	if (memory && read_memory(plan->tid, code->address, memory, code->bytes)) {
 		code->memory = memory;
 		code->file = judged->code;
 	}
@@ -247,10 +254,11 @@ int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_
 	plan->pid = pid;
 	plan->asked = (uint32_t)count;
 	plan->start_time = process_start_time(pid);
+	plan->tid = process_living_thread(pid);
 	plan->dev = module->dev;
 	plan->inode = module->inode;
-	rc = look_at_process(pid, &mapped, err);
-	if (!rc && !area_person(pid, 0, &plan->person))
+	rc = look_at_process(pid, plan->tid, &mapped, err);
+	if (!rc && !area_person(pid, plan->tid, &plan->person))
 		rc = err_set(err, ESRCH, "process %d has ended", pid);
 	if (!rc)
 		rc = judge_file(files, module, functions, count, &judged, err);

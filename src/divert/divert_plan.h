@@ -22,7 +22,7 @@ struct divert_plan {
 	struct divert_plan *next; /* those that were put */
 	enum plan_state state;
 	uint64_t number;
-	pid_t pid;
+	pid_t pid, tid; /* a thread that lived then: by it memory is found */
 	uint64_t start_time;
 	struct divert_person person;
 	uint64_t owner; /* probe/person.h */

@@ -108,7 +108,7 @@ static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t l
 	if (!job.count)
 		return;
 	try_some(&job, tries, reply);
-	if (!reply->rc || reply->rc == -ESRCH)
+	if (!reply->rc || reply->rc == -ESRCH || reply->rc == -EPERM)
 		forget_all(work, pid);
 }
 

@@ -58,8 +58,15 @@ static int prepare(const struct divert_job *job, struct err *err)
 	pid_t tid = process_living_thread(target->pid);
 	int rc;
 
+	if (job->kind == DIVERT_TAKE_BACK && tid && is_there(job, tid))
+		return 0;
+	if (job->kind == DIVERT_TAKE_BACK && tid && area_is_anothers(target, tid))
+		return err_set(err, EPERM,
+		               "process %d has other users or groups than when its functions were "
+		               "diverted, and is left as it is: its jumps pass on",
+		               target->pid);
 	if (job->kind == DIVERT_TAKE_BACK)
-		return tid && is_there(job, tid) ? 0 : ended(target->pid, err);
+		return ended(target->pid, err);
 	if (!tid || !area_open(target, tid))
 		return ended(target->pid, err);
 	rc = area_find(target, err);

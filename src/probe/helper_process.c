@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "probe/helper_inside.h"
 #include "probe/mounts.h"
 
@@ -100,12 +101,10 @@ static int64_t read_on(int fd, char *to)
 	return (int64_t)have;
 }
 
-static int64_t read_maps(const struct helper_request *request, char *to, int *fd)
+static int64_t read_maps_of(const char *path, char *to, int *fd)
 {
-	char path[64];
 	int64_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (*fd < 0)
 		return -errno;
@@ -115,6 +114,22 @@ static int64_t read_maps(const struct helper_request *request, char *to, int *fd
 		*fd = -1;
 	}
 	return n;
+}
+
+/* Where its first thread has ended the process shows none, and other threads have them. */
+static int64_t read_maps(const struct helper_request *request, char *to, int *fd)
+{
+	char path[64];
+	int64_t n;
+	pid_t tid;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
+	n = read_maps_of(path, to, fd);
+	tid = n ? 0 : process_living_thread(request->pid);
+	if (!tid || tid == request->pid)
+		return n;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", request->pid, tid);
+	return read_maps_of(path, to, fd);
 }
 
 /* ---- how long it waited -------------------------------------------------------------------- */

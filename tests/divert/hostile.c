@@ -321,7 +321,7 @@ static void take_back(struct hostile *hostile, int expected)
 }
 
 /* It is diverted, and then has other memory or may do more: it is left alone. */
-static void try_become(struct hostile *hostile, const char *name, void (*act)(void))
+static void try_become(struct hostile *hostile, const char *name, void (*act)(void), int rc)
 {
 	printf("%s, when it is diverted\n", name);
 	start(hostile, nothing);
@@ -330,7 +330,7 @@ static void try_become(struct hostile *hostile, const char *name, void (*act)(vo
 		fail(name, strerror(-hostile->rc));
 	shared->act = 2;
 	usleep(300000);
-	take_back(hostile, -ESRCH);
+	take_back(hostile, rc);
 	divert_gone(hostile->divert, hostile->target);
 	kill(hostile->target, SIGKILL);
 	waitpid(hostile->target, NULL, __WALL);
@@ -397,9 +397,9 @@ int main(int argc, char **argv)
 		fail("divert_new", err.text);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		try_case(&hostile, &cases[i]);
-	try_become(&hostile, "one that executes a program", becomes_another);
-	try_become(&hostile, "one that executes its own again", becomes_itself_again);
-	try_become(&hostile, "one that gets another user", gets_another_user);
+	try_become(&hostile, "one that executes a program", becomes_another, -ESRCH);
+	try_become(&hostile, "one that executes its own again", becomes_itself_again, -ESRCH);
+	try_become(&hostile, "one that gets another user", gets_another_user, -EPERM);
 	divert_free(hostile.divert);
 	return 0;
 }

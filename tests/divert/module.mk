@@ -6,6 +6,7 @@
 # $(B)/tests/divert/held        orders that cuscope-divert does not read
 # $(B)/tests/divert/peers       processes that share their memory with others
 # $(B)/tests/divert/forks       processes that fork without end
+# $(B)/tests/divert/odd         processes of kinds that are seldom
 # $(B)/tests/divert/cut         diverts them in a process that calls them all the time, and takes them back; so does this
 
 $(B)/tests/divert/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a
@@ -25,9 +26,9 @@ $(B)/tests/divert/places: $(B)/tests/divert/places.o $(B)/libcuscope.a
 $(B)/tests/divert/hostile: $(B)/tests/divert/hostile.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(addprefix $(B)/tests/divert/,forks held peers): %: %.o $(B)/tests/divert/one_target.o $(B)/libcuscope.a
+$(addprefix $(B)/tests/divert/,forks held odd peers): %: %.o $(B)/tests/divert/one_target.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ifeq ($(ARCH),x86_64)
-programs: $(addprefix $(B)/tests/divert/,call_all cut forks held hostile peers places)
+programs: $(addprefix $(B)/tests/divert/,call_all cut forks held hostile odd peers places)
 endif

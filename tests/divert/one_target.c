@@ -94,15 +94,29 @@ static _Noreturn void run(struct one_target *target, void (*body)(struct one_sha
 void one_target_start(struct one_target *target, const char *library,
                       void (*body)(struct one_shared *))
 {
+	one_target_start_as(target, library, NULL, body);
+}
+
+void one_target_start_as(struct one_target *target, const char *library,
+                         void (*first)(struct one_shared *), void (*body)(struct one_shared *))
+{
 	*target = (struct one_target){ .library = library };
 	open_library(target);
 	target->shared = mmap(NULL, sizeof(*target->shared), PROT_READ | PROT_WRITE | PROT_EXEC,
 	                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	target->pid = fork();
-	if (target->pid == 0)
+	if (target->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (first)
+			first(target->shared);
 		run(target, body);
+	}
 	while (!target->shared->ready && !waitpid(target->pid, NULL, WNOHANG))
 		usleep(1000);
+	if (!target->shared->ready)
+		one_target_fail("the target", "it ended");
+	if (target->shared->pid)
+		target->pid = target->shared->pid;
 	target->area = target->shared->area;
 	target->thunk = (uint64_t)(uintptr_t)target->shared->thunk;
 	maps_each(target->pid, find_device, &target->module, NULL);

@@ -15,7 +15,7 @@ struct one_shared {
 	uint8_t thunk[64];
 	int (*function)(int *);
 	uint64_t area;
-	atomic_int ready, go;
+	atomic_int ready, go, pid;
 	atomic_ulong thunks, calls, wrong;
 };
 
@@ -32,6 +32,10 @@ struct one_target {
 /* `body` is what it does (NULL: it waits), once the library is loaded; it does not return. */
 void one_target_start(struct one_target *target, const char *library,
                       void (*body)(struct one_shared *));
+
+/* The same with something first, by which it may become another process: shared->pid. */
+void one_target_start_as(struct one_target *target, const char *library,
+                         void (*first)(struct one_shared *), void (*body)(struct one_shared *));
 void one_target_end(struct one_target *target);
 
 /* A plan for the function; the thunk is then written. */

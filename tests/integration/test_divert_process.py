@@ -104,6 +104,15 @@ def test_children_without_number_are_put_back_and_take_no_place_of_others(case):
         raise Failure(process.out()[-500:])
 
 
+def test_processes_of_kinds_that_are_seldom(case):
+    """Without a first thread, in other namespaces, with workers of io_uring ...: diverted and put back (tests/divert/odd.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    process = case.start(os.path.join(Places.build, "tests/divert/odd"), os.path.abspath(Places.simcuda("push/libcuda.so.1")))
+    if process.wait(60):
+        raise Failure(process.out()[-500:])
+
+
 def test_a_thread_at_each_place_of_an_entry_is_seen_once(case):
     """By the thunk, just where the probe does not see it (tests/divert/places.c)."""
     if os.uname().machine != "x86_64":

@@ -14,6 +14,7 @@
  *   inside flickers N     is ready, ends, and is ready again
  *   inside executes N     executes itself while something is asked of it
  *   inside user           gets another user while something is asked of it
+ *   inside later          the same once it is diverted; waits until cuscope ends
  *   inside truncates      takes the shared memory away, as far as it can
  *   inside mixed SEED     some of all this at random
  *
@@ -469,6 +470,22 @@ static void change_user(void)
 	end(&session);
 }
 
+static void change_user_later(void)
+{
+	struct agent_message message;
+	struct session session;
+
+	if (!begin(&session))
+		fail("no session");
+	say_ready(&session);
+	agree(&session, place_find("honest"), 1000);
+	if (setresuid(1234, 1234, 1234))
+		fail("setresuid");
+	while (receive(session.socket, &message, NULL, FIRST_MS) > 0)
+		;
+	_exit(0); /* its library stays as it is */
+}
+
 static void truncate_memory(void)
 {
 	struct session session;
@@ -552,6 +569,8 @@ static void act(const char *what, const char *argument)
 		execute(n);
 	} else if (!strcmp(what, "user")) {
 		change_user();
+	} else if (!strcmp(what, "later")) {
+		change_user_later();
 	} else if (!strcmp(what, "truncates")) {
 		truncate_memory();
 	} else {
@@ -568,7 +587,8 @@ int main(int argc, char **argv)
 	if (argc < 2 || !getenv(AGENT_ENV))
 		fail("usage: see above");
 	seed = (uint64_t)getpid() * 2654435761u;
-	if (strcmp(argv[1], "user") != 0 && getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY))
+	if (strcmp(argv[1], "user") != 0 && strcmp(argv[1], "later") != 0 && getuid() == 0 &&
+	    setresuid(NOBODY, NOBODY, NOBODY))
 		fail("setresuid");
 	thunks = mmap(NULL, SLOTS * THUNK, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 	              0);

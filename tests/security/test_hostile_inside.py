@@ -111,6 +111,17 @@ def test_a_program_that_gets_another_user_when_it_is_asked(case):
     checks.contains("it is left alone", "keeps its probes", result.err)
 
 
+def test_a_program_that_gets_another_user_when_it_is_diverted(case):
+    """Nobody writes to it any more, and that is said."""
+    if os.uname().machine != "x86_64":
+        raise Skip("calls are recorded inside of processes on x86-64 only")
+    trace = case.start_trace(["--in-process", "--duration", "8s"], ["--", Places.program("hostile-inside"), "later"])
+    result = case.result(trace)
+    checks.contains("it is diverted", "are recorded inside of process", result.err)
+    checks.contains("it stays so", "stay diverted: process", result.err)
+    checks.contains("why", "has other users or groups", result.err)
+
+
 def test_shared_memory_that_is_taken_away(case):
     beside(case, "truncates")
 

@@ -124,7 +124,7 @@ struct inside {
 	/* for the end */
 	uint64_t bad_records;
 	uint64_t calls;
-	uint32_t n_functions, n_processes, n_told;
+	uint32_t n_functions, n_processes, n_told, n_untaken;
 	uint64_t longest_stop_ns;
 	const struct module *told_refused[INSIDE_BITS]; /* modules whose refusals were told */
 };

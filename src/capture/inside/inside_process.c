@@ -382,6 +382,8 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 
 static void on_taken(struct inside_process *process, const struct divert_result *result)
 {
+	struct inside *inside = process->inside;
+
 	process->taking = false;
 	inside_process_hold_again(process);
 	if (result->rc == -EAGAIN) {
@@ -391,8 +393,12 @@ static void on_taken(struct inside_process *process, const struct divert_result 
 	if (result->rc) {
 		process->given_up = true;
 		/* that it has ended, or executes another program, its record tells */
-		if (result->rc != -ESRCH)
-			inside_process_tell_gap(process, 0);
+		if (result->rc == -ESRCH)
+			return;
+		if (inside->n_untaken++ < TOLD_MOST)
+			inside_notice(inside, "entries of process %u stay diverted: %s",
+			              process->pid, result->why);
+		inside_process_tell_gap(process, 0);
 		return;
 	}
 	inside_process_tell_gap(process, result->since_ns);
