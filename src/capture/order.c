@@ -9,8 +9,9 @@
 
 /* a thread may be preempted for a time slice between taking the time and sending */
 #define WINDOW_NS  8000000
-#define SLOT_BYTES 448  /* a call with the longest plan; names are larger and rare */
-#define SLOTS_MAX  8192 /* 3.5 MiB: what a window of the fastest program needs */
+#define SLOT_BYTES 448   /* a call with the longest plan; names are larger and rare */
+#define SLOTS_MAX  8192  /* 3.5 MiB: what a window of the fastest program needs */
+#define HELD_MOST  65536 /* 28 MiB: more records than these wait in the rings */
 
 struct order_item {
 	uint64_t time_ns;
@@ -35,6 +36,7 @@ struct order {
 	void *slots[SLOTS_MAX]; /* free copies of SLOT_BYTES */
 	size_t n_slots;
 	uint64_t last_ns, late;
+	uint64_t hold_ns;           /* none that is later is passed on */
 	struct order_source source; /* besides the rings; peek is NULL where there is none */
 };
 
@@ -45,6 +47,7 @@ struct order *order_new(order_record_fn each, void *data)
 	order->each = each;
 	order->data = data;
 	order->capacity = 1024;
+	order->hold_ns = UINT64_MAX;
 	order->items = xcalloc(order->capacity, sizeof(*order->items));
 	return order;
 }
@@ -182,6 +185,8 @@ static int pass_on(struct order *order, uint64_t until_ns)
 	struct order_item item;
 	int r = 0;
 
+	if (order->hold_ns < until_ns)
+		until_ns = order->hold_ns;
 	while (!r && take_first(order, until_ns, &item)) {
 		if (item.time_ns < order->last_ns)
 			order->late++;
@@ -218,6 +223,11 @@ static struct ring *oldest_ring(struct order *order, struct ring *const *rings, 
 	return oldest;
 }
 
+void order_hold(struct order *order, uint64_t from_ns)
+{
+	order->hold_ns = from_ns;
+}
+
 int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns)
 {
 	const struct wire_head *record;
@@ -239,6 +249,8 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 		 */
 		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
 			break;
+		if (order->hold_ns < until_ns && order->count + order->n_heap >= HELD_MOST)
+			break;
 		order_add(order, record, bytes);
 		if (ring)
 			ring_advance(ring);
@@ -254,6 +266,7 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 
 int order_finish(struct order *order)
 {
+	order->hold_ns = UINT64_MAX;
 	return pass_on(order, UINT64_MAX);
 }
 

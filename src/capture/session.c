@@ -293,6 +293,15 @@ static void tell(struct capture *c)
 	c->snapshot_asked = c->summary_asked = false;
 }
 
+/* Older records have all arrived, and of those that are passed on it is known whose calls they
+ * are. */
+static int read_settled(struct capture *c, uint64_t now)
+{
+	if (c->inside)
+		order_hold(c->order, inside_known_until(c->inside, now));
+	return read_rings(c, now - SETTLE_NS);
+}
+
 static int turn(struct capture *c, struct err *err)
 {
 	bool woken = wait_for_work(c);
@@ -301,7 +310,7 @@ static int turn(struct capture *c, struct err *err)
 	int r = session_turn_agents(c, now, &c->failure);
 
 	if (!r)
-		r = read_rings(c, now - SETTLE_NS);
+		r = read_settled(c, now);
 	if (r) {
 		*err = c->failure;
 		return r;
@@ -340,8 +349,10 @@ static void add_open_call(void *data, const struct wire_head *record, size_t byt
 /* The rest of the rings, and the calls that threads are still in. */
 static int read_rest(struct capture *c)
 {
-	int r = read_rings(c, capture_now_ns());
+	int r;
 
+	order_hold(c->order, UINT64_MAX);
+	r = read_rings(c, capture_now_ns());
 	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);
 	if (!r)

@@ -237,6 +237,31 @@ static void record(uint16_t slot, uint64_t begin)
 	fake.options.record(fake.options.data, PROCESS, &told.head.head);
 }
 
+/* Under load the moment of the change is told later than records are passed on. */
+static void test_records_wait_while_it_is_not_known_whose_they_are(void **state)
+{
+	struct inside *inside = open_inside(0);
+	uint64_t before, asked;
+
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
+	before = now();
+	answer(0, 0);
+	asked = inside_known_until(inside, now());
+	assert_true(asked >= before && asked <= now());
+	assert_true(inside_known_until(inside, asked + MS(499)) == asked);
+	assert_true(inside_known_until(inside, asked + MS(501)) == asked + MS(1));
+	diverted(0, START + MS(10));
+	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
+	inside_stop(inside);
+	inside_turn(inside, START + MS(50));
+	assert_true(inside_known_until(inside, now()) < UINT64_MAX);
+	taken_back(0, START + MS(60));
+	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
+	inside_free(inside);
+}
+
 static void test_what_an_agent_records_is_a_call_of_its_hook(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -542,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_the_runtime_keeps_probes_as_the_driver_does),
 		cmocka_unit_test(
 			test_launches_of_the_runtime_are_recorded_as_long_as_programs_look),
+		cmocka_unit_test(test_records_wait_while_it_is_not_known_whose_they_are),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
 		cmocka_unit_test(test_an_agent_s_call_is_nested_in_a_probe_s),
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),

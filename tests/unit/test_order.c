@@ -348,6 +348,25 @@ static void test_the_end_passes_on_what_is_left(void **state)
 	assert_came(f, "9");
 }
 
+static void test_what_is_held_waits_until_it_is_let_go(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 1; i <= 4; i++)
+		put(f, 0, 10 * i, i);
+	order_hold(f->order, US(25));
+	read_until(f, NOW);
+	assert_came(f, "1 2");
+	order_hold(f->order, UINT64_MAX);
+	read_until(f, NOW);
+	assert_came(f, "1 2 3 4");
+	put(f, 0, 50, 5);
+	order_hold(f->order, US(45));
+	read_until(f, NOW);
+	assert_int_equal(order_finish(f->order), 0);
+	assert_came(f, "1 2 3 4 5");
+}
+
 static void test_a_failing_consumer_stops_the_reading(void **state)
 {
 	struct fixture *f = *state;
@@ -393,6 +412,7 @@ int main(void)
 		TEST(test_long_records_are_kept_whole),
 		TEST(test_records_from_elsewhere_find_their_place),
 		TEST(test_the_end_passes_on_what_is_left),
+		TEST(test_what_is_held_waits_until_it_is_let_go),
 		TEST(test_a_failing_consumer_stops_the_reading),
 		TEST(test_what_never_came_out_is_freed),
 	};

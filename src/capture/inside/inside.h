@@ -84,6 +84,12 @@ void inside_running(struct inside *inside, pid_t pid);
  */
 bool inside_nests(struct inside *inside, struct wire_head *record);
 
+/*
+ * Until when it is known who tells of which calls, and UINT64_MAX where nothing is under way that
+ * changes it: records of later ones have to wait, half a second at most.
+ */
+uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns);
+
 /* Of a record that the programs sent: whether an agent told of that call. */
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record);
 

@@ -107,6 +107,7 @@ void inside_process_take_back(struct inside_process *process)
 		return;
 	}
 	process->taking = true;
+	process->asked_ns = inside_clock_ns();
 	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
 		process->taking = false;
 		process->given_up = true;

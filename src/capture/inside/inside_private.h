@@ -85,6 +85,7 @@ struct inside_process {
 	bool given_up;              /* they could not be */
 	uint32_t comings;           /* of its agent, in this program */
 	uint64_t take_ns;           /* when to try to take them back */
+	uint64_t asked_ns;          /* when a change was asked for: it is made later */
 	uint64_t since_ns, came_ns; /* of its agent: no record is older; when it was ready */
 	uint64_t last_ns;           /* of the last call that it told of */
 	uint64_t ended_ns;          /* it ended, and the process goes on; 0: not, or that is told */

@@ -210,6 +210,7 @@ static void put(struct inside_module *at)
 	if (!at->process->nesting)
 		inside_nesting_begins(at->process);
 	at->process->nesting = true;
+	at->process->asked_ns = inside_clock_ns();
 	switch (divert_put(inside->divert, at->plan, at->area, at->thunks, &err)) {
 	case 0:
 		at->state = INSIDE_PUTTING;

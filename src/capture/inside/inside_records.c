@@ -2,6 +2,8 @@
 /* What agents record, and which of the programs' records that replaces. */
 #include "capture/inside/inside_private.h"
 
+#define HELD_MOST_NS 500000000ull /* that records wait: rings go on to fill */
+
 /* ---- what agents record -------------------------------------------------------------------- */
 
 static uint32_t thread_of(void *data, uint32_t tid)
@@ -81,6 +83,22 @@ static bool is_told(const struct inside_module *at, uint32_t hook, uint64_t begi
 
 	return at->told && hook >= at->first_id && bit < at->n_ids && begin_ns >= at->since_ns &&
 	       begin_ns < at->until_ns && at->told[bit / 8] >> bit % 8 & 1;
+}
+
+/* Whose a call is says the moment of the change, which is told a little after it. */
+uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns)
+{
+	uint64_t oldest_ns = now_ns > HELD_MOST_NS ? now_ns - HELD_MOST_NS : 0;
+	uint64_t until_ns = UINT64_MAX;
+
+	for (const struct inside_process *process = inside->processes;
+	     process && !inside->divert_gone; process = process->hh.next) {
+		bool puts = process->current && process->current->state == INSIDE_PUTTING;
+
+		if ((puts || process->taking) && process->asked_ns < until_ns)
+			until_ns = process->asked_ns;
+	}
+	return until_ns > oldest_ns ? until_ns : oldest_ns;
 }
 
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
