@@ -1,25 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the unit test programs given and sums up. A program that passed is one line; of the others
-# all output is shown. A program that died before cmocka's summary counts as one failed test.
+# Runs the unit test programs given, as many at once as there are CPUs, and sums up. A program that passed is one line; of the
+# others all output is shown. A program that died before cmocka's summary counts as one failed test.
 passed=0
 failed=0
 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export work
 
-# count WORD: the number in cmocka's "[  WORD  ] 3 test(s)"
+# count WORD LOG: the number in cmocka's "[  WORD  ] 3 test(s)"
 count() {
-	sed -n "s/^\[  *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$log" | tail -n 1
+	sed -n "s/^\[  *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$2" | tail -n 1
 }
 
+# shellcheck disable=SC2016 # for the other shell
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c 'name=$(basename "$1"); "$1" >"$work/$name.log" 2>&1; echo $? >"$work/$name.status"' sh
 for program in "$@"; do
-	"$program" >"$log" 2>&1
-	status=$?
-	p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
+	log=$work/$(basename "$program").log
+	status=$(cat "$work/$(basename "$program").status")
+	p=$(count PASSED "$log") f=$(count FAILED "$log") s=$(count SKIPPED "$log")
 	p=${p:-0} f=${f:-0} s=${s:-0}
-	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
-		echo "$program: ended with status $status"
+	if [ "${status:-1}" -ne 0 ] && [ "$f" -eq 0 ]; then
+		echo "$program: ended with status ${status:-1}"
 		f=1
 	fi
 	[ "$f" -eq 0 ] && [ "$s" -eq 0 ] || cat "$log"
