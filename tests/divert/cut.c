@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * cut LIBRARY ROUNDS [threads=N] [signals] [forks] [probe] [comes] [again] [orphan]
- *     [patience=N]
+ * cut LIBRARY ROUNDS [threads=N] [signals] [forks] [throws] [loads] [probe] [comes] [again]
+ *     [orphan] [patience=N]
  *
  * Diverts all functions of a library in a process that calls them all the time, and takes them
  * back, ROUNDS times. All answers have to be right, and the code at the end that of the file.
@@ -439,6 +439,8 @@ static void parse(struct cut *cut, int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		cut->options.signals |= !strcmp(argv[i], "signals");
 		cut->options.forks |= !strcmp(argv[i], "forks");
+		cut->options.throws |= !strcmp(argv[i], "throws");
+		cut->options.loads |= !strcmp(argv[i], "loads");
 		cut->probe |= !strcmp(argv[i], "probe");
 		cut->comes |= !strcmp(argv[i], "comes");
 		cut->again |= !strcmp(argv[i], "again");
@@ -475,9 +477,10 @@ int main(int argc, char **argv)
 	stop_target(&cut);
 	check_counts(&cut);
 	detach_probe(&cut);
-	printf("others %lu, wrong %lu, waits %lu, interrupted %lu, signals %lu, forks %lu\n",
+	printf("others %lu, wrong %lu, waits %lu, interrupted %lu, signals %lu, forks %lu, "
+	       "exceptions %lu, loads %lu\n",
 	       cut.shared->others, cut.shared->wrong, cut.shared->waits, cut.shared->interrupted,
-	       cut.shared->signals, cut.shared->forks);
+	       cut.shared->signals, cut.shared->forks, cut.shared->exceptions, cut.shared->loads);
 	if (cut.stops)
 		printf("stops %lu of %u threads, mean %.3f ms, longest %.3f ms, tried again %lu, "
 		       "given up %lu\n",

@@ -22,15 +22,18 @@ struct cut_shared {
 	atomic_ulong others;      /* calls of the others */
 	atomic_ulong wrong;       /* answers that were not right */
 	atomic_ulong interrupted; /* waits that said EINTR */
-	atomic_ulong forks, signals, waits;
+	atomic_ulong forks, signals, waits, exceptions, loads;
 	_Atomic uint64_t diverted[CUT_FUNCTIONS]; /* calls that came to a thunk */
 };
 
 struct cut_options {
 	const char *library;
 	int threads;
-	int signals, forks; /* whether there are such */
+	int signals, forks, throws, loads; /* whether there are such */
 };
+
+/* Whether an exception thrown in a callback came out of the function that called it. */
+int cut_throws(int (*calls_back)(void (*)(void *), void *));
 
 /* The target: calls functions of the library until it is told to stop. */
 _Noreturn void cut_target(struct cut_shared *shared, const struct cut_options *options);

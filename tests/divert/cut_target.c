@@ -33,6 +33,7 @@ static struct cut_shared *shared;
 static of_int version, count;
 static of_attribute attribute;
 static of_memory memory;
+static int (*calls_back)(void (*)(void *), void *);
 static int known_version, known_count, known_attribute;
 static size_t known_memory;
 
@@ -135,6 +136,34 @@ static void *forker(void *unused)
 	return NULL;
 }
 
+/* An exception that goes through a diverted function. */
+static void *thrower(void *unused)
+{
+	block_all();
+	while (!atomic_load(&shared->stop)) {
+		check(cut_throws(calls_back));
+		atomic_fetch_add(&shared->exceptions, 1);
+		usleep(500);
+	}
+	return NULL;
+}
+
+/* Libraries come and go. */
+static void *loader(void *unused)
+{
+	block_all();
+	while (!atomic_load(&shared->stop)) {
+		void *library = dlopen("libBrokenLocale.so.1", RTLD_NOW);
+
+		check(library != NULL);
+		if (library)
+			dlclose(library);
+		atomic_fetch_add(&shared->loads, 1);
+		usleep(500);
+	}
+	return NULL;
+}
+
 /* ---- area and thunks ------------------------------------------------------------------------- */
 
 static uint64_t map_near(uint64_t start, size_t bytes)
@@ -194,6 +223,7 @@ static void find_functions(const char *path)
 	version = (of_int)dlsym(library, "cuDriverGetVersion");
 	count = (of_int)dlsym(library, "cuDeviceGetCount");
 	attribute = (of_attribute)dlsym(library, "cuDeviceGetAttribute");
+	calls_back = (int (*)(void (*)(void *), void *))dlsym(library, "cuSimCallback");
 	memory = (of_memory)dlsym(library, "cuDeviceTotalMem_v2");
 	atomic_fetch_add(&shared->calls, 1);
 	check(version(&known_version) == 0 && count(&known_count) == 0 &&
@@ -203,7 +233,7 @@ static void find_functions(const char *path)
 void cut_target(struct cut_shared *mapping, const struct cut_options *options)
 {
 	const struct itimerval every_ms = { { 0, 1000 }, { 0, 1000 } };
-	static pthread_t threads[CUT_THREADS + 2];
+	static pthread_t threads[CUT_THREADS + 4];
 	size_t n = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -219,6 +249,10 @@ void cut_target(struct cut_shared *mapping, const struct cut_options *options)
 	pthread_create(&threads[n++], NULL, waiter, NULL);
 	if (options->forks)
 		pthread_create(&threads[n++], NULL, forker, NULL);
+	if (options->throws)
+		pthread_create(&threads[n++], NULL, thrower, NULL);
+	if (options->loads)
+		pthread_create(&threads[n++], NULL, loader, NULL);
 	atomic_store(&shared->ready, 1);
 	while (!atomic_load(&shared->stop)) {
 		if (atomic_load(&shared->asked) != atomic_load(&shared->answered)) {

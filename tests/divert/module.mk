@@ -17,7 +17,11 @@ dist/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a $(B)/static/libZyd
 	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ -ldl -pthread
 	strip $@
 
-$(B)/tests/divert/cut: $(B)/tests/divert/cut.o $(B)/tests/divert/cut_target.o $(B)/libcuscope.a
+$(B)/tests/divert/cut_throws.o: tests/divert/cut_throws.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -Wall -Wextra -Werror $(SANITIZE) -c -o $@ $<
+
+$(B)/tests/divert/cut: $(addprefix $(B)/tests/divert/,cut.o cut_target.o cut_throws.o) $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/tests/divert/places: $(B)/tests/divert/places.o $(B)/libcuscope.a
