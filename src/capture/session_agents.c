@@ -235,9 +235,13 @@ static void before_inside(struct capture *c, const struct wire_head *record)
 int session_agents_before(struct capture *c, const struct wire_head *record)
 {
 	int r = c->gpu ? before_gpu(c, record) : 0;
+	struct wire_process thread;
 
-	if (c->inside)
-		before_inside(c, record);
+	if (!c->inside)
+		return r;
+	before_inside(c, record);
+	if (!r && inside_meets_thread(c->inside, record, &thread))
+		r = pipeline_record(c->pipeline, &thread.head, &c->failure);
 	return r;
 }
 

@@ -74,6 +74,20 @@ test_probes_away_a_program_that_starts_itself_again = program_test("exec", "1", 
 test_probes_away_exec_in_place = program_test("exec", "0", check=only_calls)
 
 
+def test_probes_away_threads_that_began_later_have_their_names(case):
+    """The programs tell of a thread when it meets a probe, which these never do."""
+    path = case.path("trace.cuscope")
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    trace = case.cuscope("record", "--in-process", "-o", path, "--", Places.program("threads"), "4", "25",
+                         env=case.environment())
+    gone(trace)
+    open(case.path("go"), "w").close()
+    checks.equal("status", 0, trace.wait())
+    info = case.cuscope("info", "--json", path)
+    checks.equal("status of info", 0, info.wait())
+    checks.equal("threads", 5, json.loads(info.out())["threads"])
+
+
 def in_the_middle(case, shape):
     """Two programs in one shell, of which the second begins when probes are away."""
     case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)

@@ -69,6 +69,7 @@ void inside_free(struct inside *inside)
 		agents_free(inside->agents);
 	gpu_targets_free(inside->targets);
 	inside_away_free(inside);
+	inside_threads_forget(inside, 0);
 	call_queue_free(inside->queue);
 	tids_free(inside->tids);
 	tick_clock_free(inside->ticks);

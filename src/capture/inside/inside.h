@@ -93,6 +93,11 @@ uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns);
 /* Of a record that the programs sent: whether an agent told of that call. */
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record);
 
+/* Of each record before it is passed on: whether it is the first of a thread of which no program
+ * told. Then *thread is what goes before it. */
+bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
+                         struct wire_process *thread);
+
 /* A call was passed on, whoever saw it. */
 void inside_called(struct inside *inside, const struct wire_call *call);
 

@@ -121,6 +121,7 @@ struct inside {
 	struct inside_away *away; /* by module */
 	struct inside_sweep *sweep;
 	struct inside_child *children;
+	struct inside_met *met; /* threads that were told of */
 	uint64_t lost_records;
 	/* for the end */
 	uint64_t bad_records;
@@ -235,6 +236,10 @@ void inside_away_no_child(struct inside *inside, uint32_t pid);
 void inside_away_put_back(struct inside *inside, const struct inside_process *process);
 void inside_away_stop(struct inside *inside);
 void inside_away_free(struct inside *inside);
+
+/* ---- threads (inside_threads.c) -------------------------------------------------------------- */
+
+void inside_threads_forget(struct inside *inside, uint32_t pid); /* 0: all */
 
 /* ---- records -------------------------------------------------------------------------------- */
 

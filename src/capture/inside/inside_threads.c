@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Threads whose calls agents tell of. The programs tell of a thread at its first hit of a probe,
+ * which a thread that began after its process was diverted may never have.
+ */
+#include "capture/inside/inside_private.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "capture/proc.h"
+
+#define MET_MAX 16384 /* of the others calls are told, but not the names */
+
+struct inside_met {
+	uint32_t tid, pid;
+	UT_hash_handle hh;
+};
+
+static bool meet(struct inside *inside, uint32_t tid, uint32_t pid)
+{
+	struct inside_met *met;
+
+	HASH_FIND_INT(inside->met, &tid, met);
+	if (met && met->pid == pid)
+		return false;
+	if (met) { /* its number was given out again */
+		met->pid = pid;
+		return true;
+	}
+	if (HASH_COUNT(inside->met) >= MET_MAX)
+		return false;
+	met = xcalloc(1, sizeof(*met));
+	met->tid = tid;
+	met->pid = pid;
+	HASH_ADD_INT(inside->met, tid, met);
+	return true;
+}
+
+void inside_threads_forget(struct inside *inside, uint32_t pid)
+{
+	struct inside_met *met, *next;
+
+	HASH_ITER (hh, inside->met, met, next) {
+		if (pid && met->pid != pid)
+			continue;
+		HASH_DEL(inside->met, met);
+		free(met);
+	}
+}
+
+bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
+                         struct wire_process *thread)
+{
+	if (record->type == WIRE_THREAD)
+		meet(inside, record->tid, record->tgid);
+	else if (record->type == WIRE_EXIT || record->type == WIRE_EXEC)
+		inside_threads_forget(inside, record->tgid);
+	if (record->type != WIRE_CALL || !(record->flags & WIRE_BY_AGENT) ||
+	    !meet(inside, record->tid, record->tgid))
+		return false;
+	*thread = (struct wire_process){ .head = { .type = WIRE_THREAD,
+		                                   .tgid = record->tgid,
+		                                   .tid = record->tid,
+		                                   .time_ns = record->time_ns } };
+	proc_thread_comm((pid_t)record->tgid, (pid_t)record->tid, thread->comm);
+	return true;
+}
