@@ -41,6 +41,10 @@ $(BENCH)/libprobes.so: bench/in-process/shim.c $(AGENT_OBJ)
 $(BENCH)/in-process-caller: bench/in-process/caller.c $(BENCH)/libprobes.so
 	$(CC) $(CFLAGS) -o $@ $< -ldl -lm
 
+$(BENCH)/in-process-kinds: bench/in-process/kinds.c simcuda
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $< $(B)/simcuda/stub/libcuda.so.1 $(B)/simcuda/libcudart.so.12
+
 $(BENCH)/in-process-reader: bench/in-process/reader.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)

@@ -45,6 +45,34 @@ static void test_a_generous_copy_of_an_unknown_functions_stack(void **state)
 	assert_int_equal(calls_told(), 100);
 }
 
+struct words {
+	long word[THUNK_STACK_MOST];
+};
+
+/* All of the struct lies on the stack. */
+static long first_words(long n, double a, struct words words, double b)
+{
+	long sum = (long)(a + 10 * b);
+
+	for (long i = 0; i < n; i++)
+		sum += (i + 1) * words.word[i];
+	return sum;
+}
+
+static void test_each_number_of_words_of_the_stack(void **state)
+{
+	struct words words;
+
+	for (long i = 0; i < THUNK_STACK_MOST; i++)
+		words.word[i] = 1000 + 77 * i * i;
+	for (uint32_t n = 0; n <= THUNK_STACK_MOST; n++) {
+		__typeof__(&first_words) thunk =
+			DIVERT(6, first_words, cookie_plain(WIRE_AT_STACK, 0), n);
+
+		assert_int_equal(thunk(n, 3, words, 4), first_words(n, 3, words, 4));
+	}
+}
+
 static double floats(double a, float b, double c, double d, float e, double f, double g, double h,
                      double i, float j, int k)
 {
@@ -327,7 +355,7 @@ static void test_texts(void **state)
 	assert_string_equal(last_name()->text, "a name");
 	assert_int_equal(last_name()->source, NAME_OF_ARGUMENT);
 	assert_int_equal(last_name()->tid, gettid());
-	assert_true(last_name()->begin <= last_call()->begin);
+	assert_true(last_name()->begin && last_name()->begin <= last_call()->begin);
 	memset(pages, 'x', 8191);
 	thunk(pages + 4000); /* ends with the last byte of the page before none */
 	assert_int_equal(strlen(last_name()->text), WIRE_STRING_MAX - 1);
@@ -490,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_numbers_in_registers_and_on_the_stack),
 		TEST(test_a_generous_copy_of_an_unknown_functions_stack),
+		TEST(test_each_number_of_words_of_the_stack),
 		TEST(test_floats_in_registers_and_on_the_stack),
 		TEST(test_structs_by_value),
 		TEST(test_varargs),

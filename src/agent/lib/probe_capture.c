@@ -73,7 +73,7 @@ void capture_tell(struct ring *ring, struct probe_thread *thread, struct probe_c
 /* ---- texts --------------------------------------------------------------------------------- */
 
 /* Whether it is told: by its address alone where it cannot be read, for cuscope to try. */
-static bool tell_text(struct ring *ring, struct probe_thread *thread, const struct probe_call *call,
+static bool tell_text(struct ring *ring, struct probe_thread *thread, struct probe_call *call,
                       uint64_t key, uint32_t source, uint64_t from)
 {
 	struct agent_probe_name *name = &thread->text.name;
@@ -87,6 +87,9 @@ static bool tell_text(struct ring *ring, struct probe_thread *thread, const stru
 		return false;
 	if (!bytes)
 		name->text[0] = '\0';
+	/* what is told of a call before it begins has a time as well */
+	if (!call->record.begin)
+		call->record.begin = probe_thread_now(thread, ring->shared->probe_clock);
 	*name = (struct agent_probe_name){
 		.head = { .type = AGENT_PROBE_NAME,
 		          .flags = cut ? WIRE_TRUNCATED : 0,
@@ -110,8 +113,8 @@ static bool tell_text(struct ring *ring, struct probe_thread *thread, const stru
 }
 
 /* The first launch of a kernel tells the name that its handle leads to. */
-static bool tell_kernel(struct ring *ring, struct probe_thread *thread,
-                        const struct probe_call *call, uint64_t handle, uint64_t generation)
+static bool tell_kernel(struct ring *ring, struct probe_thread *thread, struct probe_call *call,
+                        uint64_t handle, uint64_t generation)
 {
 	uint64_t at = __atomic_load_n(&ring->shared->name_offset, __ATOMIC_RELAXED), name;
 	uint64_t key = handle ^ generation << 48;
@@ -128,8 +131,8 @@ static bool tell_kernel(struct ring *ring, struct probe_thread *thread,
 }
 
 /* As kernel_seen of bpf/names.h. */
-static void kernel_seen(struct ring *ring, struct probe_thread *thread,
-                        const struct probe_call *call, uint64_t handle)
+static void kernel_seen(struct ring *ring, struct probe_thread *thread, struct probe_call *call,
+                        uint64_t handle)
 {
 	uint64_t now = __atomic_load_n(&kernels_generation, __ATOMIC_RELAXED);
 	uint64_t *slot = &thread->recent[((handle >> 4) ^ (handle >> 8) ^ (handle >> 12)) &

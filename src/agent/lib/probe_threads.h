@@ -17,6 +17,7 @@
 #include "agent/lib/peek.h"
 #include "agent/lib/ring.h"
 #include "agent/lib/thunks.h"
+#include "agent/lib/ticks.h"
 #include "bpf/wire.h"
 
 /* A call that has not returned, as it will be told. */
@@ -51,6 +52,16 @@ struct probe_thread {
 		_Alignas(8) char bytes[AGENT_RECORD_MAX];
 	} text;
 };
+
+/* Never back: the clocks of two processors may differ by a tick. */
+static inline uint64_t probe_thread_now(struct probe_thread *thread, uint32_t clock)
+{
+	uint64_t now = ticks_or_ns(clock);
+
+	if (now > thread->last)
+		thread->last = now;
+	return thread->last;
+}
 
 /* The calling thread's, made where it has none; NULL: there is no memory, or it is the child of a
  * vfork. `pid`: the process that is recorded. */

@@ -51,16 +51,6 @@ static struct probe_session *opened;
 
 /* ---- what calls are under way -------------------------------------------------------------- */
 
-/* Never back: the clocks of two processors may differ by a tick. */
-static uint64_t time_of(struct probe_thread *thread, uint32_t clock)
-{
-	uint64_t now = ticks_or_ns(clock);
-
-	if (now > thread->last)
-		thread->last = now;
-	return thread->last;
-}
-
 static struct thunk_frame *frame_at(uint64_t sp)
 {
 	return (struct thunk_frame *)(sp - offsetof(struct thunk_frame, back));
@@ -94,7 +84,7 @@ static void abandon(struct probe_session *session, struct probe_thread *thread)
 	struct probe_call *call = &thread->call[--thread->depth];
 
 	call->record.head.flags |= WIRE_UNFINISHED;
-	call->record.end = time_of(thread, session->clock);
+	call->record.end = probe_thread_now(thread, session->clock);
 	capture_tell(&session->ring, thread, call);
 }
 
@@ -169,7 +159,7 @@ static void begin_time(struct probe_session *session, struct probe_thread *threa
 {
 	struct agent_probed *record = &call->record;
 
-	record->begin = record->end = time_of(thread, session->clock);
+	record->begin = record->end = probe_thread_now(thread, session->clock);
 	if (!session->begins || record->head.flags & WIRE_NO_RETURN)
 		return;
 	record->head.type = AGENT_PROBE_BEGUN;
@@ -197,8 +187,6 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 	}
 	call = &thread->call[thread->depth];
 	begin_record(thread, call, frame->slot);
-	/* what is told of it before it begins, its texts, has a time as well */
-	call->record.begin = time_of(thread, session->clock);
 	capture_entry(&session->ring, thread, call, frame);
 	frame->words = UINT32_MAX;
 	if (does == PROBE_CALL)

@@ -85,16 +85,38 @@ thunk_common:
 	jmpq	*%r11
 	.cfi_restore_state
 
-	/* With the last words first; one more place where their number is odd. */
+	/*
+	 * Two words at a time, the last ones first; one more place where their number is odd. No
+	 * argument is in xmm8 and above, and a function may change them.
+	 */
 1:	movq	FRAME_WORDS(%rsp), %r11
 	testq	%r11, %r11
 	jz	4f
+	cmpq	$THUNK_STACK_MOST, %r11
+	je	5f
 	testb	$1, %r11b
 	jz	3f
 	subq	$8, %rsp
-3:	pushq	8(%rbp, %r11, 8)
+	pushq	8(%rbp, %r11, 8)
 	decq	%r11
+	jz	4f
+3:	subq	$16, %rsp
+	movups	(%rbp, %r11, 8), %xmm8
+	movaps	%xmm8, (%rsp)
+	subq	$2, %r11
 	jnz	3b
+	jmp	4f
+
+	/* As many as there can be, where their number is unknown. */
+5:	subq	$8 * THUNK_STACK_MOST, %rsp
+	.set	word, 0
+	.rept	THUNK_STACK_MOST / 4
+	movups	16 + 8 * word(%rbp), %xmm8
+	movups	32 + 8 * word(%rbp), %xmm9
+	movaps	%xmm8, 8 * word(%rsp)
+	movaps	%xmm9, 16 + 8 * word(%rsp)
+	.set	word, word + 4
+	.endr
 4:	call	*FRAME_ORIGINAL - FRAME_BYTES(%rbp)
 	leaq	-FRAME_BYTES(%rbp), %rsp
 	movq	%rax, 48(%rsp)

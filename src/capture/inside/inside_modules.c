@@ -376,6 +376,17 @@ static void tell_refused(struct inside_module *at, const size_t counts[ENTRY_REF
 	              entry_refusal_text((enum entry_refusal)most), counts[most]);
 }
 
+/* That of a function which was refused before is divert_look's. */
+static unsigned refusal_of(const struct inside_module *at, const struct divert_result *result,
+                           size_t i)
+{
+	unsigned refusal = result->refusals[i];
+
+	if (refusal >= ENTRY_REFUSALS && at->functions[i].refusal != ENTRY_MOVABLE)
+		refusal = at->functions[i].refusal;
+	return refusal < ENTRY_REFUSALS ? refusal : ENTRY_NOT_READ;
+}
+
 void inside_module_diverted(struct inside_module *at, const struct divert_result *result)
 {
 	size_t counts[ENTRY_REFUSALS] = { 0 };
@@ -384,10 +395,10 @@ void inside_module_diverted(struct inside_module *at, const struct divert_result
 	number_told(at);
 	for (size_t i = 0; i < at->count && i < result->count; i++) {
 		uint32_t bit = at->hooks[i]->id - at->first_id;
-		uint8_t refusal = result->refusals[i];
+		unsigned refusal = refusal_of(at, result, i);
 
 		if (refusal != ENTRY_MOVABLE) {
-			counts[refusal < ENTRY_REFUSALS ? refusal : ENTRY_NOT_READ]++;
+			counts[refusal]++;
 			at->n_refused++;
 			continue;
 		}
