@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define THUNK_BYTES 64
-#define STEP        (8ull << 20)
+#define STEP        (1ull << 20)
+#define STEPS       1600 /* a thousand rounds map as many areas, in reach of the library */
 
 typedef int (*of_int)(int *);
 typedef int (*of_attribute)(int *, int, int);
@@ -168,7 +169,7 @@ static void *loader(void *unused)
 
 static uint64_t map_near(uint64_t start, size_t bytes)
 {
-	for (uint64_t far = STEP; far < 200 * STEP; far += STEP / 2) {
+	for (uint64_t far = STEP; far < STEPS * STEP; far += STEP / 2) {
 		uint64_t to = far / STEP * STEP, hint = far % STEP ? start + to : start - to;
 		void *at = mmap((void *)(uintptr_t)(hint & ~4095ull), bytes, PROT_READ | PROT_EXEC,
 		                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
