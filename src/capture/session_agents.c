@@ -93,6 +93,7 @@ static void marked(void *data, pid_t pid)
 	watcher_marked(c->watcher, pid, capture_now_ns());
 }
 
+/* First: what it wants of agents is told when they are opened. */
 static int open_inside(struct capture *c, struct err *err)
 {
 	const struct capture_stacks *stacks = c->options.stacks;
@@ -111,23 +112,26 @@ static int open_inside(struct capture *c, struct err *err)
 		.notice = notice,
 		.data = c
 	};
-	struct order_source source = inside_source(c->inside);
 	int r = inside_open(c->inside, &options, !c->options.gpu, err);
 
 	inside_begin(c->inside, c->begin_ns, 0, NULL);
-	order_add_source(c->order, &source);
 	return r;
 }
 
 int session_open_agents(struct capture *c, struct err *err)
 {
-	int r = c->options.gpu ? open_gpu(c, err) : 0;
+	struct order_source source;
+	int r = c->inside ? open_inside(c, err) : 0;
 
-	if (!r && c->inside)
-		r = open_inside(c, err);
-	if (!r && c->inside && c->gpu)
+	if (!r && c->options.gpu)
+		r = open_gpu(c, err);
+	if (r || !c->inside)
+		return r;
+	if (c->gpu)
 		inside_use_agents(c->inside, gpu_agents(c->gpu));
-	return r;
+	source = inside_source(c->inside); /* rather than launches that CUPTI tells of */
+	order_add_source(c->order, &source);
+	return 0;
 }
 
 static int environment(struct capture *c, struct command *command, struct err *err)

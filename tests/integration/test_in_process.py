@@ -301,6 +301,13 @@ def test_in_process_another_trace_lacks_calls_that_are_diverted_before_its_probe
         raise Failure(f"{lacking} of {made['cuLaunchKernel']} launches lack, {launches} were recorded inside")
 
 
+def test_in_process_with_gpu_times_each_begin_is_told(case):
+    result = started(case, "threads", "2", "50", options=["--gpu", "--begin-end"])
+    phases = [event["phase"] for event in result.events if event.get("name") == "cuLaunchKernel"]
+    checks.equal("begins and ends", (200, 200), (phases.count("B"), phases.count("E")))
+    told_inside(result.err)
+
+
 def test_in_process_options_that_do_not_go_with_it(case):
     for options, text in ((["--no-returns"], "--no-returns"), (["--max-overhead", "5%"], "--max-overhead")):
         process = case.cuscope("trace", "--in-process", *options, "--", "true")
