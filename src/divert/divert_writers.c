@@ -24,6 +24,7 @@ struct divert_writers {
 	divert_write_fn write;
 	atomic_uint next; /* entry; CLOSED: there is nothing to do */
 	atomic_uint done;
+	atomic_uint busy; /* helpers that may be at it */
 };
 
 static void write_some(struct divert_writers *writers)
@@ -48,8 +49,11 @@ static void *helper(void *arg)
 	struct divert_writers *writers = arg;
 
 	for (;;)
-		if (!sem_wait(&writers->go))
+		if (!sem_wait(&writers->go)) {
+			atomic_fetch_add(&writers->busy, 1);
 			write_some(writers);
+			atomic_fetch_sub(&writers->busy, 1);
+		}
 	return NULL;
 }
 
@@ -94,6 +98,8 @@ void divert_writers_run(struct divert_writers *writers, struct divert_target *ta
 	while (atomic_load(&writers->done) < target->count)
 		nanosleep(&nap, NULL); /* another thread has a part */
 	atomic_store(&writers->next, CLOSED);
+	while (atomic_load(&writers->busy))
+		nanosleep(&nap, NULL); /* one that came late is not to meet the next target */
 	for (uint32_t i = 0; i < target->count; i++)
 		if (!target->entries[i].written)
 			target->entries[i].written = write(target, &target->entries[i]);

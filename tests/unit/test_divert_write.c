@@ -139,6 +139,40 @@ static void test_each_entry_is_written_once(void **state)
 	}
 }
 
+static struct divert_target other;
+static _Atomic(const struct divert_target *) expected;
+static atomic_uint strays;
+
+static bool write_expected(const struct divert_target *which, struct divert_entry *entry)
+{
+	if (which != atomic_load(&expected))
+		atomic_fetch_add(&strays, 1);
+	atomic_fetch_add(&writes, 1);
+	entry->function++;
+	return true;
+}
+
+/* Modules of a process, one after the other: who is late for a short one leaves the next alone. */
+static void test_each_target_is_written_once_by_those_that_come_late(void **state)
+{
+	struct divert_writers *writers = divert_writers_new();
+	unsigned wanted = 0;
+
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		add(i);
+	other = target;
+	for (unsigned round = 0; round < 4000; round++) {
+		struct divert_target *now = round % 2 ? &target : &other;
+
+		other.count = 1 + round / 2 % 40;
+		atomic_store(&expected, now);
+		divert_writers_run(writers, now, write_expected);
+		wanted += now->count;
+		assert_int_equal(atomic_load(&writes), wanted);
+	}
+	assert_int_equal(atomic_load(&strays), 0);
+}
+
 static void test_what_other_threads_may_not_write_the_first_one_does(void **state)
 {
 	struct divert_writers *writers = divert_writers_new();
@@ -174,6 +208,8 @@ int main(void)
 			test_an_entry_at_the_end_of_the_code_is_read_on_its_own, begin, end),
 		cmocka_unit_test_setup_teardown(test_code_that_is_gone_is_not_there, begin, end),
 		cmocka_unit_test_setup_teardown(test_each_entry_is_written_once, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_each_target_is_written_once_by_those_that_come_late, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_what_other_threads_may_not_write_the_first_one_does, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_cannot_be_written_says_so, begin, end),
