@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "divert/judged_files.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +10,7 @@
 
 #include "base/xalloc.h"
 #include "divert/divert_stop.h"
+#include "probe/helper.h"
 #include "probe/module.h"
 
 #define FILES_MAX 16
@@ -210,7 +210,7 @@ static bool begin(struct judged_files *files, const struct divert_module *module
 	sigset_t all, old;
 	int rc;
 
-	work->fd = fcntl(module->fd, F_DUPFD_CLOEXEC, 3);
+	work->fd = helper_dup(module->fd);
 	work->path = xstrdup(module->path);
 	work->judged = judged_new(module, functions, count);
 	work->begin_ns = stop_now_ns();

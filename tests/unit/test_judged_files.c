@@ -12,6 +12,8 @@
 
 #include "divert/judged_files.h"
 #include "probe/elf_file.h"
+#include "probe/helper.h"
+#include "probe/helper_inside.h"
 
 #define MOST 64
 
@@ -175,6 +177,22 @@ static void test_a_file_that_cannot_be_judged_says_why(void **state)
 	assert_true(strlen(err.text) > 0);
 }
 
+/* An overlay's, or a server's: its descriptor is of O_PATH, and each read is a helper's. */
+static void test_a_file_that_is_read_aside_is_judged_by_the_thread_as_well(void **state)
+{
+	struct err err = { 0 };
+
+	close(module.fd);
+	module.fd = open(path, O_PATH | O_CLOEXEC);
+	assert_int_equal(helper_begin(&err), 0);
+	helper_note(module.fd, getpid(), 1234);
+	choose(0x2000);
+	assert_false(judged_files_ready(files, &module, functions, count));
+	wait_until_ready();
+	assert_true(judged_files_ready(files, &module, functions, count)); /* it is kept */
+	helper_end();
+}
+
 static void test_it_can_be_left_while_a_thread_is_at_work(void **state)
 {
 	choose(0x2000);
@@ -197,6 +215,7 @@ int main(void)
 		TEST(test_a_file_that_was_written_is_judged_anew),
 		TEST(test_no_more_than_some_are_kept),
 		TEST(test_a_file_that_cannot_be_judged_says_why),
+		TEST(test_a_file_that_is_read_aside_is_judged_by_the_thread_as_well),
 		TEST(test_it_can_be_left_while_a_thread_is_at_work),
 	};
 
