@@ -42,6 +42,7 @@ struct divert_work {
 	struct divert_target *targets[TARGETS_MAX];
 	size_t count;
 	struct divert_shares shares; /* of lists of entries */
+	bool ending;                 /* cuscope is gone, but for orders that it has sent */
 };
 
 static void free_list(struct divert_work *work, struct divert_entries *list)
@@ -305,8 +306,11 @@ static void on_forked(struct divert_work *work, const struct divert_order *order
 	}
 }
 
+/* At the end nobody waits for answers: nothing more is diverted, and all is put back anyway. */
 static void obey(struct divert_work *work, const struct divert_order *order, int fd)
 {
+	if (work->ending && (order->kind == DIVERT_PUT || order->kind == DIVERT_TAKE_BACK))
+		return;
 	switch (order->kind) {
 	case DIVERT_PUT:
 		on_put(work, order, fd);
@@ -356,7 +360,7 @@ static bool next_order(struct divert_work *work)
 void divert_process(int socket)
 {
 	static struct divert_work work;
-	struct pollfd orders = { .fd = socket, .events = POLLIN };
+	struct pollfd orders = { .fd = socket, .events = POLLIN | POLLRDHUP };
 	sigset_t child;
 
 	work.socket = socket;
@@ -365,7 +369,10 @@ void divert_process(int socket)
 	sigprocmask(SIG_SETMASK, &child, NULL);
 	setpriority(PRIO_PROCESS, 0, -20); /* others wait while it works */
 	for (;;) {
-		if (poll(&orders, 1, -1) > 0 && !next_order(&work))
+		int ready = poll(&orders, 1, -1);
+
+		work.ending |= ready > 0 && orders.revents & (POLLRDHUP | POLLHUP);
+		if (ready > 0 && !next_order(&work))
 			break;
 		while (waitpid(-1, NULL, WNOHANG) > 0) /* of those given up */
 			;

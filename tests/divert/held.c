@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,6 +120,41 @@ static void forget(struct divert *divert)
 	}
 }
 
+static bool area_is_empty(void)
+{
+	static const uint8_t zeroes[64];
+	uint8_t now[sizeof(zeroes)] = { 1 };
+	struct iovec to = { now, sizeof(now) };
+	struct iovec from = { (void *)(uintptr_t)target.area, sizeof(now) };
+
+	return process_vm_readv(target.pid, &to, 1, &from, 1, 0) == (ssize_t)sizeof(now) &&
+	       !memcmp(now, zeroes, sizeof(now));
+}
+
+/* It goes on when cuscope is at its end: nothing more is diverted, and what was is put back. */
+static void end_with_orders(const char *library, struct divert *divert, pid_t pid)
+{
+	struct divert_plan *plan;
+	struct err err = { 0 };
+
+	one_target_start(&target, library, NULL);
+	plan = one_target_look(&target, divert);
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+	if (divert_put(divert, plan, target.area, &target.thunk, &err))
+		one_target_fail("divert_put", err.text);
+	if (fork() == 0) {
+		usleep(200000);
+		kill(pid, SIGCONT);
+		_exit(0);
+	}
+	divert_free(divert);
+	waitpid(pid, NULL, 0);
+	if (!area_is_empty())
+		one_target_fail("the end", "what was ordered was diverted still");
+	one_target_end(&target);
+}
+
 int main(int argc, char **argv)
 {
 	struct divert_plan *plan;
@@ -152,7 +188,7 @@ int main(int argc, char **argv)
 		one_target_fail("taken back", "the entry still has a jump");
 	forget(divert);
 	one_target_end(&target);
-	divert_free(divert);
+	end_with_orders(argv[1], divert, pid);
 	printf("done\n");
 	return 0;
 }
