@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -424,6 +425,38 @@ static int open_targets(struct capture *c, struct err *err)
 	return find_running(c, err);
 }
 
+/*
+ * One that ended cuscope while the kernel puts probes into processes would leave them there for as
+ * long as the processes live ("failed to unregister, leaking uprobe").
+ */
+static void hold_back_end(void)
+{
+	sigset_t set;
+
+	session_end_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Whether one came meanwhile. */
+static int check_end(struct err *err)
+{
+	sigset_t set, pending;
+
+	session_end_signals(&set);
+	sigpending(&pending);
+	sigandset(&pending, &pending, &set);
+	return sigisemptyset(&pending) ? 0 : err_set(err, EINTR, "ended before it had begun");
+}
+
+/* It ends cuscope now. */
+static void let_end(void)
+{
+	sigset_t set;
+
+	session_end_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
 {
 	struct capture *c = xcalloc(1, sizeof(*c));
@@ -450,6 +483,7 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);
 	host_describe(c->host, &c->run);
+	hold_back_end();
 	r = kernel_features_new(options->without, &c->features, err);
 	if (!r)
 		r = load_programs(c, err);
@@ -463,9 +497,14 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	if (!r)
 		r = expect_libraries(c, err);
 	if (!r)
+		r = check_end(err);
+	if (!r)
 		r = open_targets(c, err);
+	if (!r)
+		r = check_end(err);
 	if (r) {
 		capture_free(c);
+		let_end();
 		return r;
 	}
 	*capture = c;

@@ -133,17 +133,23 @@ static void set_timer(struct capture *c, uint64_t in_ns)
 	timerfd_settime(c->timer, 0, &at, NULL);
 }
 
-static int open_loop(struct capture *c, struct err *err)
+void session_end_signals(sigset_t *set)
 {
 	struct sigaction hangup;
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
 	sigaction(SIGHUP, NULL, &hangup);
 	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
-		sigaddset(&set, SIGHUP);
+		sigaddset(set, SIGHUP);
+}
+
+static int open_loop(struct capture *c, struct err *err)
+{
+	sigset_t set;
+
+	session_end_signals(&set);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);

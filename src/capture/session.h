@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_CAPTURE_SESSION_H
 #define CUSCOPE_CAPTURE_SESSION_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -129,6 +130,9 @@ int session_turn_agents(struct capture *c, uint64_t now_ns, struct err *err);
 bool session_agents_told(struct capture *c, const struct wire_head *record);
 int session_agents_before(struct capture *c, const struct wire_head *record);
 void session_agents_after(struct capture *c, const struct wire_head *record);
+
+/* Those that end a trace. */
+void session_end_signals(sigset_t *set);
 
 void session_stop_agents(struct capture *c);
 bool session_agents_stopped(struct capture *c); /* has the next step done, too */

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, alone, wait_until
 
 
 def hooks_of(process):
@@ -68,3 +68,44 @@ def test_nohup_outlives_the_terminal(case):
     time.sleep(0.2)
     trace.signal(signal.SIGHUP)
     checks.equal("the command's status", 4, trace.wait(10))
+
+
+class Watched:
+    """A program whose code is compared with what it was, in a few microseconds."""
+
+    def __init__(self, program):
+        self.program = program
+        self.memory = os.open(f"/proc/{program.pid}/mem", os.O_RDONLY)
+        with open(f"/proc/{program.pid}/maps") as maps:
+            line = next(line for line in maps if " r-xp " in line and "libcuda.so" in line)
+        self.start, end = (int(word, 16) for word in line.split()[0].split("-"))
+        self.bytes = end - self.start
+        self.before = self.code()
+
+    def code(self):
+        return os.pread(self.memory, self.bytes, self.start)
+
+    def changed(self):
+        return self.code() != self.before
+
+
+@alone  # another trace's breakpoints would be seen
+def test_signal_while_probes_are_put_into_processes(case):
+    """Cuscope ends by it, and the kernel has taken all of them away, rather than left some for good."""
+    programs = [case.program("loop", 60, 10, stdin=subprocess.PIPE) for _ in range(12)]
+    for program in programs:
+        wait_until(lambda: "ready" in program.out(), "the program")
+    watched = [Watched(program) for program in programs]
+    pids = ",".join(str(program.pid) for program in programs)
+    for turn, number in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGINT)):
+        trace = case.start_trace([], ["-p", pids], f"trace{turn}")
+        while not watched[0].changed() and not watched[-1].changed():
+            if trace.process.poll() is not None:
+                raise Failure(f"no probe was seen: {trace.err()}")
+        trace.signal(number)
+        status = trace.wait(60)
+        if status not in (0, -number):
+            raise Failure(f"status {status}: {trace.err()}")
+        wait_until(lambda: not any(one.changed() for one in watched), "breakpoints to go", 5)
+    for one in watched:
+        os.close(one.memory)
