@@ -4,14 +4,15 @@
  * file's, and the first write to one makes a copy of it for the process. So one byte of each is
  * written beforehand, with what it has already: where an entry is as in the file, with the file's.
  *
- * Nothing of the process changes by that, whatever it does meanwhile. Should it execute another
- * program right now, that one is written to only where it has the same code at the same place, and
- * keeps it.
+ * The process may change its code itself meanwhile, as a library does that diverts functions, too:
+ * so each entry is looked at again right before. Should it execute another program right now, that
+ * one is written to only where it has the same code at the same place, and keeps it.
  */
 #include "divert/divert_inside.h"
 
 #ifdef __x86_64__
 
+#include <string.h>
 #include <unistd.h>
 
 #define PAGE_BITS  12
@@ -36,6 +37,18 @@ static uint32_t quiet_byte(const struct entry_move *move)
 		if (!is_border(move, i))
 			return i;
 	return 0;
+}
+
+/* The first byte is left out: a probe of the kernel may have come there, or gone. */
+static bool is_still_as_in_file(const struct divert_target *target,
+                                const struct divert_entry *entry)
+{
+	size_t from = entry->move.skip + 1, bytes = entry->move.bytes - 1u;
+	uint8_t now[DIVERT_COMPARE];
+
+	return from + bytes <= sizeof(now) &&
+	       write_read_at(target, entry->address + from, now, bytes) &&
+	       !memcmp(now, entry->file + from, bytes);
 }
 
 static bool write_same(const struct divert_target *target, const struct divert_entry *entry)
@@ -63,7 +76,8 @@ static void copy_pages(struct divert_target *target)
 		const struct divert_entry *entry = &target->entries[i];
 		uint64_t page = (entry->address + entry->move.skip) >> PAGE_BITS;
 
-		if (entry->refusal || page == last || !write_same(target, entry))
+		if (entry->refusal || page == last || !is_still_as_in_file(target, entry) ||
+		    !write_same(target, entry))
 			continue;
 		last = page;
 		copied = entry;

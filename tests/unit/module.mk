@@ -17,6 +17,7 @@ $(B)/tests/unit/test_entry_run: $(B)/tests/unit/entry_run.o
 WRAPPED := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch budget_new
 $(B)/tests/unit/test_code_tables: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(B)/tests/unit/test_inside $(B)/tests/unit/test_inside_away: LDFLAGS += -Wl,--wrap=maps_each -Wl,--wrap=tick_clock_is_usable
+$(B)/tests/unit/test_divert_write: LDFLAGS += -Wl,--wrap=pwrite
 $(B)/tests/unit/test_unwinder: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%) -Wl,--wrap=person_of_process
 
 unit: $(UNIT_BIN)

@@ -199,6 +199,38 @@ static void test_what_cannot_be_written_says_so(void **state)
 	divert_writers_run(writers, &target, write_even);
 }
 
+static uint8_t *changes; /* by the program, while the first page is written to */
+
+ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at);
+
+ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+	if (changes)
+		memset(changes, 0xee, 8);
+	changes = NULL;
+	return __real_pwrite(fd, from, bytes, at);
+}
+
+static void test_what_is_copied_ahead_is_not_what_the_program_has_changed(void **state)
+{
+	uint8_t before[3 * PAGE];
+
+	for (uint64_t page = 0; page < 3; page++) {
+		add(page * PAGE + 64);
+		target.entries[page].move.bytes = 5;
+		memcpy(target.entries[page].file, code + page * PAGE + 64, DIVERT_COMPARE);
+	}
+	memcpy(before, code, sizeof(before));
+	memset(before + PAGE + 64, 0xee, 8);
+	changes = code + PAGE + 64;
+	target.code = divert_code_new(&target);
+	divert_ahead(&target);
+	divert_code_free(target.code);
+	assert_null(changes);
+	assert_memory_equal(code, before, sizeof(before));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +245,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_what_other_threads_may_not_write_the_first_one_does, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_cannot_be_written_says_so, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_what_is_copied_ahead_is_not_what_the_program_has_changed, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
