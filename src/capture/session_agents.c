@@ -186,8 +186,6 @@ void session_runs(struct capture *c, pid_t pid)
 {
 	if (c->gpu)
 		gpu_running(c->gpu, pid);
-	if (c->inside)
-		inside_running(c->inside, pid);
 }
 
 int session_turn_agents(struct capture *c, uint64_t now_ns, struct err *err)

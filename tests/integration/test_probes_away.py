@@ -6,6 +6,7 @@ SAMPLE_WAIT has a program wait where CUDA works, so that what follows is made wi
 """
 
 import json
+import os
 import re
 import signal
 import shutil
@@ -174,6 +175,27 @@ def test_probes_away_of_a_program_that_runs(case):
     checks.nothing_missed(result)
     rounds(result)
     program.signal(signal.SIGTERM)
+
+
+@alone  # another test's traces of programs that run would take its file for a GPU's
+def test_probes_away_of_a_parent_whose_children_alone_use_cuda(case):
+    """It has a GPU's device open, as who asks NVML for GPUs before CUDA is used in its children."""
+    device = f"/dev/nvidia-test-{os.getpid()}"
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    open(device, "w").close()
+    try:
+        parent = case.program("fork", "opened", device)
+        wait_until(lambda: "ready" in parent.out(), "the program")
+        trace = case.start_trace(["--in-process", "--duration", "20"], ["-p", str(parent.pid)])
+        until = time.monotonic() + 2
+        wait_until(lambda: AWAY in trace.err() and not breakpoints(parent.pid) or time.monotonic() > until,
+                   "probes to go, if they do")
+        open(case.path("go"), "w").close()
+        result = case.result(trace)
+    finally:
+        os.unlink(device)
+    checks.valid(result)
+    only_calls(result)
 
 
 @alone

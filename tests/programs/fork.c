@@ -2,8 +2,13 @@
 /*
  * fork before: forks before CUDA is initialised; parent and child both use it, and the child forks
  * once more. fork after: the parent uses it first, and the child finds that it cannot.
+ * fork opened FILE: the parent loads the library and has a GPU's device open, but not by CUDA.
+ * Only the child uses that, once there is the file that SAMPLE_WAIT names.
  * Nothing execs. The library is loaded before the first fork.
  */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -68,8 +73,31 @@ static int after(void)
 	return sample_end();
 }
 
+static int opened(const char *device)
+{
+	const char *go = getenv("SAMPLE_WAIT");
+	pid_t child;
+
+	if (!go || open(device, O_PATH) < 0)
+		sample_fail("it needs %s, and SAMPLE_WAIT", device);
+	puts("ready");
+	fflush(stdout);
+	while (access(go, F_OK))
+		usleep(10000);
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 20; i++)
+			use_cuda(100);
+		_exit(sample_end());
+	}
+	wait_for(child);
+	return sample_end();
+}
+
 int main(int argc, char **argv)
 {
 	driver = sample_open("libcuda.so.1");
+	if (argc > 2 && !strcmp(argv[1], "opened"))
+		return opened(argv[2]);
 	return argc > 1 && !strcmp(argv[1], "after") ? after() : before();
 }

@@ -97,8 +97,7 @@ void gpu_targets_running(struct gpu_targets *t, pid_t pid, uint64_t now_ns)
 	set_due(t, get(t, pid), now_ns);
 }
 
-/* Whether CUDA works in a process that made this call. */
-static bool shows_cuda(const struct wire_call *call, const struct hook *hook)
+bool gpu_shows_cuda(const struct wire_call *call, const struct hook *hook)
 {
 	if (!hook || !hook->api || call->head.flags & WIRE_UNFINISHED || call->result)
 		return false;
@@ -114,7 +113,7 @@ void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
 
 	if (!target->driver && hook && hook->layer == LAYER_DRIVER)
 		target->driver = module;
-	if (target->cuda || !shows_cuda(call, hook))
+	if (target->cuda || !gpu_shows_cuda(call, hook))
 		return;
 	target->cuda = true;
 	set_due(t, target, now_ns + (t->by_itself ? BY_ITSELF_NS : 0));

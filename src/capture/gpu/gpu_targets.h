@@ -26,6 +26,9 @@ void gpu_targets_free(struct gpu_targets *targets);
 /* A process that ran before the trace has a GPU's device open: CUDA works there. */
 void gpu_targets_running(struct gpu_targets *targets, pid_t pid, uint64_t now_ns);
 
+/* Whether CUDA works in a process that made this call. */
+bool gpu_shows_cuda(const struct wire_call *call, const struct hook *hook);
+
 /* A call was seen. */
 void gpu_targets_called(struct gpu_targets *targets, const struct wire_call *call,
                         const struct hook *hook, const struct module *module, uint64_t now_ns);

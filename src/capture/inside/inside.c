@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/xalloc.h"
-#include "capture/proc.h"
 #include "probe/hold.h"
 
 /* An agent writes what three programs' rings would take: a call of six words each 0.3 us. */
@@ -185,12 +184,6 @@ int inside_divert_fd(const struct inside *inside)
 
 /* ---- what is seen of processes ------------------------------------------------------------- */
 
-void inside_running(struct inside *inside, pid_t pid)
-{
-	if (inside->own_agents && proc_has_open(pid, "/dev/nvidia"))
-		gpu_targets_running(inside->targets, pid, inside->now_ns);
-}
-
 void inside_called(struct inside *inside, const struct wire_call *call)
 {
 	const struct module *module = NULL;
@@ -202,7 +195,13 @@ void inside_called(struct inside *inside, const struct wire_call *call)
 	if (call->head.flags & WIRE_BY_AGENT || !module)
 		return;
 	process = inside_process_find(inside, call->head.tgid);
-	if (process && process->ready) /* it was loaded after the agent came */
+	if (!process || !process->ready)
+		return;
+	if (!process->works && gpu_shows_cuda(call, hook)) {
+		process->works = true;
+		inside_modules_find(process);
+	}
+	if (process->works) /* it was loaded after the agent came */
 		inside_module_want(process, module);
 }
 

@@ -75,9 +75,6 @@ bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head 
 /* How an agent is that is not its own. */
 void inside_agent_is(struct inside *inside, const struct agent_status *status);
 
-/* A process ran before and has the driver, where CUDA works. */
-void inside_running(struct inside *inside, pid_t pid);
-
 /*
  * Of each record, as it is passed on: one of an agent learns what it is nested in. True for what is
  * of use for that only.

@@ -78,6 +78,7 @@ struct inside_module {
 struct inside_process {
 	struct inside *inside;
 	uint32_t pid;
+	bool works;                 /* CUDA: children that are forked before may use it, too */
 	bool ready;                 /* its agent records */
 	bool nesting;               /* the programs tell of the begins of calls */
 	bool kept;                  /* told that it keeps its probes */

@@ -295,7 +295,10 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	process->kept = process->given_up = process->taking = false;
 	process->records = inside_records_new(process);
 	process->ready = true;
-	inside_modules_find(process);
+	/* those of GPU times come where a GPU's device is open, which NVML does as well */
+	process->works = inside->own_agents || inside->options.target == TARGET_COMMAND;
+	if (process->works)
+		inside_modules_find(process);
 }
 
 static void on_answer(struct inside_process *process, const struct agent_probes_answer *answer)
