@@ -25,6 +25,25 @@ static void test_probes_go_when_nothing_changed_for_a_while(void **state)
 	assert_int_equal(away_next(&away, true, START + MS(9000)), AWAY_NOTHING);
 }
 
+static void test_who_is_in_a_call_for_long_is_looked_at_less_and_less(void **state)
+{
+	struct away away;
+	uint64_t at = START + SETTLED + MS(50);
+
+	away_begin(&away, START);
+	away_watched(&away, START + SETTLED);
+	for (uint64_t every = MS(100); every < MS(20000); every *= 2) {
+		uint64_t wait = every > MS(1600) ? MS(1600) : every;
+
+		assert_int_equal(away_next(&away, true, at), AWAY_LOOK);
+		away_busy(&away, at);
+		assert_int_equal(away_next(&away, true, at + wait - 1), AWAY_NOTHING);
+		at += wait;
+	}
+	away_watched(&away, at);
+	assert_int_equal(away_next(&away, true, at + MS(50)), AWAY_LOOK);
+}
+
 static void test_what_is_not_covered_has_its_probes_back_at_once(void **state)
 {
 	struct away away;
@@ -158,7 +177,7 @@ static void test_they_wait_for_a_call_that_they_have_to_tell_of(void **state)
 	turns(inside, 20, 3000);
 	assert_int_equal(module.probes, PROBES_WATCHED);
 	open_call_of(PROCESS, 0, START + MS(10)); /* told by the agent */
-	turns(inside, 3000, 3200);
+	turns(inside, 3000, 4700);
 	assert_int_equal(module.probes, PROBES_AWAY);
 	end(inside);
 }
@@ -171,7 +190,7 @@ static void test_a_call_of_what_stays_is_waited_for_if_it_began_by_the_old_link(
 	turns(inside, 20, 1000);
 	assert_int_equal(module.probes, PROBES_WATCHED);
 	open_call_of(PROCESS, REFUSED, UINT64_MAX);
-	turns(inside, 1000, 1200);
+	turns(inside, 1000, 2000);
 	assert_int_equal(module.probes, PROBES_AWAY);
 	end(inside);
 }
@@ -258,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probes_go_when_nothing_changed_for_a_while),
+		cmocka_unit_test(test_who_is_in_a_call_for_long_is_looked_at_less_and_less),
 		cmocka_unit_test(test_what_is_not_covered_has_its_probes_back_at_once),
 		cmocka_unit_test(test_probes_that_were_away_for_a_moment_wait_longer_the_next_time),
 		cmocka_unit_test(test_probes_of_a_covered_module_go_but_for_what_is_not_diverted),

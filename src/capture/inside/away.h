@@ -30,6 +30,7 @@ struct away {
 	uint64_t unsettled_ns; /* when something changed last */
 	uint64_t settle_ns;    /* how long after that probes may go */
 	uint64_t look_ns;      /* when to look next */
+	uint64_t every_ns;     /* between looks */
 	uint64_t gone_ns;
 };
 
@@ -40,6 +41,8 @@ enum away_step away_next(struct away *away, bool covered, uint64_t now_ns);
 
 /* It was done. */
 void away_watched(struct away *away, uint64_t now_ns);
+void away_busy(struct away *away,
+               uint64_t now_ns); /* somebody is in a call: the next look is later */
 void away_gone(struct away *away, uint64_t now_ns);
 void away_returned(struct away *away, uint64_t now_ns);
 

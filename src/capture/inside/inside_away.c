@@ -388,6 +388,8 @@ static void look(struct inside *inside, struct inside_away *it)
 		module_take_away(it->module);
 		away_gone(&it->away, inside->now_ns);
 		tell_gone(inside, it);
+	} else {
+		away_busy(&it->away, inside->now_ns);
 	}
 }
 
