@@ -492,8 +492,10 @@ void agent_end(struct agent *agent)
 		return;
 	}
 	shared_of(agent, &shared);
-	if (agent->since_ns && !shared.active_until_ns)
-		shared.active_until_ns = clock_ns(); /* the turn may have begun before it did */
+	/* the turn may have begun before it did; and a thread may launch on while another one
+	 * is in the exit, behind the last flush */
+	if (agent->since_ns && (!shared.active_until_ns || shared.state == AGENT_RUNNING))
+		shared.active_until_ns = clock_ns();
 	if (agent->spoke)
 		say(agent, &shared, AGENT_OFF, NULL);
 	finish(agent);

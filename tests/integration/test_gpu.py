@@ -321,6 +321,19 @@ def test_gpu_kernels_that_still_run_at_the_exit_are_counted(case):
         raise Failure("all kernels had ended")
 
 
+def test_gpu_launches_beside_an_exit_are_counted(case):
+    """Those of a thread that goes on while another one is in exit(), behind the last flush."""
+    for turn in range(5):
+        trace = record(case, "gpulast", 2000, "thread", options=["--force"] if turn else ())
+        launches = trace.launches()
+        ended = [c for c in launches if c["end"] > c["start"]]  # of the last one nobody knows whether it launched
+        told = len(trace.kernels) + lost(case, "gpu_not_recorded")
+        if not len(ended) <= told <= len(launches):
+            raise Failure(f"{told} kernels and launches without, of {len(ended)} to {len(launches)} launches")
+        if len(ended) <= 2000:
+            raise Failure("nothing was launched beside the exit")
+
+
 def test_gpu_what_is_with_cupti_at_an_exec_is_counted(case):
     trace = record(case, "/bin/sh", "-c", f"{Places.program('gpulast')} 500 exit; "
                    f"exec {Places.program('gpulast')} 700 exit")

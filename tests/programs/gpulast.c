@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * gpulast [LAUNCHES [exit]]: ends right after its last launch, by returning from main or, with
- * "exit", by _exit. What the device still ran is not known.
+ * gpulast [LAUNCHES [exit | thread]]: ends right after its last launch, by returning from main or, with
+ * "exit", by _exit. With "thread" another thread calls exit after that, and the first one launches on.
+ * What the device still ran is not known.
  */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sample.h"
+
+static void *end_all(void *unused)
+{
+	exit(0);
+}
 
 int main(int argc, char **argv)
 {
@@ -17,6 +25,13 @@ int main(int argc, char **argv)
 	sample_kernels(&kernels);
 	for (long i = 0; i < launches; i++)
 		sample_launch(kernels.tick, TICK_NAME, shape, NULL);
+	if (argc > 2 && !strcmp(argv[2], "thread")) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, end_all, NULL);
+		for (;;)
+			sample_launch(kernels.tick, TICK_NAME, shape, NULL);
+	}
 	if (argc > 2 && !strcmp(argv[2], "exit"))
 		_exit(sample_end());
 	return sample_end();
