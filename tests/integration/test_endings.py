@@ -106,6 +106,6 @@ def test_signal_while_probes_are_put_into_processes(case):
         status = trace.wait(60)
         if status not in (0, -number):
             raise Failure(f"status {status}: {trace.err()}")
-        wait_until(lambda: not any(one.changed() for one in watched), "breakpoints to go", 5)
+        wait_until(lambda: not any(one.changed() for one in watched), "breakpoints to go", 60)
     for one in watched:
         os.close(one.memory)

@@ -9,7 +9,7 @@ import time
 
 import checks
 import test_watch
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, alone, wait_until
 from test_in_process import is_as_in_its_file, is_inside, told_inside
 from test_watch import ALL, Pages
 
@@ -206,6 +206,7 @@ def test_in_process_watch_of_a_running_process(case):
             raise Failure(f"it says: {pages.err}")
 
 
+@alone  # another trace's breakpoints would be seen
 def test_in_process_watch_that_ends_leaves_the_program_as_it_was(case):
     program, process = attached(case, SUMS, "loop")
     is_inside(process)

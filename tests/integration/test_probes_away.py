@@ -160,12 +160,12 @@ def test_probes_away_a_library_that_is_loaded_again_is_late(case):
 @alone  # another trace's breakpoints would be counted
 def test_probes_away_of_a_program_that_runs(case):
     """Its code has no breakpoint any more, and afterwards it is as in its file."""
-    program = case.program("loop", 30, 500, stdin=subprocess.PIPE)
+    program = case.program("loop", 120, 500, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in program.out(), "the program")
     trace = attach(case, program)
     many = breakpoints(program.pid)
     gone(trace)
-    wait_until(lambda: breakpoints(program.pid) == 0, "breakpoints to go")
+    wait_until(lambda: breakpoints(program.pid) == 0, "breakpoints to go", 60)
     if many < 100:
         raise Failure(f"{many} breakpoints before: how are they counted?")
     time.sleep(1)
@@ -232,7 +232,7 @@ def test_probes_away_but_for_functions_whose_stacks_are_asked_for(case):
     case.env["SAMPLE_WAIT"] = case.path("go")
     trace = record_stacks(case, "threads", "4", "25")
     pid = int(re.search(r"inside of process (\d+)", trace.err()).group(1))
-    wait_until(lambda: 0 < breakpoints(pid) < 20, "most breakpoints to go")
+    wait_until(lambda: 0 < breakpoints(pid) < 20, "most breakpoints to go", 60)
     open(case.path("go"), "w").close()
     all_with_stacks(case, trace)
 
