@@ -159,7 +159,7 @@ def attach(case, program, *options, name="trace"):
 @alone
 def test_in_process_of_a_program_that_runs_and_back(case):
     """Each call once, by numbers that the program has: what is missing or told twice shows."""
-    program = case.program("loop", 30, 500, stdin=subprocess.PIPE)
+    program = case.program("loop", 120, 500, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in program.out(), "the program")
     trace = attach(case, program)
     memory, file = text_of(program, "libcuda.so.1")
