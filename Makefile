@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # make            build/cuscope
-# make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program, its library for commands, its documents
+# make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program, and all that is installed with it
+# make deb        packages of Debian
 # make test       every test, or the parts in TEST_PARTS; see tests/parts
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
 # make coverage   which lines and functions of src the tests reach
 # make bench      costs, against peers in the same run
-# make DESTDIR= PREFIX=/usr/local install
+# make DESTDIR= PREFIX=/usr/local install; make uninstall
 
 VERSION := 0.1.0
 ARCH    := $(shell uname -m)
@@ -36,10 +37,10 @@ HARDEN_LDFLAGS  := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-co
 LIBDW    := $(shell echo 'int main(void) { return !dwfl_version(0); }' | \
               $(CC) -include elfutils/libdwfl.h -x c - -o /dev/null -ldw 2>/dev/null && echo -ldw)
 override CFLAGS += $(if $(LIBDW),-DCUSCOPE_LIBDW)
-LIBS     := $(LIBDW) -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
+LIBS     := $(LIBDW) -lmicrohttpd -linih -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base table cuda gpus trace probe stack unwind divert agent capture analysis output profile report watch top
-LIB_SRC  := $(sort $(filter-out src/agent/lib/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))
+LAYERS   := base table cuda gpus nvidia hooks trace probe stack unwind divert agent identity capture analysis output profile report watch top node
+LIB_SRC  := $(sort $(filter-out src/agent/lib/% src/gpus/nvml/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
@@ -51,7 +52,8 @@ include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk packaging/m
 $(B)/cuscope: $(CLI_OBJ) $(B)/libcuscope.a
 	$(CC) $(CFLAGS) -pie $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/libcuscope.a: $(LIB_OBJ)
+# CARRIED is what modules add that no compiler of C makes: programs and files inside the program.
+$(B)/libcuscope.a: $(LIB_OBJ) $(CARRIED)
 	@rm -f $@
 	ar rcs $@ $^
 
@@ -70,7 +72,7 @@ objects: $(LIB_OBJ) $(CLI_OBJ)
 clean:
 	rm -rf build dist
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
 
 .PHONY: all clean test objects
 .DELETE_ON_ERROR:

@@ -4,7 +4,7 @@
 # machine's own apt configuration (no address stands in this repository).
 #
 #	aside_begin DIR                  first
-#	aside_suite deb|deb-src SUITE    from now on it sees that suite only; 1 and a sentence in $aside_why if it cannot
+#	aside_suite deb|deb-src SUITE... from now on it sees these suites only; 1 and a sentence in $aside_why if it cannot
 #	aside apt-get download PACKAGE   run an apt command
 #
 # Of Debian it sees main alone, and what $aside_also names.
@@ -26,13 +26,27 @@ aside() {
 		-o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@"
 }
 
-# aside_suite deb|deb-src SUITE
+# aside_suite deb|deb-src SUITE...
 aside_suite() {
+	aside_kind=$1
+	shift
+	: >"$aside_dir/etc/sources.list"
+	for aside_suite; do
+		aside_source "$aside_kind" "$aside_suite" >>"$aside_dir/etc/sources.list" || {
+			aside_why="apt on this machine names no mirror for $aside_suite"
+			return 1
+		}
+	done
+	# apt-get update succeeds with a warning when a mirror does not answer
+	aside apt-get update >"$aside_dir/update.log" 2>&1 && ! grep -q '^[EW]: Failed' "$aside_dir/update.log" && return
+	aside_why="$* cannot be fetched: $(grep -m 1 '^[EW]: ' "$aside_dir/update.log" | cut -c 1-200)"
+	return 1
+}
+
+# aside_source deb|deb-src SUITE: its line in sources.list; 1 where no mirror is known
+aside_source() {
 	aside_url=$(aside_mirror "$2")
-	if [ -z "$aside_url" ]; then
-		aside_why="apt on this machine names no mirror for $2"
-		return 1
-	fi
+	[ -n "$aside_url" ] || return
 	case $(aside_family "$2") in
 	ubuntu) aside_components='main universe' ;;
 	*) aside_components="main ${aside_also:-}" ;;
@@ -40,11 +54,7 @@ aside_suite() {
 	# Without the file apt uses the keys that it trusts for every source.
 	aside_keys=/usr/share/keyrings/$(aside_family "$2" | sed s,-security,,)-archive-keyring.gpg
 	[ -e "$aside_keys" ] && aside_keys="[signed-by=$aside_keys] " || aside_keys=
-	echo "$1 $aside_keys$aside_url $2 $aside_components" >"$aside_dir/etc/sources.list"
-	# apt-get update succeeds with a warning when a mirror does not answer
-	aside apt-get update >"$aside_dir/update.log" 2>&1 && ! grep -q '^[EW]: Failed' "$aside_dir/update.log" && return
-	aside_why="$2 cannot be fetched: $(grep -m 1 '^[EW]: ' "$aside_dir/update.log" | cut -c 1-200)"
-	return 1
+	echo "$1 $aside_keys$aside_url $2 $aside_components"
 }
 
 # aside_mirror SUITE: of the mirrors that the machine uses, one that should hold the suite. Debian's security updates

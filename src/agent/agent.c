@@ -295,6 +295,7 @@ static uint32_t probes_flags(const struct agent *agent)
 	if (!probes->wanted)
 		return 0;
 	return AGENT_PROBES | (probes->begins ? AGENT_PROBES_BEGINS : 0) |
+	       (probes->waits ? AGENT_PROBES_WAIT : 0) |
 	       (probes->clock == AGENT_CLOCK_TICKS ? AGENT_PROBES_TICKS : 0) |
 	       (agent_may_read(agent->pid, agent->may_read) ? AGENT_PROBES_READS : 0);
 }

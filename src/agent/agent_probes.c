@@ -372,6 +372,15 @@ int agent_probes_slots(struct agent *agent, uint32_t first, uint32_t n, uint32_t
 	return (int)number_of(request);
 }
 
+/* Should it not be sent, the program waits for the longest time that there is. */
+void agent_probes_go(struct agent *agent)
+{
+	const struct agent_message message = { .type = AGENT_PROBES_GO, .abi = AGENT_ABI };
+
+	if (!may_ask(agent))
+		channel_send(agent->socket, &message, NULL, 0);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 void agent_probes_end(struct agent *agent, const char *why)

@@ -47,4 +47,6 @@ int agent_probes_area(struct agent *agent, uint64_t near, uint32_t bytes);
 int agent_probes_set(struct agent *agent, const struct agent_slot *slots, size_t n);
 int agent_probes_slots(struct agent *agent, uint32_t first, uint32_t n, uint32_t does);
 
+void agent_probes_go(struct agent *agent);
+
 #endif

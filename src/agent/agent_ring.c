@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/words.h"
 #include "base/xalloc.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -17,13 +18,15 @@
 
 #define RING_LEAST ((size_t)64 << 10)
 #define RING_MOST  ((size_t)1 << 30)
+#define TELL_BYTES 8192
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct agent_ring {
 	struct agent_shared *shared;
 	char *memory; /* twice in a row */
 	size_t bytes;
-	uint64_t tail; /* the one in shared memory is only for the agent to read */
+	uint64_t tail; /* the one in shared memory is only for the agent to read, */
+	uint64_t told; /* and as it was then */
 	union {
 		struct agent_head head;
 		_Alignas(8) char bytes[AGENT_RECORD_MAX];
@@ -114,8 +117,11 @@ void agent_ring_free(struct agent_ring *ring)
 		return;
 	if (ring->shared)
 		munmap(ring->shared, AGENT_RING_AT);
-	if (ring->memory)
+	if (ring->memory) {
+		/* children of fork may have the counts mapped for long, and with them the file */
+		madvise(ring->memory, ring->bytes, MADV_REMOVE);
 		munmap(ring->memory, 2 * ring->bytes);
+	}
 	free(ring);
 }
 
@@ -193,18 +199,28 @@ static int take(struct agent_ring *ring, uint64_t room, struct err *err)
 	if (bytes % 8 || bytes > AGENT_RECORD_MAX || bytes > room)
 		return err_set(err, EBADMSG, "a record of %u bytes, where %llu were reserved",
 		               bytes, (unsigned long long)room);
-	memcpy(ring->copy.bytes, at, bytes);
+	words_copy(ring->copy.bytes, at, bytes);
 	__asm__ volatile("" ::: "memory"); /* the copy is one: it is not read again from there */
 	record->bytes = bytes;
 	return check(record, err) ? -EBADMSG : (int)bytes;
 }
 
-/* Zeroes what was read, so that a reader finds no old record, and gives the room back. */
+/*
+ * Zeroes what was read, so that a reader finds no old record, and gives the room back. All threads
+ * of the process look at the tail, so it is not moved for each record.
+ */
+static void tell_tail(struct agent_ring *ring)
+{
+	words_clear(ring->memory + (ring->told & (ring->bytes - 1)), ring->tail - ring->told);
+	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
+	ring->told = ring->tail;
+}
+
 static void give_back(struct agent_ring *ring, size_t bytes)
 {
-	memset(ring->memory + (ring->tail & (ring->bytes - 1)), 0, bytes);
 	ring->tail += bytes;
-	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
+	if (ring->tail - ring->told >= TELL_BYTES)
+		tell_tail(ring);
 }
 
 int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *data,
@@ -223,6 +239,8 @@ int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *d
 	while (ring->tail != head) {
 		int bytes = take(ring, head - ring->tail, err);
 
+		if (bytes <= 0)
+			tell_tail(ring);
 		if (bytes < 0)
 			return bytes;
 		if (!bytes)
@@ -231,6 +249,7 @@ int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *d
 		if (ring->copy.head.type != AGENT_PAD)
 			record(data, &ring->copy.head);
 	}
+	tell_tail(ring);
 	return (int64_t)(ring->tail - begin);
 }
 
@@ -269,6 +288,48 @@ uint32_t agent_ring_areas(const struct agent_ring *ring, struct agent_area areas
 	memcpy(areas, ring->shared->probe_area, n * sizeof(*areas));
 	__asm__ volatile("" ::: "memory"); /* the copy is one */
 	return n;
+}
+
+#define COUNT_MOST (1ull << 56) /* of a share: two years of a call a nanosecond */
+
+uint64_t agent_ring_counted(const struct agent_ring *ring, uint32_t slot)
+{
+	const uint64_t *counts = (const uint64_t *)((const char *)ring->shared + AGENT_COUNTS_AT);
+	uint32_t n = __atomic_load_n(&ring->shared->probe_shares, __ATOMIC_RELAXED);
+	uint64_t sum = 0;
+
+	n = n < AGENT_COUNT_CHILDREN ? n : AGENT_COUNT_CHILDREN;
+	for (uint32_t i = 0; i < n && slot < AGENT_SLOTS_MOST; i++) {
+		uint64_t count =
+			__atomic_load_n(&counts[i * AGENT_SLOTS_MOST + slot], __ATOMIC_RELAXED);
+
+		if (count >= COUNT_MOST)
+			return UINT64_MAX;
+		sum += count;
+	}
+	return sum;
+}
+
+/* Whole pages, also where these have 64 KiB: the last two shares. */
+#define SHARE_BYTES    (AGENT_SLOTS_MOST * sizeof(uint64_t))
+#define CHILDREN_AT    (AGENT_COUNTS_AT + (AGENT_COUNT_CHILDREN - 1) * SHARE_BYTES)
+#define CHILDREN_BYTES (2 * SHARE_BYTES)
+
+_Static_assert(CHILDREN_AT % 65536 == 0 && CHILDREN_BYTES % 65536 == 0, "pages");
+
+/* Of shared memory mremap makes a second mapping. */
+const uint64_t *agent_ring_children(const struct agent_ring *ring)
+{
+	char *at = (char *)ring->shared + CHILDREN_AT;
+	char *memory = mremap(at, 0, CHILDREN_BYTES, MREMAP_MAYMOVE);
+
+	return memory == MAP_FAILED ? NULL : (const uint64_t *)(memory + SHARE_BYTES);
+}
+
+void agent_ring_children_free(const uint64_t *children)
+{
+	if (children)
+		munmap((char *)children - SHARE_BYTES, CHILDREN_BYTES);
 }
 
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset)

@@ -56,6 +56,17 @@ void agent_ring_probes(const struct agent_ring *ring, struct agent_ring_probes *
 /* The code that earlier sessions left, as much as there is room for; copied, and not checked. */
 uint32_t agent_ring_areas(const struct agent_ring *ring, struct agent_area areas[AGENT_AREAS_MOST]);
 
+/* Calls of a slot that it has counted, in all; UINT64_MAX: so many there cannot be. It may be
+ * anything, less than before as well. */
+uint64_t agent_ring_counted(const struct agent_ring *ring, uint32_t slot);
+
+/*
+ * Calls that children of fork have made, by slot, AGENT_SLOTS_MOST of them: anything, as above. The
+ * memory stays when the ring is freed, until agent_ring_children_free. NULL: there is none left.
+ */
+const uint64_t *agent_ring_children(const struct agent_ring *ring);
+void agent_ring_children_free(const uint64_t *children);
+
 /* What it is to know of kernels' handles: see agents_probes_names. */
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);
 

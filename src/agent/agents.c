@@ -426,6 +426,36 @@ int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_
 	return agent ? agent_probes_slots(agent, first, n, does) : -ESRCH;
 }
 
+bool agents_probes_counted(const struct agents *agents, pid_t pid, uint32_t slot, uint64_t *calls)
+{
+	const struct agent *agent = find(agents, pid);
+
+	if (!agent || !agent->ring)
+		return false;
+	*calls = agent_ring_counted(agent->ring, slot);
+	return true;
+}
+
+const uint64_t *agents_probes_children(const struct agents *agents, pid_t pid)
+{
+	const struct agent *agent = find(agents, pid);
+
+	return agent && agent->ring ? agent_ring_children(agent->ring) : NULL;
+}
+
+void agents_probes_children_free(const uint64_t *children)
+{
+	agent_ring_children_free(children);
+}
+
+void agents_probes_go(struct agents *agents, pid_t pid)
+{
+	struct agent *agent = find(agents, pid);
+
+	if (agent)
+		agent_probes_go(agent);
+}
+
 void agents_probes_names(struct agents *agents, uint64_t offset)
 {
 	struct agent *agent, *next;
@@ -435,6 +465,20 @@ void agents_probes_names(struct agents *agents, uint64_t offset)
 		if (agent->ring)
 			agent_ring_set_names(agent->ring, offset);
 	}
+}
+
+const char *agents_stage(const struct agents *agents, pid_t pid)
+{
+	const struct agent *agent = find(agents, pid);
+
+	if (!agent)
+		return "no agent was sent to it yet";
+	if (agent->inject)
+		return "its agent was on its way into it";
+	if (!agent->ring)
+		return "its agent waited for those of other processes";
+	return agent->spoke ? "its agent had not said yet what it can record"
+	                    : "its agent had not answered yet";
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -86,6 +86,7 @@ struct agent_probes_answer {
 struct agents_probes {
 	bool wanted;
 	bool begins;    /* AGENT_PROBE_BEGUN for each entry */
+	bool waits;     /* started programs do, in cuInit, until agents_probes_go; 2 s at most */
 	uint32_t clock; /* enum agent_clock */
 	/* May call agents_probes_..., but no other function of these. */
 	void (*news)(void *data, uint32_t pid, const struct agent_probes_answer *answer);
@@ -162,9 +163,27 @@ int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot 
 int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_t n,
                        enum agent_slot_does does);
 
+/* How many calls of a slot were counted so far (AGENT_SLOT_COUNT), as the agent says: any number,
+ * so to be compared with what can be. False: nobody knows any more. From AGENT_PROBES_READY on, and
+ * for the last time when AGENT_PROBES_ENDED is told. */
+bool agents_probes_counted(const struct agents *agents, pid_t pid, uint32_t slot, uint64_t *calls);
+
+/*
+ * How many calls children of fork have made, by slot, as they and their parent say. The memory is
+ * the caller's until agents_probes_children_free, whatever becomes of the process. NULL: no memory.
+ */
+const uint64_t *agents_probes_children(const struct agents *agents, pid_t pid);
+void agents_probes_children_free(const uint64_t *children);
+
+/* One that waits in cuInit goes on. */
+void agents_probes_go(struct agents *agents, pid_t pid);
+
 /* Where kernels' handles have the pointer to their name (bpf/names.h); for all agents, also those
  * to come. */
 void agents_probes_names(struct agents *agents, uint64_t offset);
+
+/* How far the agent of a process is on its way to AGENT_PROBES_READY; static. */
+const char *agents_stage(const struct agents *agents, pid_t pid);
 
 /* Sums over all agents that ever were. */
 struct agents_lost {

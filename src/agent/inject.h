@@ -8,6 +8,7 @@
  * Should it be killed as well, at any moment, the borrowed thread goes back to its call.
  *
  *   inject.c           the interface, and that process
+ *   inject_allowed.c   whether there is any use in trying
  *   inject_run.c       one injection from begin to end
  *   inject_target.c    what must be known of the process: loader, earlier copy, place for the code
  *   inject_thread.c    which of its threads can be borrowed
@@ -57,6 +58,9 @@ struct inject_result {
 	/* Whether the thread's seccomp filters let it call process_vm_readv, if it has any. */
 	bool may_read;
 };
+
+/* Whether this process may enter others at all; if not, why, as "needs ptrace, which ...". */
+int inject_allowed(struct err *err);
 
 /* Begins. Only fails where no process can be made. */
 int inject_begin(const struct inject_options *options, struct inject **inject, struct err *err);

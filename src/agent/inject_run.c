@@ -6,6 +6,7 @@
 #ifdef __x86_64__
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -95,11 +96,20 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 static int not_loaded(const struct run *run, const struct inject_outcome *report, struct err *err)
 {
 	struct buf safe = { 0 };
+	char proc[64];
 	int rc;
 
+	/* by which the loader opens it */
+	snprintf(proc, sizeof(proc), "/proc/%d/root/proc/self", run->options->pid);
 	text_add_safe(&safe, report->text);
-	rc = err_set(err, ENOEXEC, "the loader of process %d refused the library: %s",
-	             run->options->pid, safe.len ? safe.data : "it did not say why");
+	if (access(proc, F_OK) && errno == ENOENT)
+		rc = err_set(err, ENOEXEC,
+		             "process %d sees no /proc, as in a chroot without one, so its loader "
+		             "finds no library of cuscope's; mount it there",
+		             run->options->pid);
+	else
+		rc = err_set(err, ENOEXEC, "the loader of process %d refused the library: %s",
+		             run->options->pid, safe.len ? safe.data : "it did not say why");
 	buf_free(&safe);
 	return rc;
 }

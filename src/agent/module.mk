@@ -37,14 +37,14 @@ $(B)/agent/embedded.so: $(AGENT_SO)
 $(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
 	$(CC) $(HARDEN) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
 
-$(B)/libcuscope.a: $(B)/agent/embedded.o
+CARRIED += $(B)/agent/embedded.o
 
 # What a borrowed thread runs.
 $(B)/src/agent/inject_code.o: src/agent/inject_code.S
 	@mkdir -p $(@D)
 	$(CC) $(HARDEN) $(CFLAGS) -c -o $@ $<
 
-$(B)/libcuscope.a: $(B)/src/agent/inject_code.o
+CARRIED += $(B)/src/agent/inject_code.o
 
 agent: $(AGENT_SO)
 

@@ -5,12 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "base/xalloc.h"
 
 #define SAID_FLAGS (WIRE_NO_RETURN | WIRE_UNFINISHED | WIRE_UNREADABLE | WIRE_BEGUN)
 
+#define THREADS    64       /* a power of two */
+#define THREADS_NS 20000000 /* until they are asked for again */
+
 struct probe_records {
 	struct probe_records_options options;
+	/* Threads that were found, by the low bits of their numbers, since then: a number may be
+	 * another thread's later. */
+	struct {
+		uint32_t tid, found;
+	} thread[THREADS];
+	uint64_t threads_ns;
 	struct wire_call call;
 	struct wire_name name;
 };
@@ -36,6 +46,21 @@ static bool find_cookie(const struct probe_records *records, uint32_t slot, uint
 		return false;
 	*cookie = records->options.cookies[slot];
 	return *cookie != PROBE_NO_COOKIE && cookie_words(*cookie) <= WIRE_WORDS;
+}
+
+static uint32_t find_thread(struct probe_records *records, uint32_t tid, uint64_t now_ns)
+{
+	uint32_t at = tid % THREADS;
+
+	if (now_ns - records->threads_ns > THREADS_NS) {
+		memset(records->thread, 0, sizeof(records->thread));
+		records->threads_ns = now_ns;
+	}
+	if (!tid || records->thread[at].tid != tid) {
+		records->thread[at].found = records->options.thread(records->options.data, tid);
+		records->thread[at].tid = records->thread[at].found ? tid : 0;
+	}
+	return records->thread[at].found;
 }
 
 /* In ns. One that is later than the last look at the clocks, and not later than now, makes us look
@@ -97,7 +122,7 @@ static enum probe_record_is take_call(struct probe_records *records,
 	if (told->end < told->begin || !find_time(records, told->begin, now_ns, &begin_ns) ||
 	    !find_time(records, told->end, now_ns, &end_ns))
 		return PROBE_RECORD_BAD_TIMES;
-	tid = records->options.thread(records->options.data, told->tid);
+	tid = find_thread(records, told->tid, now_ns);
 	if (!tid)
 		return PROBE_RECORD_NO_THREAD;
 	call->head = head_of(records, begun ? WIRE_BEGIN : WIRE_CALL, cookie, tid,
@@ -107,8 +132,8 @@ static enum probe_record_is take_call(struct probe_records *records,
 	call->head.words = (uint8_t)cookie_words(cookie);
 	call->begin_ns = begin_ns;
 	call->result = begun ? 0 : told->result;
-	call->generation = 0;
-	memcpy(call->word, told->word, call->head.words * sizeof(*call->word));
+	call->place = told->place;
+	words_copy(call->word, told->word, call->head.words * sizeof(*call->word));
 	records->options.record(records->options.data, &call->head,
 	                        WIRE_CALL_BYTES(call->head.words));
 	return PROBE_RECORD_TAKEN;
@@ -132,7 +157,7 @@ static enum probe_record_is take_name(struct probe_records *records,
 		return PROBE_RECORD_BAD;
 	if (!find_time(records, told->begin, now_ns, &time_ns))
 		return PROBE_RECORD_BAD_TIMES;
-	tid = records->options.thread(records->options.data, told->tid);
+	tid = find_thread(records, told->tid, now_ns);
 	if (!tid)
 		return PROBE_RECORD_NO_THREAD;
 	name->head = head_of(records, WIRE_NAME, cookie, tid, time_ns);

@@ -22,8 +22,8 @@ struct reading {
 };
 
 struct tick_clock {
+	struct tick_clock_line line; /* first: see tick_clock_ns */
 	size_t n;
-	size_t last; /* looked up: the next is as a rule in the same place */
 	struct reading reading[READINGS];
 };
 
@@ -100,7 +100,7 @@ static void thin_out(struct tick_clock *clock)
 			clock->reading[kept++] = clock->reading[i];
 	}
 	clock->n = kept;
-	clock->last = 0;
+	clock->line = (struct tick_clock_line){ 0 };
 }
 
 void tick_clock_add(struct tick_clock *clock, uint64_t ticks, uint64_t ns, uint64_t error_ns)
@@ -151,8 +151,6 @@ static size_t find(const struct tick_clock *clock, uint64_t ticks)
 
 	if (lies_behind(clock, clock->n - 2, ticks))
 		return clock->n - 2;
-	if (clock->last + 1 < clock->n && lies_behind(clock, clock->last, ticks))
-		return clock->last;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -164,17 +162,34 @@ static size_t find(const struct tick_clock *clock, uint64_t ticks)
 	return low;
 }
 
-bool tick_clock_ns(struct tick_clock *clock, uint64_t ticks, uint64_t *ns)
+/* Rounded up, so that the end of the line is met. UINT64_MAX: a tick is 256 ns or longer. */
+static uint64_t scale_of(const struct reading *a, const struct reading *b)
+{
+	uint64_t ticks = b->ticks - a->ticks;
+	unsigned __int128 scale =
+		(((unsigned __int128)(b->ns - a->ns) << TICK_CLOCK_SCALE) + ticks - 1) / ticks;
+
+	return scale < UINT64_MAX ? (uint64_t)scale : UINT64_MAX;
+}
+
+/* A division of each time is what would take longest here. */
+bool tick_clock_find(struct tick_clock *clock, uint64_t ticks, uint64_t *ns)
 {
 	const struct reading *a, *b;
+	uint64_t scale;
 
 	if (clock->n < 2 || ticks < clock->reading[0].ticks ||
 	    ticks > clock->reading[clock->n - 1].ticks)
 		return false;
-	clock->last = find(clock, ticks);
-	a = &clock->reading[clock->last];
+	a = &clock->reading[find(clock, ticks)];
 	b = a + 1;
-	*ns = a->ns + (uint64_t)((unsigned __int128)(ticks - a->ticks) * (b->ns - a->ns) /
-	                         (b->ticks - a->ticks));
+	scale = scale_of(a, b);
+	if (scale < UINT64_MAX)
+		clock->line = (struct tick_clock_line){ a->ticks, b->ticks - a->ticks, a->ns, b->ns,
+			                                scale };
+	*ns = a->ns + (uint64_t)((unsigned __int128)(ticks - a->ticks) * scale >> TICK_CLOCK_SCALE);
+	if (scale == UINT64_MAX || *ns > b->ns)
+		*ns = a->ns + (uint64_t)((unsigned __int128)(ticks - a->ticks) * (b->ns - a->ns) /
+		                         (b->ticks - a->ticks));
 	return true;
 }

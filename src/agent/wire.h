@@ -22,11 +22,12 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   7
+#define AGENT_ABI   11
 #define AGENT_MAGIC 0x63757363616765ull
-/* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
- * less. */
-#define AGENT_RING_AT 65536
+/* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
+ * a power of two, and no less than that. */
+#define AGENT_COUNTS_AT 65536
+#define AGENT_RING_AT   (AGENT_COUNTS_AT + AGENT_COUNTS_BYTES)
 
 /* How a started command's agent finds cuscope: "ABI:NAME", a socket in the abstract namespace. */
 #define AGENT_ENV "CUSCOPE_AGENT"
@@ -63,6 +64,7 @@ enum agent_message_type {
 	AGENT_PROBES_AREA, /* memory for code is to be there, at most AGENT_REACH from `near` */
 	AGENT_PROBES_SET,  /* `n` slots; with it a memfd of so many struct agent_slot */
 	AGENT_PROBES_TURN, /* slots from `first` on begin to record, or only pass on */
+	AGENT_PROBES_GO,   /* no answer: who waits in cuInit (AGENT_PROBES_WAIT) goes on */
 };
 
 /* Of hello: calls of diverted functions are recorded, until AGENT_STOP; windows are none of theirs.
@@ -72,7 +74,11 @@ enum agent_probes_flags {
 	AGENT_PROBES_TICKS = 1 << 1,  /* times are AGENT_CLOCK_TICKS */
 	AGENT_PROBES_BEGINS = 1 << 2, /* AGENT_PROBE_BEGUN for every entry */
 	AGENT_PROBES_READS = 1 << 3,  /* no filter of the process's is against process_vm_readv */
+	AGENT_PROBES_WAIT = 1 << 4,   /* cuInit, where it brought the agent, waits until
+	                               * AGENT_PROBES_GO, and AGENT_WAIT_MS at most */
 };
+
+#define AGENT_WAIT_MS 2000
 
 /* Of the same length and beginning in each version: so each can refuse all others. */
 struct agent_message {
@@ -114,8 +120,21 @@ enum agent_slot_does {
 	AGENT_SLOT_PASSES_ON,
 	AGENT_SLOT_ENTRY, /* recorded without its return, which goes to the caller then */
 	AGENT_SLOT_CALL,
+	/* What ends well is only counted. What does not is recorded, without the time at which it
+	 * began; and so is, in full, what cannot be counted, as a thread's first call. */
+	AGENT_SLOT_COUNT,
 	AGENT_SLOT_DOES
 };
+
+/*
+ * Calls that were counted: a number for each slot, in as many shares. A thread has a share for
+ * itself, and so counts without waiting; threads beyond these have one together. None ever goes
+ * back, whoever has the share next. The last share is of children of fork, and theirs: each call of
+ * a slot that does not pass on is in there.
+ */
+#define AGENT_COUNT_SHARES   64
+#define AGENT_COUNT_CHILDREN (AGENT_COUNT_SHARES - 1)
+#define AGENT_COUNTS_BYTES (AGENT_COUNT_SHARES * AGENT_SLOTS_MOST * 8)
 
 #define AGENT_STACK_WORDS_MOST    32
 #define AGENT_STACK_WORDS_UNKNOWN UINT32_MAX /* the most are copied, as far as they are there */
@@ -249,6 +268,8 @@ struct agent_shared {
 	uint64_t name_offset; /* by cuscope: of the name's pointer in a kernel's handle; 0: none */
 	uint32_t probe_clock; /* enum agent_clock: what struct agent_probed counts in */
 	uint32_t probe_threads; /* whose state is kept */
+	uint32_t probe_shares;  /* that threads may have counted in: all before this one */
+	uint32_t reserved;
 	/* Where the thunk of slot 0 is, how far from each other they are, and for how many slots
 	 * there is room; written last. 0 of them: this agent records no calls, or cannot, and
 	 * `answer.code` tells why before there is a request. */
@@ -267,7 +288,7 @@ struct agent_shared {
 	_Alignas(64) uint64_t tail; /* bytes ever read; written by cuscope */
 };
 
-_Static_assert(sizeof(struct agent_shared) <= AGENT_RING_AT, "it fits before the ring");
+_Static_assert(sizeof(struct agent_shared) <= AGENT_COUNTS_AT, "it fits before the counts");
 
 #define AGENT_RECORD_MAX 4160 /* bytes; the longest are texts of calls */
 
@@ -386,6 +407,7 @@ struct agent_graph {
  * not have. Told whatever was asked for. */
 #define AGENT_OWN_LOADING 0x80000001u /* in cuInit: CUPTI is looked for, loaded and begun with */
 #define AGENT_OWN_LEAVING 0x80000002u /* cuptiFinalize */
+#define AGENT_OWN_WAITING 0x80000003u /* in cuInit: for AGENT_PROBES_GO */
 
 /* AGENT_SYNC: CUpti_ActivitySynchronizationType. AGENT_OVERHEAD: CUpti_ActivityOverheadKind. */
 struct agent_wait {
@@ -421,7 +443,7 @@ struct agent_probed {
 	uint32_t tid;
 	int32_t result;
 	uint32_t depth;
-	uint32_t reserved;
+	uint32_t place; /* wire_place */
 	uint64_t word[];
 };
 

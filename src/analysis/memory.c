@@ -497,6 +497,8 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 	case EVENT_ACTIVITY:
 	case EVENT_RANGE:
 	case EVENT_SAMPLE:
+	case EVENT_METRICS:
+	case EVENT_OTHER_CALL:
 		break;
 	}
 	return 0;

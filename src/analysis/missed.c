@@ -47,6 +47,7 @@ static const struct miss_row {
 	[MISS_NO_ANSWER] = { "no_answer", "given up" },
 	[MISS_OVER_BUDGET] = { "over_budget", "not all kept" },
 	[MISS_UNSEEN] = { "unseen", "not looked into" },
+	[MISS_COUNTED] = { "counted", "counted" },
 };
 
 static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
@@ -128,13 +129,32 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 	return run->cut_short || run->damaged_chunks;
 }
 
+static bool is_of(const struct miss *miss, const struct function *function)
+{
+	return miss->name && miss->lib && !strcmp(miss->name, function->name) &&
+	       !strcmp(miss->lib, function->lib);
+}
+
+uint64_t missed_counted(const struct run_info *run, const struct function *function)
+{
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind == MISS_COUNTED && is_of(miss, function))
+			calls = miss->calls < UINT64_MAX - calls ? calls + miss->calls : UINT64_MAX;
+	}
+	return calls;
+}
+
 bool missed_partly(const struct run_info *run, const struct function *function)
 {
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
 
-		if (miss->kind == MISS_UNHOOKED && miss->name && miss->lib &&
-		    !strcmp(miss->name, function->name) && !strcmp(miss->lib, function->lib))
+		if ((miss->kind == MISS_UNHOOKED || miss->kind == MISS_COUNTED) &&
+		    is_of(miss, function))
 			return true;
 	}
 	return false;
@@ -195,6 +215,8 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 			json_u64(json, "pid", miss->pid);
 		if (miss->processes)
 			json_u64(json, "processes", miss->processes);
+		if (miss->calls)
+			json_u64(json, "calls", miss->calls);
 		json_string(json, "why", miss->why ? miss->why : "");
 		json_close(json, '}');
 	}
@@ -218,6 +240,9 @@ static void make_key(struct buf *key, const struct miss *miss)
 {
 	buf_printf(key, "%d %u %s\n%s", (int)miss->kind, miss->pid, miss->lib ? miss->lib : "",
 	           miss->why ? miss->why : "");
+	if (miss->kind ==
+	    MISS_COUNTED) /* two that were called as often are two numbers all the same */
+		buf_printf(key, "\n%s", miss->name ? miss->name : "");
 }
 
 static struct story *story_of(struct story **stories, const struct miss *miss)

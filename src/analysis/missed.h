@@ -20,7 +20,11 @@ uint64_t missed_events(const struct run_info *run);
  */
 bool missed_nothing(const struct run_info *run);
 
-/* Whether a function was unhooked while it was called: its counts are of a part of the time. */
+/* How many of its calls were counted inside of processes, and not recorded one by one. */
+uint64_t missed_counted(const struct run_info *run, const struct function *function);
+
+/* Whether a function was unhooked while it was called, or some of its calls were only counted: what
+ * is known of its calls one by one is of the others. */
 bool missed_partly(const struct run_info *run, const struct function *function);
 
 /*

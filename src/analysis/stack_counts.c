@@ -9,7 +9,7 @@ static void count_stack(struct stack_counts *counts, const struct stack *stack)
 
 void stack_counts_event(struct stack_counts *counts, const struct event *event)
 {
-	if (event->type == EVENT_CALL && event->call->stack)
+	if (event->call && event->call->stack)
 		count_stack(counts, event->call->stack);
 	if (event->type != EVENT_SAMPLE)
 		return;

@@ -12,6 +12,7 @@
 #ifndef CUSCOPE_BPF_BLOCKED_H
 #define CUSCOPE_BPF_BLOCKED_H
 
+#include "bpf/host_waits.h"
 #include "bpf/walk.h"
 
 #define MS 1000000ull
@@ -22,6 +23,7 @@
 #define PROCESS_SHARE    40         /* to those of one process */
 #define CPU_CREDIT_NS    (10 * MS)  /* of walking, in a row */
 #define TELL_NS          (100 * MS) /* between two sums of a thread */
+#define TELL_COST_NS     500        /* of a stretch without a stack, from the same credits */
 #define BRIEFS_MAX       6
 
 struct walk_credit {
@@ -139,9 +141,7 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	return 0;
 }
 
-#define TASK_TRACED 0x08
-#define TASK_DEAD   0x80
-#define PF_EXITING  0x04
+#define TASK_DEAD  0x80
 
 static __always_inline __u64 task_state(struct task_struct *task)
 {
@@ -149,6 +149,15 @@ static __always_inline __u64 task_state(struct task_struct *task)
 
 	return bpf_core_field_exists(task->__state) ? BPF_CORE_READ(task, __state)
 	                                            : BPF_CORE_READ(before, state);
+}
+
+static __always_inline void wait_begun(struct wire_blocking *blocking, int preempted,
+                                       __u64 state_of)
+{
+	blocking->preempted = preempted;
+	blocking->wait.flags = 0;
+	if (!preempted)
+		wait_look(&blocking->wait, state_of);
 }
 
 /*
@@ -166,14 +175,18 @@ static __always_inline void blocked_begun(void *ctx, int preempted, struct task_
 		return;
 	if (!thread && BPF_CORE_READ(task, mm)) /* threads of the kernel have none */
 		thread = thread_get(id);
-	if (!thread || preempted || !state_of)
+	preempted |= !state_of;
+	if (!thread || (preempted && !settings.host_waits))
 		return;
 	thread->blocking.stack = 0;
 	thread->blocking.place = 0;
 	thread->blocking.stopped = (state_of & TASK_TRACED) != 0;
 	thread->blocking.held = 0;
 	thread->blocking.since_ns = now;
-	blocked_walk(ctx, &thread->blocking, now);
+	if (settings.host_waits)
+		wait_begun(&thread->blocking, preempted, state_of);
+	if (settings.walk_blocked && !preempted)
+		blocked_walk(ctx, &thread->blocking, now);
 }
 
 /* ---- it is woken -----------------------------------------------------------------------------
@@ -242,6 +255,20 @@ static __always_inline void blocked_woken(struct task_struct *task)
 /* ---- it goes on ------------------------------------------------------------------------------
  */
 
+static __always_inline void wait_tell(struct wire_blocked *record,
+                                      const struct wire_blocking *blocking, __u64 now)
+{
+	record->wait = blocking->wait;
+	if (blocking->preempted) {
+		record->how = WIRE_BLOCKED_PREEMPTED;
+		record->runnable_ns = record->weight_ns;
+	} else if (blocking->woken_ns >= blocking->since_ns) {
+		record->runnable_ns = now - blocking->woken_ns;
+	}
+	if (record->runnable_ns)
+		rival_tell(record, now);
+}
+
 static __attribute__((noinline)) int blocked_tell(struct wire_blocking *blocking, __u64 id,
                                                   __u64 now)
 {
@@ -251,7 +278,9 @@ static __attribute__((noinline)) int blocked_tell(struct wire_blocking *blocking
 		return 0;
 	record.stack = blocking->stack;
 	record.weight_ns = now - blocking->since_ns;
-	if (blocking->woken_ns >= blocking->since_ns) {
+	if (settings.host_waits)
+		wait_tell(&record, blocking, now);
+	if (record.how != WIRE_BLOCKED_PREEMPTED && blocking->woken_ns >= blocking->since_ns) {
 		record.how = blocking->waker_tid ? WIRE_BLOCKED_WOKEN : WIRE_BLOCKED_INTERRUPT;
 		record.waker_tid = blocking->waker_tid;
 		if (record.waker_tid)
@@ -267,6 +296,34 @@ static __always_inline void sum_add(struct wire_sum *sum, __u64 ns)
 	sum->count++;
 }
 
+/*
+ * Without a stack that was paid for: telling has to have credit of its own, so that a process whose
+ * threads wait all the time cannot fill rings.
+ */
+static __attribute__((noinline)) int tell_is_due(__u64 id, __u64 now)
+{
+	__u32 zero = 0;
+	struct walk_credit *cpu = bpf_map_lookup_elem(&cpu_credit, &zero);
+	struct walk_credit *process = credit_of_process(id >> 32);
+
+	if (!cpu || !process)
+		return 0;
+	credit_chance(&cpu->ns, &cpu->at_ns, now, CPU_SHARE, CPU_CREDIT_NS);
+	credit_chance(&process->ns, &process->at_ns, now, PROCESS_SHARE, CPU_CREDIT_NS / 2);
+	if (cpu->ns < TELL_COST_NS || process->ns < TELL_COST_NS)
+		return 0;
+	credit_pay(&cpu->ns, TELL_COST_NS);
+	credit_pay(&process->ns, TELL_COST_NS);
+	return 1;
+}
+
+/* Stretches that are not told one by one. */
+static __always_inline void blocked_add_up(struct wire_blocking *blocking, struct wire_sum *sum,
+                                           __u64 ns)
+{
+	sum_add(settings.host_waits && blocking->preempted ? &blocking->cpu : sum, ns);
+}
+
 static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 id, __u64 now)
 {
 	__u64 ns = now - blocking->since_ns;
@@ -275,14 +332,14 @@ static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 i
 	if (blocking->held) {
 		/* a command while a file is looked into: that is not the program's time */
 	} else if (ns < settings.blocked_ns) {
-		sum_add(&blocking->brief, ns);
-		*briefs += *briefs < BRIEFS_MAX;
+		blocked_add_up(blocking, &blocking->brief, ns);
+		*briefs += *briefs < BRIEFS_MAX && !blocking->preempted;
 	} else {
-		*briefs = 0;
-		if (blocking->stack)
+		*briefs = blocking->preempted ? *briefs : 0;
+		if (blocking->stack || (settings.host_waits && tell_is_due(id, now)))
 			blocked_tell(blocking, id, now);
 		else
-			sum_add(&blocking->skipped, ns);
+			blocked_add_up(blocking, &blocking->skipped, ns);
 	}
 	blocking->since_ns = 0;
 	if (now - blocking->told_ns > TELL_NS)
@@ -336,6 +393,8 @@ static __always_inline void switched(void *ctx, int preempted, struct task_struc
 
 	interrupts_none();
 	blocked_begun(ctx, preempted, from, now);
+	if (settings.host_waits)
+		runner_leaves(now);
 	blocked_ended(to, now);
 }
 

@@ -12,10 +12,12 @@ static __always_inline void blocked_send(struct wire_blocked *record, __u64 id, 
 	emit_or_count(record, sizeof(*record), WAKE_IF_FULL, LOST_RING_FULL);
 }
 
-static __always_inline void sum_send(struct wire_sum *sum, enum wire_blocked_how how, __u64 id,
-                                     __u64 now)
+static __always_inline void sum_send(struct wire_sum *sum, enum wire_blocked_how how, __u16 flags,
+                                     __u64 id, __u64 now)
 {
-	struct wire_blocked record = { .weight_ns = sum->ns, .count = sum->count, .how = how };
+	struct wire_blocked record = {
+		.weight_ns = sum->ns, .count = sum->count, .how = how, .wait = { .flags = flags }
+	};
 
 	if (!sum->count)
 		return;
@@ -28,8 +30,9 @@ static __attribute__((noinline)) int blocked_tell_sums(struct wire_blocking *blo
 {
 	if (!blocking)
 		return 0;
-	sum_send(&blocking->brief, WIRE_BLOCKED_BRIEF, id, now);
-	sum_send(&blocking->skipped, WIRE_BLOCKED_SKIPPED, id, now);
+	sum_send(&blocking->brief, WIRE_BLOCKED_BRIEF, 0, id, now);
+	sum_send(&blocking->skipped, WIRE_BLOCKED_SKIPPED, 0, id, now);
+	sum_send(&blocking->cpu, WIRE_BLOCKED_BRIEF, WIRE_WAIT_CPU, id, now);
 	blocking->told_ns = now;
 	return 0;
 }

@@ -182,7 +182,7 @@ static __always_inline void send_entry_strings(struct wire_thread *thread, struc
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
-	if (cookie_kernel(cookie) != COOKIE_NONE)
+	if (cookie_kernel(cookie) != COOKIE_NONE && !(FOLDING & FOLD_TOOL_NO_KERNELS))
 		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
@@ -311,8 +311,10 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	send_entry_strings(thread, &frame->call, cookie);
 	if ((settings.begin_records || modules) && returns) { /* an agent's calls may lie within */
 		frame->call.head.type = WIRE_BEGIN;
+		frame->call.place = (__u32)frame->sp;
 		frame_send(frame);
 		frame->call.head.type = WIRE_CALL;
+		frame->call.generation = 0;
 		frame->call.head.flags |= WIRE_BEGUN;
 	}
 	if (returns) {

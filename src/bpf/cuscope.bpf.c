@@ -12,6 +12,9 @@
 #include "bpf/kernel.h"
 #include "bpf/calls.h"
 #include "bpf/processes.h"
+#ifndef FOLD
+#include "bpf/driver_calls.h"
+#endif
 #ifdef STACKS
 #include "bpf/blocked.h"
 #include "bpf/samples.h"
@@ -71,6 +74,67 @@ int call_return(struct pt_regs *ctx)
 	keep_ordinary_stack(ctx);
 	return call_returned(ctx);
 }
+
+#ifndef FOLD
+/* ---- hooks that users ask for -------------------------------------------------------------- */
+
+SEC("kprobe/hook_session")
+int hook_session(struct pt_regs *ctx)
+{
+	if (settings.never) /* see keep_ordinary_stack() */
+		bpf_tail_call(ctx, &hook_exit, 0);
+	if (session_is_return(ctx))
+		return hook_returned(ctx, 0, 0);
+	return hook_entered(ctx, ctx, hook_cookie(ctx), 0);
+}
+
+SEC("kprobe/hook_enter")
+int hook_enter(struct pt_regs *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &hook_exit, 0);
+	hook_entered(ctx, ctx, hook_cookie(ctx), 0);
+	return 0;
+}
+
+SEC("kprobe/hook_return")
+int hook_return(struct pt_regs *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &hook_exit, 0);
+	return hook_returned(ctx, 0, 0);
+}
+
+/* Of functions of the kernel, by the cookie at the return as well: nothing skips those. */
+SEC("kprobe/khook_enter")
+int khook_enter(struct pt_regs *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &khook_exit, 0);
+	hook_entered(ctx, ctx, hook_cookie(ctx), 1);
+	return 0;
+}
+
+SEC("kprobe/khook_return")
+int khook_return(struct pt_regs *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &khook_return_exit, 0);
+	return hook_returned(ctx, hook_cookie(ctx), 1);
+}
+
+SEC("tp/hook_tracepoint")
+int hook_tracepoint(void *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &trace_exit, 0);
+	hook_entered(ctx, 0, hook_cookie(ctx), 1);
+	return 0;
+}
+
+#endif
+
+/* ---- processes ----------------------------------------------------------------------------- */
 
 /*
  * Since 7.0 raw tracepoints run preemptible, and the kernel does not enter a program that is under
@@ -154,6 +218,41 @@ int on_mmap(struct sys_enter_mmap *ctx)
 	file_mapped(ctx);
 	return 0;
 }
+
+#ifndef FOLD
+#define DRIVER_SYSCALL(name, entered, left)                                                        \
+	SEC("tp/syscalls/sys_enter_" #name)                                                        \
+	int driver_##name(struct syscall_entered *ctx)                                             \
+	{                                                                                          \
+		entered;                                                                           \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("tp/syscalls/sys_exit_" #name)                                                         \
+	int driver_##name##_left(struct syscall_left *ctx)                                         \
+	{                                                                                          \
+		left;                                                                              \
+		return 0;                                                                          \
+	}
+
+DRIVER_SYSCALL(ioctl, ioctl_entered(ctx), ioctl_left(ctx))
+DRIVER_SYSCALL(open, open_entered(ctx->arg[0]), open_left(ctx))
+DRIVER_SYSCALL(openat, open_entered(ctx->arg[1]), open_left(ctx))
+DRIVER_SYSCALL(openat2, open_entered(ctx->arg[1]), open_left(ctx))
+DRIVER_SYSCALL(close, file_call_entered(ctx, SYSCALL_CLOSE, ctx->arg[0]),
+               file_call_left(ctx, SYSCALL_CLOSE))
+DRIVER_SYSCALL(mmap, file_call_entered(ctx, SYSCALL_MMAP, ctx->arg[4]),
+               file_call_left(ctx, SYSCALL_MMAP))
+DRIVER_SYSCALL(poll, poll_entered(ctx, (__s32)ctx->arg[2]), file_call_left(ctx, SYSCALL_POLL))
+DRIVER_SYSCALL(ppoll, poll_entered(ctx, ctx->arg[2] ? 0 : -1), file_call_left(ctx, SYSCALL_POLL))
+
+/* A thread that ends in a call never leaves it. */
+SEC("raw_tp/sched_process_exit")
+int driver_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	driver_thread_ended(bpf_get_current_pid_tgid());
+	return 0;
+}
+#endif
 
 #ifdef STACKS
 /* At the entry of PyTorch's engine, in the thread that asks for a backward pass. */

@@ -144,16 +144,19 @@ static __always_inline void map_send(struct wire_map *map, struct file *file)
 }
 
 /* Whether nothing has to be told of a mapping. A file known beforehand is told of once. */
-static __always_inline int file_is_known(const struct wire_file *id, struct wire_map *map)
+static __always_inline int file_is_known(const struct wire_file *id, struct wire_map *map,
+                                         __u32 tgid)
 {
 	struct file_key key = { .inode = id->inode, .dev = id->dev };
 	struct wire_known *known = bpf_map_lookup_elem(&known_files, &key);
 
 	if (!known || known->stamp != id->stamp)
 		return 0;
+	if (known->flags & KNOWN_CUDA)
+		process_uses_cuda(tgid);
 	if (!(known->flags & KNOWN_TELL))
 		return 1;
-	known->flags = 0;
+	known->flags &= ~(__u64)KNOWN_TELL;
 	map->known = 1;
 	return 0;
 }
@@ -173,7 +176,7 @@ static __always_inline void file_used(struct file *file, __u64 id, int hold, int
 	if (!file)
 		return;
 	file_identify(file, &map.file);
-	if (file_is_known(&map.file, &map))
+	if (file_is_known(&map.file, &map, id >> 32))
 		return;
 	head_fill(&map.head, WIRE_MAP, id, bpf_ktime_get_ns());
 	map.born_ns = BPF_CORE_READ(task, group_leader, start_time);
@@ -185,6 +188,15 @@ static __always_inline void file_used(struct file *file, __u64 id, int hold, int
 		map.held = program || hold_thread(tid);
 	}
 	map_send(&map, file);
+}
+
+/* What the process has mapped has changed: its stacks go through that. */
+static __always_inline void tell_mapped(__u64 id, __u32 tgid)
+{
+#ifdef STACKS
+	if (process_is_told_of(tgid))
+		emit_process(WIRE_MAPPED, id, 0, 0, WAKE_IF_FULL);
+#endif
 }
 
 /*
@@ -215,10 +227,11 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	if (!flags && !target_matches(tgid))
 		return;
 	inside_left(id);
-#ifdef STACKS
-	emit_process(WIRE_MAPPED, id, 0, 0, WAKE_IF_FULL);
-#endif
+	if (!settings.cuda_only)
+		tell_mapped(id, tgid);
 	file_used(file_of(ctx->fd), id, flags && (*flags & TARGET_HOLD), 0);
+	if (settings.cuda_only) /* this file may be what makes it one to tell of */
+		tell_mapped(id, tgid);
 }
 
 #endif

@@ -78,6 +78,30 @@ static __always_inline void fold_context(const struct folded *f, int sent)
 		pinned_context_ended(f);
 }
 
+/* How it ended, and how long a wait took. Calls that succeed are many, and in other sums. */
+static __always_inline void fold_result(const struct folded *f)
+{
+	const struct wire_call *call = f->call;
+	__u32 result = call->result;
+	struct fold_failure_key key = { .born_ns = f->born_ns,
+		                        .tgid = f->tgid,
+		                        .hook = call->head.hook };
+	struct fold_result *row;
+	int made;
+
+	if (!fold_has_return(f) || (!result && f->plan->op != FOLD_SYNC))
+		return;
+	key.result = result > FOLD_RESULT_MOST ? FOLD_RESULT_MOST + 1 : result;
+	row = FOLD_SHARED_ROW(f, &fold_results, &key, FOLD_SHARE_RESULTS, FOLD_SHARE_RESULTS,
+	                      &made);
+	if (!row) {
+		fold_lost_row();
+		return;
+	}
+	FOLD_ADD(row->count, 1);
+	FOLD_ADD(row->ns, call->head.time_ns - call->begin_ns);
+}
+
 static __always_inline void fold(struct wire_thread *thread, const struct fold_plan *plan, int sent)
 {
 	const struct folded f = { .call = &thread->frame[0].call,
@@ -85,7 +109,11 @@ static __always_inline void fold(struct wire_thread *thread, const struct fold_p
 		                  .born_ns = thread->born_ns,
 		                  .tgid = thread->tgid };
 
+	if (TOOL(RESULTS))
+		fold_result(&f);
 	switch (plan->op) {
+	case FOLD_SYNC:
+		break;
 	case FOLD_ALLOC:
 		if (TOOL(MEMORY) || TOOL(COPIES))
 			fold_alloc(&f, thread->allocation_stack, sent);
@@ -129,7 +157,8 @@ static __always_inline void fold_begin(struct wire_thread *thread, const struct 
 /*
  * A call that is over, or whose return will not be seen. In a process with an agent it depends on
  * when a call began who tells of it, which user space knows by the time: so it is sent. (All that
- * end before the process is marked began before its agent told of any.)
+ * end before the process is marked began before its agent told of any.) Where nobody has an agent
+ * the settings say so: the sums are then here once for the verifier, whose work that halves.
  */
 static __always_inline void call_done(struct wire_thread *thread, struct wire_frame *frame)
 {
@@ -141,7 +170,8 @@ static __always_inline void call_done(struct wire_thread *thread, struct wire_fr
 	}
 	if (frame->call.head.depth)
 		return;
-	if (frame->call.head.flags & WIRE_BEGUN || inside_modules(thread->tgid)) {
+	if ((settings.inside || settings.begin_records) &&
+	    (frame->call.head.flags & WIRE_BEGUN || inside_modules(thread->tgid))) {
 		if (TOOL(MEMORY))
 			fold(thread, plan, 1);
 		frame_send(frame);

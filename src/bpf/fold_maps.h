@@ -68,6 +68,7 @@ FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);
 FOLD_MAP(fold_totals, struct fold_process_key, struct fold_totals);
 FOLD_MAP(fold_live, struct fold_memory_key, struct fold_allocation);
 FOLD_MAP(fold_failures, struct fold_failure_key, struct fold_count);
+FOLD_MAP(fold_results, struct fold_failure_key, struct fold_result);
 FOLD_MAP(fold_launches, struct fold_launch_key, struct fold_launch);
 FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
 FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);

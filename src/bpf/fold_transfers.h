@@ -21,14 +21,21 @@ static __always_inline void fold_first(const struct folded *f);
 static __always_inline struct fold_launch *launch_row(const struct folded *f)
 {
 	struct fold_launch_key key = { .born_ns = f->born_ns,
-		                       .handle = FOLD_VALUE(f, FOLD_AT_HANDLE),
 		                       .tgid = f->tgid,
-		                       .generation = (__u16)state.kernels_generation,
 		                       .graph = f->plan->op == FOLD_GRAPH_LAUNCH };
 	__u64 flat = f->plan->flags / FOLD_FLAT & 1;
 	struct fold_launch *row;
 	int made;
 
+	if (settings.fold & FOLD_TOOL_NO_KERNELS) {
+		row = FOLD_SHARED_ROW(f, &fold_launches, &key, FOLD_SHARE_LAUNCHES,
+		                      FOLD_SHARE_LAUNCHES, &made);
+		if (made)
+			fold_first(f);
+		return row;
+	}
+	key.handle = FOLD_VALUE(f, FOLD_AT_HANDLE);
+	key.generation = (__u16)state.kernels_generation;
 	for (int i = 0; i < 3; i++) {
 		__u64 grid = f->plan->at[FOLD_AT_GRID + i];
 

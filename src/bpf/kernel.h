@@ -19,6 +19,7 @@ struct timespec64 {
 
 struct inode {
 	unsigned long i_ino;
+	__u32 i_rdev; /* of a device: major << 20 | minor */
 	struct super_block *i_sb;
 	unsigned short i_mode;
 	long long i_size;
@@ -59,6 +60,7 @@ struct path {
 } __ksym_struct;
 
 struct file {
+	void *private_data;
 	struct inode *f_inode;
 	struct path f_path;
 } __ksym_struct;
@@ -144,6 +146,7 @@ struct task_struct {
 	int tgid;
 	unsigned int __state; /* since 5.14 */
 	unsigned int flags;
+	unsigned int in_iowait : 1;
 	__u64 start_time;   /* CLOCK_MONOTONIC */
 	__u32 self_exec_id; /* how often it has called exec; 64 bits wide since 5.7 */
 	struct task_struct *group_leader, *real_parent;
@@ -166,6 +169,19 @@ struct task_struct {
 struct task_struct___before {
 	long state;
 } __ksym_struct;
+
+/* The layouts of syscalls:sys_enter_* and sys_exit_*. */
+struct syscall_entered {
+	__u64 common;
+	__s64 nr;
+	__u64 arg[6];
+};
+
+struct syscall_left {
+	__u64 common;
+	__s64 nr;
+	__s64 result;
+};
 
 /* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from
  * the call. */

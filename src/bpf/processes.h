@@ -7,6 +7,7 @@
 #define CUSCOPE_BPF_PROCESSES_H
 
 #include "bpf/files.h"
+#include "bpf/hooks.h"
 
 enum seen_event { SEEN_FORK, SEEN_EXEC, SEEN_EXIT };
 
@@ -54,14 +55,18 @@ static __always_inline void process_execed(__u32 old_tid)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, *flags;
-	int named, held;
+	int named, held, told_of;
 
 	if (seen_to_by_the_other(task, SEEN_EXEC, BPF_CORE_READ(task, self_exec_id)))
 		return;
 	named = target_by_exec(tgid);
+	hooks_end(tgid, tgid);
 	thread_end(tgid, tgid);
-	if (old_tid != tgid)
+	if (old_tid != tgid) {
+		hooks_end(old_tid, tgid);
 		thread_end(old_tid, tgid);
+	}
+	told_of = process_is_told_of(tgid);
 	process_over(tgid);
 	if (settings.inside)
 		bpf_map_delete_elem(&inside, &tgid);
@@ -69,8 +74,11 @@ static __always_inline void process_execed(__u32 old_tid)
 	held = flags && (*flags & TARGET_HOLD);
 	if (!flags && !target_matches(tgid))
 		return;
-	emit_exec(id, old_tid, named, flags ? WAKE_NOW : WAKE_IF_FULL);
+	if (told_of)
+		emit_exec(id, old_tid, named, flags ? WAKE_NOW : WAKE_IF_FULL);
 	file_used(BPF_CORE_READ(task, mm, exe_file), id, held, 1);
+	if (settings.cuda_only) /* its program may have CUDA's runtime linked in */
+		tell_mapped(id, tgid);
 }
 
 static __always_inline void thread_exited(struct task_struct *task)
@@ -78,23 +86,26 @@ static __always_inline void thread_exited(struct task_struct *task)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = id;
 	int live = BPF_CORE_READ(task, signal, live.counter);
-	int known = bpf_map_lookup_elem(&targets, &tgid) != 0;
+	int known = bpf_map_lookup_elem(&targets, &tgid) != 0, told_of;
 
 	if (seen_to_by_the_other(task, SEEN_EXIT, 0))
 		return;
 	if (known) /* killed on its way to the stop: the tid comes again */
 		bpf_map_delete_elem(&held_threads, &tid);
 	if (bpf_map_lookup_elem(&threads, &tid)) {
+		hooks_end(tid, tgid);
 		thread_end(tid, tgid);
 		known = 1;
 	}
 	if (live > 0)
 		return;
+	call_share_over(tgid);
+	told_of = (settings.all || settings.cgroup) && process_is_told_of(tgid);
 	process_over(tgid);
 	if (settings.inside)
 		bpf_map_delete_elem(&inside, &tgid);
 	/* With --all and --cgroup the last thread may have made no call: user space knows. */
-	if (known || settings.all || settings.cgroup)
+	if (known || told_of)
 		emit_process(WIRE_EXIT, id, 0, 0, known ? WAKE_NOW : WAKE_IF_FULL);
 	bpf_map_delete_elem(&targets, &tgid);
 }

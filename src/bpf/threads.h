@@ -57,6 +57,22 @@ static __always_inline __u64 process_born(__u32 tgid)
 	return born ? *born : 0;
 }
 
+/*
+ * Where all processes of a machine are targets and calls are summed up, user space is told of those
+ * alone that have a CUDA library: a build starts hundreds of others in a second. Such a process is
+ * known by the time that it was first seen at.
+ */
+static __always_inline int process_is_told_of(__u32 tgid)
+{
+	return !settings.cuda_only || (FOLDING && bpf_map_lookup_elem(&fold_born, &tgid));
+}
+
+static __always_inline void process_uses_cuda(__u32 tgid)
+{
+	if (settings.cuda_only)
+		process_born(tgid);
+}
+
 static __always_inline void process_over(__u32 tgid)
 {
 	if (FOLDING)

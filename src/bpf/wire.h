@@ -34,7 +34,7 @@
 #define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
 #define WIRE_RINGS_MAX  64
 #define WIRE_LOST       32 /* reasons; those that are not the programs' stay 0 */
-#define WIRE_SHARES     5
+#define WIRE_SHARES     6
 #define WIRE_NO_OFFSET  (~0ull)
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
@@ -55,6 +55,8 @@ enum wire_type {
 	WIRE_BACKWARD,      /* struct wire_call_stack: of who asks for a backward pass */
 	WIRE_CALL_STACK,    /* struct wire_call_stack of the same */
 	WIRE_BLOCKED,       /* struct wire_blocked of the same */
+	WIRE_DRIVER_CALL,   /* struct wire_driver_call: a system call to the NVIDIA driver */
+	WIRE_HOOK,          /* struct wire_hook of wire_hooks.h */
 };
 
 enum wire_flags {
@@ -84,11 +86,27 @@ struct wire_call {
 	struct wire_head head; /* time_ns: the end, or the entry where there is no end */
 	__u64 begin_ns;
 	__s32 result;
-	__u32 generation; /* of fold_launch_key: WIRE_FOLDED, and what unloads where calls are */
-			  /* folded; else 0 */
+	union {
+		/* of fold_launch_key: WIRE_FOLDED, and what unloads where calls fold; else 0 */
+		__u32 generation;
+		/* wire_place of WIRE_BEGIN and of what agents tell, until it is known what they are
+		 * nested in; 0: not known */
+		__u32 place;
+	};
 	__u64 word[WIRE_WORDS];
 };
 #define WIRE_CALL_BYTES(words) (40 + 8 * (words))
+
+/*
+ * Where a call's return address lies: the low half of its address, a multiple of 8. WIRE_MAY_RETURN
+ * is set where the call may return to the kernel's trampoline, which is at the begin of a page.
+ */
+#define WIRE_MAY_RETURN 1u
+
+static inline __u32 wire_place(__u64 sp, __u64 back)
+{
+	return (__u32)(sp & ~7ull) | (back & 4095 ? 0 : WIRE_MAY_RETURN);
+}
 
 enum wire_name_source {
 	NAME_OF_HANDLE = 1, /* read through the handle of a launch: to be verified */
@@ -113,6 +131,49 @@ struct wire_process {
 	__u32 named; /* WIRE_EXEC: its name has made it a target */
 	char comm[16];
 	__u64 born_ns; /* WIRE_THREAD where calls are folded: see wire_fold.h; else 0 */
+};
+
+/* ---- system calls to devices of the NVIDIA driver ---------------------------------------------
+ */
+
+enum wire_syscall { SYSCALL_IOCTL = 1, SYSCALL_OPEN, SYSCALL_CLOSE, SYSCALL_MMAP, SYSCALL_POLL };
+
+/* What is read of the parameters of an ioctl: see nvidia/decode.h. */
+#define WIRE_DRIVER_HEAD   128
+#define WIRE_DRIVER_TAIL   16
+#define WIRE_DRIVER_PARAMS 160
+#define WIRE_DRIVER_DATA   (WIRE_DRIVER_HEAD + WIRE_DRIVER_TAIL + WIRE_DRIVER_PARAMS)
+
+struct wire_driver_call {
+	struct wire_head head; /* words: enum wire_syscall; hook: the kind of device; bytes: of */
+			       /* `data`; time_ns: the end. WIRE_UNREADABLE: not all was read */
+	__u64 begin_ns;
+	__s64 result;
+	__u64 argument[3]; /* ioctl: command, where the block is; mmap: address, bytes; poll: */
+			   /* descriptors, timeout in ms */
+	__u32 number;      /* ioctl: without XFER_CMD around it */
+	__u32 block_bytes; /* as the command says; 0: it does not */
+	__u32 minor;
+	__s32 fd;
+	__u16 head_bytes, tail_at, tail_bytes, params_bytes; /* that were read */
+	__u8 data[WIRE_DRIVER_DATA]; /* head, tail and parameters, at fixed places */
+};
+#define WIRE_DRIVER_BYTES(count) (__builtin_offsetof(struct wire_driver_call, data) + (count))
+
+/* Numbers of devices, by kind; and how much there is to read of UVM's ioctls, which do not say. */
+#define WIRE_DEVICES      8
+#define WIRE_UVM_NUMBERS  128 /* a power of two: those below it, and the first two: */
+#define WIRE_UVM_BEGIN    0x30000001u
+#define WIRE_UVM_END      0x30000002u
+#define WIRE_DRIVER_UVM   4 /* enum nvidia_device: from which on the command is the number */
+#define WIRE_DRIVER_TOOLS 5
+
+struct wire_device {
+	__u32 major, first, last, kind; /* minors; kind 0: none */
+};
+
+struct wire_window {
+	__u16 head, tail_at, tail, unused;
 };
 
 /*
@@ -158,6 +219,7 @@ struct wire_map_path {
 /* What user space knows of a file (map "known_files"). */
 enum known_flags {
 	KNOWN_TELL = 1 << 0, /* hooked beforehand: its first mapping is to be told */
+	KNOWN_CUDA = 1 << 1, /* it has CUDA functions: who maps it uses them */
 };
 
 struct wire_known {
@@ -204,6 +266,13 @@ struct wire_sum {
 
 #define WIRE_BLOCKED_PLACES 4 /* a power of two */
 
+/* What a thread waits for, as its registers and files tell: see capture/stacks/wait_of.h. */
+struct wire_wait {
+	__s32 call;  /* the system call that it is in; -1: none, an exception */
+	__u16 mode;  /* of the file that the call is about */
+	__u16 flags; /* enum wire_wait_flags of wire_stacks.h */
+};
+
 /* Since when a thread is blocked; and how its last stretches were, which tells what to walk. */
 struct wire_blocking {
 	__u64 since_ns; /* 0: it is not blocked */
@@ -220,7 +289,10 @@ struct wire_blocking {
 	__u32 place;                    /* where it is blocked: of `places` */
 	__u32 places[WIRE_BLOCKED_PLACES];
 	__u8 briefs[WIRE_BLOCKED_PLACES]; /* how many in a row were brief there */
-	__u32 unused_too;
+	/* with settings.host_waits: */
+	__u64 preempted; /* it is not blocked: another one has its CPU */
+	struct wire_wait wait;
+	struct wire_sum cpu; /* times without a CPU that are not told one by one */
 };
 
 struct wire_thread {
@@ -235,8 +307,11 @@ struct wire_thread {
 	__u64 allocation_stack; /* of the call that is under way, where calls are folded */
 	__u64 return_sp, return_ns;
 	struct wire_blocking blocking;
-	__u64 declined_sp;         /* of the outermost call that was not looked at */
-	__u64 recent_generation;   /* of the names: older ones are void */
+	__u64 declined_sp;               /* of the outermost call that was not looked at */
+	__u64 hook_ip, hook_sp, hook_ns; /* the last hit of a hook of wire_hooks.h */
+	__u32 hook_last, hook_unused;
+	__u32 hook_depth[2];     /* calls that it is in: of the user's functions, of the kernel's */
+	__u64 recent_generation; /* of the names: older ones are void */
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
 };
@@ -247,7 +322,7 @@ struct wire_thread {
 #define COOKIE_NONE 15 /* an index field that names no register */
 #define COOKIE_FIELDS(F)                                                                           \
 	F(hook, 0, 14)                                                                             \
-	F(moved, 14, 1)  /* it has a link of its own: looked at while HOOK_MOVED is set */         \
+	F(moved, 14, 1) /* it has a link of its own: looked at while HOOK_MOVED is set */          \
 	F(words, 16, 6) /* of the record */                                                        \
 	F(stack, 22, 3)                                                                            \
 	F(out0, 25, 4)                                                                             \
@@ -315,7 +390,7 @@ enum hook_mode {
 	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 	HOOK_RETURN_GONE =
-		1 << 2, /* set later than the one above: no return probe is left either */
+		1 << 2,      /* set later than the one above: no return probe is left either */
 	HOOK_MOVED = 1 << 3, /* of its two links only that with such a cookie is looked at */
 };
 
@@ -347,7 +422,9 @@ struct wire_settings {
 	__u8 name;               /* processes whose name matches name_glob are */
 	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
 	__u8 inside;             /* agents tell of calls: the map "inside" */
+	__u8 own_hooks;          /* hooks of --hook: wire_hooks.h */
 	__u8 fold;        /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
+	__u8 cuda_only;   /* of processes without CUDA nothing is told: see process_uses_cuda() */
 	__u8 stacks;      /* of allocations that are folded */
 	__u64 stack_seed; /* by chance: no process can have the numbers of another one's stacks */
 	__u64 sample_ns;  /* between two samples of a CPU; 0: none are taken */
@@ -356,6 +433,9 @@ struct wire_settings {
 	__u64 call_stack_ns;      /* between two of a thread, on average; 0: as they come */
 	__u8 blocked;             /* how long threads are blocked, and where */
 	__u64 blocked_ns;         /* shorter ones are added up */
+	__u8 walk_blocked;        /* with their stacks */
+	__u8 host_waits;          /* with what they wait for, and how long for a CPU */
+	__u8 driver_calls;        /* system calls to the NVIDIA driver */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 
@@ -376,6 +456,8 @@ struct wire_state {
 	__u64 launches_refused; /* not 0: they may not: they are looked at in both */
 	__u64 name_offset;      /* of the name's pointer in a kernel handle; user space */
 	/* corrects it when it finds another, or WIRE_NO_OFFSET */
+	struct wire_device devices[WIRE_DEVICES];
+	struct wire_window uvm_windows[WIRE_UVM_NUMBERS];
 	__u8 woken[WIRE_RINGS_MAX];  /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];   /* enum hook_mode */
 	__u8 inside[WIRE_HOOKS_MAX]; /* which bit of the map "inside" leaves it to an agent; 0: */

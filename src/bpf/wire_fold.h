@@ -16,6 +16,8 @@ enum fold_tool {
 	FOLD_TOOL_MEMORY = 1 << 0,
 	FOLD_TOOL_LAUNCHES = 1 << 1,
 	FOLD_TOOL_COPIES = 1 << 2,
+	FOLD_TOOL_RESULTS = 1 << 3,
+	FOLD_TOOL_NO_KERNELS = 1 << 4, /* launches of a process are one row, whichever they are */
 };
 
 enum fold_op {
@@ -31,6 +33,7 @@ enum fold_op {
 	FOLD_CAPTURE_END,
 	FOLD_EVENT_RECORD,
 	FOLD_EVENT_WAIT,
+	FOLD_SYNC,
 };
 
 enum fold_flags {
@@ -126,6 +129,7 @@ enum fold_share_of {
 	FOLD_SHARE_FAILURES,
 	FOLD_SHARE_LAUNCHES,
 	FOLD_SHARE_PINNED,
+	FOLD_SHARE_RESULTS,
 	FOLD_SHARE_SHAPES, /* counted among the launches */
 };
 _Static_assert(FOLD_SHARE_SHAPES < WIRE_SHARES, "as many as settings have");
@@ -169,6 +173,14 @@ struct fold_failure_key {
 	__u32 hook;
 	__u32 reserved;
 };
+
+/* Map "fold_results": calls that failed, and those that wait for the GPU; by struct
+ * fold_failure_key. */
+struct fold_result {
+	__u64 count, ns;
+};
+
+#define FOLD_RESULT_MOST 65535 /* what is above, or below 0, is one row: no library has it */
 
 /* Map "fold_launches". A kernel's row without a grid takes the shapes that found no room. */
 struct fold_launch_key {

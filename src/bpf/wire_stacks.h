@@ -138,6 +138,17 @@ enum wire_blocked_how {
 	WIRE_BLOCKED_BEFORE,
 	WIRE_BLOCKED_BRIEF,
 	WIRE_BLOCKED_SKIPPED,
+	WIRE_BLOCKED_PREEMPTED,
+};
+
+/* What is known of what a thread waits for (settings.host_waits). */
+enum wire_wait_flags {
+	WIRE_WAIT_KNOWN = 1 << 0,    /* `call` is told */
+	WIRE_WAIT_IO = 1 << 1,       /* for a disk, as the kernel counts it */
+	WIRE_WAIT_FILE = 1 << 2,     /* the call is about one file: `mode` */
+	WIRE_WAIT_NO_FILES = 1 << 3, /* poll() of no file: it sleeps */
+	WIRE_WAIT_STOPPED = 1 << 4,
+	WIRE_WAIT_CPU = 1 << 5, /* a sum of times without a CPU */
 };
 
 /* WIRE_BLOCKED: a thread goes on, or what has been added up of it. */
@@ -149,6 +160,11 @@ struct wire_blocked {
 	__u32 how;       /* enum wire_blocked_how */
 	__u32 waker_tid; /* of WIRE_BLOCKED_WOKEN */
 	char waker[16];
+	/* with settings.host_waits */
+	__u64 runnable_ns; /* of weight_ns, at its end: it could have run */
+	struct wire_wait wait;
+	__u32 rival_pid; /* who ran until it went on; 0: the CPU was idle */
+	char rival[16];
 };
 
 #endif

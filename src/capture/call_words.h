@@ -10,7 +10,21 @@
 void call_words_raw(struct api_raw *raw, const struct wire_call *record,
                     const struct capture_plan *plan);
 
-/* Flags, times, depth and result of a call whose function is set. */
+/* What the arguments of a call were decoded from: that of another that has the same need not be. */
+struct call_words {
+	bool kept, out_valid, unreadable;
+	uint64_t word[WIRE_WORDS];
+};
+
+/* Of calls of one function, whose plan it is. */
+bool call_words_same(const struct call_words *words, const struct wire_call *record,
+                     const struct capture_plan *plan);
+void call_words_keep(struct call_words *words, const struct wire_call *record,
+                     const struct capture_plan *plan);
+void call_words_forget(struct call_words *words);
+
+/* Flags, times, depth and result of a call whose function is set. All but its arguments is as if it
+ * had been empty. */
 void call_words_result(struct call *call, const struct wire_call *record, bool returns_status);
 
 /* Whether the call has done what it is for. */

@@ -2,7 +2,6 @@
 #include "capture/capture.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,12 @@
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
-#include "probe/beforehand.h"
 
 /* Of what targets make us keep: names, handles, stacks; see docs/design.md for the rest. */
 #define BUDGET_EACH ((size_t)8 << 20)
 #define BUDGET_ALL  ((size_t)24 << 20)
 
 #define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
-#define PASSES_MAX 4          /* over /proc, while processes that match are born */
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
@@ -107,7 +104,8 @@ static int load_programs(struct capture *c, struct err *err)
 			.begin_records = o->begin_records,
 			.name = o->target.kind == TARGET_NAME,
 			.follow = o->target.follow,
-			.inside = o->in_process,
+			.inside = c->inside != NULL,
+			.driver_calls = o->kernel && !o->watch,
 		},
 	};
 	int r = 0;
@@ -137,13 +135,18 @@ static int load_programs(struct capture *c, struct err *err)
 		options.settings.call_stacks = capture_stack_kinds(o->stacks->calls);
 		options.settings.call_stack_one_in = o->stacks->one_in;
 		options.settings.call_stack_ns = o->stacks->call_ns;
-		options.settings.blocked = o->stacks->blocked;
+		options.settings.blocked = o->stacks->blocked || o->stacks->host_waits;
+		options.settings.walk_blocked = o->stacks->blocked;
+		options.settings.host_waits = o->stacks->host_waits;
 		options.settings.blocked_ns = o->stacks->blocked_ns;
 	}
 	if (o->watch) {
+		c->cuda_only = o->target.kind == TARGET_ALL && !c->inside;
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
 		options.settings.stacks = o->watch->stacks;
+		options.settings.cuda_only = c->cuda_only;
 	}
+	options.own_hooks = own_hooks_kinds(o->selection.hooks);
 	if (o->target.kind == TARGET_CGROUP)
 		r = find_cgroup(c, &options.settings.cgroup_id, err);
 	if (!r)
@@ -171,6 +174,13 @@ static void launched(void *data, uint32_t pid, const struct call *call)
 		gpu_launched(c->gpu, pid, call);
 }
 
+static void met(void *data, const struct process *process, uint64_t now_ns)
+{
+	struct capture *c = data;
+
+	who_feed_process(c->who, process, now_ns);
+}
+
 static const struct stack *stack_of(void *data, uint32_t tid, uint64_t begin_ns)
 {
 	struct capture *c = data;
@@ -178,14 +188,14 @@ static const struct stack *stack_of(void *data, uint32_t tid, uint64_t begin_ns)
 	return c->sampler ? sampler_call_stack(c->sampler, tid, begin_ns) : NULL;
 }
 
-static void hit(void *data, const struct wire_call *call)
+void capture_hit(void *data, const struct wire_call *call)
 {
 	struct capture *c = data;
 
 	if (!(call->head.flags & WIRE_BY_AGENT)) /* it cost no hit */
 		governor_hit(c->governor, call);
 	else if (c->inside)
-		governor_told(c->governor, call);
+		governor_told(c->governor, call, inside_meets_probe(c->inside, call));
 	runtime_launches_called(c->runtime_launches, call);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
@@ -199,6 +209,16 @@ static void lost_inside(void *data, uint64_t lost[])
 
 	if (c->inside)
 		inside_fill_lost(c->inside, lost);
+}
+
+static void tell_of_capture(void *data, struct watch_page *page)
+{
+	const struct capture *c = data;
+	struct sampler_figures figures;
+
+	page->turns_cut = c->turns_cut;
+	if (capture_stack_figures(c, &figures))
+		page->code_bytes = figures.unwinder.code.bytes;
 }
 
 /* The hits on cuscope itself are nobody's calls, and those that a small ring lost no loss. */
@@ -216,15 +236,16 @@ static void discard_records(struct programs *programs)
 
 static void make_parts(struct capture *c)
 {
-	const struct modules_options modules = { .programs = c->programs,
-		                                 .selection = &c->options.selection,
-		                                 .returns = c->options.returns };
+	struct modules_options modules = { .programs = c->programs,
+		                           .selection = &c->options.selection,
+		                           .returns = c->options.returns };
 	struct pipeline_options stream = { .state = programs_state(c->programs),
 		                           .consumers = c->options.consumers,
 		                           .n_consumers = c->options.n_consumers,
-		                           .hit = hit,
+		                           .hit = capture_hit,
 		                           .stack_of = stack_of,
 		                           .launched = launched,
+		                           .met = c->who ? met : NULL,
 		                           .data = c };
 	struct governor_options governor = { .programs = c->programs,
 		                             .max_percent = c->options.max_overhead,
@@ -235,6 +256,10 @@ static void make_parts(struct capture *c)
 		discard_records(c->programs);
 	}
 	c->options.selection.agents = session_agents_may_tell(c);
+	if (c->options.selection.hooks)
+		c->own = own_hooks_new(c->options.selection.hooks, c->programs,
+		                       programs_map(c->programs, "hook_plans"), c->options.returns);
+	modules.own = stream.own = c->own;
 	c->modules = modules_new(&modules);
 	if (!c->mmap_seen)
 		modules_miss(c->modules, MISS_UNSEEN, NULL, NULL, 0, "%s", SESSION_MAPS_UNSEEN);
@@ -251,6 +276,7 @@ static void make_parts(struct capture *c)
 			                                 .pipeline = c->pipeline,
 			                                 .inside = c->inside != NULL,
 			                                 .lost = lost_inside,
+			                                 .of_capture = tell_of_capture,
 			                                 .data = c };
 
 		c->watcher = watcher_new(&watcher);
@@ -281,180 +307,98 @@ static const struct capture_stacks *stacks_of_watch(const struct watch_options *
 static int open_stacks(struct capture *c, struct err *err)
 {
 	struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
+	const struct capture_stacks *asked = c->options.stacks;
 
-	if (!c->options.stacks)
+	if (!asked)
 		return 0;
-	options.blocked = c->options.stacks->blocked;
+	options.blocked = asked->blocked || asked->host_waits;
+	options.walks = !asked->host_waits || asked->blocked || asked->sample_ns || asked->calls;
+	options.cuda_only = c->cuda_only;
 	return sampler_new(&options, &c->sampler, err);
 }
 
 _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&
-                       WATCH_COPIES == (int)FOLD_TOOL_COPIES,
+                       WATCH_COPIES == (int)FOLD_TOOL_COPIES &&
+                       WATCH_RESULTS == (int)FOLD_TOOL_RESULTS &&
+                       WATCH_NO_KERNELS == (int)FOLD_TOOL_NO_KERNELS,
                "the programs are told of tools by the same numbers");
-
-/* Runs on the holding thread while a thread of the command waits. */
-static void look_held(void *data, pid_t pid)
-{
-	struct capture *c = data;
-	struct look_result found = { 0 };
-	struct wire_file file;
-	bool told = programs_held_for(c->programs, pid, &file);
-
-	if (session_keeps_off(c, pid))
-		return;
-	if (c->sampler)
-		sampler_held(c->sampler, pid);
-	if (modules_look_held(c->modules, pid, told ? &file : NULL, &found, NULL) == 0 &&
-	    found.modules)
-		capture_found(c, pid);
-}
-
-static enum held ask_held(void *data, pid_t tid)
-{
-	struct capture *c = data;
-
-	return programs_thread_held(c->programs, tid);
-}
-
-static bool is_valgrind(const char *program)
-{
-	const char *slash = strrchr(program, '/');
-
-	return !strcmp(slash ? slash + 1 : program, "valgrind");
-}
-
-static int open_command(struct capture *c, struct err *err)
-{
-	struct command *command = &c->options.target.command;
-	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
-	int r;
-
-	if (is_valgrind(command->argv[0]))
-		return err_set(err, EINVAL,
-		               "what runs under valgrind cannot be traced: it takes the probes' "
-		               "breakpoints for the program's own and ends it (SIGTRAP); trace the "
-		               "program without it");
-	command->follow = c->options.target.follow;
-	/* without mmap events a hold has nothing to be told by */
-	command->hold = command->hold && c->mmap_seen;
-	session_environment(c, command);
-	r = hold_prepare(command, look_held, ask_held, c, &c->hold, &c->command_pid, &c->held, err);
-	if (r)
-		return r;
-	if (command->hold && !c->held)
-		capture_notice(c,
-		               "ptrace is refused, so the command is not held while libraries are "
-		               "hooked: first calls may be missed");
-	return programs_target_add(c->programs, c->command_pid,
-	                           flags | (c->held ? TARGET_HOLD : 0));
-}
-
-/*
- * By name, until nobody new is found: a process that is born while /proc is read may be overlooked,
- * and its parent, which is found, was no target yet.
- */
-static int find_running(struct capture *c, struct err *err)
-{
-	size_t before;
-	int r, passes = 0;
-
-	do {
-		before = c->n_target_pids;
-		r = target_each(&c->options.target, capture_target_runs, c, err);
-	} while (!r && c->options.target.kind == TARGET_NAME && c->n_target_pids > before &&
-	         ++passes < PASSES_MAX);
-	return r;
-}
-
-static void expect_file(void *data, int fd, const char *path)
-{
-	struct capture *c = data;
-	struct err err = { 0 };
-
-	modules_expect(c->modules, fd, path, &err);
-}
-
-/* Named by the user, so what cannot be hooked is an error. */
-static int expect_library(struct capture *c, const char *path, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
-
-	if (fd < 0)
-		return err_set(err, errno, "--library: cannot open '%s': %s", path,
-		               strerror(errno));
-	r = modules_expect(c->modules, fd, path, err);
-	if (r == 1)
-		return err_set(err, ENOEXEC,
-		               "--library: '%s' holds no CUDA functions (libcuda.so.1, libcudart "
-		               "or a program with cudart linked in)",
-		               path);
-	return r;
-}
-
-/*
- * What targets will map, as far as it is known. A command waits while its libraries are hooked, and
- * processes by number have theirs already.
- */
-static int expect_libraries(struct capture *c, struct err *err)
-{
-	const struct target *target = &c->options.target;
-	int r = 0;
-
-	for (size_t i = 0; i < target->n_libraries && !r; i++)
-		r = expect_library(c, target->libraries[i], err);
-	if (!r && target->kind != TARGET_COMMAND && target->kind != TARGET_PIDS)
-		beforehand_each(target->kind == TARGET_NAME, expect_file, c);
-	return r;
-}
-
-static int open_targets(struct capture *c, struct err *err)
-{
-	int folder, r;
-
-	if (c->options.target.kind == TARGET_COMMAND)
-		return open_command(c, err);
-	if (c->options.target.kind == TARGET_CGROUP) {
-		folder = target_cgroup_open(&c->options.target, err);
-		if (folder < 0)
-			return folder;
-		r = programs_cgroup_set(c->programs, folder);
-		close(folder);
-		if (r)
-			return err_set(err, r, "--cgroup: %s", strerror(-r));
-	}
-	return find_running(c, err);
-}
 
 /*
  * One that ended cuscope while the kernel puts probes into processes would leave them there for as
  * long as the processes live ("failed to unregister, leaking uprobe").
  */
-static void hold_back_end(void)
+static void hold_back_end(const struct capture_options *options)
 {
 	sigset_t set;
 
-	session_end_signals(&set);
+	session_end_signals(options, &set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 /* Whether one came meanwhile. */
-static int check_end(struct err *err)
+static int check_end(const struct capture_options *options, struct err *err)
 {
 	sigset_t set, pending;
 
-	session_end_signals(&set);
+	session_end_signals(options, &set);
 	sigpending(&pending);
 	sigandset(&pending, &pending, &set);
 	return sigisemptyset(&pending) ? 0 : err_set(err, EINTR, "ended before it had begun");
 }
 
 /* It ends cuscope now. */
-static void let_end(void)
+static void let_end(const struct capture_options *options)
 {
 	sigset_t set;
 
-	session_end_signals(&set);
+	session_end_signals(options, &set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* What is given up for its cost is a matter of probes. */
+static bool goes_inside_by_itself(const struct capture_options *options)
+{
+#ifdef __x86_64__
+	return options->in_process == IN_PROCESS_WITH_GPU && options->gpu && options->returns &&
+	       !options->max_overhead;
+#else
+	return false;
+#endif
+}
+
+static int open_inside(struct capture *c, struct err *err)
+{
+	struct err unsaid = { 0 };
+
+	c->inside_by_itself = goes_inside_by_itself(&c->options);
+	if (c->options.in_process == IN_PROCESS_YES)
+		return inside_new(&c->inside, err);
+	if (c->inside_by_itself && inside_new(&c->inside, &unsaid))
+		c->inside = NULL;
+	return 0;
+}
+
+static void driver_notice(void *data, const char *text)
+{
+	capture_notice(data, "%s", text);
+}
+
+/* Functions of modules that are there are hooked before a command begins. */
+static void open_driver_events(struct capture *c)
+{
+	const struct driver_events_options options = {
+		.programs = c->programs,
+		.pipeline = c->pipeline,
+		.order = c->order,
+		.begin_ns = &c->begin_ns,
+		.all = c->options.target.kind == TARGET_ALL,
+		.cgroup = c->options.target.kind == TARGET_CGROUP,
+		.notice = driver_notice,
+		.data = c,
+	};
+
+	c->driver_events = driver_events_new(&options);
+	driver_events_turn(c->driver_events, capture_now_ns());
 }
 
 int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
@@ -470,8 +414,7 @@ int capture_open(const struct capture_options *options, struct capture **capture
 		free(c);
 		return r;
 	}
-	if (options->in_process)
-		r = inside_new(&c->inside, err);
+	r = open_inside(c, err);
 	if (r) {
 		free(c);
 		return r;
@@ -480,10 +423,14 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->run.returns = options->returns;
 	c->run.chosen = options->chosen;
 	c->run.estimate_scale = 1;
+	if (options->metrics_ns)
+		c->metrics = metrics_feed_new(options->metrics_ns);
+	if (options->who)
+		c->who = who_feed_new(options->who_newest);
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);
 	host_describe(c->host, &c->run);
-	hold_back_end();
+	hold_back_end(options);
 	r = kernel_features_new(options->without, &c->features, err);
 	if (!r)
 		r = load_programs(c, err);
@@ -494,17 +441,23 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	}
 	if (!r)
 		r = open_stacks(c, err);
+	if (!r && options->kernel && !options->watch)
+		r = driver_calls_new(c->programs, c->pipeline, &c->driver_calls, err);
+	if (!r && c->options.kernel && !c->options.watch)
+		open_driver_events(c);
 	if (!r)
-		r = expect_libraries(c, err);
+		r = session_expect_libraries(c, err);
 	if (!r)
-		r = check_end(err);
+		session_hook_kernel(c);
 	if (!r)
-		r = open_targets(c, err);
+		r = check_end(options, err);
 	if (!r)
-		r = check_end(err);
+		r = session_open_targets(c, err);
+	if (!r)
+		r = check_end(options, err);
 	if (r) {
 		capture_free(c);
-		let_end();
+		let_end(options);
 		return r;
 	}
 	*capture = c;
@@ -516,14 +469,23 @@ int capture_open(const struct capture_options *options, struct capture **capture
 /* The command may run for long after the trace: it is to pay for nothing any more. */
 static void unhook(struct capture *c)
 {
+	driver_events_free(c->driver_events);
+	c->driver_events = NULL;
+	own_kernel_free(c->own_kernel);
+	c->own_kernel = NULL;
 	inside_free(c->inside);
 	gpu_free(c->gpu);
+	driver_calls_free(c->driver_calls);
+	c->driver_calls = NULL;
 	if (!c->reader_hangs)
 		modules_free(c->modules);
+	if (!c->reader_hangs)
+		own_hooks_free(c->own);
 	programs_free(c->programs);
 	c->inside = NULL;
 	c->gpu = NULL;
 	c->modules = NULL;
+	c->own = NULL;
 	c->programs = NULL;
 }
 
@@ -573,9 +535,12 @@ void capture_free(struct capture *c)
 	}
 	unhook(c);
 	kernel_features_free(c->features);
+	metrics_feed_free(c->metrics);
+	who_feed_free(c->who);
 	gpus_free(c->gpus);
 	host_free(c->host);
 	free(c->target_pids);
+	free(c->ended_pids);
 	free(c->told_seccomp.pids);
 	free(c->told_valgrind.pids);
 	free(c);

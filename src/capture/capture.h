@@ -36,21 +36,36 @@ struct capture_stacks {
 	uint64_t call_ns;    /* between two of a thread, on average; 0: as they come */
 	bool blocked;        /* how long threads are blocked, and where */
 	uint64_t blocked_ns; /* shorter stretches are added up */
+	bool host_waits;     /* what threads wait for, and how long for a CPU; with or without
+	                        stacks. Shorter ones than blocked_ns are added up, too */
+};
+
+/* Whether calls are recorded inside of targets, where they can be. */
+enum in_process {
+	IN_PROCESS_WITH_GPU, /* if agents are there anyway; where not, nothing is said of it */
+	IN_PROCESS_NO,
+	IN_PROCESS_YES,
 };
 
 struct capture_options {
 	struct target target;
 	struct selection selection;
-	bool returns;                  /* durations and results */
-	bool nested_returns;           /* of nested calls too */
-	bool begin_records;            /* EVENT_CALL_BEGIN */
-	bool in_process;               /* calls are recorded inside of targets, where they can be */
+	bool returns;        /* durations and results */
+	bool nested_returns; /* of nested calls too */
+	bool begin_records;  /* EVENT_CALL_BEGIN */
+	enum in_process in_process;
 	double max_overhead;           /* percent; 0: the default, which gives up getters only */
 	uint64_t duration_ns;          /* 0: no limit */
 	uint64_t timeout_ns;           /* to wait for CUDA; 0: no limit */
 	size_t ring_bytes;             /* 0: by the number of CPUs */
 	const char *without;           /* kernel features not to use */
 	const struct capture_gpu *gpu; /* NULL: no GPU times */
+	bool kernel;                   /* system calls to the NVIDIA driver; not with */
+				       /* `watch` */
+	uint64_t metrics_ns;           /* between two samples of GPUs' metrics; 0: none */
+	bool who;                      /* who processes are is wanted, in run_info, */
+	bool who_newest;               /* and of many rather of those that came last */
+	bool metrics_asked;            /* by the user: who is told why there are none */
 	const struct capture_stacks *stacks; /* NULL: none; not with `watch` */
 	struct consumer *const *consumers;
 	size_t n_consumers;
@@ -68,6 +83,8 @@ struct capture_options {
 	/* this. */
 	void (*snapshot)(void *data, const struct run_info *run);
 	void (*summary)(void *data, const struct run_info *run);
+	/* SIGHUP came. NULL: it ends the capture. */
+	void (*hangup)(void *data);
 	void *data;
 };
 
@@ -105,6 +122,15 @@ struct capture_open_call {
 /* Also on that thread. Two system calls for each thread that is followed. */
 void capture_open_calls(const struct capture *capture,
                         void (*each)(void *data, const struct capture_open_call *call), void *data);
+
+/*
+ * Calls that were counted inside of a process, and are no events (--all-calls), since this was
+ * asked last. On that thread.
+ */
+void capture_counted_calls(const struct capture *capture,
+                           void (*each)(void *data, uint32_t pid, const struct function *function,
+                                        uint64_t calls),
+                           void *data);
 
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);

@@ -14,13 +14,12 @@
 #define FIRST_NS        50000000ull /* a burst of getters is met soon */
 #define WINDOW_CYCLE_NS 2000000000ull
 #define WINDOW_LEAST_NS 50000000ull
+#define RECENT          64  /* a power of two */
 #define OWN_LEAST       0.1 /* of a thread's time: what a call costs is not known better */
-
-#define INSIDE_SHARE 0.1 /* of what a probe costs, of a call that is recorded in its process */
 
 struct thread_cost {
 	uint32_t tid;
-	double ns;
+	double ns, told_ns; /* all; of calls that are recorded in their process */
 	uint64_t hits;
 	UT_hash_handle hh;
 };
@@ -31,9 +30,11 @@ struct governor {
 	bool explicit_limit;
 	uint64_t interval_begin_ns;
 	bool first;
-	struct thread_cost *threads, *last; /* the last: of the hit before */
+	struct thread_cost *threads;
+	struct thread_cost *recent[RECENT]; /* by the low bits of their numbers */
 	uint64_t hits[WIRE_HOOKS_MAX];
 	double percent;
+	bool inside;                      /* most of it is of calls recorded in their process */
 	double told_percent;              /* the last that the user was told of */
 	double sum_percent, most_percent; /* over whole intervals: weighted by time */
 	uint64_t sum_ns;
@@ -63,7 +64,7 @@ static void forget_threads(struct governor *g)
 {
 	struct thread_cost *thread, *next;
 
-	g->last = NULL;
+	memset(g->recent, 0, sizeof(g->recent));
 	HASH_ITER (hh, g->threads, thread, next) {
 		HASH_DEL(g->threads, thread);
 		free(thread);
@@ -85,27 +86,29 @@ static bool entry_only(const struct governor *g, uint16_t hook)
 
 static struct thread_cost *thread_get(struct governor *g, const struct wire_call *call)
 {
-	struct thread_cost *thread;
 	uint32_t tid = call->head.tid;
+	struct thread_cost **recent = &g->recent[tid % RECENT], *thread = *recent;
 
-	thread = g->last;
-	if (!thread || thread->tid != tid)
-		HASH_FIND_INT(g->threads, &tid, thread);
+	if (thread && thread->tid == tid)
+		return thread;
+	HASH_FIND_INT(g->threads, &tid, thread);
 	if (!thread) {
 		thread = xcalloc(1, sizeof(*thread));
 		thread->tid = tid;
 		HASH_ADD_INT(g->threads, tid, thread);
 	}
-	return g->last = thread;
+	return *recent = thread;
 }
 
 /* Functions are not counted: taking their probes away would save nothing. */
-void governor_told(struct governor *g, const struct wire_call *call)
+void governor_told(struct governor *g, const struct wire_call *call, bool met)
 {
 	struct thread_cost *thread = thread_get(g, call);
+	double ns = g->options.cost.inside_ns + (met ? g->options.cost.entry_ns : 0);
 
 	thread->hits++;
-	thread->ns += g->options.cost.call_ns * INSIDE_SHARE;
+	thread->ns += ns;
+	thread->told_ns += ns;
 }
 
 void governor_hit(struct governor *g, const struct wire_call *call)
@@ -368,7 +371,7 @@ double governor_scale(const struct governor *g, uint64_t now_ns)
 
 /* ---- the tick ------------------------------------------------------------------------------ */
 
-static double busiest_share(const struct governor *g, double interval_ns)
+static double busiest_share(struct governor *g, double interval_ns)
 {
 	const struct thread_cost *thread, *next;
 	double most = 0;
@@ -377,10 +380,30 @@ static double busiest_share(const struct governor *g, double interval_ns)
 		/* what tracing added to the interval is not the target's own time */
 		double share = 100 * thread->ns / own_ns(thread, interval_ns);
 
-		if (share > most)
-			most = share;
+		if (share <= most)
+			continue;
+		most = share;
+		g->inside = thread->told_ns > thread->ns / 2;
 	}
 	return most;
+}
+
+/* What saves probes would only bring them back where calls are recorded without. */
+static const char *say_cost(struct governor *g)
+{
+	g->told_percent = g->percent;
+	if (g->inside)
+		snprintf(g->text, sizeof(g->text),
+		         "tracing costs about %.0f %% of the busiest thread's time, with its calls "
+		         "recorded inside of the process; --only and --skip choose functions",
+		         g->percent);
+	else
+		snprintf(g->text, sizeof(g->text),
+		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
+		         "call); "
+		         "--no-returns halves that, --max-overhead N%% limits it",
+		         g->percent, g->options.cost.call_ns / 1e3);
+	return g->text;
 }
 
 static const char *act(struct governor *g, uint64_t now_ns, double seconds)
@@ -403,15 +426,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		return g->text;
 	}
 	if (g->percent > g->limit && !g->explicit_limit && g->percent >= 2 * g->told_percent &&
-	    now_ns >= g->options.patient_ns) {
-		g->told_percent = g->percent;
-		snprintf(g->text, sizeof(g->text),
-		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
-		         "call); "
-		         "--no-returns halves that, --max-overhead N%% limits it",
-		         g->percent, g->options.cost.call_ns / 1e3);
-		return g->text;
-	}
+	    now_ns >= g->options.patient_ns)
+		return say_cost(g);
 	return NULL;
 }
 

@@ -37,8 +37,8 @@ void governor_free(struct governor *governor);
 
 void governor_hit(struct governor *governor, const struct wire_call *call);
 
-/* The same of a call that was recorded inside its process, and hit no probe. */
-void governor_told(struct governor *governor, const struct wire_call *call);
+/* The same of a call that was recorded inside its process. `met`: its probe is before the jump. */
+void governor_told(struct governor *governor, const struct wire_call *call, bool met);
 
 /*
  * To be called often; acts a few times a second. Returns a sentence for the user when there is

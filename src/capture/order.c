@@ -4,13 +4,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/xalloc.h"
 
 /* a thread may be preempted for a time slice between taking the time and sending */
 #define WINDOW_NS  8000000
 #define SLOT_BYTES 448   /* a call with the longest plan; names are larger and rare */
-#define SLOTS_MAX  8192  /* 3.5 MiB: what a window of the fastest program needs */
+#define FEW_BYTES  192   /* most calls */
+#define SLOTS_MAX  2048  /* 0.9 MiB */
+#define FEWS_MAX   24576 /* 4.5 MiB: what a window of the fastest program needs */
 #define HELD_MOST  65536 /* 28 MiB: more records than these wait in the rings */
 
 struct order_item {
@@ -33,10 +36,13 @@ struct order {
 	struct order_item *heap;
 	size_t n_heap, heap_room;
 	uint64_t arrivals;
-	void *slots[SLOTS_MAX]; /* free copies of SLOT_BYTES */
-	size_t n_slots;
+	void *slots[SLOTS_MAX], *fews[FEWS_MAX]; /* free copies of SLOT_BYTES, and of FEW_BYTES */
+	size_t n_slots, n_fews;
 	uint64_t last_ns, late;
-	uint64_t hold_ns;           /* none that is later is passed on */
+	uint64_t hold_ns;   /* none that is later is passed on */
+	uint64_t passed_ns; /* all before that were */
+	uint64_t limit_ns;
+	bool limited;
 	struct order_source source; /* besides the rings; peek is NULL where there is none */
 };
 
@@ -67,6 +73,8 @@ void order_free(struct order *order)
 		free(order->heap[i].record);
 	for (size_t i = 0; i < order->n_slots; i++)
 		free(order->slots[i]);
+	for (size_t i = 0; i < order->n_fews; i++)
+		free(order->fews[i]);
 	free(order->items);
 	free(order->heap);
 	free(order);
@@ -91,14 +99,18 @@ static void *copy_of(struct order *order, const void *record, size_t bytes)
 
 	if (bytes > SLOT_BYTES)
 		copy = xmalloc(bytes);
-	else
+	else if (bytes > FEW_BYTES)
 		copy = order->n_slots ? order->slots[--order->n_slots] : xmalloc(SLOT_BYTES);
+	else
+		copy = order->n_fews ? order->fews[--order->n_fews] : xmalloc(FEW_BYTES);
 	return memcpy(copy, record, bytes);
 }
 
 static void release(struct order *order, const struct order_item *item)
 {
-	if (item->bytes <= SLOT_BYTES && order->n_slots < SLOTS_MAX)
+	if (item->bytes <= FEW_BYTES && order->n_fews < FEWS_MAX)
+		order->fews[order->n_fews++] = item->record;
+	else if (item->bytes > FEW_BYTES && item->bytes <= SLOT_BYTES && order->n_slots < SLOTS_MAX)
 		order->slots[order->n_slots++] = item->record;
 	else
 		free(item->record);
@@ -180,19 +192,78 @@ static bool take_first(struct order *order, uint64_t until_ns, struct order_item
 	return true;
 }
 
+void order_limit(struct order *order, uint64_t until_ns)
+{
+	order->limit_ns = until_ns;
+}
+
+bool order_was_limited(const struct order *order)
+{
+	return order->limited;
+}
+
+static bool is_time_up(const struct order *order)
+{
+	struct timespec now;
+
+	if (!order->limit_ns)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec >= order->limit_ns;
+}
+
+static int pass_one(struct order *order, const struct wire_head *record)
+{
+	int r;
+
+	if (record->time_ns < order->last_ns)
+		order->late++;
+	else
+		order->last_ns = record->time_ns;
+	r = order->each(order->data, record);
+	order->limited = is_time_up(order);
+	return r;
+}
+
+/* Those of the source that are not later than that. */
+static int pass_source(struct order *order, uint64_t until_ns)
+{
+	const struct order_source *source = &order->source;
+	const struct wire_head *record;
+	int r = 0;
+
+	while (source->take && !r && !order->limited) {
+		record = source->take(source->data, until_ns);
+		if (!record)
+			break;
+		r = pass_one(order, record);
+		source->release(source->data, record);
+	}
+	return r;
+}
+
+/* When the oldest of the window is due. */
+static uint64_t first_ns(struct order *order)
+{
+	uint64_t ns = order->count ? item_at(order, 0)->time_ns : UINT64_MAX;
+
+	return order->n_heap && order->heap[0].time_ns < ns ? order->heap[0].time_ns : ns;
+}
+
 static int pass_on(struct order *order, uint64_t until_ns)
 {
 	struct order_item item;
+	uint64_t next_ns;
 	int r = 0;
 
 	if (order->hold_ns < until_ns)
 		until_ns = order->hold_ns;
-	while (!r && take_first(order, until_ns, &item)) {
-		if (item.time_ns < order->last_ns)
-			order->late++;
-		else
-			order->last_ns = item.time_ns;
-		r = order->each(order->data, item.record);
+	while (!r && !order->limited) {
+		next_ns = first_ns(order);
+		r = pass_source(order, next_ns < until_ns ? next_ns : until_ns);
+		if (r || order->limited || !take_first(order, until_ns, &item))
+			break;
+		r = pass_one(order, item.record);
 		release(order, &item);
 	}
 	return r;
@@ -203,13 +274,13 @@ void order_add_source(struct order *order, const struct order_source *source)
 	order->source = *source;
 }
 
-/* The oldest record of all, and its ring: NULL where it is the other source's. */
-static struct ring *oldest_ring(struct order *order, struct ring *const *rings, size_t count,
+/* The oldest record of all rings, and its ring: NULL where there is none. */
+static struct ring *oldest_ring(struct ring *const *rings, size_t count,
                                 const struct wire_head **record, size_t *bytes)
 {
 	struct ring *oldest = NULL;
 
-	*record = order->source.peek ? order->source.peek(order->source.data, bytes) : NULL;
+	*record = NULL;
 	for (size_t i = 0; i < count; i++) {
 		size_t len;
 		const struct wire_head *head = ring_peek(rings[i], &len);
@@ -233,13 +304,15 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 	const struct wire_head *record;
 	struct ring *ring;
 	size_t bytes, n = 0;
+	bool all = true;
+	int r = 0;
 
+	order->limited = false;
 	for (;;) {
 		uint64_t front;
-		int r = 0;
 
-		ring = oldest_ring(order, rings, count, &record, &bytes);
-		if (!record)
+		ring = oldest_ring(rings, count, &record, &bytes);
+		if (!ring)
 			break;
 		front = record->time_ns;
 
@@ -249,23 +322,33 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 		 */
 		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
 			break;
-		if (order->hold_ns < until_ns && order->count + order->n_heap >= HELD_MOST)
+		all = order->hold_ns >= until_ns || order->count + order->n_heap < HELD_MOST;
+		if (!all)
 			break;
 		order_add(order, record, bytes);
-		if (ring)
-			ring_advance(ring);
-		else
-			order->source.advance(order->source.data);
+		ring_advance(ring);
 		if (++n % 64 == 0 && front > WINDOW_NS)
 			r = pass_on(order, front - WINDOW_NS);
 		if (r)
 			return r;
+		if (order->limited)
+			return 0;
 	}
-	return pass_on(order, until_ns);
+	r = pass_on(order, until_ns);
+	if (all && !order->limited)
+		order->passed_ns = order->hold_ns < until_ns ? order->hold_ns : until_ns;
+	return r;
+}
+
+uint64_t order_passed_ns(const struct order *order)
+{
+	return order->passed_ns > order->last_ns ? order->passed_ns : order->last_ns;
 }
 
 int order_finish(struct order *order)
 {
+	order->limited = false;
+	order->limit_ns = 0;
 	order->hold_ns = UINT64_MAX;
 	return pass_on(order, UINT64_MAX);
 }

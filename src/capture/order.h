@@ -8,6 +8,7 @@
 #ifndef CUSCOPE_CAPTURE_ORDER_H
 #define CUSCOPE_CAPTURE_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,16 +31,24 @@ void order_hold(struct order *order, uint64_t from_ns);
  */
 int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns);
 
+/*
+ * From then on (CLOCK_MONOTONIC) a read passes on one record, and leaves the rest to the next; 0:
+ * it takes as long as it takes. What the rings have no room for meanwhile is lost, and counted.
+ */
+void order_limit(struct order *order, uint64_t until_ns);
+bool order_was_limited(const struct order *order); /* by the last read */
+
 /* Passes on what order_read and order_add left in the window. */
 int order_finish(struct order *order);
 
 /*
- * Another place that records come from, in about their order: its first one, NULL for none, and on
- * to the next.
+ * Another place that records come from. It has them in order of time itself, and all that are older
+ * than `until_ns` when a read begins. Its first one, NULL where there is none or a later one, which
+ * is passed on where it lies; and what gives that back.
  */
 struct order_source {
-	const struct wire_head *(*peek)(void *data, size_t *bytes);
-	void (*advance)(void *data);
+	const struct wire_head *(*take)(void *data, uint64_t until_ns);
+	void (*release)(void *data, const struct wire_head *record);
 	void *data;
 };
 
@@ -47,6 +56,9 @@ void order_add_source(struct order *order, const struct order_source *source);
 
 /* One record that did not come through a ring. */
 void order_add(struct order *order, const struct wire_head *record, size_t bytes);
+
+/* No record of an earlier time is to come any more, but for those that are late. */
+uint64_t order_passed_ns(const struct order *order);
 
 uint64_t order_late(const struct order *order); /* records passed on after their place in time */
 

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/xalloc.h"
-#include "capture/call_words.h"
 #include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
@@ -33,8 +32,10 @@ void pipeline_free(struct pipeline *pipeline)
 	if (!pipeline)
 		return;
 	pipeline_free_processes(pipeline);
-	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
+	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++) {
 		free(pipeline->functions[i]);
+		free(pipeline->own_functions[i]);
+	}
 	graph_captures_free(pipeline->captures);
 	kernels_free(pipeline->kernels);
 	free(pipeline);
@@ -141,26 +142,33 @@ static void on_name(struct pipeline *pipeline, const struct wire_name *record)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static const struct pipeline_known_function *
-function_get(struct pipeline *pipeline, const struct hook *hook, const struct module *module)
+static struct pipeline_known_function *
+function_make(struct pipeline *pipeline, const struct hook *hook, const struct module *module)
 {
-	struct pipeline_known_function *known = pipeline->functions[hook->id];
-	struct function *function;
+	struct pipeline_known_function *known = xcalloc(1, sizeof(*known));
+	struct function *function = &known->function;
 
-	if (known)
-		return known;
-	known = xcalloc(1, sizeof(*known));
 	known->returns_status = api_returns_status(hook->name);
 	known->per_thread = api_is_per_thread(hook->name);
-	function = &known->function;
+	known->op = hook->api ? api_op(hook->api) : OP_NONE;
 	function->id = pipeline->n_functions++;
 	function->name = hook->name;
 	function->lib = module->name;
 	function->layer = hook->layer;
 	function->cls = api_class(hook->name);
 	function->api = hook->api;
+	known->call.function = function;
+	known->call.op = known->op;
 	pipeline->functions[hook->id] = known;
 	return known;
+}
+
+static struct pipeline_known_function *
+function_get(struct pipeline *pipeline, const struct hook *hook, const struct module *module)
+{
+	struct pipeline_known_function *known = pipeline->functions[hook->id];
+
+	return known ? known : function_make(pipeline, hook, module);
 }
 
 /* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
@@ -212,41 +220,57 @@ static void follow_state(struct pipeline *pipeline, struct call *call, uint32_t 
  * What a call of the runtime does not say, the driver's call within it may. A copy from or to an
  * array counts elements in the one and bytes in the other.
  */
-static void find_size(struct pipeline_known_thread *thread, struct call *call)
+static void find_size(struct pipeline_known_function *known, struct pipeline_known_thread *thread)
 {
-	if (call->op != OP_COPY && call->op != OP_SET)
-		return;
+	struct call *call = &known->call;
+
 	if (!call->args.size_unknown) {
 		thread->copied_bytes = call->args.bytes;
 		thread->copied_ns = call->begin_ns;
 	} else if (thread->copied_ns > call->begin_ns && call->function->layer == LAYER_RUNTIME) {
 		call->args.bytes = thread->copied_bytes;
 		call->args.size_unknown = false;
+		call->args_number = 0; /* they are not what its words say */
+		call_words_forget(&known->words);
 	} else {
 		call->flags |= CALL_SIZE_UNKNOWN;
 	}
 }
 
-static void interpret(struct pipeline *pipeline, struct call *call, const struct hook *hook,
-                      bool per_thread, const struct wire_call *record,
+/* The arguments, unless they are those of the function's last call. */
+static void decode(struct pipeline *pipeline, struct pipeline_known_function *known,
+                   const struct hook *hook, const struct wire_call *record)
+{
+	struct call *call = &known->call;
+	struct api_raw raw;
+
+	if (call_words_same(&known->words, record, &hook->plan))
+		return;
+	call_words_raw(&raw, record, &hook->plan);
+	api_decode(hook->api, ABI_NATIVE, &raw, &call->args);
+	if (known->per_thread && call->args.has_stream && !call->args.stream)
+		call->args.stream = STREAM_PER_THREAD;
+	call->args_number = ++pipeline->args_numbers;
+	call_words_keep(&known->words, record, &hook->plan);
+}
+
+static void interpret(struct pipeline *pipeline, struct pipeline_known_function *known,
+                      const struct hook *hook, const struct wire_call *record,
                       struct pipeline_known_thread *thread)
 {
 	uint32_t tgid = record->head.tgid, tid = record->head.tid;
-	struct api_raw raw;
+	struct call *call = &known->call;
 
 	if (thread->text && thread->text_hook == hook->id)
 		call->text = thread->text;
 	if (!hook->api)
 		return;
-	call_words_raw(&raw, record, &hook->plan);
-	api_decode(hook->api, ABI_NATIVE, &raw, &call->args);
-	call->op = api_op(hook->api);
-	if (per_thread && call->args.has_stream && !call->args.stream)
-		call->args.stream = STREAM_PER_THREAD;
-	if (call->op == OP_LAUNCH)
+	decode(pipeline, known, hook, record);
+	if (known->op == OP_LAUNCH)
 		find_kernel(pipeline, call, tgid, thread);
-	find_size(thread, call);
-	if (record->head.type == WIRE_CALL)
+	if (known->op == OP_COPY || known->op == OP_SET)
+		find_size(known, thread);
+	if (record->head.type == WIRE_CALL && known->op != OP_NONE)
 		follow_state(pipeline, call, tgid, tid);
 }
 
@@ -295,10 +319,10 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 		                                                       : EVENT_CALL,
 		               .time_ns = record->head.time_ns,
 		               .tid = record->head.tid };
-	const struct pipeline_known_function *function;
+	struct pipeline_known_function *known;
 	struct known_process *process;
 	struct pipeline_known_thread *thread;
-	struct call call = { 0 };
+	struct call *call;
 	int r;
 
 	if (!hook)
@@ -306,27 +330,27 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 	r = pipeline_process_get(pipeline, record->head.tgid, NULL, event.time_ns, &process, err);
 	if (r)
 		return r;
-	function = function_get(pipeline, hook, module);
-	call.function = &function->function;
-	call_words_result(&call, record, function->returns_status);
+	known = function_get(pipeline, hook, module);
+	call = &known->call;
+	call_words_result(call, record, known->returns_status);
 	thread = pipeline_thread_get(pipeline, record->head.tgid, event.tid);
-	interpret(pipeline, &call, hook, function->per_thread, record, thread);
+	interpret(pipeline, known, hook, record, thread);
 	if (event.type == EVENT_CALL && pipeline->options.hit)
 		pipeline->options.hit(pipeline->options.data, record);
 	event.process = process->process;
-	event.call = &call;
+	event.call = call;
 	if (hook->group != HOOK_SUPPORT) {
 		pipeline->calls += event.type == EVENT_CALL;
 		if (event.type == EVENT_CALL) {
-			if (pipeline->options.stack_of && call.depth == 0)
-				call.stack = pipeline->options.stack_of(pipeline->options.data,
-				                                        event.tid, call.begin_ns);
-			call.correlation = number_call(pipeline, process, &record->head, &call);
-			tell_launch(pipeline, record->head.tgid, &call);
+			if (pipeline->options.stack_of && call->depth == 0)
+				call->stack = pipeline->options.stack_of(pipeline->options.data,
+				                                         event.tid, call->begin_ns);
+			call->correlation = number_call(pipeline, process, &record->head, call);
+			tell_launch(pipeline, record->head.tgid, call);
 		}
 		r = pipeline_push(pipeline, &event, err);
 	}
-	if (call.text && event.type == EVENT_CALL) {
+	if (call->text && event.type == EVENT_CALL) {
 		free(thread->text);
 		thread->text = NULL;
 	}
@@ -348,6 +372,11 @@ const struct function *pipeline_function(struct pipeline *pipeline, uint16_t id)
 	return hook ? &function_get(pipeline, hook, module)->function : NULL;
 }
 
+uint32_t pipeline_function_number(struct pipeline *pipeline)
+{
+	return pipeline->n_functions++;
+}
+
 const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t pid,
                                            const char *mangled)
 {
@@ -356,7 +385,7 @@ const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t p
 
 int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, struct err *err)
 {
-	int r = record->time_ns > LINGER_NS
+	int r = pipeline->n_ending && record->time_ns > LINGER_NS
 	                ? pipeline_settle_ends(pipeline, record->time_ns - LINGER_NS, err)
 	                : 0;
 
@@ -367,6 +396,8 @@ int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, s
 	case WIRE_CALL:
 	case WIRE_BEGIN:
 		return on_call(pipeline, (const struct wire_call *)record, err);
+	case WIRE_HOOK:
+		return pipeline_on_hook(pipeline, (const struct wire_hook *)record, err);
 	case WIRE_NAME:
 		on_name(pipeline, (const struct wire_name *)record);
 		return 0;

@@ -33,7 +33,10 @@ struct pipeline_options {
 	void (*launched)(void *data, uint32_t pid, const struct call *call);
 	/* The stack at which a thread's call began; NULL: none is known. May be NULL. */
 	const struct stack *(*stack_of)(void *data, uint32_t tid, uint64_t begin_ns);
+	/* Told of each process that consumers are told of, before them; may be NULL. */
+	void (*met)(void *data, const struct process *process, uint64_t now_ns);
 	struct correlate *correlate; /* knows which calls have activities; NULL: none have */
+	struct own_hooks *own;       /* of --hook; may be NULL */
 	struct budget *budget;       /* of what targets make it keep; may be NULL */
 };
 
@@ -50,8 +53,26 @@ int pipeline_end(struct pipeline *pipeline, const struct run_info *run, struct e
 /* For what has only numbers: what they stand for now. Not NULL, but for the function of a hook that
  * was never given out. Consumers learn of the process with the first event that has it. */
 const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid);
+/*
+ * Who had this pid then: the last one that was born by that time, even if it has ended, of which
+ * the last thousand are known. It may have ended up to five seconds before, as what a process
+ * leaves is cleared away later. NULL: nobody that was heard of.
+ */
+const struct process *pipeline_process_at(const struct pipeline *pipeline, uint32_t pid,
+                                          uint64_t time_ns);
+/* NULL where nothing was heard of it yet. */
+const struct process *pipeline_process_known(const struct pipeline *pipeline, uint32_t pid);
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle);
 const struct function *pipeline_function(struct pipeline *pipeline, uint16_t hook);
+
+/* For events of no process that is known: what the driver does by itself. Named "[driver]". */
+const struct process *pipeline_driver_process(struct pipeline *pipeline);
+
+/* The number of a function that did not come by a hook: given out once. */
+uint32_t pipeline_function_number(struct pipeline *pipeline);
+
+/* A process that has ended, and that neither the caller nor a consumer knows any more. */
+void pipeline_forget_process(struct pipeline *pipeline, const struct process *process);
 
 /* For what did not come as a record: a kernel by its mangled name; the number of a call that is
  * still to come, taken now, or only looked at. */
@@ -62,6 +83,10 @@ void pipeline_take_number(struct pipeline *pipeline, uint32_t pid);
 
 /* An activity or a range, of a process that pipeline_process gave. */
 int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err);
+
+/* Of a GPU, whoever uses it; left out before consumers know of a process. */
+int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample *metrics,
+                     struct err *err);
 
 /* Texts of calls that could not be read where they were. */
 uint64_t pipeline_lost_texts(const struct pipeline *pipeline);

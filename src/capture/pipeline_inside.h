@@ -8,9 +8,12 @@
 
 #include <uthash.h>
 
+#include "bpf/wire_hooks.h"
+#include "capture/call_words.h"
 #include "capture/pipeline.h"
 
 #define RECENT        64    /* a power of two */
+#define PASSED_MAX    1024  /* processes that ended last */
 #define PROCESSES_MAX 32768 /* ever; all that come after these are one process, "[others]" */
 
 struct known_process {
@@ -20,7 +23,15 @@ struct known_process {
 	bool calibrated;  /* its first named handle was compared with what the handle leads to */
 	uint64_t calls;   /* correlation of its last one */
 	uint64_t exit_ns; /* its end was told of, but maybe not by its last thread; else 0 */
+	uint64_t born_ns; /* not before that; 0: nothing is known of it */
 	UT_hash_handle hh;
+};
+
+/* One that has ended, whose events may still come. */
+struct passed_process {
+	uint32_t pid;
+	const struct process *process; /* NULL: forgotten */
+	uint64_t born_ns, end_ns;
 };
 
 /* One function, with what is asked about it at every call. */
@@ -28,6 +39,13 @@ struct pipeline_known_function {
 	struct function function;
 	bool returns_status;
 	bool per_thread; /* its stream 0 is the thread's own */
+	enum api_op op;
+	/*
+	 * Its last call, with what its arguments were decoded from: what is called all the time is
+	 * called with the same ones.
+	 */
+	struct call call;
+	struct call_words words;
 };
 
 struct pipeline_known_thread {
@@ -50,15 +68,22 @@ struct pipeline {
 	struct pipeline_known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
 	size_t n_all, n_ending;
+	struct passed_process passed[PASSED_MAX]; /* a circle; the oldest gives way */
+	size_t n_passed;                          /* ever */
+	uint64_t ending_ns;                       /* the earliest exit_ns */
+	uint32_t next_number;                     /* of a process */
+	const struct process *first;              /* that consumers were told of; NULL: none yet */
 	struct process ended;
 	struct process *others; /* NULL until there are more than PROCESSES_MAX */
 	bool others_announced;
 	uint64_t others_calls, n_others;
 	struct pipeline_known_function *functions[WIRE_HOOKS_MAX];
+	struct function *own_functions[WIRE_HOOKS_MAX]; /* of hooks that users asked for */
 	uint32_t n_functions;
 	struct kernels *kernels;
 	struct graph_captures *captures;
 	uint64_t calls, time_ns; /* time of the last record */
+	uint64_t args_numbers;   /* that were given out: see struct call */
 	uint64_t lost_texts;
 	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
@@ -87,5 +112,10 @@ int pipeline_on_process(struct pipeline *pipeline, const struct wire_process *re
 int pipeline_settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err);
 
 void pipeline_free_processes(struct pipeline *pipeline);
+
+/* ---- own_calls.c --------------------------------------------------------------------------- */
+
+/* A record of a hook that a user asked for. */
+int pipeline_on_hook(struct pipeline *pipeline, const struct wire_hook *record, struct err *err);
 
 #endif

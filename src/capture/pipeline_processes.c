@@ -13,7 +13,8 @@
 #include "capture/kernels.h"
 #include "capture/proc.h"
 
-#define THREADS_MAX 16384 /* beyond, the one that came first is forgotten */
+#define THREADS_MAX 16384         /* beyond, the one that came first is forgotten */
+#define PASSED_NS   5000000000ull /* how long after its end something may be a process's */
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
@@ -74,9 +75,109 @@ static struct process *others(struct pipeline *pipeline)
 	return pipeline->others;
 }
 
+/* What is given out, and where it is kept; the first member, so that one is found by the other. */
+struct kept_process {
+	struct process process;
+	size_t slot;
+};
+
+/* Numbers are never given out twice; the two above stand for processes that are not told apart. */
+static uint32_t next_number(struct pipeline *pipeline)
+{
+	if (pipeline->next_number == PROCESSES_MAX)
+		pipeline->next_number += 2;
+	return pipeline->next_number++;
+}
+
+static struct process *keep_process(struct pipeline *pipeline, uint32_t pid)
+{
+	struct kept_process *kept = xcalloc(1, sizeof(*kept));
+
+	kept->process.id = next_number(pipeline);
+	kept->process.pid = pid;
+	kept->slot = pipeline->n_all;
+	pipeline->all = xrealloc(pipeline->all, (pipeline->n_all + 1) * sizeof(*pipeline->all));
+	pipeline->all[pipeline->n_all++] = &kept->process;
+	return &kept->process;
+}
+
+/* ---- those that ended ---------------------------------------------------------------------- */
+
+static size_t passed_count(const struct pipeline *pipeline)
+{
+	return pipeline->n_passed < PASSED_MAX ? pipeline->n_passed : PASSED_MAX;
+}
+
+/* One that consumers were told of: of what others did, they learn as of a new one. */
+static void passed_add(struct pipeline *pipeline, const struct known_process *known,
+                       uint64_t end_ns)
+{
+	if (known->announced)
+		pipeline->passed[pipeline->n_passed++ % PASSED_MAX] =
+			(struct passed_process){ .pid = known->pid,
+			                         .process = known->process,
+			                         .born_ns = known->born_ns,
+			                         .end_ns = end_ns };
+}
+
+static void passed_forget(struct pipeline *pipeline, const struct process *process)
+{
+	for (size_t i = 0; i < passed_count(pipeline); i++) {
+		if (pipeline->passed[i].process == process)
+			pipeline->passed[i].process = NULL;
+	}
+}
+
+/* The last of this pid that was born by then; NULL: none. */
+static const struct passed_process *passed_find(const struct pipeline *pipeline, uint32_t pid,
+                                                uint64_t born_by_ns)
+{
+	const struct passed_process *passed, *last = NULL;
+
+	for (size_t i = 0; i < passed_count(pipeline); i++) {
+		passed = &pipeline->passed[i];
+		if (passed->process && passed->pid == pid && passed->born_ns <= born_by_ns &&
+		    (!last || passed->end_ns > last->end_ns))
+			last = passed;
+	}
+	return last;
+}
+
+const struct process *pipeline_process_at(const struct pipeline *pipeline, uint32_t pid,
+                                          uint64_t time_ns)
+{
+	const struct passed_process *passed;
+	const struct known_process *known;
+
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
+	if (known && known->born_ns <= time_ns)
+		return known->process;
+	passed = passed_find(pipeline, pid, time_ns);
+	return passed && time_ns <= passed->end_ns + PASSED_NS ? passed->process : NULL;
+}
+
+void pipeline_forget_process(struct pipeline *pipeline, const struct process *process)
+{
+	const struct kept_process *kept = (const struct kept_process *)process;
+	struct known_process *known;
+
+	if (process == &pipeline->ended || process == pipeline->others)
+		return;
+	HASH_FIND(hh, pipeline->processes, &process->pid, sizeof(process->pid), known);
+	if (known && known->process == process)
+		return;
+	if (pipeline->first == process)
+		pipeline->first = NULL; /* the next that is announced takes its place */
+	passed_forget(pipeline, process);
+	pipeline->all[kept->slot] = pipeline->all[--pipeline->n_all];
+	((struct kept_process *)pipeline->all[kept->slot])->slot = kept->slot;
+	free((void *)kept);
+}
+
 /* A new incarnation: at its first sight, and after exec. */
 static struct known_process *process_make(struct pipeline *pipeline, uint32_t pid, const char *comm)
 {
+	const struct passed_process *before = passed_find(pipeline, pid, UINT64_MAX);
 	struct known_process *known;
 
 	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
@@ -88,16 +189,13 @@ static struct known_process *process_make(struct pipeline *pipeline, uint32_t pi
 	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
+	known->born_ns = before ? before->end_ns : 0;
 	if (pipeline->n_all >= PROCESSES_MAX) {
 		known->process = others(pipeline);
 		return known;
 	}
-	known->process = xcalloc(1, sizeof(*known->process));
-	known->process->id = (uint32_t)pipeline->n_all;
-	known->process->pid = pid;
+	known->process = keep_process(pipeline, pid);
 	proc_comm(pid, known->process->comm, comm);
-	pipeline->all = xrealloc(pipeline->all, (pipeline->n_all + 1) * sizeof(*pipeline->all));
-	pipeline->all[pipeline->n_all++] = known->process;
 	return known;
 }
 
@@ -115,6 +213,10 @@ static int process_announce(struct pipeline *pipeline, struct known_process *kno
 	}
 	if (comm && !known->process->comm[0])
 		snprintf(known->process->comm, sizeof(known->process->comm), "%.15s", comm);
+	if (!pipeline->first)
+		pipeline->first = known->process;
+	if (pipeline->options.met)
+		pipeline->options.met(pipeline->options.data, known->process, now_ns);
 	return announce(pipeline, EVENT_PROCESS, known->process, now_ns, err);
 }
 
@@ -148,6 +250,7 @@ static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns
 	            : 0;
 	pipeline->recent_process[pid % RECENT] = NULL;
 	pipeline->n_ending -= known->exit_ns != 0;
+	passed_add(pipeline, known, now_ns);
 	HASH_DEL(pipeline->processes, known);
 	free(known);
 	kernels_forget(pipeline->kernels, pid);
@@ -187,7 +290,8 @@ static int process_exited(struct pipeline *pipeline, const struct wire_head *hea
 	if (known->exit_ns || !has_other_threads(pipeline, head->tgid, head->tid))
 		return process_gone(pipeline, head->tgid, head->time_ns, err);
 	known->exit_ns = head->time_ns;
-	pipeline->n_ending++;
+	if (!pipeline->n_ending++ || head->time_ns < pipeline->ending_ns)
+		pipeline->ending_ns = head->time_ns;
 	return 0;
 }
 
@@ -197,25 +301,39 @@ int pipeline_settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct er
 	struct known_process *known, *next;
 	int r = 0;
 
-	if (!pipeline->n_ending)
+	if (!pipeline->n_ending || pipeline->ending_ns >= until_ns)
 		return 0;
+	pipeline->ending_ns = UINT64_MAX;
 	HASH_ITER (hh, pipeline->processes, known, next) {
-		uint64_t at =
-			known->exit_ns > pipeline->time_ns ? known->exit_ns : pipeline->time_ns;
+		uint64_t exit_ns = known->exit_ns;
 
-		if (!r && known->exit_ns && known->exit_ns < until_ns)
-			r = process_gone(pipeline, known->pid, at, err);
+		if (!r && exit_ns && exit_ns < until_ns)
+			r = process_gone(pipeline, known->pid,
+			                 exit_ns > pipeline->time_ns ? exit_ns : pipeline->time_ns,
+			                 err);
+		else if (exit_ns && exit_ns < pipeline->ending_ns)
+			pipeline->ending_ns = exit_ns;
 	}
 	return r;
 }
 
-/* A pid that is given out again. */
-static int settle_end_of(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
+/* A pid that may be given out again. */
+static int on_fork(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
 {
+	uint64_t now_ns = record->head.time_ns;
 	struct known_process *known;
+	bool met; /* its own first record came before this one */
+	int r;
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	return known && known->exit_ns ? process_gone(pipeline, pid, now_ns, err) : 0;
+	HASH_FIND(hh, pipeline->processes, &record->other, sizeof(record->other), known);
+	met = known && !known->exit_ns && known->announced;
+	r = known && known->exit_ns ? process_gone(pipeline, record->other, now_ns, err) : 0;
+	if (r)
+		return r;
+	r = pipeline_process_get(pipeline, record->other, record->comm, now_ns, &known, err);
+	if (!met)
+		known->born_ns = now_ns;
+	return r;
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -253,10 +371,7 @@ int pipeline_on_process(struct pipeline *pipeline, const struct wire_process *re
 
 	switch (head->type) {
 	case WIRE_FORK:
-		r = settle_end_of(pipeline, record->other, head->time_ns, err);
-		return r ? r
-		         : pipeline_process_get(pipeline, record->other, record->comm,
-		                                head->time_ns, &process, err);
+		return on_fork(pipeline, record, err);
 	case WIRE_EXIT:
 		return process_exited(pipeline, head, err);
 	case WIRE_EXEC:
@@ -284,6 +399,17 @@ int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct e
 	return r ? r : pipeline_push(pipeline, event, err);
 }
 
+int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample *metrics,
+                     struct err *err)
+{
+	const struct event event = { .type = EVENT_METRICS,
+		                     .time_ns = metrics->end_ns,
+		                     .process = pipeline->first,
+		                     .metrics = metrics };
+
+	return pipeline->first ? pipeline_push(pipeline, &event, err) : 0;
+}
+
 /* ---- what numbers stand for ---------------------------------------------------------------- */
 
 const struct process *pipeline_ended(const struct pipeline *pipeline)
@@ -302,6 +428,23 @@ const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
 
 	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	return (known ? known : process_make(pipeline, pid, NULL))->process;
+}
+
+const struct process *pipeline_driver_process(struct pipeline *pipeline)
+{
+	struct known_process *known;
+	uint32_t none = 0;
+
+	HASH_FIND(hh, pipeline->processes, &none, sizeof(none), known);
+	return (known ? known : process_make(pipeline, none, "[driver]"))->process;
+}
+
+const struct process *pipeline_process_known(const struct pipeline *pipeline, uint32_t pid)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
+	return known ? known->process : NULL;
 }
 
 uint64_t *pipeline_calls_of(struct pipeline *pipeline, struct known_process *process)

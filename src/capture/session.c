@@ -17,6 +17,8 @@
 #include "base/xalloc.h"
 
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
+#define SLOW_NS   100000000  /* where no record is of a call: what is urgent wakes us */
+#define TURN_NS   100000000  /* a turn there, so that pages come in time */
 #define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
 #define SETTLE_NS 8000000    /* older records have all been submitted */
 #define LEAVE_NS  2000000000 /* for agents, to leave the targets */
@@ -93,11 +95,35 @@ static void tell_stack(struct capture *c, const struct wire_stack_entries *recor
 	watcher_stack(c->watcher, record->head.tgid, record->id, sampler_stack(c->sampler, record));
 }
 
+/*
+ * What agents record of calls comes by the million a second, and most of what is asked of other
+ * records is not for these: no program sent them.
+ */
+static bool is_only_a_call(const struct capture *c, const struct wire_head *record)
+{
+	return record->type == WIRE_CALL && record->flags & WIRE_BY_AGENT && c->inside &&
+	       !c->watcher && c->seccomp_safe;
+}
+
+static int pass_call(struct capture *c, struct wire_call *call)
+{
+	int r = inside_nest(c->inside, call) ? 0 : session_meet_thread(c, &call->head);
+
+	return r ? r : pipeline_record(c->pipeline, &call->head, &c->failure);
+}
+
 int capture_record(void *data, const struct wire_head *record)
 {
 	struct capture *c = data;
 	int r;
 
+	if (is_only_a_call(c, record))
+		return pass_call(c, (struct wire_call *)record);
+	if (record->type == WIRE_DRIVER_CALL)
+		return c->driver_calls ? driver_calls_record(c->driver_calls, record, &c->failure)
+		                       : 0;
+	if (driver_events_is(record))
+		return driver_events_record(c->driver_events, record, &c->failure);
 	if (session_agents_told(c, record))
 		return 0;
 	session_before_record(c, record);
@@ -133,7 +159,7 @@ static void set_timer(struct capture *c, uint64_t in_ns)
 	timerfd_settime(c->timer, 0, &at, NULL);
 }
 
-void session_end_signals(sigset_t *set)
+void session_end_signals(const struct capture_options *options, sigset_t *set)
 {
 	struct sigaction hangup;
 
@@ -141,15 +167,24 @@ void session_end_signals(sigset_t *set)
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
 	sigaction(SIGHUP, NULL, &hangup);
-	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
+	/* nohup: a blocked signal would be queued all the same */
+	if (hangup.sa_handler != SIG_IGN && !options->hangup)
 		sigaddset(set, SIGHUP);
+}
+
+/* An agent of the machine runs for months, mostly with nothing to read. */
+static uint64_t drain_ns(const struct capture *c)
+{
+	return c->cuda_only ? SLOW_NS : DRAIN_NS;
 }
 
 static int open_loop(struct capture *c, struct err *err)
 {
 	sigset_t set;
 
-	session_end_signals(&set);
+	session_end_signals(&c->options, &set);
+	if (c->options.hangup) /* it does not end by it, so that nohup has nothing to prevent */
+		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -165,7 +200,7 @@ static int open_loop(struct capture *c, struct err *err)
 	session_poll_agents(c, poll_fd);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		poll_fd(c, ring_fd(c->rings[i]));
-	set_timer(c, DRAIN_NS);
+	set_timer(c, drain_ns(c));
 	return 0;
 }
 
@@ -199,6 +234,10 @@ static void on_signal(struct capture *c)
 
 		if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2) {
 			on_user_signal(c, info.ssi_signo == SIGUSR1);
+			continue;
+		}
+		if (info.ssi_signo == SIGHUP && c->options.hangup) {
+			c->options.hangup(c->options.data);
 			continue;
 		}
 		c->signalled++;
@@ -241,8 +280,9 @@ static void say_waiting(struct capture *c)
 	                           ? "the process has not loaded CUDA yet"
 	                           : "no matching process has loaded CUDA yet";
 
-	if (c->told_waiting || atomic_load(&c->cuda_seen) ||
-	    c->options.target.kind == TARGET_COMMAND || c->options.selection.none)
+	if (c->told_waiting || atomic_load(&c->cuda_seen) || c->own ||
+	    c->options.target.kind == TARGET_COMMAND || c->options.selection.none ||
+	    c->options.hangup) /* one that stays waits for nothing */
 		return;
 	c->told_waiting = true;
 	capture_notice(c, "%s: waiting for it (Ctrl-C to stop%s)", what,
@@ -277,8 +317,13 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 
 static int read_rings(struct capture *c, uint64_t until_ns)
 {
+	int r;
+
 	programs_awake(c->programs);
-	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
+	r = order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
+	if (c->correlate)
+		correlate_passed(c->correlate, order_passed_ns(c->order));
+	return r;
 }
 
 /* What those who asked for it are told in between. */
@@ -305,7 +350,17 @@ static int read_settled(struct capture *c, uint64_t now)
 {
 	if (c->inside)
 		order_hold(c->order, inside_known_until(c->inside, now));
+	order_limit(c->order, c->cuda_only ? now + TURN_NS : 0);
 	return read_rings(c, now - SETTLE_NS);
+}
+
+/* When to look at the rings again; at once where the last look left something in them. */
+static void set_next_look(struct capture *c, bool woken)
+{
+	bool left = order_was_limited(c->order);
+
+	c->turns_cut += left;
+	set_timer(c, left ? 1 : woken ? SOON_NS : drain_ns(c));
 }
 
 static int turn(struct capture *c, struct err *err)
@@ -315,13 +370,17 @@ static int turn(struct capture *c, struct err *err)
 	const char *say;
 	int r = session_turn_agents(c, now, &c->failure);
 
+	if (c->driver_events)
+		driver_events_turn(c->driver_events, now);
 	if (!r)
 		r = read_settled(c, now);
 	if (r) {
 		*err = c->failure;
 		return r;
 	}
-	r = pipeline_flush(c->pipeline, err);
+	r = session_turn_metrics(c, err);
+	if (!r)
+		r = pipeline_flush(c->pipeline, err);
 	if (!r && c->watcher)
 		r = watcher_tick(c->watcher, now, err);
 	if (r)
@@ -332,6 +391,8 @@ static int turn(struct capture *c, struct err *err)
 	say = runtime_launches_turn(c->runtime_launches, now);
 	if (say)
 		capture_notice(c, "%s", say);
+	if (c->driver_calls)
+		driver_calls_turn(c->driver_calls, now);
 	session_tell_given_up(c);
 	session_tell_over_budget(c);
 	tell(c);
@@ -339,7 +400,7 @@ static int turn(struct capture *c, struct err *err)
 	if (modules_undecided(c->modules))
 		file_reader_wake(c->reader);
 	session_ask_for_gpus(c);
-	set_timer(c, woken ? SOON_NS : DRAIN_NS);
+	set_next_look(c, woken);
 	return 0;
 }
 
@@ -358,11 +419,22 @@ static int read_rest(struct capture *c)
 	int r;
 
 	order_hold(c->order, UINT64_MAX);
-	r = read_rings(c, capture_now_ns());
+	order_limit(c->order, 0);
+	if (c->driver_events)
+		driver_events_finish(c->driver_events, capture_now_ns());
+	r = session_read_rest_of_agents(c);
+	if (!r)
+		r = read_rings(c, capture_now_ns());
+	if (!r && c->driver_calls)
+		driver_calls_stop(c->driver_calls, add_open_call, c);
+	if (!r && c->own)
+		own_hooks_open_calls(c->programs, add_open_call, c);
 	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);
 	if (!r)
 		r = order_finish(c->order);
+	if (!r)
+		r = session_turn_metrics(c, &c->failure);
 	return !r && c->sampler ? sampler_finish(c->sampler, &c->failure) : r;
 }
 
@@ -407,7 +479,8 @@ static size_t wanted_hooks(struct capture *c)
 /* An empty trace makes one wonder. */
 static void say_why_empty(struct capture *c)
 {
-	if (c->options.selection.none)
+	if (c->options.selection.none || c->own ||
+	    (c->driver_calls && driver_calls_seen(c->driver_calls)))
 		return;
 	if (!atomic_load(&c->cuda_seen))
 		capture_notice(c,
@@ -466,6 +539,9 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	capture_take_lines(c);
 	c->reader_hangs = !file_reader_stop(c->reader);
+	modules_lock(c->modules);
+	modules_tell_unseen_hooks(c->modules);
+	modules_unlock(c->modules);
 	session_fill_run(c);
 	at_end = pipeline_end(c->pipeline, &c->run, &end);
 	if (!at_end && c->watcher)

@@ -10,11 +10,15 @@
 #include "base/budget.h"
 #include "capture/capture.h"
 #include "capture/cost.h"
+#include "capture/driver_calls.h"
+#include "capture/driver_events.h"
 #include "capture/file_reader.h"
 #include "capture/governor.h"
 #include "capture/gpu/gpu.h"
 #include "capture/host.h"
 #include "capture/inside/inside.h"
+#include "capture/metrics_feed.h"
+#include "capture/who_feed.h"
 #include "capture/order.h"
 #include "capture/runtime_launches.h"
 #include "capture/pipeline.h"
@@ -24,6 +28,7 @@
 #include "probe/helper.h"
 #include "probe/kernel_features.h"
 #include "probe/modules.h"
+#include "probe/own_kernel.h"
 #include "probe/programs.h"
 
 /* Processes that the user was told something of. */
@@ -38,20 +43,28 @@ struct capture {
 	struct kernel_features *features;
 	struct programs *programs;
 	struct modules *modules;
-	struct file_reader *reader; /* while the capture runs */
-	bool reader_hangs;          /* and has the modules for good */
+	struct own_hooks *own;         /* of --hook; NULL: none */
+	struct own_kernel *own_kernel; /* those of the kernel; NULL: none */
+	uint64_t own_looked_ns;        /* when modules of the kernel were looked for last */
+	struct file_reader *reader;    /* while the capture runs */
+	bool reader_hangs;             /* and has the modules for good */
 	struct pipeline *pipeline;
 	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
 	struct gpu_times *gpu;
-	struct inside *inside;   /* NULL: nothing is recorded inside of targets */
-	bool agents_told;        /* to leave */
-	struct watcher *watcher; /* NULL: calls go to consumers */
-	struct sampler *sampler; /* NULL: no stacks */
+	struct inside *inside;             /* NULL: nothing is recorded inside of targets */
+	bool inside_by_itself;             /* it was not asked for */
+	bool agents_told;                  /* to leave */
+	struct watcher *watcher;           /* NULL: calls go to consumers */
+	struct sampler *sampler;           /* NULL: no stacks */
+	struct driver_calls *driver_calls; /* NULL: not asked for */
 	struct governor *governor;
 	struct runtime_launches *runtime_launches;
 	struct order *order;
 	struct host *host;
+	struct driver_events *driver_events; /* with --kernel, else NULL */
+	struct metrics_feed *metrics;        /* of GPUs; NULL: not asked for */
+	struct who_feed *who;                /* NULL: not asked for */
 	struct gpus *gpus; /* asked once; NULL: not yet, or nobody wants to know */
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
@@ -66,9 +79,12 @@ struct capture {
 	atomic_bool cuda_seen; /* a target has mapped a CUDA module */
 	bool mmap_seen;        /* mappings are reported; else /proc is looked at */
 	bool seccomp_safe;
+	bool cuda_only; /* of processes without CUDA nothing is told: wire_settings */
 
 	pid_t *target_pids; /* processes by pid or name that have not ended */
 	size_t n_target_pids;
+	pid_t *ended_pids; /* of those, whose end has not been told of yet */
+	size_t n_ended_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
 	bool told_waiting;
@@ -79,10 +95,14 @@ struct capture {
 	unsigned signalled;  /* how often */
 	bool snapshot_asked; /* by SIGUSR2 */
 	bool summary_asked;  /* by SIGUSR1 */
-	uint64_t looked_ns, counted_ns;
+	uint64_t looked_ns, counted_ns, swept_ns;
+	uint64_t turns_cut; /* that left records to the next, since they had taken their time */
 };
 
 uint64_t capture_now_ns(void);
+/* Functions of the kernel and tracepoints of --hook; and those of modules that came since. */
+void session_hook_kernel(struct capture *c);
+void session_hook_kernel_again(struct capture *c, uint64_t now_ns);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
 
@@ -126,16 +146,30 @@ void session_runs(struct capture *c, pid_t pid); /* it ran before, and has the d
 /* First in each turn: what agents tell of calls is to be there when those come. */
 int session_turn_agents(struct capture *c, uint64_t now_ns, struct err *err);
 
+/* The first call of a thread that an agent tells of: the thread, too. */
+int session_meet_thread(struct capture *c, const struct wire_head *record);
+
 /* Around a record: whether an agent told of it already, and what it means for agents. */
 bool session_agents_told(struct capture *c, const struct wire_head *record);
 int session_agents_before(struct capture *c, const struct wire_head *record);
 void session_agents_after(struct capture *c, const struct wire_head *record);
 
+/*
+ * What targets will map is hooked, as far as it is known. A command waits while its libraries are
+ * hooked, and processes by number have theirs already.
+ */
+int session_expect_libraries(struct capture *c, struct err *err);
+
+/* The command is begun, or those that run are found. */
+int session_open_targets(struct capture *c, struct err *err);
+
 /* Those that end a trace. */
-void session_end_signals(sigset_t *set);
+void session_end_signals(const struct capture_options *options, sigset_t *set);
 
 void session_stop_agents(struct capture *c);
 bool session_agents_stopped(struct capture *c); /* has the next step done, too */
+/* What agents have written by now, for the last time; and when all of it was passed on. */
+int session_read_rest_of_agents(struct capture *c);
 int session_finish_agents(struct capture *c);
 
 /* ---- the run (session_run.c) ---------------------------------------------------------------- */
@@ -143,6 +177,8 @@ int session_finish_agents(struct capture *c);
 void session_tell_given_up(struct capture *c);
 void session_tell_over_budget(struct capture *c);
 void session_ask_for_gpus(struct capture *c);
+/* Metrics of GPUs that came since the last turn. */
+int session_turn_metrics(struct capture *c, struct err *err);
 void session_fill_run(struct capture *c);
 
 /* Takes a process that already runs for a target; for target_each. */
@@ -152,7 +188,8 @@ int capture_target_runs(void *capture, pid_t pid);
 void session_before_record(struct capture *c, const struct wire_head *record);
 void session_look_again(struct capture *c, uint64_t now_ns);
 
-/* One record, in order; for order_new. */
+/* One record, in order; for order_new. And a call of it; for pipeline_new. */
 int capture_record(void *capture, const struct wire_head *record);
+void capture_hit(void *capture, const struct wire_call *call);
 
 #endif

@@ -15,7 +15,7 @@ bool session_agents_may_tell(const struct capture *c)
 
 	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
 	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
-	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) && !o->in_process &&
+	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) && !c->inside &&
 	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
 	        o->target.kind == TARGET_NAME) &&
 	       programs_mechanism(c->programs) == MECHANISM_SESSION;
@@ -104,8 +104,10 @@ static int open_inside(struct capture *c, struct err *err)
 		.begins = c->options.begin_records,
 		.stack_kinds = stacks ? capture_stack_kinds(stacks->calls) : 0,
 		.fold = c->options.selection.fold,
+		.counts = !c->options.selection.fold && !c->options.selection.each_call,
 		.marked = c->watcher ? marked : NULL,
 		.ring_bytes = c->options.ring_bytes,
+		.quiet = c->inside_by_itself,
 		.pipeline = c->pipeline,
 		.modules = c->modules,
 		.programs = c->programs,
@@ -202,8 +204,11 @@ bool session_agents_told(struct capture *c, const struct wire_head *record)
 {
 	if (c->inside && record->type == WIRE_MAPPED)
 		inside_mapped(c->inside, (pid_t)record->tgid, record->time_ns);
-	return (c->inside && (inside_leaves_out(c->inside, record) ||
-	                      inside_nests(c->inside, (struct wire_head *)record))) ||
+	if (c->inside && inside_leaves_out(c->inside, record)) {
+		inside_nests_no_more(c->inside, record);
+		return true;
+	}
+	return (c->inside && inside_nests(c->inside, (struct wire_head *)record)) ||
 	       (c->gpu && gpu_is_double(c->gpu, record));
 }
 
@@ -234,17 +239,23 @@ static void before_inside(struct capture *c, const struct wire_head *record)
 		inside_exec(c->inside, pid, record->time_ns);
 }
 
+int session_meet_thread(struct capture *c, const struct wire_head *record)
+{
+	struct wire_process thread;
+
+	return inside_meets_thread(c->inside, record, &thread)
+	               ? pipeline_record(c->pipeline, &thread.head, &c->failure)
+	               : 0;
+}
+
 int session_agents_before(struct capture *c, const struct wire_head *record)
 {
 	int r = c->gpu ? before_gpu(c, record) : 0;
-	struct wire_process thread;
 
 	if (!c->inside)
 		return r;
 	before_inside(c, record);
-	if (!r && inside_meets_thread(c->inside, record, &thread))
-		r = pipeline_record(c->pipeline, &thread.head, &c->failure);
-	return r;
+	return r ? r : session_meet_thread(c, record);
 }
 
 void session_agents_after(struct capture *c, const struct wire_head *record)
@@ -272,10 +283,21 @@ bool session_agents_stopped(struct capture *c)
 	return !c->gpu || gpu_stopped(c->gpu);
 }
 
-int session_finish_agents(struct capture *c)
+/* Those that are still there go on writing: what is read of them later would be nobody's. */
+int session_read_rest_of_agents(struct capture *c)
 {
+	uint64_t now_ns = capture_now_ns();
+
 	if (c->gpu && !c->agents_told)
 		gpu_stop(c->gpu);
+	c->agents_told = true;
+	if (c->inside)
+		inside_read_rest(c->inside, now_ns);
+	return c->gpu ? gpu_turn(c->gpu, now_ns, &c->failure) : 0;
+}
+
+int session_finish_agents(struct capture *c)
+{
 	if (c->inside)
 		inside_finish(c->inside);
 	return c->gpu ? gpu_finish(c->gpu, &c->failure) : 0;

@@ -54,6 +54,8 @@ static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 		gpu_fill_lost(c->gpu, lost);
 	if (c->inside)
 		inside_fill_lost(c->inside, lost);
+	if (c->driver_events)
+		driver_events_fill_lost(c->driver_events, lost);
 }
 
 void capture_state(const struct capture *c, struct capture_state *state)
@@ -92,11 +94,58 @@ void capture_open_calls(const struct capture *c,
 	programs_open_calls(c->programs, tell_open_call, &open);
 }
 
+struct counted_calls {
+	const struct capture *capture;
+	void (*each)(void *data, uint32_t pid, const struct function *function, uint64_t calls);
+	void *data;
+};
+
+static void tell_counted(void *data, const struct inside_counted *calls)
+{
+	const struct counted_calls *counted = data;
+	const struct function *function =
+		pipeline_function(counted->capture->pipeline, calls->hook);
+
+	if (function)
+		counted->each(counted->data, calls->pid, function, calls->calls);
+}
+
+void capture_counted_calls(const struct capture *c,
+                           void (*each)(void *data, uint32_t pid, const struct function *function,
+                                        uint64_t calls),
+                           void *data)
+{
+	struct counted_calls counted = { c, each, data };
+
+	if (c->inside)
+		inside_counted(c->inside, tell_counted, &counted);
+}
+
 /* A driver may take a second for it, so it is asked while the program runs, on a thread. */
 void session_ask_for_gpus(struct capture *c)
 {
-	if (c->gpu && !c->gpus && atomic_load(&c->cuda_seen))
+	if (!atomic_load(&c->cuda_seen))
+		return;
+	if ((c->gpu || c->metrics) && !c->gpus)
 		c->gpus = gpus_new(GPUS_ONCE_NS);
+	if (c->metrics)
+		metrics_feed_start(c->metrics);
+}
+
+int session_turn_metrics(struct capture *c, struct err *err)
+{
+	const char *why;
+	int r;
+
+	if (c->who)
+		who_feed_turn(c->who, capture_now_ns());
+	if (!c->metrics)
+		return 0;
+	r = metrics_feed_turn(c->metrics, c->pipeline, err);
+	why = c->options.metrics_asked ? metrics_feed_why_none(c->metrics) : NULL;
+	if (why)
+		capture_notice(c, "no GPU metrics: %s", why);
+	return r;
 }
 
 static void describe_gpus(struct capture *c)
@@ -113,6 +162,10 @@ void session_fill_run(struct capture *c)
 	struct run_info *run = &c->run;
 
 	describe_gpus(c);
+	if (c->metrics)
+		metrics_feed_fill_run(c->metrics, &run->metrics);
+	if (c->who)
+		who_feed_fill(c->who, run);
 
 	run->end_ns = capture_now_ns();
 	session_tell_given_up(c);

@@ -23,6 +23,7 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		.call_ns = asked->call_ns,
 		.blocked = asked->blocked,
 		.blocked_ns = asked->blocked_ns,
+		.host_waits = asked->host_waits,
 		.missed = { [STACKS_NO_WALK] = f.without_slot,
 		            [STACKS_LOST] = f.without_stack,
 		            [STACKS_PROCESSES] = f.unwinder.without_room,

@@ -2,13 +2,17 @@
 /* Of a session: which processes are targets, and what was found in them. */
 #include "capture/session.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "probe/fold.h"
 
 #define LOOK_NS  100000000  /* at /proc, where mappings are not reported */
 #define COUNT_NS 1000000000 /* how often targets are counted */
 #define ALL_NS   1000000000 /* at /proc of all processes there are, or those of a cgroup */
+#define SWEEP_NS 5000000000 /* at those that are summed up: has one ended unnoticed? */
 
 static void target_add(struct capture *c, pid_t pid)
 {
@@ -16,13 +20,27 @@ static void target_add(struct capture *c, pid_t pid)
 	c->target_pids[c->n_target_pids++] = pid;
 }
 
-static bool target_remove(struct capture *c, pid_t pid)
+static void remove_pid(pid_t *pids, size_t *n, pid_t pid)
+{
+	for (size_t i = 0; i < *n; i++) {
+		if (pids[i] == pid) {
+			pids[i] = pids[--*n];
+			return;
+		}
+	}
+}
+
+static void target_remove(struct capture *c, pid_t pid)
+{
+	remove_pid(c->target_pids, &c->n_target_pids, pid);
+	remove_pid(c->ended_pids, &c->n_ended_pids, pid);
+}
+
+static bool is_target(const struct capture *c, pid_t pid)
 {
 	for (size_t i = 0; i < c->n_target_pids; i++) {
-		if (c->target_pids[i] == pid) {
-			c->target_pids[i] = c->target_pids[--c->n_target_pids];
+		if (c->target_pids[i] == pid)
 			return true;
-		}
 	}
 	return false;
 }
@@ -114,10 +132,26 @@ bool session_keeps_off(struct capture *c, pid_t pid)
 	return true;
 }
 
+/*
+ * Found by a look, and not by a file that the programs know: so they are told that it is one whose
+ * end they have to tell of.
+ */
+static void uses_cuda(struct capture *c, pid_t pid)
+{
+	if (!c->cuda_only || is_target(c, pid))
+		return;
+	fold_process_born(c->programs, (uint32_t)pid, capture_now_ns());
+	target_add(c, pid); /* one that ended before that is found again by drop_dead() */
+	if (c->sampler)
+		sampler_expect(c->sampler, pid);
+}
+
 static void on_found(struct capture *c, pid_t pid, const struct look_result *found)
 {
 	if (found->modules)
 		capture_found(c, pid);
+	if (found->modules)
+		uses_cuda(c, pid);
 	if (found->foreign)
 		capture_notice(c,
 		               "process %d runs a program of another architecture (32-bit?): "
@@ -148,15 +182,6 @@ static void look_joined(struct capture *c, pid_t pid, uint64_t since_ns)
 		on_found(c, pid, &found);
 }
 
-static bool is_target(const struct capture *c, pid_t pid)
-{
-	for (size_t i = 0; i < c->n_target_pids; i++) {
-		if (c->target_pids[i] == pid)
-			return true;
-	}
-	return false;
-}
-
 int capture_target_runs(void *data, pid_t pid)
 {
 	struct capture *c = data;
@@ -175,7 +200,7 @@ int capture_target_runs(void *data, pid_t pid)
 		target_remove(c, pid);
 		return r;
 	}
-	if (c->sampler)
+	if (c->sampler && !c->cuda_only)
 		sampler_expect(c->sampler, pid);
 	check_seccomp(c, pid);
 	look(c, pid, LOOK_RUNNING, 0);
@@ -246,10 +271,74 @@ static void before_stream(struct capture *c, const struct wire_head *record)
 	}
 }
 
+/*
+ * The end of a process was lost in a full ring. Nothing else would ever end it: its memory would be
+ * live, and it would be in the way, for as long as the watch goes on.
+ */
+static void end_unnoticed(struct capture *c, uint32_t pid, uint64_t time_ns)
+{
+	const struct wire_process record = {
+		.head = { .type = WIRE_EXIT, .tgid = pid, .tid = pid, .time_ns = time_ns }
+	};
+
+	capture_record(c, &record.head);
+}
+
+/* A first call by a number that another one has. */
+static void end_the_one_before(struct capture *c, const struct wire_head *record)
+{
+	uint64_t born_ns = ((const struct wire_process *)record)->born_ns;
+
+	if (c->cuda_only && record->type == WIRE_THREAD &&
+	    watcher_runs_before(c->watcher, record->tgid, born_ns))
+		end_unnoticed(c, record->tgid, born_ns - 1);
+}
+
+static void end_if_gone(void *data, uint32_t pid)
+{
+	struct capture *c = data;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH)
+		end_unnoticed(c, pid, order_passed_ns(c->order));
+}
+
+static void sweep(struct capture *c, uint64_t now)
+{
+	if (!c->cuda_only || now - c->swept_ns < SWEEP_NS)
+		return;
+	c->swept_ns = now;
+	watcher_each_running(c->watcher, end_if_gone, c);
+}
+
 void session_before_record(struct capture *c, const struct wire_head *record)
 {
+	end_the_one_before(c, record);
 	before_stream(c, record);
 	note_no_return(c, record);
+}
+
+/*
+ * Their records have all been read by now. Where the number is another's already, the programs took
+ * away what they knew when the first one ended; what they know now is of the other.
+ */
+static void forget_ended(struct capture *c)
+{
+	while (c->n_ended_pids) {
+		pid_t pid = c->ended_pids[--c->n_ended_pids];
+
+		if (target_is_gone(pid))
+			fold_process_over(c->programs, (uint32_t)pid);
+		if (c->sampler)
+			sampler_forget(c->sampler, pid);
+	}
+}
+
+static void note_ended(struct capture *c, pid_t pid)
+{
+	if (!c->cuda_only)
+		return;
+	c->ended_pids = xrealloc(c->ended_pids, (c->n_ended_pids + 1) * sizeof(*c->ended_pids));
+	c->ended_pids[c->n_ended_pids++] = pid;
 }
 
 /*
@@ -261,9 +350,14 @@ static void drop_dead(struct capture *c, uint64_t now)
 	if (now - c->counted_ns < COUNT_NS)
 		return;
 	c->counted_ns = now;
+	forget_ended(c);
 	for (size_t i = c->n_target_pids; i-- > 0;) {
-		if (target_is_gone(c->target_pids[i]))
-			c->target_pids[i] = c->target_pids[--c->n_target_pids];
+		pid_t pid = c->target_pids[i];
+
+		if (!target_is_gone(pid))
+			continue;
+		c->target_pids[i] = c->target_pids[--c->n_target_pids];
+		note_ended(c, pid);
 	}
 }
 
@@ -295,4 +389,6 @@ void session_look_again(struct capture *c, uint64_t now)
 {
 	look_where_unreported(c, now);
 	drop_dead(c, now);
+	sweep(c, now);
+	session_hook_kernel_again(c, now);
 }

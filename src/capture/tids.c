@@ -14,6 +14,7 @@
 #define AGAIN_NS      1000000ull /* after a look in vain, and twice that after the next */
 #define AGAIN_MOST_NS 100000000ull
 #define THREADS_MAX   16384
+#define RECENT        64
 
 struct tid_key {
 	uint32_t pid, tid;
@@ -37,6 +38,7 @@ struct namespace
 struct tids {
 	struct tid_known *known;
 	struct namespace *namespaces, *recent;
+	struct tid_known *recent_of[RECENT]; /* by tid */
 };
 
 struct tids *tids_new(void)
@@ -46,6 +48,7 @@ struct tids *tids_new(void)
 
 static void known_drop(struct tids *tids, struct tid_known *known)
 {
+	tids->recent_of[known->key.tid % RECENT] = NULL;
 	HASH_DEL(tids->known, known);
 	free(known);
 }
@@ -178,11 +181,15 @@ static bool is_another_process(uint32_t pid, uint32_t tid)
 	return line && strtoul(line + strlen("\nTgid:"), NULL, 10) != pid;
 }
 
-static uint32_t find(const struct tids *tids, struct tid_key key)
+static uint32_t find(struct tids *tids, struct tid_key key)
 {
-	struct tid_known *known;
+	struct tid_known **recent = &tids->recent_of[key.tid % RECENT], *known = *recent;
 
+	if (known && known->key.pid == key.pid && known->key.tid == key.tid)
+		return known->host;
 	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
+	if (known)
+		*recent = known;
 	return known ? known->host : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "capture/capture.h"
+#include "hooks/hook_list.h"
 #include "probe/selection.h"
 #include "table/table.h"
 #include "trace/filter.h"
@@ -42,8 +43,10 @@ int cli_memleak(int argc, char **argv);
 int cli_launches(int argc, char **argv);
 int cli_bandwidth(int argc, char **argv);
 int cli_watch(int argc, char **argv);
+int cli_agent(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_completion(int argc, char **argv); /* for shells: --help does not list it */
 
 /*
  * A line: "cuscope: ..." on stderr, or as it is on standard output. What a terminal could obey is
@@ -114,12 +117,29 @@ struct cli_gpu {
 
 extern const struct argp cli_gpu_argp;
 
+/* --gpu-metrics, --no-gpu-metrics. Input: this struct. */
+struct cli_metrics {
+	bool asked, off;
+	uint64_t hz; /* 0: the default */
+};
+
+extern const struct argp cli_metrics_argp;
+
+/* How they were taken: a line of `info`, a member of its object. Nothing where they were not. */
+struct json;
+void info_add_metrics(struct buf *out, const struct run_info *run);
+void info_json_metrics(struct json *json, const struct run_metrics *metrics);
+
+/* `by_default`: where neither was given. */
+void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,
+                        struct capture_options *capture);
+
 /*
  * -F, --launch-stacks; the other has --stacks as well, without which the two are refused. Input:
  * this struct, after cli_stacks_init().
  */
 struct cli_stacks {
-	bool samples, blocked;
+	bool samples, blocked, host_waits;
 	uint32_t calls; /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;
@@ -129,10 +149,19 @@ struct cli_stacks {
 #define CLI_STACKS_HZ    49
 #define CLI_STACKS_CALLS 1000   /* walked a second of each thread */
 #define CLI_BLOCKED_NS   100000 /* shorter ones are added up */
+#define CLI_WAITS_NS     10000  /* the same of --host-waits: a disk answers in some 30 us */
 
 extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
 
 void cli_stacks_init(struct cli_stacks *stacks);
+
+/* --host-waits with its argument, or NULL; and the same where it is not given by itself. */
+#define CLI_WAITS_HELP                                                                             \
+	"what threads wait for (a CPU, a disk, the network, locks); times below MIN are added "    \
+	"up (default: 10us)"
+void cli_stacks_parse_waits(const struct argp_state *state, struct cli_stacks *stacks,
+                            const char *arg);
+void cli_stacks_wait(struct cli_stacks *stacks);
 
 /* For struct capture_options; NULL: none. It is in `stacks`. */
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks);
@@ -140,11 +169,19 @@ const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks);
 /* The same options, each with a sentence on which commands have them. No input. */
 extern const struct argp cli_no_gpu_argp;
 
+/* --hook, --hooks, --hook-limit. Input: struct hook_list. */
+extern const struct argp cli_hooks_argp;
+extern const struct argp cli_no_hooks_argp; /* says that a command has none */
+
+/* Refuses what cannot be with --no-returns. */
+int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err);
+
 /* All of these, and the command after "--": what trace, record and top share. Input:
  * this struct. */
 struct cli_attach {
 	struct target_choice choice;
 	struct selection selection;
+	struct hook_list hooks;
 	struct cli_gpu gpu;
 	struct capture_options capture;
 	char **command; /* NULL: none */
@@ -160,6 +197,11 @@ uint64_t cli_duration(const struct argp_state *state, const char *option, const 
 
 /* The same for the value of --ring-size. */
 uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
+
+static inline enum in_process cli_in_process(bool yes)
+{
+	return yes ? IN_PROCESS_YES : IN_PROCESS_NO;
+}
 
 /* What is given up for its cost is a matter of probes: those options do not go with it. */
 void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture);

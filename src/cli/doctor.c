@@ -14,10 +14,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/inject.h"
 #include "agent/tick_clock.h"
 #include "base/array.h"
 #include "base/buf.h"
 #include "capture/cost.h"
+#include "probe/driver_functions.h"
 #include "probe/kernel_features.h"
 #include "probe/libraries.h"
 #include "probe/module.h"
@@ -67,17 +69,27 @@ static const char *first_line(const char *path, char *text, size_t size)
 
 /* ---- privileges ---------------------------------------------------------------------------- */
 
-/* linux/capability.h */
+/*
+ * linux/capability.h. Those of packaging/systemd, which the agent works with. Instead of the first
+ * two the kernel takes CAP_SYS_ADMIN.
+ */
+#define SYS_ADMIN 21
+
 static const struct {
 	int number;
 	const char *name, *use;
 	bool required;
 } capabilities[] = {
-	{ 39, "CAP_BPF", "loading eBPF programs", true },
-	{ 38, "CAP_PERFMON", "attaching them", true },
-	{ 21, "CAP_SYS_ADMIN", "uprobes, and files of other mount namespaces", true },
-	{ 19, "CAP_SYS_PTRACE", "maps of other users' processes, holding commands", false },
-	{ 24, "CAP_SYS_RESOURCE", "raising limits (only kernels before 5.11 need it)", false },
+	{ 39, "CAP_BPF", "loads eBPF programs", true },
+	{ 38, "CAP_PERFMON", "attaches them, and has them read memory of processes", true },
+	{ 19, "CAP_SYS_PTRACE",
+	  "sees what other users' processes map, holds commands, and enters programs (--gpu, "
+	  "--in-process)",
+	  false },
+	{ 2, "CAP_DAC_READ_SEARCH", "hooks libraries that only their users may open", false },
+	{ 7, "CAP_SETUID",
+	  "gives up rights before debug information and files in containers are read", false },
+	{ 6, "CAP_SETGID", "gives up the rights of groups before these are read", false },
 };
 
 static unsigned long long effective_capabilities(void)
@@ -93,41 +105,65 @@ static unsigned long long effective_capabilities(void)
 	return mask;
 }
 
+static bool has_capability(unsigned long long mask, size_t i)
+{
+	return mask >> capabilities[i].number & 1 ||
+	       (capabilities[i].required && mask >> SYS_ADMIN & 1);
+}
+
 static void check_privileges(struct doctor_page *report)
 {
 	unsigned long long mask = effective_capabilities();
 	bool all = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
-		bool has = mask >> capabilities[i].number & 1;
-
-		if (has)
+		if (has_capability(mask, i))
 			continue;
-		if (capabilities[i].required) {
-			report->blocked = true;
-			all = false;
-			line(report, MISSING, capabilities[i].name, "%s: run as root (sudo)",
-			     capabilities[i].use);
-		} else if (capabilities[i].number != 24) {
-			all = false;
-			line(report, DEGRADED, capabilities[i].name, "%s", capabilities[i].use);
-		}
+		all = false;
+		report->blocked |= capabilities[i].required;
+		line(report, capabilities[i].required ? MISSING : DEGRADED, capabilities[i].name,
+		     "lacks; it %s: run as root (sudo), or with it", capabilities[i].use);
 	}
 	if (all)
 		line(report, OK, "privileges", "%s",
-		     geteuid() == 0 ? "root" : "the capabilities that are needed");
+		     geteuid() == 0 && mask >> SYS_ADMIN & 1 ? "root"
+		                                             : "the capabilities that are needed");
 }
 
 /* ---- kernel -------------------------------------------------------------------------------- */
+
+/* A perf event on a user program can want CAP_SYS_ADMIN (6.16, and before 5.8); a link of a file's
+ * functions never does. */
+static void check_uprobe(struct doctor_page *report)
+{
+	const struct feature_info *info = feature_info(FEATURE_UPROBE);
+	int error = kernel_lacks_because(report->features, FEATURE_UPROBE);
+	bool multi = kernel_has(report->features, FEATURE_MULTI);
+
+	if (!error) {
+		line(report, OK, info->name, "%s", info->gives);
+	} else if (multi) {
+		line(report, OK, info->name, "%s, by links alone: perf events want CAP_SYS_ADMIN",
+		     info->gives);
+	} else {
+		report->blocked = true;
+		line(report, MISSING, info->name, "%s; required (%s)%s", info->gives,
+		     strerror(-error),
+		     error == -EACCES ? ": without 'multi' this kernel wants CAP_SYS_ADMIN" : "");
+	}
+}
 
 static void check_features(struct doctor_page *report)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
-		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF ||
-		                i == FEATURE_UPROBE;
+		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF;
 		int error;
 
+		if (i == FEATURE_UPROBE) {
+			check_uprobe(report);
+			continue;
+		}
 		if (kernel_has(report->features, i)) {
 			line(report, OK, info->name, "%s", info->gives);
 			continue;
@@ -215,6 +251,42 @@ static void check_driver(struct doctor_page *report)
 		     "nvidia.ko without types: not needed for tracing CUDA calls");
 }
 
+static void say_function(void *data, const struct driver_hook *hook)
+{
+	static const char *const ways[] = {
+		[WAY_TYPES] = "fentry", [WAY_KPROBE] = "kprobe", [WAY_TRACEPOINT] = "trace event"
+	};
+	const struct doctor_page *report = data;
+
+	if (hook->way == WAY_NONE)
+		line(report, DEGRADED, "driver function", "%s (%s): %s", hook->function,
+		     hook->gives, hook->why);
+	else
+		line(report, OK, "driver function", "%s (%s): %s", hook->function, hook->gives,
+		     ways[hook->way]);
+}
+
+/* What --kernel can hook in the driver's modules, tried out. */
+static void check_driver_functions(struct doctor_page *report)
+{
+	const struct driver_functions_options options = { .targets = -1, .cgroups = -1 };
+
+	for (int i = 0; i < DRIVER_MODULES && !report->blocked; i++) {
+		struct driver_functions *functions;
+		struct err err = { 0 };
+
+		if (!driver_module_loaded((enum driver_module)i))
+			continue;
+		if (driver_functions_open((enum driver_module)i, &options, &functions, &err)) {
+			line(report, DEGRADED, "driver functions", "%s: %s",
+			     driver_module_name((enum driver_module)i), err.text);
+			continue;
+		}
+		driver_functions_each(functions, say_function, report);
+		driver_functions_free(functions);
+	}
+}
+
 static int report_library(void *data, const char *path)
 {
 	const struct selection selection = { 0 };
@@ -266,16 +338,11 @@ static int note_cupti(void *data, const char *path)
 /* Starting a program needs less than entering one that runs. */
 static void check_entering(struct doctor_page *report)
 {
-	char text[16];
+	struct err err = { 0 };
 
-	if (!(effective_capabilities() >> 19 & 1))
-		line(report, DEGRADED, "entering",
-		     "--gpu for programs that run already needs "
-		     "CAP_SYS_PTRACE: run as root (sudo)");
-	else if (first_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text))[0] == '3')
-		line(report, DEGRADED, "entering",
-		     "--gpu for programs that run already needs ptrace, which is forbidden here "
-		     "until the next boot (kernel.yama.ptrace_scope is 3): start them by cuscope");
+	if (inject_allowed(&err))
+		line(report, DEGRADED, "entering", "--gpu for programs that run already %s",
+		     err.text);
 	else
 		line(report, OK, "entering", "--gpu works for programs that run already");
 }
@@ -308,14 +375,13 @@ static bool reads_processes(void)
 
 static void check_in_process(struct doctor_page *report)
 {
-	char text[16];
+	struct err err = { 0 };
 
 #ifndef __x86_64__
 	line(report, DEGRADED, "in process", "--in-process is there on x86-64 only");
 	return;
 #endif
-	if (!(effective_capabilities() >> 19 & 1) ||
-	    first_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text))[0] == '3')
+	if (inject_allowed(&err))
 		line(report, DEGRADED, "in process",
 		     "--in-process needs ptrace, which is refused here: probes tell of all calls");
 	else if (!reads_processes())
@@ -323,7 +389,8 @@ static void check_in_process(struct doctor_page *report)
 		     "--in-process works, but not for texts and structs of calls: this kernel has "
 		     "no process_vm_readv (CONFIG_CROSS_MEMORY_ATTACH)");
 	else
-		line(report, OK, "in process", "--in-process works; times are %s",
+		line(report, OK, "in process",
+		     "--in-process works, which is the default with --gpu; times are %s",
 		     tick_clock_is_usable() ? "the processor's ticks"
 		                            : "the kernel's, which takes a little longer");
 }
@@ -408,6 +475,7 @@ int cli_doctor(int argc, char **argv)
 	check_load(&report);
 	check_hazards(&report);
 	check_driver(&report);
+	check_driver_functions(&report);
 	check_libraries(&report);
 	check_gpu_times(&report);
 	check_in_process(&report);

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "report/contents.h"
 #include "analysis/missed.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/info_processes.h"
 #include "table/table.h"
 #include "trace/reader.h"
 
@@ -97,43 +97,6 @@ static const struct {
 	[RANGE_OVERHEAD] = { "overheads", "overheads" },
 	[RANGE_NOT_MEASURED] = { "not_measured", "times without measuring" },
 };
-
-/* ---- processes, in both forms -------------------------------------------------------------- */
-
-static const struct table_column process_columns[] = {
-	{ "PID", TABLE_NUMBER, TABLE_AT(struct contents_process, process.pid), "pid" },
-	{ "PROCESS", TABLE_WORDS, TABLE_AT(struct contents_process, process.comm), "comm" },
-	{ "THREADS", TABLE_NUMBER, TABLE_AT(struct contents_process, threads), "threads" },
-	{ "CALLS", TABLE_NUMBER, TABLE_AT(struct contents_process, calls), "calls" },
-	{ "ON THE GPU", TABLE_NUMBER, TABLE_AT(struct contents_process, activities), "activities" },
-	{ "ENDED", TABLE_WORDS, TABLE_AT(struct contents_process, ended), "ended" },
-};
-
-/* For people those that did nothing with CUDA, shells and the like, are a number. */
-static int add_processes(const struct contents *contents, struct buf *text, struct json *json,
-                         struct err *err)
-{
-	struct table *table =
-		table_open(&(struct table_options){ .page = text, .json = json }, false);
-	size_t others = 0;
-	int rc;
-
-	table_begin(table, "processes", "PROCESSES", TABLE_COLUMNS(process_columns));
-	for (size_t i = 0; i < contents->n_processes; i++) {
-		const struct contents_process *process = &contents->processes[i];
-
-		if (json || process->calls || process->activities)
-			table_row(table, process);
-		else
-			others++;
-	}
-	if (others)
-		table_note(table, "and %zu process%s without a CUDA call", others,
-		           others == 1 ? "" : "es");
-	rc = table_end(table, err);
-	table_close(table);
-	return rc;
-}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -250,8 +213,10 @@ static void add_where(struct buf *out, const struct run_info *run)
 	add_text_line(out, "kernel", run->kernel_release);
 	add_text_line(out, "driver", run->driver_version);
 	add_gpus(out, run);
+	info_add_metrics(out, run);
 	add_text_line(out, "command", run->command);
 	add_text_line(out, "chosen by", run->chosen);
+	add_text_line(out, "reason", run->reason);
 }
 
 static uint64_t sum(const uint64_t *counts, size_t n)
@@ -339,13 +304,18 @@ static void add_kinds(struct buf *out, const struct info *info)
 	uint64_t ranges = sum(contents->ranges, RANGE_COUNT);
 	uint64_t damaged = info->run->damaged_events;
 	uint64_t samples = contents->stacks.samples, off_cpu = contents->stacks.off_cpu;
-	uint64_t known = contents->calls + activities + ranges + samples + off_cpu + damaged;
+	uint64_t kernel = contents->others[LAYER_KERNEL], hooked = contents->others[LAYER_HOOK];
+	uint64_t known = contents->calls + activities + ranges + samples + off_cpu +
+	                 contents->metrics + kernel + hooked + damaged;
 
 	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
+	add_part(out, kernel, "of the kernel side");
+	add_part(out, hooked, "of hooks");
 	add_part(out, activities, "on the GPU");
 	add_part(out, ranges, "ranges");
 	add_part(out, samples, "samples");
 	add_part(out, off_cpu, "of blocked time");
+	add_part(out, contents->metrics, "of GPU metrics");
 	if (info->events > known)
 		add_part(out, info->events - known, "begins and ends of processes and threads");
 	add_part(out, damaged, "in damaged parts or of no use without them");
@@ -386,7 +356,7 @@ static int print_text(const struct info *info, struct buf *out, struct err *err)
 	add_when(out, info->run);
 	add_where(out, info->run);
 	add_events(out, info);
-	rc = add_processes(info->contents, out, NULL, err);
+	rc = info_add_processes(info->contents, info->run, out, NULL, err);
 	buf_puts(out, "\nWHAT WAS MISSED\n");
 	missed_text(out, info->run);
 	text_wrap_lines(out, 0, cli_width(stdout));
@@ -451,9 +421,12 @@ static void json_file(struct json *json, const struct info *info)
 	json_text_or_null(json, "kernel_release", info->run->kernel_release);
 	json_text_or_null(json, "driver_version", info->run->driver_version);
 	json_gpus(json, info->run);
+	info_json_metrics(json, &info->run->metrics);
 	json_text_or_null(json, "command", info->run->command);
 	if (info->run->chosen)
 		json_text_or_null(json, "chosen_by", info->run->chosen);
+	if (info->run->reason)
+		json_text_or_null(json, "reason", info->run->reason);
 }
 
 static void json_stacks(struct json *json, const struct info *info)
@@ -500,6 +473,10 @@ static void json_events(struct json *json, const struct info *info)
 	json_u64(json, "failed", contents->failed);
 	json_u64(json, "unfinished", contents->unfinished);
 	json_u64(json, "captured", contents->captured);
+	if (contents->others[LAYER_KERNEL])
+		json_u64(json, "kernel_side", contents->others[LAYER_KERNEL]);
+	if (contents->others[LAYER_HOOK])
+		json_u64(json, "hooks", contents->others[LAYER_HOOK]);
 	json_u64(json, "threads", contents->threads);
 	json_open(json, "activities", '{');
 	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
@@ -524,7 +501,7 @@ static int print_json(const struct info *info, struct buf *out, struct err *err)
 	json_open(&json, NULL, '{');
 	json_file(&json, info);
 	json_events(&json, info);
-	rc = add_processes(info->contents, NULL, &json, err);
+	rc = info_add_processes(info->contents, info->run, NULL, &json, err);
 	json_open(&json, "missed", '{');
 	missed_json(&json, info->run);
 	json_close(&json, '}');

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
+#include "node/recorder_process.h"
 #include "stack/lines/reader.h"
 
 const struct cli_command cli_commands[] = {
@@ -28,6 +29,7 @@ const struct cli_command cli_commands[] = {
 	{ "launches", "count launches by kernel as they happen, in the kernel", cli_launches },
 	{ "bandwidth", "sum up copies by direction as they happen, in the kernel", cli_bandwidth },
 	{ "watch", "several of these three at once", cli_watch },
+	{ "agent", "serve metrics of all processes to Prometheus, as a daemon", cli_agent },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },
@@ -42,7 +44,7 @@ static void print_help(FILE *out)
 	      "usage: cuscope COMMAND [OPTION...]\n\n",
 	      out);
 	for (const struct cli_command *c = cli_commands; c->name; c++)
-		fprintf(out, "  %-9s %s\n", c->name, c->help);
+		fprintf(out, "  %-9s  %s\n", c->name, c->help);
 	fputs("\n  sudo cuscope trace -- ./app             a command, from its first call\n"
 	      "  sudo cuscope trace -p 1234 --duration 10s   a process that already runs\n"
 	      "\n'cuscope COMMAND --help' tells more; --version prints the version.\n",
@@ -87,6 +89,8 @@ int main(int argc, char **argv)
 	if (argc == 1 && !strcmp(argv[0], READER_NAME))
 		reader_main(READER_SOCKET); /* which cuscope has started, see there */
 	fill_standard_streams();
+	if (argc == 1 && !strcmp(argv[0], RECORDER_NAME))
+		return recorder_process_main();
 	if (!typed) {
 		print_help(stderr);
 		return EXIT_USAGE;
@@ -103,6 +107,8 @@ int main(int argc, char **argv)
 		puts(argp_program_version);
 		return 0;
 	}
+	if (!strcmp(typed, "completion"))
+		return cli_completion(argc - 1, argv + 1);
 	for (const struct cli_command *c = cli_commands; c->name; c++) {
 		if (!strcmp(typed, c->name))
 			return run_command(c, argc - 1, argv + 1);

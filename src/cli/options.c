@@ -175,8 +175,10 @@ static const struct argp_option selection_options[] = {
 	  "driver, runtime, both, or auto (the default): launches in the driver only, the rest in "
 	  "both",
 	  0 },
-	{ "all-calls", OPT_ALL_CALLS, 0, 0,
-	  "also getters and polls, which tell little and are many", 0 },
+	{ "all-calls", OPT_ALL_CALLS, "each", OPTION_ARG_OPTIONAL,
+	  "also getters and polls, which tell little and are many; with --in-process those that "
+	  "are called all the time are counted, and with --all-calls=each recorded one by one",
+	  0 },
 	{ 0 }
 };
 
@@ -244,7 +246,10 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 		parse_layer(state, selection, arg);
 		return 0;
 	case OPT_ALL_CALLS:
+		if (arg && strcmp(arg, "each") != 0)
+			cli_bad_value(state, "--all-calls", arg, "way to see them (each, or none)");
 		selection->all_calls = true;
+		selection->each_call = arg != NULL;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

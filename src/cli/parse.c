@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/completion.h"
 #include "cli/scan.h"
 
 void cli_print_safe(FILE *out, const char *fmt, va_list ap)
@@ -64,6 +65,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, bool command, voi
 {
 	struct unknown_option unknown;
 
+	completion_answer(argp);
 	if (!scan_options(argp, argc, argv, command, &unknown))
 		reject(argv[0], &unknown);
 	argp_err_exit_status = EXIT_USAGE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope probes`: the functions that would be hooked, and where. */
 #include "cli/cli.h"
+#include "cli/probes_hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,9 @@ struct probes_options {
 	struct target_choice choice;
 	struct selection selection;
 	bool divert;
-	const char *word[2]; /* FILE and GLOB, in this order, or one of them */
+	bool formatted;
+	enum table_form form;
+	const char *word[2]; /* FILE and GLOB or SPEC, in this order, or one of them */
 	size_t n_words;
 };
 
@@ -41,12 +44,13 @@ struct probes_listing {
 	size_t modules, functions, hooked, movable, listed;
 };
 
-enum { OPTION_DIVERT = 1000 };
+enum { OPTION_DIVERT = 1000, OPTION_FORMAT };
 
 static const struct argp_option options[] = {
 	{ "divert", OPTION_DIVERT, NULL, 0,
 	  "show which functions could be diverted at their entry, and why the others could not",
 	  0 },
+	{ "format", OPTION_FORMAT, "NAME", 0, "of a SPEC: table (default), csv or json", 0 },
 	{ 0 },
 };
 
@@ -61,6 +65,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_DIVERT:
 		o->divert = true;
+		return 0;
+	case OPTION_FORMAT:
+		o->formatted = true;
+		o->form = cli_table_form(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n_words == 2)
@@ -78,15 +86,16 @@ static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "[FILE] [GLOB]",
+	.args_doc = "[FILE] [GLOB|SPEC]",
 	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where "
-	       "the "
-	       "probe goes and why, its class, and whether it is on."
+	       "the probe goes and why, its class, and whether it is on. With SPEC, what a hook of "
+	       "your own stands for."
 	       "\vOf FILE (a library or a program), of the libraries that processes have loaded "
-	       "(-p, "
-	       "--name, --cgroup, --all), or of the libraries found on this machine. GLOB limits "
-	       "the "
-	       "list to matching names.\n",
+	       "(-p, --name, --cgroup, --all), or of the libraries found on this machine. GLOB "
+	       "limits the list to matching names.\n\n"
+	       "SPEC is a hook as --hook has it: 'kprobe:nv*', 'tracepoint:sched:*', "
+	       "'uprobe:libnccl.so:nccl*'. What it stands for is listed, and why some of that "
+	       "cannot be hooked.\n",
 	.children = children,
 };
 
@@ -316,13 +325,39 @@ static int list(struct probes_options *o, struct probes_listing *listing, struct
 	return r;
 }
 
+/* The exit status of a list of what a hook stands for; -1: none was asked for. */
+static int list_hook(struct probes_options *o)
+{
+	const char *spec = o->n_words ? o->word[o->n_words - 1] : NULL;
+
+	if (!spec || !probes_is_hook(spec)) {
+		if (!o->formatted)
+			return -1;
+		cli_say("--format is for lists of hooks: cuscope probes --format csv 'kprobe:nv*'");
+		return EXIT_USAGE;
+	}
+	if (o->divert) {
+		cli_say("--divert is for CUDA's functions alone");
+		return EXIT_USAGE;
+	}
+	return probes_list_hook(spec, o->n_words == 2 ? o->word[0] : NULL, &o->choice, o->form);
+}
+
 int cli_probes(int argc, char **argv)
 {
 	struct probes_options o = { 0 };
 	struct probes_listing listing = { .selection = &o.selection };
 	struct err err = { 0 };
+	int status;
 
 	cli_parse(&argp, argc, argv, false, &o);
+	status = list_hook(&o);
+	if (status >= 0) {
+		free(o.choice.pids);
+		free(o.selection.only);
+		free(o.selection.skip);
+		return status;
+	}
 	listing.divert = o.divert;
 	if (!list(&o, &listing, &err) && listing.modules > 1)
 		printf("\n%zu modules, %zu functions, %zu %s\n", listing.modules, listing.functions,

@@ -204,11 +204,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_what(key, arg, state);
 }
 
-static const struct argp_child children[] = {
-	{ &cli_process_argp, 0, NULL, 0 }, { &cli_start_argp, 0, NULL, 0 },
-	{ &cli_gpu_argp, 0, NULL, 0 },     { &cli_stacks_argp, 0, NULL, 0 },
-	{ &cli_times_argp, 0, NULL, 0 },   { 0 }
-};
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_gpu_argp, 0, NULL, 0 },
+	                                      { &cli_stacks_argp, 0, NULL, 0 },
+	                                      { &cli_times_argp, 0, NULL, 0 },
+	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -351,6 +353,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	o->stacks.calls = with_gpu(o) ? STACK_CALLS_WORK : 0;
 	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
+	c->in_process = IN_PROCESS_NO; /* probes walk the stacks of calls */
 	c->consumers = consumers;
 	c->n_consumers = begin(o, p, consumers);
 	c->notice = notice;

@@ -24,6 +24,7 @@
 struct record_options {
 	struct cli_attach attach;
 	struct cli_stacks stacks;
+	struct cli_metrics metrics;
 	const char *output;
 	uint64_t last_ns, last_bytes; /* --last */
 	struct chosen_options chosen;
@@ -46,7 +47,7 @@ struct recording {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000, OPT_LAST, OPT_FAILED, OPT_MIN_DURATION, OPT_MAX_EVENTS };
+enum { OPT_FORCE = 3000, OPT_LAST, OPT_FAILED, OPT_MIN_DURATION, OPT_MAX_EVENTS, OPT_KERNEL };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is kept, and where:", 3 },
@@ -60,6 +61,7 @@ static const struct argp_option options[] = {
 	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
 	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
 	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were kept", 0 },
+	{ "kernel", OPT_KERNEL, 0, 0, "also system calls to the NVIDIA driver, decoded", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }
 };
@@ -99,6 +101,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->attach;
 		state->child_inputs[1] = &o->stacks;
+		state->child_inputs[2] = &o->metrics;
+		state->child_inputs[3] = &o->attach.hooks;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -115,12 +119,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'v':
 		o->verbose = true;
 		return 0;
+	case OPT_KERNEL:
+		o->attach.capture.kernel = true;
+		return 0;
 	}
 	return parse_chosen(key, arg, state);
 }
 
 static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
 	                                      { &cli_which_stacks_argp, 0, NULL, 0 },
+	                                      { &cli_metrics_argp, 0, NULL, 0 },
+	                                      { &cli_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -266,7 +275,7 @@ static int check_chosen(const struct record_options *o, struct err *err)
 	if (!o->attach.capture.returns && (o->chosen.failed || o->chosen.min_duration_ns))
 		return err_set(err, EINVAL, "%s needs returns, which --no-returns does not record",
 		               o->chosen.failed ? "--failed" : "--min-duration");
-	return 0;
+	return cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err);
 }
 
 static int check_output(struct recording *r, struct err *err)
@@ -352,7 +361,13 @@ static int capture(struct recording *r, struct consumer **consumers, size_t coun
 	o->attach.selection.failed = o->chosen.failed;
 	o->attach.capture.selection = o->attach.selection;
 	o->attach.capture.chosen = r->chosen_words;
+	/* of all processes, waits of those that have to do with no GPU would be most of the file */
+	if (o->attach.capture.kernel && o->attach.choice.target.kind != TARGET_ALL)
+		cli_stacks_wait(&o->stacks);
 	o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
+	cli_metrics_settle(&o->metrics, true, &o->attach.capture);
+	o->attach.capture.who = true;
+	o->attach.capture.who_newest = o->last_ns || o->last_bytes;
 	o->attach.capture.enough = enough;
 	o->attach.capture.nested_returns = o->verbose;
 	o->attach.capture.consumers = consumers;

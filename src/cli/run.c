@@ -35,7 +35,7 @@ static const struct argp_option limit_options[] = {
 	{ "in-process", OPT_IN_PROCESS, 0, 0,
 	  "record calls inside of the processes, where that can be, without the traps of probes",
 	  0 },
-	{ "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default)", 0 },
+	{ "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default without --gpu)", 0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
 	  "give up detail to slow targets down by less than this: getters, then durations, then "
 	  "all but windows of time",
@@ -67,7 +67,7 @@ uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg)
 
 void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture)
 {
-	if (!capture->in_process || (capture->returns && !capture->max_overhead))
+	if (capture->in_process != IN_PROCESS_YES || (capture->returns && !capture->max_overhead))
 		return;
 	fprintf(stderr,
 	        "%s: --in-process does not go with %s: what that saves is the cost of probes\n",
@@ -101,7 +101,7 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_IN_PROCESS:
 	case OPT_NO_IN_PROCESS:
-		capture->in_process = key == OPT_IN_PROCESS;
+		capture->in_process = cli_in_process(key == OPT_IN_PROCESS);
 		return 0;
 	case ARGP_KEY_END:
 		cli_check_in_process(state, capture);
@@ -128,6 +128,7 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		attach->capture.gpu = attach->gpu.asked ? &attach->gpu.settings : NULL;
+		attach->selection.hooks = attach->hooks.n ? &attach->hooks : NULL;
 		return 0;
 	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
 		attach->command = state->argv + state->next;
@@ -136,11 +137,11 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child attach_children[] = {
-	{ &cli_process_argp, 0, NULL, 0 },   { &cli_start_argp, 0, NULL, 0 },
-	{ &cli_selection_argp, 0, NULL, 0 }, { &cli_gpu_argp, 0, NULL, 0 },
-	{ &cli_limits_argp, 0, NULL, 0 },    { 0 }
-};
+static const struct argp_child attach_children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                             { &cli_start_argp, 0, NULL, 0 },
+	                                             { &cli_selection_argp, 0, NULL, 0 },
+	                                             { &cli_gpu_argp, 0, NULL, 0 },
+	                                             { &cli_limits_argp, 0, NULL, 0 },    { 0 } };
 
 const struct argp cli_attach_argp = { .parser = parse_attach, .children = attach_children };
 
@@ -150,6 +151,7 @@ void cli_attach_free(struct cli_attach *attach)
 	free(attach->choice.env);
 	free(attach->selection.only);
 	free(attach->selection.skip);
+	hook_list_free(&attach->hooks);
 }
 
 /* ---- the run ------------------------------------------------------------------------------- */

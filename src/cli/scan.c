@@ -6,14 +6,6 @@
 
 #include "base/suggest.h"
 
-#define OPTIONS_MAX 128
-
-struct scan_known {
-	const struct argp_option *option[OPTIONS_MAX];
-	const char *name[OPTIONS_MAX];
-	size_t count;
-};
-
 static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
 	                                          { "usage", 1000, 0, 0, 0, 0 },
 	                                          { "version", 'V', 0, 0, 0, 0 },
@@ -22,7 +14,7 @@ static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
 static void collect(const struct argp_option *options, struct scan_known *known)
 {
 	for (; options && (options->name || options->key || options->doc); options++) {
-		if (!options->name || known->count == OPTIONS_MAX)
+		if (!options->name || known->count == SCAN_OPTIONS_MAX)
 			continue;
 		known->option[known->count] = options;
 		known->name[known->count++] = options->name;
@@ -36,9 +28,14 @@ static void collect_all(const struct argp *argp, struct scan_known *known)
 		collect_all(c->argp, known);
 }
 
-/* The option that a long name means: exact, or the only one that begins so. */
-static const struct argp_option *find_long(const struct scan_known *known, const char *name,
-                                           size_t len)
+void scan_known_of(const struct argp *argp, struct scan_known *known)
+{
+	collect_all(argp, known);
+	collect(own_options, known);
+}
+
+const struct argp_option *scan_find_long(const struct scan_known *known, const char *name,
+                                         size_t len)
 {
 	const struct argp_option *found = NULL;
 	size_t hits = 0;
@@ -54,23 +51,22 @@ static const struct argp_option *find_long(const struct scan_known *known, const
 	return hits ? found : NULL; /* an ambiguous one is getopt's to complain about */
 }
 
-/* Whether a group of short options ends in one that takes its value from the next word. */
-static bool short_takes_next(const struct scan_known *known, const char *word)
+const struct argp_option *scan_short_takes_next(const struct scan_known *known, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		for (size_t i = 0; i < known->count; i++) {
 			if (known->option[i]->key == *c && known->option[i]->arg)
-				return c[1] == '\0';
+				return c[1] == '\0' ? known->option[i] : NULL;
 		}
 	}
-	return false;
+	return NULL;
 }
 
 /* Names that --help does not show are not suggested either. */
 static void describe(const struct scan_known *known, const char *name, size_t len,
                      struct unknown_option *unknown)
 {
-	const char *shown[OPTIONS_MAX];
+	const char *shown[SCAN_OPTIONS_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < known->count; i++)
@@ -85,8 +81,7 @@ bool scan_options(const struct argp *argp, int argc, char *const *argv, bool com
 {
 	struct scan_known known = { .count = 0 };
 
-	collect_all(argp, &known);
-	collect(own_options, &known);
+	scan_known_of(argp, &known);
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		const char *name = argv[i] + 2;
 		const struct argp_option *option;
@@ -98,11 +93,11 @@ bool scan_options(const struct argp *argp, int argc, char *const *argv, bool com
 			continue;
 		}
 		if (argv[i][1] != '-') {
-			i += short_takes_next(&known, argv[i]);
+			i += scan_short_takes_next(&known, argv[i]) != NULL;
 			continue;
 		}
 		len = strcspn(name, "=");
-		option = find_long(&known, name, len);
+		option = scan_find_long(&known, name, len);
 		if (!option) {
 			describe(&known, name, len, unknown);
 			return false;

@@ -9,6 +9,24 @@
 #include <argp.h>
 #include <stdbool.h>
 
+#define SCAN_OPTIONS_MAX 128
+
+/* The options that a command understands, help's among them. */
+struct scan_known {
+	const struct argp_option *option[SCAN_OPTIONS_MAX];
+	const char *name[SCAN_OPTIONS_MAX];
+	size_t count;
+};
+
+void scan_known_of(const struct argp *argp, struct scan_known *known);
+
+/* The option that a long name means: exact, or one that begins so. NULL: none. */
+const struct argp_option *scan_find_long(const struct scan_known *known, const char *name,
+                                         size_t len);
+
+/* Of a group of short options that of the last, if it takes its value from the next word. */
+const struct argp_option *scan_short_takes_next(const struct scan_known *known, const char *word);
+
 struct unknown_option {
 	char typed[64];   /* without the dashes and the value; cut where it is longer */
 	const char *near; /* the name that was meant, or NULL */

@@ -12,7 +12,7 @@
 
 #define MOST_HZ 2000
 
-enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS };
+enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS };
 
 static const struct argp_option share_options[] = {
 	{ 0, 0, 0, 0, "Stacks:", 4 },
@@ -87,6 +87,8 @@ static const struct argp_option which_options[] = {
 	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
 	  "and no blanks, of all",
 	  4 },
+	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL,
+	  CLI_WAITS_HELP "; --kernel has it on", 4 },
 	{ 0 }
 };
 
@@ -136,6 +138,21 @@ static void check_next_word(const struct argp_state *state)
 	exit(EXIT_USAGE);
 }
 
+void cli_stacks_parse_waits(const struct argp_state *state, struct cli_stacks *stacks,
+                            const char *arg)
+{
+	stacks->host_waits = true;
+	stacks->settings.blocked_ns = arg ? cli_duration(state, "--host-waits", arg) : CLI_WAITS_NS;
+}
+
+void cli_stacks_wait(struct cli_stacks *stacks)
+{
+	if (stacks->host_waits)
+		return;
+	stacks->host_waits = true;
+	stacks->settings.blocked_ns = CLI_WAITS_NS;
+}
+
 static error_t parse_which(int key, char *arg, struct argp_state *state)
 {
 	struct cli_stacks *stacks = state->input;
@@ -152,6 +169,9 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 		check_next_word(state);
 		stacks->samples = stacks->blocked = true;
 		stacks->calls = STACK_CALLS_ALL;
+		return 0;
+	case OPT_HOST_WAITS:
+		cli_stacks_parse_waits(state, stacks, arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!stacks->given || stacks->samples || stacks->blocked || stacks->calls)
@@ -170,8 +190,9 @@ const struct argp cli_which_stacks_argp = { .options = which_options,
 
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
 {
-	if (!stacks->samples && !stacks->blocked && !stacks->calls)
+	if (!stacks->samples && !stacks->blocked && !stacks->calls && !stacks->host_waits)
 		return NULL;
+	stacks->settings.host_waits = stacks->host_waits;
 	stacks->settings.sample_ns = stacks->samples ? 1000000000 / stacks->hz : 0;
 	stacks->settings.calls = stacks->calls;
 	stacks->settings.blocked = stacks->blocked;

@@ -87,7 +87,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
+	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,

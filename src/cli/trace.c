@@ -20,6 +20,8 @@ struct trace_options {
 	struct cli_attach attach;
 	struct sink_options sink;
 	const struct sink_format *format;
+	struct cli_metrics metrics;
+	struct cli_stacks stacks; /* of these, what threads wait for */
 	const char *output;
 	const char *json_summary;
 	const char *color; /* auto, always, never */
@@ -37,10 +39,16 @@ enum {
 	OPT_SUMMARY_ONLY,
 	OPT_JSON_SUMMARY,
 	OPT_COLOR,
+	OPT_KERNEL,
+	OPT_HOST_WAITS,
 };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "Which calls are shown (the summary counts all):", 3 },
+	{ "kernel", OPT_KERNEL, 0, 0,
+	  "also system calls to the NVIDIA driver, decoded, inside of the calls that made them",
+	  0 },
+	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL, CLI_WAITS_HELP, 0 },
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
@@ -100,9 +108,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->attach;
 		state->child_inputs[1] = &o->sink;
+		state->child_inputs[2] = &o->metrics;
+		state->child_inputs[3] = &o->attach.hooks;
 		return 0;
 	case 'v':
 		o->verbose = true;
+		return 0;
+	case OPT_KERNEL:
+		o->attach.capture.kernel = true;
+		return 0;
+	case OPT_HOST_WAITS:
+		cli_stacks_parse_waits(state, &o->stacks, arg);
 		return 0;
 	}
 	return parse_output(key, arg, state);
@@ -110,6 +126,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
 	                                      { &cli_filter_argp, 0, NULL, 0 },
+	                                      { &cli_metrics_argp, 0, NULL, 0 },
+	                                      { &cli_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static char *help_filter(int key, const char *text, void *input)
@@ -222,6 +240,11 @@ static int check_options(const struct trace_options *o, struct err *err)
 		return err_set(
 			err, EINVAL,
 			"--min-duration needs durations, which --no-returns does not record");
+	if (o->summary_only && o->stacks.host_waits)
+		return err_set(err, EINVAL,
+		               "--host-waits shows lines, of which --summary-only shows none");
+	if (cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err))
+		return err->code;
 	/* a mistake that would show only at the end of a long trace is better told now */
 	return o->json_summary ? file_can_replace(o->json_summary, o->force, err) : 0;
 }
@@ -235,10 +258,13 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 	o->attach.capture.selection = o->attach.selection;
 	o->attach.capture.begin_records = o->sink.begin_end;
 	o->attach.capture.nested_returns = o->verbose;
+	o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
 	o->attach.capture.consumers = consumers;
 	o->attach.capture.n_consumers = count;
 	o->attach.capture.enough = enough;
 	o->attach.capture.summary = print_summary;
+	cli_metrics_settle(&o->metrics, o->output && strcmp(o->output, "-"), &o->attach.capture);
+	o->attach.capture.who = o->output != NULL;
 	o->attach.capture.data = tracing;
 	return cli_capture(&o->attach.capture, err);
 }
@@ -287,6 +313,7 @@ int cli_trace(int argc, char **argv)
 	int status;
 
 	origin_save(&origin);
+	cli_stacks_init(&o.stacks);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();

@@ -239,7 +239,7 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_IN_PROCESS:
 	case OPT_NO_IN_PROCESS:
-		c->capture.in_process = key == OPT_IN_PROCESS;
+		c->capture.in_process = cli_in_process(key == OPT_IN_PROCESS);
 		return 0;
 	case ARGP_KEY_END:
 		cli_check_in_process(state, &c->capture);
@@ -269,6 +269,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_no_gpu_argp, 0, NULL, 0 },
+	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static void parse(struct watch_command *c, int argc, char **argv)
@@ -426,8 +427,8 @@ static int watch(struct watch_command *c, struct err *err)
 		               "memleak needs the addresses that calls return, which --no-returns "
 		               "does not record"),
 		       EXIT_USAGE;
-	if (c->capture.in_process && c->chosen == WATCH_MEMORY) {
-		c->capture.in_process = false;
+	if (c->capture.in_process == IN_PROCESS_YES && c->chosen == WATCH_MEMORY) {
+		c->capture.in_process = IN_PROCESS_NO;
 		cli_say("memleak keeps all probes: they walk the stack of each allocation");
 	}
 	/* a mistake that would show only at the first page is better told now */

@@ -136,6 +136,14 @@ static void build_table(void)
 	qsort(table.apis, table.count, sizeof(*table.apis), compare_apis);
 }
 
+const char *api_known(size_t index)
+{
+	if (index < n_driver_rows)
+		return driver_rows[index].name;
+	index -= n_driver_rows;
+	return index < n_runtime_rows ? runtime_rows[index].name : NULL;
+}
+
 static const struct api *find_exactly(const char *name)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -166,6 +174,16 @@ static const struct api *find_relative(const char *symbol, struct api_name *name
 	if (!take_apart(symbol, name))
 		name->base[0] = '\0';
 	return api ? api : find_exactly(name->base);
+}
+
+const char *api_layer_name(enum api_layer layer)
+{
+	static const char *const names[LAYER_COUNT] = { [LAYER_DRIVER] = "driver",
+		                                        [LAYER_RUNTIME] = "runtime",
+		                                        [LAYER_KERNEL] = "kernel",
+		                                        [LAYER_HOOK] = "hook" };
+
+	return layer < LAYER_COUNT ? names[layer] : "?";
 }
 
 enum api_class api_class(const char *symbol)

@@ -24,7 +24,21 @@
 enum api_layer {
 	LAYER_DRIVER,  /* libcuda: cu* */
 	LAYER_RUNTIME, /* libcudart, shared or linked in: cuda*, __cuda* */
+	/* No CUDA calls: system calls to the driver and functions of its kernel modules, and what a
+	 * user asked for by --hook. The numbers are in trace files. */
+	LAYER_KERNEL,
+	LAYER_HOOK,
+	LAYER_COUNT
 };
+
+#define LAYERS_OF_CUDA 2 /* the first two */
+
+static inline bool layer_is_cuda(enum api_layer layer)
+{
+	return layer == LAYER_DRIVER || layer == LAYER_RUNTIME;
+}
+
+const char *api_layer_name(enum api_layer layer); /* "driver", "runtime", "kernel", "hook" */
 
 enum api_class {
 	CLASS_LAUNCH,
@@ -120,6 +134,7 @@ enum api_type {
 		  /* in all cases one argument, "gridDim" */
 	T_BLOCK,
 	T_SHMEM, /* dynamic shared memory, bytes */
+	T_S64,   /* signed 64 bits: of calls that are not CUDA's */
 	T_COUNT,
 };
 
@@ -149,6 +164,9 @@ bool api_is_per_thread(const char *symbol);
 
 /* The row of a symbol, NULL where none is known. Static storage; from any thread. */
 const struct api *api_find(const char *symbol);
+
+/* The names of the rows, one after the other; NULL behind the last. */
+const char *api_known(size_t index);
 
 /* Class and default of any symbol: from its row, or guessed from its name. */
 enum api_class api_class(const char *symbol);

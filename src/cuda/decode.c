@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/words.h"
 
 /* What the values of a call add up to. */
 struct decode_sum {
@@ -274,10 +275,12 @@ static bool moves_bytes(enum api_op op)
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
                 struct api_call *call)
 {
-	struct decode_sum sum = { .bytes = 1 };
+	struct decode_sum sum;
 	uint64_t value;
 
-	memset(call, 0, sizeof(*call));
+	words_clear(&sum, sizeof(sum));
+	sum.bytes = 1;
+	words_clear(call, sizeof(*call));
 	call->n_args = api->n_args;
 	call->direction = api->row->direction;
 	if (api->row->flags & FLAT)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cuda/error.h"
+#include "cuda/kernel_status.h"
 
 #include <stdlib.h>
 
@@ -261,18 +262,23 @@ const char *cuda_error_name(enum api_layer layer, int code)
 {
 	const struct error_name *table = layer == LAYER_DRIVER ? driver_errors : runtime_errors;
 	size_t bytes = layer == LAYER_DRIVER ? sizeof(driver_errors) : sizeof(runtime_errors);
-	const struct error_name *found =
-		bsearch(&code, table, bytes / sizeof(*table), sizeof(*table), compare_code);
+	const struct error_name *found;
 
+	if (layer == LAYER_KERNEL)
+		return kernel_status_name(code);
+	if (!layer_is_cuda(layer))
+		return NULL;
+	found = bsearch(&code, table, bytes / sizeof(*table), sizeof(*table), compare_code);
 	return found ? found->name : NULL;
 }
 
 bool cuda_error_is_status(enum api_layer layer, int code)
 {
-	return code == 600; /* cudaErrorNotReady and CUDA_ERROR_NOT_READY */
+	return code == 600 && layer_is_cuda(layer); /* ..ErrorNotReady and .._ERROR_NOT_READY */
 }
 
 bool cuda_error_is_shutdown(enum api_layer layer, int code)
 {
-	return code == 4; /* cudaErrorCudartUnloading and CUDA_ERROR_DEINITIALIZED */
+	return code == 4 &&
+	       layer_is_cuda(layer); /* cudaErrorCudartUnloading and CUDA_ERROR_DEINITIALIZED */
 }

@@ -10,7 +10,8 @@
 
 #include "cuda/api.h"
 
-/* "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"; NULL for a number without a name. */
+/* "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"; of LAYER_KERNEL as
+ * kernel_status_name() has it; NULL for a number without a name. */
 const char *cuda_error_name(enum api_layer layer, int code);
 
 /* Codes that report a state rather than a failure (not ready: a poll that came too early). */

@@ -263,3 +263,47 @@ const char *kernel_name_base(const char *name, size_t *len)
 		*len = strlen(first = name);
 	return first;
 }
+
+/* "operator bool", "operator new": a blank that is a part of the name. */
+static bool is_operator(const struct buf *out)
+{
+	static const char word[] = "operator";
+	size_t len = sizeof(word) - 1;
+
+	return out->len >= len && !memcmp(out->data + out->len - len, word, len);
+}
+
+/* Of a bracket: one that is a scope stays, "(anonymous namespace)::f". What follows it. */
+static const char *add_bracket(struct buf *out, const char *at)
+{
+	const char *behind = skip_brackets(at);
+
+	if (*at != '<' && !strncmp(behind, "::", 2))
+		buf_add(out, at, (size_t)(behind - at));
+	else if (*at == '(' && out->len && !strchr(behind, '('))
+		return behind + strlen(behind); /* the parameters, and "const" */
+	return behind;
+}
+
+char *kernel_name_qualified(const char *name)
+{
+	struct buf out = { 0 };
+
+	buf_puts(&out, "");
+	for (const char *at = name; *at;) {
+		size_t operator_len = operator_length(at);
+
+		if (operator_len) {
+			buf_add(&out, at, operator_len);
+			at += operator_len;
+		} else if (strchr("<({", *at)) {
+			at = add_bracket(&out, at);
+		} else if (*at == ' ' && !is_operator(&out)) {
+			buf_reset(&out); /* that was the type it returns */
+			at++;
+		} else {
+			buf_putc(&out, *at++);
+		}
+	}
+	return out.data;
+}

@@ -26,4 +26,10 @@ char *kernel_name_demangle(const char *mangled);
  */
 const char *kernel_name_base(const char *name, size_t *len);
 
+/*
+ * "at::_ops::mm::call" for "at::Tensor at::_ops::mm::call(at::Tensor const&)": the same with
+ * namespaces. The caller frees it.
+ */
+char *kernel_name_qualified(const char *name);
+
 #endif

@@ -16,6 +16,7 @@ static const struct word {
 	{ "int", T_INT, 4, PART_NONE, 0 },
 	{ "uint", T_UINT, 4, PART_NONE, 0 },
 	{ "u64", T_U64, 8, PART_NONE, 0 },
+	{ "s64", T_S64, 8, PART_NONE, 0 },
 	{ "float", T_FLOAT, 4, PART_NONE, 0 },
 	{ "hex", T_HEX, 4, PART_NONE, 0 },
 	{ "hex64", T_HEX, 8, PART_NONE, 0 },

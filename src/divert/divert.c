@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,7 +26,8 @@
 
 struct divert {
 	int socket;
-	bool gone; /* the process is */
+	struct divert_begun *begun; /* DIVERT_BEGUN places, which cuscope-divert fills in */
+	bool gone;                  /* the process is */
 	divert_done_fn done;
 	void *data;
 	struct divert_queue queue;
@@ -65,7 +68,7 @@ static void own_signals(void)
 }
 
 /* Nobody's child, so that nobody needs to wait for it, and in no terminal's session. */
-static int start(int ours, int its)
+static int start(int ours, int its, struct divert_begun *begun)
 {
 	pid_t child = fork();
 	int status;
@@ -80,7 +83,7 @@ static int start(int ours, int its)
 			prctl(PR_SET_NAME, DIVERT_COMM);
 			own_signals();
 			close_all_but(its);
-			divert_process(its);
+			divert_process(its, begun);
 		}
 		_exit(child < 0 ? 1 : 0);
 	}
@@ -92,22 +95,31 @@ static int start(int ours, int its)
 
 int divert_new(divert_done_fn done, void *data, struct divert **out, struct err *err)
 {
+	size_t bytes = DIVERT_BEGUN * sizeof(struct divert_begun);
+	struct divert_begun *begun;
 	struct divert *divert;
 	int pair[2], rc;
 
 #ifndef __x86_64__
 	return err_set(err, ENOTSUP, "functions are not diverted on this machine yet");
 #endif
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+	begun = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (begun == MAP_FAILED)
+		return err_set(err, errno, "diverting: no memory: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		munmap(begun, bytes);
 		return err_set(err, errno, "diverting: no sockets: %s", strerror(errno));
-	rc = start(pair[0], pair[1]);
+	}
+	rc = start(pair[0], pair[1], begun);
 	close(pair[1]);
 	if (rc) {
+		munmap(begun, bytes);
 		close(pair[0]);
 		return err_set(err, rc, "diverting: cannot make a process: %s", strerror(-rc));
 	}
 	divert = xcalloc(1, sizeof(*divert));
 	divert->socket = pair[0];
+	divert->begun = begun;
 	divert->done = done;
 	divert->data = data;
 	divert->files = judged_files_new();
@@ -404,6 +416,34 @@ int divert_turn(struct divert *divert, struct err *err)
 	}
 }
 
+/* 0: it has been carried out, and its answer is on its way. */
+static uint64_t known_until(const struct divert *divert, uint64_t number, uint64_t now_ns)
+{
+	struct divert_begun *begun = &divert->begun[number % DIVERT_BEGUN];
+	uint64_t at = atomic_load(&begun->number), since_ns = atomic_load(&begun->since_ns);
+
+	if (at > number)
+		return 0;
+	return at < number || since_ns > now_ns ? now_ns : since_ns;
+}
+
+uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns)
+{
+	uint64_t until_ns = UINT64_MAX, known_ns;
+
+	for (const struct divert_plan *plan = divert->plans; plan; plan = plan->next) {
+		if (divert->gone || plan->state != PLAN_PUTTING)
+			continue;
+		known_ns = known_until(divert, plan->number, now_ns);
+		until_ns = known_ns < until_ns ? known_ns : until_ns;
+	}
+	for (size_t i = 0; !divert->gone && i < divert->n_backs; i++) {
+		known_ns = known_until(divert, divert->backs[i].number, now_ns);
+		until_ns = known_ns < until_ns ? known_ns : until_ns;
+	}
+	return until_ns;
+}
+
 /* Waits until it reads, or has ended. */
 static void wait_for(struct divert *divert, short events, uint64_t until_ns)
 {
@@ -442,5 +482,6 @@ void divert_free(struct divert *divert)
 	divert_shares_free(&divert->shares);
 	judged_files_free(divert->files);
 	free(divert->backs);
+	munmap(divert->begun, DIVERT_BEGUN * sizeof(*divert->begun));
 	free(divert);
 }

@@ -45,6 +45,8 @@ struct divert_module {
 	const char *path; /* as users are told it */
 	dev_t dev;
 	uint64_t inode; /* as /proc/PID/maps has them */
+	uint64_t owner; /* who showed it, a person of probe/person.h: of his files one at a time is
+	                 * looked at aside */
 };
 
 struct divert_function {
@@ -56,6 +58,7 @@ struct divert_function {
 	enum entry_refusal refusal; /* ENTRY_MOVABLE: it can be diverted */
 	uint32_t refused_at;
 	uint32_t original; /* offset in the area of the moved code: what a thunk calls */
+	bool met;          /* a kernel's probe still is, before the jump */
 };
 
 /* What the process is to map: bytes (a multiple of pages), within DIVERT_REACH of all of near. */
@@ -146,6 +149,13 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
  * When rc is 0, its plans are freed. When it is -EAGAIN, all is still diverted.
  */
 int divert_take_back(struct divert *divert, pid_t pid, struct err *err);
+
+/*
+ * No cut that is not told yet comes before this time, of orders that were given by now_ns;
+ * UINT64_MAX: none is under way. What an order waits for before it stops threads, for other orders
+ * or for a process whose memory hangs, does not count.
+ */
+uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns);
 
 /* The process has ended, or executes another program: forgets it. No `done`, plans are freed. */
 void divert_gone(struct divert *divert, pid_t pid);

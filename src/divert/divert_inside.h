@@ -148,12 +148,25 @@ int write_jumps(struct divert_target *target, struct stop *stop, struct err *err
 bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
                 uint32_t *changed);
 
+/*
+ * How far cuscope-divert is with an order, in memory that cuscope reads: what may take long comes
+ * before threads are stopped, and cuts nothing. Places are by number of the order.
+ */
+#define DIVERT_BEGUN     256
+#define DIVERT_STOPS_NOT UINT64_MAX
+
+struct divert_begun {
+	_Atomic uint64_t number;
+	_Atomic uint64_t since_ns; /* no cut of that order comes before; or DIVERT_STOPS_NOT */
+};
+
 /* What is to be done with a process: all of its modules, or one that is new. */
 struct divert_job {
 	enum divert_kind kind; /* DIVERT_PUT or DIVERT_TAKE_BACK */
 	struct divert_target **targets;
 	size_t count;
-	uint32_t limit_ms; /* for one try */
+	uint32_t limit_ms;          /* for one try */
+	struct divert_begun *begun; /* NULL: nobody asks */
 };
 
 /*
@@ -164,7 +177,7 @@ struct divert_job {
  */
 void divert_try(const struct divert_job *job, struct divert_reply *reply);
 
-/* What cuscope-divert does until its socket ends. */
-void divert_process(int socket);
+/* What cuscope-divert does until its socket ends; `begun` has DIVERT_BEGUN places. */
+void divert_process(int socket, struct divert_begun *begun);
 
 #endif

@@ -33,15 +33,33 @@ static pid_t last_pid(void)
 	return last;
 }
 
+/* A thread of `other` that shows that it has the memory of `tid`; 0: it has not. A first thread
+ * that has ended has none. */
+static pid_t same_memory(pid_t tid, pid_t other)
+{
+	struct process_stat stat;
+	long order = compare(tid, other);
+
+	if (order <= 0)
+		return order ? 0 : other;
+	if (!process_stat_read(other, other, &stat) || stat.state != 'Z')
+		return 0;
+	other = process_living_thread(other);
+	return other && compare(tid, other) == 0 ? other : 0;
+}
+
 static void look_at_all(struct peers *peers, pid_t tid, DIR *processes)
 {
 	const struct dirent *entry;
 
 	while (peers->count < PEERS_MAX && (entry = readdir(processes))) {
 		pid_t other = atoi(entry->d_name);
+		pid_t shows = other > 0 && other != peers->pid ? same_memory(tid, other) : 0;
 
-		if (other > 0 && other != peers->pid && compare(tid, other) == 0)
-			peers->pids[peers->count++] = other;
+		if (!shows)
+			continue;
+		peers->tids[peers->count] = shows;
+		peers->pids[peers->count++] = other;
 	}
 }
 
@@ -73,7 +91,7 @@ static bool is_stopped(const struct stop *stop, pid_t tid)
 static bool are_peers_still(const struct peers *peers, pid_t tid)
 {
 	for (size_t i = 0; i < peers->count; i++)
-		if (compare(tid, peers->pids[i]) > 0)
+		if (compare(tid, peers->tids[i]) > 0)
 			return false;
 	return true;
 }

@@ -23,7 +23,8 @@ struct peers {
 	pid_t last; /* that the system had given to a process or thread, before the search */
 	bool known; /* the kernel can be asked: CONFIG_KCMP */
 	pid_t pids[PEERS_MAX];
-	size_t count; /* PEERS_MAX: there may be more */
+	pid_t tids[PEERS_MAX]; /* a thread of each that has not ended */
+	size_t count;          /* PEERS_MAX: there may be more */
 };
 
 enum peers_since { PEERS_NONE, PEERS_NEW, PEERS_MANY };

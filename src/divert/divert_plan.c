@@ -51,12 +51,13 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-/* 0: it is not mapped. */
-static uint64_t address_of(const struct mapped *mapped, uint64_t offset)
+/* 0: it is not mapped. *end: of the mapping that it lies in. */
+static uint64_t address_of(const struct mapped *mapped, uint64_t offset, uint64_t *end)
 {
 	for (size_t i = 0; i < mapped->count; i++) {
 		const struct place *place = &mapped->places[i];
 
+		*end = place->end;
 		if (offset >= place->offset && offset - place->offset < place->end - place->start)
 			return place->start + (offset - place->offset);
 	}
@@ -66,7 +67,7 @@ static uint64_t address_of(const struct mapped *mapped, uint64_t offset)
 /* Another process than this one traces it. */
 static int check_tracer(pid_t pid, struct err *err)
 {
-	char path[64], line[128];
+	char path[64], line[128], name[32] = "?";
 	int tracer = 0;
 	FILE *status;
 
@@ -81,8 +82,15 @@ static int check_tracer(pid_t pid, struct err *err)
 	snprintf(path, sizeof(path), "/proc/self/task/%d", tracer);
 	if (!tracer || access(path, F_OK) == 0)
 		return 0;
-	return err_set(err, EBUSY, "process %d is traced by process %d, and only one can do that",
-	               pid, tracer);
+	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
+	status = fopen(path, "re");
+	if (status && fscanf(status, "%31[^\n]", name) != 1)
+		name[0] = '?';
+	if (status)
+		fclose(status);
+	return err_set(err, EBUSY,
+	               "process %d is traced by process %d (%s), and only one can do that", pid,
+	               tracer, name);
 }
 
 /*
@@ -140,13 +148,43 @@ static int judge_file(struct judged_files *files, const struct divert_module *mo
 	return rc;
 }
 
-static bool read_memory(pid_t pid, uint64_t address, uint8_t *to, size_t bytes)
-{
-	for (size_t at = 0; at < bytes; at += READ_MAX) {
-		size_t step = bytes - at < READ_MAX ? bytes - at : READ_MAX;
+/*
+ * What was read last. Another process reads, so each time takes two switches between them, on a
+ * busy machine some milliseconds; and functions lie side by side.
+ */
+struct window {
+	uint64_t start;
+	size_t bytes;
+	uint8_t code[READ_MAX];
+};
 
-		if (!memory_read(pid, address + at, to + at, step))
+/* From there on as much as there is room for, but not beyond the end of its mapping. */
+static bool move_window(struct window *window, pid_t pid, uint64_t address, uint64_t end,
+                        size_t least)
+{
+	size_t most = end - address < READ_MAX ? end - address : READ_MAX;
+
+	window->start = address;
+	window->bytes = 0;
+	if (most > least && memory_read(pid, address, window->code, most))
+		window->bytes = most;
+	else if (memory_read(pid, address, window->code, least))
+		window->bytes = least;
+	return window->bytes;
+}
+
+static bool read_memory(struct window *window, pid_t pid, uint64_t address, uint64_t end,
+                        uint8_t *to, size_t bytes)
+{
+	for (size_t at = 0, step; at < bytes; at += step) {
+		uint64_t from = address + at;
+		size_t left = bytes - at;
+
+		step = left < READ_MAX ? left : READ_MAX;
+		if ((from < window->start || from + step > window->start + window->bytes) &&
+		    !move_window(window, pid, from, end, step))
 			return false;
+		memcpy(to + at, window->code + (from - window->start), step);
 	}
 	return true;
 }
@@ -179,17 +217,19 @@ static bool lay_out(struct divert_plan *plan, struct plan_function *function,
 
 /* False: it is refused, and says why. */
 static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
-                         const struct entry_function *judged, struct divert_function *asked)
+                         struct window *window, const struct entry_function *judged,
+                         struct divert_function *asked)
 {
 	struct plan_function *function = &plan->functions[plan->count];
 	struct entry_code *code = &function->code;
 	uint8_t *memory = NULL;
 	struct entry_move move;
+	uint64_t end;
 	bool can;
 
 	*code = (struct entry_code){ .abi = ABI_NATIVE,
 		                     .size = judged->known_size,
-		                     .address = address_of(mapped, judged->offset),
+		                     .address = address_of(mapped, judged->offset, &end),
 		                     .next_start = judged->next_start,
 		                     .targets = judged->targets,
 		                     .probed = true,
@@ -197,7 +237,7 @@ static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
 		                     .known = true,
 		                     .bytes = judged->code_bytes };
 	memory = code->address ? xmalloc(code->bytes) : NULL;
-	if (memory && read_memory(plan->tid, code->address, memory, code->bytes)) {
+	if (memory && read_memory(window, plan->tid, code->address, end, memory, code->bytes)) {
 		code->memory = memory;
 		code->file = judged->code;
 	}
@@ -212,6 +252,7 @@ static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
 		return false;
 	code->memory = code->file = memory; /* a copy: the file's may be forgotten */
 	asked->original = function->moved;
+	asked->met = move.jump == JUMP_BEHIND_PROBE;
 	function->offset = judged->offset;
 	plan->count++;
 	return true;
@@ -220,6 +261,8 @@ static bool add_function(struct divert_plan *plan, const struct mapped *mapped,
 static void add_functions(struct divert_plan *plan, const struct mapped *mapped,
                           const struct entry_function *judged, struct divert_function *asked)
 {
+	struct window *window = xcalloc(1, sizeof(*window));
+
 	plan->near_start = mapped->places[0].start;
 	for (size_t i = 0; i < mapped->count; i++) {
 		const struct place *place = &mapped->places[i];
@@ -232,9 +275,10 @@ static void add_functions(struct divert_plan *plan, const struct mapped *mapped,
 	for (uint32_t i = 0; i < plan->asked; i++) {
 		if (asked[i].refusal)
 			continue;
-		if (add_function(plan, mapped, &judged[i], &asked[i]))
+		if (add_function(plan, mapped, window, &judged[i], &asked[i]))
 			plan->functions[plan->count - 1].function = i;
 	}
+	free(window);
 	plan->area_bytes = (plan->area_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,6 @@
 /* At the end, where all others wait for one. */
 #define FIRST_LIMIT_MS 100 /* for the first try with each process */
 #define LATER_LIMIT_MS 1000
-#define ROUNDS         100
 #define ROUND_PAUSE_NS (20 * MS)
 #define ROUNDS_NS      (10000 * MS) /* for all but the first */
 
@@ -39,6 +39,7 @@
 
 struct divert_work {
 	int socket;
+	struct divert_begun *begun;
 	struct divert_target *targets[TARGETS_MAX];
 	size_t count;
 	struct divert_shares shares; /* of lists of entries */
@@ -73,6 +74,16 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
+/* The place of an order that is begun. */
+static struct divert_begun *begin(struct divert_work *work, uint64_t number)
+{
+	struct divert_begun *begun = &work->begun[number % DIVERT_BEGUN];
+
+	atomic_store(&begun->since_ns, DIVERT_STOPS_NOT);
+	atomic_store(&begun->number, number);
+	return begun;
+}
+
 static void try_some(const struct divert_job *job, int tries, struct divert_reply *reply)
 {
 	const struct divert_reply empty = *reply;
@@ -84,6 +95,8 @@ static void try_some(const struct divert_job *job, int tries, struct divert_repl
 		divert_try(job, reply);
 		if (reply->rc != -EAGAIN)
 			return;
+		if (job->begun)
+			atomic_store(&job->begun->since_ns, DIVERT_STOPS_NOT);
 	}
 }
 
@@ -98,10 +111,10 @@ static void forget_all(struct divert_work *work, pid_t pid)
 
 /* All modules of a process, in one stop. */
 static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t limit_ms,
-                      struct divert_reply *reply)
+                      struct divert_begun *begun, struct divert_reply *reply)
 {
 	static struct divert_target *targets[DIVERT_TARGETS_MAX];
-	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms };
+	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms, begun };
 
 	for (size_t i = 0; i < work->count && job.count < DIVERT_TARGETS_MAX; i++)
 		if (work->targets[i]->pid == pid)
@@ -154,13 +167,13 @@ static void take_all_back(struct divert_work *work)
 	uint64_t until_ns = UINT64_MAX;
 
 	sweep(work);
-	for (int round = 0; work->count && round < ROUNDS && stop_now_ns() < until_ns; round++) {
+	for (int round = 0; work->count && stop_now_ns() < until_ns; round++) {
 		size_t count = list_pids(work, true, pids, list_pids(work, false, pids, 0));
 
 		for (size_t i = 0; i < count && stop_now_ns() < until_ns; i++) {
 			struct divert_reply reply = { 0 };
 
-			take_back(work, pids[i], 1, round ? LATER_LIMIT_MS : FIRST_LIMIT_MS,
+			take_back(work, pids[i], 1, round ? LATER_LIMIT_MS : FIRST_LIMIT_MS, NULL,
 			          &reply);
 			if (reply.rc == -ETIMEDOUT && round)
 				forget_all(work, pids[i]);
@@ -234,7 +247,7 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                      .pid = order->pid,
 		                      .number = order->number };
 	struct divert_target *target = xcalloc(1, sizeof(*target));
-	struct divert_job job = { DIVERT_PUT, &target, 1, LIMIT_MS };
+	struct divert_job job = { DIVERT_PUT, &target, 1, LIMIT_MS, begin(work, order->number) };
 	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
 	struct err err = { 0 };
 
@@ -281,7 +294,7 @@ static void on_take_back(struct divert_work *work, const struct divert_order *or
 		                      .pid = order->pid,
 		                      .number = order->number };
 
-	take_back(work, order->pid, TRIES, LIMIT_MS, &reply);
+	take_back(work, order->pid, TRIES, LIMIT_MS, begin(work, order->number), &reply);
 	answer(work, &reply, NULL);
 }
 
@@ -357,13 +370,14 @@ static bool next_order(struct divert_work *work)
 	return n == sizeof(order);
 }
 
-void divert_process(int socket)
+void divert_process(int socket, struct divert_begun *begun)
 {
 	static struct divert_work work;
 	struct pollfd orders = { .fd = socket, .events = POLLIN | POLLRDHUP };
 	sigset_t child;
 
 	work.socket = socket;
+	work.begun = begun;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &child, NULL);
@@ -382,7 +396,7 @@ void divert_process(int socket)
 
 #else
 
-void divert_process(int socket)
+void divert_process(int socket, struct divert_begun *begun)
 {
 }
 

@@ -188,6 +188,8 @@ static void work(const struct divert_job *job, struct divert_reply *reply)
 	peers_find(&peers, job->targets[0]->pid);
 	if (!rc && puts)
 		rc = refuse_peers(&peers, &err);
+	hurry(); /* not before: all of that may take long, and others would wait */
+	stop.told_ns = job->begun ? &job->begun->since_ns : NULL;
 	if (!rc)
 		rc = stop_all(&stop, peers.pid, &peers, DIVERT_STOP_NS, write_ns, &err);
 	if (!rc)
@@ -306,7 +308,6 @@ void divert_try(const struct divert_job *job, struct divert_reply *reply)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		if (getppid() == parent) {
-			hurry();
 			work(job, reply);
 			tell(pair[1], job, reply);
 		}

@@ -12,8 +12,10 @@
 #include "divert/divert_stop.h"
 #include "probe/helper.h"
 #include "probe/module.h"
+#include "probe/person.h"
 
 #define FILES_MAX 16
+#define WORKS_MAX 4           /* files that are looked at at a time, each of another owner */
 #define CODE_MAX  (16u << 20) /* bytes, of all files */
 #define WORK_NS   5000000000u /* then others are not made to wait for it any more */
 
@@ -34,7 +36,7 @@ struct work {
 	int fd, rc;
 	char *path;
 	struct judged *judged;
-	uint64_t begin_ns;
+	uint64_t begin_ns, owner;
 	_Atomic enum work_state state;
 };
 
@@ -42,8 +44,8 @@ struct judged_files {
 	struct judged *kept[FILES_MAX];
 	size_t count, bytes;
 	uint64_t asked;
-	struct work *work; /* NULL: nothing is under way */
-	uint64_t refused;  /* inode of the file that the thread could not judge last; 0: none */
+	struct work *works[WORKS_MAX]; /* NULL: nothing is under way */
+	uint64_t refused; /* inode of the file that a thread could not judge last; 0: none */
 };
 
 struct judged_files *judged_files_new(void)
@@ -203,7 +205,7 @@ static void leave(struct work *work)
 }
 
 /* False: then whoever asks does it. */
-static bool begin(struct judged_files *files, const struct divert_module *module,
+static bool begin(struct work **place, const struct divert_module *module,
                   const struct divert_function *functions, size_t count)
 {
 	struct work *work = xcalloc(1, sizeof(*work));
@@ -214,6 +216,7 @@ static bool begin(struct judged_files *files, const struct divert_module *module
 	work->path = xstrdup(module->path);
 	work->judged = judged_new(module, functions, count);
 	work->begin_ns = stop_now_ns();
+	work->owner = module->owner;
 	sigfillset(&all); /* signals go to the main thread */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = work->fd < 0 || !work->judged->stamp || pthread_create(&work->thread, NULL, run, work);
@@ -223,19 +226,17 @@ static bool begin(struct judged_files *files, const struct divert_module *module
 		return false;
 	}
 	pthread_detach(work->thread);
-	files->work = work;
+	*place = work;
 	return true;
 }
 
-/* Takes what it has found out. False: it is at work. */
-static bool finish(struct judged_files *files)
+/* Takes what a thread has found out. */
+static void finish(struct judged_files *files, struct work **place)
 {
-	struct work *work = files->work;
+	struct work *work = *place;
 
-	if (!work)
-		return true;
-	if (atomic_load(&work->state) != WORK_DONE)
-		return false;
+	if (!work || atomic_load(&work->state) != WORK_DONE)
+		return;
 	if (work->rc) {
 		files->refused = work->judged->inode;
 	} else {
@@ -243,28 +244,60 @@ static bool finish(struct judged_files *files)
 		work->judged = NULL;
 	}
 	work_free(work);
-	files->work = NULL;
-	return true;
+	*place = NULL;
+}
+
+/* Where it can be begun: of its owner nothing may be under way. Else *waits_for is that work. */
+static struct work **free_place(struct judged_files *files, uint64_t owner,
+                                const struct work **waits_for)
+{
+	struct work **place = NULL;
+
+	*waits_for = NULL;
+	for (size_t i = 0; i < WORKS_MAX; i++) {
+		struct work *work = files->works[i];
+
+		if (!work && !place)
+			place = &files->works[i];
+		if (work && work->owner == owner)
+			*waits_for = work;
+	}
+	if (!place && !*waits_for)
+		*waits_for = files->works[0];
+	return *waits_for ? NULL : place;
 }
 
 bool judged_files_ready(struct judged_files *files, const struct divert_module *module,
                         const struct divert_function *functions, size_t count)
 {
-	if (!finish(files))
-		return stop_now_ns() - files->work->begin_ns > WORK_NS;
+	const struct work *waits_for;
+	struct work **place;
+
+	for (size_t i = 0; i < WORKS_MAX; i++)
+		finish(files, &files->works[i]);
 	if (files->refused == module->inode) { /* it is asked again, for the reason */
 		files->refused = 0;
 		return true;
 	}
-	return find(files, module, functions, count) || !begin(files, module, functions, count);
+	if (find(files, module, functions, count))
+		return true;
+	place = free_place(files, module->owner, &waits_for);
+	/* else all would wait, in the asker, for the next file of him whose first takes so long */
+	if (!place && waits_for->owner == module->owner && module->owner != PERSON_ROOT)
+		return false;
+	if (!place)
+		return stop_now_ns() - waits_for->begin_ns > WORK_NS;
+	return !begin(place, module, functions, count);
 }
 
 void judged_files_free(struct judged_files *files)
 {
 	if (!files)
 		return;
-	if (files->work)
-		leave(files->work);
+	for (size_t i = 0; i < WORKS_MAX; i++) {
+		if (files->works[i])
+			leave(files->works[i]);
+	}
 	while (files->count)
 		drop_oldest(files);
 	free(files);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the GPUs of this machine are doing, as NVIDIA's management library (NVML) tells it. It is
- * read now and then on a thread of its own, since a driver takes seconds to wake a GPU up.
- *
- * The library is looked for at run time. Where cuscope is linked statically and cannot load one,
- * nvidia-smi is asked, which does not tell of processes here. Where there is neither, names come
+ * called now and then in a process of its own (nvml_process.h), since a driver takes seconds to
+ * wake a GPU up, and since a static program can load no library. Where there is no NVML, names come
  * from /proc/driver/nvidia, and a sentence says why there is no more.
  */
 #ifndef CUSCOPE_GPUS_GPUS_H
@@ -24,6 +22,8 @@ struct gpu {
 	int64_t memory_used_bytes, memory_total_bytes;
 	int64_t power_mw, power_limit_mw;
 	int temperature_c;
+	/* Means since the sample before, by NVML's GPM (gpu_metrics.h); not of the first two. */
+	int sm_percent, tensor_percent, dram_percent;
 	/* what does not change */
 	char uuid[48], bus[32]; /* empty: not known */
 	int compute_major, compute_minor;
@@ -46,6 +46,9 @@ struct gpus_sample {
 	char why[256]; /* why nothing more is known; empty where all is */
 };
 
+/* All of it unknown, without a name. */
+extern const struct gpu gpu_unknown;
+
 /* Of one process, GPU_UNKNOWN where it is not listed. */
 int64_t gpus_process_bytes(const struct gpus_sample *sample, uint32_t pid);
 
@@ -57,7 +60,10 @@ struct gpus *gpus_new(uint64_t interval_ns);
 /* The latest sample; waits up to `patience_ns` for the first one. False while there is none. */
 bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *sample);
 
-/* Does not wait for a library that hangs: what it holds is given up. */
+/* Does not wait for a library that hangs. */
 void gpus_free(struct gpus *gpus);
+
+/* Names, UUIDs and places only, of what /proc/driver/nvidia lists. */
+void gpus_from_proc(struct gpus_sample *sample);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cuda/error.h"
 
@@ -83,6 +84,9 @@ void add_arg(struct buf *out, const struct call *call, const struct api_arg *arg
 	case T_DEVICE:
 		buf_s64(out, (int32_t)value);
 		break;
+	case T_S64:
+		buf_s64(out, (int64_t)value);
+		break;
 	case T_UINT:
 	case T_U64:
 		buf_u64(out, value);
@@ -118,14 +122,75 @@ void add_arg(struct buf *out, const struct call *call, const struct api_arg *arg
 	}
 }
 
+void add_dims_json(struct buf *out, const uint32_t dims[3])
+{
+	for (int i = 0; i < 3; i++) {
+		buf_putc(out, i ? ',' : '[');
+		buf_u64(out, dims[i]);
+	}
+	buf_putc(out, ']');
+}
+
+bool add_arg_number(struct buf *out, enum api_type type, uint64_t value)
+{
+	switch (type) {
+	case T_S64:
+		buf_s64(out, (int64_t)value);
+		return true;
+	case T_INT:
+	case T_DEVICE:
+		buf_s64(out, (int32_t)value);
+		return true;
+	case T_UINT:
+	case T_U64:
+	case T_BYTES:
+	case T_SIZE:
+	case T_SHMEM:
+	case T_COPYKIND:
+		buf_u64(out, value);
+		return true;
+	case T_FLOAT:
+		buf_printf(out, "%.6f", (double)arg_float(value));
+		return true;
+	default:
+		return false;
+	}
+}
+
+void add_arg_json(struct buf *out, const struct call *call, enum api_type type, uint64_t value)
+{
+	if (add_arg_number(out, type, value))
+		return;
+	switch (type) {
+	case T_GRID:
+		add_dims_json(out, call->args.grid);
+		break;
+	case T_BLOCK:
+		add_dims_json(out, call->args.block);
+		break;
+	case T_STRING:
+		if (call->text) {
+			buf_json_string(out, call->text);
+			break;
+		}
+		/* fall through */
+	default:
+		buf_putc(out, '"');
+		buf_hex(out, value);
+		buf_putc(out, '"');
+		break;
+	}
+}
+
 void add_result(struct buf *out, const struct call *call)
 {
 	const char *name = cuda_error_name(call->function->layer, call->result);
 
-	if (name)
-		buf_puts(out, name);
-	else
-		buf_puts(out, "error");
+	if (!name && !call_is_cuda(call)) { /* not known to be an error */
+		buf_s64(out, call->result);
+		return;
+	}
+	buf_puts(out, name ? name : "error");
 	buf_puts(out, " (");
 	buf_s64(out, call->result);
 	buf_putc(out, ')');

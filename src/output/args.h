@@ -27,6 +27,15 @@ void add_dims(struct buf *out, const uint32_t dims[3]);
 /* As a person reads it: sizes with units, handles in hexadecimal, strings in quotes. */
 void add_arg(struct buf *out, const struct call *call, const struct api_arg *args, size_t i);
 
+/* A plain number as every output has it. False: the type is none, and nothing was added. */
+bool add_arg_number(struct buf *out, enum api_type type, uint64_t value);
+
+/* A value of this type as JSON: numbers, handles and addresses as "0x1f", texts as they are. */
+void add_arg_json(struct buf *out, const struct call *call, enum api_type type, uint64_t value);
+
+/* "[196,1,1]" */
+void add_dims_json(struct buf *out, const uint32_t dims[3]);
+
 /* The value of a T_FLOAT, whose bits are in the low half of the word. */
 float arg_float(uint64_t word);
 

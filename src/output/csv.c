@@ -17,6 +17,7 @@
 #include "output/activity.h"
 #include "output/args.h"
 #include "output/delays.h"
+#include "output/describe.h"
 #include "output/format.h"
 #include "output/fragments.h"
 #include "output/frames.h"
@@ -24,7 +25,7 @@
 static const char header[] =
 	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
 	"grid,block,shared_memory,stream,bytes,direction,address,memory,flags,correlation,device,"
-	"context,name,domain,depth,graph,graph_node,queue_ns,stack\n";
+	"context,name,domain,depth,graph,graph_node,queue_ns,stack,value\n";
 
 struct csv {
 	struct sink sink; /* first */
@@ -111,7 +112,7 @@ static void add_function(struct csv *csv, struct buf *out, const struct function
 	struct buf *text = fragment(&csv->functions, function->id);
 
 	if (!text->len) {
-		buf_printf(text, "%s,%s,", function->layer == LAYER_DRIVER ? "driver" : "runtime",
+		buf_printf(text, "%s,%s,", api_layer_name(function->layer),
 		           api_class_name(function->cls));
 		add_text(csv, text, function->name);
 		next(text);
@@ -211,6 +212,17 @@ static void add_flags(struct buf *out, uint32_t flags)
 	}
 }
 
+/* The arguments, in one column: what they are differs from one to the next. */
+static void add_words(struct csv *csv, struct buf *out, const struct call *call)
+{
+	struct description about = { 0 };
+
+	describe(call, &about);
+	if (about.words.len)
+		add_text(csv, out, about.words.data);
+	description_free(&about);
+}
+
 static void add_call(struct csv *csv, const struct event *event)
 {
 	struct buf *out = &csv->sink.lines.pending;
@@ -234,10 +246,13 @@ static void add_call(struct csv *csv, const struct event *event)
 	next(out);
 	if (call->correlation)
 		buf_u64(out, call->correlation);
-	skip(out, 9);
+	skip(out, 3);
+	if (!call_is_cuda(call))
+		add_words(csv, out, call);
+	skip(out, 6);
 	if (call->stack)
 		buf_u64(out, call->stack->id);
-	buf_putc(out, '\n');
+	buf_puts(out, ",\n");
 }
 
 /* ---- activities --------------------------------------------------------------------------- */
@@ -315,7 +330,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 	next(out);
 	if (delay.queued)
 		buf_u64(out, delay.queue_ns);
-	buf_puts(out, ",\n");
+	buf_puts(out, ",,\n");
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
@@ -360,7 +375,7 @@ static void add_range(struct csv *csv, const struct event *event)
 	next(out);
 	if (range->kind == RANGE_PUSHPOP)
 		buf_u64(out, range->depth);
-	buf_puts(out, ",,,,\n");
+	buf_puts(out, ",,,,,\n");
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
@@ -382,6 +397,8 @@ static void add_sample(struct csv *csv, const struct event *event)
 	skip(out, 12);
 	if (blocked)
 		buf_puts(out, blocked_name(sample->blocked));
+	if (blocked && sample->wait)
+		buf_printf(out, " %s", wait_kind_name(sample->wait));
 	skip(out, 4);
 	if (sample->stack) {
 		frame_add_words(sample->stack->frames[0], &name);
@@ -390,8 +407,37 @@ static void add_sample(struct csv *csv, const struct event *event)
 	skip(out, 6);
 	if (sample->stack)
 		buf_u64(out, sample->stack->id);
-	buf_putc(out, '\n');
+	buf_puts(out, ",\n");
 	buf_free(&name);
+}
+
+/* ---- metrics ------------------------------------------------------------------------------ */
+
+/* A row for each; its value is a percentage, or bytes a second. */
+static void add_metrics(struct csv *csv, const struct event *event)
+{
+	const struct gpu_metrics_sample *sample = event->metrics;
+	struct buf *out = &csv->sink.lines.pending;
+	uint64_t ns = sample->end_ns > sample->begin_ns ? sample->end_ns - sample->begin_ns : 0;
+
+	for (enum gpu_metric i = 0; i < GPU_METRICS; i++) {
+		const struct gpu_metric_info *info = gpu_metric_info(i);
+
+		if (sample->value[i] == GPU_METRIC_UNKNOWN)
+			continue;
+		add_time(csv, out, sample->begin_ns);
+		next(out);
+		buf_u64(out, ns);
+		skip(out, 5);
+		buf_printf(out, "gpu,metric,%s", info->key);
+		skip(out, 14);
+		buf_u64(out, sample->gpu);
+		skip(out, 2);
+		buf_puts(out, info->name);
+		skip(out, 7);
+		gpu_metric_print(out, i, sample->value[i]);
+		buf_putc(out, '\n');
+	}
 }
 
 /* ---- the format --------------------------------------------------------------------------- */
@@ -426,7 +472,7 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 		name_thread(csv, event);
 	if (!csv->sink.wanted)
 		return 0;
-	if (event->type == EVENT_CALL)
+	if (event->type == EVENT_CALL || event->type == EVENT_OTHER_CALL)
 		add_call(csv, event);
 	else if (event->type == EVENT_ACTIVITY)
 		add_activity(csv, event);
@@ -434,6 +480,8 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 		add_range(csv, event);
 	else if (event->type == EVENT_SAMPLE)
 		add_sample(csv, event);
+	else if (event->type == EVENT_METRICS)
+		add_metrics(csv, event);
 	return 0;
 }
 
@@ -446,7 +494,7 @@ static void add_missed(struct csv *csv, uint64_t time_ns, const char *what, cons
 	buf_puts(out, what);
 	skip(out, 16);
 	add_text(csv, out, why);
-	buf_puts(out, ",,,,,,\n");
+	buf_puts(out, ",,,,,,,\n");
 }
 
 /* Who reads rows only has to see that there should be more. */
@@ -482,6 +530,7 @@ static void csv_free(struct consumer *self)
 }
 
 static const struct consumer_ops csv_ops = {
+	.metrics = true,
 	.begin = csv_begin,
 	.event = csv_event,
 	.end = csv_end,

@@ -95,3 +95,32 @@ void describe_range(const struct range *range, struct description *d)
 	if (range->stream)
 		add_number(&d->words, "stream ", range->stream);
 }
+
+static void add_who(struct buf *out, const char *before, const char *name, uint32_t number)
+{
+	buf_puts(out, before);
+	text_add_safe(out, name);
+	buf_printf(out, " (%u)", number);
+}
+
+/* "disk, then without a CPU for 500.00 us, which cc1plus (9100) had" */
+void describe_wait(const struct sample *sample, struct description *d)
+{
+	const char *name = wait_kind_name(sample->wait);
+	struct buf *out = &d->words;
+
+	description_reset(d);
+	buf_puts(out, name ? name : "unknown");
+	if (sample->blocked == BLOCKED_STILL)
+		buf_puts(out, ", to the end of the trace");
+	if (sample->blocked == BLOCKED_WOKEN && sample->waker)
+		add_who(out, ", woken by ", sample->waker, sample->waker_tid);
+	if (sample->runnable_ns && sample->wait != WAIT_CPU) {
+		buf_puts(out, ", then without a CPU for ");
+		buf_duration(out, sample->runnable_ns);
+	}
+	if (!sample->rival)
+		return;
+	add_who(out, ", which ", sample->rival, sample->rival_pid);
+	buf_puts(out, " had");
+}

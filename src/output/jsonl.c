@@ -54,15 +54,6 @@ static void add_key_hex(struct buf *out, const char *key, size_t len, uint64_t v
 
 #define ADD_HEX(out, key, value) add_key_hex(out, key, sizeof(key) - 1, value)
 
-static void add_triple(struct buf *out, const uint32_t dims[3])
-{
-	for (int i = 0; i < 3; i++) {
-		buf_putc(out, i ? ',' : '[');
-		buf_u64(out, dims[i]);
-	}
-	buf_putc(out, ']');
-}
-
 static void add_fragment(struct buf *out, const struct buf *text)
 {
 	buf_add(out, text->data, text->len);
@@ -88,8 +79,7 @@ static const struct buf *function_fragment(struct jsonl *jsonl, const struct fun
 		buf_puts(text, ",\"lib\":");
 		buf_json_string(text, function->lib);
 		buf_printf(text, ",\"layer\":\"%s\",\"class\":\"%s\"",
-		           function->layer == LAYER_DRIVER ? "driver" : "runtime",
-		           api_class_name(function->cls));
+		           api_layer_name(function->layer), api_class_name(function->cls));
 	}
 	return text;
 }
@@ -133,9 +123,9 @@ static void add_launch(struct jsonl *jsonl, struct buf *out, const struct call *
 	if (call->args.handle)
 		ADD_HEX(out, ",\"handle\":", call->args.handle);
 	ADD(out, ",\"grid\":");
-	add_triple(out, g);
+	add_dims_json(out, g);
 	ADD(out, ",\"block\":");
-	add_triple(out, b);
+	add_dims_json(out, b);
 	ADD_U64(out, ",\"threads\":", blocks * b[0] * b[1] * b[2]);
 	ADD_U64(out, ",\"shmem\":", call->args.shmem_bytes);
 }
@@ -252,45 +242,6 @@ static bool has_own_key(const struct call *call, enum api_type type, uint64_t va
 	}
 }
 
-static void add_arg_value(struct buf *out, const struct call *call, enum api_type type,
-                          uint64_t value)
-{
-	switch (type) {
-	case T_INT:
-	case T_DEVICE:
-		buf_s64(out, (int32_t)value);
-		break;
-	case T_UINT:
-	case T_U64:
-	case T_BYTES:
-	case T_SIZE:
-	case T_SHMEM:
-	case T_COPYKIND:
-		buf_u64(out, value);
-		break;
-	case T_FLOAT:
-		buf_printf(out, "%.6f", (double)arg_float(value));
-		break;
-	case T_GRID:
-		add_triple(out, call->args.grid);
-		break;
-	case T_BLOCK:
-		add_triple(out, call->args.block);
-		break;
-	case T_STRING:
-		if (call->text) {
-			buf_json_string(out, call->text);
-			break;
-		}
-		/* fall through */
-	default:
-		buf_putc(out, '"');
-		buf_hex(out, value);
-		buf_putc(out, '"');
-		break;
-	}
-}
-
 static void add_args(struct buf *out, const struct call *call)
 {
 	const struct api_arg *args;
@@ -303,7 +254,7 @@ static void add_args(struct buf *out, const struct call *call)
 		buf_puts(out, any ? ",\"" : ",\"args\":{\"");
 		buf_puts(out, args[i].name); /* of the table of functions: needs no escapes */
 		ADD(out, "\":");
-		add_arg_value(out, call, args[i].type, call->args.arg[i]);
+		add_arg_json(out, call, args[i].type, call->args.arg[i]);
 		any = true;
 	}
 	if (any)
@@ -335,7 +286,7 @@ static void begin_call(struct jsonl *jsonl, struct buf *out, const struct event 
 	ADD(out, ",\"phase\":\"");
 	buf_putc(out, phase);
 	ADD(out, "\",\"type\":\"");
-	buf_puts(out, jsonl_type(call->op));
+	buf_puts(out, jsonl_type(call));
 	buf_putc(out, '"');
 	add_fragment(out, name_fragment(jsonl, call->function));
 	buf_u64(out, call->depth);
@@ -462,6 +413,15 @@ static void add_sample(struct jsonl *jsonl, const struct event *event)
 	end_line(out);
 }
 
+static void add_metrics(struct jsonl *jsonl, const struct event *event)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	begin_line(jsonl, out, event->metrics->begin_ns);
+	jsonl_add_metrics(out, event->metrics);
+	end_line(out);
+}
+
 /* ---- the format ------------------------------------------------------------------------------ */
 
 static struct jsonl *jsonl_of(struct consumer *self)
@@ -509,6 +469,9 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 	case EVENT_CALL:
 		add_call_end(jsonl, event);
 		break;
+	case EVENT_OTHER_CALL:
+		add_call(jsonl, event, 'X', event->call->begin_ns);
+		break;
 	case EVENT_CALL_BEGIN:
 		add_begin(jsonl, event);
 		break;
@@ -526,6 +489,9 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 		break;
 	case EVENT_SAMPLE:
 		add_sample(jsonl, event);
+		break;
+	case EVENT_METRICS:
+		add_metrics(jsonl, event);
 		break;
 	case EVENT_THREAD:
 		break;
@@ -565,6 +531,7 @@ static void jsonl_free(struct consumer *self)
 }
 
 static const struct consumer_ops jsonl_ops = {
+	.metrics = true,
 	.begin = jsonl_begin,
 	.event = jsonl_event,
 	.end = jsonl_end,

@@ -139,3 +139,24 @@ void jsonl_add_range(struct buf *out, const struct range *range)
 	if (range->correlation)
 		add_u64(out, ",\"correlation\":", range->correlation);
 }
+
+/* ---- metrics ------------------------------------------------------------------------------- */
+
+void jsonl_add_metrics(struct buf *out, const struct gpu_metrics_sample *sample)
+{
+	uint64_t ns = sample->end_ns > sample->begin_ns ? sample->end_ns - sample->begin_ns : 0;
+
+	buf_puts(out, ",\"type\":\"gpu_metrics\"");
+	add_u64(out, ",\"gpu\":", sample->gpu);
+	add_word(out, ",\"source\":", gpu_metrics_source_name(sample->source));
+	add_us(out, ",\"duration_us\":", ns);
+	for (enum gpu_metric i = 0; i < GPU_METRICS; i++) {
+		const struct gpu_metric_info *info = gpu_metric_info(i);
+
+		if (sample->value[i] == GPU_METRIC_UNKNOWN)
+			continue;
+		buf_printf(out, ",\"%s_%s\":", info->key,
+		           info->is_rate ? "bytes_per_s" : "percent");
+		gpu_metric_print(out, i, sample->value[i]);
+	}
+}

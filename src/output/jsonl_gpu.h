@@ -14,4 +14,7 @@ void jsonl_add_activity(struct buf *out, const struct activity *activity);
 void jsonl_begin_range(struct buf *out, const struct range *range, uint32_t tid);
 void jsonl_add_range(struct buf *out, const struct range *range);
 
+/* Metrics of a GPU, after the time. */
+void jsonl_add_metrics(struct buf *out, const struct gpu_metrics_sample *sample);
+
 #endif

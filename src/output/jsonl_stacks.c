@@ -33,9 +33,11 @@ const char *jsonl_op(enum api_op op)
 	return op_names[op];
 }
 
-const char *jsonl_type(enum api_op op)
+const char *jsonl_type(const struct call *call)
 {
-	switch (op) {
+	if (!call_is_cuda(call))
+		return call->function->layer == LAYER_KERNEL ? "kernel_side" : "hook";
+	switch (call->op) {
 	case OP_LAUNCH:
 		return "kernel";
 	case OP_ALLOC:
@@ -117,6 +119,14 @@ static void add_blocked(struct buf *out, const struct sample *sample)
 		buf_printf(out, ",\"woken_by_tid\":%u", sample->waker_tid);
 	if (sample->count > 1)
 		buf_printf(out, ",\"count\":%llu", (unsigned long long)sample->count);
+	add_text(out, ",\"waited_for\":", wait_kind_name(sample->wait));
+	if (sample->runnable_ns) {
+		buf_puts(out, ",\"runnable_us\":");
+		buf_fixed(out, sample->runnable_ns, 3);
+	}
+	add_text(out, ",\"rival\":", sample->rival);
+	if (sample->rival_pid)
+		buf_printf(out, ",\"rival_pid\":%u", sample->rival_pid);
 }
 
 void jsonl_begin_sample(struct buf *out, const struct event *event)

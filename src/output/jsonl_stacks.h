@@ -24,7 +24,9 @@ void jsonl_add_stack(struct buf *out, const struct stack *stack);
 void jsonl_begin_sample(struct buf *out, const struct event *event);
 void jsonl_add_stack_of(struct buf *out, const struct stack *stack); /* nothing of NULL */
 
-const char *jsonl_op(enum api_op op);   /* "graph_launch" */
-const char *jsonl_type(enum api_op op); /* "kernel", "memory", "transfer", "userspace" */
+const char *jsonl_op(enum api_op op); /* "graph_launch" */
+
+/* "kernel" (a launch), "memory", "transfer", "userspace", "kernel_side", "hook" */
+const char *jsonl_type(const struct call *call);
 
 #endif

@@ -69,22 +69,9 @@ static void add_dims_xyz(struct buf *out, const char *what, const uint32_t dims[
 /* Handles in hexadecimal, but the default stream 0 as that program wrote it. */
 static void add_value(struct buf *out, const struct call *call, enum api_type type, uint64_t value)
 {
+	if (add_arg_number(out, type, value))
+		return;
 	switch (type) {
-	case T_INT:
-	case T_DEVICE:
-		buf_s64(out, (int32_t)value);
-		break;
-	case T_UINT:
-	case T_U64:
-	case T_BYTES:
-	case T_SIZE:
-	case T_SHMEM:
-	case T_COPYKIND:
-		buf_u64(out, value);
-		break;
-	case T_FLOAT:
-		buf_printf(out, "%.6f", (double)arg_float(value));
-		break;
 	case T_STREAM:
 		if (value)
 			buf_hex(out, value);
@@ -251,7 +238,7 @@ static int log_event(struct consumer *self, const struct event *event, struct er
 
 	if (!log->sink.wanted)
 		return 0;
-	if (event->type == EVENT_CALL)
+	if (event->type == EVENT_CALL || event->type == EVENT_OTHER_CALL)
 		add_call(log, event);
 	else if (event->type == EVENT_ACTIVITY)
 		add_activity(log, event);

@@ -144,9 +144,10 @@ static bool activity_wanted(const struct sink *sink, const struct activity *acti
 /* After the last call that is asked for, what ran until it ended may still become known. */
 bool sink_is_over(const struct sink *sink, const struct event *event)
 {
-	uint64_t begin_ns = event->activity ? event->activity->begin_ns
-	                    : event->range  ? event->range->begin_ns
-	                                    : UINT64_MAX;
+	uint64_t begin_ns = event->activity  ? event->activity->begin_ns
+	                    : event->range   ? event->range->begin_ns
+	                    : event->metrics ? event->metrics->begin_ns
+	                                     : UINT64_MAX;
 
 	return sink_done(&sink->consumer) && begin_ns > sink->last_ns;
 }
@@ -163,6 +164,7 @@ bool sink_wants(const struct sink *sink, const struct event *event)
 		return false;
 	switch (event->type) {
 	case EVENT_CALL:
+	case EVENT_OTHER_CALL:
 		return call_wanted(sink, event->call);
 	case EVENT_CALL_BEGIN:
 		/* a begin that no end will follow is no half of a pair */
@@ -179,6 +181,8 @@ bool sink_wants(const struct sink *sink, const struct event *event)
 		return range_wanted(sink, event->range);
 	case EVENT_SAMPLE:
 		return sink->samples && !sink->options.failed_only;
+	case EVENT_METRICS:
+		return !sink->options.failed_only;
 	}
 	return false;
 }
@@ -222,8 +226,11 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 static int sink_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct sink *sink = sink_of(self);
+	bool metrics = event->type == EVENT_METRICS;
 
-	if (sink->joins)
+	if (metrics && !sink->format->metrics)
+		return 0;
+	if (sink->joins && !metrics)
 		work_event(sink->work, event);
 	sink->wanted = sink_wants(sink, event);
 	if (failed(sink, sink->format->event(self, event, err), err))
@@ -263,6 +270,7 @@ static void sink_free(struct consumer *self)
 }
 
 static const struct consumer_ops sink_ops = {
+	.metrics = true,
 	.begin = sink_begin,
 	.event = sink_event,
 	.flush = sink_flush,

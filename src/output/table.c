@@ -268,7 +268,7 @@ static void add_call(struct text_table *table, const struct event *event)
 {
 	struct buf *out = &table->sink.lines.pending;
 	const struct call *call = event->call;
-	bool nested = call->flags & CALL_NESTED;
+	bool nested = call->flags & CALL_NESTED || !call_is_cuda(call);
 	size_t used = begin_line(table, event, call->begin_ns, event->tid);
 
 	add_blanks(&table->cell, nested ? indent(call->depth) : 0);
@@ -331,11 +331,34 @@ static void add_range(struct text_table *table, const struct event *event)
 	add_other(table, names[range->kind], range_duration_ns(range), used);
 }
 
+static void add_wait(struct text_table *table, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	uint64_t begin_ns =
+		event->time_ns > sample->weight_ns ? event->time_ns - sample->weight_ns : 0;
+	size_t used = begin_line(table, event, begin_ns, event->tid);
+
+	describe_wait(sample, &table->details);
+	add_other(table, "[off cpu]", sample->weight_ns, used);
+}
+
 /* ---- the format ---------------------------------------------------------------------------- */
 
 static struct text_table *table_of(struct consumer *self)
 {
 	return (struct text_table *)self;
+}
+
+/* Of samples those that say what a thread waited for, and when. */
+static bool has_line(const struct sink *sink, const struct event *event)
+{
+	enum event_type type = event->type;
+
+	if (type == EVENT_SAMPLE)
+		return event->sample->wait && sample_is_stretch(event->sample) &&
+		       event->sample->weight_ns >= sink->options.min_duration_ns;
+	return type == EVENT_CALL || type == EVENT_OTHER_CALL || type == EVENT_ACTIVITY ||
+	       type == EVENT_RANGE;
 }
 
 static int table_event(struct consumer *self, const struct event *event, struct err *err)
@@ -344,15 +367,16 @@ static int table_event(struct consumer *self, const struct event *event, struct 
 	struct sink *sink = &table->sink;
 	size_t from;
 
-	if (!sink->wanted || (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
-	                      event->type != EVENT_RANGE))
+	if (!sink->wanted || !has_line(sink, event))
 		return 0;
 	from = sink->lines.pending.len;
 	prepare(table, event);
-	if (event->type == EVENT_CALL)
+	if (event->call)
 		add_call(table, event);
 	else if (event->type == EVENT_ACTIVITY)
 		add_activity(table, event);
+	else if (event->type == EVENT_SAMPLE)
+		add_wait(table, event);
 	else
 		add_range(table, event);
 	text_wrap_lines(&sink->lines.pending, from, sink->options.width);
@@ -393,6 +417,7 @@ struct consumer *table_new(const struct sink_options *options)
 	table->process_columns = strlen("PROCESS");
 	table->pid_columns = table->tid_columns = PID_COLUMNS;
 	table->event_columns = EVENT_COLUMNS;
+	table->sink.samples = true;
 	buf_puts(&table->cell, ""); /* never NULL from here on */
 	table->sink.joins = true;
 	table->sink.gpu = true;

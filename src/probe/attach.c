@@ -40,7 +40,16 @@ struct job {
 	char path[32]; /* /proc/self/fd/N: right for deleted files and in every mount namespace */
 	struct attachment *into;
 	bool returns;
+	bool own; /* hooks of wire_hooks.h */
 };
+
+static int program_of(const struct job *job, bool returns)
+{
+	if (job->own)
+		return returns ? programs_hook_return_fd(job->programs)
+		               : programs_hook_enter_fd(job->programs);
+	return returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
+}
 
 /* ---- one link for many points (session, multi) --------------------------------------------- */
 
@@ -48,17 +57,23 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
                       bool returns)
 {
 	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
-	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
+	int prog = program_of(job, returns);
 	uint64_t *offsets = xmalloc(count * sizeof(*offsets));
 	uint64_t *cookies = xmalloc(count * sizeof(*cookies));
+	uint64_t *counters = xmalloc(count * sizeof(*counters));
+	bool counted = false;
 	int fd;
 
 	for (size_t i = 0; i < count; i++) {
 		offsets[i] = points[i].offset;
 		cookies[i] = points[i].cookie;
+		counters[i] = points[i].counter;
+		counted |= counters[i] != 0;
 	}
 	fd = bpf_link_uprobe_multi(prog, session ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI,
-	                           job->path, offsets, cookies, count, returns);
+	                           job->path, offsets, cookies, counted ? counters : NULL, count,
+	                           returns);
+	free(counters);
 	free(offsets);
 	free(cookies);
 	return fd;
@@ -88,13 +103,15 @@ static size_t link_halving(const struct job *job, struct attach_point *points, s
 static int open_single(const struct job *job, const struct attach_point *point, bool returns)
 {
 	bool cookies = programs_mechanism(job->programs) == MECHANISM_SINGLE;
-	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
-	int stub = -1, perf = perf_uprobe_open(job->path, point->offset, returns), link;
+	int prog = program_of(job, returns);
+	int stub = -1, link;
+	int perf = perf_uprobe_open(job->path, point->offset, point->counter, returns);
 
 	if (perf < 0)
 		return perf;
 	if (!cookies && !returns)
-		prog = stub = programs_stub(job->programs, point->cookie, NULL);
+		prog = stub = programs_stub(job->programs, job->own ? "hook_exit" : "stub_exit",
+		                            point->cookie, NULL);
 	link = prog < 0 ? prog : perf_event_attach(perf, prog, cookies, point->cookie);
 	if (stub >= 0)
 		close(stub);
@@ -135,10 +152,13 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-           bool returns, struct attachment **attachment, struct err *err)
+static int attach_points(bool own, struct programs *programs, int fd, struct attach_point *points,
+                         size_t count, bool returns, struct attachment **attachment,
+                         struct err *err)
 {
-	struct job job = { .programs = programs, .into = xcalloc(1, sizeof(**attachment)) };
+	struct job job = { .programs = programs,
+		           .into = xcalloc(1, sizeof(**attachment)),
+		           .own = own };
 	enum mechanism mechanism = programs_mechanism(programs);
 	size_t hooked;
 
@@ -161,6 +181,18 @@ int attach(struct programs *programs, int fd, struct attach_point *points, size_
 	}
 	*attachment = job.into;
 	return 0;
+}
+
+int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
+           bool returns, struct attachment **attachment, struct err *err)
+{
+	return attach_points(false, programs, fd, points, count, returns, attachment, err);
+}
+
+int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
+               bool returns, struct attachment **attachment, struct err *err)
+{
+	return attach_points(true, programs, fd, points, count, returns, attachment, err);
 }
 
 void attachment_drop_returns(struct attachment *attachment)

@@ -13,8 +13,9 @@
 #include "probe/programs.h"
 
 struct attach_point {
-	uint64_t offset; /* in the file */
-	uint64_t cookie; /* wire.h */
+	uint64_t offset;  /* in the file */
+	uint64_t cookie;  /* wire.h */
+	uint64_t counter; /* in the file: what a marker is turned on by; 0: it has none */
 	int error; /* out: 0, or the negative errno for which this point could not be hooked */
 };
 
@@ -28,6 +29,10 @@ struct attachment;
  */
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
            bool returns, struct attachment **attachment, struct err *err);
+
+/* The same for hooks of wire_hooks.h, which have programs of their own. */
+int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
+               bool returns, struct attachment **attachment, struct err *err);
 
 /* Unhooks returns where they are apart from entries; sessions have modes for that. */
 void attachment_drop_returns(struct attachment *attachment);

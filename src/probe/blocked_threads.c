@@ -159,12 +159,18 @@ static void tell_thread(const struct telling *telling, uint32_t tid,
 	     (struct wire_blocked){ .weight_ns = blocking->skipped.ns,
 	                            .count = blocking->skipped.count,
 	                            .how = WIRE_BLOCKED_SKIPPED });
-	if (since_ns && since_ns < end_ns)
+	tell(telling, &of,
+	     (struct wire_blocked){ .weight_ns = blocking->cpu.ns,
+	                            .count = blocking->cpu.count,
+	                            .how = WIRE_BLOCKED_BRIEF,
+	                            .wait = { .flags = WIRE_WAIT_CPU } });
+	if (since_ns && since_ns < end_ns && !blocking->preempted)
 		tell(telling, &of,
 		     (struct wire_blocked){ .stack = blocking->stack,
 		                            .weight_ns = end_ns - since_ns,
 		                            .count = 1,
-		                            .how = WIRE_BLOCKED_STILL });
+		                            .how = WIRE_BLOCKED_STILL,
+		                            .wait = blocking->wait });
 }
 
 /* Whether it is there, and does not run: who ran all the time was never switched away from. */

@@ -32,14 +32,15 @@ struct multi_link_attr {
 #define MULTI_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
 
 int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
-                          const uint64_t *offsets, const uint64_t *cookies, size_t count,
-                          bool returns)
+                          const uint64_t *offsets, const uint64_t *cookies,
+                          const uint64_t *counters, size_t count, bool returns)
 {
 	struct multi_link_attr attr = {
 		.prog_fd = prog_fd,
 		.attach_type = attach_type,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
+		.ref_ctr_offsets = (uintptr_t)counters,
 		.cookies = (uintptr_t)cookies,
 		.count = count,
 		.multi_flags = returns ? MULTI_RETURN : 0,
@@ -49,14 +50,14 @@ int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* A number in a file of the uprobe event source; its "retprobe" is written "config:0". */
-static int event_source_number(const char *name, const char *fmt)
+/* A number in a file of an event source; its "retprobe" is written "config:0". */
+static int event_source_number(const char *source, const char *name, const char *fmt)
 {
 	char path[128];
 	int value = -1;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/uprobe/%s", name);
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/%s", source, name);
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
@@ -66,24 +67,50 @@ static int event_source_number(const char *name, const char *fmt)
 	return value;
 }
 
-int perf_uprobe_open(const char *path, uint64_t offset, bool returns)
+/* What both kinds of probes have in common; the number that `attr` has then, or less than 0. */
+static int fill_probe(const char *source, bool returns, int *type, int *return_bit,
+                      struct perf_event_attr *attr)
 {
-	struct perf_event_attr attr = { .size = sizeof(attr) };
+	if (!*type) {
+		*type = event_source_number(source, "type", "%d");
+		*return_bit = event_source_number(source, "format/retprobe", "config:%d");
+	}
+	if (*type < 0)
+		return *type;
+	if (returns && *return_bit < 0)
+		return *return_bit;
+	attr->size = sizeof(*attr);
+	attr->type = (uint32_t)*type;
+	attr->config = returns ? 1ull << *return_bit : 0;
+	return 0;
+}
+
+int perf_uprobe_open(const char *path, uint64_t offset, uint64_t counter, bool returns)
+{
+	struct perf_event_attr attr = { 0 };
 	static int type, return_bit;
+	int r = fill_probe("uprobe", returns, &type, &return_bit, &attr);
 	long fd;
 
-	if (!type) {
-		type = event_source_number("type", "%d");
-		return_bit = event_source_number("format/retprobe", "config:%d");
-	}
-	if (type < 0)
-		return type;
-	if (returns && return_bit < 0)
-		return return_bit;
-	attr.type = type;
-	attr.config = returns ? 1ull << return_bit : 0;
+	if (r)
+		return r;
+	attr.config |= counter << 32; /* format/ref_ctr_offset */
 	attr.uprobe_path = (uintptr_t)path;
 	attr.probe_offset = offset;
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int perf_kprobe_open(const char *function, bool returns)
+{
+	struct perf_event_attr attr = { 0 };
+	static int type, return_bit;
+	int r = fill_probe("kprobe", returns, &type, &return_bit, &attr);
+	long fd;
+
+	if (r)
+		return r;
+	attr.kprobe_func = (uintptr_t)function;
 	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }

@@ -17,14 +17,18 @@
 
 /*
  * One link for all `offsets` of the file behind `path` ("/proc/self/fd/N" is followed by the
- * kernel). `attach_type` is one of the two above; `returns` is BPF_F_UPROBE_MULTI_RETURN.
+ * kernel). `attach_type` is one of the two above; `counters` (may be NULL) turn markers on;
+ * `returns` is BPF_F_UPROBE_MULTI_RETURN.
  */
 int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
-                          const uint64_t *offsets, const uint64_t *cookies, size_t count,
-                          bool returns);
+                          const uint64_t *offsets, const uint64_t *cookies,
+                          const uint64_t *counters, size_t count, bool returns);
 
-/* One perf event for one uprobe of any process, on every CPU. */
-int perf_uprobe_open(const char *path, uint64_t offset, bool returns);
+/* One perf event for one uprobe of any process, on every CPU. `counter`: of a marker, or 0. */
+int perf_uprobe_open(const char *path, uint64_t offset, uint64_t counter, bool returns);
+
+/* One for a function of the kernel. */
+int perf_kprobe_open(const char *function, bool returns);
 
 /* A perf event for a tracepoint, by the number in its "id" file. */
 int perf_tracepoint_open(int id);

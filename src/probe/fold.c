@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,13 +12,15 @@
 #include "base/array.h"
 #include "base/xalloc.h"
 
-#define EVERY_TOOL (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES)
+#define EVERY_TOOL (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES | FOLD_TOOL_RESULTS)
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
-#define LIVE_ROOM     131072
-#define FAILURES_ROOM 4096
-#define PINNED_ROOM   32768
+#define LIVE_ROOM         131072
+#define FAILURES_ROOM     4096
+#define PINNED_ROOM       32768
+#define PINNED_ROOM_SMALL 8192
+#define RESULTS_ROOM      8192
 
 /* One process may fill three quarters of what is for all; with shapes of its kernels, half. */
 void fold_set_shares(struct wire_settings *settings)
@@ -25,7 +28,9 @@ void fold_set_shares(struct wire_settings *settings)
 	settings->share[FOLD_SHARE_LIVE] = LIVE_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_FAILURES] = FAILURES_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_LAUNCHES] = FOLD_LAUNCHES_ROOM / 4 * 3;
-	settings->share[FOLD_SHARE_PINNED] = PINNED_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_PINNED] =
+		(settings->cuda_only ? PINNED_ROOM_SMALL : PINNED_ROOM) / 4 * 3;
+	settings->share[FOLD_SHARE_RESULTS] = RESULTS_ROOM / 8;
 	settings->share[FOLD_SHARE_SHAPES] = FOLD_LAUNCHES_ROOM / 2;
 }
 
@@ -46,12 +51,81 @@ static const struct room {
 	{ "fold_live", FOLD_TOOL_MEMORY, LIVE_ROOM },
 	{ "fold_failures", FOLD_TOOL_MEMORY, FAILURES_ROOM },
 	{ "fold_shares", EVERY_TOOL, 16384 },
+	{ "fold_results", FOLD_TOOL_RESULTS, RESULTS_ROOM },
 	{ "fold_launches", FOLD_TOOL_LAUNCHES, FOLD_LAUNCHES_ROOM },
 	{ "fold_copies", FOLD_TOOL_COPIES, FOLD_COPIES_ROOM },
 	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },
 	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
 	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
 };
+
+/*
+ * For a watch of all of a machine, which goes on for months: LRU maps that it makes little use of,
+ * or that are larger than what a machine has of it.
+ */
+static const struct room small_rooms[] = {
+	{ "stacks_sent", EVERY_TOOL, 16384 },
+	{ "named_kernels", EVERY_TOOL, 16384 },
+	{ "fold_pinned", EVERY_TOOL, PINNED_ROOM_SMALL },
+	{ "fold_captures", EVERY_TOOL, 8192 },
+	{ "fold_shares", EVERY_TOOL, 8192 },
+	{ "held_for", EVERY_TOOL, 128 },
+	{ "process_credit", EVERY_TOOL, 128 },
+};
+
+/* Its entries are made when they are needed. Those of LRU maps are not: the kernel allows no such
+ * map. */
+static const char *const grown_maps[] = {
+	"threads",        "targets",       "inside",        "held_threads",
+	"seen_by_one",    "unwind_code",   "unwind_python", "fold_born",
+	"fold_processes", "fold_totals",   "fold_live",     "fold_failures",
+	"fold_results",   "fold_launches", "fold_copies",   "fold_open_captures",
+};
+
+/*
+ * Since 6.1 programs of tracing may have entries of maps made. Before, the kernel warns in its log
+ * of each such program. Asked for by what came with the same version.
+ */
+static bool may_grow(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_USER_RINGBUF, NULL, 0, 0, (uint32_t)getpagesize(),
+	                        NULL);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* LRU maps keep up to 128 free entries for each CPU. */
+static uint32_t room_for_cpus(uint32_t entries)
+{
+	uint32_t least = 512 * (uint32_t)libbpf_num_possible_cpus();
+
+	return entries > least ? entries : least;
+}
+
+static void set_small(struct bpf_object *object, const struct room *room)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, room->map);
+	uint32_t entries = room_for_cpus(room->entries);
+
+	if (map && entries < bpf_map__max_entries(map))
+		bpf_map__set_max_entries(map, entries);
+}
+
+void fold_shrink_maps(struct bpf_object *object)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(small_rooms); i++)
+		set_small(object, &small_rooms[i]);
+	if (!may_grow())
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(grown_maps); i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, grown_maps[i]);
+
+		if (map)
+			bpf_map__set_map_flags(map, bpf_map__map_flags(map) | BPF_F_NO_PREALLOC);
+	}
+}
 
 int fold_size_maps(struct bpf_object *object, unsigned tools)
 {
@@ -170,6 +244,11 @@ uint64_t fold_process_born(struct programs *programs, uint32_t tgid, uint64_t no
 
 	bpf_map_update_elem(map, &tgid, &now_ns, BPF_NOEXIST);
 	return bpf_map_lookup_elem(map, &tgid, &born_ns) ? now_ns : born_ns;
+}
+
+void fold_process_over(struct programs *programs, uint32_t tgid)
+{
+	bpf_map_delete_elem(programs_map(programs, "fold_born"), &tgid);
 }
 
 bool fold_hook_plan(struct programs *programs, uint16_t hook, struct fold_plan *plan)

@@ -25,6 +25,9 @@ void fold_set_shares(struct wire_settings *settings);
 /* Gives the maps their room: before the object is loaded. `tools` of enum fold_tool. */
 int fold_size_maps(struct bpf_object *object, unsigned tools);
 
+/* For a watch of a whole machine (wire_settings.cuda_only): by need, as far as the kernel can. */
+void fold_shrink_maps(struct bpf_object *object);
+
 /* Fills the tables that all plans share: after it. */
 int fold_fill_tables(struct programs *programs);
 
@@ -48,6 +51,8 @@ void fold_close_capture(struct programs *programs, uint64_t number);
 
 /* When a process was first seen: see wire_fold.h. That is now, if it was not yet. */
 uint64_t fold_process_born(struct programs *programs, uint32_t tgid, uint64_t now_ns);
+/* One that has ended unnoticed: its number may be another's soon. */
+void fold_process_over(struct programs *programs, uint32_t tgid);
 
 /* What the calls of a hook add to which sums; false: they are sent. */
 bool fold_hook_plan(struct programs *programs, uint16_t hook, struct fold_plan *plan);

@@ -29,6 +29,7 @@ static const struct wish {
 	{ OP_CAPTURE_END, FOLD_CAPTURE_END, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
 	{ OP_EVENT_RECORD, FOLD_EVENT_RECORD, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
 	{ OP_EVENT_WAIT, FOLD_EVENT_WAIT, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
+	{ OP_SYNC, FOLD_SYNC, FOLD_TOOL_RESULTS },
 	{ OP_NAME_KERNEL, FOLD_SEND, FOLD_TOOL_LAUNCHES },
 	{ OP_MODULE_UNLOAD, FOLD_SEND, FOLD_TOOL_LAUNCHES },
 };
@@ -40,6 +41,8 @@ unsigned fold_ops(unsigned tools)
 
 	for (size_t i = 0; i < WISHES; i++)
 		ops |= wishes[i].tools & tools ? 1u << wishes[i].op : 0;
+	if (tools & FOLD_TOOL_NO_KERNELS)
+		ops &= ~(1u << OP_NAME_KERNEL | 1u << OP_MODULE_UNLOAD);
 	return ops;
 }
 

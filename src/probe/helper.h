@@ -30,6 +30,7 @@
 #include "base/err.h"
 
 struct mapping;
+struct root_file_rights;
 
 /*
  * To be called before there is much in memory or open, and before there are threads: all helpers
@@ -58,7 +59,14 @@ int helper_open_in_root(pid_t pid, const char *path);
  * root of another, which is not to be blamed for what comes of it. */
 int helper_open_gone(pid_t under, uint64_t person, const struct mapping *mapping);
 
-/* pread of a descriptor of these two, of a copy by helper_dup, or of any other. */
+/*
+ * The first bytes of a regular file under the root of the process, read with its rights and none of
+ * ours (root_file.h). What is read is never opened here. Bytes or a negative errno.
+ */
+ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_rights *rights,
+                            char *to, size_t bytes);
+
+/* pread of a descriptor of those two, of a copy by helper_dup, or of any other. */
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
 int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
 

@@ -9,6 +9,7 @@
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "probe/person.h"
+#include "probe/root_file.h"
 
 #define NOTES_MAX 16384 /* descriptors; those beyond are opened for their path only */
 #define CACHED_NS 20000000ull
@@ -136,6 +137,31 @@ int helper_open_in_root(pid_t pid, const char *path)
 		fd = open_file(request, person, NULL);
 	helper_unlock();
 	return fd;
+}
+
+ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_rights *rights,
+                            char *to, size_t bytes)
+{
+	struct helper_request *request;
+	const struct helper_answer *answer;
+	int64_t n;
+	int none, rc;
+
+	if (bytes > HELPER_BYTES)
+		return -EINVAL;
+	helper_lock();
+	request = helper_request(HELPER_READ_IN_ROOT, pid, helper_person(pid));
+	request->address = rights->user | (uint64_t)rights->group << 32;
+	request->bytes = bytes;
+	n = put_path(request, path);
+	if (!n) {
+		answer = helper_ask(-1, &none, &rc);
+		n = rc ? rc : answer->result;
+	}
+	if (n > 0)
+		memcpy(to, answer->data, (size_t)n);
+	helper_unlock();
+	return (ssize_t)n;
 }
 
 int helper_dup(int fd)

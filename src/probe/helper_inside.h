@@ -19,6 +19,7 @@ enum helper_op {
 	HELPER_OPEN_MAPPING, /* pid, mapping, path */
 	HELPER_OPEN_IN_ROOT, /* pid, path */
 	HELPER_PREAD,        /* with a descriptor of O_PATH: address, bytes */
+	HELPER_READ_IN_ROOT, /* pid, path, bytes; address: a user, and a group in the upper half */
 };
 
 struct helper_request {

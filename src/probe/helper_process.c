@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "probe/helper_inside.h"
 #include "probe/mounts.h"
+#include "probe/root_file.h"
 
 #define HELPERS_MAX 64 /* that were made and have not ended */
 
@@ -214,6 +215,23 @@ static int64_t read_file(int path_fd, const struct helper_request *request,
 	return n;
 }
 
+static int64_t read_in_root(const struct helper_request *request, char *to)
+{
+	const struct root_file_rights rights = { (uid_t)request->address,
+		                                 (gid_t)(request->address >> 32) };
+	char path[64];
+	int64_t n;
+	int root;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", request->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	n = root_file_read(request->pid, root, request->path, &rights, to, request->bytes);
+	close(root);
+	return n;
+}
+
 void helper_do(const struct helper_request *request, int fd, bool aside,
                struct helper_answer *answer, int *fd_out)
 {
@@ -234,6 +252,9 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		break;
 	case HELPER_PREAD:
 		answer->result = read_file(fd, request, answer);
+		break;
+	case HELPER_READ_IN_ROOT:
+		answer->result = read_in_root(request, answer->data);
 		break;
 	case HELPER_OPEN_MAPPING:
 		*fd_out = mapping_open_here(request->pid, &mapping, aside ? &is_path : NULL,

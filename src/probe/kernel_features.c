@@ -100,10 +100,10 @@ static int hook_self(unsigned attach_type, bool returns)
 	if (prog < 0)
 		return prog;
 	if (attach_type) {
-		fd = bpf_link_uprobe_multi(prog, attach_type, "/proc/self/exe", &offset, NULL, 1,
+		fd = bpf_link_uprobe_multi(prog, attach_type, "/proc/self/exe", &offset, NULL, NULL, 1,
 		                           returns && attach_type == ATTACH_UPROBE_MULTI);
 	} else {
-		fd = perf_uprobe_open("/proc/self/exe", offset, returns);
+		fd = perf_uprobe_open("/proc/self/exe", offset, 0, returns);
 		if (fd >= 0)
 			link = perf_event_attach(fd, prog, false, 0);
 		if (link < 0) {

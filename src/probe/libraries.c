@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/xalloc.h"
 #include "probe/roots_path.h"
 
 /* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits,
@@ -48,6 +49,23 @@ static const char *const cupti_places[] = {
 	"/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
 	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
 };
+
+/* Where libraries of any kind lie. */
+static const char *const folders[] = {
+	"/usr/lib/*-linux-gnu",
+	"/usr/lib64",
+	"/usr/lib",
+	"/usr/local/lib",
+	"/usr/local/cuda*/lib64",
+	"/opt/cuda*/lib64",
+	"/usr/local/lib/python3*/*-packages/nvidia/*/lib",
+	"/usr/local/lib/python3*/*-packages/torch/lib",
+	"/opt/*/lib/python3*/site-packages/nvidia/*/lib",
+	"/opt/*/lib/python3*/site-packages/torch/lib",
+	"/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib",
+	"/opt/*/.venv/lib/python3*/site-packages/torch/lib",
+};
+#define FOLDERS ARRAY_SIZE(folders)
 
 #define SEEN_MAX 64
 
@@ -114,4 +132,17 @@ int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
 int libraries_system_each(int (*each)(void *data, const char *path), void *data)
 {
 	return each_place(places, PLACES - USERS_LAST, true, each, data);
+}
+
+int libraries_named_each(const char *name, int (*each)(void *data, const char *path), void *data)
+{
+	char *patterns[FOLDERS];
+	int r;
+
+	for (size_t i = 0; i < FOLDERS; i++)
+		patterns[i] = xasprintf("%s/%s*", folders[i], name);
+	r = each_place((const char *const *)patterns, FOLDERS, as_root(), each, data);
+	for (size_t i = 0; i < FOLDERS; i++)
+		free(patterns[i]);
+	return r;
 }

@@ -15,4 +15,7 @@ int libraries_system_each(int (*each)(void *data, const char *path), void *data)
 /* The same for libcupti, which GPU times are had by. */
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data);
 
+/* The same for libraries of any kind whose name begins with this one, which may be a pattern. */
+int libraries_named_each(const char *name, int (*each)(void *data, const char *path), void *data);
+
 #endif

@@ -139,8 +139,14 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 	const char *slash = strrchr(path, '/');
 	/* before it is read: what changes meanwhile is noticed */
 	uint64_t stamp = module_file_stamp(fd), written = module_file_written(fd);
+	struct own_module *own;
 	struct module *m;
-	int r = elf_file_open(fd, path, depth, &file, err);
+	int r = 2; /* undecided */
+
+	if (own_module_open(fd, path, depth, selection->hooks, &own))
+		r = elf_file_open(fd, path, own ? ELF_WHOLE : depth, &file, err);
+	if (r == 1 && own)
+		r = 0; /* no CUDA library, and hooked all the same */
 
 	if (!r && helper_is_users(fd)) {
 		elf_file_free(file);
@@ -153,6 +159,7 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 	if (r < 0 && helper_was_unanswered(fd))
 		r = err_set(err, ETIMEDOUT, "cannot read %s: no answer came in time", path);
 	if (r) {
+		own_module_free(own);
 		close(fd);
 		return r;
 	}
@@ -166,9 +173,12 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 	m->path = xstrdup(path);
 	m->name = m->path + (slash ? slash - path + 1 : 0);
 	m->fd = fd;
-	m->has[LAYER_DRIVER] = elf_file_has_layer(file, LAYER_DRIVER);
-	m->has[LAYER_RUNTIME] = elf_file_has_layer(file, LAYER_RUNTIME);
-	make_hooks(m, file, selection);
+	m->own = own;
+	if (file) {
+		m->has[LAYER_DRIVER] = elf_file_has_layer(file, LAYER_DRIVER);
+		m->has[LAYER_RUNTIME] = elf_file_has_layer(file, LAYER_RUNTIME);
+		make_hooks(m, file, selection);
+	}
 	elf_file_free(file);
 	*module = m;
 	return 0;
@@ -181,6 +191,7 @@ void module_free(struct module *module)
 	if (!module)
 		return;
 	module_detach(module);
+	own_module_free(module->own);
 	HASH_ITER (hh, module->late, late, next) {
 		HASH_DEL(module->late, late);
 		free(late);

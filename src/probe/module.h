@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "probe/attach.h"
 #include "probe/elf_file.h"
+#include "probe/own_hooks.h"
 #include "probe/placement.h"
 #include "probe/selection.h"
 
@@ -77,7 +78,9 @@ struct module {
 	bool expected;             /* hooked beforehand: no target has mapped it yet */
 	uint64_t hooked_ns;        /* when module_attach was done first, or probes came back last */
 	struct late_process *late; /* those that had it mapped by then */
+	size_t late_unknown;       /* and how many more, beyond those that are kept */
 	uint64_t latest_ns;        /* how long the one had that had it longest */
+	struct own_module *own;    /* hooks that users asked for; NULL: none */
 	size_t late_miss;          /* what is told of all beyond the first few; see modules.c */
 };
 

@@ -281,6 +281,8 @@ int module_put_back(struct module *module, struct programs *programs, bool retur
 
 void module_detach(struct module *module)
 {
+	if (module->own)
+		own_module_detach(module->own);
 	attachment_free(module->core);
 	attachment_free(module->launches);
 	attachment_free(module->runtime_launches);

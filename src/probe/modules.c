@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 #include "probe/person.h"
@@ -17,9 +18,12 @@
 #define MISSES_MAX    4096 /* whatever targets do */
 #define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
 #define TOLD_MAX                                                                                   \
-	(2 * MISS_LAST + 5) /* and those that are made anew whenever they are asked for            \
-	                     */
-#define LATE_NAMED 8        /* processes of a module that are told of one by one */
+	(2 * MISS_LAST + 5)    /* and those that are made anew whenever they are asked for         \
+	                        */
+#define MISSES_OF_ONE    64    /* with a process's number: by loading a library again and again */
+#define MISSES_OF_PERSON 2048  /* of all processes of somebody but root */
+#define LATE_NAMED       8     /* processes of a module that are told of one by one */
+#define LATE_MAX         16384 /* of a module that are known; the others are counted */
 
 uint64_t modules_now_ns(void)
 {
@@ -83,6 +87,7 @@ void modules_free(struct modules *modules)
 	for (size_t i = 0; i < modules->n_misses; i++)
 		miss_free(&modules->misses[i]);
 	free(modules->misses);
+	free(modules->miss_persons);
 	unseen_free(modules->unseen);
 	shares_free(&modules->shares);
 	pthread_cond_destroy(&modules->read);
@@ -92,10 +97,24 @@ void modules_free(struct modules *modules)
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
+/* Whether a process, or who is behind it, has as many as may be listed. */
+static bool has_its_share(const struct modules *modules, uint32_t pid, uint64_t person)
+{
+	size_t its = 0, persons = 0;
+
+	for (size_t i = 0; pid && i < modules->n_misses; i++) {
+		its += modules->misses[i].pid == pid;
+		persons += modules->misses[i].pid && modules->miss_persons[i] == person;
+	}
+	return its >= MISSES_OF_ONE || (person != PERSON_ROOT && persons >= MISSES_OF_PERSON);
+}
+
 /* The slot of the new miss, counted from 1; 0: there was no room. */
 static size_t add_miss(struct modules *modules, struct miss miss)
 {
-	if (modules->n_misses == MISSES_MAX ||
+	uint64_t person = miss.pid ? person_of_process((pid_t)miss.pid) : PERSON_ROOT;
+
+	if (modules->n_misses == MISSES_MAX || has_its_share(modules, miss.pid, person) ||
 	    (miss.name && modules->n_functions_missed == FUNCTIONS_MAX)) {
 		modules->left_out[miss.kind]++;
 		miss_free(&miss);
@@ -105,6 +124,9 @@ static size_t add_miss(struct modules *modules, struct miss miss)
 	drop_told(modules);
 	modules->misses = xrealloc(modules->misses,
 	                           (modules->n_misses + 1 + TOLD_MAX) * sizeof(*modules->misses));
+	modules->miss_persons = xrealloc(modules->miss_persons,
+	                                 (modules->n_misses + 1) * sizeof(*modules->miss_persons));
+	modules->miss_persons[modules->n_misses] = person;
 	modules->misses[modules->n_misses++] = miss;
 	return modules->n_misses;
 }
@@ -172,6 +194,46 @@ __attribute__((format(printf, 6, 7))) static void count_miss(struct modules *mod
 	*old = miss;
 }
 
+static char *why_counted(const struct modules_counted *counted)
+{
+	struct buf why = { 0 };
+
+	if (counted->calls)
+		buf_printf(&why, "%llu calls inside of %llu process%s, and not recorded one by one",
+		           (unsigned long long)counted->calls,
+		           (unsigned long long)counted->processes,
+		           counted->processes == 1 ? "" : "es");
+	if (counted->in_children)
+		buf_printf(&why,
+		           "%s%llu call%s in children that %llu process%s forked, not recorded",
+		           counted->calls ? "; " : "", (unsigned long long)counted->in_children,
+		           counted->in_children == 1 ? "" : "s",
+		           (unsigned long long)counted->parents, counted->parents == 1 ? "" : "es");
+	return why.data;
+}
+
+void modules_counted(struct modules *modules, size_t *slot, const char *name, const char *lib,
+                     const struct modules_counted *counted)
+{
+	const size_t no_room = SIZE_MAX;
+	struct miss *miss;
+
+	if (!*slot) {
+		*slot = add_miss(modules, (struct miss){ .kind = MISS_COUNTED,
+		                                         .name = xstrdup(name),
+		                                         .lib = xstrdup(lib) });
+		*slot = *slot ? *slot : no_room;
+	}
+	if (*slot == no_room)
+		return;
+	miss = &modules->misses[*slot - 1];
+	miss->calls = counted->calls + counted->in_children;
+	miss->processes =
+		counted->processes > counted->parents ? counted->processes : counted->parents;
+	free((char *)miss->why);
+	miss->why = why_counted(counted);
+}
+
 /* One that is true at this moment, behind all others. */
 __attribute__((format(printf, 4, 5))) static void
 tell_now(struct modules *modules, enum miss_kind kind, uint64_t processes, const char *fmt, ...)
@@ -198,6 +260,15 @@ static void tell_unseen(struct modules *modules, bool cuda, const char *what)
 		         "%llu process%s ended before %s could be looked into (%s)",
 		         (unsigned long long)n, n == 1 ? "" : "es", what, names.data);
 	buf_free(&names);
+}
+
+uint64_t modules_unseen(const struct modules *modules)
+{
+	struct buf names = { 0 };
+	uint64_t n = unseen_processes(modules->unseen, true, &names);
+
+	buf_free(&names);
+	return n;
 }
 
 /* Their .symtab is huge: at the end of a trace nobody comes to it any more. */
@@ -249,10 +320,14 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
 			             "calls of %.1f ms after it was loaded again", late_ns / 1e6);
 		return;
 	}
-	late = xcalloc(1, sizeof(*late));
-	late->pid = pid;
-	HASH_ADD(hh, module->late, pid, sizeof(late->pid), late);
-	n = HASH_COUNT(module->late);
+	if (HASH_COUNT(module->late) < LATE_MAX) {
+		late = xcalloc(1, sizeof(*late));
+		late->pid = pid;
+		HASH_ADD(hh, module->late, pid, sizeof(late->pid), late);
+	} else {
+		module->late_unknown++;
+	}
+	n = HASH_COUNT(module->late) + module->late_unknown;
 	if (n <= LATE_NAMED) {
 		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, pid,
 		             "%.1f ms after it was loaded", late_ns / 1e6);
@@ -359,6 +434,42 @@ static int give_hooks(struct modules *modules, struct module *module, struct err
 	return 0;
 }
 
+struct own_missed {
+	struct modules *modules;
+	const char *lib;
+};
+
+static void miss_own(void *data, const char *name, const char *why)
+{
+	struct own_missed *missed = data;
+
+	modules_miss(missed->modules, MISS_NOT_HOOKED, name, missed->lib, 0, "%s", why);
+}
+
+/* Hooks that users asked for: each file and each user has a share of them, as of all others. */
+static void hook_own(struct modules *modules, struct module *module)
+{
+	struct own_missed missed = { modules, module->name };
+	size_t wants = module->own->functions.n, gets;
+	const char *why = NULL;
+
+	gets = wants ? shares_take(&modules->shares, module->owner, wants, &why) : 0;
+	if (gets < wants)
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+		             "%zu of the %zu functions that --hook asks for: %s", wants - gets,
+		             wants, why);
+	own_module_attach(modules->options.own, module->own, module->fd, module->name, gets,
+	                  miss_own, &missed);
+}
+
+void modules_tell_unseen_hooks(struct modules *modules)
+{
+	struct own_missed missed = { modules, NULL };
+
+	if (modules->options.own)
+		own_hooks_tell_unseen(modules->options.own, miss_own, &missed);
+}
+
 static int take_in(struct modules *modules, struct module *module, struct err *err)
 {
 	int r = give_hooks(modules, module, err);
@@ -375,6 +486,8 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 		r = plan_hooks(modules, module);
 	if (module->has[LAYER_DRIVER] && !module->expected)
 		driver_appeared(modules, module);
+	if (module->own && modules->options.own)
+		hook_own(modules, module);
 	if (r)
 		err_set(err, r, "cannot tell the eBPF programs what to sum up: %s", strerror(-r));
 	else if (modules->paused)

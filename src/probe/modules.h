@@ -15,6 +15,7 @@ struct modules_options {
 	struct programs *programs;
 	const struct selection *selection; /* outlives the modules */
 	bool returns;
+	struct own_hooks *own; /* NULL: users ask for none */
 };
 
 struct modules *modules_new(const struct modules_options *options);
@@ -32,6 +33,7 @@ struct look_result {
 	size_t hooked;             /* of these, newly hooked */
 	bool driver;               /* one of them is the driver's */
 	const struct module *told; /* modules_mapped: what the file is that was told of */
+	bool own;     /* a file with hooks that users asked for */
 	bool foreign; /* its program is not of this machine (32-bit, another architecture) */
 };
 
@@ -107,7 +109,22 @@ size_t modules_misses(struct modules *modules, const struct miss **misses);
 /* So many processes there are of this kind beside those that a miss names. */
 void modules_more(struct modules *modules, enum miss_kind kind, uint64_t processes);
 
+/* Calls of a function that were counted inside of processes, or in children that they forked: told
+ * anew when they are more. *slot is 0 at first. */
+struct modules_counted {
+	uint64_t calls, processes;
+	uint64_t in_children, parents;
+};
+void modules_counted(struct modules *modules, size_t *slot, const char *name, const char *lib,
+                     const struct modules_counted *counted);
+
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
                   uint32_t pid, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Hooks of --hook for which no file was seen, as misses. Once, at the end, with the lock held. */
+void modules_tell_unseen_hooks(struct modules *modules);
+
+/* Processes so far that ended before a CUDA library of theirs could be looked into. */
+uint64_t modules_unseen(const struct modules *modules);
 
 #endif

@@ -30,7 +30,7 @@ static void set_known(struct modules *modules, const struct module *module, bool
 		if (!known)
 			programs_file_unknown(modules->options.programs, &id);
 		else if (file->stamp)
-			programs_file_known(modules->options.programs, &id, 0);
+			programs_file_known(modules->options.programs, &id, KNOWN_CUDA);
 	}
 }
 
@@ -81,6 +81,35 @@ bool modules_put_back(struct modules *modules, struct module *module)
 	if (was_away)
 		modules_tell_unhooked(modules, module);
 	return was_away;
+}
+
+static bool has_noted(const struct modules_runtimes *runtimes, const struct module *module)
+{
+	for (size_t i = 0; i < runtimes->n; i++) {
+		if (runtimes->away[i] == module)
+			return true;
+	}
+	return false;
+}
+
+void modules_note_runtime(struct modules_runtimes *runtimes, struct module *module)
+{
+	if (!module->has[LAYER_DRIVER] && module->probes == PROBES_AWAY &&
+	    !has_noted(runtimes, module) && runtimes->n < RUNTIMES_MOST)
+		runtimes->away[runtimes->n++] = module;
+}
+
+void modules_driver_came(struct modules *modules, uint32_t pid,
+                         const struct modules_runtimes *runtimes)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		struct module *module = modules->list[i];
+
+		if (!module->has[LAYER_DRIVER] && modules_put_back(modules, module) &&
+		    has_noted(runtimes, module))
+			modules_miss(modules, MISS_UNHOOKED, NULL, module->name, pid,
+			             "calls until it had loaded the driver, as its first does");
+	}
 }
 
 const struct module *modules_of_mapping(struct modules *modules, const struct mapping *mapping)

@@ -10,6 +10,7 @@
 
 #include <uthash.h>
 
+#include "probe/account.h"
 #include "probe/maps.h"
 #include "probe/modules.h"
 #include "probe/shares.h"
@@ -74,12 +75,14 @@ struct modules {
 	_Atomic(size_t) count;
 	int next_hook;
 	bool driver_seen;
-	enum look looking; /* of the look that goes on */
-	bool paused;       /* modules are found, and hooked later */
-	bool expecting;    /* what is taken in now is hooked beforehand */
-	uint64_t whole_ns; /* time spent reading whole what ran when tracing began */
+	enum look looking;        /* of the look that goes on */
+	bool paused;              /* modules are found, and hooked later */
+	bool expecting;           /* what is taken in now is hooked beforehand */
+	uint64_t whole_ns;        /* time spent reading whole what ran when tracing began */
+	struct account own_reads; /* the same, of files that hooks of users name */
 	struct hook_slot slots[WIRE_HOOKS_MAX];
 	struct miss *misses;
+	uint64_t *miss_persons;              /* of the first n_misses: who is behind the process */
 	size_t n_misses, n_functions_missed; /* the second: of the first */
 	size_t left_out[MISS_LAST + 1];      /* beyond */
 	uint64_t more[MISS_LAST + 1];        /* processes over the budget that are not named */
@@ -113,6 +116,25 @@ void modules_tell_unhooked(struct modules *modules, struct module *module);
 
 /* What the programs know a file by. */
 struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);
+
+/* ---- runtimes that a process has without a driver (modules_away.c) ----------------------------
+ */
+
+#define RUNTIMES_MOST 16
+
+struct modules_runtimes {
+	struct module *away[RUNTIMES_MOST]; /* that it has mapped, and whose probes are away */
+	size_t n;
+};
+
+void modules_note_runtime(struct modules_runtimes *runtimes, struct module *module);
+
+/*
+ * Such a process needs no probes: see capture/inside. Its first call loads the driver, and is
+ * missed where they were away. From then on it needs them.
+ */
+void modules_driver_came(struct modules *modules, uint32_t pid,
+                         const struct modules_runtimes *runtimes);
 
 /* ---- files (seen_files.c) ------------------------------------------------------------------- */
 

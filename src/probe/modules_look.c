@@ -32,6 +32,8 @@ struct modules_look_search {
 	bool failed;      /* to open what is mapped: it may have been replaced just then */
 	bool second_time; /* that it still is, tells that it was not */
 	bool told_failed; /* the file that was told of is one of these */
+	bool driver_came; /* mapped since it was looked at last */
+	struct modules_runtimes runtimes;
 };
 
 static uint64_t exe_inode(pid_t pid)
@@ -122,7 +124,8 @@ static void settled(struct modules *modules, const struct seen_file *file, uint6
 		return;
 	settle_users(modules, &id, file->module);
 	if (file->stamp && !file->refused)
-		programs_file_known(modules->options.programs, &id, 0);
+		programs_file_known(modules->options.programs, &id,
+		                    file->module ? KNOWN_CUDA : 0);
 }
 
 bool modules_undecided(struct modules *modules)
@@ -259,7 +262,8 @@ static void found(struct modules_look_search *search, struct module *module)
 {
 	struct look_result *result = search->result;
 
-	result->modules++;
+	result->modules += module->has[LAYER_DRIVER] || module->has[LAYER_RUNTIME];
+	result->own |= module->own != NULL;
 	result->driver |= module->has[LAYER_DRIVER];
 	search->modules->looking = search->look;
 	modules_used(search->modules, module);
@@ -274,6 +278,7 @@ static void tell_found(struct modules_look_search *search, const struct seen_fil
 /* Probes that were away are needed by who has it mapped. */
 static void came(struct modules_look_search *search, const struct seen_file *file)
 {
+	search->driver_came |= file->module && file->module->has[LAYER_DRIVER];
 	if (file->module && modules_put_back(search->modules, file->module) && search->every)
 		modules_late(search->modules, file->module, (uint32_t)search->pid,
 		             search->since_ns);
@@ -333,11 +338,14 @@ static int look_at(const struct mapping *mapping, void *data)
 	}
 	if (!file)
 		return 0;
+	if (file->module)
+		modules_note_runtime(&search->runtimes, file->module);
 	if (is_told(search, &key))
 		tell_found(search, file);
 	if (search->every || is_told(search, &key))
 		came(search, file);
-	if (file->module && mapping->offset <= file->module->hooks[0].entry)
+	if (file->module &&
+	    (!file->module->n_hooks || mapping->offset <= file->module->hooks[0].entry))
 		found(search, file->module);
 	if (file->foreign && mapping->inode == search->exe_inode)
 		search->result->foreign = true;
@@ -363,6 +371,8 @@ static int search_all(struct modules_look_search *search, struct err *err)
 	}
 	if (r)
 		not_listed(search, &own);
+	if (search->driver_came)
+		modules_driver_came(search->modules, (uint32_t)search->pid, &search->runtimes);
 	pthread_mutex_unlock(&search->modules->lock);
 	if (err)
 		*err = own;
@@ -555,7 +565,8 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 		const struct wire_file id = modules_file_id(file, file->stamp);
 
 		if (file->module->expected)
-			programs_file_known(modules->options.programs, &id, KNOWN_TELL);
+			programs_file_known(modules->options.programs, &id,
+			                    KNOWN_TELL | KNOWN_CUDA);
 		r = 0;
 	}
 	pthread_mutex_unlock(&modules->lock);

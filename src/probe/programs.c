@@ -19,8 +19,9 @@
 #include "base/array.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
+#include "probe/driver_hooks.h"
 #include "probe/fold.h"
-#include "probe/stub.h"
+#include "probe/own_programs.h"
 #include "trace/event.h"
 
 extern const char embedded_bpf[], embedded_bpf_end[];
@@ -300,6 +301,20 @@ static int fill_stub_exit(struct programs *p)
 	return bpf_map_update_elem(map, &zero, &enter, BPF_ANY) ? -errno : 0;
 }
 
+static void choose_driver_calls(struct programs *p, bool wanted)
+{
+	static const char *const maps[] = { "driver_calls", "blank_driver_call" };
+
+	for (const char *const *name = driver_hook_programs; *name; name++)
+		leave_out(p, *name, !wanted);
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(p->object, maps[i]);
+
+		if (map)
+			bpf_map__set_autocreate(map, wanted);
+	}
+}
+
 static int open_object(struct programs *p, const struct programs_options *options)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "cuscope");
@@ -324,9 +339,15 @@ static int open_object(struct programs *p, const struct programs_options *option
 	leave_out(p, "on_rename", !settings.name);
 	leave_out(p, "on_rename_again", !settings.name);
 	leave_out(p, "on_cgroup", !settings.cgroup);
+	leave_out(p, "on_sample", settings.fold != 0); /* sums have no samples */
 	for (size_t i = 0; i < ARRAY_SIZE(of_blocked); i++)
 		leave_out(p, of_blocked[i], !settings.blocked);
-	r = make_rings(p, options->ring_bytes);
+	choose_driver_calls(p, settings.driver_calls);
+	settings.own_hooks = options->own_hooks != 0;
+	r = own_programs_choose(p->object, p->mechanism, options->own_hooks,
+	                        settings.driver_calls);
+	if (!r)
+		r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
 	settings.self_tgid = getpid();
@@ -341,6 +362,8 @@ static int open_object(struct programs *p, const struct programs_options *option
 	r = write_settings(p, &settings);
 	if (!r)
 		r = fold_size_maps(p->object, settings.fold);
+	if (!r && settings.cuda_only)
+		fold_shrink_maps(p->object);
 	return r ? r : begin_ring_map(p);
 }
 
@@ -376,6 +399,8 @@ int programs_load(const struct programs_options *options, struct programs **prog
 		r = end_ring_map(p);
 	if (!r)
 		r = fill_stub_exit(p);
+	if (!r)
+		r = own_programs_fill(p->object, p->mechanism, options->own_hooks);
 	if (!r && options->settings.fold)
 		r = fold_fill_tables(p);
 	if (r) {
@@ -482,14 +507,6 @@ int programs_enter_fd(const struct programs *p)
 int programs_return_fd(const struct programs *p)
 {
 	return p->mechanism == MECHANISM_SESSION ? -1 : programs_fd(p, "call_return");
-}
-
-int programs_stub(struct programs *p, uint64_t cookie, struct err *err)
-{
-	int fd = stub_load(bpf_object__find_map_fd_by_name(p->object, "scratch"),
-	                   bpf_object__find_map_fd_by_name(p->object, "stub_exit"), cookie);
-
-	return fd < 0 ? err_set(err, fd, "loading a stub: %s", strerror(-fd)) : fd;
 }
 
 struct wire_state *programs_state(struct programs *p)

@@ -29,19 +29,27 @@ enum mechanism {
 const char *mechanism_name(enum mechanism mechanism);
 enum mechanism mechanism_best(struct kernel_features *features);
 
+/* What hooks of wire_hooks.h there may be. */
+enum own_hooks_kind {
+	OWN_HOOKS_USER = 1 << 0,   /* functions and markers of files */
+	OWN_HOOKS_KERNEL = 1 << 1, /* functions of the kernel */
+	OWN_HOOKS_TRACE = 1 << 2,  /* tracepoints */
+};
+
 struct programs_options {
 	enum mechanism mechanism;
 	struct wire_settings settings; /* self_tgid and the ring fields are filled here */
 	size_t ring_bytes;             /* of all rings together; 0: 8 MiB a CPU, 256 MiB at most */
 	bool hold;                     /* processes may be held at mmap */
 	bool stacks;                   /* the programs that can walk stacks */
+	unsigned own_hooks;            /* enum own_hooks_kind: those that users ask for */
 };
 
 struct programs;
 
 #define PROGRAMS_REFUSED                                                                           \
-	"the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, CAP_PERFMON, "          \
-	"CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)"
+	"the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, CAP_PERFMON and "       \
+	"CAP_SYS_PTRACE (try sudo; 'cuscope doctor' tells more)"
 
 /* -EPERM names the capabilities that are missing; other failures carry the verifier's
  * last words. */
@@ -76,8 +84,15 @@ struct wire_state *programs_state(struct programs *programs);
  */
 void programs_lost(const struct programs *programs, uint64_t *lost);
 
-/* A program that leaves `cookie` where call_enter finds it: see MECHANISM_STUB. Caller closes. */
-int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
+/*
+ * A program that leaves `cookie` where the program that it goes on to finds it: see MECHANISM_STUB.
+ * `exit` is the array of that one ("stub_exit": call_enter). Caller closes.
+ */
+int programs_stub(struct programs *programs, const char *exit, uint64_t cookie, struct err *err);
+
+/* The same for hooks of wire_hooks.h: hook_session or hook_enter; hook_return, -1 with sessions. */
+int programs_hook_enter_fd(const struct programs *programs);
+int programs_hook_return_fd(const struct programs *programs);
 
 /* A map of the programs, by its name there; -ENOENT where there is none. */
 int programs_map(const struct programs *programs, const char *name);
@@ -135,7 +150,8 @@ typedef void (*programs_record_fn)(void *data, const struct wire_head *record, s
 /* The tids of the map of threads, each once, `n` of them; the caller frees them. */
 uint32_t *programs_threads(struct programs *programs, size_t *n);
 
-/* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
+/* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now, with
+ * their places on the stack. */
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 
 #endif

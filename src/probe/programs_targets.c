@@ -181,6 +181,7 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 				break;
 			call->head.flags |= WIRE_UNFINISHED;
 			call->head.time_ns = now_ns;
+			call->place = (uint32_t)thread->frame[i].sp;
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}

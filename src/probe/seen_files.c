@@ -96,6 +96,38 @@ static struct module *module_of(const struct modules *modules, int fd)
 	return NULL;
 }
 
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Reads it without the lock. Files that hooks of users name are chosen by their names, and anybody
+ * can make such files, with as many symbols as he likes. So the time that looks spend on them is
+ * bounded, and what is beyond is put off: as a depth at which nothing is decided.
+ */
+static int open_bounded(struct modules *modules, int fd, const char *path, enum elf_depth depth,
+                        struct module **module, struct err *err)
+{
+	const struct selection *selection = modules->options.selection;
+	bool own = own_functions_wanted(selection->hooks, path);
+	uint64_t begin_ns = cpu_now_ns();
+	int answer;
+
+	if (own && depth == ELF_SMALL_SYMTAB &&
+	    account_is_over(&modules->own_reads, modules_now_ns()))
+		depth = ELF_DYNSYM_ONLY;
+	pthread_mutex_unlock(&modules->lock);
+	answer = module_open(fd, path, depth, selection, module, err);
+	pthread_mutex_lock(&modules->lock);
+	if (own)
+		account_charge(&modules->own_reads, cpu_now_ns() - begin_ns, modules_now_ns());
+	return answer;
+}
+
 struct seen_file *modules_read(struct modules *modules, struct file_key key, int fd,
                                const char *path, enum elf_depth depth, enum look look,
                                struct err *err)
@@ -113,9 +145,7 @@ struct seen_file *modules_read(struct modules *modules, struct file_key key, int
 		return file;
 	}
 	file->reading = true;
-	pthread_mutex_unlock(&modules->lock);
-	answer = module_open(fd, path, depth, modules->options.selection, &module, err);
-	pthread_mutex_lock(&modules->lock);
+	answer = open_bounded(modules, fd, path, depth, &module, err);
 	file->reading = false;
 	pthread_cond_broadcast(&modules->read);
 	file->put_off = answer == UNDECIDED;

@@ -11,6 +11,8 @@
 
 #include "cuda/api.h"
 
+struct hook_list;
+
 enum layer_choice {
 	LAYERS_AUTO, /* launches in the driver only, everything else in both layers */
 	LAYERS_DRIVER,
@@ -26,11 +28,13 @@ struct selection {
 	unsigned classes; /* bit per enum api_class; 0: all */
 	enum layer_choice layers;
 	bool all_calls; /* getters and polls too */
+	bool each_call; /* also those that are called all the time, one by one: see inside.h */
 	bool failed;    /* failures are asked for: launches that the runtime refuses never reach */
 			/* the driver, so they are hooked in both layers */
 	bool agents;    /* launches may be told of by agents, and not be hooked meanwhile */
 	unsigned fold;  /* enum fold_tool: only what these sum up, and what they need for it */
 	bool none;      /* no function at all: samples alone are wanted */
+	const struct hook_list *hooks; /* those that the user asked for; NULL: none */
 };
 
 enum hook_group {

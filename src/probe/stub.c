@@ -25,7 +25,7 @@
 	INSN(BPF_LD | BPF_DW | BPF_IMM, d, s, 0, (uint32_t)(value)),                               \
 		INSN(0, 0, 0, 0, (uint64_t)(value) >> 32)
 
-int stub_load(int scratch_fd, int exit_fd, uint64_t cookie)
+int stub_load(bool tracepoint, int scratch_fd, int exit_fd, uint64_t cookie)
 {
 	const struct bpf_insn insns[] = {
 		MOVE(6, 1),
@@ -45,6 +45,14 @@ int stub_load(int scratch_fd, int exit_fd, uint64_t cookie)
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "cuscope_stub", "Dual MIT/GPL", insns,
-	                     ARRAY_SIZE(insns), NULL);
+	return bpf_prog_load(tracepoint ? BPF_PROG_TYPE_TRACEPOINT : BPF_PROG_TYPE_KPROBE,
+	                     "cuscope_stub", "Dual MIT/GPL", insns, ARRAY_SIZE(insns), NULL);
+}
+
+int programs_stub(struct programs *p, const char *exit, uint64_t cookie, struct err *err)
+{
+	int fd = stub_load(!strcmp(exit, "trace_exit"), programs_map(p, "scratch"),
+	                   programs_map(p, exit), cookie);
+
+	return fd < 0 ? err_set(err, fd, "loading a stub: %s", strerror(-fd)) : fd;
 }

@@ -43,10 +43,11 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
-	struct estimate *estimate;     /* NULL: GPU times are measured, or not asked for */
-	uint64_t *pids;                /* a bit of each that was seen */
-	size_t n_pids;                 /* that there are bits of */
-	uint64_t brief_ns;             /* blocked stretches below were added up */
+	struct estimate *estimate; /* NULL: GPU times are measured, or not asked for */
+	uint64_t *pids;            /* a bit of each that was seen */
+	size_t n_pids;             /* that there are bits of */
+	uint64_t brief_ns;         /* blocked stretches below were added up */
+	bool host_waits;
 	struct thread_ids *thread_ids; /* NULL: threads are not told apart */
 	char **thread_names;           /* by those ids; NULL: not known */
 	size_t n_thread_names;
@@ -272,6 +273,7 @@ static const char *thread_name(struct collect *c, const struct process *process,
 static void add_sample(struct collect *c, const struct event *event)
 {
 	const struct sample *from = event->sample;
+	struct sample as_sum;
 	bool blocked = from->kind == SAMPLE_OFF_CPU;
 	struct profile_sample sample = { .kind = blocked ? WEIGHT_OFF_CPU : WEIGHT_CPU,
 		                         .ns = from->weight_ns,
@@ -283,6 +285,11 @@ static void add_sample(struct collect *c, const struct event *event)
 
 	if (!(c->options.kinds & 1u << sample.kind))
 		return;
+	if (blocked && c->host_waits && !from->stack && from->blocked <= BLOCKED_INTERRUPT) {
+		as_sum = *from; /* what was told for its time alone, see --host-waits */
+		as_sum.blocked = BLOCKED_SKIPPED;
+		from = &as_sum;
+	}
 	if (blocked)
 		sample.blocked = profile_blocked_name(from, c->brief_ns,
 		                                      c->options.profile.per_thread, &c->text);
@@ -292,6 +299,7 @@ static void add_sample(struct collect *c, const struct event *event)
 static int on_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	collect_of(self)->brief_ns = run->stacks.blocked_ns;
+	collect_of(self)->host_waits = run->stacks.host_waits;
 	return 0;
 }
 

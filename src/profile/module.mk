@@ -5,6 +5,6 @@ $(B)/src/profile/embedded.o: src/profile/embedded.S $(wildcard src/profile/*.css
 	@mkdir -p $(@D)
 	$(CC) $(HARDEN) $(CFLAGS) -c -o $@ $<
 
-$(B)/libcuscope.a: $(B)/src/profile/embedded.o
+CARRIED += $(B)/src/profile/embedded.o
 
 objects: $(B)/src/profile/embedded.o

@@ -406,6 +406,9 @@ const char *profile_blocked_name(const struct sample *sample, uint64_t brief_ns,
 	case BLOCKED_SKIPPED:
 		buf_puts(name, "[stack not walked]");
 		break;
+	case BLOCKED_PREEMPTED:
+		buf_puts(name, "[waiting for a CPU]");
+		break;
 	case BLOCKED_UNKNOWN:
 	case BLOCKED_COUNT:
 		return NULL;

@@ -92,13 +92,24 @@ static void count_activity(struct counter *counter, const struct activity *activ
 static int counter_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct counter *counter = (struct counter *)self;
-	struct contents_process *process = process_of(&counter->contents, event->process);
+	struct contents_process *process;
 
+	if (event->type == EVENT_METRICS) { /* of no process */
+		counter->contents.metrics++;
+		return 0;
+	}
+	process = process_of(&counter->contents, event->process);
 	stack_counts_event(&counter->contents.stacks.counts, event);
 	switch (event->type) {
+	case EVENT_PROCESS:
+		process->begin_ns = event->time_ns;
+		break;
 	case EVENT_CALL:
 		process->calls++;
 		count_call(counter, event->call);
+		break;
+	case EVENT_OTHER_CALL:
+		counter->contents.others[event->call->function->layer]++;
 		break;
 	case EVENT_ACTIVITY:
 		process->activities++;
@@ -135,6 +146,7 @@ static void counter_free(struct consumer *self)
 }
 
 static const struct consumer_ops counter_ops = {
+	.metrics = true,
 	.event = counter_event,
 	.free = counter_free,
 };

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* The report `errors`: which calls failed, how, how often and when. */
 #include "analysis/errors.h"
+#include "analysis/xids.h"
 #include "cuda/error.h"
+#include "cuda/xid.h"
 #include "report/reports.h"
+
+struct errors_report {
+	struct report_writer writer; /* first: what callers hold */
+	struct xids *xids;
+};
 
 #define AT(member) TABLE_AT(struct error_row, member)
 
@@ -25,6 +32,24 @@ static void write_row(struct table *table, const struct error_row *row)
 	table_end_row(table);
 }
 
+/* What the driver said went wrong when calls failed. */
+static void note_xids(struct table *table, const struct xids *xids)
+{
+	const struct xid_row *rows;
+	uint64_t more;
+	size_t n;
+
+	rows = xids_rows(xids, &n, &more);
+	for (size_t i = 0; i < n; i++) {
+		const struct xid *xid = xid_find(rows[i].number);
+
+		if (rows[i].failed)
+			table_note(table, "%s failed in process %u with Xid %u%s%s: 'report xids'",
+			           rows[i].function->name, rows[i].pid, rows[i].number,
+			           xid ? ", " : "", xid ? xid->name : "");
+	}
+}
+
 static int write_errors(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct report_writer *writer = (struct report_writer *)self;
@@ -45,17 +70,34 @@ static int write_errors(struct consumer *self, const struct run_info *run, struc
 		table_note(writer->table, "no call failed");
 	else
 		table_note(writer->table, "no results: this trace was recorded without returns");
+	note_xids(writer->table, ((struct errors_report *)self)->xids);
 	report_note_shutdown(writer->table, harmless);
 	report_note_estimated(writer->table, run);
 	return table_end(writer->table, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
+static int take_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	xids_event(((struct errors_report *)self)->xids, event);
+	return report_feed(self, event, err);
+}
+
+static void errors_report_free(struct consumer *self)
+{
+	xids_free(((struct errors_report *)self)->xids);
+	report_free(self);
+}
+
+static const struct consumer_ops ops = { .event = take_event,
 	                                 .end = write_errors,
-	                                 .free = report_free };
+	                                 .free = errors_report_free };
 
 struct consumer *errors_report_new(const struct report *report,
                                    const struct report_options *options)
 {
-	return report_of(errors_new(), &ops, report, options);
+	struct errors_report *made = report_make(sizeof(*made), &ops, report, options);
+
+	made->writer.analysis = errors_new();
+	made->xids = xids_new();
+	return &made->writer.consumer;
 }

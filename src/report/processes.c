@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT
 /* The report `processes`: what each process did. */
-#include "analysis/processes.h"
-#include "report/reports.h"
+#include <string.h>
 
-#define AT(member) TABLE_AT(struct process_row, member)
+#include "analysis/processes.h"
+#include "base/array.h"
+#include "report/reports.h"
+#include "report/who_columns.h"
+
+struct shown_row {
+	struct process_row row;
+	struct who_words who;
+};
+
+#define AT(member) TABLE_AT(struct shown_row, row.member)
 
 static const struct table_column columns[] = {
-	{ "PID", TABLE_NUMBER, TABLE_VIA(struct process_row, process, pid) },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct shown_row, row.process, pid) },
 	{ "Calls", TABLE_NUMBER, AT(calls) },
 	{ "In CUDA", TABLE_DURATION, AT(call_ns), .needs = REPORT_RETURNS },
 	{ "Launches", TABLE_NUMBER, AT(launches) },
@@ -18,25 +27,43 @@ static const struct table_column columns[] = {
 	{ "Errors", TABLE_NUMBER, AT(failed) },
 	{ "Begin", TABLE_TIME, AT(begin_ns) },
 	{ "End", TABLE_TIME },
-	{ "Name", TABLE_TEXT, TABLE_VIA(struct process_row, process, comm) },
 };
+
+static const struct table_column name = { "Name", TABLE_TEXT,
+	                                  TABLE_VIA(struct shown_row, row.process, comm) };
+
+/* Who they are stands before their names, where it is known. */
+static size_t all_columns(const struct run_info *run, struct table_column *all)
+{
+	size_t n = ARRAY_SIZE(columns);
+
+	memcpy(all, columns, sizeof(columns));
+	n += who_columns(run, offsetof(struct shown_row, who), false, &all[n]);
+	all[n] = name;
+	return n + 1;
+}
 
 static int write_processes(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct report_writer *writer = (struct report_writer *)self;
 	const struct process_row *rows;
+	struct table_column all[ARRAY_SIZE(columns) + RUN_IDENTITY_WORDS + 1];
+	size_t n_columns = all_columns(run, all);
+	struct shown_row shown;
 	bool running = false;
 	size_t n;
 
 	rows = processes_rows(writer->analysis, &n);
-	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
+	report_begin(writer, run, NULL, all, n_columns);
 	for (size_t i = 0; i < n; i++) {
-		table_fields(writer->table, &rows[i]);
+		shown.row = rows[i];
+		who_words_of(run, rows[i].process->pid, rows[i].begin_ns, &shown.who);
+		table_fields(writer->table, &shown);
 		if (rows[i].ended)
 			report_time(writer, rows[i].end_ns);
 		else
 			table_unknown(writer->table);
-		table_row(writer->table, &rows[i]);
+		table_row(writer->table, &shown);
 		running |= !rows[i].ended;
 	}
 	if (n)

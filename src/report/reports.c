@@ -158,6 +158,24 @@ const struct report reports[] = {
 	  .gpu_times = true,
 	  .parts = true,
 	  .create = overlap_report_new },
+	{ .name = "gpu_metrics",
+	  .help = "how well GPUs were used: SM, tensor cores, memory, links",
+	  .parts = true,
+	  .create = gpu_metrics_report_new },
+	{ .name = "kernel",
+	  .help = "system calls to the NVIDIA driver, and which CUDA calls made them",
+	  .parts = true,
+	  .create = kernel_report_new },
+	{ .name = "uvm",
+	  .help = "faults and migrations of managed memory, and what they hit",
+	  .parts = true,
+	  .create = uvm_report_new },
+	{ .name = "xids",
+	  .help = "what the driver said went wrong, and which calls failed of it",
+	  .create = xids_report_new },
+	{ .name = "channels",
+	  .help = "which process holds which channels of a GPU, and how they are set",
+	  .create = channels_report_new },
 	{ .name = "copies",
 	  .help = "the bandwidth of copies and sets by direction",
 	  .gpu_times = true,
@@ -422,6 +440,30 @@ void report_note_median(struct table *table)
 
 #define PARTIAL_SHOWN 8
 
+/* "cudaGetDevice (1234567)" of each that was counted for a part of the time. */
+static void note_counted(struct table *table, const struct run_info *run)
+{
+	struct buf names = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind != MISS_COUNTED || !miss->name || n++ >= PARTIAL_SHOWN)
+			continue;
+		buf_printf(&names, "%s%s (%llu)", n > 1 ? ", " : "", miss->name,
+		           (unsigned long long)miss->calls);
+	}
+	if (n > PARTIAL_SHOWN)
+		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
+	if (n)
+		table_note(table,
+		           "counted inside of processes, and not recorded one by one, so that all "
+		           "else here is of other calls: %s",
+		           names.data);
+	buf_free(&names);
+}
+
 /* Functions that the governor unhooked while they were called: see missed_partly(). */
 static void note_partial(struct table *table, const struct run_info *run)
 {
@@ -463,6 +505,7 @@ void report_note_durations(struct table *table, const struct run_info *run)
 void report_note_estimated(struct table *table, const struct run_info *run)
 {
 	note_partial(table, run);
+	note_counted(table, run);
 	if (run->estimate_scale > 1)
 		table_note(table,
 		           "calls were recorded in windows of time: about %.2f times as much "

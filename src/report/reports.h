@@ -30,6 +30,8 @@ report_create copies_report_new;
 report_create errors_report_new;
 report_create findings_report_new;
 report_create gaps_report_new;
+report_create gpu_metrics_report_new;
+report_create kernel_report_new;
 report_create launch_stats_report_new;
 report_create launches_report_new;
 report_create memory_report_new;
@@ -40,5 +42,8 @@ report_create slowest_report_new;
 report_create streams_report_new;
 report_create summary_report_new;
 report_create threads_report_new;
+report_create uvm_report_new;
+report_create xids_report_new;
+report_create channels_report_new;
 
 #endif

@@ -30,6 +30,7 @@ enum top_table {
 struct top_page {
 	const struct top_snapshot *snapshot;
 	const struct gpus_sample *gpus; /* NULL: not known yet */
+	const struct run_info *who;     /* its identities: who processes are; NULL: not known */
 	const char *target;             /* "all processes" */
 	uint64_t lost[LOST_COUNT];
 	double overhead_percent; /* of the busiest thread's time */
@@ -82,6 +83,10 @@ enum top_action {
 	TOP_RESET, /* counts are to begin anew */
 	TOP_QUIT,
 };
+
+/* Of a process; NULL: not known. */
+const char *top_who(const struct top_page *page, const struct top_process *process,
+                    enum run_identity_word word);
 
 enum top_action top_key(struct top_view *view, const struct top_page *page, int key);
 

@@ -122,6 +122,18 @@ static struct top_process_row *find_running(const struct top_counts *counts, uin
 	return NULL;
 }
 
+/* The one that was told of last. */
+static struct top_process_row *find_ended(const struct top_counts *counts, uint32_t pid)
+{
+	struct top_process_row *row, *next, *found = NULL;
+
+	HASH_ITER (hh, counts->processes, row, next) {
+		if (row->shown.process->pid == pid && (!found || row->id > found->id))
+			found = row;
+	}
+	return found;
+}
+
 void top_counts_open_call(struct top_counts *counts, uint32_t pid, uint32_t tid,
                           const struct function *function, uint64_t begin_ns, uint64_t now_ns)
 {
@@ -132,6 +144,17 @@ void top_counts_open_call(struct top_counts *counts, uint32_t pid, uint32_t tid,
 	row = find_running(counts, pid);
 	if (row)
 		rows_wait(row, tid, begin_ns, now_ns, counts->interval, counts->tick_ns);
+}
+
+void top_counts_counted(struct top_counts *counts, uint32_t pid, const struct function *function,
+                        uint64_t calls)
+{
+	struct top_process_row *row = find_running(counts, pid);
+
+	if (!row)
+		row = find_ended(counts, pid);
+	if (row)
+		rows_count_more(row, function, calls);
 }
 
 /* ---- intervals ----------------------------------------------------------------------------- */

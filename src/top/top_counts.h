@@ -45,6 +45,7 @@ struct top_count {
 struct top_function {
 	const struct function *function; /* the first of that name */
 	struct top_count calls;
+	uint64_t counted; /* of these: inside of the process only, so nothing else is of them */
 	uint64_t failed;
 	/* Of calls that have an end, within SKETCH_ERROR; TABLE_NOT_KNOWN where there were none. */
 	uint64_t time_ns, p50_ns, p99_ns;
@@ -120,6 +121,10 @@ struct consumer *top_counts_consumer(struct top_counts *counts); /* its free() f
  */
 void top_counts_open_call(struct top_counts *counts, uint32_t pid, uint32_t tid,
                           const struct function *function, uint64_t begin_ns, uint64_t now_ns);
+
+/* So many more calls were counted inside of a process, and are no events. */
+void top_counts_counted(struct top_counts *counts, uint32_t pid, const struct function *function,
+                        uint64_t calls);
 
 void top_counts_tick(struct top_counts *counts, uint64_t now_ns);
 

@@ -81,6 +81,7 @@ static const struct table_column function_columns[] = {
 	{ TABLE_JSON(TABLE_VIA(struct top_function, function, name), "name") },
 	{ TABLE_JSON(FUNCTION(calls.total), "calls") },
 	{ TABLE_JSON(FUNCTION(calls.rate), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(FUNCTION(counted), "counted"), TABLE_ABSENT | TABLE_ZERO },
 	{ TABLE_JSON(FUNCTION(failed), "errors") },
 	{ TABLE_JSON(FUNCTION(time_ns), "time_ns"), TABLE_ABSENT },
 	{ TABLE_JSON(FUNCTION(p50_ns), "p50_ns"), TABLE_ABSENT },
@@ -168,6 +169,18 @@ static void add_details(struct table *table, const struct top_process *process)
 	add_streams(table, process);
 }
 
+/* Members for what is known alone. */
+static void add_who(struct json *json, const struct top_page *page,
+                    const struct top_process *process)
+{
+	for (enum run_identity_word i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		const char *word = top_who(page, process, i);
+
+		if (word)
+			json_string(json, run_identity_name(i), word);
+	}
+}
+
 static void add_process(struct json *json, struct table *table, const struct top_page *page,
                         const struct top_process *process)
 {
@@ -178,6 +191,7 @@ static void add_process(struct json *json, struct table *table, const struct top
 	json_open(json, NULL, '{');
 	json_u64(json, "pid", process->process->pid);
 	json_string(json, "name", process->process->comm);
+	add_who(json, page, process);
 	json_bool(json, "ended", process->ended);
 	json_bool(json, "entries_only", process->entries_only);
 	json_u64(json, "threads", process->threads);
@@ -238,6 +252,9 @@ static void add_gpus(struct json *json, const struct gpus_sample *gpus)
 		add_known(json, "power_mw", gpu->power_mw);
 		add_known(json, "power_limit_mw", gpu->power_limit_mw);
 		add_known(json, "temperature_c", gpu->temperature_c);
+		add_known(json, "sm_percent", gpu->sm_percent);
+		add_known(json, "tensor_percent", gpu->tensor_percent);
+		add_known(json, "dram_percent", gpu->dram_percent);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

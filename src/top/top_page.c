@@ -101,6 +101,17 @@ static void add_watts(struct buf *out, int64_t mw)
 		buf_printf(out, "%.0fW", (double)mw / 1e3);
 }
 
+/* Behind the rest: what a GPU without GPM does not tell, and a narrow terminal cuts off. */
+static void add_metrics(struct buf *out, const struct gpu *gpu)
+{
+	if (gpu->sm_percent >= 0)
+		buf_printf(out, "  SM %3d%%", gpu->sm_percent);
+	if (gpu->tensor_percent >= 0)
+		buf_printf(out, "  tensor %3d%%", gpu->tensor_percent);
+	if (gpu->dram_percent >= 0)
+		buf_printf(out, "  DRAM %3d%%", gpu->dram_percent);
+}
+
 static void paint_gpu(struct painter *p, size_t index, const struct gpu *gpu)
 {
 	struct buf *out = screen_line(p->screen);
@@ -130,6 +141,7 @@ static void paint_gpu(struct painter *p, size_t index, const struct gpu *gpu)
 	text_pad(out, 0, 74);
 	if (gpu->temperature_c >= 0)
 		buf_printf(out, "%3dC", gpu->temperature_c);
+	add_metrics(out, gpu);
 }
 
 /* A third of the screen at most: processes matter more. */

@@ -101,6 +101,15 @@ static void count_function(struct function_row *row, const struct call *call)
 		sketch_add(&row->durations, call_duration_ns(call));
 }
 
+void rows_count_more(struct top_process_row *row, const struct function *function, uint64_t calls)
+{
+	struct top_function *shown = &find_function(row, function)->shown;
+
+	shown->calls.total += calls;
+	shown->counted += calls;
+	row->shown.numbers[TOP_COUNT_CALLS].total += calls;
+}
+
 static void count_launch(struct top_process_row *row, const struct call *call, uint32_t tid)
 {
 	row->shown.numbers[TOP_COUNT_LAUNCHES].total++;

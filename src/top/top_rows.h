@@ -59,6 +59,9 @@ struct top_process_row {
 void rows_count(struct top_process_row *row, const struct event *event, uint64_t interval,
                 uint64_t since_ns);
 
+/* Calls that are no events. */
+void rows_count_more(struct top_process_row *row, const struct function *function, uint64_t calls);
+
 /* A wait that has not ended yet: its part of this interval. */
 void rows_wait(struct top_process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
                uint64_t interval, uint64_t since_ns);

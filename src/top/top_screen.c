@@ -12,6 +12,7 @@
 #include "analysis/missed.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
+#include "capture/who_feed.h"
 #include "top/terminal.h"
 #include "top/top.h"
 
@@ -32,6 +33,9 @@ struct top_screen {
 	const struct capture *capture;
 	struct gpus *gpus;
 	struct gpus_sample sample;
+	struct who_feed *who; /* NULL: no process yet, or it cannot be read */
+	struct run_info who_run;
+	bool who_tried;
 	bool any_sample;
 	bool open; /* the terminal is ours */
 	bool quit, redraw;
@@ -116,10 +120,13 @@ static void fill_page(struct top_screen *s)
 {
 	struct capture_state state = { 0 };
 
+	if (s->who)
+		who_feed_fill(s->who, &s->who_run);
 	capture_state(s->capture, &state);
 	s->page = (struct top_page){
 		.snapshot = &s->snapshot,
 		.gpus = s->any_sample ? &s->sample : NULL,
+		.who = s->who ? &s->who_run : NULL,
 		.target = s->options.target,
 		.overhead_percent = state.overhead_percent,
 		.own_percent = s->own_percent,
@@ -161,9 +168,17 @@ static void count_open_call(void *data, const struct capture_open_call *call)
 	                     now_ns());
 }
 
+static void count_more(void *data, uint32_t pid, const struct function *function, uint64_t calls)
+{
+	struct top_screen *s = data;
+
+	top_counts_counted(s->counts, pid, function, calls);
+}
+
 static void end_interval(struct top_screen *s, uint64_t now)
 {
 	capture_open_calls(s->capture, count_open_call, s);
+	capture_counted_calls(s->capture, count_more, s);
 	top_counts_tick(s->counts, now);
 	measure_own_cost(s);
 }
@@ -314,7 +329,16 @@ static int screen_begin_run(struct consumer *self, const struct run_info *run, s
 
 static int screen_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	return 0; /* struct top_counts does it */
+	struct top_screen *s = screen_of(self);
+
+	if (event->type != EVENT_PROCESS) /* all else is for struct top_counts */
+		return 0;
+	if (!s->who_tried)
+		s->who = who_feed_new(true);
+	s->who_tried = true;
+	if (s->who)
+		who_feed_process(s->who, event->process, event->time_ns);
+	return 0;
 }
 
 static int screen_flush(struct consumer *self, struct err *err)
@@ -322,6 +346,8 @@ static int screen_flush(struct consumer *self, struct err *err)
 	struct top_screen *s = screen_of(self);
 	uint64_t now = now_ns();
 
+	if (s->who)
+		who_feed_turn(s->who, now);
 	if (!s->open)
 		return 0;
 	read_keys(s);
@@ -381,6 +407,7 @@ void top_screen_free(struct top_screen *s)
 		terminal_close();
 	say_notices(s);
 	gpus_free(s->gpus);
+	who_feed_free(s->who);
 	top_snapshot_free(&s->snapshot);
 	screen_free(&s->screen);
 	counts->ops->free(counts);

@@ -160,27 +160,71 @@ static double value_of(const struct top_column *column, const struct top_page *p
 	return isnan(value) ? TOP_UNKNOWN : value;
 }
 
+const char *top_who(const struct top_page *page, const struct top_process *process,
+                    enum run_identity_word word)
+{
+	const struct run_identity *who = NULL;
+
+	if (page->who && process->process) /* a sum is nobody's */
+		who = run_identity_of(page->who, process->process->pid, UINT64_MAX);
+	return who ? who->words[word] : NULL;
+}
+
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static void process_name(const struct top_row *row, struct buf *out)
+static void process_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	text_add_safe(out, row->process->process->comm);
 	if (row->process->ended)
 		buf_puts(out, " (ended)");
 }
 
-static void kernel_name(const struct top_row *row, struct buf *out)
+/* What is not known is "-". */
+static void add_word(const struct top_page *page, const struct top_row *row,
+                     enum run_identity_word word, struct buf *out)
+{
+	const char *text = top_who(page, row->process, word);
+
+	text_add_safe(out, text ? text : "-");
+}
+
+static void process_user(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	add_word(page, row, RUN_IDENTITY_USER, out);
+}
+
+static void process_job(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	add_word(page, row, RUN_IDENTITY_JOB, out);
+}
+
+static void process_rank(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	add_word(page, row, RUN_IDENTITY_RANK, out);
+}
+
+/* The pod's name, or that of a container without one. */
+static void process_pod(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	bool pod = top_who(page, row->process, RUN_IDENTITY_POD);
+
+	add_word(page, row, pod ? RUN_IDENTITY_POD : RUN_IDENTITY_CONTAINER, out);
+}
+
+static void kernel_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	text_add_safe(out, ((const struct top_kernel *)row->item)->kernel->name);
 }
 
-static void function_name(const struct top_row *row, struct buf *out)
+static void function_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	text_add_safe(out, ((const struct top_function *)row->item)->function->name);
+	if (((const struct top_function *)row->item)->counted)
+		buf_puts(out, " +");
 }
 
 /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are handles 1 and 2. */
-static void stream_name(const struct top_row *row, struct buf *out)
+static void stream_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	static const char *const special[] = { "0 (default)", "1 (legacy)" };
 	const struct top_stream *stream = row->item;
@@ -195,19 +239,22 @@ static void stream_name(const struct top_row *row, struct buf *out)
 		buf_hex(out, stream->key.handle);
 }
 
-static void memory_kind(const struct top_row *row, struct buf *out)
+static void memory_kind(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	buf_puts(out, row->index == MEMORY_NONE ? "all" : api_memory_name(row->index));
 	if (row->index == MEMORY_VMM_VA)
 		buf_puts(out, " (addresses only)");
 }
 
-static void direction(const struct top_row *row, struct buf *out)
+static void direction(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	buf_puts(out, row->index == DIRECTION_NONE ? "not known" : api_direction_name(row->index));
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
+
+#define WHO_FROM 150
+#define POD_FROM 180
 
 #define OF_PROCESS(number, member) TABLE_AT(struct top_process, numbers[number].member)
 
@@ -228,6 +275,10 @@ static const struct top_column process_columns[] = {
 	{ "ERRORS", 'e', 0, 6, TOP_COUNT, .value = process_errors },
 	{ "SYNC", 's', 0, 4, TOP_SHARE, .value = process_sync },
 	{ "GPU", 'b', TOP_WITH_GPU, 4, TOP_SHARE, TABLE_AT(struct top_process, gpu_share) },
+	{ "USER", 0, WHO_FROM, 10, TOP_TEXT, .text = process_user },
+	{ "JOB", 0, WHO_FROM, 8, TOP_TEXT, .text = process_job },
+	{ "RANK", 0, WHO_FROM, 4, TOP_TEXT, .text = process_rank },
+	{ "POD", 0, POD_FROM, 24, TOP_TEXT, .text = process_pod },
 };
 
 static const struct top_column kernel_columns[] = {
@@ -292,7 +343,9 @@ bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_
 {
 	if (column->from == TOP_WITH_GPU)
 		return gpu_times;
-	return !columns || columns >= column->from;
+	if (!columns) /* on no screen: json tells who processes are */
+		return column->from < WHO_FROM;
+	return columns >= column->from;
 }
 
 void top_cell(const struct top_column *column, const struct top_page *page,
@@ -302,7 +355,7 @@ void top_cell(const struct top_column *column, const struct top_page *page,
 	double value;
 
 	if (column->format == TOP_TEXT || column->format == TOP_NAME) {
-		column->text(row, &text);
+		column->text(page, row, &text);
 		if (column->format == TOP_NAME && width)
 			text_add_name(out, text.data, width);
 		else
@@ -397,14 +450,13 @@ struct sorting {
 	bool backwards;
 };
 
-static int compare_texts(const struct top_column *column, const struct top_row *a,
-                         const struct top_row *b)
+static int compare_texts(const struct sorting *by, const struct top_row *a, const struct top_row *b)
 {
 	struct buf x = { 0 }, y = { 0 };
 	int order;
 
-	column->text(a, &x);
-	column->text(b, &y);
+	by->column->text(by->page, a, &x);
+	by->column->text(by->page, b, &y);
 	order = strcmp(x.data, y.data);
 	buf_free(&x);
 	buf_free(&y);
@@ -419,7 +471,7 @@ static int compare(const void *one, const void *two, void *data)
 	int order;
 
 	if (s->column->text) {
-		order = compare_texts(s->column, a, b);
+		order = compare_texts(s, a, b);
 	} else {
 		double x = value_of(s->column, s->page, a), y = value_of(s->column, s->page, b);
 

@@ -32,7 +32,8 @@ struct top_column {
 	enum table_field field;
 	unsigned offset, via;
 	double (*value)(const struct top_page *page, const struct top_row *row);
-	void (*text)(const struct top_row *row, struct buf *out); /* TOP_TEXT, TOP_NAME */
+	/* TOP_TEXT, TOP_NAME */
+	void (*text)(const struct top_page *page, const struct top_row *row, struct buf *out);
 };
 
 struct top_table_description {

@@ -41,12 +41,14 @@ static bool event_is(const struct chosen *chosen, const struct event *event)
 
 	switch (event->type) {
 	case EVENT_CALL:
+	case EVENT_OTHER_CALL:
 		return call_is(chosen, event->call);
 	case EVENT_ACTIVITY:
 		return !o->failed && activity_duration_ns(event->activity) >= o->min_duration_ns;
 	case EVENT_RANGE:
 		return !o->failed && range_duration_ns(event->range) >= o->min_duration_ns;
 	case EVENT_SAMPLE:
+	case EVENT_METRICS:
 		return !o->failed;
 	default:
 		return true;
@@ -65,7 +67,7 @@ static int chosen_event(struct consumer *self, const struct event *event, struct
 	if (!event_is(chosen, event))
 		return 0;
 	chosen->calls += event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED);
-	return chosen->next->ops->event(chosen->next, event, err);
+	return consumers_event(&chosen->next, 1, event, err);
 }
 
 static int chosen_flush(struct consumer *self, struct err *err)
@@ -85,6 +87,7 @@ static void chosen_free(struct consumer *self)
 
 static const struct consumer_ops ops = {
 	.begin = chosen_begin,
+	.metrics = true,
 	.event = chosen_event,
 	.flush = chosen_flush,
 	.end = chosen_end,

@@ -96,8 +96,21 @@ enum sample_value {
 	SAMPLE_VALUE_WAKER, /* CHUNK_NAMES; 0: none */
 	SAMPLE_VALUE_WAKER_TID,
 	SAMPLE_VALUE_COUNT,
+	SAMPLE_VALUE_WAIT, /* these: since 1.5 */
+	SAMPLE_VALUE_RUNNABLE,
+	SAMPLE_VALUE_RIVAL, /* CHUNK_NAMES; 0: none */
+	SAMPLE_VALUE_RIVAL_PID,
 	SAMPLE_VALUE_KEPT,
 };
+
+/* The values of metrics of a GPU, in the same way. */
+enum metrics_value {
+	METRICS_VALUE_GPU,
+	METRICS_VALUE_SOURCE,
+	METRICS_VALUE_FIRST, /* and those after it: one more than the number, 0 for none */
+	METRICS_VALUE_KEPT = METRICS_VALUE_FIRST + GPU_METRICS,
+};
+_Static_assert((int)METRICS_VALUE_KEPT <= (int)VALUE_CORRELATION, "they have bits in the mask");
 
 /*
  * Above the mask of a call: the number of its stack and one, 0 for none; since 1.3. Older readers
@@ -114,6 +127,7 @@ struct slot {
 	uint32_t function, kernel;
 	uint8_t follows[FOLLOWERS]; /* an argument, or FOLLOWS_NONE */
 	uint32_t following;         /* a reader's: a bit for each value that follows one */
+	uint64_t args_number;       /* a writer's: of the arguments in `last` */
 	uint64_t last[VALUE_CORRELATION];
 };
 
@@ -142,7 +156,7 @@ void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
 /* Kinds of activities have slots like functions, with numbers that no function gets. */
 #define SLOT_OF_KIND(kind) (UINT32_MAX - (uint32_t)(kind))
 #define KINDS_MAX          8
-_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_SAMPLE && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
+_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_METRICS && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
 
 struct slot *codec_slot_anew(struct codec *codec, struct slot *slot, uint32_t function,
                              uint32_t kernel);

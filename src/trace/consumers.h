@@ -14,8 +14,10 @@ static inline int consumers_event(struct consumer *const *consumers, size_t n,
 {
 	int r = 0;
 
-	for (size_t i = 0; i < n && !r; i++)
-		r = consumers[i]->ops->event(consumers[i], event, err);
+	for (size_t i = 0; i < n && !r; i++) {
+		if (event->type != EVENT_METRICS || consumers[i]->ops->metrics)
+			r = consumers[i]->ops->event(consumers[i], event, err);
+	}
 	return r;
 }
 

@@ -18,6 +18,16 @@ uint64_t cut_begin_ns(const struct event *event)
 	return ns;
 }
 
+/* What is left of the part at the end of a stretch in which only a CPU was waited for. */
+static uint64_t cut_runnable_ns(const struct event *stretch, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t runnable_ns = stretch->sample->runnable_ns;
+	uint64_t from_ns = runnable_ns < stretch->time_ns ? stretch->time_ns - runnable_ns : 0;
+
+	from_ns = from_ns > begin_ns ? from_ns : begin_ns;
+	return from_ns < end_ns ? end_ns - from_ns : 0;
+}
+
 const struct event *cut_to_part(const struct event *event, uint64_t from_ns, uint64_t to_ns,
                                 struct cut_event *cut)
 {
@@ -39,6 +49,7 @@ const struct event *cut_to_part(const struct event *event, uint64_t from_ns, uin
 	} else {
 		cut->sample = *event->sample;
 		cut->sample.weight_ns = end_ns - begin_ns;
+		cut->sample.runnable_ns = cut_runnable_ns(event, begin_ns, end_ns);
 		cut->event.sample = &cut->sample;
 	}
 	return &cut->event;

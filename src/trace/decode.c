@@ -39,6 +39,7 @@ struct decoder {
 	struct activity activity;
 	struct range range;
 	struct sample sample;
+	struct gpu_metrics_sample metrics;
 	struct thread announced;
 };
 
@@ -305,7 +306,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	if (!read_kernel(decoder, head, last, &call->kernel))
 		return DECODED_DAMAGE;
 	call->function = function;
-	call->op = function->api ? api_op(function->api) : OP_NONE;
+	call->op = function->api && call_is_cuda(call) ? api_op(function->api) : OP_NONE;
 	if (call->op == OP_LAUNCH && !call->kernel && !decoder->lost)
 		return DECODED_DAMAGE;
 	head_mask = next_number(decoder, COLUMN_HEADS);
@@ -327,7 +328,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	call->text = NULL;
 	if (mask >> VALUE_TEXT & 1 && !read_text(decoder, &call->text))
 		return DECODED_DAMAGE;
-	event->type = EVENT_CALL;
+	event->type = call_event_type(call);
 	event->call = call;
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
@@ -447,7 +448,7 @@ static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, u
 static bool fill_sample(struct decoder *decoder, const uint64_t *values)
 {
 	struct sample *sample = &decoder->sample;
-	uint64_t waker = values[SAMPLE_VALUE_WAKER];
+	uint64_t waker = values[SAMPLE_VALUE_WAKER], rival = values[SAMPLE_VALUE_RIVAL];
 
 	sample->kind = (enum sample_kind)values[SAMPLE_VALUE_KIND];
 	sample->weight_ns = values[SAMPLE_VALUE_WEIGHT];
@@ -457,7 +458,15 @@ static bool fill_sample(struct decoder *decoder, const uint64_t *values)
 	sample->waker = names_text(decoder->names, waker);
 	sample->waker_tid = (uint32_t)values[SAMPLE_VALUE_WAKER_TID];
 	sample->count = values[SAMPLE_VALUE_COUNT];
-	return sample->waker || !waker;
+	sample->wait = values[SAMPLE_VALUE_WAIT] < WAIT_COUNT
+	                       ? (enum wait_kind)values[SAMPLE_VALUE_WAIT]
+	                       : WAIT_UNKNOWN;
+	sample->runnable_ns = values[SAMPLE_VALUE_RUNNABLE] < sample->weight_ns
+	                              ? values[SAMPLE_VALUE_RUNNABLE]
+	                              : sample->weight_ns;
+	sample->rival = names_text(decoder->names, rival);
+	sample->rival_pid = (uint32_t)values[SAMPLE_VALUE_RIVAL_PID];
+	return (sample->waker || !waker) && (sample->rival || !rival);
 }
 
 static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct event *event)
@@ -476,6 +485,32 @@ static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct e
 	event->sample = sample;
 	if (!fill_sample(decoder, slot->last))
 		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+}
+
+/* Each number is one more than it says, so that 0 is what was not told. */
+static enum decoded read_metrics(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	struct gpu_metrics_sample *metrics = &decoder->metrics;
+	const struct slot *slot;
+
+	slot = read_as_kind(decoder, head, FORMAT_KIND_METRICS, event, &metrics->begin_ns,
+	                    &metrics->end_ns);
+	if (!slot || slot->last[METRICS_VALUE_GPU] >= RUN_GPUS_MAX)
+		return DECODED_DAMAGE;
+	if (slot->last[METRICS_VALUE_SOURCE] >= GPU_METRICS_SOURCES)
+		return DECODED_NOTHING;
+	metrics->gpu = (uint32_t)slot->last[METRICS_VALUE_GPU];
+	metrics->source = (enum gpu_metrics_source)slot->last[METRICS_VALUE_SOURCE];
+	for (unsigned i = 0; i < GPU_METRICS; i++) {
+		uint64_t number = slot->last[METRICS_VALUE_FIRST + i];
+
+		if (number > (gpu_metric_info(i)->is_rate ? GPU_RATE_MOST : GPU_SHARE_WHOLE) + 1)
+			return DECODED_DAMAGE;
+		metrics->value[i] = (int64_t)number - 1;
+	}
+	event->type = EVENT_METRICS;
+	event->metrics = metrics;
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
@@ -523,6 +558,8 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 		return read_range(decoder, head, event);
 	case FORMAT_KIND_SAMPLE:
 		return read_sample(decoder, head, event);
+	case FORMAT_KIND_METRICS:
+		return read_metrics(decoder, head, event);
 	default:
 		return read_activity(decoder, head, kind, event);
 	}

@@ -106,11 +106,8 @@ static void end_record(struct definer *definer, enum definition tag)
 
 /* ---- objects ------------------------------------------------------------------------------- */
 
-/* The number of the file. True where it was given out just now. */
-static bool number(struct numbers *numbers, uint32_t id, uint32_t *number)
+static uint32_t number_anew(struct numbers *numbers, uint32_t id)
 {
-	bool is_new;
-
 	if (id >= numbers->count) {
 		size_t count = id < 32 ? 64 : 2 * ((size_t)id + 1);
 
@@ -119,11 +116,17 @@ static bool number(struct numbers *numbers, uint32_t id, uint32_t *number)
 		       (count - numbers->count) * sizeof(*numbers->of));
 		numbers->count = count;
 	}
-	is_new = !numbers->of[id];
-	if (is_new)
-		numbers->of[id] = ++numbers->next;
-	*number = numbers->of[id] - 1;
-	return is_new;
+	numbers->of[id] = ++numbers->next;
+	return numbers->next - 1;
+}
+
+/* The number of the file. True where it was given out just now. */
+static inline bool number(struct numbers *numbers, uint32_t id, uint32_t *number)
+{
+	bool is_known = id < numbers->count && numbers->of[id];
+
+	*number = is_known ? numbers->of[id] - 1 : number_anew(numbers, id);
+	return !is_known;
 }
 
 static void define_process(struct definer *definer, const struct process *process, uint32_t id)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "base/xalloc.h"
 #include "trace/bytes.h"
 #include "trace/codec.h"
@@ -69,7 +70,8 @@ static uint8_t *column_at(struct encoder *encoder, enum column column)
 {
 	struct buf *buf = &encoder->column[column];
 
-	buf_reserve(buf, EVENT_BYTES_MAX);
+	if (buf->cap - buf->len <= EVENT_BYTES_MAX)
+		buf_reserve(buf, EVENT_BYTES_MAX);
 	return (uint8_t *)buf->data + buf->len;
 }
 
@@ -157,11 +159,17 @@ void encode_announced(struct encoder *encoder, uint64_t time_ns)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+static uint64_t flags_value(const struct call *call)
+{
+	uint64_t overhead =
+		call->overhead_ns < FLAGS_OVERHEAD_MOST ? call->overhead_ns : FLAGS_OVERHEAD_MOST;
+
+	return call->flags | overhead << FLAGS_OVERHEAD_SHIFT;
+}
+
 static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATION])
 {
 	const struct api_call *args = &call->args;
-	uint64_t overhead =
-		call->overhead_ns < FLAGS_OVERHEAD_MOST ? call->overhead_ns : FLAGS_OVERHEAD_MOST;
 
 	memcpy(values + VALUE_ARG, args->arg, sizeof(args->arg));
 	values[VALUE_HANDLE] = args->handle;
@@ -175,10 +183,20 @@ static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATI
 		values[VALUE_GRID + i] = args->grid[i];
 		values[VALUE_BLOCK + i] = args->block[i];
 	}
-	values[VALUE_FLAGS] = call->flags | overhead << FLAGS_OVERHEAD_SHIFT;
+	values[VALUE_FLAGS] = flags_value(call);
 	values[VALUE_DEPTH] = call->depth;
 	values[VALUE_RESULT] = (uint64_t)(int64_t)call->result;
 	values[VALUE_SHAPE] = SHAPE(args->n_args, args->direction, args->has_stream);
+}
+
+/* Whether all values are those of the call before: as it is with a function that is called all the
+ * time. */
+static bool is_as_before(const struct slot *slot, const struct call *call)
+{
+	return call->args_number && call->args_number == slot->args_number &&
+	       flags_value(call) == slot->last[VALUE_FLAGS] &&
+	       call->depth == slot->last[VALUE_DEPTH] &&
+	       (uint64_t)(int64_t)call->result == slot->last[VALUE_RESULT];
 }
 
 /* Which values are not as expected. Follows what the reader will know of them. */
@@ -186,6 +204,9 @@ static uint32_t compare(struct slot *slot, const uint64_t *values)
 {
 	uint32_t mask = 0;
 
+	/* what followed an argument when they were told last does so now */
+	if (!memcmp(values, slot->last, VALUE_CORRELATION * sizeof(*values)))
+		return 0;
 	for (unsigned i = 0; i < VALUE_HANDLE; i++)
 		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
 	for (unsigned i = VALUE_HANDLE; i <= VALUE_SHMEM; i++) {
@@ -205,12 +226,16 @@ static uint32_t compare(struct slot *slot, const uint64_t *values)
 static uint8_t *put_values(uint8_t *at, struct slot *slot, const uint64_t *values, size_t count,
                            uint32_t mask)
 {
-	for (uint32_t rest = mask & ((1u << count) - 1); rest; rest &= rest - 1) {
+	uint32_t rest = mask & ((1u << count) - 1);
+
+	if (!rest) /* they are those of the slot, and may not even be listed */
+		return at;
+	for (; rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
 
 		at = put_varint(at, fold(values[i] - slot->last[i]));
 	}
-	memcpy(slot->last, values, count * sizeof(*values));
+	words_copy(slot->last, values, count * sizeof(*values));
 	return at;
 }
 
@@ -225,10 +250,13 @@ static void encode_call(struct encoder *encoder, const struct event *event,
 	uint64_t end_ns = call_has_end(call) ? event->time_ns : 0;
 	uint64_t values[VALUE_CORRELATION];
 	uint8_t *at = column_at(encoder, COLUMN_HEADS);
-	uint32_t mask;
+	uint32_t mask = 0;
 
-	list_values(call, values);
-	mask = compare(slot, values);
+	if (!is_as_before(slot, call)) {
+		list_values(call, values);
+		mask = compare(slot, values);
+		slot->args_number = call->args_number;
+	}
 	mask |= (uint32_t)(call->correlation != correlation->call + 1) << VALUE_CORRELATION;
 	mask |= (uint32_t)(call->end_ns != end_ns) << VALUE_END;
 	mask |= (uint32_t)(call->text != NULL) << VALUE_TEXT;
@@ -241,12 +269,15 @@ static void encode_call(struct encoder *encoder, const struct event *event,
 	column_upto(encoder, COLUMN_HEADS, at);
 
 	put_times(encoder, event->time_ns, call->begin_ns);
-	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, VALUE_CORRELATION, mask);
-	if (mask >> VALUE_CORRELATION & 1)
-		at = put_varint(at, fold(call->correlation - correlation->call));
-	if (mask >> VALUE_END & 1)
-		at = put_varint(at, fold(call->end_ns - event->time_ns));
-	column_upto(encoder, COLUMN_VALUES, at);
+	if (mask) {
+		at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, VALUE_CORRELATION,
+		                mask);
+		if (mask >> VALUE_CORRELATION & 1)
+			at = put_varint(at, fold(call->correlation - correlation->call));
+		if (mask >> VALUE_END & 1)
+			at = put_varint(at, fold(call->end_ns - event->time_ns));
+		column_upto(encoder, COLUMN_VALUES, at);
+	}
 	correlation->call = call->correlation;
 	if (call->text)
 		add_text(encoder, call->text);
@@ -310,7 +341,8 @@ static void encode_activity(struct encoder *encoder, const struct event *event,
 	correlation->activity = activity->correlation;
 }
 
-/* ---- ranges and samples -------------------------------------------------------------------- */
+/* ---- ranges, samples, metrics
+ * -------------------------------------------------------------------- */
 
 struct as_kind {
 	uint32_t kind;
@@ -375,11 +407,31 @@ static void encode_sample(struct encoder *encoder, const struct event *event,
 		[SAMPLE_VALUE_WAKER] = names_number(encoder->names, event->sample->waker),
 		[SAMPLE_VALUE_WAKER_TID] = event->sample->waker_tid,
 		[SAMPLE_VALUE_COUNT] = event->sample->count,
+		[SAMPLE_VALUE_WAIT] = event->sample->wait,
+		[SAMPLE_VALUE_RUNNABLE] = event->sample->runnable_ns,
+		[SAMPLE_VALUE_RIVAL] = names_number(encoder->names, event->sample->rival),
+		[SAMPLE_VALUE_RIVAL_PID] = event->sample->rival_pid,
 	};
 
 	encode_as_kind(encoder, event, ids,
 	               &(struct as_kind){ FORMAT_KIND_SAMPLE, values, SAMPLE_VALUE_KEPT,
 	                                  event->time_ns, event->time_ns });
+}
+
+static void encode_metrics(struct encoder *encoder, const struct event *event,
+                           const struct event_ids *ids)
+{
+	const struct gpu_metrics_sample *metrics = event->metrics;
+	uint64_t values[METRICS_VALUE_KEPT] = {
+		[METRICS_VALUE_GPU] = metrics->gpu,
+		[METRICS_VALUE_SOURCE] = metrics->source,
+	};
+
+	for (unsigned i = 0; i < GPU_METRICS; i++)
+		values[METRICS_VALUE_FIRST + i] = (uint64_t)(metrics->value[i] + 1);
+	encode_as_kind(encoder, event, ids,
+	               &(struct as_kind){ FORMAT_KIND_METRICS, values, METRICS_VALUE_KEPT,
+	                                  metrics->begin_ns, metrics->end_ns });
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -397,10 +449,10 @@ static void encode_exit(struct encoder *encoder, const struct event *event,
 void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids)
 {
 	count_event(encoder, event->time_ns,
-	            event->type == EVENT_CALL       ? event->call->begin_ns
+	            event->call                     ? event->call->begin_ns
 	            : event->type == EVENT_ACTIVITY ? event->activity->begin_ns
 	                                            : event->time_ns);
-	if (event->type == EVENT_CALL)
+	if (event->type == EVENT_CALL || event->type == EVENT_OTHER_CALL)
 		encode_call(encoder, event, ids);
 	else if (event->type == EVENT_ACTIVITY)
 		encode_activity(encoder, event, ids);
@@ -408,6 +460,8 @@ void encode_event(struct encoder *encoder, const struct event *event, const stru
 		encode_range(encoder, event, ids);
 	else if (event->type == EVENT_SAMPLE)
 		encode_sample(encoder, event, ids);
+	else if (event->type == EVENT_METRICS)
+		encode_metrics(encoder, event, ids);
 	else
 		encode_exit(encoder, event, ids);
 }

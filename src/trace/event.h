@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "cuda/api.h"
+#include "gpus/gpu_metrics.h"
 #include "trace/stack.h"
 
 /* A traced process. One pid can belong to several of these over a run: exec starts a new one. */
@@ -67,10 +68,12 @@ struct call {
 	uint64_t end_ns;      /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
 	uint64_t overhead_ns; /* between the two, and the agent's: loading CUPTI in cuInit */
 	uint32_t flags;
-	uint32_t depth;              /* 0 for a call that no other traced call made */
-	int32_t result;              /* cudaError_t or CUresult; 0 where there is none */
-	enum api_op op;              /* OP_NONE where function->api is NULL */
-	struct api_call args;        /* decoded; zeroed where function->api is NULL */
+	uint32_t depth; /* 0 for a call that no other traced call made */
+	int32_t result; /* cudaError_t or CUresult; 0 where there is none. Of */
+	/* LAYER_KERNEL: the driver's status, or a negative errno */
+	enum api_op op;       /* OP_NONE where function->api is NULL */
+	struct api_call args; /* decoded; zeroed where function->api is NULL */
+	uint64_t args_number; /* calls of a function with one number have the same; 0: not known */
 	const struct kernel *kernel; /* OP_LAUNCH, else NULL */
 	const struct stack *stack;   /* at which it began; NULL: not known, or not asked for */
 	const char *text;            /* a T_STRING argument, or NULL; valid during event() only */
@@ -153,12 +156,20 @@ enum event_type {
 	EVENT_ACTIVITY,   /* something ran on the GPU and ended */
 	EVENT_RANGE,      /* a range ended */
 	EVENT_SAMPLE,     /* what a thread was doing at a moment, or while it was blocked */
+	EVENT_METRICS,    /* how well a GPU was used; for consumers that ask for it */
+	/* A call that is no CUDA call (LAYER_KERNEL, LAYER_HOOK) and ended. It stands in the time
+	 * of its thread, so mostly within a CUDA call, which comes after it. */
+	EVENT_OTHER_CALL,
 };
 
 /*
+ * Metrics are of a GPU, whoever used it. `process` is the first one that was traced, and means
+ * nothing; `tid` is 0. They are known late, and in the order of their ends for each GPU.
+ *
  * Activities and ranges are known late, when a buffer is full or was asked for. So they are in the
  * order of their ends among themselves, and come up to a few seconds after calls of the same time.
- * All other events are in order of time.
+ * Sums and Xids of the driver come up to half a second after calls of the same time. All three may
+ * come after their process has ended. All other events are in order of time.
  */
 
 struct event {
@@ -167,11 +178,12 @@ struct event {
 			  /* ranges their end */
 	const struct process *process;
 	uint32_t tid;            /* as the initial pid namespace counts; 0: of no thread */
-	const struct call *call; /* EVENT_CALL, EVENT_CALL_BEGIN; valid during event() only */
-	const struct activity *activity; /* EVENT_ACTIVITY; valid during event() only */
-	const struct thread *thread;     /* EVENT_THREAD; valid during event() only */
-	const struct range *range;       /* EVENT_RANGE; valid during event() only */
-	const struct sample *sample;     /* EVENT_SAMPLE; valid during event() only */
+	const struct call *call; /* of the three events of calls; valid during event() only */
+	const struct activity *activity;          /* EVENT_ACTIVITY; valid during event() only */
+	const struct thread *thread;              /* EVENT_THREAD; valid during event() only */
+	const struct range *range;                /* EVENT_RANGE; valid during event() only */
+	const struct sample *sample;              /* EVENT_SAMPLE; valid during event() only */
+	const struct gpu_metrics_sample *metrics; /* EVENT_METRICS; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */
@@ -213,13 +225,16 @@ struct miss {
 		MISS_NO_ANSWER,   /* process; its memory and files are not read any more; why */
 		MISS_OVER_BUDGET, /* process; it told more than is kept; why says what */
 		MISS_UNSEEN,      /* processes ended before their files could be looked into; why */
-		MISS_LAST = MISS_UNSEEN,
+		MISS_COUNTED,     /* name, lib; calls were counted inside of processes, and not */
+				  /* recorded one by one; calls says how many, why as well */
+		MISS_LAST = MISS_COUNTED,
 	} kind;
 	const char *name;
 	const char *lib;
 	uint32_t pid; /* 0: all */
 	const char *why;
 	uint64_t processes; /* that it stands for; 0: it counts none */
+	uint64_t calls;     /* of MISS_COUNTED: exactly, those within others as well */
 };
 
 /* A GPU of the machine, whichever process used it. 0 and "": not known. */
@@ -272,9 +287,57 @@ struct run_stacks {
 	uint64_t missed[STACKS_MISSED_COUNT]; /* known in end() */
 	bool blocked;                         /* how long threads were blocked, and where */
 	uint64_t blocked_ns;                  /* shorter stretches were added up */
+	bool host_waits; /* what threads waited for, of at least blocked_ns as well */
+};
+
+/* How metrics of GPUs were taken; all 0: they were not. */
+struct run_metrics {
+	uint64_t interval_ns;      /* that was asked for */
+	uint64_t gpm, utilization; /* samples by their source; these and the rest known in end() */
+	uint64_t late;             /* moments that were missed: the next sample stands for them */
+	uint64_t none;             /* readings that gave nothing */
+	uint64_t dropped;          /* samples that there was no room for */
+	uint64_t cpu_ns;           /* that reading took, of all threads */
 };
 
 #define RUN_GPUS_MAX 64 /* in a file; GPUS_MAX of src/cuda is what is asked for */
+
+/* What is known of who a process is. The numbers are in trace files: new ones come last. */
+enum run_identity_word {
+	RUN_IDENTITY_USER,
+	RUN_IDENTITY_CONTAINER,
+	RUN_IDENTITY_POD,
+	RUN_IDENTITY_NAMESPACE,
+	RUN_IDENTITY_JOB, /* these two: Slurm's */
+	RUN_IDENTITY_STEP,
+	RUN_IDENTITY_RANK,
+	RUN_IDENTITY_LOCAL_RANK,
+	RUN_IDENTITY_WORLD_SIZE,
+	RUN_IDENTITY_COMMAND, /* its program, and an interpreter's script */
+	RUN_IDENTITY_UNIT,    /* systemd's */
+	RUN_IDENTITY_WORDS
+};
+
+#define RUN_IDENTITIES_MAX 1024
+
+struct run_identity {
+	uint32_t pid;
+	uint64_t since_ns; /* the first of its events: a number can be another process's later */
+	uint32_t own_word; /* bits of words that the process itself could have made up */
+	char *words[RUN_IDENTITY_WORDS]; /* NULL: not known */
+};
+
+struct run_info;
+
+/* Of the process with this number whose first event was then; NULL: nothing is known. */
+const struct run_identity *run_identity_of(const struct run_info *run, uint32_t pid,
+                                           uint64_t begin_ns);
+
+/* "user", "container", "pod", ...: as metrics of the node agent have them. */
+const char *run_identity_name(enum run_identity_word word);
+
+/* Frees its words. */
+void run_identity_clear(struct run_identity *identity);
 
 /* How a run went: filled by the source, read by consumers in end(). */
 struct run_info {
@@ -287,6 +350,7 @@ struct run_info {
 	double estimate_scale; /* 1: all was seen; above: counts are multiplied by it */
 	bool returns;          /* durations and results were recorded */
 	const char *chosen;    /* options that left calls out: "--failed"; NULL: none did */
+	const char *reason;    /* why a flight recorder wrote it: "error: ..."; NULL: none did */
 	bool gpu_times;        /* were asked for; in end(): and at least one process had them */
 	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
 	/* How often a command's thread waited while a file that it had mapped was looked into and
@@ -309,6 +373,10 @@ struct run_info {
 	const struct run_gpu *gpus; /* in the order of their PCI buses; known in end() */
 	size_t n_gpus;
 	struct run_stacks stacks;
+	struct run_metrics metrics;
+	const struct run_identity *identities; /* of processes, as they were met; known in end() */
+	size_t n_identities;
+	uint64_t identities_left_out; /* processes that there was no room for */
 };
 
 /* A count as it would be had all been seen; at most UINT64_MAX. */
@@ -330,6 +398,7 @@ struct consumer_ops {
 	int (*flush)(struct consumer *self, struct err *err); /* nothing new for now: show it */
 	int (*end)(struct consumer *self, const struct run_info *run, struct err *err);
 	void (*free)(struct consumer *self);
+	bool metrics; /* wants EVENT_METRICS, which no other consumer is given */
 };
 
 /* The call's own duration in ns, without what the agent took; 0 where the end is not known. */
@@ -349,6 +418,18 @@ static inline uint64_t activity_duration_ns(const struct activity *activity)
 static inline uint64_t range_duration_ns(const struct range *range)
 {
 	return range->end_ns > range->begin_ns ? range->end_ns - range->begin_ns : 0;
+}
+
+/* Whether it counts as a call of CUDA's, and may be judged as one. */
+static inline bool call_is_cuda(const struct call *call)
+{
+	return layer_is_cuda(call->function->layer);
+}
+
+/* EVENT_CALL or EVENT_OTHER_CALL, as its function says. */
+static inline enum event_type call_event_type(const struct call *call)
+{
+	return call_is_cuda(call) ? EVENT_CALL : EVENT_OTHER_CALL;
 }
 
 static inline bool call_has_end(const struct call *call)

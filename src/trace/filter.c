@@ -91,6 +91,8 @@ static bool wants_call(struct filter *filter, const struct event *event)
 	    (choice->failed && !(call->flags & CALL_FAILED)) ||
 	    !is_function(filter, call->function) || !is_kernel(filter, call->kernel))
 		return false;
+	if (event->type != EVENT_CALL)
+		return true;
 	filter->calls++;
 	filter->last_ns = event->time_ns;
 	return true;
@@ -110,12 +112,15 @@ bool filter_wants(struct filter *filter, const struct event *event)
 
 	switch (event->type) {
 	case EVENT_CALL:
+	case EVENT_OTHER_CALL:
 		return wants_call(filter, event);
 	case EVENT_ACTIVITY:
 		return !calls_only && in_time(filter, event->activity->begin_ns) &&
 		       is_kernel(filter, event->activity->kernel);
 	case EVENT_RANGE:
 		return !calls_only && !choice->kernel && in_time(filter, event->range->begin_ns);
+	case EVENT_METRICS:
+		return !calls_only && in_time(filter, event->metrics->begin_ns);
 	case EVENT_SAMPLE:
 		return !calls_only && !choice->kernel && in_time(filter, event->time_ns);
 	default:

@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       3
+#define FORMAT_MINOR       5
 
 #define FORMAT_MINOR_STACKS 3 /* since which there are stacks */
 
@@ -90,6 +90,11 @@ enum run_field {
 	RUN_STACKS,  /* which stacks were asked for, and what is missing in them; since 1.3 */
 	RUN_BLOCKED, /* blocked time was asked for; below how many ns it was added up; since 1.3 */
 	RUN_CHOSEN,  /* the options that left calls out; since 1.3 */
+	RUN_REASON,  /* why a flight recorder wrote it; since 1.4 */
+	RUN_METRICS, /* how metrics of GPUs were taken; since 1.4 */
+	RUN_IDENTITY = 25,   /* who a process is; since 1.5 */
+	RUN_IDENTITIES_LOST, /* how many had no room; since 1.5 */
+	RUN_HOST_WAITS, /* what threads waited for; below how many ns it was added up; since 1.5 */
 };
 
 /* The columns of an event chunk. */
@@ -118,6 +123,9 @@ enum event_code {
 
 /* A sample is one of this kind, since 1.3: it is left out in the same way. */
 #define FORMAT_KIND_SAMPLE 6
+
+/* Metrics of a GPU are one of this kind, since 1.4. */
+#define FORMAT_KIND_METRICS 5
 
 #define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
 #define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */

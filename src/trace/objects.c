@@ -215,15 +215,23 @@ static bool read_process(struct objects *objects, struct bytes *body)
 	return !body->bad;
 }
 
+/* In names of what is no CUDA call. All outputs can write these as they are. */
+#define OTHER_NAME_MARKS " _.:/+-#@()[]"
+
+static void make_plain(char *name, const char *marks)
+{
+	for (char *at = name; *at; at++) {
+		if (!isalnum((unsigned char)*at) && !strchr(marks, *at))
+			*at = '?';
+	}
+}
+
 /* A function's name is a word of C, as it is when it comes from a library. */
 static char *read_name(struct bytes *body)
 {
 	char *name = record_string(body);
 
-	for (char *at = name; *at; at++) {
-		if (!isalnum((unsigned char)*at) && *at != '_')
-			*at = '?';
-	}
+	make_plain(name, "_");
 	return name;
 }
 
@@ -248,6 +256,7 @@ static bool read_function(struct objects *objects, struct bytes *body)
 {
 	uint64_t id = bytes_varint(body), layer, cls;
 	struct objects_known_function *known;
+	char *name;
 
 	if (!objects_is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
 		return false;
@@ -257,11 +266,12 @@ static bool read_function(struct objects *objects, struct bytes *body)
 	objects->functions = objects_make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
 	known->function.id = (uint32_t)id;
-	known->function.name = read_name(body);
+	known->function.name = name = record_string(body);
 	known->function.lib = record_string(body);
 	layer = bytes_varint(body);
 	cls = bytes_varint(body);
-	known->function.layer = layer == LAYER_RUNTIME ? LAYER_RUNTIME : LAYER_DRIVER;
+	known->function.layer = layer < LAYER_COUNT ? (enum api_layer)layer : LAYER_DRIVER;
+	make_plain(name, layer_is_cuda(known->function.layer) ? "_" : OTHER_NAME_MARKS);
 	known->function.cls = cls < CLASS_COUNT ? (enum api_class)cls : CLASS_OTHER;
 	if (bytes_varint(body))
 		read_row(known, body);

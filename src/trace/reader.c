@@ -213,7 +213,8 @@ static bool is_wanted(const struct chunk_reading *reading, const struct event *e
 
 	if (early || late_ns > o->to_ns)
 		return false;
-	return of_process(o, event->process) && (!o->filter || filter_wants(o->filter, event));
+	return (event->type == EVENT_METRICS || of_process(o, event->process)) &&
+	       (!o->filter || filter_wants(o->filter, event));
 }
 
 static bool begins_before_run(const struct chunk_reading *reading, const struct event *event)

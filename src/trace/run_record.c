@@ -9,6 +9,7 @@
 #include "base/xalloc.h"
 #include "trace/define.h"
 #include "trace/objects.h"
+#include "trace/run_identity.h"
 
 #define SCALE_MAX 1e6 /* a window is at least 50 ms; what is larger is damage */
 
@@ -69,6 +70,8 @@ static void add_miss(struct buf *raw, const struct miss *miss)
 	add_miss_text(&body, miss->lib);
 	add_miss_text(&body, miss->why);
 	record_varint(&body, miss->processes);
+	if (miss->calls)
+		record_varint(&body, miss->calls);
 	record_add(raw, RUN_MISS, &body);
 	buf_free(&body);
 }
@@ -158,6 +161,8 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 
 	if (stacks->blocked)
 		add_numbers(raw, RUN_BLOCKED, stacks->blocked_ns, NULL);
+	if (stacks->host_waits)
+		add_numbers(raw, RUN_HOST_WAITS, stacks->blocked_ns, NULL);
 	if (!stacks->sample_ns && !stacks->calls && !stacks->blocked)
 		return;
 	record_varint(&body, stacks->sample_ns);
@@ -167,6 +172,21 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
 		record_varint(&body, stacks->missed[i]);
 	record_add(raw, RUN_STACKS, &body);
+	buf_free(&body);
+}
+
+static void add_metrics(struct buf *raw, const struct run_metrics *metrics)
+{
+	const uint64_t numbers[] = { metrics->interval_ns, metrics->gpm,  metrics->utilization,
+		                     metrics->late,        metrics->none, metrics->dropped,
+		                     metrics->cpu_ns };
+	struct buf body = { 0 };
+
+	if (!metrics->interval_ns)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		record_varint(&body, numbers[i]);
+	record_add(raw, RUN_METRICS, &body);
 	buf_free(&body);
 }
 
@@ -193,12 +213,15 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
 	add_text(raw, RUN_COMMAND, run->command);
 	add_text(raw, RUN_CHOSEN, run->chosen);
+	add_text(raw, RUN_REASON, run->reason);
 	if (run->gpu_times)
 		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
 	add_machine(raw, run);
+	add_metrics(raw, &run->metrics);
 	for (size_t i = 0; i < run->n_gpus; i++)
 		add_device(raw, &run->gpus[i]);
 	add_stacks(raw, &run->stacks);
+	run_identities_add(raw, run);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -218,8 +241,10 @@ void run_free(struct kept_run *run)
 	free((char *)run->info.driver_version);
 	free((char *)run->info.command);
 	free((char *)run->info.chosen);
+	free((char *)run->info.reason);
 	free((char *)run->info.machine);
 	free((struct run_gpu *)run->info.gpus);
+	run_identities_free(&run->info);
 	free(run->writer);
 	memset(run, 0, sizeof(*run));
 }
@@ -265,6 +290,7 @@ static void read_miss(struct kept_run *kept, struct bytes *body)
 	miss->why = read_optional_text(body);
 	/* not there in older files */
 	miss->processes = body->at < body->end ? bytes_varint(body) : 0;
+	miss->calls = body->at < body->end ? bytes_varint(body) : 0;
 }
 
 static void read_scale(struct run_info *run, struct bytes *body)
@@ -340,6 +366,17 @@ static void read_stacks(struct run_stacks *stacks, struct bytes *body)
 		stacks->missed[i] = body->at < body->end ? bytes_varint(body) : 0;
 }
 
+static void read_metrics(struct run_metrics *metrics, struct bytes *body)
+{
+	metrics->interval_ns = bytes_varint(body);
+	metrics->gpm = bytes_varint(body);
+	metrics->utilization = bytes_varint(body);
+	metrics->late = bytes_varint(body);
+	metrics->none = bytes_varint(body);
+	metrics->dropped = bytes_varint(body);
+	metrics->cpu_ns = bytes_varint(body);
+}
+
 static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body)
 {
 	struct run_info *run = &kept->info;
@@ -392,6 +429,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	case RUN_CHOSEN:
 		read_text(&run->chosen, body);
 		break;
+	case RUN_REASON:
+		read_text(&run->reason, body);
+		break;
 	case RUN_GPU:
 		run->gpu_times = bytes_varint(body) != 0;
 		run->gpu_clock_error_ns = bytes_varint(body);
@@ -408,6 +448,19 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	case RUN_BLOCKED:
 		run->stacks.blocked = true;
 		run->stacks.blocked_ns = bytes_varint(body);
+		break;
+	case RUN_HOST_WAITS:
+		run->stacks.host_waits = true;
+		run->stacks.blocked_ns = bytes_varint(body);
+		break;
+	case RUN_METRICS:
+		read_metrics(&run->metrics, body);
+		break;
+	case RUN_IDENTITY:
+		run_identity_read(run, body);
+		break;
+	case RUN_IDENTITIES_LOST:
+		run->identities_left_out = bytes_varint(body);
 		break;
 	case RUN_WRITER:
 		read_text((const char **)&kept->writer, body);

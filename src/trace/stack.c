@@ -23,8 +23,21 @@ const char *blocked_name(enum blocked blocked)
 		[BLOCKED_UNKNOWN] = "unknown",     [BLOCKED_WOKEN] = "woken",
 		[BLOCKED_INTERRUPT] = "interrupt", [BLOCKED_STILL] = "still",
 		[BLOCKED_BEFORE] = "before",       [BLOCKED_BRIEF] = "brief",
-		[BLOCKED_SKIPPED] = "skipped",
+		[BLOCKED_SKIPPED] = "skipped",     [BLOCKED_PREEMPTED] = "preempted",
 	};
 
 	return blocked < BLOCKED_COUNT ? names[blocked] : "";
+}
+
+const char *wait_kind_name(enum wait_kind wait)
+{
+	static const char *const names[WAIT_COUNT] = {
+		[WAIT_CPU] = "cpu",       [WAIT_DISK] = "disk",   [WAIT_NETWORK] = "network",
+		[WAIT_PIPE] = "pipe",     [WAIT_LOCK] = "lock",   [WAIT_SLEEP] = "sleep",
+		[WAIT_FAULT] = "fault",   [WAIT_SWAP] = "swap",   [WAIT_DEVICE] = "device",
+		[WAIT_EVENTS] = "events", [WAIT_CHILD] = "child", [WAIT_STOP] = "stop",
+		[WAIT_CALL] = "call",
+	};
+
+	return wait < WAIT_COUNT ? names[wait] : NULL;
 }

@@ -96,11 +96,34 @@ enum blocked {
 	BLOCKED_BEFORE,    /* since before the begin; the part since then */
 	BLOCKED_BRIEF,     /* the sum of `count` stretches that were too short to be told of */
 	BLOCKED_SKIPPED,   /* the sum of `count` longer ones whose stacks were not walked */
+	BLOCKED_PREEMPTED, /* it was not: it would have run on, but had no CPU; since 1.5 */
 	BLOCKED_COUNT
 };
 
 /* "interrupt": the word for it in outputs. */
 const char *blocked_name(enum blocked blocked);
+
+/* What a thread waited for, as far as the kernel's state of it tells. */
+enum wait_kind {
+	WAIT_UNKNOWN, /* that was not recorded */
+	WAIT_CPU,     /* it could run: others had the CPU */
+	WAIT_DISK,    /* a file's data, or room for it */
+	WAIT_NETWORK, /* a socket, of this machine too */
+	WAIT_PIPE,
+	WAIT_LOCK, /* a futex: another thread */
+	WAIT_SLEEP,
+	WAIT_FAULT,  /* a page of its memory that was not there */
+	WAIT_SWAP,   /* the same, and it was swapped out; known by the stack */
+	WAIT_DEVICE, /* a character device: a driver's, a terminal */
+	WAIT_EVENTS, /* whichever of several files, or an eventfd: epoll, poll, select */
+	WAIT_CHILD,
+	WAIT_STOP, /* it was stopped: by a signal, a debugger */
+	WAIT_CALL, /* in another system call */
+	WAIT_COUNT
+};
+
+/* "disk": the word for it in outputs; NULL for WAIT_UNKNOWN. */
+const char *wait_kind_name(enum wait_kind wait);
 
 struct sample {
 	enum sample_kind kind;
@@ -111,11 +134,17 @@ struct sample {
 	uint32_t waker_tid; /* of BLOCKED_WOKEN, with its name; 0, NULL: not known */
 	const char *waker;  /* valid during event() only */
 	uint64_t count;     /* of stretches that it is the sum of */
+	/* with --host-waits; else 0 */
+	enum wait_kind wait;
+	uint64_t runnable_ns; /* of weight_ns, at its end: nothing was waited for but a CPU */
+	uint32_t rival_pid;   /* the process that ran there until then, with its thread's name; */
+	const char *rival;    /* 0, NULL: none. Valid during event() only */
 };
 
 static inline bool sample_is_stretch(const struct sample *sample)
 {
-	return sample->kind == SAMPLE_OFF_CPU && sample->blocked <= BLOCKED_STILL;
+	return sample->kind == SAMPLE_OFF_CPU &&
+	       (sample->blocked <= BLOCKED_STILL || sample->blocked == BLOCKED_PREEMPTED);
 }
 
 /* On a CPU at its time, or blocked until then: it can be laid over other times. */

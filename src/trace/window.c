@@ -18,6 +18,7 @@ struct window {
 	struct kept_chunk *first, **end;
 	size_t n_event_chunks;
 	uint64_t event_bytes, events;
+	uint64_t held_bytes; /* of all chunks */
 };
 
 struct window *window_new(uint64_t last_ns, uint64_t last_bytes)
@@ -54,6 +55,7 @@ static void drop(struct window *window, struct kept_chunk **at)
 	if (chunk->head.type != CHUNK_NAMES)
 		window->n_event_chunks--;
 	window->event_bytes -= chunk->bytes;
+	window->held_bytes -= chunk->bytes;
 	window->events -= chunk->head.events;
 	free(chunk);
 }
@@ -98,6 +100,7 @@ void window_add(struct window *window, const struct chunk_head *head, const stru
 	memcpy(kept->data, chunk->data, chunk->len);
 	*window->end = kept;
 	window->end = &kept->next;
+	window->held_bytes += kept->bytes;
 	if (head->type == CHUNK_EVENTS || head->type == CHUNK_NAMES)
 		window->event_bytes += kept->bytes;
 	if (head->type != CHUNK_EVENTS)
@@ -121,6 +124,17 @@ uint64_t window_begin_ns(const struct window *window)
 uint64_t window_events(const struct window *window)
 {
 	return window->events;
+}
+
+uint64_t window_held_bytes(const struct window *window)
+{
+	return window->held_bytes;
+}
+
+void window_shorten(struct window *window, uint64_t last_ns)
+{
+	if (last_ns < window->last_ns)
+		window->last_ns = last_ns;
 }
 
 uint64_t window_bytes(const struct window *window)

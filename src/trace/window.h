@@ -17,12 +17,16 @@ void window_free(struct window *window);
 /* Takes a copy of one chunk, as packer_add() made it. */
 void window_add(struct window *window, const struct chunk_head *head, const struct buf *chunk);
 
+/* From now on it is no longer than that. */
+void window_shorten(struct window *window, uint64_t last_ns);
+
 /* Drops what is older than the window at that time. */
 void window_until(struct window *window, uint64_t now_ns);
 
 uint64_t window_begin_ns(const struct window *window); /* of what is kept; 0: nothing is */
 uint64_t window_events(const struct window *window);
-uint64_t window_bytes(const struct window *window);
+uint64_t window_bytes(const struct window *window); /* of event chunks with their names */
+uint64_t window_held_bytes(const struct window *window); /* of all: definitions never go */
 
 /* All that is kept, in its order. */
 int window_write(const struct window *window, struct file_out *out, struct err *err);

@@ -92,6 +92,7 @@ static int add_chunk(struct writer *writer, struct chunk_head *head, struct err 
 static void count_bytes(struct writer *writer)
 {
 	writer->stats.bytes = writer->window ? window_bytes(writer->window) : writer->out.bytes;
+	writer->stats.held = writer->window ? window_held_bytes(writer->window) : 0;
 }
 
 /* What has been gathered: first the definitions, which the events need. */
@@ -185,6 +186,22 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 	return r;
 }
 
+void writer_redirect(struct consumer *self,
+                     int (*open)(void *data, const char **name, struct err *err),
+                     void (*written)(void *data, uint64_t events, uint64_t bytes), void *data)
+{
+	struct writer *writer = (struct writer *)self;
+
+	writer->options.open = open;
+	writer->options.written = written;
+	writer->options.data = data;
+}
+
+void writer_shorten(struct consumer *self, uint64_t last_ns)
+{
+	window_shorten(((struct writer *)self)->window, last_ns);
+}
+
 /* ---- the consumer -------------------------------------------------------------------------- */
 
 static int writer_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -274,6 +291,7 @@ static void writer_free(struct consumer *self)
 
 static const struct consumer_ops writer_ops = {
 	.begin = writer_begin,
+	.metrics = true,
 	.event = writer_event,
 	.flush = writer_flush,
 	.end = writer_end,

@@ -353,7 +353,7 @@ static void print_all_places(const struct page_out *p)
 		print_places(p, list, old, text.data);
 	else if (live)
 		print_nothing_old(p, older_ns);
-	print_places(p, list + live, n - live, "PLACES OF WHAT WAS NOT FREED");
+	print_places(p, n ? list + live : list, n - live, "PLACES OF WHAT WAS NOT FREED");
 	buf_free(&text);
 }
 

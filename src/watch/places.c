@@ -106,6 +106,19 @@ static struct past *past_of(struct places *places, const struct process *process
 	return past;
 }
 
+void places_forget_ended(struct places *places)
+{
+	struct past *past, *next;
+
+	places->n_left = 0;
+	HASH_ITER (hh, places->pasts, past, next) {
+		if (!past->told)
+			continue;
+		HASH_DEL(places->pasts, past);
+		free(past);
+	}
+}
+
 static void find_totals(const struct watch_memory *memory, struct held_process *process)
 {
 	const struct process *of = process->memory->process;

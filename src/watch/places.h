@@ -69,6 +69,9 @@ void places_free(struct places *places);
 /* Takes in a page. */
 void places_take(struct places *places, const struct watch_page *page);
 
+/* Forgets those that have ended: they are told of again if a page has them, but not at the last. */
+void places_forget_ended(struct places *places);
+
 /*
  * The places of that page, those with the most memory older than asked for first. Then come those
  * of processes whose end this page is the first to tell. The last page tells of all that ended (of

@@ -239,7 +239,7 @@ static void test_a_running_process_is_entered_and_left(void **state)
 	begin(live);
 	agents_enter(live->agents, target.pid);
 	turn_until(live, AGENT_RUNNING);
-	assert_in_range(live->last.stopped_ns, 1, 50000000);
+	assert_in_range(live->last.stopped_ns, 1, SECOND);
 	turn_for(live, SECOND / 2);
 	stop(live);
 	assert_int_equal(live->last.state, AGENT_OFF);
@@ -248,6 +248,36 @@ static void test_a_running_process_is_entered_and_left(void **state)
 	assert_in_range(live->calls, kernels - 2, kernels + 2); /* its ends are within a call */
 	assert_int_equal(target_end(&target), 0);
 	assert_true(target_launches(&target) > kernels);
+}
+
+/* Two thirds of a millisecond (docs/design.md) where the target has a processor to itself; here it
+ * shares them with other tests, so one of ten has to be near that. */
+#define MOMENT_NS (SECOND / 20)
+
+static void test_who_is_entered_is_stopped_for_a_moment_only(void **state)
+{
+	struct live *live = *state;
+	uint64_t least_ns = SECOND;
+
+	for (int i = 0; i < 10 && least_ns > MOMENT_NS; i++) {
+		struct target target;
+
+		target_start(&target, "loop", loop_words, NULL, NULL);
+		target_ready(&target);
+		live->told = 0;
+		begin(live);
+		agents_enter(live->agents, target.pid);
+		turn_until(live, AGENT_RUNNING);
+		assert_true(live->last.stopped_ns > 0);
+		if (live->last.stopped_ns < least_ns)
+			least_ns = live->last.stopped_ns;
+		stop(live);
+		agents_free(live->agents);
+		live->agents = NULL;
+		assert_int_equal(target_end(&target), 0);
+		unlink(target.counts);
+	}
+	assert_in_range(least_ns, 1, MOMENT_NS);
 }
 
 static void test_it_can_be_entered_again_and_again(void **state)
@@ -454,6 +484,7 @@ int main(void)
 		LIVE_TEST(test_a_killed_command_s_last_kernels_are_read),
 		LIVE_TEST(test_a_command_that_nobody_listens_to_runs_as_ever),
 		LIVE_TEST(test_a_running_process_is_entered_and_left),
+		LIVE_TEST(test_who_is_entered_is_stopped_for_a_moment_only),
 		LIVE_TEST(test_it_can_be_entered_again_and_again),
 		LIVE_TEST(test_measuring_a_part_of_the_time_leaves_gaps),
 		LIVE_TEST(test_agents_leave_when_cuscope_is_killed),

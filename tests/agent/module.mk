@@ -30,7 +30,9 @@ $(B)/$(AGENT_T)/throws.o: $(AGENT_T)/throws.cc
 $(B)/$(AGENT_T)/test_probes_flow: $(B)/$(AGENT_T)/throws.o
 $(B)/$(AGENT_T)/test_probes_flow: AGENT_T_LIBS := -lstdc++
 
-agent-tests: simcuda $(AGENT_SO) $(AGENT_T_BIN)
+# Of the simulated libraries, what they load: with a sanitizer all of it is built anew.
+agent-tests: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 libcupti.so.12 libcupti.so.11.0) \
+		$(AGENT_SO) $(AGENT_T_BIN)
 	$(AGENT_T)/run $(B)
 
 agent-abi:

@@ -25,6 +25,8 @@ static void test_whole_numbers_in_registers_and_on_the_stack(void **state)
 	assert_int_equal(call->head.lane, 3);
 	assert_int_equal(call->head.flags, 0);
 	assert_int_equal(call->tid, gettid());
+	assert_int_equal(call->place % 8 & ~WIRE_MAY_RETURN, 0);
+	assert_in_range((uint32_t)(uint64_t)__builtin_frame_address(0) - call->place, 8, 4096);
 	assert_int_equal(call->result, 506);
 	assert_true(call->begin && call->begin <= call->end);
 	assert_int_equal(call->head.bytes, sizeof(*call) + WIRE_AT_BLOB * 8);
@@ -214,8 +216,7 @@ static int sets_errno(int value, void *out)
 static void test_errno_is_the_programs(void **state)
 {
 	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 1);
-	__typeof__(&sets_errno) thunk =
-		DIVERT(1, sets_errno, cookie | cookie_with_out0_wide(1), 0);
+	__typeof__(&sets_errno) thunk = DIVERT(1, sets_errno, cookie | cookie_with_out0_wide(1), 0);
 	char *end = end_of_memory();
 
 	errno = 5;

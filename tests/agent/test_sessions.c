@@ -183,7 +183,7 @@ static void test_a_thread_that_stays_keeps_its_ring_and_no_other(void **state)
 	assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
 	assert_int_equal(host->shared->probe_lost[AGENT_PROBE_STUCK], 1);
 	host_sleep(50);
-	assert_int_equal(count_mappings("memfd:ring"), 2 + 2); /* ours, and what is kept */
+	assert_int_equal(count_mappings("memfd:ring"), 2 + 3); /* ours, and what is kept */
 	host_free(host);
 	host = begin();
 	next = divert(host, 0, nothing, AGENT_SLOT_CALL);

@@ -456,6 +456,7 @@ int main(int argc, char **argv)
 {
 	static struct cut cut;
 	struct err err = { 0 };
+	int status = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	parse(&cut, argc, argv);
@@ -468,8 +469,9 @@ int main(int argc, char **argv)
 			one_orphan(&cut);
 		else
 			one_round(&cut);
-		if (waitpid(cut.target, NULL, WNOHANG))
-			fail("target", "it has ended");
+		if (waitpid(cut.target, &status, WNOHANG))
+			fail("target",
+			     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it has ended");
 	}
 	if (cut.again)
 		one_refused(&cut);
@@ -481,6 +483,9 @@ int main(int argc, char **argv)
 	       "exceptions %lu, loads %lu\n",
 	       cut.shared->others, cut.shared->wrong, cut.shared->waits, cut.shared->interrupted,
 	       cut.shared->signals, cut.shared->forks, cut.shared->exceptions, cut.shared->loads);
+	if (cut.shared->not_thrown)
+		printf("not thrown %lu: another session's return probes are on the functions\n",
+		       cut.shared->not_thrown);
 	if (cut.stops)
 		printf("stops %lu of %u threads, mean %.3f ms, longest %.3f ms, tried again %lu, "
 		       "given up %lu\n",

@@ -22,7 +22,7 @@ struct cut_shared {
 	atomic_ulong others;      /* calls of the others */
 	atomic_ulong wrong;       /* answers that were not right */
 	atomic_ulong interrupted; /* waits that said EINTR */
-	atomic_ulong forks, signals, waits, exceptions, loads;
+	atomic_ulong forks, signals, waits, exceptions, not_thrown, loads;
 	_Atomic uint64_t diverted[CUT_FUNCTIONS]; /* calls that came to a thunk */
 };
 
@@ -32,7 +32,8 @@ struct cut_options {
 	int signals, forks, throws, loads; /* whether there are such */
 };
 
-/* Whether an exception thrown in a callback came out of the function that called it. */
+/* 1: an exception thrown in a callback came out of the function that called it; 0: it did not; -1:
+ * none was thrown, since somebody's return probe was on that function. */
 int cut_throws(int (*calls_back)(void (*)(void *), void *));
 
 /* The target: calls functions of the library until it is told to stop. */

@@ -142,8 +142,10 @@ static void *thrower(void *unused)
 {
 	block_all();
 	while (!atomic_load(&shared->stop)) {
-		check(cut_throws(calls_back));
-		atomic_fetch_add(&shared->exceptions, 1);
+		int arrived = cut_throws(calls_back);
+
+		check(arrived);
+		atomic_fetch_add(arrived < 0 ? &shared->not_thrown : &shared->exceptions, 1);
 		usleep(500);
 	}
 	return NULL;

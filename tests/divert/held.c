@@ -93,6 +93,9 @@ static void order_much(struct divert *divert)
 	printf("  %s\n", err.text);
 	if (divert_take_back(divert, target.pid, &err))
 		one_target_fail("divert_take_back", err.text);
+	if (divert_known_until(divert, 1) != 1 ||
+	    divert_known_until(divert, UINT64_MAX - 1) < UINT64_MAX - 1)
+		one_target_fail("orders", "records wait for what is not begun");
 	if (now_s() - begin > 30)
 		one_target_fail("orders", "they had to wait");
 	getrusage(RUSAGE_SELF, &use);

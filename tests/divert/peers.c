@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 
 #define ROUNDS 40
 
-enum act { ALONE, WITH_A_PEER, MAKES_PEERS, AT_VFORK };
+enum act { ALONE, WITH_A_PEER, WITH_A_HEADLESS_ONE, MAKES_PEERS, AT_VFORK };
 
 static struct one_target target;
 static struct divert *divert;
@@ -39,27 +40,50 @@ static void call(struct one_shared *shared)
 	shared->calls++;
 }
 
-/* Until what it is to do changes. */
+static int made_for; /* what the peer is to do */
+static volatile int begun;
+
+/* Until what is to be done changes, which may be before it begins. */
 static int peer(void *data)
 {
 	struct one_shared *shared = data;
-	int act = shared->go;
+	int act = made_for;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (int i = 0; shared->go == act && (act == WITH_A_PEER || i < 1000000); i++)
+	begun = 1;
+	for (int i = 0; shared->go == act && (act != MAKES_PEERS || i < 1000000); i++)
 		call(shared);
+	return 0;
+}
+
+/* Its first thread ends, and the other one goes on. */
+static int headless(void *data)
+{
+	static char stack[256 << 10] __attribute__((aligned(64)));
+
+	if (clone(peer, stack + sizeof(stack),
+	          CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+	          data) < 0)
+		_exit(2);
+	syscall(SYS_exit, 0);
 	return 0;
 }
 
 static void make_peer(struct one_shared *shared)
 {
 	static char stack[256 << 10] __attribute__((aligned(64)));
-	pid_t pid = clone(peer, stack + sizeof(stack), CLONE_VM | SIGCHLD, shared);
-	int act = shared->go;
+	int act = made_for = shared->go;
+	pid_t pid;
+
+	begun = 0;
+	pid = clone(act == WITH_A_HEADLESS_ONE ? headless : peer, stack + sizeof(stack),
+	            CLONE_VM | SIGCHLD, shared);
 
 	if (pid < 0)
 		_exit(2);
-	while (act == WITH_A_PEER && shared->go == act)
+	while (act != MAKES_PEERS && !begun)
+		usleep(100);
+	while (act != MAKES_PEERS && shared->go == act)
 		call(shared);
 	waitpid(pid, NULL, 0);
 }
@@ -163,14 +187,14 @@ static void refuse(struct divert_plan *plan, enum act act, const char *name, con
 }
 
 /* It comes when the function is diverted: it is stopped when the entry is put back. */
-static void come_later(struct divert_plan *plan)
+static void come_later(struct divert_plan *plan, enum act act, uint32_t threads)
 {
 	printf("a peer that comes later\n");
 	change(ALONE);
 	put_at_last(plan);
-	change(WITH_A_PEER);
+	change(act);
 	take_back();
-	if (last.threads != 2)
+	if (last.threads != threads)
 		one_target_fail("a peer", "was not stopped");
 }
 
@@ -211,8 +235,11 @@ int main(int argc, char **argv)
 	one_target_start(&target, argv[1], run);
 	plan = one_target_look(&target, divert);
 	refuse(plan, WITH_A_PEER, "a peer that is there", "shares its memory with process");
+	refuse(plan, WITH_A_HEADLESS_ONE, "a peer without a first thread",
+	       "shares its memory with process");
 	refuse(plan, AT_VFORK, "a child of vfork", "shares its memory with process");
-	come_later(plan);
+	come_later(plan, WITH_A_PEER, 2);
+	come_later(one_target_look(&target, divert), WITH_A_HEADLESS_ONE, 3);
 	come_and_go();
 	change(ALONE);
 	printf("%lu calls, %lu by the thunk\n", target.shared->calls, target.shared->thunks);

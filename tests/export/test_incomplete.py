@@ -101,7 +101,7 @@ def test_incomplete_csv(case):
         last = rows[-1]
         equal("the last row", ["cuscope", "missed", "incomplete", True],
               [last["layer"], last["class"], last["function"], mark in last["name"]])
-        equal("columns", {31}, {len([value for value in row.values() if value is not None]) for row in rows})
+        equal("columns", {32}, {len([value for value in row.values() if value is not None]) for row in rows})
         equal("other rows", [], [row for row in rows[:-1] if row["layer"] == "cuscope"])
 
 

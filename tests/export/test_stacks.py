@@ -297,7 +297,7 @@ def test_stacks_csv_samples(case):
 def test_stacks_csv_of_hard_ones(case):
     rows = rows_of(case, "hard stacks")
     equal("rows with another number of fields", [], [row for row in rows if None in row or None in row.values()])
-    equal("ways to be blocked", {"unknown", "woken", "interrupt", "still", "before", "brief", "skipped"},
+    equal("ways to be blocked", {"unknown", "woken", "interrupt", "still", "before", "brief", "skipped", "preempted"},
           {row["flags"] for row in rows if row["function"] == "blocked"})
 
 

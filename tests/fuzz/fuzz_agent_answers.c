@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/agent_ring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -189,6 +190,20 @@ static void ask(struct scene *scene, struct input *input)
 	scene->asked[request % ASKED_MOST] = (struct asked){ true, area, near, bytes };
 }
 
+/* What it has counted is a number, whatever stands there. */
+static void say_counts(struct scene *scene, struct input *input)
+{
+	uint64_t *counts = (uint64_t *)(void *)((char *)scene->shared + AGENT_COUNTS_AT);
+	uint32_t slot = (uint32_t)number(input), share = (uint32_t)take(input, 1);
+	uint64_t said;
+
+	scene->shared->probe_shares = (uint32_t)number(input);
+	counts[share % AGENT_COUNT_SHARES * AGENT_SLOTS_MOST + slot % AGENT_SLOTS_MOST] =
+		number(input);
+	said = agent_ring_counted(scene->agent->ring, slot);
+	CHECK(said == UINT64_MAX || said < (uint64_t)AGENT_COUNT_SHARES << 56);
+}
+
 static void step(struct scene *scene, struct input *input)
 {
 	struct agent_shared *shared = scene->shared;
@@ -214,6 +229,9 @@ static void step(struct scene *scene, struct input *input)
 		break;
 	case 4:
 		ask(scene, input);
+		break;
+	case 5:
+		say_counts(scene, input);
 		break;
 	default:
 		scene->agent->common->now_ns += take(input, 1) * SECOND / 10;

@@ -48,9 +48,9 @@ static void look_at_call(const struct call *call)
 	size_t n;
 
 	if (!call->function->name || !call->function->lib || call->args.n_args > API_ARGS_MAX ||
-	    call->function->layer > LAYER_RUNTIME || call->function->cls >= CLASS_COUNT ||
+	    call->function->layer >= LAYER_COUNT || call->function->cls >= CLASS_COUNT ||
 	    call->op >= OP_COUNT || (call->op == OP_LAUNCH && !call->kernel) ||
-	    call->args.direction >= DIRECTION_COUNT || (call->op && !call->function->api))
+	    call->args.direction >= DIRECTION_COUNT || (call->op && (!call->function->api || !call_is_cuda(call))))
 		abort();
 	look_at(call->function->name);
 	look_at(call->function->lib);
@@ -74,7 +74,7 @@ static int look(struct consumer *self, const struct event *event, struct err *er
 {
 	if (!event->process || memchr(event->process->comm, 0, 16) == NULL)
 		abort();
-	if (event->type == EVENT_CALL)
+	if (event->type == EVENT_CALL || event->type == EVENT_OTHER_CALL)
 		look_at_call(event->call);
 	else if (event->type == EVENT_ACTIVITY)
 		look_at_kernel(event->activity->kernel);

@@ -6,7 +6,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/entry_move" "$dir/symbols" "$dir/frame_rows" "$dir/lines"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/entry_move" "$dir/symbols" "$dir/frame_rows" "$dir/lines" "$dir/process_identity"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -149,3 +149,29 @@ mangled back-references _Z1fSt6vectorIS_IS_IiSaIiEESaIS1_EESaIS3_EE
 printf '\0\0\0\0\1\0\0\0\7\0\0\0\5\0\0\0\4\0\0\0\3\0\0\0maina.c' >"$dir/lines/answer"
 printf 'a.debug\0\1\2\3\4' >"$dir/lines/link"
 printf '/usr/lib/debug/.dwz/a.debug\0\1\2\3\4\5\6\7\10' >"$dir/lines/altlink"
+
+# Cgroups of a pod, a job and a machine; variables; a command line.
+identity() { printf "$2" >"$dir/process_identity/$1"; }
+id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+pod=0a1b2c3d_1111_2222_3333_444455556666
+identity pod "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod$pod.slice/cri-containerd-$id.scope"
+identity others '5:a:/slurm/uid_1/job_1/step_batch\n0::/machine.slice/machine-a\\x2db.scope/payload\n1:x:/lxc.payload.a/b'
+identity variables 'RANK=3\0A=b\0'
+identity command '/usr/bin/python3\0-m\0torch.x\0'
+
+# Hooks of one's own.
+mkdir -p "$dir/hooks"
+cp src/hooks/files/*.hooks "$dir/hooks/"
+printf 'uprobe:a:f(x=arg1+16:u32, *arg2:u64@return, arg5:char[9]) as b if (x > 1KiB or duration > 5ms) and not ret == 1' >"$dir/hooks/uprobe"
+printf 'table t = 1 2 4\ndriver 515-544\n?kprobe:nvidia:nv_*[a-z](n=arg0*t(arg1):bytes)\n' >"$dir/hooks/table"
+printf 'tracepoint:sched:sched_switch(prev_pid, c=next_comm:str) if prev_pid != 0' >"$dir/hooks/tracepoint"
+printf 'kentry:f(s=arg1+8->8:kstr, n=arg2+4:u32@user, t=*arg8:hex) if n & 4 or !(arg3 <= 0x10)' >"$dir/hooks/kernel"
+printf 'kprobe:m:f*[a-c]?(n=arg2+4:i32@user@return) as k if n != -7 and duration > 1us' >"$dir/hooks/span"
+printf 'uretprobe:/a/*.so:_ZN[!a]?\\*(ret:kchar[300])' >"$dir/hooks/mistake"
+
+# Records of the kernel's log, and what the driver's trace event has.
+mkdir -p "$dir/xid"
+printf '4,1234,5678,-;NVRM: Xid (PCI:0000:18:00): 31, pid=4242, name=train, Ch 00000010, intr 10000000.\n SUBSYSTEM=pci' >"$dir/xid/record"
+printf '12,1,2,-;NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.' >"$dir/xid/user"
+printf "NVRM: Xid (PCI:0000:18:00): 154, pid='<unknown>', name=<unknown>, GPU recovery action changed" >"$dir/xid/line"
+printf 'pid=1, name=a b, Channel 00000021' >"$dir/xid/text"

@@ -37,7 +37,7 @@ PAGES = ("summary",)  # have no csv
 
 # trainings that are slow for one reason each, or for none
 HOSTS = ("host_line", "host_blocked", "host_busy", "host_sync", "host_small", "host_no_stacks", "host_no_gpu", "host_empty",
-         "host_lost")
+         "host_lost", "host_waits")
 
 # beside every report by itself: name of the outputs, trace, arguments
 MORE = (
@@ -72,6 +72,12 @@ MORE = (
     ("overlap", "steady", ["overlap"]),
     ("overlap_steps", "ranges", ["overlap"]),
     ("overlap_windows", "idle", ["overlap"]),
+    ("gpu_metrics", "metrics", ["gpu_metrics"]),
+    ("findings", "metrics", ["findings"]),
+    ("overview", "kernel", ["overview"]),
+    ("kernel", "kernel", ["kernel"]),
+    ("cuda_api_sum", "kernel", ["cuda_api_sum"]),
+    *((name, "driver", [name]) for name in ("kernel", "uvm", "xids", "channels", "findings", "errors", "overview")),
     ("expert", "steady", ["cuda_memcpy_async", "cuda_api_sync", "--top", "5"]),
 )
 
@@ -130,7 +136,7 @@ def outputs_of_reports(cuscope):
 
 def outputs_of_formats():
     """(folder, name of the output, command)"""
-    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "lines"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "lines", "metrics", "kernel", "driver", "host_waits"):
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
@@ -169,7 +175,7 @@ def check_binary_formats(cuscope, update):
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "made")
-        for trace in ("gpu", "ranges", "lines"):
+        for trace in ("gpu", "ranges", "lines", "kernel", "driver", "host_waits"):
             for name, text in (("export.perfetto", perfetto_text), ("export.sqlite", sqlite_text)):
                 good = check(os.path.join(HERE, "expected", trace, name), text(cuscope, trace, path), update)
                 passed, failed = passed + good, failed + (not good)

@@ -276,6 +276,55 @@ static void put_small(struct scene *s, const struct host_scene *scene)
 	}
 }
 
+/* ---- what the host waits for ---------------------------------------------------------------- */
+
+static void waits(struct scene *s, double from_us, double until_us, struct sample wait)
+{
+	struct event event = { .type = EVENT_SAMPLE,
+		               .time_ns = US(until_us),
+		               .process = s->process,
+		               .tid = s->tid,
+		               .sample = &wait };
+
+	wait.kind = SAMPLE_OFF_CPU;
+	wait.weight_ns = (uint64_t)((until_us - from_us) * 1000);
+	put_event(s, &event);
+}
+
+/* Of each 10 ms a disk has 4, a compiler 2.5 of its CPU, a loader's lock 1, and a socket little. */
+static void put_waits(struct scene *s, const struct host_scene *scene)
+{
+	for (unsigned i = 0; i < STEPS / 4; i++) {
+		double at_us = 1000 + 10000 * i;
+
+		waits(s, at_us + 2500, at_us + 6500,
+		      (struct sample){ .wait = WAIT_DISK,
+		                       .blocked = BLOCKED_INTERRUPT,
+		                       .stack = stack_of(IN_COLLATE),
+		                       .runnable_ns = 500000,
+		                       .rival = "cc1plus",
+		                       .rival_pid = 9100 });
+		waits(s, at_us + 6700, at_us + 8700,
+		      (struct sample){ .wait = WAIT_CPU,
+		                       .blocked = BLOCKED_PREEMPTED,
+		                       .stack = stack_of(IN_AUGMENT),
+		                       .runnable_ns = 2000000,
+		                       .rival = i & 1 ? "cc1plus" : "make",
+		                       .rival_pid = i & 1 ? 9100 : 9101 });
+		waits(s, at_us + 8700, at_us + 9700,
+		      (struct sample){ .wait = WAIT_LOCK,
+		                       .blocked = BLOCKED_WOKEN,
+		                       .stack = stack_of(IN_GET),
+		                       .waker = "loader \x1b[31m",
+		                       .waker_tid = 7302 });
+		waits(s, at_us + 9800, at_us + 9850, (struct sample){ .wait = WAIT_NETWORK });
+		kernel_of(s, scene, gemm, at_us + 9900, at_us + 9912, 2000);
+	}
+	/* those that are too short to be told of: 31 of them, added up */
+	waits(s, 101000, 101124, (struct sample){ .blocked = BLOCKED_BRIEF, .count = 31 });
+	sampled_us = 110000;
+}
+
 static void put_nothing(struct scene *s, const struct host_scene *scene)
 {
 }
@@ -290,6 +339,7 @@ static const struct host_scene scenes[] = {
 	{ "host_no_gpu", true, false, 1000, 0, put_line },
 	{ "host_empty", true, true, 1000, 0, put_nothing },
 	{ "host_lost", true, true, 1000, 70, put_line },
+	{ "host_waits", false, true, 1000, 0, put_waits },
 };
 
 static struct run_info run_of(const struct host_scene *scene, double duration_us)
@@ -303,6 +353,10 @@ static struct run_info run_of(const struct host_scene *scene, double duration_us
 		run.stacks = (struct run_stacks){ .sample_ns = (uint64_t)(scene->sample_us * 1000),
 			                          .calls = true,
 			                          .one_in = 1 };
+	if (scene->put == put_waits)
+		run.stacks = (struct run_stacks){ .blocked = true,
+			                          .blocked_ns = 10000,
+			                          .host_waits = true };
 	if (scene->lost)
 		run.stacks.missed[STACKS_LOST] = 390;
 	return run;

@@ -16,15 +16,21 @@
  *   steady   a loop with most of what the report findings is for
  *   stacks   launches and samples with whole stacks
  *   lines    a training in C++ with source lines and inlined functions, which come at the end
+ *   kernel   a vectorAdd with its calls of the kernel side, and of a hook
+ *   metrics  four GPUs, each used in another way, by their metrics
  *   host_*   trainings that are slow for one reason each, with their samples (host.c)
+ *   driver   faults and migrations of managed memory, Xids, and channels of a GPU (driver.c)
  *
  * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
  * of them as earlier versions of the format wrote them; nothing here writes there.
  */
 #include "base/array.h"
+#include "driver.h"
 #include "host.h"
 #include "idle.h"
+#include "kernel.h"
 #include "lines.h"
+#include "metrics.h"
 #include "scene.h"
 #include "stacks.h"
 #include "steady.h"
@@ -688,6 +694,16 @@ int main(int argc, char **argv)
 	run.stacks = stacks_asked();
 	memset(run.stacks.missed, 0, sizeof(run.stacks.missed));
 	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/metrics.cuscope", argv[1]);
+	trace_metrics(&scene, python, gemm);
+	run = run_info(4200000);
+	run.metrics = metrics_asked();
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/kernel.cuscope", argv[1]);
+	trace_kernel(&scene, vector_add, add);
+	run = run_info(9000);
+	write_scene(&scene, &run, path);
 	write_host_traces(argv[1]);
+	write_driver_trace(argv[1]);
 	return 0;
 }

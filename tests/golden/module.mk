@@ -2,7 +2,7 @@
 # make golden      writes the traces in tests/golden anew: after a change of the format. Before it, traces of a version that
 #                  was released are copied to tests/golden/older/VERSION, where nothing writes.
 
-$(B)/tests/golden/make: $(B)/tests/golden/make.o $(B)/tests/golden/host.o $(B)/tests/golden/idle.o $(B)/libcuscope.a
+$(B)/tests/golden/make: $(B)/tests/golden/make.o $(B)/tests/golden/host.o $(B)/tests/golden/driver.o $(B)/tests/golden/idle.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 golden: $(B)/tests/golden/make

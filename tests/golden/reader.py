@@ -20,9 +20,13 @@ RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
 KINDS = ("kernel", "memcpy", "memset", "graph")
 RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
-RANGE, SAMPLE = 7, 6
+RANGE, SAMPLE, METRICS = 7, 6, 5
+METRIC_NAMES = ("graphics", "sm", "occupancy", "tensor", "fp32", "fp64", "fp16", "integer", "dram", "pcie_tx", "pcie_rx",
+                "nvlink_tx", "nvlink_rx", "busy", "memory_busy")
+RATES = METRIC_NAMES[9:13]
 SAMPLES = ("cpu", "off_cpu")
-BLOCKED = ("unknown", "woken", "interrupt", "still", "before", "brief", "skipped")
+BLOCKED = ("unknown", "woken", "interrupt", "still", "before", "brief", "skipped", "preempted")
+WAITS = ("", "cpu", "disk", "network", "pipe", "lock", "sleep", "fault", "swap", "device", "events", "child", "stop", "call")
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed", "size_unknown")
 MASK = 2 ** 64 - 1
@@ -281,6 +285,9 @@ class Chunk:
         if what == SAMPLE:
             self.sample(event)
             return
+        if what == METRICS:
+            self.metrics(event)
+            return
         kernel = self.kernel(head, ("activity", what))
         mask = self.heads.varint()
         slot = self.slot(2 ** 32 - 1 - what, kernel)
@@ -310,14 +317,27 @@ class Chunk:
         mask = self.heads.varint()
         values = self.slot(2 ** 32 - 1 - SAMPLE, 0).values
         self.read_times(event)
-        for bit in range(7):
+        for bit in range(11):
             if mask >> bit & 1:
                 values[bit] = (values[bit] + self.values.signed()) & MASK
         self.correlation(event, "activity", mask)
         if mask >> 30 & 1:
             self.values.signed()
         event.update(kind=SAMPLES[values[0]], weight=values[1], stack=self.stack(values[2]), blocked=BLOCKED[values[3]],
-                     waker=self.name(values[4]), waker_tid=values[5], count=values[6])
+                     waker=self.name(values[4]), waker_tid=values[5], count=values[6], wait=WAITS[values[7]],
+                     runnable=values[8], rival=self.name(values[9]), rival_pid=values[10])
+
+    def metrics(self, event):
+        mask = self.heads.varint()
+        values = self.slot(2 ** 32 - 1 - METRICS, 0).values
+        self.read_times(event)
+        for bit in range(2 + len(METRIC_NAMES)):
+            if mask >> bit & 1:
+                values[bit] = (values[bit] + self.values.signed()) & MASK
+        self.correlation(event, "activity", mask)
+        event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
+        event.update(kind="metrics", gpu=values[0], source=values[1],
+                     metrics={name: number - 1 for name, number in zip(METRIC_NAMES, values[2:]) if number})
 
     def stack(self, number):
         """None, or the number of a stack that is defined."""
@@ -376,11 +396,25 @@ def row_of_range(trace, event):
 def row_of_sample(trace, event):
     """What stands for one stretch of blocked time begins with it; a sum of many is told when it is."""
     blocked = event["kind"] == "off_cpu"
-    stretch = blocked and BLOCKED.index(event["blocked"]) <= BLOCKED.index("still")
+    stretch = blocked and event["blocked"] not in ("before", "brief", "skipped")
     return {"time_ns": event["time"] - trace.begin_ns - (event["weight"] if stretch else 0), "pid": event["pid"],
             "tid": event["tid"], "class": "sample", "function": "blocked" if blocked else "on_cpu",
-            "duration_ns": event["weight"], "flags": {event["blocked"]} if blocked else set(),
+            "duration_ns": event["weight"], "flags": {event["blocked"], event["wait"]} - {""} if blocked else set(),
             "stack": "" if event["stack"] is None else event["stack"]}
+
+
+def rows_of_metrics(trace, event):
+    for name, number in event["metrics"].items():
+        yield {"time_ns": event["begin"] - trace.begin_ns, "duration_ns": event["end"] - event["begin"], "pid": "", "tid": "",
+               "layer": "gpu", "class": "metric", "function": name, "device": event["gpu"],
+               "value": number if name in RATES else f"{number / 100:.2f}"}
+
+
+def rows_of(trace, event):
+    if event["kind"] == "metrics":
+        yield from rows_of_metrics(trace, event)
+    elif event["kind"] in ("call", *KINDS, *RANGES, *SAMPLES):
+        yield row_of(trace, event)
 
 
 def row_of(trace, event):
@@ -398,7 +432,7 @@ def differences(cuscope, path):
     text = subprocess.run([cuscope, "export", path, "--format", "csv", "-o", "-"], capture_output=True,
                           text=True, check=True).stdout
     rows = [row for row in csv.DictReader(io.StringIO(text)) if row["layer"] != "cuscope"]  # what was missed is no event
-    ours = [row_of(trace, e) for e in trace.events if e["kind"] in ("call", *KINDS, *RANGES, *SAMPLES)]
+    ours = [row for event in trace.events for row in rows_of(trace, event)]
     if len(rows) != len(ours):
         yield f"{len(ours)} rows, cuscope has {len(rows)}"
     for number, (mine, row) in enumerate(zip(ours, rows)):

@@ -36,7 +36,7 @@ static inline void put_event(struct scene *scene, const struct event *event)
 
 static inline void put_call(struct scene *scene, struct call call)
 {
-	struct event event = { .type = EVENT_CALL,
+	struct event event = { .type = call_event_type(&call),
 		               .time_ns = call.end_ns ? call.end_ns : call.begin_ns,
 		               .process = scene->process,
 		               .tid = scene->tid,

@@ -16,11 +16,12 @@ from file_cases import files
 from gpu_cases import Gpu
 from inside_cases import INSIDE_PARTS, Inside
 from live_cases import live
+from metrics_cases import Metrics
 from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
-PARTS = ("calls", "gpu", "torch", "inside")
+PARTS = ("calls", "gpu", "torch", "inside", "metrics")
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
 LAUNCHES = (programs.launches, programs.launch_totals)
@@ -128,6 +129,8 @@ def main():
     inside = INSIDE_PARTS if "inside" in parts else [part for part in INSIDE_PARTS if part in parts]
     if inside:
         Inside(cuscope, folder, report, binaries).run(inside, has_torch)
+    if "metrics" in parts and has_torch:
+        Metrics(cuscope, folder, report).run()
     if not has_torch:
         report.test("torch", ["not installed: nothing of it was tested"])
     print(f"{time.monotonic() - begin:.0f} s")

@@ -21,6 +21,7 @@ from tracing import Recorded, Trace, difference, equal
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAIN = os.path.join(HERE, "torch_train.py")
 DIVERTED = re.compile(r"(\d+) functions of (\S+) are recorded inside of process (\d+) from (\d+) ms on; its threads were stopped for ([\d.]+) ms")
+KEPT = re.compile(r"cuscope: (.* (?:keeps|kept) its probes.*)")
 TOLD = re.compile(r"(\d+) calls of (\d+) functions were recorded inside of (\d+) process\S*; threads were stopped for ([\d.]+) ms")
 INSIDE_PARTS = ("inside-program", "inside-torch", "inside-ddp", "inside-libraries")
 CHUNK = 25  # steps between two looks at the losses
@@ -296,7 +297,7 @@ class Inside:
     def on_and_off(self, name, twins):
         """cuscope comes and goes while the training runs; how many libraries were recorded inside at once."""
         on, off = (10, 10) if self.seconds >= 300 else (4, 2)
-        end, turn, libraries, problems, calls = time.monotonic() + self.seconds, 0, 0, [], 0
+        end, turn, libraries, problems, kept, calls = time.monotonic() + self.seconds, 0, 0, [], [], 0
         with twins:
             while time.monotonic() < end:
                 turn += 1
@@ -305,12 +306,15 @@ class Inside:
                 trace.finish(interrupt=True)
                 self.keep_times(trace)
                 problems += [f"turn {turn}: {what}" for what in (*trace.problems(), *was_inside(trace))]
+                kept += [f"turn {turn}: {line}" for line in KEPT.findall(trace.text)]
                 libraries = max(libraries, len(DIVERTED.findall(trace.text)))
                 told = TOLD.search(trace.text)
                 calls += int(told.group(1)) if told else 0
                 time.sleep(off)
         print(f"     {name}: {turn} times on for {on} s and off for {off} s, {twins.steps} steps, last loss {twins.last!r}; {calls} calls were "
               f"recorded inside, of {libraries} libraries", flush=True)
+        for line in kept:
+            print(f"     {name}: {line}", flush=True)
         self.report.test(f"{name}: {turn} times on and off, nothing lost", problems)
         self.report.test(f"{name}: the same losses to the last digit", twins.problems)
         return libraries

@@ -60,6 +60,12 @@ def checked_calls(file):
     return "_chk@" in output("nm", "-D", file)
 
 
+def wants_only(file, newest):
+    needed = set(re.findall(r"NEEDED.*\[(.*?)\.so", output("readelf", "-dW", file)))
+    versions = [(int(a), int(b)) for a, b in re.findall(r"GLIBC_(\d+)\.(\d+)", output("objdump", "-T", file))]
+    return needed <= {"libc", "libdl", "libpthread"} and max(versions) <= newest
+
+
 def objects_marked(archive):
     """Each object says that it can live with CET; a linker passes that on when the system's own objects say so too."""
     told = re.split(r"^File: ", output("readelf", "-nW", archive), flags=re.M)[1:]
@@ -82,6 +88,10 @@ def checks(build, dist):
         if library:
             properties["it has a stack protector"] = "__stack_chk" in output("nm", "-D", file)
         yield from ((file, what, good) for what, good in properties.items())
+    nvml = os.path.join(build, "cuscope-nvml")
+    yield from ((nvml, what, good) for what, good in {
+        **linked(nvml), "it calls the checked functions of libc (FORTIFY_SOURCE)": checked_calls(nvml),
+        "it wants the C library alone, of 2.34 or older": wants_only(nvml, (2, 34))}.items())
     if platform.machine() == "x86_64":
         archive = os.path.join(build, "libcuscope.a")
         yield archive, "every object is marked for CET", objects_marked(archive)
@@ -93,6 +103,16 @@ def checks(build, dist):
         yield from ((dist, what, good) for what, good in {
             **linked(dist), **compiled(dist), "it calls the checked functions of libc (FORTIFY_SOURCE)": overflow,
             "it is static": "INTERP" not in segments(dist)}.items())
+        if os.geteuid() == 0:
+            yield dist, "it has GPU figures, by the program that it carries", asks_nvml(dist, build)
+
+
+def asks_nvml(program, build):
+    """With the simulated NVML, which a static program cannot load itself."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": os.path.abspath(os.path.join(build, "simnvml"))}
+    done = subprocess.run([program, "top", "--all", "--once", "--format", "json"], env=environment, capture_output=True, text=True,
+                          timeout=60, check=False)
+    return "NVIDIA Simulated 0" in done.stdout
 
 
 def make_dist(dist):

@@ -263,8 +263,8 @@ class Runner:
         self.lock = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)
 
-    def run_all(self, tests, workers=2):
-        """Two at a time: a test mostly waits for the kernel to take probes away."""
+    def run_all(self, tests, workers=4):
+        """Four at a time, also on two CPUs: a test mostly waits for the kernel to take probes away."""
         self.again = []
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(self.run, [t for t in tests if not hasattr(t, "alone")]))
@@ -330,4 +330,6 @@ signal.signal(signal.SIGTERM, fail_at_signal)
 # A shell starts what it puts into the background without job control with both ignored, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # under nohup; a handler is not inherited
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema"))

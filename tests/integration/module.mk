@@ -4,15 +4,16 @@
 # make stress              all of it that takes long: storms of 4,000 short processes, agents that come and go (root)
 # make stress-divert       functions diverted and put back a thousand times in a process that calls them all the time (root)
 # make stress-in-process   all tests of integration and security with calls recorded inside (root)
+# make stress-node         100,000 processes that the node agent sees come and go (root)
 # make stress-gpu          agents that come and go a thousand times, and deaths at any moment (root)
 
-test-integration: $(B)/cuscope programs simcuda simnvml
+test-integration: $(B)/cuscope programs simcuda simnvml security-programs
 	@tests/integration/run --build $(B)
 
 # Subjects in which nearly each call is recorded inside.
 IN_PROCESS := counts filters targets processes unwinding output formats stacks timeline findings export report record gpu_outputs
 
-test-in-process: $(B)/cuscope programs simcuda simnvml
+test-in-process: $(B)/cuscope programs simcuda simnvml security-programs
 	@tests/integration/run --build $(B) --in-process $(IN_PROCESS:%='%:*')
 
 stress-in-process: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
@@ -25,7 +26,13 @@ stress-gpu: $(B)/cuscope programs simcuda
 stress-divert: $(B)/cuscope programs simcuda
 	STRESS_ROUNDS=1000 KILL_ROUNDS=100 tests/integration/run --build $(B) 'stress_divert_*'
 
-stress: stress-gpu stress-divert stress-in-process
+stress-node: $(B)/cuscope programs simcuda
+	NODE_PROCESSES=100000 tests/integration/run --build $(B) 'node_bounds_*'
+
+stress-hooks: $(B)/cuscope programs security-programs
+	STRESS_ROUNDS=1 tests/integration/run --build $(B) --tests tests/security 'a_file_with_symbols_*' 'threads_that_all_stand_*'
+
+stress: stress-node stress-gpu stress-divert stress-hooks stress-in-process stress-vm
 	STORM_PROCESSES=4000 tests/integration/run --build $(B) 'storm_*'
 
-.PHONY: test-integration test-in-process stress stress-gpu stress-divert stress-in-process
+.PHONY: test-integration test-in-process stress stress-node stress-gpu stress-divert stress-in-process

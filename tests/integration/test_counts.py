@@ -199,10 +199,19 @@ def lines_of(result, text):
         return sum(text in line for line in file)
 
 
+def told_or_lost(result, told, made):
+    """Inside a process calls of a tight loop are recorded faster than they are read: what is lost is counted, to the last one."""
+    lost = sum(n for reason, n in result.summary["missed"]["lost"].items() if reason != "late")
+    checks.equal("calls told and lost", made, told + lost)
+
+
 @alone
 def test_a_million_calls_in_a_tight_loop(case):
     result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent", "--summary-only"],
                         lines=False)
+    if Places.in_process:
+        told_or_lost(result, result.summary["calls"]["total"], result.counts.of("calls")["cuCtxSetCurrent"])
+        return
     checks.nothing_missed(result)
     checks.equal("calls", result.counts.of("calls")["cuCtxSetCurrent"],
                  result.summary["calls"]["total"])
@@ -211,6 +220,9 @@ def test_a_million_calls_in_a_tight_loop(case):
 @alone
 def test_a_million_calls_in_a_tight_loop_written_to_a_file(case):
     result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent"], lines=False)
+    if Places.in_process:
+        told_or_lost(result, lines_of(result, b'"name":"cuCtxSetCurrent"'), 1000001)
+        return
     checks.nothing_missed(result)
     checks.equal("lines", 1000001, lines_of(result, b'"name":"cuCtxSetCurrent"'))
 

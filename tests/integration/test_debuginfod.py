@@ -11,7 +11,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Skip, alone, wait_until
+from harness import Failure, Skip, wait_until
 from test_native_lines import apart, build_id_of, copy, has_lines, has_none
 
 
@@ -73,7 +73,6 @@ def profile_with(case, path, urls, name="profile", target=None, meanwhile=None, 
     return profiles.Profile(out), run.err(), took
 
 
-@alone
 def test_a_debug_file_is_fetched_where_the_user_asked(case):
     """By its build id, into memory, and by nobody; not without the variable."""
     needs_client()
@@ -91,7 +90,6 @@ def test_a_debug_file_is_fetched_where_the_user_asked(case):
             raise Failure(f"{server.asked}")
 
 
-@alone
 def test_a_file_with_debug_information_is_not_asked_for(case):
     needs_client()
     path = copy(case)
@@ -101,7 +99,6 @@ def test_a_file_with_debug_information_is_not_asked_for(case):
             raise Failure(f"{server.asked}")
 
 
-@alone
 def test_who_called_sudo_fetches_into_his_own_cache(case):
     needs_client()
     path, debug = apart(case)
@@ -124,7 +121,6 @@ def test_who_called_sudo_fetches_into_his_own_cache(case):
         checks.equal("asked again for what is there", [], [path for path in server.asked[asked:] if build_id_of(debug) in path])
 
 
-@alone
 def test_a_server_that_hangs(case):
     """It costs its time once, and the profile is there without lines."""
     needs_client()
@@ -153,7 +149,6 @@ def client_of(pid):
     return None
 
 
-@alone
 def test_who_fetches_has_no_rights(case):
     needs_client()
     path, _ = apart(case)
@@ -185,7 +180,6 @@ def test_who_fetches_has_no_rights(case):
         raise Failure(f"{seen['open']}")
 
 
-@alone
 def test_a_server_that_lies(case):
     """Bytes that are no file of any kind, the debug file of another program, and one that has the right number only."""
     needs_client()
@@ -205,7 +199,6 @@ def test_a_server_that_lies(case):
             checks.contains(name, said, err)
 
 
-@alone
 def test_what_a_target_asks_for_is_not_fetched(case):
     needs_client()
     path, debug = apart(case)

@@ -15,6 +15,8 @@ import checks
 from harness import Failure, Places, Skip, alone
 
 SHAPES = ("push", "endbr", "stub")
+NUMBERS = re.compile(r"(calls|by thunk|by probe|signals|forks|waits|exceptions|not thrown|loads|stops|given up|mean) "
+                     r"(\d+[.]?\d*)")
 
 
 def own_library(case, shape):
@@ -34,8 +36,11 @@ def cut(case, shape, rounds, *words, seconds=120):
     status = process.wait(seconds)
     if status:
         raise Failure(f"{shape}: {process.out()[-500:]}")
-    return {name: float(value)
-            for name, value in re.findall(r"(calls|by thunk|by probe|signals|forks|waits|exceptions|loads|stops|given up|mean) (\d+[.]?\d*)", process.out())}
+    numbers = {name: float(value) for name, value in NUMBERS.findall(process.out())}
+    if numbers.get("not thrown"):
+        raise Skip(f"return probes of another session are on functions of each process (trace --all?), through which no "
+                   f"exception comes: {numbers['not thrown']:.0f} were not thrown, {numbers['exceptions']:.0f} were")
+    return numbers
 
 
 @alone
@@ -145,8 +150,8 @@ def test_a_thread_at_each_place_of_an_entry_is_seen_once(case):
 
 @alone
 def test_stress_divert_a_thousand_times(case):
-    """With STRESS_ROUNDS, as `make stress` has it: 10 without."""
-    rounds = int(os.environ.get("STRESS_ROUNDS", "10"))
+    """With STRESS_ROUNDS, as `make stress` has it: 4 without."""
+    rounds = int(os.environ.get("STRESS_ROUNDS", "4"))
     for shape in SHAPES:
         numbers = cut(case, shape, rounds, "signals", "forks", "throws", "loads", "probe", seconds=60 + 5 * rounds)
         with open(case.path(f"{shape}.json"), "w") as file:

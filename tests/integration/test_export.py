@@ -2,10 +2,13 @@
 """Formats of other tools, straight from a trace and by way of a file."""
 
 import collections
+import json
 import os
 import re
+import sqlite3
 import subprocess
 
+import checks
 import hta_rules
 from harness import Failure, Places
 
@@ -48,6 +51,30 @@ def test_export_straight_from_a_trace(case):
     plain, packed = (slices(case.path(name)) for name in ("x.json", "x.json.gz"))
     if plain != packed or plain["cudaLaunchKernel"] + plain["cuMemcpyHtoD"] < 1:
         raise Failure(f"{plain} and {packed}")
+
+
+def test_export_tells_who_processes_are(case):
+    case.env = {"SLURM_JOB_ID": "77", "RANK": "3,\x1b[1m"}
+    run(case, "record", "-o", case.path("x.cuscope"), "--", Places.program("copies"))
+    for name in ("x.pftrace", "x.json", "x.sqlite"):
+        run(case, "export", case.path("x.cuscope"), "-o", case.path(name))
+    slices(case.path("x.json"))
+    with open(case.path("x.json")) as file:
+        trace = json.load(file)
+    seen = trace["cuscope"]["processes"][0]
+    checks.equal("words", ("root", "77", "copies", ["slurm_job", "rank", "command"]),
+                 (seen["user"], seen["slurm_job"], seen["command"], seen["own_word"]))
+    labels = [event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"]
+    checks.contains("labels", r"^user root,slurm_job 77,rank 3 [^,]*,command copies", labels[-1])
+    if "\x1b" in labels[-1]:
+        raise Failure("a control character is in the file")
+    with open(case.path("x.pftrace"), "rb") as file:
+        if b"slurm_job 77" not in file.read():
+            raise Failure("perfetto has no labels")
+    calls(case.path("x.pftrace"))
+    rows = sqlite3.connect(case.path("x.sqlite")).execute(
+        "SELECT p.name, c.user, c.slurmJob, c.ownWord, c.pod FROM cuscope_process c JOIN PROCESSES p USING (globalPid)")
+    checks.equal("rows", [("copies", "root", "77", "slurm_job,rank,command", None)], rows.fetchall())
 
 
 def test_export_of_a_recorded_trace_has_what_was_traced(case):

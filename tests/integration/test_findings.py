@@ -69,7 +69,8 @@ LONG_COPIES = {"SIMCUDA_TIME_SCALE": "100"}
 def test_findings_of_a_real_recording(case):
     case.env = LONG_COPIES
     parts = report(case, record(case, "gpucopies", 20), "findings")
-    checks.equal("rules that could not be judged", ["polling"], [row["Rule"] for row in parts["not_judged"]])
+    checks.equal("rules that could not be judged", ["polling", "gpu_use", "host_waits", "run_queue", "xids"],
+                 [row["Rule"] for row in parts["not_judged"]])
     found = [row["Rule"] for row in parts["findings"]]
     if "sync_copies" not in found:
         raise Failure(f"the program waits for its copies: {found}")
@@ -85,6 +86,6 @@ def test_findings_from_calls_alone(case):
     unjudged = {row["Rule"] for row in parts["not_judged"]}
     checks.equal("rules that need GPU times",
                  {"sync_sets", "pageable_copies", "short_kernels", "copy_overlap", "communication", "low_use",
-                  "polling"}, unjudged)
+                  "polling", "gpu_use", "host_waits", "run_queue", "xids"}, unjudged)
     if "sync_copies" not in [row["Rule"] for row in parts["findings"]]:
         raise Failure(f"the program waits for its copies: {parts['findings']}")

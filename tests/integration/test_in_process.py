@@ -5,6 +5,7 @@ the first call on, whoever saw it, and the programs' code is as it was afterward
 SAMPLE_WAIT has a program wait where CUDA works, so that what follows is the agent's to tell.
 """
 
+import collections
 import os
 import re
 import shutil
@@ -83,6 +84,48 @@ for name, arguments in (("threads", ("4", "25")), ("copies", ()), ("errors", ())
 test_in_process_memory = program_test("memory", check=only_calls)
 
 
+def longjmp_test(shape, where):
+    """Nearly always each thread has just left a call by longjmp, so also when the functions are diverted, and
+    no later call is within that one."""
+    def test(case):
+        case.shape = shape
+        result = case.trace("longjmp", "900", "600", options=["--in-process"])
+        checks.equal("unfinished", result.counts.of("unfinished")["cuSimCallback"],
+                     len(result.calls(name="cuSimCallback", unfinished=True, nested=None)))
+        checks.equal("nested", result.counts.of("nested_unfinished")["cuSimCallback"], len(result.calls(nested=True)))
+        checks.memory(result)
+        inside, calls = told_inside(result.err)[0], len(result.calls())
+        if not 100 < inside < calls - 100:
+            raise Failure(f"{inside} of {calls} calls were recorded inside: not diverted meanwhile")
+
+    test.__name__ = f"test_in_process_calls_that_longjmp_left_where_jumps_lie_{where}_probes"
+    return test
+
+
+test_in_process_longjmp_behind = longjmp_test("push", "behind")
+test_in_process_longjmp_before = longjmp_test("stub", "before")
+
+
+def nesting(result):
+    """How often each function was called at each depth."""
+    return collections.Counter((call["name"], call.get("depth", 0)) for call in result.calls())
+
+
+def test_in_process_nested_calls_are_those_of_probes(case):
+    """What a runtime calls in the driver, each once and within its call, whoever tells. The program waits in cuInit until
+    both are diverted; in the second trace it does not."""
+    case.env["SIMCUDA_WAIT"] = case.path("go")
+    process = case.start_trace(["--in-process"], ["--", Places.program("runtime13")])
+    is_inside(process, 2)
+    open(case.path("go"), "w").close()
+    inside = case.result(process)
+    checks.nothing_missed(inside)
+    told = nesting(inside)
+    checks.differences("calls at each depth", nesting(case.trace("runtime13", name="probes")), told)
+    if sum(n for (_, depth), n in told.items() if depth) < 10:
+        raise Failure(f"few calls are nested: {told}")
+
+
 def test_in_process_exceptions_go_through_calls(case):
     """With return probes they would meet the trampoline, and end the program."""
     result = started(case, "throw", "20")
@@ -135,7 +178,7 @@ def text_of(process, library):
         with open(f"/proc/{process.pid}/mem", "rb", 0) as mem:
             mem.seek(start)
             memory += mem.read(end - start)
-        with open(line[5], "rb") as whole:
+        with open(f"/proc/{process.pid}/map_files/{line[0]}", "rb") as whole:  # also where its path leads elsewhere for us
             whole.seek(int(line[2], 16))
             file += whole.read(end - start).ljust(end - start, b"\0")
     return memory, file

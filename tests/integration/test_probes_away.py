@@ -89,6 +89,32 @@ def test_probes_away_threads_that_began_later_have_their_names(case):
     checks.equal("threads", 5, json.loads(info.out())["threads"])
 
 
+def children_are_counted(case, shape):
+    """Its child makes two calls, which fail. Those that no probe tells of are counted, each once."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
+    result = started(case, Places.program("fork"), "after")
+    lacking = {name: n - result.names()[checks.ALIASES.get(name, name)] for name, n in result.counts.of("calls").items()
+               if name in checks.hooked()}
+    hooks = [hook for hook in result.summary["missed"]["hooks"] if hook["kind"] == "counted"]
+    checks.equal("calls that lack are those counted", {name: n for name, n in lacking.items() if n},
+                 {hook["name"]: hook["calls"] for hook in hooks})
+    for hook in hooks:
+        checks.equal("why", "1 call in children that 1 process forked, not recorded", hook["why"])
+    return sorted(hook["name"] for hook in hooks), result
+
+
+def test_probes_away_calls_of_a_forked_child_are_told_or_counted(case):
+    """Probes that were taken away end some milliseconds later."""
+    children_are_counted(case, "push")
+
+
+def test_probes_away_calls_of_a_forked_child_are_counted_where_jumps_lie_before_probes(case):
+    names, result = children_are_counted(case, "stub")
+    checks.equal("counted", ["cuCtxSynchronize", "cuMemAlloc_v2"], names)
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    checks.contains("it is said", "2 calls were counted in children of fork", result.err)
+
+
 def in_the_middle(case, shape):
     """Two programs in one shell, of which the second begins when probes are away."""
     case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
@@ -175,6 +201,25 @@ def test_probes_away_of_a_program_that_runs(case):
     checks.nothing_missed(result)
     rounds(result)
     program.signal(signal.SIGTERM)
+
+
+def test_probes_away_beside_a_launcher_that_has_the_runtime_and_no_driver(case):
+    """torchrun does so. Its probes come back with the driver: what is missed is the call that loads that."""
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    trace = case.start_trace(["--in-process", "--all-calls"], ["--", Places.program("launcher"), "3"])
+    wait_until(lambda: f"libcudart.so.12 {AWAY}" in trace.err() or trace.process.poll() is not None,
+               "probes of the runtime to be taken away")
+    open(case.path("go"), "w").close()
+    result = case.result(trace)
+    checks.valid(result)
+    checks.contains("it is said", f"libcudart.so.12 {AWAY}", trace.err())
+    made, told = result.counts.of("calls"), result.names()
+    lacking = {name: made[name] - told[name] for name in ("cudaMalloc", "cudaFree")}
+    if lacking not in ({"cudaMalloc": 1, "cudaFree": 0}, {"cudaMalloc": 0, "cudaFree": 0}):  # probes end a little later
+        raise Failure(f"calls that lack: {lacking}")
+    hooks = [(hook["kind"], hook["lib"], hook["why"]) for hook in result.summary["missed"]["hooks"]]
+    checks.equal("what is told of it",
+                 [("unhooked", "libcudart.so.12", "calls until it had loaded the driver, as its first does")], hooks)
 
 
 @alone  # another test's traces of programs that run would take its file for a GPU's

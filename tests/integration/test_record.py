@@ -119,6 +119,22 @@ def test_processes_without_a_call_are_a_number(case):
     checks.contains("summary", r"\nProcesses with CUDA calls: 1, \d without\n", summary.out())
 
 
+def test_who_processes_are_is_kept_and_shown(case):
+    case.env = {"SLURM_JOB_ID": "77", "RANK": "3", "LOCAL_RANK": "1\x1b[31m"}
+    # who is gone at once is not read, and it ends with its input
+    process = start_record(case, ["--", "/bin/sh", "-c", f"sleep 1 | {Places.program('loop')} 1"])
+    checks.equal("status", 0, process.wait())
+    loop = next(p for p in info(case)["processes"] if p["calls"])
+    checks.equal("who it is", {"user": "root", "slurm_job": "77", "rank": "3"},
+                 {word: loop.get(word) for word in ("user", "slurm_job", "rank")})
+    if "\x1b" in loop.get("local_rank", ""):
+        raise Failure(f"what a process says of itself is not made harmless: {loop}")
+    told = case.cuscope("report", case.path("trace.cuscope"), "processes")
+    checks.equal("status of the report", 0, told.wait())
+    checks.contains("heading", r"  User +Job +Rank +Name\n", told.out())
+    checks.contains("row", r"  root +77 +3 +loop\n", told.out())
+
+
 def test_record_says_what_it_did_and_what_is_next(case):
     result = record(case, "memory")
     checks.contains("the closing line", r"trace\.cuscope: \d+ events in [\d.]+ KiB, none lost; "

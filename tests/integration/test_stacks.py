@@ -4,11 +4,13 @@
 import json
 import os
 import re
+import subprocess
+import time
 
 import checks
 import gpu_trace
 import profiles
-from harness import Failure, Places
+from harness import Failure, Places, wait_until
 
 SLOW = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "200"}
 
@@ -124,11 +126,11 @@ def names_with_stacks(case, path):
 
 
 def python_places(case, path):
-    """Of a program that is there for as long as its names take. From a function of CUDA to the lines of Python that called it, innermost first."""
+    """From a function of CUDA to the lines of Python that called it, innermost first."""
     stacks, places = {}, {}
     for event in events_of(case, path):
         if event["type"] == "stack":
-            stacks[event["stack"]] = [(f["function"], f.get("line")) for f in event["frames"] if f["kind"] == "python"]
+            stacks[event["stack"]] = [(f.get("function"), f.get("line")) for f in event["frames"] if f["kind"] == "python"]
         elif "stack" in event and "name" in event:
             places.setdefault(event["name"], set()).add(tuple(stacks[event["stack"]][:1]))
     return places
@@ -161,8 +163,14 @@ def test_stacks_of_each_kind_of_calls_alone(case):
 
 
 def test_stacks_of_all_kinds_of_calls_name_lines_of_python(case):
-    path, _ = record_calls(case, "--stacks", program=("/usr/bin/python3", os.path.join(
-        Places.root, "tests/programs/leak.py"), 20, 15))
+    """The program is there for as long again as it took to get so far: names are read from its memory beside it."""
+    path, begin = case.path("trace.cuscope"), time.monotonic()
+    process = case.cuscope("record", "--stacks", "-o", path, "--", "/usr/bin/python3",
+                           os.path.join(Places.root, "tests/programs/leak.py"), 20, 15, "stay", stdin=subprocess.PIPE)
+    wait_until(lambda: "done" in process.out(), "the program to have done its work", 30)
+    time.sleep(max(1, time.monotonic() - begin))
+    process.process.stdin.close()
+    checks.equal("status of the recording", 0, process.wait())
     places = python_places(case, path)
     for function, name in (("cuLaunchKernel", "train"), ("cuStreamSynchronize", "wait"), ("cuMemFree_v2", "give_back")):
         checks.equal(function, {((name, marked(name)),)}, places[function])

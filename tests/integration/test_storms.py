@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Many short processes: each call is seen, or its process is counted as missed.
 
-STORM_PROCESSES says how many there are: 300 by default, 4,000 in `make stress`.
+STORM_PROCESSES says how many there are: 120 by default, 4,000 in `make stress`.
 """
 
 import collections
@@ -15,7 +15,7 @@ import checks
 from harness import Failure, Places, Skip, alone, wait_until
 from test_targets import cgroup2
 
-PROCESSES = int(os.environ.get("STORM_PROCESSES", "300"))
+PROCESSES = int(os.environ.get("STORM_PROCESSES", "120"))
 LIMIT = 60 + PROCESSES // 10
 
 

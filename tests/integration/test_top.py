@@ -415,13 +415,29 @@ def test_top_asks_an_older_driver(case):
     checks.contains("a line", r"mem 21.0G/80.0G", out)
 
 
+def test_top_tells_whose_a_process_is(case):
+    case.env = {"SLURM_JOB_ID": "77", "RANK": "3\x1b[31m"}
+    loop = start_loop(case)
+    options = ("-p", str(loop.pid))
+    process = only_process(json.loads(once(case, "--format", "json", "--interval", "1s", *options).out()))
+    checks.equal("who", ("root", "77", "loop"), tuple(process.get(word) for word in ("user", "slurm_job", "command")))
+    if "\x1b" in process.get("rank", ""):
+        raise Failure(f"what a process says of itself is not made harmless: {process['rank']!r}")
+    with top(case, *options, columns=200) as screen:
+        screen.wait(r"SYNC +(GPU +)?USER +JOB +RANK +POD")
+        screen.wait(r" root +77 +3")
+        screen.press("q")
+        screen.ended()
+
+
 def test_top_gpus_as_json(case):
     loop = start_loop(case)
     simulated_gpus(case, SIMNVML_PID=str(loop.pid))
     page = json.loads(once(case, "--format", "json", "--interval", "300ms", "-p", str(loop.pid)).out())
     checks.equal("the GPU", [{"name": "NVIDIA Simulated 0", "busy_percent": 10,
                               "memory_used_bytes": 20 << 30, "memory_total_bytes": 80 << 30,
-                              "power_mw": 300000, "power_limit_mw": 700000, "temperature_c": 40}],
+                              "power_mw": 300000, "power_limit_mw": 700000, "temperature_c": 40,
+                              "sm_percent": None, "tensor_percent": None, "dram_percent": None}],
                  page["gpus"])
     checks.equal("its memory", 1 << 30, only_process(page)["gpu_memory_bytes"])
 

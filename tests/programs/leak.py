@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""leak.py [ROUNDS [MILLISECONDS]]: a program in Python that leaks, with nothing but ctypes. Each round a cache grows by
-memory that nobody frees, a buffer is borrowed and given back, and a kernel is launched and waited for. A comment "at NAME"
-marks a line that tests ask for."""
+"""leak.py [ROUNDS [MILLISECONDS [stay]]]: a program in Python that leaks, with nothing but ctypes. Each round a cache grows by
+memory that nobody frees, a buffer is borrowed and given back, and a kernel is launched and waited for. With "stay" it says
+"done" then and is there until its input ends. A comment "at NAME" marks a line that tests ask for."""
 import ctypes
 import sys
 import time
@@ -50,7 +50,7 @@ def prepare():
 
 
 def main():
-    rounds, pause = [int(word) for word in sys.argv[1:]] + [100, 10][len(sys.argv) - 1:]
+    rounds, pause = [int(word) for word in sys.argv[1:3]] + [100, 10][len(sys.argv) - 1:]
     kernel = prepare()
     cache = Cache()
     for _ in range(rounds):
@@ -60,6 +60,9 @@ def main():
         wait()
         give_back(memory)
         time.sleep(pause / 1000)
+    if "stay" in sys.argv:
+        print("done", flush=True)
+        sys.stdin.read()
 
 
 main()

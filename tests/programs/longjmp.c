@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * longjmp [ROUNDS]: leaves a CUDA call by longjmp, so that it never returns, from two depths and
- * between ordinary calls; from the main thread and from another one.
+ * longjmp [ROUNDS [US]]: leaves a CUDA call by longjmp, so that it never returns, from two depths
+ * and between ordinary calls; from the main thread and from another one. After each round it waits,
+ * if asked to, and so it has just left a call nearly always.
  */
 #include <pthread.h>
 #include <setjmp.h>
+#include <unistd.h>
 
 #include "sample.h"
 
-static long rounds;
+static long rounds, pause_us;
 static __thread jmp_buf back;
 
 static void jump(void *unused)
@@ -43,6 +45,12 @@ static void jump_from(CUsimCallback depth, int calls)
 	count("nested_unfinished", calls - 1, "cuSimCallback");
 }
 
+static void rest(void)
+{
+	if (pause_us)
+		usleep((useconds_t)pause_us);
+}
+
 static void *loop(void *context)
 {
 	DRIVER(cuCtxSetCurrent, context);
@@ -50,10 +58,13 @@ static void *loop(void *context)
 		jump_from(jump, 1);
 		allocate_and_free(100 + (size_t)i);
 		jump_from(call_and_jump, 2);
+		rest();
 	}
 	/* many in a row: nothing returns in between */
-	for (long i = 0; i < rounds; i++)
+	for (long i = 0; i < rounds; i++) {
 		jump_from(call_and_jump, 2);
+		rest();
+	}
 	allocate_and_free(77);
 	return NULL;
 }
@@ -64,8 +75,9 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	rounds = sample_number(argc, argv, 1, 20);
-	loop(context);
+	pause_us = sample_number(argc, argv, 2, 0);
 	pthread_create(&thread, NULL, loop, context);
+	loop(context);
 	pthread_join(thread, NULL);
 	return sample_end();
 }

@@ -3,12 +3,12 @@
 
 PROG      := tests/programs
 PROG_B    := $(B)/programs
-PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
+PROG_PLAIN := threads fork crowd exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
               memory copies toolkit ptsz blocked reload nested waits live places \
-              gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper closes unloads
+              gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits closes unloads getters twice launcher churn driverflood devicefds
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so framethrow engine libtorch_python_engine inlined stackpoints)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -72,6 +72,22 @@ $(PROG_B)/libframegap.so: FRAME_POINTER = -fno-omit-frame-pointer -DWITH_A_TABLE
 $(PROG_B)/libframebare.so $(PROG_B)/libframegap.so $(PROG_B)/libframenone.so: $(PROG)/framelib.c
 	@mkdir -p $(@D)
 	$(CC) $(FRAMES_CFLAGS) $(FRAME_POINTER) -fno-asynchronous-unwind-tables -fno-unwind-tables -fPIC -shared -o $@ $<
+
+# For hooks of one's own: optimized, as libraries are.
+$(PROG_B)/libhooked.so.1: $(PROG)/hooklib.c $(PROG)/hooklib.h
+	@mkdir -p $(@D)
+	$(CC) -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itests -D_GNU_SOURCE -fPIC -shared -fno-optimize-sibling-calls -Wl,-soname,libhooked.so.1 -o $@ $<
+
+$(PROG_B)/hooked: $(PROG)/hooked.c $(PROG)/hooklib.h $(PROG_B)/libhooked.so.1
+	$(CC) -O2 -Wall -Wextra -Werror -Itests -D_GNU_SOURCE -o $@ $< $(PROG_B)/libhooked.so.1 -Wl,-rpath,'$$ORIGIN'
+
+# The names of PyTorch's operators.
+$(PROG_B)/libtorch_cpu.so: $(PROG)/torchlib.cc $(PROG)/torchlib.h
+	@mkdir -p $(@D)
+	$(CXX) -O1 -Wall -Wextra -Werror -Itests -fPIC -shared -fno-optimize-sibling-calls -Wl,-soname,libtorch_cpu.so -o $@ $<
+
+$(PROG_B)/torchops: $(PROG)/torchops.cc $(PROG)/torchlib.h $(PROG_B)/libtorch_cpu.so
+	$(CXX) -O2 -Wall -Wextra -Werror -Itests -o $@ $< $(PROG_B)/libtorch_cpu.so -Wl,-rpath,'$$ORIGIN'
 
 $(PROG_B)/framethrow: $(PROG)/framethrow.cc
 	@mkdir -p $(@D)

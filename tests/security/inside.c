@@ -8,6 +8,7 @@
  *   inside hello KIND     says nonsense of its slots, and of areas of earlier sessions
  *   inside hellos         all kinds of that, each by a process of its own
  *   inside answers        answers what was not asked, twice, and with numbers that cannot be
+ *   inside counts SECONDS  counts calls as it likes
  *   inside records N      writes records at random, N times 20,000, and moves the ring's head
  *   inside messages N     sends what is no message
  *   inside connects N     connects so often, by children as well
@@ -38,6 +39,7 @@
 #include <unistd.h>
 
 #include "agent/wire.h"
+#include "bpf/wire.h"
 #include "inside.h"
 
 #define NOBODY   65534
@@ -376,6 +378,85 @@ static void write_records(long times)
 	}
 }
 
+/* A call of it that could have been made. */
+static void put_call(struct session *session, const struct agent_slot *slot)
+{
+	uint32_t bytes = (uint32_t)sizeof(struct agent_probed) + 8 * cookie_words(slot->cookie);
+	uint64_t head = session->shared->head & AGENT_HEAD_MASK;
+	struct agent_probed *record = (void *)(session->ring + head % session->bytes);
+
+	if (head % session->bytes + bytes > session->bytes) { /* nothing, up to its end */
+		bytes = (uint32_t)(session->bytes - head % session->bytes);
+		slot = NULL;
+	}
+	if (head - session->shared->tail + bytes > session->bytes)
+		return;
+	memset((char *)record + 4, 0, bytes - 4);
+	record->head.type = slot ? AGENT_PROBED : AGENT_PAD;
+	if (slot) {
+		record->head.lane = (uint16_t)slot->slot;
+		record->begin = record->end = a_time(session);
+		record->tid = (uint32_t)getpid();
+	}
+	__atomic_store_n(&record->head.bytes, bytes, __ATOMIC_RELEASE);
+	session->shared->head = head + bytes;
+}
+
+static void put_counts(const struct session *session, uint32_t n)
+{
+	uint64_t *counts = (uint64_t *)(void *)((char *)session->shared + AGENT_COUNTS_AT);
+
+	session->shared->probe_shares = (uint32_t)(any() % 8 ? any() % 80 : any());
+	for (int i = 0; i < 64; i++) {
+		uint64_t *count =
+			&counts[any() % AGENT_COUNT_SHARES * AGENT_SLOTS_MOST + any() % n];
+
+		switch (any() % 64) {
+		case 0:
+			*count = any();
+			break;
+		case 1:
+			*count = 0;
+			break;
+		default:
+			*count += any() % 100;
+		}
+	}
+}
+
+/* Tells of calls so often that they are to be counted, and then counts as it likes. */
+static void lie_of_counts(long seconds)
+{
+	static struct agent_slot slots[AGENT_SLOTS_MOST];
+	struct agent_message message;
+	struct session session;
+	uint64_t area = 0;
+	uint32_t n = 0;
+	int memfd = -1;
+
+	if (!begin(&session))
+		fail("no session");
+	say_ready(&session);
+	while (receive(session.socket, &message, &memfd, n ? 300 : FIRST_MS) > 0) {
+		if (message.type == AGENT_PROBES_AREA)
+			area = place_find("honest")->at(message.area.near, message.area.bytes);
+		else if (message.type == AGENT_PROBES_SET && memfd >= 0)
+			n = (uint32_t)(pread(memfd, slots, sizeof(slots), 0) /
+			               (ssize_t)sizeof(*slots));
+		answer(&session, message.area.number, 0, area);
+	}
+	for (long i = 0; n && i < seconds * 500 && !is_over(&session); i++) {
+		for (uint32_t k = 0; k < 400; k++)
+			put_call(&session, &slots[any() % n]);
+		put_counts(&session, n);
+		while (receive(session.socket, &message, NULL, 0) > 0)
+			answer(&session, message.area.number, any() % 8 ? 0 : -(int)(any() % 4000),
+			       area);
+		usleep(2000);
+	}
+	end(&session);
+}
+
 static void send_nonsense(long n)
 {
 	static char bytes[4096];
@@ -559,6 +640,8 @@ static void act(const char *what, const char *argument)
 		answer_anything();
 	} else if (!strcmp(what, "records")) {
 		write_records(n);
+	} else if (!strcmp(what, "counts")) {
+		lie_of_counts(n);
 	} else if (!strcmp(what, "messages")) {
 		send_nonsense(n);
 	} else if (!strcmp(what, "connects")) {

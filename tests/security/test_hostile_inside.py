@@ -83,6 +83,19 @@ def test_records_at_random(case):
 
 
 @alone
+def test_counts_at_random(case):
+    """They go back, jump and overflow: none is taken that its processors could not have called."""
+    result = beside(case, "counts", 3)
+    missed = result.summary["missed"]
+    if not missed["lost"]["gpu_bad_records"]:
+        raise Failure("no count was bad")
+    told = [hook for hook in missed["hooks"] if hook["kind"] == "counted"]
+    most = (result.summary["duration_seconds"] * 1e9 * os.cpu_count() + 1e6 * 300) * len(told)
+    if not told or sum(hook["calls"] for hook in told) > most:
+        raise Failure(f"counted: {told}, at most {most}")
+
+
+@alone
 def test_what_is_no_message(case):
     beside(case, "messages", 20000)
 

@@ -9,6 +9,8 @@
  *   SIMNVML_FAIL=figures    GPUs tell nothing but their names
  *   SIMNVML_FAIL=v2         an older driver
  *   SIMNVML_SLOW=MS         initialising takes so long
+ *   SIMNVML_FILE=PATH       settings that can be changed at any time: settings.h; their names are
+ *                           those of answer() and setting() in the functions here
  *
  * Layouts and numbers: NVML API Reference (docs.nvidia.com/deploy/nvml-api).
  */
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9 };
+#include "settings.h"
 
 struct process_info {
 	unsigned pid;
@@ -35,22 +37,6 @@ struct pci_info {
 	unsigned domain, bus, device, id, subsystem;
 	char bus_id[32];
 };
-
-static int devices[64]; /* a handle points at its number */
-
-static unsigned number(const char *name, unsigned otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? (unsigned)strtoul(value, NULL, 10) : otherwise;
-}
-
-static int fails(const char *what)
-{
-	const char *value = getenv("SIMNVML_FAIL");
-
-	return value && !strcmp(value, what);
-}
 
 /* Prototypes, since nobody includes a header of this. */
 int nvmlInit_v2(void);
@@ -93,29 +79,36 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 {
-	devices[index] = (int)index;
+	if (index >= number("SIMNVML_GPUS", 1) || index >= GPUS_MOST)
+		return INVALID_ARGUMENT;
+	devices[index] = (struct device){ (int)index, -1 };
 	*device = &devices[index];
-	return SUCCESS;
+	return setting(&devices[index], "lost", 0) != 0 ? GPU_IS_LOST : SUCCESS;
 }
 
 int nvmlDeviceGetName(void *device, char *name, unsigned size)
 {
-	snprintf(name, size, "NVIDIA Simulated %d", *(int *)device);
+	const struct device *of = device;
+
+	if (of->mig >= 0)
+		snprintf(name, size, "NVIDIA Simulated %d MIG 1g.10gb", of->index);
+	else
+		snprintf(name, size, "NVIDIA Simulated %d", of->index);
 	return SUCCESS;
 }
 
 int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2])
 {
-	percent[0] = 10 + (unsigned)*(int *)device;
-	percent[1] = 5;
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	percent[0] = (unsigned)setting(device, "busy", 10 + ((struct device *)device)->index);
+	percent[1] = (unsigned)setting(device, "memory_busy", 5);
+	return answer(device, "utilization");
 }
 
 /* Of the first version, with what the driver keeps for itself in what is used. */
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3])
 {
 	bytes[0] = 80ull << 30;
-	bytes[2] = (21ull + (unsigned)*(int *)device) << 30;
+	bytes[2] = (21ull + (unsigned)((struct device *)device)->index) << 30;
 	bytes[1] = bytes[0] - bytes[2];
 	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
 }
@@ -125,48 +118,61 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
 	if (memory->version != (sizeof(*memory) | 2u << 24))
 		return INVALID_ARGUMENT;
 	memory->total = 80ull << 30;
-	memory->used = (20ull + (unsigned)*(int *)device) << 30;
-	return fails("figures") || fails("v2") ? NOT_SUPPORTED : SUCCESS;
+	memory->used = (unsigned long long)setting(device, "used_gib",
+	                                           20 + ((struct device *)device)->index)
+	               << 30;
+	memory->free = memory->total - memory->used;
+	return fails("v2") ? NOT_SUPPORTED : answer(device, "memory");
 }
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
 {
-	*milliwatts = 300000 + 1000 * (unsigned)*(int *)device;
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	*milliwatts = (unsigned)setting(device, "power",
+	                                300000 + 1000 * ((struct device *)device)->index);
+	return answer(device, "power");
 }
 
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts)
 {
 	*milliwatts = 700000;
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	return answer(device, "power_limit");
 }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
 {
-	*celsius = sensor == 0 ? 40 + (unsigned)*(int *)device : 99;
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	*celsius = sensor == 0 ? 40 + (unsigned)((struct device *)device)->index : 99;
+	return answer(device, "temperature");
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process_info *infos)
 {
-	unsigned pid = number("SIMNVML_PID", 0);
+	unsigned pid = number("SIMNVML_PID", 0), room = *count;
+	unsigned n = (unsigned)setting(device, "processes", pid ? 1 : 0);
+	bool mig = setting(device, "migs", 0) > 0;
 
-	*count = pid ? 1 : 0;
-	if (pid)
-		infos[0] = (struct process_info){ pid, 1ull << 30, ~0u, ~0u };
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	*count = n;
+	if (n > room)
+		return INSUFFICIENT_SIZE;
+	for (unsigned i = 0; i < n; i++)
+		infos[i] =
+			(struct process_info){ pid + i, 1ull << 30, mig ? 1 : ~0u, mig ? 0 : ~0u };
+	return answer(device, "processes");
 }
 
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size)
 {
-	snprintf(uuid, size, "GPU-00000000-0000-0000-0000-00000000000%x", *(int *)device);
-	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+	const struct device *of = device;
+
+	snprintf(uuid, size, "%s-00000000-0000-0000-0000-%011x%x", of->mig >= 0 ? "MIG" : "GPU",
+	         of->mig + 1, of->index);
+	return answer(device, "uuid");
 }
 
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci)
 {
-	snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02x:00.0", 0x18 + *(int *)device);
+	snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02x:00.0",
+	         0x18 + ((struct device *)device)->index);
 	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
 }
 
@@ -198,5 +204,7 @@ int nvmlDeviceGetNumGpuCores(void *device, unsigned *cores)
 
 const char *nvmlErrorString(int result)
 {
-	return result == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error";
+	return result == DRIVER_NOT_LOADED ? "Driver Not Loaded"
+	       : result == GPU_IS_LOST     ? "GPU is lost"
+	                                   : "Unknown Error";
 }

@@ -29,6 +29,7 @@ static struct agents {
 	size_t n_entered;
 	pid_t gone;
 	bool stopped, abandoned;
+	unsigned reads;
 	struct agents_lost lost;
 } fake;
 
@@ -67,6 +68,7 @@ int agents_fd(const struct agents *agents)
 
 void agents_turn(struct agents *agents, uint64_t now_ns)
 {
+	agents->reads++;
 }
 
 void agents_gone(struct agents *agents, pid_t pid)
@@ -294,8 +296,11 @@ static inline void kernel(uint32_t correlation, uint64_t begin_us, uint64_t end_
 	tell(words);
 }
 
+static uint64_t behind_ns; /* calls are passed on that much later */
+
 static inline void turn(struct scene *scene, uint64_t after_ns)
 {
+	correlate_passed(scene->correlate, START + after_ns - behind_ns);
 	assert_int_equal(gpu_turn(scene->gpu, START + after_ns, &(struct err){ 0 }), 0);
 }
 

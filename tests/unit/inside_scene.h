@@ -65,7 +65,10 @@ static struct agents {
 	struct agent_slot slots[HOOKS];
 	size_t n_slots;
 	enum agent_slot_does turned;
+	unsigned turns, reads;
 	uint32_t turned_first, turned_n;
+	pid_t goes_on;
+	bool refuses; /* to turn slots */
 } fake;
 
 int agents_new(const struct agents_options *options, struct agents **agents, struct err *err)
@@ -97,6 +100,7 @@ int agents_fd(const struct agents *agents)
 
 void agents_turn(struct agents *agents, uint64_t now_ns)
 {
+	agents->reads++;
 }
 
 void agents_gone(struct agents *agents, pid_t pid)
@@ -106,6 +110,7 @@ void agents_gone(struct agents *agents, pid_t pid)
 void agents_stop(struct agents *agents)
 {
 	agents->stopped = true;
+	agents->reads++;
 }
 
 bool agents_stopped(const struct agents *agents)
@@ -140,10 +145,48 @@ int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot 
 int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_t n,
                        enum agent_slot_does does)
 {
+	if (agents->refuses)
+		return -ENOBUFS;
 	agents->turned = does;
+	agents->turns++;
 	agents->turned_first = first;
 	agents->turned_n = n;
 	return ++agents->request;
+}
+
+/* What the agent says it has counted, of whichever slot; false: there is none. */
+static uint64_t says_counted;
+static bool says_no_counts;
+
+bool agents_probes_counted(const struct agents *agents, pid_t pid, uint32_t slot, uint64_t *calls)
+{
+	*calls = says_counted;
+	return !says_no_counts;
+}
+
+const char *agents_stage(const struct agents *agents, pid_t pid)
+{
+	return "its agent had not answered yet";
+}
+
+/* What children of fork have called, by slot, in memory that is asked for once. */
+static uint64_t says_children[AGENT_SLOTS_MOST];
+static unsigned children_maps;
+
+const uint64_t *agents_probes_children(const struct agents *agents, pid_t pid)
+{
+	children_maps++;
+	return says_children;
+}
+
+void agents_probes_children_free(const uint64_t *children)
+{
+	children_maps -= children != NULL;
+}
+
+void agents_probes_go(struct agents *agents, pid_t pid)
+{
+	agents->goes_on = pid;
 }
 
 void agents_probes_names(struct agents *agents, uint64_t offset)
@@ -160,6 +203,7 @@ static struct divert {
 	uint64_t area, thunks[HOOKS];
 	size_t count;
 	pid_t gone, forked;
+	uint64_t known_ns;
 } changes;
 
 static char plan_memory;
@@ -168,6 +212,7 @@ static char plan_memory;
 int divert_new(divert_done_fn done, void *data, struct divert **divert, struct err *err)
 {
 	memset(&changes, 0, sizeof(changes));
+	changes.known_ns = UINT64_MAX;
 	changes.done = done;
 	changes.data = data;
 	*divert = &changes;
@@ -188,6 +233,8 @@ int divert_turn(struct divert *divert, struct err *err)
 	return 0;
 }
 
+static bool probes_meet; /* calls before the jumps do */
+
 /* As if another thread looked at each file for `look_for` times that it is asked. */
 static int look_for;
 
@@ -206,6 +253,7 @@ int divert_look(struct divert *divert, pid_t pid, const struct divert_module *of
 
 		functions[i].refusal = refused ? ENTRY_JUMPED_INTO : ENTRY_MOVABLE;
 		functions[i].original = (uint32_t)(64 * i);
+		functions[i].met = probes_meet;
 	}
 	divert->count = count;
 	*need = (struct divert_need){ TEXT, TEXT + 0x2000, 4096 };
@@ -237,6 +285,11 @@ int divert_take_back(struct divert *divert, pid_t pid, struct err *err)
 void divert_gone(struct divert *divert, pid_t pid)
 {
 	divert->gone = pid;
+}
+
+uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns)
+{
+	return divert->known_ns;
 }
 
 uint64_t divert_refused_children(const struct divert *divert)
@@ -277,6 +330,14 @@ void programs_inside_set(struct programs *programs, pid_t tgid, uint64_t modules
 
 static struct wire_call open_call; /* that a thread is in; its type is 0: none */
 
+static bool in_call; /* its threads are */
+
+bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns)
+{
+	*begin_ns = START;
+	return in_call;
+}
+
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data)
 {
 	if (open_call.head.type)
@@ -307,12 +368,28 @@ struct module *modules_at(const struct modules *modules, size_t index)
 	return index ? &runtime_module : &module;
 }
 
+/* Another file of the same functions, which is one to the kernel; its hooks have other numbers. */
+#define TWIN 300
+static struct hook twin_hooks[HOOKS];
+static struct module twin = { .hooks = twin_hooks, .n_hooks = HOOKS };
+static bool is_alike; /* it is, indeed */
+
+bool module_is_alike(const struct module *one, const struct module *other)
+{
+	return is_alike;
+}
+
+bool hook_proves_driver(const struct hook *hook)
+{
+	return hook->name && !strcmp(hook->name, "cuInit");
+}
+
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
                                 const struct module **of)
 {
 	if (of)
-		*of = &module;
-	return &hooks[id - hooks[0].id];
+		*of = id >= TWIN ? &twin : &module;
+	return id >= TWIN ? &twin_hooks[id - TWIN] : &hooks[id - hooks[0].id];
 }
 
 void modules_lock(struct modules *modules)
@@ -321,6 +398,17 @@ void modules_lock(struct modules *modules)
 
 void modules_unlock(struct modules *modules)
 {
+}
+
+static uint64_t told_counted, told_counted_of; /* calls, and of how many processes */
+static struct modules_counted told_all;
+
+void modules_counted(struct modules *modules, size_t *slot, const char *name, const char *lib,
+                     const struct modules_counted *counted)
+{
+	told_counted = counted->calls;
+	told_counted_of = counted->processes;
+	told_all = *counted;
 }
 
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
@@ -427,6 +515,13 @@ int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void 
 
 	mapping.inode = runtime_module.inode;
 	return there && has_runtime && !r ? each(&mapping, data) : r;
+}
+
+static uint64_t person; /* whose all processes are */
+uint64_t __wrap_person_of_process(pid_t pid);
+uint64_t __wrap_person_of_process(pid_t pid)
+{
+	return person;
 }
 
 bool __wrap_tick_clock_is_usable(void);

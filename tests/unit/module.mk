@@ -1,31 +1,58 @@
 # SPDX-License-Identifier: MIT
 # make unit               every tests/unit/test_*.c, each a program of its own
-# make unit-sanitized     the same, built with ASan and UBSan
+# make unit-sanitized     the same with ASan and UBSan, by clang: of src, the objects of the fuzzers (tests/fuzz/module.mk)
 
 # Those that run code of x86-64
 UNIT_ELSEWHERE := $(if $(filter x86_64,$(ARCH)),,tests/unit/test_divert_write.c tests/unit/test_entry_run.c tests/unit/test_entry_file.c tests/unit/test_entry_libraries.c)
 UNIT_SRC := $(sort $(filter-out $(UNIT_ELSEWHERE),$(wildcard tests/unit/test_*.c)))
 UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 
-$(UNIT_BIN): %: %.o $(B)/libcuscope.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libcuscope.a -lcmocka $(LIBS)
+# Tests are not optimized: it takes gcc a second each, without a use.
+$(B)/tests/unit/%.o: override CFLAGS += -O0 -U_FORTIFY_SOURCE
+$(B)/fuzz/obj/tests/unit/%.o: FUZZ_CFLAGS += -O0 -w
 
+UNIT_SANITIZED := $(UNIT_SRC:tests/unit/%.c=$(B)/fuzz/unit/%)
+
+# What they have in place of the library's functions or of libc's. fake_maps.h is what some have for the kernel's maps.
+FAKE_MAPS := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch budget_new
+UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
+UNIT_WRAP_INSIDE := maps_each tick_clock_is_usable person_of_process
+UNIT_WRAP_test_divert_write := pwrite
+UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
+UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
+UNIT_WRAP = $(UNIT_WRAP_$(@F)) $(if $(filter test_inside%,$(@F)),$(UNIT_WRAP_INSIDE))
+UNIT_LDFLAGS = $(LDFLAGS) $(UNIT_WRAP:%=-Wl,--wrap=%)
+
+$(UNIT_BIN): %: %.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(UNIT_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libcuscope.a -lcmocka $(LIBS)
+
+# Sums of parts of trace files are checked here, as no fuzzer would find one: that object is built a second time.
+UNIT_EXACT := $(B)/fuzz/exact/src/trace/chunk.o
+
+$(B)/fuzz/exact/%.o: %.c Makefile tests/fuzz/module.mk
+	@mkdir -p $(@D)
+	$(CLANG) $(filter-out -DFUZZING,$(FUZZ_CFLAGS)) -c -o $@ $<
+
+$(UNIT_SANITIZED): $(B)/fuzz/unit/%: $(B)/fuzz/obj/tests/unit/%.o $(UNIT_EXACT) $(B)/fuzz/libfuzzed.a
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ_FLAGS) $(FUZZ_LD) $(UNIT_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/fuzz/libfuzzed.a -lcmocka $(LIBS)
+
+# What some need beside the library
 $(B)/tests/unit/test_scan: $(B)/src/cli/scan.o
 $(B)/tests/unit/test_entry_run: $(B)/tests/unit/entry_run.o
+$(B)/fuzz/unit/test_entry_run: $(B)/fuzz/obj/tests/unit/entry_run.o
+$(addprefix $(B)/tests/unit/,test_process_identities test_process_pod): $(B)/tests/unit/made_proc.o
+$(addprefix $(B)/fuzz/unit/,test_process_identities test_process_pod): $(B)/fuzz/obj/tests/unit/made_proc.o
 
-# fake_maps.h is what these have for the kernel's
-WRAPPED := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch budget_new
-$(B)/tests/unit/test_code_tables: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
-$(B)/tests/unit/test_inside $(B)/tests/unit/test_inside_away: LDFLAGS += -Wl,--wrap=maps_each -Wl,--wrap=tick_clock_is_usable
-$(B)/tests/unit/test_divert_write: LDFLAGS += -Wl,--wrap=pwrite
-$(B)/tests/unit/test_unwinder: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%) -Wl,--wrap=person_of_process
+# These load the simulated NVML
+$(addprefix $(B)/tests/unit/,test_gpu_state test_gpu_sampler) $(addprefix $(B)/fuzz/unit/,test_gpu_state test_gpu_sampler): | \
+		$(B)/simnvml/libnvidia-ml.so.1
 
 unit: $(UNIT_BIN)
 	tests/unit/run.sh $(UNIT_BIN)
 
-unit-sanitized:
-	$(MAKE) B=build/asan \
-		SANITIZE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all" unit
+unit-sanitized: $(UNIT_SANITIZED)
+	tests/unit/run.sh $(UNIT_SANITIZED)
 
 .PHONY: unit unit-sanitized
 

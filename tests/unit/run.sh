@@ -15,7 +15,12 @@ count() {
 }
 
 # shellcheck disable=SC2016 # for the other shell
-printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c 'name=$(basename "$1"); "$1" >"$work/$name.log" 2>&1; echo $? >"$work/$name.status"' sh
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c '
+	name=$(basename "$1") begin=$(date +%s)
+	"$1" >"$work/$name.log" 2>&1
+	echo $? >"$work/$name.status"
+	seconds=$(($(date +%s) - begin))
+	[ "$seconds" -lt 3 ] || echo " ($seconds s)" >"$work/$name.slow"' sh
 for program in "$@"; do
 	log=$work/$(basename "$program").log
 	status=$(cat "$work/$(basename "$program").status")
@@ -26,7 +31,7 @@ for program in "$@"; do
 		f=1
 	fi
 	[ "$f" -eq 0 ] && [ "$s" -eq 0 ] || cat "$log"
-	echo "$(basename "$program"): $p passed, $f failed, $s skipped"
+	echo "$(basename "$program"): $p passed, $f failed, $s skipped$(cat "$work/$(basename "$program").slow" 2>/dev/null)"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: see above for what they need"

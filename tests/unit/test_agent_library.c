@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* The file that CUDA_INJECTION64_PATH names, and what else a command's environment says. */
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "agent/agent_library.h"
 #include "agents_scene.h"
@@ -408,6 +410,16 @@ static void test_another_cuscope_is_not_passed_on_to(void **state)
 
 #define IN_CLEAN(test) cmocka_unit_test_setup_teardown(test, clean_environment, scene_free)
 
+/* A folder for this process and its children: the same test may run twice at once. */
+static int own_run_cuscope(void)
+{
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return -1;
+	if (mkdir("/run/cuscope", 0755) && errno != EEXIST)
+		return -1;
+	return mount("own", "/run/cuscope", "tmpfs", 0, "mode=755");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +451,10 @@ int main(int argc, char **argv)
 		return say_where();
 	if (geteuid() != 0) {
 		printf("test_agent_library: needs root, whose library it is\n");
+		return 1;
+	}
+	if (own_run_cuscope()) {
+		printf("test_agent_library: no /run/cuscope of its own: %s\n", strerror(errno));
 		return 1;
 	}
 	strcpy(dir, "/run/test_agentlib.XXXXXX"); /* not in /tmp, where nothing is used */

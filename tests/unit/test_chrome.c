@@ -5,7 +5,12 @@
 #include "analysis/work.h"
 #include "output/sink.h"
 
-#define MANY 600000 /* launches before the first of their kernels is known */
+/* Launches before the first of their kernels is known */
+#ifdef __SANITIZE_ADDRESS__
+#define MANY 60000
+#else
+#define MANY 600000
+#endif
 
 static struct run run;
 static struct consumer *sink;

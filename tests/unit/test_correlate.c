@@ -293,9 +293,26 @@ static void test_what_waits_for_a_second_waits_in_vain(void **state)
 {
 	agent(*state, 1, 12, 18);
 	agent(*state, 2, 500012, 500018);
+	correlate_passed(*state, US(1000018));
 	agent(*state, 3, 1100012, 1100018);
+	assert_answer(*state, 1, CORRELATE_WAITS);
+	correlate_passed(*state, US(1000019));
+	agent(*state, 4, 1100022, 1100028);
 	assert_answer(*state, 1, CORRELATE_NONE);
 	assert_answer(*state, 2, CORRELATE_WAITS);
+}
+
+/* On a busy machine: what agents say is read at once, and calls wait for their order. */
+static void test_calls_that_are_seconds_behind_are_waited_for(void **state)
+{
+	for (uint64_t i = 0; i < 1000; i++)
+		agent(*state, (uint32_t)i, 10000 * i + 2, 10000 * i + 8);
+	for (uint64_t i = 0; i < 1000; i++) {
+		call(*state, 10000 * i + 1, 10000 * i + 9, i + 1);
+		correlate_passed(*state, US(10000 * i + 9));
+	}
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_number(*state, (uint32_t)i, i + 1);
 }
 
 static void test_a_process_that_ended_is_forgotten(void **state)
@@ -378,6 +395,7 @@ int main(void)
 		TEST(test_a_hundred_thousand_calls_are_remembered),
 		TEST(test_what_waits_in_vain_makes_room),
 		TEST(test_what_waits_for_a_second_waits_in_vain),
+		TEST(test_calls_that_are_seconds_behind_are_waited_for),
 		TEST(test_a_process_that_ended_is_forgotten),
 		TEST(test_what_a_new_program_did_is_kept),
 		TEST(test_what_waits_has_a_bound),

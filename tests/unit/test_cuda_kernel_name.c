@@ -195,6 +195,33 @@ static void test_base_names_of_broken_ones_are_not_empty(void **state)
 	assert_base(") > f", "f");
 }
 
+static void assert_qualified(const char *name, const char *expected)
+{
+	char *qualified = kernel_name_qualified(name);
+
+	assert_string_equal(qualified, expected);
+	free(qualified);
+}
+
+static void test_qualified_names_have_scopes_and_nothing_else(void **state)
+{
+	assert_qualified("at::_ops::add__Tensor::call(at::Tensor&, c10::Scalar const&)",
+	                 "at::_ops::add__Tensor::call");
+	assert_qualified("vectorAdd", "vectorAdd");
+	assert_qualified("void ns::tmpl<float, ((4)>(2))>(float*, int)", "ns::tmpl");
+	assert_qualified("std::vector<int, std::allocator<int> >::push_back(int const&)",
+	                 "std::vector::push_back");
+	assert_qualified("(anonymous namespace)::anon(int*) const", "(anonymous namespace)::anon");
+	assert_qualified("decltype ((x)+(1)) f<int>(int)", "f");
+	assert_qualified("a::operator bool() const", "a::operator bool");
+	assert_qualified("f(int)::{lambda(int)#1}::operator()(int) const",
+	                 "f(int)::{lambda(int)#1}::operator()");
+	assert_qualified("take(void (*)(int))", "take");
+	assert_qualified("", "");
+	assert_qualified("<<<<", "");
+	assert_qualified("f<int", "f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_random_text_does_no_harm),
 		cmocka_unit_test(test_base_names_have_no_types_scopes_or_arguments),
 		cmocka_unit_test(test_base_names_of_broken_ones_are_not_empty),
+		cmocka_unit_test(test_qualified_names_have_scopes_and_nothing_else),
 		cmocka_unit_test(test_what_looks_like_a_kernel_is_plausible),
 		cmocka_unit_test(test_other_text_is_not),
 	};

@@ -3,6 +3,7 @@
 #include "stack_events.h"
 #include "trace_events.h"
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "trace/cut.h"
 
@@ -118,6 +119,34 @@ static void test_a_blocked_stretch_is_cut_at_both_borders(void **state)
 	            "blocked 100-150 blocked 160-190 blocked 180-200 blocked 100-200");
 }
 
+/* What is left of the part at the end in which only a CPU was waited for. */
+static void test_the_runnable_part_of_a_stretch_is_cut_with_it(void **state)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, 100, NULL); /* 100 to 200, of these */
+	struct event event = sample_event(process, process->pid, 200, &sample);
+	static const struct {
+		double from, to, us;
+	} cuts[] = {
+		{ 0, 300, 30 },   /* none: runnable from 170 on */
+		{ 120, 300, 30 }, /* before it */
+		{ 180, 300, 20 }, /* in it */
+		{ 120, 180, 10 }, { 120, 170, 0 }, { 180, 190, 10 },
+	};
+	struct cut_event cut;
+
+	(void)state;
+	sample.blocked = BLOCKED_WOKEN;
+	sample.runnable_ns = 30000;
+	for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
+		const struct event *part =
+			cut_to_part(&event, US(cuts[i].from), US(cuts[i].to), &cut);
+
+		assert_non_null(part);
+		assert_int_equal(part->sample->runnable_ns, (uint64_t)(cuts[i].us * 1000));
+		assert_true(part->sample->runnable_ns <= part->sample->weight_ns);
+	}
+}
+
 static void test_work_is_cut_as_well(void **state)
 {
 	struct kept_list list = { 0 };
@@ -176,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_blocked_stretch_is_cut_at_both_borders),
+		cmocka_unit_test(test_the_runnable_part_of_a_stretch_is_cut_with_it),
 		cmocka_unit_test(test_work_is_cut_as_well),
 		cmocka_unit_test(test_one_border_is_enough),
 		cmocka_unit_test(test_what_has_no_length_is_whole),

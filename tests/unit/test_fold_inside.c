@@ -186,7 +186,7 @@ static void test_calls_in_any_order_make_the_rows_that_the_programs_make(void **
 		"cuMemcpyHtoDAsync_v2", "cuStreamEndCapture",
 	};
 
-	for (int i = 0; i < 50000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		struct wire_call some = some_call();
 		const char *symbol = symbols[random_below(ARRAY_SIZE(symbols))];
 

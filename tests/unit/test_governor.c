@@ -8,11 +8,12 @@
 
 #include "capture/governor.h"
 
-#define MS       1000000ull
-#define BEGIN_NS (5000 * MS)
-#define CALL_NS  1000
-#define ENTRY_NS 400
-#define PERCENT  (250 * MS / CALL_NS / 100) /* hits in 250 ms that take 1 % of them */
+#define MS        1000000ull
+#define BEGIN_NS  (5000 * MS)
+#define CALL_NS   1000
+#define INSIDE_NS 100
+#define ENTRY_NS  400
+#define PERCENT   (250 * MS / CALL_NS / 100) /* hits in 250 ms that take 1 % of them */
 
 /* ---- stand-ins ----------------------------------------------------------------------------- */
 
@@ -156,7 +157,7 @@ static int free_world(void **state)
 static void govern(double percent)
 {
 	const struct governor_options options = {
-		.cost = { .entry_ns = ENTRY_NS, .call_ns = CALL_NS },
+		.cost = { .entry_ns = ENTRY_NS, .call_ns = CALL_NS, .inside_ns = INSIDE_NS },
 		.max_percent = percent,
 		.returns = true,
 	};
@@ -221,16 +222,20 @@ static void test_the_share_is_of_the_threads_own_time(void **state)
 	assert_percent(24.9, 25.1); /* 50 ms of tracing beside 200 ms of work */
 }
 
-/* Its cost is a tenth, and taking its probe away would save nothing. */
+/* Its cost is another one, and taking its probe away would save little. */
 static void test_what_is_recorded_inside_costs_little_and_is_not_given_up(void **state)
 {
 	struct wire_call call = { .head = { .tid = 11, .hook = 2, .flags = WIRE_BY_AGENT } };
+	const char *said;
 
 	govern(0);
 	for (uint64_t i = 0; i < 100 * PERCENT; i++)
-		governor_told(governor, &call);
-	tick_after(250);
-	assert_percent(11.0, 11.2); /* 25 ms of tracing beside 225 ms of work */
+		governor_told(governor, &call, i % 2);
+	said = tick_after(250);
+	assert_non_null(said);
+	assert_non_null(strstr(said, "recorded inside of the process"));
+	assert_null(strstr(said, "--no-returns")); /* would bring its probes back */
+	assert_percent(42.8, 42.9); /* 25 ms, and 50 ms of probes, beside 175 ms of work */
 	assert_done("");
 	assert_true(world.hooks[0][2].hooked);
 }

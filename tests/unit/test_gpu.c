@@ -116,6 +116,29 @@ static void test_one_whose_call_is_not_told_yet_waits(void **state)
 	assert_int_equal(last_activity(scene)->correlation, 1);
 }
 
+/* On a busy machine. */
+static void test_one_whose_call_is_seconds_behind_waits_for_it(void **state)
+{
+	struct scene *scene = *state;
+
+	behind_ns = MUCH;
+	shapes();
+	agent_launch(500, 10);
+	kernel(500, 20, 30);
+	agent_launch(501, 40);
+	kernel(501, 50, 60);
+	turn(scene, MUCH);
+	assert_int_equal(n_activities(scene), 0);
+	launch(scene, 10);
+	turn(scene, MUCH);
+	assert_int_equal(n_activities(scene), 1);
+	assert_int_equal(last_activity(scene)->correlation, 1);
+	turn(scene, MS(2750)); /* the other one was not seen */
+	assert_int_equal(n_activities(scene), 2);
+	assert_int_equal(last_activity(scene)->correlation, 0);
+	behind_ns = 0;
+}
+
 static void test_one_whose_call_is_never_told_has_none(void **state)
 {
 	struct scene *scene = *state;
@@ -286,13 +309,16 @@ static void test_a_process_that_only_worked_on_the_gpu_is_told_of_before_its_wor
 static void test_at_the_end_nothing_is_waited_for(void **state)
 {
 	struct scene *scene = *state;
+	unsigned reads;
 
 	shapes();
 	kernel(7, 20, 30);
 	gpu_stop(scene->gpu);
 	assert_true(fake.stopped);
+	reads = fake.reads; /* of calls that are read now nobody would be told */
 	assert_int_equal(gpu_finish(scene->gpu, &(struct err){ 0 }), 0);
 	assert_int_equal(n_activities(scene), 1);
+	assert_int_equal(fake.reads, reads);
 	assert_true(fake.abandoned);
 }
 
@@ -478,6 +504,7 @@ int main(void)
 		TEST(test_one_that_comes_after_its_place_is_counted),
 		TEST(test_several_activities_have_one_call),
 		TEST(test_one_whose_call_is_not_told_yet_waits),
+		TEST(test_one_whose_call_is_seconds_behind_waits_for_it),
 		TEST(test_one_whose_call_is_never_told_has_none),
 		TEST(test_a_call_that_has_not_ended_gets_the_number_of_its_copy),
 		TEST(test_a_function_that_is_not_hooked_takes_no_number),

@@ -49,13 +49,13 @@ static size_t fetch(struct scene *scene)
 {
 	struct order_source source = gpu_source(scene->gpu);
 	const struct wire_head *record;
-	size_t bytes, n = 0;
+	size_t n = 0;
 
-	while ((record = source.peek(source.data, &bytes))) {
+	while ((record = source.take(source.data, UINT64_MAX))) {
 		n += record->type == WIRE_CALL;
 		assert_false(gpu_is_double(scene->gpu, record));
 		feed_record(scene->feed, record);
-		source.advance(source.data);
+		source.release(source.data, record);
 	}
 	return n;
 }
@@ -137,7 +137,6 @@ static void test_an_agent_that_is_late_tells_of_nothing_anew(void **state)
 	struct wire_call seen = launch_of(scene->feed, HANDLE, 0);
 	struct order_source source;
 	const struct wire_head *record = NULL;
-	size_t bytes;
 
 	open_told(scene);
 	agents_tell_from(scene, MS(400));
@@ -147,10 +146,10 @@ static void test_an_agent_that_is_late_tells_of_nothing_anew(void **state)
 	agent_tells(500000);
 	agent_tells(500003);
 	source = gpu_source(scene->gpu);
-	while ((record = source.peek(source.data, &bytes)) && record->type != WIRE_CALL)
-		source.advance(source.data);
+	while ((record = source.take(source.data, UINT64_MAX)) && record->type != WIRE_CALL)
+		source.release(source.data, record);
 	assert_true(gpu_is_double(scene->gpu, record));
-	source.advance(source.data);
+	source.release(source.data, record);
 	assert_int_equal(fetch(scene), 1);
 }
 
@@ -158,14 +157,13 @@ static bool next_told_is_double(struct scene *scene)
 {
 	struct order_source source = gpu_source(scene->gpu);
 	const struct wire_head *record;
-	size_t bytes;
 	bool is;
 
-	while ((record = source.peek(source.data, &bytes)) && record->type != WIRE_CALL)
-		source.advance(source.data);
+	while ((record = source.take(source.data, UINT64_MAX)) && record->type != WIRE_CALL)
+		source.release(source.data, record);
 	assert_non_null(record);
 	is = gpu_is_double(scene->gpu, record);
-	source.advance(source.data);
+	source.release(source.data, record);
 	return is;
 }
 

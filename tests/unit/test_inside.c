@@ -92,6 +92,52 @@ static void test_areas_of_earlier_sessions_come_first(void **state)
 	inside_free(inside);
 }
 
+static void test_why_probes_were_kept_to_the_end_is_told(void **state)
+{
+	struct inside *inside = open_inside(0);
+	struct wire_call call = { .head = { .type = WIRE_CALL, .tgid = PROCESS } };
+
+	named = "cuMemcpy";
+	make_hooks();
+	call.head.hook = hooks[1].id;
+	hooks[1].api = api_find("cuMemcpy");
+	inside_called(inside, &call);
+	inside_stop(inside);
+	assert_non_null(strstr(notices, "has kept its probes: its agent had not answered yet when "
+	                                "the trace ended"));
+	inside_free(inside);
+	named = NULL;
+
+	inside = open_inside(0);
+	look_for = 100;
+	agent_comes(inside, 100);
+	inside_stop(inside);
+	look_for = 0;
+	assert_non_null(strstr(notices, "has kept its probes: its code was not judged yet when"));
+	inside_free(inside);
+
+	inside = open_inside(0);
+	look_for = 100;
+	agent_comes(inside, 100);
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	inside_stop(inside);
+	look_for = 0;
+	assert_non_null(strstr(notices, "has kept its probes: its agent has ended"));
+	inside_free(inside);
+
+	inside = open_inside(0);
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	diverted(-EAGAIN, 0);
+	inside_stop(inside);
+	assert_non_null(strstr(notices, "in vain it was tried 1 time to record it inside, at last "
+	                                "as its threads did not stop"));
+	inside_stop(inside);
+	assert_null(strstr(strstr(notices, "in vain") + 1, "in vain"));
+	inside_free(inside);
+}
+
 static void test_calls_belong_to_who_saw_their_begin(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -101,6 +147,50 @@ static void test_calls_belong_to_who_saw_their_begin(void **state)
 	assert_false(is_left_out(inside, REFUSED, START + MS(11)));
 	assert_int_equal(programs_memory.inside[hooks[0].id], 1);
 	assert_int_equal(programs_memory.inside[hooks[REFUSED].id], 0);
+	inside_free(inside);
+}
+
+/* As in two containers of one image. */
+static void test_calls_that_another_file_s_hook_tells_of_are_left_out_too(void **state)
+{
+	for (int alike = 0; alike < 2; alike++) {
+		struct inside *inside = diverted_process();
+		struct wire_call call = { .head = { .type = WIRE_CALL,
+			                            .hook = TWIN,
+			                            .tgid = PROCESS,
+			                            .tid = PROCESS },
+			                  .begin_ns = START + MS(11) };
+
+		is_alike = alike;
+		assert_int_equal(inside_leaves_out(inside, &call.head), alike);
+		call.begin_ns = START + MS(9);
+		assert_false(inside_leaves_out(inside, &call.head));
+		call.begin_ns = START + MS(11);
+		call.head.hook = TWIN + REFUSED;
+		assert_false(inside_leaves_out(inside, &call.head));
+		inside_free(inside);
+	}
+	is_alike = false;
+}
+
+/* As where a program and one of its libraries bring the same version each. */
+static void test_calls_of_a_second_copy_that_the_process_has_mapped_are_kept(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct wire_call call = {
+		.head = { .type = WIRE_CALL, .hook = TWIN, .tgid = PROCESS, .tid = PROCESS },
+		.begin_ns = START + MS(11)
+	};
+
+	is_alike = true;
+	assert_true(inside_leaves_out(inside, &call.head));
+	twin.inode = 7; /* by __wrap_maps_each it has come */
+	twin.dev = 5;
+	inside_mapped(inside, PROCESS, START + MS(12));
+	call.begin_ns = START + MS(13);
+	assert_false(inside_leaves_out(inside, &call.head));
+	twin.inode = twin.dev = 0;
+	is_alike = false;
 	inside_free(inside);
 }
 
@@ -241,24 +331,15 @@ static void record(uint16_t slot, uint64_t begin)
 static void test_records_wait_while_it_is_not_known_whose_they_are(void **state)
 {
 	struct inside *inside = open_inside(0);
-	uint64_t before, asked;
+	uint64_t stops = START + MS(10);
 
-	agent_comes(inside, 100);
-	answer(0, AREA);
-	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
-	before = now();
-	answer(0, 0);
-	asked = inside_known_until(inside, now());
-	assert_true(asked >= before && asked <= now());
-	assert_true(inside_known_until(inside, asked + MS(499)) == asked);
-	assert_true(inside_known_until(inside, asked + MS(501)) == asked + MS(1));
-	diverted(0, START + MS(10));
-	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
-	inside_stop(inside);
-	inside_turn(inside, START + MS(50));
-	assert_true(inside_known_until(inside, now()) < UINT64_MAX);
-	taken_back(0, START + MS(60));
-	assert_true(inside_known_until(inside, now()) == UINT64_MAX);
+	assert_true(inside_known_until(inside, stops) == UINT64_MAX);
+	changes.known_ns = stops;
+	assert_true(inside_known_until(inside, stops) == stops);
+	assert_true(inside_known_until(inside, stops + MS(119)) == stops);
+	assert_true(inside_known_until(inside, stops + MS(121)) == stops + MS(1));
+	changes.known_ns = UINT64_MAX;
+	assert_true(inside_known_until(inside, stops + MS(121)) == UINT64_MAX);
 	inside_free(inside);
 }
 
@@ -267,61 +348,15 @@ static void test_what_an_agent_records_is_a_call_of_its_hook(void **state)
 	struct inside *inside = diverted_process();
 	struct order_source source = inside_source(inside);
 	const struct wire_call *call;
-	size_t bytes;
 
 	record(1, now() - 1000);
-	call = (const struct wire_call *)source.peek(source.data, &bytes);
+	call = (const struct wire_call *)source.take(source.data, UINT64_MAX);
 	assert_non_null(call);
 	assert_int_equal(call->head.hook, hooks[1].id);
 	assert_int_equal(call->head.flags, WIRE_BY_AGENT);
 	assert_int_equal(call->word[WIRE_AT_REG], 77);
 	assert_false(inside_leaves_out(inside, &call->head));
-	inside_free(inside);
-}
-
-static struct wire_call call_of(uint8_t type, uint8_t flags, uint64_t begin_ns, uint64_t end_ns)
-{
-	return (struct wire_call){ .head = { .type = type,
-		                             .flags = flags,
-		                             .hook = hooks[REFUSED].id,
-		                             .tgid = PROCESS,
-		                             .tid = PROCESS,
-		                             .time_ns = end_ns },
-		                   .begin_ns = begin_ns };
-}
-
-static bool is_nested(struct inside *inside, uint64_t begin_ns)
-{
-	struct wire_call call = call_of(WIRE_CALL, WIRE_BY_AGENT, begin_ns, begin_ns + 1);
-
-	assert_false(inside_nests(inside, &call.head));
-	assert_int_equal(call.head.depth, call.head.flags & WIRE_NESTED ? 1 : 0);
-	return call.head.flags & WIRE_NESTED;
-}
-
-static void test_an_agent_s_call_is_nested_in_a_probe_s(void **state)
-{
-	struct wire_call begun, ended;
-	struct inside *inside;
-
-	open_call = call_of(WIRE_CALL, WIRE_UNFINISHED, START + 5, START + 500);
-	inside = diverted_process();
-	assert_true(is_nested(inside, START + 100)); /* it was looked at before the cut */
-	ended = call_of(WIRE_CALL, 0, START + 1, START + 2);
-	assert_false(inside_nests(inside, &ended.head)); /* an earlier one, passed on later */
-	assert_true(is_nested(inside, START + 101));
-	ended = call_of(WIRE_CALL, 0, START + 5, START + 200);
-	assert_false(inside_nests(inside, &ended.head));
-	assert_false(is_nested(inside, START + 201));
-	begun = call_of(WIRE_BEGIN, 0, START + 250, START + 250);
-	assert_true(inside_nests(inside, &begun.head)); /* its end is lost */
-	begun = call_of(WIRE_BEGIN, 0, START + 300, START + 300);
-	assert_true(inside_nests(inside, &begun.head));
-	assert_true(is_nested(inside, START + 301));
-	ended = call_of(WIRE_CALL, WIRE_BEGUN, START + 300, START + 400);
-	assert_false(inside_nests(inside, &ended.head));
-	assert_false(is_nested(inside, START + 401));
-	open_call.head.type = 0;
+	source.release(source.data, &call->head);
 	inside_free(inside);
 }
 
@@ -330,12 +365,11 @@ static void test_records_that_make_no_sense_are_counted(void **state)
 	struct inside *inside = diverted_process();
 	struct order_source source = inside_source(inside);
 	uint64_t lost[LOST_COUNT] = { 0 };
-	size_t bytes;
 
 	record(3, now() - 1000);           /* no such slot */
 	record(1, 5);                      /* before the trace */
 	record(1, now() + 1000000000000u); /* a time to come */
-	assert_null(source.peek(source.data, &bytes));
+	assert_null(source.take(source.data, UINT64_MAX));
 	fake.lost.probes[AGENT_PROBE_RING] = 4;
 	inside_fill_lost(inside, lost);
 	assert_int_equal(lost[LOST_GPU_RECORDS], 3);
@@ -529,6 +563,23 @@ static void test_a_child_is_told_of_and_keeps_its_probes(void **state)
 	inside_free(inside);
 }
 
+/* Calls that are read when the others were passed on would be nobody's. */
+static void test_at_the_end_agents_are_read_before_calls_are_passed_on(void **state)
+{
+	struct inside *inside = diverted_process();
+	unsigned reads;
+
+	inside_stop(inside);
+	reads = fake.reads;
+	inside_read_rest(inside, START + MS(60));
+	assert_true(fake.stopped);
+	assert_true(fake.reads > reads);
+	reads = fake.reads;
+	inside_finish(inside);
+	assert_int_equal(fake.reads, reads);
+	inside_free(inside);
+}
+
 static void test_entries_are_put_back_before_agents_leave(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -560,7 +611,10 @@ int main(void)
 		cmocka_unit_test(test_a_process_is_diverted_step_by_step),
 		cmocka_unit_test(test_nobody_waits_until_a_file_was_looked_at),
 		cmocka_unit_test(test_areas_of_earlier_sessions_come_first),
+		cmocka_unit_test(test_why_probes_were_kept_to_the_end_is_told),
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
+		cmocka_unit_test(test_calls_that_another_file_s_hook_tells_of_are_left_out_too),
+		cmocka_unit_test(test_calls_of_a_second_copy_that_the_process_has_mapped_are_kept),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
 		cmocka_unit_test(test_calls_that_are_summed_up_are_sent_until_their_process_ends),
 		cmocka_unit_test(test_live_memory_is_followed_by_probes),
@@ -569,7 +623,6 @@ int main(void)
 			test_launches_of_the_runtime_are_recorded_as_long_as_programs_look),
 		cmocka_unit_test(test_records_wait_while_it_is_not_known_whose_they_are),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
-		cmocka_unit_test(test_an_agent_s_call_is_nested_in_a_probe_s),
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),
 		cmocka_unit_test(test_a_process_that_does_not_stop_is_tried_again),
 		cmocka_unit_test(test_what_is_refused_keeps_its_probes_and_its_plan_is_freed),
@@ -584,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_a_library_that_was_unloaded_is_the_probes_again),
 		cmocka_unit_test(test_after_exec_and_exit_nothing_is_left),
 		cmocka_unit_test(test_a_child_is_told_of_and_keeps_its_probes),
+		cmocka_unit_test(test_at_the_end_agents_are_read_before_calls_are_passed_on),
 		cmocka_unit_test(test_entries_are_put_back_before_agents_leave),
 	};
 

@@ -132,6 +132,49 @@ static void test_they_stay_while_another_target_has_it_mapped(void **state)
 	end(inside);
 }
 
+/* The module as a runtime, and the other one as a driver that comes later. */
+static struct inside *beside_a_launcher(bool driver)
+{
+	struct inside *inside = covered_process();
+
+	module.has[LAYER_DRIVER] = false;
+	probes.other = probes.other_mapped = true;
+	runtime_module.has[LAYER_DRIVER] = runtime_module.attached = true;
+	runtime_module.probes = PROBES_THERE;
+	has_runtime = driver;
+	turns(inside, 20, 1000);
+	return inside;
+}
+
+static void end_launcher(struct inside *inside)
+{
+	end(inside);
+	has_runtime = runtime_module.has[LAYER_DRIVER] = runtime_module.attached = false;
+	module.has[LAYER_DRIVER] = true;
+}
+
+static void test_a_process_with_a_runtime_and_no_driver_does_not_need_them(void **state)
+{
+	struct inside *inside = beside_a_launcher(false);
+
+	assert_int_equal(module.probes, PROBES_AWAY);
+	has_runtime = true; /* a driver of which the programs do not tell */
+	turns(inside, 1000, 1040);
+	assert_int_equal(module.probes, PROBES_THERE);
+	end_launcher(inside);
+}
+
+static void test_a_process_with_a_runtime_and_a_driver_does_need_them(void **state)
+{
+	struct inside *inside = beside_a_launcher(true);
+
+	assert_int_equal(module.probes, PROBES_THERE);
+	runtime_module.probes = PROBES_AWAY;
+	turns(inside, 1000, 20000);
+	assert_int_equal(module.probes, PROBES_THERE);
+	end_launcher(inside);
+}
+
 static void test_a_child_of_fork_does_not_need_them(void **state)
 {
 	struct inside *inside = covered_process();
@@ -159,6 +202,19 @@ static void test_a_child_does_need_them_that_was_forked_before_executes_or_loads
 		assert_int_equal(module.probes, PROBES_THERE);
 		end(inside);
 	}
+}
+
+/* Nobody counts its calls: it has no jumps. */
+static void
+test_a_child_does_need_them_that_was_forked_before_the_library_was_diverted(void **state)
+{
+	struct inside *inside = covered_process();
+
+	probes.other = probes.other_mapped = true;
+	inside_forked(inside, (pid_t)PROCESS, (pid_t)OTHER, START + MS(5));
+	turns(inside, 20, 1000);
+	assert_int_equal(module.probes, PROBES_THERE);
+	end(inside);
 }
 
 static void open_call_of(uint32_t pid, size_t hook, uint64_t begin_ns)
@@ -282,7 +338,11 @@ int main(void)
 		cmocka_unit_test(test_probes_that_were_away_for_a_moment_wait_longer_the_next_time),
 		cmocka_unit_test(test_probes_of_a_covered_module_go_but_for_what_is_not_diverted),
 		cmocka_unit_test(test_they_stay_while_another_target_has_it_mapped),
+		cmocka_unit_test(test_a_process_with_a_runtime_and_no_driver_does_not_need_them),
+		cmocka_unit_test(test_a_process_with_a_runtime_and_a_driver_does_need_them),
 		cmocka_unit_test(test_a_child_of_fork_does_not_need_them),
+		cmocka_unit_test(
+			test_a_child_does_need_them_that_was_forked_before_the_library_was_diverted),
 		cmocka_unit_test(
 			test_a_child_does_need_them_that_was_forked_before_executes_or_loads),
 		cmocka_unit_test(test_they_wait_for_a_call_that_they_have_to_tell_of),

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,10 @@
 
 #define MOST 64
 
+#define SLOW 0x3000 /* a function whose file is not read to its end before that is allowed */
+
+static atomic_int slow;   /* it is not allowed yet */
+static uint64_t later_ns; /* that it is said to be */
 static struct judged_files *files;
 static struct divert_module module;
 static struct divert_function functions[MOST];
@@ -28,6 +33,25 @@ static int compare_addresses(const void *left, const void *right)
 	const struct divert_function *a = left, *b = right;
 
 	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+int __real_entry_file_judge(int fd, const char *what, struct entry_function *asked, size_t n,
+                            struct err *err);
+int __wrap_entry_file_judge(int fd, const char *what, struct entry_function *asked, size_t n,
+                            struct err *err);
+int __wrap_entry_file_judge(int fd, const char *what, struct entry_function *asked, size_t n,
+                            struct err *err)
+{
+	while (asked[0].address == SLOW && atomic_load(&slow))
+		usleep(1000);
+	return __real_entry_file_judge(fd, what, asked, n, err);
+}
+
+uint64_t __real_stop_now_ns(void);
+uint64_t __wrap_stop_now_ns(void);
+uint64_t __wrap_stop_now_ns(void)
+{
+	return __real_stop_now_ns() + later_ns;
 }
 
 /* A copy of this program, which is a file with functions. */
@@ -193,6 +217,55 @@ static void test_a_file_that_is_read_aside_is_judged_by_the_thread_as_well(void 
 	helper_end();
 }
 
+static void test_a_file_that_takes_long_makes_only_its_owner_wait(void **state)
+{
+	atomic_store(&slow, 1);
+	module.owner = 1001;
+	choose(SLOW);
+	assert_false(judged_files_ready(files, &module, functions, count));
+	choose(0x2000);
+	for (int i = 0; i < 50; i++) {
+		assert_false(judged_files_ready(files, &module, functions, count));
+		usleep(1000);
+	}
+	module.owner = 1002;
+	for (int i = 0; !judged_files_ready(files, &module, functions, count); i++) {
+		assert_true(i < 2000); /* less than one waits for another's */
+		usleep(1000);
+	}
+	get();
+	module.owner = 1001;
+	assert_true(judged_files_ready(files, &module, functions, count)); /* it is kept */
+	later_ns = 60000000000;
+	choose(0x2001); /* whoever asks would judge it, and make all others wait */
+	assert_false(judged_files_ready(files, &module, functions, count));
+	later_ns = 0;
+	choose(SLOW);
+	assert_false(judged_files_ready(files, &module, functions, count));
+	atomic_store(&slow, 0);
+	wait_until_ready();
+}
+
+/* Of four owners at a time; the fifth waits. */
+static void test_no_more_than_some_are_judged_at_a_time(void **state)
+{
+	atomic_store(&slow, 1);
+	choose(SLOW);
+	for (uint64_t owner = 1; owner <= 4; owner++) {
+		module.owner = owner;
+		functions[1].probe = (uint32_t)owner;
+		assert_false(judged_files_ready(files, &module, functions, count));
+	}
+	module.owner = 5;
+	choose(0x2000);
+	for (int i = 0; i < 50; i++) {
+		assert_false(judged_files_ready(files, &module, functions, count));
+		usleep(1000);
+	}
+	atomic_store(&slow, 0);
+	wait_until_ready();
+}
+
 static void test_it_can_be_left_while_a_thread_is_at_work(void **state)
 {
 	choose(0x2000);
@@ -216,6 +289,8 @@ int main(void)
 		TEST(test_no_more_than_some_are_kept),
 		TEST(test_a_file_that_cannot_be_judged_says_why),
 		TEST(test_a_file_that_is_read_aside_is_judged_by_the_thread_as_well),
+		TEST(test_a_file_that_takes_long_makes_only_its_owner_wait),
+		TEST(test_no_more_than_some_are_judged_at_a_time),
 		TEST(test_it_can_be_left_while_a_thread_is_at_work),
 	};
 

@@ -120,6 +120,33 @@ static void test_what_came_late_is_no_event_that_was_lost(void **state)
 	assert_int_equal(missed_events(&run), 9);
 }
 
+/* Two functions with as many calls are two sentences, and not one with both their names. */
+static void test_counted_calls_are_told_of_each_function(void **state)
+{
+	const struct miss misses[] = {
+		{ .kind = MISS_COUNTED, .name = "cuA", .lib = "l", .calls = 7, .why = "7 calls" },
+		{ .kind = MISS_COUNTED, .name = "cuB", .lib = "l", .calls = 7, .why = "7 calls" },
+		{ .kind = MISS_COUNTED, .name = "cuB", .lib = "m", .calls = 5, .why = "5 calls" },
+	};
+	const struct function function = { .name = "cuB", .lib = "l" };
+	struct run_info run = whole_run();
+	struct json json = { .out = &(struct buf){ 0 } };
+	struct buf text = { 0 };
+
+	run.misses = misses;
+	run.n_misses = 3;
+	missed_text(&text, &run);
+	assert_has(text.data, "counted: cuA (l): 7 calls\n");
+	assert_has(text.data, "counted: cuB (l): 7 calls\n");
+	json_open(&json, NULL, '{');
+	missed_json(&json, &run);
+	assert_has(json.out->data, "\"name\":\"cuA\",\"lib\":\"l\",\"calls\":7");
+	assert_int_equal(missed_counted(&run, &function), 7);
+	assert_true(missed_partly(&run, &function));
+	buf_free(json.out);
+	buf_free(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +157,7 @@ int main(void)
 		cmocka_unit_test(test_lacks_of_stacks_have_keys_where_there_are_some),
 		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),
 		cmocka_unit_test(test_what_came_late_is_no_event_that_was_lost),
+		cmocka_unit_test(test_counted_calls_are_told_of_each_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,18 @@ static const struct hook *hook_at(const struct attach_point *point)
 	return hook;
 }
 
+int programs_map(const struct programs *programs, const char *name)
+{
+	return -1;
+}
+
+int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
+               bool returns, struct attachment **attachment, struct err *err)
+{
+	fail_msg("no test here has hooks of its own");
+	return -1;
+}
+
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
            bool returns, struct attachment **attachment, struct err *err)
 {

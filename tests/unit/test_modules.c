@@ -28,6 +28,18 @@ static uint64_t last_flags;
 static bool refuse_all;
 static struct wire_state state_of_hooks;
 
+int programs_map(const struct programs *programs, const char *name)
+{
+	return -1;
+}
+
+int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
+               bool returns, struct attachment **attachment, struct err *err)
+{
+	fail_msg("no test here has hooks of its own");
+	return -1;
+}
+
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
            bool returns, struct attachment **attachment, struct err *err)
 {
@@ -673,7 +685,7 @@ static void test_of_too_many_misses_it_is_told_how_many_were_left_out(void **sta
 	const struct miss *misses;
 
 	for (int i = 0; i < 4096 + 10; i++)
-		modules_miss(modules, MISS_ENTRY_ONLY, NULL, NULL, (uint32_t)i + 1, "refused");
+		modules_miss(modules, MISS_ENTRY_ONLY, NULL, NULL, 0, "refused");
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(modules_misses(modules, &misses), 4097);
 	assert_int_equal(misses[4096].kind, MISS_ENTRY_ONLY);
@@ -820,11 +832,11 @@ static void test_what_is_known_beforehand_is_hooked_and_waits_for_a_user(void **
 	assert_true(attached >= 3);
 	assert_true(runtime_launch_is_hooked()); /* nobody has the driver yet */
 	assert_int_equal(state_of_hooks.driver_tells, 0);
-	assert_int_equal(last_flags, KNOWN_TELL);
+	assert_int_equal(last_flags, KNOWN_TELL | KNOWN_CUDA);
 	map_library("driver.so");
 	assert_true(mapped_by(told("driver.so", (uint32_t)getpid())).driver);
 	assert_int_equal(state_of_hooks.driver_tells, 1);
-	assert_int_equal(last_flags, 0);
+	assert_int_equal(last_flags, KNOWN_CUDA);
 }
 
 static void test_its_first_user_is_not_late(void **state)
@@ -837,6 +849,36 @@ static void test_its_first_user_is_not_late(void **state)
 	record->map.head.time_ns = UINT64_MAX;
 	assert_int_equal(mapped_by(record).modules, 1);
 	assert_null(the_miss());
+}
+
+static size_t misses_of(uint32_t pid)
+{
+	const struct miss *misses;
+	size_t count = modules_misses(modules, &misses), its = 0;
+
+	for (size_t i = 0; i < count; i++)
+		its += misses[i].pid == pid;
+	return its;
+}
+
+/* As one does that loads a library again and again, or a person's processes one after the other. */
+static void test_neither_a_process_nor_a_person_fills_the_list(void **state)
+{
+	const uint32_t own = (uint32_t)getpid();
+	const struct miss *misses;
+	size_t count;
+
+	for (int i = 0; i < 5000; i++)
+		modules_miss(modules, MISS_UNHOOKED, NULL, "driver.so", own, "calls of %d ms", i);
+	assert_int_equal(misses_of(own), 64);
+	for (uint32_t i = 0; i < 5000; i++) /* of nobody knows whom */
+		modules_miss(modules, MISS_UNHOOKED, NULL, "driver.so", GONE - i, "calls");
+	modules_miss(modules, MISS_HOOKED_LATE, NULL, "driver.so", 1, "1.0 ms after it was loaded");
+	assert_int_equal(misses_of(1), 1);
+	count = modules_misses(modules, &misses);
+	assert_int_equal(count, 64 + 2048 + 1 + 1);
+	assert_string_equal(misses[count - 1].why,
+	                    "7888 more such things were missed and are not listed");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
@@ -885,6 +927,7 @@ int main(void)
 		TEST(test_a_library_that_is_written_anew_is_hooked_anew),
 		TEST(test_what_is_known_beforehand_is_hooked_and_waits_for_a_user),
 		TEST(test_its_first_user_is_not_late),
+		TEST(test_neither_a_process_nor_a_person_fills_the_list),
 	};
 
 	return cmocka_run_group_tests(tests, build_all, remove_dir);

@@ -418,7 +418,8 @@ static void test_places_beyond_what_is_kept_are_counted(void **state)
 	source_lines_figures(lines, &figures);
 	assert_in_range(figures.places, 100000, (24 << 20) / 64);
 	assert_int_equal(figures.refused, 2 * (MANY - figures.places));
-	assert_int_equal(figures.late, figures.places);
+	/* Where all this took longer than a file may hang, it was given up. */
+	assert_int_equal(figures.late + figures.unanswered, figures.places);
 	source_lines_free(lines);
 	close(fd);
 }

@@ -80,6 +80,29 @@ static void assert_came(struct fixture *f, const char *numbers)
 	assert_string_equal(f->out.text, numbers);
 }
 
+static void test_what_a_read_has_no_time_for_comes_with_the_next(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 1; i <= 4; i++)
+		put(f, i % 2, 10 * i, i);
+	order_limit(f->order, 1); /* long ago */
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_came(f, "1");
+	assert_true(order_was_limited(f->order));
+	assert_true(order_passed_ns(f->order) <= US(10));
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_came(f, "1 2");
+	order_limit(f->order, 0);
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_came(f, "1 2 3 4");
+	assert_false(order_was_limited(f->order));
+	order_limit(f->order, 1);
+	put(f, 0, 50, 5);
+	put(f, 0, 60, 6);
+	assert_int_equal(order_finish(f->order), 0);
+}
+
 static void test_rings_are_merged_by_time(void **state)
 {
 	struct fixture *f = *state;
@@ -98,20 +121,25 @@ static void test_rings_are_merged_by_time(void **state)
 
 struct list {
 	struct wire_head records[4];
-	size_t count, first;
+	size_t count, first, taken;
 };
 
-static const struct wire_head *peek(void *data, size_t *bytes)
+static const struct wire_head *take_it(void *data, uint64_t until_ns)
 {
 	struct list *list = data;
 
-	*bytes = sizeof(*list->records);
-	return list->first < list->count ? &list->records[list->first] : NULL;
+	if (list->first == list->count || list->records[list->first].time_ns > until_ns)
+		return NULL;
+	list->taken++;
+	return &list->records[list->first++];
 }
 
-static void advance(void *data)
+static void release(void *data, const struct wire_head *record)
 {
-	((struct list *)data)->first++;
+	struct list *list = data;
+
+	assert_ptr_equal(record, &list->records[list->first - 1]);
+	list->taken--;
 }
 
 static void test_another_source_is_merged_with_the_rings(void **state)
@@ -121,7 +149,7 @@ static void test_another_source_is_merged_with_the_rings(void **state)
 		             .records = { { .time_ns = US(5), .tid = 1 },
 		                          { .time_ns = US(25), .tid = 3 },
 		                          { .time_ns = US(45), .tid = 5 } } };
-	const struct order_source source = { peek, advance, &list };
+	const struct order_source source = { take_it, release, &list };
 
 	order_add_source(f->order, &source);
 	put(f, 0, 10, 2);
@@ -129,6 +157,32 @@ static void test_another_source_is_merged_with_the_rings(void **state)
 	read_until(f, NOW);
 	assert_came(f, "1 2 3 4 5");
 	assert_int_equal(order_late(f->order), 0);
+	assert_int_equal(list.taken, 0);
+}
+
+static void test_what_is_held_or_too_new_waits_in_the_other_source(void **state)
+{
+	struct fixture *f = *state;
+	struct list list = { .count = 3,
+		             .records = { { .time_ns = US(10), .tid = 1 },
+		                          { .time_ns = US(30), .tid = 3 },
+		                          { .time_ns = US(2000), .tid = 5 } } };
+	const struct order_source source = { take_it, release, &list };
+
+	order_add_source(f->order, &source);
+	put(f, 0, 20, 2);
+	put(f, 0, 40, 4);
+	order_hold(f->order, US(25));
+	read_until(f, 1000);
+	assert_came(f, "1 2");
+	assert_int_equal(list.first, 1);
+	order_hold(f->order, UINT64_MAX);
+	read_until(f, 1000);
+	assert_came(f, "1 2 3 4");
+	f->out.stop_at = 5;
+	assert_int_equal(order_finish(f->order), -5);
+	assert_came(f, "1 2 3 4 5");
+	assert_int_equal(list.taken, 0);
 }
 
 static void test_records_of_the_same_time_keep_their_order(void **state)
@@ -395,8 +449,10 @@ static void test_what_never_came_out_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_what_a_read_has_no_time_for_comes_with_the_next),
 		TEST(test_rings_are_merged_by_time),
 		TEST(test_another_source_is_merged_with_the_rings),
+		TEST(test_what_is_held_or_too_new_waits_in_the_other_source),
 		TEST(test_records_of_the_same_time_keep_their_order),
 		TEST(test_order_within_a_ring_is_put_right),
 		TEST(test_what_is_too_new_waits),

@@ -215,6 +215,91 @@ static void test_a_copy_that_does_not_say_its_size_has_that_of_the_call_within_i
 	assert_int_equal(last_call(feed)->flags & CALL_SIZE_UNKNOWN, CALL_SIZE_UNKNOWN);
 }
 
+/* ---- calls with the arguments of the one before -------------------------------------------- */
+
+static void test_only_calls_with_the_same_words_have_arguments_of_one_number(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 1 << 20);
+	uint64_t number;
+
+	record.word[0] = 0x7f12c0000000;
+	feed_record(feed, &record);
+	number = last_call(feed)->args_number;
+	assert_int_not_equal(number, 0);
+	feed_call(feed, "cudaFree", 7, 0);
+	assert_int_not_equal(last_call(feed)->args_number, number);
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args_number, number);
+	assert_int_equal(last_call(feed)->args.address, 0x7f12c0000000);
+	record.word[WIRE_AT_REG + 1] = 4096;
+	feed_record(feed, &record);
+	assert_int_not_equal(last_call(feed)->args_number, number);
+	assert_int_equal(last_call(feed)->args.bytes, 4096);
+}
+
+/* The words are the same, and mean another thing. */
+static void test_outputs_are_those_of_calls_that_succeeded(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 1 << 20);
+
+	record.word[0] = 0x7f12c0000000;
+	feed_record(feed, &record);
+	record.result = 2;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args.address, 0);
+	assert_int_equal(last_call(feed)->result, 2);
+	record.result = 0;
+	record.head.type = WIRE_BEGIN;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args.address, 0);
+	record.head.type = WIRE_CALL;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args.address, 0x7f12c0000000);
+	assert_int_equal(last_call(feed)->result, 0);
+	record.head.flags = WIRE_UNFINISHED;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->end_ns, 0);
+	assert_int_equal(last_call(feed)->args.address, 0);
+}
+
+static void test_a_struct_that_could_not_be_read_is_not_that_of_the_call_before(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record = call_of(feed, "cuLaunchKernelEx");
+
+	record.word[WIRE_AT_BLOB] = 64 | 1ull << 32;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args.grid[0], 64);
+	record.head.flags = WIRE_UNREADABLE;
+	feed_record(feed, &record);
+	assert_int_equal(last_call(feed)->args.grid[0], 0);
+}
+
+static void test_a_size_that_came_from_within_is_not_kept_for_the_next(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call inner = call_of(feed, "cuMemcpyHtoD_v2");
+	struct wire_call outer = call_of(feed, "cudaMemcpyBatchAsync");
+
+	feed_record(feed, &outer);
+	assert_int_equal(last_call(feed)->flags & CALL_SIZE_UNKNOWN, CALL_SIZE_UNKNOWN);
+	for (uint64_t bytes = 100; bytes < 300; bytes += 100) {
+		outer.begin_ns = feed->now_ns += 1000;
+		inner.begin_ns = outer.begin_ns + 1;
+		set_reg(&inner, 2, bytes);
+		feed_record(feed, &inner);
+		feed_record(feed, &outer);
+		assert_int_equal(last_call(feed)->args.bytes, bytes);
+		assert_int_equal(last_call(feed)->args_number, 0);
+	}
+	outer.begin_ns = feed->now_ns += 1000;
+	feed_record(feed, &outer);
+	assert_int_equal(last_call(feed)->args.bytes, 0);
+	assert_int_equal(last_call(feed)->flags & CALL_SIZE_UNKNOWN, CALL_SIZE_UNKNOWN);
+}
+
 /* ---- what is hooked for its sake only ------------------------------------------------------ */
 
 static void test_a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
@@ -286,6 +371,10 @@ int main(void)
 		TEST(test_a_begin_is_an_event_of_its_own),
 		TEST(test_a_nested_call_is_marked),
 		TEST(test_a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it),
+		TEST(test_only_calls_with_the_same_words_have_arguments_of_one_number),
+		TEST(test_outputs_are_those_of_calls_that_succeeded),
+		TEST(test_a_struct_that_could_not_be_read_is_not_that_of_the_call_before),
+		TEST(test_a_size_that_came_from_within_is_not_kept_for_the_next),
 		TEST(test_a_support_hook_is_not_shown_but_told_to_the_governor),
 		TEST(test_a_consumer_that_fails_stops_the_stream),
 		TEST(test_every_consumer_gets_its_end_and_the_first_failure_is_told),

@@ -75,6 +75,7 @@ static struct agent_probed *a_call(void)
 		.tid = 7,
 		.result = 5,
 		.depth = 1,
+		.place = 0x7ffc0108,
 	};
 	for (uint64_t i = 0; i < 10; i++)
 		record.call.word[i] = i + 100;
@@ -116,6 +117,7 @@ static void test_a_call_becomes_that_of_its_hook(void **state)
 	assert_int_equal(last.head.words, 10);
 	assert_int_equal(last.call.begin_ns, 2000);
 	assert_int_equal(last.call.result, 5);
+	assert_int_equal(last.call.place, 0x7ffc0108);
 	assert_int_equal(last.call.word[9], 109);
 	assert_int_equal(last.call.word[10], 0xeeeeeeeeeeeeeeee);
 }

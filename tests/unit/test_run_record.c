@@ -74,6 +74,50 @@ static void test_the_options_that_left_calls_out_come_back(void **state)
 	buf_free(&raw);
 }
 
+static void test_the_reason_of_a_flight_recorder_comes_back(void **state)
+{
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_null(kept.info.reason);
+	run_free(&kept);
+	info.reason = "slow_step: 412 ms";
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_string_equal(kept.info.reason, "slow_step: 412 ms");
+	run_free(&kept);
+	buf_free(&raw);
+}
+
+static void test_calls_that_were_counted_come_back(void **state)
+{
+	const struct miss misses[] = { { .kind = MISS_COUNTED,
+		                         .name = "cuCtxGetDevice",
+		                         .lib = "libcuda.so.1",
+		                         .processes = 2,
+		                         .calls = 1ull << 40,
+		                         .why = "of a test" },
+		                       { .kind = MISS_UNHOOKED, .name = "cuCtxGetCurrent" } };
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+
+	info.misses = misses;
+	info.n_misses = 2;
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_int_equal(kept.info.n_misses, 2);
+	assert_int_equal(kept.info.misses[0].kind, MISS_COUNTED);
+	assert_int_equal(kept.info.misses[0].processes, 2);
+	assert_int_equal(kept.info.misses[0].calls, 1ull << 40);
+	assert_int_equal(kept.info.misses[1].calls, 0);
+	run_free(&kept);
+	buf_free(&raw);
+}
+
 static void test_no_more_gpus_are_read_than_there_is_room_for(void **state)
 {
 	struct run_gpu gpus[RUN_GPUS_MAX + 3] = { 0 };
@@ -92,13 +136,81 @@ static void test_no_more_gpus_are_read_than_there_is_room_for(void **state)
 	buf_free(&raw);
 }
 
+/* Two processes of one number, one after the other, and one of which nothing is known. */
+static void test_who_processes_were_comes_back(void **state)
+{
+	char user[] = "ada", rank[] = "3", job[] = "77", too_long[300];
+	struct run_identity all[] = {
+		{ .pid = 7, .since_ns = 100, .words = { [RUN_IDENTITY_USER] = user } },
+		{ .pid = 7,
+		  .since_ns = 200,
+		  .own_word = 1u << RUN_IDENTITY_RANK,
+		  .words = { [RUN_IDENTITY_RANK] = rank,
+		             [RUN_IDENTITY_JOB] = job,
+		             [RUN_IDENTITY_COMMAND] = too_long } },
+		{ .pid = 8, .since_ns = 300 },
+		{ .pid = 7, .since_ns = 400 },
+	};
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	const struct run_identity *who;
+	struct buf raw = { 0 };
+
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	too_long[sizeof(too_long) - 1] = '\0';
+	info.identities = all;
+	info.n_identities = 4;
+	info.identities_left_out = 5;
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_int_equal(kept.info.n_identities, 3);
+	assert_int_equal(kept.info.identities_left_out, 5);
+	who = run_identity_of(&kept.info, 7, 150);
+	assert_string_equal(who->words[RUN_IDENTITY_USER], "ada");
+	assert_null(who->words[RUN_IDENTITY_RANK]);
+	who = run_identity_of(&kept.info, 7, 200);
+	assert_string_equal(who->words[RUN_IDENTITY_RANK], "3");
+	assert_string_equal(who->words[RUN_IDENTITY_JOB], "77");
+	assert_int_equal(who->own_word, 1u << RUN_IDENTITY_RANK);
+	assert_null(who->words[RUN_IDENTITY_COMMAND]);
+	assert_null(run_identity_of(&kept.info, 8, 300));
+	assert_null(run_identity_of(&kept.info, 7, 400)); /* another has the number by then */
+	assert_null(run_identity_of(&kept.info, 9, 300));
+	run_free(&kept);
+	buf_free(&raw);
+}
+
+static void test_no_more_identities_are_read_than_there_is_room_for(void **state)
+{
+	char user[] = "ada";
+	struct run_identity *all = calloc(RUN_IDENTITIES_MAX + 3, sizeof(*all));
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+
+	for (uint32_t i = 0; i < RUN_IDENTITIES_MAX + 3; i++)
+		all[i] = (struct run_identity){ .pid = i, .words = { user } };
+	info.identities = all;
+	info.n_identities = RUN_IDENTITIES_MAX + 3;
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_int_equal(kept.info.n_identities, RUN_IDENTITIES_MAX);
+	run_free(&kept);
+	buf_free(&raw);
+	free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_run_that_ended_before_it_began_was_short),
 		cmocka_unit_test(test_the_machine_and_its_gpus_come_back),
 		cmocka_unit_test(test_the_options_that_left_calls_out_come_back),
+		cmocka_unit_test(test_the_reason_of_a_flight_recorder_comes_back),
+		cmocka_unit_test(test_calls_that_were_counted_come_back),
 		cmocka_unit_test(test_no_more_gpus_are_read_than_there_is_room_for),
+		cmocka_unit_test(test_who_processes_were_comes_back),
+		cmocka_unit_test(test_no_more_identities_are_read_than_there_is_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,32 @@ static void test_a_reading_that_does_not_go_on_is_left_out(void **state)
 	tick_clock_free(clock);
 }
 
+/* Ticks of a third of a ns up to 1,000 ns, as a division would have it. */
+static void test_times_lie_on_the_line_between_two_readings(void **state)
+{
+	static const uint64_t lengths[][2] = { { 3000000007, 1000000000 },
+		                               { 1000, 255999 },
+		                               { 1000, 256000 },
+		                               { 20, 20000 },
+		                               { 7, 3 },
+		                               { 1ull << 40, 1 } };
+
+	for (size_t i = 0; i < 6; i++) {
+		uint64_t ticks = lengths[i][0], ns = lengths[i][1], at;
+		uint64_t from = UINT64_MAX / 4, from_ns = UINT64_MAX / 8;
+		struct tick_clock *clock = tick_clock_new();
+
+		tick_clock_add(clock, from, from_ns, 1);
+		tick_clock_add(clock, from + ticks, from_ns + ns, 1);
+		for (uint64_t k = 0; k <= ticks; k += 1 + ticks / 999) {
+			assert_true(tick_clock_ns(clock, from + k, &at));
+			assert_int_equal(at - from_ns,
+			                 (uint64_t)((unsigned __int128)k * ns / ticks));
+		}
+		tick_clock_free(clock);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +123,7 @@ int main(void)
 		cmocka_unit_test(test_there_is_no_time_outside_of_the_readings),
 		cmocka_unit_test(test_order_stays_whatever_the_kernel_corrects),
 		cmocka_unit_test(test_a_reading_that_does_not_go_on_is_left_out),
+		cmocka_unit_test(test_times_lie_on_the_line_between_two_readings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

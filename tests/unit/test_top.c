@@ -284,7 +284,10 @@ static void add_gpu(const char *name)
 		             .memory_total_bytes = 141 * GIB,
 		             .power_mw = 412345,
 		             .power_limit_mw = 700000,
-		             .temperature_c = 61 };
+		             .temperature_c = 61,
+		             .sm_percent = GPU_UNKNOWN,
+		             .tensor_percent = GPU_UNKNOWN,
+		             .dram_percent = GPU_UNKNOWN };
 	snprintf(gpu->name, sizeof(gpu->name), "%s", name);
 }
 
@@ -294,6 +297,15 @@ static void test_a_gpu_is_a_line(void **state)
 	assert_has(render(24, 80),
 	           "\nGPU0  NVIDIA H200                 busy  87%  mem 12.0G/141G   412W/700W    "
 	           "61C\n");
+}
+
+static void test_how_well_a_gpu_is_used_stands_behind_the_rest(void **state)
+{
+	add_gpu("NVIDIA H200");
+	gpus.gpus[0].sm_percent = 81;
+	gpus.gpus[0].tensor_percent = 7;
+	gpus.gpus[0].dram_percent = 45;
+	assert_has(render(24, 120), "   61C  SM  81%  tensor   7%  DRAM  45%\n");
 }
 
 static void test_what_a_gpu_does_not_tell_is_a_dash(void **state)
@@ -614,6 +626,7 @@ int main(void)
 		TEST(test_windows_and_notices_are_told),
 		TEST(test_entries_only_leaves_unknown_what_is_unknown),
 		TEST(test_a_gpu_is_a_line),
+		TEST(test_how_well_a_gpu_is_used_stands_behind_the_rest),
 		TEST(test_what_a_gpu_does_not_tell_is_a_dash),
 		TEST(test_many_gpus_leave_room_for_processes),
 		TEST(test_a_missing_library_is_a_note),

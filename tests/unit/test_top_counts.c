@@ -73,6 +73,23 @@ static void test_rates_are_those_of_the_last_interval(void **state)
 	assert_int_equal(snapshot.interval_ns, 1000000000);
 }
 
+static void test_calls_that_were_counted_only_are_calls_all_the_same(void **state)
+{
+	const struct top_process *process;
+	const struct call call = call_at("cuCtxGetDevice", 100, 1);
+
+	push_call(&run, call);
+	top_counts_counted(counts, the_process()->pid, call.function, 9);
+	process = look_at(2 * SECOND);
+	assert_rate(&process->numbers[TOP_COUNT_CALLS], 10, 5);
+	assert_rate(&process->functions[0].calls, 10, 5);
+	assert_int_equal(process->functions[0].counted, 9);
+	assert_int_equal(process->functions[0].failed, 0);
+	top_counts_counted(counts, the_process()->pid + 1, call.function, 9); /* nobody knows it */
+	process = look_at(3 * SECOND);
+	assert_rate(&process->numbers[TOP_COUNT_CALLS], 10, 0);
+}
+
 static void test_a_snapshot_stays_while_counting_goes_on(void **state)
 {
 	const struct kernel *kernel = new_kernel("tick()", true);
@@ -374,6 +391,7 @@ int main(void)
 		TEST(test_rates_are_those_of_the_last_interval),
 		TEST(test_gpus_are_as_busy_as_what_came_says),
 		TEST(test_what_a_process_ran_may_be_known_when_it_is_forgotten),
+		TEST(test_calls_that_were_counted_only_are_calls_all_the_same),
 		TEST(test_a_snapshot_stays_while_counting_goes_on),
 		TEST(test_copies_are_counted_by_direction_and_stream),
 		TEST(test_what_failed_or_was_nested_did_no_work),

@@ -77,9 +77,26 @@ static void random_args(struct api_call *args)
 	}
 }
 
+/* Those of a call before, by the number that says so; or others, with a number or without. */
+static void number_args(struct call *call, size_t function)
+{
+	static struct call last[ARRAY_SIZE(functions)];
+	static uint64_t numbers;
+
+	if (last[function].args_number && below(3)) {
+		call->args = last[function].args;
+		call->args_number = last[function].args_number;
+		return;
+	}
+	random_args(&call->args);
+	call->args_number = below(4) ? ++numbers : 0;
+	last[function] = *call;
+}
+
 static void add_call(struct kept_list *list, uint64_t *now)
 {
-	struct call call = call_at(functions[below(ARRAY_SIZE(functions))], 0, 0);
+	size_t function = below(ARRAY_SIZE(functions));
+	struct call call = call_at(functions[function], 0, 0);
 	struct event event = { .type = EVENT_CALL,
 		               .process = processes[below(3)],
 		               .tid = (uint32_t)(100 + below(4)),
@@ -88,15 +105,15 @@ static void add_call(struct kept_list *list, uint64_t *now)
 	call.begin_ns = *now;
 	*now += below(100000);
 	event.time_ns = *now;
-	call.flags = (uint32_t)below(32);
+	call.flags = below(2) ? 0 : (uint32_t)below(32);
 	call.end_ns = call_has_end(&call) ? *now : 0;
 	if (!below(20))
 		call.end_ns = below(1ull << 62);
 	call.depth = (uint32_t)below(3);
-	call.result = (int32_t)some_value();
+	call.result = below(2) ? 0 : (int32_t)some_value();
 	call.correlation = below(10) ? list->count : some_value();
 	if (call.function->api)
-		random_args(&call.args);
+		number_args(&call, function);
 	if (call.op == OP_LAUNCH || !below(10))
 		call.kernel = kernels[below(5)];
 	if (call.op == OP_NAME_KERNEL)
@@ -173,6 +190,27 @@ static void add_range(struct kept_list *list, uint64_t now)
 	keep_event(list, &event);
 }
 
+static void add_metrics(struct kept_list *list, uint64_t now)
+{
+	uint64_t end_ns = now - below(2000000000);
+	struct gpu_metrics_sample metrics = { .gpu = (uint32_t)below(RUN_GPUS_MAX),
+		                              .source = below(2) ? GPU_METRICS_GPM
+		                                                 : GPU_METRICS_UTILIZATION,
+		                              .begin_ns = end_ns - below(100000000),
+		                              .end_ns = end_ns };
+	struct event event = { .type = EVENT_METRICS,
+		               .time_ns = end_ns,
+		               .process = processes[below(3)],
+		               .metrics = &metrics };
+
+	for (enum gpu_metric i = 0; i < GPU_METRICS; i++)
+		metrics.value[i] =
+			(int64_t)below(gpu_metric_info(i)->is_rate ? GPU_RATE_MOST + 2
+		                                                   : GPU_SHARE_WHOLE + 2) -
+			1;
+	keep_event(list, &event);
+}
+
 static void add_other(struct kept_list *list, uint64_t *now)
 {
 	struct thread thread = { .comm = "worker", .priority = (int32_t)below(40) - 20 };
@@ -199,6 +237,8 @@ static struct kept_list random_list(size_t count)
 			add_activity(&list, &now);
 		else if (what < 6)
 			add_range(&list, now);
+		else if (what < 7)
+			add_metrics(&list, now);
 		else
 			add_call(&list, &now);
 		if (!below(50))

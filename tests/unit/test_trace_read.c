@@ -311,6 +311,27 @@ static void test_a_window_in_time_drops_what_is_older(void **state)
 	writer->ops->free(writer);
 }
 
+static void test_a_window_that_is_shortened_drops_what_is_older_then(void **state)
+{
+	struct consumer *writer = open_window(100000, 0);
+	struct writer_stats stats;
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	put_call(writer, one, 110);
+	snapshot(writer, 130);
+	put_call(writer, one, 190);
+	writer_shorten(writer, 1000000); /* a longer one changes nothing */
+	writer_shorten(writer, 40000);
+	snapshot(writer, 200);
+	trace_close(read_list(scratch, NULL, &keeper));
+	assert_read(&keeper, "process@190 call@200");
+	keeper_free(&keeper);
+	writer_stats(writer, &stats);
+	assert_true(stats.held > stats.bytes); /* definitions stay */
+	writer->ops->free(writer);
+}
+
 static void test_a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
 {
 	struct consumer *writer = open_window(0, 4000);
@@ -507,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_what_comes_late_is_found_by_its_time),
 		cmocka_unit_test(test_a_window_drops_ranges_and_their_names),
 		cmocka_unit_test(test_a_window_in_time_drops_what_is_older),
+		cmocka_unit_test(test_a_window_that_is_shortened_drops_what_is_older_then),
 		cmocka_unit_test(test_a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
 		cmocka_unit_test(test_a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks),
 		cmocka_unit_test(test_all_that_is_known_of_a_run_comes_back),

@@ -81,9 +81,13 @@ static void add_random_event(struct kept_list *list, const struct stack *stack, 
 		                 .blocked = (enum blocked)below(BLOCKED_COUNT),
 		                 .waker_tid = (uint32_t)below(1 << 22),
 		                 .waker = below(2) ? some_waker() : NULL,
-		                 .count = below(1ull << 40) };
+		                 .count = below(1ull << 40),
+		                 .wait = (enum wait_kind)below(WAIT_COUNT),
+		                 .rival_pid = (uint32_t)below(1 << 22),
+		                 .rival = below(2) ? some_waker() : NULL };
 	struct event event = { .time_ns = time_ns, .process = the_process(), .tid = 4242 };
 
+	sample.runnable_ns = below(2) ? below(sample.weight_ns + 1) : 0;
 	call.begin_ns = call.end_ns = time_ns;
 	call.stack = stack;
 	event.type = below(2) ? EVENT_CALL : EVENT_SAMPLE;

@@ -23,6 +23,7 @@ struct kept {
 	struct thread thread;
 	struct range range;
 	struct sample sample;
+	struct gpu_metrics_sample metrics;
 	char text[64], name[64], domain[64];
 	uint64_t known_ns; /* golden traces: when it was put into the trace */
 };
@@ -55,7 +56,11 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 		kept->sample = *event->sample;
 		if (event->sample->waker)
 			snprintf(kept->name, sizeof(kept->name), "%s", event->sample->waker);
+		if (event->sample->rival)
+			snprintf(kept->domain, sizeof(kept->domain), "%s", event->sample->rival);
 	}
+	if (event->metrics)
+		kept->metrics = *event->metrics;
 	if (event->range) {
 		kept->range = *event->range;
 		snprintf(kept->name, sizeof(kept->name), "%s", event->range->name);
@@ -78,7 +83,9 @@ static inline struct event event_of(struct kept *kept)
 	if (event.sample) {
 		event.sample = &kept->sample;
 		kept->sample.waker = kept->sample.waker ? kept->name : NULL;
+		kept->sample.rival = kept->sample.rival ? kept->domain : NULL;
 	}
+	event.metrics = event.metrics ? &kept->metrics : NULL;
 	if (event.range) {
 		event.range = &kept->range;
 		kept->range.name = kept->name;
@@ -115,9 +122,9 @@ static inline int keeper_end(struct consumer *self, const struct run_info *run, 
 	return 0;
 }
 
-static const struct consumer_ops keeper_ops = { .begin = keeper_begin,
-	                                        .event = keeper_event,
-	                                        .end = keeper_end };
+static const struct consumer_ops keeper_ops = {
+	.metrics = true, .begin = keeper_begin, .event = keeper_event, .end = keeper_end
+};
 
 static inline void keeper_free(struct keeper *keeper)
 {
@@ -329,13 +336,15 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 	assert_int_equal(a.process->pid, b.process->pid);
 	assert_string_equal(a.process->comm, b.process->comm);
 	assert_true(!a.call == !b.call && !a.activity == !b.activity && !a.thread == !b.thread &&
-	            !a.range == !b.range && !a.sample == !b.sample);
+	            !a.range == !b.range && !a.sample == !b.sample && !a.metrics == !b.metrics);
 	if (a.call)
 		assert_same_call(a.call, b.call);
 	if (a.activity)
 		assert_same_activity(a.activity, b.activity);
 	if (a.range)
 		assert_same_range(a.range, b.range);
+	if (a.metrics)
+		assert_memory_equal(a.metrics, b.metrics, sizeof(*a.metrics));
 	if (a.sample) {
 		assert_int_equal(a.sample->kind, b.sample->kind);
 		assert_int_equal(a.sample->weight_ns, b.sample->weight_ns);
@@ -345,6 +354,11 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 		assert_int_equal(a.sample->count, b.sample->count);
 		assert_string_equal(a.sample->waker ? a.sample->waker : "",
 		                    b.sample->waker ? b.sample->waker : "");
+		assert_int_equal(a.sample->wait, b.sample->wait);
+		assert_int_equal(a.sample->runnable_ns, b.sample->runnable_ns);
+		assert_int_equal(a.sample->rival_pid, b.sample->rival_pid);
+		assert_string_equal(a.sample->rival ? a.sample->rival : "",
+		                    b.sample->rival ? b.sample->rival : "");
 	}
 	if (a.thread) {
 		assert_string_equal(a.thread->comm, b.thread->comm);

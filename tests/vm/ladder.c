@@ -6,9 +6,13 @@
  * programs or of the kernel.
  *
  *   ladder BEST        session, multi, single or stub: what this kernel must offer
+ *
+ * Programs that sum up, walk stacks or choose processes are loaded on the first rung that the kernel has. With LADDER_ALL=1 in
+ * the environment they are on each, which an emulated machine takes a minute for.
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -185,7 +189,27 @@ static int load_choosing(const struct programs_options *options, uint32_t fold, 
 	return r;
 }
 
-static bool climb(const struct rung *rung)
+/* What the simplest programs do not have in them. */
+static int load_others(const struct rung *rung, const struct programs_options *options)
+{
+	struct err err = { 0 };
+	const char *what = "summing up";
+	int r = load_folding(options, &err);
+
+	if (!r) {
+		what = "walking stacks";
+		r = load_walking(options, 8, 0, &err) || load_walking(options, 1, 1000000, &err);
+	}
+	if (!r) {
+		what = "choosing by name or cgroup";
+		r = load_choosing(options, 0, &err) || load_choosing(options, FOLD_TOOL_MEMORY, &err);
+	}
+	if (r)
+		printf("FAIL: %s: %s: %s\n", rung->name, what, err.text);
+	return r;
+}
+
+static bool climb(const struct rung *rung, bool best)
 {
 	struct programs_options options = { .settings = { .returns = 1, .all = 1 } };
 	struct programs *programs = NULL;
@@ -207,15 +231,8 @@ static bool climb(const struct rung *rung)
 	else if (seen.right != CALLS || seen.wrong || lost(programs))
 		printf("FAIL: %s: of %d calls %ld came back right and %ld wrong, %lu were lost\n",
 		       rung->name, CALLS, seen.right, seen.wrong, (unsigned long)lost(programs));
-	else if (load_folding(&options, &err))
-		printf("FAIL: %s: summing up: %s\n", rung->name, err.text);
-	else if (load_walking(&options, 8, 0, &err) || load_walking(&options, 1, 1000000, &err))
-		printf("FAIL: %s: walking stacks: %s\n", rung->name, err.text);
-	else if (load_choosing(&options, 0, &err) ||
-	         load_choosing(&options, FOLD_TOOL_MEMORY, &err))
-		printf("FAIL: %s: choosing by name or cgroup: %s\n", rung->name, err.text);
 	else
-		good = true;
+		good = !(best || getenv("LADDER_ALL")) || !load_others(rung, &options);
 	if (good)
 		printf("ok: %s: %d calls came back with arguments and results\n", rung->name,
 		       CALLS);
@@ -235,7 +252,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (size_t i = first; i < RUNGS; i++)
-		passed += climb(&ladder[i]);
+		passed += climb(&ladder[i], i == first);
 	printf("%zu passed, %zu failed\n", passed, RUNGS - first - passed);
 	return passed == RUNGS - first ? 0 : 1;
 }

@@ -2,8 +2,12 @@
 # The smoke trace on kernels other than this one's, see tests/vm/run.
 
 VM_PROGRAMS = cuscope $(addprefix programs/,threads errors capture fork exec dlopen loop memory frames frames-static sleeper)
-VM_FILES    = tests/vm/ladder $(VM_PROGRAMS) simcuda/push/libcuda.so.1 simcuda/libcudart.so.13
-VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard tests/integration/*.py tests/schema/*.py)
+VM_FILES    = tests/vm/ladder tests/vm/exercise $(VM_PROGRAMS) simcuda/push/libcuda.so.1 simcuda/libcudart.so.13
+VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard tests/vm/*.py tests/integration/*.py tests/schema/*.py)
+
+# make stress-vm: all programs on each rung of each kernel
+stress-vm: $(B)/vm/initramfs
+	LADDER_ALL=1 VM_TIMEOUT=1200 tests/vm/run $(B) $< $(VM_KERNELS)
 
 test-vm: $(B)/vm/initramfs
 	@tests/vm/run $(B) $< $(VM_KERNELS)
@@ -15,4 +19,8 @@ $(B)/vm/initramfs: $(VM_FILES:%=$(B)/%) $(VM_SCRIPTS)
 $(B)/tests/vm/ladder: $(B)/tests/vm/ladder.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-.PHONY: test-vm
+$(B)/tests/vm/exercise: tests/vm/exercise.c tests/vm/driver/standin.h
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -Isrc,$(CFLAGS)) -I. -o $@ $<
+
+.PHONY: test-vm stress-vm

@@ -7,10 +7,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,8 +25,11 @@
 #include "agent/lib/nvtx.h"
 #include "agent/lib/probes.h"
 #include "agent/lib/session.h"
+#include "agent/lib/wake.h"
 #include "agent/lib/writer.h"
 
+#define DESCRIPTORS        "/proc/thread-self/fd/"
+#define OWN_NAME           "/cuscope-agent"
 #define ENTRY              __attribute__((visibility("default")))
 #define EXIT_FLUSH_MOST_MS 1000
 #define AFTER_EXIT_MS      10 /* threads may go on, and call, for a while */
@@ -32,22 +38,28 @@ int InitializeInjection(void);
 int cuscope_agent_enter(int socket);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct session session = { .socket = -1, .wake = -1, .cupti = -1 }; /* of the thread */
-static bool threaded;                                                      /* the thread is there */
+static struct session session = { .socket = -1, .cupti = -1 }; /* of the thread */
+static bool threaded;                                          /* the thread is there */
 static int next_socket = -1; /* of the session that comes after this one */
 static struct own_fd next_is;
 static bool handlers_set, exit_registered;
-static uint32_t ends;         /* the session is about to end by itself */
-static bool measuring;        /* the exit waits for the last records */
-static int wake_running = -1; /* session.wake while it measures, and stays open */
+static uint32_t ends;  /* the session is about to end by itself */
+static bool measuring; /* the exit waits for the last records */
+static bool stays;     /* the session does, and can be woken */
+static uint32_t waits; /* cuInit does, until functions are diverted */
 
 enum exiting { EXIT_NOT, EXIT_WANTED, EXIT_DONE };
 static uint32_t exiting;
 
-static void note_measuring(bool now, int wake)
+static void note_measuring(bool now, bool going_on)
 {
 	__atomic_store_n(&measuring, now, __ATOMIC_RELAXED);
-	__atomic_store_n(&wake_running, wake, __ATOMIC_RELAXED);
+	__atomic_store_n(&stays, going_on, __ATOMIC_RELAXED);
+}
+
+static void note_waiting(bool now)
+{
+	__atomic_store_n(&waits, now, __ATOMIC_RELEASE);
 }
 
 /* ---- exit ---------------------------------------------------------------------------------- */
@@ -59,16 +71,13 @@ static void note_measuring(bool now, int wake)
 static void at_exit(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
-	uint64_t one = 1;
 
 	leave_cancel(); /* calls that destructors make are no moment for it */
 	if (!__atomic_load_n(&measuring, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
-	/* Where it is not woken it looks by itself, a little later. */
-	if (wake >= 0 && write(wake, &one, sizeof(one)) < 0) {
-	}
+	if (__atomic_load_n(&stays, __ATOMIC_RELAXED))
+		wake_up();
 	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
 		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
 			break;
@@ -106,13 +115,15 @@ static void run_session(void)
 {
 	do {
 		bool awaited = session_is_awaited(&session);
-		bool stays = session.order == AGENT_RUN ||
-		             (session.probes && session.order == AGENT_PAUSE);
+		bool goes_on = session.order == AGENT_RUN ||
+		               (session.probes && session.order == AGENT_PAUSE);
 
 		__atomic_store_n(&ends, session.order == AGENT_STOP, __ATOMIC_RELAXED);
-		note_measuring(awaited, awaited && stays ? session.wake : -1);
+		note_measuring(awaited, awaited && goes_on);
+		note_waiting(session_waits(&session));
 		exit_if_wanted();
 	} while (session_turn(&session));
+	note_waiting(false);
 	exit_if_wanted();
 }
 
@@ -128,7 +139,7 @@ static int take_next(void)
 	next_socket = -1;
 	threaded = socket >= 0;
 	__atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
-	note_measuring(false, -1);
+	note_measuring(false, false);
 	pthread_mutex_unlock(&lock);
 	return socket;
 }
@@ -183,11 +194,12 @@ static void in_child(void)
 	if (threaded)
 		session_close(&session);
 	own_fd_close(&next_socket, next_is);
-	session = (struct session){ .socket = -1, .wake = -1, .cupti = -1 };
+	session = (struct session){ .socket = -1, .cupti = -1 };
 	next_socket = -1;
 	ends = 0;
 	exiting = EXIT_NOT;
-	note_measuring(false, -1);
+	note_measuring(false, false);
+	note_waiting(false);
 	threaded = false;
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	writer_forked();
@@ -215,10 +227,47 @@ static void set_next(int socket)
 	next_is = own_fd_of(socket);
 }
 
+/* Whether an object of the loader's is this library. */
+static bool is_own(const struct dl_phdr_info *info)
+{
+	uintptr_t here = (uintptr_t)&lock;
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && here >= begin &&
+		    here - begin < info->dlpi_phdr[i].p_memsz)
+			return true;
+	}
+	return false;
+}
+
+static int rename_own(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	char *name = (char *)info->dlpi_name; /* glibc's: link_map.l_name, which it allocated */
+
+	if (!is_own(info))
+		return 0;
+	if (!strncmp(name, DESCRIPTORS, strlen(DESCRIPTORS)))
+		memcpy(name, OWN_NAME, sizeof(OWN_NAME));
+	return 1;
+}
+
+/*
+ * To the loader this library is called /proc/thread-self/fd/.../N, which whoever opens it finds
+ * among his own descriptors. gdb does, and was seen to wait for ever in a read of its own pipe.
+ * So it is given a name that nobody has. The loader's lock is held meanwhile.
+ */
+static void give_name(void)
+{
+	dl_iterate_phdr(rename_own, NULL);
+}
+
 ENTRY int cuscope_agent_enter(int socket)
 {
 	int code = 0;
 
+	give_name();
 	pthread_mutex_lock(&lock);
 	set_handlers();
 	socket = own_fd_move(socket);
@@ -258,8 +307,24 @@ static void give_up_claim(void)
 {
 	pthread_mutex_lock(&lock);
 	threaded = false;
-	note_measuring(false, -1);
+	note_measuring(false, false);
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * A short program would be over before its functions are diverted. cuscope says when they are, or
+ * are not going to be; should it hang, the program goes on all the same.
+ */
+static void wait_for_cuscope(void)
+{
+	uint64_t from_ns = clock_now();
+
+	if (!__atomic_load_n(&waits, __ATOMIC_ACQUIRE))
+		return;
+	while (__atomic_load_n(&waits, __ATOMIC_ACQUIRE) &&
+	       clock_now() - from_ns < AGENT_WAIT_MS * 1000000ull)
+		clock_pause_ms(1);
+	writer_own_time(AGENT_OWN_WAITING, from_ns);
 }
 
 /* Returns only when the first call can be measured. Without the lock: others may fork meanwhile. */
@@ -277,9 +342,12 @@ static void begin_started(const char *address)
 	}
 	register_exit();
 	/* now: a short program ends before the thread has begun to run */
-	note_measuring(true, session.wake);
+	note_measuring(true, true);
+	note_waiting(session_waits(&session));
 	if (start_thread(true))
 		give_up_claim(); /* measured, but never flushed: CUPTI does */
+	else
+		wait_for_cuscope();
 }
 
 static int begin_next(const char *path)

@@ -8,20 +8,19 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
+#include "agent/lib/wake.h"
 #include "agent/lib/writer.h"
 
 enum phase { LEAVE_NOT, LEAVE_WANTED, LEAVE_NOW, LEAVE_DONE };
 
 static uint32_t phase, round_number;
 static uint64_t took_ns;
-static int wake_fd = -1;
 
 /* How deep a thread is in calls whose entry was seen since leaving began. */
 static __thread uint32_t depth, depth_in_round;
 
-void leave_begin(int wake)
+void leave_begin(void)
 {
-	wake_fd = wake;
 	__atomic_fetch_add(&round_number, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&phase, LEAVE_WANTED, __ATOMIC_RELEASE);
 }
@@ -52,8 +51,8 @@ bool leave_cancel(void)
 static void leave_here(void)
 {
 	uint32_t wanted = LEAVE_WANTED;
-	uint64_t begin = clock_now(), one = 1;
-	int error = errno, wake = wake_fd;
+	uint64_t begin = clock_now();
+	int error = errno;
 
 	/* A graph may have come since. */
 	if (!cupti_leavable() || !__atomic_compare_exchange_n(&phase, &wanted, LEAVE_NOW, false,
@@ -63,8 +62,7 @@ static void leave_here(void)
 	took_ns = clock_now() - begin;
 	writer_own_time(AGENT_OWN_LEAVING, begin); /* the session ends only after this */
 	__atomic_store_n(&phase, LEAVE_DONE, __ATOMIC_RELEASE);
-	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
-	}
+	wake_up();
 	errno = error;
 }
 

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From here on the next end of an outermost call is the moment. `wake` is an eventfd that is
- * written to when CUPTI was left. */
-void leave_begin(int wake);
+/* From here on the next end of an outermost call is the moment. The agent's thread is woken when
+ * CUPTI was left. */
+void leave_begin(void);
 
 bool leave_wanted(void);
 bool leave_done(void);

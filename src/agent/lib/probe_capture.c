@@ -193,6 +193,23 @@ static void entry_texts(struct ring *ring, struct probe_thread *thread, struct p
 		tell_text(ring, thread, call, 0, NAME_OF_ARGUMENT, register_of(call, string));
 }
 
+uint32_t capture_stack_words(struct probe_thread *thread, uint32_t words,
+                             const struct thunk_frame *frame)
+{
+	const uint32_t most = THUNK_STACK_MOST;
+	uint64_t sp = (uint64_t)&frame->back, stack = (uint64_t)frame->stack;
+
+	if (words != AGENT_STACK_WORDS_UNKNOWN)
+		return words;
+	if (peek_is_stack(&thread->peek, sp, stack, most * sizeof(uint64_t)))
+		return most;
+	/* the end of the stack may be nearer than that */
+	if (thread->peek.top > stack && thread->peek.top - stack < most * sizeof(uint64_t) &&
+	    peek_is_stack(&thread->peek, sp, stack, thread->peek.top - stack))
+		return (uint32_t)((thread->peek.top - stack) / sizeof(uint64_t));
+	return UINT32_MAX;
+}
+
 void capture_entry(struct ring *ring, struct probe_thread *thread, struct probe_call *call,
                    const struct thunk_frame *frame)
 {

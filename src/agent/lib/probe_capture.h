@@ -8,6 +8,11 @@
 
 #include "agent/lib/probe_threads.h"
 
+/* How many words of the stack to copy; UINT32_MAX: they cannot be seen, so the call has to go on by
+ * itself. */
+uint32_t capture_stack_words(struct probe_thread *thread, uint32_t words,
+                             const struct thunk_frame *frame);
+
 /* With the thread taken, all of them; `ring` is the session's. */
 void capture_entry(struct ring *ring, struct probe_thread *thread, struct probe_call *call,
                    const struct thunk_frame *frame);

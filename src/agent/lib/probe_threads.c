@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/lib/probe_counts.h"
+
 #define THREADS_MOST 4095 /* and one that is none: see ring.h */
 #define REAP_LEAST   16
 #define ENDED        UINT32_MAX /* a tid: being freed */
@@ -18,7 +20,7 @@
  * each thread, this word is there from the thread's beginning. Elsewhere the first use allocates,
  * which a signal handler must not do.
  */
-static __thread struct probe_thread *own;
+__thread struct probe_thread *probe_own;
 
 static struct probe_thread *states[THREADS_MOST];
 static uint32_t n_states;
@@ -114,6 +116,7 @@ uint32_t probe_threads(void)
 void probe_threads_forget(void)
 {
 	memset(states, 0, sizeof(states));
+	counts_forget();
 	n_states = 0;
 	reaping = 0;
 	reap_at = REAP_LEAST;
@@ -141,6 +144,9 @@ void probe_thread_free(struct probe_thread *thread)
 {
 	thread->depth = 0;
 	thread->claim.end = 0;
+	counts_give(thread->counts);
+	thread->counts = NULL;
+	thread->counting = 0;
 	__atomic_store_n(&thread->busy, PROBE_THREAD_FREE, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->tid, 0, __ATOMIC_RELEASE);
 }
@@ -247,16 +253,27 @@ static struct probe_thread *make(uint32_t pid, uint64_t sp)
 	thread->pid = pid;
 	thread->session = 0;
 	peek_thread(&thread->peek, sp);
-	own = thread;
+	probe_own = thread;
 	return thread;
 }
 
 struct probe_thread *probe_thread_get(uint32_t pid, uint64_t sp)
 {
+	struct probe_thread *own = probe_own;
+
 	return own && own->pid == pid ? own : make(pid, sp);
 }
 
 struct probe_thread *probe_thread_own(void)
 {
-	return own;
+	return probe_own;
+}
+
+bool probe_thread_is_counting(struct probe_thread *thread, uint64_t sp)
+{
+	uint64_t at = thread->counting - FRAME_BYTES + FRAME_STATE;
+	const void *state;
+
+	return thread->counting > sp && peek_read(&thread->peek, sp, &state, at, sizeof(state)) &&
+	       state == thread;
 }

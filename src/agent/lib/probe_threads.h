@@ -27,6 +27,7 @@ struct probe_call {
 	uint64_t back;
 	uint64_t mark; /* and what its thunk's frame holds for as long as it is there */
 	uint64_t cookie;
+	bool untold; /* a launch of the runtime that came to the driver */
 	struct agent_probed record;
 	uint64_t word[WIRE_WORDS];
 };
@@ -34,16 +35,20 @@ struct probe_call {
 enum probe_thread_busy { PROBE_THREAD_FREE, PROBE_THREAD_BUSY, PROBE_THREAD_STOPPED };
 
 struct probe_thread {
-	uint32_t busy;    /* enum probe_thread_busy */
-	uint32_t tid;     /* 0: of no thread */
-	uint32_t pid;     /* a child of fork has the memory, but not the threads */
+	uint32_t busy;     /* enum probe_thread_busy */
+	uint32_t tid;      /* 0: of no thread */
+	uint32_t pid;      /* a child of fork has the memory, but not the threads */
+	uint32_t shares;   /* `counts` with other threads */
+	uint64_t counting; /* the innermost call that is only counted: its frame pointer; or 0 */
+	uint64_t *counts;  /* by slot; NULL: none yet */
+	struct peek peek;
 	uint64_t busy_at; /* the thunk's frame of who set it */
 	uint64_t session; /* that the calls are of */
 	uint64_t last;    /* time */
 	uint64_t marks;   /* made so far */
 	uint32_t depth;
+	uint32_t untold; /* calls among these that are not told of */
 	struct ring_claim claim;
-	struct peek peek;
 	uint64_t recent_generation;   /* of the names: older ones are void */
 	uint64_t recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct probe_call call[AGENT_PROBE_DEPTH_MAX];
@@ -52,6 +57,13 @@ struct probe_thread {
 		_Alignas(8) char bytes[AGENT_RECORD_MAX];
 	} text;
 };
+
+_Static_assert(offsetof(struct probe_thread, pid) == THREAD_PID, "layout");
+_Static_assert(offsetof(struct probe_thread, shares) == THREAD_SHARES, "layout");
+_Static_assert(offsetof(struct probe_thread, counting) == THREAD_COUNTING, "layout");
+_Static_assert(offsetof(struct probe_thread, counts) == THREAD_COUNTS, "layout");
+_Static_assert(offsetof(struct probe_thread, peek.low) == THREAD_LOW, "layout");
+_Static_assert(offsetof(struct probe_thread, peek.high) == THREAD_HIGH, "layout");
 
 /* Never back: the clocks of two processors may differ by a tick. */
 static inline uint64_t probe_thread_now(struct probe_thread *thread, uint32_t clock)
@@ -70,8 +82,15 @@ struct probe_thread *probe_thread_get(uint32_t pid, uint64_t sp);
 /* In another process than that of the states: it is the child of a fork, and begins without any. */
 void probe_threads_forget(void);
 
-/* The calling thread's, if it has one. */
+/* The calling thread's: for thunks.S. */
+extern __thread struct probe_thread *probe_own;
+
+/* The same, if it has one. */
 struct probe_thread *probe_thread_own(void);
+
+/* Whether a call that is only counted is around one at `sp`. What it has left may be no frame any
+ * more, if a longjmp took the thread out of it. */
+bool probe_thread_is_counting(struct probe_thread *thread, uint64_t sp);
 
 /* Sets `busy`, for `by`, the thunk's frame. False: it is set, and the thread is in here indeed. */
 bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by);

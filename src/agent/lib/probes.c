@@ -8,6 +8,8 @@
 
 #include "agent/lib/peek.h"
 #include "agent/lib/probe_capture.h"
+#include "agent/lib/probe_counts.h"
+#include "agent/lib/probe_gate.h"
 #include "agent/lib/probe_threads.h"
 #include "agent/lib/thunks.h"
 #include "agent/lib/ticks.h"
@@ -20,14 +22,6 @@
 #define GATE_BYTES    4096
 #define CLOSE_MOST_MS 2000
 
-struct slot {
-	const void *original;
-	uint64_t cookie;
-	uint32_t words;   /* of the stack */
-	uint32_t does;    /* enum probe_does */
-	uint64_t session; /* in which it was turned last; 0: in none */
-};
-
 /* All that one session is, in one place: a thread that stays in one finds nothing of the next. */
 struct probe_session {
 	struct ring ring;
@@ -37,15 +31,8 @@ struct probe_session {
 	bool begins;
 };
 
-/* Alone in its page, of which a child of fork finds zeroes, however it was forked. */
-struct gate {
-	struct probe_session *session; /* NULL: nothing is recorded */
-	uint32_t pid;
-	uint32_t clock;
-};
-
-static struct slot slots[THUNKS];
-static struct gate *gate;
+struct probe_slot probe_slots[THUNKS];
+struct probe_gate *probe_gate;
 static uint64_t numbers; /* of sessions */
 static struct probe_session *opened;
 
@@ -79,13 +66,22 @@ static bool is_open(struct probe_thread *thread, const struct probe_call *call, 
 	       is.slot == call->slot && is.back == call->back;
 }
 
-static void abandon(struct probe_session *session, struct probe_thread *thread)
+static struct probe_call *pop(struct probe_thread *thread)
 {
 	struct probe_call *call = &thread->call[--thread->depth];
 
+	thread->untold -= call->untold;
+	return call;
+}
+
+static void abandon(struct probe_session *session, struct probe_thread *thread)
+{
+	struct probe_call *call = pop(thread);
+
 	call->record.head.flags |= WIRE_UNFINISHED;
 	call->record.end = probe_thread_now(thread, session->clock);
-	capture_tell(&session->ring, thread, call);
+	if (!call->untold)
+		capture_tell(&session->ring, thread, call);
 }
 
 static void drop_stale(struct probe_session *session, struct probe_thread *thread, uint64_t sp)
@@ -112,7 +108,7 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 	if (thread->session >= session->began) {
 		tell_open(session, thread);
 	} else {
-		thread->depth = 0;
+		thread->depth = thread->untold = 0;
 		ring_claim_reset(&thread->claim);
 		thread->recent_generation = 0;
 		thread->last = 0;
@@ -122,34 +118,39 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 
 /* ---- entry --------------------------------------------------------------------------------- */
 
-/* How many words to copy; UINT32_MAX: they cannot be seen, so the call has to go on by itself. */
-static uint32_t words_to_copy(struct probe_thread *thread, const struct slot *slot,
-                              const struct thunk_frame *frame)
+/*
+ * Launches are looked at in the runtime for those that do not come to the driver. One that does is
+ * the driver's to tell, as if nothing were around it.
+ */
+static void leave_to_driver(struct probe_thread *thread, uint64_t cookie)
 {
-	const uint32_t most = THUNK_STACK_MOST;
-	uint64_t sp = (uint64_t)&frame->back, stack = (uint64_t)frame->stack;
+	struct probe_call *around = thread->depth ? &thread->call[thread->depth - 1] : NULL;
 
-	if (slot->words != PROBE_WORDS_UNKNOWN)
-		return slot->words;
-	if (peek_is_stack(&thread->peek, sp, stack, most * sizeof(uint64_t)))
-		return most;
-	/* the end of the stack may be nearer than that */
-	if (thread->peek.top > stack && thread->peek.top - stack < most * sizeof(uint64_t) &&
-	    peek_is_stack(&thread->peek, sp, stack, thread->peek.top - stack))
-		return (uint32_t)((thread->peek.top - stack) / sizeof(uint64_t));
-	return UINT32_MAX;
+	if (!around || around->untold || !cookie_runtime_launch(around->cookie) ||
+	    around->record.head.flags & WIRE_BEGUN || cookie_runtime(cookie) ||
+	    cookie_kernel(cookie) == COOKIE_NONE)
+		return;
+	around->untold = true;
+	thread->untold++;
 }
 
-static void begin_record(struct probe_thread *thread, struct probe_call *call, uint64_t number)
+static void begin_record(struct probe_thread *thread, struct probe_call *call, uint64_t number,
+                         uint64_t sp)
 {
-	call->cookie = slots[number].cookie;
+	uint32_t depth = thread->depth - thread->untold + probe_thread_is_counting(thread, sp);
+
+	if (depth == AGENT_PROBE_DEPTH_MAX)
+		depth--;
+	call->cookie = probe_slots[number].cookie;
 	call->slot = number;
+	call->untold = false;
 	call->record = (struct agent_probed){
 		.head = { .type = AGENT_PROBED,
-		          .flags = thread->depth ? WIRE_NESTED : 0,
+		          .flags = depth ? WIRE_NESTED : 0,
 		          .lane = (uint16_t)number },
 		.tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED),
-		.depth = thread->depth,
+		.depth = depth,
+		.place = wire_place(sp, *(const uint64_t *)sp),
 	};
 }
 
@@ -168,11 +169,22 @@ static void begin_time(struct probe_session *session, struct probe_thread *threa
 	record->head.flags |= WIRE_BEGUN;
 }
 
+/* From its second call on a thread counts. */
+static void take_share(struct probe_session *session, struct probe_thread *thread)
+{
+	bool shares;
+	uint64_t *counts = counts_take(&shares);
+
+	counts_tell_shares(session->ring.shared);
+	thread->shares = shares;
+	thread->counts = counts;
+}
+
 /* With the thread taken. Whether to come back. */
 static bool entered(struct probe_session *session, struct probe_thread *thread,
                     struct thunk_frame *frame)
 {
-	const struct slot *slot = &slots[frame->slot];
+	const struct probe_slot *slot = &probe_slots[frame->slot];
 	/* after the session: what another one has turned on is off by then, or was set anew */
 	uint32_t does = __atomic_load_n(&slot->does, __ATOMIC_ACQUIRE);
 	uint64_t sp = (uint64_t)&frame->back;
@@ -185,12 +197,15 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 		capture_lost(AGENT_PROBE_DEPTH);
 		return false;
 	}
+	leave_to_driver(thread, slot->cookie);
 	call = &thread->call[thread->depth];
-	begin_record(thread, call, frame->slot);
+	begin_record(thread, call, frame->slot, sp);
 	capture_entry(&session->ring, thread, call, frame);
 	frame->words = UINT32_MAX;
-	if (does == PROBE_CALL)
-		frame->words = words_to_copy(thread, slot, frame);
+	if (does == PROBE_COUNT && !thread->counts)
+		take_share(session, thread);
+	if (does != PROBE_ENTRY)
+		frame->words = capture_stack_words(thread, slot->words, frame);
 	if (frame->words == UINT32_MAX) {
 		call->record.head.flags |= WIRE_NO_RETURN;
 		capture_forget_kernels(call->cookie);
@@ -212,7 +227,7 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 /* What an earlier stay of the thread in here has left, taken out of it by a longjmp. */
 static struct probe_session *session_of(struct probe_thread *thread)
 {
-	struct probe_session *session = __atomic_load_n(&gate->session, __ATOMIC_SEQ_CST);
+	struct probe_session *session = __atomic_load_n(&probe_gate->session, __ATOMIC_SEQ_CST);
 
 	if (!session)
 		return NULL;
@@ -224,16 +239,20 @@ static struct probe_session *session_of(struct probe_thread *thread)
 
 uint64_t probe_enter(struct thunk_frame *frame)
 {
-	struct slot *slot = &slots[frame->slot];
+	struct probe_slot *slot = &probe_slots[frame->slot];
 	struct probe_thread *thread;
 	struct probe_session *session;
 	bool back = false;
 
 	frame->original = __atomic_load_n(&slot->original, __ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&slot->does, __ATOMIC_ACQUIRE) == PROBE_PASSES_ON || !gate ||
-	    !__atomic_load_n(&gate->session, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&slot->does, __ATOMIC_ACQUIRE) == PROBE_PASSES_ON || !probe_gate)
 		return 0;
-	thread = probe_thread_get(__atomic_load_n(&gate->pid, __ATOMIC_RELAXED),
+	if (!__atomic_load_n(&probe_gate->session, __ATOMIC_RELAXED)) {
+		if (!__atomic_load_n(&probe_gate->pid, __ATOMIC_RELAXED))
+			counts_of_child(frame->slot);
+		return 0;
+	}
+	thread = probe_thread_get(__atomic_load_n(&probe_gate->pid, __ATOMIC_RELAXED),
 	                          (uint64_t)&frame->back);
 	if (!thread) {
 		capture_lost(AGENT_PROBE_THREADS);
@@ -261,10 +280,8 @@ static struct probe_call *call_of_return(struct probe_session *session, struct p
 	while (thread->depth && thread->call[thread->depth - 1].sp <= sp) {
 		struct probe_call *call = &thread->call[thread->depth - 1];
 
-		if (call->sp == sp && call->mark == frame->mark) {
-			thread->depth--;
-			return call;
-		}
+		if (call->sp == sp && call->mark == frame->mark)
+			return pop(thread);
 		abandon(session, thread);
 	}
 	return NULL;
@@ -290,16 +307,17 @@ static void returned(struct probe_session *session, struct probe_thread *thread,
 	if (!call->record.result)
 		capture_return(&session->ring, thread, call, (uint64_t)&frame->back);
 	capture_forget_kernels(call->cookie);
-	capture_tell(&session->ring, thread, call);
+	if (!call->untold)
+		capture_tell(&session->ring, thread, call);
 }
 
 void probe_exit(struct thunk_frame *frame)
 {
-	uint64_t end = ticks_or_ns(__atomic_load_n(&gate->clock, __ATOMIC_RELAXED));
+	uint64_t end = ticks_or_ns(__atomic_load_n(&probe_gate->clock, __ATOMIC_RELAXED));
 	struct probe_thread *thread = probe_thread_own();
 	struct probe_session *session;
 
-	if (!__atomic_load_n(&gate->session, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&probe_gate->session, __ATOMIC_RELAXED))
 		return;
 	/* a fiber that went on in another thread */
 	if (thread != frame->state) {
@@ -316,11 +334,50 @@ void probe_exit(struct thunk_frame *frame)
 	probe_thread_give(thread);
 }
 
+/* ---- counted calls that failed -------------------------------------------------------------- */
+
+/* When it began nobody has looked. */
+static void tell_failed(struct probe_session *session, struct probe_thread *thread,
+                        const struct thunk_frame *frame)
+{
+	uint64_t sp = (uint64_t)&frame->back;
+	struct probe_call *call;
+
+	drop_stale(session, thread, sp);
+	if (thread->depth == AGENT_PROBE_DEPTH_MAX) {
+		capture_lost(AGENT_PROBE_DEPTH);
+		return;
+	}
+	call = &thread->call[thread->depth];
+	begin_record(thread, call, frame->slot, sp);
+	capture_entry(&session->ring, thread, call, frame);
+	call->record.begin = call->record.end = probe_thread_now(thread, session->clock);
+	call->record.result = (int32_t)frame->rax;
+	capture_tell(&session->ring, thread, call);
+}
+
+void probe_count_failed(struct thunk_frame *frame)
+{
+	struct probe_thread *thread = probe_thread_own();
+	struct probe_session *session;
+
+	if (!__atomic_load_n(&probe_gate->session, __ATOMIC_RELAXED))
+		return;
+	if (thread != frame->state || !probe_thread_take(thread, frame)) {
+		capture_lost(thread != frame->state ? AGENT_PROBE_ENTRY : AGENT_PROBE_REENTRY);
+		return;
+	}
+	session = session_of(thread);
+	if (session)
+		tell_failed(session, thread, frame);
+	probe_thread_give(thread);
+}
+
 /* ---- slots --------------------------------------------------------------------------------- */
 
 void probes_set(uint32_t number, const struct probe_plan *plan)
 {
-	struct slot *slot = &slots[number];
+	struct probe_slot *slot = &probe_slots[number];
 
 	slot->cookie = plan->cookie;
 	slot->words = plan->stack_words;
@@ -330,12 +387,13 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 
 bool probes_is_now(uint32_t number)
 {
-	return slots[number].original && opened && slots[number].session == opened->began;
+	return probe_slots[number].original && opened &&
+	       probe_slots[number].session == opened->began;
 }
 
 bool probes_may_set(uint32_t number, const void *original)
 {
-	const struct slot *slot = &slots[number];
+	const struct probe_slot *slot = &probe_slots[number];
 
 	return !slot->original ||
 	       (slot->original == original && opened && slot->session != opened->began);
@@ -343,8 +401,10 @@ bool probes_may_set(uint32_t number, const void *original)
 
 void probes_turn(uint32_t number, enum probe_does does)
 {
-	slots[number].session = opened ? opened->began : 0;
-	__atomic_store_n(&slots[number].does, does, __ATOMIC_RELEASE);
+	probe_slots[number].session = opened ? opened->began : 0;
+	if (does == PROBE_COUNT && !probe_gate->counts)
+		does = PROBE_CALL;
+	__atomic_store_n(&probe_slots[number].does, does, __ATOMIC_RELEASE);
 }
 
 const void *probes_thunk(uint32_t number)
@@ -358,7 +418,7 @@ static int make_gate(void)
 {
 	void *memory;
 
-	if (gate)
+	if (probe_gate)
 		return 0;
 	memory = mmap(NULL, GATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
@@ -366,14 +426,14 @@ static int make_gate(void)
 	/* before 4.14 a child that nobody is told of would write into memory that it lacks; and
 	 * cuscope needs 5.8 */
 	madvise(memory, GATE_BYTES, MADV_WIPEONFORK);
-	__atomic_store_n(&gate, memory, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_gate, memory, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /* Of a thread that ended. */
 static void reap(struct probe_thread *thread)
 {
-	struct probe_session *session = __atomic_load_n(&gate->session, __ATOMIC_SEQ_CST);
+	struct probe_session *session = __atomic_load_n(&probe_gate->session, __ATOMIC_SEQ_CST);
 
 	if (session && thread->session == __atomic_load_n(&session->number, __ATOMIC_RELAXED))
 		tell_open(session, thread);
@@ -399,9 +459,9 @@ int probes_open(struct ring *ring, const struct probes_options *options)
 {
 	static uint32_t pid;
 
-	if (make_gate())
+	if (!ring->counts || make_gate())
 		return -ENOMEM;
-	if (gate->session)
+	if (probe_gate->session)
 		return -EBUSY;
 	opened = make_session(ring, options);
 	if (!opened)
@@ -412,10 +472,13 @@ int probes_open(struct ring *ring, const struct probes_options *options)
 	peek_prepare(options->may_read);
 	probe_thread_reap = reap;
 	capture_begin();
-	__atomic_store_n(&gate->pid, pid, __ATOMIC_RELAXED); /* read before a thread is taken */
-	__atomic_store_n(&gate->clock, options->clock, __ATOMIC_RELAXED);
+	__atomic_store_n(&probe_gate->pid, pid,
+	                 __ATOMIC_RELAXED); /* read before a thread is taken */
+	__atomic_store_n(&probe_gate->clock, options->clock, __ATOMIC_RELAXED);
 	ring->shared->probe_clock = options->clock;
-	__atomic_store_n(&gate->session, opened, __ATOMIC_SEQ_CST);
+	counts_tell_shares(ring->shared);
+	__atomic_store_n(&probe_gate->counts, ring->counts, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_gate->session, opened, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
@@ -459,9 +522,11 @@ int probes_close(void)
 {
 	int code;
 
-	if (!gate || !gate->session)
+	if (!probe_gate || !probe_gate->session)
 		return 0;
-	__atomic_store_n(&gate->session, NULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&probe_gate->session, NULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&probe_gate->counts, 0, __ATOMIC_RELAXED);
+	counts_close();
 	code = close_threads(opened->number);
 	capture_tell_lost(opened->ring.shared);
 	if (!code)
@@ -475,7 +540,7 @@ void probes_tell_open(void)
 {
 	uint64_t number;
 
-	if (!gate || !gate->session)
+	if (!probe_gate || !probe_gate->session)
 		return;
 	number = opened->number;
 	__atomic_store_n(&opened->number, ++numbers, __ATOMIC_SEQ_CST);
@@ -500,7 +565,7 @@ void probes_look(void)
 	unsigned left_ms = 0;
 	uint32_t n = probe_threads();
 
-	if (!gate || !gate->session)
+	if (!probe_gate || !probe_gate->session)
 		return;
 	if (probe_threads_lock(&left_ms)) {
 		look_for_ended(n);
@@ -512,8 +577,8 @@ void probes_look(void)
 
 void probes_forked(void)
 {
-	if (gate)
-		memset(gate, 0, sizeof(*gate));
+	if (probe_gate)
+		memset(probe_gate, 0, sizeof(*probe_gate));
 	capture_forked();
 }
 

@@ -5,7 +5,7 @@
  *
  *   probes_set      what a slot's thunk calls and records; it only passes on so far
  *   probes_open     a ring
- *   probes_turn     a slot begins to record, or only passes on
+ *   probes_turn     a slot begins to record, or to count, or only passes on
  *   probes_tell_open    calls that are open are told as unfinished; others go on
  *   probes_close    waits for threads that are in here; calls that are open are told as unfinished
  *
@@ -26,6 +26,7 @@ enum probe_does {
 	PROBE_PASSES_ON = AGENT_SLOT_PASSES_ON,
 	PROBE_ENTRY = AGENT_SLOT_ENTRY, /* without the return, which goes to the caller then */
 	PROBE_CALL = AGENT_SLOT_CALL,
+	PROBE_COUNT = AGENT_SLOT_COUNT, /* those that end well, see wire.h */
 };
 
 struct probe_plan {

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/lib/probe_counts.h"
+
 #define RING_LEAST ((uint64_t)64 << 10)
 #define RING_MOST  ((uint64_t)1 << 32)
 
@@ -31,9 +33,9 @@ int ring_map(struct ring *ring, int memfd)
 	memory = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	code = map_part(memory, AGENT_RING_AT + bytes, memfd, 0);
-	if (!code)
-		code = map_part(memory + AGENT_RING_AT + bytes, bytes, memfd, AGENT_RING_AT);
+	code = map_part(memory, AGENT_COUNTS_AT, memfd, 0);
+	for (int i = 0; i < 2 && !code; i++)
+		code = map_part(memory + AGENT_RING_AT + i * bytes, bytes, memfd, AGENT_RING_AT);
 	if (code) {
 		munmap(memory, all);
 		return code;
@@ -42,6 +44,7 @@ int ring_map(struct ring *ring, int memfd)
 	ring->shared = (struct agent_shared *)memory;
 	ring->records = memory + AGENT_RING_AT;
 	ring->bytes = bytes;
+	ring->counts = counts_open(memfd);
 	ring->shared->magic = AGENT_MAGIC;
 	ring->shared->abi = AGENT_ABI;
 	ring->shared->ring_bytes = bytes;
@@ -50,6 +53,8 @@ int ring_map(struct ring *ring, int memfd)
 
 void ring_unmap(struct ring *ring)
 {
+	if (ring->counts)
+		counts_close();
 	if (ring->shared)
 		munmap(ring->shared, AGENT_RING_AT + 2 * ring->bytes);
 	memset(ring, 0, sizeof(*ring));

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "agent/lib/activities.h"
@@ -15,6 +14,7 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/orders.h"
+#include "agent/lib/wake.h"
 #include "agent/lib/writer.h"
 
 #define MS             1000000ull
@@ -48,7 +48,7 @@ static void close_fd(int *fd)
 void session_close(struct session *session)
 {
 	own_fd_close(&session->socket, session->socket_is);
-	own_fd_close(&session->wake, session->wake_is);
+	wake_close();
 	own_fd_close(&session->cupti, session->cupti_is);
 }
 
@@ -59,8 +59,6 @@ static void look_whether_open(struct session *session)
 		session->socket = -1;
 		session->order = AGENT_STOP;
 	}
-	if (!own_fd_is(session->wake, session->wake_is))
-		session->wake = -1;
 	if (!own_fd_is(session->cupti, session->cupti_is))
 		session->cupti = -1;
 }
@@ -157,18 +155,16 @@ static void refuse(struct session *session)
 bool session_begin(struct session *session, int socket, uint64_t from_ns)
 {
 	struct agent_message hello = { 0 };
+	bool wakes = wake_open();
 	int fds[2], got;
 
-	*session = (struct session){ .socket = socket,
-		                     .wake = own_fd_move(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-		                     .cupti = -1,
-		                     .from_the_begin = from_ns != 0 };
+	*session =
+		(struct session){ .socket = socket, .cupti = -1, .from_the_begin = from_ns != 0 };
 	session->socket_is = own_fd_of(session->socket);
-	session->wake_is = own_fd_of(session->wake);
 	got = channel_receive(session->socket, HELLO_MOST_MS, &hello, fds);
 	session->cupti = own_fd_move(fds[1]);
 	session->cupti_is = own_fd_of(session->cupti);
-	if (got <= 0 || fds[0] < 0 || session->wake < 0 || writer_open(fds[0])) {
+	if (got <= 0 || fds[0] < 0 || !wakes || writer_open(fds[0])) {
 		close_fd(&fds[0]);
 		close_all(session);
 		return false;
@@ -189,6 +185,8 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 		if (session->probes)
 			orders_open(writer_ring(), hello.probes);
 		measure(session);
+		if (session->probes && hello.probes & AGENT_PROBES_WAIT)
+			session->waits_until = clock_now() + AGENT_WAIT_MS * MS;
 	}
 	if (from_ns)
 		writer_own_time(AGENT_OWN_LOADING, from_ns);
@@ -252,7 +250,7 @@ static void begin_ending(struct session *session)
 		return;
 	}
 	cupti_call_back_always();
-	leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
+	leave_begin(); /* at any moment from here on there is no CUPTI */
 }
 
 /* A process that makes no call of CUDA's for a while gets one of ours. */
@@ -270,10 +268,13 @@ static void turn_ending(struct session *session)
 
 /* ---- a turn -------------------------------------------------------------------------------- */
 
+/* While cuInit waits for this thread to be asked, CUPTI could wait for cuInit. */
 static void turn_running(struct session *session)
 {
 	uint64_t now = clock_now();
 
+	if (session_waits(session))
+		return;
 	if (now - session->flush_ns >= session->flush_ms * MS) {
 		session->flush_ns = now;
 		cupti_flush(false);
@@ -300,6 +301,8 @@ static void take_messages(struct session *session)
 		if (got > 0 && is_request(session, &message)) {
 			orders_take(writer_ring(), &message, fds[0]);
 			channel_tell(session->socket);
+		} else if (got > 0 && message.type == AGENT_PROBES_GO) {
+			session->waits_until = 0;
 		} else if (got < 0) { /* it died, or is none of ours: nobody reads any more */
 			own_fd_close(&session->socket, session->socket_is);
 			session->order = AGENT_STOP;
@@ -315,7 +318,7 @@ static void take_messages(struct session *session)
 static void wait(struct session *session)
 {
 	struct pollfd ready[2];
-	uint64_t woken, now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
+	uint64_t now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
 	int timeout_ms = -1;
 
 	if (session->state == AGENT_RUNNING && !session->without_cupti)
@@ -327,12 +330,11 @@ static void wait(struct session *session)
 	look_whether_open(session);
 	if (session->socket < 0 && (timeout_ms < 0 || timeout_ms > ENDING_LOOK_MS))
 		timeout_ms = ENDING_LOOK_MS;
-	ready[0] = (struct pollfd){ .fd = session->wake, .events = POLLIN };
+	ready[0] = (struct pollfd){ .fd = wake_fd(), .events = POLLIN };
 	ready[1] = (struct pollfd){ .fd = session->socket, .events = POLLIN };
 	poll(ready, 2, timeout_ms);
 	look_whether_open(session);
-	while (read(session->wake, &woken, sizeof(woken)) > 0) {
-	}
+	wake_done();
 }
 
 static void look_at_probes(struct session *session)
@@ -379,6 +381,11 @@ bool session_turn(struct session *session)
 	wait(session);
 	take_messages(session);
 	return true;
+}
+
+bool session_waits(const struct session *session)
+{
+	return session->waits_until > clock_now() && session->order != AGENT_STOP;
 }
 
 bool session_is_awaited(const struct session *session)

@@ -13,9 +13,8 @@
 
 struct session {
 	int socket; /* -1: cuscope is gone */
-	int wake;   /* an eventfd: something happened on another thread */
 	int cupti;  /* a descriptor of the libcupti to use, or -1 */
-	struct own_fd socket_is, wake_is, cupti_is;
+	struct own_fd socket_is, cupti_is;
 	uint32_t kinds, flush_ms;
 	uint32_t state;              /* enum agent_state, as in shared memory */
 	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
@@ -23,6 +22,7 @@ struct session {
 	uint64_t clock_ns, flush_ns; /* when they were looked after last */
 	bool own_call;               /* was made, to leave CUPTI */
 	bool probes;                 /* calls of diverted functions are recorded */
+	uint64_t waits_until;        /* ns; cuInit does, for them to be diverted; 0: it does not */
 	bool without_cupti;          /* it was not asked for, or failed while `probes` go on */
 	bool gives_up;               /* CUPTI is left since it failed */
 	uint64_t look_ns;            /* when the probes were looked after last */
@@ -38,6 +38,9 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns);
 
 /* Waits for something to do, and does it. False: it is over, and all is closed. */
 bool session_turn(struct session *session);
+
+/* Whether cuInit is to wait still. */
+bool session_waits(const struct session *session);
 
 /* At the process's exit: whether there are last records, and a thread to wait for; those; and, as
  * other threads may go on for a while, what is looked after until the end. */

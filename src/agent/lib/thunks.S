@@ -15,6 +15,8 @@
 	.type	thunk_common, @function
 	.cfi_startproc
 
+	.hidden	probe_slots, probe_gate, probe_own
+
 probe_thunks:
 	.set	slot, 0
 	.rept	THUNKS
@@ -25,6 +27,19 @@ probe_thunks:
 	.set	slot, slot + 1
 	.endr
 	.size	probe_thunks, . - probe_thunks
+
+/* As many words of the stack as there can be, where their number is unknown. */
+	.macro	COPY_MOST
+	subq	$8 * THUNK_STACK_MOST, %rsp
+	.set	word, 0
+	.rept	THUNK_STACK_MOST / 4
+	movups	16 + 8 * word(%rbp), %xmm8
+	movups	32 + 8 * word(%rbp), %xmm9
+	movaps	%xmm8, 8 * word(%rsp)
+	movaps	%xmm9, 16 + 8 * word(%rsp)
+	.set	word, word + 4
+	.endr
+	.endm
 
 /*
  * All that is saved has its place below the frame pointer, by which it is found when the original
@@ -45,7 +60,13 @@ thunk_common:
 	movq	%r9, 40(%rsp)
 	movq	%rax, 48(%rsp)
 	movq	%r10, 56(%rsp)
-	movaps	%xmm0, FRAME_VECTOR(%rsp)
+	movq	%r11, FRAME_SLOT(%rsp)
+	leaq	probe_slots(%rip), %r10
+	shlq	$SLOT_SHIFT, %r11
+	addq	%r11, %r10
+	cmpl	$THUNK_COUNTS, SLOT_DOES(%r10)
+	je	count
+ask:	movaps	%xmm0, FRAME_VECTOR(%rsp)
 	movaps	%xmm1, FRAME_VECTOR + 16(%rsp)
 	movaps	%xmm2, FRAME_VECTOR + 32(%rsp)
 	movaps	%xmm3, FRAME_VECTOR + 48(%rsp)
@@ -53,7 +74,6 @@ thunk_common:
 	movaps	%xmm5, FRAME_VECTOR + 80(%rsp)
 	movaps	%xmm6, FRAME_VECTOR + 96(%rsp)
 	movaps	%xmm7, FRAME_VECTOR + 112(%rsp)
-	movq	%r11, FRAME_SLOT(%rsp)
 	movq	%rsp, %rdi
 	call	probe_enter
 	movq	%rax, %r11		/* whether to come back */
@@ -107,16 +127,7 @@ thunk_common:
 	jnz	3b
 	jmp	4f
 
-	/* As many as there can be, where their number is unknown. */
-5:	subq	$8 * THUNK_STACK_MOST, %rsp
-	.set	word, 0
-	.rept	THUNK_STACK_MOST / 4
-	movups	16 + 8 * word(%rbp), %xmm8
-	movups	32 + 8 * word(%rbp), %xmm9
-	movaps	%xmm8, 8 * word(%rsp)
-	movaps	%xmm9, 16 + 8 * word(%rsp)
-	.set	word, word + 4
-	.endr
+5:	COPY_MOST
 4:	call	*FRAME_ORIGINAL - FRAME_BYTES(%rbp)
 	leaq	-FRAME_BYTES(%rbp), %rsp
 	movq	%rax, 48(%rsp)
@@ -129,10 +140,95 @@ thunk_common:
 	movq	16(%rsp), %rdx
 	movaps	FRAME_VECTOR(%rsp), %xmm0
 	movaps	FRAME_VECTOR + 16(%rsp), %xmm1
+	.cfi_remember_state
 	leave
 	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
 	ret
+	.cfi_restore_state
+
+	/*
+	 * r10: the slot. What is not there probe_enter makes: the thread's state, its share of the
+	 * counts, and that the words of the stack were seen to be there. In a child of fork, whose
+	 * gate is all zeroes, it counts the call as a child's.
+	 */
+count:	movq	SLOT_ORIGINAL(%r10), %r11
+	movq	%r11, FRAME_ORIGINAL(%rsp)
+	movq	probe_gate(%rip), %r10
+	cmpq	$0, GATE_COUNTS(%r10)
+	je	ask
+	leaq	probe_own@tlsdesc(%rip), %rax
+	call	*probe_own@tlscall(%rax)
+	movq	%fs:(%rax), %rax
+	testq	%rax, %rax
+	jz	ask
+	movl	GATE_PID(%r10), %r11d
+	cmpl	%r11d, THREAD_PID(%rax)
+	jne	ask
+	cmpq	$0, THREAD_COUNTS(%rax)
+	je	ask
+	movl	%ebp, %r11d		/* do they end in the page that they begin in? */
+	andl	$4095, %r11d
+	cmpl	$4096 - 16 - 8 * THUNK_STACK_MOST, %r11d
+	jbe	6f
+	cmpq	%rbp, THREAD_LOW(%rax)
+	ja	ask
+	leaq	16 + 8 * THUNK_STACK_MOST(%rbp), %r11
+	cmpq	THREAD_HIGH(%rax), %r11
+	ja	ask
+
+	/* A call around it, if its frame lies above, and is not one that was left by a longjmp. */
+6:	movq	%rax, FRAME_STATE(%rsp)
+	xorl	%r11d, %r11d
+	movq	THREAD_COUNTING(%rax), %r10
+	cmpq	%rbp, %r10
+	cmovbe	%r11, %r10
+	movq	%r10, FRAME_SESSION(%rsp)
+	movq	%rbp, THREAD_COUNTING(%rax)
+	movq	48(%rsp), %rax
+	movq	56(%rsp), %r10
+	COPY_MOST
+	call	*FRAME_ORIGINAL - FRAME_BYTES(%rbp)
+	leaq	-FRAME_BYTES(%rbp), %rsp
+	movq	FRAME_STATE(%rsp), %r11
+	movq	FRAME_SESSION(%rsp), %r10
+	movq	%r10, THREAD_COUNTING(%r11)
+	testl	%eax, %eax
+	jnz	8f
+
+	/* One instruction, as a signal's handler may count too. The memory is always mapped. */
+7:	movq	THREAD_COUNTS(%r11), %rcx
+	movq	FRAME_SLOT(%rsp), %rsi
+	cmpl	$0, THREAD_SHARES(%r11)
+	jne	1f
+	incq	(%rcx, %rsi, 8)
+	jmp	2f
+1:	lock incq (%rcx, %rsi, 8)
+2:	.cfi_remember_state
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	ret
+	.cfi_restore_state
+
+8:	cmpl	$THUNK_NOT_READY, %eax
+	je	7b
+	movq	%rax, 48(%rsp)
+	movq	%rdx, FRAME_MARK(%rsp)
+	movaps	%xmm0, FRAME_VECTOR(%rsp)
+	movaps	%xmm1, FRAME_VECTOR + 16(%rsp)
+	movq	%rsp, %rdi
+	call	probe_count_failed
+	movq	48(%rsp), %rax
+	movq	FRAME_MARK(%rsp), %rdx
+	movaps	FRAME_VECTOR(%rsp), %xmm0
+	movaps	FRAME_VECTOR + 16(%rsp), %xmm1
+	.cfi_remember_state
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	ret
+	.cfi_restore_state
 probe_thunks_end:
 	.size	thunk_common, . - thunk_common
 	.cfi_endproc

@@ -4,6 +4,9 @@
  * what the call was given, asks probe_enter, and then either goes on to the original as if it had
  * not been there, or calls it with the same arguments and tells probe_exit what came back.
  *
+ * A slot that counts asks nobody, if all that it needs is there: it calls the original, and where
+ * that returns 0 it adds one to a number of its thread's own. No lock, no clock, no record.
+ *
  * To the program they are functions like others: with a frame pointer, and with call frame
  * information that is right at each instruction. So exceptions, cancellation and debuggers pass.
  */
@@ -19,7 +22,25 @@
 #define FRAME_SLOT     192
 #define FRAME_ORIGINAL 200
 #define FRAME_WORDS    208
+#define FRAME_STATE    216
+#define FRAME_MARK     224
+#define FRAME_SESSION  232
 #define FRAME_BYTES    240 /* up to the frame pointer: a multiple of 16 */
+
+/* Of struct probe_slot, struct probe_gate and struct probe_thread, which thunks that count read. */
+#define SLOT_ORIGINAL   0
+#define SLOT_DOES       20
+#define SLOT_SHIFT      5 /* 1 << that is its size */
+#define GATE_COUNTS     8
+#define GATE_PID        16
+#define THREAD_PID      8
+#define THREAD_SHARES   12
+#define THREAD_COUNTING 16
+#define THREAD_COUNTS   24
+#define THREAD_LOW      32
+#define THREAD_HIGH     40
+#define THUNK_COUNTS    3   /* AGENT_SLOT_COUNT */
+#define THUNK_NOT_READY 600 /* a result that is no failure, in both layers */
 
 #ifndef __ASSEMBLER__
 
@@ -41,8 +62,9 @@ struct thunk_frame {
 	const void *original;
 	uint64_t words;    /* of the stack, to be copied */
 	const void *state; /* of the thread that entered */
-	uint64_t mark;     /* of this call: whoever uses this stack later writes over it */
-	uint64_t session;
+	uint64_t mark;     /* of this call: whoever uses this stack later writes over it. Of a */
+			   /* counted one, when it has returned, rdx */
+	uint64_t session;  /* of a counted call: what `counting` of the thread was before it */
 	uint64_t frame_pointer; /* the caller's */
 	uint64_t back;
 	uint64_t stack[]; /* arguments */
@@ -52,6 +74,9 @@ _Static_assert(offsetof(struct thunk_frame, vector) == FRAME_VECTOR, "layout");
 _Static_assert(offsetof(struct thunk_frame, slot) == FRAME_SLOT, "layout");
 _Static_assert(offsetof(struct thunk_frame, original) == FRAME_ORIGINAL, "layout");
 _Static_assert(offsetof(struct thunk_frame, words) == FRAME_WORDS, "layout");
+_Static_assert(offsetof(struct thunk_frame, state) == FRAME_STATE, "layout");
+_Static_assert(offsetof(struct thunk_frame, mark) == FRAME_MARK, "layout");
+_Static_assert(offsetof(struct thunk_frame, session) == FRAME_SESSION, "layout");
 _Static_assert(offsetof(struct thunk_frame, frame_pointer) == FRAME_BYTES, "layout");
 
 extern const char probe_thunks[] __attribute__((visibility("hidden")));
@@ -61,6 +86,9 @@ extern const char probe_thunks_end[] __attribute__((visibility("hidden")));
  * the thunk. */
 uint64_t probe_enter(struct thunk_frame *frame);
 void probe_exit(struct thunk_frame *frame);
+
+/* Of a call that was to be counted, and has failed. */
+void probe_count_failed(struct thunk_frame *frame);
 
 #endif
 #endif

@@ -10,7 +10,7 @@
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
 #define WAITING_MAX 131072 /* of a thread, a power of two */
-#define WAITING_NS  1000000000 /* behind the thread's next ones: calls come sooner */
+#define WAITING_NS  1000000000 /* a call that goes on for longer is not waited for */
 #define WAITING_FEW 16         /* more room than this is given back when it is empty */
 #define WAITING_ALL                                                                                \
 	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
@@ -61,6 +61,7 @@ struct correlate {
 	uint64_t own_until_ns;              /* the latest end of these */
 	struct correlate_thread *threads, *recent;
 	size_t waiting_room;             /* of all threads */
+	uint64_t passed_ns;              /* all calls that ended before have come */
 	struct correlate_entry *entries; /* SETS times WAYS; in a set the newest first */
 };
 
@@ -274,7 +275,7 @@ static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
                           struct correlate_waiting waiting)
 {
 	while (thread->count && (thread->count == WAITING_MAX ||
-	                         waiting_first(thread)->end_ns + WAITING_NS < waiting.begin_ns)) {
+	                         waiting_first(thread)->end_ns + WAITING_NS < c->passed_ns)) {
 		settle(c, waiting_first(thread)->id, NULL);
 		waiting_drop(c, thread);
 	}
@@ -298,6 +299,16 @@ static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
 		thread->capacity = capacity;
 	}
 	thread->waiting[(thread->first + thread->count++) & (thread->capacity - 1)] = waiting;
+}
+
+void correlate_passed(struct correlate *c, uint64_t passed_ns)
+{
+	c->passed_ns = passed_ns;
+}
+
+uint64_t correlate_passed_ns(const struct correlate *c)
+{
+	return c->passed_ns;
 }
 
 /* The driver's call and the runtime's around it have one number, and may both be told of. */

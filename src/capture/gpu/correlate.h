@@ -49,6 +49,10 @@ struct correlate_id {
 	uint32_t agent, number;
 };
 
+/* All calls that ended before have come, as far as they were seen. */
+void correlate_passed(struct correlate *correlate, uint64_t passed_ns);
+uint64_t correlate_passed_ns(const struct correlate *correlate);
+
 /* A call that an agent tells of, in order of its end within its thread. */
 void correlate_agent_call(struct correlate *correlate, const struct correlate_span *call,
                           struct correlate_id id);

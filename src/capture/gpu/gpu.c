@@ -193,11 +193,7 @@ struct agents *gpu_agents(struct gpu_times *gpu)
 
 struct order_source gpu_source(struct gpu_times *gpu)
 {
-	struct order_source source = { 0 };
-
-	if (gpu->calls)
-		source = (struct order_source){ gpu_calls_peek, gpu_calls_advance, gpu->calls };
-	return source;
+	return gpu->calls ? gpu_calls_source(gpu->calls) : (struct order_source){ 0 };
 }
 
 int gpu_environment(struct gpu_times *gpu, char *const **environment, struct err *err)
@@ -217,9 +213,13 @@ int gpu_fd(const struct gpu_times *gpu)
 	return agents_fd(gpu->agents);
 }
 
+/* cuInit opens this device, and who only asks NVML for GPUs does not: a launcher that is to fork
+ * its workers would be initialised by CUPTI. */
+#define CUDA_DEVICE "/dev/nvidia-uvm"
+
 void gpu_running(struct gpu_times *gpu, pid_t pid)
 {
-	if (proc_has_open(pid, "/dev/nvidia"))
+	if (proc_has_open(pid, CUDA_DEVICE))
 		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
 }
 
@@ -405,7 +405,6 @@ int gpu_finish(struct gpu_times *gpu, struct err *err)
 {
 	int r;
 
-	agents_turn(gpu->agents, gpu->now_ns);
 	if (!agents_stopped(gpu->agents))
 		agents_abandon(gpu->agents);
 	r = failed(gpu, err);

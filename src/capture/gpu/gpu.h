@@ -88,7 +88,7 @@ void gpu_execed(struct gpu_times *gpu, pid_t pid);
 void gpu_stop(struct gpu_times *gpu);
 bool gpu_stopped(const struct gpu_times *gpu);
 
-/* There will be no more calls: passes on what is left. Those agents that are still there are told
+/* There will be no more calls, and nothing is read of agents: passes on what is left. Those agents that are still there are told
  * about. */
 int gpu_finish(struct gpu_times *gpu, struct err *err);
 

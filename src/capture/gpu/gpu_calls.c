@@ -56,14 +56,9 @@ struct gpu_calls *gpu_calls_new(const struct wire_state *state)
 	return calls;
 }
 
-const struct wire_head *gpu_calls_peek(void *data, size_t *bytes)
+struct order_source gpu_calls_source(struct gpu_calls *calls)
 {
-	return call_queue_peek(((struct gpu_calls *)data)->queue, bytes);
-}
-
-void gpu_calls_advance(void *data)
-{
-	call_queue_advance(((struct gpu_calls *)data)->queue);
+	return (struct order_source){ call_queue_take, call_queue_release, calls->queue };
 }
 
 uint64_t gpu_calls_refused(const struct gpu_calls *calls)

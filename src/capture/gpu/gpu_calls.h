@@ -15,6 +15,7 @@
 
 #include "agent/wire.h"
 #include "bpf/wire.h"
+#include "capture/order.h"
 #include "probe/module.h"
 
 struct gpu_calls;
@@ -30,9 +31,8 @@ const struct hook *gpu_calls_hook(const struct module *driver, const char *name)
 void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const struct hook *hook,
                    const struct agent_call *record);
 
-/* The records, of all processes in about their order in time: for order_add_source. */
-const struct wire_head *gpu_calls_peek(void *calls, size_t *bytes);
-void gpu_calls_advance(void *calls);
+/* The records, of all processes in their order in time: for order_add_source. */
+struct order_source gpu_calls_source(struct gpu_calls *calls);
 
 /* Launches that were told of and had no room to wait for their place in time. */
 uint64_t gpu_calls_refused(const struct gpu_calls *calls);

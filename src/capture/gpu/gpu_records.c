@@ -254,6 +254,8 @@ static const char *wait_name(const struct agent_wait *record)
 		return "CUPTI Loading";
 	if (kind == AGENT_OWN_LEAVING)
 		return "CUPTI Leaving";
+	if (kind == AGENT_OWN_WAITING)
+		return "Waiting for cuscope";
 	if (kind == 1)
 		return "Driver Compiler";
 	kind >>= 16;
@@ -272,7 +274,8 @@ static bool take_wait(const struct agent_wait *record, struct gpu_item *item)
 	item->tid = record->tid;
 	item->range.name = wait_name(record);
 	item->own = record->head.type == AGENT_OVERHEAD &&
-	            (record->kind == AGENT_OWN_LOADING || record->kind == AGENT_OWN_LEAVING);
+	            (record->kind == AGENT_OWN_LOADING || record->kind == AGENT_OWN_LEAVING ||
+	             record->kind == AGENT_OWN_WAITING);
 	return true;
 }
 

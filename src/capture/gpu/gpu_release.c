@@ -4,6 +4,7 @@
 
 #define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
 #define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
+#define MOST_NS 10000000000ull /* in all, where calls themselves are behind */
 
 static struct correlate_id id_of(const struct gpu_item *item)
 {
@@ -35,25 +36,36 @@ void gpu_find_call(void *data, struct gpu_item *item)
 	}
 }
 
+/* Of work whose call has not come. On a busy machine calls are seconds behind: they wait until it
+ * is known who tells of them, and what agents say of them is read at once. */
+static bool is_awaited(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t begin_ns)
+{
+	uint64_t waited_ns = gpu->now_ns - item->arrived_ns;
+
+	if (is_in_call(gpu, item) || waited_ns >= MOST_NS)
+		return false;
+	return waited_ns < HOLD_NS + WAIT_NS ||
+	       begin_ns >= correlate_passed_ns(gpu->options.correlate);
+}
+
 bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item)
 {
 	uint64_t number, begin_ns;
 
 	if (gpu->now_ns < item->end_ns + HOLD_NS)
 		return false;
-	if (!item->correlation || item->number ||
-	    gpu->now_ns >= item->arrived_ns + HOLD_NS + WAIT_NS)
+	if (!item->correlation || item->number)
 		return true;
 	switch (correlate_find(gpu->options.correlate, id_of(item), &number, &begin_ns)) {
 	case CORRELATE_KNOWN:
 	case CORRELATE_NONE:
 		return true;
 	case CORRELATE_WAITS:
-		return is_in_call(gpu, item);
+		return !is_awaited(gpu, item, begin_ns);
 	case CORRELATE_UNKNOWN:
 		break;
 	}
-	return false;
+	return gpu->now_ns >= item->arrived_ns + HOLD_NS + WAIT_NS;
 }
 
 /* The number of its call, 0 for none; *begin_ns: when that began, 0 where it is not known. */

@@ -23,15 +23,31 @@ uint64_t inside_clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-void inside_notice(struct inside *inside, const char *fmt, ...)
+static void say(const struct inside *inside, const char *fmt, va_list ap)
 {
 	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	inside->options.notice(inside->options.data, text);
+}
+
+void inside_notice(struct inside *inside, const char *fmt, ...)
+{
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	if (!inside->options.quiet)
+		say(inside, fmt, ap);
 	va_end(ap);
-	inside->options.notice(inside->options.data, text);
+}
+
+void inside_warn(struct inside *inside, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(inside, fmt, ap);
+	va_end(ap);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -63,12 +79,15 @@ void inside_free(struct inside *inside)
 		inside_process_drop(inside, process);
 	}
 	inside_nesting_forget(inside, 0);
+	inside_forks_free(inside);
 	divert_free(inside->divert); /* first: until then agents are needed */
 	if (inside->own_agents)
 		agents_free(inside->agents);
 	gpu_targets_free(inside->targets);
 	inside_away_free(inside);
 	inside_threads_forget(inside, 0);
+	inside_totals_free(inside);
+	free(inside->counted_left);
 	call_queue_free(inside->queue);
 	tids_free(inside->tids);
 	tick_clock_free(inside->ticks);
@@ -79,6 +98,7 @@ struct agents_probes inside_probes(const struct inside *inside)
 {
 	return (struct agents_probes){ .wanted = true,
 		                       .begins = inside->options.begins,
+		                       .waits = inside->options.target == TARGET_COMMAND,
 		                       .clock = inside->ticks ? AGENT_CLOCK_TICKS : AGENT_CLOCK_NS,
 		                       .news = inside_on_news };
 }
@@ -147,6 +167,7 @@ int inside_open(struct inside *inside, const struct inside_options *options, boo
 	inside->own_agents = true;
 	inside->targets = gpu_targets_new(options->target == TARGET_COMMAND, enter, inside);
 	agents.probes = inside_probes(inside);
+	agents.probes.waits = false; /* it would be in the duration of cuInit */
 	return agents_new(&agents, &inside->agents, err);
 }
 
@@ -157,7 +178,7 @@ void inside_use_agents(struct inside *inside, struct agents *agents)
 
 struct order_source inside_source(struct inside *inside)
 {
-	return (struct order_source){ call_queue_peek, call_queue_advance, inside->queue };
+	return (struct order_source){ call_queue_take, call_queue_release, inside->queue };
 }
 
 int inside_environment(struct inside *inside, char *const **environment, struct err *err)
@@ -187,14 +208,19 @@ int inside_divert_fd(const struct inside *inside)
 void inside_called(struct inside *inside, const struct wire_call *call)
 {
 	const struct module *module = NULL;
-	const struct hook *hook = modules_hook(inside->options.modules, call->head.hook, &module);
+	const struct hook *hook;
 	struct inside_process *process;
 
+	if (call->head.flags & WIRE_BY_AGENT) /* it has its agent, and nothing to be found out */
+		return;
+	hook = modules_hook(inside->options.modules, call->head.hook, &module);
 	if (inside->own_agents)
 		gpu_targets_called(inside->targets, call, hook, module, inside->now_ns);
-	if (call->head.flags & WIRE_BY_AGENT || !module)
+	if (!module)
 		return;
 	process = inside_process_find(inside, call->head.tgid);
+	if (!process)
+		inside_told_child(inside, call, hook, module);
 	if (!process || !process->ready)
 		return;
 	if (!process->works && gpu_shows_cuda(call, hook)) {
@@ -212,6 +238,8 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 	if (!process)
 		return;
 	for (struct inside_module *at = process->modules; at; at = at->next) {
+		at->absent = false;
+		memset(at->others, 0, sizeof(at->others));
 		if (at->state == INSIDE_DIVERTED && !inside_module_is_there(at))
 			inside_module_left(at, time_ns);
 	}
@@ -221,12 +249,12 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 
 void inside_loaded(struct inside *inside, pid_t pid)
 {
-	inside_away_no_child(inside, (uint32_t)pid);
+	inside_child_loads(inside, (uint32_t)pid);
 }
 
 void inside_forked(struct inside *inside, pid_t parent, pid_t child, uint64_t time_ns)
 {
-	inside_away_forked(inside, (uint32_t)parent, (uint32_t)child, time_ns);
+	inside_forked_child(inside, (uint32_t)parent, (uint32_t)child, time_ns);
 	divert_forked(inside->divert, parent, child);
 }
 
@@ -235,7 +263,7 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 {
 	struct inside_process *process = inside_process_find(inside, (uint32_t)pid);
 
-	inside_away_no_child(inside, (uint32_t)pid);
+	inside_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents)
 		agents_turn(inside->agents, inside->now_ns);
 	if (!process) {
@@ -264,7 +292,7 @@ void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
 {
 	struct inside_process *process;
 
-	inside_away_no_child(inside, (uint32_t)pid);
+	inside_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents) {
 		agents_gone(inside->agents, pid);
 		gpu_targets_forget(inside->targets, pid);
@@ -275,6 +303,7 @@ void inside_exit(struct inside *inside, pid_t pid, uint64_t time_ns)
 	divert_gone(inside->divert, pid);
 	if (!process)
 		return;
+	inside_counts_read(process);
 	programs_inside_set(inside->options.programs, pid, 0);
 	tids_forget(inside->tids, (uint32_t)pid);
 	call_queue_forget(inside->queue, (uint32_t)pid);
@@ -291,10 +320,10 @@ static void turn_divert(struct inside *inside)
 	if (inside->divert_gone || !divert_turn(inside->divert, &err))
 		return;
 	inside->divert_gone = true;
-	inside_notice(inside,
-	              "%s: no more functions are recorded inside of processes, and those "
-	              "that are stay so until the processes end",
-	              err.text);
+	inside_warn(inside,
+	            "%s: no more functions are recorded inside of processes, and those "
+	            "that are stay so until the processes end",
+	            err.text);
 	HASH_ITER (hh, inside->processes, process, next) {
 		process->given_up = true;
 	}
@@ -338,6 +367,7 @@ void inside_turn(struct inside *inside, uint64_t now_ns)
 	HASH_ITER (hh, inside->processes, process, next) {
 		inside_process_turn(process);
 	}
+	inside_forks_turn(inside);
 	if (!inside->stopping)
 		inside_away_turn(inside);
 	if (inside->stopping && inside->own_agents && !inside->agents_told && all_are_out(inside)) {
@@ -350,6 +380,8 @@ void inside_turn(struct inside *inside, uint64_t now_ns)
 
 void inside_stop(struct inside *inside)
 {
+	if (!inside->stopping)
+		inside_tell_waiting(inside);
 	inside_away_stop(inside);
 	inside->stopping = true;
 }
@@ -360,24 +392,36 @@ bool inside_stopped(const struct inside *inside)
 	       (!inside->own_agents || (inside->agents_told && agents_stopped(inside->agents)));
 }
 
+void inside_read_rest(struct inside *inside, uint64_t now_ns)
+{
+	inside->now_ns = now_ns;
+	if (!inside->own_agents)
+		return;
+	if (!inside->agents_told)
+		agents_stop(inside->agents);
+	inside->agents_told = true;
+	agents_turn(inside->agents, inside->now_ns);
+}
+
 void inside_finish(struct inside *inside)
 {
 	for (struct inside_process *process = inside->processes; process;
-	     process = process->hh.next)
+	     process = process->hh.next) {
 		inside_process_tell_gap(process, inside_clock_ns());
-	if (inside->own_agents) {
-		if (!inside->agents_told)
-			agents_stop(inside->agents);
-		agents_turn(inside->agents, inside->now_ns);
-		if (!agents_stopped(inside->agents))
-			agents_abandon(inside->agents);
+		inside_counts_read(process);
 	}
+	modules_lock(inside->options.modules);
+	inside_forks_read(inside);
+	inside_forks_tell(inside);
+	modules_unlock(inside->options.modules);
+	if (inside->own_agents && !agents_stopped(inside->agents))
+		agents_abandon(inside->agents);
 	if (divert_refused_children(inside->divert))
-		inside_notice(inside,
-		              "%llu children of processes that are recorded inside keep their "
-		              "jumps, as there was no room for more: functions with the jump "
-		              "before the probe are not told of in them",
-		              (unsigned long long)divert_refused_children(inside->divert));
+		inside_warn(inside,
+		            "%llu children of processes that are recorded inside keep their "
+		            "jumps, as there was no room for more: functions with the jump "
+		            "before the probe are not told of in them",
+		            (unsigned long long)divert_refused_children(inside->divert));
 	if (!inside->n_processes)
 		inside_notice(inside, "no calls were recorded inside of processes: probes told of "
 		                      "all");
@@ -388,6 +432,16 @@ void inside_finish(struct inside *inside)
 		              (unsigned long long)inside->calls, inside->n_functions,
 		              inside->n_processes, inside->n_processes == 1 ? "" : "es",
 		              inside->longest_stop_ns / 1e6);
+	if (inside->counted)
+		inside_notice(inside,
+		              "%llu more calls of functions that are called all the time were "
+		              "counted, and not recorded one by one (--all-calls=each does that)",
+		              (unsigned long long)inside->counted);
+	if (inside->in_children)
+		inside_notice(inside,
+		              "%llu calls were counted in children of fork, in which CUDA does not "
+		              "work, and not recorded",
+		              (unsigned long long)inside->in_children);
 }
 
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
@@ -404,5 +458,5 @@ void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
 	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++)
 		lost[reasons[i]] += agents.probes[i];
 	lost[LOST_GPU_RECORDS] += inside->bad_records;
-	lost[LOST_OVER_BUDGET] += call_queue_refused(inside->queue);
+	lost[LOST_OVER_BUDGET] += call_queue_refused(inside->queue) + inside->counted_lost;
 }

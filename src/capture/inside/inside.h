@@ -12,7 +12,7 @@
  *   inside_turn                often; before the records of calls are read
  *   inside_leaves_out, inside_called, inside_mapped, inside_exit, inside_exec, inside_forked
  *                              as records are passed on
- *   inside_stop, inside_stopped, inside_finish, inside_free
+ *   inside_stop, inside_stopped, inside_read_rest, inside_finish, inside_free
  */
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_H
@@ -34,7 +34,9 @@ struct inside_options {
 	bool begins;          /* entries are told of by themselves */
 	uint32_t stack_kinds; /* enum wire_stack_kind: functions of these keep their probes */
 	unsigned fold;        /* enum fold_tool: calls are summed up; those of memory keep theirs */
+	bool counts;          /* getters that are called all the time are counted only */
 	size_t ring_bytes;    /* of each agent's ring; 0: the default */
+	bool quiet;           /* it was not asked for: nothing is noticed */
 	struct pipeline *pipeline;
 	struct modules *modules;
 	struct programs *programs;
@@ -81,9 +83,15 @@ void inside_agent_is(struct inside *inside, const struct agent_status *status);
  */
 bool inside_nests(struct inside *inside, struct wire_head *record);
 
+/* The same of a call that an agent told of. Whether its thread was met before. */
+bool inside_nest(struct inside *inside, struct wire_call *call);
+
+/* Of a call that was left out. Its begin may have been passed on before that was known. */
+void inside_nests_no_more(struct inside *inside, const struct wire_head *record);
+
 /*
  * Until when it is known who tells of which calls, and UINT64_MAX where nothing is under way that
- * changes it: records of later ones have to wait, half a second at most.
+ * changes it: records of later ones have to wait, 120 ms at most.
  */
 uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns);
 
@@ -98,6 +106,18 @@ bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
 /* A call was passed on, whoever saw it. */
 void inside_called(struct inside *inside, const struct wire_call *call);
 
+/* Calls that were counted since this was asked last, of each process and function. */
+struct inside_counted {
+	uint32_t pid;
+	uint16_t hook;
+	uint64_t calls;
+};
+void inside_counted(struct inside *inside,
+                    void (*each)(void *data, const struct inside_counted *counted), void *data);
+
+/* Whether a call that an agent told of met its probe all the same, as far as is known now. */
+bool inside_meets_probe(struct inside *inside, const struct wire_call *call);
+
 void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns); /* WIRE_MAPPED */
 void inside_loaded(struct inside *inside, pid_t pid);                   /* a module */
 void inside_forked(struct inside *inside, pid_t parent, pid_t child, uint64_t time_ns);
@@ -110,7 +130,10 @@ void inside_turn(struct inside *inside, uint64_t now_ns);
 void inside_stop(struct inside *inside);
 bool inside_stopped(const struct inside *inside);
 
-/* There will be no more calls. Says what was recorded so. */
+/* What its agents have written by now, for the last time; they are told to leave. */
+void inside_read_rest(struct inside *inside, uint64_t now_ns);
+
+/* There will be no more calls, and nothing is read of agents. Says what was recorded so. */
 void inside_finish(struct inside *inside);
 
 /* Adds to lost[]. */

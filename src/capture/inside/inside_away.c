@@ -19,59 +19,6 @@
 
 #define SWEEP_NS      10000000ull   /* of a turn */
 #define SWEEP_MOST_NS 1000000000ull /* in all: of thousands of processes, or huge ones */
-#define CHILDREN_MAX  8192
-
-/* ---- children of fork ----------------------------------------------------------------------- */
-
-/* It was forked when CUDA worked in its parent, and has executed no program since. */
-struct inside_child {
-	uint32_t pid;
-	UT_hash_handle hh;
-};
-
-static struct inside_child *child_find(const struct inside *inside, uint32_t pid)
-{
-	struct inside_child *child;
-
-	HASH_FIND_INT(inside->children, &pid, child);
-	return child;
-}
-
-void inside_away_forked(struct inside *inside, uint32_t parent, uint32_t child, uint64_t time_ns)
-{
-	const struct inside_process *process = inside_process_find(inside, parent);
-	struct inside_child *new;
-
-	if (!child_find(inside, parent) &&
-	    (!process || !process->ready || process->came_ns > time_ns))
-		return;
-	if (child_find(inside, child) || HASH_COUNT(inside->children) >= CHILDREN_MAX)
-		return;
-	new = xcalloc(1, sizeof(*new));
-	new->pid = child;
-	HASH_ADD_INT(inside->children, pid, new);
-}
-
-/* It ended, executes another program, or loads what its parent had not. */
-void inside_away_no_child(struct inside *inside, uint32_t pid)
-{
-	struct inside_child *child = child_find(inside, pid);
-
-	if (!child)
-		return;
-	HASH_DEL(inside->children, child);
-	free(child);
-}
-
-static void forget_children(struct inside *inside)
-{
-	struct inside_child *child, *next;
-
-	HASH_ITER (hh, inside->children, child, next) {
-		HASH_DEL(inside->children, child);
-		free(child);
-	}
-}
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
@@ -81,6 +28,8 @@ struct inside_away {
 	unsigned n_inside; /* processes that are recorded inside */
 	bool others;       /* some with it are not, as far as is known */
 	bool in_sweep, elsewhere, swept;
+	bool leans;    /* processes have it that have no driver: see judge_lean */
+	bool maybe;    /* the process that is looked at is one */
 	bool open;     /* somebody is in a call that its probes are to tell of */
 	bool launches; /* of the runtime were looked at when it was swept */
 	bool told;
@@ -139,11 +88,25 @@ static void count_processes(struct inside *inside)
 	}
 }
 
-static void put_back(struct inside *inside, struct inside_away *it)
+static void return_one(struct inside *inside, struct inside_away *it)
 {
 	modules_put_back(inside->options.modules, it->module);
 	away_returned(&it->away, inside->now_ns);
-	it->in_sweep = it->elsewhere = it->swept = false;
+	it->in_sweep = it->elsewhere = it->swept = it->leans = false;
+}
+
+/* Who maps a driver is told of no more, so what leans on that comes back, too. */
+static void put_back(struct inside *inside, struct inside_away *it)
+{
+	struct inside_away *other, *next;
+
+	return_one(inside, it);
+	if (!it->module->has[LAYER_DRIVER])
+		return;
+	HASH_ITER (hh, inside->away, other, next) {
+		if (other->leans && other->away.state != AWAY_THERE)
+			return_one(inside, other);
+	}
 }
 
 /* With the modules' lock. */
@@ -175,13 +138,16 @@ struct inside_sweep {
 	uint32_t *pids;
 	size_t n, at;
 	uint64_t spent_ns;
+	bool drivers_told; /* since it began */
 };
 
 struct inside_sweep_of {
 	struct inside *inside;
 	const struct inside_process *process;               /* NULL: it has no agent */
+	const struct inside_child *child;                   /* of that process; or NULL */
 	const struct inside_away *seen[INSIDE_MODULES_MAX]; /* that hold a first function */
 	size_t n_seen;
+	bool driver; /* it has one mapped */
 };
 
 /* In how many places the process has it. Another one than is diverted has entries of its own. */
@@ -202,13 +168,13 @@ static bool is_second(struct inside_sweep_of *of, const struct inside_away *it,
 	return false;
 }
 
-static bool is_recorded(const struct inside_process *process, const struct module *module)
+static bool is_recorded(const struct inside_sweep_of *of, const struct module *module)
 {
-	const struct inside_module *at = process ? process->modules : NULL;
+	const struct inside_module *at = of->process ? of->process->modules : NULL;
 
 	while (at && (at->module != module || !tells(at)))
 		at = at->next;
-	return at != NULL;
+	return at && (!of->child || at->since_ns <= of->child->forked_ns);
 }
 
 static int look_at_mapping(const struct mapping *mapping, void *data)
@@ -217,9 +183,46 @@ static int look_at_mapping(const struct mapping *mapping, void *data)
 	const struct module *module = modules_of_mapping(of->inside->options.modules, mapping);
 	struct inside_away *it = module ? away_of(of->inside, module) : NULL;
 
-	if (it && it->in_sweep && (!is_recorded(of->process, module) || is_second(of, it, mapping)))
+	of->driver |= module && module->has[LAYER_DRIVER];
+	if (!it || !it->in_sweep)
+		return 0;
+	if (is_recorded(of, module))
+		it->elsewhere |= is_second(of, it, mapping);
+	else if (of->process || of->child || module->has[LAYER_DRIVER])
 		it->elsewhere = true;
+	else
+		it->maybe = true;
 	return 0;
+}
+
+/*
+ * A runtime without a driver, as in the launcher of a training, calls nothing. Its first call loads
+ * the driver, and of that is told where the probes of all drivers are watched. Then its probes come
+ * back (modules_look.c).
+ */
+static void judge_lean(const struct inside_sweep_of *of)
+{
+	bool may_lean = !of->driver && of->inside->sweep->drivers_told;
+	struct inside_away *it, *next;
+
+	HASH_ITER (hh, of->inside->away, it, next) {
+		it->leans |= it->maybe && may_lean;
+		it->elsewhere |= it->maybe && !may_lean;
+		it->maybe = false;
+	}
+}
+
+/* Whether the programs tell of each process that maps a driver. */
+static bool drivers_are_told(const struct inside *inside)
+{
+	for (size_t i = 0; i < modules_count(inside->options.modules); i++) {
+		const struct module *module = modules_at(inside->options.modules, i);
+
+		if (module->has[LAYER_DRIVER] && module->attached &&
+		    module->probes == PROBES_THERE && !module->expected)
+			return false;
+	}
+	return true;
 }
 
 static void set_elsewhere(struct inside *inside)
@@ -233,14 +236,17 @@ static void set_elsewhere(struct inside *inside)
 
 static void sweep_process(struct inside *inside, uint32_t pid)
 {
-	struct inside_sweep_of of = { .inside = inside,
-		                      .process = inside_process_find(inside, pid) };
+	const struct inside_child *child = inside_child_find(inside, pid);
+	struct inside_sweep_of of = {
+		.inside = inside,
+		.process = inside_process_find(inside, child ? child->root : pid),
+		.child = child,
+	};
 	struct err err = { 0 };
 	int r;
 
-	if (child_find(inside, pid))
-		return;
 	r = maps_each((pid_t)pid, look_at_mapping, &of, &err);
+	judge_lean(&of);
 	if (r && r != -ESRCH) /* nobody knows */
 		set_elsewhere(inside);
 }
@@ -255,11 +261,13 @@ static void begin_sweep(struct inside *inside)
 		it->in_sweep = it->away.state == AWAY_WATCHED && !it->swept &&
 		               inside->now_ns >= it->away.look_ns;
 		it->elsewhere = false;
+		it->leans = it->leans && !it->in_sweep;
 		due |= it->in_sweep;
 	}
 	if (!due)
 		return;
 	inside->sweep = xcalloc(1, sizeof(*inside->sweep));
+	inside->sweep->drivers_told = drivers_are_told(inside);
 	inside->sweep->pids = programs_targets(inside->options.programs, &inside->sweep->n);
 	if (!inside->sweep->pids) {
 		inside->sweep->n = 0;
@@ -311,7 +319,8 @@ static void look_at_call(void *data, const struct wire_head *record, size_t byte
 	struct inside_away *it = hook ? away_of(inside, module) : NULL;
 
 	if (it && !it->open && !(hook->moved && call->begin_ns >= it->moved_ns) &&
-	    !inside_leaves_out(inside, record) && !child_find(inside, record->tgid))
+	    !inside_leaves_out(inside, record) && !inside_was_left(inside, call) &&
+	    !inside_child_find(inside, record->tgid))
 		it->open = true;
 }
 
@@ -423,6 +432,7 @@ static void turn_module(struct inside *inside, struct inside_away *it)
 	if (it->away.state != AWAY_THERE) {
 		covered |= !it->n_inside && !it->others && nobody_comes_unheld(inside);
 		covered &= !it->elsewhere && it->launches == launches && !it->module->rewritten;
+		covered &= !it->leans || drivers_are_told(inside);
 	}
 	switch (away_next(&it->away, covered, inside->now_ns)) {
 	case AWAY_NOTHING:
@@ -467,7 +477,7 @@ void inside_away_turn(struct inside *inside)
 		programs_open_calls(inside->options.programs, look_at_call, inside);
 	modules_lock(inside->options.modules);
 	if (has_lost_records(inside)) {
-		forget_children(inside);
+		inside_children_forget(inside);
 		put_all_back(inside);
 	}
 	HASH_ITER (hh, inside->away, it, next)
@@ -492,7 +502,7 @@ void inside_away_free(struct inside *inside)
 	struct inside_away *it, *next;
 
 	drop_sweep(inside);
-	forget_children(inside);
+	inside_children_forget(inside);
 	HASH_ITER (hh, inside->away, it, next) {
 		HASH_DEL(inside->away, it);
 		free(it);

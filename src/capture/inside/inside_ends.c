@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 
+#define TOLD_MOST    64 /* sentences */
 #define AGENT_CLOSED "its agent has ended, as when a program closes all of its descriptors"
 
 bool inside_process_is_diverted(const struct inside_process *process)
@@ -107,7 +108,6 @@ void inside_process_take_back(struct inside_process *process)
 		return;
 	}
 	process->taking = true;
-	process->asked_ns = inside_clock_ns();
 	if (divert_take_back(inside->divert, (pid_t)process->pid, &err)) {
 		process->taking = false;
 		process->given_up = true;
@@ -127,6 +127,8 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 	uint64_t now = inside_clock_ns();
 
 	process->ready = false;
+	process->gone_ns = now;
+	inside_counts_read(process);
 	end_told(process, now);
 	inside_unflag(process);
 	if (at && at->state != INSIDE_PUTTING)
@@ -157,4 +159,87 @@ void inside_process_end_untaken(struct inside_process *process)
 	if (any)
 		inside_process_tell_gap(process, inside_clock_ns());
 	process->ended_ns = 0;
+}
+
+/* ---- what was not ready ---------------------------------------------------------------------- */
+
+static void tell_module(const struct inside_module *at)
+{
+	struct inside *inside = at->process->inside;
+	const char *name = at->module->name;
+	uint32_t pid = at->process->pid;
+
+	if (at->why[0])
+		inside_notice(inside,
+		              "%s of process %u has kept its probes: in vain it was tried %u "
+		              "time%s to record it inside, at last as %s",
+		              name, pid, at->tries, at->tries == 1 ? "" : "s", at->why);
+	else
+		inside_notice(inside,
+		              "%s of process %u has kept its probes: %s when the trace ended", name,
+		              pid,
+		              at->state == INSIDE_WANTED    ? "its code was not judged yet"
+		              : at->state == INSIDE_PUTTING ? "its entries were being diverted"
+		                                            : "its agent had not made room yet");
+}
+
+static bool waits(const struct inside_module *at)
+{
+	return at->state != INSIDE_DIVERTED && at->state != INSIDE_KEPT && at->state != INSIDE_LEFT;
+}
+
+/* Of a process of which nothing is diverted, and nothing waits. */
+static void tell_nothing(const struct inside_process *process)
+{
+	const struct inside_module *at = process->modules;
+
+	while (at && !at->since_ns && (at->state == INSIDE_LEFT || !process->ready))
+		at = at->next;
+	if (at || process->inside->n_told++ >= TOLD_MOST)
+		return;
+	inside_notice(process->inside, "process %u has kept its probes: %s", process->pid,
+	              !process->ready    ? "its agent has ended"
+	              : process->modules ? "its libraries were not found in its memory"
+	                                 : "none of its libraries is known");
+}
+
+static void tell_process(struct inside *inside, const struct inside_process *process)
+{
+	bool any = false;
+
+	if (process->kept || !process->records)
+		return;
+	for (const struct inside_module *at = process->modules; at && process->ready;
+	     at = at->next) {
+		any |= waits(at);
+		if (waits(at) && inside->n_told++ < TOLD_MOST)
+			tell_module(at);
+	}
+	if (!any)
+		tell_nothing(process);
+}
+
+/* CUDA works there, and no agent said that it records. */
+static bool tell_target(void *data, pid_t pid)
+{
+	struct inside *inside = data;
+	const struct inside_process *process = inside_process_find(inside, (uint32_t)pid);
+
+	if (process && (process->records || process->kept))
+		return true;
+	if (inside_process_has_memory((uint32_t)pid) && inside->n_told++ < TOLD_MOST)
+		inside_notice(inside, "process %d has kept its probes: %s when the trace ended",
+		              pid, agents_stage(inside->agents, pid));
+	return true;
+}
+
+void inside_tell_waiting(struct inside *inside)
+{
+	for (const struct inside_process *process = inside->processes; process;
+	     process = process->hh.next) {
+		if (inside_process_has_memory(process->pid))
+			tell_process(inside, process);
+	}
+	if (inside->own_agents)
+		gpu_targets_all(inside->targets, tell_target, inside);
 }

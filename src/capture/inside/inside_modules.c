@@ -20,6 +20,7 @@ struct search {
 	const struct module *module; /* NULL: whichever */
 	struct mapping found;        /* its text; path is NULL until there is one */
 	uint64_t offset;             /* what is to lie in it */
+	unsigned times;              /* that it does, each time elsewhere */
 };
 
 static bool is_of(const struct mapping *mapping, const struct module *module)
@@ -47,6 +48,22 @@ void inside_modules_find(struct inside_process *process)
 	maps_each((pid_t)process->pid, want_mapped, &search, &err);
 }
 
+static int note_mapped(const struct mapping *mapping, void *data)
+{
+	struct search *search = data;
+
+	search->times += is_of(mapping, search->module);
+	return search->times ? 1 : 0;
+}
+
+bool inside_module_may_be_mapped(const struct inside_process *process, const struct module *module)
+{
+	struct search search = { .module = module };
+	struct err err = { 0 };
+
+	return maps_each((pid_t)process->pid, note_mapped, &search, &err) || search.times;
+}
+
 static int find_text(const struct mapping *mapping, void *data)
 {
 	struct search *search = data;
@@ -54,19 +71,24 @@ static int find_text(const struct mapping *mapping, void *data)
 	if (!is_of(mapping, search->module) || search->offset < mapping->offset ||
 	    search->offset - mapping->offset >= mapping->end - mapping->start)
 		return 0;
-	search->found = *mapping;
-	return 1;
+	if (!search->times++)
+		search->found = *mapping;
+	return 0;
 }
 
-/* The address of a place of the file in the process; 0: it is not mapped. */
-static uint64_t address_of(const struct inside_module *at, uint64_t offset)
+/*
+ * The address of a place of the file in the process; 0: it is not mapped. *twice: it has others.
+ * -EAGAIN: what the process has mapped could not be read.
+ */
+static int address_of(const struct inside_module *at, uint64_t offset, uint64_t *address,
+                      bool *twice, struct err *err)
 {
 	struct search search = { .module = at->module, .offset = offset };
-	struct err err = { 0 };
+	int r = maps_each((pid_t)at->process->pid, find_text, &search, err);
 
-	if (maps_each((pid_t)at->process->pid, find_text, &search, &err) != 1)
-		return 0;
-	return search.found.start + (offset - search.found.offset);
+	*twice = search.times > 1;
+	*address = search.times ? search.found.start + (offset - search.found.offset) : 0;
+	return r && r != -ESRCH ? -EAGAIN : 0;
 }
 
 /* ---- modules of a process ------------------------------------------------------------------ */
@@ -74,7 +96,7 @@ static uint64_t address_of(const struct inside_module *at, uint64_t offset)
 static bool is_known(const struct inside_process *process, const struct module *module)
 {
 	for (const struct inside_module *at = process->modules; at; at = at->next) {
-		if (at->module == module && at->state != INSIDE_LEFT)
+		if (at->module == module && (at->state != INSIDE_LEFT || at->absent))
 			return true;
 	}
 	return false;
@@ -113,6 +135,7 @@ void inside_module_free(struct inside_module *at)
 		divert_plan_free(at->plan);
 	forget_plan(at);
 	free(at->told);
+	free(at->met);
 	free(at);
 }
 
@@ -251,8 +274,10 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 	struct divert_module module = { .fd = at->module->fd,
 		                        .path = at->module->path,
 		                        .dev = at->module->dev,
-		                        .inode = at->module->inode };
+		                        .inode = at->module->inode,
+		                        .owner = at->module->owner };
 	uint64_t first;
+	bool twice;
 	int r;
 
 	if (!at->hooks)
@@ -261,9 +286,14 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 		return err_set(err, ENOENT, "none of its functions is recorded");
 	if (!divert_may_look(at->process->inside->divert, &module, at->functions, at->count))
 		return -EINPROGRESS;
-	first = address_of(at, at->functions[0].offset);
+	if (address_of(at, at->functions[0].offset, &first, &twice, err))
+		return -EAGAIN;
 	if (!first)
-		return err_set(err, ENOENT, "it is not mapped any more");
+		return err_set(err, ENXIO, "it is not mapped any more");
+	if (twice)
+		return err_set(err, ENOTSUP,
+		               "the process has it twice (dlmopen), and calls of only one could "
+		               "be told apart from those of the probes");
 	at->load = first - at->functions[0].address;
 	r = divert_look(at->process->inside->divert, (pid_t)at->process->pid, &module,
 	                at->functions, at->count, need, &at->plan, err);
@@ -290,6 +320,8 @@ static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
 		                                     ? AGENT_SLOT_PASSES_ON
 		                                     : AGENT_SLOT_CALL };
 	process->cookies[number] = slot->cookie;
+	inside_counts_slot(process, number, hook, at->module);
+	inside_forks_slot(process, number, hook, at->functions[i].met);
 	at->thunks[i] = process->thunks + (uint64_t)number * process->thunk_bytes;
 }
 
@@ -347,6 +379,7 @@ static void number_told(struct inside_module *at)
 	}
 	at->n_ids = last - at->first_id + 1;
 	at->told = xcalloc(at->n_ids / 8 + 1, 1);
+	at->met = xcalloc(at->n_ids / 8 + 1, 1);
 }
 
 static bool tell_refusals_of(struct inside *inside, const struct module *module)
@@ -403,6 +436,7 @@ void inside_module_diverted(struct inside_module *at, const struct divert_result
 			continue;
 		}
 		at->told[bit / 8] |= (uint8_t)(1u << bit % 8);
+		at->met[bit / 8] |= (uint8_t)(at->functions[i].met << bit % 8);
 		if (!at->n_diverted++)
 			at->check_at = at->load + at->functions[i].address;
 	}

@@ -3,7 +3,7 @@
  * The inside of inside.h: inside.c (opening, turns, the end), inside_process.c (how a process gets
  * its functions diverted), inside_ends.c (how they are put back), inside_modules.c (what is
  * diverted of a module), inside_records.c (what agents record, and which of the programs' records
- * that replaces).
+ * that replaces), inside_counts.c (what is only counted), inside_forks.c (what children call).
  */
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
@@ -22,6 +22,8 @@
 #define INSIDE_TAKE_NS     50000000ull /* until entries are tried to be put back again */
 #define INSIDE_MODULES_MAX 64          /* of a process, each time that one is loaded anew as well */
 #define INSIDE_BITS        64 /* of the programs' map: modules that they can tell apart, from 1 on */
+#define INSIDE_OTHERS      8  /* files with the functions of one module that are remembered */
+#define MET_RECENT         64
 #define INSIDE_LOOKED_AT   24 /* bytes of an entry, of which some are a jump */
 
 enum inside_state {
@@ -50,7 +52,8 @@ struct inside_module {
 	enum inside_state state;
 	uint64_t due_ns;
 	unsigned tries;
-	int request; /* to the agent, under way */
+	char why[160]; /* the last one was in vain */
+	int request;   /* to the agent, under way */
 	/* what divert_look was asked: by address; until it is diverted */
 	struct divert_plan *plan;
 	struct divert_function *functions;
@@ -67,10 +70,17 @@ struct inside_module {
 	bool launches_on;
 	/* once it is diverted */
 	uint64_t since_ns, until_ns; /* calls that began between are the agent's, */
-	uint8_t *told;               /* those of these functions, a bit by number of the hook */
+	uint8_t *told;               /* those of these functions, a bit by number of the hook, */
+	uint8_t *met;                /* and of these a probe lies before the jump */
 	uint32_t first_id, n_ids;
 	uint32_t n_diverted, n_refused;
 	uint64_t check_at; /* an entry that was written; 0: none was */
+	bool absent;       /* it is another container's file of the same image */
+	struct {
+		const struct module *module; /* that was compared with its own lately, */
+		bool is_alike;               /* and which the process has not mapped */
+	} others[INSIDE_OTHERS];
+	unsigned next_other;
 	struct inside_module *next;
 };
 
@@ -78,16 +88,18 @@ struct inside_module {
 struct inside_process {
 	struct inside *inside;
 	uint32_t pid;
+	uint64_t owner;             /* probe/person.h, when its agent came */
 	bool works;                 /* CUDA: children that are forked before may use it, too */
 	bool ready;                 /* its agent records */
+	bool waits;                 /* in cuInit, until what can be diverted is */
 	bool nesting;               /* the programs tell of the begins of calls */
 	bool kept;                  /* told that it keeps its probes */
 	bool taking;                /* its entries are being put back */
 	bool given_up;              /* they could not be */
 	uint32_t comings;           /* of its agent, in this program */
 	uint64_t take_ns;           /* when to try to take them back */
-	uint64_t asked_ns;          /* when a change was asked for: it is made later */
 	uint64_t since_ns, came_ns; /* of its agent: no record is older; when it was ready */
+	uint64_t gone_ns;           /* when that had ended, if it is not ready */
 	uint64_t last_ns;           /* of the last call that it told of */
 	uint64_t ended_ns;          /* it ended, and the process goes on; 0: not, or that is told */
 	char *ended_why;
@@ -97,8 +109,16 @@ struct inside_process {
 	size_t n_areas;
 	uint64_t *cookies; /* by slot */
 	struct probe_records *records;
+	struct inside_counts *counts;            /* NULL: nothing is counted */
+	struct inside_forks *forks;              /* NULL: children are no targets */
 	struct inside_module *modules, *current; /* the one that something is under way of */
 	size_t n_modules;
+	UT_hash_handle hh;
+};
+
+/* A thread that was told of. */
+struct inside_met {
+	uint32_t tid, pid;
 	UT_hash_handle hh;
 };
 
@@ -122,18 +142,32 @@ struct inside {
 	struct inside_away *away; /* by module */
 	struct inside_sweep *sweep;
 	struct inside_child *children;
-	struct inside_met *met; /* threads that were told of */
+	struct inside_met *met;                    /* threads that were told of */
+	struct inside_met *met_recent[MET_RECENT]; /* by tid */
+	struct inside_total *totals;               /* of calls that were counted, by function */
+	struct inside_forks *orphans; /* of processes that ended, whose children may go on */
+	size_t n_orphans;
+	struct inside_forker *forkers; /* users of whose processes something is kept */
+	size_t n_forkers, n_children_refused;
+	struct inside_counted *counted_left; /* of processes that ended */
+	size_t n_counted_left;
+	uint64_t counted_dropped, counted_lost; /* there was no room; and who asked lacks them */
+	uint64_t forks_ns;                      /* when they were looked at last */
+	bool news_of_children;
 	uint64_t lost_records;
 	/* for the end */
 	uint64_t bad_records;
-	uint64_t calls;
-	uint32_t n_functions, n_processes, n_told, n_untaken;
+	uint64_t calls, counted, in_children;
+	uint32_t n_functions, n_processes, n_told, n_untaken, n_counting;
 	uint64_t longest_stop_ns;
 	const struct module *told_refused[INSIDE_BITS]; /* modules whose refusals were told */
 };
 
 void inside_notice(struct inside *inside, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* What users are to know, also where they have not asked for calls to be recorded inside. */
+void inside_warn(struct inside *inside, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 uint64_t inside_clock_ns(void); /* CLOCK_MONOTONIC */
 
@@ -148,6 +182,9 @@ void inside_process_keeps(struct inside_process *process, const char *why);
 
 /* One that ends has none any more. */
 bool inside_process_has_memory(uint32_t pid);
+
+/* What still has its probes when a trace ends, and why. */
+void inside_tell_waiting(struct inside *inside);
 
 /* Nothing of a module is under way any more: it has its probes, for now or for good. */
 void inside_module_give_up(struct inside_module *at, const char *why);
@@ -192,6 +229,9 @@ void inside_module_want(struct inside_process *process, const struct module *mod
 /* All that the process has mapped. */
 void inside_modules_find(struct inside_process *process);
 
+/* Whether the process has the file itself mapped; true as well where that cannot be known. */
+bool inside_module_may_be_mapped(const struct inside_process *process, const struct module *module);
+
 /* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes, but for
  * -EINPROGRESS, which is to be asked again soon. */
 int inside_module_look(struct inside_module *at, struct divert_need *need, struct err *err);
@@ -225,14 +265,12 @@ void inside_unflag(struct inside_process *process);
 void inside_nesting_begins(struct inside_process *process);
 void inside_nesting_forget(struct inside *inside, uint32_t pid); /* 0: of all */
 
+/* Whether a call that the programs hold for open was left, by what agents told since. */
+bool inside_was_left(const struct inside *inside, const struct wire_call *call);
+
 /* ---- probes that are not needed (inside_away.c) ---------------------------------------------- */
 
 void inside_away_turn(struct inside *inside);
-void inside_away_forked(struct inside *inside, uint32_t parent, uint32_t child, uint64_t time_ns);
-
-/* It ended, executes another program, or loads a module that its parent had not loaded. */
-void inside_away_no_child(struct inside *inside, uint32_t pid);
-
 /* Of modules that are diverted in the process: now. */
 void inside_away_put_back(struct inside *inside, const struct inside_process *process);
 void inside_away_stop(struct inside *inside);
@@ -241,6 +279,82 @@ void inside_away_free(struct inside *inside);
 /* ---- threads (inside_threads.c) -------------------------------------------------------------- */
 
 void inside_threads_forget(struct inside *inside, uint32_t pid); /* 0: all */
+
+/* Lately; asked for each call. */
+static inline bool inside_was_met(const struct inside *inside, uint32_t tid, uint32_t pid)
+{
+	const struct inside_met *met = inside->met_recent[tid % MET_RECENT];
+
+	return met && met->tid == tid && met->pid == pid;
+}
+
+/* ---- calls that are counted (inside_counts.c) ------------------------------------------------ */
+
+struct inside_counts *inside_counts_new(struct inside_process *process);
+void inside_counts_free(struct inside_process *process);
+void inside_totals_free(struct inside *inside);
+
+/* A slot is set; a call of one was recorded. */
+void inside_counts_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
+                        const struct module *module);
+void inside_counts_recorded(struct inside_process *process, uint32_t slot);
+
+/* What is due; and what was counted so far, while its agent is there. */
+void inside_counts_turn(struct inside_process *process);
+void inside_counts_read(struct inside_process *process);
+
+/* In children of a process, whose *total is NULL at first; and a call that a probe told of, too. */
+struct inside_total;
+void inside_total_add_children(struct inside *inside, struct inside_total **total,
+                               const struct hook *hook, const struct module *module, uint64_t more);
+
+void inside_total_told_child(struct inside *inside, const struct hook *hook,
+                             const struct module *module);
+void inside_totals_tell(struct inside *inside); /* with the modules' lock */
+
+/* How many calls the machine can have made between; beyond that, nothing is believed. */
+uint64_t inside_calls_most(uint64_t since_ns, uint64_t now_ns);
+
+/* ---- calls of children (inside_forks.c) ------------------------------------------------------ */
+
+/*
+ * It was forked when CUDA worked in its parent, and has executed no program since. Of libraries
+ * that were diverted by then its calls are counted (inside_forks.c); of others probes tell.
+ */
+struct inside_child {
+	uint32_t pid;
+	uint32_t root;  /* the process whose agent it was */
+	uint64_t owner; /* of that: probe/person.h */
+	uint64_t forked_ns;
+	struct inside_forks *forks; /* what its calls are counted in; or NULL */
+	UT_hash_handle hh;
+};
+
+struct inside_forks *inside_forks_new(struct inside_process *process);
+void inside_forks_leave(struct inside_process *process); /* it ends, or has another program */
+void inside_forks_free(struct inside *inside);
+void inside_forks_tell(struct inside *inside); /* at the end, with the modules' lock */
+
+/* A slot records. `met`: a kernel's probe is, before the jump. */
+void inside_forks_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
+                       bool met);
+void inside_forks_begin(struct inside_process *process); /* it has forked */
+
+/* A process was forked, by now or then; or ended, or executes another program; or loads a module
+ * that its parent had not loaded. */
+void inside_forked_child(struct inside *inside, uint32_t parent, uint32_t child, uint64_t time_ns);
+void inside_no_child(struct inside *inside, uint32_t pid);
+void inside_child_loads(struct inside *inside, uint32_t pid);
+void inside_children_forget(struct inside *inside); /* all */
+const struct inside_child *inside_child_find(const struct inside *inside, uint32_t pid);
+
+/* A probe told of a call, maybe of a child's. */
+void inside_told_child(struct inside *inside, const struct wire_call *call, const struct hook *hook,
+                       const struct module *module);
+
+/* What was called so far. With the modules' lock. */
+void inside_forks_read(struct inside *inside);
+void inside_forks_turn(struct inside *inside);
 
 /* ---- records -------------------------------------------------------------------------------- */
 

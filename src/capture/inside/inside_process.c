@@ -3,11 +3,13 @@
 #include "capture/inside/inside_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/xalloc.h"
 #include "probe/hold.h"
+#include "probe/person.h"
 
 #define AGAIN_NS   100000000ull /* until the next try, doubled each time */
 #define TRIES_MOST 8
@@ -56,6 +58,8 @@ void inside_process_drop(struct inside *inside, struct inside_process *process)
 		inside_module_free(at);
 	}
 	probe_records_free(process->records);
+	inside_counts_free(process);
+	inside_forks_leave(process);
 	free(process->cookies);
 	free(process->areas);
 	free(process->ended_why);
@@ -89,6 +93,7 @@ static void try_again(struct inside_module *at, const char *why)
 		return;
 	}
 	at->process->current = NULL;
+	snprintf(at->why, sizeof(at->why), "%s", why);
 	at->due_ns = at->process->inside->now_ns + (AGAIN_NS << at->tries);
 }
 
@@ -162,7 +167,18 @@ static void begin(struct inside_module *at)
 		at->due_ns = at->process->inside->now_ns + LOOK_NS;
 		return;
 	}
+	if (rc == -ENXIO) {
+		/* The kernel has one place for both files, and the hook that a call is told by may
+		 * be of the other one. */
+		inside_module_left(at, at->process->inside->now_ns);
+		at->absent = true;
+		return;
+	}
 	at->process->current = at;
+	if (rc == -EAGAIN) {
+		try_again(at, err.text);
+		return;
+	}
 	if (rc) {
 		inside_module_give_up(at, err.text);
 		return;
@@ -210,7 +226,6 @@ static void put(struct inside_module *at)
 	if (!at->process->nesting)
 		inside_nesting_begins(at->process);
 	at->process->nesting = true;
-	at->process->asked_ns = inside_clock_ns();
 	switch (divert_put(inside->divert, at->plan, at->area, at->thunks, &err)) {
 	case 0:
 		at->state = INSIDE_PUTTING;
@@ -294,8 +309,15 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	process->came_ns = inside->now_ns;
 	process->kept = process->given_up = process->taking = false;
 	process->records = inside_records_new(process);
+	inside_counts_free(process);
+	process->counts = inside->options.counts ? inside_counts_new(process) : NULL;
+	inside_forks_leave(process);
+	process->owner = person_of_process((pid_t)process->pid);
+	process->forks = inside_forks_new(process);
 	process->ready = true;
-	/* those of GPU times come where a GPU's device is open, which NVML does as well */
+	process->waits = inside->options.target == TARGET_COMMAND;
+	/* those of GPU times come where CUDA's device is open, which cuInit does before it is
+	 * through */
 	process->works = inside->own_agents || inside->options.target == TARGET_COMMAND;
 	if (process->works)
 		inside_modules_find(process);
@@ -400,8 +422,8 @@ static void on_taken(struct inside_process *process, const struct divert_result 
 		if (result->rc == -ESRCH)
 			return;
 		if (inside->n_untaken++ < TOLD_MOST)
-			inside_notice(inside, "entries of process %u stay diverted: %s",
-			              process->pid, result->why);
+			inside_warn(inside, "entries of process %u stay diverted: %s", process->pid,
+			            result->why);
 		inside_process_tell_gap(process, 0);
 		return;
 	}
@@ -479,6 +501,40 @@ static bool may_begin(struct inside_module *at)
 	return true;
 }
 
+/* Whether all is diverted that can be now. What is to be tried again nobody waits for. */
+static bool is_settled(const struct inside_process *process)
+{
+	bool settled = !process->current, again = false;
+
+	for (const struct inside_module *at = process->modules; at; at = at->next) {
+		bool wanted = at->state == INSIDE_WANTED || at->state == INSIDE_SLOTS;
+
+		again |= wanted && at->tries;
+		settled &= !wanted;
+	}
+	return settled || (again && !process->current);
+}
+
+/* A command that is in cuInit. */
+static void let_go_on(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+
+	if (!process->waits)
+		return;
+	if (is_settled(process)) {
+		process->waits = false;
+		agents_probes_go(inside->agents, (pid_t)process->pid);
+	} else if (inside->now_ns > process->came_ns + AGENT_WAIT_MS * 1000000ull) {
+		process->waits = false;
+		if (inside->n_told++ < TOLD_MOST)
+			inside_notice(inside,
+			              "process %u was not diverted within %d s of its start, and "
+			              "goes on: until then probes tell of its calls",
+			              process->pid, AGENT_WAIT_MS / 1000);
+	}
+}
+
 void inside_process_turn(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
@@ -489,10 +545,12 @@ void inside_process_turn(struct inside_process *process)
 		inside_process_end_untaken(process);
 		return;
 	}
+	inside_counts_turn(process);
 	for (struct inside_module *at = process->modules; at && process->ready; at = at->next) {
 		turn_launches(at, launches);
 		if (!process->current && at->due_ns <= inside->now_ns &&
 		    (at->state == INSIDE_WANTED || at->state == INSIDE_SLOTS) && may_begin(at))
 			step(at);
 	}
+	let_go_on(process);
 }

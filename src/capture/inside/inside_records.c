@@ -2,7 +2,9 @@
 /* What agents record, and which of the programs' records that replaces. */
 #include "capture/inside/inside_private.h"
 
-#define HELD_MOST_NS 500000000ull /* that records wait: rings go on to fill */
+/* That records wait, also where a stop hangs: those of other processes wait, too. Stops of 101 ms
+ * were seen. */
+#define HELD_MOST_NS 120000000ull
 
 /* ---- what agents record -------------------------------------------------------------------- */
 
@@ -18,13 +20,12 @@ static void tell_programs(struct inside *inside, const struct wire_call *call)
 {
 	struct wire_state *state = programs_state(inside->options.programs);
 	const struct hook *hook = modules_hook(inside->options.modules, call->head.hook, NULL);
-	uint64_t cookie = hook ? hook_cookie(hook) : 0;
 
-	if (!cookie)
+	if (!hook)
 		return;
-	if (cookie_forgets_kernels(cookie))
+	if (hook->plan.forgets_kernels)
 		__atomic_fetch_add(&state->kernels_generation, 1, __ATOMIC_RELAXED);
-	if (cookie_proves_driver(cookie) && !call->result &&
+	if (!state->driver_works && hook_proves_driver(hook) && !call->result &&
 	    !(call->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED)))
 		__atomic_store_n(&state->driver_works, 1, __ATOMIC_RELAXED);
 }
@@ -72,6 +73,8 @@ bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head 
 	if (!process || !process->records ||
 	    probe_records_take(process->records, record, now_ns) != PROBE_RECORD_TAKEN)
 		inside->bad_records++;
+	else if (record->type == AGENT_PROBED)
+		inside_counts_recorded(process, record->lane);
 	return true;
 }
 
@@ -85,26 +88,62 @@ static bool is_told(const struct inside_module *at, uint32_t hook, uint64_t begi
 	       begin_ns < at->until_ns && at->told[bit / 8] >> bit % 8 & 1;
 }
 
+bool inside_meets_probe(struct inside *inside, const struct wire_call *call)
+{
+	const struct hook *hook = modules_hook(inside->options.modules, call->head.hook, NULL);
+	const struct inside_process *process =
+		hook && hook->hooked ? inside_process_find(inside, call->head.tgid) : NULL;
+	const struct inside_module *at = process ? process->modules : NULL;
+
+	while (at && !(at->met && is_told(at, hook->id, call->begin_ns)))
+		at = at->next;
+	return at && at->met[(hook->id - at->first_id) / 8] >> (hook->id - at->first_id) % 8 & 1;
+}
+
 /* Whose a call is says the moment of the change, which is told a little after it. */
 uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns)
 {
 	uint64_t oldest_ns = now_ns > HELD_MOST_NS ? now_ns - HELD_MOST_NS : 0;
-	uint64_t until_ns = UINT64_MAX;
+	uint64_t until_ns = divert_known_until(inside->divert, now_ns);
 
-	for (const struct inside_process *process = inside->processes;
-	     process && !inside->divert_gone; process = process->hh.next) {
-		bool puts = process->current && process->current->state == INSIDE_PUTTING;
-
-		if ((puts || process->taking) && process->asked_ns < until_ns)
-			until_ns = process->asked_ns;
-	}
 	return until_ns > oldest_ns ? until_ns : oldest_ns;
+}
+
+static bool is_alike(struct inside_module *at, const struct module *module)
+{
+	unsigned i = 0;
+
+	while (i < INSIDE_OTHERS && at->others[i].module != module)
+		i++;
+	if (i < INSIDE_OTHERS)
+		return at->others[i].is_alike;
+	i = at->next_other++ % INSIDE_OTHERS;
+	at->others[i].module = module;
+	at->others[i].is_alike = module_is_alike(at->module, module) &&
+	                         !inside_module_may_be_mapped(at->process, module);
+	return at->others[i].is_alike;
+}
+
+/*
+ * Two files may be one to the kernel, as those of two containers of one image: then each call meets
+ * the probes of both, and is told by the hook of either. The number of the hook that the process's
+ * own file has for it; HOOK_NO_ID: it has none. A file that the process has mapped as well, a
+ * second copy of the library, is none of these: its calls meet its own probes alone.
+ */
+static uint32_t own_hook(const struct inside *inside, struct inside_module *at, uint32_t id)
+{
+	const struct module *module = NULL;
+	const struct hook *hook = modules_hook(inside->options.modules, (uint16_t)id, &module);
+
+	if (!hook || module == at->module)
+		return HOOK_NO_ID;
+	return is_alike(at, module) ? at->module->hooks[hook - module->hooks].id : HOOK_NO_ID;
 }
 
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
 {
 	const struct wire_call *call = (const struct wire_call *)record;
-	const struct inside_process *process;
+	struct inside_process *process;
 
 	if ((record->type != WIRE_CALL && record->type != WIRE_BEGIN) ||
 	    record->flags & WIRE_BY_AGENT)
@@ -112,8 +151,9 @@ bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
 	process = inside_process_find(inside, record->tgid);
 	if (!process)
 		return false;
-	for (const struct inside_module *at = process->modules; at; at = at->next) {
-		if (is_told(at, record->hook, call->begin_ns))
+	for (struct inside_module *at = process->modules; at; at = at->next) {
+		if (is_told(at, record->hook, call->begin_ns) ||
+		    (at->told && is_told(at, own_hook(inside, at, record->hook), call->begin_ns)))
 			return true;
 	}
 	return false;

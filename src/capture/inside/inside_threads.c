@@ -6,22 +6,22 @@
 #include "capture/inside/inside_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/xalloc.h"
 #include "capture/proc.h"
 
 #define MET_MAX 16384 /* of the others calls are told, but not the names */
 
-struct inside_met {
-	uint32_t tid, pid;
-	UT_hash_handle hh;
-};
-
 static bool meet(struct inside *inside, uint32_t tid, uint32_t pid)
 {
-	struct inside_met *met;
+	struct inside_met **recent = &inside->met_recent[tid % MET_RECENT], *met;
 
+	if (inside_was_met(inside, tid, pid))
+		return false;
 	HASH_FIND_INT(inside->met, &tid, met);
+	if (met)
+		*recent = met;
 	if (met && met->pid == pid)
 		return false;
 	if (met) { /* its number was given out again */
@@ -41,6 +41,7 @@ void inside_threads_forget(struct inside *inside, uint32_t pid)
 {
 	struct inside_met *met, *next;
 
+	memset(inside->met_recent, 0, sizeof(inside->met_recent));
 	HASH_ITER (hh, inside->met, met, next) {
 		if (pid && met->pid != pid)
 			continue;

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "capture/stacks/wait_of.h"
 #include "probe/blocked_threads.h"
 #include "probe/bpf_call.h"
 #include "probe/cpu_samples.h"
@@ -52,7 +53,7 @@ struct backward {
 
 struct sampler {
 	struct sampler_options options;
-	struct unwinder *unwinder;
+	struct unwinder *unwinder; /* NULL: no stack is walked */
 	struct stack_names *names;
 	struct cpu_samples *samples;     /* NULL: not now */
 	struct blocked_threads *blocked; /* NULL: they are not looked at */
@@ -85,7 +86,7 @@ static void found_engine(void *data, int fd, uint64_t offset)
 	if (s->n_engines == ENGINES_MAX || helper_is_users(fd))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	event = perf_uprobe_open(path, offset, false);
+	event = perf_uprobe_open(path, offset, 0, false);
 	if (event < 0)
 		return;
 	r = perf_event_attach(event, programs_fd(s->options.programs, "on_backward"), false, 0);
@@ -105,11 +106,11 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		.rules = programs_map(options->programs, "unwind_rules"),
 	};
 	const struct unwinder_told told = { looked, found_engine, s };
-	int r;
+	int r = 0;
 
 	s->options = *options;
-	r = unwinder_new(&maps, &told, &s->unwinder, err);
-
+	if (options->walks)
+		r = unwinder_new(&maps, &told, &s->unwinder, err);
 	if (r) {
 		free(s);
 		return r;
@@ -159,7 +160,8 @@ void sampler_free(struct sampler *s)
 	forget_stacks(s);
 	forget_calls(s);
 	forget_backwards(s);
-	unwinder_free(s->unwinder);
+	if (s->unwinder)
+		unwinder_free(s->unwinder);
 	for (size_t i = 0; i < s->n_engines; i++)
 		close(s->engines[i]);
 	stack_names_free(s->names);
@@ -169,21 +171,53 @@ void sampler_free(struct sampler *s)
 
 void sampler_expect(struct sampler *s, pid_t pid)
 {
-	unwinder_see(s->unwinder, pid);
+	if (s->unwinder)
+		unwinder_see(s->unwinder, pid);
 	if (s->blocked)
 		blocked_threads_expect(s->blocked, pid);
 }
 
+/* Of most processes nothing was ever looked up. */
+static void forget_names(struct sampler *s, uint32_t pid,
+                         void (*forget)(struct stack_names *names, const struct process *process))
+{
+	const struct process *process = pipeline_process_known(s->options.pipeline, pid);
+
+	if (process)
+		forget(s->names, process);
+}
+
+void sampler_forget(struct sampler *s, pid_t pid)
+{
+	forget_names(s, (uint32_t)pid, stack_names_forget);
+	if (s->unwinder)
+		unwinder_forget(s->unwinder, pid);
+}
+
+/* Where processes have to use CUDA, the new program has yet to. */
+static void execed(struct sampler *s, const struct wire_head *record)
+{
+	forget_names(s, record->tgid, stack_names_execed);
+	if (!s->unwinder)
+		return;
+	if (s->options.cuda_only)
+		unwinder_forget(s->unwinder, (pid_t)record->tgid);
+	else
+		unwinder_execed(s->unwinder, (pid_t)record->tgid, record->time_ns);
+}
+
 void sampler_held(struct sampler *s, pid_t pid)
 {
-	unwinder_look(s->unwinder, pid, HELD_NS);
+	if (s->unwinder)
+		unwinder_look(s->unwinder, pid, HELD_NS);
 }
 
 int sampler_begin(struct sampler *s, uint64_t period_ns, struct err *err)
 {
 	int r = 0;
 
-	unwinder_wait(s->unwinder, READY_NS);
+	if (s->unwinder)
+		unwinder_wait(s->unwinder, READY_NS);
 	if (s->blocked)
 		r = blocked_threads_begin(s->blocked, err);
 	if (r || !period_ns)
@@ -220,7 +254,7 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 	const struct sampled_key key = { record->id, process->id, 0 };
 	struct sampled_stack *stack;
 
-	if (asks_for_a_look(record))
+	if (s->unwinder && asks_for_a_look(record))
 		unwinder_see(s->unwinder, (pid_t)record->head.tgid);
 	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
 	if (!stack) {
@@ -285,7 +319,8 @@ _Static_assert(WIRE_BLOCKED_UNKNOWN == (int)BLOCKED_UNKNOWN &&
                        WIRE_BLOCKED_STILL == (int)BLOCKED_STILL &&
                        WIRE_BLOCKED_BEFORE == (int)BLOCKED_BEFORE &&
                        WIRE_BLOCKED_BRIEF == (int)BLOCKED_BRIEF &&
-                       WIRE_BLOCKED_SKIPPED == (int)BLOCKED_SKIPPED,
+                       WIRE_BLOCKED_SKIPPED == (int)BLOCKED_SKIPPED &&
+                       WIRE_BLOCKED_PREEMPTED == (int)BLOCKED_PREEMPTED,
                "the programs tell of blocked time by the numbers of the model");
 
 static int on_blocked(struct sampler *s, const struct wire_blocked *record, struct err *err)
@@ -302,8 +337,15 @@ static int on_blocked(struct sampler *s, const struct wire_blocked *record, stru
 		                     .process = process,
 		                     .tid = record->head.tid,
 		                     .sample = &sample };
-	char waker[sizeof(record->waker) + 1] = "";
+	char waker[sizeof(record->waker) + 1] = "", rival[sizeof(record->rival) + 1] = "";
 
+	sample.wait = wait_of(record, sample.stack);
+	sample.runnable_ns = record->runnable_ns;
+	if (record->rival_pid) {
+		memcpy(rival, record->rival, sizeof(record->rival));
+		sample.rival = rival;
+		sample.rival_pid = record->rival_pid;
+	}
 	if (sample.blocked == BLOCKED_WOKEN) {
 		memcpy(waker, record->waker, sizeof(record->waker));
 		sample.waker = waker;
@@ -394,6 +436,12 @@ const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t
 	return call && call->begin_ns == begin_ns ? call->stack : NULL;
 }
 
+static void see(struct sampler *s, const struct wire_head *record)
+{
+	if (s->unwinder)
+		unwinder_see(s->unwinder, (pid_t)record->tgid);
+}
+
 int sampler_record(struct sampler *s, const struct wire_head *record, struct err *err)
 {
 	int r;
@@ -415,18 +463,16 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 		r = on_blocked(s, (const struct wire_blocked *)record, err);
 		return r ? r : 1;
 	case WIRE_MAPPED:
-		unwinder_see(s->unwinder, (pid_t)record->tgid);
+		see(s, record);
 		return 1;
 	case WIRE_THREAD:
-		unwinder_see(s->unwinder, (pid_t)record->tgid);
+		see(s, record);
 		break;
 	case WIRE_EXEC:
-		stack_names_execed(s->names, process_of(s, record));
-		unwinder_execed(s->unwinder, (pid_t)record->tgid, record->time_ns);
+		execed(s, record);
 		break;
 	case WIRE_EXIT:
-		stack_names_forget(s->names, process_of(s, record));
-		unwinder_forget(s->unwinder, (pid_t)record->tgid);
+		sampler_forget(s, (pid_t)record->tgid);
 		break;
 	}
 	return 0;
@@ -444,12 +490,13 @@ bool sampler_news(struct sampler *s, char *text, size_t size)
 
 void sampler_figures(const struct sampler *s, struct sampler_figures *figures)
 {
-	unwinder_figures(s->unwinder, &figures->unwinder);
+	memset(figures, 0, sizeof(*figures));
+	if (s->unwinder)
+		unwinder_figures(s->unwinder, &figures->unwinder);
 	stack_names_figures(s->names, &figures->names);
 	figures->samples = s->taken;
 	figures->without_slot = s->without_slot;
 	figures->without_stack = s->without_stack;
-	figures->older = figures->older_without_room = 0;
 	if (s->blocked)
 		figures->older = blocked_threads_older(s->blocked, &figures->older_without_room);
 }

@@ -16,7 +16,9 @@ struct sampler;
 struct sampler_options {
 	struct programs *programs; /* loaded with stacks */
 	struct pipeline *pipeline;
-	bool blocked; /* programs were loaded for blocked time as well */
+	bool walks;     /* stacks are walked: what is mapped where has to be known */
+	bool blocked;   /* programs were loaded for blocked time as well */
+	bool cuda_only; /* processes are told of when they use CUDA, and not before */
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
@@ -24,6 +26,9 @@ void sampler_free(struct sampler *sampler);
 
 /* A target that runs already: its files are read before samples are taken. */
 void sampler_expect(struct sampler *sampler, pid_t pid);
+
+/* One of those has ended, and its end was not told of. */
+void sampler_forget(struct sampler *sampler, pid_t pid);
 
 /*
  * A command's thread is held while it maps a file: what it has mapped is looked at before it goes

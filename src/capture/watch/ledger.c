@@ -118,16 +118,8 @@ static void row_read(const struct ledger *ledger, struct ledger_row *row, const 
 	}
 }
 
-static bool is_of(const struct ledger *ledger, const void *key,
-                  const struct ledger_process *process)
-{
-	struct ledger_process of = ledger_process_of(ledger, key);
-
-	return of.born_ns == process->born_ns && of.tgid == process->tgid;
-}
-
-/* Takes in the rows of one process or, without one, of all. */
-static int take_in(struct ledger *ledger, const struct ledger_process *only)
+/* Takes in the rows of some processes or, without `only`, of all. */
+static int take_in(struct ledger *ledger, ledger_is_fn only, void *data)
 {
 	size_t bytes = ledger->layout.words * sizeof(uint64_t);
 	struct fold_table table;
@@ -138,7 +130,7 @@ static int take_in(struct ledger *ledger, const struct ledger_process *only)
 		const char *key = table.keys + i * table.key_bytes;
 		struct ledger_row *row;
 
-		if (only && !is_of(ledger, key, only))
+		if (only && !only(data, ledger_process_of(ledger, key)))
 			continue;
 		row = ledger_row(ledger, key);
 		if (!row->ended)
@@ -150,7 +142,7 @@ static int take_in(struct ledger *ledger, const struct ledger_process *only)
 	}
 	fold_table_free(&table);
 	for (struct ledger_row *row = ledger->rows; row && only; row = row->hh.next) {
-		if (row->here && is_of(ledger, row->key, only))
+		if (row->here && only(data, ledger_process_of(ledger, row->key)))
 			row_ended(ledger, row);
 	}
 	return r;
@@ -158,12 +150,12 @@ static int take_in(struct ledger *ledger, const struct ledger_process *only)
 
 int ledger_read(struct ledger *ledger)
 {
-	return take_in(ledger, NULL);
+	return take_in(ledger, NULL, NULL);
 }
 
-int ledger_settle(struct ledger *ledger, struct ledger_process process)
+int ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data)
 {
-	return take_in(ledger, &process);
+	return take_in(ledger, is, data);
 }
 
 void ledger_turn(struct ledger *ledger)

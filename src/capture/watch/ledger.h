@@ -43,6 +43,9 @@ struct ledger_layout {
 
 struct ledger;
 
+/* Whether a process is one of those that are meant. */
+typedef bool (*ledger_is_fn)(void *data, struct ledger_process process);
+
 struct ledger *ledger_new(struct programs *programs, const struct ledger_layout *layout);
 void ledger_free(struct ledger *ledger);
 
@@ -52,8 +55,8 @@ int ledger_read(struct ledger *ledger);
 /* What is now becomes what was before: after a page. */
 void ledger_turn(struct ledger *ledger);
 
-/* Reads the rows of a process that has ended for the last time. */
-int ledger_settle(struct ledger *ledger, struct ledger_process process);
+/* Reads the rows of processes that have ended for the last time. */
+int ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data);
 
 size_t ledger_count(const struct ledger *ledger);
 struct ledger_row *ledger_first(struct ledger *ledger); /* and on by hh.next */

@@ -25,6 +25,8 @@ enum watch_tool {
 	WATCH_MEMORY = 1 << 0,
 	WATCH_LAUNCHES = 1 << 1,
 	WATCH_COPIES = 1 << 2,
+	WATCH_RESULTS = 1 << 3,    /* of what the others look at, and of waits for the GPU */
+	WATCH_NO_KERNELS = 1 << 4, /* launches are told of processes: `kernel` means any kernel */
 };
 
 #define WATCH_LOGS 40 /* of a histogram: [i] counts values from 2^i on; [0] also 0 */
@@ -183,6 +185,23 @@ struct watch_copies {
 	size_t n_rows;
 };
 
+/* ---- results ------------------------------------------------------------------------------- */
+
+/* Calls of a function that ended with a result: a failure, or any end of a wait for the GPU. */
+struct watch_result {
+	const struct process *process;
+	bool ended;                      /* the process */
+	const struct function *function; /* NULL: several, which are not told apart any more */
+	int32_t result;                  /* 65536: no number that a library has */
+	uint64_t count, ns;              /* ns: in the calls */
+	uint64_t before;                 /* count at the page before */
+};
+
+struct watch_results {
+	const struct watch_result *rows;
+	size_t n_rows;
+};
+
 /* ---- a page -------------------------------------------------------------------------------- */
 
 struct watch_page {
@@ -194,8 +213,12 @@ struct watch_page {
 	const struct watch_memory *memory; /* NULL where the tool was not asked for */
 	const struct watch_launches *launches;
 	const struct watch_copies *copies;
+	const struct watch_results *results;
 	uint64_t lost_rows;   /* calls that no map had room for */
 	const uint64_t *lost; /* by enum lost_reason */
+	uint64_t unseen;      /* processes that ended before their CUDA library could be hooked */
+	uint64_t turns_cut;   /* of the capture, that left records to the next: they took long */
+	uint64_t code_bytes;  /* in the kernel, for stacks: tables that have no map of their own */
 	const struct miss *misses;
 	size_t n_misses;
 };
@@ -205,6 +228,8 @@ struct watch_options {
 	uint64_t interval_ns;
 	uint64_t older_ns; /* 0: all */
 	bool stacks;       /* of allocations */
+	bool forget; /* a process that is not told apart any more ends with the page before: so a
+	              * watch of any length can be of any number of processes */
 	/* 0, or a negative errno with `err` set, which ends the watch. */
 	int (*page)(void *data, const struct watch_page *page, struct err *err);
 	void *data;

@@ -122,7 +122,8 @@ static void note_unloaded(struct watch_calls *calls, const struct wire_call *cal
 	const struct hook *hook =
 		modules_hook(watcher_options_of(calls->watcher)->modules, call->head.hook, NULL);
 
-	if (hook && hook->api && api_op(hook->api) == OP_MODULE_UNLOAD)
+	if (hook && hook->api && api_op(hook->api) == OP_MODULE_UNLOAD &&
+	    !(call->head.flags & WIRE_UNFINISHED))
 		fold_inside_generation(calls->sums, (uint16_t)call->generation);
 }
 

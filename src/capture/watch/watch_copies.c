@@ -54,7 +54,7 @@ struct ledger *watch_copies_ledger(struct watch_copies_part *part)
 }
 
 /* Ranges of pinned memory of a process that is gone only take room. */
-static void drop_pinned(struct watch_copies_part *part, struct ledger_process process)
+static void drop_pinned(struct watch_copies_part *part)
 {
 	struct programs *programs = watcher_options_of(part->watcher)->programs;
 	struct fold_table table;
@@ -64,16 +64,17 @@ static void drop_pinned(struct watch_copies_part *part, struct ledger_process pr
 	for (size_t i = 0; i < table.count; i++) {
 		const struct fold_pinned_key *key = (const struct fold_pinned_key *)table.keys + i;
 
-		if (key->born_ns == process.born_ns && key->tgid == process.tgid)
+		if (watcher_is_settling(part->watcher,
+		                        (struct ledger_process){ key->born_ns, key->tgid }))
 			fold_delete(programs, "fold_pinned", key);
 	}
 	fold_table_free(&table);
 }
 
-int watch_copies_settle(struct watch_copies_part *part, struct ledger_process process)
+int watch_copies_settle(struct watch_copies_part *part)
 {
-	drop_pinned(part, process);
-	return ledger_settle(part->ledger, process);
+	drop_pinned(part);
+	return ledger_settle(part->ledger, watcher_is_settling, part->watcher);
 }
 
 static int compare(uint64_t a, uint64_t b)

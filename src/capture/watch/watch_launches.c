@@ -45,6 +45,14 @@ struct watch_launches_part {
 	struct watch_shape *shapes;
 };
 
+/* What rows that are not of a graph stand for where kernels are not told apart. */
+static const struct kernel any_kernel = { .name = "[any kernel]", .mangled = "" };
+
+static bool tells_kernels(const struct watch_launches_part *part)
+{
+	return !(watcher_options_of(part->watcher)->watch->tools & WATCH_NO_KERNELS);
+}
+
 struct watch_launches_part *watch_launches_new(struct watcher *watcher)
 {
 	static const struct ledger_layout layout = {
@@ -126,7 +134,7 @@ void watch_launches_first(struct watch_launches_part *part, const struct wire_ca
 	struct name_key key = { .generation = record->generation };
 	struct fold_plan plan;
 
-	if (!hook || !hook->api)
+	if (!hook || !hook->api || !tells_kernels(part))
 		return;
 	fold_plan(hook->api, ABI_NATIVE, &plan);
 	if (plan.op != FOLD_LAUNCH || !plan.at[FOLD_AT_HANDLE])
@@ -153,10 +161,13 @@ static struct name_key name_key_of(const struct launch *row)
 static const struct kernel *kernel_of(struct watch_launches_part *part, const struct launch *row)
 {
 	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
-	const struct launch_name *name = find_name(part, name_key_of(row));
+	const struct launch_name *name;
 
+	if (!tells_kernels(part))
+		return row->key->graph % 2 ? NULL : &any_kernel;
 	if (row->key->graph)
 		return row->merged;
+	name = find_name(part, name_key_of(row));
 	if (!name && !row->process->ended)
 		return pipeline_kernel(pipeline, row->key->tgid, row->key->handle);
 	if (!name) /* its first call was lost; at its end, once: later the pid may be another's */
@@ -187,9 +198,9 @@ static size_t gather(struct watch_launches_part *part)
 	return count;
 }
 
-int watch_launches_settle(struct watch_launches_part *part, struct ledger_process process)
+int watch_launches_settle(struct watch_launches_part *part)
 {
-	int r = ledger_settle(part->ledger, process);
+	int r = ledger_settle(part->ledger, watcher_is_settling, part->watcher);
 
 	drop_page(part);
 	gather(part); /* names are found as long as the process is known */
@@ -362,7 +373,7 @@ void watch_launches_merge(struct watch_launches_part *part)
 /* A generation that was over at the page before, and whose first call has arrived. */
 static bool is_over(struct watch_launches_part *part, const struct launch *row, uint16_t now)
 {
-	return row->key->graph < MERGED_KERNEL && !row->process->ended &&
+	return tells_kernels(part) && row->key->graph < MERGED_KERNEL && !row->process->ended &&
 	       row->key->generation != now && row->key->generation != part->generation &&
 	       (row->key->graph || find_name(part, name_key_of(row)));
 }

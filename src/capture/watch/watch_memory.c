@@ -230,45 +230,34 @@ static void keep_left(struct watch_memory_part *part, struct watch_memory_live l
 }
 
 /* Most processes that end never had any memory: for them the map need not be read. */
-static bool had_memory(struct watch_memory_part *part, struct ledger_process process)
+static bool had_memory(struct watch_memory_part *part)
 {
 	for (struct ledger_row *row = ledger_first(part->totals); row; row = row->hh.next) {
-		struct ledger_process of = ledger_process_of(part->totals, row->key);
-
-		if (of.born_ns == process.born_ns && of.tgid == process.tgid)
+		if (watcher_is_settling(part->watcher, ledger_process_of(part->totals, row->key)))
 			return true;
 	}
 	return false;
 }
 
-static void last_page_of(struct watch_memory_part *part, struct ledger_process of)
+/* A row of totals is a process that had memory. */
+static void last_pages(struct watch_memory_part *part)
 {
-	const struct process *process = watcher_process(part->watcher, of)->process;
 	struct known_stack *stack, *next;
 
 	HASH_ITER (hh, part->stacks, stack, next) {
-		if (stack->key.process == process->id)
+		if (watcher_settles_number(part->watcher, stack->key.process))
 			stack->pages = 2; /* one is dropped before the next is made */
 	}
 }
 
-int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process)
+static void settle_live(struct watch_memory_part *part)
 {
-	int r = ledger_settle(part->processes, process);
-
-	if (!r)
-		r = ledger_settle(part->totals, process);
-	if (!r)
-		r = ledger_settle(part->failures, process);
-	if (r || !had_memory(part, process))
-		return r;
-	last_page_of(part, process);
-	r = read_live(part);
 	for (size_t i = 0; i < part->live.count; i++) {
 		struct watch_memory_live live = live_at(part, i);
 		struct leftover *left;
 
-		if (live.key->born_ns != process.born_ns || live.key->tgid != process.tgid)
+		if (!watcher_is_settling(part->watcher, (struct ledger_process){ live.key->born_ns,
+		                                                                 live.key->tgid }))
 			continue;
 		left = leftover_of(part, process_key(live.key, live.value->memory));
 		add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
@@ -276,6 +265,21 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 			keep_left(part, live);
 		fold_delete(part->programs, "fold_live", live.key);
 	}
+}
+
+int watch_memory_settle(struct watch_memory_part *part)
+{
+	int r = ledger_settle(part->processes, watcher_is_settling, part->watcher);
+
+	if (!r)
+		r = ledger_settle(part->totals, watcher_is_settling, part->watcher);
+	if (!r)
+		r = ledger_settle(part->failures, watcher_is_settling, part->watcher);
+	if (r || !had_memory(part))
+		return r;
+	last_pages(part);
+	r = read_live(part);
+	settle_live(part);
 	return r;
 }
 

@@ -13,9 +13,11 @@ struct watched {
 	const struct process *process;
 	bool ended;
 	bool merged;      /* it is about to be one of those that are not told apart */
+	bool settling;    /* it has ended, and its sums are taken in for good */
 	bool inside;      /* its calls are summed up here */
 	uint64_t retired; /* rows of launches that were deleted, and not yet given back: of the */
 	uint64_t retired_here; /* map, and of those that are added to here */
+	struct watched *next;  /* with the same bits of its number: watcher.c */
 	UT_hash_handle hh;
 };
 
@@ -30,6 +32,12 @@ struct watched *watcher_process(struct watcher *watcher, struct ledger_process k
 
 /* The one that had the pid at this time, if it was met. */
 struct watched *watcher_process_at(struct watcher *watcher, uint32_t pid, uint64_t time_ns);
+
+/* A ledger_is_fn, of a watcher: those whose sums are taken in for good now. */
+bool watcher_is_settling(void *watcher, struct ledger_process process);
+
+/* The same of the process with this number. */
+bool watcher_settles_number(const struct watcher *watcher, uint32_t number);
 
 /* The first call of a row of launches. */
 void watcher_first(struct watcher *watcher, const struct wire_call *call);
@@ -75,7 +83,7 @@ void watch_memory_stack(struct watch_memory_part *part, const struct process *pr
 /* Rows of merged processes become those of watched_ended(); with the page that was shown
  * last gone. */
 void watch_memory_merge(struct watch_memory_part *part);
-int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process);
+int watch_memory_settle(struct watch_memory_part *part);
 
 /* Valid until the next call. */
 int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
@@ -95,7 +103,7 @@ void watch_launches_free(struct watch_launches_part *part);
 struct ledger *watch_launches_ledger(struct watch_launches_part *part);
 void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record);
 void watch_launches_merge(struct watch_launches_part *part);
-int watch_launches_settle(struct watch_launches_part *part, struct ledger_process process);
+int watch_launches_settle(struct watch_launches_part *part);
 int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page);
 void watch_launches_turn(struct watch_launches_part *part); /* the page was shown */
 
@@ -107,8 +115,19 @@ struct watch_copies_part *watch_copies_new(struct watcher *watcher);
 void watch_copies_free(struct watch_copies_part *part);
 struct ledger *watch_copies_ledger(struct watch_copies_part *part);
 void watch_copies_merge(struct watch_copies_part *part);
-int watch_copies_settle(struct watch_copies_part *part, struct ledger_process process);
+int watch_copies_settle(struct watch_copies_part *part);
 int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page);
 void watch_copies_turn(struct watch_copies_part *part);
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+struct watch_results_part;
+
+struct watch_results_part *watch_results_new(struct watcher *watcher);
+void watch_results_free(struct watch_results_part *part);
+void watch_results_merge(struct watch_results_part *part);
+int watch_results_settle(struct watch_results_part *part);
+int watch_results_page(struct watch_results_part *part, const struct watch_results **page);
+void watch_results_turn(struct watch_results_part *part); /* the page was shown */
 
 #endif

@@ -9,14 +9,20 @@
 #include "probe/fold.h"
 
 #define ENDED_MAX 1024 /* processes that have ended and are told apart */
+#define SLOTS     1024 /* a power of two */
 
 struct watcher {
 	struct watcher_options options;
 	struct watched *processes;
+	struct watched *slots[SLOTS]; /* the same by the number of the process */
+	uint32_t *settled;            /* numbers of those that are `settling`, in order */
+	size_t n_settled;
 	struct watch_memory_part *memory;
 	struct watch_launches_part *launches;
 	struct watch_copies_part *copies;
+	struct watch_results_part *results;
 	struct watch_calls *calls; /* NULL: all are summed up in the kernel */
+	bool to_settle;            /* processes are `settling` */
 	uint64_t pages, begin_ns, before_ns;
 	int64_t realtime_offset_ns;
 };
@@ -48,6 +54,8 @@ struct watcher *watcher_new(const struct watcher_options *options)
 		watcher->launches = watch_launches_new(watcher);
 	if (tool_wanted(watcher, WATCH_COPIES))
 		watcher->copies = watch_copies_new(watcher);
+	if (tool_wanted(watcher, WATCH_RESULTS))
+		watcher->results = watch_results_new(watcher);
 	if (options->inside)
 		watcher->calls = new_calls(watcher);
 	return watcher;
@@ -63,10 +71,12 @@ void watcher_free(struct watcher *watcher)
 	watch_memory_free(watcher->memory);
 	watch_launches_free(watcher->launches);
 	watch_copies_free(watcher->copies);
+	watch_results_free(watcher->results);
 	HASH_ITER (hh, watcher->processes, process, next) {
 		HASH_DEL(watcher->processes, process);
 		free(process);
 	}
+	free(watcher->settled);
 	free(watcher);
 }
 
@@ -83,6 +93,36 @@ const struct watcher_options *watcher_options_of(const struct watcher *watcher)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
+static struct watched **slot_of(struct watcher *watcher, uint32_t pid)
+{
+	return &watcher->slots[pid & (SLOTS - 1)];
+}
+
+static struct watched *add_process(struct watcher *watcher, struct ledger_process key,
+                                   const struct process *stands_for)
+{
+	struct watched **slot = slot_of(watcher, (uint32_t)key.tgid);
+	struct watched *process = xcalloc(1, sizeof(*process));
+
+	process->key = key;
+	process->process = stands_for;
+	process->next = *slot;
+	*slot = process;
+	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
+	return process;
+}
+
+static void drop_process(struct watcher *watcher, struct watched *process)
+{
+	struct watched **at = slot_of(watcher, (uint32_t)process->key.tgid);
+
+	while (*at != process)
+		at = &(*at)->next;
+	*at = process->next;
+	HASH_DEL(watcher->processes, process);
+	free(process);
+}
+
 struct watched *watcher_process(struct watcher *watcher, struct ledger_process key)
 {
 	struct watched *process;
@@ -90,18 +130,15 @@ struct watched *watcher_process(struct watcher *watcher, struct ledger_process k
 	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
 	if (process)
 		return process;
-	process = xcalloc(1, sizeof(*process));
-	process->key = key;
-	process->process = pipeline_process(watcher->options.pipeline, (uint32_t)key.tgid);
-	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
-	return process;
+	return add_process(watcher, key,
+	                   pipeline_process(watcher->options.pipeline, (uint32_t)key.tgid));
 }
 
 struct watched *watcher_process_at(struct watcher *watcher, uint32_t pid, uint64_t time_ns)
 {
 	struct watched *found = NULL;
 
-	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+	for (struct watched *p = *slot_of(watcher, pid); p; p = p->next) {
 		if (p->key.tgid == pid && p->key.born_ns <= time_ns &&
 		    (!found || p->key.born_ns > found->key.born_ns))
 			found = p;
@@ -133,33 +170,62 @@ static void ended_process(struct watcher *watcher)
 	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
 	if (process)
 		return;
-	process = xcalloc(1, sizeof(*process));
-	process->key = key;
+	process = add_process(watcher, key, pipeline_ended(watcher->options.pipeline));
 	process->ended = true;
-	process->process = pipeline_ended(watcher->options.pipeline);
-	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 }
 
-/* Forgets the graph captures that a process left open. */
-static void close_captures(struct watcher *watcher, const struct watched *process)
+bool watcher_is_settling(void *data, struct ledger_process key)
+{
+	struct watcher *watcher = data;
+	struct watched *process;
+
+	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
+	return process && process->settling;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+bool watcher_settles_number(const struct watcher *watcher, uint32_t number)
+{
+	return watcher->n_settled &&
+	       bsearch(&number, watcher->settled, watcher->n_settled, sizeof(number), by_number);
+}
+
+static void note_settled(struct watcher *watcher)
+{
+	watcher->n_settled = 0;
+	watcher->settled = xrealloc(watcher->settled, (HASH_COUNT(watcher->processes) + 1) *
+	                                                      sizeof(*watcher->settled));
+	for (const struct watched *p = watcher->processes; p; p = p->hh.next) {
+		if (p->settling)
+			watcher->settled[watcher->n_settled++] = p->process->id;
+	}
+	qsort(watcher->settled, watcher->n_settled, sizeof(*watcher->settled), by_number);
+}
+
+/* Forgets the graph captures that processes left open. */
+static void close_captures(struct watcher *watcher)
 {
 	struct programs *programs = watcher->options.programs;
 	struct fold_table table;
 
-	if (watcher->launches || watcher->copies) {
-		fold_read(programs, "fold_open_captures", 8, sizeof(struct fold_open_capture),
-		          &table);
-		for (size_t i = 0; i < table.count; i++) {
-			const struct fold_open_capture *open =
-				(const struct fold_open_capture *)table.values + i;
+	if (!watcher->launches && !watcher->copies)
+		return;
+	fold_read(programs, "fold_open_captures", 8, sizeof(struct fold_open_capture), &table);
+	for (size_t i = 0; i < table.count; i++) {
+		const struct fold_open_capture *open =
+			(const struct fold_open_capture *)table.values + i;
 
-			if (open->born_ns != process->key.born_ns ||
-			    open->tgid != process->key.tgid)
-				continue;
+		if (watcher_is_settling(watcher,
+		                        (struct ledger_process){ open->born_ns, open->tgid }))
 			fold_close_capture(programs, ((const uint64_t *)table.keys)[i]);
-		}
-		fold_table_free(&table);
 	}
+	fold_table_free(&table);
 }
 
 /* Drops a process's own sums where memory is not watched: no page shows them. */
@@ -172,28 +238,70 @@ static void forget_process(struct watcher *watcher, const struct watched *proces
 		fold_delete(watcher->options.programs, "fold_processes", &key);
 }
 
+/* Takes in what those did that are `settling`: each map is read once for all of them. */
+static void settle(struct watcher *watcher)
+{
+	note_settled(watcher);
+	if (watcher->launches)
+		watch_launches_settle(watcher->launches);
+	if (watcher->copies)
+		watch_copies_settle(watcher->copies);
+	if (watcher->results)
+		watch_results_settle(watcher->results);
+	if (watcher->memory)
+		watch_memory_settle(watcher->memory);
+	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+		if (p->settling && watcher->calls)
+			watch_calls_ended(watcher->calls, p);
+	}
+	close_captures(watcher);
+	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+		if (p->settling)
+			forget_process(watcher, p);
+		p->settling = false;
+	}
+	watcher->n_settled = 0;
+	watcher->to_settle = false;
+}
+
 /*
  * Takes in what a process did, while its kernels still have names. Threads that end at the same
  * time may each tell the end of their process. An earlier one does so before a later one has put
  * back the free that it was in. So each time what came since is taken in.
+ *
+ * Where any number of processes may come and go, that waits for the next page, since maps are read
+ * whole: names of kernels that are read from a process's memory are missed then.
  */
 static void process_ended(struct watcher *watcher, const struct wire_head *record)
 {
-	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+	bool found = false;
+
+	for (struct watched *p = *slot_of(watcher, record->tgid); p; p = p->next) {
 		if (p->key.tgid != record->tgid || p->key.born_ns > record->time_ns)
 			continue;
-		p->ended = true;
-		if (watcher->launches)
-			watch_launches_settle(watcher->launches, p->key);
-		if (watcher->copies)
-			watch_copies_settle(watcher->copies, p->key);
-		if (watcher->memory)
-			watch_memory_settle(watcher->memory, p->key);
-		if (watcher->calls)
-			watch_calls_ended(watcher->calls, p);
-		close_captures(watcher, p);
-		forget_process(watcher, p);
+		p->ended = p->settling = found = true;
 	}
+	if (found && watcher->options.watch->forget)
+		watcher->to_settle = true;
+	else if (found)
+		settle(watcher);
+}
+
+void watcher_each_running(struct watcher *watcher, watcher_running_fn each, void *data)
+{
+	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
+		if (!p->ended)
+			each(data, (uint32_t)p->key.tgid);
+	}
+}
+
+bool watcher_runs_before(struct watcher *watcher, uint32_t pid, uint64_t born_ns)
+{
+	for (const struct watched *p = *slot_of(watcher, pid); p; p = p->next) {
+		if (p->key.tgid == pid && !p->ended && p->key.born_ns < born_ns)
+			return true;
+	}
+	return false;
 }
 
 void watcher_first(struct watcher *watcher, const struct wire_call *call)
@@ -248,6 +356,27 @@ void watcher_after(struct watcher *watcher, const struct wire_head *record)
 		process->process = pipeline_process(watcher->options.pipeline, record->tgid);
 }
 
+/* By another that had the same number: programs before and after an exec, seen by a page alone. */
+static bool is_shared(struct watcher *watcher, uint32_t pid, const struct process *process)
+{
+	for (const struct watched *p = *slot_of(watcher, pid); p; p = p->next) {
+		if (p->process == process)
+			return true;
+	}
+	return false;
+}
+
+/* No row is of it any more. */
+static void forget_merged(struct watcher *watcher, struct watched *merged)
+{
+	const struct process *process = merged->process;
+	uint32_t pid = (uint32_t)merged->key.tgid;
+
+	drop_process(watcher, merged);
+	if (watcher->options.watch->forget && !is_shared(watcher, pid, process))
+		pipeline_forget_process(watcher->options.pipeline, process);
+}
+
 /* A watch that runs for months does not grow with what has ended in it. */
 static void merge_ended(struct watcher *watcher)
 {
@@ -269,13 +398,13 @@ static void merge_ended(struct watcher *watcher)
 		watch_launches_merge(watcher->launches);
 	if (watcher->copies)
 		watch_copies_merge(watcher->copies);
+	if (watcher->results)
+		watch_results_merge(watcher->results);
 	if (watcher->memory)
 		watch_memory_merge(watcher->memory);
 	HASH_ITER (hh, watcher->processes, process, next) {
-		if (!process->merged)
-			continue;
-		HASH_DEL(watcher->processes, process);
-		free(process);
+		if (process->merged)
+			forget_merged(watcher, process);
 	}
 }
 
@@ -291,6 +420,8 @@ static int read_sums(struct watcher *watcher, struct watch_page *page)
 		r = watch_launches_page(watcher->launches, &page->launches);
 	if (!r && watcher->copies)
 		r = watch_copies_page(watcher->copies, &page->copies);
+	if (!r && watcher->results)
+		r = watch_results_page(watcher->results, &page->results);
 	return r;
 }
 
@@ -308,8 +439,11 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		                   .realtime_offset_ns = watcher->realtime_offset_ns,
 		                   .lost_rows = state->lost_rows,
 		                   .lost = lost };
-	int r = read_sums(watcher, &page);
+	int r;
 
+	if (watcher->to_settle)
+		settle(watcher);
+	r = read_sums(watcher, &page);
 	if (r)
 		return err_set(err, r, "reading what the kernel summed up: %s", strerror(-r));
 	programs_lost(watcher->options.programs, lost);
@@ -317,6 +451,9 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		watcher->options.lost(watcher->options.data, lost);
 	if (watcher->calls)
 		page.lost_rows += watch_calls_lost_rows(watcher->calls);
+	page.unseen = modules_unseen(watcher->options.modules);
+	if (watcher->options.of_capture)
+		watcher->options.of_capture(watcher->options.data, &page);
 	if (run) {
 		page.misses = run->misses;
 		page.n_misses = run->n_misses;
@@ -327,6 +464,8 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		watch_launches_turn(watcher->launches);
 	if (watcher->copies)
 		watch_copies_turn(watcher->copies);
+	if (watcher->results)
+		watch_results_turn(watcher->results);
 	if (!page.last)
 		merge_ended(watcher);
 	return r;

@@ -22,6 +22,8 @@ struct watcher_options {
 	bool inside; /* calls may be sent rather than summed up in the kernel */
 	/* Adds what was lost elsewhere than in the programs; may be NULL. */
 	void (*lost)(void *data, uint64_t lost[]);
+	/* What the capture tells of itself; may be NULL. */
+	void (*of_capture)(void *data, struct watch_page *page);
 	void *data;
 };
 
@@ -33,6 +35,12 @@ void watcher_begin(struct watcher *watcher, const struct run_info *run);
 /* Around what the pipeline does with a record. True from the first: it is not for the pipeline. */
 bool watcher_before(struct watcher *watcher, const struct wire_head *record);
 void watcher_after(struct watcher *watcher, const struct wire_head *record);
+
+/* Those that have not ended, as far as was told. */
+typedef void (*watcher_running_fn)(void *data, uint32_t pid);
+void watcher_each_running(struct watcher *watcher, watcher_running_fn each, void *data);
+/* Whether one of them has this number and is older than that. */
+bool watcher_runs_before(struct watcher *watcher, uint32_t pid, uint64_t born_ns);
 
 /* With `inside`: the programs send the calls of a process from now on. */
 void watcher_marked(struct watcher *watcher, pid_t pid, uint64_t now_ns);

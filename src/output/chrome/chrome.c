@@ -119,15 +119,25 @@ static bool shown_as_runtime(const struct function *function)
 	return function->layer == LAYER_RUNTIME || function->cls == CLASS_LAUNCH;
 }
 
+/* "kernel" is what ran on a GPU, to the tools. */
+static const char *category_of(const struct function *function)
+{
+	if (!layer_is_cuda(function->layer))
+		return function->layer == LAYER_KERNEL ? "kernel_side" : "hook";
+	return shown_as_runtime(function) ? "cuda_runtime" : "cuda_driver";
+}
+
 /* `"cat": "cuda_runtime", "name": "cudaMalloc", "pid": ` */
 static const struct buf *function_text(struct chrome *chrome, const struct function *function)
 {
 	struct buf *text = fragment(&chrome->functions, function->id);
 
 	if (!text->len) {
-		buf_printf(text, "\"cat\": \"%s\", \"name\": ",
-		           shown_as_runtime(function) ? "cuda_runtime" : "cuda_driver");
-		add_function_name(text, function);
+		buf_printf(text, "\"cat\": \"%s\", \"name\": ", category_of(function));
+		if (layer_is_cuda(function->layer))
+			add_function_name(text, function);
+		else
+			buf_json_string(text, function->name);
 		buf_puts(text, ", \"pid\": ");
 	}
 	return text;
@@ -186,6 +196,23 @@ static struct details details_of(struct chrome *chrome, const struct call *call)
 	return details;
 }
 
+/* Of what is no CUDA call all that was recorded: a reader knows nothing of it beforehand. */
+static void add_other_args(struct buf *out, const struct call *call)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+	bool outputs = call_has_output(call);
+
+	for (size_t i = 0; i < n; i++) {
+		if (args[i].out && !outputs)
+			continue;
+		ADD(out, ", ");
+		buf_json_string(out, args[i].name);
+		ADD(out, ": ");
+		add_arg_json(out, call, args[i].type, call->args.arg[i]);
+	}
+}
+
 /* Closes the args; what stands first in them has no comma before it. */
 static void end_args(struct buf *out, size_t begin)
 {
@@ -216,7 +243,10 @@ static void write_call(struct chrome *chrome, const struct event *event, bool pa
 	if (paired)
 		add_u64(out, ", \"correlation\": ",
 		        chrome_correlation(event->process->id, call->correlation));
-	add_details(out, &details);
+	if (call_is_cuda(call))
+		add_details(out, &details);
+	else
+		add_other_args(out, call);
 	if (call->flags & CALL_FAILED) {
 		ADD(out, ", \"error\": ");
 		buf_json_string(out, error ? error : "unknown error");
@@ -479,6 +509,10 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 		else
 			add_call(chrome, event);
 		break;
+	case EVENT_OTHER_CALL:
+		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
+		write_call(chrome, event, false);
+		break;
 	case EVENT_ACTIVITY:
 		add_activity(chrome, event);
 		break;
@@ -498,6 +532,9 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
 		chrome_add_sample(&chrome->writer, chrome->stacks, event);
 		break;
+	case EVENT_METRICS:
+		chrome_add_metrics(&chrome->writer, event);
+		break;
 	case EVENT_CALL_BEGIN:
 		break;
 	}
@@ -510,6 +547,7 @@ static int chrome_end(struct consumer *self, const struct run_info *run, struct 
 
 	if (!chrome->sink.joined)
 		work_each_open(chrome->sink.work, write_in_vain, chrome);
+	chrome_rows_label(chrome->rows, run);
 	chrome_run_end(&chrome->writer, chrome->rows, chrome->stacks, &chrome->sink, run);
 	return 0;
 }
@@ -526,6 +564,7 @@ static void chrome_free(struct consumer *self)
 }
 
 static const struct consumer_ops chrome_ops = {
+	.metrics = true,
 	.begin = chrome_begin,
 	.event = chrome_event,
 	.end = chrome_end,

@@ -7,6 +7,7 @@
 #define CUSCOPE_OUTPUT_CHROME_CHROME_H
 
 #include "base/buf.h"
+#include "output/who.h"
 #include "trace/event.h"
 
 /* The separator before every event but the first, and what all begin with. */
@@ -51,6 +52,10 @@ uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *rang
 /* Numbers of the GPUs that something ran on, in order of appearance. */
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
 
+/* Who its processes are: as their labels; and those that are told of. */
+void chrome_rows_label(struct chrome_rows *rows, const struct run_info *run);
+const struct who *chrome_rows_who(const struct chrome_rows *rows);
+
 /* chrome_run.c: what stands around the events, which are a list. */
 struct sink;
 struct sink_options;
@@ -81,6 +86,9 @@ uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks);
 /* chrome_ranges.c: NVTX ranges, waits, overhead. */
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
                       const struct event *event);
+
+/* chrome_metrics.c: metrics of GPUs. */
+void chrome_add_metrics(struct chrome_writer *writer, const struct event *event);
 
 /* A number that is unique in the file for a number that is the process's own. */
 uint64_t chrome_correlation(uint32_t process, uint64_t correlation);

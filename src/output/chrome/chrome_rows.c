@@ -65,6 +65,7 @@ struct chrome_rows {
 	struct chrome_writer *writer;
 	bool *processes; /* by id: told of */
 	size_t n_processes;
+	struct who who;
 	struct chrome_thread_row *threads;
 	struct chrome_stream_row *streams;
 	struct chrome_device *devices;
@@ -107,6 +108,7 @@ void chrome_rows_free(struct chrome_rows *rows)
 	}
 	contexts_free(rows->contexts);
 	free(rows->processes);
+	who_free(&rows->who);
 	free(rows->devices);
 	free(rows->device_numbers);
 	free(rows);
@@ -167,6 +169,7 @@ void chrome_rows_process(struct chrome_rows *rows, const struct process *process
 	if (rows->processes[process->id])
 		return;
 	rows->processes[process->id] = true;
+	who_note(&rows->who, process);
 	name_row(rows, "process_name", process->pid, 0, process->comm);
 	label_process(rows, process->pid, "CPU");
 	sort_row(rows, "process_sort_index", process->pid, 0, process->pid);
@@ -197,6 +200,37 @@ void chrome_rows_thread(struct chrome_rows *rows, const struct process *process,
 void chrome_rows_ended(struct chrome_rows *rows, const struct process *process)
 {
 	forget_threads(rows, process->id, false);
+}
+
+/* Readers split labels at commas, and add them to those that there are. */
+void chrome_rows_label(struct chrome_rows *rows, const struct run_info *run)
+{
+	struct buf labels = { 0 }, one = { 0 };
+	const struct run_identity *identity;
+	size_t at = 0;
+
+	while ((identity = who_next(&rows->who, run, &at))) {
+		buf_reset(&labels);
+		for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+			buf_reset(&one);
+			if (!who_label(identity, i, &one))
+				continue;
+			for (size_t c = 0; c < one.len; c++)
+				one.data[c] = one.data[c] == ',' ? ' ' : one.data[c];
+			buf_printf(&labels, "%s%s", labels.len ? "," : "", one.data);
+		}
+		begin_metadata(rows, "process_labels", identity->pid, 0);
+		buf_puts(rows->writer->out, "\"labels\": ");
+		buf_json_string(rows->writer->out, labels.data);
+		buf_puts(rows->writer->out, "}}");
+	}
+	buf_free(&labels);
+	buf_free(&one);
+}
+
+const struct who *chrome_rows_who(const struct chrome_rows *rows)
+{
+	return &rows->who;
 }
 
 /* ---- GPUs and streams ----------------------------------------------------------------------- */

@@ -55,8 +55,26 @@ static void add_devices(struct buf *out, const struct chrome_rows *rows)
 	buf_puts(out, "],\n");
 }
 
+static void add_who(struct json *json, const struct chrome_rows *rows, const struct run_info *run)
+{
+	const struct run_identity *identity;
+	bool any = false;
+	size_t at = 0;
+
+	while ((identity = who_next(chrome_rows_who(rows), run, &at))) {
+		if (!any)
+			json_open(json, "processes", '[');
+		any = true;
+		json_open(json, NULL, '{');
+		who_json(identity, json);
+		json_close(json, '}');
+	}
+	if (any)
+		json_close(json, ']');
+}
+
 static void add_run(struct buf *out, const struct run_info *run, const struct sink *sink,
-                    uint64_t stacks_left_out)
+                    const struct chrome_rows *rows, uint64_t stacks_left_out)
 {
 	const struct {
 		const char *key, *value;
@@ -84,6 +102,7 @@ static void add_run(struct buf *out, const struct run_info *run, const struct si
 		stack_counts_json(&sink->stacks, &json);
 		json_close(&json, '}');
 	}
+	add_who(&json, rows, run);
 	json_open(&json, "lost", '{');
 	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
 		if (run->lost[reason])
@@ -108,7 +127,7 @@ void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows
 	buf_puts(out, "}\n  ],\n");
 	add_devices(out, rows);
 	chrome_add_stacks(stacks, sink);
-	add_run(out, run, sink, chrome_stacks_left_out(stacks));
+	add_run(out, run, sink, rows, chrome_stacks_left_out(stacks));
 	buf_puts(out, "  \"traceName\": ");
 	buf_json_string(out, sink->options.path ? sink->options.path : "");
 	buf_puts(out, "\n}\n");

@@ -152,6 +152,16 @@ static void add_blocked(struct buf *out, const struct sample *sample)
 		buf_printf(out, ", \"woken by thread\": %u", sample->waker_tid);
 	if (!sample_is_stretch(sample))
 		buf_printf(out, ", \"stretches\": %" PRIu64, sample->count);
+	if (sample->wait)
+		buf_printf(out, ", \"waited for\": \"%s\"", wait_kind_name(sample->wait));
+	if (sample->runnable_ns)
+		buf_printf(out, ", \"ns runnable\": %" PRIu64, sample->runnable_ns);
+	if (sample->rival) {
+		buf_puts(out, ", \"rival\": ");
+		buf_json_string(out, sample->rival);
+	}
+	if (sample->rival_pid)
+		buf_printf(out, ", \"rival's process\": %u", sample->rival_pid);
 }
 
 /*

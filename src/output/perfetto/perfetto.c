@@ -37,6 +37,9 @@ static void annotate_arg(struct perfetto *p, const struct call *call, enum api_t
 	case T_DEVICE:
 		annotate(p, name, ANNOTATION_INT, (uint64_t)(int64_t)(int32_t)value);
 		break;
+	case T_S64:
+		annotate(p, name, ANNOTATION_INT, value);
+		break;
 	case T_UINT:
 	case T_U64:
 	case T_BYTES:
@@ -118,7 +121,7 @@ static uint64_t flow_id(const struct process *process, uint64_t correlation)
  */
 static bool begins_flow(struct perfetto *p, const struct event *event)
 {
-	if (!call_asks_for_work(event->call))
+	if (event->type != EVENT_CALL || !call_asks_for_work(event->call))
 		return false;
 	if (!p->sink.joined)
 		return p->has_activities && perfetto_queue_flow_begins(p->queue, event);
@@ -282,6 +285,11 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 	struct perfetto *p = perfetto_of(self);
 	const struct work_call *left = work_now(p->sink.work)->left;
 
+	if (event->type == EVENT_METRICS) { /* of which `work` knows nothing */
+		if (p->sink.wanted)
+			perfetto_add_metrics(p, event);
+		return 0;
+	}
 	if (left)
 		perfetto_queue_gave_up(p->queue, left);
 	if (!sink_is_over(&p->sink, event))
@@ -290,6 +298,7 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 		return 0;
 	switch (event->type) {
 	case EVENT_CALL:
+	case EVENT_OTHER_CALL:
 		add_call(p, event);
 		break;
 	case EVENT_ACTIVITY:
@@ -311,6 +320,7 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 	case EVENT_SAMPLE:
 		perfetto_add_sample(p, event);
 		break;
+	case EVENT_METRICS:
 	case EVENT_CALL_BEGIN:
 		break;
 	}
@@ -325,6 +335,7 @@ static int perfetto_end(struct consumer *self, const struct run_info *run, struc
 	perfetto_ranges_flush(p->ranges);
 	perfetto_tracks_flush(p->tracks);
 	p->sink.unjoined += perfetto_queue_unjoined(p->queue);
+	perfetto_tracks_who(p->tracks, run);
 	perfetto_run_end(p, run);
 	return 0;
 }
@@ -344,6 +355,7 @@ static void perfetto_free(struct consumer *self)
 }
 
 static const struct consumer_ops perfetto_ops = {
+	.metrics = true,
 	.begin = perfetto_begin,
 	.event = perfetto_event,
 	.end = perfetto_end,

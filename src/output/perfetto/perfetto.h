@@ -34,6 +34,7 @@ enum track_event_field {
 	EVENT_NAME_IID = 10,
 	EVENT_TRACK_UUID = 11,
 	EVENT_COUNTER_VALUE = 30,
+	EVENT_DOUBLE_COUNTER_VALUE = 44,
 	EVENT_FLOW_IDS = 47,
 	EVENT_TERMINATING_FLOW_IDS = 48,
 	EVENT_CALLSTACK_IID = 56,
@@ -218,6 +219,13 @@ struct perfetto_tracks;
 struct perfetto_tracks *perfetto_tracks_new(struct buf *out);
 void perfetto_tracks_free(struct perfetto_tracks *tracks);
 
+/* A counter of a GPU of the machine, of fewer than RUN_GPUS_MAX. */
+uint64_t perfetto_metric_track(struct perfetto_tracks *tracks, uint32_t gpu,
+                               enum gpu_metric metric);
+
+/* perfetto_metrics.c */
+void perfetto_add_metrics(struct perfetto *p, const struct event *event);
+
 /* A track of no process: for what is said of the trace. */
 uint64_t perfetto_own_track(struct perfetto_tracks *tracks);
 
@@ -245,6 +253,7 @@ struct perfetto_counter {
 
 struct perfetto_process {
 	uint64_t uuid; /* 0: not described yet */
+	uint32_t pid;
 	uint64_t cuda_uuid;
 	int64_t queued;      /* work asked for and not done */
 	bool has_activities; /* so that `queued` means something */
@@ -253,6 +262,8 @@ struct perfetto_process {
 
 struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
                                           const struct process *process);
+/* Who processes are, as their labels. */
+void perfetto_tracks_who(struct perfetto_tracks *tracks, const struct run_info *run);
 uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct process *process,
                                 enum api_memory kind);
 

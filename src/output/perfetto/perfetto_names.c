@@ -165,6 +165,14 @@ static const char *arg_name(const struct api_arg *arg, enum api_op op)
 	}
 }
 
+/* "kernel" is what ran on a GPU. */
+static const char *category_of(const struct function *function)
+{
+	if (function->layer == LAYER_KERNEL)
+		return "kernel_side";
+	return function->layer == LAYER_HOOK ? "hook" : api_class_name(function->cls);
+}
+
 static void define_function(struct perfetto_names *names, struct function_names *into,
                             const struct function *function)
 {
@@ -173,8 +181,8 @@ static void define_function(struct perfetto_names *names, struct function_names 
 	size_t n = function->api ? api_args(function->api, &args) : 0;
 
 	into->name = perfetto_name(names, NAME_EVENT, function->name);
-	into->category = perfetto_constant(names, NAME_CATEGORY, api_class_name(function->cls));
-	into->has_status = api_returns_status(function->name);
+	into->category = perfetto_constant(names, NAME_CATEGORY, category_of(function));
+	into->has_status = !layer_is_cuda(function->layer) || api_returns_status(function->name);
 	for (size_t i = 0; i < n; i++) {
 		const char *name = arg_name(&args[i], op);
 
@@ -304,7 +312,7 @@ uint32_t perfetto_result(struct perfetto_names *names, const struct call *call)
 	if (name)
 		buf_puts(scratch(names), name);
 	else
-		buf_printf(scratch(names), "error %d", call->result);
+		buf_printf(scratch(names), call_is_cuda(call) ? "error %d" : "%d", call->result);
 	return define_value(names, found);
 }
 

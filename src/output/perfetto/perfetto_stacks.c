@@ -328,26 +328,38 @@ static void annotate_blocked(struct perfetto *p, const struct sample *sample)
 		annotate_text(p, annotation(p, "woken by"), sample->waker);
 	if (sample->waker_tid)
 		annotate_u64(p, "woken by thread", sample->waker_tid);
+	if (sample->wait)
+		annotate(p, annotation(p, "waited for"), ANNOTATION_STRING_IID,
+		         perfetto_constant(p->names, NAME_VALUE, wait_kind_name(sample->wait)));
 	if (sample_is_stretch(sample))
 		return;
 	annotate_u64(p, "time", sample->weight_ns);
 	annotate_u64(p, "stretches", sample->count);
 }
 
+static void annotate_runnable(struct perfetto *p, const struct sample *sample)
+{
+	if (sample->rival)
+		annotate_text(p, annotation(p, "rival"), sample->rival);
+	if (sample->rival_pid)
+		annotate_u64(p, "rival's process", sample->rival_pid);
+}
+
 /*
  * A stretch is a slice; what is none, such as the sum of many, an instant. A slice must not begin
- * before the one before it ended: the file may be anybody's.
+ * before the one before it ended: the file may be anybody's. The part of a stretch in which the
+ * thread could run, and had no CPU, is a slice behind it.
  */
-static void add_blocked(struct perfetto *p, const struct event *event)
+static void add_stretch(struct perfetto *p, const struct event *event, uint64_t begin_ns,
+                        uint64_t end_ns, bool runnable)
 {
 	bool slice = sample_is_stretch(event->sample);
 	struct perfetto_thread *thread =
 		perfetto_thread(p->tracks, event->process, event->tid, NULL);
-	uint32_t name = perfetto_constant(p->names, NAME_EVENT, "blocked");
+	uint32_t name = perfetto_constant(p->names, NAME_EVENT, runnable ? "runnable" : "blocked");
 	uint32_t category = perfetto_constant(p->names, NAME_CATEGORY, "off-CPU");
 	uint64_t callstack = perfetto_callstack(p->stacks, event->sample->stack);
-	uint64_t weight_ns = event->sample->weight_ns, end_ns = event->time_ns;
-	uint64_t begin_ns = weight_ns < end_ns ? end_ns - weight_ns : 0;
+	uint64_t weight_ns = end_ns - begin_ns;
 	struct open_event open;
 
 	if (!thread->blocked_uuid)
@@ -360,7 +372,10 @@ static void add_blocked(struct perfetto *p, const struct event *event)
 	open = event_begin(&p->packet, begin_ns, slice ? TYPE_BEGIN : TYPE_INSTANT,
 	                   thread->blocked_uuid);
 	event_add_name(&p->packet, category, name);
-	annotate_blocked(p, event->sample);
+	if (runnable)
+		annotate_runnable(p, event->sample);
+	else
+		annotate_blocked(p, event->sample);
 	if (callstack) {
 		pb_varint(&p->packet, EVENT_CALLSTACK_IID, callstack);
 		pb_double(&p->packet, EVENT_CALLSTACK_WEIGHT, (double)weight_ns);
@@ -372,6 +387,20 @@ static void add_blocked(struct perfetto *p, const struct event *event)
 		thread->blocked_until_ns = end_ns;
 	}
 	buf_add(&p->sink.lines.pending, p->packet.data, p->packet.len);
+}
+
+static void add_blocked(struct perfetto *p, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	uint64_t weight_ns = sample->weight_ns, end_ns = event->time_ns;
+	uint64_t begin_ns = weight_ns < end_ns ? end_ns - weight_ns : 0, run_ns = end_ns;
+
+	if (sample_is_stretch(sample) && sample->runnable_ns <= end_ns - begin_ns)
+		run_ns = end_ns - sample->runnable_ns;
+	if (run_ns > begin_ns || run_ns == end_ns)
+		add_stretch(p, event, begin_ns, run_ns, false);
+	if (run_ns < end_ns)
+		add_stretch(p, event, run_ns, end_ns, true);
 }
 
 void perfetto_add_sample(struct perfetto *p, const struct event *event)

@@ -10,6 +10,7 @@
 #include "base/xalloc.h"
 #include "output/activity.h"
 #include "output/perfetto/perfetto.h"
+#include "output/who.h"
 
 enum track_field {
 	TRACK_UUID = 1,
@@ -20,9 +21,9 @@ enum track_field {
 	TRACK_COUNTER = 8,
 };
 
-enum process_field { PROCESS_PID = 1, PROCESS_NAME = 6 };
+enum process_field { PROCESS_PID = 1, PROCESS_NAME = 6, PROCESS_LABELS = 8 };
 enum thread_field { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum counter_field { COUNTER_UNIT = 3 };
+enum counter_field { COUNTER_UNIT = 3, COUNTER_UNIT_NAME = 6 };
 enum counter_unit { UNIT_COUNT = 2, UNIT_SIZE_BYTES = 3 };
 
 struct track_thread_key {
@@ -61,9 +62,13 @@ struct perfetto_tracks {
 	uint64_t own;
 	struct perfetto_process *processes; /* by id */
 	size_t n_processes;
+	struct who who;
 	struct thread_track *threads, *last_thread;
 	struct stream_tracks *streams, *last_stream;
 	struct device_track *devices;
+	struct {
+		uint64_t uuid, metrics[GPU_METRICS];
+	} gpus[RUN_GPUS_MAX]; /* of the machine */
 };
 
 struct perfetto_tracks *perfetto_tracks_new(struct buf *out)
@@ -119,6 +124,7 @@ void perfetto_tracks_free(struct perfetto_tracks *tracks)
 {
 	forget(tracks, 0, true);
 	free(tracks->processes);
+	who_free(&tracks->who);
 	buf_free(&tracks->text);
 	free(tracks);
 }
@@ -186,6 +192,43 @@ static void describe_process(struct perfetto_tracks *tracks, struct perfetto_pro
 	add_comm(tracks, PROCESS_NAME, process->comm);
 	pb_end(tracks->out, message);
 	into->uuid = close_track(tracks, &d);
+	into->pid = process->pid;
+	who_note(&tracks->who, process);
+}
+
+static void label_process(struct perfetto_tracks *tracks, uint64_t uuid,
+                          const struct run_identity *identity)
+{
+	size_t packet = packet_begin(tracks->out, SEQUENCE_NEEDS);
+	size_t track = pb_begin(tracks->out, PACKET_TRACK_DESCRIPTOR), message;
+
+	pb_varint(tracks->out, TRACK_UUID, uuid);
+	message = pb_begin(tracks->out, TRACK_PROCESS);
+	pb_varint(tracks->out, PROCESS_PID, identity->pid);
+	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		buf_reset(&tracks->text);
+		if (who_label(identity, i, &tracks->text))
+			pb_string(tracks->out, PROCESS_LABELS, tracks->text.data);
+	}
+	pb_end(tracks->out, message);
+	pb_end(tracks->out, track);
+	pb_end(tracks->out, packet);
+}
+
+/* The last program that a process ran has the number's last identity. */
+void perfetto_tracks_who(struct perfetto_tracks *tracks, const struct run_info *run)
+{
+	const struct run_identity *identity;
+	size_t at = 0;
+
+	while ((identity = who_next(&tracks->who, run, &at))) {
+		for (size_t i = 0; i < tracks->n_processes; i++) {
+			const struct perfetto_process *process = &tracks->processes[i];
+
+			if (process->uuid && process->pid == identity->pid)
+				label_process(tracks, process->uuid, identity);
+		}
+	}
 }
 
 struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
@@ -219,6 +262,36 @@ uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct pro
 	pb_end(tracks->out, message);
 	counter->uuid = close_track(tracks, &d);
 	return counter->uuid;
+}
+
+static uint64_t metric_parent(struct perfetto_tracks *tracks, uint32_t gpu)
+{
+	char name[32];
+
+	if (!tracks->gpus[gpu].uuid) {
+		snprintf(name, sizeof(name), "GPU %u", gpu);
+		tracks->gpus[gpu].uuid = perfetto_named_track(tracks, 0, name);
+	}
+	return tracks->gpus[gpu].uuid;
+}
+
+uint64_t perfetto_metric_track(struct perfetto_tracks *tracks, uint32_t gpu, enum gpu_metric metric)
+{
+	const struct gpu_metric_info *info = gpu_metric_info(metric);
+	uint64_t *uuid = &tracks->gpus[gpu].metrics[metric];
+	struct descriptor d;
+	char name[64];
+	size_t message;
+
+	if (*uuid)
+		return *uuid;
+	snprintf(name, sizeof(name), "GPU %u: %s", gpu, info->name);
+	d = open_track(tracks, metric_parent(tracks, gpu), name);
+	message = pb_begin(tracks->out, TRACK_COUNTER);
+	pb_string(tracks->out, COUNTER_UNIT_NAME, info->is_rate ? "bytes/s" : "%");
+	pb_end(tracks->out, message);
+	*uuid = close_track(tracks, &d);
+	return *uuid;
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

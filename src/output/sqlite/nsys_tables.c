@@ -61,6 +61,17 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                    "returnValue INTEGER NOT NULL,\n"
 	                    "callchainId INTEGER",
 	                    .frequent = true },
+	[TABLE_OSRT] = { "OSRT_API",
+	                 "start INTEGER NOT NULL,\n"
+	                 "end INTEGER NOT NULL,\n"
+	                 "eventClass INTEGER NOT NULL,\n"
+	                 "globalTid INTEGER,\n"
+	                 "correlationId INTEGER,\n"
+	                 "nameId INTEGER NOT NULL,\n"
+	                 "returnValue INTEGER NOT NULL,\n"
+	                 "nestingLevel INTEGER,\n"
+	                 "callchainId INTEGER",
+	                 .frequent = true, .lazy = true },
 	[TABLE_KERNEL] = { "CUPTI_ACTIVITY_KIND_KERNEL",
 	                   ACTIVITY_COLUMNS "demangledName INTEGER NOT NULL,\n"
 	                                    "shortName INTEGER NOT NULL,\n"
@@ -248,6 +259,19 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                   "computeMinor INTEGER,\n"
 	                                   "smMajor INTEGER,\n"
 	                                   "smMinor INTEGER" },
+	[TABLE_GPU_METRIC] = { "GPU_METRICS",
+	                       "timestamp INTEGER,\n"
+	                       "typeId INTEGER NOT NULL,\n"
+	                       "metricId INTEGER NOT NULL,\n"
+	                       "value INTEGER NOT NULL",
+	                       .lazy = true },
+	[TABLE_GPU_METRIC_NAME] = { "TARGET_INFO_GPU_METRICS",
+	                            "typeId INTEGER NOT NULL,\n"
+	                            "sourceId INTEGER NOT NULL,\n"
+	                            "typeName TEXT NOT NULL,\n"
+	                            "metricId INTEGER NOT NULL,\n"
+	                            "metricName TEXT NOT NULL",
+	                            .lazy = true },
 	[TABLE_CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE", "gpuId INTEGER,\n"
 	                                                   "cudaId INTEGER NOT NULL,\n"
 	                                                   "pid INTEGER NOT NULL,\n"
@@ -319,6 +343,30 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                      "callId INTEGER NOT NULL,\n"
 	                      "syncType INTEGER NOT NULL",
 	                      .frequent = true },
+	[TABLE_OTHER_CALL] = { "cuscope_other_call",
+	                       "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                       "layer TEXT NOT NULL,\n"
+	                       "library TEXT NOT NULL,\n"
+	                       "status TEXT,\n"
+	                       "arguments TEXT NOT NULL",
+	                       .lazy = true },
+	[TABLE_WHO] = { "cuscope_process",
+	                "globalPid INTEGER NOT NULL,\n"
+	                "pid INTEGER NOT NULL,\n"
+	                "since INTEGER NOT NULL,\n"
+	                "user TEXT,\n"
+	                "container TEXT,\n"
+	                "pod TEXT,\n"
+	                "namespace TEXT,\n"
+	                "slurmJob TEXT,\n"
+	                "slurmStep TEXT,\n"
+	                "rank TEXT,\n"
+	                "localRank TEXT,\n"
+	                "worldSize TEXT,\n"
+	                "command TEXT,\n"
+	                "unit TEXT,\n"
+	                "ownWord TEXT",
+	                .lazy = true },
 	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
 	                                 "text TEXT NOT NULL,\n"
 	                                 "count INTEGER NOT NULL" },
@@ -340,7 +388,11 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "how TEXT,\n"
 	                   "waker INTEGER,\n"
 	                   "wakerTid INTEGER,\n"
-	                   "stretches INTEGER",
+	                   "stretches INTEGER,\n"
+	                   "waitedFor TEXT,\n"
+	                   "runnable INTEGER,\n"
+	                   "rival INTEGER,\n"
+	                   "rivalPid INTEGER",
 	                   .frequent = true },
 	[TABLE_STACK] = { "cuscope_stack", "id INTEGER NOT NULL PRIMARY KEY,\n"
 	                                   "endsAt TEXT,\n"
@@ -403,7 +455,7 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, 3, "Uninterruptible", "Uninterruptible" },
 	{ NULL, 4, "Stopped", "Stopped" },
 	{ NULL, 5, "Terminated", "Terminated" },
-	{ NULL, 6, "Unscheduled", "Unscheduled" },
+	{ NULL, NSYS_THREAD_UNSCHEDULED, "Unscheduled", "Unscheduled" },
 	{ NULL, NSYS_THREAD_WAITING, "Waiting", "Waiting" },
 	{ NULL, 8, "OSRuntime", "OS runtime" },
 	{ NULL, 9, "Initialized", "Initialized" },

@@ -244,6 +244,7 @@ static void add_call(struct sqlite *sqlite, const struct event *event)
 
 static void add_process(struct sqlite *sqlite, const struct event *event)
 {
+	who_note(&sqlite->who, event->process);
 	row_begin(sqlite->db, TABLE_PROCESS);
 	row_int(sqlite->db, global_pid(event->process));
 	row_int(sqlite->db, event->process->pid);
@@ -284,6 +285,9 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 	case EVENT_CALL:
 		add_call(sqlite, event);
 		break;
+	case EVENT_OTHER_CALL:
+		sqlite_add_other_call(sqlite, event);
+		break;
 	case EVENT_PROCESS:
 		add_process(sqlite, event);
 		sqlite_add_memory(sqlite, event, 0); /* of what its pid was before */
@@ -302,6 +306,9 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 		break;
 	case EVENT_SAMPLE:
 		sqlite_add_sample(sqlite, event);
+		break;
+	case EVENT_METRICS:
+		sqlite_add_metrics(sqlite, event);
 		break;
 	case EVENT_CALL_BEGIN:
 		break;
@@ -324,6 +331,7 @@ static int sqlite_end(struct consumer *self, const struct run_info *run, struct 
 	if (!sqlite->db)
 		return 0;
 	sqlite_add_run(sqlite, run);
+	sqlite_add_who(sqlite, run);
 	return close_database(sqlite, database_failed(sqlite->db, NULL), err);
 }
 
@@ -339,12 +347,14 @@ static void sqlite_free(struct consumer *self)
 	free(sqlite->devices);
 	free(sqlite->frames);
 	free(sqlite->stacks);
+	who_free(&sqlite->who);
 	contexts_free(sqlite->contexts);
 	sqlite_free_domains(sqlite);
 	free(sqlite);
 }
 
 static const struct consumer_ops sqlite_ops = {
+	.metrics = true,
 	.begin = sqlite_begin,
 	.event = sqlite_event,
 	.end = sqlite_end,

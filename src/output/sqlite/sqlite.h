@@ -5,9 +5,11 @@
  * - sqlite_memory.c: what became of memory
  * - sqlite_gpu.c: what ran on the GPU
  * - sqlite_stacks.c: stacks and samples
+ * - sqlite_metrics.c: how well GPUs were used
  * - sqlite_ranges.c: NVTX ranges, waits and overhead
  * - sqlite_run.c: how it was recorded and what was missed
  * - sqlite_target.c: the machine and its GPUs
+ * - sqlite_who.c: who processes are
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
@@ -16,6 +18,7 @@
 #include "output/contexts.h"
 #include "output/sqlite/database.h"
 #include "output/format.h"
+#include "output/who.h"
 
 /* A serialized GlobalId: hardware 8 bits, machine 8, pid 24, tid 24. There is one machine. */
 #define MACHINE   (1ll << 48)
@@ -54,6 +57,7 @@ struct sqlite {
 	size_t n_kernels;
 	struct sqlite_devices *devices; /* by process id */
 	size_t n_devices;
+	struct who who;
 	struct contexts *contexts;
 	struct sqlite_domain *domains; /* of NVTX, by process and name */
 	struct sqlite_frame *frames;   /* by id */
@@ -61,7 +65,8 @@ struct sqlite {
 	uint8_t *stacks; /* by id: 1 where it is written */
 	size_t n_stacks;
 	int64_t n_samples;
-	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
+	uint32_t metrics[RUN_GPUS_MAX]; /* by GPU: a bit for each that has its name */
+	uint64_t results[LAYERS_OF_CUDA][CODES / 64]; /* by layer: those that are in cuscope_result */
 };
 
 struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
@@ -79,14 +84,17 @@ void sqlite_note_change(void *data, const struct memory_change *change);
 void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t id);
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_other_call(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
 
 /* The number of a stack, which is written when it is first asked for. NULL: 0. */
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack);
 void sqlite_add_sample(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
+void sqlite_add_who(struct sqlite *sqlite, const struct run_info *run);
 void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);
 
 static inline int64_t global_pid(const struct process *process)

@@ -181,6 +181,11 @@ static void add_composite(struct sqlite *sqlite, int64_t id, const struct event 
 		add_special(sqlite, TABLE_SAMPLING_CALLCHAIN, id, 0, STACK_BAD);
 }
 
+static int out_state(const struct sample *sample)
+{
+	return sample->blocked == BLOCKED_PREEMPTED ? NSYS_THREAD_UNSCHEDULED : NSYS_THREAD_WAITING;
+}
+
 static void add_switch(struct sqlite *sqlite, const struct event *event, uint64_t time_ns, bool in)
 {
 	struct database *db = sqlite->db;
@@ -190,7 +195,7 @@ static void add_switch(struct sqlite *sqlite, const struct event *event, uint64_
 	row_null(db);
 	row_int(db, in);
 	row_int(db, global_tid(event));
-	row_int(db, in ? NSYS_THREAD_RUNNING : NSYS_THREAD_WAITING);
+	row_int(db, in ? NSYS_THREAD_RUNNING : out_state(event->sample));
 	row_null(db);
 	row_end(db);
 }
@@ -216,6 +221,7 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 	struct database *db = sqlite->db;
 	bool blocked = sample->kind == SAMPLE_OFF_CPU;
 	int64_t waker = string_or_0(sqlite, sample->waker);
+	int64_t rival = string_or_0(sqlite, sample->rival);
 
 	row_begin(db, TABLE_SAMPLE);
 	row_int(db, id = ++sqlite->n_samples);
@@ -228,6 +234,10 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 	add_or_null(db, (uint64_t)waker, waker);
 	add_or_null(db, sample->waker_tid, sample->waker_tid);
 	add_or_null(db, sample->count, blocked && !sample_is_stretch(sample));
+	row_static(db, wait_kind_name(sample->wait));
+	add_or_null(db, sample->runnable_ns, sample->runnable_ns);
+	add_or_null(db, (uint64_t)rival, rival);
+	add_or_null(db, sample->rival_pid, sample->rival_pid);
 	row_end(db);
 	if (blocked)
 		add_blocked(sqlite, event);

@@ -6,17 +6,21 @@
 
 #include "base/array.h"
 #include "report/findings/findings_lines.h"
+#include "report/gaps/gaps.h"
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
+#include "analysis/xids.h"
 
 static const struct finding_rule *const rules[] = {
 	&rule_sync_copies,   &rule_sync_sets,      &rule_pageable_copies, &rule_small_copies,
 	&rule_needless_sync, &rule_polling,        &rule_short_kernels,   &rule_launch_calls,
 	&rule_allocation,    &rule_default_stream, &rule_copy_overlap,    &rule_communication,
-	&rule_low_use,
+	&rule_low_use,       &rule_gpu_use,        &rule_host_waits,      &rule_run_queue,
+	&rule_xids,
 };
 
 #define N_RULES (ARRAY_SIZE(rules))
+#define GAPS_NS 20000 /* as the report gaps tells them by themselves */
 
 /* What is known of a process while events come. */
 struct seen_process {
@@ -44,6 +48,9 @@ struct findings {
 	} * walked;
 	size_t n_walked;
 	const struct stack *stack; /* of the call that the event is */
+	struct consumer *gaps;     /* from the first wait on that is told of; NULL: there is none */
+	struct xids *xids;
+	bool kernel_side; /* something of it was recorded */
 };
 
 size_t findings_rules(void)
@@ -151,23 +158,50 @@ static void tell_event(struct findings *findings, const struct event *event)
 	}
 }
 
+static void tell_metrics(struct findings *findings, const struct gpu_metrics_sample *sample)
+{
+	for (size_t i = 0; i < N_RULES; i++) {
+		if (rules[i]->metrics && findings->states[i])
+			rules[i]->metrics(findings->states[i], sample);
+	}
+}
+
+/* Few recordings tell what threads wait for, and gaps take time. */
+static int see_gaps(struct findings *findings, const struct event *event, struct err *err)
+{
+	const struct gaps_options options = { .threshold_ns = GAPS_NS,
+		                              .longest = 1,
+		                              .work = findings->work };
+
+	if (!findings->gaps && event->type == EVENT_SAMPLE && event->sample->wait)
+		findings->gaps = gaps_new(&options);
+	return findings->gaps ? findings->gaps->ops->event(findings->gaps, event, err) : 0;
+}
+
 static int findings_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct findings *findings = (struct findings *)self;
 
+	if (event->type == EVENT_METRICS) { /* of no process, and no work */
+		tell_metrics(findings, event->metrics);
+		return 0;
+	}
 	if (event->type == EVENT_THREAD)
 		thread_ids_renew(findings->threads, event);
 	else if (event->type == EVENT_CALL)
 		see_call(findings, event);
 	else if (event->type == EVENT_ACTIVITY)
 		see_activity(findings, event);
+	else if (event->type == EVENT_OTHER_CALL)
+		findings->kernel_side |= event->call->function->layer == LAYER_KERNEL;
 	if (event->type == EVENT_ACTIVITY || event->type == EVENT_RANGE)
 		tell_event(findings, event);
+	xids_event(findings->xids, event);
 	findings->stack = event->type == EVENT_CALL ? event->call->stack : NULL;
 	work_join(findings->work, event, tell_asked, findings);
 	if (findings->stack)
 		keep_stack(findings, findings->stack);
-	return 0;
+	return see_gaps(findings, event, err);
 }
 
 /* ---- what rules keep ----------------------------------------------------------------------- */
@@ -297,6 +331,8 @@ static int by_time_lost(const void *left, const void *right)
 	const struct finding *a = left, *b = right;
 	int order;
 
+	if (a->first_of_all != b->first_of_all)
+		return a->first_of_all ? -1 : 1;
 	if (a->lost_known != b->lost_known)
 		return a->lost_known ? -1 : 1;
 	if (a->lost_ns != b->lost_ns)
@@ -304,7 +340,11 @@ static int by_time_lost(const void *left, const void *right)
 	order = strcmp(a->rule, b->rule);
 	if (!order)
 		order = a->process->id < b->process->id ? -1 : a->process->id > b->process->id;
-	return order ? order : (a->device > b->device) - (a->device < b->device);
+	if (!order)
+		order = (a->device > b->device) - (a->device < b->device);
+	return order ? order
+	             : (a->example.begin_ns > b->example.begin_ns) -
+	                       (a->example.begin_ns < b->example.begin_ns);
 }
 
 static const char *cannot(const struct findings *findings, const struct finding_rule *rule,
@@ -323,8 +363,13 @@ static void judge(struct findings *findings, const struct run_info *run,
 	struct finding_verdicts verdicts = { .processes = processes,
 		                             .n_processes = findings->n_processes,
 		                             .run = run,
-		                             .findings = findings };
+		                             .findings = findings,
+		                             .gaps = findings->gaps,
+		                             .xids = findings->kernel_side ? findings->xids
+		                                                           : NULL };
 
+	if (findings->gaps)
+		gaps_finish(findings->gaps);
 	for (size_t i = 0; i < N_RULES; i++) {
 		const char *why = cannot(findings, rules[i], run);
 
@@ -395,6 +440,9 @@ static void findings_free(struct consumer *self)
 		if (findings->states[i])
 			rules[i]->free(findings->states[i]);
 	forget_rows(findings);
+	if (findings->gaps)
+		findings->gaps->ops->free(findings->gaps);
+	xids_free(findings->xids);
 	work_free(findings->work);
 	thread_ids_free(findings->threads);
 	stack_places_free(findings->places);
@@ -403,7 +451,9 @@ static void findings_free(struct consumer *self)
 	free(findings);
 }
 
-static const struct consumer_ops findings_ops = { .event = findings_event, .free = findings_free };
+static const struct consumer_ops findings_ops = { .metrics = true,
+	                                          .event = findings_event,
+	                                          .free = findings_free };
 
 static struct consumer *make(struct work *work, bool launches)
 {
@@ -412,6 +462,7 @@ static struct consumer *make(struct work *work, bool launches)
 	findings->consumer.ops = &findings_ops;
 	findings->work = work_share(work);
 	findings->threads = thread_ids_new();
+	findings->xids = xids_new();
 	findings->places = stack_places_new();
 	for (size_t i = 0; i < N_RULES; i++)
 		findings->states[i] = launches || !rules[i]->launches ? rules[i]->create() : NULL;

@@ -56,7 +56,8 @@ struct finding {
 	uint64_t count; /* of what, the evidence says */
 	uint64_t lost_ns;
 	bool lost_known;
-	uint64_t span_ns; /* of the process: lost_ns is a part of it */
+	bool first_of_all; /* it comes before all that costs time: a program fails of it */
+	uint64_t span_ns;  /* of the process: lost_ns is a part of it */
 	struct finding_example example;
 	bool has_example;
 	struct finding_line *lines; /* most first */

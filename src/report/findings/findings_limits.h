@@ -74,4 +74,34 @@
 /* Share of the windows with work below which those without count, too. */
 #define LIMIT_WINDOWS_WITH_WORK (1.0 / 3)
 
+/* ---- the host ---- */
+
+/* Of the host's time in gaps: a wait that is less of it is not what the GPU waits for. */
+#define LIMIT_HOST_WAIT_SHARE 0.2
+
+/* ---- metrics of GPUs ---- */
+
+/* Samples in which the GPU was busy: two seconds of them, at ten a second. */
+#define LIMIT_METRICS_SAMPLES 20
+
+/* Percent of the time that it has to be busy for: else what it is bound by is not its problem. */
+#define LIMIT_BUSY 50.0
+
+/* Percent of what a part can do, from which on it is what the GPU is bound by. On an H200, a matrix
+ * product had 93 of the tensor cores in bf16 and 77 of the FP32 pipe, a sum 87 of the memory. */
+#define LIMIT_BOUND 60.0
+
+/* Below, a part is as good as unused. */
+#define LIMIT_UNUSED 20.0
+
+/* With all parts unused: busy as good as always, and multiprocessors that have a warp. */
+#define LIMIT_FULLY_BUSY 90.0
+#define LIMIT_FEW_SM     50.0
+
+/* Bytes a second in one direction, beside parts that are unused: 60 % of 16 lanes of PCIe 3, and a
+ * third of two links of NVLink 4. From the last one on a rate is worth to be said. */
+#define LIMIT_PCIE_RATE   10e9
+#define LIMIT_NVLINK_RATE 16e9
+#define LIMIT_RATE_SAID   1e9
+
 #endif

@@ -281,9 +281,9 @@ static int write_all(struct consumer *self, const struct run_info *run, struct e
 	return rc ? rc : write_unjudged(writer, run, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_all,
-	                                 .free = report_free };
+static const struct consumer_ops ops = {
+	.metrics = true, .event = report_feed, .end = write_all, .free = report_free
+};
 
 struct consumer *findings_report_new(const struct report *report,
                                      const struct report_options *options)

@@ -33,6 +33,8 @@ struct finding_verdicts {
 	size_t n_processes;
 	const struct run_info *run;
 	struct findings *findings;
+	struct consumer *gaps;   /* NULL: it was not recorded what threads wait for */
+	const struct xids *xids; /* NULL: nothing of the kernel side was recorded */
 };
 
 enum finding_needs {
@@ -52,6 +54,7 @@ struct finding_rule {
 	/* Each may be NULL. */
 	void (*call)(void *state, const struct finding_call *call);
 	void (*event)(void *state, const struct event *event); /* an activity or a range */
+	void (*metrics)(void *state, const struct gpu_metrics_sample *sample);
 	void (*asked)(void *state, const struct work_done *done,
 	              const struct work_call *call, /* not NULL */
 	              const struct stack *stack);   /* of the call; NULL: not known */
@@ -63,7 +66,8 @@ struct finding_rule {
 
 extern const struct finding_rule rule_sync_copies, rule_sync_sets, rule_pageable_copies,
 	rule_small_copies, rule_needless_sync, rule_polling, rule_short_kernels, rule_launch_calls,
-	rule_allocation, rule_default_stream, rule_copy_overlap, rule_communication, rule_low_use;
+	rule_allocation, rule_default_stream, rule_copy_overlap, rule_communication, rule_low_use,
+	rule_gpu_use, rule_host_waits, rule_run_queue, rule_xids;
 
 /* Adds a finding and returns it, with rule, title, process and span set. */
 struct finding *findings_add(const struct finding_verdicts *verdicts,

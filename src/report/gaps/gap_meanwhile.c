@@ -25,8 +25,12 @@ void gap_meanwhile_free(struct gap_meanwhile *meanwhile)
 		if (giants[i].stacks)
 			gap_stacks_free(giants[i].stacks);
 		free(giants[i].stacks);
+		if (giants[i].waits)
+			gap_waits_free(giants[i].waits);
+		free(giants[i].waits);
 	}
 	longest_free(&meanwhile->giants);
+	gap_waits_free(&meanwhile->waits);
 	for (size_t i = 0; i < GAP_CAUSES; i++) {
 		gap_stacks_free(&meanwhile->stacks[i]);
 		gap_stacks_free(&meanwhile->calls[i]);
@@ -39,8 +43,19 @@ static void join(struct gap_meanwhile *meanwhile, struct gap_threads *threads,
 {
 	if (gap->stacks)
 		gap_threads_move(threads, &meanwhile->stacks[gap->verdict.cause], gap->stacks);
+	if (gap->waits)
+		gap_threads_move_waits(threads, &meanwhile->waits, gap->waits);
 	if (gap_cause_is_host(gap->verdict.cause))
 		gap_threads_call(threads, gap, &meanwhile->calls[gap->verdict.cause]);
+}
+
+/* A giant keeps it for itself. */
+static void split(struct gap_meanwhile *meanwhile, struct gap_threads *threads, struct gpu_gap *gap,
+                  bool giant)
+{
+	if (giant && gap_threads_wait(threads))
+		gap->waits = xcalloc(1, sizeof(*gap->waits));
+	gap_threads_split(threads, gap, giant ? gap->waits : &meanwhile->waits);
 }
 
 void gap_meanwhile_count(struct gap_meanwhile *meanwhile, struct gap_threads *threads,
@@ -50,6 +65,7 @@ void gap_meanwhile_count(struct gap_meanwhile *meanwhile, struct gap_threads *th
 	const struct gpu_gap *left;
 
 	if (gap_cause_is_host(gap->verdict.cause)) {
+		split(meanwhile, threads, gap, giant);
 		if (giant || (told && gap_threads_any(threads)))
 			gap_threads_keep(threads, gap);
 		else
@@ -60,6 +76,7 @@ void gap_meanwhile_count(struct gap_meanwhile *meanwhile, struct gap_threads *th
 		return;
 	join(meanwhile, threads, left);
 	free(left->stacks);
+	free(left->waits);
 	if (!giant)
 		gap->stacks = NULL;
 }

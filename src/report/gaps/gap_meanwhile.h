@@ -14,6 +14,7 @@ struct gap_meanwhile {
 	struct gap_stacks stacks[GAP_CAUSES];
 	/* The gaps by the stacks of their calls: that the host waited in, else that asked late. */
 	struct gap_stacks calls[GAP_CAUSES];
+	struct gap_waits waits; /* of all causes that are the host's */
 };
 
 struct gap_meanwhile *gap_meanwhile_new(void);

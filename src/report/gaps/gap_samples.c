@@ -13,6 +13,9 @@
 struct kept_sample {
 	uint64_t time_ns, weight; /* weight: ns, and BLOCKED */
 	const struct stack *stack;
+	uint32_t who;
+	uint8_t wait;        /* enum wait_kind */
+	bool in_call, asked; /* asked: a call ended since, and was told of */
 };
 
 /* Samples of one thread, in the order of their times. */
@@ -133,8 +136,7 @@ static struct chunk *add_chunk(struct gap_samples *samples, uint32_t id)
 	return chunk;
 }
 
-void gap_samples_add(struct gap_samples *samples, uint32_t id, uint64_t time_ns,
-                     const struct sample *sample)
+static void keep(struct gap_samples *samples, uint32_t id, const struct kept_sample *kept)
 {
 	struct chunk *chunk;
 
@@ -143,12 +145,46 @@ void gap_samples_add(struct gap_samples *samples, uint32_t id, uint64_t time_ns,
 	chunk = samples->threads[id].last;
 	if (!chunk || chunk->n == CHUNK)
 		chunk = add_chunk(samples, id);
-	chunk->at[chunk->n++] = (struct kept_sample){
-		.time_ns = time_ns,
-		.weight = (sample->weight_ns & ~BLOCKED) |
-		          (sample->kind == SAMPLE_OFF_CPU ? BLOCKED : 0),
-		.stack = sample->stack,
-	};
+	chunk->at[chunk->n++] = *kept;
+}
+
+void gap_samples_add(struct gap_samples *samples, uint32_t id, uint64_t time_ns,
+                     const struct sample *sample)
+{
+	keep(samples, id,
+	     &(struct kept_sample){
+		     .time_ns = time_ns,
+		     .weight = (sample->weight_ns & ~BLOCKED) |
+	                       (sample->kind == SAMPLE_OFF_CPU ? BLOCKED : 0),
+		     .stack = sample->stack,
+	     });
+}
+
+void gap_samples_add_part(struct gap_samples *samples, uint32_t id, const struct gap_part *part)
+{
+	keep(samples, id,
+	     &(struct kept_sample){ .time_ns = part->end_ns,
+	                            .weight = (part->ns & ~BLOCKED) | BLOCKED,
+	                            .stack = part->stack,
+	                            .who = part->who,
+	                            .wait = (uint8_t)part->wait });
+}
+
+void gap_samples_call(struct gap_samples *samples, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
+{
+	struct chunk *chunk = id < samples->n_threads ? samples->threads[id].last : NULL;
+
+	for (; chunk; chunk = chunk->before) {
+		for (uint32_t i = chunk->n; i--;) {
+			struct kept_sample *kept = &chunk->at[i];
+
+			/* calls follow each other, but in a damaged trace */
+			if (kept->asked || kept->time_ns <= begin_ns)
+				return;
+			kept->asked = true;
+			kept->in_call = kept->time_ns <= end_ns;
+		}
+	}
 }
 
 uint64_t gap_samples_due(const struct gap_samples *samples, uint32_t thread)
@@ -222,7 +258,11 @@ static bool tell_one(const struct kept_sample *kept, uint64_t begin_ns, uint64_t
                      gap_samples_tell tell, void *data)
 {
 	uint64_t weight_ns = kept->weight & ~BLOCKED, from_ns, to_ns;
-	struct gap_sampled sampled = { .stack = kept->stack, .ns = weight_ns };
+	struct gap_sampled sampled = { .stack = kept->stack,
+		                       .ns = weight_ns,
+		                       .in_call = kept->in_call,
+		                       .wait = (enum wait_kind)kept->wait,
+		                       .who = kept->who };
 
 	if (!(kept->weight & BLOCKED)) {
 		if (kept->time_ns >= end_ns)

@@ -9,8 +9,10 @@
 struct gap_threads {
 	struct gap_samples *samples;
 	struct stack_places *places;
+	struct gap_whos *whos;
 	size_t room;     /* for stacks */
 	bool any, calls; /* there was a sample; a call with its stack */
+	bool waits;      /* what threads waited for */
 };
 
 struct gap_threads *gap_threads_new(void)
@@ -19,6 +21,7 @@ struct gap_threads *gap_threads_new(void)
 
 	threads->samples = gap_samples_new();
 	threads->places = stack_places_new();
+	threads->whos = gap_whos_new();
 	threads->room = GAP_STACKS_MOST;
 	return threads;
 }
@@ -29,14 +32,65 @@ void gap_threads_free(struct gap_threads *threads)
 		return;
 	gap_samples_free(threads->samples);
 	stack_places_free(threads->places);
+	gap_whos_free(threads->whos);
 	free(threads);
+}
+
+/* Two parts: up to when it was woken, and from then on, when it had no CPU. */
+static void add_wait(struct gap_threads *threads, uint32_t thread, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	uint64_t runnable_ns =
+		sample->runnable_ns < sample->weight_ns ? sample->runnable_ns : sample->weight_ns;
+	struct gap_part blocked = { .end_ns = event->time_ns - runnable_ns,
+		                    .ns = sample->weight_ns - runnable_ns,
+		                    .stack = sample->stack,
+		                    .wait = sample->wait,
+		                    .who = gap_whos_number(threads->whos, sample->waker,
+		                                           sample->waker_tid) };
+	struct gap_part runnable = { .end_ns = event->time_ns,
+		                     .ns = runnable_ns,
+		                     .stack = sample->stack,
+		                     .wait = WAIT_CPU,
+		                     .who = gap_whos_number(threads->whos, sample->rival,
+		                                            sample->rival_pid) };
+
+	threads->waits = true;
+	if (blocked.ns)
+		gap_samples_add_part(threads->samples, thread, &blocked);
+	if (runnable.ns)
+		gap_samples_add_part(threads->samples, thread, &runnable);
 }
 
 void gap_threads_sample(struct gap_threads *threads, uint32_t thread, const struct event *event)
 {
-	threads->any = true;
-	if (thread != THREAD_ID_OTHERS && sample_is_placed(event->sample))
-		gap_samples_add(threads->samples, thread, event->time_ns, event->sample);
+	const struct sample *sample = event->sample;
+
+	/* what was told for its time alone says nothing of where a thread was */
+	threads->any |= sample->stack || (sample_is_placed(sample) && !sample->wait);
+	if (thread == THREAD_ID_OTHERS || !sample_is_placed(sample))
+		return;
+	if (sample->wait && sample->weight_ns <= event->time_ns)
+		add_wait(threads, thread, event);
+	else
+		gap_samples_add(threads->samples, thread, event->time_ns, sample);
+}
+
+void gap_threads_ended(struct gap_threads *threads, uint32_t thread, const struct call *call,
+                       uint64_t end_ns)
+{
+	if (threads->waits && thread != THREAD_ID_OTHERS && !(call->flags & CALL_NESTED))
+		gap_samples_call(threads->samples, thread, call->begin_ns, end_ns);
+}
+
+bool gap_threads_wait(const struct gap_threads *threads)
+{
+	return threads->waits;
+}
+
+const struct gap_whos *gap_threads_whos(const struct gap_threads *threads)
+{
+	return threads->whos;
 }
 
 bool gap_threads_any(const struct gap_threads *threads)
@@ -125,6 +179,45 @@ void gap_threads_look(struct gap_threads *threads, const struct gpu_gap *gap,
 	if (stacks->known.samples > samples)
 		gap_sampling_of(&stacks->known, gap->after.process,
 		                given ? verdict->tid_before : verdict->tid);
+}
+
+/* ---- what it waited for ---------------------------------------------------------------------- */
+
+static void split_part(void *data, const struct gap_sampled *sampled)
+{
+	gap_split_add(data, sampled);
+}
+
+/* Up to the end of the call that asked; of a thread that was given its work all of the gap. */
+void gap_threads_split(struct gap_threads *threads, struct gpu_gap *gap, struct gap_waits *waits)
+{
+	const struct gap_verdict *verdict = &gap->verdict;
+	struct gap_split split = { .into = waits, .room = &threads->room };
+	uint32_t thread = verdict->thread;
+
+	if (!threads->waits)
+		return;
+	split.ns = verdict->host_ns + verdict->asking_ns;
+	split.cuda_ns = verdict->cuda_ns + verdict->asking_ns;
+	if (thread != THREAD_ID_OTHERS && was_given_work(threads, gap)) {
+		thread = verdict->thread_before;
+		split.ns = gpu_gap_ns(gap);
+		split.cuda_ns = 0;
+	}
+	if (split.ns > gpu_gap_ns(gap))
+		split.ns = gpu_gap_ns(gap);
+	if (thread == THREAD_ID_OTHERS)
+		split.wait_ns[GAP_WAIT_UNKNOWN] = split.ns;
+	else
+		gap_samples_in(threads->samples, thread, gap->begin_ns, gap->begin_ns + split.ns,
+		               split_part, &split);
+	gap->wait = gap_split_end(&split, gpu_gap_ns(gap), &gap->wait_ns);
+}
+
+void gap_threads_move_waits(struct gap_threads *threads, struct gap_waits *to,
+                            struct gap_waits *from)
+{
+	gap_waits_move(to, from, &threads->room);
 }
 
 void gap_threads_call(struct gap_threads *threads, const struct gpu_gap *gap,

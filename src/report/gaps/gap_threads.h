@@ -8,7 +8,7 @@
 #ifndef CUSCOPE_REPORT_GAPS_GAP_THREADS_H
 #define CUSCOPE_REPORT_GAPS_GAP_THREADS_H
 
-#include "report/gaps/gap_stacks.h"
+#include "report/gaps/gap_waits.h"
 #include "report/gaps/gaps.h"
 
 struct gap_threads;
@@ -19,7 +19,20 @@ void gap_threads_free(struct gap_threads *threads);
 /* A sample of the thread with this dense id. Sums of blocked times are of no time. */
 void gap_threads_sample(struct gap_threads *threads, uint32_t thread, const struct event *event);
 
-/* Whether there were any. */
+/* A call of the thread that no other call made, when it has ended. */
+void gap_threads_ended(struct gap_threads *threads, uint32_t thread, const struct call *call,
+                       uint64_t end_ns);
+
+/* Whether it is recorded what threads wait for. */
+bool gap_threads_wait(const struct gap_threads *threads);
+
+/* Splits the host's time in a gap whose cause is the host. */
+void gap_threads_split(struct gap_threads *threads, struct gpu_gap *gap, struct gap_waits *waits);
+void gap_threads_move_waits(struct gap_threads *threads, struct gap_waits *to,
+                            struct gap_waits *from);
+const struct gap_whos *gap_threads_whos(const struct gap_threads *threads);
+
+/* Whether there were any samples that tell where. */
 bool gap_threads_any(const struct gap_threads *threads);
 
 /* See gap_samples_due(). */

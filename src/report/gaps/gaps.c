@@ -99,6 +99,7 @@ static struct gaps_line *line_of(struct gaps *gaps, struct gaps_line_key key,
 		line->meanwhile = gap_meanwhile_new();
 		line->row.host = line->meanwhile->stacks;
 		line->row.calls = line->meanwhile->calls;
+		line->row.waits = &line->meanwhile->waits;
 	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
@@ -400,6 +401,9 @@ static int gaps_event(struct consumer *self, const struct event *event, struct e
 
 	work_event(gaps->work, event);
 	gap_calls_event(gaps->calls, event);
+	if (event->type == EVENT_CALL && gap_threads_wait(gaps->threads))
+		gap_threads_ended(gaps->threads, gap_calls_thread(gaps->calls, event), event->call,
+		                  event->time_ns);
 	if (work_now(gaps->work)->early)
 		work_tell_joined(gaps->work, learn_call, gaps);
 	if (event->type == EVENT_ACTIVITY)
@@ -550,6 +554,13 @@ struct gpu_gap *gaps_longest(struct consumer *self, size_t *n)
 struct gpu_gap *gaps_longest_of_streams(struct consumer *self, size_t *n)
 {
 	return longest_rows(&((struct gaps *)self)->of_streams, n);
+}
+
+const struct gap_whos *gaps_whos(struct consumer *self)
+{
+	const struct gap_threads *threads = ((struct gaps *)self)->threads;
+
+	return gap_threads_wait(threads) ? gap_threads_whos(threads) : NULL;
 }
 
 struct stack_places *gaps_places(struct consumer *self)

@@ -10,7 +10,7 @@
 #define CUSCOPE_REPORT_GAPS_GAPS_H
 
 #include "report/gaps/gap_cause.h"
-#include "report/gaps/gap_stacks.h"
+#include "report/gaps/gap_waits.h"
 
 #define GAPS_DEVICES   64   /* that are told apart; */
 #define GAPS_PROCESSES 1024 /* on all devices; */
@@ -43,6 +43,10 @@ struct gpu_gap {
 	const char *place; /* where it was for most of the gap; NULL: not known */
 	uint64_t place_ns;
 	struct gap_stacks *stacks; /* of this gap alone; NULL: they are with all others */
+	/* Where the cause is the host, and it is recorded what threads wait for: */
+	enum gap_wait wait;      /* what most of the host's time was, */
+	uint64_t wait_ns;        /* and how long; 0: not known */
+	struct gap_waits *waits; /* of this gap alone, as stacks */
 };
 
 static inline uint64_t gpu_gap_ns(const struct gpu_gap *gap)
@@ -69,6 +73,7 @@ struct gap_line {
 	/* By cause: where the host was, without the gaps that are apart, which have their own. */
 	const struct gap_stacks *host;
 	const struct gap_stacks *calls; /* by the stacks of the calls: see gap_meanwhile.h */
+	const struct gap_waits *waits;  /* of all gaps that are due to the host and not apart */
 };
 
 /* busy_ns and idle_ns together: what shares are of. */
@@ -94,6 +99,9 @@ const struct gap_line *const *gaps_streams(struct consumer *gaps, size_t *n);
 /* The longest first, of equal ones the earlier; owned by `gaps`, until the next call of each. */
 struct gpu_gap *gaps_longest(struct consumer *gaps, size_t *n);
 struct gpu_gap *gaps_longest_of_streams(struct consumer *gaps, size_t *n);
+
+/* Who had CPUs, or ended waits; NULL: it was not recorded what threads wait for. */
+const struct gap_whos *gaps_whos(struct consumer *gaps);
 
 /* What places are called; NULL: there was neither a sample nor a call with its stack. */
 struct stack_places *gaps_places(struct consumer *gaps);

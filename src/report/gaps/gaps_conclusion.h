@@ -65,6 +65,14 @@ void gaps_add_trust(struct buf *out, const struct gap_sampling *known);
 void gaps_add_doubt(struct buf *out, const struct gap_host *host,
                     const struct stack_places *places);
 
+/* "in its gaps the host waited for the disk for 61 %, in load (train.py:88); it slept ..." */
+void gaps_add_waits(struct buf *out, const struct gap_waits *waits, const struct gap_whos *whos,
+                    struct stack_places *places);
+
+/* "waited for the disk for 61 %, in load (train.py:88)" */
+void gaps_add_wait(struct buf *out, const struct gap_waits *waits, enum gap_wait wait,
+                   const struct gap_whos *whos, struct stack_places *places);
+
 /* Where the host was in the steady gaps of these causes, bits of 1 << enum gap_cause. */
 void gaps_host_of(const struct gap_line *gpu, unsigned causes, struct stack_places *places,
                   struct gap_host *host);

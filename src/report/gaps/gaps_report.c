@@ -73,18 +73,33 @@ static void write_line(struct table *table, const char *what, const char *text)
 	buf_free(&line);
 }
 
+/* What the host's time in gaps was made of. */
+static void write_waited(struct report_writer *writer, const struct gap_line *gpu)
+{
+	struct buf text = { 0 };
+
+	if (!gaps_whos(writer->analysis) || !gpu->waits->host_ns)
+		return;
+	gaps_add_waits(&text, gpu->waits, gaps_whos(writer->analysis),
+	               gaps_places(writer->analysis));
+	write_line(writer->table, "waits: ", text.data);
+	buf_free(&text);
+}
+
 /* For people. */
-static void write_lines(struct table *table, uint32_t gpu, const char *of,
+static void write_lines(struct report_writer *writer, const struct gap_line *gpu, const char *of,
                         const struct gaps_conclusion *conclusion)
 {
+	struct table *table = writer->table;
 	struct buf first = { 0 };
 
 	buf_printf(&first, "%s%s%s: %s", of, conclusion->mostly ? "mostly " : "",
 	           conclusion->verdict, conclusion->busy.data);
-	table_u64(table, gpu);
+	table_u64(table, gpu->device);
 	write_words(table, first.data);
 	write_line(table, "", conclusion->apart.data);
 	write_line(table, "why: ", conclusion->why.data);
+	write_waited(writer, gpu);
 	write_line(table, "where: ", conclusion->where.data);
 	write_line(table, "try: ", conclusion->try);
 	buf_free(&first);
@@ -118,7 +133,7 @@ static void write_conclusion(struct report_writer *writer, const struct run_info
 		conclusion.try = NULL; /* what to do depends on all of it */
 	}
 	if (for_people(writer))
-		write_lines(writer->table, gpu->device, of, &conclusion);
+		write_lines(writer, gpu, of, &conclusion);
 	else
 		write_row(writer->table, gpu->device, of, &conclusion);
 	gaps_conclusion_free(&conclusion);
@@ -359,6 +374,7 @@ static void add_host(struct buf *out, const struct gpu_gap *gap)
 		buf_printf(out, ", in %s", verdict->ask->name);
 		add_part(out, "", verdict->asking_ns, ns);
 	}
+	gaps_add_wait_of(out, gap);
 }
 
 static void write_work(struct report_writer *writer, const struct gap_work *work)
@@ -556,6 +572,7 @@ static int write_gaps(struct consumer *self, const struct run_info *run, struct 
 	rc = write_gpus(writer, err);
 	rc = rc ? rc : write_processes(writer, err);
 	rc = rc ? rc : gaps_write_causes(writer, err);
+	rc = rc ? rc : gaps_write_waits(writer, run, err);
 	rc = rc ? rc : gaps_write_host(writer, err);
 	gaps = gaps_longest(writer->analysis, &n);
 	rc = rc ? rc

@@ -132,6 +132,8 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 	add_text(facts, "Kernel", run->kernel_release);
 	add_text(facts, "Driver", run->driver_version);
 	add_text(facts, "Command", run->command);
+	if (run->reason)
+		add_text(facts, "Reason", run->reason);
 	add_number(facts, "Duration", TABLE_DURATION, overview->duration_ns);
 	add_number(facts, "Processes", TABLE_NUMBER, tally->processes);
 	add_number(facts, "Calls", TABLE_NUMBER, tally->calls);

@@ -219,6 +219,10 @@ static int summary_event(struct consumer *self, const struct event *event, struc
 
 	memory_event(summary->tally.memory, event);
 	gpu_tally_event(&summary->gpu, event);
+	if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_KERNEL) {
+		summary->tally.driver_calls++;
+		summary->tally.driver_ns += call_duration_ns(event->call);
+	}
 	if (event->type == EVENT_PROCESS || event->type == EVENT_CALL)
 		count_process(summary, event->process, event->type == EVENT_CALL);
 	if (event->type != EVENT_CALL)

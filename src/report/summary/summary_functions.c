@@ -26,6 +26,7 @@ static const struct table_column columns[] = {
 	{ TABLE_JSON(AT(failed), "failed"), TABLE_SCALED },
 	{ TABLE_JSON(AT(unfinished), "unfinished"), TABLE_SCALED },
 	{ .key = "partial" },
+	{ .type = TABLE_NUMBER, .key = "counted", .flags = TABLE_ABSENT },
 	{ "TOTAL", TABLE_DURATION, .key = "total_ns", .flags = TABLE_SCALED | TABLE_ABSENT,
 	  .needs = SUMMARY_RETURNS },
 	{ "#", TABLE_NUMBER, .needs = SUMMARY_RANKS },
@@ -79,11 +80,12 @@ static bool is_wide(const struct summary_page *p)
 	return !p->options->width || p->options->width >= SUMMARY_ROOM;
 }
 
-/* "20000+": there were more after the function was unhooked. */
+/* "20000+": there were more after the function was unhooked, or while its calls were counted. */
 static void write_function(const struct summary_page *p, const struct function_tally *row,
                            const struct orders *orders)
 {
 	const struct function *function = row->function;
+	uint64_t counted = missed_counted(p->run, function);
 	bool partly = missed_partly(p->run, function);
 	struct buf name = { 0 }, calls = { 0 };
 
@@ -92,11 +94,12 @@ static void write_function(const struct summary_page *p, const struct function_t
 	buf_puts(&calls, partly ? "+" : "");
 	table_text(p->table, name.data);
 	table_fields(p->table, row);
-	table_text(p->table, function->layer == LAYER_DRIVER ? "driver" : "runtime");
+	table_text(p->table, api_layer_name(function->layer));
 	table_text(p->table, api_class_name(function->cls));
 	table_text(p->table, calls.data);
 	table_fields(p->table, row);
 	table_bool(p->table, partly);
+	table_known(p->table, counted > 0, counted);
 	duration_cells(p, row, orders);
 	table_end_row(p->table);
 	buf_free(&name);

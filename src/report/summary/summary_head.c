@@ -111,6 +111,11 @@ static void add_work(const struct summary_page *p)
 		buf_puts(p->text, " in them");
 	}
 	buf_putc(p->text, '\n');
+	if (!t->driver_calls)
+		return;
+	buf_printf(p->text, "Driver calls: %llu, ", (unsigned long long)t->driver_calls);
+	buf_duration(p->text, t->driver_ns);
+	buf_puts(p->text, " in them\n");
 }
 
 void summary_head(const struct summary_page *p)

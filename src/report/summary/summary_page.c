@@ -188,6 +188,11 @@ static const struct table_column sync_members[] = {
 	{ TABLE_JSON(OF_ALL(sync_ns), "syncs.blocked_ns"), TABLE_SCALED },
 };
 
+static const struct table_column driver_members[] = {
+	{ TABLE_JSON(OF_ALL(driver_calls), "driver_calls.count") },
+	{ TABLE_JSON(OF_ALL(driver_ns), "driver_calls.ns") },
+};
+
 /* Bytes of calls none of which says them are not known, which is not 0. */
 static struct summary_page_transfer_line transfer_line(const char *direction,
                                                        const struct transfer_count *n)
@@ -247,6 +252,8 @@ static void add_transfers(const struct summary_page *p)
 	transfer_members(p, "sets", &t->sets);
 	json_close(p->json, '}');
 	table_members(p->table, TABLE_COLUMNS(sync_members), t);
+	if (p->tally->driver_calls)
+		table_members(p->table, TABLE_COLUMNS(driver_members), t);
 }
 
 /* ---- errors and kernels -------------------------------------------------------------------- */

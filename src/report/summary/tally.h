@@ -55,6 +55,7 @@ struct tally {
 	uint64_t captured_launches, captured_other;
 	struct transfer_count copies[DIRECTION_COUNT], all_copies, sets;
 	uint64_t syncs, sync_ns;
+	uint64_t driver_calls, driver_ns; /* of the kernel side, where they were asked for */
 	struct memory *memory;
 	struct gpu_tally *gpu;            /* of which rows are asked for, too */
 	struct function_tally *functions; /* hash by name */

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "context.h"
+#include "ioctls.h"
 #include "start.h"
 
 static int devices = 1;
@@ -51,6 +52,7 @@ static CUresult initialise(unsigned int flags)
 	pthread_once(&settings_read, read_settings);
 	if (devices == 0)
 		return CUDA_ERROR_NO_DEVICE;
+	ioctls_of_init();
 	gate_open();
 	pthread_once(&event_thread_started, start_event_thread);
 	start_injection();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "ioctls.h"
 #include "capture.h"
 
 #define PITCH_ALIGN 512u
@@ -23,6 +24,7 @@ static CUresult device_alloc(CUdeviceptr *address, size_t bytes, enum block_kind
 		return result;
 	if (!address || bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	ioctls_of_alloc(bytes);
 	struct block block = { .bytes = bytes, .kind = kind, .ctx = ctx };
 	block.start = device_memory_take(bytes);
 	if (!block.start)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the process that asks. */
+#ifndef CUSCOPE_BASE_OWN_MEMORY_H
+#define CUSCOPE_BASE_OWN_MEMORY_H
+
+#include <stdint.h>
+
+/* Resident, of all kinds, from /proc/self/statm. 0: unknown. */
+uint64_t own_resident_bytes(void);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/*
+ * What a thread waits for that is switched away from, and who has the CPU that it waits for. The
+ * kernel keeps the number of the system call and its arguments with the registers of the user side,
+ * so neither a tracepoint of system calls nor a probe is needed: a wait costs the reading of some
+ * words, and a call that does not wait nothing.
+ */
+#ifndef CUSCOPE_BPF_HOST_WAITS_H
+#define CUSCOPE_BPF_HOST_WAITS_H
+
+#include "bpf/files.h"
+#include "bpf/stacks.h"
+
+#ifdef __TARGET_ARCH_arm64
+struct pt_regs___waits {
+	__u64 orig_x0;
+	__s32 syscallno;
+} __ksym_struct;
+
+#define POLL  (-2) /* there is none */
+#define PPOLL 73
+
+static __always_inline __s32 system_call(void)
+{
+	struct pt_regs___waits *regs = saved_user_regs();
+
+	return BPF_CORE_READ(regs, syscallno);
+}
+
+static __always_inline __u64 first_argument(void)
+{
+	struct pt_regs___waits *regs = saved_user_regs();
+
+	return BPF_CORE_READ(regs, orig_x0);
+}
+
+static __always_inline __u64 second_argument(void)
+{
+	struct user_pt_regs *regs = saved_user_regs();
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), &regs->regs[1]);
+	return value;
+}
+#else
+#define POLL  7
+#define PPOLL 271
+
+/* User programs know these names of the kernel's own structure. */
+#define SAVED_WORD(field)                                                                          \
+	({                                                                                         \
+		struct pt_regs *regs = saved_user_regs();                                          \
+		__u64 value = 0;                                                                   \
+		bpf_probe_read_kernel(&value, sizeof(value), &regs->field);                        \
+		value;                                                                             \
+	})
+
+/* -1 in an exception: the kernel puts that in the place of what the CPU pushed. */
+static __always_inline __s32 system_call(void)
+{
+	return SAVED_WORD(orig_rax);
+}
+
+static __always_inline __u64 first_argument(void)
+{
+	return SAVED_WORD(rdi);
+}
+
+static __always_inline __u64 second_argument(void)
+{
+	return SAVED_WORD(rsi);
+}
+#endif
+
+#define TASK_STOPPED 0x04
+#define TASK_TRACED  0x08
+
+/* The file that a call is about: its first argument, or the only one that is polled. */
+static __always_inline struct file *file_waited_for(struct wire_wait *wait)
+{
+	__u64 first = first_argument(), n;
+	__u32 fd;
+
+	if (wait->call != POLL && wait->call != PPOLL)
+		return first <= 0x7fffffff ? file_of(first) : 0;
+	n = second_argument();
+	if (!n)
+		wait->flags |= WIRE_WAIT_NO_FILES;
+	if (n != 1 || bpf_probe_read_user(&fd, sizeof(fd), (void *)first))
+		return 0;
+	return file_of(fd);
+}
+
+/* Of the current thread. */
+static __attribute__((noinline)) int wait_look(struct wire_wait *wait, __u64 state_of)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct file *file;
+
+	if (!wait)
+		return 0;
+	wait->flags = WIRE_WAIT_KNOWN;
+	wait->mode = 0;
+	wait->call = system_call();
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
+		wait->flags |= WIRE_WAIT_IO;
+	if (state_of & (TASK_STOPPED | TASK_TRACED))
+		wait->flags |= WIRE_WAIT_STOPPED;
+	file = wait->call >= 0 ? file_waited_for(wait) : 0;
+	if (file) {
+		wait->mode = BPF_CORE_READ(file, f_inode, i_mode);
+		wait->flags |= WIRE_WAIT_FILE;
+	}
+	return 0;
+}
+
+/* ---- who has the CPU meanwhile --------------------------------------------------------------- */
+
+#define RUNNERS 8 /* a power of two */
+
+/* Who ran on this CPU last, the idle thread as process 0. */
+struct runners {
+	__u64 on_ns; /* since when the current one does */
+	__u32 at;
+	struct {
+		__u64 from_ns, to_ns;
+		__u32 pid;
+		char comm[16];
+	} last[RUNNERS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct runners);
+} runners SEC(".maps");
+
+/* The current thread leaves the CPU. */
+static __always_inline void runner_leaves(__u64 now)
+{
+	__u32 zero = 0, at;
+	struct runners *of = bpf_map_lookup_elem(&runners, &zero);
+
+	if (!of)
+		return;
+	at = of->at++ & (RUNNERS - 1);
+	of->last[at].from_ns = of->on_ns;
+	of->last[at].to_ns = now;
+	of->last[at].pid = bpf_get_current_pid_tgid() >> 32;
+	bpf_get_current_comm(of->last[at].comm, sizeof(of->last[at].comm));
+	of->on_ns = now;
+}
+
+static __always_inline __u64 ran_since(const struct runners *of, __u32 i, __u64 since_ns)
+{
+	__u64 from_ns = of->last[i].from_ns > since_ns ? of->last[i].from_ns : since_ns;
+
+	return of->last[i].to_ns > from_ns ? of->last[i].to_ns - from_ns : 0;
+}
+
+/*
+ * Of the last that ran where a thread goes on now, who ran longest while it could have: who came
+ * last can be a thread of the kernel that ran for a moment.
+ */
+static __always_inline void rival_tell(struct wire_blocked *record, __u64 now)
+{
+	__u64 since_ns = now - record->runnable_ns, longest_ns = 0;
+	__u32 zero = 0, rival = 0;
+	struct runners *of = bpf_map_lookup_elem(&runners, &zero);
+
+	if (!of)
+		return;
+#pragma unroll
+	for (__u32 i = 0; i < RUNNERS; i++) {
+		__u64 ns = ran_since(of, i, since_ns);
+
+		rival = ns > longest_ns ? i : rival;
+		longest_ns = ns > longest_ns ? ns : longest_ns;
+	}
+	rival = BOUNDED(rival, RUNNERS - 1);
+	record->rival_pid = longest_ns ? of->last[rival].pid : 0;
+	if (record->rival_pid)
+		__builtin_memcpy(record->rival, of->last[rival].comm, sizeof(record->rival));
+}
+
+#endif

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Calls of children of fork. Such a child has its parent's memory, and with it the jumps, but no
+ * agent that records: CUDA does not work there, since the parent has used it. What is called all
+ * the same (getters, and what fails) its thunks count, in memory that parent, children and cuscope
+ * share. Told as missed are those that no probe has told of, where it is met before the jump.
+ *
+ * A child can say any number. What is less than before, or more than a machine could call, is not
+ * taken, nor what that function says later. Who forks without end has a share of what is kept of
+ * children, and takes it from nobody else.
+ */
+#include "capture/inside/inside_private.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "probe/person.h"
+
+#define INTERVAL_NS   200000000ull
+#define ORPHANS_MOST  256 /* 130 KiB each */
+#define ORPHANS_USER  64  /* of a user but root */
+#define CHILDREN_MOST 8192
+#define CHILDREN_USER 2048
+
+struct fork_slot {
+	uint16_t hook;
+	bool counts; /* it is one that records */
+	bool met;    /* a probe lies before the jump */
+	bool bad;
+	struct inside_total *total; /* NULL: children have not called it */
+	uint64_t calls;
+};
+
+/* Of a process; and of one that ended, for as long as its children may go on. */
+struct inside_forks {
+	struct inside_process *process; /* NULL: it ended */
+	uint64_t owner;                 /* probe/person.h */
+	const uint64_t *counts;         /* by slot */
+	struct fork_slot *slots;
+	uint32_t n;
+	uint64_t read_ns;
+	bool any;        /* children */
+	bool unknown;    /* of some it is not known when they end */
+	size_t children; /* of the others, those that have not ended */
+	struct inside_forks *next;
+};
+
+/* What is kept of the children of one user's processes. */
+struct inside_forker {
+	uint64_t owner;
+	size_t orphans, children;
+};
+
+/* Those who have nothing may be taken over. */
+static struct inside_forker *forker_of(struct inside *inside, uint64_t owner)
+{
+	struct inside_forker *free_one = NULL;
+
+	for (size_t i = 0; i < inside->n_forkers; i++) {
+		struct inside_forker *forker = &inside->forkers[i];
+
+		if (forker->owner == owner)
+			return forker;
+		if (!forker->orphans && !forker->children)
+			free_one = forker;
+	}
+	if (!free_one) {
+		inside->forkers = xrealloc(inside->forkers,
+		                           (inside->n_forkers + 1) * sizeof(*inside->forkers));
+		free_one = &inside->forkers[inside->n_forkers++];
+	}
+	*free_one = (struct inside_forker){ .owner = owner };
+	return free_one;
+}
+
+struct inside_forks *inside_forks_new(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	struct inside_forks *forks;
+
+	if (!inside->options.follow)
+		return NULL; /* children are no targets */
+	forks = xcalloc(1, sizeof(*forks));
+	forks->process = process;
+	forks->owner = process->owner;
+	forks->counts = agents_probes_children(inside->agents, (pid_t)process->pid);
+	forks->read_ns = inside_clock_ns();
+	return forks;
+}
+
+static void free_forks(struct inside_forks *forks)
+{
+	agents_probes_children_free(forks->counts);
+	free(forks->slots);
+	free(forks);
+}
+
+void inside_forks_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
+                       bool met)
+{
+	struct inside_forks *forks = process->forks;
+
+	if (!forks || slot >= AGENT_SLOTS_MOST)
+		return;
+	if (slot >= forks->n) {
+		forks->slots = xrealloc(forks->slots, (slot + 1) * sizeof(*forks->slots));
+		for (uint32_t i = forks->n; i <= slot; i++)
+			forks->slots[i] = (struct fork_slot){ 0 };
+		forks->n = slot + 1;
+	}
+	forks->slots[slot] = (struct fork_slot){ .hook = hook->id, .counts = true, .met = met };
+}
+
+void inside_forks_begin(struct inside_process *process)
+{
+	if (process->forks)
+		process->forks->any = true;
+}
+
+/* ---- what they have called ------------------------------------------------------------------- */
+
+static void read_slot(struct inside *inside, struct fork_slot *at, uint64_t calls, uint64_t most)
+{
+	const struct module *module = NULL;
+	const struct hook *hook = modules_hook(inside->options.modules, at->hook, &module);
+	uint64_t more = calls - at->calls;
+
+	if (!hook || calls == at->calls)
+		return;
+	if (calls < at->calls || more > most) {
+		at->bad = true;
+		inside->bad_records++;
+		return;
+	}
+	at->calls = calls;
+	/* sums are made in the kernel, and its probes stay */
+	if (at->met && inside->options.fold)
+		return;
+	inside_total_add_children(inside, &at->total, hook, module, more);
+}
+
+static void read_forks(struct inside *inside, struct inside_forks *forks)
+{
+	uint64_t now_ns = inside_clock_ns(), most = inside_calls_most(forks->read_ns, now_ns);
+
+	for (uint32_t i = 0; forks->any && forks->counts && i < forks->n; i++) {
+		struct fork_slot *at = &forks->slots[i];
+
+		if (at->counts && !at->bad)
+			read_slot(inside, at, __atomic_load_n(&forks->counts[i], __ATOMIC_RELAXED),
+			          most);
+	}
+	forks->read_ns = now_ns;
+}
+
+void inside_forks_read(struct inside *inside)
+{
+	for (struct inside_process *process = inside->processes; process;
+	     process = process->hh.next) {
+		if (process->forks)
+			read_forks(inside, process->forks);
+	}
+	for (struct inside_forks *forks = inside->orphans; forks; forks = forks->next)
+		read_forks(inside, forks);
+	inside->forks_ns = inside->now_ns;
+	inside_totals_tell(inside);
+}
+
+void inside_forks_turn(struct inside *inside)
+{
+	if (inside->now_ns - inside->forks_ns < INTERVAL_NS)
+		return;
+	modules_lock(inside->options.modules);
+	inside_forks_read(inside);
+	modules_unlock(inside->options.modules);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void read_once_more(struct inside *inside, struct inside_forks *forks)
+{
+	modules_lock(inside->options.modules);
+	read_forks(inside, forks);
+	modules_unlock(inside->options.modules);
+}
+
+static bool may_go_on(const struct inside_forks *forks)
+{
+	return forks->any && forks->counts && (forks->children || forks->unknown);
+}
+
+/* Its children may go on. */
+static void forget_forks(struct inside *inside, struct inside_forks *forks)
+{
+	for (struct inside_child *child = inside->children; child && forks->children;
+	     child = child->hh.next) {
+		if (child->forks == forks)
+			child->forks = NULL;
+	}
+	free_forks(forks);
+}
+
+/* Those that were forked without a mapping are among those there was no room for. */
+static void tell_dropped(struct inside *inside, const struct inside_process *process)
+{
+	modules_lock(inside->options.modules);
+	modules_miss(inside->options.modules, MISS_OVER_BUDGET, NULL, NULL, process->pid,
+	             "calls of its children after its own end are not counted: that is done for "
+	             "%d processes that ended, and for %d of one user's",
+	             ORPHANS_MOST, ORPHANS_USER);
+	modules_unlock(inside->options.modules);
+}
+
+void inside_forks_leave(struct inside_process *process)
+{
+	struct inside *inside = process->inside;
+	struct inside_forks *forks = process->forks;
+	struct inside_forker *forker;
+
+	process->forks = NULL;
+	if (!forks)
+		return;
+	forks->process = NULL;
+	read_once_more(inside, forks);
+	forker = forker_of(inside, forks->owner);
+	if (may_go_on(forks) && inside->n_orphans < ORPHANS_MOST &&
+	    (forks->owner == PERSON_ROOT || forker->orphans < ORPHANS_USER)) {
+		forks->next = inside->orphans;
+		inside->orphans = forks;
+		inside->n_orphans++;
+		forker->orphans++;
+		return;
+	}
+	if (forks->any && (!forks->counts || may_go_on(forks)))
+		tell_dropped(inside, process);
+	forget_forks(inside, forks);
+}
+
+/* Its last child has ended. */
+static void leave_orphan(struct inside *inside, struct inside_forks *forks)
+{
+	struct inside_forks **at = &inside->orphans;
+
+	read_once_more(inside, forks);
+	while (*at != forks)
+		at = &(*at)->next;
+	*at = forks->next;
+	inside->n_orphans--;
+	forker_of(inside, forks->owner)->orphans--;
+	free_forks(forks);
+}
+
+void inside_forks_free(struct inside *inside)
+{
+	struct inside_forks *forks;
+
+	inside_children_forget(inside);
+	while ((forks = inside->orphans)) {
+		inside->orphans = forks->next;
+		free_forks(forks);
+	}
+	free(inside->forkers);
+	inside->forkers = NULL;
+	inside->n_forkers = 0;
+}
+
+void inside_forks_tell(struct inside *inside)
+{
+	if (inside->n_children_refused)
+		modules_miss(
+			inside->options.modules, MISS_OVER_BUDGET, NULL, NULL, 0,
+			"%zu children of processes that are recorded inside were more than are "
+			"kept (%d, and %d of one user's): calls of theirs that probes told of "
+			"may be among those that were counted",
+			inside->n_children_refused, CHILDREN_MOST, CHILDREN_USER);
+}
+
+/* ---- who the children are ---------------------------------------------------------------------
+ */
+
+static struct inside_child *child_find(const struct inside *inside, uint32_t pid)
+{
+	struct inside_child *child;
+
+	HASH_FIND_INT(inside->children, &pid, child);
+	return child;
+}
+
+const struct inside_child *inside_child_find(const struct inside *inside, uint32_t pid)
+{
+	return inside->children ? child_find(inside, pid) : NULL;
+}
+
+/* Then: by now the process may have ended. */
+static bool had_agent(const struct inside_process *process, uint64_t time_ns)
+{
+	return process && process->records && process->came_ns <= time_ns &&
+	       (process->ready || time_ns < process->gone_ns);
+}
+
+/* NULL: there is no room. */
+static struct inside_child *new_child(struct inside *inside, uint32_t pid, uint64_t owner)
+{
+	struct inside_forker *forker = forker_of(inside, owner);
+	struct inside_child *child;
+
+	if (HASH_COUNT(inside->children) >= CHILDREN_MOST ||
+	    (owner != PERSON_ROOT && forker->children >= CHILDREN_USER)) {
+		inside->n_children_refused++;
+		return NULL;
+	}
+	forker->children++;
+	child = xcalloc(1, sizeof(*child));
+	child->pid = pid;
+	child->owner = owner;
+	HASH_ADD_INT(inside->children, pid, child);
+	return child;
+}
+
+void inside_forked_child(struct inside *inside, uint32_t parent, uint32_t child, uint64_t time_ns)
+{
+	struct inside_process *process = inside_process_find(inside, parent);
+	const struct inside_child *of = child_find(inside, parent);
+	struct inside_forks *forks = of ? of->forks : process ? process->forks : NULL;
+	struct inside_child *new;
+
+	if (process)
+		inside_forks_begin(process);
+	if (child_find(inside, child))
+		return;
+	new = of || had_agent(process, time_ns)
+	              ? new_child(inside, child, of ? of->owner : process->owner)
+	              : NULL;
+	if (forks && !new)
+		forks->unknown = true;
+	if (!new)
+		return;
+	new->root = of ? of->root : parent;
+	new->forked_ns = of ? of->forked_ns : time_ns;
+	new->forks = forks;
+	if (forks)
+		forks->children++;
+}
+
+static void drop_child(struct inside *inside, struct inside_child *child)
+{
+	struct inside_forks *forks = child->forks;
+
+	forker_of(inside, child->owner)->children--;
+	HASH_DEL(inside->children, child);
+	free(child);
+	if (forks && !--forks->children && !forks->process && !forks->unknown)
+		leave_orphan(inside, forks);
+}
+
+/* It ended, executes another program, or loads what its parent had not. */
+void inside_no_child(struct inside *inside, uint32_t pid)
+{
+	struct inside_child *child = child_find(inside, pid);
+
+	if (child)
+		drop_child(inside, child);
+}
+
+/* Its thunks go on to count. */
+void inside_child_loads(struct inside *inside, uint32_t pid)
+{
+	struct inside_child *child = child_find(inside, pid);
+
+	if (child && child->forks)
+		child->forks->unknown = true;
+	inside_no_child(inside, pid);
+}
+
+/* Whether its thunks count a function's calls: it has the jumps of that moment. */
+static bool child_counts(const struct inside *inside, const struct inside_child *child,
+                         const struct hook *hook, const struct module *module)
+{
+	const struct inside_process *root =
+		inside_process_find((struct inside *)inside, child->root);
+	const struct inside_module *at = root ? root->modules : NULL;
+
+	while (at && !(at->module == module && at->told && inside_module_tells(at, hook) &&
+	               at->since_ns <= child->forked_ns))
+		at = at->next;
+	return at || !root;
+}
+
+void inside_told_child(struct inside *inside, const struct wire_call *call, const struct hook *hook,
+                       const struct module *module)
+{
+	const struct inside_child *child = inside_child_find(inside, call->head.tgid);
+
+	if (child && child_counts(inside, child, hook, module))
+		inside_total_told_child(inside, hook, module);
+}
+
+void inside_children_forget(struct inside *inside)
+{
+	struct inside_child *child, *next;
+
+	HASH_ITER (hh, inside->children, child, next) {
+		if (child->forks)
+			child->forks->unknown = true;
+		drop_child(inside, child);
+	}
+}

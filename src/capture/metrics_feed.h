@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics of GPUs while a program is traced: NVML is read at an interval from when a target was
+ * seen to load CUDA, and consumers get each sample as an EVENT_METRICS.
+ */
+#ifndef CUSCOPE_CAPTURE_METRICS_FEED_H
+#define CUSCOPE_CAPTURE_METRICS_FEED_H
+
+#include "capture/pipeline.h"
+
+struct metrics_feed;
+
+/* `interval_ns`: between two samples of a GPU. */
+struct metrics_feed *metrics_feed_new(uint64_t interval_ns);
+void metrics_feed_free(struct metrics_feed *metrics);
+
+/* Nothing is read before it, since that would wake up GPUs. Any number of times. */
+void metrics_feed_start(struct metrics_feed *metrics);
+
+/* Passes on the samples that came since. Those before the first process are left out. */
+int metrics_feed_turn(struct metrics_feed *metrics, struct pipeline *pipeline, struct err *err);
+
+/* Why there is no sample; NULL: there are some, or it is not known yet. Says it once. */
+const char *metrics_feed_why_none(struct metrics_feed *metrics);
+
+void metrics_feed_fill_run(struct metrics_feed *metrics, struct run_metrics *run);
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include "capture/who_feed.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "identity/process_identities.h"
+
+#define TURN_NS   100000000ull
+#define TRIES     50  /* turns in which it is asked for: what is not known by then is not known */
+#define TRIES_END 3   /* the same of one that has ended: a read may be under way */
+#define ASKS_MOST 256 /* processes that are asked for at a time: the reader forgets the oldest */
+
+struct asked {
+	uint32_t pid, incarnation;
+	size_t at; /* of its identity */
+	unsigned tries;
+};
+
+struct who_feed {
+	struct process_identities *identities;
+	bool newest;
+	struct run_identity *all; /* RUN_IDENTITIES_MAX */
+	size_t n;
+	uint64_t left_out, turn_ns;
+	struct asked asked[ASKS_MOST];
+	size_t n_asked;
+};
+
+struct who_feed *who_feed_new(bool newest)
+{
+	const struct process_identities_options options = { .most = ASKS_MOST };
+	struct process_identities *identities = process_identities_new(&options, NULL);
+	struct who_feed *feed;
+
+	if (!identities)
+		return NULL;
+	feed = xcalloc(1, sizeof(*feed));
+	feed->identities = identities;
+	feed->newest = newest;
+	feed->all = xcalloc(RUN_IDENTITIES_MAX, sizeof(*feed->all));
+	return feed;
+}
+
+void who_feed_free(struct who_feed *feed)
+{
+	if (!feed)
+		return;
+	process_identities_free(feed->identities);
+	for (size_t i = 0; i < feed->n; i++)
+		run_identity_clear(&feed->all[i]);
+	free(feed->all);
+	free(feed);
+}
+
+/* ---- what is kept of an identity ------------------------------------------------------------ */
+
+static void keep_word(struct run_identity *to, enum run_identity_word word, const char *text,
+                      bool own_word)
+{
+	if (!*text)
+		return;
+	to->words[word] = xstrdup(text);
+	if (own_word)
+		to->own_word |= 1u << word;
+}
+
+static void keep(struct run_identity *to, const struct process_identity *who)
+{
+	char container[IDENTITY_ID];
+	bool own_container = who->container_by == IDENTITY_OWN_WORD;
+	bool own_pod = who->pod_by == IDENTITY_OWN_WORD;
+	bool own_job = who->slurm_by == IDENTITY_OWN_WORD;
+
+	run_identity_clear(to);
+	process_labels_container(who, container);
+	keep_word(to, RUN_IDENTITY_USER, who->user, false);
+	keep_word(to, RUN_IDENTITY_CONTAINER, container, own_container);
+	keep_word(to, RUN_IDENTITY_POD, who->pod, own_pod);
+	keep_word(to, RUN_IDENTITY_NAMESPACE, who->namespace, own_pod);
+	keep_word(to, RUN_IDENTITY_JOB, who->slurm_job, own_job);
+	keep_word(to, RUN_IDENTITY_STEP, who->slurm_step, own_job);
+	keep_word(to, RUN_IDENTITY_RANK, who->rank, true);
+	keep_word(to, RUN_IDENTITY_LOCAL_RANK, who->local_rank, true);
+	keep_word(to, RUN_IDENTITY_WORLD_SIZE, who->world_size, true);
+	keep_word(to, RUN_IDENTITY_COMMAND, who->command, true);
+	keep_word(to, RUN_IDENTITY_UNIT, who->unit, false);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* False: it is not known yet. What a process was stays known when it has ended. */
+static bool take(struct who_feed *feed, const struct asked *asked)
+{
+	struct process_identity who;
+
+	if (!process_identities_get(feed->identities, (pid_t)asked->pid, asked->incarnation, &who))
+		return false;
+	keep(&feed->all[asked->at], &who);
+	return true;
+}
+
+static bool has_ended(uint32_t pid)
+{
+	return kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+static void drop(struct who_feed *feed, size_t at)
+{
+	size_t left = 0;
+
+	run_identity_clear(&feed->all[at]);
+	memmove(&feed->all[at], &feed->all[at + 1], (--feed->n - at) * sizeof(*feed->all));
+	for (size_t i = 0; i < feed->n_asked; i++) {
+		struct asked asked = feed->asked[i];
+
+		if (asked.at == at)
+			continue;
+		asked.at -= asked.at > at;
+		feed->asked[left++] = asked;
+	}
+	feed->n_asked = left;
+}
+
+/* Of those that have ended, who was met first gives way. */
+static bool make_room(struct who_feed *feed)
+{
+	if (feed->n < RUN_IDENTITIES_MAX)
+		return true;
+	for (size_t i = 0; i < feed->n && feed->newest; i++) {
+		if (!has_ended(feed->all[i].pid))
+			continue;
+		drop(feed, i);
+		return true;
+	}
+	return false;
+}
+
+/* It is not to be taken for who had its number before: rather nothing is known of either. */
+static void leave_out(struct who_feed *feed, uint32_t pid)
+{
+	feed->left_out++;
+	for (size_t i = 0; i < feed->n; i++) {
+		if (feed->all[i].pid == pid)
+			run_identity_clear(&feed->all[i]);
+	}
+}
+
+void who_feed_process(struct who_feed *feed, const struct process *process, uint64_t now_ns)
+{
+	struct asked asked = { process->pid, process->id, 0, 0 };
+
+	if (!process->pid) /* all others in one */
+		return;
+	if (feed->n_asked == ASKS_MOST || !make_room(feed)) {
+		leave_out(feed, process->pid);
+		return;
+	}
+	asked.at = feed->n;
+	feed->all[feed->n++] = (struct run_identity){ .pid = process->pid, .since_ns = now_ns };
+	if (!take(feed, &asked))
+		feed->asked[feed->n_asked++] = asked;
+}
+
+/* Its place with the reader is for others. */
+static void give_up(struct who_feed *feed, const struct asked *asked)
+{
+	struct process_identity who;
+
+	if (process_identities_end(feed->identities, (pid_t)asked->pid, asked->incarnation, &who))
+		keep(&feed->all[asked->at], &who);
+}
+
+static void ask_again(struct who_feed *feed)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < feed->n_asked; i++) {
+		struct asked *asked = &feed->asked[i];
+
+		if (take(feed, asked))
+			continue;
+		if (++asked->tries < (has_ended(asked->pid) ? TRIES_END : TRIES))
+			feed->asked[left++] = *asked;
+		else
+			give_up(feed, asked);
+	}
+	feed->n_asked = left;
+}
+
+void who_feed_turn(struct who_feed *feed, uint64_t now_ns)
+{
+	if (!feed->n_asked || now_ns < feed->turn_ns + TURN_NS)
+		return;
+	feed->turn_ns = now_ns;
+	ask_again(feed);
+}
+
+void who_feed_fill(struct who_feed *feed, struct run_info *run)
+{
+	ask_again(feed);
+	run->identities = feed->all;
+	run->n_identities = feed->n;
+	run->identities_left_out = feed->left_out;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+/* What the completions of the shells ask for: a question about the words of a command, answered from its options. */
+#include "cli/completion.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/scan.h"
+
+#define TEXT_MOST 100 /* bytes of what stands beside a candidate */
+
+static const struct completion *asked; /* NULL: this run parses */
+
+void completion_ask(const struct completion *question)
+{
+	asked = question;
+}
+
+/* ---- what is offered ----------------------------------------------------------------------- */
+
+void completion_offer(const struct completion_value *value, const char *word, const char *text)
+{
+	struct buf line = { 0 };
+
+	if (strncmp(word, value->typed, strlen(value->typed)))
+		return;
+	buf_puts(&line, value->before);
+	buf_puts(&line, word);
+	if (text && *text) {
+		buf_puts(&line, "\t");
+		text_add_safe(&line, text);
+	}
+	puts(line.data);
+	buf_free(&line);
+}
+
+/* The first part of what --help says of it. */
+static void offer_option(const struct completion_value *value, const struct argp_option *option)
+{
+	struct buf word = { 0 };
+	char text[TEXT_MOST];
+
+	snprintf(text, sizeof(text), "%s", option->doc ? option->doc : "");
+	text[strcspn(text, ";")] = '\0';
+	buf_printf(&word, "--%s%s", option->name,
+	           option->arg && !(option->flags & OPTION_ARG_OPTIONAL) ? "=" : "");
+	completion_offer(value, word.data, text);
+	buf_free(&word);
+	if (option->flags & OPTION_ARG_OPTIONAL) {
+		buf_printf(&word, "--%s=", option->name);
+		completion_offer(value, word.data, text);
+		buf_free(&word);
+	}
+}
+
+static void offer_options(const struct scan_known *known, const char *typed)
+{
+	const struct completion_value value = { .before = "", .typed = typed };
+
+	for (size_t i = 0; i < known->count; i++) {
+		if (!(known->option[i]->flags & OPTION_HIDDEN))
+			offer_option(&value, known->option[i]);
+	}
+}
+
+/* ---- where the cursor is ------------------------------------------------------------------- */
+
+/* Names of the operands in a usage, "[-- COMMAND [ARG...]]\nFILE", without the options in it. */
+struct operands {
+	char text[128];
+	const char *name[8];
+	size_t count;
+	bool starts; /* a command, whose own options are not ours, */
+	size_t at;   /* which is this operand, without a "--" before it */
+};
+
+static void read_operands(const char *usage, struct operands *operands)
+{
+	bool option = false;
+
+	memset(operands, 0, sizeof(*operands));
+	snprintf(operands->text, sizeof(operands->text), "%s", usage ? usage : "");
+	for (char *word = strtok(operands->text, " []\n"); word && operands->count < 8;
+	     word = strtok(NULL, " []\n")) {
+		if (*word == '-') {
+			option = strcmp(word, "--") != 0; /* "-o OUT": the next is its value */
+			continue;
+		}
+		if (!strcmp(word, "COMMAND")) {
+			operands->starts = true;
+			operands->at = operands->count;
+		}
+		if (!option && strcmp(word, "ARG...") && strcmp(word, "COMMAND"))
+			operands->name[operands->count++] = word;
+		option = false;
+	}
+}
+
+struct cursor {
+	const struct argp_option *option; /* whose value the word is, NULL: no option's */
+	size_t operands;                  /* that stand before it */
+	bool only_operands;               /* behind "--" */
+	bool in_command;                  /* it belongs to another command, */
+	size_t command;                   /* which begins at this word */
+};
+
+/* The option that takes its value from the next word; NULL where none does. */
+static const struct argp_option *awaits_value(const struct scan_known *known, const char *word)
+{
+	const struct argp_option *option;
+
+	if (word[1] != '-')
+		return scan_short_takes_next(known, word);
+	if (strchr(word, '='))
+		return NULL;
+	option = scan_find_long(known, word + 2, strlen(word + 2));
+	return option && option->arg && !(option->flags & OPTION_ARG_OPTIONAL) ? option : NULL;
+}
+
+/* "--", or the first word that is neither an option nor the file that may stand in its place. */
+static bool begins_command(const struct operands *operands, const struct cursor *cursor,
+                           const char *word)
+{
+	const char *ending = strrchr(word, '.');
+	bool file = operands->count > operands->at && ending && !strcmp(ending, ".cuscope");
+
+	if (!strcmp(word, "--"))
+		return true;
+	return word[0] != '-' && cursor->operands == operands->at && !file;
+}
+
+/* Goes over the words before the last. */
+static struct cursor find_cursor(const struct scan_known *known, const struct operands *operands)
+{
+	struct cursor cursor = { 0 };
+
+	for (size_t i = 0; i + 1 < asked->count; i++) {
+		const char *word = asked->words[i];
+
+		if (cursor.option) {
+			cursor.option = NULL;
+		} else if (operands->starts && begins_command(operands, &cursor, word)) {
+			cursor.in_command = true;
+			cursor.command = i + !strcmp(word, "--");
+			return cursor;
+		} else if (!cursor.only_operands && !strcmp(word, "--")) {
+			cursor.only_operands = true;
+		} else if (!cursor.only_operands && word[0] == '-' && word[1]) {
+			cursor.option = awaits_value(known, word);
+		} else {
+			cursor.operands++;
+		}
+	}
+	return cursor;
+}
+
+static void offer_operand(const struct operands *operands, size_t index, const char *typed)
+{
+	const struct completion_value value = { .before = "", .typed = typed };
+
+	if (index < operands->count)
+		completion_operands(asked->command, operands->name[index], &value);
+	else if (operands->starts)
+		printf(":command\t%zu\n", asked->count - 1);
+	else if (operands->count && strstr(operands->name[operands->count - 1], "..."))
+		completion_operands(asked->command, operands->name[operands->count - 1], &value);
+}
+
+/* "--format=ta" */
+static bool offer_joined_value(const struct scan_known *known, char *word)
+{
+	char *equals = strchr(word, '=');
+	const struct argp_option *option;
+	struct buf before = { 0 };
+
+	if (strncmp(word, "--", 2) || !equals)
+		return false;
+	option = scan_find_long(known, word + 2, (size_t)(equals - word - 2));
+	buf_add(&before, word, (size_t)(equals + 1 - word));
+	if (option && option->arg)
+		completion_option_values(
+			asked->command, option,
+			&(struct completion_value){ .before = before.data, .typed = equals + 1 });
+	buf_free(&before);
+	return true;
+}
+
+void completion_answer(const struct argp *argp)
+{
+	struct scan_known known = { .count = 0 };
+	struct operands operands;
+	struct cursor cursor;
+	char *typed;
+
+	if (!asked)
+		return;
+	scan_known_of(argp, &known);
+	read_operands(argp->args_doc, &operands);
+	cursor = find_cursor(&known, &operands);
+	typed = asked->words[asked->count - 1];
+	if (cursor.in_command)
+		printf(":command\t%zu\n", cursor.command);
+	else if (cursor.option)
+		completion_option_values(
+			asked->command, cursor.option,
+			&(struct completion_value){ .before = "", .typed = typed });
+	else if (cursor.only_operands || *typed != '-')
+		offer_operand(&operands, cursor.operands, typed);
+	else if (!offer_joined_value(&known, typed))
+		offer_options(&known, typed);
+	exit(fflush(stdout) ? EXIT_FAILURE : 0);
+}

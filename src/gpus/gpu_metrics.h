@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How well a GPU is used: which share of the time its multiprocessors, tensor cores, other pipes,
+ * memory and links were busy. NVML's GPM tells it of Hopper and newer, as means between two
+ * readings, without anything in the programs that use the GPU. Of older GPUs there is NVML's
+ * utilisation alone: a kernel ran, memory was accessed.
+ */
+#ifndef CUSCOPE_GPUS_GPU_METRICS_H
+#define CUSCOPE_GPUS_GPU_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The numbers are in trace files: new ones come last. */
+enum gpu_metric {
+	GPU_METRIC_GRAPHICS,  /* any engine for graphics or compute was busy */
+	GPU_METRIC_SM,        /* multiprocessors that had a warp, on average */
+	GPU_METRIC_OCCUPANCY, /* warps of those that there is room for */
+	GPU_METRIC_TENSOR,    /* pipes of the tensor cores */
+	GPU_METRIC_FP32,
+	GPU_METRIC_FP64,
+	GPU_METRIC_FP16,
+	GPU_METRIC_INTEGER,
+	GPU_METRIC_DRAM, /* bandwidth of the device's memory */
+	GPU_METRIC_PCIE_TX,
+	GPU_METRIC_PCIE_RX,
+	GPU_METRIC_NVLINK_TX,
+	GPU_METRIC_NVLINK_RX,
+	GPU_METRIC_BUSY,        /* NVML's utilisation: a kernel ran */
+	GPU_METRIC_MEMORY_BUSY, /* and memory was read or written */
+	GPU_METRICS
+};
+
+enum gpu_metrics_source {
+	GPU_METRICS_NONE,
+	GPU_METRICS_GPM,
+	GPU_METRICS_UTILIZATION, /* GPU_METRIC_BUSY and GPU_METRIC_MEMORY_BUSY only */
+	GPU_METRICS_SOURCES
+};
+
+/* Means between two moments of CLOCK_MONOTONIC. */
+struct gpu_metrics_sample {
+	uint32_t gpu; /* as nvidia-smi counts them */
+	enum gpu_metrics_source source;
+	uint64_t begin_ns, end_ns;
+	/* Hundredths of a percent, or bytes a second; GPU_METRIC_UNKNOWN: not told. */
+	int64_t value[GPU_METRICS];
+};
+
+#define GPU_METRIC_UNKNOWN -1               /* as GPU_UNKNOWN of gpus.h */
+#define GPU_SHARE_WHOLE    10000            /* 100 % */
+#define GPU_RATE_MOST      1000000000000000 /* bytes a second: more is not believed */
+
+struct gpu_metric_info {
+	const char *key;   /* "sm", of options and columns */
+	const char *name;  /* "SM active" */
+	const char *about; /* half a sentence */
+	bool is_rate;      /* bytes a second, else hundredths of a percent */
+	unsigned gpm;      /* nvmlGpmMetricId_t; 0: not of GPM */
+};
+
+const struct gpu_metric_info *gpu_metric_info(enum gpu_metric metric);
+
+/* Bytes a second, or percent with two decimals: "93.46". */
+struct buf;
+void gpu_metric_print(struct buf *out, enum gpu_metric metric, int64_t value);
+
+/* "gpm", "utilization", "none". */
+const char *gpu_metrics_source_name(enum gpu_metrics_source source);
+
+#endif

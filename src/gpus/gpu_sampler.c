@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "gpus/gpu_sampler.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "gpus/gpu_clock.h"
+#include "gpus/nvml_process.h"
+
+#define ROOM         2048 /* samples: 12 s of 16 GPUs, ten times a second */
+#define FIRST_OF_GPU 2    /* readings that give nothing: see gpm.c */
+#define LATE_SHOWN   5    /* moments without a reading that is told of */
+
+struct gpu_sampler {
+	struct nvml_process *process;
+	uint64_t interval_ns;
+	pthread_mutex_t lock; /* of all below */
+	struct gpu_sampler_figures figures;
+	struct gpu_metrics_sample *kept; /* ROOM, a ring */
+	size_t first, n;
+	uint64_t readings[GPUS_MAX]; /* of the process that runs */
+	uint64_t last_ns[GPUS_MAX];  /* of the last reading that was told of; 0: none was */
+	bool no_source;              /* a GPU tells neither */
+	char why[256];
+};
+
+static void keep(struct gpu_sampler *sampler, const struct gpu_metrics_sample *sample)
+{
+	if (sample->source == GPU_METRICS_GPM)
+		sampler->figures.gpm++;
+	else
+		sampler->figures.utilization++;
+	if (sampler->n == ROOM) {
+		sampler->figures.dropped++;
+		return;
+	}
+	sampler->kept[(sampler->first + sampler->n) % ROOM] = *sample;
+	sampler->n++;
+}
+
+/* Moments between two processes. */
+static uint64_t missed(const struct gpu_sampler *sampler, uint32_t index, uint64_t now_ns)
+{
+	uint64_t last_ns = sampler->last_ns[index];
+
+	return last_ns && now_ns > last_ns ? (now_ns - last_ns) / sampler->interval_ns : 0;
+}
+
+static void take_reading(struct gpu_sampler *sampler, const struct nvml_sample *told)
+{
+	struct gpu_sampler_figures *figures = &sampler->figures;
+	uint64_t now_ns = gpu_clock_ns(), *readings = &sampler->readings[told->index];
+
+	figures->late += *readings ? told->late : missed(sampler, told->index, now_ns);
+	figures->cpu_ns += told->cpu_ns;
+	figures->reading_ns += told->reading_ns;
+	sampler->no_source = told->source == GPU_METRICS_NONE;
+	if (told->any)
+		keep(sampler, &told->sample);
+	else if (*readings >= FIRST_OF_GPU)
+		figures->none++;
+	++*readings;
+	sampler->last_ns[told->index] = now_ns;
+}
+
+static void take(void *data, const struct nvml_message *message)
+{
+	struct gpu_sampler *sampler = data;
+
+	pthread_mutex_lock(&sampler->lock);
+	if (message->head.kind == NVML_MESSAGE_SAMPLE)
+		take_reading(sampler, &message->sample);
+	else
+		snprintf(sampler->why, sizeof(sampler->why), "%s", message->beat.why);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+static void gone(void *data, const char *why)
+{
+	struct gpu_sampler *sampler = data;
+
+	pthread_mutex_lock(&sampler->lock);
+	snprintf(sampler->why, sizeof(sampler->why), "%s", why);
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		sampler->readings[i] = 0;
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Those of a reading that is under way count already: one that hangs may never end. */
+static uint64_t missed_now(const struct gpu_sampler *sampler, uint32_t index)
+{
+	uint64_t moments = missed(sampler, index, gpu_clock_ns());
+
+	return moments > LATE_SHOWN ? moments - 1 : 0;
+}
+
+static void free_sampler(struct gpu_sampler *sampler)
+{
+	pthread_mutex_destroy(&sampler->lock);
+	free(sampler->kept);
+	free(sampler);
+}
+
+struct gpu_sampler *gpu_sampler_new(uint64_t interval_ns)
+{
+	struct gpu_sampler *sampler = xcalloc(1, sizeof(*sampler));
+	const struct nvml_listener listener = { .take = take, .gone = gone, .data = sampler };
+
+	sampler->interval_ns = interval_ns;
+	sampler->kept = xcalloc(ROOM, sizeof(*sampler->kept));
+	pthread_mutex_init(&sampler->lock, NULL);
+	sampler->process = nvml_process_new(NVML_WANTED_SAMPLES, interval_ns, &listener);
+	if (sampler->process)
+		return sampler;
+	free_sampler(sampler);
+	return NULL;
+}
+
+bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sample)
+{
+	bool any;
+
+	pthread_mutex_lock(&sampler->lock);
+	any = sampler->n > 0;
+	if (any) {
+		*sample = sampler->kept[sampler->first];
+		sampler->first = (sampler->first + 1) % ROOM;
+		sampler->n--;
+	}
+	pthread_mutex_unlock(&sampler->lock);
+	return any;
+}
+
+void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures *figures)
+{
+	pthread_mutex_lock(&sampler->lock);
+	*figures = sampler->figures;
+	for (uint32_t i = 0; i < GPUS_MAX; i++) /* of one that hangs, or is not told of now */
+		figures->late += missed_now(sampler, i);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+void gpu_sampler_why(struct gpu_sampler *sampler, char *text, size_t size)
+{
+	pthread_mutex_lock(&sampler->lock);
+	snprintf(text, size, "%s", sampler->why);
+	if (!*text && sampler->no_source)
+		snprintf(text, size, "this GPU tells neither GPM nor its utilisation");
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+void gpu_sampler_free(struct gpu_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	nvml_process_free(sampler->process);
+	free_sampler(sampler);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics of all GPUs at an interval (gpu_metrics.h), kept until they are taken. As with
+ * gpu_state.h, NVML is called in a process of its own, and nobody here waits for it.
+ */
+#ifndef CUSCOPE_GPUS_GPU_SAMPLER_H
+#define CUSCOPE_GPUS_GPU_SAMPLER_H
+
+#include "gpus/gpu_metrics.h"
+
+struct gpu_sampler;
+
+/* What became of the samples. Those that were late are there: they stand for a longer time. */
+struct gpu_sampler_figures {
+	uint64_t gpm, utilization; /* samples by what they were read from */
+	uint64_t late;             /* moments that were missed: GPU, driver or CPU was too slow */
+	uint64_t none;       /* readings that gave nothing; the first two of a GPU do not count */
+	uint64_t dropped;    /* samples that there was no room for: nobody took them */
+	uint64_t cpu_ns;     /* that reading took, of all threads */
+	uint64_t reading_ns; /* how long readings took */
+};
+
+/* NULL: no thread could be started. */
+struct gpu_sampler *gpu_sampler_new(uint64_t interval_ns);
+
+/* The next sample; false while there is none. Those of one GPU come in order of time. */
+bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sample);
+
+void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures *figures);
+
+/* Why there are none; empty where there are, and as long as nothing is known. */
+void gpu_sampler_why(struct gpu_sampler *sampler, char *text, size_t size);
+
+void gpu_sampler_free(struct gpu_sampler *sampler);
+
+#endif

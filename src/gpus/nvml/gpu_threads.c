@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include "gpus/nvml/gpu_threads.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/xalloc.h"
+#include "gpus/gpu_clock.h"
+#include "gpus/nvml/gpu_reader.h"
+#include "gpus/nvml/nvml.h"
+#include "gpus/nvml/send.h"
+
+#define TRY_AGAIN_NS 10000000000ull
+
+struct gpu_thread {
+	struct gpu_threads *threads;
+	struct gpu_reader *reader;
+	uint32_t index;
+	uint64_t since_ns; /* of the reading that is under way; 0: none */
+	struct nvml_message message;
+};
+
+struct gpu_threads {
+	enum nvml_wanted wanted;
+	uint64_t interval_ns;
+	const char *folders;
+	pthread_mutex_t lock; /* of all below */
+	uint64_t opening_ns;  /* since when NVML has been loading; 0: it is not */
+	char why[256], driver[96];
+	uint32_t n;
+	struct gpu_thread gpus[GPUS_MAX];
+};
+
+static bool start(void *(*work)(void *), void *data)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	bool started;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started = pthread_create(&thread, &attr, work, data) == 0;
+	pthread_attr_destroy(&attr);
+	return started;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec until = gpu_clock_timespec(ns);
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+/* The next moment after now, with those that were missed in *late. */
+static uint64_t next_moment(uint64_t last_ns, uint64_t interval_ns, uint64_t *late)
+{
+	uint64_t now_ns = gpu_clock_ns(), next_ns = last_ns + interval_ns;
+
+	*late = now_ns > next_ns ? (now_ns - next_ns) / interval_ns : 0;
+	next_ns += *late * interval_ns;
+	if (next_ns < now_ns + interval_ns / 2) { /* means of less are not right */
+		next_ns += interval_ns;
+		++*late;
+	}
+	return next_ns;
+}
+
+/* ---- a GPU --------------------------------------------------------------------------------- */
+
+static void read_state(struct gpu_thread *gpu)
+{
+	gpu->message.head.kind = NVML_MESSAGE_STATE;
+	gpu_reader_state(gpu->reader, gpu->threads->interval_ns, &gpu->message.state);
+}
+
+static void read_sample(struct gpu_thread *gpu, uint64_t late)
+{
+	struct nvml_sample *sample = &gpu->message.sample;
+	uint64_t begin_ns = gpu_clock_ns(), cpu_begin_ns = cpu_ns();
+
+	*sample = (struct nvml_sample){ .index = gpu->index, .late = late };
+	gpu->message.head.kind = NVML_MESSAGE_SAMPLE;
+	sample->any = gpu_reader_metrics(gpu->reader, gpu->threads->interval_ns, &sample->sample);
+	sample->source = gpu_reader_source(gpu->reader);
+	sample->cpu_ns = cpu_ns() - cpu_begin_ns;
+	sample->reading_ns = gpu_clock_ns() - begin_ns;
+}
+
+static void note_since(struct gpu_thread *gpu, uint64_t since_ns)
+{
+	pthread_mutex_lock(&gpu->threads->lock);
+	gpu->since_ns = since_ns;
+	pthread_mutex_unlock(&gpu->threads->lock);
+}
+
+static void *read_gpu(void *data)
+{
+	struct gpu_thread *gpu = data;
+	uint64_t next_ns = gpu_clock_ns(), late = 0;
+
+	for (;;) {
+		note_since(gpu, gpu_clock_ns());
+		if (gpu->threads->wanted == NVML_WANTED_STATES)
+			read_state(gpu);
+		else
+			read_sample(gpu, late);
+		note_since(gpu, 0);
+		send_message(&gpu->message);
+		next_ns = next_moment(next_ns, gpu->threads->interval_ns, &late);
+		sleep_until(next_ns);
+	}
+	return NULL;
+}
+
+/* ---- NVML ---------------------------------------------------------------------------------- */
+
+/* Returns how many there are, with the sentence in `why` where that is none, or too many. */
+static unsigned count_gpus(struct nvml *nvml, char *why, size_t size)
+{
+	unsigned count = 0;
+	int result = nvml->count(&count);
+
+	if (result != NVML_SUCCESS) {
+		snprintf(why, size, NVML_LIBRARY ": %s", nvml_error(nvml, result));
+		return 0;
+	}
+	if (!count)
+		snprintf(why, size, "no GPU figures: the driver knows no GPU");
+	if (count > GPUS_MAX)
+		snprintf(why, size, "%u more GPUs are not shown", count - GPUS_MAX);
+	return count < GPUS_MAX ? count : GPUS_MAX;
+}
+
+static void start_gpu(struct gpu_threads *threads, const struct nvml *nvml, uint32_t index)
+{
+	struct gpu_thread *gpu = &threads->gpus[index];
+
+	gpu->threads = threads;
+	gpu->index = index;
+	gpu_state_unknown(&gpu->message.state, index);
+	gpu->reader = gpu_reader_new(nvml, index);
+	if (!start(read_gpu, gpu))
+		gpu_reader_free(gpu->reader);
+}
+
+/* One try; NULL where there is nothing to read. */
+static struct nvml *open_gpus(struct gpu_threads *threads)
+{
+	char why[256] = "", driver[96] = "";
+	struct nvml *nvml = nvml_open(threads->folders, why, sizeof(why));
+	unsigned count = nvml ? count_gpus(nvml, why, sizeof(why)) : 0;
+
+	if (nvml && nvml->driver)
+		nvml->driver(driver, sizeof(driver));
+	driver[sizeof(driver) - 1] = '\0';
+	if (nvml && !count) {
+		nvml_close(nvml);
+		nvml = NULL;
+	}
+	pthread_mutex_lock(&threads->lock);
+	snprintf(threads->why, sizeof(threads->why), "%s", why);
+	snprintf(threads->driver, sizeof(threads->driver), "%s", driver);
+	threads->n = count;
+	threads->opening_ns = 0;
+	pthread_mutex_unlock(&threads->lock);
+	return nvml;
+}
+
+static void send_beat(struct gpu_threads *threads)
+{
+	struct nvml_message message = { .head.kind = NVML_MESSAGE_BEAT };
+
+	gpu_threads_beat(threads, &message.beat);
+	send_message(&message);
+}
+
+/* All GPUs, one after the other, on the thread that loaded NVML. */
+static void read_all(struct gpu_threads *threads, struct nvml *nvml)
+{
+	struct nvml_message *message = xcalloc(1, sizeof(*message));
+	uint64_t next_ns = gpu_clock_ns(), late;
+
+	message->head.kind = NVML_MESSAGE_GPUS;
+	for (;;) {
+		message->gpus.why[0] = '\0';
+		nvml_sample(nvml, &message->gpus);
+		send_message(message);
+		next_ns = next_moment(next_ns, threads->interval_ns, &late);
+		sleep_until(next_ns);
+	}
+}
+
+static void *open_nvml(void *data)
+{
+	struct gpu_threads *threads = data;
+	struct nvml *nvml;
+
+	while (!(nvml = open_gpus(threads))) {
+		send_beat(threads);
+		sleep_until(gpu_clock_ns() + TRY_AGAIN_NS);
+		pthread_mutex_lock(&threads->lock);
+		threads->opening_ns = gpu_clock_ns();
+		pthread_mutex_unlock(&threads->lock);
+	}
+	send_beat(threads);
+	if (threads->wanted == NVML_WANTED_GPUS)
+		read_all(threads, nvml);
+	for (uint32_t i = 0; i < threads->n; i++)
+		start_gpu(threads, nvml, i);
+	return NULL;
+}
+
+struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval_ns,
+                                      const char *folders)
+{
+	struct gpu_threads *threads = xcalloc(1, sizeof(*threads));
+
+	threads->wanted = wanted;
+	threads->interval_ns = interval_ns;
+	threads->folders = folders;
+	threads->opening_ns = gpu_clock_ns();
+	pthread_mutex_init(&threads->lock, NULL);
+	if (start(open_nvml, threads))
+		return threads;
+	free(threads);
+	return NULL;
+}
+
+void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&threads->lock);
+	ns = threads->opening_ns ? gpu_clock_ns() - threads->opening_ns : 0;
+	beat->n = threads->n;
+	for (uint32_t i = 0; i < GPUS_MAX; i++)
+		beat->since_ns[i] = threads->gpus[i].since_ns;
+	snprintf(beat->why, sizeof(beat->why), "%s", threads->why);
+	snprintf(beat->driver, sizeof(beat->driver), "%s", threads->driver);
+	pthread_mutex_unlock(&threads->lock);
+	if (ns >= GPU_LATE_NS)
+		snprintf(beat->why, sizeof(beat->why),
+		         "no GPU figures: " NVML_LIBRARY " has not answered for %llu s",
+		         (unsigned long long)(ns / 1000000000));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread that loads NVML, and one for each GPU, which reads it at an interval and sends what it
+ * read. A call into the driver of a GPU that hangs holds up no other. Where NVML is not there yet,
+ * it is tried again. The threads end with the process.
+ */
+#ifndef CUSCOPE_GPUS_NVML_GPU_THREADS_H
+#define CUSCOPE_GPUS_NVML_GPU_THREADS_H
+
+#include "gpus/nvml_wire.h"
+
+struct gpu_threads;
+
+/* `folders`: where the library is looked for first, with colons between them. NULL when no thread
+ * could be started. */
+struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval_ns,
+                                      const char *folders);
+
+/* How they are, all but what the process takes. */
+void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat);
+
+#endif

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: MIT
+#include "gpus/nvml_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "gpus/gpu_clock.h"
+#include "gpus/nvml_check.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
+
+#define END_PATIENCE_MS 500
+#define GOOD_FOR_NS     600000000000ull /* after so long, ends before count no more */
+#define PAUSE_MOST_S    600
+#define STUCK_MOST      4 /* processes that do not end when they are killed */
+
+extern char **environ;
+extern const char embedded_nvml[], embedded_nvml_end[];
+
+struct nvml_process {
+	enum nvml_wanted wanted;
+	uint64_t interval_ns;
+	struct nvml_listener listener;
+	pthread_t thread;
+	int wake; /* an eventfd: the end is wanted */
+	bool end; /* the rest is the thread's, but for the figures */
+	int socket, pidfd;
+	uint64_t begun_ns, heard_ns;
+	unsigned ends; /* in a row */
+	int stuck[STUCK_MOST];
+	size_t n_stuck;
+	struct nvml_message message;
+	pthread_mutex_t lock;
+	struct gpu_process_figures figures;
+	uint64_t cpu_before_ns; /* of processes that are gone */
+};
+
+/* ---- starting it --------------------------------------------------------------------------- */
+
+/*
+ * The same file under a number that is none of those which the child gives to others before it
+ * executes the program; the old one is closed. -1 with errno.
+ */
+static int above_childs(int fd)
+{
+	int other, error;
+
+	if (fd < 0 || fd > NVML_WIRE_SOCKET)
+		return fd;
+	other = fcntl(fd, F_DUPFD_CLOEXEC, NVML_WIRE_SOCKET + 1);
+	error = errno;
+	close(fd);
+	errno = error;
+	return other;
+}
+
+/* The program as a file that has no name and cannot be written any more. */
+static int open_program(void)
+{
+	size_t bytes = (size_t)(embedded_nvml_end - embedded_nvml), done = 0;
+	int fd = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 */
+		fd = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = above_childs(fd);
+	while (fd >= 0 && done < bytes) {
+		ssize_t n = write(fd, embedded_nvml + done, bytes - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			close(fd);
+			return -1;
+		}
+		done += (size_t)n;
+	}
+	if (fd >= 0)
+		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return fd;
+}
+
+/* Ours, but for what tells the loader what to load. The words are environ's. */
+static char **clean_environment(void)
+{
+	size_t n = 0, kept = 0;
+	char **clean;
+
+	while (environ && environ[n])
+		n++;
+	clean = xcalloc(n + 1, sizeof(*clean));
+	for (size_t i = 0; i < n && !getauxval(AT_SECURE); i++) {
+		if (strncmp(environ[i], "LD_", 3) != 0 && strncmp(environ[i], "GLIBC_", 6) != 0)
+			clean[kept++] = environ[i];
+	}
+	return clean;
+}
+
+/* 0, or an errno. Only the C library's own way to start a process is quick where much is mapped. */
+static int spawn(int program, int socket, char *const *argv, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	char path[32], **env = clean_environment();
+	sigset_t all;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+	sigfillset(&all); /* the keys of a terminal are for cuscope */
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &all);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawn_file_actions_init(&actions);
+	for (int i = 0; i < 3; i++)
+		posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&actions, socket, NVML_WIRE_SOCKET);
+	r = posix_spawn(pid, path, &actions, &attr, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	free(env);
+	return r;
+}
+
+static int start_program(struct nvml_process *process, int program, int socket)
+{
+	const char *folders = getauxval(AT_SECURE) ? NULL : getenv("LD_LIBRARY_PATH");
+	char wanted[16], interval[24], parent[16];
+	char *argv[] = { (char *)NVML_WIRE_NAME, wanted, interval, parent, NULL, NULL };
+	pid_t pid;
+	int r;
+
+	snprintf(wanted, sizeof(wanted), "%d", (int)process->wanted);
+	snprintf(interval, sizeof(interval), "%llu", (unsigned long long)process->interval_ns);
+	snprintf(parent, sizeof(parent), "%d", (int)getpid());
+	argv[4] = (char *)(folders ? folders : "");
+	r = spawn(program, socket, argv, &pid);
+	if (r)
+		return r;
+	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (process->pidfd >= 0)
+		return 0;
+	r = errno;
+	kill(pid, SIGKILL); /* ours until it is waited for */
+	waitpid(pid, NULL, 0);
+	return r;
+}
+
+static void describe_failure(int error, char *why, size_t size)
+{
+	if (error == ENOENT)
+		snprintf(why, size,
+		         "no GPU figures: NVML is made for glibc, whose loader is not on this "
+		         "machine");
+	else
+		snprintf(why, size,
+		         "no GPU figures: the process that asks NVML cannot be started: %s",
+		         strerror(error));
+}
+
+/* False with the sentence in `why`. */
+static bool start(struct nvml_process *process, char *why, size_t size)
+{
+	int program = open_program(), pair[2], r;
+
+	if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		describe_failure(errno, why, size);
+		if (program >= 0)
+			close(program);
+		return false;
+	}
+	pair[1] = above_childs(pair[1]);
+	r = pair[1] < 0 ? errno : start_program(process, program, pair[1]);
+	close(program);
+	if (pair[1] >= 0)
+		close(pair[1]);
+	if (r) {
+		close(pair[0]);
+		describe_failure(r, why, size);
+		return false;
+	}
+	process->socket = pair[0];
+	process->begun_ns = process->heard_ns = gpu_clock_ns();
+	pthread_mutex_lock(&process->lock);
+	process->figures.starts++;
+	pthread_mutex_unlock(&process->lock);
+	return true;
+}
+
+/* ---- ending it ----------------------------------------------------------------------------- */
+
+/* Waits for one that was killed; false where it is stuck in the driver. */
+static bool reap(int pidfd, int patience_ms, siginfo_t *info)
+{
+	struct pollfd gone = { .fd = pidfd, .events = POLLIN };
+
+	info->si_pid = 0;
+	if (poll(&gone, 1, patience_ms) <= 0)
+		return false;
+	waitid((idtype_t)P_PIDFD, (id_t)pidfd, info, WEXITED);
+	close(pidfd);
+	return true;
+}
+
+static void reap_stuck(struct nvml_process *process)
+{
+	siginfo_t info;
+	size_t left = 0;
+
+	for (size_t i = 0; i < process->n_stuck; i++) {
+		if (!reap(process->stuck[i], 0, &info))
+			process->stuck[left++] = process->stuck[i];
+	}
+	process->n_stuck = left;
+}
+
+static void end_process(struct nvml_process *process, siginfo_t *info)
+{
+	close(process->socket);
+	process->socket = -1;
+	syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
+	if (!reap(process->pidfd, END_PATIENCE_MS, info))
+		process->stuck[process->n_stuck++] = process->pidfd;
+	process->pidfd = -1;
+	pthread_mutex_lock(&process->lock);
+	process->cpu_before_ns = process->figures.cpu_ns;
+	process->figures.resident_bytes = 0;
+	pthread_mutex_unlock(&process->lock);
+}
+
+/* ---- listening ----------------------------------------------------------------------------- */
+
+enum hearing { HEARD, NOTHING, SILENT, ENDED, REFUSED };
+
+static void count_beat(struct nvml_process *process, const struct nvml_beat *beat)
+{
+	uint64_t cpu_ns = process->cpu_before_ns + beat->cpu_ns;
+
+	pthread_mutex_lock(&process->lock);
+	if (cpu_ns > process->figures.cpu_ns)
+		process->figures.cpu_ns = cpu_ns;
+	if (beat->resident_bytes)
+		process->figures.resident_bytes = beat->resident_bytes;
+	pthread_mutex_unlock(&process->lock);
+}
+
+static enum hearing hear(struct nvml_process *process)
+{
+	struct nvml_message *message = &process->message;
+	ssize_t n = recv(process->socket, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return NOTHING;
+	if (n <= 0)
+		return ENDED;
+	if (!nvml_check(message, (size_t)n, process->wanted, gpu_clock_ns()))
+		return REFUSED;
+	if (message->head.kind == NVML_MESSAGE_BEAT)
+		count_beat(process, &message->beat);
+	process->heard_ns = gpu_clock_ns();
+	process->listener.take(process->listener.data, message);
+	return HEARD;
+}
+
+static bool end_wanted(struct nvml_process *process)
+{
+	return __atomic_load_n(&process->end, __ATOMIC_ACQUIRE);
+}
+
+/* Until it has ended, or has to. */
+static enum hearing listen_on(struct nvml_process *process)
+{
+	while (!end_wanted(process)) {
+		struct pollfd ready[3] = { { .fd = process->socket, .events = POLLIN },
+			                   { .fd = process->wake, .events = POLLIN },
+			                   { .fd = process->pidfd, .events = POLLIN } };
+		enum hearing heard;
+
+		if (gpu_clock_ns() - process->heard_ns > NVML_SILENCE_NS)
+			return SILENT;
+		if (poll(ready, 3, 1000) <= 0 || !(ready[0].revents || ready[2].revents))
+			continue;
+		heard = hear(process);
+		if (heard == NOTHING && ready[2].revents) /* a fork of ours may have its socket */
+			return ENDED;
+		if (heard == ENDED || heard == REFUSED)
+			return heard;
+	}
+	return ENDED;
+}
+
+static unsigned pause_s(unsigned ends)
+{
+	unsigned s = 1u << (ends < 10 ? ends - 1 : 9);
+
+	return s < PAUSE_MOST_S ? s : PAUSE_MOST_S;
+}
+
+static void describe_end(const struct nvml_process *process, enum hearing heard,
+                         const siginfo_t *info, char *why, size_t size)
+{
+	char how[96];
+
+	if (heard == SILENT)
+		snprintf(how, sizeof(how), "was silent for %llu s and was ended",
+		         NVML_SILENCE_NS / 1000000000);
+	else if (heard == REFUSED)
+		snprintf(how, sizeof(how), "said what cannot be and was ended");
+	else if (info->si_pid && info->si_code != CLD_EXITED)
+		snprintf(how, sizeof(how), "ended by signal %d", info->si_status);
+	else if (info->si_pid && info->si_status == 127)
+		snprintf(how, sizeof(how), "could not be loaded (it wants glibc)");
+	else
+		snprintf(how, sizeof(how), "ended");
+	snprintf(why, size, "no GPU figures: the process that asks NVML %s; the next one in %u s",
+	         how, pause_s(process->ends));
+}
+
+static void count_end(struct nvml_process *process, enum hearing heard)
+{
+	pthread_mutex_lock(&process->lock);
+	process->figures.ended += heard == ENDED;
+	process->figures.silent += heard == SILENT;
+	process->figures.refused += heard == REFUSED;
+	pthread_mutex_unlock(&process->lock);
+}
+
+/* One process from its start to its end; the sentence is that of its end. */
+static void run_one(struct nvml_process *process, char *why, size_t size)
+{
+	enum hearing heard;
+	siginfo_t info;
+
+	reap_stuck(process);
+	if (process->n_stuck == STUCK_MOST) {
+		process->ends++;
+		snprintf(why, size,
+		         "no GPU figures: %d processes that asked NVML hang in the driver",
+		         STUCK_MOST);
+		return;
+	}
+	if (!start(process, why, size)) {
+		process->ends++;
+		return;
+	}
+	heard = listen_on(process);
+	end_process(process, &info);
+	process->ends = gpu_clock_ns() - process->begun_ns > GOOD_FOR_NS ? 1 : process->ends + 1;
+	describe_end(process, heard, &info, why, size);
+	if (!end_wanted(process))
+		count_end(process, heard);
+}
+
+static void *listen_always(void *data)
+{
+	struct nvml_process *process = data;
+	struct pollfd wake = { .fd = process->wake, .events = POLLIN };
+	char why[256];
+
+	while (!end_wanted(process)) {
+		run_one(process, why, sizeof(why));
+		if (end_wanted(process))
+			break;
+		process->listener.gone(process->listener.data, why);
+		poll(&wake, 1, (int)pause_s(process->ends) * 1000);
+	}
+	for (size_t i = 0; i < process->n_stuck; i++)
+		close(process->stuck[i]);
+	return NULL;
+}
+
+/* ---- for listeners ------------------------------------------------------------------------- */
+
+struct nvml_process *nvml_process_new(enum nvml_wanted wanted, uint64_t interval_ns,
+                                      const struct nvml_listener *listener)
+{
+	struct nvml_process *process = xcalloc(1, sizeof(*process));
+	sigset_t all, old;
+	bool started;
+
+	process->wanted = wanted;
+	process->interval_ns = interval_ns;
+	process->listener = *listener;
+	process->socket = process->pidfd = -1;
+	process->wake = eventfd(0, EFD_CLOEXEC);
+	pthread_mutex_init(&process->lock, NULL);
+	sigfillset(&all); /* signals are for the thread that reads them */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	started = process->wake >= 0 &&
+	          pthread_create(&process->thread, NULL, listen_always, process) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (started)
+		return process;
+	if (process->wake >= 0)
+		close(process->wake);
+	free(process);
+	return NULL;
+}
+
+void nvml_process_free(struct nvml_process *process)
+{
+	uint64_t one = 1;
+
+	if (!process)
+		return;
+	__atomic_store_n(&process->end, true, __ATOMIC_RELEASE);
+	if (write(process->wake, &one, sizeof(one)) < 0)
+		return; /* cannot be: then it is left alone */
+	pthread_join(process->thread, NULL);
+	close(process->wake);
+	pthread_mutex_destroy(&process->lock);
+	free(process);
+}
+
+void nvml_process_figures(struct nvml_process *process, struct gpu_process_figures *figures)
+{
+	pthread_mutex_lock(&process->lock);
+	*figures = process->figures;
+	pthread_mutex_unlock(&process->lock);
+}

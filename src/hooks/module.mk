@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+# The files of hooks are in the program, by .incbin.
+
+$(B)/src/hooks/files.o: $(wildcard src/hooks/files/*)

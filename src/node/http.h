@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server of the node agent, on a thread of its own: GET and HEAD of /metrics, /healthz and /,
+ * and POST of /record.
+ *
+ * Clients may be anybody. A connection carries one request. There are so many connections at a time
+ * and so many of one address. One more ends the oldest of them, since an honest client is served
+ * within milliseconds, and whoever dribbles is older. A header has 8 KiB, a body is refused.
+ */
+#ifndef CUSCOPE_NODE_HTTP_H
+#define CUSCOPE_NODE_HTTP_H
+
+#include "base/err.h"
+#include "node/snapshot.h"
+
+struct node_settings;
+struct http;
+struct recorder;
+
+/*
+ * Reads the files of [tls] and checks that what is not loopback has all of them. Listens once, so
+ * that an address in use is told before anything is traced. 0 or a negative errno.
+ */
+int http_check(const struct node_settings *settings, struct err *err);
+
+/*
+ * `before`: a server that goes on until it is stopped, or NULL. Where that has the same address its
+ * socket is shared: whoever waits for the port to become free gets neither it nor its clients.
+ */
+int http_start(const struct node_settings *settings, struct snapshots *snapshots,
+               const struct http *before, struct http **http, struct err *err);
+
+/* Who is asked for recordings: none at first. NULL before it is freed. */
+void http_set_recorder(struct http *http, struct recorder *recorder);
+
+/* Ends connections that are older than any honest one; now and then. */
+void http_sweep(struct http *http, uint64_t now_ns);
+
+struct http_figures {
+	uint64_t answered, refused; /* refused: answered with an error */
+	uint64_t evicted;           /* connections that were ended for others, or for their age */
+};
+
+void http_figures(struct http *http, struct http_figures *figures);
+
+void http_stop(struct http *http);
+
+#endif

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+#include "node/metrics.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+
+#define LABEL_BYTES 256 /* of a value, before it is escaped */
+#define REAL        255 /* instead of decimals: the value is a double */
+
+struct value {
+	metric_labels labels;
+	uint8_t decimals;
+	union {
+		uint64_t whole;
+		double real;
+	};
+	uint64_t created_ns;
+};
+
+struct run { /* the values of one family */
+	const struct metric_family *family;
+	size_t first, count;
+};
+
+struct metrics {
+	struct buf labels; /* one text after the other, each with its NUL; the first is empty */
+	struct value *values;
+	size_t count, room;
+	struct run *runs;
+	size_t n_runs;
+};
+
+struct metrics *metrics_new(void)
+{
+	struct metrics *metrics = xcalloc(1, sizeof(*metrics));
+
+	buf_add(&metrics->labels, "", 1);
+	return metrics;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+	if (!metrics)
+		return;
+	buf_free(&metrics->labels);
+	free(metrics->values);
+	free(metrics->runs);
+	free(metrics);
+}
+
+void metrics_family(struct metrics *metrics, const struct metric_family *family)
+{
+	if (!(metrics->n_runs & (metrics->n_runs - 1)))
+		metrics->runs =
+			xrealloc(metrics->runs, (metrics->n_runs ? 2 * metrics->n_runs : 1) *
+		                                        sizeof(*metrics->runs));
+	metrics->runs[metrics->n_runs++] = (struct run){ family, metrics->count, 0 };
+}
+
+/* ---- labels -------------------------------------------------------------------------------- */
+
+static void add_escaped(struct buf *out, const char *text)
+{
+	const char *end = text + strnlen(text, LABEL_BYTES);
+
+	while (text < end) {
+		unsigned code = 0;
+		size_t bytes = text_utf8(text, &code);
+
+		if (bytes && text + bytes > end)
+			return;
+		if (*text == '\n')
+			buf_puts(out, "\\n");
+		else if (*text == '"' || *text == '\\')
+			buf_printf(out, "\\%c", *text);
+		else if (!bytes || text_is_hostile(code))
+			buf_puts(out, "\xef\xbf\xbd");
+		else
+			buf_add(out, text, bytes);
+		text += bytes ? bytes : 1;
+	}
+}
+
+metric_labels metrics_labels(struct metrics *metrics, metric_labels base, ...)
+{
+	struct buf *labels = &metrics->labels;
+	size_t at = labels->len, base_bytes = strlen(labels->data + base);
+	const char *name, *value;
+	va_list ap;
+
+	buf_reserve(labels, base_bytes + 1); /* it may move, and the base with it */
+	buf_add(labels, labels->data + base, base_bytes);
+	va_start(ap, base);
+	while ((name = va_arg(ap, const char *))) {
+		value = va_arg(ap, const char *);
+		if (!value || !*value)
+			continue;
+		buf_printf(labels, "%s%s=\"", labels->len > at ? "," : "", name);
+		add_escaped(labels, value);
+		buf_putc(labels, '"');
+	}
+	va_end(ap);
+	buf_add(labels, "", 1);
+	return (metric_labels)at;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+static struct value *new_value(struct metrics *metrics, metric_labels labels)
+{
+	if (metrics->count == metrics->room) {
+		metrics->room = metrics->room ? 2 * metrics->room : 256;
+		metrics->values =
+			xrealloc(metrics->values, metrics->room * sizeof(*metrics->values));
+	}
+	metrics->runs[metrics->n_runs - 1].count++;
+	metrics->values[metrics->count] = (struct value){ .labels = labels };
+	return &metrics->values[metrics->count++];
+}
+
+void metrics_add(struct metrics *metrics, metric_labels labels, uint64_t whole, unsigned decimals,
+                 uint64_t created_ns)
+{
+	struct value *value = new_value(metrics, labels);
+
+	value->whole = whole;
+	value->decimals = (uint8_t)decimals;
+	value->created_ns = created_ns;
+}
+
+void metrics_add_real(struct metrics *metrics, metric_labels labels, double real)
+{
+	struct value *value = new_value(metrics, labels);
+
+	value->real = real;
+	value->decimals = REAL;
+}
+
+size_t metrics_count(const struct metrics *metrics)
+{
+	return metrics->count;
+}
+
+void metrics_each_family(const struct metrics *metrics,
+                         void (*each)(void *data, const struct metric_family *family,
+                                      size_t values),
+                         void *data)
+{
+	for (size_t i = 0; i < metrics->n_runs; i++) {
+		if (metrics->runs[i].count)
+			each(data, metrics->runs[i].family, metrics->runs[i].count);
+	}
+}
+
+/* ---- exposition ---------------------------------------------------------------------------- */
+
+const char *metrics_content_type(enum metrics_format format)
+{
+	return format == METRICS_OPENMETRICS
+	               ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	               : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+/* Prometheus names OpenMetrics first where it wants it; who sends q=0 does not. */
+enum metrics_format metrics_accepted(const char *accept)
+{
+	const char *at = accept ? strcasestr(accept, "application/openmetrics-text") : NULL;
+	const char *end = at ? at + strcspn(at, ",") : NULL, *q;
+
+	if (!at)
+		return METRICS_TEXT;
+	q = strcasestr(at, "q=");
+	return q && q < end && strtod(q + 2, NULL) <= 0 ? METRICS_TEXT : METRICS_OPENMETRICS;
+}
+
+static const char *ending(const struct metric_family *family)
+{
+	return family->type == METRIC_COUNTER ? "_total"
+	       : family->type == METRIC_INFO  ? "_info"
+	                                      : "";
+}
+
+static void add_help(struct buf *out, const char *help)
+{
+	for (; *help; help++) {
+		if (*help == '\n' || *help == '\\')
+			buf_puts(out, *help == '\n' ? "\\n" : "\\\\");
+		else
+			buf_putc(out, *help);
+	}
+	buf_putc(out, '\n');
+}
+
+static void write_head(const struct metric_family *family, bool open, struct buf *out)
+{
+	static const char *const types[] = { "counter", "gauge", "info" };
+	const char *type = types[family->type], *end = open ? "" : ending(family);
+
+	if (!open && family->type == METRIC_INFO)
+		type = "gauge";
+	buf_printf(out, "# TYPE %s%s %s\n", family->name, end, type);
+	if (open && family->unit)
+		buf_printf(out, "# UNIT %s %s\n", family->name, family->unit);
+	buf_printf(out, "# HELP %s%s ", family->name, end);
+	add_help(out, family->help);
+}
+
+static void write_number(const struct value *value, struct buf *out)
+{
+	if (value->decimals != REAL)
+		buf_fixed(out, value->whole, value->decimals);
+	else if (isfinite(value->real))
+		buf_printf(out, "%.15g", value->real);
+	else
+		buf_puts(out, isnan(value->real) ? "NaN" : value->real > 0 ? "+Inf" : "-Inf");
+	buf_putc(out, '\n');
+}
+
+static void write_name(const struct metrics *metrics, const struct metric_family *family,
+                       const char *end, const struct value *value, struct buf *out)
+{
+	const char *labels = metrics->labels.data + value->labels;
+
+	buf_puts(out, family->name);
+	buf_puts(out, end);
+	if (*labels) {
+		buf_putc(out, '{');
+		buf_puts(out, labels);
+		buf_putc(out, '}');
+	}
+	buf_putc(out, ' ');
+}
+
+static void write_run(const struct metrics *metrics, const struct run *run, bool open,
+                      struct buf *out)
+{
+	if (!run->count)
+		return;
+	write_head(run->family, open, out);
+	for (size_t i = run->first; i < run->first + run->count; i++) {
+		const struct value *value = &metrics->values[i];
+
+		write_name(metrics, run->family, ending(run->family), value, out);
+		write_number(value, out);
+		if (!open || !value->created_ns || run->family->type != METRIC_COUNTER)
+			continue;
+		write_name(metrics, run->family, "_created", value, out);
+		buf_fixed(out, value->created_ns / 1000000, 3);
+		buf_putc(out, '\n');
+	}
+}
+
+void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out)
+{
+	bool open = format == METRICS_OPENMETRICS;
+
+	for (size_t i = 0; i < metrics->n_runs; i++)
+		write_run(metrics, &metrics->runs[i], open, out);
+	if (open)
+		buf_puts(out, "# EOF\n");
+}

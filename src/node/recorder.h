@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flight recorder of the node agent: the last seconds of every call are held by a process of
+ * its own (recorder_process.h), and written to a spool (spool.h) when a rule fires (rules.h).
+ *
+ * A thread here starts that process, judges what fired, orders recordings one after the other, and
+ * looks at the spool. So neither a process that ends nor a disk that hangs stops the agent: what is
+ * asked below only takes a lock that nobody holds while he waits.
+ */
+#ifndef CUSCOPE_NODE_RECORDER_H
+#define CUSCOPE_NODE_RECORDER_H
+
+#include "node/recorder_wire.h"
+
+struct recorder;
+
+/* NULL, and 0, where it is not enabled. The folder is opened, so mistakes are told at once. */
+int recorder_new(const struct node_settings *settings, struct recorder **recorder, struct err *err);
+
+/* Whether there could be one: before another one is ended for it. */
+int recorder_check(const struct node_settings *settings, struct err *err);
+void recorder_free(struct recorder *recorder);
+
+/* Whether these settings are those that it has; of NULL whether it is not enabled. */
+bool recorder_is_as(const struct recorder *recorder, const struct node_settings *settings);
+
+/* What the machine shows; copied. */
+void recorder_tell(struct recorder *recorder, const struct rules_facts *facts);
+
+/* A line for the user, one at a time. False: there is none. */
+bool recorder_notice(struct recorder *recorder, char *text, size_t size);
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+enum recorder_answer {
+	RECORDER_WAITING, /* it is being written, or is about to */
+	RECORDER_WRITTEN, /* `text` is the file's name */
+	RECORDER_REFUSED, /* too soon, too often, not allowed: `text` says why */
+	RECORDER_FAILED,  /* `text` says why */
+	RECORDER_UNKNOWN, /* no such request, or one of long ago */
+};
+
+#define RECORDER_ANSWER_TEXT 512
+
+/* Asks for the last so many ns (0: all that is held). The request's number; 0: requests are off. */
+uint64_t recorder_request(struct recorder *recorder, uint64_t last_ns);
+
+enum recorder_answer recorder_request_answer(struct recorder *recorder, uint64_t request,
+                                             char text[RECORDER_ANSWER_TEXT]);
+
+/* ---- figures ------------------------------------------------------------------------------- */
+
+/* What came of GPU times that were to be measured after a rule fired; the words are labels. */
+enum recorder_gpu {
+	RECORDER_GPU_WRITTEN,
+	RECORDER_GPU_BUSY, /* they were being measured for another one */
+	RECORDER_GPU_FAILED,
+	RECORDER_GPU_COUNT
+};
+
+const char *recorder_gpu_name(enum recorder_gpu outcome);
+
+struct recorder_figures {
+	bool up;                     /* calls are being recorded */
+	uint64_t starts;             /* of the process that records */
+	struct recorder_state state; /* losses and time of all these processes together */
+	struct spool_use spool;
+	bool spool_known;
+	uint64_t written[RULE_COUNT];
+	uint64_t held_back[RULES_VERDICT_COUNT];
+	uint64_t failed[RECORDER_WHY_COUNT];
+	uint64_t gpu_windows[RECORDER_GPU_COUNT];
+	size_t leaks_no_room; /* places that are suspected, and that no rule knows */
+};
+
+void recorder_figures(struct recorder *recorder, struct recorder_figures *figures);
+
+/* The label of the metric: "no_space". */
+const char *recorder_why_name(enum recorder_why why);
+
+#endif

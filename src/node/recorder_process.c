@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+#include "node/recorder_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/wire.h"
+#include "capture/capture.h"
+#include "node/recorder_save.h"
+#include "node/rules_calls.h"
+#include "trace/writer.h"
+
+#define SETUP_MS    10000
+#define STATE_NS    1000000000ull
+#define WRITER_MS   50
+#define HEARD_MS    5000
+#define COST_NOTICE "tracing costs about"
+#define OOM_SCORE   "500" /* who runs out of memory is this one, rather than the agent or a job */
+
+#define GPU_KINDS (AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS | AGENT_WANT_NVTX)
+
+/* The first consumer; it keeps nothing. */
+struct flight {
+	struct consumer consumer; /* first: what the capture holds */
+	struct recorder_settings settings;
+	struct call_rules *rules;
+	struct recorder_saver saver;
+	struct recorder_state state;
+	struct recorder_save save; /* that is asked for */
+	bool save_asked, over;
+	uint64_t told_ns;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- what is said to the agent ------------------------------------------------------------- */
+
+/* What it has no room for is left out: it looks often. */
+static void send_text(const struct flight *flight, enum recorder_kind kind, enum rule rule,
+                      const char *text)
+{
+	struct recorder_message message = { .kind = kind, .rule = rule };
+
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	recorder_send(flight->saver.socket, &message);
+}
+
+/* What tracing costs is a metric, and the options that would be advised are not the agent's. */
+static void notice(void *data, const char *text)
+{
+	if (strncmp(text, COST_NOTICE, strlen(COST_NOTICE)))
+		send_text(data, RECORDER_NOTICE, 0, text);
+}
+
+static void fired(void *data, enum rule rule, const char *why)
+{
+	send_text(data, RECORDER_FIRED, rule, why);
+}
+
+static void send_state(struct flight *flight, const struct capture_state *capture)
+{
+	struct recorder_message message = { .kind = RECORDER_STATE };
+	struct writer_stats stats;
+	uint64_t forgotten;
+
+	writer_stats(flight->saver.writer, &stats);
+	flight->state.held_bytes = stats.held;
+	flight->state.definition_bytes = stats.held - stats.bytes;
+	flight->state.lost = capture->lost[LOST_RING_FULL] + capture->lost[LOST_THREADS_FULL] +
+	                     capture->lost[LOST_RECORDS];
+	flight->state.overhead_percent = capture->overhead_percent;
+	flight->state.scale = capture->estimate_scale;
+	flight->state.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	call_rules_figures(flight->rules, &flight->state.steps_judged, &forgotten);
+	message.state = flight->state;
+	recorder_send(flight->saver.socket, &message);
+}
+
+/* ---- what it is told ----------------------------------------------------------------------- */
+
+static void obey(struct flight *flight)
+{
+	struct recorder_message message;
+	int rc;
+
+	while (!(rc = recorder_receive(flight->saver.socket, &message))) {
+		if (message.kind != RECORDER_SAVE || message.save.rule >= RULE_COUNT)
+			continue;
+		flight->save = message.save;
+		flight->save_asked = true;
+		if (!flight->settings.gpu_times)
+			kill(getpid(), SIGUSR2); /* the capture then calls take_snapshot() */
+	}
+	if (rc == -EPIPE)
+		flight->over = true;
+}
+
+static void take_snapshot(void *data, const struct run_info *run)
+{
+	struct flight *flight = data;
+
+	if (!flight->save_asked) /* a signal of somebody else's */
+		return;
+	flight->save_asked = false;
+	recorder_save(&flight->saver, &flight->save, run);
+}
+
+static void progress(void *data, const struct capture_state *state)
+{
+	struct flight *flight = data;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	recorder_save_look(&flight->saver);
+	obey(flight);
+	if (now - flight->told_ns < STATE_NS)
+		return;
+	if (!flight->told_ns)
+		send_text(flight, RECORDER_READY, 0, "");
+	flight->told_ns = now;
+	call_rules_tick(flight->rules, now);
+	send_state(flight, state);
+}
+
+static bool enough(void *data)
+{
+	return ((const struct flight *)data)->over;
+}
+
+/* ---- the consumer -------------------------------------------------------------------------- */
+
+static int see(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct flight *flight = (struct flight *)self;
+
+	flight->state.events++;
+	flight->state.processes += event->type == EVENT_PROCESS;
+	call_rules_event(flight->rules, event);
+	return 0;
+}
+
+/* What is held is written when a rule fires, and not when the recorder ends. */
+static int no_file(void *data, const char **name, struct err *err)
+{
+	return err_set(err, ECANCELED, "the recorder ends");
+}
+
+/* GPU times come late, so their recording is written when all have. */
+static int finish(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct flight *flight = (struct flight *)self;
+
+	if (flight->settings.gpu_times && !flight->over)
+		take_snapshot(flight, run);
+	return 0;
+}
+
+static const struct consumer_ops ops = { .event = see, .end = finish };
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+static void be_the_one_that_goes(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
+		errno = 0; /* then memory runs out for whom the kernel likes */
+	if (fd >= 0)
+		close(fd);
+}
+
+static void hold_back_user_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int receive_setup(struct flight *flight)
+{
+	struct pollfd ready = { .fd = RECORDER_SOCKET, .events = POLLIN };
+	struct recorder_message message;
+
+	if (poll(&ready, 1, SETUP_MS) != 1 || recorder_receive(RECORDER_SOCKET, &message) ||
+	    message.kind != RECORDER_SETUP)
+		return -EPROTO;
+	flight->settings = message.setup;
+	return 0;
+}
+
+static int record(struct flight *flight, struct err *err)
+{
+	const struct recorder_settings *settings = &flight->settings;
+	const struct capture_gpu ranges = { .kinds = AGENT_WANT_NVTX };
+	const struct capture_gpu times = { .kinds = GPU_KINDS };
+	struct consumer *consumers[] = { &flight->consumer, flight->saver.writer };
+	struct capture_options options = {
+		.target = { .kind = TARGET_ALL, .follow = true },
+		.returns = true,
+		.who = true,
+		.who_newest = true,
+		.max_overhead = settings->max_overhead,
+		.gpu = settings->gpu_times             ? &times
+		       : settings->rules.step_range[0] ? &ranges
+		                                       : NULL,
+		.in_process = settings->gpu_times ? IN_PROCESS_NO : IN_PROCESS_WITH_GPU,
+		.duration_ns = settings->gpu_times ? settings->gpu_window_ns : 0,
+		.consumers = consumers,
+		.n_consumers = 2,
+		.enough = enough,
+		.notice = notice,
+		.progress = progress,
+		.snapshot = take_snapshot,
+		.data = flight,
+	};
+	struct capture *capture = NULL;
+	int rc = capture_open(&options, &capture, err);
+
+	if (rc)
+		return rc;
+	rc = capture_run(capture, err);
+	capture_finish(capture);
+	capture_free(capture);
+	return flight->over ? 0 : rc;
+}
+
+/* Until what came of it was told and heard: a child that hangs in the disk is left behind. */
+static void wait_for_writer(struct flight *flight)
+{
+	struct pollfd other = { .fd = flight->saver.socket };
+
+	while (flight->saver.child && !flight->over && !poll(&other, 1, WRITER_MS))
+		recorder_save_look(&flight->saver);
+	poll(&other, 1, HEARD_MS);
+}
+
+int recorder_process_main(void)
+{
+	struct flight flight = { .consumer = { &ops },
+		                 .saver = { .socket = RECORDER_SOCKET,
+		                            .spool = RECORDER_SPOOL,
+		                            .settings = &flight.settings } };
+	struct err err = { 0 };
+	int rc;
+
+	prctl(PR_SET_NAME, RECORDER_NAME);
+	fcntl(RECORDER_SOCKET, F_SETFD, FD_CLOEXEC);
+	fcntl(RECORDER_SPOOL, F_SETFD, FD_CLOEXEC);
+	hold_back_user_signals();
+	be_the_one_that_goes();
+	if (receive_setup(&flight))
+		return 1;
+	flight.rules =
+		call_rules_new(&flight.settings.rules, flight.settings.last_ns, fired, &flight);
+	flight.saver.writer = writer_new_window(
+		&(struct writer_window){ .last_ns = flight.settings.last_ns,
+	                                 .last_bytes = flight.settings.memory_bytes,
+	                                 .open = no_file });
+	if (flight.settings.gpu_times)
+		obey(&flight); /* what to write in the end came with the settings */
+	rc = record(&flight, &err);
+	if (rc && !flight.saver.child)
+		notice(&flight, err.text);
+	if (flight.settings.gpu_times && flight.saver.child)
+		wait_for_writer(&flight);
+	call_rules_free(flight.rules);
+	flight.saver.writer->ops->free(flight.saver.writer);
+	return rc ? 1 : 0;
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+/* The thread of the flight recorder. */
+#include "node/recorder_inside.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TURN_MS       100
+#define LOOK_NS       10000000000ull  /* between two looks at the spool */
+#define PAUSE_LEAST   1000000000ull   /* before a process that ended is started again, doubled */
+#define PAUSE_MOST    300000000000ull /* up to this */
+#define WELL_AFTER_NS 60000000000ull  /* one that ran for so long was no failure */
+#define RENEW_LEAST   60000000000ull  /* between two that replace each other */
+
+/*
+ * What a capture knows of processes that ended has a bound (32,768, then they are one), and what
+ * the window refers to is never dropped. Before that, another process takes over.
+ */
+#define PROCESSES_MOST 16384
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the processes that record ------------------------------------------------------------- */
+
+static int free_slot(const struct recorder *recorder)
+{
+	for (int i = 0; i < CHILDREN_MAX; i++) {
+		if (!recorder->children[i].pid)
+			return i;
+	}
+	return -1;
+}
+
+static void later(struct recorder *recorder, uint64_t now)
+{
+	recorder->pause_ns = recorder->pause_ns ? 2 * recorder->pause_ns : PAUSE_LEAST;
+	if (recorder->pause_ns > PAUSE_MOST)
+		recorder->pause_ns = PAUSE_MOST;
+	recorder->start_at_ns = now + recorder->pause_ns;
+}
+
+static int start(struct recorder *recorder, uint64_t now)
+{
+	int slot = free_slot(recorder);
+	struct err err = { 0 };
+
+	if (slot < 0)
+		return -1;
+	if (recorder_child_start(&recorder->children[slot], &recorder->settings, recorder->spool,
+	                         &err)) {
+		recorder_say(recorder, "recorder: %s", err.text);
+		later(recorder, now);
+		return -1;
+	}
+	pthread_mutex_lock(&recorder->lock);
+	recorder->figures.starts++;
+	pthread_mutex_unlock(&recorder->lock);
+	return slot;
+}
+
+void recorder_remember(struct recorder *recorder, const struct recorder_state *state)
+{
+	recorder->before.events += state->events;
+	recorder->before.lost += state->lost;
+	recorder->before.cpu_ns += state->cpu_ns;
+}
+
+/* It was not asked to. */
+static void on_end(struct recorder *recorder, int slot, bool was_well, uint64_t now)
+{
+	if (slot == recorder->current) {
+		recorder->current = -1;
+		recorder_orders_lost(recorder);
+	}
+	if (slot == recorder->next)
+		recorder->next = -1;
+	if (was_well)
+		recorder->pause_ns = 0;
+	later(recorder, now);
+	recorder_say(recorder,
+	             "recorder: the process that records has ended; another one follows in %llu s",
+	             (unsigned long long)(recorder->pause_ns / 1000000000));
+}
+
+static void look_at_child(struct recorder *recorder, int slot, uint64_t now)
+{
+	struct recorder_child *child = &recorder->children[slot];
+	struct recorder_state state = child->state;
+	bool asked = child->end_by_ns != 0;
+	bool was_well = child->ready && now - child->ready_ns > WELL_AFTER_NS;
+
+	if (!child->pid || !recorder_child_ended(child, now))
+		return;
+	recorder_remember(recorder, &state);
+	if (!asked)
+		on_end(recorder, slot, was_well, now);
+}
+
+static bool is_worn(const struct recorder *recorder, const struct recorder_child *child,
+                    uint64_t now)
+{
+	return (child->state.processes > PROCESSES_MOST ||
+	        child->state.definition_bytes > recorder->settings.memory_bytes / 2) &&
+	       now - child->ready_ns > RENEW_LEAST;
+}
+
+/* The next one takes over when it holds as much. */
+static void renew(struct recorder *recorder, uint64_t now)
+{
+	struct recorder_child *next;
+
+	if (recorder->current >= 0 && recorder->next < 0 &&
+	    is_worn(recorder, &recorder->children[recorder->current], now) &&
+	    now >= recorder->start_at_ns)
+		recorder->next = start(recorder, now);
+	if (recorder->next < 0)
+		return;
+	next = &recorder->children[recorder->next];
+	if (!next->ready || recorder->sent_ns ||
+	    (recorder->current >= 0 && now - next->ready_ns < recorder->settings.last_ns))
+		return;
+	if (recorder->current >= 0)
+		recorder_child_stop(&recorder->children[recorder->current], now);
+	recorder->current = recorder->next;
+	recorder->next = -1;
+}
+
+static void keep_recording(struct recorder *recorder, uint64_t now)
+{
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		look_at_child(recorder, i, now);
+	if (recorder->current < 0 && recorder->next < 0 && now >= recorder->start_at_ns)
+		recorder->next = start(recorder, now);
+	renew(recorder, now);
+}
+
+/* ---- what they say ------------------------------------------------------------------------- */
+
+static void take(struct recorder *recorder, int slot, const struct recorder_message *message,
+                 uint64_t now)
+{
+	struct recorder_child *child = &recorder->children[slot];
+
+	switch (message->kind) {
+	case RECORDER_READY:
+		child->ready = true;
+		child->ready_ns = now;
+		break;
+	case RECORDER_STATE:
+		child->state = message->state;
+		break;
+	case RECORDER_FIRED:
+		if (message->rule < RULE_COUNT && slot == recorder->current)
+			recorder_fired(recorder, message->rule, message->text, 0, 0, now);
+		break;
+	case RECORDER_SAVED:
+		recorder_saved(recorder, message);
+		break;
+	case RECORDER_NOTICE:
+		recorder_say(recorder, "recorder: %s", message->text);
+		break;
+	}
+}
+
+/* So many at once: one that never stops talking is not all there is to do. */
+static void hear(struct recorder *recorder, uint64_t now)
+{
+	struct recorder_message message;
+
+	for (int i = 0; i < CHILDREN_MAX; i++) {
+		for (unsigned n = 0; n < 64 && recorder->children[i].socket >= 0; n++) {
+			if (recorder_receive(recorder->children[i].socket, &message))
+				break;
+			take(recorder, i, &message, now);
+		}
+	}
+}
+
+/* ---- what those who ask say ---------------------------------------------------------------- */
+
+static void rule_fired(void *data, enum rule rule, const char *why)
+{
+	recorder_fired(data, rule, why, 0, 0, now_ns());
+}
+
+static void judge(struct recorder *recorder, uint64_t now)
+{
+	struct rules_gpu gpus[RULES_GPUS_MAX];
+	char leak[RULES_TEXT_MAX];
+	struct rules_facts facts;
+	bool told;
+
+	pthread_mutex_lock(&recorder->lock);
+	told = recorder->told;
+	recorder->told = false;
+	facts = recorder->facts;
+	memcpy(gpus, recorder->gpus, sizeof(gpus));
+	memcpy(leak, recorder->leak, sizeof(leak));
+	pthread_mutex_unlock(&recorder->lock);
+	facts.gpus = gpus;
+	facts.leak = leak;
+	if (told)
+		rules_judge(recorder->rules, &facts, now, rule_fired, recorder);
+}
+
+/* False: none is new. */
+static bool next_request(struct recorder *recorder, struct request *taken)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&recorder->lock);
+	for (size_t i = 0; i < REQUESTS_MAX && !any; i++) {
+		struct request *request = &recorder->requests[i];
+
+		any = request->number && !request->taken;
+		if (!any)
+			continue;
+		request->taken = true;
+		*taken = *request;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	return any;
+}
+
+static void take_requests(struct recorder *recorder, uint64_t now)
+{
+	struct request request;
+	char why[64] = "all that was held";
+
+	while (next_request(recorder, &request)) {
+		if (request.last_ns)
+			snprintf(why, sizeof(why), "the last %.3g s",
+			         (double)request.last_ns / 1e9);
+		recorder_fired(recorder, RULE_REQUEST, why, request.last_ns, request.number, now);
+	}
+}
+
+/* ---- figures ------------------------------------------------------------------------------- */
+
+/* May wait for the disk, so without the lock. */
+static void look_at_spool(struct recorder *recorder, uint64_t now)
+{
+	struct spool_use use;
+	bool known;
+
+	if (recorder->looked_ns && now - recorder->looked_ns < LOOK_NS)
+		return;
+	recorder->looked_ns = now;
+	known = !spool_look(recorder->spool, &use);
+	pthread_mutex_lock(&recorder->lock);
+	recorder->figures.spool_known = known;
+	if (known)
+		recorder->figures.spool = use;
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+static void publish(struct recorder *recorder)
+{
+	struct recorder_state state = recorder->before;
+
+	for (int i = 0; i < CHILDREN_MAX; i++) {
+		const struct recorder_state *one = &recorder->children[i].state;
+
+		if (!recorder->children[i].pid)
+			continue;
+		state.events += one->events;
+		state.lost += one->lost;
+		state.cpu_ns += one->cpu_ns;
+		if (i != recorder->current)
+			continue;
+		state.held_bytes = one->held_bytes;
+		state.processes = one->processes;
+		state.steps_judged = one->steps_judged;
+		state.overhead_percent = one->overhead_percent;
+		state.scale = one->scale;
+	}
+	pthread_mutex_lock(&recorder->lock);
+	recorder->figures.up = recorder->current >= 0;
+	recorder->figures.state = state;
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static void wait_for_work(struct recorder *recorder)
+{
+	struct pollfd fds[2 + CHILDREN_MAX] = { { .fd = recorder->wake, .events = POLLIN } };
+	uint64_t count;
+
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		fds[1 + i] =
+			(struct pollfd){ .fd = recorder->children[i].socket, .events = POLLIN };
+	fds[1 + CHILDREN_MAX] =
+		(struct pollfd){ .fd = recorder->gpu.child.socket, .events = POLLIN };
+	poll(fds, 2 + CHILDREN_MAX, TURN_MS);
+	if (fds[0].revents && read(recorder->wake, &count, sizeof(count)) < 0)
+		return; /* somebody else was faster, which does not matter */
+	for (int i = 0; i <= CHILDREN_MAX; i++) {
+		if (fds[1 + i].revents & POLLHUP && !(fds[1 + i].revents & POLLIN))
+			poll(NULL, 0, TURN_MS / 10); /* its end is seen soon */
+	}
+}
+
+static bool is_over(struct recorder *recorder)
+{
+	bool stop;
+
+	pthread_mutex_lock(&recorder->lock);
+	stop = recorder->stop;
+	pthread_mutex_unlock(&recorder->lock);
+	return stop;
+}
+
+static void end_children(struct recorder *recorder)
+{
+	bool left = true;
+
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		recorder_child_stop(&recorder->children[i], now_ns());
+	recorder_gpu_stop(recorder, now_ns());
+	while (left) {
+		left = !recorder_gpu_stopped(recorder, now_ns());
+		for (int i = 0; i < CHILDREN_MAX; i++)
+			left |= !recorder_child_ended(&recorder->children[i], now_ns());
+		if (left)
+			poll(NULL, 0, TURN_MS / 10);
+	}
+}
+
+void *recorder_run(void *data)
+{
+	struct recorder *recorder = data;
+	unsigned cleaned = spool_clean(recorder->spool);
+
+	if (cleaned)
+		recorder_say(recorder, "recorder: %u unfinished recording%s removed from %s",
+		             cleaned, cleaned == 1 ? " was" : "s were", recorder->path);
+	while (!is_over(recorder)) {
+		uint64_t now = now_ns();
+
+		keep_recording(recorder, now);
+		hear(recorder, now);
+		judge(recorder, now);
+		take_requests(recorder, now);
+		recorder_orders_turn(recorder, now);
+		recorder_gpu_turn(recorder, now);
+		look_at_spool(recorder, now);
+		publish(recorder);
+		wait_for_work(recorder);
+	}
+	end_children(recorder);
+	return NULL;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#include "node/rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/xalloc.h"
+
+#define HOUR_NS         3600000000000ull
+#define PER_HOUR_MAX    1024 /* times that are kept */
+#define MEMORY_REARM    2.0  /* percent below the threshold at which it may fire again */
+#define SAMPLE_STALE_NS 60000000000ull
+
+static const char *const names[RULE_COUNT] = {
+	[RULE_XID] = "xid",         [RULE_ERROR] = "error",         [RULE_MEMORY] = "memory",
+	[RULE_IDLE] = "idle",       [RULE_SLOW_STEP] = "slow_step", [RULE_LEAK] = "leak",
+	[RULE_REQUEST] = "request",
+};
+
+static const char *const verdicts[RULES_VERDICT_COUNT] = {
+	[RULES_ALLOWED] = "allowed",
+	[RULES_COOL_DOWN] = "cool_down",
+	[RULES_PER_HOUR] = "per_hour",
+};
+
+const char *rule_name(enum rule rule)
+{
+	return names[rule];
+}
+
+const char *rules_verdict_name(enum rules_verdict verdict)
+{
+	return verdicts[verdict];
+}
+
+void rules_defaults(struct rules_settings *settings)
+{
+	*settings = (struct rules_settings){ .xid = true,
+		                             .leak = true,
+		                             .request = true,
+		                             .errors = "fatal",
+		                             .step_least_ns = 10000000,
+		                             .cool_down_ns = 300000000000ull,
+		                             .per_hour = 12 };
+}
+
+/* What is remembered of a GPU, by its place in the list and its UUID. */
+struct rules_seen {
+	char uuid[96];
+	bool known, full, idle, idle_told;
+	uint64_t xids, idle_since_ns, seen_ns;
+};
+
+struct rules {
+	struct rules_settings settings;
+	struct rules_seen seen[RULES_GPUS_MAX];
+	bool leaks_known;
+	uint64_t leaks;
+	bool written[RULE_COUNT]; /* in last_ns there is a time */
+	uint64_t last_ns[RULE_COUNT], before_ns[RULE_COUNT];
+	bool before[RULE_COUNT];
+	uint64_t hour_ns[PER_HOUR_MAX]; /* times of the last recordings, a ring */
+	size_t hour_at, hour_n;
+};
+
+struct rules *rules_new(const struct rules_settings *settings)
+{
+	struct rules *rules = xcalloc(1, sizeof(*rules));
+
+	rules->settings = *settings;
+	if (rules->settings.per_hour > PER_HOUR_MAX)
+		rules->settings.per_hour = PER_HOUR_MAX;
+	return rules;
+}
+
+void rules_free(struct rules *rules)
+{
+	free(rules);
+}
+
+/* ---- judging ------------------------------------------------------------------------------- */
+
+struct judging {
+	struct rules *rules;
+	uint64_t now_ns;
+	void (*fired)(void *data, enum rule rule, const char *why);
+	void *data;
+};
+
+static void fire(const struct judging *judging, enum rule rule, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void fire(const struct judging *judging, enum rule rule, const char *fmt, ...)
+{
+	char why[RULES_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	judging->fired(judging->data, rule, why);
+}
+
+static void judge_xid(const struct judging *judging, const struct rules_gpu *gpu,
+                      struct rules_seen *seen)
+{
+	if (judging->rules->settings.xid && seen->known && gpu->xids > seen->xids)
+		fire(judging, RULE_XID, "Xid %u of GPU %s", gpu->last_xid, gpu->uuid);
+	seen->xids = gpu->xids;
+}
+
+static void judge_memory(const struct judging *judging, const struct rules_gpu *gpu,
+                         struct rules_seen *seen)
+{
+	double most = judging->rules->settings.memory_percent, percent;
+
+	if (most <= 0 || gpu->memory_total_bytes <= 0 || gpu->memory_used_bytes < 0)
+		return;
+	percent = 100.0 * (double)gpu->memory_used_bytes / (double)gpu->memory_total_bytes;
+	if (percent >= most && !seen->full) {
+		seen->full = true;
+		if (seen->known)
+			fire(judging, RULE_MEMORY, "%.1f %% of the memory of GPU %s is in use",
+			     percent, gpu->uuid);
+	} else if (percent < most - MEMORY_REARM) {
+		seen->full = false;
+	}
+}
+
+/* Idle since it was first seen so: NVML tells of a moment, and nobody knows what was before. */
+static void judge_idle(const struct judging *judging, const struct rules_gpu *gpu,
+                       struct rules_seen *seen)
+{
+	uint64_t limit_ns = judging->rules->settings.idle_ns, since_ns;
+
+	if (!limit_ns || gpu->busy_percent < 0)
+		return;
+	if (gpu->busy_percent || gpu->processes <= 0) {
+		seen->idle = seen->idle_told = false;
+		return;
+	}
+	/* nobody looked for a while: it may have worked meanwhile */
+	if (!seen->idle || judging->now_ns - seen->seen_ns > SAMPLE_STALE_NS)
+		seen->idle_since_ns = judging->now_ns;
+	seen->idle = true;
+	since_ns = judging->now_ns - seen->idle_since_ns;
+	if (since_ns < limit_ns || seen->idle_told)
+		return;
+	seen->idle_told = true;
+	fire(judging, RULE_IDLE, "GPU %s has been idle for %.1f s while %d process%s had a context",
+	     gpu->uuid, (double)since_ns / 1e9, gpu->processes, gpu->processes == 1 ? "" : "es");
+}
+
+static void judge_gpu(const struct judging *judging, const struct rules_gpu *gpu,
+                      struct rules_seen *seen)
+{
+	if (strcmp(seen->uuid, gpu->uuid)) { /* another one stands here now */
+		memset(seen, 0, sizeof(*seen));
+		snprintf(seen->uuid, sizeof(seen->uuid), "%s", gpu->uuid);
+	}
+	judge_xid(judging, gpu, seen);
+	judge_memory(judging, gpu, seen);
+	judge_idle(judging, gpu, seen);
+	seen->known = true;
+	seen->seen_ns = judging->now_ns;
+}
+
+static void judge_leaks(const struct judging *judging, const struct rules_facts *facts)
+{
+	struct rules *rules = judging->rules;
+
+	if (rules->settings.leak && rules->leaks_known && facts->leaks > rules->leaks)
+		fire(judging, RULE_LEAK, "suspected leak: %s", facts->leak ? facts->leak : "?");
+	rules->leaks_known = true;
+	rules->leaks = facts->leaks;
+}
+
+void rules_judge(struct rules *rules, const struct rules_facts *facts, uint64_t now_ns,
+                 void (*fired)(void *data, enum rule rule, const char *why), void *data)
+{
+	const struct judging judging = { rules, now_ns, fired, data };
+
+	for (size_t i = 0; i < facts->n_gpus && i < RULES_GPUS_MAX; i++)
+		judge_gpu(&judging, &facts->gpus[i], &rules->seen[i]);
+	judge_leaks(&judging, facts);
+}
+
+/* ---- how often ----------------------------------------------------------------------------- */
+
+static uint64_t left_ns(uint64_t since_ns, uint64_t pause_ns, uint64_t now_ns)
+{
+	uint64_t gone_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+
+	return gone_ns < pause_ns ? pause_ns - gone_ns : 0;
+}
+
+static uint64_t pause_of(const struct rules *rules, enum rule rule)
+{
+	uint64_t pause_ns = rules->settings.cool_down_ns;
+
+	return rule == RULE_REQUEST && pause_ns > REQUEST_PAUSE_NS ? REQUEST_PAUSE_NS : pause_ns;
+}
+
+static void drop_old(struct rules *rules, uint64_t now_ns)
+{
+	while (rules->hour_n && !left_ns(rules->hour_ns[rules->hour_at], HOUR_NS, now_ns)) {
+		rules->hour_at = (rules->hour_at + 1) % PER_HOUR_MAX;
+		rules->hour_n--;
+	}
+}
+
+enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t now_ns,
+                               uint64_t *wait_ns)
+{
+	*wait_ns = rules->written[rule]
+	                   ? left_ns(rules->last_ns[rule], pause_of(rules, rule), now_ns)
+	                   : 0;
+	if (*wait_ns)
+		return RULES_COOL_DOWN;
+	drop_old(rules, now_ns);
+	if (rule != RULE_REQUEST && rules->hour_n >= rules->settings.per_hour) {
+		*wait_ns = rules->hour_n ? left_ns(rules->hour_ns[rules->hour_at], HOUR_NS, now_ns)
+		                         : HOUR_NS;
+		return RULES_PER_HOUR;
+	}
+	if (rule != RULE_REQUEST)
+		rules->hour_ns[(rules->hour_at + rules->hour_n++) % PER_HOUR_MAX] = now_ns;
+	rules->before[rule] = rules->written[rule];
+	rules->before_ns[rule] = rules->last_ns[rule];
+	rules->written[rule] = true;
+	rules->last_ns[rule] = now_ns;
+	return RULES_ALLOWED;
+}
+
+void rules_take_back(struct rules *rules, enum rule rule)
+{
+	rules->written[rule] = rules->before[rule];
+	rules->last_ns[rule] = rules->before_ns[rule];
+	if (rule != RULE_REQUEST && rules->hour_n)
+		rules->hour_n--;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The metrics of gpuprobe-daemon under its names, for who has dashboards of it: all are gauges, and
+ * `pid` is the process's, where the daemon's was a thread's.
+ */
+#include "node/sources.h"
+
+#include <stdio.h>
+
+#include "cuda/error.h"
+#include "node/user_shares.h"
+
+#define ROWS 1000 /* of each, by what is most */
+
+static const struct metric_family leaks = { "cuda_memory_leaks", METRIC_GAUGE, NULL,
+	                                    "Cuda memory leak statistics" };
+static const struct metric_family launches = { "cuda_kernel_launches", METRIC_GAUGE, NULL,
+	                                       "Cuda kernel launch statistics" };
+static const struct metric_family errors = {
+	"cuda_error_histogram", METRIC_GAUGE, NULL,
+	"CUDA errors histogram keyed on process, error type and erroneous call"
+};
+
+/* Rows of a metric: at first those in the share of their user, then others. */
+struct rows {
+	const struct node_view *view;
+	struct metrics *metrics;
+	struct user_shares shares;
+	size_t n;
+	bool in_share;
+};
+
+static bool takes(struct rows *rows, const struct process *process)
+{
+	if (rows->n == ROWS ||
+	    user_shares_take(&rows->shares, counts_person(rows->view->counts, process)) !=
+	            rows->in_share)
+		return false;
+	rows->n++;
+	return true;
+}
+
+static const char *number(char *text, size_t room, const char *format, unsigned long long value)
+{
+	snprintf(text, room, format, value);
+	return text;
+}
+
+static void add_leaks(struct rows *rows)
+{
+	const struct watch_memory *memory = rows->view->page->memory;
+	struct metrics *metrics = rows->metrics;
+	char pid[24], address[24];
+
+	for (size_t i = 0; i < memory->n_allocations; i++) {
+		const struct watch_allocation *a = &memory->allocations[i];
+
+		if (!takes(rows, a->process))
+			continue;
+		metrics_add(
+			metrics,
+			metrics_labels(metrics, 0, "pid",
+		                       number(pid, sizeof(pid), "%llu", a->process->pid), "offset",
+		                       number(address, sizeof(address), "%llu", a->address), NULL),
+			a->bytes, 0, 0);
+	}
+}
+
+/* Handles of several kernels of a name may be there: rows of one kernel are one already. */
+static void add_launches(struct rows *rows)
+{
+	const struct watch_launches *all = rows->view->page->launches;
+	struct metrics *metrics = rows->metrics;
+	char pid[24], handle[24];
+
+	for (size_t i = 0; i < all->n_kernels; i++) {
+		const struct watch_kernel *k = &all->kernels[i];
+
+		if (!k->kernel || k->ended || !k->process->pid || !takes(rows, k->process))
+			continue;
+		metrics_add(
+			metrics,
+			metrics_labels(
+				metrics, 0, "pid",
+				number(pid, sizeof(pid), "%llu", k->process->pid), "kernel_offset",
+				number(handle, sizeof(handle), "%llu", k->handle), "kernel_symbol",
+				k->kernel->mangled ? k->kernel->mangled : "unknown kernel", NULL),
+			k->count, 0, 0);
+	}
+}
+
+static void add_errors(struct rows *rows)
+{
+	const struct watch_memory *memory = rows->view->page->memory;
+	struct metrics *metrics = rows->metrics;
+	char pid[24], code[24];
+
+	for (size_t i = 0; i < memory->n_failures; i++) {
+		const struct watch_failure *f = &memory->failures[i];
+
+		if (!f->process->pid || !f->function || !takes(rows, f->process))
+			continue;
+		metrics_add(metrics,
+		            metrics_labels(metrics, 0, "pid",
+		                           number(pid, sizeof(pid), "%llu", f->process->pid),
+		                           "call_type", f->function->name, "return_code",
+		                           number(code, sizeof(code), "%llu",
+		                                  (unsigned long long)f->result),
+		                           NULL),
+		            f->count, 0, 0);
+	}
+}
+
+static void add_all(const struct node_view *view, struct metrics *metrics,
+                    const struct metric_family *family, void (*add)(struct rows *rows))
+{
+	struct rows rows = { .view = view,
+		             .metrics = metrics,
+		             .shares = { .most = user_shares_of(ROWS) },
+		             .in_share = true };
+
+	metrics_family(metrics, family);
+	add(&rows);
+	user_shares_free(&rows.shares);
+	rows.in_share = false;
+	if (rows.n < ROWS)
+		add(&rows);
+	user_shares_free(&rows.shares);
+}
+
+static void fill(void *state, const struct node_view *view, struct metrics *metrics)
+{
+	if (view->settings->names != NODE_NAMES_GPUPROBE)
+		return;
+	add_all(view, metrics, &leaks, add_leaks);
+	add_all(view, metrics, &launches, add_launches);
+	add_all(view, metrics, &errors, add_errors);
+}
+
+const struct node_source source_gpuprobe = { .name = "gpuprobe", .fill = fill };

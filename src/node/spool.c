@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+#include "node/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/folder.h"
+#include "node/spool_names.h"
+
+#define NAMES_TRIED 64 /* another program may have taken a few */
+
+static const char *const why_names[SPOOL_WHY_COUNT] = {
+	[SPOOL_OK] = "ok",
+	[SPOOL_FULL] = "full",
+	[SPOOL_NO_SPACE] = "no_space",
+	[SPOOL_TOO_LARGE] = "too_large",
+	[SPOOL_UNWRITABLE] = "unwritable",
+};
+
+const char *spool_why_name(enum spool_why why)
+{
+	return why_names[why];
+}
+
+enum spool_why spool_why_of(int code)
+{
+	switch (code < 0 ? -code : code) {
+	case 0:
+		return SPOOL_OK;
+	case ENOSPC:
+	case EDQUOT:
+		return SPOOL_NO_SPACE;
+	case EFBIG:
+		return SPOOL_TOO_LARGE;
+	}
+	return SPOOL_UNWRITABLE;
+}
+
+/* ---- the folder ---------------------------------------------------------------------------- */
+
+static int check(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return err_set(err, errno, "the spool %s: %s", path, strerror(errno));
+	if (st.st_uid != geteuid())
+		return err_set(
+			err, EPERM,
+			"the spool %s belongs to user %u, who could change what is in it: it "
+			"has to be of user %u",
+			path, (unsigned)st.st_uid, (unsigned)geteuid());
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, EPERM,
+		               "others than its owner may write to the spool %s (mode %03o): chmod "
+		               "700 it",
+		               path, (unsigned)st.st_mode & 0777);
+	return 0;
+}
+
+static int open_last(int parent, const char *name, const char *path, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(parent, name, 0700) && errno != EEXIST)
+		return err_set(err, errno, "cannot make the spool %s: %s", path, strerror(errno));
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return err_set(err, errno,
+		               "the spool %s is no folder, or a link to one: give the "
+		               "folder's own name",
+		               path);
+	if (fd < 0)
+		return err_set(err, errno, "cannot open the spool %s: %s", path, strerror(errno));
+	return fd;
+}
+
+int spool_open(const char *path, struct err *err)
+{
+	char *name = NULL;
+	int parent = folder_open(path, &name, err), fd, rc;
+
+	if (parent < 0)
+		return parent;
+	fd = open_last(parent, name, path, err);
+	free(name);
+	close(parent);
+	if (fd < 0)
+		return fd;
+	rc = check(fd, path, err);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* Whoever writes it holds a lock on it, which ends with the process. */
+static bool is_left_over(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool left;
+
+	if (fd < 0)
+		return false;
+	left = !flock(fd, LOCK_EX | LOCK_NB);
+	close(fd);
+	return left;
+}
+
+unsigned spool_clean(int folder)
+{
+	struct spool_list list;
+	unsigned n = 0;
+
+	if (spool_list_read(&list, folder))
+		return 0;
+	for (size_t i = 0; i < list.n_temporary; i++) {
+		char name[SPOOL_NAME_MAX];
+
+		spool_temporary_name(name, list.temporary[i]);
+		if (is_left_over(folder, name) && !unlinkat(folder, name, 0))
+			n++;
+	}
+	spool_list_free(&list);
+	return n;
+}
+
+int spool_look(int folder, struct spool_use *use)
+{
+	struct spool_list list;
+	int rc = spool_list_read(&list, folder);
+
+	if (rc)
+		return rc;
+	*use = list.use;
+	spool_list_free(&list);
+	return 0;
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+static bool fits(const struct spool_use *use, const struct spool_limits *limits, uint64_t bytes)
+{
+	return use->files < limits->files && use->bytes <= limits->bytes &&
+	       bytes <= limits->bytes - use->bytes;
+}
+
+/* The oldest go until there is room; their list is in the order of their numbers. */
+static int make_room(struct spool_list *list, const struct spool_limits *limits, uint64_t bytes,
+                     struct err *err)
+{
+	for (size_t i = 0; i < list->n && !fits(&list->use, limits, bytes); i++) {
+		if (unlinkat(list->folder, list->entries[i].name, 0) && errno != ENOENT)
+			return err_set(err, errno, "cannot remove %s from the spool: %s",
+			               list->entries[i].name, strerror(errno));
+		list->use.files--;
+		list->use.bytes -= list->entries[i].bytes;
+	}
+	return 0;
+}
+
+static int free_space(int folder, uint64_t *bytes, struct err *err)
+{
+	struct statvfs st;
+
+	if (fstatvfs(folder, &st))
+		return err_set(err, errno, "the spool: %s", strerror(errno));
+	*bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	return 0;
+}
+
+/* What the disk has beyond what is to stay free; before anything is removed for it. */
+static int check_disk(int folder, const struct spool_limits *limits, uint64_t bytes,
+                      struct spool_file *file, enum spool_why *why, struct err *err)
+{
+	uint64_t space = 0;
+	int rc = free_space(folder, &space, err);
+
+	if (rc)
+		return rc;
+	file->room = space > limits->keep_free_bytes ? space - limits->keep_free_bytes : 0;
+	if (bytes < file->room)
+		return 0;
+	*why = SPOOL_NO_SPACE;
+	return err_set(err, ENOSPC,
+	               "the spool's disk has %llu MiB left, of which %llu MiB are to stay free",
+	               (unsigned long long)(space >> 20),
+	               (unsigned long long)(limits->keep_free_bytes >> 20));
+}
+
+static int check_limits(struct spool_list *list, const struct spool_limits *limits, uint64_t bytes,
+                        enum spool_why *why, struct err *err)
+{
+	if (bytes > limits->bytes || !limits->files) {
+		*why = SPOOL_TOO_LARGE;
+		return err_set(err, EFBIG,
+		               "a recording of %llu MiB is more than the spool may hold",
+		               (unsigned long long)(bytes >> 20));
+	}
+	if (!limits->refuse || fits(&list->use, limits, bytes))
+		return make_room(list, limits, bytes, err);
+	*why = SPOOL_FULL;
+	return err_set(err, ENOSPC, "the spool is full: %llu files with %llu MiB",
+	               (unsigned long long)list->use.files,
+	               (unsigned long long)(list->use.bytes >> 20));
+}
+
+/* ---- a file -------------------------------------------------------------------------------- */
+
+static int open_new(struct spool_file *file, struct err *err)
+{
+	for (unsigned i = 0; i < NAMES_TRIED; i++) {
+		spool_temporary_name(file->temporary, (uint64_t)getpid() * NAMES_TRIED + i);
+		file->fd = openat(file->folder, file->temporary,
+		                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (file->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (file->fd < 0)
+		return err_set(err, errno, "cannot write to the spool: %s", strerror(errno));
+	flock(file->fd, LOCK_EX | LOCK_NB);
+	return 0;
+}
+
+int spool_begin(int folder, const struct spool_limits *limits, uint64_t bytes,
+                struct spool_file *file, enum spool_why *why, struct err *err)
+{
+	struct spool_list list;
+	int rc = spool_list_read(&list, folder);
+
+	*file = (struct spool_file){ .folder = folder, .fd = -1 };
+	*why = SPOOL_UNWRITABLE;
+	if (rc)
+		return err_set(err, rc, "cannot read the spool: %s", strerror(-rc));
+	rc = check_disk(folder, limits, bytes, file, why, err);
+	if (!rc)
+		rc = check_limits(&list, limits, bytes, why, err);
+	if (!rc && limits->bytes - list.use.bytes < file->room)
+		file->room = limits->bytes - list.use.bytes;
+	file->number = list.number + 1;
+	spool_list_free(&list);
+	if (rc)
+		return rc;
+	rc = open_new(file, err);
+	*why = spool_why_of(rc);
+	return rc;
+}
+
+/* Not every file system can rename without replacing: then by a second name. */
+static int give_name(const struct spool_file *file, const char *name)
+{
+	if (!renameat2(file->folder, file->temporary, file->folder, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(file->folder, file->temporary, file->folder, name, 0))
+		return -errno;
+	unlinkat(file->folder, file->temporary, 0);
+	return 0;
+}
+
+int spool_keep(struct spool_file *file, const char *rule, time_t now, char name[SPOOL_NAME_MAX],
+               struct err *err)
+{
+	int rc = fsync(file->fd) ? -errno : -EEXIST;
+
+	for (unsigned i = 0; rc == -EEXIST && i < NAMES_TRIED; i++) {
+		spool_name(name, now, rule, file->number + i);
+		rc = give_name(file, name);
+	}
+	if (rc) {
+		spool_drop(file);
+		return err_set(err, rc, "cannot finish a file in the spool: %s", strerror(-rc));
+	}
+	fsync(file->folder); /* the name; where that fails the file is there all the same */
+	close(file->fd);
+	file->fd = -1;
+	return 0;
+}
+
+void spool_drop(struct spool_file *file)
+{
+	if (file->fd < 0)
+		return;
+	unlinkat(file->folder, file->temporary, 0);
+	close(file->fd);
+	file->fd = -1;
+}

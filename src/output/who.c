@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "output/who.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "base/text.h"
+
+void who_note(struct who *who, const struct process *process)
+{
+	who->pids = by_id_room(who->pids, &who->n, sizeof(*who->pids), process->id);
+	who->pids[process->id] = process->pid;
+}
+
+void who_free(struct who *who)
+{
+	free(who->pids);
+	*who = (struct who){ 0 };
+}
+
+static bool has(const struct who *who, uint32_t pid)
+{
+	for (size_t i = 0; i < who->n; i++) {
+		if (pid && who->pids[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+static bool is_known(const struct run_identity *identity)
+{
+	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		if (identity->words[i])
+			return true;
+	}
+	return false;
+}
+
+const struct run_identity *who_next(const struct who *who, const struct run_info *run, size_t *at)
+{
+	while (*at < run->n_identities) {
+		const struct run_identity *identity = &run->identities[(*at)++];
+
+		if (is_known(identity) && has(who, identity->pid))
+			return identity;
+	}
+	return NULL;
+}
+
+bool who_label(const struct run_identity *identity, enum run_identity_word word, struct buf *text)
+{
+	if (!identity->words[word])
+		return false;
+	buf_printf(text, "%s ", run_identity_name(word));
+	text_add_safe(text, identity->words[word]);
+	return true;
+}
+
+void who_json(const struct run_identity *identity, struct json *json)
+{
+	json_u64(json, "pid", identity->pid);
+	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		if (identity->words[i])
+			json_string(json, run_identity_name(i), identity->words[i]);
+	}
+	json_open(json, "own_word", '[');
+	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		if (identity->words[i] && identity->own_word >> i & 1)
+			json_string(json, NULL, run_identity_name(i));
+	}
+	json_close(json, ']');
+}

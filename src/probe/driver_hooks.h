@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The programs at system calls to devices of the NVIDIA driver: attached to their tracepoints, for
+ * programs that were loaded with settings.driver_calls.
+ */
+#ifndef CUSCOPE_PROBE_DRIVER_HOOKS_H
+#define CUSCOPE_PROBE_DRIVER_HOOKS_H
+
+#include "base/err.h"
+#include "probe/programs.h"
+
+struct driver_hooks;
+
+/* Which programs these are, for who loads them; NULL ends the list. */
+extern const char *const driver_hook_programs[];
+
+int driver_hooks_attach(struct programs *programs, struct driver_hooks **hooks, struct err *err);
+void driver_hooks_detach(struct driver_hooks *hooks);
+
+/* Which devices, and how much there is to read of UVM's ioctls: for the programs, at any time. */
+void driver_hooks_tell(struct programs *programs, const struct wire_device devices[WIRE_DEVICES],
+                       const struct wire_window windows[WIRE_UVM_NUMBERS]);
+
+/* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
+void driver_hooks_open_calls(struct programs *programs, programs_record_fn each, void *data);
+
+#endif

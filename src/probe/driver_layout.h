@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where nvidia-uvm.ko keeps what it tells of faults and migrations: from the module's own types
+ * (BTF) where it has them, else by the driver's version. Nothing of it is an interface, so it is
+ * known for the versions that were looked at, and newer ones are taken to be like the last.
+ */
+#ifndef CUSCOPE_PROBE_DRIVER_LAYOUT_H
+#define CUSCOPE_PROBE_DRIVER_LAYOUT_H
+
+#include <stdbool.h>
+
+#include "bpf/wire_driver.h"
+
+struct btf;
+
+/* The first number of the version of the driver that is loaded; 0: none is, or it does not say. */
+unsigned driver_version(void);
+
+/* False: there is none for a driver that old (before 515). */
+bool driver_layout_by_version(unsigned version, struct driver_layout *layout);
+
+/* Puts right what the types of nvidia_uvm say; false where they are not as expected. */
+bool driver_layout_by_types(const struct btf *types, struct driver_layout *layout);
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/* Hooks that users ask for, in one file: found, numbered, attached. */
+#include "probe/own_hooks_inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+
+/* For one file: a million symbols take 0.4 s with forty hooks. */
+#define HURRIED_NS 1000000000ull
+#define PATIENT_NS 5000000000ull
+
+bool own_module_open(int fd, const char *path, enum elf_depth depth, const struct hook_list *list,
+                     struct own_module **made)
+{
+	bool patient = depth == ELF_WHOLE;
+	struct own_module *module;
+	struct err err = { 0 };
+	int r;
+
+	*made = NULL;
+	if (!own_functions_wanted(list, path))
+		return true;
+	if (depth == ELF_DYNSYM_ONLY)
+		return false;
+	module = xcalloc(1, sizeof(*module));
+	module->path = xstrdup(path);
+	r = own_functions_read(fd, path, list, patient ? PATIENT_NS : HURRIED_NS,
+	                       &module->functions, &err);
+	if (r == -EBADMSG || (r == -ETIME && patient))
+		module->refused = xstrdup(err.text);
+	if (r && !module->refused)
+		own_module_free(module);
+	else
+		*made = module;
+	return r != -ETIME || patient;
+}
+
+void own_module_detach(struct own_module *module)
+{
+	attachment_free(module->spans);
+	attachment_free(module->moments);
+	module->spans = module->moments = NULL;
+}
+
+void own_module_free(struct own_module *module)
+{
+	if (!module)
+		return;
+	own_module_detach(module);
+	own_functions_free(&module->functions);
+	free(module->hooks);
+	free(module->path);
+	free(module->refused);
+	free(module);
+}
+
+static void tell_refused(struct own_hooks *own, const struct own_module *module, own_miss_fn miss,
+                         void *data)
+{
+	for (size_t i = 0; i < own->list->n; i++) {
+		if (!own_functions_is_module(own->list->spec[i], module->path))
+			continue;
+		own->found[i] = true; /* and told of */
+		miss(data, own->list->spec[i]->glob, module->refused);
+	}
+}
+
+/* Two hooks of one file that meet: the one that was named first is there. */
+static void tell_taken(const struct own_hooks *own, const struct own_functions *found, size_t spec,
+                       own_miss_fn miss, void *data)
+{
+	const struct own_taken *taken = &found->taken[spec];
+	const struct hook_spec *by = own->list->spec[taken->by];
+	struct buf why = { 0 };
+
+	if (!taken->places)
+		return;
+	if (taken->places == 1)
+		buf_puts(&why, "its place has");
+	else
+		buf_printf(&why, "%zu of its places have", taken->places);
+	buf_puts(&why, " a hook already, of which there is one for each place: '");
+	text_add_safe(&why, by->glob);
+	buf_puts(&why, "' of ");
+	hook_list_add_origin(by, &why);
+	miss(data, own->list->spec[spec]->glob, why.data);
+	buf_free(&why);
+}
+
+/* Notes what this file has of each hook; told at once is what has too much, or meets another. */
+static void note_matches(struct own_hooks *own, const struct own_module *module, own_miss_fn miss,
+                         void *data)
+{
+	const struct own_functions *found = &module->functions;
+	size_t limit = own_functions_limit(own->list);
+	char why[160];
+
+	for (size_t i = 0; i < found->n_specs; i++) {
+		const struct hook_spec *spec = own->list->spec[i];
+		const char *near = found->near[i];
+
+		if (!own_functions_is_module(spec, module->path))
+			continue;
+		if (!found->matches[i] && !own->missing[i])
+			own->missing[i] = xasprintf("%s does not define it%s%s%s", module->path,
+			                            near ? "; did you mean '" : "",
+			                            near ? near : "", near ? "'?" : "");
+		if (found->matches[i])
+			own->found[i] = true;
+		tell_taken(own, found, i, miss, data);
+		if (found->matches[i] <= limit)
+			continue;
+		snprintf(why, sizeof(why),
+		         "more than %zu functions match: none of them is hooked; --hook-limit "
+		         "raises that, up to %d",
+		         limit, HOOK_MATCHES_TOP);
+		miss(data, spec->glob, why);
+	}
+}
+
+static struct own_hook *hook_of(struct own_hooks *own, const struct own_function *function,
+                                const char *lib, own_miss_fn miss, void *data)
+{
+	struct own_place places[SPEC_ARG_LAST + 1];
+	struct err err = { 0 };
+	struct own_hook *hook;
+	size_t n = SPEC_ARG_LAST + 1;
+
+	if (function->arguments && !own_places_of_marker(function->arguments, places, &n)) {
+		miss(data, function->name, "its arguments are of a kind that is not known");
+		return NULL;
+	}
+	hook = own_hooks_add(own, function->spec, function->name, lib,
+	                     function->arguments ? places : NULL, function->arguments ? n : 0,
+	                     &err);
+	if (!hook)
+		miss(data, function->name, err.text);
+	return hook;
+}
+
+/* Those that want their returns, or those that do not. */
+static void attach_some(struct own_hooks *own, struct own_module *module, int fd, bool spans,
+                        own_miss_fn miss, void *data)
+{
+	struct attach_point *points = xcalloc(module->functions.n + 1, sizeof(*points));
+	struct own_hook **hooks = xcalloc(module->functions.n + 1, sizeof(struct own_hook *));
+	size_t n = 0;
+	struct err err = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < module->functions.n; i++) {
+		const struct own_function *function = &module->functions.list[i];
+		struct own_hook *hook = module->hooks[i];
+		bool waits;
+
+		if (!hook)
+			continue;
+		waits = own->returns &&
+		        (spec_is_span(hook->spec) || hook->spec->kind == SPEC_URETPROBE);
+		if (waits != spans)
+			continue;
+		points[n] = (struct attach_point){ .offset = function->offset + function->skip,
+			                           .cookie = own_hook_cookie(hook),
+			                           .counter = function->counter };
+		hooks[n++] = hook;
+	}
+	if (n)
+		r = attach_own(own->programs, fd, points, n, spans,
+		               spans ? &module->spans : &module->moments, &err);
+	for (size_t i = 0; i < n; i++) {
+		hooks[i]->error = r && !points[i].error ? r : points[i].error;
+		if (hooks[i]->error)
+			miss(data, hooks[i]->name, strerror(-hooks[i]->error));
+	}
+	free(points);
+	free(hooks);
+}
+
+void own_module_attach(struct own_hooks *own, struct own_module *module, int fd, const char *lib,
+                       size_t room, own_miss_fn miss, void *data)
+{
+	pthread_mutex_lock(&own->lock);
+	if (module->refused)
+		tell_refused(own, module, miss, data);
+	else
+		note_matches(own, module, miss, data);
+	pthread_mutex_unlock(&own->lock);
+	if (!module->hooks) {
+		module->hooks = xcalloc(module->functions.n + 1, sizeof(struct own_hook *));
+		for (size_t i = 0; i < module->functions.n && i < room; i++)
+			module->hooks[i] =
+				hook_of(own, &module->functions.list[i], lib, miss, data);
+	}
+	attach_some(own, module, fd, true, miss, data);
+	attach_some(own, module, fd, false, miss, data);
+}
+
+void own_hooks_tell_unseen(const struct own_hooks *own, own_miss_fn miss, void *data)
+{
+	for (size_t i = 0; i < own->list->n; i++) {
+		const struct hook_spec *spec = own->list->spec[i];
+		char why[SPEC_PLACE_MAX + 64];
+
+		if (spec_is_kernel(spec) || own->found[i] || spec->optional)
+			continue;
+		snprintf(why, sizeof(why), "no target has mapped %s", spec->module);
+		miss(data, spec->glob, own->missing[i] ? own->missing[i] : why);
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/* The report `gpu_metrics`: how well GPUs were used, by what was read of them at an interval. */
+#include <math.h>
+
+#include "analysis/metrics_use.h"
+#include "base/number.h"
+#include "report/reports.h"
+
+struct metrics_report {
+	struct report_writer writer; /* first */
+	struct metrics_use *use;
+};
+
+/* A share of the time that a metric was at a level: metrics_levels. */
+static const struct table_column share_columns[] = {
+	{ "GPU", TABLE_NUMBER },          { "Mean", TABLE_PERCENT },
+	{ "Median", TABLE_PERCENT },      { "p95", TABLE_PERCENT },
+	{ "Most", TABLE_PERCENT },        { "While Busy", TABLE_PERCENT },
+	{ "Time At 20+", TABLE_PERCENT }, { "Time At 50+", TABLE_PERCENT },
+	{ "Time At 80+", TABLE_PERCENT }, { "Metric", TABLE_TEXT },
+};
+
+static const struct table_column rate_columns[] = {
+	{ "GPU", TABLE_NUMBER },  { "Mean", TABLE_RATE }, { "Median", TABLE_RATE },
+	{ "p95", TABLE_RATE },    { "Most", TABLE_RATE }, { "While Busy", TABLE_RATE },
+	{ "Metric", TABLE_TEXT },
+};
+
+static void write_share(struct table *table, const struct metrics_gpu *gpu, enum gpu_metric metric)
+{
+	const struct metric_use *use = &gpu->of[metric];
+
+	table_u64(table, gpu->gpu);
+	table_real(table, metric_mean(gpu, metric));
+	table_real(table, (double)sketch_percentile(&use->values, 0.5) / 100);
+	table_real(table, (double)sketch_percentile(&use->values, 0.95) / 100);
+	table_real(table, (double)use->values.max / 100);
+	table_real(table, metric_busy_mean(gpu, metric));
+	for (size_t i = 0; i < METRICS_LEVELS; i++)
+		table_real(table,
+		           use->ns ? 100.0 * (double)use->above_ns[i] / (double)use->ns : NAN);
+	table_text(table, gpu_metric_info(metric)->name);
+	table_end_row(table);
+}
+
+static void write_rate(struct table *table, const struct metrics_gpu *gpu, enum gpu_metric metric)
+{
+	const struct metric_use *use = &gpu->of[metric];
+	double busy = metric_busy_mean(gpu, metric);
+
+	table_u64(table, gpu->gpu);
+	table_u64(table, number_rounded(metric_mean(gpu, metric)));
+	table_u64(table, sketch_percentile(&use->values, 0.5));
+	table_u64(table, sketch_percentile(&use->values, 0.95));
+	table_u64(table, use->values.max);
+	table_known(table, !isnan(busy), number_rounded(busy));
+	table_text(table, gpu_metric_info(metric)->name);
+	table_end_row(table);
+}
+
+static void write_rows(struct metrics_report *report, bool rates)
+{
+	const struct metrics_gpu *gpus;
+	size_t n;
+
+	gpus = metrics_use_gpus(report->use, &n);
+	for (size_t i = 0; i < n; i++) {
+		for (enum gpu_metric j = 0; j < GPU_METRICS; j++) {
+			if (!gpus[i].of[j].values.count || gpu_metric_info(j)->is_rate != rates)
+				continue;
+			if (rates)
+				write_rate(report->writer.table, &gpus[i], j);
+			else
+				write_share(report->writer.table, &gpus[i], j);
+		}
+	}
+}
+
+static void note_source(struct table *table, const struct metrics_gpu *gpu)
+{
+	const char *source = !gpu->utilization ? "NVML's GPM"
+	                     : !gpu->gpm       ? "NVML's utilisation, since this GPU tells no GPM"
+	                                       : "NVML's GPM and utilisation";
+
+	table_note(table, "GPU %u: %llu samples, one each %.0f ms, from %s; busy in %llu of them",
+	           gpu->gpu, (unsigned long long)gpu->samples,
+	           gpu->samples ? (double)gpu->ns / (double)gpu->samples / 1e6 : 0, source,
+	           (unsigned long long)gpu->busy_samples);
+}
+
+static void note_count(struct table *table, const char *what, uint64_t count)
+{
+	if (count)
+		table_note(table, "%s: %llu", what, (unsigned long long)count);
+}
+
+static void note_missed(struct table *table, const struct run_metrics *run)
+{
+	note_count(table, "moments without a sample, for which the next one stands as well",
+	           run->late);
+	note_count(table, "readings that gave nothing", run->none);
+	note_count(table, "samples that there was no room for", run->dropped);
+}
+
+static void write_notes(struct metrics_report *report, const struct run_info *run)
+{
+	struct table *table = report->writer.table;
+	const struct metrics_gpu *gpus;
+	size_t n;
+
+	gpus = metrics_use_gpus(report->use, &n);
+	for (size_t i = 0; i < n; i++)
+		note_source(table, &gpus[i]);
+	if (!n)
+		table_note(table, "no metrics of GPUs were recorded: 'cuscope record' reads them "
+		                  "where NVML is, but for --no-gpu-metrics");
+	note_missed(table, &run->metrics);
+}
+
+static int write_report(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct metrics_report *report = (struct metrics_report *)self;
+	struct table *table = report->writer.table;
+	int r;
+
+	report_begin(&report->writer, run, "shares", TABLE_COLUMNS(share_columns));
+	write_rows(report, false);
+	write_notes(report, run);
+	r = table_end(table, err);
+	if (r)
+		return r;
+	table_begin(table, "rates", "Links", TABLE_COLUMNS(rate_columns));
+	write_rows(report, true);
+	return table_end(table, err);
+}
+
+static int take_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct metrics_report *report = (struct metrics_report *)self;
+
+	if (event->type == EVENT_METRICS)
+		metrics_use_add(report->use, event->metrics);
+	return 0;
+}
+
+static void free_report(struct consumer *self)
+{
+	metrics_use_free(((struct metrics_report *)self)->use);
+	report_free(self);
+}
+
+static const struct consumer_ops ops = {
+	.metrics = true, .event = take_event, .end = write_report, .free = free_report
+};
+
+struct consumer *gpu_metrics_report_new(const struct report *report,
+                                        const struct report_options *options)
+{
+	struct metrics_report *made = report_make(sizeof(*made), &ops, report, options);
+
+	made->use = metrics_use_new();
+	return &made->writer.consumer;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+/* The report `xids`: what the driver said went wrong, and which calls failed of it. */
+#include "analysis/xids.h"
+#include "cuda/error.h"
+#include "cuda/xid.h"
+#include "report/driver_rows.h"
+#include "report/reports.h"
+
+#define AT(member) TABLE_AT(struct xid_row, member)
+
+struct xids_report {
+	struct report_writer writer; /* first: what callers hold */
+	struct xids *xids;
+};
+
+const struct table_column xid_columns[XID_COLUMNS] = {
+	{ "Time", TABLE_TIME, AT(time_ns) },
+	{ "PID", TABLE_NUMBER, AT(pid), .flags = TABLE_ZERO },
+	{ "Xid", TABLE_NUMBER, AT(number) },
+	{ "Name", TABLE_WORDS },
+	{ "Failed", TABLE_NUMBER, AT(failed), .flags = TABLE_NO_ZERO },
+	{ "Function", TABLE_WORDS, TABLE_VIA(struct xid_row, function, name) },
+	{ "Error", TABLE_WORDS },
+	{ "Message", TABLE_WORDS },
+};
+
+static void write_row(struct table *table, const struct xid_row *row)
+{
+	const struct xid *xid = xid_find(row->number);
+
+	table_fields(table, row);
+	table_text(table, xid ? xid->name : NULL);
+	table_fields(table, row);
+	table_text(table, row->function ? cuda_error_name(row->function->layer, row->code) : NULL);
+	table_text(table, row->text[0] ? row->text : NULL);
+	table_end_row(table);
+}
+
+static bool came_before(const struct xid_row *rows, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (rows[i].number == rows[at].number)
+			return true;
+	}
+	return false;
+}
+
+size_t xid_rows_write(struct table *table, const struct xids *xids)
+{
+	const struct xid_row *rows;
+	uint64_t more;
+	size_t n;
+
+	rows = xids_rows(xids, &n, &more);
+	for (size_t i = 0; i < n; i++)
+		write_row(table, &rows[i]);
+	for (size_t i = 0; i < n; i++) {
+		const struct xid *xid = xid_find(rows[i].number);
+
+		if (xid && !came_before(rows, i))
+			table_note(table, "%u: %s", xid->number, xid->meaning);
+	}
+	if (more)
+		table_note(table, "%llu more Xids", (unsigned long long)more);
+	return n;
+}
+
+static int write_xids(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct xids_report *report = (struct xids_report *)self;
+
+	report_begin(&report->writer, run, NULL, TABLE_COLUMNS(xid_columns));
+	if (!xid_rows_write(report->writer.table, report->xids))
+		table_note(report->writer.table,
+		           "no Xids were recorded: 'cuscope record --kernel' looks for them");
+	return table_end(report->writer.table, err);
+}
+
+static int take_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	xids_event(((struct xids_report *)self)->xids, event);
+	return 0;
+}
+
+static void xids_report_free(struct consumer *self)
+{
+	xids_free(((struct xids_report *)self)->xids);
+	report_free(self);
+}
+
+static const struct consumer_ops ops = { .event = take_event,
+	                                 .end = write_xids,
+	                                 .free = xids_report_free };
+
+struct consumer *xids_report_new(const struct report *report, const struct report_options *options)
+{
+	struct xids_report *made = report_make(sizeof(*made), &ops, report, options);
+
+	made->xids = xids_new();
+	return &made->writer.consumer;
+}

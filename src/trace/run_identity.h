@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Who processes are, in CHUNK_RUN and CHUNK_END. Private to src/trace. */
+#ifndef CUSCOPE_TRACE_RUN_IDENTITY_H
+#define CUSCOPE_TRACE_RUN_IDENTITY_H
+
+#include "base/buf.h"
+#include "trace/bytes.h"
+#include "trace/event.h"
+
+void run_identities_add(struct buf *raw, const struct run_info *run);
+
+/* One more. Of those beyond RUN_IDENTITIES_MAX nothing is kept. */
+void run_identity_read(struct run_info *run, struct bytes *body);
+
+/* Of those that were read. */
+void run_identities_free(struct run_info *run);
+
+#endif

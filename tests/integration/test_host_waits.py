@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""What threads wait for, `record --host-waits`: programs that read a disk, wait for others, or have to share their CPU."""
+
+import json
+import os
+
+import checks
+from harness import Failure, Places
+
+
+def data(case):
+    """16 MiB that are on a disk, and not in memory only."""
+    path = case.path("data")
+    with open(path, "wb") as file:
+        file.write(os.urandom(16 << 20))
+        os.fsync(file.fileno())
+    return path
+
+
+def record(case, kind, rounds=6, options=()):
+    path = case.path(f"{kind}.cuscope")
+    times = ["--gpu", "--cupti", Places.simcuda("libcupti.so.13")]
+    process = case.cuscope("record", "--force", "-o", path, "--host-waits", *times, *options, "--",
+                           Places.program("hostwaits"), kind, str(rounds), data(case))
+    checks.equal(f"status of record ({process.err()[-300:]})", 0, process.wait())
+    return path
+
+
+def waits(case, path):
+    """What the main thread waited for from its first launch on: each stretch."""
+    process = case.cuscope("export", path, "--format", "jsonl", "-o", "-")
+    checks.equal("status of export", 0, process.wait())
+    events = [json.loads(line) for line in process.out().splitlines()]
+    first = min(event["ts"] for event in events if event.get("name") == "cuLaunchKernel")
+    return [event for event in events
+            if event.get("op") == "off_cpu" and event["tid"] == event["pid"] and event["ts"] > first]
+
+
+def time_of(stretches, kind):
+    return sum(stretch["weight_us"] - stretch.get("runnable_us", 0) for stretch in stretches if stretch.get("waited_for") == kind)
+
+
+def expect(case, kind, waited_for, least_us):
+    stretches = waits(case, record(case, kind))
+    found = time_of(stretches, waited_for)
+    if found < least_us:
+        raise Failure(f"{kind}: waited {found} us for {waited_for}: {stretches[:20]}")
+    return [stretch for stretch in stretches if stretch.get("waited_for") == waited_for]
+
+
+def report(case, path, name):
+    process = case.cuscope("report", path, name, "--format", "json")
+    checks.equal(f"status of {name}", 0, process.wait())
+    return json.loads(process.out())
+
+
+def check_gaps(case, path, part):
+    """The part is there, all of them are the host's time, and a share of a fifth is a finding."""
+    rows = {row["Host"]: row for row in report(case, path, "gaps")["host_waits"]}
+    if part not in rows or rows[part]["Waits"] < 1:
+        raise Failure(f"gaps have no {part}: {rows}")
+    if not 99 < sum(row["Share (%)"] for row in rows.values()) < 101:
+        raise Failure(f"parts do not add up: {rows}")
+    rules = json.dumps(report(case, path, "findings"))
+    unjudged = "needs record --host-waits" in rules
+    checks.equal("whether findings judge waits", False, unjudged)
+    if rows[part]["Share (%)"] > 25 and '"host_waits"' not in rules and '"run_queue"' not in rules:
+        raise Failure(f"no finding of {rows[part]}: {rules}")
+
+
+def test_waits_for_a_disk(case):
+    expect(case, "disk", "disk", 500)
+    check_gaps(case, case.path("disk.cuscope"), "disk")
+
+
+def test_waits_for_pages_of_a_file(case):
+    expect(case, "fault", "fault", 500)
+
+
+def test_waits_for_a_socket_and_who_ended_them(case):
+    for stretch in expect(case, "network", "network", 9000):
+        checks.equal("who sent it", ("woken", "giver"), (stretch["blocked"], stretch.get("woken_by")))
+
+
+def test_waits_for_a_lock_and_who_ended_them(case):
+    stretches = expect(case, "lock", "lock", 9000)
+    if "giver" not in {stretch.get("woken_by") for stretch in stretches}:
+        raise Failure(f"not woken by who gave: {stretches}")
+
+
+def test_waits_for_a_cpu_and_who_had_it(case):
+    path = record(case, "cpu", 10)
+    stretches = waits(case, path)
+    check_gaps(case, path, "cpu")
+    taken = [stretch for stretch in stretches if stretch.get("runnable_us")]
+    by_neighbour = sum(stretch["runnable_us"] for stretch in taken if stretch.get("rival") == "neighbour")
+    if by_neighbour < 5000:
+        raise Failure(f"its neighbours had the CPU for {by_neighbour} us: {taken}")
+    for stretch in taken:
+        if stretch["runnable_us"] > stretch["weight_us"]:
+            raise Failure(f"more than there is: {stretch}")
+
+
+def test_trace_has_lines_of_waits(case):
+    process = case.cuscope("trace", "--host-waits", "--", Places.program("hostwaits"), "lock", "3", data(case))
+    checks.equal("status", 0, process.wait())
+    checks.contains("a wait", r"\n +[\d.]+ +hostwaits +\d+ +\d+ +\[off cpu\] +[\d.]+ ms +lock, woken by giver \(\d+\)", process.out())
+    process = case.cuscope("trace", "--host-waits", "--summary-only", "--", "true")
+    checks.equal("status without lines", 2, process.wait())
+    checks.contains("what is said", "--host-waits shows lines, of which --summary-only shows none", process.err())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What the node agent takes does not grow with the processes that come and go.
+
+NODE_PROCESSES says how many there are: 600 by default, 100,000 in `make stress-node`, which are more
+than there are numbers of processes on most machines.
+"""
+
+import os
+import signal
+import subprocess
+
+import checks
+from harness import Failure, Places, Skip, alone, wait_until
+from node import Node
+
+PROCESSES = int(os.environ.get("NODE_PROCESSES", "600"))
+ROUND = 300
+SETTINGS = "[agent]\nage = 0\ninterval = 200ms\ntop = 20\n"
+MIB = 1 << 20
+
+
+def churn(case, *arguments):
+    env = dict(case.environment(), SIMCUDA_TIME_SCALE="0",
+               LD_LIBRARY_PATH=f"{Places.simcuda('push')}:{Places.simcuda()}")
+    program = Places.program("churn")
+    checks.equal("status", 0, subprocess.run([program, *map(str, arguments)], env=env, check=False).returncode)
+
+
+def figures(node):
+    wait_until(lambda: node.get()[0] == 200, "figures that are not old", 30)
+    found = node.metrics()
+    lost = {dict(labels)["reason"]: n for (name, labels), n in found.items()
+            if name == "cuscope_lost_events_total" and n}
+    return {"lost": lost, **{name: value for (name, labels), value in found.items() if not labels},
+            **{name: value for (name, labels), value in found.items() if labels == (("kind", "device"),)}}
+
+
+def at_most(what, most, seen):
+    if seen > most:
+        raise Failure(f"{what}: {seen:,.0f}, more than {most:,.0f}")
+
+
+def taken(now):
+    return {name: now[f"cuscope_agent_{name}"] for name in ("resident_bytes", "bpf_bytes", "open_files")}
+
+
+def has_settled(node, seen):
+    """All of them were met, and none is left, nor its memory."""
+    now = figures(node)
+    return (now["cuscope_processes_seen_total"] >= seen and not now["cuscope_processes"]
+            and not now.get("cuscope_live_bytes", 0))
+
+
+@alone
+def test_node_bounds_processes_that_come_and_go(case):
+    node = Node(case, SETTINGS)
+    done, first = 0, None
+    while done < PROCESSES:
+        churn(case, ROUND, 4)
+        done += ROUND
+        wait_until(lambda: has_settled(node, done), f"{done} processes, not {figures(node)}", 60)
+        if first is None and done >= PROCESSES // 5:
+            first = taken(figures(node))
+    last = figures(node)
+    checks.equal("what is lost", {}, last["lost"])
+    # processes of others on this machine may have launched as well
+    checks.equal("launches are as many as processes, or more", True, last["cuscope_launches_total"] >= done)
+    at_most("processes", done + 100 + done // 10, last["cuscope_processes_seen_total"])
+    growth = {"resident_bytes": 12 * MIB, "bpf_bytes": MIB, "open_files": 24}
+    for name, more in growth.items():
+        at_most(f"{name} after {done} processes", first[name] + more, taken(last)[name])
+    at_most("resident", 64 * MIB, last["cuscope_agent_resident_bytes"])
+
+
+@alone
+def test_node_bounds_many_at_once(case):
+    many = 500 if PROCESSES > 10000 else 60
+    node = Node(case, SETTINGS)
+    with subprocess.Popen([Places.program("churn"), str(many), str(many), "1500"],
+                          env=dict(case.environment(), SIMCUDA_TIME_SCALE="0")) as process:
+        wait_until(lambda: figures(node)["cuscope_processes"] >= many * 0.9, f"{many} at once", 30)
+        series = sum(name == "cuscope_process_info" for name, _ in node.metrics())
+        at_most("series", 20, series)
+        checks.equal("status", 0, process.wait())
+    wait_until(lambda: has_settled(node, many), f"their end, not {figures(node)}", 30)
+
+
+@alone
+def test_node_bounds_ends_that_were_lost(case):
+    """What is not told is found out: a process without an end would be live for ever."""
+    if PROCESSES <= 10000:
+        raise Skip("it takes 10 s: make stress-node")
+    node = Node(case, SETTINGS)
+    os.kill(node.process.pid, signal.SIGSTOP)
+    churn(case, 5000, 4)
+    os.kill(node.process.pid, signal.SIGCONT)
+    wait_until(lambda: figures(node)["lost"].get("records", 0) > 0, "lost records")
+    wait_until(lambda: has_settled(node, 1), f"all of them to have ended, not {figures(node)}", 30)

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/* Functions that hooks of users find in files, which anybody may have made. */
+#include "elf_build.h"
+#include "unit.h"
+
+#include "probe/own_functions.h"
+#include "probe/own_hooks.h"
+
+#define LONG_NS 5000000000ull
+
+static const char source[] = "int f_one(void) { return 1; }\n"
+			     "int f_two(void) { return 2; }\n"
+			     "int alias(void) __attribute__((alias(\"f_two\")));\n";
+
+static struct hook_list list;
+static struct own_functions functions;
+static struct err err;
+
+static void ask_for(const char *text)
+{
+	struct buf wrong = { 0 };
+
+	if (hook_list_add(&list, text, &wrong))
+		fail_msg("%s", wrong.data);
+}
+
+static int forget(void **state)
+{
+	own_functions_free(&functions);
+	hook_list_free(&list);
+	err = (struct err){ 0 };
+	return 0;
+}
+
+static void test_two_hooks_that_meet_are_told_apart(void **state)
+{
+	int fd = build(source, LIBRARY);
+
+	ask_for("uprobe:libx.so:f_*");
+	ask_for("uprobe:libx.so:f_one(a=arg0)");
+	ask_for("uentry:libx.so:alias");
+	ask_for("uprobe:libx.so:nothing");
+	assert_int_equal(own_functions_read(fd, "/lib/libx.so", &list, LONG_NS, &functions, &err),
+	                 0);
+	assert_int_equal(functions.n, 2);
+	assert_int_equal(functions.taken[0].places, 0);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(functions.taken[i].places, 1);
+		assert_int_equal(functions.taken[i].by, 0);
+	}
+	assert_int_equal(functions.taken[3].places, 0);
+	close(fd);
+}
+
+static void test_names_of_one_function_are_one_hook(void **state)
+{
+	int fd = build(source, LIBRARY);
+
+	ask_for("uprobe:libx.so:*");
+	assert_int_equal(own_functions_read(fd, "/lib/libx.so", &list, LONG_NS, &functions, &err),
+	                 0);
+	assert_int_equal(functions.n, 2);
+	assert_int_equal(functions.taken[0].places, 0);
+	close(fd);
+}
+
+static void test_a_file_that_takes_too_long_is_left(void **state)
+{
+	struct own_functions none;
+	int fd = build(source, LIBRARY);
+
+	ask_for("uprobe:libx.so:f_one");
+	assert_int_equal(own_functions_read(fd, "/lib/libx.so", &list, 0, &none, &err), -ETIME);
+	assert_non_null(
+		strstr(err.text, "has so many symbols that looking for hooks takes more than"));
+	assert_null(none.list);
+	close(fd);
+}
+
+static void test_what_nobody_has_time_for_is_put_off(void **state)
+{
+	struct own_module *module;
+	int fd = build(source, LIBRARY);
+
+	ask_for("uprobe:libx.so:f_one");
+	assert_false(own_module_open(fd, "/lib/libx.so", ELF_DYNSYM_ONLY, &list, &module));
+	assert_null(module);
+	assert_true(own_module_open(fd, "/lib/liby.so", ELF_DYNSYM_ONLY, &list, &module));
+	assert_null(module);
+	assert_true(own_module_open(fd, "/lib/libx.so", ELF_SMALL_SYMTAB, &list, &module));
+	assert_int_equal(module->functions.n, 1);
+	assert_null(module->refused);
+	own_module_free(module);
+	close(fd);
+}
+
+/* A .symtab that begins outside of the file. */
+static void test_a_damaged_file_is_kept_with_its_reason(void **state)
+{
+	struct own_module *module;
+	int fd = build(source, LIBRARY);
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+
+	ask_for("uprobe:libx.so:f_one");
+	get(fd, &header, sizeof(header), 0);
+	for (unsigned i = 0; i < header.e_shnum; i++) {
+		uint64_t at = header.e_shoff + i * sizeof(section);
+
+		get(fd, &section, sizeof(section), at);
+		section.sh_offset = section.sh_type == SHT_SYMTAB ? 1u << 30 : section.sh_offset;
+		put(fd, &section, sizeof(section), at);
+	}
+	assert_true(own_module_open(fd, "/lib/libx.so", ELF_SMALL_SYMTAB, &list, &module));
+	assert_string_equal(module->refused,
+	                    "/lib/libx.so is damaged: its symbol tables make no sense");
+	assert_int_equal(module->functions.n, 0);
+	own_module_free(module);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_two_hooks_that_meet_are_told_apart, forget),
+		cmocka_unit_test_teardown(test_names_of_one_function_are_one_hook, forget),
+		cmocka_unit_test_teardown(test_a_file_that_takes_too_long_is_left, forget),
+		cmocka_unit_test_teardown(test_what_nobody_has_time_for_is_put_off, forget),
+		cmocka_unit_test_teardown(test_a_damaged_file_is_kept_with_its_reason, forget),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
