@@ -3,8 +3,13 @@
 # make bench-programs   only the programs that it runs
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # make bench-sums       what a call costs that is summed up in the kernel (root)
+# make bench-kernel-side  what a system call to the driver costs that is traced, and what others pay (root)
+# make bench-hooks      what a call costs that a hook of one's own is on, beside bpftrace (root)
+# make bench-agent      what the node agent takes beside processes that launch, and while it is scraped (root)
 # make bench-in-process what a call costs that is recorded inside the process; needs no root
+# make build/bench/in-process-drain   what cuscope takes for such a call, as instructions too: bench/in-process/drain.c
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
+# make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 2 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench
@@ -30,6 +35,37 @@ bench-pipeline: $(BENCH)/pipeline
 bench-sums: $(B)/cuscope $(BENCH)/sums simcuda
 	bench/sums/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
 
+bench-host-waits: $(B)/cuscope $(BENCH)/switches
+	bench/host-waits/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
+$(BENCH)/switches: bench/host-waits/switches.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $<
+
+bench-hooks: $(B)/cuscope $(BENCH)/hooks-caller
+	bench/hooks/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
+$(BENCH)/libcalled.so: bench/hooks/called.c bench/hooks/called.h
+	@mkdir -p $(@D)
+	$(CC) -O2 -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+
+$(BENCH)/hooks-caller: bench/hooks/caller.c bench/hooks/called.h $(BENCH)/libcalled.so
+	$(CC) $(CFLAGS) -o $@ $< -L$(BENCH) -lcalled -Wl,-rpath,'$$ORIGIN'
+
+bench-kernel-side: $(B)/cuscope $(BENCH)/kernel-side
+	bench/kernel-side/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
+
+$(BENCH)/kernel-side: bench/kernel-side/caller.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $<
+
+bench-agent: $(B)/cuscope $(BENCH)/launcher simcuda simnvml
+	bench/agent/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
+
+$(BENCH)/launcher: bench/agent/launcher.c $(B)/programs/sample.o
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
 bench-in-process: $(BENCH)/in-process-reader $(BENCH)/in-process-caller
 	bench/in-process/run --build $(BENCH) --out $(BENCH_OUT)
 
@@ -45,9 +81,18 @@ $(BENCH)/in-process-kinds: bench/in-process/kinds.c simcuda
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -o $@ $< $(B)/simcuda/stub/libcuda.so.1 $(B)/simcuda/libcudart.so.12
 
+$(BENCH)/in-process-threads: bench/in-process/threads.c simcuda
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $< $(B)/simcuda/stub/libcuda.so.1
+
 $(BENCH)/in-process-reader: bench/in-process/reader.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Its own modules_hook and programs_state, instead of those of the library.
+$(BENCH)/in-process-drain: bench/in-process/drain.c $(B)/libcuscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,muldefs -o $@ $^ $(LIBS)
 
 $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
@@ -90,4 +135,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: dist/bench bench bench-in-process bench-programs bench-pipeline bench-profile bench-questions bench-sums
+.PHONY: dist/bench bench bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-programs bench-pipeline bench-profile bench-questions bench-sums

@@ -9,6 +9,7 @@ Connects to a Unix socket and answers each line by one of JSON. One process serv
                             that were there at the start, without the wait for the GPU at the end, "others_ms": that of all later threads}
     micro LIBRARY PASSES    loops of single calls (micro.c): {function: [ns a call, ...]}
     profiler on|off         PyTorch's own profiler (what ran on the GPU only)
+    cupti LIBRARY on|off    CUPTI's kernel activities alone (bench/gpu/raw.c): {"status": 0 if that worked}
 
 Sizes: small, which waits for launches, and large, which waits for the GPU.
 """
@@ -136,6 +137,9 @@ def serve(path, trainings, about):
             answer = {}
             if what == "profiler":
                 profiler = switch(profiler, words[0] == "on")
+            elif what == "cupti":
+                library = ctypes.CDLL(words[0])
+                answer = {"status": library.raw_begin() if words[1] == "on" else library.raw_end()}
             elif what == "micro":
                 answer = micro(words[0], int(words[1]))
             else:

@@ -125,6 +125,38 @@ class Session:
                 "diverted": self.diverted()}
 
 
+class CuptiAlone:
+    """CUPTI's kernel activities in a training, whose records nobody reads: what GPU times cost whoever measures them. Instead of a
+    Session."""
+
+    def __init__(self, library, training):
+        if not library:
+            raise SessionFailed("CUPTI alone: its library could not be built")
+        self.library, self.training, self.steps = library, training, 0
+        self.switch(True)
+
+    def switch(self, on):
+        status = self.training.cupti(self.library, on)
+        if status:
+            raise SessionFailed(f"CUPTI alone, {'on' if on else 'off'}: status {status}")
+
+    def wait(self, step, settle, _libraries):
+        begin = time.monotonic()
+        while time.monotonic() - begin < settle:
+            self.steps += step()
+
+    def stop(self):
+        self.switch(False)
+
+    @staticmethod
+    def diverted():
+        return []
+
+    @staticmethod
+    def digest():
+        return {"calls_a_step": None, "launches_a_step": None}
+
+
 class Pairs:
     """Windows in turns: of the process that nobody traces, and of the one that is traced."""
 
@@ -198,6 +230,7 @@ class Attaching:
 
     def __init__(self, options, work, trainings, clock):
         self.options, self.work, self.trainings, self.clock = options, work, trainings, clock
+        self.raw = None  # raw.c of bench/gpu, built
         self.libraries = {}  # of each way, how many were recorded inside at the most
         self.sessions = collections.defaultdict(list)  # (size, way): what `session` returns
         self.done = 0
@@ -206,14 +239,14 @@ class Attaching:
         """cuscope attached while `measure` runs."""
         self.done += 1
         output = os.path.join(self.work, f"session{self.done % 2}")
-        session = Session(self.options.cuscope, way.words, pairs.subject.pids, output)
+        session = CuptiAlone(self.raw, pairs.subject) if way.words is None else Session(self.options.cuscope, way.words, pairs.subject.pids, output)
         chunk = max(self.options.window[size] // 4, 2)
 
         def step():
             pairs.subject.window(size, chunk)
             return chunk
 
-        inside = "--in-process" in way.words
+        inside = "--in-process" in (way.words or ())
         session.wait(step, way.settle, max(self.libraries.get(way.name, 0), 1) if inside else 0)
         result = measure()
         session.stop()

@@ -82,6 +82,11 @@ class Trainer:
         self.send("micro", library, passes)
         return self.answer()
 
+    def cupti(self, library, on):
+        """CUPTI's kernel activities alone; how that ended, 0: well."""
+        self.send("cupti", library, "on" if on else "off")
+        return self.answer()["status"]
+
     def profiler(self, on):
         self.send("profiler", "on" if on else "off")
         self.answer()
