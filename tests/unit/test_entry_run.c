@@ -460,6 +460,16 @@ static void make_arena(struct arena *arena, uint64_t seed)
 		                 .random = seed };
 }
 
+/*
+ * A thread whose stack pointer is no address cannot be stepped on processors by AMD: the return
+ * from a step faults there (#GP, told as SIGSEGV where the function would go on), on Intel's it
+ * does not. Seen with bswap %rsp.
+ */
+static bool can_be_stepped(const struct run_state *end)
+{
+	return end->signal != SIGBUS && end->reg[RUN_RSP] >> 47 == 0;
+}
+
 static void test_random_functions_end_alike_when_diverted(void **state)
 {
 	int moved = 0, returned = 0, faulted = 0, jumps[3] = { 0 };
@@ -476,7 +486,7 @@ static void test_random_functions_end_alike_when_diverted(void **state)
 		random_state(&arena, &begin);
 		original = diverted = begin;
 		run_at(&arena, arena.code + FUNCTION, NULL, NULL, &original);
-		if (moved < STEPPED)
+		if (moved < STEPPED && can_be_stepped(&original))
 			leap_everywhere(&arena, &move, &begin, &original);
 		memcpy(arena.code + FUNCTION + move.skip, move.written, move.bytes);
 		run_at(&arena, arena.code + FUNCTION, NULL, NULL, &diverted);
