@@ -216,10 +216,11 @@ static void keep(struct host *host, const struct agent_head *record)
 
 size_t host_read(struct host *host)
 {
-	uint64_t tail = host->shared->tail;
+	uint64_t tail = host->shared->tail, end = tail + host->bytes;
 	size_t n = 0;
 
-	for (;; n++) {
+	/* No more than was there when it began: threads that go on writing never let it come to an end. */
+	for (; tail < end; n++) {
 		char *at = host->records + (tail & (host->bytes - 1));
 		uint32_t bytes = __atomic_load_n((uint32_t *)at, __ATOMIC_ACQUIRE);
 		struct agent_head *record = (struct agent_head *)at;
@@ -238,6 +239,7 @@ size_t host_read(struct host *host)
 		tail += bytes;
 		__atomic_store_n(&host->shared->tail, tail, __ATOMIC_RELEASE);
 	}
+	return n;
 }
 
 void host_forget(struct host *host)
