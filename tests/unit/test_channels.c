@@ -66,7 +66,8 @@ static void call_flags(const struct process *process, const struct function *fun
 	call.end_ns = event.time_ns = US(now_us + 5);
 	call.args.n_args = (uint8_t)api_args(function->api, &known);
 	assert_true(n <= call.args.n_args);
-	memcpy(call.args.arg, args, n * sizeof(*args));
+	if (n)
+		memcpy(call.args.arg, args, n * sizeof(*args));
 	channels_event(channels, &event);
 }
 
