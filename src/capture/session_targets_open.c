@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include "capture/session.h"
+#include "capture/who_feed.h"
 #include "probe/beforehand.h"
 
 #define PASSES_MAX 4 /* over /proc, while processes that match are born */
 
 /* Runs on the holding thread while a thread of the command waits. */
-static void look_held(void *data, pid_t pid)
+static void look_held(void *data, pid_t pid, bool begins)
 {
 	struct capture *c = data;
 	struct look_result found = { 0 };
@@ -20,6 +21,8 @@ static void look_held(void *data, pid_t pid)
 
 	if (session_keeps_off(c, pid))
 		return;
+	if (c->who && begins)
+		who_feed_held(c->who, pid, capture_now_ns());
 	if (c->sampler)
 		sampler_held(c->sampler, pid);
 	if (modules_look_held(c->modules, pid, told ? &file : NULL, &found, NULL) == 0 &&

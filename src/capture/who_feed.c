@@ -2,6 +2,7 @@
 #include "capture/who_feed.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,21 @@
 #define TURN_NS   100000000ull
 #define TRIES     50  /* turns in which it is asked for: what is not known by then is not known */
 #define TRIES_END 3   /* the same of one that has ended: a read may be under way */
+#define HELD_MS   20  /* a read takes some 0.2 ms */
+#define HELD_MOST 64  /* programs whose identity is kept until they are met */
+#define HELD_IDS  (1ull << 32) /* incarnations that no process has */
 #define ASKS_MOST 256 /* processes that are asked for at a time: the reader forgets the oldest */
 
 struct asked {
 	uint32_t pid, incarnation;
 	size_t at; /* of its identity */
 	unsigned tries;
+};
+
+/* A program that had not made its first step, with its number. */
+struct held {
+	uint64_t time_ns;
+	struct run_identity who;
 };
 
 struct who_feed {
@@ -28,6 +38,9 @@ struct who_feed {
 	uint64_t left_out, turn_ns;
 	struct asked asked[ASKS_MOST];
 	size_t n_asked;
+	pthread_mutex_t lock; /* of these */
+	struct held held[HELD_MOST];
+	uint64_t n_held;
 };
 
 struct who_feed *who_feed_new(bool newest)
@@ -41,6 +54,7 @@ struct who_feed *who_feed_new(bool newest)
 	feed = xcalloc(1, sizeof(*feed));
 	feed->identities = identities;
 	feed->newest = newest;
+	pthread_mutex_init(&feed->lock, NULL);
 	feed->all = xcalloc(RUN_IDENTITIES_MAX, sizeof(*feed->all));
 	return feed;
 }
@@ -52,6 +66,9 @@ void who_feed_free(struct who_feed *feed)
 	process_identities_free(feed->identities);
 	for (size_t i = 0; i < feed->n; i++)
 		run_identity_clear(&feed->all[i]);
+	for (size_t i = 0; i < HELD_MOST; i++)
+		run_identity_clear(&feed->held[i].who);
+	pthread_mutex_destroy(&feed->lock);
 	free(feed->all);
 	free(feed);
 }
@@ -88,6 +105,77 @@ static void keep(struct run_identity *to, const struct process_identity *who)
 	keep_word(to, RUN_IDENTITY_WORLD_SIZE, who->world_size, true);
 	keep_word(to, RUN_IDENTITY_COMMAND, who->command, true);
 	keep_word(to, RUN_IDENTITY_UNIT, who->unit, false);
+}
+
+/* ---- programs that wait --------------------------------------------------------------------- */
+
+void who_feed_held(struct who_feed *feed, pid_t pid, uint64_t now_ns)
+{
+	struct process_identity who;
+	struct held *held;
+	uint64_t number;
+
+	pthread_mutex_lock(&feed->lock);
+	number = feed->n_held++;
+	pthread_mutex_unlock(&feed->lock);
+	if (!process_identities_get_soon(feed->identities, pid, HELD_IDS + number, HELD_MS, &who))
+		return;
+	pthread_mutex_lock(&feed->lock);
+	held = &feed->held[number % HELD_MOST];
+	keep(&held->who, &who);
+	held->who.pid = (uint32_t)pid;
+	held->time_ns = now_ns;
+	pthread_mutex_unlock(&feed->lock);
+}
+
+/* Whether the process with this number was another program's between the two. */
+static bool has_changed(const struct who_feed *feed, uint32_t pid, uint64_t after_ns,
+                        uint64_t until_ns)
+{
+	for (size_t i = 0; i < feed->n; i++) {
+		if (feed->all[i].pid == pid && feed->all[i].since_ns > after_ns &&
+		    feed->all[i].since_ns <= until_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Of a program the first that is known is its exec, just before it waits for us; or a call, after
+ * that. What began as another program in between has nothing to do with it.
+ */
+static bool is_of(const struct who_feed *feed, const struct held *held,
+                  const struct run_identity *met)
+{
+	if (held->who.pid != met->pid)
+		return false;
+	return held->time_ns >= met->since_ns
+	               ? !has_changed(feed, met->pid, met->since_ns, held->time_ns)
+	               : !has_changed(feed, met->pid, held->time_ns, met->since_ns - 1);
+}
+
+/* What nobody could be asked for any more. */
+static void take_held(struct who_feed *feed, struct run_identity *met)
+{
+	struct held *best = NULL;
+
+	for (size_t i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		if (met->words[i])
+			return;
+	}
+	pthread_mutex_lock(&feed->lock);
+	for (size_t i = 0; i < HELD_MOST; i++) {
+		struct held *held = &feed->held[i];
+
+		if (is_of(feed, held, met) && (!best || held->time_ns > best->time_ns))
+			best = held;
+	}
+	if (best) {
+		memcpy(met->words, best->who.words, sizeof(met->words));
+		met->own_word = best->who.own_word;
+		memset(&best->who, 0, sizeof(best->who));
+	}
+	pthread_mutex_unlock(&feed->lock);
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -172,6 +260,8 @@ static void give_up(struct who_feed *feed, const struct asked *asked)
 
 	if (process_identities_end(feed->identities, (pid_t)asked->pid, asked->incarnation, &who))
 		keep(&feed->all[asked->at], &who);
+	else
+		take_held(feed, &feed->all[asked->at]);
 }
 
 static void ask_again(struct who_feed *feed)
@@ -202,6 +292,8 @@ void who_feed_turn(struct who_feed *feed, uint64_t now_ns)
 void who_feed_fill(struct who_feed *feed, struct run_info *run)
 {
 	ask_again(feed);
+	for (size_t i = 0; i < feed->n_asked; i++)
+		take_held(feed, &feed->all[feed->asked[i].at]);
 	run->identities = feed->all;
 	run->n_identities = feed->n;
 	run->identities_left_out = feed->left_out;

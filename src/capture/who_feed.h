@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who the processes of a trace are: user, container, pod, job and rank. Read while they run, on a
- * thread of its own (identity/process_identities.h), and told of at the end. Nobody waits for it.
+ * thread of its own (identity/process_identities.h), and told of at the end. Nobody waits for it but
+ * a program of the command that cuscope began, which may be over before it has been met.
  */
 #ifndef CUSCOPE_CAPTURE_WHO_FEED_H
 #define CUSCOPE_CAPTURE_WHO_FEED_H
+
+#include <sys/types.h>
 
 #include "trace/event.h"
 
@@ -20,6 +23,9 @@ void who_feed_free(struct who_feed *feed);
 
 /* A process was met. Of those that there is no room for their number is told. */
 void who_feed_process(struct who_feed *feed, const struct process *process, uint64_t now_ns);
+
+/* A program begins, and waits for us; it does so for 20 ms at most. On any thread. */
+void who_feed_held(struct who_feed *feed, pid_t pid, uint64_t now_ns);
 
 /* Takes what is known by now; looks ten times a second at most. */
 void who_feed_turn(struct who_feed *feed, uint64_t now_ns);

@@ -132,7 +132,7 @@ static bool is_machine(struct process_cgroup_walk *walk, const char *part)
 	if (strcmp(walk->parent, "machine.slice"))
 		return false;
 	name = name && ends(part, ".scope") ? name : behind(part, "systemd-nspawn@");
-	if (!name)
+	if (!name || !(ends(name, ".scope") || ends(name, ".service")))
 		return false;
 	snprintf(text, sizeof(text), "%.*s", (int)(strrchr(name, '.') - name), name);
 	unescape(text);

@@ -179,6 +179,7 @@ static void store(struct process_identities *identities, struct process_place *p
 {
 	identities->counts.reads++;
 	identities->counts.gone += !found;
+	pthread_cond_broadcast(&identities->settled);
 	if (place->again) { /* that was another's, or an old one */
 		place->again = false;
 		want(identities, place);
@@ -402,6 +403,39 @@ bool process_identities_get(struct process_identities *identities, pid_t pid, ui
 	}
 	if (known)
 		*identity = place->identity;
+	pthread_mutex_unlock(&identities->lock);
+	return known;
+}
+
+/* Known, or found to be gone, or forgotten meanwhile. */
+static bool is_over(const struct process_place *place)
+{
+	return !place || place->known || place->ended;
+}
+
+bool process_identities_get_soon(struct process_identities *identities, pid_t pid,
+                                 uint64_t incarnation, unsigned ms,
+                                 struct process_identity *identity)
+{
+	uint64_t now = now_ns();
+	struct timespec until = as_timespec(now + (uint64_t)ms * 1000000);
+	struct process_place *place;
+	bool known = false;
+	int rc = 0;
+
+	pthread_mutex_lock(&identities->lock);
+	place = identities->counts.waiting || identities->next_read_ns > now
+	                ? NULL
+	                : make(identities, pid, incarnation, now);
+	while (!rc && !is_over(place)) {
+		rc = pthread_cond_timedwait(&identities->settled, &identities->lock, &until);
+		place = find(identities, pid, incarnation);
+	}
+	known = place && place->known;
+	if (known)
+		*identity = place->identity;
+	if (place && !place->ended)
+		has_ended(identities, place);
 	pthread_mutex_unlock(&identities->lock);
 	return known;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who the processes of a machine are. A thread of its own reads that, since a target can make who
- * reads it wait; whoever asks gets what is known by now, and never waits.
+ * reads it wait; whoever asks gets what is known by now, and
+ * does not wait but where that is said.
  *
  * What was read is kept by pid and incarnation, of a bounded number of processes: those that were
  * asked for last. It is read again when name or cgroups of a process have changed, which is looked
@@ -46,6 +47,14 @@ bool process_identities_get(struct process_identities *identities, pid_t pid, ui
  * is read, and its place is the first to be another's. */
 bool process_identities_end(struct process_identities *identities, pid_t pid, uint64_t incarnation,
                             struct process_identity *identity);
+
+/*
+ * The same of one that waits for us, and is not asked for again: waits for `ms` until it is read.
+ * False at once where others wait to be read, as while a shell begins programs without end.
+ */
+bool process_identities_get_soon(struct process_identities *identities, pid_t pid,
+                                 uint64_t incarnation, unsigned ms,
+                                 struct process_identity *identity);
 
 /*
  * Only has it read, so that it is known when it is asked for, maybe after its end. Of what is read

@@ -103,11 +103,11 @@ static void child_main(struct hold *hold)
 
 /* ---- the tracing thread -------------------------------------------------------------------- */
 
-static void look(struct hold *hold, pid_t pid)
+static void look(struct hold *hold, pid_t pid, bool begins)
 {
 	uint64_t begin = now_ns(), took;
 
-	hold->look(hold->data, pid);
+	hold->look(hold->data, pid, begins);
 	took = now_ns() - begin;
 	atomic_fetch_add(&hold->holds, 1);
 	if (took > atomic_load(&hold->longest_ns))
@@ -248,7 +248,7 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 	enum held held;
 
 	if (event == PTRACE_EVENT_EXEC) {
-		look(hold, tid);
+		look(hold, tid, true);
 	} else if (event == PTRACE_EVENT_STOP) {
 		/* a real SIGSTOP or SIGTSTP stays a stop; SIGTRAP is a new task's first stop */
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
@@ -260,7 +260,7 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 		if (held != HELD_NOT && sig == SIGSTOP && !trade_stop(hold, tid))
 			return; /* it died */
 		if (held != HELD_NOT)
-			look(hold, tid);
+			look(hold, tid, false);
 	}
 	if (is_let_go(hold, tid) && !(event == PTRACE_EVENT_STOP && has_hold_signal(tid)))
 		request = PTRACE_DETACH;

@@ -36,8 +36,11 @@ struct command {
 
 struct hold;
 
-/* Called on another thread, while a thread of `pid` waits for it to return. */
-typedef void (*hold_look_fn)(void *data, pid_t pid);
+/*
+ * Called on another thread, while a thread of `pid` waits for it to return. `begins`: the process
+ * has not made a step in its program.
+ */
+typedef void (*hold_look_fn)(void *data, pid_t pid, bool begins);
 /* On that thread too: whether a signal that stopped thread `tid` was sent by the eBPF side. */
 typedef enum held (*hold_held_fn)(void *data, pid_t tid);
 

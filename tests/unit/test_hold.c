@@ -9,8 +9,9 @@
 
 #include "probe/hold.h"
 
-static void look(void *data, pid_t pid)
+static void look(void *data, pid_t pid, bool begins)
 {
+	assert_true(begins); /* nothing sends these a signal */
 	++*(int *)data;
 }
 

@@ -64,6 +64,9 @@ static const struct shape shapes[] = {
 	/* nearly what they would be */
 	{ "/docker/" ID "0", "", "", "", "" },
 	{ "/docker-" ID "x", "", "", "", "" },
+	{ "/machine.slice/systemd-nspawn@.service", "", "", "", "" },
+	{ "/machine.slice/systemd-nspawn@web", "", "", "", "" },
+	{ "/machine.slice/machine-web", "", "", "", "" },
 	{ "/kubepods/pod0a1b2c3d-1111-2222-3333-44445555666x/x", "", "", "", "" },
 	{ "/pod" UID "/x", "", "", "", "" },
 };

@@ -106,6 +106,61 @@ static void test_who_has_no_room_is_not_who_had_the_number_before(void **state)
 	who_feed_free(feed);
 }
 
+/* A child that is there for as long as nobody has asked who it is. */
+static uint32_t child_that_was_held(struct who_feed *feed, uint64_t now_ns)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	who_feed_held(feed, child, now_ns);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return (uint32_t)child;
+}
+
+static bool is_told(struct who_feed *feed, uint32_t pid, uint64_t since_ns)
+{
+	struct run_info run = { 0 };
+	const struct run_identity *who;
+
+	for (int turn = 0; turn < 4; turn++)
+		who_feed_fill(feed, &run);
+	who = run_identity_of(&run, pid, since_ns);
+	return who && who->since_ns == since_ns && who->words[RUN_IDENTITY_USER];
+}
+
+static void test_who_was_held_is_known_after_its_end(void **state)
+{
+	struct who_feed *feed = who_feed_new(false);
+	uint32_t by_exec = child_that_was_held(feed, 10), by_call = child_that_was_held(feed, 20);
+
+	meet(feed, by_exec, 9);
+	meet(feed, by_call, 500);
+	assert_true(is_told(feed, by_exec, 9));
+	assert_true(is_told(feed, by_call, 500));
+	who_feed_free(feed);
+}
+
+static void test_who_was_held_is_no_other_program(void **state)
+{
+	struct who_feed *feed = who_feed_new(false);
+	uint32_t later = child_that_was_held(feed, 1000000000), before = child_that_was_held(feed, 10);
+
+	meet(feed, later, 1); /* it was held as the next began */
+	meet(feed, later, 999999990);
+	meet(feed, before, 9);
+	meet(feed, before, 2000000000);
+	assert_true(is_told(feed, later, 999999990));
+	assert_false(is_told(feed, later, 1));
+	assert_true(is_told(feed, before, 9));
+	assert_false(is_told(feed, before, 2000000000));
+	who_feed_free(feed);
+}
+
 static int begin_helper(void **state)
 {
 	struct err err;
@@ -118,6 +173,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_first_are_kept),
+		cmocka_unit_test(test_who_was_held_is_known_after_its_end),
+		cmocka_unit_test(test_who_was_held_is_no_other_program),
 		cmocka_unit_test(test_the_newest_and_those_that_run_are_kept),
 		cmocka_unit_test(test_who_has_no_room_is_not_who_had_the_number_before),
 	};

@@ -242,6 +242,8 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 		memset(at->others, 0, sizeof(at->others));
 		if (at->state == INSIDE_DIVERTED && !inside_module_is_there(at))
 			inside_module_left(at, time_ns);
+		else if (at->state == INSIDE_DIVERTED)
+			inside_module_compare(at);
 	}
 	if (!process->taking && !inside->stopping)
 		inside_flag(process);
@@ -367,6 +369,7 @@ void inside_turn(struct inside *inside, uint64_t now_ns)
 	HASH_ITER (hh, inside->processes, process, next) {
 		inside_process_turn(process);
 	}
+	inside_records_turn(inside);
 	inside_forks_turn(inside);
 	if (!inside->stopping)
 		inside_away_turn(inside);

@@ -442,6 +442,7 @@ void inside_module_diverted(struct inside_module *at, const struct divert_result
 	}
 	at->state = INSIDE_DIVERTED;
 	tell_refused(at, counts);
+	inside_module_compare(at);
 	inside_flag(at->process);
 	forget_plan(at);
 }

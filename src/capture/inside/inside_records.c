@@ -113,6 +113,8 @@ static bool is_alike(struct inside_module *at, const struct module *module)
 {
 	unsigned i = 0;
 
+	if (at->module->n_hooks != module->n_hooks) /* most are not, and none takes a place */
+		return false;
 	while (i < INSIDE_OTHERS && at->others[i].module != module)
 		i++;
 	if (i < INSIDE_OTHERS)
@@ -122,6 +124,39 @@ static bool is_alike(struct inside_module *at, const struct module *module)
 	at->others[i].is_alike = module_is_alike(at->module, module) &&
 	                         !inside_module_may_be_mapped(at->process, module);
 	return at->others[i].is_alike;
+}
+
+/* While the process is there: when its calls come to be looked at, it may have ended. */
+void inside_module_compare(struct inside_module *at)
+{
+	struct modules *modules = at->process->inside->options.modules;
+
+	for (size_t i = 0; i < modules_count(modules); i++) {
+		const struct module *module = modules_at(modules, i);
+
+		if (module != at->module && module->attached)
+			is_alike(at, module);
+	}
+}
+
+/* Files that are hooked later are compared then. */
+void inside_records_turn(struct inside *inside)
+{
+	const struct modules *modules = inside->options.modules;
+	size_t attached = 0;
+
+	for (size_t i = 0; i < modules_count(modules); i++)
+		attached += modules_at(modules, i)->attached;
+	if (attached == inside->compared)
+		return;
+	inside->compared = attached;
+	for (struct inside_process *process = inside->processes; process;
+	     process = process->hh.next) {
+		for (struct inside_module *at = process->modules; at; at = at->next) {
+			if (at->state == INSIDE_DIVERTED)
+				inside_module_compare(at);
+		}
+	}
 }
 
 /*
