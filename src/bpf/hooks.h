@@ -490,6 +490,8 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 		hook_values(slot, plan->n_values, 0);
 	waits = hook_go_on(thread, s, slot, plan, id, kernel);
 	buffer_release(&s->busy);
+	if (!kernel && plan->n_values) /* reading memory takes long: see same_trap() */
+		thread->hook_ns = bpf_ktime_get_ns();
 	return !waits;
 }
 

@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "base/heap.h"
 #include "base/words.h"
 #include "base/xalloc.h"
 
@@ -265,31 +266,7 @@ static bool grow_heap(struct call_queue *queue, struct process_queue *process)
 	return true;
 }
 
-static void heap_add(struct process_queue *process, struct waiting one)
-{
-	struct waiting *heap = process->heap;
-	size_t at = process->n_heap++;
-
-	for (; at && is_before(&one, &heap[(at - 1) / 2]); at = (at - 1) / 2)
-		heap[at] = heap[(at - 1) / 2];
-	heap[at] = one;
-}
-
-static struct waiting heap_take(struct process_queue *process)
-{
-	struct waiting *heap = process->heap, first = heap[0], last = heap[--process->n_heap];
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < process->n_heap) {
-		child += child + 1 < process->n_heap && is_before(&heap[child + 1], &heap[child]);
-		if (!is_before(&heap[child], &last))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = last;
-	return first;
-}
+HEAP_OF(heap, struct waiting, is_before)
 
 /* Its place among the last of the circle; more than `count` where that lies further back. */
 static size_t place_of(const struct process_queue *process, uint64_t time_ns)
@@ -311,7 +288,7 @@ static bool insert_between(struct call_queue *queue, struct process_queue *proce
 	if (at > process->count) {
 		if (process->n_heap == process->heap_room && !grow_heap(queue, process))
 			return false;
-		heap_add(process, one);
+		heap_add(process->heap, process->n_heap++, one);
 		return true;
 	}
 	if (process->count == process->capacity && !grow(queue, process))
@@ -410,7 +387,7 @@ const struct wire_head *call_queue_take(void *data, uint64_t until_ns)
 	if (!first || first->time_ns > until_ns)
 		return NULL;
 	if (first == process->heap)
-		return heap_take(process).record;
+		return heap_take(process->heap, process->n_heap--).record;
 	record = first->record;
 	process->first = (process->first + 1) & (process->capacity - 1);
 	process->count--;

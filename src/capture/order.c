@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/heap.h"
 #include "base/xalloc.h"
 
 /* a thread may be preempted for a time slice between taking the time and sending */
@@ -123,35 +124,15 @@ static bool is_before(const struct order_item *a, const struct order_item *b)
 	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->number < b->number;
 }
 
-static void heap_add(struct order *order, struct order_item item)
-{
-	size_t at = order->n_heap++;
+HEAP_OF(heap, struct order_item, is_before)
 
-	if (at == order->heap_room) {
+static void add_late(struct order *order, struct order_item item)
+{
+	if (order->n_heap == order->heap_room) {
 		order->heap_room = order->heap_room ? 2 * order->heap_room : 64;
 		order->heap = xrealloc(order->heap, order->heap_room * sizeof(*order->heap));
 	}
-	while (at && is_before(&item, &order->heap[(at - 1) / 2])) {
-		order->heap[at] = order->heap[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	order->heap[at] = item;
-}
-
-static struct order_item heap_take(struct order *order)
-{
-	struct order_item *heap = order->heap, first = heap[0], last = heap[--order->n_heap];
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < order->n_heap) {
-		child += child + 1 < order->n_heap && is_before(&heap[child + 1], &heap[child]);
-		if (!is_before(&heap[child], &last))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = last;
-	return first;
+	heap_add(order->heap, order->n_heap++, item);
 }
 
 /* ---- in and out ---------------------------------------------------------------------------- */
@@ -164,7 +145,7 @@ void order_add(struct order *order, const struct wire_head *record, size_t bytes
 
 	item.record = copy_of(order, record, bytes);
 	if (order->count && item_at(order, order->count - 1)->time_ns > item.time_ns) {
-		heap_add(order, item);
+		add_late(order, item);
 		return;
 	}
 	if (order->count == order->capacity)
@@ -183,7 +164,7 @@ static bool take_first(struct order *order, uint64_t until_ns, struct order_item
 	if (!first || first->time_ns > until_ns)
 		return false;
 	if (heap) {
-		*item = heap_take(order);
+		*item = heap_take(order->heap, order->n_heap--);
 		return true;
 	}
 	*item = *first;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "base/xalloc.h"
 
 /* What is moved about in the heap is small; the items stay where they are. */
@@ -66,29 +67,7 @@ static bool before(const struct gpu_order_key *a, const struct gpu_order_key *b)
 	return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->number < b->number;
 }
 
-static void sift_up(struct gpu_order_key *heap, size_t at, struct gpu_order_key key)
-{
-	while (at && before(&key, &heap[(at - 1) / 2])) {
-		heap[at] = heap[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	heap[at] = key;
-}
-
-static void sift_down(struct gpu_order_key *heap, size_t count, struct gpu_order_key key)
-{
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < count) {
-		if (child + 1 < count && before(&heap[child + 1], &heap[child]))
-			child++;
-		if (!before(&heap[child], &key))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = key;
-}
+HEAP_OF(heap, struct gpu_order_key, before)
 
 void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 {
@@ -103,7 +82,7 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 	if (order->arrivals - order->first_fresh == GPU_ORDER_MAX)
 		order->first_fresh++;
 	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
-	sift_up(order->heap, order->count++, key);
+	heap_add(order->heap, order->count++, key);
 }
 
 void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
@@ -138,14 +117,13 @@ bool gpu_order_is_full(const struct gpu_order *order)
 
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 {
-	bool late = order->heap[0].end_ns < order->last_ns;
+	struct gpu_order_key first = heap_take(order->heap, order->count);
+	bool late = first.end_ns < order->last_ns;
 
-	*item = order->items[order->heap[0].slot];
+	*item = order->items[first.slot];
 	order->text_bytes -= item->is_range ? item->range.text_bytes : 0;
-	order->items[order->heap[0].slot].arrival = UINT64_MAX;
-	order->unused[order->capacity - order->count] = order->heap[0].slot;
-	if (--order->count)
-		sift_down(order->heap, order->count, order->heap[order->count]);
+	order->items[first.slot].arrival = UINT64_MAX;
+	order->unused[order->capacity - order->count--] = first.slot;
 	if (!late)
 		order->last_ns = item->end_ns;
 	return late;

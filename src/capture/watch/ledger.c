@@ -189,9 +189,14 @@ static void add_counters(const struct ledger *ledger, const uint64_t *to, const 
 struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, const void *key)
 {
 	struct ledger_row *into = ledger_row(ledger, key);
+	uint64_t *value = xcalloc(ledger->layout.words, sizeof(*value));
 
 	row_ended(ledger, into); /* not in the map */
+	if (row->map && !row->ended &&
+	    fold_find(ledger->programs, ledger->layout.map, row->key, value))
+		row_read(ledger, row, value); /* what was added since the page was read */
 	add_counters(ledger, into->now, row->now);
+	free(value);
 	add_counters(ledger, into->before, row->before);
 	fold_delete(ledger->programs, ledger->layout.map, row->key);
 	row_drop(ledger, row);

@@ -38,7 +38,7 @@ struct watch_launches_part {
 	struct watcher *watcher;
 	struct ledger *ledger;
 	struct launch_name *names;
-	uint16_t generation; /* at the page before */
+	uint16_t generation; /* before the page was read */
 	struct watch_launches page;
 	struct launch *rows;
 	struct watch_kernel *kernels;
@@ -370,18 +370,20 @@ void watch_launches_merge(struct watch_launches_part *part)
 	drop_page(part);
 }
 
-/* A generation that was over at the page before, and whose first call has arrived. */
-static bool is_over(struct watch_launches_part *part, const struct launch *row, uint16_t now)
+/*
+ * A generation whose first call has arrived, and that was over before this page was read: one that
+ * ends meanwhile may have been read when it was half over. Calls of the last one that was over may
+ * still be under way.
+ */
+static bool is_over(struct watch_launches_part *part, const struct launch *row)
 {
 	return tells_kernels(part) && row->key->graph < MERGED_KERNEL && !row->process->ended &&
-	       row->key->generation != now && row->key->generation != part->generation &&
+	       (int16_t)(row->key->generation - part->generation) < -1 &&
 	       (row->key->graph || find_name(part, name_key_of(row)));
 }
 
 void watch_launches_turn(struct watch_launches_part *part)
 {
-	struct programs *programs = watcher_options_of(part->watcher)->programs;
-	uint16_t now = (uint16_t)programs_state(programs)->kernels_generation;
 	size_t count;
 
 	ledger_turn(part->ledger);
@@ -390,23 +392,24 @@ void watch_launches_turn(struct watch_launches_part *part)
 	for (size_t i = 0; i < count; i++) {
 		const struct launch *row = &part->rows[i];
 
-		if (is_over(part, row, now))
+		if (is_over(part, row))
 			retire(part, row);
 	}
 	for (size_t i = 0; i < count; i++)
 		watcher_give_back(part->watcher, part->rows[i].process);
 	drop_page(part);
-	part->generation = now;
 }
 
 _Static_assert(WATCH_LOGS == FOLD_LOGS, "the programs' histograms are shown as they are");
 
 int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page)
 {
+	struct programs *programs = watcher_options_of(part->watcher)->programs;
 	struct watch_kernel *kernel = NULL;
 	size_t count, n_kernels = 0;
 	int r;
 
+	part->generation = (uint16_t)programs_state(programs)->kernels_generation;
 	r = ledger_read(part->ledger);
 	drop_page(part);
 	count = gather(part);
