@@ -6,6 +6,8 @@ raises Failure where something is not as it should be. Every wait has a limit.
 """
 
 import collections
+import contextlib
+import glob
 import json
 import os
 import shutil
@@ -100,11 +102,29 @@ class Process:
                           f"{(self.out() + self.err())[-600:]}") from None
 
     def stop(self):
+        """With all that it began: a program that goes on would count what it does with the next try's."""
         if self.process.poll() is None:
+            below = descendants(self.process.pid)
             self.process.kill()
             self.process.wait()
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         if self.process.stdin:
             self.process.stdin.close()
+
+
+def descendants(pid):
+    """The processes below one, as far as they can be seen."""
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError), open(path, errors="replace") as file:
+            words = file.read().rpartition(") ")
+            parents[int(words[0].split()[0])] = int(words[2].split()[1])
+    found = [pid]
+    for above in found:
+        found += [below for below, parent in parents.items() if parent == above]
+    return found[1:]
 
 
 # How much longer than here a machine may take for anything.
