@@ -92,7 +92,7 @@ def test_node_bounds_ends_that_were_lost(case):
         raise Skip("it takes 10 s: make stress-node")
     node = Node(case, SETTINGS)
     os.kill(node.process.pid, signal.SIGSTOP)
-    churn(case, 5000, 4)
+    churn(case, 20000, 4)  # of 5,000, all records have room
     os.kill(node.process.pid, signal.SIGCONT)
     wait_until(lambda: figures(node)["lost"].get("records", 0) > 0, "lost records")
     wait_until(lambda: has_settled(node, 1), f"all of them to have ended, not {figures(node)}", 30)
