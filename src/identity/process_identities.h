@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who the processes of a machine are. A thread of its own reads that, since a target can make who
- * reads it wait; whoever asks gets what is known by now, and
- * does not wait but where that is said.
+ * reads it wait; whoever asks gets what is known by now, and waits only where that is said.
  *
  * What was read is kept by pid and incarnation, of a bounded number of processes: those that were
  * asked for last. It is read again when name or cgroups of a process have changed, which is looked

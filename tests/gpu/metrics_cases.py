@@ -6,8 +6,8 @@ same seconds, and what findings make of it. Needs a cuscope that is linked dynam
 
 import json
 import os
-import subprocess
 import statistics
+import subprocess
 import sys
 import time
 
@@ -24,7 +24,7 @@ LOADS = {
              "a GPU bound by computing"),
     "add": ({"SM active": (80, 100), "Tensor cores": (0, 5), "DRAM bandwidth": (65, 100)}, "a GPU bound by its memory"),
 }
-# Of a CPU. NVML's metric 1 alone takes 0.9 to 1.8 ms, and one reading in hundreds took 27 ms: see docs/gpu.md.
+# Of a CPU. NVML's metric 1 alone takes 0.9 to 1.8 ms, and one of some 120 readings took 27 ms: see docs/gpu.md.
 COST = 5
 CLOSE = 5  # percentage points, of nvidia-smi's number
 
@@ -71,7 +71,8 @@ class Load:
                               text=True, check=False)
         samples = [json.loads(line) for line in done.stdout.splitlines() if '"gpu_metrics"' in line]
         samples = [sample["graphics_percent"] for sample in samples if sample["gpu"] == 0]
-        return statistics.median(samples[len(samples) // 3:-len(samples) // 6])
+        middle = samples[len(samples) // 3:-len(samples) // 6]
+        return statistics.median(middle) if middle else None
 
 
 class Metrics:

@@ -138,7 +138,7 @@ struct inside {
 	pid_t command;
 	struct hold *hold;
 	uint64_t begin_ns, now_ns, name_offset;
-	size_t compared; /* modules that were attached when they were compared: inside_records_turn */
+	size_t compared; /* stands for those that were attached then: inside_records_turn */
 	bool stopping, agents_told;
 	struct inside_away *away; /* by module */
 	struct inside_sweep *sweep;
@@ -233,8 +233,10 @@ void inside_modules_find(struct inside_process *process);
 /* Whether the process has the file itself mapped; true as well where that cannot be known. */
 bool inside_module_may_be_mapped(const struct inside_process *process, const struct module *module);
 
-/* Of a module that is diverted: whether probes of other files tell of its calls, and of later ones. */
+/* Finds which other files' probes tell of the calls of a module that is diverted. */
 void inside_module_compare(struct inside_module *at);
+
+/* The same for all that are, where files were hooked since. */
 void inside_records_turn(struct inside *inside);
 
 /* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes, but for

@@ -143,13 +143,14 @@ void inside_module_compare(struct inside_module *at)
 void inside_records_turn(struct inside *inside)
 {
 	const struct modules *modules = inside->options.modules;
-	size_t attached = 0;
+	size_t mark = 0;
 
+	/* which, not how many: one may go as another comes */
 	for (size_t i = 0; i < modules_count(modules); i++)
-		attached += modules_at(modules, i)->attached;
-	if (attached == inside->compared)
+		mark = 31 * mark + 1 + modules_at(modules, i)->attached;
+	if (mark == inside->compared)
 		return;
-	inside->compared = attached;
+	inside->compared = mark;
 	for (struct inside_process *process = inside->processes; process;
 	     process = process->hh.next) {
 		for (struct inside_module *at = process->modules; at; at = at->next) {
