@@ -13,7 +13,7 @@
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench
-# bench/step/run and bench/gpu/run are for a machine with a GPU and PyTorch, bench/ddp/run for one with two; they need nothing built but
+# bench/step/run and those of bench/gpu are for a machine with a GPU and PyTorch, bench/ddp/run for one with two; they need nothing built but
 # cuscope. PYTHONPATH=tests/gpu/stand-in tries them on the simulated driver.
 
 BENCH      := $(B)/bench
