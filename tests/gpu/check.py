@@ -15,13 +15,14 @@ import programs
 from file_cases import files
 from gpu_cases import Gpu
 from inside_cases import INSIDE_PARTS, Inside
+from kernel_cases import Kernel
 from live_cases import live
 from metrics_cases import Metrics
 from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
-PARTS = ("calls", "gpu", "torch", "inside", "metrics")
+PARTS = ("calls", "gpu", "torch", "inside", "metrics", "kernel")
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
 LAUNCHES = (programs.launches, programs.launch_totals)
@@ -131,6 +132,8 @@ def main():
         Inside(cuscope, folder, report, binaries).run(inside, has_torch)
     if "metrics" in parts and has_torch:
         Metrics(cuscope, folder, report).run()
+    if "kernel" in parts:
+        Kernel(cuscope, folder, report, binaries).run(has_torch)
     if not has_torch:
         report.test("torch", ["not installed: nothing of it was tested"])
     print(f"{time.monotonic() - begin:.0f} s")
