@@ -61,6 +61,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->attach;
+		state->child_inputs[1] = &o->attach.hooks;
 		return 0;
 	case OPT_INTERVAL:
 		parse_interval(state, o, arg);
@@ -88,7 +89,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
-	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
+	                                      { &cli_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -140,6 +141,8 @@ static int check_options(struct top_options *o, struct err *err)
 		o->attach.choice.given = 1u << TARGET_ALL;
 	}
 	if (cli_target_settle(&o->attach.choice, o->attach.command, err))
+		return err->code;
+	if (cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err))
 		return err->code;
 	if (o->command_output && !command)
 		return err_set(err, EINVAL,
@@ -198,6 +201,7 @@ static int top(struct top_options *o, struct err *err)
 	}
 	name = cli_target_text(&o->attach.choice.target);
 	o->screen.target = name;
+	o->screen.hooks = o->attach.hooks.n > 0;
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
 	if (command && !o->command_output)

@@ -23,8 +23,16 @@ enum top_table {
 	TOP_STREAMS,
 	TOP_MEMORY,
 	TOP_TRANSFERS,
+	TOP_HOOKS,     /* the last of these */
+	TOP_ALL_HOOKS, /* of all processes */
 	TOP_TABLES,
 };
+
+/* It is one of the process that is opened. */
+static inline bool top_is_detail(enum top_table table)
+{
+	return table >= TOP_KERNELS && table <= TOP_HOOKS;
+}
 
 /* All that a page is made of. */
 struct top_page {
@@ -35,6 +43,7 @@ struct top_page {
 	uint64_t lost[LOST_COUNT];
 	double overhead_percent; /* of the busiest thread's time */
 	double own_percent;      /* cuscope's own, of one CPU */
+	bool hooks;              /* there are some of one's own: tables of them */
 	double estimate_scale;   /* above 1: measured in windows; the page is of what they saw */
 	const char *notice;      /* the latest one while it is new, else NULL */
 };
@@ -47,7 +56,7 @@ struct top_order {
 /* What the user has chosen. top_view_init() sets what is right at first. */
 struct top_view {
 	enum top_table table;
-	uint32_t process; /* id of the one that is opened, where table is not TOP_PROCESSES */
+	uint32_t process; /* id of the one that is opened, where the table is a detail */
 	struct top_order order[TOP_TABLES];
 	bool any_selected;       /* a row of the processes */
 	uint32_t selected;       /* its process id */
@@ -55,6 +64,7 @@ struct top_view {
 	size_t body_rows;        /* rows of the table on the last page */
 	size_t columns;          /* of the last page */
 	bool gpu_times;          /* the last page had their columns */
+	bool hooks;              /* and their tables */
 	bool paused, help, keys; /* keys: a line of them at the bottom, and a selection */
 };
 

@@ -16,7 +16,9 @@ struct top_counts {
 	struct top_process_row *processes; /* hash by id */
 	struct top_process_row *last;      /* of the last call */
 	struct top_process gone;
+	struct hook_rows gone_hooks;
 	size_t n_gone;
+	size_t n_hooks; /* rows of hooks, of all processes and those that are gone */
 	bool kept;
 	uint32_t kept_id;
 	uint64_t begin_ns, tick_ns, interval_ns;
@@ -84,6 +86,7 @@ static void drop_process(struct top_counts *counts, struct top_process_row *row)
 	if (counts->last == row)
 		counts->last = NULL;
 	HASH_DELETE(hh, counts->processes, row);
+	counts->n_hooks -= hook_rows_forget(&row->hooks);
 	rows_forget(row);
 	free(row);
 }
@@ -106,6 +109,8 @@ static void merge_ended(struct top_counts *counts, uint64_t now_ns)
 		    (counts->kept && counts->kept_id == row->id))
 			continue;
 		add_numbers(&counts->gone, &row->shown);
+		counts->n_hooks += hook_rows_merge(&counts->gone_hooks, &row->hooks,
+		                                   TOP_HOOKS_ALL - counts->n_hooks);
 		counts->n_gone++;
 		drop_process(counts, row);
 	}
@@ -159,6 +164,14 @@ void top_counts_counted(struct top_counts *counts, uint32_t pid, const struct fu
 
 /* ---- intervals ----------------------------------------------------------------------------- */
 
+static void count_hook(struct top_counts *counts, const struct event *event)
+{
+	struct top_process_row *row = process_of(counts, event->process);
+
+	counts->n_hooks +=
+		hook_rows_count(&row->hooks, event->call, counts->n_hooks < TOP_HOOKS_ALL);
+}
+
 /* Activities come seconds late and many at a time: shares are of the time that they tell of. */
 static void tick_gpus(struct top_counts *counts, uint64_t now_ns)
 {
@@ -200,6 +213,7 @@ void top_counts_tick(struct top_counts *counts, uint64_t now_ns)
 	tick_gpus(counts, now_ns);
 	for (size_t i = 0; i < TOP_COUNTS; i++)
 		count_tick(&counts->gone.numbers[i], seconds);
+	hook_rows_tick(&counts->gone_hooks, seconds);
 	merge_ended(counts, now_ns);
 	counts->tick_ns = now_ns;
 	counts->interval++;
@@ -214,11 +228,13 @@ void top_counts_reset(struct top_counts *counts, uint64_t now_ns)
 			drop_process(counts, row);
 			continue;
 		}
+		counts->n_hooks -= hook_rows_forget(&row->hooks);
 		rows_forget(row);
 		memset(row->shown.numbers, 0, sizeof(row->shown.numbers));
 		row->entries = row->sync_ns = 0;
 	}
 	memset(&counts->gone, 0, sizeof(counts->gone));
+	counts->n_hooks -= hook_rows_forget(&counts->gone_hooks);
 	memory_forget_peaks(counts->memory);
 	counts->n_gone = 0;
 	counts->begin_ns = counts->tick_ns = now_ns;
@@ -252,6 +268,7 @@ static void copy_process(const struct top_counts *counts, const struct top_proce
 	read_memory(counts, into);
 	into->entries_only =
 		row->entries > 0 && row->entries == into->numbers[TOP_COUNT_CALLS].total;
+	hook_rows_copy(&row->hooks, into);
 	if (details)
 		rows_copy_details(row, into);
 }
@@ -278,6 +295,7 @@ void top_counts_snapshot(const struct top_counts *counts, bool details_of_all,
 	snapshot->interval_ns = counts->interval_ns;
 	snapshot->gpu_times = counts->gpu_until_ns > 0;
 	snapshot->gone = counts->gone;
+	hook_rows_copy(&counts->gone_hooks, &snapshot->gone);
 	snapshot->total.gpu_share = snapshot->gone.gpu_share = -1; /* which GPUs are whose? */
 	snapshot->n_gone = counts->n_gone;
 	snapshot->processes = xcalloc(HASH_COUNT(counts->processes), sizeof(*snapshot->processes));
@@ -299,11 +317,13 @@ void top_counts_snapshot(const struct top_counts *counts, bool details_of_all,
 void top_snapshot_free(struct top_snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->n_processes; i++) {
+		free(snapshot->processes[i].hooks);
 		free(snapshot->processes[i].functions);
 		free(snapshot->processes[i].kernels);
 		free(snapshot->processes[i].streams);
 	}
 	free(snapshot->processes);
+	free(snapshot->gone.hooks);
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
@@ -345,6 +365,8 @@ static int counts_event(struct consumer *self, const struct event *event, struct
 	if (event->type == EVENT_CALL)
 		rows_count(process_of(counts, event->process), event, counts->interval,
 		           counts->tick_ns);
+	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_HOOK)
+		count_hook(counts, event);
 	else if (event->type == EVENT_ACTIVITY)
 		count_activity(counts, event);
 	return 0;
@@ -362,6 +384,7 @@ static void counts_free(struct consumer *self)
 
 	HASH_ITER (hh, counts->processes, row, next)
 		drop_process(counts, row);
+	hook_rows_forget(&counts->gone_hooks);
 	memory_free(counts->memory);
 	free(counts);
 }

@@ -7,8 +7,8 @@
  *   top_snapshot  a copy to show, which stays as it is while counting goes on
  *
  * Memory is bounded by processes that run, their functions, kernels and live allocations, and
- * TOP_STREAMS_MAX streams each. A process that ended is shown for TOP_ENDED_NS more and then
- * merged into one row with all that went before it.
+ * TOP_STREAMS_MAX streams and TOP_HOOKS_MAX hooks of one's own each. A process that ended is shown
+ * for TOP_ENDED_NS more and then merged into one row with all that went before it.
  */
 #ifndef CUSCOPE_TOP_TOP_COUNTS_H
 #define CUSCOPE_TOP_TOP_COUNTS_H
@@ -21,7 +21,9 @@
 #include "trace/event.h"
 
 #define TOP_ENDED_NS    5000000000ull
-#define TOP_STREAMS_MAX 256 /* of a process; what other streams do is one row */
+#define TOP_STREAMS_MAX 256   /* of a process; what other streams do is one row */
+#define TOP_HOOKS_MAX   1024  /* of a process, and of those that are gone; the same */
+#define TOP_HOOKS_ALL   65536 /* of all processes */
 
 /* Calls made inside other calls are in none; the work is that of calls that did it. */
 enum top_number {
@@ -68,6 +70,16 @@ struct top_stream {
 	struct top_count launches, copies, copy_bytes;
 };
 
+/* What a hook of one's own saw, which is no call of CUDA. */
+struct top_hook {
+	const char *name; /* "(others)": all that came after TOP_HOOKS_MAX */
+	struct top_count calls;
+	struct top_count bytes; /* the sum of its first argument that is a size; TABLE_NOT_KNOWN, */
+				/* and a rate of NAN, where it shows none */
+	/* Of calls that have an end; TABLE_NOT_KNOWN where there were none. */
+	uint64_t time_ns, mean_ns, max_ns;
+};
+
 /* What a process has allocated and not freed. */
 struct top_memory {
 	uint64_t count, bytes, peak_bytes;
@@ -89,6 +101,9 @@ struct top_process {
 	 */
 	double gpu_share;
 	uint64_t gpu_ns; /* in which something of it ran, GPUs added up */
+
+	struct top_hook *hooks;
+	size_t n_hooks;
 
 	/* only where the snapshot was asked for them */
 	struct top_function *functions;

@@ -99,6 +99,19 @@ static const struct table_column kernel_columns[] = {
 	{ TABLE_JSON(KERNEL(gpu_ns), "gpu_time_ns") },
 };
 
+#define HOOK(member) TABLE_AT(struct top_hook, member)
+
+static const struct table_column hook_columns[] = {
+	{ TABLE_JSON(HOOK(name), "name") },
+	{ TABLE_JSON(HOOK(calls.total), "calls") },
+	{ TABLE_JSON(HOOK(calls.rate), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(HOOK(bytes.total), "bytes"), TABLE_ABSENT },
+	{ TABLE_JSON(HOOK(bytes.rate), "bytes_per_second"), TABLE_ABSENT, .decimals = 2 },
+	{ TABLE_JSON(HOOK(time_ns), "time_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(HOOK(mean_ns), "mean_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(HOOK(max_ns), "max_ns"), TABLE_ABSENT },
+};
+
 #define STREAM(member) TABLE_AT(struct top_stream, member)
 
 static const struct table_column stream_columns[] = {
@@ -156,6 +169,16 @@ static void add_streams(struct table *table, const struct top_process *process)
 	table_end(table, NULL);
 }
 
+static void add_hooks(struct table *table, const struct top_page *page,
+                      const struct top_process *process)
+{
+	if (!page->hooks)
+		return;
+	table_begin(table, "hooks", NULL, TABLE_COLUMNS(hook_columns));
+	table_rows(table, process->hooks, process->n_hooks, sizeof(*process->hooks));
+	table_end(table, NULL);
+}
+
 static void add_details(struct table *table, const struct top_process *process)
 {
 	add_memory(table, process);
@@ -207,6 +230,7 @@ static void add_process(struct json *json, struct table *table, const struct top
 		json_null(json, "gpu_share");
 	json_u64(json, "gpu_time_ns", process->gpu_ns);
 	add_details(table, process);
+	add_hooks(table, page, process);
 	json_close(json, '}');
 }
 
@@ -225,15 +249,14 @@ static void add_processes(struct json *json, struct table *table, const struct t
 	free(rows);
 }
 
-static void add_sum(struct json *json, struct table *table, const char *key, size_t processes,
-                    const struct top_process *sum)
+static void begin_sum(struct json *json, struct table *table, const char *key, size_t processes,
+                      const struct top_process *sum)
 {
 	json_open(json, key, '{');
 	json_u64(json, "processes", processes);
 	table_members(table, TABLE_COLUMNS(number_members), sum);
 	add_memory(table, sum);
 	add_transfers(table, sum);
-	json_close(json, '}');
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
@@ -274,8 +297,12 @@ void top_json(const struct top_page *page, const struct run_info *run, struct bu
 	json_u64(&json, "counting_ns", snapshot->time_ns - snapshot->begin_ns);
 	add_gpus(&json, page->gpus);
 	add_processes(&json, table, page);
-	add_sum(&json, table, "gone", snapshot->n_gone, &snapshot->gone);
-	add_sum(&json, table, "total", snapshot->n_processes + snapshot->n_gone, &snapshot->total);
+	begin_sum(&json, table, "gone", snapshot->n_gone, &snapshot->gone);
+	add_hooks(table, page, &snapshot->gone);
+	json_close(&json, '}');
+	begin_sum(&json, table, "total", snapshot->n_processes + snapshot->n_gone,
+	          &snapshot->total);
+	json_close(&json, '}');
 	add_rate(&json, "overhead_percent", page->overhead_percent);
 	add_rate(&json, "estimate_scale", page->estimate_scale);
 	add_rate(&json, "own_cpu_percent", page->own_percent);

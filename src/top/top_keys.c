@@ -104,7 +104,7 @@ static enum top_action move_by_key(struct top_view *view, const struct top_page 
 
 static enum top_action open_table(struct top_view *view, enum top_table table)
 {
-	if (view->table == TOP_PROCESSES) {
+	if (top_is_detail(table) && !top_is_detail(view->table)) {
 		if (!view->any_selected)
 			return TOP_NOTHING;
 		view->process = view->selected;
@@ -116,9 +116,10 @@ static enum top_action open_table(struct top_view *view, enum top_table table)
 
 static enum top_action open_beside(struct top_view *view, int step)
 {
-	int details = TOP_TABLES - TOP_KERNELS, at = (int)view->table - TOP_KERNELS;
+	int details = (view->hooks ? TOP_ALL_HOOKS : TOP_HOOKS) - TOP_KERNELS;
+	int at = (int)view->table - TOP_KERNELS;
 
-	if (view->table == TOP_PROCESSES)
+	if (!top_is_detail(view->table))
 		return open_table(view, TOP_KERNELS);
 	return open_table(view, TOP_KERNELS + (at + details + step) % details);
 }
@@ -162,8 +163,10 @@ static enum top_action table_by_key(struct top_view *view, int key)
 		return TOP_REDRAW;
 	case 'R':
 		return toggle(&view->order[view->table].backwards);
+	case 'H':
+		return view->hooks ? open_table(view, TOP_ALL_HOOKS) : TOP_NOTHING;
 	}
-	if (key > '0' && key < '0' + TOP_TABLES)
+	if (key > '0' && key < '0' + (view->hooks ? TOP_ALL_HOOKS : TOP_HOOKS))
 		return open_table(view, (enum top_table)(key - '0'));
 	return TOP_NOTHING;
 }

@@ -230,7 +230,7 @@ static void paint_tabs(struct painter *p)
 {
 	struct buf *out = screen_line(p->screen);
 
-	for (int i = TOP_KERNELS; i < TOP_TABLES; i++) {
+	for (int i = TOP_KERNELS; i < (p->page->hooks ? TOP_ALL_HOOKS : TOP_HOOKS); i++) {
 		screen_style(p->screen, i == (int)p->view->table ? SCREEN_CHOSEN : SCREEN_PLAIN);
 		buf_printf(out, " %d %s ", i, top_tables[i].title);
 		screen_style(p->screen, SCREEN_PLAIN);
@@ -443,17 +443,23 @@ static void paint_table(struct painter *p)
 
 static void paint_keys(struct painter *p)
 {
-	const char *keys = p->view->table == TOP_PROCESSES
-	                           ? "Enter open  < > sort  R reverse  p pause  r reset  h help  "
-	                             "q quit"
-	                           : "Esc back  Tab 1-5 tables  < > sort  R reverse  p pause  r "
-	                             "reset  h help";
+	struct buf *out;
 
 	while (p->screen->rows && p->screen->n_lines + 1 < p->screen->rows)
 		screen_line(p->screen);
-	screen_line(p->screen);
+	out = screen_line(p->screen);
 	screen_style(p->screen, SCREEN_DIM);
-	buf_puts(screen_last(p->screen), keys);
+	if (p->view->table == TOP_PROCESSES)
+		buf_printf(out,
+		           "Enter open%s  < > sort  R reverse  p pause  r reset  h help  q quit",
+		           p->page->hooks ? "  H hooks" : "");
+	else if (p->view->table == TOP_ALL_HOOKS)
+		buf_puts(out, "Esc back  < > sort  R reverse  p pause  r reset  h help");
+	else
+		buf_printf(out,
+		           "Esc back  Tab 1-%d tables  < > sort  R reverse  p pause  r reset  h "
+		           "help",
+		           p->page->hooks ? TOP_HOOKS : TOP_TRANSFERS);
 }
 
 static void paint_help(struct screen *screen)
@@ -464,6 +470,7 @@ static void paint_help(struct screen *screen)
 		"  Up Down PgUp PgDn Home End   choose a process, scroll",
 		"  Enter                        open it; Esc, q: back",
 		"  Tab, 1 to 5                  kernels, functions, streams, memory, transfers",
+		"  H, 6 with --hook             hooks of one's own: of all processes, of this one",
 		"  < >                          sort by the column to the left, to the right",
 		"  d n c l m x i o e s b        sort by PID, NAME, CALLS/s, LAUNCH/s, MEMORY,",
 		"                               PEAK, H2D/s, D2H/s, ERRORS, SYNC, GPU",
@@ -488,11 +495,23 @@ static void paint_help(struct screen *screen)
 	}
 }
 
+/* On a page without a screen, where no key opens them: below the processes. */
+static void paint_hooks_below(struct painter *p)
+{
+	if (p->view->table != TOP_PROCESSES || p->view->keys || !p->page->hooks)
+		return;
+	screen_line(p->screen);
+	p->view->table = TOP_ALL_HOOKS;
+	p->table = &top_tables[TOP_ALL_HOOKS];
+	paint_table(p);
+	p->view->table = TOP_PROCESSES;
+}
+
 static void paint(struct painter *p)
 {
 	const struct top_process *opened = NULL;
 
-	if (p->view->table != TOP_PROCESSES) {
+	if (top_is_detail(p->view->table)) {
 		opened = top_opened(p->page, p->view);
 		if (!opened)
 			p->view->table = TOP_PROCESSES;
@@ -508,6 +527,7 @@ static void paint(struct painter *p)
 		paint_tabs(p);
 	}
 	paint_table(p);
+	paint_hooks_below(p);
 	if (p->view->keys)
 		paint_keys(p);
 }
@@ -526,6 +546,7 @@ void top_render(const struct top_page *page, struct top_view *view, size_t rows,
 
 	view->columns = columns;
 	view->gpu_times = page->snapshot->gpu_times;
+	view->hooks = page->hooks;
 	screen_begin(screen, rows, columns);
 	if ((columns && columns < TOP_COLUMNS) || (rows && rows < TOP_ROWS))
 		buf_printf(screen_line(screen), "needs %d x %d; this is %zu x %zu (q quits)",

@@ -300,6 +300,7 @@ void rows_tick(struct top_process_row *process, double seconds, uint64_t interva
 		tick_stream(stream, seconds);
 	if (process->other_streams)
 		tick_stream(process->other_streams, seconds);
+	hook_rows_tick(&process->hooks, seconds);
 	tick_threads(process, seconds, interval);
 }
 

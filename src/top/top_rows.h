@@ -7,6 +7,7 @@
 
 #include "analysis/busy.h"
 #include "top/top_counts.h"
+#include "top/top_hooks.h"
 #include "analysis/sketch.h"
 
 struct function_row {
@@ -50,6 +51,7 @@ struct top_process_row {
 	struct top_kernel_row *kernels, *last_kernel;
 	struct top_stream_row *streams, *other_streams;
 	struct top_thread_row *threads, *last_thread;
+	struct hook_rows hooks;
 	struct gpu_row *gpus;
 	uint64_t gpu_before_ns; /* of them, when gpu_share was last reckoned */
 	UT_hash_handle hh;

@@ -109,7 +109,7 @@ static void measure_own_cost(struct top_screen *s)
 
 static void take_snapshot(struct top_screen *s)
 {
-	bool opened = s->view.table != TOP_PROCESSES;
+	bool opened = top_is_detail(s->view.table);
 
 	top_counts_keep(s->counts, opened ? &s->view.process : NULL);
 	top_snapshot_free(&s->snapshot);
@@ -128,6 +128,7 @@ static void fill_page(struct top_screen *s)
 		.gpus = s->any_sample ? &s->sample : NULL,
 		.who = s->who ? &s->who_run : NULL,
 		.target = s->options.target,
+		.hooks = s->options.hooks,
 		.overhead_percent = state.overhead_percent,
 		.own_percent = s->own_percent,
 		.estimate_scale = state.estimate_scale,

@@ -14,8 +14,9 @@
 struct top_screen_options {
 	const char *target; /* "all processes"; kept, not copied */
 	uint64_t interval_ns;
-	bool once; /* one page, on standard output, at the end */
-	bool json; /* as JSON */
+	bool once;  /* one page, on standard output, at the end */
+	bool json;  /* as JSON */
+	bool hooks; /* there are some of one's own */
 	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
 };
 

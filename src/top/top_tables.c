@@ -211,6 +211,20 @@ static void process_pod(const struct top_page *page, const struct top_row *row, 
 	add_word(page, row, pod ? RUN_IDENTITY_POD : RUN_IDENTITY_CONTAINER, out);
 }
 
+/* In a table of all processes. */
+static void owner_name(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	if (row->process->process)
+		process_name(page, row, out);
+	else
+		buf_puts(out, "(gone)");
+}
+
+static void hook_name(const struct top_page *page, const struct top_row *row, struct buf *out)
+{
+	text_add_safe(out, ((const struct top_hook *)row->item)->name);
+}
+
 static void kernel_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	text_add_safe(out, ((const struct top_kernel *)row->item)->kernel->name);
@@ -325,6 +339,30 @@ static const struct top_column transfer_columns[] = {
 	{ "BYTES/s", 0, 0, 7, TOP_BYTES, .value = transfer_bytes_rate },
 };
 
+#define OF_HOOK(member) TABLE_AT(struct top_hook, member)
+#define HOOK_COLUMNS                                                                               \
+	{ "CALLS", 'c', 0, 8, TOP_COUNT, OF_HOOK(calls.total) },                                   \
+		{ "CALLS/s", 's', 0, 7, TOP_COUNT, OF_HOOK(calls.rate) },                          \
+		{ "BYTES/s", 'b', 0, 7, TOP_BYTES, OF_HOOK(bytes.rate) },                          \
+		{ "BYTES", 0, 100, 7, TOP_BYTES, OF_HOOK(bytes.total) },                           \
+		{ "MEAN", 'a', 0, 7, TOP_TIME, OF_HOOK(mean_ns) },                                 \
+		{ "MAX", 'x', 0, 7, TOP_TIME, OF_HOOK(max_ns) },                                   \
+	{                                                                                          \
+		"TIME", 't', 0, 7, TOP_TIME, OF_HOOK(time_ns)                                      \
+	}
+
+static const struct top_column hook_columns[] = {
+	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = hook_name },
+	HOOK_COLUMNS,
+};
+
+static const struct top_column all_hook_columns[] = {
+	{ "PID", 'd', 0, 7, TOP_NUMBER, .value = process_pid },
+	{ "NAME", 0, 100, 15, TOP_TEXT, .text = owner_name },
+	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = hook_name },
+	HOOK_COLUMNS,
+};
+
 const struct top_table_description top_tables[TOP_TABLES] = {
 	[TOP_PROCESSES] = { "processes", "no process has called CUDA yet",
 	                    TABLE_COLUMNS(process_columns), 4 },
@@ -337,6 +375,8 @@ const struct top_table_description top_tables[TOP_TABLES] = {
 	                 2 },
 	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", TABLE_COLUMNS(transfer_columns),
 	                    3 },
+	[TOP_HOOKS] = { "hooks", "no hook was hit yet", TABLE_COLUMNS(hook_columns), 7 },
+	[TOP_ALL_HOOKS] = { "hooks", "no hook was hit yet", TABLE_COLUMNS(all_hook_columns), 9 },
 };
 
 bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_times)
@@ -407,6 +447,9 @@ static bool row_at(const struct top_process *process, enum top_table table, size
 	case TOP_MEMORY:
 		row->item = &process->memory[i];
 		return i < MEMORY_COUNT;
+	case TOP_HOOKS:
+		row->item = &process->hooks[i];
+		return i < process->n_hooks;
 	default:
 		return i < DIRECTION_COUNT;
 	}
@@ -441,6 +484,7 @@ static size_t most_rows(const struct top_process *process)
 
 	most = process->n_kernels > most ? process->n_kernels : most;
 	most = process->n_functions > most ? process->n_functions : most;
+	most = process->n_hooks > most ? process->n_hooks : most;
 	return process->n_streams > most ? process->n_streams : most;
 }
 
@@ -482,10 +526,46 @@ static int compare(const void *one, const void *two, void *data)
 	if (order)
 		return s->backwards ? -order : order;
 	if (a->process != b->process)
-		return a->process->process->pid < b->process->process->pid ? -1 : 1;
+		return process_pid(s->page, a) < process_pid(s->page, b) ? -1 : 1;
 	if (a->item != b->item)
 		return a->item < b->item ? -1 : 1;
 	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Those of all processes, and of those that are gone. */
+static struct top_row *rows_of_hooks(const struct top_snapshot *snapshot, size_t *n)
+{
+	size_t most = snapshot->gone.n_hooks;
+	struct top_row *rows;
+
+	for (size_t i = 0; i < snapshot->n_processes; i++)
+		most += snapshot->processes[i].n_hooks;
+	rows = xcalloc(most, sizeof(*rows));
+	for (size_t i = 0; i < snapshot->n_processes; i++)
+		*n += detail_rows(&snapshot->processes[i], TOP_HOOKS, rows + *n);
+	*n += detail_rows(&snapshot->gone, TOP_HOOKS, rows + *n);
+	return rows;
+}
+
+static struct top_row *rows_of_processes(const struct top_snapshot *snapshot, size_t *n)
+{
+	struct top_row *rows = xcalloc(snapshot->n_processes, sizeof(*rows));
+
+	for (; *n < snapshot->n_processes; (*n)++)
+		rows[*n] = (struct top_row){ .process = &snapshot->processes[*n],
+			                     .item = &snapshot->processes[*n] };
+	return rows;
+}
+
+static struct top_row *rows_of_opened(const struct top_page *page, const struct top_view *view,
+                                      size_t *n)
+{
+	const struct top_process *opened = top_opened(page, view);
+	struct top_row *rows = xcalloc(opened ? most_rows(opened) : 1, sizeof(*rows));
+
+	if (opened)
+		*n = detail_rows(opened, view->table, rows);
+	return rows;
 }
 
 struct top_row *top_rows(const struct top_page *page, const struct top_view *view, size_t *n)
@@ -493,19 +573,15 @@ struct top_row *top_rows(const struct top_page *page, const struct top_view *vie
 	const struct top_order *order = &view->order[view->table];
 	struct sorting sorting = { page, &top_tables[view->table].columns[order->column],
 		                   order->backwards };
-	const struct top_snapshot *snapshot = page->snapshot;
-	const struct top_process *opened = NULL;
 	struct top_row *rows;
 
 	*n = 0;
-	if (view->table != TOP_PROCESSES)
-		opened = top_opened(page, view);
-	rows = xcalloc(opened ? most_rows(opened) : snapshot->n_processes, sizeof(*rows));
-	if (opened)
-		*n = detail_rows(opened, view->table, rows);
-	for (; view->table == TOP_PROCESSES && *n < snapshot->n_processes; (*n)++)
-		rows[*n] = (struct top_row){ .process = &snapshot->processes[*n],
-			                     .item = &snapshot->processes[*n] };
+	if (view->table == TOP_PROCESSES)
+		rows = rows_of_processes(page->snapshot, n);
+	else if (view->table == TOP_ALL_HOOKS)
+		rows = rows_of_hooks(page->snapshot, n);
+	else
+		rows = rows_of_opened(page, view, n);
 	if (*n)
 		qsort_r(rows, *n, sizeof(*rows), compare, &sorting);
 	return rows;

@@ -13,7 +13,8 @@
 
 struct top_row {
 	const struct top_process *process;
-	const void *item; /* top_process, top_function, top_kernel, top_stream, top_memory */
+	const void *item; /* top_process, top_function, top_kernel, top_stream, top_memory, */
+			  /* top_hook */
 	unsigned index;   /* kind of memory, direction */
 };
 

@@ -390,6 +390,64 @@ def test_top_once_is_of_all_processes_without_a_target(case):
     checks.contains("a row", rf"\n +{loop.pid} loop ", out)
 
 
+# ---- hooks of one's own -----------------------------------------------------------------------
+
+
+ALLOCATIONS = "uprobe:libcuda.so:cuMemAlloc_v2(bytes=arg1:bytes) as own"
+
+
+def test_top_once_has_hooks(case):
+    page = once_json(case, "threads", 2, 5)
+    checks.equal("without any", False, "hooks" in only_process(page) or "hooks" in page["gone"])
+    hooks = ["--hook", ALLOCATIONS, "--hook", "uentry:libcuda.so:cuLaunchKernel as launches if arg1 != 0",
+              "--hook", "uentry:libcuda.so:cuLaunchKernel as never if arg1 == 0", "--hook", "uprobe:libnowhere.so:f"]
+    out = once(case, "--format", "json", "--interval", "30s", *hooks, "--", Places.program("threads"), "2", "5").out()
+    page = json.loads(out)
+    process = only_process(page)
+    hooks = {hook["name"]: hook for hook in process["hooks"]}
+    checks.equal("names", {"own.cuMemAlloc_v2", "launches.cuLaunchKernel"}, set(hooks))
+    own, launches = hooks["own.cuMemAlloc_v2"], hooks["launches.cuLaunchKernel"]
+    checks.equal("calls", 10, own["calls"])
+    checks.equal("bytes", 5 * 4096 + 5 * 8192, own["bytes"])
+    checks.equal("an entry has no times", {"name", "calls", "calls_per_second"}, set(launches))
+    checks.equal("launches", process["launches"], launches["calls"])
+    if not 0 < own["mean_ns"] <= own["max_ns"] <= own["time_ns"]:
+        raise Failure(f"times: {own}")
+    checks.equal("calls of CUDA", process["calls"], sum(f["calls"] for f in process["functions"]))
+    told = {hook["name"]: hook["why"] for hook in page["missed"]["hooks"]}
+    checks.contains("told", "its place has a hook already", told["cuLaunchKernel"])
+    checks.contains("told", "no target has mapped libnowhere.so", told["f"])
+
+
+def test_top_once_as_text_has_hooks_below(case):
+    out = once(case, "--interval", "30s", "--hook", ALLOCATIONS, "--", Places.program("threads"), "2", "5").out()
+    checks.contains("text", r"\n +1 process .*\n\n +PID +NAME HOOK +CALLS CALLS/s BYTES/s +BYTES +MEAN +MAX +TIME\n"
+                            r" +\d+ +threads \(ended\) own.cuMemAlloc_v2 +10 ", out)
+
+
+def test_top_shows_hooks(case):
+    loop = start_loop(case)
+    with top(case, "-p", str(loop.pid), "--hook", f"'{ALLOCATIONS}'") as screen:
+        screen.wait(rf"{loop.pid} loop +[1-9]")
+        screen.press("H")
+        screen.wait(rf"PID HOOK +CALLS CALLS/s BYTES/s +MEAN +MAX +TIME\n +{loop.pid} own.cuMemAlloc_v2 +[1-9]\d* +[1-9]")
+        screen.press("Escape")
+        screen.wait("H hooks")
+        screen.press("Enter", "6")
+        screen.wait(r"5 transfers +6 hooks *\nHOOK .*\nown.cuMemAlloc_v2 +[1-9]\d* +[1-9]\d* +[1-9]")
+        screen.press("q", "q")
+        screen.ended()
+
+
+def test_top_refuses_hooks_that_cannot_be(case):
+    process = case.cuscope("top", "--once", "--hook", "uprobe:libhooked.so:f(n=arg0:i33)")
+    checks.equal("status", 2, process.wait())
+    checks.contains("its place", r"cuscope top: --hook: 'i33' is no type: .*\n  uprobe:libhooked.so:f\(n=arg0:i33\)\n {31}\^\n", process.err())
+    refused(case, 2, "--hook: this hook needs returns, which --no-returns does not record", "--once", "--no-returns",
+            "--hook", "uprobe:libhooked.so:f(n=ret)")
+    refused(case, 2, "--hook-limit: '0' is no number from 1 to 8192", "--once", "--hook-limit", "0")
+
+
 # ---- GPUs -------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 /* The screen of `cuscope top`, its keys and its JSON. */
 #include "support.h"
 
+#include <math.h>
+
 #include "base/array.h"
 #include "base/text.h"
 #include "top/top_tables.h"
@@ -519,6 +521,121 @@ static void test_long_kernel_names_are_shortened(void **state)
 	assert_has(render(24, 80), "\nvoid ns::gemm<...>(...)  ");
 }
 
+/* ---- hooks of one's own -----------------------------------------------------------------------
+ */
+
+static void add_hooks(void)
+{
+	static struct top_hook of_python[2], of_train[1], of_gone[1];
+
+	of_python[0] = (struct top_hook){
+		.name = "nccl.ncclAllReduce", .time_ns = 5000000, .mean_ns = 10000, .max_ns = 123456
+	};
+	set_count(&of_python[0].calls, 500, 20.5);
+	set_count(&of_python[0].bytes, 64 * MIB, 2.0 * MIB);
+	of_python[1] = (struct top_hook){ .name = "a\033[2Jb",
+		                          .time_ns = TABLE_NOT_KNOWN,
+		                          .mean_ns = TABLE_NOT_KNOWN,
+		                          .max_ns = TABLE_NOT_KNOWN };
+	set_count(&of_python[1].calls, 3, 0);
+	set_count(&of_python[1].bytes, TABLE_NOT_KNOWN, NAN);
+	of_train[0] = of_python[0];
+	of_train[0].time_ns = 9000000;
+	of_gone[0] = of_python[0];
+	of_gone[0].time_ns = 1000;
+	processes[0].hooks = of_python;
+	processes[0].n_hooks = 2;
+	processes[1].hooks = of_train;
+	processes[1].n_hooks = 1;
+	snapshot.gone.hooks = of_gone;
+	snapshot.gone.n_hooks = 1;
+	page.hooks = true;
+}
+
+static void test_hooks_are_a_table_of_a_process(void **state)
+{
+	add_hooks();
+	open_python();
+	assert_has(render(24, 80), "   5 transfers   6 hooks\n");
+	assert_has(text.data, "Esc back  Tab 1-6 tables");
+	press(TOP_KEY_BACKWARD_TAB);
+	assert_has(
+		render(24, 80),
+		"HOOK                               CALLS CALLS/s BYTES/s    MEAN     MAX    TIME\n"
+		"nccl.ncclAllReduce                   500      20   2.00M  10.0us   123us  5.00ms\n"
+		"a\\x1b[2Jb                              3       0       -       -       -       "
+	        "-\n");
+	press('\t');
+	assert_int_equal(view.table, TOP_KERNELS);
+	press('6');
+	assert_int_equal(view.table, TOP_HOOKS);
+	press('c');
+	assert_has(render(24, 80), "by CALLS, ");
+}
+
+static void test_hooks_of_all_processes_are_a_table(void **state)
+{
+	add_hooks();
+	assert_has(render(24, 80),
+	           "Enter open  H hooks  < > sort  R reverse  p pause  r reset  h ");
+	assert_int_equal(press('H'), TOP_REDRAW);
+	assert_has(
+		render(24, 80),
+		"    PID HOOK                       CALLS CALLS/s BYTES/s    MEAN     MAX    TIME\n"
+		"    977 nccl.ncclAllReduce           500      20   2.00M  10.0us   123us  9.00ms\n"
+		"   4242 nccl.ncclAllReduce           500      20   2.00M  10.0us   123us  5.00ms\n"
+		"      - nccl.ncclAllReduce           500      20   2.00M  10.0us   123us  1.00us\n"
+		"   4242 a\\x1b[2Jb                      3       0       -       -       -       "
+	        "-\n");
+	press('d');
+	render(24, 80);
+	assert_has(render(24, 120), "         (gone) nccl.ncclAllReduce ");
+	press('q');
+	assert_int_equal(view.table, TOP_PROCESSES);
+}
+
+static void test_without_hooks_there_is_no_table_of_them(void **state)
+{
+	assert_has_not(render(24, 80), "H hooks");
+	assert_int_equal(press('H'), TOP_NOTHING);
+	open_python();
+	assert_has_not(render(24, 80), "hooks");
+	assert_int_equal(press('6'), TOP_NOTHING);
+	assert_int_equal(press('H'), TOP_NOTHING);
+}
+
+static void test_a_page_without_a_screen_has_hooks_below(void **state)
+{
+	add_hooks();
+	view.keys = false;
+	assert_before(render(0, 0), "3 processes", "    PID            NAME HOOK");
+	assert_has(text.data, "\n   4242         python3 nccl.ncclAllReduce ");
+	assert_int_equal(view.table, TOP_PROCESSES);
+	processes[0].n_hooks = processes[1].n_hooks = snapshot.gone.n_hooks = 0;
+	assert_has(render(0, 0), "\nno hook was hit yet\n");
+	page.hooks = false;
+	assert_has_not(render(0, 0), "HOOK");
+}
+
+static void test_hooks_as_json(void **state)
+{
+	struct run_info run = { .estimate_scale = 1 };
+	struct buf json = { 0 };
+
+	top_json(&page, &run, &json);
+	assert_has_not(json.data, "\"hooks\": [{");
+	buf_reset(&json);
+	add_hooks();
+	top_json(&page, &run, &json);
+	assert_has(json.data,
+	           "\"hooks\": [{\"name\": \"nccl.ncclAllReduce\", \"calls\": 500, "
+	           "\"calls_per_second\": 20.50, \"bytes\": 67108864, "
+	           "\"bytes_per_second\": 2097152.00, \"time_ns\": 5000000, \"mean_ns\": 10000, "
+	           "\"max_ns\": 123456}, {\"name\": \"a\\u001b[2Jb\", \"calls\": 3, "
+	           "\"calls_per_second\": 0.00}]");
+	buf_free(&json);
+}
+
 /* ---- moving -------------------------------------------------------------------------------- */
 
 static void add_many(void)
@@ -640,6 +757,11 @@ int main(void)
 		TEST(test_escape_and_q_go_back_and_q_quits),
 		TEST(test_a_process_that_is_folded_closes),
 		TEST(test_long_kernel_names_are_shortened),
+		TEST(test_hooks_are_a_table_of_a_process),
+		TEST(test_hooks_of_all_processes_are_a_table),
+		TEST(test_without_hooks_there_is_no_table_of_them),
+		TEST(test_a_page_without_a_screen_has_hooks_below),
+		TEST(test_hooks_as_json),
 		TEST(test_the_selected_row_stays_in_sight),
 		TEST(test_the_selection_follows_its_process),
 		TEST(test_details_scroll),
