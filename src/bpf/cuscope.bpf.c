@@ -75,7 +75,6 @@ int call_return(struct pt_regs *ctx)
 	return call_returned(ctx);
 }
 
-#ifndef FOLD
 /* ---- hooks that users ask for -------------------------------------------------------------- */
 
 SEC("kprobe/hook_session")
@@ -131,8 +130,6 @@ int hook_tracepoint(void *ctx)
 	hook_entered(ctx, 0, hook_cookie(ctx), 1);
 	return 0;
 }
-
-#endif
 
 /* ---- processes ----------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 
 #include "bpf/maps.h"
 #include "bpf/wire_fold.h"
+#include "bpf/wire_hooks.h"
 
 /*
  * This is compiled twice: with FOLD for the tools that sum up, without for all else. The paths
@@ -63,6 +64,14 @@ FOLD_STORAGE struct {
 	__type(value, __u32);
 } fold_directions FOLD_SECTION;
 
+/* Of hooks of one's own, by plan. */
+FOLD_STORAGE struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wire_hook_table);
+} fold_hook_tables FOLD_SECTION;
+
 FOLD_MAP(fold_born, __u32, __u64); /* when a tgid was first seen, until its exec or exit */
 FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);
 FOLD_MAP(fold_totals, struct fold_process_key, struct fold_totals);
@@ -71,6 +80,7 @@ FOLD_MAP(fold_failures, struct fold_failure_key, struct fold_count);
 FOLD_MAP(fold_results, struct fold_failure_key, struct fold_result);
 FOLD_MAP(fold_launches, struct fold_launch_key, struct fold_launch);
 FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
+FOLD_MAP(fold_hooks, struct fold_hook_key, struct fold_hook);
 FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
 FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
 FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
  * Hooks that users ask for: what a plan says is recorded at an entry, a return or a moment, and
- * sent if its filter says so. Apart from the calls of CUDA: other frames, nothing nested.
+ * sent, or added up, if its filter says so. Apart from the calls of CUDA: other frames, nothing
+ * nested.
  *
  * What has loops is a global function, which the verifier goes through once. Such functions take
  * numbers only: the number of a slot, or the key of a frame.
@@ -11,6 +12,7 @@
 
 #include "bpf/call_shares.h"
 #include "bpf/calls.h"
+#include "bpf/fold_hooks.h"
 #include "bpf/wire_hooks.h"
 
 /* User space makes these as large as they have to be; nothing without hooks. */
@@ -191,6 +193,8 @@ __attribute__((noinline)) int hook_value(__u32 slot, __u32 i, __u32 on_return)
 	if (on_return ? late : !late)
 		value = value_follow(v, value, &hook->head.flags);
 	hook->value[i] = value;
+	if (FOLDING) /* texts are in no sum */
+		return 0;
 	if (!(v->flags & VALUE_TEXT) || hook->head.bytes || (late && !on_return))
 		return 0;
 	from = text_of_field(v, value, (void *)s->frame.ctx, plan->flags & PLAN_REL_LOC);
@@ -284,12 +288,10 @@ static __always_inline void hook_forget(__u64 key, __u32 tgid)
 		call_share_took(share ? &share->hooks : 0);
 }
 
-static __always_inline void hook_send(struct wire_hook *hook)
+static __always_inline void hook_send_record(struct wire_hook *hook)
 {
 	__u64 bytes = WIRE_HOOK_BYTES(BOUNDED(hook->head.words, 31));
 
-	if (hook->head.flags & WIRE_UNREADABLE)
-		count_lost(LOST_UNREADABLE);
 	if (hook->head.bytes)
 		bytes = WIRE_HOOK_BYTES(WIRE_HOOK_VALUES) +
 		        BOUNDED(hook->head.bytes - 1, WIRE_HOOK_TEXT - 1) + 1;
@@ -299,26 +301,42 @@ static __always_inline void hook_send(struct wire_hook *hook)
 	              LOST_RING_FULL);
 }
 
+static __always_inline void hook_send(struct wire_hook_frame *frame)
+{
+	const struct wire_hook_plan *plan;
+
+	if (frame->hook.head.flags & WIRE_UNREADABLE)
+		count_lost(LOST_UNREADABLE);
+	if (!FOLDING) {
+		hook_send_record(&frame->hook);
+		return;
+	}
+	plan = hook_plan_of(frame);
+	if (plan)
+		fold_hook(plan, hook_cookie_plan(frame->cookie), &frame->hook);
+}
+
 /* What a slot holds, if its filter lets it. */
 __attribute__((noinline)) int hook_send_slot(__u32 slot)
 {
 	struct hook_slot *s = hook_slot_at(slot);
 
 	if (s)
-		hook_send(&s->frame.hook);
+		hook_send(&s->frame);
 	return 0;
 }
 
 /* A call that will not return; its frame is gone then. */
 __attribute__((noinline)) int hook_abandon(__u64 key, __u64 now)
 {
-	struct wire_hook_frame *frame = bpf_map_lookup_elem(&hook_frames, &key);
+	struct wire_hook_frame *frame =
+		settings.own_hooks ? bpf_map_lookup_elem(&hook_frames, &key) : 0;
 
 	if (!frame)
 		return 0;
 	frame->hook.head.flags |= WIRE_UNFINISHED;
 	frame->hook.head.time_ns = now;
-	hook_send(&frame->hook);
+	hook_send(frame);
 	hook_forget(key, frame->hook.head.tgid);
 	return 0;
 }

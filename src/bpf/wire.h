@@ -34,7 +34,7 @@
 #define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
 #define WIRE_RINGS_MAX  64
 #define WIRE_LOST       32 /* reasons; those that are not the programs' stay 0 */
-#define WIRE_SHARES     6
+#define WIRE_SHARES     7
 #define WIRE_NO_OFFSET  (~0ull)
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 

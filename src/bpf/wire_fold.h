@@ -18,6 +18,7 @@ enum fold_tool {
 	FOLD_TOOL_COPIES = 1 << 2,
 	FOLD_TOOL_RESULTS = 1 << 3,
 	FOLD_TOOL_NO_KERNELS = 1 << 4, /* launches of a process are one row, whichever they are */
+	FOLD_TOOL_HOOKS = 1 << 5,      /* what hooks of one's own saw: see wire_hooks.h */
 };
 
 enum fold_op {
@@ -130,6 +131,7 @@ enum fold_share_of {
 	FOLD_SHARE_LAUNCHES,
 	FOLD_SHARE_PINNED,
 	FOLD_SHARE_RESULTS,
+	FOLD_SHARE_HOOKS,
 	FOLD_SHARE_SHAPES, /* counted among the launches */
 };
 _Static_assert(FOLD_SHARE_SHAPES < WIRE_SHARES, "as many as settings have");
@@ -198,6 +200,20 @@ struct fold_launch {
 	__u64 count, captured, failed;
 	__u64 timed, ns, max_ns;
 	__u64 duration[FOLD_LOGS];
+};
+
+/* Map "fold_hooks". */
+struct fold_hook_key {
+	__u64 born_ns;
+	__u32 tgid;
+	__u32 hook;
+};
+
+struct fold_hook {
+	__u64 calls;      /* that the filter let through */
+	__u64 unfinished; /* of these: they will not return */
+	__u64 timed, ns, max_ns;
+	__u64 bytes; /* of what wire_hook_plan.sum says */
 };
 
 enum { FOLD_HOST_NONE, FOLD_HOST_UNKNOWN, FOLD_HOST_PINNED, FOLD_HOST_MANAGED };

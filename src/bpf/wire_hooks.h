@@ -71,7 +71,10 @@ enum { PASSES_LESS = 1, PASSES_EQUAL = 2, PASSES_MORE = 4 };
 struct wire_hook_plan {
 	__u8 n_values, n_steps;
 	__u8 flags; /* enum hook_plan_flags */
-	__u8 unused[5];
+	/* Where calls are summed up: 1 and the index of the value that is, and of the one that says
+	 * which number of "fold_hook_tables" it is multiplied by; 0: there is none. */
+	__u8 sum, factor;
+	__u8 unused[3];
 	struct wire_hook_value value[WIRE_HOOK_VALUES];
 	struct wire_hook_step step[WIRE_HOOK_STEPS];
 };
@@ -80,6 +83,13 @@ enum hook_plan_flags {
 	PLAN_RETURNS = 1 << 0,         /* it is sent when the function returns */
 	PLAN_FILTER_ON_ENTRY = 1 << 1, /* all that the filter asks for is known by then */
 	PLAN_REL_LOC = 1 << 2,         /* texts are found from behind where that is said */
+	PLAN_MOMENT = 1 << 3,          /* it returns, and is a moment all the same: its return */
+};
+
+/* Map "fold_hook_tables", by plan. */
+#define WIRE_HOOK_TABLE 64 /* SPEC_TABLE_MAX */
+struct wire_hook_table {
+	__u64 number[WIRE_HOOK_TABLE];
 };
 
 /* Of head: words is how many values there are, bytes the text with its NUL. */

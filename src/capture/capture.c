@@ -141,7 +141,7 @@ static int load_programs(struct capture *c, struct err *err)
 		options.settings.blocked_ns = o->stacks->blocked_ns;
 	}
 	if (o->watch) {
-		c->cuda_only = o->target.kind == TARGET_ALL && !c->inside;
+		c->cuda_only = o->target.kind == TARGET_ALL && !c->inside && !o->selection.hooks;
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
 		options.settings.stacks = o->watch->stacks;
 		options.settings.cuda_only = c->cuda_only;
@@ -257,8 +257,7 @@ static void make_parts(struct capture *c)
 	}
 	c->options.selection.agents = session_agents_may_tell(c);
 	if (c->options.selection.hooks)
-		c->own = own_hooks_new(c->options.selection.hooks, c->programs,
-		                       programs_map(c->programs, "hook_plans"), c->options.returns);
+		c->own = own_hooks_new(c->options.selection.hooks, c->programs, c->options.returns);
 	modules.own = stream.own = c->own;
 	c->modules = modules_new(&modules);
 	if (!c->mmap_seen)
@@ -320,7 +319,8 @@ static int open_stacks(struct capture *c, struct err *err)
 _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&
                        WATCH_COPIES == (int)FOLD_TOOL_COPIES &&
                        WATCH_RESULTS == (int)FOLD_TOOL_RESULTS &&
-                       WATCH_NO_KERNELS == (int)FOLD_TOOL_NO_KERNELS,
+                       WATCH_NO_KERNELS == (int)FOLD_TOOL_NO_KERNELS &&
+                       WATCH_HOOKS == (int)FOLD_TOOL_HOOKS,
                "the programs are told of tools by the same numbers");
 
 /*

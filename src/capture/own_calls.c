@@ -24,6 +24,13 @@ static const struct function *function_of(struct pipeline *pipeline, const struc
 	return function;
 }
 
+const struct function *pipeline_hooked_function(struct pipeline *pipeline, uint16_t id)
+{
+	const struct own_hook *hook = own_hooks_get(pipeline->options.own, id);
+
+	return hook ? function_of(pipeline, hook) : NULL;
+}
+
 /* The values that are shown, in their order; a product is made here. */
 static void fill_args(const struct hook_spec *spec, const struct wire_hook *record,
                       struct api_call *args)

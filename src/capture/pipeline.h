@@ -65,6 +65,9 @@ const struct process *pipeline_process_known(const struct pipeline *pipeline, ui
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle);
 const struct function *pipeline_function(struct pipeline *pipeline, uint16_t hook);
 
+/* The same of a hook that users asked for. */
+const struct function *pipeline_hooked_function(struct pipeline *pipeline, uint16_t id);
+
 /* For events of no process that is known: what the driver does by itself. Named "[driver]". */
 const struct process *pipeline_driver_process(struct pipeline *pipeline);
 

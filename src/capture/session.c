@@ -427,7 +427,7 @@ static int read_rest(struct capture *c)
 		r = read_rings(c, capture_now_ns());
 	if (!r && c->driver_calls)
 		driver_calls_stop(c->driver_calls, add_open_call, c);
-	if (!r && c->own)
+	if (!r && c->own && !c->watcher)
 		own_hooks_open_calls(c->programs, add_open_call, c);
 	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);

@@ -113,7 +113,7 @@ static error_t refuse(int key, char *arg, struct argp_state *state)
 	fprintf(stderr,
 	        "%s: there is no option '--%s' here, because this command has no rows for "
 	        "functions "
-	        "of your own; trace, record and top have it\n",
+	        "of your own; trace, record, top, launches and watch have it\n",
 	        state->name, key == OPT_HOOK ? "hook" : "hooks");
 	exit(EXIT_USAGE);
 }

@@ -64,7 +64,7 @@ static const struct watch_format {
 } formats[] = {
 	{ "table", page_text, true },
 	{ "json", page_json, false },
-	{ "classic", page_classic, false },
+	{ "classic", page_classic, false }, /* has no hooks */
 };
 #define FORMATS (ARRAY_SIZE(formats))
 
@@ -72,6 +72,7 @@ struct watch_command {
 	const struct tool *tool;
 	unsigned chosen; /* enum watch_tool */
 	struct target_choice choice;
+	struct hook_list hooks;
 	struct capture_options capture;
 	struct watch_options watch;
 	struct page_options look;
@@ -256,6 +257,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &c->choice;
 		state->child_inputs[1] = &c->choice;
+		state->child_inputs[3] = &c->hooks;
 		return 0;
 	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
 		c->command = state->argv + state->next;
@@ -269,7 +271,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_no_gpu_argp, 0, NULL, 0 },
-	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
+	                                      { &cli_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static void parse(struct watch_command *c, int argc, char **argv)
@@ -417,16 +419,33 @@ static void end_places(struct watch_command *c)
 	places_free(c->places);
 }
 
+static int check_options(const struct watch_command *c, struct err *err)
+{
+	if (!c->capture.returns && c->chosen & WATCH_MEMORY)
+		return err_set(err, EINVAL,
+		               "memleak needs the addresses that calls return, which --no-returns "
+		               "does not record");
+	if (c->hooks.n && c->format->print == page_classic)
+		return err_set(err, EINVAL,
+		               "--format classic has no lines for hooks; table and json do");
+	return cli_hooks_check(&c->hooks, c->capture.returns, err);
+}
+
+static void begin_hooks(struct watch_command *c)
+{
+	if (!c->hooks.n)
+		return;
+	c->capture.selection.hooks = &c->hooks;
+	c->watch.tools |= WATCH_HOOKS;
+}
+
 static int watch(struct watch_command *c, struct err *err)
 {
 	struct err failure = { 0 };
 	int status;
 
-	if (!c->capture.returns && c->chosen & WATCH_MEMORY)
-		return err_set(err, EINVAL,
-		               "memleak needs the addresses that calls return, which --no-returns "
-		               "does not record"),
-		       EXIT_USAGE;
+	if (check_options(c, err))
+		return EXIT_USAGE;
 	if (c->capture.in_process == IN_PROCESS_YES && c->chosen == WATCH_MEMORY) {
 		c->capture.in_process = IN_PROCESS_NO;
 		cli_say("memleak keeps all probes: they walk the stack of each allocation");
@@ -436,6 +455,7 @@ static int watch(struct watch_command *c, struct err *err)
 		return EXIT_FAILURE;
 	begin_places(c);
 	c->watch.tools = c->chosen;
+	begin_hooks(c);
 	c->watch.stacks = true;
 	c->watch.page = show_page;
 	c->watch.data = c;
@@ -474,6 +494,7 @@ static int run(struct watch_command *c, int argc, char **argv)
 		cli_say("%s", err.text);
 	free(c->choice.pids);
 	free(c->choice.env);
+	hook_list_free(&c->hooks);
 	return status;
 }
 

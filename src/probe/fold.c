@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
+#include "bpf/wire_hooks.h"
 
 #define EVERY_TOOL (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES | FOLD_TOOL_RESULTS)
 
@@ -31,6 +32,7 @@ void fold_set_shares(struct wire_settings *settings)
 	settings->share[FOLD_SHARE_PINNED] =
 		(settings->cuda_only ? PINNED_ROOM_SMALL : PINNED_ROOM) / 4 * 3;
 	settings->share[FOLD_SHARE_RESULTS] = RESULTS_ROOM / 8;
+	settings->share[FOLD_SHARE_HOOKS] = FOLD_HOOKS_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_SHAPES] = FOLD_LAUNCHES_ROOM / 2;
 }
 
@@ -54,6 +56,8 @@ static const struct room {
 	{ "fold_results", FOLD_TOOL_RESULTS, RESULTS_ROOM },
 	{ "fold_launches", FOLD_TOOL_LAUNCHES, FOLD_LAUNCHES_ROOM },
 	{ "fold_copies", FOLD_TOOL_COPIES, FOLD_COPIES_ROOM },
+	{ "fold_hooks", FOLD_TOOL_HOOKS, FOLD_HOOKS_ROOM },
+	{ "fold_hook_tables", FOLD_TOOL_HOOKS, WIRE_HOOK_PLANS },
 	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },
 	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
 	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },

@@ -18,6 +18,7 @@ struct bpf_object;
 /* Rows of their maps. */
 #define FOLD_LAUNCHES_ROOM 16384
 #define FOLD_COPIES_ROOM   16384
+#define FOLD_HOOKS_ROOM    16384
 
 /* What one process may have of them. */
 void fold_set_shares(struct wire_settings *settings);

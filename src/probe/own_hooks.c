@@ -14,14 +14,15 @@
 
 #define NO_PLAN UINT16_MAX
 
-struct own_hooks *own_hooks_new(const struct hook_list *list, struct programs *programs, int plans,
+struct own_hooks *own_hooks_new(const struct hook_list *list, struct programs *programs,
                                 bool returns)
 {
 	struct own_hooks *own = xcalloc(1, sizeof(*own));
 
 	own->list = list;
 	own->programs = programs;
-	own->plans_map = plans;
+	own->plans_map = programs_map(programs, "hook_plans");
+	own->tables_map = programs_map(programs, "fold_hook_tables");
 	own->returns = returns;
 	own->plans = xcalloc(list->n + 1, sizeof(*own->plans));
 	own->found = xcalloc(list->n + 1, sizeof(bool));
@@ -122,6 +123,17 @@ static char *plain_lib(const char *lib)
 	return plain;
 }
 
+static int tell_plan(const struct own_hooks *own, const struct hook_spec *spec, uint32_t number,
+                     struct wire_hook_plan *plan)
+{
+	struct wire_hook_table table;
+
+	if (own->tables_map >= 0 && own_plan_sum(spec, plan, &table) &&
+	    bpf_map_update_elem(own->tables_map, &number, &table, BPF_ANY))
+		return -errno;
+	return bpf_map_update_elem(own->plans_map, &number, plan, BPF_ANY) ? -errno : 0;
+}
+
 /* The number of the plan, which hooks of one spec share where all their places are alike. */
 static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
                      const struct own_place *places, size_t n, struct err *err)
@@ -129,6 +141,7 @@ static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
 	struct hook_mistake mistake;
 	struct wire_hook_plan plan;
 	uint32_t number = own->n_plans;
+	int r;
 
 	if (!places && own->plans[spec] != NO_PLAN) {
 		hook->plan = own->plans[spec];
@@ -141,8 +154,9 @@ static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
 		return err_set(err, EINVAL, "%s", mistake.says);
 	if (!own->returns)
 		plan.flags &= (uint8_t)~PLAN_RETURNS;
-	if (bpf_map_update_elem(own->plans_map, &number, &plan, BPF_ANY))
-		return err_set(err, errno, "telling the eBPF programs: %s", strerror(errno));
+	r = tell_plan(own, hook->spec, number, &plan);
+	if (r)
+		return err_set(err, r, "telling the eBPF programs: %s", strerror(-r));
 	own->n_plans++;
 	hook->plan = (uint16_t)number;
 	if (!places)

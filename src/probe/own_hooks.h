@@ -24,9 +24,8 @@ struct own_hook {
 
 struct own_hooks;
 
-/* The list outlives it. `plans` is the programs' map of them. `returns` false: spans are moments.
- */
-struct own_hooks *own_hooks_new(const struct hook_list *list, struct programs *programs, int plans,
+/* The list outlives it. `returns` false: spans are moments. */
+struct own_hooks *own_hooks_new(const struct hook_list *list, struct programs *programs,
                                 bool returns);
 void own_hooks_free(struct own_hooks *own);
 

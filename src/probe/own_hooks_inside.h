@@ -12,6 +12,7 @@ struct own_hooks {
 	const struct hook_list *list;
 	struct programs *programs;
 	int plans_map;
+	int tables_map; /* negative: calls are sent, and not summed up */
 	bool returns;
 	pthread_mutex_t lock;
 	uint16_t *plans; /* of each of the list; NO_PLAN: none yet, or one for each place */

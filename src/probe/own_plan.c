@@ -214,6 +214,8 @@ bool own_plan_make(const struct hook_spec *spec, const struct own_place *places,
 		                         .n_steps = (uint8_t)spec->n_filter };
 	if (spec_is_span(spec) || spec->kind == SPEC_URETPROBE || spec->kind == SPEC_KRETPROBE)
 		plan->flags |= PLAN_RETURNS;
+	if (spec->kind == SPEC_URETPROBE || spec->kind == SPEC_KRETPROBE)
+		plan->flags |= PLAN_MOMENT;
 	if (spec_filter_on_entry(spec))
 		plan->flags |= PLAN_FILTER_ON_ENTRY;
 	for (size_t i = 0; i < n; i++)
@@ -231,6 +233,52 @@ bool own_plan_make(const struct hook_spec *spec, const struct own_place *places,
 		              &plan->step[i]);
 	}
 	return true;
+}
+
+_Static_assert(SPEC_TABLE_MAX == WIRE_HOOK_TABLE && SPEC_VALUES_MAX == WIRE_HOOK_VALUES,
+               "the programs have room for what a hook may say");
+
+static const struct spec_value *summed(const struct hook_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_values; i++) {
+		if (spec->value[i].type == SPEC_BYTES && !spec->value[i].hidden)
+			return &spec->value[i];
+	}
+	return NULL;
+}
+
+bool own_plan_sum(const struct hook_spec *spec, struct wire_hook_plan *plan,
+                  struct wire_hook_table *table)
+{
+	const struct spec_value *value = summed(spec);
+	bool used[SPEC_VALUES_MAX] = { false };
+
+	if (value) {
+		plan->sum = (uint8_t)(value - spec->value + 1);
+		plan->factor = value->table ? (uint8_t)(value->factor + 1) : 0;
+		used[plan->sum - 1] = true;
+		if (plan->factor)
+			used[plan->factor - 1] = true;
+	}
+	for (size_t i = 0; i < spec->n_filter; i++) {
+		if (spec->filter[i].op <= FILTER_ANY_BIT &&
+		    spec->filter[i].value != FILTER_DURATION)
+			used[spec->filter[i].value] = true;
+	}
+	plan->n_values = 0;
+	for (size_t i = 0; i < spec->n_values; i++) {
+		if (used[i])
+			plan->n_values = (uint8_t)(i + 1);
+		else
+			plan->value[i] = (struct wire_hook_value){ .flags = VALUE_CONSTANT,
+				                                   .first_bytes = 1,
+				                                   .bytes = 1 };
+	}
+	memset(table, 0, sizeof(*table));
+	if (plan->factor)
+		memcpy(table->number, value->table->number,
+		       value->table->n * sizeof(*table->number));
+	return plan->factor > 0;
 }
 
 static enum spec_type type_of(const struct own_place *place)

@@ -26,6 +26,13 @@ struct own_place {
 bool own_plan_make(const struct hook_spec *spec, const struct own_place *places, size_t n,
                    struct wire_hook_plan *plan, struct hook_mistake *mistake);
 
+/*
+ * Makes it one of calls that are summed up: what no filter asks for, and is not the first argument
+ * of type bytes that is shown, is not read. True: its bytes are products, by this table.
+ */
+bool own_plan_sum(const struct hook_spec *spec, struct wire_hook_plan *plan,
+                  struct wire_hook_table *table);
+
 /* A step of a filter, as the programs have it. */
 void own_plan_step(const struct filter_step *from, bool is_signed, struct wire_hook_step *step);
 

@@ -52,8 +52,6 @@ int own_programs_choose(struct bpf_object *object, enum mechanism mechanism, uns
 		struct bpf_program *program =
 			bpf_object__find_program_by_name(object, programs[i].name);
 
-		if (!program)
-			continue; /* those that sum calls up have none */
 		bpf_program__set_autoload(program, is_wanted(i, mechanism, kinds));
 		if (programs[i].kind == OWN_HOOKS_USER)
 			bpf_program__set_expected_attach_type(program, attach_type[mechanism]);

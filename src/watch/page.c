@@ -186,6 +186,8 @@ static void add_parts(const struct watch_page *page, const struct page_options *
 		page_launches(&out);
 	if (page->copies)
 		page_copies(&out);
+	if (page->hooks)
+		page_hooks(&out);
 	table_close(out.table);
 }
 

@@ -27,6 +27,7 @@ void page_json(const struct watch_page *page, const struct page_options *options
 /*
  * The lines of gpuprobe-daemon: live allocations by process and address, launches by process and
  * kernel, failed allocations; for copies, of which the daemon prints nothing, those of gpuprobe.
+ * For hooks there are none.
  */
 void page_classic(const struct watch_page *page, const struct page_options *options,
                   struct buf *out);
@@ -51,6 +52,7 @@ void page_memory_json(const struct page_out *out);
 void page_memory_failures(const struct page_out *out);
 void page_launches(const struct page_out *out);
 void page_copies(const struct page_out *out);
+void page_hooks(const struct page_out *out);
 
 /* "1234 (train)", and as a cell. */
 void page_add_process(struct buf *out, const struct process *process);

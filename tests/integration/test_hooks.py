@@ -225,11 +225,11 @@ def test_lists_of_hooks_are_bounded_and_say_what_is_wrong(case):
 
 
 def test_commands_without_hooks_say_which_have_them(case):
-    for command, option in (("memleak", "--hook"), ("watch", "--hooks"), ("profile", "--hook")):
+    for command, option in (("profile", "--hook"), ("profile", "--hooks")):
         process = case.cuscope(command, option, "uprobe:libx.so:f")
         checks.equal("status", 2, process.wait())
         checks.contains(command, f"cuscope {command}: there is no option '{option}' here, because this command has no rows for functions "
-                                 "of your own; trace, record and top have it", process.err())
+                                 "of your own; trace, record, top, launches and watch have it", process.err())
 
 
 def test_text_is_read_from_whose_memory_a_hook_of_the_kernel_says(case):

@@ -133,10 +133,75 @@ test_texts_in_records_are_the_kernels_and_those_that_fields_point_at_are_not(voi
 	assert_int_equal(value_of("tracepoint:g:made(text:kstr)", fields, n).kernel, KERNEL_TEXT);
 }
 
+/* Of calls that are summed up only what a filter asks for, and the size, is read. */
+static void test_of_sums_nothing_else_is_read(void **state)
+{
+	static const struct spec_table sizes = { .name = "sizes", .number = { 1, 4 }, .n = 2 };
+	static const struct {
+		const char *text;
+		unsigned values, sum, factor;
+		unsigned read; /* a bit for each value */
+	} rows[] = {
+		{ "uprobe:l:f", 0, 0, 0, 0 },
+		{ "uprobe:l:f(a=arg0:str, b=arg1, ret)", 0, 0, 0, 0 },
+		{ "uprobe:l:f(a=arg0:str, b=arg1:bytes, c=arg2:bytes)", 2, 2, 0, 2 },
+		{ "uprobe:l:f(a=*arg0, b=*arg1 , c=arg2) if b > 1", 2, 0, 0, 2 },
+		{ "uprobe:l:f(a=arg0:i32) if arg1 > 1 and duration > 2us", 2, 0, 0, 2 },
+		{ "uprobe:l:f(n=arg0, b=arg0*sizes(arg1):bytes) if ret == 0", 4, 2, 4, 14 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct wire_hook_plan plan;
+		struct wire_hook_table table;
+		struct hook_mistake mistake;
+		struct hook_spec spec;
+
+		if (!spec_read(rows[i].text, &sizes, &spec, &mistake) ||
+		    !own_plan_make(&spec, NULL, 0, &plan, &mistake))
+			fail_msg("%s: %s", rows[i].text, mistake.says);
+		assert_int_equal(own_plan_sum(&spec, &plan, &table), rows[i].factor > 0);
+		assert_int_equal(plan.n_values, rows[i].values);
+		assert_int_equal(plan.sum, rows[i].sum);
+		assert_int_equal(plan.factor, rows[i].factor);
+		for (size_t k = 0; k < spec.n_values; k++)
+			assert_int_equal(!(plan.value[k].flags & VALUE_CONSTANT),
+			                 rows[i].read >> k & 1);
+		assert_int_equal(table.number[1], rows[i].factor ? 4 : 0);
+		assert_int_equal(table.number[2], 0);
+		spec_free(&spec);
+	}
+}
+
+static void test_returns_alone_are_moments(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned flags;
+	} rows[] = {
+		{ "uprobe:l:f", PLAN_RETURNS },
+		{ "uentry:l:f", 0 },
+		{ "uretprobe:l:f", PLAN_RETURNS | PLAN_MOMENT },
+		{ "kretprobe:f", PLAN_RETURNS | PLAN_MOMENT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct wire_hook_plan plan;
+		struct hook_mistake mistake;
+		struct hook_spec spec;
+
+		assert_true(spec_read(rows[i].text, NULL, &spec, &mistake));
+		assert_true(own_plan_make(&spec, NULL, 0, &plan, &mistake));
+		assert_int_equal(plan.flags & (PLAN_RETURNS | PLAN_MOMENT), rows[i].flags);
+		spec_free(&spec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields_of_a_format),
+		cmocka_unit_test(test_of_sums_nothing_else_is_read),
+		cmocka_unit_test(test_returns_alone_are_moments),
 		cmocka_unit_test(test_arguments_of_markers),
 		cmocka_unit_test(test_steps_of_filters_compare_signed_numbers_as_such),
 		cmocka_unit_test(test_whose_memory_is_read_is_said),

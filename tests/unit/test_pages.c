@@ -97,6 +97,70 @@ static void has_not(const char *in, const char *what)
 		fail_msg("\"%s\" in:\n%s", what, in);
 }
 
+static const struct function nccl = { .name = "nccl.all\033[2J", .lib = "libnccl.so.2" };
+static const struct function moment = { .name = "mark", .lib = "libmine.so" };
+static struct watch_hook hooked[2];
+static struct watch_hooks hooks;
+
+static void add_hooks(void)
+{
+	hooked[0] = (struct watch_hook){ .process = &app,
+		                         .function = &nccl,
+		                         .sized = true,
+		                         .bytes = 4 << 20,
+		                         .bytes_before = 2 << 20,
+		                         .calls = 100,
+		                         .calls_before = 60,
+		                         .unfinished = 1,
+		                         .timed = 99,
+		                         .ns = 990000,
+		                         .max_ns = 50000 };
+	hooked[1] = (struct watch_hook){
+		.process = &app, .ended = true, .function = &moment, .calls = 3
+	};
+	hooks = (struct watch_hooks){ hooked, 2 };
+	page.hooks = &hooks;
+}
+
+static void test_hooks_have_calls_sizes_and_times(void **state)
+{
+	has_not(text(), "Hooks");
+	has_not(json(), "\"hooks\":{");
+	add_hooks();
+	page.launches = NULL;
+	page.copies = NULL;
+	has(text(), "Hooks: 103 calls, 22 a second\n"
+	            "  PROCESS          CALLS   /S  UNFINISHED     BYTES         NOW   IN CALLS   "
+	            "   MEAN   LONGEST  HOOK\n"
+	            "  7 (app\\x1b[31m)    100   20           1  4.00 MiB  1.00 MiB/s  990.00 us  "
+	            "10.00 us  50.00 us  nccl.all\\x1b[2J\n"
+	            "  7 (app\\x1b[31m)      3  1.5           -         -           -          -  "
+	            "       -         -  mark\n");
+	has(json(), "\"hooks\":{\"calls\":103,\"calls_per_second\":21.500,\"rows\":[{\"pid\":7,");
+	has(json(), "\"ended\":false,\"library\":\"libnccl.so.2\",\"hook\":\"nccl.all\\u001b[2J\","
+	            "\"calls\":100,\"calls_per_second\":20.000,\"unfinished\":1,\"bytes\":4194304,"
+	            "\"bytes_per_second\":1048576,\"call_ns\":990000,\"mean_call_ns\":10000,"
+	            "\"max_call_ns\":50000}");
+	has(json(), "\"hook\":\"mark\",\"calls\":3,\"calls_per_second\":1.500,\"unfinished\":0}]}");
+}
+
+static void test_hooks_without_returns_and_beyond_top(void **state)
+{
+	add_hooks();
+	page.launches = NULL;
+	page.copies = NULL;
+	options.returns = false;
+	options.top = 1;
+	has_not(text(), "IN CALLS");
+	has_not(text(), "mark");
+	has(text(), "... and 1 more (--top)");
+	has(json(), "\"hook\":\"mark\"");
+	has_not(json(), "call_ns");
+	hooks.n_rows = 0;
+	has(text(), "Hooks: 0 calls, 0 a second\n");
+	has(json(), "\"rows\":[]");
+}
+
 static void test_rates_are_since_the_page_before(void **state)
 {
 	has(text(), "Launches: 101 kernels, ");
@@ -236,6 +300,8 @@ int main(void)
 		TEST(test_the_last_page_says_so),
 		TEST(test_classic_lines),
 		TEST(test_an_empty_page),
+		TEST(test_hooks_have_calls_sizes_and_times),
+		TEST(test_hooks_without_returns_and_beyond_top),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,19 +128,21 @@ static int hook_and_count(struct programs *programs, struct seen *seen, struct e
 /* The programs with all that sums up in them, which is most of what the verifier has to follow. */
 static int load_folding(const struct programs_options *options, struct err *err)
 {
+	const uint32_t tools = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
+	const unsigned all_hooks = OWN_HOOKS_USER | OWN_HOOKS_KERNEL | OWN_HOOKS_TRACE;
 	struct programs_options folding = *options;
-	struct programs *programs = NULL;
-	int r;
+	int r = 0;
 
-	folding.settings.fold = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
-	r = programs_load(&folding, &programs, err);
-	programs_free(programs);
-	programs = NULL;
-	folding.stacks = true;
-	folding.settings.stacks = 1;
-	if (!r)
+	for (int way = 0; way < 4 && !r; way++) { /* with stacks, with hooks of one's own */
+		struct programs *programs = NULL;
+
+		folding.stacks = way & 1;
+		folding.settings.stacks = way & 1;
+		folding.own_hooks = way & 2 ? all_hooks : 0;
+		folding.settings.fold = way & 2 ? tools | FOLD_TOOL_HOOKS : tools;
 		r = programs_load(&folding, &programs, err);
-	programs_free(programs);
+		programs_free(programs);
+	}
 	return r;
 }
 

@@ -27,6 +27,7 @@ enum watch_tool {
 	WATCH_COPIES = 1 << 2,
 	WATCH_RESULTS = 1 << 3,    /* of what the others look at, and of waits for the GPU */
 	WATCH_NO_KERNELS = 1 << 4, /* launches are told of processes: `kernel` means any kernel */
+	WATCH_HOOKS = 1 << 5,      /* what hooks of one's own saw (selection.hooks) */
 };
 
 #define WATCH_LOGS 40 /* of a histogram: [i] counts values from 2^i on; [0] also 0 */
@@ -202,6 +203,25 @@ struct watch_results {
 	size_t n_rows;
 };
 
+/* ---- hooks of one's own -----------------------------------------------------------------------
+ */
+
+struct watch_hook {
+	const struct process *process;
+	bool ended; /* the process */
+	const struct function *function;
+	bool sized;                   /* it has an argument that is a size: */
+	uint64_t bytes, bytes_before; /* the sum of the first one; before: at the page before */
+	uint64_t calls, calls_before; /* without those that threads are in */
+	uint64_t unfinished;          /* of the calls: they will not return */
+	uint64_t timed, ns, max_ns;   /* of those that returned; of moments 0 */
+};
+
+struct watch_hooks {
+	const struct watch_hook *rows; /* the most time first, then the most calls */
+	size_t n_rows;
+};
+
 /* ---- a page -------------------------------------------------------------------------------- */
 
 struct watch_page {
@@ -214,6 +234,7 @@ struct watch_page {
 	const struct watch_launches *launches;
 	const struct watch_copies *copies;
 	const struct watch_results *results;
+	const struct watch_hooks *hooks;
 	uint64_t lost_rows;   /* calls that no map had room for */
 	const uint64_t *lost; /* by enum lost_reason */
 	uint64_t unseen;      /* processes that ended before their CUDA library could be hooked */

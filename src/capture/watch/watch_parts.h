@@ -119,6 +119,20 @@ int watch_copies_settle(struct watch_copies_part *part);
 int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page);
 void watch_copies_turn(struct watch_copies_part *part);
 
+/* ---- hooks ------------------------------------------------------------------------------------
+ */
+
+struct watch_hooks_part;
+
+struct watch_hooks_part *watch_hooks_new(struct watcher *watcher);
+void watch_hooks_free(struct watch_hooks_part *part);
+/* Rows of merged processes become those of watched_ended(); with `all`, of all that have ended. */
+void watch_hooks_merge(struct watch_hooks_part *part, bool all);
+bool watch_hooks_are_many(const struct watch_hooks_part *part); /* they are to be merged */
+int watch_hooks_settle(struct watch_hooks_part *part);
+int watch_hooks_page(struct watch_hooks_part *part, const struct watch_hooks **page);
+void watch_hooks_turn(struct watch_hooks_part *part); /* the page was shown */
+
 /* ---- results ------------------------------------------------------------------------------- */
 
 struct watch_results_part;

@@ -21,6 +21,7 @@ struct watcher {
 	struct watch_launches_part *launches;
 	struct watch_copies_part *copies;
 	struct watch_results_part *results;
+	struct watch_hooks_part *hooks;
 	struct watch_calls *calls; /* NULL: all are summed up in the kernel */
 	bool to_settle;            /* processes are `settling` */
 	uint64_t pages, begin_ns, before_ns;
@@ -56,6 +57,8 @@ struct watcher *watcher_new(const struct watcher_options *options)
 		watcher->copies = watch_copies_new(watcher);
 	if (tool_wanted(watcher, WATCH_RESULTS))
 		watcher->results = watch_results_new(watcher);
+	if (tool_wanted(watcher, WATCH_HOOKS))
+		watcher->hooks = watch_hooks_new(watcher);
 	if (options->inside)
 		watcher->calls = new_calls(watcher);
 	return watcher;
@@ -72,6 +75,7 @@ void watcher_free(struct watcher *watcher)
 	watch_launches_free(watcher->launches);
 	watch_copies_free(watcher->copies);
 	watch_results_free(watcher->results);
+	watch_hooks_free(watcher->hooks);
 	HASH_ITER (hh, watcher->processes, process, next) {
 		HASH_DEL(watcher->processes, process);
 		free(process);
@@ -238,6 +242,15 @@ static void forget_process(struct watcher *watcher, const struct watched *proces
 		fold_delete(watcher->options.programs, "fold_processes", &key);
 }
 
+/* Of any number of processes that come and go and have thousands of hooks between two pages. */
+static void merge_hooks(struct watcher *watcher)
+{
+	if (!watcher->hooks || !watch_hooks_are_many(watcher->hooks))
+		return;
+	ended_process(watcher);
+	watch_hooks_merge(watcher->hooks, true);
+}
+
 /* Takes in what those did that are `settling`: each map is read once for all of them. */
 static void settle(struct watcher *watcher)
 {
@@ -248,8 +261,11 @@ static void settle(struct watcher *watcher)
 		watch_copies_settle(watcher->copies);
 	if (watcher->results)
 		watch_results_settle(watcher->results);
+	if (watcher->hooks)
+		watch_hooks_settle(watcher->hooks);
 	if (watcher->memory)
 		watch_memory_settle(watcher->memory);
+	merge_hooks(watcher);
 	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
 		if (p->settling && watcher->calls)
 			watch_calls_ended(watcher->calls, p);
@@ -400,6 +416,8 @@ static void merge_ended(struct watcher *watcher)
 		watch_copies_merge(watcher->copies);
 	if (watcher->results)
 		watch_results_merge(watcher->results);
+	if (watcher->hooks)
+		watch_hooks_merge(watcher->hooks, false);
 	if (watcher->memory)
 		watch_memory_merge(watcher->memory);
 	HASH_ITER (hh, watcher->processes, process, next) {
@@ -422,6 +440,8 @@ static int read_sums(struct watcher *watcher, struct watch_page *page)
 		r = watch_copies_page(watcher->copies, &page->copies);
 	if (!r && watcher->results)
 		r = watch_results_page(watcher->results, &page->results);
+	if (!r && watcher->hooks)
+		r = watch_hooks_page(watcher->hooks, &page->hooks);
 	return r;
 }
 
@@ -466,6 +486,8 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		watch_copies_turn(watcher->copies);
 	if (watcher->results)
 		watch_results_turn(watcher->results);
+	if (watcher->hooks)
+		watch_hooks_turn(watcher->hooks);
 	if (!page.last)
 		merge_ended(watcher);
 	return r;
