@@ -139,6 +139,37 @@ static __always_inline int allocation_walk(struct pt_regs *ctx, struct wire_thre
 	return 1;
 }
 
+/*
+ * Of a span of a hook. The number of the stack; 0: none was walked. What the walk takes is no time
+ * of the call's, which begins then. Of a function of the kernel it is the stack of its caller in
+ * the program.
+ */
+static __always_inline __u64 hook_walk(struct pt_regs *ctx, struct wire_thread *thread, __u64 id,
+                                       __u64 *begin_ns, int kernel)
+{
+	__u64 stack = 0;
+	struct walk *walk;
+	__u32 slot;
+
+	if (FOLDING || !(settings.call_stacks >> STACK_OF_HOOK & 1) ||
+	    !call_stack_is_due(thread, STACK_OF_HOOK, *begin_ns))
+		return 0;
+	slot = walk_claim();
+	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
+	if (!walk) {
+		__sync_fetch_and_add(&state.lost_stacks, 1);
+		return 0;
+	}
+	walk_begin(walk, id);
+	if (!kernel)
+		walk_from_entry(walk, ctx);
+	if (!kernel || !walk_from_kernel(walk))
+		stack = walk_all(slot, id, *begin_ns);
+	buffer_release(&walk->busy);
+	*begin_ns = bpf_ktime_get_ns();
+	return stack;
+}
+
 static __always_inline void backward_begun(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -157,6 +188,12 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
 
 static __always_inline int allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
                                            const struct fold_plan *plan, __u64 id, __u64 now)
+{
+	return 0;
+}
+
+static __always_inline __u64 hook_walk(struct pt_regs *ctx, struct wire_thread *thread, __u64 id,
+                                       __u64 *begin_ns, int kernel)
 {
 	return 0;
 }

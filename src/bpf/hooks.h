@@ -11,6 +11,7 @@
 #define CUSCOPE_BPF_HOOKS_H
 
 #include "bpf/call_shares.h"
+#include "bpf/call_stacks.h"
 #include "bpf/calls.h"
 #include "bpf/fold_hooks.h"
 #include "bpf/wire_hooks.h"
@@ -426,7 +427,7 @@ static __always_inline void hook_fill(struct wire_hook_frame *frame, void *ctx, 
 	head_fill(&frame->hook.head, WIRE_HOOK, id, now);
 	frame->hook.head.hook = hook_cookie_id(cookie);
 	frame->hook.begin_ns = now;
-	frame->hook.result = 0;
+	frame->hook.stack = 0;
 	frame->cookie = cookie;
 	frame->ctx = (__u64)ctx;
 }
@@ -466,12 +467,14 @@ static __always_inline int hook_waits(const struct wire_hook_plan *plan, int ker
 
 /* The record that the slot holds goes out, or waits for the return: then 1. */
 static __always_inline int hook_go_on(struct wire_thread *thread, struct hook_slot *s, __u32 slot,
-                                      const struct wire_hook_plan *plan, __u64 id, int kernel)
+                                      const struct wire_hook_plan *plan, struct pt_regs *regs,
+                                      __u64 id, int kernel)
 {
 	if ((plan->flags & PLAN_FILTER_ON_ENTRY) && plan->n_steps &&
 	    !hook_filter_passes(slot, plan->n_steps))
 		return 0;
 	if (hook_waits(plan, kernel)) {
+		s->frame.hook.stack = hook_walk(regs, thread, id, &s->frame.hook.begin_ns, kernel);
 		hook_keep_frame(thread, &s->frame, id, kernel);
 		return 1;
 	}
@@ -506,9 +509,10 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 	s->frame.sp = regs ? PT_REGS_SP(regs) : 0;
 	if (plan->n_values)
 		hook_values(slot, plan->n_values, 0);
-	waits = hook_go_on(thread, s, slot, plan, id, kernel);
+	waits = hook_go_on(thread, s, slot, plan, regs, id, kernel);
 	buffer_release(&s->busy);
-	if (!kernel && plan->n_values) /* reading memory takes long: see same_trap() */
+	/* reading memory takes long, and so does a walk: see same_trap() */
+	if (!kernel && (plan->n_values || settings.call_stacks))
 		thread->hook_ns = bpf_ktime_get_ns();
 	return !waits;
 }
@@ -598,7 +602,6 @@ static __always_inline int hook_returned(struct pt_regs *ctx, __u64 cookie, int 
 		bpf_probe_read_kernel(&s->frame, sizeof(s->frame), frame);
 		s->frame.ctx = (__u64)ctx;
 		s->frame.hook.head.time_ns = now;
-		s->frame.hook.result = PT_REGS_RC(ctx);
 		if (plan->n_values)
 			hook_values(slot, plan->n_values, 1);
 		if ((plan->flags & PLAN_FILTER_ON_ENTRY) || hook_filter_passes(slot, plan->n_steps))

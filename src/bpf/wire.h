@@ -239,6 +239,7 @@ enum wire_stack_kind {
 	STACK_OF_WAIT,
 	STACK_OF_ALLOCATION,
 	STACK_OF_FREE,
+	STACK_OF_HOOK,       /* of a span of a hook of one's own */
 	WIRE_STACK_KINDS = 8 /* a power of two */
 };
 
@@ -447,9 +448,9 @@ struct wire_state {
 	__u64 blocked_begin_ns;   /* threads that are older may be blocked since before it */
 	__u64 open_captures;      /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;          /* folded calls that no map had room for */
-	__u64 lost_stacks;        /* of allocations that are folded: no slot was free */
-	__u64 stacks_left_out;    /* of allocations that came too fast for their stacks */
-	__u64 driver_tells;       /* not 0: runtime calls without a return are left out, since */
+	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
+	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
+	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since */
 	/* without returns nothing tells which driver call is inside */
 	__u64 driver_works; /* not 0: launches of the runtime reach the driver, and are */
 	/* looked at there alone */

@@ -96,7 +96,7 @@ struct wire_hook_table {
 struct wire_hook {
 	struct wire_head head; /* time_ns: the end; of a moment, when it was */
 	__u64 begin_ns;
-	__u64 result; /* of a function that returned */
+	__u64 stack; /* of a span: number of the one that it was called by; 0: not walked */
 	__u64 value[WIRE_HOOK_VALUES];
 	char text[WIRE_HOOK_TEXT];
 };

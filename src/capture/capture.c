@@ -89,6 +89,8 @@ uint8_t capture_stack_kinds(uint32_t calls)
 		kinds |= 1 << STACK_OF_WAIT | 1 << STACK_OF_WAITING_COPY;
 	if (calls & STACK_CALLS_ALLOCATIONS)
 		kinds |= 1 << STACK_OF_ALLOCATION | 1 << STACK_OF_FREE;
+	if (calls & STACK_CALLS_HOOKS)
+		kinds |= 1 << STACK_OF_HOOK;
 	return kinds;
 }
 
@@ -188,6 +190,13 @@ static const struct stack *stack_of(void *data, uint32_t tid, uint64_t begin_ns)
 	return c->sampler ? sampler_call_stack(c->sampler, tid, begin_ns) : NULL;
 }
 
+static const struct stack *stack_of_hook(void *data, uint32_t tgid, uint64_t id)
+{
+	struct capture *c = data;
+
+	return c->sampler ? sampler_numbered_stack(c->sampler, tgid, id) : NULL;
+}
+
 void capture_hit(void *data, const struct wire_call *call)
 {
 	struct capture *c = data;
@@ -244,6 +253,7 @@ static void make_parts(struct capture *c)
 		                           .n_consumers = c->options.n_consumers,
 		                           .hit = capture_hit,
 		                           .stack_of = stack_of,
+		                           .stack_of_hook = stack_of_hook,
 		                           .launched = launched,
 		                           .met = c->who ? met : NULL,
 		                           .data = c };

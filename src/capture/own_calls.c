@@ -99,6 +99,9 @@ int pipeline_on_hook(struct pipeline *pipeline, const struct wire_hook *record, 
 		text[record->head.bytes - 1] = '\0';
 		call.text = text;
 	}
+	if (record->stack && pipeline->options.stack_of_hook)
+		call.stack = pipeline->options.stack_of_hook(pipeline->options.data,
+		                                             record->head.tgid, record->stack);
 	event.process = process->process;
 	event.call = &call;
 	return pipeline_push(pipeline, &event, err);

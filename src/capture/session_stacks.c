@@ -24,7 +24,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		.blocked = asked->blocked,
 		.blocked_ns = asked->blocked_ns,
 		.host_waits = asked->host_waits,
-		.missed = { [STACKS_NO_WALK] = f.without_slot,
+		.missed = { [STACKS_NO_WALK] =
+		                    f.without_slot + programs_state(c->programs)->lost_stacks,
 		            [STACKS_LOST] = f.without_stack,
 		            [STACKS_PROCESSES] = f.unwinder.without_room,
 		            [STACKS_FILES] = f.unwinder.code.without_room,

@@ -111,9 +111,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static const struct argp_child children[] = { { &cli_no_hooks_argp, 0, NULL, 0 }, { 0 } };
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
+	.children = children,
 	.doc = "Serves metrics of all processes of this machine that use CUDA, and of its GPUs, to "
 	       "Prometheus."
 	       "\vExamples:\n"

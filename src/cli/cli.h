@@ -171,10 +171,13 @@ extern const struct argp cli_no_gpu_argp;
 
 /* --hook, --hooks, --hook-limit. Input: struct hook_list. */
 extern const struct argp cli_hooks_argp;
-extern const struct argp cli_no_hooks_argp; /* says that a command has none */
+extern const struct argp cli_no_hooks_argp; /* says why the agent has none */
 
 /* Refuses what cannot be with --no-returns. */
 int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err);
+
+/* Refuses, for a profile, what is a moment. */
+int cli_hooks_check_spans(const struct hook_list *hooks, struct err *err);
 
 /* All of these, and the command after "--": what trace, record and top share. Input:
  * this struct. */
@@ -226,6 +229,10 @@ struct cli_range {
 	size_t n_pids;
 	struct filter_choice filter;
 };
+
+/* When the part of a file begins that is asked for, since 1970, and how long it is. */
+void cli_range_times(const struct cli_range *range, const struct run_info *run, uint64_t *begin_ns,
+                     uint64_t *duration_ns);
 
 bool cli_is_part(const struct cli_range *range);   /* not all of the trace, */
 bool cli_is_chosen(const struct cli_range *range); /* in all of its times not all */

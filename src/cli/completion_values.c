@@ -290,7 +290,7 @@ static const struct rule {
 	{ NULL, "stacks", NULL, true, NULL, "samples launches copies waits allocations blocked" },
 	{ NULL, "launch-stacks", NULL, false, NULL, "all" },
 	{ NULL, "color", NULL, false, NULL, "always never auto" },
-	{ "profile", "mode", NULL, false, NULL, "merge gpu cpu off-cpu" },
+	{ "profile", "mode", NULL, false, NULL, "merge gpu cpu off-cpu hooks" },
 	{ "trace", "format", NULL, false, offer_sinks, NULL },
 	{ "export", "format", NULL, false, offer_sinks, NULL },
 	{ "top", "format", NULL, false, NULL, "text json" },

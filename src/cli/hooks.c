@@ -97,9 +97,27 @@ int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err
 	return 0;
 }
 
+int cli_hooks_check_spans(const struct hook_list *hooks, struct err *err)
+{
+	struct buf origin = { 0 };
+
+	for (size_t i = 0; i < hooks->n; i++) {
+		if (spec_is_span(hooks->spec[i]))
+			continue;
+		hook_list_add_origin(hooks->spec[i], &origin);
+		err_set(err, EINVAL,
+		        "%s: a profile is of time, and this hook is a moment: uprobe and kprobe "
+		        "have a begin and an end",
+		        origin.data);
+		buf_free(&origin);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 const struct argp cli_hooks_argp = { .options = options, .parser = parse_hooks };
 
-/* ---- commands that have none --------------------------------------------------------------- */
+/* ---- the agent, which has none --------------------------------------------------------------- */
 
 static const struct argp_option no_options[] = { { "hook", OPT_HOOK, "SPEC", OPTION_HIDDEN, 0, 0 },
 	                                         { "hooks", OPT_HOOKS, "FILE", OPTION_HIDDEN, 0,
@@ -111,9 +129,8 @@ static error_t refuse(int key, char *arg, struct argp_state *state)
 	if (key != OPT_HOOK && key != OPT_HOOKS)
 		return ARGP_ERR_UNKNOWN;
 	fprintf(stderr,
-	        "%s: there is no option '--%s' here, because this command has no rows for "
-	        "functions "
-	        "of your own; trace, record, top, launches and watch have it\n",
+	        "%s: there is no option '--%s' here: the agent looks at programs that use CUDA "
+	        "alone, and hooks may be of any; launches and watch have it\n",
 	        state->name, key == OPT_HOOK ? "hook" : "hooks");
 	exit(EXIT_USAGE);
 }

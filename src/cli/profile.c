@@ -24,6 +24,7 @@ enum profile_mode {
 	MODE_GPU,
 	MODE_CPU,
 	MODE_OFF_CPU, /* time blocked alone */
+	MODE_HOOKS,   /* time in calls that --hook asks for */
 };
 
 struct profile_command {
@@ -32,6 +33,7 @@ struct profile_command {
 	char **command; /* NULL: none */
 	struct profile_options profile;
 	struct cli_gpu gpu;
+	struct hook_list hooks;
 	struct cli_stacks stacks;
 	const char *trace;                /* a trace file; NULL: a profile is taken */
 	struct cli_range range;           /* which part of it */
@@ -80,7 +82,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "mode", OPT_MODE, "MODE", 0,
 	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
-	  "merge: both (default with --gpu); off-cpu: time blocked",
+	  "merge: both (default with --gpu); off-cpu: time blocked; hooks: time in calls that "
+	  "--hook names (default with it)",
 	  0 },
 	{ "off-cpu", OPT_OFF_CPU, "MIN", OPTION_ARG_OPTIONAL,
 	  "also how long threads were blocked, where, and who woke them; times below MIN are "
@@ -147,8 +150,10 @@ static enum profile_mode parse_mode(const struct argp_state *state, const char *
 		return MODE_GPU;
 	if (!strcmp(arg, "off-cpu"))
 		return MODE_OFF_CPU;
+	if (!strcmp(arg, "hooks"))
+		return MODE_HOOKS;
 	if (strcmp(arg, "cpu"))
-		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu, off-cpu)");
+		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu, off-cpu, hooks)");
 	return MODE_CPU;
 }
 
@@ -190,6 +195,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &o->gpu;
 		state->child_inputs[3] = &o->stacks;
 		state->child_inputs[4] = &o->range;
+		state->child_inputs[5] = &o->hooks;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -209,7 +215,7 @@ static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_gpu_argp, 0, NULL, 0 },
 	                                      { &cli_stacks_argp, 0, NULL, 0 },
 	                                      { &cli_times_argp, 0, NULL, 0 },
-	                                      { &cli_no_hooks_argp, 0, NULL, 0 },
+	                                      { &cli_hooks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -241,6 +247,8 @@ static bool with_cpu(const struct profile_command *o)
 
 static unsigned kinds_of(const struct profile_command *o)
 {
+	if (o->mode == MODE_HOOKS)
+		return 1u << WEIGHT_HOOK;
 	return (with_cpu(o) ? 1u << WEIGHT_CPU : 0) | (with_gpu(o) ? 1u << WEIGHT_GPU : 0) |
 	       (o->stacks.blocked ? 1u << WEIGHT_OFF_CPU : 0);
 }
@@ -350,7 +358,10 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	c->returns = true;
 	c->taken = "profile";
 	o->stacks.samples = with_cpu(o);
-	o->stacks.calls = with_gpu(o) ? STACK_CALLS_WORK : 0;
+	o->stacks.calls = with_gpu(o)             ? STACK_CALLS_WORK
+	                  : o->mode == MODE_HOOKS ? STACK_CALLS_HOOKS
+	                                          : 0;
+	c->selection.hooks = o->mode == MODE_HOOKS ? &o->hooks : NULL;
 	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
 	c->in_process = IN_PROCESS_NO; /* probes walk the stacks of calls */
@@ -381,7 +392,7 @@ static int run(struct profile_command *o, struct err *err)
 	int status = EXIT_FAILURE;
 
 	if (o->mode == MODE_DEFAULT)
-		o->mode = o->gpu.asked ? MODE_MERGE : MODE_CPU;
+		o->mode = o->hooks.n ? MODE_HOOKS : o->gpu.asked ? MODE_MERGE : MODE_CPU;
 	o->stacks.blocked |= o->mode == MODE_OFF_CPU;
 	if (o->output && cli_create(&file, o->output, o->force, o->output_mode, err))
 		goto done;
@@ -428,19 +439,6 @@ static int settle_file_mode(struct profile_command *o, const struct run_info *ru
 	return 0;
 }
 
-/* When the part of the file begins that is asked for, and how long it is. */
-static void settle_times(const struct cli_range *range, const struct run_info *run,
-                         struct profiling *p)
-{
-	uint64_t whole_ns = run->end_ns - run->begin_ns, from_ns = range->from_ns;
-	uint64_t to_ns = range->has_to && range->to_ns < whole_ns ? range->to_ns : whole_ns;
-
-	if (from_ns > to_ns)
-		from_ns = to_ns;
-	p->begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns + from_ns;
-	p->duration_ns = to_ns - from_ns;
-}
-
 static int profile_file(struct profile_command *o, struct trace_file *trace, struct err *err)
 {
 	const struct run_info *run = trace_run(trace);
@@ -456,7 +454,7 @@ static int profile_file(struct profile_command *o, struct trace_file *trace, str
 		r = cli_create(&file, o->output, o->force, o->output_mode, err);
 	if (r)
 		return r;
-	settle_times(&o->range, run, &p);
+	cli_range_times(&o->range, run, &p.begin_ns, &p.duration_ns);
 	o->range.cut = true;
 	n = begin(o, &p, consumers);
 	r = cli_read(trace, &o->range, consumers, n, err);
@@ -492,6 +490,8 @@ static int run_file(struct profile_command *o, struct err *err)
 static int check_trace_options(struct profile_command *o, struct err *err)
 {
 	const char *given = o->stacks.given          ? o->stacks.given
+	                    : o->hooks.n             ? "--hook"
+	                    : o->mode == MODE_HOOKS  ? "--mode hooks"
 	                    : o->gpu.asked           ? "--gpu"
 	                    : o->least_given         ? "--off-cpu=MIN"
 	                    : o->capture.duration_ns ? "--duration"
@@ -516,8 +516,8 @@ static int check_diff_options(struct profile_command *o, struct err *err)
 {
 	bool of_targets = o->choice.given || o->command || o->trace || o->gpu.asked;
 	bool of_capture = o->capture.duration_ns || o->capture.ring_bytes || o->capture.without;
-	bool of_stacks = o->stacks.given || o->stacks.blocked || o->mode != MODE_DEFAULT ||
-	                 o->profile.per_process || o->profile.per_thread;
+	bool of_stacks = o->hooks.n || o->stacks.given || o->stacks.blocked ||
+	                 o->mode != MODE_DEFAULT || o->profile.per_process || o->profile.per_thread;
 
 	if (of_targets || of_capture || of_stacks)
 		return err_set(err, EINVAL,
@@ -527,6 +527,20 @@ static int check_diff_options(struct profile_command *o, struct err *err)
 	o->diff.output_mode = o->output_mode;
 	o->diff.force = o->force;
 	return profile_diff_check(&o->diff, err);
+}
+
+/* Its time would be counted twice beside that of CPUs, and a moment has none. */
+static int check_hooks(const struct profile_command *o, struct err *err)
+{
+	if (o->mode == MODE_HOOKS && !o->hooks.n)
+		return err_set(err, EINVAL, "--mode hooks needs --hook or --hooks: whose time?");
+	if (!o->hooks.n)
+		return 0;
+	if (o->gpu.asked || o->stacks.blocked || (o->mode != MODE_DEFAULT && o->mode != MODE_HOOKS))
+		return err_set(err, EINVAL,
+		               "a profile of hooks is of their calls alone: it goes with no "
+		               "--gpu, --off-cpu or other --mode than hooks");
+	return cli_hooks_check_spans(&o->hooks, err);
 }
 
 static int check_options(struct profile_command *o, struct err *err)
@@ -541,10 +555,12 @@ static int check_options(struct profile_command *o, struct err *err)
 		return check_diff_options(o, err);
 	if (o->trace)
 		return check_trace_options(o, err);
+	if (check_hooks(o, err))
+		return err->code;
 	if (o->stacks.given && !strcmp(o->stacks.given, "--launch-stacks") && !with_gpu(o) &&
-	    !o->gpu.asked)
+	    !o->gpu.asked && !o->hooks.n)
 		return err_set(err, EINVAL,
-		               "--launch-stacks goes with --gpu, or --mode gpu or merge");
+		               "--launch-stacks goes with --gpu, --mode gpu or merge, or --hook");
 	return cli_target_settle(&o->choice, o->command, err);
 }
 
@@ -572,5 +588,6 @@ int cli_profile(int argc, char **argv)
 		cli_say("%s", err.text);
 	free(o.choice.pids);
 	free(o.choice.env);
+	hook_list_free(&o.hooks);
 	return status;
 }

@@ -24,6 +24,23 @@ __attribute__((format(printf, 3, 4))) static void note(struct profile_notes *not
 	notes->text[notes->n++] = xstrdup(text);
 }
 
+static void note_hooks(struct profile_notes *notes, const struct collect_figures *f)
+{
+	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
+	uint64_t known = f->gpu_walked_ns + f->gpu_guessed_ns;
+
+	note(notes, f->gpu_guessed_ns,
+	     "%.1f %% of the time is of calls whose stack was not walked: it stands where that of "
+	     "the same hook's others does (--launch-stacks)",
+	     (double)f->gpu_guessed_ns / all);
+	note(notes, f->gpu_ns - known, "%.1f %% of the time is of calls that no stack is known for",
+	     (double)(f->gpu_ns - known) / all);
+	note(notes, f->no_end, "%llu calls did not return: they have no time",
+	     (unsigned long long)f->no_end);
+	note(notes, f->pairs_refused, "%llu calls had no room to be told apart by their stacks",
+	     (unsigned long long)f->pairs_refused);
+}
+
 static void note_gpu(struct profile_notes *notes, const struct collect_figures *f)
 {
 	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
@@ -141,7 +158,10 @@ void profile_notes_of_lines(const struct source_lines_figures *lines, struct pro
 
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)
 {
-	note_gpu(notes, figures);
+	if (figures->hooks)
+		note_hooks(notes, figures);
+	else
+		note_gpu(notes, figures);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
 		note(notes, figures->asked.missed[i], "%llu %s",
 		     (unsigned long long)figures->asked.missed[i],

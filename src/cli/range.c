@@ -192,3 +192,15 @@ void cli_say_failure(const struct err *err)
 	if (err->code != -EPIPE)
 		cli_say("%s", err->text);
 }
+
+void cli_range_times(const struct cli_range *range, const struct run_info *run, uint64_t *begin_ns,
+                     uint64_t *duration_ns)
+{
+	uint64_t whole_ns = run->end_ns - run->begin_ns, from_ns = range->from_ns;
+	uint64_t to_ns = range->has_to && range->to_ns < whole_ns ? range->to_ns : whole_ns;
+
+	if (from_ns > to_ns)
+		from_ns = to_ns;
+	*begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns + from_ns;
+	*duration_ns = to_ns - from_ns;
+}

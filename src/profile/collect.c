@@ -16,7 +16,8 @@
 /* What ran, as it is called. Kept once. */
 struct collect_name {
 	UT_hash_handle hh;
-	uint64_t walked_ns, other_ns, other_count; /* with stacks of their own, and without */
+	/* With stacks of their own, and without. */
+	uint64_t walked_ns, walked_count, other_ns, other_count;
 	char text[];
 };
 
@@ -100,7 +101,7 @@ static struct pair *find_pair(struct collect *c, const struct pair_key *key)
 	return pair;
 }
 
-/* Time of the GPU, under the stack of who asked for it; NULL: it is not known. */
+/* Time of the GPU, or of a hook, under the stack of who asked for it; NULL: it is not known. */
 static void take(struct collect *c, const struct estimate_launch *ran, uint64_t ns)
 {
 	struct collect_name *name = ran->name;
@@ -115,6 +116,7 @@ static void take(struct collect *c, const struct estimate_launch *ran, uint64_t 
 	c->figures.gpu_ns += ns;
 	if (key.stack && pair) {
 		name->walked_ns += ns;
+		name->walked_count++;
 		c->figures.gpu_walked_ns += ns;
 	}
 	if (pair) {
@@ -135,6 +137,26 @@ static void take_done(void *data, const struct work_done *done, const struct wor
 		                             .tid = call ? call->tid : 0 };
 
 	take(c, &ran, activity_duration_ns(done->activity));
+}
+
+/* ---- calls that users hook --------------------------------------------------------------------
+ */
+
+static void take_hook(struct collect *c, const struct event *event)
+{
+	const struct call *call = event->call;
+	struct estimate_launch ran = { .stack = call->stack,
+		                       .process = event->process,
+		                       .tid = event->tid };
+
+	if (!call_has_end(call)) {
+		c->figures.no_end++;
+		return;
+	}
+	buf_reset(&c->text);
+	buf_printf(&c->text, PROFILE_HOOK "%s", call->function->name);
+	ran.name = keep_name(c);
+	take(c, &ran, call_duration_ns(call));
 }
 
 /* ---- what may have run: nobody measured it ----------------------------------------------------
@@ -317,6 +339,9 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		join(c, event);
 	if (c->estimate && event->type == EVENT_CALL)
 		estimate_call(c, event);
+	if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_HOOK &&
+	    c->figures.hooks)
+		take_hook(c, event);
 	if (event->type != EVENT_SAMPLE)
 		return 0;
 	c->figures.samples += event->sample->kind == SAMPLE_CPU;
@@ -328,7 +353,7 @@ static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_
 {
 	const struct pair_key *key = &pair->key;
 	const struct profile_sample sample = {
-		.kind = WEIGHT_GPU,
+		.kind = c->figures.hooks ? WEIGHT_HOOK : WEIGHT_GPU,
 		.ns = ns,
 		.count = count,
 		.stack = key->stack,
@@ -341,19 +366,26 @@ static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_
 	profile_add(c->profile, &sample);
 }
 
-/* Time of the same kernel whose calls were not walked goes where that of the others is. */
+static uint64_t with_more(uint64_t value, uint64_t walked, uint64_t other)
+{
+	double more = walked ? (double)other / (double)walked : 0;
+
+	return value + (uint64_t)((double)value * more + 0.5);
+}
+
+/* Time of the same kernel, or hook, whose calls were not walked goes where that of the others is.
+ */
 static void add_pair(struct collect *c, const struct pair *pair)
 {
 	const struct collect_name *name = pair->key.name;
-	double more = name->walked_ns ? (double)name->other_ns / (double)name->walked_ns : 0;
 
 	if (!pair->key.stack) {
 		if (!name->walked_ns)
 			add(c, pair, pair->ns, pair->count);
 		return;
 	}
-	add(c, pair, pair->ns + (uint64_t)((double)pair->ns * more + 0.5),
-	    pair->count + (uint64_t)((double)pair->count * more + 0.5));
+	add(c, pair, with_more(pair->ns, name->walked_ns, name->other_ns),
+	    with_more(pair->count, name->walked_count, name->other_count));
 }
 
 static void take_run(struct collect_figures *figures, const struct run_info *run)
@@ -434,6 +466,7 @@ struct consumer *collect_new(const struct collect_options *options)
 	if (options->estimate)
 		c->estimate = estimate_new();
 	c->figures.estimated = options->estimate;
+	c->figures.hooks = options->kinds == 1u << WEIGHT_HOOK;
 	if (options->profile.per_thread)
 		c->thread_ids = thread_ids_new();
 	c->profile = profile_new(&options->profile);

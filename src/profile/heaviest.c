@@ -24,6 +24,7 @@
 #define WIDTH        80
 #define LINES        3  /* for the callers of a stack */
 #define FIXED        21 /* columns before the stack */
+#define CALLS        9  /* columns more, with the number of calls */
 #define NAME_COLUMNS 34 /* of a caller */
 #define LEAST        20 /* columns of a stack, in a terminal of any width */
 #define NATIVE_MOST  2  /* between the call into CUDA and the functions of Python */
@@ -32,6 +33,21 @@ static const struct table_column columns[] = {
 	{ "Share", TABLE_FIGURE },
 	{ "Time", TABLE_FIGURE },
 	{ "Stack, innermost frame first", TABLE_WORDS },
+};
+
+/* Of functions that users hook. */
+static const struct table_column hook_columns[] = {
+	{ "Share", TABLE_FIGURE },
+	{ "Time", TABLE_FIGURE },
+	{ "Calls", TABLE_FIGURE },
+	{ "Stack, innermost frame first", TABLE_WORDS },
+};
+
+/* Where stacks are listed. */
+struct listing {
+	struct table *table;
+	size_t width; /* of a stack */
+	bool calls;   /* with their number */
 };
 
 /* ---- the callers that are named -------------------------------------------------------------- */
@@ -124,17 +140,19 @@ static void add_caller(struct buf *name, const char *label)
 	name->data[name->len] = '\0';
 }
 
-static void end_line(struct table *table, struct buf *line)
+static void end_line(const struct listing *to, struct buf *line)
 {
-	table_text(table, "");
-	table_text(table, "");
-	table_text(table, line->data);
-	table_end_row(table);
+	table_text(to->table, "");
+	table_text(to->table, "");
+	if (to->calls)
+		table_text(to->table, "");
+	table_text(to->table, line->data);
+	table_end_row(to->table);
 	buf_reset(line);
 }
 
 /* "  < cudaLaunchKernel < step < main", as far as the lines have room for. */
-static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+static void add_callers(const struct tree *tree, uint32_t leaf, const struct listing *to)
 {
 	struct naming naming = { .tree = tree, .has_python = has_python(tree, leaf) };
 	static const char more[] = " < ...";
@@ -148,24 +166,24 @@ static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, st
 		if (!matters(&naming, at))
 			continue;
 		add_caller(&name, tree_label(tree, at));
-		if (text_columns(line.data) + 3 + text_columns(name.data) + kept > width) {
+		if (text_columns(line.data) + 3 + text_columns(name.data) + kept > to->width) {
 			if (lines++ == LINES) {
 				buf_puts(&line, more);
 				break;
 			}
-			end_line(table, &line);
+			end_line(to, &line);
 			buf_puts(&line, " ");
 		}
 		buf_printf(&line, " < %s", name.data);
 	}
 	if (line.len > 1)
-		end_line(table, &line);
+		end_line(to, &line);
 	buf_free(&line);
 	buf_free(&name);
 }
 
 /* "  in loader (5152) of python3 (5151)", where processes or threads are apart. */
-static void add_task(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+static void add_task(const struct tree *tree, uint32_t leaf, const struct listing *to)
 {
 	struct buf line = { 0 };
 
@@ -175,10 +193,10 @@ static void add_task(const struct tree *tree, uint32_t leaf, size_t width, struc
 			continue;
 		buf_puts(&line, line.len ? " of " : "  in ");
 		words_add_frame(&line, tree_label(tree, at),
-		                width < NAME_COLUMNS ? width : NAME_COLUMNS);
+		                to->width < NAME_COLUMNS ? to->width : NAME_COLUMNS);
 	}
 	if (line.len)
-		end_line(table, &line);
+		end_line(to, &line);
 	buf_free(&line);
 }
 
@@ -222,9 +240,10 @@ static uint32_t add_blocked(const struct tree *tree, uint32_t leaf, size_t width
 	return is_how(how) ? outer : leaf;
 }
 
-static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+static void add_stack(const struct tree *tree, uint32_t leaf, const struct listing *to)
 {
 	uint64_t self = tree_self(tree, 0, leaf);
+	struct table *table = to->table;
 	struct buf text = { 0 };
 
 	words_add_share(&text, self, tree_total(tree, 0, 0));
@@ -233,15 +252,20 @@ static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, stru
 	buf_duration(&text, self);
 	table_text(table, text.data);
 	buf_reset(&text);
+	if (to->calls) {
+		buf_u64(&text, tree->sums[0][leaf].count);
+		table_text(table, text.data);
+		buf_reset(&text);
+	}
 	if (is_blocked(tree, leaf))
-		leaf = add_blocked(tree, leaf, width, &text);
+		leaf = add_blocked(tree, leaf, to->width, &text);
 	else
-		words_add_frame(&text, tree_label(tree, leaf), width);
+		words_add_frame(&text, tree_label(tree, leaf), to->width);
 	table_text(table, text.data);
 	table_end_row(table);
 	buf_free(&text);
-	add_callers(tree, leaf, width, table);
-	add_task(tree, leaf, width, table);
+	add_callers(tree, leaf, to);
+	add_task(tree, leaf, to);
 }
 
 static void add_notes(const struct profile *profile, const struct profile_info *info,
@@ -259,6 +283,22 @@ static void add_notes(const struct profile *profile, const struct profile_info *
 	}
 	buf_free(&text);
 	buf_free(&safe);
+}
+
+static bool is_of_hooks(const struct profile *profile)
+{
+	struct profile_sums sums;
+
+	profile_total(profile, &sums);
+	return sums.count[WEIGHT_HOOK] > 0;
+}
+
+static void begin_table(const struct listing *to, const char *title)
+{
+	if (to->calls)
+		table_begin(to->table, NULL, title, TABLE_COLUMNS(hook_columns));
+	else
+		table_begin(to->table, NULL, title, TABLE_COLUMNS(columns));
 }
 
 static void add_title(const struct profile *profile, const struct profile_info *info,
@@ -282,30 +322,31 @@ int profile_heaviest(const struct profile *profile, const struct profile_info *i
 {
 	struct table_options all = *options;
 	size_t n, most = stacks ? stacks : STACKS, width = options->width ? options->width : WIDTH;
+	struct listing to = { .calls = is_of_hooks(profile) };
+	size_t fixed = to.calls ? FIXED + CALLS : FIXED;
 	struct tree tree = { 0 };
-	struct table *table;
 	uint32_t *heaviest;
 	struct buf title = { 0 };
 	int rc;
 
-	width = width > FIXED + LEAST ? width - FIXED : LEAST;
+	to.width = width > fixed + LEAST ? width - fixed : LEAST;
 	all.form = TABLE_FORM_TEXT;
 	all.top = 0;
 	all.sort = NULL;
-	table = table_open(&all, false);
+	to.table = table_open(&all, false);
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
 	heaviest = xcalloc(most + 1, sizeof(*heaviest));
 	n = functions_heaviest_stacks(&tree, heaviest, most);
 	add_title(profile, info, &title);
-	table_begin(table, NULL, title.data, TABLE_COLUMNS(columns));
+	begin_table(&to, title.data);
 	for (size_t i = 0; i < n; i++)
-		add_stack(&tree, heaviest[i], width, table);
-	add_notes(profile, info, table);
-	rc = table_end(table, err);
+		add_stack(&tree, heaviest[i], &to);
+	add_notes(profile, info, to.table);
+	rc = table_end(to.table, err);
 	if (!rc)
-		rc = table_finish(table, err);
-	table_close(table);
+		rc = table_finish(to.table, err);
+	table_close(to.table);
 	free(heaviest);
 	tree_free(&tree);
 	buf_free(&title);

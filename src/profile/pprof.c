@@ -57,6 +57,7 @@ static const char *const types[WEIGHT_KINDS] = {
 	[WEIGHT_CPU] = "cpu",
 	[WEIGHT_OFF_CPU] = "off_cpu",
 	[WEIGHT_GPU] = "gpu_time",
+	[WEIGHT_HOOK] = "hook_time",
 };
 
 /*

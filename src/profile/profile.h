@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile: stacks, and the time that was spent in them on CPUs, on GPUs, and blocked.
+ * A profile: stacks, and the time that was spent in them on CPUs, on GPUs, blocked, and in
+ * functions that users hook.
  *
  *     profile = profile_new(NULL);
  *     profile_add(profile, &(struct profile_sample){ .kind = WEIGHT_CPU, .ns = 10101010,
@@ -28,9 +29,11 @@
 #include "trace/stack.h"
 
 /* What time was spent on. */
-enum weight_kind { WEIGHT_CPU, WEIGHT_OFF_CPU, WEIGHT_GPU, WEIGHT_KINDS };
+enum weight_kind { WEIGHT_CPU, WEIGHT_OFF_CPU, WEIGHT_GPU, WEIGHT_HOOK, WEIGHT_KINDS };
 
 #define WEIGHTS_ALL ((1u << WEIGHT_KINDS) - 1) /* bits 1 << kind */
+
+#define PROFILE_HOOK "[hook]" /* what names of WEIGHT_HOOK begin with */
 
 #define PROFILE_BYTES ((size_t)64 << 20)
 
@@ -54,7 +57,9 @@ struct profile_sample {
 	 * pointer: a stack must not change while samples come, nor its memory be another's.
 	 */
 	const struct stack *stack;
-	const char *gpu; /* what ran, of WEIGHT_GPU: see profile_gpu_name() */
+	/* What ran, of WEIGHT_GPU: see profile_gpu_name(). Of WEIGHT_HOOK
+	 * "[hook]nccl.ncclAllReduce". */
+	const char *gpu;
 	/*
 	 * Of WEIGHT_OFF_CPU: see profile_blocked_name(). Without a stack it stands for a sum of
 	 * times, and is no stack that is missing.

@@ -99,6 +99,10 @@ static void add_stack(struct reading *reading, size_t n, uint64_t ns)
 		sample.kind = WEIGHT_GPU;
 		sample.gpu = leaf;
 		n--;
+	} else if (n > 1 && !strncmp(leaf, PROFILE_HOOK, strlen(PROFILE_HOOK))) {
+		sample.kind = WEIGHT_HOOK;
+		sample.gpu = leaf;
+		n--;
 	}
 	reading->inwards = xrealloc(reading->inwards, n * sizeof(*reading->inwards));
 	for (size_t i = 0; i < n; i++)

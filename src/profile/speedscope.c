@@ -144,6 +144,7 @@ static void add_profiles(struct scope *scope)
 		[WEIGHT_CPU] = "CPU time",
 		[WEIGHT_OFF_CPU] = "blocked",
 		[WEIGHT_GPU] = "GPU time",
+		[WEIGHT_HOOK] = "hooked calls",
 	};
 	const uint64_t *total = scope->tree->sums[0][0].total;
 	unsigned n = 0;

@@ -28,6 +28,7 @@ const char *words_weight(enum weight_kind kind)
 		[WEIGHT_CPU] = "CPU",
 		[WEIGHT_OFF_CPU] = "off CPU",
 		[WEIGHT_GPU] = "GPU",
+		[WEIGHT_HOOK] = "hooks",
 	};
 
 	return kind < WEIGHT_KINDS ? words[kind] : "";
@@ -53,6 +54,7 @@ static void add_times(const struct profile *profile, unsigned kinds, bool estima
 		[WEIGHT_CPU] = "on CPUs",
 		[WEIGHT_OFF_CPU] = "blocked",
 		[WEIGHT_GPU] = "on GPUs",
+		[WEIGHT_HOOK] = "in hooked calls",
 	};
 	struct profile_sums sums;
 	const char *comma = "";

@@ -274,7 +274,8 @@ enum stack_calls {
 	STACK_CALLS_COPIES = 1 << 1,      /* and sets */
 	STACK_CALLS_WAITS = 1 << 2,       /* calls that wait for the GPU, and copies that do */
 	STACK_CALLS_ALLOCATIONS = 1 << 3, /* and frees */
-	STACK_CALLS_ALL = (1 << 4) - 1
+	STACK_CALLS_ALL = (1 << 4) - 1,
+	STACK_CALLS_HOOKS = 1 << 4, /* spans of hooks that users ask for; of no recording */
 };
 #define STACK_CALLS_WORK (STACK_CALLS_LAUNCHES | STACK_CALLS_COPIES)
 

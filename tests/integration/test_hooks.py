@@ -224,12 +224,12 @@ def test_lists_of_hooks_are_bounded_and_say_what_is_wrong(case):
         checks.contains(f"{words}", sentence, told)
 
 
-def test_commands_without_hooks_say_which_have_them(case):
-    for command, option in (("profile", "--hook"), ("profile", "--hooks")):
-        process = case.cuscope(command, option, "uprobe:libx.so:f")
+def test_the_agent_says_why_it_has_no_hooks(case):
+    for option in ("--hook", "--hooks"):
+        process = case.cuscope("agent", option, "uprobe:libx.so:f")
         checks.equal("status", 2, process.wait())
-        checks.contains(command, f"cuscope {command}: there is no option '{option}' here, because this command has no rows for functions "
-                                 "of your own; trace, record, top, launches and watch have it", process.err())
+        checks.contains("told", f"cuscope agent: there is no option '{option}' here: the agent looks at programs that use CUDA alone, and hooks "
+                                "may be of any; launches and watch have it", process.err())
 
 
 def test_text_is_read_from_whose_memory_a_hook_of_the_kernel_says(case):

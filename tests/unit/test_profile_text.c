@@ -6,6 +6,7 @@
 
 #include "profile/profile_diff.h"
 #include "profile/profile_read.h"
+#include "profile/words.h"
 #include "profile_scene.h"
 
 static char *written;
@@ -341,6 +342,40 @@ static void test_folded_stacks_are_read_back_as_they_were(void **state)
 	profile_free(again);
 }
 
+static void test_hooked_calls_have_a_column_of_their_number(void **state)
+{
+	struct profile *profile = profile_new(NULL), *again = profile_new(NULL);
+	struct profile_sums sums;
+	struct err err = { 0 };
+	struct buf text = { 0 };
+	char *folded;
+
+	scene_fill(profile);
+	words_add_title(profile, &scene_info, &text);
+	assert_null(strstr(text.data, "hooked"));
+	profile_free(profile);
+	profile = profile_new(NULL);
+	for (int i = 0; i < 7; i++)
+		scene_add(profile, WEIGHT_HOOK, &scene_cut, 3, PROFILE_HOOK "nccl.all");
+	buf_reset(&text);
+	words_add_title(profile, &scene_info, &text);
+	assert_non_null(strstr(text.data, ": 21.000 ms in hooked calls"));
+	folded = strdup(write_as(profile, PROFILE_FOLDED, &scene_info));
+	assert_non_null(strstr(folded, ";[hook]nccl.all 21000000\n"));
+	assert_int_equal(read_text(again, folded, &err), 0);
+	profile_total(again, &sums);
+	assert_int_equal(sums.ns[WEIGHT_HOOK], 21 * MS);
+	assert_int_equal(sums.ns[WEIGHT_CPU], 0);
+	assert_non_null(strstr(write_as(profile, PROFILE_SPEEDSCOPE, &scene_info), "hooked calls"));
+	assert_non_null(strstr(heaviest(profile, 1),
+	                       "    Share       Time  Calls  Stack, innermost frame first\n"
+	                       "  100.0 %  21.000 ms      7  [hook]nccl.all\n"));
+	buf_free(&text);
+	free(folded);
+	profile_free(profile);
+	profile_free(again);
+}
+
 static void test_what_is_no_folded_file_is_refused_by_its_line(void **state)
 {
 	static const char *const bad[] = { "main;step\n", "main 5\nmain\n",
@@ -444,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_of_a_python_function_the_file_gives_way_first),
 		cmocka_unit_test(test_two_profiles_are_compared_by_the_path_of_names),
 		cmocka_unit_test(test_folded_stacks_are_read_back_as_they_were),
+		cmocka_unit_test(test_hooked_calls_have_a_column_of_their_number),
 		cmocka_unit_test(test_what_is_no_folded_file_is_refused_by_its_line),
 		cmocka_unit_test(test_lines_of_other_tools_are_read),
 		cmocka_unit_test(test_a_profile_compared_with_itself_has_no_changes),

@@ -125,11 +125,12 @@ static int hook_and_count(struct programs *programs, struct seen *seen, struct e
 	return 0;
 }
 
+#define ALL_HOOKS (OWN_HOOKS_USER | OWN_HOOKS_KERNEL | OWN_HOOKS_TRACE)
+
 /* The programs with all that sums up in them, which is most of what the verifier has to follow. */
 static int load_folding(const struct programs_options *options, struct err *err)
 {
 	const uint32_t tools = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
-	const unsigned all_hooks = OWN_HOOKS_USER | OWN_HOOKS_KERNEL | OWN_HOOKS_TRACE;
 	struct programs_options folding = *options;
 	int r = 0;
 
@@ -138,7 +139,7 @@ static int load_folding(const struct programs_options *options, struct err *err)
 
 		folding.stacks = way & 1;
 		folding.settings.stacks = way & 1;
-		folding.own_hooks = way & 2 ? all_hooks : 0;
+		folding.own_hooks = way & 2 ? ALL_HOOKS : 0;
 		folding.settings.fold = way & 2 ? tools | FOLD_TOOL_HOOKS : tools;
 		r = programs_load(&folding, &programs, err);
 		programs_free(programs);
@@ -157,7 +158,8 @@ static int load_walking(const struct programs_options *options, uint32_t one_in,
 
 	walking.stacks = true;
 	walking.settings.sample_ns = 1000000;
-	walking.settings.call_stacks = 0x7e;
+	walking.settings.call_stacks = 0xfe;
+	walking.own_hooks = ALL_HOOKS;
 	walking.settings.call_stack_one_in = one_in;
 	walking.settings.call_stack_ns = call_ns;
 	r = programs_load(&walking, &programs, err);

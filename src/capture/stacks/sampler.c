@@ -293,6 +293,14 @@ static const struct stack *find_stack(struct sampler *s, const struct process *p
 	return stack && stack->stack ? join(s, process, stack) : NULL;
 }
 
+const struct stack *sampler_numbered_stack(struct sampler *s, uint32_t tgid, uint64_t id)
+{
+	const struct stack *stack = find_stack(s, pipeline_process(s->options.pipeline, tgid), id);
+
+	s->without_stack += !stack;
+	return stack;
+}
+
 static int on_sample(struct sampler *s, const struct wire_sample *record, struct err *err)
 {
 	const struct process *process = process_of(s, &record->head);

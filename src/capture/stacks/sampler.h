@@ -56,6 +56,9 @@ const struct stack *sampler_stack(struct sampler *sampler, const struct wire_sta
 /* The stack of a call that began then; once. NULL: none was walked. */
 const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
 
+/* The one that the programs call `id` in the process with this number. NULL: it is not known. */
+const struct stack *sampler_numbered_stack(struct sampler *sampler, uint32_t tgid, uint64_t id);
+
 /* What is known late of the stacks, after the last record; waits for that a few seconds at most. */
 void sampler_take_lines(struct sampler *sampler);
 
