@@ -60,7 +60,8 @@ struct wire_driver_event {
 	__u64 begin_ns;
 	__u8 cause, src, dst, reserved[5];
 	__u64 address, bytes;
-	__u64 interrupt_ns, posted_ns; /* DRIVER_WAIT: when; 0: not known */
+	__u64 interrupt_ns, posted_ns; /* DRIVER_WAIT: when; 0: not known. Of the driver's own */
+				       /* queue (capture/uvm_queues.h): posted_ns is its end */
 	__u32 xid, bus;                /* DRIVER_XID; bus: domain << 16 | bus << 8 | devfn */
 	char text[DRIVER_TEXT];        /* DRIVER_XID: what the driver says of it */
 };

@@ -403,6 +403,7 @@ static void open_driver_events(struct capture *c)
 		.begin_ns = &c->begin_ns,
 		.all = c->options.target.kind == TARGET_ALL,
 		.cgroup = c->options.target.kind == TARGET_CGROUP,
+		.ring_bytes = c->options.ring_bytes,
 		.notice = driver_notice,
 		.data = c,
 	};

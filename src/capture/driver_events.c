@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "capture/call_words.h"
+#include "capture/uvm_queues.h"
 #include "cuda/managed.h"
 #include "cuda/row_text.h"
 #include "cuda/xid.h"
@@ -49,6 +50,7 @@ struct driver_events {
 	struct driver_events_options options;
 	struct driver_functions *hooks[DRIVER_MODULES];
 	bool failed[DRIVER_MODULES]; /* and told */
+	struct uvm_queues *queues;   /* where functions of nvidia_uvm are not hooked */
 	uint64_t looked_ns;
 	uint64_t first_ns, summed_ns, before_ns; /* the first turn, the last two times of sums */
 	struct kernel_log *log; /* where no trace event tells of Xids, or only their numbers */
@@ -57,7 +59,7 @@ struct driver_events {
 	struct driver_events_function *functions[FUNCTIONS_MAX];
 	size_t n_functions;
 	uint64_t now_ns;
-	uint64_t lost, rest; /* of modules that are gone; Xids beyond their room */
+	uint64_t lost, rest, dropped; /* of modules that are gone; Xids beyond their room */
 };
 
 struct driver_events *driver_events_new(const struct driver_events_options *options)
@@ -75,6 +77,7 @@ void driver_events_free(struct driver_events *events)
 		return;
 	for (int i = 0; i < DRIVER_MODULES; i++)
 		driver_functions_free(events->hooks[i]);
+	uvm_queues_free(events->queues);
 	kernel_log_free(events->log);
 	for (size_t i = 0; i < events->n_functions; i++) {
 		api_free(events->functions[i]->made);
@@ -84,6 +87,17 @@ void driver_events_free(struct driver_events *events)
 }
 
 /* ---- modules ------------------------------------------------------------------------------- */
+
+/* What the driver tells by itself instead, where programs are not let onto its functions. */
+static const char *instead(struct driver_events *events, enum driver_module module)
+{
+	if (module != DRIVER_UVM)
+		return "";
+	if (!events->queues)
+		events->queues = uvm_queues_new(events->options.ring_bytes, events->options.notice,
+		                                events->options.data);
+	return "; faults and migrations of managed memory come from the driver's own queues";
+}
 
 static void open_module(struct driver_events *events, enum driver_module module)
 {
@@ -98,8 +112,8 @@ static void open_module(struct driver_events *events, enum driver_module module)
 
 	if (driver_functions_open(module, &options, &events->hooks[module], &err)) {
 		events->failed[module] = true;
-		snprintf(text, sizeof(text), "functions of %s are not hooked: %s",
-		         driver_module_name(module), err.text);
+		snprintf(text, sizeof(text), "functions of %s are not hooked: %s%s",
+		         driver_module_name(module), err.text, instead(events, module));
 	} else if (events->now_ns > events->first_ns) {
 		snprintf(text, sizeof(text), "functions of %s, which was loaded later, are hooked",
 		         driver_module_name(module));
@@ -137,6 +151,16 @@ static void close_module(struct driver_events *events, enum driver_module module
 	events->hooks[module] = NULL;
 }
 
+static void close_queues(struct driver_events *events)
+{
+	if (!events->queues)
+		return;
+	events->dropped += uvm_queues_dropped(events->queues);
+	events->rest += uvm_queues_rest(events->queues);
+	uvm_queues_free(events->queues);
+	events->queues = NULL;
+}
+
 /* One that is gone may come again. */
 static void look_for_modules(struct driver_events *events)
 {
@@ -147,9 +171,37 @@ static void look_for_modules(struct driver_events *events)
 			open_module(events, (enum driver_module)i);
 		else if (!loaded && events->hooks[i])
 			close_module(events, (enum driver_module)i);
+		if (!loaded && i == DRIVER_UVM)
+			close_queues(events);
 		if (!loaded)
 			events->failed[i] = false;
 	}
+}
+
+/* ---- the driver's own queues --------------------------------------------------------------- */
+
+/* The module may have been loaded since the last look, for this very process. */
+static bool has_queues(struct driver_events *events, pid_t pid)
+{
+	if (!events->queues && !events->hooks[DRIVER_UVM])
+		look_for_modules(events);
+	return events->queues && (events->options.all || events->options.cgroup ||
+	                          programs_target_has(events->options.programs, pid));
+}
+
+void driver_events_call(struct driver_events *events, const struct wire_driver_call *call)
+{
+	pid_t pid = (pid_t)call->head.tgid;
+
+	if (call->head.words == SYSCALL_IOCTL && call->head.hook == WIRE_DRIVER_UVM &&
+	    call->number == WIRE_UVM_BEGIN && !call->result && has_queues(events, pid))
+		uvm_queues_add(events->queues, pid, call->fd);
+}
+
+void driver_events_runs(struct driver_events *events, pid_t pid)
+{
+	if (has_queues(events, pid))
+		uvm_queues_look(events->queues, pid);
 }
 
 /* ---- records in ---------------------------------------------------------------------------- */
@@ -257,12 +309,14 @@ static void read_log(struct driver_events *events)
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-static void read_events(struct driver_events *events)
+static void read_events(struct driver_events *events, bool last)
 {
 	for (int i = 0; i < DRIVER_MODULES; i++) {
 		if (events->hooks[i])
 			driver_functions_read(events->hooks[i], take_event, events);
 	}
+	if (events->queues)
+		uvm_queues_read(events->queues, events->now_ns, last, take_event, events);
 	read_log(events);
 }
 
@@ -272,6 +326,8 @@ static void read_sums(struct driver_events *events, bool last)
 		if (events->hooks[i])
 			driver_functions_sums(events->hooks[i], last, take_sum, events);
 	}
+	if (events->queues)
+		uvm_queues_sums(events->queues, take_sum, events);
 	events->before_ns = events->summed_ns;
 	events->summed_ns = events->now_ns;
 }
@@ -285,7 +341,7 @@ void driver_events_turn(struct driver_events *events, uint64_t now_ns)
 		events->looked_ns = now_ns;
 		look_for_modules(events);
 	}
-	read_events(events);
+	read_events(events, false);
 	if (now_ns - events->summed_ns >= SUMS_NS)
 		read_sums(events, false);
 }
@@ -297,7 +353,7 @@ void driver_events_finish(struct driver_events *events, uint64_t now_ns)
 		if (events->hooks[i])
 			driver_functions_detach(events->hooks[i]);
 	}
-	read_events(events);
+	read_events(events, true);
 	while (events->n_xids)
 		pass_xid(events, 0);
 	read_sums(events, true);
@@ -429,6 +485,10 @@ static int push_single(struct driver_events *events, const struct wire_driver_ev
 
 	if (event->head.hook == DRIVER_XID)
 		return push_xid(events, event, err);
+	if (event->posted_ns && event->head.hook != DRIVER_WAIT)
+		call.end_ns = event->posted_ns;
+	if (!call.begin_ns || call.begin_ns > call.end_ns)
+		call.begin_ns = call.end_ns;
 	memset(&what, 0, sizeof(what));
 	what.kind = (uint8_t)event->head.hook;
 	what.cause = event->cause;
@@ -468,6 +528,11 @@ void driver_events_fill_lost(const struct driver_events *events, uint64_t lost[L
 
 		lost[LOST_RECORDS] += state ? lost_of(state) : 0;
 		lost[LOST_SUMS] += state ? rest_of(state) : 0;
+	}
+	lost[LOST_RING_FULL] += events->dropped;
+	if (events->queues) {
+		lost[LOST_RING_FULL] += uvm_queues_dropped(events->queues);
+		lost[LOST_SUMS] += uvm_queues_rest(events->queues);
 	}
 	if (events->log)
 		lost[LOST_TEXTS] += kernel_log_lost(events->log);

@@ -4,7 +4,8 @@
  * migrations of managed memory, waits, interrupts, Xids. They are calls of the layer `kernel`: a
  * sample of single ones, and sums of all, which come every tenth of a second. A sum or an Xid may
  * come when its process has ended: it has the time of its event, and is of who had the pid then. A
- * module that is loaded later is hooked then, and that is told.
+ * module that is loaded later is hooked then, and that is told. Where the kernel lets no program
+ * onto functions of nvidia_uvm, the driver's own queues tell of managed memory (uvm_queues.h).
  */
 #ifndef CUSCOPE_CAPTURE_DRIVER_EVENTS_H
 #define CUSCOPE_CAPTURE_DRIVER_EVENTS_H
@@ -27,12 +28,19 @@ struct driver_events_options {
 	struct order *order;
 	const uint64_t *begin_ns; /* of the session, as far as it is known */
 	bool all, cgroup;         /* as the programs' settings have them */
+	size_t ring_bytes;        /* that users ask for; 0: nobody has */
 	void (*notice)(void *data, const char *text);
 	void *data;
 };
 
 struct driver_events *driver_events_new(const struct driver_events_options *options);
 void driver_events_free(struct driver_events *events);
+
+/* A target made a system call to the driver: it may be an address space of its own. */
+void driver_events_call(struct driver_events *events, const struct wire_driver_call *call);
+
+/* A target that uses CUDA already, and may have one. */
+void driver_events_runs(struct driver_events *events, pid_t pid);
 
 /* At each turn, before rings are read. */
 void driver_events_turn(struct driver_events *events, uint64_t now_ns);

@@ -119,9 +119,13 @@ int capture_record(void *data, const struct wire_head *record)
 
 	if (is_only_a_call(c, record))
 		return pass_call(c, (struct wire_call *)record);
-	if (record->type == WIRE_DRIVER_CALL)
+	if (record->type == WIRE_DRIVER_CALL) {
+		if (c->driver_events)
+			driver_events_call(c->driver_events,
+			                   (const struct wire_driver_call *)record);
 		return c->driver_calls ? driver_calls_record(c->driver_calls, record, &c->failure)
 		                       : 0;
+	}
 	if (driver_events_is(record))
 		return driver_events_record(c->driver_events, record, &c->failure);
 	if (session_agents_told(c, record))

@@ -170,6 +170,8 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	on_found(c, pid, &found);
 	if (found.driver && how == LOOK_RUNNING)
 		session_runs(c, pid);
+	if (found.driver && how == LOOK_RUNNING && c->driver_events)
+		driver_events_runs(c->driver_events, pid);
 }
 
 /* A process that has become a target: what it had mapped was nobody's business before. */

@@ -278,8 +278,9 @@ static void check_driver_functions(struct doctor_page *report)
 		if (!driver_module_loaded((enum driver_module)i))
 			continue;
 		if (driver_functions_open((enum driver_module)i, &options, &functions, &err)) {
-			line(report, DEGRADED, "driver functions", "%s: %s",
-			     driver_module_name((enum driver_module)i), err.text);
+			line(report, DEGRADED, "driver functions", "%s: %s%s",
+			     driver_module_name((enum driver_module)i), err.text,
+			     i == DRIVER_UVM ? "; managed memory by the driver's own queues" : "");
 			continue;
 		}
 		driver_functions_each(functions, say_function, report);

@@ -19,6 +19,8 @@ IOCTL = re.compile(r"^(RM_|UVM_|NV_|ioctl)")
 # Calls of which each has to make some system call to the driver, and how often managed.cu allocates. Its first call initialises CUDA, so
 # cuInit lies in a cudaMalloc.
 OPENED, ALLOCATIONS = ("cuInit", "cudaMalloc"), 8
+# Of managed.cu, too; and how much the driver moves with a page that is asked for.
+MANAGED_BYTES, TURNS, LOOKED_AT_MOST = 64 << 20, 3, 2 << 20
 
 
 def of_driver(trace):
@@ -63,15 +65,28 @@ def nested(trace):
             yield f"calls in the driver within {name} are not nested in it"
 
 
+def sums(trace):
+    """{event: (count, bytes)} of what is told in sums."""
+    found = collections.defaultdict(lambda: [0, 0])
+    for call in of_driver(trace):
+        if call["name"].startswith("sum of "):
+            found[call["name"][len("sum of "):]][0] += call["args"]["count"]
+            found[call["name"][len("sum of "):]][1] += call["args"]["bytes"]
+    return found
+
+
 def managed(trace):
-    """What this kernel permits of managed memory: functions of the modules, or a sentence that says why not."""
-    names = collections.Counter(call["name"] for call in of_driver(trace))
-    faults = {name: n for name, n in names.items() if "fault" in name or "migration" in name}
-    print(f"     of managed memory: {faults or 'nothing but its calls'}", flush=True)
-    if not any(name.startswith("UVM_") for name in names):
-        yield "no call to nvidia-uvm"
-    if not faults and "nvidia" not in trace.text:
-        yield f"no faults, and not a word of why: {trace.text[-300:]}"
+    """All pages go to the GPU in each turn, and all but those of the last come back; the host touches one more to look at it."""
+    found = sums(trace)
+    print(f"     of managed memory: {dict(found)}", flush=True)
+    moved = {way: sum(n for name, (_, n) in found.items() if name.startswith("migration " + way)) for way in ("CPU to GPU0", "GPU0 to CPU")}
+    yield from equal("bytes to the GPU", TURNS * MANAGED_BYTES, moved["CPU to GPU0"])
+    back = moved["GPU0 to CPU"] - (TURNS - 1) * MANAGED_BYTES
+    if not 0 < back <= LOOKED_AT_MOST:
+        yield f"{moved['GPU0 to CPU']} bytes to the host, should be {(TURNS - 1) * MANAGED_BYTES} and those around one page"
+    for name, least in (("CPU fault (write)", TURNS), ("CPU fault (read)", 1), ("GPU fault (GPU0)", TURNS)):
+        if found[name][0] < least:
+            yield f"{found[name][0]} of {name}"
 
 
 class Kernel:

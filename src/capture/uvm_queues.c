@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+#include "capture/uvm_queues.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "base/array.h"
+#include "base/xalloc.h"
+#include "probe/person.h"
+#include "probe/uvm_queue.h"
+
+#define USUAL_BYTES                                                                                \
+	((size_t)4 << 20) /* 65,536 events; a GPU was seen to have 16,000 faults in 5 ms */
+#define REASONS    8
+#define SINGLES_NS 27 /* bits: 134 ms, as in the programs */
+#define SINGLES    64
+#define FDS_MAX    65536 /* of a process that are looked at */
+
+struct sum_row {
+	struct driver_key key;
+	struct driver_sum sum;
+	UT_hash_handle hh;
+};
+
+struct uvm_queues {
+	struct uvm_queue *queue[UVM_QUEUES + 1]; /* NULL at the end */
+	pid_t pid[UVM_QUEUES];
+	uint64_t person[UVM_QUEUES];
+	uint64_t window[UVM_QUEUES], told[UVM_QUEUES]; /* single events of late */
+	size_t n, most, bytes;
+	struct sum_row *rows;
+	uint64_t read_ns;       /* the last time */
+	uint64_t dropped, rest; /* dropped: of those that are gone */
+	int reasons[REASONS];   /* errors that were told */
+	size_t n_reasons;
+	void (*notice)(void *data, const char *text);
+	void *data;
+};
+
+struct uvm_queues *uvm_queues_new(size_t ring_bytes, void (*notice)(void *data, const char *text),
+                                  void *data)
+{
+	struct uvm_queues *queues = xcalloc(1, sizeof(*queues));
+
+	queues->bytes = ring_bytes ? UVM_QUEUE_LEAST : USUAL_BYTES;
+	while (queues->bytes < ring_bytes / 8 && queues->bytes < UVM_QUEUE_MOST)
+		queues->bytes *= 2;
+	queues->most = UVM_QUEUES_BYTES / queues->bytes;
+	if (queues->most > UVM_QUEUES)
+		queues->most = UVM_QUEUES;
+	queues->notice = notice;
+	queues->data = data;
+	return queues;
+}
+
+static void free_rows(struct uvm_queues *queues)
+{
+	struct sum_row *row, *next;
+
+	HASH_ITER (hh, queues->rows, row, next) {
+		HASH_DEL(queues->rows, row);
+		free(row);
+	}
+}
+
+void uvm_queues_free(struct uvm_queues *queues)
+{
+	if (!queues)
+		return;
+	for (size_t i = 0; i < queues->n; i++)
+		uvm_queue_free(queues->queue[i]);
+	free_rows(queues);
+	free(queues);
+}
+
+/* ---- which ones ------------------------------------------------------------------------------ */
+
+static void tell_once(struct uvm_queues *queues, pid_t pid, int code, const char *why)
+{
+	char text[1024];
+
+	for (size_t i = 0; i < queues->n_reasons; i++) {
+		if (queues->reasons[i] == code)
+			return;
+	}
+	if (queues->n_reasons == REASONS)
+		return;
+	queues->reasons[queues->n_reasons++] = code;
+	snprintf(text, sizeof(text),
+	         "faults and migrations of managed memory of process %d are not told: %s", pid,
+	         why);
+	queues->notice(queues->data, text);
+}
+
+static const char *no_room(const struct uvm_queues *queues, pid_t pid, uint64_t person)
+{
+	size_t of_process = 0, of_person = 0;
+
+	for (size_t i = 0; i < queues->n; i++) {
+		of_process += queues->pid[i] == pid;
+		of_person += queues->person[i] == person;
+	}
+	if (of_process >= UVM_QUEUES_PROCESS)
+		return "it has two address spaces of which they are told already";
+	if (queues->n == queues->most)
+		return "as many processes as there is room for have queues of the driver's already";
+	if (of_person >= queues->most / 2 && person != PERSON_ROOT)
+		return "its user has half of all queues already";
+	return NULL;
+}
+
+void uvm_queues_take(struct uvm_queues *queues, struct uvm_queue *queue, pid_t pid)
+{
+	size_t i = queues->n++;
+
+	queues->queue[i] = queue;
+	queues->pid[i] = pid;
+	queues->person[i] = person_of_process(pid);
+	queues->window[i] = queues->told[i] = 0;
+}
+
+void uvm_queues_add(struct uvm_queues *queues, pid_t pid, int fd)
+{
+	const char *why = no_room(queues, pid, person_of_process(pid));
+	struct uvm_queue *queue;
+	struct err err = { 0 };
+	int r;
+
+	if (why) {
+		tell_once(queues, pid, -ENOSPC, why);
+		return;
+	}
+	r = uvm_queue_open(pid, fd, queues->bytes, queues->queue, &queue, &err);
+	if (!r)
+		uvm_queues_take(queues, queue, pid);
+	else if (r != -EPROTOTYPE && r != -EEXIST)
+		tell_once(queues, pid, r, err.text);
+}
+
+/* Whether it may be one, by what the link says: no descriptor of others is taken without need. */
+static bool may_be_space(int folder, const char *name)
+{
+	char path[64];
+	ssize_t n = readlinkat(folder, name, path, sizeof(path) - 1);
+
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return strstr(path, "nvidia-uvm") != NULL;
+}
+
+void uvm_queues_look(struct uvm_queues *queues, pid_t pid)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	for (int i = 0; folder && i < FDS_MAX && (entry = readdir(folder)); i++) {
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    may_be_space(dirfd(folder), entry->d_name))
+			uvm_queues_add(queues, pid, atoi(entry->d_name));
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static void let_go(struct uvm_queues *queues, size_t i)
+{
+	size_t last = --queues->n;
+
+	queues->dropped += uvm_queue_dropped(queues->queue[i]);
+	uvm_queue_free(queues->queue[i]);
+	queues->queue[i] = queues->queue[last];
+	queues->pid[i] = queues->pid[last];
+	queues->person[i] = queues->person[last];
+	queues->window[i] = queues->window[last];
+	queues->told[i] = queues->told[last];
+	queues->queue[last] = NULL;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static struct sum_row *row_of(struct uvm_queues *queues, const struct driver_key *key)
+{
+	struct sum_row *row;
+
+	HASH_FIND(hh, queues->rows, key, sizeof(*key), row);
+	if (row || HASH_COUNT(queues->rows) >= DRIVER_ROWS + DRIVER_ROWS_FEW)
+		return row;
+	if (key->block && HASH_COUNT(queues->rows) >= DRIVER_ROWS)
+		return NULL;
+	row = xcalloc(1, sizeof(*row));
+	row->key = *key;
+	HASH_ADD(hh, queues->rows, key, sizeof(row->key), row);
+	return row;
+}
+
+static unsigned size_class(uint64_t bytes)
+{
+	unsigned class = 0;
+
+	while (class < DRIVER_SIZES - 1 && bytes > 4096ull << class)
+		class ++;
+	return class;
+}
+
+static void add_to_sum(struct uvm_queues *queues, struct driver_key *key,
+                       const struct uvm_event *event)
+{
+	uint64_t ns = event->end_ns > event->begin_ns ? event->end_ns - event->begin_ns : 0;
+	uint64_t at_ns = event->end_ns ? event->end_ns : event->begin_ns;
+	struct sum_row *row = row_of(queues, key);
+	struct driver_sum *sum;
+
+	if (!row) { /* as the programs do: without the place, before it is left out */
+		key->block = 0;
+		row = row_of(queues, key);
+	}
+	if (!row) {
+		queues->rest++;
+		return;
+	}
+	sum = &row->sum;
+	sum->count++;
+	sum->bytes += event->bytes;
+	sum->ns += ns;
+	if (!sum->first || event->address < sum->first)
+		sum->first = event->address;
+	if (event->address > sum->last)
+		sum->last = event->address;
+	if (at_ns > sum->last_ns)
+		sum->last_ns = at_ns;
+	sum->sizes[size_class(event->bytes ? event->bytes : ns / 1000)]++;
+}
+
+struct reading {
+	struct uvm_queues *queues;
+	size_t i;
+	uint64_t now_ns;
+	void (*each)(void *data, const struct wire_driver_event *event);
+	void *data;
+};
+
+static void take_event(void *data, const struct uvm_event *event)
+{
+	struct reading *reading = data;
+	struct uvm_queues *queues = reading->queues;
+	size_t i = reading->i;
+	struct driver_key key;
+	struct wire_driver_event single = { .begin_ns = event->begin_ns,
+		                            .cause = event->cause,
+		                            .src = event->src,
+		                            .dst = event->dst,
+		                            .address = event->address,
+		                            .bytes = event->bytes,
+		                            .posted_ns = event->end_ns };
+
+	memset(&key, 0, sizeof(key)); /* it is compared as bytes */
+	key.tgid = (uint32_t)queues->pid[i];
+	key.kind = event->kind;
+	key.cause = event->cause;
+	key.src = event->src;
+	key.dst = event->dst;
+	key.block = event->address >> DRIVER_BLOCK;
+	add_to_sum(queues, &key, event);
+	if (queues->window[i] != reading->now_ns >> SINGLES_NS) {
+		queues->window[i] = reading->now_ns >> SINGLES_NS;
+		queues->told[i] = 0;
+	}
+	if (queues->told[i]++ >= SINGLES)
+		return;
+	single.head.type = WIRE_DRIVER_EVENT;
+	single.head.hook = event->kind;
+	single.head.tgid = (uint32_t)queues->pid[i];
+	single.head.tid = event->tid;
+	/* Its place in the order. What it is told of when the GPU was looked at is of before. */
+	single.head.time_ns = event->end_ns > queues->read_ns ? event->end_ns : reading->now_ns;
+	reading->each(reading->data, &single);
+}
+
+void uvm_queues_read(struct uvm_queues *queues, uint64_t now_ns, bool last,
+                     void (*each)(void *data, const struct wire_driver_event *event), void *data)
+{
+	struct reading reading = { queues, 0, now_ns, each, data };
+
+	for (size_t i = 0; i < queues->n;) {
+		bool over = uvm_queue_is_over(queues->queue[i]);
+
+		reading.i = i;
+		if (over || last)
+			uvm_queue_flush(queues->queue[i]);
+		uvm_queue_read(queues->queue[i], take_event, &reading);
+		if (over)
+			let_go(queues, i);
+		else
+			i++;
+	}
+	queues->read_ns = now_ns;
+}
+
+void uvm_queues_sums(struct uvm_queues *queues,
+                     void (*each)(void *data, const struct driver_key *key,
+                                  const struct driver_sum *sum),
+                     void *data)
+{
+	struct sum_row *row, *next;
+
+	HASH_ITER (hh, queues->rows, row, next)
+		each(data, &row->key, &row->sum);
+	free_rows(queues);
+}
+
+uint64_t uvm_queues_dropped(const struct uvm_queues *queues)
+{
+	uint64_t sum = queues->dropped;
+
+	for (size_t i = 0; i < queues->n; i++)
+		sum += uvm_queue_dropped(queues->queue[i]);
+	return sum;
+}
+
+uint64_t uvm_queues_rest(const struct uvm_queues *queues)
+{
+	return queues->rest;
+}
