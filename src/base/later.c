@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,31 +141,57 @@ void close_together(const int *fds, size_t count)
 
 /* ---- after the end ------------------------------------------------------------------------- */
 
-/* A pipe or a terminal that stayed open would never end for its reader. */
-static void close_files(void)
+#define FILES_MAX 65536
+
+static bool is_among(int fd, const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] == fd)
+			return true;
+	}
+	return false;
+}
+
+/* A pipe or a terminal that stayed open would never end for its reader. Without `fds`: those of
+ * the kernel's that have no file stay. */
+static void close_files(const int *fds, size_t count)
 {
 	long limit = sysconf(_SC_OPEN_MAX);
 
-	for (int fd = 0; fd < limit && fd < 65536; fd++) {
+	for (int fd = 0; fd < limit && fd < FILES_MAX; fd++) {
 		char link[32], name[16] = "";
+		bool stays = is_among(fd, fds, count);
 
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		if (readlink(link, name, sizeof(name) - 1) > 0 && strncmp(name, "anon_inode:", 11))
+		if (!stays && readlink(link, name, sizeof(name) - 1) > 0 &&
+		    (fds || strncmp(name, "anon_inode:", 11)))
 			close(fd);
 	}
 }
 
-void close_events_at_leisure(void)
+static void keep_in_child(const int *fds, size_t count)
 {
 	pid_t parent = getpid();
 
 	if (fork() != 0)
 		return; /* without a child they are closed here */
 	setsid();
-	close_files();
+	close_files(fds, count);
 	/* sent when the parent's own descriptors are closed already */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (getppid() == parent)
 		pause();
 	_exit(0);
+}
+
+void close_events_at_leisure(void)
+{
+	keep_in_child(NULL, 0);
+}
+
+void close_at_leisure(const int *fds, size_t count)
+{
+	keep_in_child(fds, count);
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
 }

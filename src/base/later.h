@@ -21,4 +21,7 @@ void close_together(const int *fds, size_t count);
  */
 void close_events_at_leisure(void);
 
+/* The same for some events, which are closed here. Nothing they tell may be waited for any more. */
+void close_at_leisure(const int *fds, size_t count);
+
 #endif

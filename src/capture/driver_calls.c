@@ -256,8 +256,7 @@ int driver_calls_new(struct programs *programs, struct pipeline *pipeline,
 
 void driver_calls_stop(struct driver_calls *calls, programs_record_fn each, void *data)
 {
-	driver_hooks_detach(calls->hooks);
-	calls->hooks = NULL;
+	driver_hooks_stop(calls->programs);
 	driver_hooks_open_calls(calls->programs, each, data);
 }
 

@@ -15,6 +15,11 @@ struct driver_hooks;
 extern const char *const driver_hook_programs[];
 
 int driver_hooks_attach(struct programs *programs, struct driver_hooks **hooks, struct err *err);
+
+/* The programs take no call for one of the driver's from now on; those that are open stay so. */
+void driver_hooks_stop(struct programs *programs);
+
+/* Nobody waits until they are away; after driver_hooks_stop() they do nothing meanwhile. */
 void driver_hooks_detach(struct driver_hooks *hooks);
 
 /* Which devices, and how much there is to read of UVM's ioctls: for the programs, at any time. */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "bpf/wire_driver.h"
 #include "nvidia/devices.h"
@@ -190,19 +191,21 @@ struct uvm_queue *uvm_queue_over(void *memory, uint32_t entries)
 	return queue;
 }
 
+/*
+ * The last to let go of an address space whose process has ended takes it apart, which takes a
+ * tenth of a second: that is for another thread. The driver has the memory under addresses of its
+ * own, so ours can go before.
+ */
 void uvm_queue_free(struct uvm_queue *queue)
 {
-	int fds[3];
-
 	if (!queue)
 		return;
-	fds[0] = queue->tools; /* first: the driver writes no more */
-	fds[1] = queue->space;
-	fds[2] = queue->pidfd;
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	if (queue->space >= 0)
+		close(queue->space);
+	if (queue->tools >= 0)
+		close_later(queue->tools);
+	if (queue->pidfd >= 0)
+		close(queue->pidfd);
 	if (queue->bytes)
 		munmap(queue->control, queue->bytes);
 	free(queue);
