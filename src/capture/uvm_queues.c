@@ -24,6 +24,7 @@
 #define SINGLES_NS 27 /* bits: 134 ms, as in the programs */
 #define SINGLES    64
 #define FDS_MAX    65536 /* of a process that are looked at */
+#define TRIES_MAX  64    /* of those that may be one: most processes have two */
 
 struct sum_row {
 	struct driver_key key;
@@ -163,13 +164,17 @@ void uvm_queues_look(struct uvm_queues *queues, pid_t pid)
 	char path[64];
 	struct dirent *entry;
 	DIR *folder;
+	int tries = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	folder = opendir(path);
 	for (int i = 0; folder && i < FDS_MAX && (entry = readdir(folder)); i++) {
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    may_be_space(dirfd(folder), entry->d_name))
-			uvm_queues_add(queues, pid, atoi(entry->d_name));
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    !may_be_space(dirfd(folder), entry->d_name))
+			continue;
+		if (++tries > TRIES_MAX)
+			break;
+		uvm_queues_add(queues, pid, atoi(entry->d_name));
 	}
 	if (folder)
 		closedir(folder);
