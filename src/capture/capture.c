@@ -224,8 +224,13 @@ static void tell_of_capture(void *data, struct watch_page *page)
 {
 	const struct capture *c = data;
 	struct sampler_figures figures;
+	struct modules_figures modules;
 
 	page->turns_cut = c->turns_cut;
+	modules_figures(c->modules, &modules);
+	page->hooked_files = modules.modules;
+	page->let_go_files = modules.let_go;
+	page->refused_files = modules.refused;
 	if (capture_stack_figures(c, &figures))
 		page->code_bytes = figures.unwinder.code.bytes;
 }
@@ -269,6 +274,7 @@ static void make_parts(struct capture *c)
 	if (c->options.selection.hooks)
 		c->own = own_hooks_new(c->options.selection.hooks, c->programs, c->options.returns);
 	modules.own = stream.own = c->own;
+	modules.lets_go = c->cuda_only && !c->own && !c->options.gpu;
 	c->modules = modules_new(&modules);
 	if (!c->mmap_seen)
 		modules_miss(c->modules, MISS_UNSEEN, NULL, NULL, 0, "%s", SESSION_MAPS_UNSEEN);

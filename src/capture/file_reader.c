@@ -33,11 +33,14 @@ static void *reader_main(void *argument)
 				reader->found(reader->data);
 		}
 		modules_check_files(reader->modules);
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		modules_look_for_gone(reader->modules, (uint64_t)until.tv_sec * 1000000000 +
+		                                               (uint64_t)until.tv_nsec);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CHECK_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		sem_timedwait(&reader->wake, &until);
+		sem_clockwait(&reader->wake, CLOCK_MONOTONIC, &until); /* not one that is set */
 	}
 	return NULL;
 }
@@ -83,9 +86,9 @@ bool file_reader_stop(struct file_reader *reader)
 		nanosleep(&pause, NULL);
 	atomic_store(&reader->stop, true);
 	sem_post(&reader->wake);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE_S;
-	if (pthread_timedjoin_np(reader->thread, NULL, &until)) {
+	if (pthread_clockjoin_np(reader->thread, NULL, CLOCK_MONOTONIC, &until)) {
 		pthread_detach(reader->thread);
 		return false;
 	}

@@ -33,6 +33,10 @@ void pipeline_free(struct pipeline *pipeline)
 		return;
 	pipeline_free_processes(pipeline);
 	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++) {
+		if (pipeline->functions[i]) {
+			free((char *)pipeline->functions[i]->function.name);
+			free((char *)pipeline->functions[i]->function.lib);
+		}
 		free(pipeline->functions[i]);
 		free(pipeline->own_functions[i]);
 	}
@@ -152,8 +156,8 @@ function_make(struct pipeline *pipeline, const struct hook *hook, const struct m
 	known->per_thread = api_is_per_thread(hook->name);
 	known->op = hook->api ? api_op(hook->api) : OP_NONE;
 	function->id = pipeline->n_functions++;
-	function->name = hook->name;
-	function->lib = module->name;
+	function->name = xstrdup(hook->name); /* it outlives the module */
+	function->lib = xstrdup(module->name);
 	function->layer = hook->layer;
 	function->cls = api_class(hook->name);
 	function->api = hook->api;
@@ -367,8 +371,12 @@ const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, ui
 const struct function *pipeline_function(struct pipeline *pipeline, uint16_t id)
 {
 	const struct module *module;
-	const struct hook *hook = modules_hook(pipeline->options.modules, id, &module);
+	const struct hook *hook;
 
+	/* a number is one function's for good; its module may have been let go */
+	if (id < WIRE_HOOKS_MAX && pipeline->functions[id])
+		return &pipeline->functions[id]->function;
+	hook = modules_hook(pipeline->options.modules, id, &module);
 	return hook ? &function_get(pipeline, hook, module)->function : NULL;
 }
 

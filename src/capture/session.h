@@ -103,6 +103,9 @@ uint64_t capture_now_ns(void);
 /* Functions of the kernel and tracepoints of --hook; and those of modules that came since. */
 void session_hook_kernel(struct capture *c);
 void session_hook_kernel_again(struct capture *c, uint64_t now_ns);
+
+/* Modules that nobody has mapped any more. */
+void session_let_go(struct capture *c);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
 

@@ -387,6 +387,25 @@ static void look_where_unreported(struct capture *c, uint64_t now)
 	c->looked_ns = now;
 }
 
+static void name_number(void *data, uint16_t id)
+{
+	struct capture *c = data;
+
+	pipeline_function(c->pipeline, id);
+}
+
+static void look_for_refused(void *data, pid_t pid)
+{
+	look(data, pid, LOOK_LATE, capture_now_ns());
+}
+
+void session_let_go(struct capture *c)
+{
+	const struct modules_gone gone = { name_number, look_for_refused, c };
+
+	modules_let_go(c->modules, &gone);
+}
+
 void session_look_again(struct capture *c, uint64_t now)
 {
 	look_where_unreported(c, now);

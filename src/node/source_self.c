@@ -175,6 +175,31 @@ static void add_lost(const struct node_view *view, struct metrics *metrics)
 	}
 }
 
+static const struct metric_family hooked = {
+	"cuscope_agent_hooked_files", METRIC_GAUGE, NULL,
+	"CUDA libraries and programs that are hooked, one for each file"
+};
+static const struct metric_family let_go = {
+	"cuscope_agent_unhooked_files", METRIC_COUNTER, NULL,
+	"Hooked files that no process had mapped any more, and that were let go"
+};
+static const struct metric_family refused = {
+	"cuscope_agent_refused_files", METRIC_COUNTER, NULL,
+	"Times that a CUDA library or program was not hooked, since no hooks were left for it"
+};
+
+static void add_files(const struct node_view *view, struct metrics *metrics)
+{
+	const struct watch_page *page = view->page;
+
+	metrics_family(metrics, &hooked);
+	metrics_add(metrics, 0, page->hooked_files, 0, 0);
+	metrics_family(metrics, &let_go);
+	metrics_add(metrics, 0, page->let_go_files, 0, view->started_ns);
+	metrics_family(metrics, &refused);
+	metrics_add(metrics, 0, page->refused_files, 0, view->started_ns);
+}
+
 static void fill(void *state, const struct node_view *view, struct metrics *metrics)
 {
 	metrics_family(metrics, &build);
@@ -186,6 +211,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	metrics_add(metrics, 0, view->page->turns_cut, 0, view->started_ns);
 	add_server(view, metrics);
 	add_lost(view, metrics);
+	add_files(view, metrics);
 }
 
 const struct node_source source_self = {

@@ -265,17 +265,3 @@ uint64_t module_file_written(int fd)
 
 	return file_stat(fd, &st) ? 0 : stamp_of(&st, &st.st_mtim);
 }
-
-int module_number_hooks(struct module *module, int first)
-{
-	int next = first;
-
-	if (first + module_wants(module) >= WIRE_HOOKS_MAX) /* the last number is cost.c's */
-		return -ENOSPC;
-	for (size_t i = 0; i < module->n_hooks; i++) {
-		bool off = module->hooks[i].group == HOOK_OFF;
-
-		module->hooks[i].id = off ? HOOK_NO_ID : (uint16_t)next++;
-	}
-	return next;
-}

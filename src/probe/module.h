@@ -24,7 +24,7 @@
 #define HOOK_NO_ID UINT16_MAX
 
 struct hook {
-	uint16_t id; /* set by module_number_hooks: what its records carry; HOOK_OFF has none */
+	uint16_t id;      /* set by hook_numbers_take: what its records carry; HOOK_OFF has none */
 	const char *name; /* owned by the module */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
@@ -53,6 +53,12 @@ enum module_probes {
 	PROBES_AWAY,    /* but for those of hooks that were moved */
 };
 
+enum module_leaving {
+	LEAVING_NOT,
+	LEAVING_ASKED, /* whether anybody has it mapped is being found out */
+	LEAVING_NOW,   /* nobody has: the main thread is to let it go */
+};
+
 struct module {
 	dev_t dev;
 	uint64_t inode;
@@ -68,14 +74,19 @@ struct module {
 	struct attachment *core, *launches, *runtime_launches, *little;
 	struct attachment **moved; /* of hooks with a link of their own */
 	size_t n_moved;
-	enum module_probes probes; /* with the modules' lock */
-	bool attached;             /* since module_attach */
-	bool came_back;            /* its probes were away once */
-	bool no_launches;          /* HOOK_LAUNCH is not hooked for now */
-	bool told_unhooked;        /* its probes did not come back once */
-	bool no_returns;           /* given up: module_attach leaves them alone */
-	bool rewritten;            /* its file is another one by now: not to be attached again */
-	bool expected;             /* hooked beforehand: no target has mapped it yet */
+	enum module_probes probes;   /* with the modules' lock */
+	bool attached;               /* since module_attach */
+	bool came_back;              /* its probes were away once */
+	bool no_launches;            /* HOOK_LAUNCH is not hooked for now */
+	bool told_unhooked;          /* its probes did not come back once */
+	bool no_returns;             /* given up: module_attach leaves them alone */
+	bool rewritten;              /* its file is another one by now: not to be attached again */
+	bool expected;               /* hooked beforehand: no target has mapped it yet */
+	bool beforehand;             /* hooked beforehand, and to stay so */
+	enum module_leaving leaving; /* with the modules' lock, as the next three */
+	uint64_t used_ns;            /* when a process was seen to have it mapped */
+	bool mapped;                 /* by one of those that are being looked at */
+	bool busy;                   /* somebody reads it without the lock */
 	uint64_t hooked_ns;        /* when module_attach was done first, or probes came back last */
 	struct late_process *late; /* those that had it mapped by then */
 	size_t late_unknown;       /* and how many more, beyond those that are kept */
@@ -91,9 +102,6 @@ struct module {
 int module_open(int fd, const char *path, enum elf_depth depth, const struct selection *selection,
                 struct module **module, struct err *err);
 void module_free(struct module *module); /* detaches */
-
-/* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
-int module_number_hooks(struct module *module, int first);
 
 /* Hooks that are not off. */
 size_t module_wants(const struct module *module);

@@ -90,6 +90,7 @@ void modules_free(struct modules *modules)
 	free(modules->miss_persons);
 	unseen_free(modules->unseen);
 	shares_free(&modules->shares);
+	hook_numbers_free(&modules->numbers);
 	pthread_cond_destroy(&modules->read);
 	pthread_mutex_destroy(&modules->lock);
 	free(modules);
@@ -412,25 +413,35 @@ static void driver_appeared(struct modules *modules, const struct module *driver
 		state->driver_works = 1;
 }
 
+/* What the governor had left alone of the function in the file before. */
+static void begin_anew(void *data, uint16_t id)
+{
+	const struct modules *modules = data;
+
+	programs_state(modules->options.programs)->mode[id] = 0;
+}
+
 /* Gives the module its share of all hooks; -ENOSPC: nothing is left for it. */
 static int give_hooks(struct modules *modules, struct module *module, struct err *err)
 {
-	size_t wants = module_wants(module), gets;
-	const char *why = modules->count == MODULES_MAX
+	size_t wants = module_wants(module);
+	const char *limit = shares_file_limit(wants),
+		   *why = modules->count == MODULES_MAX
 	                          ? "there are more than 4,096 CUDA libraries and programs"
 	                          : shares_take_file(&modules->shares, module->owner);
 
 	if (why)
 		return err_set(err, ENOSPC, "%s", why);
-	gets = shares_take(&modules->shares, module->owner, wants, &why);
-	if (wants && !gets)
+	if (limit)
+		module_limit(module, SHARE_FILE, limit);
+	if (hook_numbers_take(&modules->numbers, &modules->shares, module, begin_anew, modules,
+	                      &why)) {
+		shares_file_gone(&modules->shares, module->owner, 0);
 		return err_set(err, ENOSPC, "%s", why);
-	if (gets < wants) {
-		module_limit(module, gets, why);
-		modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
-		             "%zu of its %zu functions: %s", wants - gets, wants, why);
 	}
-	modules->next_hook = module_number_hooks(module, modules->next_hook);
+	if (limit)
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+		             "%zu of its %zu functions: %s", wants - SHARE_FILE, wants, limit);
 	return 0;
 }
 
@@ -475,10 +486,13 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	int r = give_hooks(modules, module, err);
 
 	if (r) {
+		modules->refused++;
 		module_free(module);
 		return r;
 	}
-	module->expected = modules->expecting;
+	module->expected = module->beforehand = modules->expecting;
+	module->used_ns = modules_now_ns();
+	modules->gone_looks = 0;
 	modules->list[modules->count] = module;
 	publish_hooks(modules, module);
 	modules->count++;
@@ -508,6 +522,7 @@ void modules_settle(struct modules *modules, struct seen_file *file, int answer,
 		file->module = answer == -ENOSPC ? NULL : module;
 		file->refused = answer == -ENOSPC;
 		file->refused_to = PERSON_UNKNOWN;
+		file->refused_pid = 0;
 	}
 	file->foreign = answer == -EPROTONOSUPPORT;
 	if (answer < 0 && answer != -EPROTONOSUPPORT && answer != -ENOEXEC)

@@ -16,6 +16,8 @@ struct modules_options {
 	const struct selection *selection; /* outlives the modules */
 	bool returns;
 	struct own_hooks *own; /* NULL: users ask for none */
+	bool lets_go; /* modules that nobody maps any more (modules_gone.c); not with own hooks,
+	               * agents or calls recorded inside, which keep what they know of modules */
 };
 
 struct modules *modules_new(const struct modules_options *options);
@@ -33,7 +35,7 @@ struct look_result {
 	size_t hooked;             /* of these, newly hooked */
 	bool driver;               /* one of them is the driver's */
 	const struct module *told; /* modules_mapped: what the file is that was told of */
-	bool own;     /* a file with hooks that users asked for */
+	bool own;                  /* a file with hooks that users asked for */
 	bool foreign; /* its program is not of this machine (32-bit, another architecture) */
 };
 
@@ -77,11 +79,32 @@ void modules_check_files(struct modules *modules);
 bool modules_decide(struct modules *modules);
 bool modules_undecided(struct modules *modules); /* whether there is one */
 
+/*
+ * Modules that no process has mapped any more are looked for now and then, which takes long: on a
+ * thread that may (the one of modules_check_files). modules_let_go gives their hooks' numbers back,
+ * on the main thread, after `number` was called for each: what sums still carry it is named by what
+ * is known by then. `again`: this process had files that there was no room for.
+ */
+struct modules_gone {
+	void (*number)(void *data, uint16_t id);
+	void (*again)(void *data, pid_t pid);
+	void *data;
+};
+
+void modules_look_for_gone(struct modules *modules, uint64_t now_ns);
+void modules_let_go(struct modules *modules, const struct modules_gone *gone);
+
+struct modules_figures {
+	size_t modules;           /* that are hooked */
+	uint64_t let_go, refused; /* so far; the second: files for which there were no hooks left */
+};
+void modules_figures(struct modules *modules, struct modules_figures *figures);
+
 /* The hook of a record, NULL for a number never given out; *module is set along with it. */
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
                                 const struct module **module);
 
-/* For the governor and the summary; the list only grows. Call them on the main thread. */
+/* For the governor and the summary. Call them on the main thread, which alone shortens the list. */
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
 void modules_pause(struct modules *modules, bool pause); /* hooks none that appear meanwhile */

@@ -18,7 +18,7 @@ struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp)
 }
 
 /* Under each number of its device that it was met by. */
-static void set_known(struct modules *modules, const struct module *module, bool known)
+void modules_set_known(struct modules *modules, const struct module *module, bool known)
 {
 	struct seen_file *file, *next;
 
@@ -52,7 +52,7 @@ bool modules_watch(struct modules *modules, struct module *module)
 	    module->expected || has_double(modules, module))
 		return false;
 	module->probes = PROBES_WATCHED;
-	set_known(modules, module, false);
+	modules_set_known(modules, module, false);
 	return true;
 }
 
@@ -77,7 +77,7 @@ bool modules_put_back(struct modules *modules, struct module *module)
 	                                wire_runtime_launches(state), &err))
 		tell_failed(modules, module, &err);
 	module->probes = PROBES_THERE;
-	set_known(modules, module, true);
+	modules_set_known(modules, module, true);
 	if (was_away)
 		modules_tell_unhooked(modules, module);
 	return was_away;

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "probe/account.h"
+#include "probe/hook_numbers.h"
 #include "probe/maps.h"
 #include "probe/modules.h"
 #include "probe/shares.h"
@@ -41,6 +42,7 @@ struct seen_file {
 	bool put_off;        /* to modules_decide */
 	bool refused;        /* no hooks are left for who mapped it first; */
 	uint64_t refused_to; /* this person: somebody else may have some */
+	pid_t refused_pid;   /* who mapped it then; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -73,7 +75,11 @@ struct modules {
 	struct shares shares;
 	struct module *list[MODULES_MAX];
 	_Atomic(size_t) count;
-	int next_hook;
+	struct hook_numbers numbers;
+	_Atomic(size_t) n_leaving; /* modules that the main thread is to let go */
+	uint64_t looked_for_gone_ns;
+	unsigned gone_looks; /* in a row, in which none was gone */
+	uint64_t let_go, refused;
 	bool driver_seen;
 	enum look looking;        /* of the look that goes on */
 	bool paused;              /* modules are found, and hooked later */
@@ -100,6 +106,12 @@ void modules_settle(struct modules *modules, struct seen_file *file, int answer,
 
 /* A target has a module mapped: one that was hooked beforehand counts from now on. */
 void modules_used(struct modules *modules, struct module *module);
+
+/* It is used, so it is not let go. With the lock held. */
+void modules_stay(struct modules *modules, struct module *module);
+
+/* Whether the kernel need not tell of who maps it (modules_away.c). */
+void modules_set_known(struct modules *modules, const struct module *module, bool known);
 
 /* Process `pid` had the module mapped since `since_ns`, before it was hooked. */
 void modules_late(struct modules *modules, struct module *module, uint32_t pid, uint64_t since_ns);

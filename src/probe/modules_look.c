@@ -211,6 +211,7 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 		close(again);
 	if (file->refused)
 		file->refused_to = person_of_process(search->pid);
+	file->refused_pid = search->pid;
 	settled(modules, file, stamp);
 	if (file->module && modules->count > before) {
 		search->result->hooked++;
@@ -338,8 +339,10 @@ static int look_at(const struct mapping *mapping, void *data)
 	}
 	if (!file)
 		return 0;
-	if (file->module)
+	if (file->module) {
+		modules_stay(search->modules, file->module);
 		modules_note_runtime(&search->runtimes, file->module);
+	}
 	if (is_told(search, &key))
 		tell_found(search, file);
 	if (search->every || is_told(search, &key))
@@ -530,8 +533,10 @@ void modules_mapped(struct modules *modules, const struct wire_map *map, struct 
 		settled(modules, file, map->file.stamp);
 		if (file->module && !result->modules)
 			found(&search, file->module);
-		if (file->module)
+		if (file->module) {
+			modules_stay(modules, file->module);
 			modules_put_back(modules, file->module);
+		}
 		result->told = file->module;
 		if (file->module && !map->held && map->head.time_ns < file->module->hooked_ns)
 			modules_late(modules, file->module, map->head.tgid, map->head.time_ns);
@@ -564,6 +569,8 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 	if (file->module) {
 		const struct wire_file id = modules_file_id(file, file->stamp);
 
+		file->module->beforehand = true;
+		modules_stay(modules, file->module);
 		if (file->module->expected)
 			programs_file_known(modules->options.programs, &id,
 			                    KNOWN_TELL | KNOWN_CUDA);

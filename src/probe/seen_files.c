@@ -207,7 +207,7 @@ static struct seen_file *file_of(const struct modules *modules, const struct mod
 	return NULL;
 }
 
-/* Reads without the lock: a module stays where it is until the end. */
+/* Reads without the lock: a module that is busy stays where it is. */
 static void check_module(struct modules *modules, struct module *module)
 {
 	uint64_t stamp = module_file_stamp(module->fd);
@@ -238,14 +238,21 @@ static void check_module(struct modules *modules, struct module *module)
 	again = modules_read(modules, key, fd, module->path, ELF_WHOLE, LOOK_LATE, &err);
 	if (!again->module)
 		again->stamp = 0;
+	else
+		again->module->beforehand |= module->beforehand;
 }
 
 void modules_check_files(struct modules *modules)
 {
 	pthread_mutex_lock(&modules->lock);
 	for (size_t i = 0; i < modules->count; i++) {
-		if (!modules->list[i]->rewritten)
-			check_module(modules, modules->list[i]);
+		struct module *module = modules->list[i];
+
+		if (module->rewritten)
+			continue;
+		module->busy = true;
+		check_module(modules, module);
+		module->busy = false;
 	}
 	pthread_mutex_unlock(&modules->lock);
 }

@@ -33,22 +33,42 @@ size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const c
 	struct share *share = share_of(shares, owner);
 	size_t get = wanted;
 
-	*why = NULL;
-	if (get > SHARE_FILE) {
+	*why = shares_file_limit(wanted);
+	if (*why)
 		get = SHARE_FILE;
-		*why = "one file has 2,048 hooks at most";
-	}
 	refuse(&get, HOOKS_MAX - shares->taken, "there are 16,384 hooks in all", why);
 	if (owner) {
 		refuse(&get, SHARE_USER - share->taken,
 		       "the files of one user can have 8,192 hooks at most", why);
 		refuse(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
 		       "files of users other than root can have 12,287 hooks at most", why);
-		share->taken += get;
 		shares->taken_by_users += get;
+		shares->live_of_users += get;
 	}
+	share->taken += get;
+	share->live += get;
 	shares->taken += get;
+	shares->live += get;
 	return get;
+}
+
+const char *shares_file_limit(size_t wanted)
+{
+	return wanted > SHARE_FILE ? "one file has 2,048 hooks at most" : NULL;
+}
+
+void shares_give(struct shares *shares, uint64_t owner)
+{
+	share_of(shares, owner)->taken--;
+	shares->taken--;
+	shares->taken_by_users -= owner != 0;
+}
+
+void shares_keep(struct shares *shares, uint64_t owner)
+{
+	share_of(shares, owner)->taken++;
+	shares->taken++;
+	shares->taken_by_users += owner != 0;
 }
 
 const char *shares_take_file(struct shares *shares, uint64_t owner)
@@ -65,6 +85,46 @@ const char *shares_take_file(struct shares *shares, uint64_t owner)
 	share->files++;
 	shares->files_of_users++;
 	return NULL;
+}
+
+void shares_file_gone(struct shares *shares, uint64_t owner, size_t hooks)
+{
+	struct share *share = share_of(shares, owner);
+
+	share->live -= hooks;
+	shares->live -= hooks;
+	if (!owner)
+		return;
+	shares->live_of_users -= hooks;
+	share->files--;
+	shares->files_of_users--;
+}
+
+void shares_file_back(struct shares *shares, uint64_t owner, size_t hooks)
+{
+	struct share *share = share_of(shares, owner);
+
+	share->live += hooks;
+	shares->live += hooks;
+	if (!owner)
+		return;
+	shares->live_of_users += hooks;
+	share->files++;
+	shares->files_of_users++;
+}
+
+bool shares_are_crowded(const struct shares *shares, uint64_t owner)
+{
+	const struct share *share = NULL;
+
+	for (size_t i = 0; i < shares->n_users && !share; i++)
+		share = shares->users[i].owner == owner ? &shares->users[i] : NULL;
+	if (shares->live > HOOKS_MAX / 2)
+		return true;
+	return owner && share &&
+	       (share->live > SHARE_USER / 2 || share->files > SHARE_USER_FILES / 2 ||
+	        shares->live_of_users > (HOOKS_MAX - SHARE_ROOT) / 2 ||
+	        shares->files_of_users > SHARE_USERS_FILES / 2);
 }
 
 void shares_free(struct shares *shares)

@@ -3,10 +3,14 @@
  * Who may have how many hooks. There are 16,384, and files that anyone can write would take them
  * all. So each file has a share, and each user (person.h: who maps the files first, or owns them).
  * All users but root together have one, too; root's files are the system's.
+ *
+ * A number that was given out stays its owner's when the file is let go (modules_gone.c), until
+ * another file takes it: so nobody has more by bringing one file after the other.
  */
 #ifndef CUSCOPE_PROBE_SHARES_H
 #define CUSCOPE_PROBE_SHARES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,9 +26,11 @@ struct shares {
 	struct share {
 		uint64_t owner;
 		size_t taken, files;
+		size_t live; /* of those taken: of files that are hooked */
 	} * users;
 	size_t n_users;
 	size_t taken, taken_by_users; /* in all; by all but root */
+	size_t live, live_of_users;
 	size_t files_of_users;
 };
 
@@ -36,6 +42,20 @@ const char *shares_take_file(struct shares *shares, uint64_t owner);
  * gets none where there is no room for all that a file may have.
  */
 size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why);
+
+/* Why a file that wants so many does not get all; NULL: it may. */
+const char *shares_file_limit(size_t wanted);
+
+/* A number of a file that was let go is about to be another's; or it is not, after all. */
+void shares_give(struct shares *shares, uint64_t owner);
+void shares_keep(struct shares *shares, uint64_t owner);
+
+/* One of its files is let go, which has so many hooks; or it is there after all. */
+void shares_file_gone(struct shares *shares, uint64_t owner, size_t hooks);
+void shares_file_back(struct shares *shares, uint64_t owner, size_t hooks);
+
+/* Whether half of what this owner's files may have, or of all that he shares, is in use. */
+bool shares_are_crowded(const struct shares *shares, uint64_t owner);
 
 void shares_free(struct shares *shares);
 

@@ -6,8 +6,10 @@ than there are numbers of processes on most machines.
 """
 
 import os
+import shutil
 import signal
 import subprocess
+import time
 
 import checks
 from harness import Failure, Places, Skip, alone, wait_until
@@ -96,3 +98,43 @@ def test_node_bounds_ends_that_were_lost(case):
     os.kill(node.process.pid, signal.SIGCONT)
     wait_until(lambda: figures(node)["lost"].get("records", 0) > 0, "lost records")
     wait_until(lambda: has_settled(node, 1), f"all of them to have ended, not {figures(node)}", 30)
+
+
+IMAGES = 25
+COPIES = 6  # of the driver in each, with 169 hooks each: 16 images would have all hooks that there are
+
+
+def launches_of_image(case, node, number):
+    """Runs what another container's image would be: with files of its own, which are gone after it."""
+    folder = case.path(f"image-{number}")
+    os.makedirs(folder)
+    for i in range(COPIES):
+        shutil.copy(Places.simcuda("push", "libcuda.so.1"), f"{folder}/libcuda-{i}.so.1")
+    before = figures(node)["cuscope_launches_total"]
+    env = dict(case.environment(), SIMCUDA_TIME_SCALE="0",
+               LD_PRELOAD=":".join(f"{folder}/libcuda-{i}.so.1" for i in range(COPIES)))
+    checks.equal("status", 0, subprocess.run([Places.program("churn"), "100", "1", "10"], env=env, check=False).returncode)
+    shutil.rmtree(folder)
+    time.sleep(0.6)  # three snapshots
+    return figures(node)["cuscope_launches_total"] - before
+
+
+@alone
+def test_node_bounds_images_that_come_and_go(case):
+    node = Node(case, SETTINGS)
+    first = None
+    for number in range(IMAGES):
+        launches = launches_of_image(case, node, number)
+        if launches < 20:
+            raise Failure(f"image {number}: {launches} launches of 100 were counted: {figures(node)}")
+        if number == IMAGES // 2:
+            first = figures(node)
+    last = figures(node)
+    checks.equal("files that were not hooked", 0, last["cuscope_agent_refused_files_total"])
+    checks.equal("files are let go", True, last["cuscope_agent_unhooked_files_total"] >= IMAGES * COPIES / 2)
+    at_most("hooked files", 16383 // 169 // 2 + 2 * COPIES + 10, last["cuscope_agent_hooked_files"])
+    # names in stacks keep some files open, up to a limit of their own
+    at_most("open files", first["cuscope_agent_open_files"] + 12 * IMAGES, last["cuscope_agent_open_files"])
+    for name, value in first.items():
+        if name.endswith("_total") and last.get(name, 0) < value:
+            raise Failure(f"{name} went down from {value} to {last.get(name)}")
