@@ -127,6 +127,13 @@ static int load_programs(struct capture *c, struct err *err)
 			"this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
 			"which the eBPF programs need; 'cuscope doctor' tells more");
 	options.mechanism = mechanism_best(c->features);
+	if ((options.mechanism == MECHANISM_SINGLE || options.mechanism == MECHANISM_STUB) &&
+	    kernel_lacks_because(c->features, FEATURE_UPROBE) == -EACCES)
+		return err_set(
+			err, EPERM,
+			"no function can be hooked: without links for a file's functions (Linux "
+			"6.6) this kernel wants CAP_SYS_ADMIN for that, which cuscope has not "
+			"('cuscope doctor' tells more; docs/install.md has the agent's unit)");
 	check_returns(c, options.mechanism);
 	options.settings.returns = c->options.returns;
 	options.settings.seccomp_entry_only = !c->seccomp_safe;

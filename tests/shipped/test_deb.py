@@ -39,7 +39,8 @@ def test_deb_has_what_make_install_installs(build):
                  "./usr/share/bash-completion/completions/cuscope", "./usr/share/zsh/vendor-completions/_cuscope",
                  "./usr/share/fish/vendor_completions.d/cuscope.fish", "./usr/share/doc/cuscope/copyright"):
         assert path in program, path
-    for path in ("./lib/systemd/system/cuscope-agent.service", "./etc/cuscope/agent.ini", "./usr/share/cuscope/grafana/cuscope.json",
+    for path in ("./lib/systemd/system/cuscope-agent.service", "./lib/systemd/system-generators/cuscope-agent",
+                 "./etc/cuscope/agent.ini", "./usr/share/cuscope/grafana/cuscope.json",
                  "./usr/share/cuscope/prometheus/cuscope-alerts.yml", "./usr/share/cuscope/kubernetes/cuscope-agent.yaml"):
         assert path in agent, path
     assert all(line.split()[1] == "root/root" for line in (program + agent).splitlines())

@@ -181,6 +181,19 @@ def test_unit_allows_every_system_call_of_the_agent(build):
     assert not sees(build, capabilities(), "/usr/bin/python3", filtered, ",".join(sorted(allowed - {"perf_event_open", "bpf"})))
 
 
+def test_unit_has_one_capability_more_on_kernels_before_6_6(build):
+    generator = os.path.join(os.path.dirname(UNIT), "cuscope-agent-generator")
+    more = {"5.10.0-30-amd64": True, "6.1.0-50-cloud-amd64": True, "6.5": True, "6.6.1": False, "6.18.5": False, "7.0-rc1": False}
+    for kernel, wanted in more.items():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([generator, folder, folder, folder], env=dict(os.environ, CUSCOPE_KERNEL=kernel), check=True)
+            made = os.path.join(folder, "cuscope-agent.service.d", "50-kernel.conf")
+            assert os.path.exists(made) == wanted, kernel
+            if wanted:
+                with open(made, encoding="ascii") as file:
+                    assert "\nCapabilityBoundingSet=CAP_SYS_ADMIN\n" in file.read()
+
+
 def test_unit_is_understood_by_systemd(build):
     if not shutil.which("systemd-analyze"):
         raise Skipped("systemd-analyze is not installed")
