@@ -47,8 +47,12 @@ static struct metrics_gpu *gpu_of(struct metrics_use *use, uint32_t number)
 	return &use->gpus[i];
 }
 
-static bool is_busy(const struct gpu_metrics_sample *sample)
+/* It is read once a second, and not known of a second that was cut short: then as before. */
+static bool is_busy(const struct metrics_gpu *gpu, const struct gpu_metrics_sample *sample)
 {
+	if (sample->value[GPU_METRIC_GRAPHICS] == GPU_METRIC_UNKNOWN &&
+	    sample->value[GPU_METRIC_BUSY] == GPU_METRIC_UNKNOWN)
+		return gpu->busy;
 	return sample->value[GPU_METRIC_GRAPHICS] >= METRICS_BUSY ||
 	       sample->value[GPU_METRIC_BUSY] >= METRICS_BUSY;
 }
@@ -70,8 +74,9 @@ void metrics_use_add(struct metrics_use *use, const struct gpu_metrics_sample *s
 {
 	struct metrics_gpu *gpu = gpu_of(use, sample->gpu);
 	uint64_t ns = sample->end_ns > sample->begin_ns ? sample->end_ns - sample->begin_ns : 0;
-	bool busy = is_busy(sample);
+	bool busy = is_busy(gpu, sample);
 
+	gpu->busy = busy;
 	gpu->samples++;
 	gpu->ns += ns;
 	gpu->gpm += sample->source == GPU_METRICS_GPM;

@@ -26,6 +26,7 @@ struct metrics_gpu {
 	uint64_t samples, ns;           /* of both sources */
 	uint64_t busy_samples, busy_ns; /* in which it was busy for half of the time or more */
 	uint64_t gpm, utilization;      /* samples by source */
+	bool busy;                      /* in the last sample that told so */
 	struct metric_use of[GPU_METRICS];
 };
 

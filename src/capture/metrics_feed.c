@@ -35,6 +35,12 @@ void metrics_feed_start(struct metrics_feed *metrics)
 		metrics->sampler = gpu_sampler_new(metrics->interval_ns);
 }
 
+void metrics_feed_settle(struct metrics_feed *metrics)
+{
+	if (metrics->sampler)
+		gpu_sampler_settle(metrics->sampler);
+}
+
 int metrics_feed_turn(struct metrics_feed *metrics, struct pipeline *pipeline, struct err *err)
 {
 	struct gpu_metrics_sample sample;

@@ -17,6 +17,9 @@ void metrics_feed_free(struct metrics_feed *metrics);
 /* Nothing is read before it, since that would wake up GPUs. Any number of times. */
 void metrics_feed_start(struct metrics_feed *metrics);
 
+/* What was read so far comes with the next turn, whether all of it is known or not. */
+void metrics_feed_settle(struct metrics_feed *metrics);
+
 /* Passes on the samples that came since. Those before the first process are left out. */
 int metrics_feed_turn(struct metrics_feed *metrics, struct pipeline *pipeline, struct err *err);
 

@@ -382,6 +382,8 @@ static int turn(struct capture *c, struct err *err)
 		*err = c->failure;
 		return r;
 	}
+	if (c->metrics && (c->snapshot_asked || c->summary_asked))
+		metrics_feed_settle(c->metrics);
 	r = session_turn_metrics(c, err);
 	if (!r)
 		r = pipeline_flush(c->pipeline, err);
@@ -438,6 +440,8 @@ static int read_rest(struct capture *c)
 		programs_open_calls(c->programs, add_open_call, c);
 	if (!r)
 		r = order_finish(c->order);
+	if (c->metrics)
+		metrics_feed_settle(c->metrics);
 	if (!r)
 		r = session_turn_metrics(c, &c->failure);
 	return !r && c->sampler ? sampler_finish(c->sampler, &c->failure) : r;

@@ -13,6 +13,14 @@
 #define FIRST_OF_GPU 2    /* readings that give nothing: see gpm.c */
 #define LATE_SHOWN   5    /* moments without a reading that is told of */
 
+/* Of one GPU, until the mean of their second is known: 20 a second, and what came early. */
+#define PENDING_MOST 32
+
+struct pending {
+	struct gpu_metrics_sample of[PENDING_MOST];
+	size_t n;
+};
+
 struct gpu_sampler {
 	struct nvml_process *process;
 	uint64_t interval_ns;
@@ -20,6 +28,7 @@ struct gpu_sampler {
 	struct gpu_sampler_figures figures;
 	struct gpu_metrics_sample *kept; /* ROOM, a ring */
 	size_t first, n;
+	struct pending pending[GPUS_MAX];
 	uint64_t readings[GPUS_MAX]; /* of the process that runs */
 	uint64_t last_ns[GPUS_MAX];  /* of the last reading that was told of; 0: none was */
 	bool no_source;              /* a GPU tells neither */
@@ -40,6 +49,43 @@ static void keep(struct gpu_sampler *sampler, const struct gpu_metrics_sample *s
 	sampler->n++;
 }
 
+/* Their second is over: graphics was `value` since `since_ns`, and is not known of before. */
+static void settle(struct gpu_sampler *sampler, size_t index, int64_t value, uint64_t since_ns)
+{
+	struct pending *pending = &sampler->pending[index];
+
+	for (size_t i = 0; i < pending->n; i++) {
+		struct gpu_metrics_sample *sample = &pending->of[i];
+
+		sample->value[GPU_METRIC_GRAPHICS] =
+			sample->end_ns > since_ns ? value : GPU_METRIC_UNKNOWN;
+		keep(sampler, sample);
+	}
+	pending->n = 0;
+}
+
+static void settle_all(struct gpu_sampler *sampler)
+{
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		settle(sampler, i, GPU_METRIC_UNKNOWN, 0);
+}
+
+static void take_sample(struct gpu_sampler *sampler, const struct nvml_sample *told)
+{
+	struct pending *pending = &sampler->pending[told->index];
+
+	if (told->sample.source != GPU_METRICS_GPM) {
+		keep(sampler, &told->sample);
+		return;
+	}
+	if (pending->n == PENDING_MOST)
+		settle(sampler, told->index, GPU_METRIC_UNKNOWN, 0);
+	pending->of[pending->n++] = told->sample;
+	if (told->graphics_ns)
+		settle(sampler, told->index, told->sample.value[GPU_METRIC_GRAPHICS],
+		       told->graphics_ns);
+}
+
 /* Moments between two processes. */
 static uint64_t missed(const struct gpu_sampler *sampler, uint32_t index, uint64_t now_ns)
 {
@@ -58,7 +104,7 @@ static void take_reading(struct gpu_sampler *sampler, const struct nvml_sample *
 	figures->reading_ns += told->reading_ns;
 	sampler->no_source = told->source == GPU_METRICS_NONE;
 	if (told->any)
-		keep(sampler, &told->sample);
+		take_sample(sampler, told);
 	else if (*readings >= FIRST_OF_GPU)
 		figures->none++;
 	++*readings;
@@ -85,6 +131,7 @@ static void gone(void *data, const char *why)
 	snprintf(sampler->why, sizeof(sampler->why), "%s", why);
 	for (size_t i = 0; i < GPUS_MAX; i++)
 		sampler->readings[i] = 0;
+	settle_all(sampler);
 	pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -131,6 +178,13 @@ bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sa
 	}
 	pthread_mutex_unlock(&sampler->lock);
 	return any;
+}
+
+void gpu_sampler_settle(struct gpu_sampler *sampler)
+{
+	pthread_mutex_lock(&sampler->lock);
+	settle_all(sampler);
+	pthread_mutex_unlock(&sampler->lock);
 }
 
 void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures *figures)

@@ -23,8 +23,16 @@ struct gpu_sampler_figures {
 /* NULL: no thread could be started. */
 struct gpu_sampler *gpu_sampler_new(uint64_t interval_ns);
 
-/* The next sample; false while there is none. Those of one GPU come in order of time. */
+/*
+ * The next sample; false while there is none. Those of one GPU come in order of time. By GPM, they
+ * come up to a second late, together: GPU_METRIC_GRAPHICS is read once a second, and each has the
+ * mean of its second.
+ */
 bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sample);
+
+/* From now on all that were read can be taken: those of a second that is not over do not tell it.
+ */
+void gpu_sampler_settle(struct gpu_sampler *sampler);
 
 void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures *figures);
 

@@ -78,6 +78,7 @@ static bool check_sample(struct nvml_sample *sample, uint64_t now_ns)
 	return sample->index < GPUS_MAX && sample->source < GPU_METRICS_SOURCES &&
 	       sample->late < UINT32_MAX && sample->cpu_ns < SECONDS_MOST &&
 	       sample->reading_ns < SECONDS_MOST && sample->any <= 1 &&
+	       sample->graphics_ns <= now_ns &&
 	       (!sample->any || check_metrics(&sample->sample, sample->index, now_ns));
 }
 

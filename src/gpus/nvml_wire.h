@@ -52,7 +52,9 @@ struct nvml_sample {
 	uint32_t source; /* enum gpu_metrics_source that this GPU has */
 	uint64_t late;   /* moments that were missed before it */
 	uint64_t cpu_ns, reading_ns;
-	uint32_t any; /* whether there is a sample */
+	uint32_t any;         /* whether there is a sample */
+	uint64_t graphics_ns; /* since when its GPU_METRIC_GRAPHICS is the mean; 0: not told of yet
+	                       */
 	struct gpu_metrics_sample sample;
 };
 

@@ -24,8 +24,9 @@ LOADS = {
              "a GPU bound by computing"),
     "add": ({"SM active": (80, 100), "Tensor cores": (0, 5), "DRAM bandwidth": (65, 100)}, "a GPU bound by its memory"),
 }
-# Of a CPU. NVML's metric 1 alone takes 0.9 to 1.8 ms, and one of some 120 readings took 27 ms: see docs/gpu.md.
-COST = 5
+# Percent of a CPU. Ten readings a second are 0.24 ms each, metric 1 takes 0.9 to 1.8 ms once a second, and one of some 120
+# readings took 27 ms: see docs/gpu.md.
+COST = 1.5
 CLOSE = 5  # percentage points, of nvidia-smi's number
 
 
@@ -70,7 +71,8 @@ class Load:
         done = subprocess.run([self.cuscope, "export", self.path, "--format", "jsonl", "-o", "-"], capture_output=True,
                               text=True, check=False)
         samples = [json.loads(line) for line in done.stdout.splitlines() if '"gpu_metrics"' in line]
-        samples = [sample["graphics_percent"] for sample in samples if sample["gpu"] == 0]
+        # what was read in a second that was cut short has none
+        samples = [sample["graphics_percent"] for sample in samples if sample["gpu"] == 0 and "graphics_percent" in sample]
         middle = samples[len(samples) // 3:-len(samples) // 6]
         return statistics.median(middle) if middle else None
 

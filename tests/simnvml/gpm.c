@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * GPU performance metrics: "gpm" 0 is a GPU without them, "gpm.5 93.5" is metric 5. As on an H200,
- * the first pair of samples after a pause tells 0 and no number.
+ * the first pair of samples after a pause tells 0 and no number. With "gpm.1.span 1" metric 1 tells
+ * how far apart the two samples are: 50 is a second.
  */
 #include <math.h>
 #include <stdio.h>
@@ -121,6 +122,8 @@ int nvmlGpmMetricsGet(struct metrics *metrics)
 		snprintf(fail, sizeof(fail), "fail.%s", name);
 		metric->result = (int)setting(device, fail, SUCCESS);
 		metric->value = setting(device, name, default_value(device, metric->id));
+		if (metric->id == 1 && setting(device, "gpm.1.span", 0) != 0)
+			metric->value = 50 * (metrics->second->taken_s - metrics->first->taken_s);
 		if (metrics->first->first)
 			metric->value = metric->id < 10 ? 0 : NAN;
 	}

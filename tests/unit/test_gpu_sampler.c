@@ -51,6 +51,44 @@ static void test_samples_of_a_gpu_follow_each_other(void **state)
 	gpu_sampler_free(sampler);
 }
 
+/* The simulated GPU was busy for half of a second, and for less of what is shorter. */
+static void test_graphics_are_the_mean_of_each_second(void **state)
+{
+	struct gpu_sampler *sampler = start("1", "gpm.1.span 1\n");
+	struct gpu_metrics_sample sample;
+	int64_t last = 0;
+	size_t values = 0;
+
+	(void)state;
+	assert_true(next(sampler, &sample)); /* so that something is known of what is short */
+	assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 200, 2000);
+	for (int i = 0; i < 45; i++) {
+		assert_true(next(sampler, &sample));
+		assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 4700, 6500);
+		values += sample.value[GPU_METRIC_GRAPHICS] != last;
+		last = sample.value[GPU_METRIC_GRAPHICS];
+	}
+	assert_in_range(values, 2, 4);
+	gpu_sampler_free(sampler);
+}
+
+static void test_what_is_wanted_before_its_second_is_over_does_not_tell_graphics(void **state)
+{
+	struct gpu_sampler *sampler = start("1", "");
+	struct gpu_metrics_sample sample;
+
+	(void)state;
+	assert_true(next(sampler, &sample));
+	assert_int_equal(sample.value[GPU_METRIC_GRAPHICS], 9000);
+	usleep(4 * TICK_NS / 1000);
+	assert_false(gpu_sampler_take(sampler, &sample));
+	gpu_sampler_settle(sampler);
+	assert_true(gpu_sampler_take(sampler, &sample));
+	assert_int_equal(sample.value[GPU_METRIC_GRAPHICS], GPU_METRIC_UNKNOWN);
+	assert_int_equal(sample.value[GPU_METRIC_TENSOR], 6000);
+	gpu_sampler_free(sampler);
+}
+
 static void test_numbers_that_no_gpu_can_have_are_not_believed(void **state)
 {
 	struct gpu_sampler *sampler =
@@ -136,6 +174,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples_of_a_gpu_follow_each_other),
+		cmocka_unit_test(test_graphics_are_the_mean_of_each_second),
+		cmocka_unit_test(
+			test_what_is_wanted_before_its_second_is_over_does_not_tell_graphics),
 		cmocka_unit_test(test_numbers_that_no_gpu_can_have_are_not_believed),
 		cmocka_unit_test(test_readings_that_fail_are_counted_and_leave_a_pause),
 		cmocka_unit_test(test_a_gpu_that_hangs_misses_moments_and_the_end_does_not_wait),

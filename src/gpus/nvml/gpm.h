@@ -19,8 +19,11 @@ void gpm_close(struct gpm *gpm);
  * Reads and fills in the means since the reading before. False where there are none: at the first
  * two readings, after a pause of more than `pause_ns`, when what came was no number, and on
  * failure, which *result (enum nvml_result) tells.
+ *
+ * GPU_METRIC_GRAPHICS is asked for once a second, and is what it was last in between. Where it is
+ * asked for, it is the mean since *graphics_ns, which is 0 elsewhere.
  */
 bool gpm_read(struct gpm *gpm, gpu_handle handle, uint64_t pause_ns,
-              struct gpu_metrics_sample *sample, int *result);
+              struct gpu_metrics_sample *sample, uint64_t *graphics_ns, int *result);
 
 #endif

@@ -132,25 +132,27 @@ static bool read_utilization(struct gpu_reader *reader, struct gpu_metrics_sampl
 }
 
 static bool read_metrics(struct gpu_reader *reader, uint64_t interval_ns,
-                         struct gpu_metrics_sample *sample)
+                         struct gpu_metrics_sample *sample, uint64_t *graphics_ns)
 {
 	bool any;
 	int result;
 
+	*graphics_ns = 0;
 	sample->gpu = reader->index;
 	if (reader->source == GPU_METRICS_UTILIZATION)
 		return read_utilization(reader, sample);
 	if (reader->source != GPU_METRICS_GPM)
 		return false;
-	any = gpm_read(reader->gpm, reader->handle, PAUSE_TIMES * interval_ns, sample, &result);
+	any = gpm_read(reader->gpm, reader->handle, PAUSE_TIMES * interval_ns, sample, graphics_ns,
+	               &result);
 	good(reader, result);
 	return any;
 }
 
 bool gpu_reader_metrics(struct gpu_reader *reader, uint64_t interval_ns,
-                        struct gpu_metrics_sample *sample)
+                        struct gpu_metrics_sample *sample, uint64_t *graphics_ns)
 {
-	bool any = get_handle(reader) && read_metrics(reader, interval_ns, sample);
+	bool any = get_handle(reader) && read_metrics(reader, interval_ns, sample, graphics_ns);
 
 	if (reader->result != NVML_SUCCESS)
 		let_go(reader);
@@ -515,6 +517,7 @@ static void fail(struct gpu_reader *reader, struct gpu_state *state)
 void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gpu_state *state)
 {
 	struct gpu_metrics_sample sample = { 0 };
+	uint64_t graphics_ns;
 
 	state->index = reader->index;
 	if (!get_handle(reader)) {
@@ -528,7 +531,7 @@ void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gp
 		read_mig(reader, state);
 		read_processes(reader, state);
 	}
-	if (read_metrics(reader, interval_ns, &sample))
+	if (read_metrics(reader, interval_ns, &sample, &graphics_ns))
 		state->metrics = sample;
 	if (reader->result != NVML_SUCCESS) {
 		fail(reader, state);

@@ -16,9 +16,9 @@ void gpu_reader_free(struct gpu_reader *reader);
 /* All values. Names stay as they were where the GPU does not answer. */
 void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gpu_state *state);
 
-/* The metrics alone; false where there are none this time. */
+/* The metrics alone; false where there are none this time. *graphics_ns: see gpm.h. */
 bool gpu_reader_metrics(struct gpu_reader *reader, uint64_t interval_ns,
-                        struct gpu_metrics_sample *sample);
+                        struct gpu_metrics_sample *sample, uint64_t *graphics_ns);
 
 /* From what the metrics are read: GPU_METRICS_NONE before the first one, and where there is
  * nothing. */

@@ -90,7 +90,8 @@ static void read_sample(struct gpu_thread *gpu, uint64_t late)
 
 	*sample = (struct nvml_sample){ .index = gpu->index, .late = late };
 	gpu->message.head.kind = NVML_MESSAGE_SAMPLE;
-	sample->any = gpu_reader_metrics(gpu->reader, gpu->threads->interval_ns, &sample->sample);
+	sample->any = gpu_reader_metrics(gpu->reader, gpu->threads->interval_ns, &sample->sample,
+	                                 &sample->graphics_ns);
 	sample->source = gpu_reader_source(gpu->reader);
 	sample->cpu_ns = cpu_ns() - cpu_begin_ns;
 	sample->reading_ns = gpu_clock_ns() - begin_ns;

@@ -246,11 +246,13 @@ static int whole_percent(int64_t hundredths)
 static void read_metrics(struct nvml *nvml, unsigned i, gpu_handle handle, struct gpu *gpu)
 {
 	struct gpu_metrics_sample sample;
+	uint64_t graphics_ns;
 	int result;
 
 	if (!nvml->gpm[i])
 		nvml->gpm[i] = gpm_open(nvml, handle);
-	if (!nvml->gpm[i] || !gpm_read(nvml->gpm[i], handle, PAUSE_NS, &sample, &result))
+	if (!nvml->gpm[i] ||
+	    !gpm_read(nvml->gpm[i], handle, PAUSE_NS, &sample, &graphics_ns, &result))
 		return;
 	gpu->sm_percent = whole_percent(sample.value[GPU_METRIC_SM]);
 	gpu->tensor_percent = whole_percent(sample.value[GPU_METRIC_TENSOR]);
