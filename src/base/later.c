@@ -36,11 +36,11 @@ static void wait_for_closers(void)
 
 	if (getpid() != pending.pid)
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until); /* not one that is set */
 	until.tv_sec += CLOSE_LIMIT_S;
 	pthread_mutex_lock(&pending.lock);
-	while (pending.closing &&
-	       pthread_cond_timedwait(&pending.done, &pending.lock, &until) != ETIMEDOUT)
+	while (pending.closing && pthread_cond_clockwait(&pending.done, &pending.lock,
+	                                                 CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 		;
 	pthread_mutex_unlock(&pending.lock);
 }

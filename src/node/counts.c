@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <uthash.h>
 
@@ -46,11 +47,25 @@ struct counts {
 	uint64_t (*person)(pid_t pid);
 };
 
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t realtime_of(uint64_t monotonic_ns)
+{
+	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
+}
+
 struct counts *counts_new(uint64_t begin_ns)
 {
 	struct counts *counts = xcalloc(1, sizeof(*counts));
 
 	counts->begin_ns = counts->other.since_ns = begin_ns;
+	counts->other.created_ns = realtime_of(begin_ns);
 	return counts;
 }
 
@@ -301,6 +316,7 @@ static void begin_series(struct counted *c, uint64_t now_ns)
 		all &= !c->told[i];
 	c->has_series = true;
 	c->shown = (struct counted_process){ .since_ns = all ? c->first_ns : now_ns };
+	c->shown.created_ns = realtime_of(c->shown.since_ns);
 }
 
 /* What was not in a series yet. */

@@ -50,7 +50,9 @@ struct counted_memory {
 struct counted_process {
 	const struct process *process;
 	bool ended;
-	uint64_t since_ns; /* CLOCK_MONOTONIC: its counters were 0 */
+	uint64_t since_ns;   /* CLOCK_MONOTONIC: its counters were 0 */
+	uint64_t created_ns; /* the same since 1970, as the clock stood when the series began: one
+	                      * that is set later does not move it */
 	uint64_t counts[COUNTS];
 	struct counted_memory memory;
 };

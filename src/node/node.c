@@ -41,11 +41,6 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-uint64_t node_realtime(const struct node_view *view, uint64_t monotonic_ns)
-{
-	return (uint64_t)((int64_t)monotonic_ns + view->page->realtime_offset_ns);
-}
-
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
 /* A trend needs time between its looks: each page would be too soon. */

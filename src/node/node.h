@@ -53,9 +53,6 @@ struct node_view {
 	uint64_t snapshots;  /* so far */
 };
 
-/* CLOCK_REALTIME of a time of CLOCK_MONOTONIC, as the clocks were at the begin of the watch. */
-uint64_t node_realtime(const struct node_view *view, uint64_t monotonic_ns);
-
 /*
  * A part that has metrics of its own. begin() may start threads, and returns what fill() and end()
  * get; NULL is a state as well. fill() must not wait for anything.

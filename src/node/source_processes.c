@@ -43,7 +43,7 @@ static void add_counts(const struct node_view *view, const struct count_family *
 			labels = metrics_labels(metrics, labels, family->label, family->word(i),
 			                        NULL);
 		metrics_add(metrics, labels, counts[i], family->decimals,
-		            node_realtime(view, series->process->since_ns));
+		            series->process->created_ns);
 	}
 }
 
