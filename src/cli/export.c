@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "output/sink.h"
+#include "output/who.h"
 #include "trace/reader.h"
 
 #define OUTPUT_BUFFER (1 << 18)
@@ -26,6 +27,7 @@ struct export_options {
 	struct cli_range range;
 	mode_t mode;
 	bool force;
+	bool has_rank; /* --rank */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -91,6 +93,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_RANK:
 		parse_rank(state, &o->sink, arg);
+		o->has_rank = true;
 		return 0;
 	case OPT_BEGIN_END:
 		o->sink.begin_end = true;
@@ -317,6 +320,17 @@ static int convert_to_stdout(struct export_options *o, struct trace_file *file, 
 	return convert(o, file, err);
 }
 
+/* What the program was started with, where that is one rank's. */
+static void choose_rank(struct export_options *o, const struct run_info *run)
+{
+	unsigned rank, size;
+
+	if (o->has_rank || !who_rank(run, o->range.pids, o->range.n_pids, &rank, &size))
+		return;
+	o->sink.rank = rank;
+	o->sink.world_size = size;
+}
+
 static int export_trace(struct export_options *o, struct err *err)
 {
 	struct trace_file *file;
@@ -326,6 +340,7 @@ static int export_trace(struct export_options *o, struct err *err)
 		return EXIT_USAGE;
 	if (trace_open(o->input, &file, err))
 		return EXIT_FAILURE;
+	choose_rank(o, trace_run(file));
 	rc = to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
 	trace_close(file);
 	return rc ? EXIT_FAILURE : 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 void who_note(struct who *who, const struct process *process)
@@ -70,4 +71,43 @@ void who_json(const struct run_identity *identity, struct json *json)
 			json_string(json, NULL, run_identity_name(i));
 	}
 	json_close(json, ']');
+}
+
+#define RANKS_MOST (1u << 24) /* as export's --rank has it */
+
+static bool is_one_of(uint32_t pid, const int *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if ((uint32_t)pids[i] == pid)
+			return true;
+	}
+	return n == 0;
+}
+
+static bool number_of(const struct run_identity *identity, enum run_identity_word word,
+                      uint64_t *number)
+{
+	return identity->words[word] && parse_number(identity->words[word], RANKS_MOST, number);
+}
+
+bool who_rank(const struct run_info *run, const int *pids, size_t n, unsigned *rank, unsigned *size)
+{
+	bool known = false;
+
+	*rank = *size = 0;
+	for (size_t i = 0; i < run->n_identities; i++) {
+		const struct run_identity *identity = &run->identities[i];
+		uint64_t its_rank, its_size;
+
+		if (!is_one_of(identity->pid, pids, n) ||
+		    !number_of(identity, RUN_IDENTITY_RANK, &its_rank))
+			continue;
+		if (known && its_rank != *rank)
+			return false;
+		known = true;
+		*rank = (unsigned)its_rank;
+		if (number_of(identity, RUN_IDENTITY_WORLD_SIZE, &its_size) && its_size > its_rank)
+			*size = (unsigned)its_size;
+	}
+	return known;
 }

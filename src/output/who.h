@@ -25,6 +25,14 @@ const struct run_identity *who_next(const struct who *who, const struct run_info
 /* What is known of it as words: "user alice", "rank 3". False: not this one. */
 bool who_label(const struct run_identity *identity, enum run_identity_word word, struct buf *text);
 
+/*
+ * Which rank of a distributed program processes are: those with these numbers, or with n 0 all that
+ * the file has. False where they are of several ranks, or none is known. *size is 0 where it is not
+ * known. Known before end() of a trace that is read from a file.
+ */
+bool who_rank(const struct run_info *run, const int *pids, size_t n, unsigned *rank,
+              unsigned *size);
+
 /* The members of an object: "pid", and each word by its name. "own_word": those that the process
  * could have made up. */
 void who_json(const struct run_identity *identity, struct json *json);

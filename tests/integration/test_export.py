@@ -53,6 +53,26 @@ def test_export_straight_from_a_trace(case):
         raise Failure(f"{plain} and {packed}")
 
 
+def test_export_tells_which_rank_a_process_was(case):
+    both = case.path("both.sh")
+    with open(both, "w", encoding="ascii") as file:
+        file.write(f"for rank in 6 7; do RANK=$rank WORLD_SIZE=8 {Places.program('loop')} 1 20 & done\nwait\n")
+    run(case, "record", "-o", case.path("both.cuscope"), "--", "/bin/sh", both)
+    run(case, "export", case.path("both.cuscope"), "-o", case.path("both.json"))
+    told = hta_rules.parse(hta_rules.text_of(case.path("both.json")))
+    checks.equal("of two ranks", {"backend": "nccl", "rank": 0, "world_size": 1}, told["distributedInfo"])
+    pids = {process["rank"]: process["pid"] for process in told["cuscope"]["processes"]}
+    checks.equal("ranks", {"6", "7"}, set(pids))
+    for rank, pid in pids.items():
+        run(case, "export", case.path("both.cuscope"), "-p", str(pid), "-o", case.path(f"{rank}.json"))
+        told = hta_rules.parse(hta_rules.text_of(case.path(f"{rank}.json")))
+        checks.equal("of one", {"backend": "nccl", "rank": int(rank), "world_size": 8}, told["distributedInfo"])
+    checks.equal("HTA's rules of both", [], hta_rules.check([case.path("6.json"), case.path("7.json")]))
+    run(case, "export", case.path("both.cuscope"), "--rank", "1/2", "--force", "-p", str(pids["7"]), "-o", case.path("7.json"))
+    told = hta_rules.parse(hta_rules.text_of(case.path("7.json")))
+    checks.equal("what the user says", {"backend": "nccl", "rank": 1, "world_size": 2}, told["distributedInfo"])
+
+
 def test_export_tells_who_processes_are(case):
     case.env = {"SLURM_JOB_ID": "77", "RANK": "3,\x1b[1m"}
     run(case, "record", "-o", case.path("x.cuscope"), "--", Places.program("copies"))
