@@ -281,7 +281,8 @@ static void make_parts(struct capture *c)
 	if (c->options.selection.hooks)
 		c->own = own_hooks_new(c->options.selection.hooks, c->programs, c->options.returns);
 	modules.own = stream.own = c->own;
-	modules.lets_go = c->cuda_only && !c->own && !c->options.gpu;
+	modules.lets_go =
+		c->options.target.kind == TARGET_ALL && !c->own && !c->inside && !c->options.gpu;
 	c->modules = modules_new(&modules);
 	if (!c->mmap_seen)
 		modules_miss(c->modules, MISS_UNSEEN, NULL, NULL, 0, "%s", SESSION_MAPS_UNSEEN);

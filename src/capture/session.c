@@ -495,7 +495,7 @@ static void say_why_empty(struct capture *c)
 		capture_notice(c,
 		               "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
 		               "libcudart or a program with cudart linked in)");
-	else if (!wanted_hooks(c))
+	else if (!wanted_hooks(c) && !modules_let_go_any(c->modules))
 		capture_notice(c, "nothing was traced: no CUDA function matches --only, --skip, "
 		                  "--class and --layer; 'cuscope probes' lists them");
 }

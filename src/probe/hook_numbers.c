@@ -11,28 +11,29 @@
 #include "base/xalloc.h"
 
 struct spare_numbers {
-	char *function; /* its layer, and its name */
+	char *function; /* its layer, its name, and the name of its file where that counts */
 	uint16_t *ids;
 	size_t n, room;
 	UT_hash_handle hh;
 };
 
-static struct spare_numbers *find(const struct hook_numbers *numbers, const struct hook *hook,
-                                  char **key)
+static struct spare_numbers *find(const struct hook_numbers *numbers, const struct module *module,
+                                  const struct hook *hook, char **key)
 {
+	const char *file = numbers->by_file ? module->name : "";
+	size_t len = strlen(hook->name) + strlen(file) + 3;
 	struct spare_numbers *spare;
-	size_t len = strlen(hook->name) + 2;
 
 	*key = xmalloc(len);
-	snprintf(*key, len, "%c%s", hook->layer == LAYER_DRIVER ? 'd' : 'r', hook->name);
+	snprintf(*key, len, "%c%s/%s", hook->layer == LAYER_DRIVER ? 'd' : 'r', hook->name, file);
 	HASH_FIND_STR(numbers->spare, *key, spare);
 	return spare;
 }
 
-static void put(struct hook_numbers *numbers, const struct hook *hook)
+static void put(struct hook_numbers *numbers, const struct module *module, const struct hook *hook)
 {
 	char *key;
-	struct spare_numbers *spare = find(numbers, hook, &key);
+	struct spare_numbers *spare = find(numbers, module, hook, &key);
 
 	if (spare) {
 		free(key);
@@ -50,10 +51,11 @@ static void put(struct hook_numbers *numbers, const struct hook *hook)
 }
 
 /* HOOK_NO_ID: there is none. */
-static uint16_t get(struct hook_numbers *numbers, const struct hook *hook)
+static uint16_t get(struct hook_numbers *numbers, const struct module *module,
+                    const struct hook *hook)
 {
 	char *key;
-	struct spare_numbers *spare = find(numbers, hook, &key);
+	struct spare_numbers *spare = find(numbers, module, hook, &key);
 
 	free(key);
 	return spare && spare->n ? spare->ids[--spare->n] : HOOK_NO_ID;
@@ -67,7 +69,7 @@ static void take_back(struct hook_numbers *numbers, struct shares *shares, struc
 		if (hook->id == HOOK_NO_ID)
 			continue;
 		shares_keep(shares, numbers->owners[hook->id]);
-		put(numbers, hook);
+		put(numbers, module, hook);
 		hook->id = HOOK_NO_ID;
 	}
 }
@@ -80,7 +82,7 @@ int hook_numbers_take(struct hook_numbers *numbers, struct shares *shares, struc
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		hook->id = hook->group == HOOK_OFF ? HOOK_NO_ID : get(numbers, hook);
+		hook->id = hook->group == HOOK_OFF ? HOOK_NO_ID : get(numbers, module, hook);
 		if (hook->id != HOOK_NO_ID)
 			shares_give(shares, numbers->owners[hook->id]);
 	}
@@ -106,7 +108,7 @@ void hook_numbers_give_back(struct hook_numbers *numbers, const struct module *m
 {
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		if (module->hooks[i].id != HOOK_NO_ID)
-			put(numbers, &module->hooks[i]);
+			put(numbers, module, &module->hooks[i]);
 	}
 }
 

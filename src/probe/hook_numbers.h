@@ -9,6 +9,7 @@
 #ifndef CUSCOPE_PROBE_HOOK_NUMBERS_H
 #define CUSCOPE_PROBE_HOOK_NUMBERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,14 +18,16 @@
 #include "probe/shares.h"
 
 struct hook_numbers {
-	struct spare_numbers *spare;     /* of each function */
+	struct spare_numbers *spare; /* of each function */
+	bool by_file;
 	uint64_t owners[WIRE_HOOKS_MAX]; /* of those below `next` */
 	size_t next;
 };
 
 /*
  * Numbers for all hooks of a module that are not off, as far as its owner's share goes: 0, or
- * -ENOSPC, and why (static). `reused` is called for each that another file had.
+ * -ENOSPC, and why (static). `reused` is called for each that another file had. Where calls are
+ * told one by one, with the name of their file, a number is one of that name as well (`by_file`).
  */
 int hook_numbers_take(struct hook_numbers *numbers, struct shares *shares, struct module *module,
                       void (*reused)(void *data, uint16_t id), void *data, const char **why);

@@ -434,6 +434,7 @@ static int give_hooks(struct modules *modules, struct module *module, struct err
 		return err_set(err, ENOSPC, "%s", why);
 	if (limit)
 		module_limit(module, SHARE_FILE, limit);
+	modules->numbers.by_file = !modules->options.selection->fold;
 	if (hook_numbers_take(&modules->numbers, &modules->shares, module, begin_anew, modules,
 	                      &why)) {
 		shares_file_gone(&modules->shares, module->owner, 0);

@@ -99,6 +99,7 @@ struct modules_figures {
 	uint64_t let_go, refused; /* so far; the second: files for which there were no hooks left */
 };
 void modules_figures(struct modules *modules, struct modules_figures *figures);
+bool modules_let_go_any(struct modules *modules);
 
 /* The hook of a record, NULL for a number never given out; *module is set along with it. */
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,

@@ -13,10 +13,10 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "probe/fold.h"
 #include "probe/helper.h"
 
 #define SECOND 1000000000ull
@@ -90,7 +90,7 @@ struct wanted_file {
 };
 
 struct search {
-	struct programs *programs;
+	const struct programs *programs;
 	struct wanted_file *files;
 	bool unread; /* the maps of a process that uses CUDA */
 };
@@ -107,14 +107,30 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-static void read_maps(struct search *search, uint32_t pid)
+/* One of its threads has made a call. */
+static bool calls_cuda(const struct programs *programs, pid_t pid)
+{
+	struct dirent *entry;
+	bool calls = false;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !calls && (entry = readdir(tasks)))
+		calls = isdigit((unsigned char)entry->d_name[0]) &&
+		        programs_thread_known(programs, atoi(entry->d_name));
+	if (tasks)
+		closedir(tasks);
+	return calls;
+}
+
+static void read_maps(struct search *search, pid_t pid)
 {
 	struct err err = { 0 };
-	uint64_t born_ns;
 
-	if (maps_each((pid_t)pid, note_mapping, search, &err) >= 0 || err.code == -ESRCH)
-		return;
-	search->unread |= fold_find(search->programs, "fold_born", &pid, &born_ns);
+	if (maps_each(pid, note_mapping, search, &err) < 0 && err.code != -ESRCH)
+		search->unread |= calls_cuda(search->programs, pid);
 }
 
 /* False where there is no list of processes. */
@@ -125,7 +141,7 @@ static bool read_all_maps(struct search *search)
 
 	while (proc && (entry = readdir(proc))) {
 		if (isdigit((unsigned char)entry->d_name[0]))
-			read_maps(search, (uint32_t)strtoul(entry->d_name, NULL, 10));
+			read_maps(search, atoi(entry->d_name));
 	}
 	if (proc)
 		closedir(proc);
@@ -360,4 +376,12 @@ void modules_figures(struct modules *modules, struct modules_figures *figures)
 		                             .let_go = modules->let_go,
 		                             .refused = modules->refused };
 	pthread_mutex_unlock(&modules->lock);
+}
+
+bool modules_let_go_any(struct modules *modules)
+{
+	struct modules_figures figures;
+
+	modules_figures(modules, &figures);
+	return figures.let_go > 0;
 }

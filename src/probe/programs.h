@@ -112,7 +112,8 @@ void programs_target_remove(struct programs *programs, pid_t tgid);
 
 /* Whether a process is one now: added, or followed from its parent's fork on. */
 bool programs_target_has(struct programs *programs, pid_t tgid);
-void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
+void programs_thread_forget(struct programs *programs, pid_t tid);      /* and the calls it is in */
+bool programs_thread_known(const struct programs *programs, pid_t tid); /* it made a call */
 /* Whether a thread is in a call at this moment; then *begin_ns is when the outermost began. */
 bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns);
 /* What a signal that stopped a thread of a held command was, as it was sent; once. */

@@ -58,6 +58,16 @@ void programs_thread_forget(struct programs *p, pid_t tid)
 	bpf_map_delete_elem(programs_map(p, "threads"), &key);
 }
 
+bool programs_thread_known(const struct programs *p, pid_t tid)
+{
+	struct wire_thread *thread = xcalloc(1, sizeof(*thread));
+	uint32_t key = (uint32_t)tid;
+	bool known = !bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread);
+
+	free(thread);
+	return known;
+}
+
 enum held programs_thread_held(struct programs *p, pid_t tid)
 {
 	int map = programs_map(p, "held_threads");

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -356,6 +357,40 @@ def test_a_recorder_that_is_killed_begins_anew_and_the_agent_goes_on(case):
     seen = info(case, os.path.join(agent.spool, name))
     if process.pid not in [p["pid"] for p in seen["processes"]]:
         raise Failure("it does not see processes that were there before")
+
+
+COPIES = 6  # of the driver in each image, with 459 hooks each: 6 images would have all hooks that there are
+
+
+def run_image(case, number):
+    """What another container's image would be: with files of its own, which are gone after it. Its pid."""
+    folder = case.path(f"image-{number}")
+    os.makedirs(folder)
+    for i in range(COPIES):
+        os.makedirs(f"{folder}/{i}")
+        shutil.copy(Places.simcuda("push", "libcuda.so.1"), f"{folder}/{i}/libcuda.so.1")
+    env = dict(case.environment(), SIMCUDA_TIME_SCALE="0",
+               LD_PRELOAD=":".join(f"{folder}/{i}/libcuda.so.1" for i in range(COPIES)))
+    with subprocess.Popen([Places.program("loop"), "2", "100"], env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        checks.equal("status", 0, process.wait())
+    shutil.rmtree(folder)
+    return process.pid
+
+
+@alone
+def test_images_that_come_and_go_are_recorded_each(case):
+    agent = Agent(case, {"recorder": {"last": "60s"}}).start()
+    pids = [run_image(case, number) for number in range(12)]
+    status, name = agent.request()
+    checks.equal(f"status of the answer: {name}", 200, status)
+    process = case.cuscope("export", os.path.join(agent.spool, name), "--format", "jsonl", "--function", "cuLaunchKernel", "-o", "-")
+    checks.equal("status of export", 0, process.wait())
+    calls = [json.loads(line) for line in process.out().splitlines() if '"cuLaunchKernel"' in line]
+    for number, pid in enumerate(pids):
+        seen = [call for call in calls if call.get("pid") == pid]
+        if len(seen) < 40:
+            raise Failure(f"image {number}: {len(seen)} of some 200 launches were recorded")
+        checks.equal("library", {"libcuda.so.1"}, {call["lib"] for call in seen})
 
 
 @alone

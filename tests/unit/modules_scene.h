@@ -82,7 +82,7 @@ int fold_hook(struct programs *programs, uint16_t hook, const struct api *api, b
 
 static bool uses_cuda; /* each process */
 
-bool fold_find(struct programs *programs, const char *map, const void *key, void *value)
+bool programs_thread_known(const struct programs *programs, pid_t tid)
 {
 	return uses_cuda;
 }

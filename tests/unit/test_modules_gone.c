@@ -65,7 +65,7 @@ static uint16_t number_of(const char *lib, const char *function)
 	for (size_t m = 0; m < modules_count(modules); m++) {
 		const struct module *module = modules_at(modules, m);
 
-		for (size_t i = 0; i < module->n_hooks && !strcmp(module->name, lib); i++) {
+		for (size_t i = 0; i < module->n_hooks && strstr(module->path, lib); i++) {
 			if (!strcmp(module->hooks[i].name, function))
 				return module->hooks[i].id;
 		}
@@ -81,6 +81,15 @@ static int make_anew(void **state)
 	return make(state);
 }
 
+/* Calls are summed up. */
+static int make_sums(void **state)
+{
+	int r = make_anew(state);
+
+	selection.fold = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES;
+	return r;
+}
+
 /* ---- what goes, and what stays ------------------------------------------------------------- */
 
 static void test_what_nobody_maps_is_let_go_and_the_next_has_its_numbers(void **state)
@@ -91,7 +100,7 @@ static void test_what_nobody_maps_is_let_go_and_the_next_has_its_numbers(void **
 	map_library("driver.so");
 	look(LOOK_RUNNING);
 	hooks = attached;
-	number = number_of("driver.so", "cuInit");
+	number = number_of("driver.so", "cuLaunchKernel");
 	state_of_hooks.mode[number] = HOOK_ENTRY_ONLY;
 	unmap_last();
 	let_go_after(MINUTES);
@@ -102,7 +111,7 @@ static void test_what_nobody_maps_is_let_go_and_the_next_has_its_numbers(void **
 	assert_null(modules_hook(modules, number, NULL));
 	map_library("copy.so");
 	assert_int_equal(look(LOOK_RUNNING).hooked, 1);
-	assert_int_equal(number_of("copy.so", "cuInit"), number);
+	assert_int_equal(number_of("copy.so", "cuLaunchKernel"), number);
 	assert_int_equal(state_of_hooks.mode[number], 0);
 	assert_int_equal(modules->numbers.next, hooks);
 }
@@ -167,6 +176,25 @@ static void test_whoever_cannot_be_read_may_have_anything_but_for_an_hour(void *
 	assert_int_equal(modules_count(modules), 0);
 }
 
+static void test_where_calls_are_told_a_number_is_of_a_file_of_that_name(void **state)
+{
+	uint16_t number;
+
+	map_library("driver.so");
+	look(LOOK_RUNNING);
+	number = number_of("driver.so", "cuInit");
+	unmap_last();
+	let_go_after(MINUTES);
+	map_library("copy.so");
+	look(LOOK_RUNNING);
+	assert_int_not_equal(number_of("copy.so", "cuInit"), number);
+	unmap_last();
+	run("cp driver.so again.so && mkdir -p other && cp driver.so other/driver.so");
+	map_library("other/driver.so");
+	look(LOOK_RUNNING);
+	assert_int_equal(number_of("other/driver.so", "cuInit"), number);
+}
+
 static void test_who_does_not_use_cuda_need_not_be_read(void **state)
 {
 	map_library("driver.so");
@@ -194,8 +222,8 @@ static void map_large(int from, int to)
 	for (int i = from; i <= to; i++) {
 		char name[32];
 
-		snprintf(name, sizeof(name), "large-%d.so", i);
-		run("cp large.so %s", name);
+		snprintf(name, sizeof(name), "large-%d/large.so", i);
+		run("mkdir -p large-%d && cp large.so %s", i, name);
 		map_library(name);
 		look(LOOK_RUNNING);
 	}
@@ -211,9 +239,9 @@ static void test_in_a_crowd_the_one_that_was_used_longest_ago_goes_first(void **
 	assert_int_equal(modules_count(modules), 5);
 	let_go_after(10 * SECOND);
 	assert_int_equal(modules_count(modules), 3);
-	assert_int_equal(number_of("large-1.so", "cuInit"), HOOK_NO_ID);
-	assert_int_equal(number_of("large-2.so", "cuInit"), HOOK_NO_ID);
-	assert_int_not_equal(number_of("large-3.so", "cuInit"), HOOK_NO_ID);
+	assert_int_equal(number_of("large-1/", "cuInit"), HOOK_NO_ID);
+	assert_int_equal(number_of("large-2/", "cuInit"), HOOK_NO_ID);
+	assert_int_not_equal(number_of("large-3/", "cuInit"), HOOK_NO_ID);
 }
 
 static void test_what_was_refused_is_hooked_when_there_is_room(void **state)
@@ -226,7 +254,7 @@ static void test_what_was_refused_is_hooked_when_there_is_room(void **state)
 	let_go_after(10 * SECOND);
 	assert_int_equal(looked_again, 1);
 	assert_int_equal(modules_count(modules), 7);
-	assert_int_not_equal(number_of("large-8.so", "cuInit"), HOOK_NO_ID);
+	assert_int_not_equal(number_of("large-8/", "cuInit"), HOOK_NO_ID);
 	modules_figures(modules, &figures);
 	assert_int_equal(figures.modules, 7);
 	assert_int_equal(figures.let_go, 1);
@@ -247,17 +275,19 @@ static void test_files_that_come_one_after_the_other_take_no_more_numbers(void *
 	assert_int_equal(modules->shares.live, 0);
 }
 
+#define SUMS(name) cmocka_unit_test_setup_teardown(name, make_sums, destroy)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_anew, destroy)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_what_nobody_maps_is_let_go_and_the_next_has_its_numbers),
+		SUMS(test_what_nobody_maps_is_let_go_and_the_next_has_its_numbers),
 		TEST(test_a_number_is_of_one_function_only),
 		TEST(test_what_is_mapped_or_was_used_a_moment_ago_stays),
 		TEST(test_what_is_mapped_again_before_it_goes_stays),
 		TEST(test_what_is_hooked_beforehand_stays_until_its_file_is_removed),
 		TEST(test_whoever_cannot_be_read_may_have_anything_but_for_an_hour),
+		TEST(test_where_calls_are_told_a_number_is_of_a_file_of_that_name),
 		TEST(test_who_does_not_use_cuda_need_not_be_read),
 		TEST(test_where_they_are_not_to_go_they_stay),
 		TEST(test_in_a_crowd_the_one_that_was_used_longest_ago_goes_first),
