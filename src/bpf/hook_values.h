@@ -244,6 +244,23 @@ __attribute__((noinline)) int hook_filter_step(__u32 slot, __u32 i)
 	return 0;
 }
 
+/*
+ * Whether one comparison, which the plan names, is enough to decline. It is asked before all else:
+ * most hits of a hook with a filter end there, and need no time, no state of a thread and no slot.
+ */
+static __always_inline int hook_gate_declines(const struct wire_hook_plan *plan, void *ctx)
+{
+	const struct wire_hook_step *step;
+	const struct wire_hook_value *v;
+	__u8 flags = 0;
+
+	if (!plan->gate)
+		return 0;
+	step = &plan->step[BOUNDED(plan->gate - 1, WIRE_HOOK_STEPS - 1)];
+	v = &plan->value[BOUNDED(step->value, WIRE_HOOK_VALUES - 1)];
+	return !step_says(step, value_follow(v, value_begin(v, ctx), &flags));
+}
+
 __attribute__((noinline)) int hook_filter_passes(__u32 slot, __u32 n)
 {
 	struct hook_slot *s = hook_slot_at(slot);

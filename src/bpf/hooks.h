@@ -222,7 +222,7 @@ static __always_inline int hook_go_on(struct wire_thread *thread, struct hook_sl
                                       const struct wire_hook_plan *plan, struct pt_regs *regs,
                                       __u64 id, int kernel)
 {
-	if ((plan->flags & PLAN_FILTER_ON_ENTRY) && plan->n_steps &&
+	if ((plan->flags & PLAN_FILTER_ON_ENTRY) && plan->n_steps > !!plan->gate &&
 	    !hook_filter_passes(slot, plan->n_steps))
 		return 0;
 	if (hook_waits(plan, kernel)) {
@@ -235,23 +235,44 @@ static __always_inline int hook_go_on(struct wire_thread *thread, struct hook_sl
 	return 0;
 }
 
-/* An entry, or a moment. Returns 1 when its return is of no interest. */
-static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 cookie, int kernel)
+static __always_inline void hook_drop_left(struct wire_thread *thread, struct pt_regs *regs,
+                                           __u64 cookie, __u64 id, __u64 now, int kernel)
 {
-	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
-	__u32 number = hook_cookie_plan(cookie), slot;
-	const struct wire_hook_plan *plan = bpf_map_lookup_elem(&hook_plans, &number);
-	struct wire_thread *thread = !plan ? 0 : is_ending() ? thread_known(id) : thread_get(id);
-	struct hook_slot *s;
-	int waits;
-
-	if (!plan || !thread ||
-	    (!kernel && hook_same_trap(thread, regs, hook_cookie_id(cookie), now)))
-		return 1;
 	if (!kernel)
 		hook_drop_stale(thread, regs, id, now);
 	else if (regs)
 		khook_drop_stale(thread, PT_REGS_SP(regs), cookie, id, now);
+}
+
+/* The current thread's state; none is made for one that is ending. */
+static __always_inline struct wire_thread *hook_thread(__u64 id)
+{
+	struct wire_thread *thread = thread_known(id);
+
+	return thread || is_ending() ? thread : thread_get(id);
+}
+
+/*
+ * An entry, or a moment. Returns 1 when its return is of no interest. One that is declined ends
+ * here, but where the thread is in calls: of those it may show that they were left.
+ */
+static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 cookie, int kernel)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now;
+	__u32 number = hook_cookie_plan(cookie), slot;
+	const struct wire_hook_plan *plan = bpf_map_lookup_elem(&hook_plans, &number);
+	int declined = plan && hook_gate_declines(plan, ctx), waits;
+	struct wire_thread *thread = !plan ? 0 : declined ? thread_known(id) : hook_thread(id);
+	struct hook_slot *s;
+
+	if (!thread || (declined && !thread->hook_depth[kernel]))
+		return 1;
+	now = bpf_ktime_get_ns();
+	if (!declined && !kernel && hook_same_trap(thread, regs, hook_cookie_id(cookie), now))
+		return 1;
+	hook_drop_left(thread, regs, cookie, id, now, kernel);
+	if (declined)
+		return 1;
 	slot = hook_slot_claim();
 	s = hook_slot_at(slot);
 	if (!s)
@@ -264,7 +285,7 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 	waits = hook_go_on(thread, s, slot, plan, regs, id, kernel);
 	buffer_release(&s->busy);
 	/* reading memory takes long, and so does a walk: see same_trap() */
-	if (!kernel && (plan->n_values || settings.call_stacks))
+	if (!kernel && ((plan->flags & PLAN_READS) || settings.call_stacks))
 		thread->hook_ns = bpf_ktime_get_ns();
 	return !waits;
 }

@@ -74,7 +74,8 @@ struct wire_hook_plan {
 	/* Where calls are summed up: 1 and the index of the value that is, and of the one that says
 	 * which number of "fold_hook_tables" it is multiplied by; 0: there is none. */
 	__u8 sum, factor;
-	__u8 unused[3];
+	__u8 gate; /* 1 + a step that has to be true, of a value known on entry; 0: none is */
+	__u8 unused[2];
 	struct wire_hook_value value[WIRE_HOOK_VALUES];
 	struct wire_hook_step step[WIRE_HOOK_STEPS];
 };
@@ -84,6 +85,7 @@ enum hook_plan_flags {
 	PLAN_FILTER_ON_ENTRY = 1 << 1, /* all that the filter asks for is known by then */
 	PLAN_REL_LOC = 1 << 2,         /* texts are found from behind where that is said */
 	PLAN_MOMENT = 1 << 3,          /* it returns, and is a moment all the same: its return */
+	PLAN_READS = 1 << 4,           /* values are in memory, or text */
 };
 
 /* Map "fold_hook_tables", by plan. */

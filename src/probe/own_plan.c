@@ -207,6 +207,61 @@ void own_plan_step(const struct filter_step *from, bool is_signed, struct wire_h
 	step->with = from->with ^ step->flip;
 }
 
+/* Comparisons that have to be true where the filter passes, a bit each. */
+static uint32_t needed_steps(const struct wire_hook_plan *plan)
+{
+	uint32_t needed[WIRE_HOOK_STEPS] = { 0 };
+	size_t n = 0;
+
+	_Static_assert(WIRE_HOOK_STEPS <= 32, "a bit for each step");
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		uint32_t last;
+
+		if (plan->step[i].op == STEP_COMPARE) {
+			needed[n++] = 1u << i;
+			continue;
+		}
+		last = needed[--n];
+		if (plan->step[i].op == STEP_NOT) {
+			needed[n++] = 0;
+			continue;
+		}
+		needed[n - 1] =
+			plan->step[i].op == STEP_AND ? needed[n - 1] | last : needed[n - 1] & last;
+	}
+	return n ? needed[n - 1] : 0;
+}
+
+/* One that is known on entry; rather of a register than of memory. */
+static uint8_t gate_of(const struct wire_hook_plan *plan)
+{
+	uint32_t needed = needed_steps(plan);
+	uint8_t gate = 0;
+
+	for (uint8_t i = 0; i < plan->n_steps; i++) {
+		const struct wire_hook_value *value;
+
+		if (!(needed >> i & 1) || plan->step[i].value == WIRE_HOOK_DURATION)
+			continue;
+		value = &plan->value[plan->step[i].value];
+		if (value->flags & (VALUE_ON_RETURN | VALUE_OF_RETURN | VALUE_TEXT))
+			continue;
+		if (!value->n_loads)
+			return i + 1;
+		gate = gate ? gate : i + 1;
+	}
+	return gate;
+}
+
+static void look_before(struct wire_hook_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_values; i++) {
+		if (plan->value[i].n_loads || (plan->value[i].flags & VALUE_TEXT))
+			plan->flags |= PLAN_READS;
+	}
+	plan->gate = gate_of(plan);
+}
+
 bool own_plan_make(const struct hook_spec *spec, const struct own_place *places, size_t n,
                    struct wire_hook_plan *plan, struct hook_mistake *mistake)
 {
@@ -232,6 +287,7 @@ bool own_plan_make(const struct hook_spec *spec, const struct own_place *places,
 		                      (plan->value[step->value].flags & VALUE_SIGNED),
 		              &plan->step[i]);
 	}
+	look_before(plan);
 	return true;
 }
 

@@ -37,6 +37,10 @@ static void check_plan(const struct hook_spec *spec)
 		abort();
 	for (size_t i = 0; i < spec->n_values; i++)
 		check_value(spec, &spec->value[i], &plan.value[i]);
+	if (plan.gate > plan.n_steps ||
+	    (plan.gate && (plan.step[plan.gate - 1].op != STEP_COMPARE ||
+	                   plan.step[plan.gate - 1].value >= plan.n_values)))
+		abort();
 	for (size_t i = 0; i < plan.n_steps; i++) {
 		const struct wire_hook_step *step = &plan.step[i];
 

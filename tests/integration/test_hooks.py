@@ -51,6 +51,23 @@ def test_hooks_tell_arguments_memory_and_results(case):
     checks.equal("calls of CUDA", 0, result.summary["calls"]["total"])
 
 
+def test_filters_decline_by_registers_by_memory_and_by_both(case):
+    reduce = "uprobe:libhooked.so:ncclAllReduce(count=arg2, kind=arg3:i32, comm=arg5:hex, ret:i32) if "
+    fill = "uprobe:libhooked.so:hooked_fill(question=*arg0:u32, deep=arg0+8->8:i16) if "
+    jumps = ["uprobe:libhooked.so:hooked_jump", "uprobe:libhooked.so:hooked_mark(n=arg0:i32) if n < -1"]
+    for name, of_reduce, counts, of_fill, fills in (
+            ("registers", "count >= 11 and kind != 4", [11, 13], "question == 21", 1),
+            ("return", "count >= 11 and kind < 6 and ret == 0", [11, 12], "deep > -3", 0),
+            ("either", "count == 10 or kind == 6", [10, 13], "question > 20 and deep == -3", 1),
+            ("not", "not count == 10 and not (kind == 4)", [11, 13], "question > 20 and deep == -4", 0)):
+        result = case.trace("hooked", name=name, options=hooks(reduce + of_reduce, fill + of_fill, *jumps))
+        checks.valid(result)
+        checks.equal(of_reduce, counts, [a["count"] for a in values(result, "ncclAllReduce")])
+        checks.equal(of_fill, fills, len(of(result, "hooked_fill")))
+        checks.equal("marks", [-2, -3], [a["n"] for a in values(result, "hooked_mark")])
+        checks.equal("calls that longjmp left", [None] * 3, [c.get("duration_us") for c in of(result, "hooked_jump")])
+
+
 def test_operators_of_pytorch_have_their_names(case):
     """Those that the file names. Whether relu takes long enough to be told depends on what a probe costs here."""
     result = case.trace("torchops", options=["--hooks", "pytorch"])

@@ -80,7 +80,7 @@ static void test_steps_of_filters_compare_signed_numbers_as_such(void **state)
 	assert_int_equal(step.with, 0);
 }
 
-static struct wire_hook_value value_of(const char *text, const struct own_place *places, size_t n)
+static struct wire_hook_plan plan_of(const char *text, const struct own_place *places, size_t n)
 {
 	struct hook_spec spec;
 	struct hook_mistake mistake;
@@ -90,7 +90,53 @@ static struct wire_hook_value value_of(const char *text, const struct own_place 
 	    !own_plan_make(&spec, places, n, &plan, &mistake))
 		fail_msg("%s: %s", text, mistake.says);
 	spec_free(&spec);
-	return plan.value[0];
+	return plan;
+}
+
+static struct wire_hook_value value_of(const char *text, const struct own_place *places, size_t n)
+{
+	return plan_of(text, places, n).value[0];
+}
+
+/* The number that the gate compares with; 0: there is none. */
+static uint64_t gate_of(const char *filter)
+{
+	struct wire_hook_plan plan;
+	char text[256];
+
+	snprintf(text, sizeof(text),
+	         "uprobe:l:f(a=arg0, b=arg1, m=*arg2, late=*arg3@return, ret) if %s", filter);
+	plan = plan_of(text, NULL, 0);
+	assert_true(plan.gate <= plan.n_steps);
+	return plan.gate ? plan.step[plan.gate - 1].with : 0;
+}
+
+static void test_a_gate_is_a_comparison_without_which_the_filter_declines(void **state)
+{
+	assert_int_equal(gate_of("a > 5"), 5);
+	assert_int_equal(gate_of("a > 5 and b < 6"), 5);
+	assert_int_equal(gate_of("(a > 5 or b > 6) and b < 7"), 7);
+	assert_int_equal(gate_of("(a > 5 and b > 6) or (a > 7 and b > 8)"), 0);
+	assert_int_equal(gate_of("a > 5 or b < 6"), 0);
+	assert_int_equal(gate_of("not a > 5"), 0);
+	assert_int_equal(gate_of("not a > 5 and b < 6"), 6);
+	assert_int_equal(gate_of("not (a > 5 and b < 6)"), 0);
+	/* memory only where no register will do */
+	assert_int_equal(gate_of("m > 5"), 5);
+	assert_int_equal(gate_of("m > 5 and b < 6"), 6);
+	/* what is known at the return is none */
+	assert_int_equal(gate_of("duration > 5us"), 0);
+	assert_int_equal(gate_of("ret == 5"), 0);
+	assert_int_equal(gate_of("late == 5"), 0);
+	assert_int_equal(gate_of("duration > 5us and late == 6 and ret == 7 and a > 8"), 8);
+}
+
+static void test_only_values_in_memory_take_long(void **state)
+{
+	assert_false(plan_of("uprobe:l:f", NULL, 0).flags & PLAN_READS);
+	assert_false(plan_of("uprobe:l:f(x=arg0, y=arg1:i32)", NULL, 0).flags & PLAN_READS);
+	assert_true(plan_of("uprobe:l:f(x=arg0, y=*arg1)", NULL, 0).flags & PLAN_READS);
+	assert_true(plan_of("uprobe:l:f(x=arg0:str)", NULL, 0).flags & PLAN_READS);
 }
 
 static uint8_t memory_of(const char *text)
@@ -204,6 +250,8 @@ int main(void)
 		cmocka_unit_test(test_returns_alone_are_moments),
 		cmocka_unit_test(test_arguments_of_markers),
 		cmocka_unit_test(test_steps_of_filters_compare_signed_numbers_as_such),
+		cmocka_unit_test(test_a_gate_is_a_comparison_without_which_the_filter_declines),
+		cmocka_unit_test(test_only_values_in_memory_take_long),
 		cmocka_unit_test(test_whose_memory_is_read_is_said),
 		cmocka_unit_test(
 			test_texts_in_records_are_the_kernels_and_those_that_fields_point_at_are_not),

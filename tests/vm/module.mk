@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The smoke trace on kernels other than this one's, see tests/vm/run.
 
-VM_PROGRAMS = cuscope $(addprefix programs/,threads errors capture fork exec dlopen loop memory frames frames-static sleeper)
+VM_PROGRAMS = cuscope $(addprefix programs/,threads errors capture fork exec dlopen loop memory frames frames-static sleeper hooked libhooked.so.1)
 VM_FILES    = tests/vm/ladder tests/vm/exercise $(VM_PROGRAMS) simcuda/push/libcuda.so.1 simcuda/libcudart.so.13
 VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard tests/vm/*.py tests/integration/*.py tests/schema/*.py)
 
