@@ -9,8 +9,10 @@ VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard te
 stress-vm: $(B)/vm/initramfs
 	LADDER_ALL=1 VM_TIMEOUT=1200 tests/vm/run $(B) $< $(VM_KERNELS)
 
-test-vm: $(B)/vm/initramfs
-	@tests/vm/run $(B) $< $(VM_KERNELS)
+prepare-vm: $(B)/vm/initramfs
+
+test-vm: prepare-vm
+	@tests/vm/run $(B) $(B)/vm/initramfs $(VM_KERNELS)
 
 $(B)/vm/initramfs: $(VM_FILES:%=$(B)/%) $(VM_SCRIPTS)
 	@mkdir -p $(@D)
@@ -23,4 +25,4 @@ $(B)/tests/vm/exercise: tests/vm/exercise.c tests/vm/driver/standin.h
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -Isrc,$(CFLAGS)) -I. -o $@ $<
 
-.PHONY: test-vm stress-vm
+.PHONY: prepare-vm test-vm stress-vm
