@@ -111,6 +111,44 @@ def nesting(result):
     return collections.Counter((call["name"], call.get("depth", 0)) for call in result.calls())
 
 
+def fibers(case, guarded, above):
+    """20 rounds of 4 fibers, each in two calls while the others make theirs; see the program."""
+    result = started(case, "fibers", "20", "4", str(guarded), str(above))
+    well(result, 1000)
+    checks.differences("calls", result.counts.of("calls"), {**result.names(), "cuCtxSetCurrent": 2, "cuDeviceGet": 1})
+    return result
+
+
+def fibers_test(where, above):
+    """Each call has its end, and is nested in those of its own fiber alone. The program would not outlive return probes,
+    as other tests have them."""
+    @alone
+    def test(case):
+        result = fibers(case, 1, above)
+        checks.nothing_missed(result)
+        checks.equal("unfinished", [], result.calls(unfinished=True))
+        checks.differences("nested", result.counts.of("nested"), result.names(nested=True))
+        told = nesting(result)
+        checks.equal("at each depth", (80, 80, 80),
+                     tuple(told[at] for at in (("cuSimCallback", 0), ("cuSimCallback", 1), ("cuMemAlloc_v2", 2))))
+
+    test.__name__ = f"test_in_process_calls_of_fibers_{where}_their_thread"
+    return test
+
+
+test_in_process_fibers_below = fibers_test("below", 0)
+test_in_process_fibers_above = fibers_test("above", 1)
+
+
+@alone
+def test_in_process_fibers_side_by_side_look_like_one_stack(case):
+    """So some calls look as if they were left. That they come back is counted, each once."""
+    result = fibers(case, 0, 1)
+    if not result.calls(unfinished=True):
+        raise Failure("all calls have their ends: the limit is gone")
+    checks.equal("returns without an entry", len(result.calls(unfinished=True)), result.summary["missed"]["lost"]["no_entry"])
+
+
 def test_in_process_nested_calls_are_those_of_probes(case):
     """What a runtime calls in the driver, each once and within its call, whoever tells. The program waits in cuInit until
     both are diverted; in the second trace it does not."""

@@ -56,6 +56,17 @@ def test_longjmp_with_begin_end(case):
                  len(result.calls(phase="E", unfinished=True, nested=None)))
 
 
+@alone
+def test_fibers_without_returns_have_all_of_their_calls(case):
+    """With return probes the kernel ends such a program (docs/trace.md), also with those of another test, where these
+    have no sessions."""
+    result = case.trace("fibers", "20", "4", options=["--no-returns"])
+    checks.valid(result)
+    checks.nothing_missed(result)
+    made = result.counts.of("calls")
+    checks.differences("calls", {name: made[name] for name in result.names()}, result.names())
+
+
 def test_exception_through_a_call_that_is_hooked_without_returns(case):
     result = case.trace("throw", "20", options=["--no-returns"])
     checks.valid(result)

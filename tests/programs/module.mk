@@ -4,7 +4,7 @@
 PROG      := tests/programs
 PROG_B    := $(B)/programs
 PROG_PLAIN := threads fork crowd exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
-              memory copies toolkit ptsz blocked reload nested waits live places \
+              memory copies toolkit ptsz blocked reload nested waits live places fibers \
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits closes unloads getters twice launcher churn driverflood devicefds
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \

@@ -54,8 +54,9 @@ void peek_thread(struct peek *peek, uint64_t sp)
 	}
 }
 
-/* Whether all pages from one address up to another are there: one byte of each is read. */
-static bool pages_are_there(uint64_t from, uint64_t to)
+/* How many pages, from one address up to another, are there before one that is not: one byte of
+ * each is read. -1: it cannot be looked, or they are too many. */
+static ssize_t pages_there(uint64_t from, uint64_t to)
 {
 	struct iovec theirs[PAGES_MOST];
 	char bytes[PAGES_MOST];
@@ -66,10 +67,38 @@ static bool pages_are_there(uint64_t from, uint64_t to)
 	for (; from < to && ours.iov_len < PAGES_MOST; from += PAGE)
 		theirs[ours.iov_len++] = (struct iovec){ (void *)from, 1 };
 	if (from < to || !__atomic_load_n(&may_call, __ATOMIC_ACQUIRE))
-		return false;
+		return -1;
 	got = process_vm_readv(own_pid, &ours, 1, theirs, ours.iov_len, 0);
+	if (got < 0)
+		got = errno == EFAULT ? 0 : -1;
 	errno = error;
-	return got == (ssize_t)ours.iov_len;
+	return got;
+}
+
+/* Whether all are. */
+static bool pages_are_there(uint64_t from, uint64_t to)
+{
+	return pages_there(from, to) == (ssize_t)((to - from + PAGE - 1) / PAGE);
+}
+
+uint64_t peek_hole(uint64_t from, uint64_t to)
+{
+	uint64_t end = page_of(to) + PAGE;
+
+	from = page_of(from);
+	if (end - from > 16 * REACH)
+		end = from + 16 * REACH;
+	while (from < end) {
+		uint64_t next = end - from < REACH ? end : from + REACH;
+		ssize_t there = pages_there(from, next);
+
+		if (there < 0)
+			return 0;
+		from += (uint64_t)there * PAGE;
+		if (from < next)
+			return from;
+	}
+	return 0;
 }
 
 bool peek_is_one_stack(uint64_t from, uint64_t to)

@@ -30,6 +30,12 @@ bool peek_is_stack(struct peek *peek, uint64_t sp, uint64_t from, size_t bytes);
 /* Whether memory goes on all the way from one place to another, of at most 1 MiB. Slow. */
 bool peek_is_one_stack(uint64_t from, uint64_t to);
 
+/*
+ * The first page that is not there, from one place up to another, and of at most 1 MiB. 0: there is
+ * none, or it cannot be looked. Slow.
+ */
+uint64_t peek_hole(uint64_t from, uint64_t to);
+
 /* False: it cannot be read, not all of it. */
 bool peek_read(struct peek *peek, uint64_t sp, void *to, uint64_t from, size_t bytes);
 

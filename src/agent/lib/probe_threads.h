@@ -27,7 +27,9 @@ struct probe_call {
 	uint64_t back;
 	uint64_t mark; /* and what its thunk's frame holds for as long as it is there */
 	uint64_t cookie;
-	bool untold; /* a launch of the runtime that came to the driver */
+	uint64_t hole;  /* above its stack, where memory ends; 0: not looked for, or not found */
+	uint32_t level; /* how many calls around it on its stack are told of */
+	bool untold;    /* a launch of the runtime that came to the driver */
 	struct agent_probed record;
 	uint64_t word[WIRE_WORDS];
 };
@@ -46,8 +48,7 @@ struct probe_thread {
 	uint64_t session; /* that the calls are of */
 	uint64_t last;    /* time */
 	uint64_t marks;   /* made so far */
-	uint32_t depth;
-	uint32_t untold; /* calls among these that are not told of */
+	uint32_t depth; /* calls that it is in, on all of its stacks, in the order of their begin */
 	struct ring_claim claim;
 	uint64_t recent_generation;   /* of the names: older ones are void */
 	uint64_t recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */

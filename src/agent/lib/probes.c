@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/lib/peek.h"
+#include "agent/lib/probe_calls.h"
 #include "agent/lib/probe_capture.h"
 #include "agent/lib/probe_counts.h"
 #include "agent/lib/probe_gate.h"
@@ -22,81 +23,10 @@
 #define GATE_BYTES    4096
 #define CLOSE_MOST_MS 2000
 
-/* All that one session is, in one place: a thread that stays in one finds nothing of the next. */
-struct probe_session {
-	struct ring ring;
-	uint64_t began;  /* its first number, never 0 */
-	uint64_t number; /* another one when all calls that are open were told of */
-	uint32_t clock;
-	bool begins;
-};
-
 struct probe_slot probe_slots[THUNKS];
 struct probe_gate *probe_gate;
 static uint64_t numbers; /* of sessions */
 static struct probe_session *opened;
-
-/* ---- what calls are under way -------------------------------------------------------------- */
-
-static struct thunk_frame *frame_at(uint64_t sp)
-{
-	return (struct thunk_frame *)(sp - offsetof(struct thunk_frame, back));
-}
-
-/*
- * Whether a call is still under way where the stack pointer is `sp`. One that longjmp or an
- * exception has left may lie above it all the same. Then as a rule other functions have used its
- * place on the stack since, and written over one of the words that are compared.
- */
-static bool is_open(struct probe_thread *thread, const struct probe_call *call, uint64_t sp)
-{
-	const struct thunk_frame *at = frame_at(call->sp);
-	struct {
-		uint64_t slot;
-		const void *original;
-		uint64_t words;
-		const void *state;
-		uint64_t mark, session, frame_pointer, back;
-	} is;
-
-	_Static_assert(sizeof(is) == sizeof(*at) - FRAME_SLOT, "the end of a thunk's frame");
-	return call->sp > sp &&
-	       peek_read(&thread->peek, sp, &is, (uint64_t)&at->slot, sizeof(is)) &&
-	       is.mark == call->mark && is.state == thread && is.session == thread->session &&
-	       is.slot == call->slot && is.back == call->back;
-}
-
-static struct probe_call *pop(struct probe_thread *thread)
-{
-	struct probe_call *call = &thread->call[--thread->depth];
-
-	thread->untold -= call->untold;
-	return call;
-}
-
-static void abandon(struct probe_session *session, struct probe_thread *thread)
-{
-	struct probe_call *call = pop(thread);
-
-	call->record.head.flags |= WIRE_UNFINISHED;
-	call->record.end = probe_thread_now(thread, session->clock);
-	if (!call->untold)
-		capture_tell(&session->ring, thread, call);
-}
-
-static void drop_stale(struct probe_session *session, struct probe_thread *thread, uint64_t sp)
-{
-	while (thread->depth && !is_open(thread, &thread->call[thread->depth - 1], sp))
-		abandon(session, thread);
-}
-
-/* With the thread taken: its calls did not return, or not yet. */
-static void tell_open(struct probe_session *session, struct probe_thread *thread)
-{
-	capture_close_room(&session->ring, thread);
-	while (thread->depth)
-		abandon(session, thread);
-}
 
 /* Calls of a former session were told of when it ended. */
 static void begin_session(struct probe_session *session, struct probe_thread *thread)
@@ -106,9 +36,9 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 	if (thread->session == number)
 		return;
 	if (thread->session >= session->began) {
-		tell_open(session, thread);
+		probe_calls_tell_open(session, thread);
 	} else {
-		thread->depth = thread->untold = 0;
+		thread->depth = 0;
 		ring_claim_reset(&thread->claim);
 		thread->recent_generation = 0;
 		thread->last = 0;
@@ -122,25 +52,25 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
  * Launches are looked at in the runtime for those that do not come to the driver. One that does is
  * the driver's to tell, as if nothing were around it.
  */
-static void leave_to_driver(struct probe_thread *thread, uint64_t cookie)
+static void leave_to_driver(struct probe_call *around, uint64_t cookie)
 {
-	struct probe_call *around = thread->depth ? &thread->call[thread->depth - 1] : NULL;
-
 	if (!around || around->untold || !cookie_runtime_launch(around->cookie) ||
 	    around->record.head.flags & WIRE_BEGUN || cookie_runtime(cookie) ||
 	    cookie_kernel(cookie) == COOKIE_NONE)
 		return;
 	around->untold = true;
-	thread->untold++;
 }
 
-static void begin_record(struct probe_thread *thread, struct probe_call *call, uint64_t number,
-                         uint64_t sp)
+static void begin_record(struct probe_thread *thread, struct probe_call *call,
+                         const struct probe_call *around, uint64_t number, uint64_t sp)
 {
-	uint32_t depth = thread->depth - thread->untold + probe_thread_is_counting(thread, sp);
+	uint32_t depth;
 
+	call->level = around ? around->level + !around->untold : 0;
+	depth = call->level + probe_thread_is_counting(thread, sp);
 	if (depth == AGENT_PROBE_DEPTH_MAX)
 		depth--;
+	call->hole = 0;
 	call->cookie = probe_slots[number].cookie;
 	call->slot = number;
 	call->untold = false;
@@ -180,6 +110,25 @@ static void take_share(struct probe_session *session, struct probe_thread *threa
 	thread->counts = counts;
 }
 
+/* NULL: there is no room. */
+static struct probe_call *begin_call(struct probe_session *session, struct probe_thread *thread,
+                                     const struct thunk_frame *frame)
+{
+	uint64_t sp = (uint64_t)&frame->back;
+	struct probe_call *around = NULL, *call;
+
+	if (thread->depth)
+		around = probe_calls_around(session, thread, sp);
+	call = probe_calls_room(session, thread, sp, &around);
+	if (!call) {
+		capture_lost(AGENT_PROBE_DEPTH);
+		return NULL;
+	}
+	leave_to_driver(around, probe_slots[frame->slot].cookie);
+	begin_record(thread, call, around, frame->slot, sp);
+	return call;
+}
+
 /* With the thread taken. Whether to come back. */
 static bool entered(struct probe_session *session, struct probe_thread *thread,
                     struct thunk_frame *frame)
@@ -192,14 +141,9 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 
 	if (does == PROBE_PASSES_ON)
 		return false;
-	drop_stale(session, thread, sp);
-	if (thread->depth == AGENT_PROBE_DEPTH_MAX) {
-		capture_lost(AGENT_PROBE_DEPTH);
+	call = begin_call(session, thread, frame);
+	if (!call)
 		return false;
-	}
-	leave_to_driver(thread, slot->cookie);
-	call = &thread->call[thread->depth];
-	begin_record(thread, call, frame->slot, sp);
 	capture_entry(&session->ring, thread, call, frame);
 	frame->words = UINT32_MAX;
 	if (does == PROBE_COUNT && !thread->counts)
@@ -271,22 +215,6 @@ uint64_t probe_enter(struct thunk_frame *frame)
 
 /* ---- return -------------------------------------------------------------------------------- */
 
-/* The call that returns now; those above it were left without a return. NULL: it is not known. */
-static struct probe_call *call_of_return(struct probe_session *session, struct probe_thread *thread,
-                                         const struct thunk_frame *frame)
-{
-	uint64_t sp = (uint64_t)&frame->back;
-
-	while (thread->depth && thread->call[thread->depth - 1].sp <= sp) {
-		struct probe_call *call = &thread->call[thread->depth - 1];
-
-		if (call->sp == sp && call->mark == frame->mark)
-			return pop(thread);
-		abandon(session, thread);
-	}
-	return NULL;
-}
-
 static void returned(struct probe_session *session, struct probe_thread *thread,
                      const struct thunk_frame *frame, uint64_t end)
 {
@@ -297,7 +225,7 @@ static void returned(struct probe_session *session, struct probe_thread *thread,
 	if (end > thread->last)
 		thread->last = end;
 	end = thread->last;
-	call = call_of_return(session, thread, frame);
+	call = probe_calls_return(session, thread, frame);
 	if (!call) {
 		capture_lost(AGENT_PROBE_ENTRY);
 		return;
@@ -309,6 +237,7 @@ static void returned(struct probe_session *session, struct probe_thread *thread,
 	capture_forget_kernels(call->cookie);
 	if (!call->untold)
 		capture_tell(&session->ring, thread, call);
+	probe_calls_over(thread, call);
 }
 
 void probe_exit(struct thunk_frame *frame)
@@ -340,16 +269,10 @@ void probe_exit(struct thunk_frame *frame)
 static void tell_failed(struct probe_session *session, struct probe_thread *thread,
                         const struct thunk_frame *frame)
 {
-	uint64_t sp = (uint64_t)&frame->back;
-	struct probe_call *call;
+	struct probe_call *call = begin_call(session, thread, frame);
 
-	drop_stale(session, thread, sp);
-	if (thread->depth == AGENT_PROBE_DEPTH_MAX) {
-		capture_lost(AGENT_PROBE_DEPTH);
+	if (!call)
 		return;
-	}
-	call = &thread->call[thread->depth];
-	begin_record(thread, call, frame->slot, sp);
 	capture_entry(&session->ring, thread, call, frame);
 	call->record.begin = call->record.end = probe_thread_now(thread, session->clock);
 	call->record.result = (int32_t)frame->rax;
@@ -436,7 +359,7 @@ static void reap(struct probe_thread *thread)
 	struct probe_session *session = __atomic_load_n(&probe_gate->session, __ATOMIC_SEQ_CST);
 
 	if (session && thread->session == __atomic_load_n(&session->number, __ATOMIC_RELAXED))
-		tell_open(session, thread);
+		probe_calls_tell_open(session, thread);
 }
 
 static struct probe_session *make_session(struct ring *ring, const struct probes_options *options)
@@ -490,7 +413,7 @@ static bool close_thread(struct probe_thread *thread, uint64_t number, unsigned 
 		return false;
 	}
 	if (thread->session == number)
-		tell_open(opened, thread);
+		probe_calls_tell_open(opened, thread);
 	if (__atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE) == UINT32_MAX)
 		probe_thread_free(thread);
 	else
