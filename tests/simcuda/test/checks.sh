@@ -54,12 +54,34 @@ counted()
 cmocka_tests()
 {
 	CMOCKA_MESSAGE_OUTPUT=TAP "$@" > "$tmp/tap" 2>&1
-	passed=$((passed + $(grep -c '^ok' "$tmp/tap")))
-	bad=$(grep '^not ok' "$tmp/tap" | grep -cv '# SKIP')
-	grep '^not ok.*# SKIP' "$tmp/tap" | sed 's/^not ok [0-9]* # SKIP/skipped here:/'
-	grep -q '^1\.\.' "$tmp/tap" || bad=$((bad + 1))
+	cmocka_count "$tmp/tap"
+}
+
+# cmocka_beside COMMAND...: the same, of one that mostly waits, beside what follows until cmocka_wait
+n_beside=0
+cmocka_beside()
+{
+	n_beside=$((n_beside + 1))
+	CMOCKA_MESSAGE_OUTPUT=TAP "$@" > "$tmp/tap.$n_beside" 2>&1 &
+}
+
+cmocka_wait()
+{
+	wait
+	while [ "$n_beside" -gt 0 ]; do
+		cmocka_count "$tmp/tap.$n_beside"
+		n_beside=$((n_beside - 1))
+	done
+}
+
+cmocka_count()
+{
+	passed=$((passed + $(grep -c '^ok' "$1")))
+	bad=$(grep '^not ok' "$1" | grep -cv '# SKIP')
+	grep '^not ok.*# SKIP' "$1" | sed 's/^not ok [0-9]* # SKIP/skipped here:/'
+	grep -q '^1\.\.' "$1" || bad=$((bad + 1))
 	failed=$((failed + bad))
-	[ "$bad" -eq 0 ] || cat "$tmp/tap"
+	[ "$bad" -eq 0 ] || cat "$1"
 }
 
 # first_instructions LIBRARY: of all exported functions, by mnemonic and how often
