@@ -7,6 +7,19 @@
 
 #include "bpf/fold.h"
 
+/* A value of a hit; 0: what is read at the return, of a call that did not return. Until then it is
+ * where that lies. */
+static __always_inline __u64 hook_number(const struct wire_hook_plan *plan,
+                                         const struct wire_hook *hook, __u32 i)
+{
+	__u32 at = BOUNDED(i, WIRE_HOOK_VALUES - 1);
+
+	if (hook->head.flags & (WIRE_UNFINISHED | WIRE_NO_RETURN) &&
+	    plan->value[at].flags & VALUE_ON_RETURN)
+		return 0;
+	return hook->value[at];
+}
+
 /* The size that a hit shows: a value, or its product with a number of a table. */
 static __always_inline __u64 hook_bytes(const struct wire_hook_plan *plan, __u32 number,
                                         const struct wire_hook *hook)
@@ -16,10 +29,10 @@ static __always_inline __u64 hook_bytes(const struct wire_hook_plan *plan, __u32
 
 	if (!plan->sum)
 		return 0;
-	bytes = hook->value[BOUNDED(plan->sum - 1, WIRE_HOOK_VALUES - 1)];
+	bytes = hook_number(plan, hook, plan->sum - 1);
 	if (!plan->factor)
 		return bytes;
-	key = hook->value[BOUNDED(plan->factor - 1, WIRE_HOOK_VALUES - 1)];
+	key = hook_number(plan, hook, plan->factor - 1);
 	table = bpf_map_lookup_elem(&fold_hook_tables, &number);
 	if (!table || key >= WIRE_HOOK_TABLE)
 		return 0;

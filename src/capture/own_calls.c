@@ -31,18 +31,29 @@ const struct function *pipeline_hooked_function(struct pipeline *pipeline, uint1
 	return hook ? function_of(pipeline, hook) : NULL;
 }
 
+/* A value; 0: what is read at the return, of a call that did not return. Until then it is where
+ * that lies. */
+static uint64_t number_of(const struct hook_spec *spec, const struct wire_hook *record, size_t i)
+{
+	if (i >= record->head.words ||
+	    (record->head.flags & (WIRE_UNFINISHED | WIRE_NO_RETURN) && spec->value[i].on_return))
+		return 0;
+	return record->value[i];
+}
+
 /* The values that are shown, in their order; a product is made here. */
 static void fill_args(const struct hook_spec *spec, const struct wire_hook *record,
                       struct api_call *args)
 {
 	for (size_t i = 0; i < spec->n_values && args->n_args < API_ARGS_MAX; i++) {
 		const struct spec_value *value = &spec->value[i];
-		uint64_t number = i < record->head.words ? record->value[i] : 0;
+		uint64_t number = number_of(spec, record, i);
 
 		if (value->hidden)
 			continue;
 		if (value->table && value->factor < record->head.words)
-			number = spec_value_times(value, number, record->value[value->factor]);
+			number = spec_value_times(value, number,
+			                          number_of(spec, record, value->factor));
 		args->arg[args->n_args++] = number;
 	}
 }

@@ -92,6 +92,12 @@ def test_a_longjmp_ends_a_hooked_call(case):
     checks.equal("inner calls end first", sorted(begins, reverse=True), begins)
 
 
+def test_what_is_read_at_a_return_that_never_comes_is_0(case):
+    result = case.trace("hooked", options=hooks("uprobe:libhooked.so:hooked_jump(to=arg0:u64, n=*arg0:bytes@return, result=ret:u64)"))
+    jumps = values(result, "hooked_jump")
+    checks.equal("values", [(True, 0, 0)] * 3, [(jump["to"] != 0, jump["n"], jump["result"]) for jump in jumps])
+
+
 def test_a_hooked_call_that_hangs_is_told_at_the_end(case):
     result = case.trace("/bin/sleep", "3", options=["--duration", "1s"] + hooks("uprobe:libc.so.6:clock_nanosleep(clock=arg0:i32)"))
     checks.equal("calls", [0], [a["clock"] for a in values(result, "clock_nanosleep")])
