@@ -298,19 +298,26 @@ void uvm_queues_read(struct uvm_queues *queues, uint64_t now_ns, bool last,
                      void (*each)(void *data, const struct wire_driver_event *event), void *data)
 {
 	struct reading reading = { queues, 0, now_ns, each, data };
+	pid_t again[UVM_QUEUES];
+	size_t n = 0;
 
 	for (size_t i = 0; i < queues->n;) {
-		bool over = uvm_queue_is_over(queues->queue[i]);
+		bool closed = uvm_queue_is_closed(queues->queue[i]);
+		bool over = closed || uvm_queue_is_over(queues->queue[i]);
 
 		reading.i = i;
 		if (over || last)
 			uvm_queue_flush(queues->queue[i]);
 		uvm_queue_read(queues->queue[i], take_event, &reading);
+		if (closed)
+			again[n++] = queues->pid[i];
 		if (over)
 			let_go(queues, i);
 		else
 			i++;
 	}
+	while (n) /* it may have the address space at another number */
+		uvm_queues_look(queues, again[--n]);
 	queues->read_ns = now_ns;
 }
 

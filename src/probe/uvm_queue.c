@@ -23,6 +23,7 @@
 
 #include "base/array.h"
 #include "base/later.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "bpf/wire_driver.h"
 #include "nvidia/devices.h"
@@ -156,6 +157,7 @@ bool uvm_event_decode(const uint8_t entry[UVM_ENTRY], int64_t offset_ns, struct 
 
 struct uvm_queue {
 	pid_t pid;
+	int fd;                  /* its descriptor, of which `space` is a copy */
 	int pidfd, tools, space; /* -1: of a test */
 	struct uvm_control *control;
 	const uint8_t *entries;
@@ -249,6 +251,26 @@ bool uvm_queue_is_over(const struct uvm_queue *queue)
 	return queue->pidfd >= 0 && poll(&ready, 1, 0) > 0;
 }
 
+/* Whether a thread has our copy's file at the number that it was taken from: 0, or an errno. */
+static int has_still(const struct uvm_queue *queue, pid_t tid)
+{
+	long r = syscall(SYS_kcmp, tid, getpid(), KCMP_FILE, queue->fd, queue->space);
+
+	if (r < 0)
+		return errno;
+	return r ? EBADF : 0; /* another file */
+}
+
+bool uvm_queue_is_closed(const struct uvm_queue *queue)
+{
+	pid_t tid;
+
+	if (queue->space < 0 || has_still(queue, queue->pid) != EBADF)
+		return false;
+	tid = process_living_thread(queue->pid); /* a first thread that has ended has no files */
+	return tid && (tid == queue->pid || has_still(queue, tid) == EBADF);
+}
+
 uint64_t uvm_queue_dropped(const struct uvm_queue *queue)
 {
 	uint64_t sum = 0;
@@ -281,8 +303,9 @@ static bool is_device(int fd, enum nvidia_device device)
 }
 
 /* The process's own descriptor, now ours as well. */
-static int take_space(struct uvm_queue *queue, int fd, struct err *err)
+static int take_copy(struct uvm_queue *queue, int fd, struct err *err)
 {
+	queue->fd = fd;
 	queue->pidfd = (int)syscall(SYS_pidfd_open, queue->pid, 0);
 	if (queue->pidfd < 0)
 		return err_set(err, errno == ESRCH ? EPROTOTYPE : errno, "opening the process: %s",
@@ -291,9 +314,22 @@ static int take_space(struct uvm_queue *queue, int fd, struct err *err)
 	if (queue->space < 0)
 		return err_set(err, errno == EBADF || errno == ESRCH ? EPROTOTYPE : errno,
 		               "its descriptor of nvidia-uvm cannot be had: %s", strerror(errno));
-	if (!is_device(queue->space, NVIDIA_UVM))
-		return err_set(err, EPROTOTYPE, "it is no descriptor of nvidia-uvm");
 	return 0;
+}
+
+static int take_space(struct uvm_queue *queue, int fd, struct err *err)
+{
+	int r = take_copy(queue, fd, err);
+
+	if (!r && !is_device(queue->space, NVIDIA_UVM))
+		r = err_set(err, EPROTOTYPE, "it is no descriptor of nvidia-uvm");
+	return r;
+}
+
+int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd)
+{
+	queue->pid = pid;
+	return take_copy(queue, fd, NULL);
 }
 
 /* A descriptor that was duplicated or inherited is of the same address space. */

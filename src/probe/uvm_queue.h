@@ -7,10 +7,11 @@
  * is in the process. Profilers use it for themselves: CUPTI's unified memory counters do.
  *
  * As long as it is open, the driver keeps the address space, and with it memory on GPUs, also when
- * its process has ended. So who reads it looks whether that is over, and closes it at once.
+ * its process has ended, has closed it, or has become another program. So who reads it looks
+ * whether that is over, and closes it at once.
  *
- *   uvm_queue_open -> uvm_queue_read ... until uvm_queue_is_over -> uvm_queue_read ->
- * uvm_queue_free
+ *   uvm_queue_open -> uvm_queue_read ... until uvm_queue_is_over or uvm_queue_is_closed ->
+ * uvm_queue_read -> uvm_queue_free
  */
 #ifndef CUSCOPE_PROBE_UVM_QUEUE_H
 #define CUSCOPE_PROBE_UVM_QUEUE_H
@@ -54,6 +55,10 @@ void uvm_queue_flush(struct uvm_queue *queue);
 pid_t uvm_queue_process(const struct uvm_queue *queue);
 bool uvm_queue_is_over(const struct uvm_queue *queue); /* its process has ended */
 
+/* Its process has the address space no more at the number that it was opened with: it closed it, or
+ * did exec. False where the kernel cannot be asked (CONFIG_KCMP). */
+bool uvm_queue_is_closed(const struct uvm_queue *queue);
+
 /* Events for which there was no room since it was opened. */
 uint64_t uvm_queue_dropped(const struct uvm_queue *queue);
 
@@ -73,5 +78,8 @@ struct uvm_control {
 #define UVM_CONTROL_BYTES 4096
 
 struct uvm_queue *uvm_queue_over(void *memory, uint32_t entries);
+
+/* Its address space is a process's descriptor of anything. Returns 0 or a negative errno. */
+int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -299,8 +301,113 @@ static void test_a_process_that_is_gone(void **state)
 	assert_int_equal(refused(child, 0), -EPROTOTYPE);
 }
 
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+#define HELD 100 /* what stands for an address space, in a child */
+
+static void *stay(void *data)
+{
+	pause();
+	return NULL;
+}
+
+static void keeps_it(void)
+{
+	dup2(HELD, HELD + 1);
+	close(HELD + 1);
+}
+
+static void closes_it(void)
+{
+	close(HELD);
+}
+
+static void has_another_file_there(void)
+{
+	dup2(STDIN_FILENO, HELD);
+}
+
+static void becomes_another_program(void)
+{
+	fcntl(HELD, F_SETFD, FD_CLOEXEC);
+	execlp("sleep", "sleep", "60", NULL);
+}
+
+static void ends_its_first_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, stay, NULL);
+	pthread_exit(NULL);
+}
+
+/* Whether its space is closed after a child has done that, as it is seen within two seconds. */
+static bool is_closed_after(struct scene *scene, void (*act)(void))
+{
+	int go[2], held = open("/dev/zero", O_RDONLY);
+	bool closed = false;
+	pid_t child;
+
+	assert_true(held >= 0 && pipe(go) == 0);
+	child = fork();
+	if (!child) {
+		char word;
+
+		dup2(held, HELD);
+		close(held);
+		close(go[1]);
+		if (read(go[0], &word, 1) == 1)
+			act();
+		pause();
+		_exit(0);
+	}
+	for (int i = 0; i < 200 && uvm_queue_hold(scene->queue, child, HELD); i++)
+		usleep(10000);
+	assert_false(uvm_queue_is_closed(scene->queue));
+	assert_int_equal(write(go[1], "!", 1), 1);
+	for (int i = 0; i < (act == keeps_it || act == ends_its_first_thread ? 30 : 200); i++) {
+		closed |= uvm_queue_is_closed(scene->queue);
+		usleep(closed ? 0 : 10000);
+	}
+	assert_false(uvm_queue_is_over(scene->queue));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_true(uvm_queue_is_over(scene->queue));
+	assert_false(uvm_queue_is_closed(scene->queue));
+	close(held);
+	close(go[0]);
+	close(go[1]);
+	return closed;
+}
+
+static void test_a_space_that_its_process_keeps(void **state)
+{
+	assert_false(is_closed_after(*state, keeps_it));
+}
+
+static void test_a_space_that_its_process_closes(void **state)
+{
+	assert_true(is_closed_after(*state, closes_it));
+}
+
+static void test_a_space_in_whose_place_is_another_file(void **state)
+{
+	assert_true(is_closed_after(*state, has_another_file_there));
+}
+
+static void test_a_space_of_a_process_that_becomes_another_program(void **state)
+{
+	assert_true(is_closed_after(*state, becomes_another_program));
+}
+
+static void test_a_space_of_a_process_whose_first_thread_has_ended(void **state)
+{
+	assert_false(is_closed_after(*state, ends_its_first_thread));
+}
+
 int main(void)
 {
+#define SCENE(name) cmocka_unit_test_setup_teardown(name, scene_new, scene_free)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_faults_of_the_host),
 		cmocka_unit_test(test_faults_of_gpus_fatal_ones_and_throttling),
@@ -319,6 +426,11 @@ int main(void)
 		                                scene_new, scene_free),
 		cmocka_unit_test(test_no_other_descriptor_is_taken_for_a_space),
 		cmocka_unit_test(test_a_process_that_is_gone),
+		SCENE(test_a_space_that_its_process_keeps),
+		SCENE(test_a_space_that_its_process_closes),
+		SCENE(test_a_space_in_whose_place_is_another_file),
+		SCENE(test_a_space_of_a_process_that_becomes_another_program),
+		SCENE(test_a_space_of_a_process_whose_first_thread_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* Sums and single events of the driver's own queues of managed memory, of several processes. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -296,6 +298,31 @@ static void test_queues_are_as_many_as_memory_allows(void **state)
 	}
 }
 
+/* The end of a pipe stands for the address space: as long as anybody has it there is no end to
+ * read. */
+static void test_what_its_process_has_closed_is_let_go(void **state)
+{
+	struct scene *scene = *state;
+	struct uvm_queue *queue = uvm_queue_over(scene->memory[0], ENTRIES);
+	struct pollfd end = { .events = POLLIN };
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+	end.fd = ends[0];
+	assert_int_equal(uvm_queue_hold(queue, getpid(), ends[1]), 0);
+	uvm_queues_take(scene->queues, queue, getpid());
+	turn(scene);
+	close(ends[1]);
+	assert_int_equal(poll(&end, 1, 0), 0);
+	gpu_fault(scene, 0, BLOCK); /* what it has told until then is not lost */
+	turn(scene);
+	assert_int_equal(poll(&end, 1, 0), 1);
+	assert_int_equal(end.revents, POLLHUP);
+	assert_true(scene->count >= 1);
+	assert_int_equal(scene->notices, 0);
+	close(ends[0]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_new, scene_free)
@@ -308,6 +335,7 @@ int main(void)
 		TEST(test_rows_are_bounded_and_places_are_left_out_first),
 		TEST(test_what_was_dropped_of_all_is_counted),
 		TEST(test_what_is_no_space_is_no_reason_for_a_notice),
+		TEST(test_what_its_process_has_closed_is_let_go),
 		TEST(test_a_process_has_two_and_the_third_is_told_once),
 		cmocka_unit_test(test_queues_are_as_many_as_memory_allows),
 	};
