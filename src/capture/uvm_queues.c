@@ -26,6 +26,15 @@
 #define FDS_MAX    65536 /* of a process that are looked at */
 #define TRIES_MAX  64    /* of those that may be one: most processes have two */
 
+/* A descriptor that is none costs 0.2 ms, and a process can make calls for it all day long. */
+#define TRIES_SLOTS  256 /* by pid; those that share one share what it has */
+#define TRIES_WINDOW 16  /* in SINGLES_NS */
+
+struct tries {
+	uint64_t window;
+	unsigned n;
+};
+
 struct sum_row {
 	struct driver_key key;
 	struct driver_sum sum;
@@ -38,6 +47,7 @@ struct uvm_queues {
 	uint64_t person[UVM_QUEUES];
 	uint64_t window[UVM_QUEUES], told[UVM_QUEUES]; /* single events of late */
 	size_t n, most, bytes;
+	struct tries tries[TRIES_SLOTS];
 	struct sum_row *rows;
 	uint64_t read_ns;       /* the last time */
 	uint64_t dropped, rest; /* dropped: of those that are gone */
@@ -129,7 +139,17 @@ void uvm_queues_take(struct uvm_queues *queues, struct uvm_queue *queue, pid_t p
 	queues->window[i] = queues->told[i] = 0;
 }
 
-void uvm_queues_add(struct uvm_queues *queues, pid_t pid, int fd)
+static bool may_try(struct uvm_queues *queues, pid_t pid)
+{
+	struct tries *tries = &queues->tries[(unsigned)pid % TRIES_SLOTS];
+	uint64_t window = queues->read_ns >> SINGLES_NS;
+
+	if (tries->window != window)
+		*tries = (struct tries){ .window = window };
+	return tries->n++ < TRIES_WINDOW;
+}
+
+static void open_space(struct uvm_queues *queues, pid_t pid, int fd)
 {
 	const char *why = no_room(queues, pid, person_of_process(pid));
 	struct uvm_queue *queue;
@@ -147,6 +167,14 @@ void uvm_queues_add(struct uvm_queues *queues, pid_t pid, int fd)
 		tell_once(queues, pid, r, err.text);
 }
 
+void uvm_queues_add(struct uvm_queues *queues, pid_t pid, int fd)
+{
+	if (may_try(queues, pid))
+		open_space(queues, pid, fd);
+	else
+		tell_once(queues, pid, -EAGAIN, "it asks for address spaces without an end");
+}
+
 /* Whether it may be one, by what the link says: no descriptor of others is taken without need. */
 static bool may_be_space(int folder, const char *name)
 {
@@ -159,7 +187,8 @@ static bool may_be_space(int folder, const char *name)
 	return strstr(path, "nvidia-uvm") != NULL;
 }
 
-void uvm_queues_look(struct uvm_queues *queues, pid_t pid)
+static void look(struct uvm_queues *queues, pid_t pid,
+                 void (*found)(struct uvm_queues *queues, pid_t pid, int fd))
 {
 	char path[64];
 	struct dirent *entry;
@@ -174,10 +203,15 @@ void uvm_queues_look(struct uvm_queues *queues, pid_t pid)
 			continue;
 		if (++tries > TRIES_MAX)
 			break;
-		uvm_queues_add(queues, pid, atoi(entry->d_name));
+		found(queues, pid, atoi(entry->d_name));
 	}
 	if (folder)
 		closedir(folder);
+}
+
+void uvm_queues_look(struct uvm_queues *queues, pid_t pid)
+{
+	look(queues, pid, open_space);
 }
 
 static void let_go(struct uvm_queues *queues, size_t i)
@@ -317,7 +351,7 @@ void uvm_queues_read(struct uvm_queues *queues, uint64_t now_ns, bool last,
 			i++;
 	}
 	while (n) /* it may have the address space at another number */
-		uvm_queues_look(queues, again[--n]);
+		look(queues, again[--n], uvm_queues_add);
 	queues->read_ns = now_ns;
 }
 

@@ -298,6 +298,28 @@ static void test_queues_are_as_many_as_memory_allows(void **state)
 	}
 }
 
+static void ask(struct scene *scene, pid_t pid, int times)
+{
+	for (int i = 0; i < times; i++)
+		uvm_queues_add(scene->queues, pid, 99999);
+}
+
+static void test_who_asks_without_an_end_is_looked_at_a_few_times(void **state)
+{
+	struct scene *scene = *state;
+
+	turn(scene);
+	ask(scene, getpid(), 16);
+	assert_int_equal(scene->notices, 0);
+	scene->now_ns += 200 * MILLION;
+	turn(scene);
+	ask(scene, getpid(), 16);     /* another time has room of its own, */
+	ask(scene, getpid() + 1, 16); /* and so has another process */
+	assert_int_equal(scene->notices, 0);
+	ask(scene, getpid(), 1000);
+	assert_int_equal(scene->notices, 1);
+}
+
 /* The end of a pipe stands for the address space: as long as anybody has it there is no end to
  * read. */
 static void test_what_its_process_has_closed_is_let_go(void **state)
@@ -335,6 +357,7 @@ int main(void)
 		TEST(test_rows_are_bounded_and_places_are_left_out_first),
 		TEST(test_what_was_dropped_of_all_is_counted),
 		TEST(test_what_is_no_space_is_no_reason_for_a_notice),
+		TEST(test_who_asks_without_an_end_is_looked_at_a_few_times),
 		TEST(test_what_its_process_has_closed_is_let_go),
 		TEST(test_a_process_has_two_and_the_third_is_told_once),
 		cmocka_unit_test(test_queues_are_as_many_as_memory_allows),
