@@ -169,8 +169,12 @@ static void close_files(const int *fds, size_t count)
 	}
 }
 
-static void keep_in_child(const int *fds, size_t count)
+#define LEISURE_TICKS   30 /* of 100 ms each */
+#define LEISURE_TICK_NS 100000000
+
+static void keep_in_child(const int *fds, size_t count, unsigned ticks)
 {
+	static const struct timespec tick = { .tv_nsec = LEISURE_TICK_NS };
 	pid_t parent = getpid();
 
 	if (fork() != 0)
@@ -179,19 +183,19 @@ static void keep_in_child(const int *fds, size_t count)
 	close_files(fds, count);
 	/* sent when the parent's own descriptors are closed already */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (getppid() == parent)
-		pause();
+	for (unsigned i = 0; getppid() == parent && (!ticks || i < ticks); i++)
+		nanosleep(&tick, NULL);
 	_exit(0);
 }
 
 void close_events_at_leisure(void)
 {
-	keep_in_child(NULL, 0);
+	keep_in_child(NULL, 0, 0);
 }
 
 void close_at_leisure(const int *fds, size_t count)
 {
-	keep_in_child(fds, count);
+	keep_in_child(fds, count, LEISURE_TICKS);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
 }

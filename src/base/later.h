@@ -21,7 +21,11 @@ void close_together(const int *fds, size_t count);
  */
 void close_events_at_leisure(void);
 
-/* The same for some events, which are closed here. Nothing they tell may be waited for any more. */
+/*
+ * The same for some events, which are closed here. Nothing they tell may be waited for any more.
+ * This process may go on, as it does for a command that outlives its trace: after 3 s the child
+ * ends all the same, since until then whoever runs into the events pays for them.
+ */
 void close_at_leisure(const int *fds, size_t count);
 
 #endif

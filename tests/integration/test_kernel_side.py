@@ -2,10 +2,12 @@
 """--kernel: system calls to the NVIDIA driver. There is none here, so two devices that anybody may open stand for its
 devices, and the simulated libcuda makes its calls on them."""
 
+import contextlib
 import json
+import os
 
 import checks
-from harness import Failure, Places
+from harness import Failure, Places, wait_until
 
 STAND_INS = {"CUSCOPE_NVIDIA_DEVICES": "1:3=nvidiactl,1:5=nvidia-uvm", "SIMCUDA_DRIVER": "/dev/null,/dev/zero"}
 OF_INIT = ["open nvidiactl", "open nvidia-uvm", "RM_ALLOC NV01_ROOT_CLIENT", "RM_ALLOC KEPLER_CHANNEL_GROUP_A",
@@ -83,6 +85,31 @@ def test_kernel_side_is_in_recordings(case):
     checks.equal("status of report", 0, process.wait())
     made = {row["Name"]: row["Driver Calls"] for row in json.loads(process.out())["cuda_calls"]}
     checks.equal("what CUDA calls made them", {"cuInit": len(OF_INIT), "cuMemAlloc_v2": 2 * len(OF_ALLOC)}, made)
+
+
+def links_of(pid):
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+
+
+def holders_of_events(parent):
+    """Children of a process that have perf events."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat") as stat:
+            if int(stat.read().rpartition(")")[2].split()[1]) == parent and any("perf_event" in link for link in links_of(pid)):
+                found.append(int(pid))
+    return found
+
+
+def test_kernel_side_of_a_command_that_outlives_its_trace_is_over(case):
+    """The tracepoints are those of system calls of the whole machine: nobody is to pay for them until the command ends."""
+    case.env.update(STAND_INS)
+    process = case.cuscope("trace", "--kernel", "--duration", "300ms", "--", "sleep", "60")
+    wait_until(lambda: "waiting for the command" in process.err(), "the end of the trace")
+    wait_until(lambda: not holders_of_events(process.pid), "nobody to have events of it")
+    process.stop()
 
 
 def test_kernel_side_refuses_stand_ins_that_make_no_sense(case):
