@@ -28,6 +28,7 @@
 /* Between two looks where there is a crowd: they double while nothing is found to be let go. */
 #define GAP_LEAST_NS (2 * SECOND)
 #define GAP_MOST_NS  (300 * SECOND)
+#define GAP_OF_LOOK  20 /* times what the last one took: files can come without an end */
 
 /* A process whose maps cannot be read may have anything: but not for as long as it likes. */
 #define BELIEVED_NS (3600 * SECOND)
@@ -107,7 +108,7 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-/* One of its threads has made a call. */
+/* One of its threads has made a call, or that cannot be found out. */
 static bool calls_cuda(const struct programs *programs, pid_t pid)
 {
 	struct dirent *entry;
@@ -117,6 +118,7 @@ static bool calls_cuda(const struct programs *programs, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
+	calls = !tasks && errno != ENOENT;
 	while (tasks && !calls && (entry = readdir(tasks)))
 		calls = isdigit((unsigned char)entry->d_name[0]) &&
 		        programs_thread_known(programs, atoi(entry->d_name));
@@ -238,6 +240,10 @@ static size_t decide(struct modules *modules, uint64_t now_ns, bool unread)
 			modules_set_known(modules, module, true);
 			continue;
 		}
+		if (unread)
+			modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+			             "its hooks were given back, and a process that uses CUDA and "
+			             "whose maps cannot be read may have it mapped");
 		module->leaving = LEAVING_NOW;
 		shares_file_gone(&modules->shares, module->owner, module_wants(module));
 		n++;
@@ -264,26 +270,39 @@ static bool is_due(const struct modules *modules, uint64_t now_ns)
 	uint64_t gap_ns = GAP_LEAST_NS << (modules->gone_looks < 8 ? modules->gone_looks : 8);
 
 	gap_ns = gap_ns < GAP_MOST_NS ? gap_ns : GAP_MOST_NS;
+	if (gap_ns < GAP_OF_LOOK * modules->gone_look_ns)
+		gap_ns = GAP_OF_LOOK * modules->gone_look_ns;
 	return !modules->looked_for_gone_ns || now_ns >= modules->looked_for_gone_ns + gap_ns;
+}
+
+/* Without a list of processes nothing is known of anybody. */
+static size_t look_and_decide(struct modules *modules, uint64_t now_ns)
+{
+	bool unread = false, listed;
+
+	ask_for_all(modules, now_ns);
+	listed = look_twice(modules, &unread);
+	for (size_t i = 0; i < modules->count; i++)
+		modules->list[i]->mapped |= !listed;
+	keep_mapped(modules, now_ns);
+	return decide(modules, now_ns, unread);
 }
 
 void modules_look_for_gone(struct modules *modules, uint64_t now_ns)
 {
-	bool unread = false;
 	size_t n = 0;
 
 	if (!modules->options.lets_go)
 		return;
 	pthread_mutex_lock(&modules->lock);
 	if (is_due(modules, now_ns) && any_may_go(modules, now_ns)) {
-		ask_for_all(modules, now_ns);
-		if (!look_twice(modules, &unread))
-			unread = true;
-		keep_mapped(modules, now_ns);
-		n = decide(modules, now_ns, unread);
+		uint64_t begin_ns = modules_now_ns();
+
+		n = look_and_decide(modules, now_ns);
 		modules->n_leaving += n;
 		modules->gone_looks = n ? 0 : modules->gone_looks + 1;
 		modules->looked_for_gone_ns = now_ns;
+		modules->gone_look_ns = modules_now_ns() - begin_ns;
 	}
 	pthread_mutex_unlock(&modules->lock);
 }

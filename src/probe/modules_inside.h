@@ -76,9 +76,9 @@ struct modules {
 	struct module *list[MODULES_MAX];
 	_Atomic(size_t) count;
 	struct hook_numbers numbers;
-	_Atomic(size_t) n_leaving; /* modules that the main thread is to let go */
-	uint64_t looked_for_gone_ns;
-	unsigned gone_looks; /* in a row, in which none was gone */
+	_Atomic(size_t) n_leaving;                 /* modules that the main thread is to let go */
+	uint64_t looked_for_gone_ns, gone_look_ns; /* when, and what it took */
+	unsigned gone_looks;                       /* in a row, in which none was gone */
 	uint64_t let_go, refused;
 	bool driver_seen;
 	enum look looking;        /* of the look that goes on */

@@ -2,11 +2,14 @@
 /* Modules that nobody has mapped any more, and the numbers of their hooks. */
 #include "modules_scene.h"
 
+#include <sys/resource.h>
+
 #define SECOND  1000000000ull
 #define MINUTES (20 * 60 * SECOND) /* longer than what is not used stays */
 
 /* This process can be read, and other ones if they are to be. */
 static bool refuse_maps;
+static bool slow_maps; /* of this one */
 
 int __real_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
                      struct err *err);
@@ -18,6 +21,8 @@ int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void 
 {
 	if (refuse_maps && pid != getpid())
 		return err_set(err, EACCES, "refused");
+	if (slow_maps && pid == getpid())
+		usleep(200000);
 	return __real_maps_each(pid, each, data, err);
 }
 
@@ -77,7 +82,7 @@ static int make_anew(void **state)
 {
 	numbers_told = looked_again = 0;
 	lets_go = true;
-	refuse_maps = uses_cuda = false;
+	refuse_maps = slow_maps = uses_cuda = false;
 	return make(state);
 }
 
@@ -166,6 +171,9 @@ static void test_what_is_hooked_beforehand_stays_until_its_file_is_removed(void 
 
 static void test_whoever_cannot_be_read_may_have_anything_but_for_an_hour(void **state)
 {
+	const struct miss *misses;
+	size_t n;
+
 	map_library("driver.so");
 	look(LOOK_RUNNING);
 	unmap_last();
@@ -174,6 +182,38 @@ static void test_whoever_cannot_be_read_may_have_anything_but_for_an_hour(void *
 	assert_int_equal(modules_count(modules), 1);
 	let_go_after(61 * 60 * SECOND);
 	assert_int_equal(modules_count(modules), 0);
+	n = modules_misses(modules, &misses);
+	assert_int_equal(n, 1); /* that is told */
+}
+
+/* As many descriptors as there are, and some more. What was allowed before. */
+static struct rlimit leave_descriptors(int more)
+{
+	struct rlimit limit, less;
+	int next = dup(0);
+
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	less = (struct rlimit){ (rlim_t)(next + more), limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+	return limit;
+}
+
+static void test_without_descriptors_nothing_is_known_of_anybody(void **state)
+{
+	for (int more = 0; more < 2; more++) { /* for no list of processes; of no threads */
+		struct rlimit limit;
+
+		map_library("driver.so");
+		look(LOOK_RUNNING);
+		unmap_last();
+		refuse_maps = more > 0;
+		limit = leave_descriptors(more);
+		modules_look_for_gone(modules, modules_now_ns() + (more ? 2 : 1) * MINUTES);
+		setrlimit(RLIMIT_NOFILE, &limit);
+		let_go();
+		assert_int_equal(modules_count(modules), 1);
+	}
 }
 
 static void test_where_calls_are_told_a_number_is_of_a_file_of_that_name(void **state)
@@ -244,6 +284,26 @@ static void test_in_a_crowd_the_one_that_was_used_longest_ago_goes_first(void **
 	assert_int_not_equal(number_of("large-3/", "cuInit"), HOOK_NO_ID);
 }
 
+static void test_looks_that_take_long_are_rare(void **state)
+{
+	uint64_t now_ns;
+
+	slow_maps = true;
+	map_large(1, 6);
+	unmap_first();
+	now_ns = modules_now_ns() + 10 * SECOND;
+	modules_look_for_gone(modules, now_ns); /* 0.4 s */
+	let_go();
+	assert_int_equal(modules_count(modules), 5);
+	unmap_first();
+	modules_look_for_gone(modules, now_ns + 5 * SECOND);
+	let_go();
+	assert_int_equal(modules_count(modules), 5);
+	modules_look_for_gone(modules, now_ns + 200 * SECOND);
+	let_go();
+	assert_int_equal(modules_count(modules), 4);
+}
+
 static void test_what_was_refused_is_hooked_when_there_is_room(void **state)
 {
 	struct modules_figures figures;
@@ -287,10 +347,12 @@ int main(void)
 		TEST(test_what_is_mapped_again_before_it_goes_stays),
 		TEST(test_what_is_hooked_beforehand_stays_until_its_file_is_removed),
 		TEST(test_whoever_cannot_be_read_may_have_anything_but_for_an_hour),
+		TEST(test_without_descriptors_nothing_is_known_of_anybody),
 		TEST(test_where_calls_are_told_a_number_is_of_a_file_of_that_name),
 		TEST(test_who_does_not_use_cuda_need_not_be_read),
 		TEST(test_where_they_are_not_to_go_they_stay),
 		TEST(test_in_a_crowd_the_one_that_was_used_longest_ago_goes_first),
+		TEST(test_looks_that_take_long_are_rare),
 		TEST(test_what_was_refused_is_hooked_when_there_is_room),
 		TEST(test_files_that_come_one_after_the_other_take_no_more_numbers),
 	};
