@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct uvm_control) == 528, "as the driver has it");
 
 #define TOOLS_INIT_EVENT_TRACKER        56 /* the commands are numbers alone */
 #define TOOLS_EVENT_QUEUE_ENABLE_EVENTS 58
-#define TOOLS_FLUSH_EVENTS              67
+#define TOOLS_FLUSH_EVENTS              67 /* of /dev/nvidia-uvm, which the others are not */
 #define EVENTS_VERSION                  1
 #define NV_OK                           0
 #define NV_ERR_ILLEGAL_ACTION           0x16 /* it has no address space yet, or is of another kind */
@@ -235,8 +235,8 @@ void uvm_queue_flush(struct uvm_queue *queue)
 {
 	uint32_t status = 0;
 
-	if (queue->tools >= 0)
-		ioctl(queue->tools, TOOLS_FLUSH_EVENTS, &status);
+	if (queue->space >= 0)
+		ioctl(queue->space, TOOLS_FLUSH_EVENTS, &status);
 }
 
 pid_t uvm_queue_process(const struct uvm_queue *queue)

@@ -21,6 +21,7 @@ UNIT_WRAP_test_divert_write := pwrite
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
+UNIT_WRAP_test_uvm_queue := ioctl
 UNIT_WRAP = $(UNIT_WRAP_$(@F)) $(if $(filter test_inside%,$(@F)),$(UNIT_WRAP_INSIDE))
 UNIT_LDFLAGS = $(LDFLAGS) $(UNIT_WRAP:%=-Wl,--wrap=%)
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -405,6 +406,38 @@ static void test_a_space_of_a_process_whose_first_thread_has_ended(void **state)
 	assert_false(is_closed_after(*state, ends_its_first_thread));
 }
 
+/* ---- what is asked of the driver ---------------------------------------------------------------
+ */
+
+static int asked_fd = -1;
+static unsigned long asked;
+
+int __wrap_ioctl(int fd, unsigned long request, ...);
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	asked_fd = fd;
+	asked = request;
+	return 0;
+}
+
+/* The tools' device knows no such command: it is one of the address space's. */
+static void test_the_address_space_is_asked_to_tell_what_is_done(void **state)
+{
+	struct scene *scene = *state;
+	struct stat st, space;
+	int null = open("/dev/null", O_RDWR);
+
+	assert_int_equal(uvm_queue_hold(scene->queue, getpid(), null), 0);
+	uvm_queue_flush(scene->queue);
+	assert_int_equal(asked, 67);
+	assert_true(asked_fd >= 0 && asked_fd != null);
+	assert_int_equal(fstat(asked_fd, &space), 0);
+	assert_int_equal(fstat(null, &st), 0);
+	assert_int_equal(space.st_rdev, st.st_rdev);
+	close(null);
+}
+
 int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, scene_new, scene_free)
@@ -426,6 +459,7 @@ int main(void)
 		                                scene_new, scene_free),
 		cmocka_unit_test(test_no_other_descriptor_is_taken_for_a_space),
 		cmocka_unit_test(test_a_process_that_is_gone),
+		SCENE(test_the_address_space_is_asked_to_tell_what_is_done),
 		SCENE(test_a_space_that_its_process_keeps),
 		SCENE(test_a_space_that_its_process_closes),
 		SCENE(test_a_space_in_whose_place_is_another_file),
