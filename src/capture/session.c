@@ -403,7 +403,7 @@ static int turn(struct capture *c, struct err *err)
 	session_tell_over_budget(c);
 	tell(c);
 	session_look_again(c, now);
-	session_let_go(c);
+	session_let_go(c, now);
 	if (modules_undecided(c->modules))
 		file_reader_wake(c->reader);
 	session_ask_for_gpus(c);

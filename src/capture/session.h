@@ -105,7 +105,7 @@ void session_hook_kernel(struct capture *c);
 void session_hook_kernel_again(struct capture *c, uint64_t now_ns);
 
 /* Modules that nobody has mapped any more. */
-void session_let_go(struct capture *c);
+void session_let_go(struct capture *c, uint64_t now);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
 

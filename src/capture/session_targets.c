@@ -399,11 +399,11 @@ static void look_for_refused(void *data, pid_t pid)
 	look(data, pid, LOOK_LATE, capture_now_ns());
 }
 
-void session_let_go(struct capture *c)
+void session_let_go(struct capture *c, uint64_t now)
 {
 	const struct modules_gone gone = { name_number, look_for_refused, c };
 
-	modules_let_go(c->modules, &gone);
+	modules_let_go(c->modules, now, &gone);
 }
 
 void session_look_again(struct capture *c, uint64_t now)

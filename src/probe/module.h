@@ -83,7 +83,8 @@ struct module {
 	bool rewritten;              /* its file is another one by now: not to be attached again */
 	bool expected;               /* hooked beforehand: no target has mapped it yet */
 	bool beforehand;             /* hooked beforehand, and to stay so */
-	enum module_leaving leaving; /* with the modules' lock, as the next three */
+	enum module_leaving leaving; /* with the modules' lock, as the next four */
+	uint64_t left_ns;            /* when that was found out */
 	uint64_t used_ns;            /* when a process was seen to have it mapped */
 	bool mapped;                 /* by one of those that are being looked at */
 	bool busy;                   /* somebody reads it without the lock */

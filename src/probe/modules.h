@@ -82,8 +82,8 @@ bool modules_undecided(struct modules *modules); /* whether there is one */
 /*
  * Modules that no process has mapped any more are looked for now and then, which takes long: on a
  * thread that may (the one of modules_check_files). modules_let_go gives their hooks' numbers back,
- * on the main thread, after `number` was called for each: what sums still carry it is named by what
- * is known by then. `again`: this process had files that there was no room for.
+ * on the main thread, two seconds later, after `number` was called for each: what sums still carry
+ * it is named by what is known by then. `again`: this process had files that there was no room for.
  */
 struct modules_gone {
 	void (*number)(void *data, uint16_t id);
@@ -92,7 +92,7 @@ struct modules_gone {
 };
 
 void modules_look_for_gone(struct modules *modules, uint64_t now_ns);
-void modules_let_go(struct modules *modules, const struct modules_gone *gone);
+void modules_let_go(struct modules *modules, uint64_t now_ns, const struct modules_gone *gone);
 
 struct modules_figures {
 	size_t modules;           /* that are hooked */

@@ -30,6 +30,10 @@
 #define GAP_MOST_NS  (300 * SECOND)
 #define GAP_OF_LOOK  20 /* times what the last one took: files can come without an end */
 
+/* What a process that has just ended had told is on its way for so long, and has to find its hook.
+ */
+#define ON_ITS_WAY_NS (2 * SECOND)
+
 /* A process whose maps cannot be read may have anything: but not for as long as it likes. */
 #define BELIEVED_NS (3600 * SECOND)
 
@@ -245,6 +249,7 @@ static size_t decide(struct modules *modules, uint64_t now_ns, bool unread)
 			             "its hooks were given back, and a process that uses CUDA and "
 			             "whose maps cannot be read may have it mapped");
 		module->leaving = LEAVING_NOW;
+		module->left_ns = now_ns;
 		shares_file_gone(&modules->shares, module->owner, module_wants(module));
 		n++;
 	}
@@ -278,6 +283,7 @@ static bool is_due(const struct modules *modules, uint64_t now_ns)
 /* Without a list of processes nothing is known of anybody. */
 static size_t look_and_decide(struct modules *modules, uint64_t now_ns)
 {
+	uint64_t begin_ns = modules_now_ns();
 	bool unread = false, listed;
 
 	ask_for_all(modules, now_ns);
@@ -285,7 +291,8 @@ static size_t look_and_decide(struct modules *modules, uint64_t now_ns)
 	for (size_t i = 0; i < modules->count; i++)
 		modules->list[i]->mapped |= !listed;
 	keep_mapped(modules, now_ns);
-	return decide(modules, now_ns, unread);
+	modules->gone_look_ns = modules_now_ns() - begin_ns;
+	return decide(modules, now_ns + modules->gone_look_ns, unread);
 }
 
 void modules_look_for_gone(struct modules *modules, uint64_t now_ns)
@@ -296,13 +303,10 @@ void modules_look_for_gone(struct modules *modules, uint64_t now_ns)
 		return;
 	pthread_mutex_lock(&modules->lock);
 	if (is_due(modules, now_ns) && any_may_go(modules, now_ns)) {
-		uint64_t begin_ns = modules_now_ns();
-
 		n = look_and_decide(modules, now_ns);
 		modules->n_leaving += n;
 		modules->gone_looks = n ? 0 : modules->gone_looks + 1;
 		modules->looked_for_gone_ns = now_ns;
-		modules->gone_look_ns = modules_now_ns() - begin_ns;
 	}
 	pthread_mutex_unlock(&modules->lock);
 }
@@ -363,8 +367,9 @@ static size_t forget_refused(struct modules *modules, pid_t *pids, size_t room)
 
 #define AGAIN_MAX 64 /* others are hooked when they are mapped next */
 
-void modules_let_go(struct modules *modules, const struct modules_gone *gone)
+void modules_let_go(struct modules *modules, uint64_t now_ns, const struct modules_gone *gone)
 {
+	uint64_t before = modules->let_go;
 	pid_t again[AGAIN_MAX];
 	size_t n = 0;
 
@@ -377,12 +382,13 @@ void modules_let_go(struct modules *modules, const struct modules_gone *gone)
 
 		if (module->leaving != LEAVING_NOW)
 			continue;
-		if (module->busy)
+		if (module->busy || now_ns < module->left_ns + ON_ITS_WAY_NS)
 			modules->n_leaving++;
 		else
 			let_go(modules, i, gone);
 	}
-	n = forget_refused(modules, again, AGAIN_MAX);
+	if (modules->let_go != before)
+		n = forget_refused(modules, again, AGAIN_MAX);
 	pthread_mutex_unlock(&modules->lock);
 	while (n)
 		gone->again(gone->data, again[--n]);

@@ -56,7 +56,8 @@ static void look_again(void *data, pid_t pid)
 
 static void let_go(void)
 {
-	modules_let_go(modules, &(struct modules_gone){ note_number, look_again, NULL });
+	modules_let_go(modules, UINT64_MAX,
+	               &(struct modules_gone){ note_number, look_again, NULL });
 }
 
 static void let_go_after(uint64_t ns)
@@ -156,6 +157,24 @@ static void test_what_is_mapped_again_before_it_goes_stays(void **state)
 	let_go();
 	assert_int_equal(modules_count(modules), 1);
 	assert_int_equal(modules->shares.live, attached);
+}
+
+static void test_what_is_on_its_way_still_finds_its_hook(void **state)
+{
+	static const struct modules_gone gone = { note_number, look_again, NULL };
+	uint64_t now_ns = modules_now_ns() + MINUTES;
+	uint16_t number;
+
+	map_library("driver.so");
+	look(LOOK_RUNNING);
+	number = number_of("driver.so", "cuInit");
+	unmap_last();
+	modules_look_for_gone(modules, now_ns);
+	modules_let_go(modules, now_ns + SECOND, &gone);
+	assert_non_null(modules_hook(modules, number, NULL));
+	assert_int_equal(looked_again, 0);
+	modules_let_go(modules, now_ns + 4 * SECOND, &gone);
+	assert_null(modules_hook(modules, number, NULL));
 }
 
 static void test_what_is_hooked_beforehand_stays_until_its_file_is_removed(void **state)
@@ -345,6 +364,7 @@ int main(void)
 		TEST(test_a_number_is_of_one_function_only),
 		TEST(test_what_is_mapped_or_was_used_a_moment_ago_stays),
 		TEST(test_what_is_mapped_again_before_it_goes_stays),
+		TEST(test_what_is_on_its_way_still_finds_its_hook),
 		TEST(test_what_is_hooked_beforehand_stays_until_its_file_is_removed),
 		TEST(test_whoever_cannot_be_read_may_have_anything_but_for_an_hour),
 		TEST(test_without_descriptors_nothing_is_known_of_anybody),
