@@ -43,12 +43,10 @@ size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const c
 		refuse(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
 		       "files of users other than root can have 12,287 hooks at most", why);
 		shares->taken_by_users += get;
-		shares->live_of_users += get;
 	}
 	share->taken += get;
 	share->live += get;
 	shares->taken += get;
-	shares->live += get;
 	return get;
 }
 
@@ -92,10 +90,8 @@ void shares_file_gone(struct shares *shares, uint64_t owner, size_t hooks)
 	struct share *share = share_of(shares, owner);
 
 	share->live -= hooks;
-	shares->live -= hooks;
 	if (!owner)
 		return;
-	shares->live_of_users -= hooks;
 	share->files--;
 	shares->files_of_users--;
 }
@@ -105,26 +101,39 @@ void shares_file_back(struct shares *shares, uint64_t owner, size_t hooks)
 	struct share *share = share_of(shares, owner);
 
 	share->live += hooks;
-	shares->live += hooks;
 	if (!owner)
 		return;
-	shares->live_of_users += hooks;
 	share->files++;
 	shares->files_of_users++;
 }
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 bool shares_are_crowded(const struct shares *shares, uint64_t owner)
 {
-	const struct share *share = NULL;
+	size_t live = 0, live_of_users = 0, files_of_users = 0;
+	const struct share *own = NULL;
 
-	for (size_t i = 0; i < shares->n_users && !share; i++)
-		share = shares->users[i].owner == owner ? &shares->users[i] : NULL;
-	if (shares->live > HOOKS_MAX / 2)
+	for (size_t i = 0; i < shares->n_users; i++) {
+		const struct share *share = &shares->users[i];
+		bool other = share->owner && share->owner != owner;
+		size_t counts = other ? least(share->live, SHARE_USER / 2) : share->live;
+		size_t files = other ? least(share->files, SHARE_USER_FILES / 2) : share->files;
+
+		live += counts;
+		live_of_users += share->owner ? counts : 0;
+		files_of_users += share->owner ? files : 0;
+		own = share->owner == owner ? share : own;
+	}
+	if (live > HOOKS_MAX / 2)
 		return true;
-	return owner && share &&
-	       (share->live > SHARE_USER / 2 || share->files > SHARE_USER_FILES / 2 ||
-	        shares->live_of_users > (HOOKS_MAX - SHARE_ROOT) / 2 ||
-	        shares->files_of_users > SHARE_USERS_FILES / 2);
+	return owner && own &&
+	       (own->live > SHARE_USER / 2 || own->files > SHARE_USER_FILES / 2 ||
+	        live_of_users > (HOOKS_MAX - SHARE_ROOT) / 2 ||
+	        files_of_users > SHARE_USERS_FILES / 2);
 }
 
 void shares_free(struct shares *shares)

@@ -30,7 +30,6 @@ struct shares {
 	} * users;
 	size_t n_users;
 	size_t taken, taken_by_users; /* in all; by all but root */
-	size_t live, live_of_users;
 	size_t files_of_users;
 };
 
@@ -54,7 +53,11 @@ void shares_keep(struct shares *shares, uint64_t owner);
 void shares_file_gone(struct shares *shares, uint64_t owner, size_t hooks);
 void shares_file_back(struct shares *shares, uint64_t owner, size_t hooks);
 
-/* Whether half of what this owner's files may have, or of all that he shares, is in use. */
+/*
+ * Whether half of what this owner's files may have, or of all that he shares, is in use. Of another
+ * user but root no more counts than half of his share: else one who has all of it would have the
+ * files of everybody let go as soon as nobody maps them.
+ */
 bool shares_are_crowded(const struct shares *shares, uint64_t owner);
 
 void shares_free(struct shares *shares);
