@@ -25,7 +25,10 @@ def test_install_puts_everything_where_it_is_looked_for(build):
         done = subprocess.run([folder + "/opt/gpu/bin/cuscope", "--version"], capture_output=True, text=True, check=True)
         assert done.stdout.startswith("cuscope ")
         modes = {path: os.stat(os.path.join(folder, path)).st_mode & 0o7777 for path in there}
-        assert all(mode == (0o755 if path.endswith("bin/cuscope") else 0o644) for path, mode in modes.items()), modes
+        programs = ("bin/cuscope", "system-generators/cuscope-agent")
+        wrong = {path: oct(mode) for path, mode in modes.items() if mode != (0o755 if path.endswith(programs) else 0o644)}
+        assert not wrong, wrong
+        assert any(path.endswith(programs[1]) for path in modes)
 
 
 def test_uninstall_takes_all_of_it_and_nothing_else(build):
