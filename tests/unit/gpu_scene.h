@@ -150,6 +150,11 @@ struct wire_state *programs_state(struct programs *programs)
 	return &programs_memory;
 }
 
+int programs_map(const struct programs *programs, const char *name)
+{
+	return -1;
+}
+
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data)
 {
 	const struct wire_head record = { .hook = hook_of("cuLaunchKernel") };
