@@ -448,7 +448,8 @@ static bool row_at(const struct top_process *process, enum top_table table, size
 		row->item = &process->memory[i];
 		return i < MEMORY_COUNT;
 	case TOP_HOOKS:
-		row->item = &process->hooks[i];
+		row->item =
+			i < process->n_hooks ? &process->hooks[i] : NULL; /* there may be none */
 		return i < process->n_hooks;
 	default:
 		return i < DIRECTION_COUNT;

@@ -29,19 +29,35 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* Functions with names of their own, which are freed at the end of all, as those of a capture. */
+static struct function **made;
+static size_t n_made;
+
+static void free_functions(void)
+{
+	while (n_made) {
+		free((char *)made[--n_made]->name);
+		free(made[n_made]);
+	}
+	free(made);
+	made = NULL;
+}
+
 static int tear_down(void **state)
 {
 	top_snapshot_free(&snapshot);
 	end_run(&run);
 	close_run(&run);
+	free_functions();
 	return 0;
 }
 
-/* Functions with names of their own, which are never freed, as those of a capture. */
 static const struct function *hooked(const char *name, const struct api *api)
 {
 	struct function *function = xcalloc(1, sizeof(*function));
 
+	made = xrealloc(made, (n_made + 1) * sizeof(*made));
+	made[n_made++] = function;
 	*function = (struct function){ .name = xstrdup(name),
 		                       .lib = "libx.so",
 		                       .layer = LAYER_HOOK,
