@@ -61,14 +61,14 @@ static void test_graphics_are_the_mean_of_each_second(void **state)
 
 	(void)state;
 	assert_true(next(sampler, &sample)); /* so that something is known of what is short */
-	assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 200, 2000);
+	assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 50, 3000);
 	for (int i = 0; i < 45; i++) {
 		assert_true(next(sampler, &sample));
-		assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 4700, 6500);
+		assert_in_range(sample.value[GPU_METRIC_GRAPHICS], 4000, 8000);
 		values += sample.value[GPU_METRIC_GRAPHICS] != last;
 		last = sample.value[GPU_METRIC_GRAPHICS];
 	}
-	assert_in_range(values, 2, 4);
+	assert_in_range(values, 2, 8); /* of 45: not one each, also where time is short */
 	gpu_sampler_free(sampler);
 }
 
