@@ -68,7 +68,7 @@ static void test_graphics_are_the_mean_of_each_second(void **state)
 		values += sample.value[GPU_METRIC_GRAPHICS] != last;
 		last = sample.value[GPU_METRIC_GRAPHICS];
 	}
-	assert_in_range(values, 2, 8); /* of 45: not one each, also where time is short */
+	assert_in_range(values, 1, 8); /* of 45: not one each; seconds may have the same */
 	gpu_sampler_free(sampler);
 }
 
