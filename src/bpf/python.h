@@ -31,11 +31,16 @@ static __always_inline __u64 thread_pointer(void)
  */
 static __always_inline int python_state(const struct wire_python *python, __u64 *state)
 {
+	__u32 made_key[2] = {}, key;
 	__u64 block = 0;
-	__u32 key = 0;
 
 	*state = 0;
-	if (user_read(&key, sizeof(key), python->key_address) || key >= TSD_KEYS_MAX ||
+	if (user_read(made_key, sizeof(made_key), python->key_address - 4))
+		return -1;
+	if (!made_key[0]) /* Python has yet to begin */
+		return 0;
+	key = made_key[1];
+	if (made_key[0] != PYTHON_KEY_MADE || key >= TSD_KEYS_MAX ||
 	    user_read(&block, sizeof(block),
 	              thread_pointer() + python->specific + 8 * (key / TSD_BLOCK)))
 		return -1;

@@ -43,6 +43,8 @@ enum wire_python_style {
 	PYTHON_OWNER,       /* 3.12 on: a frame of the C stack's begins an invocation */
 };
 
+#define PYTHON_KEY_MADE 1 /* the mark of a key, before its number, that it was made */
+
 /* Offsets in bytes, of the fields that their names say. */
 struct wire_python {
 	__u64 key_address;  /* of the number of the thread-specific key of the thread's state */

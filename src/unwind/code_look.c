@@ -12,7 +12,6 @@
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
 #define FIRST_KEPT       64            /* mappings of files, where there are too many */
 #define SEEN_MAX         262144 /* executable mappings: a kernel lets a process have 65,530 */
-#define KEY_MADE         1      /* the mark of autoTSSkey that it was made */
 #define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
 
 static uint64_t now_ns(void)
@@ -197,26 +196,22 @@ struct code_look *code_look_at(struct code_tables *tables, pid_t pid)
 	return look;
 }
 
-/*
- * What the programs are to know of the Python of a process. The key has a mark of being made, which
- * tells whether this is the place where it should be.
- */
-bool code_look_python(const struct code_look *look, const struct python_layout *layout,
-                      struct wire_python *python)
+enum python_found code_look_python(const struct code_look *look, const struct python_layout *layout,
+                                   struct wire_python *python)
 {
 	uint64_t free_threaded = 0;
 	uint32_t key[2];
 
 	if (!look->specific ||
 	    !memory_read(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
-	    key[0] != KEY_MADE)
-		return false;
+	    (key[0] && key[0] != PYTHON_KEY_MADE))
+		return PYTHON_NONE;
 	if (layout->minor >= 13 && (!memory_read(look->pid, look->runtime + FREE_THREADED_AT,
 	                                         &free_threaded, sizeof(free_threaded)) ||
 	                            free_threaded))
-		return false;
+		return PYTHON_NONE;
 	*python = layout->frame;
 	python->key_address = look->runtime + layout->key;
 	python->specific = look->specific;
-	return true;
+	return key[0] ? PYTHON_BEGUN : PYTHON_NOT_BEGUN;
 }

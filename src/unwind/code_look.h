@@ -41,11 +41,18 @@ struct code_look {
  */
 struct code_look *code_look_at(struct code_tables *tables, pid_t pid);
 
+enum python_found {
+	PYTHON_NONE,      /* none that is laid out so */
+	PYTHON_NOT_BEGUN, /* it may be: another look tells, once it has begun */
+	PYTHON_BEGUN,
+};
+
 /*
- * What the programs are to know of the Python of the process. The key has a mark of being made,
- * which tells whether this is the place where it should be; false where it is not.
+ * What the programs are to know of the Python of the process, but for PYTHON_NONE. The key of the
+ * thread's state has a mark of being made, which tells whether this is the place where it should
+ * be. The programs look at the mark as well: so they can be told before Python begins.
  */
-bool code_look_python(const struct code_look *look, const struct python_layout *layout,
-                      struct wire_python *python);
+enum python_found code_look_python(const struct code_look *look, const struct python_layout *layout,
+                                   struct wire_python *python);
 
 #endif

@@ -36,7 +36,8 @@ struct unwound { /* a process */
 	uint64_t python_ns; /* when the look began that found it */
 	unsigned refused;   /* how often there was no room for it */
 	bool python_unknown;
-	bool cut; /* it has more executable mappings than are kept */
+	bool python_waits; /* its Python has yet to begin: another look tells whether it has */
+	bool cut;          /* it has more executable mappings than are kept */
 	UT_hash_handle hh;
 };
 
@@ -70,23 +71,35 @@ static struct timespec time_of(uint64_t ns)
 
 /* ---- what the programs are told -------------------------------------------------------------- */
 
+static void untell_python(struct unwinder *u, struct unwound *process)
+{
+	uint32_t key = (uint32_t)process->pid;
+
+	if (process->python)
+		bpf_map_delete_elem(u->maps.python, &key);
+	process->python = NULL;
+	process->python_unknown = process->python_waits = false;
+}
+
 static void tell_python(struct unwinder *u, struct unwound *process, const struct code_look *look)
 {
 	const struct python_layout *layout = NULL;
+	enum python_found found = PYTHON_NONE;
 	struct wire_python python;
 	uint32_t key = (uint32_t)process->pid;
 
-	if (!look->runtime || process->python)
+	if (!look->runtime || (process->python && !process->python_waits))
 		return;
 	if (look->version >> 24 == 3)
 		layout = python_layout(look->version >> 16 & 0xff);
-	if (!layout || !code_look_python(look, layout, &python)) {
-		process->python_unknown =
-			true; /* maybe it is just beginning: the next look tells */
-		return;
-	}
-	process->python_unknown = false;
-	if (bpf_map_update_elem(u->maps.python, &key, &python, BPF_ANY) == 0) {
+	if (layout)
+		found = code_look_python(look, layout, &python);
+	if (found == PYTHON_NONE)
+		untell_python(u, process);
+	process->python_unknown = found != PYTHON_BEGUN;
+	process->python_waits = found == PYTHON_NOT_BEGUN;
+	if (found != PYTHON_NONE && !process->python &&
+	    bpf_map_update_elem(u->maps.python, &key, &python, BPF_ANY) == 0) {
 		process->python = layout;
 		process->python_ns = process->looked_ns;
 	}
@@ -166,16 +179,6 @@ static void take_over(struct unwinder *u, struct unwound *process, struct code_l
 	free(look);
 }
 
-static void untell_python(struct unwinder *u, struct unwound *process)
-{
-	uint32_t key = (uint32_t)process->pid;
-
-	if (process->python)
-		bpf_map_delete_elem(u->maps.python, &key);
-	process->python = NULL;
-	process->python_unknown = false;
-}
-
 /* The programs know nothing of it from now on. */
 static void untell(struct unwinder *u, struct unwound *process)
 {
@@ -210,7 +213,7 @@ static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 
 		if (process->gone)
 			return process;
-		if (!process->asked)
+		if (!process->asked && !process->python_waits)
 			continue;
 		if (!process->looked_ns || since >= process->patience_ns) {
 			if (!first || process->looked_ns < first->looked_ns)
@@ -222,6 +225,17 @@ static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 	return first;
 }
 
+/* A Python that has yet to begin may never do so: nobody waits for that. */
+static bool is_asked(const struct unwinder *u)
+{
+	const struct unwound *process;
+
+	for (process = u->processes; process; process = process->hh.next)
+		if (process->asked || process->gone)
+			return true;
+	return false;
+}
+
 static void wait_for_asked(struct unwinder *u, uint64_t wait_ns)
 {
 	struct timespec until;
@@ -231,6 +245,8 @@ static void wait_for_asked(struct unwinder *u, uint64_t wait_ns)
 		pthread_cond_wait(&u->asked, &u->lock);
 		return;
 	}
+	if (!is_asked(u))
+		pthread_cond_broadcast(&u->done);
 	until = time_of(now_ns() + wait_ns);
 	pthread_cond_timedwait(&u->asked, &u->lock, &until);
 }
@@ -431,11 +447,10 @@ void unwinder_forget(struct unwinder *u, pid_t pid)
 bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
 {
 	struct timespec until = time_of(now_ns() + most_ns);
-	uint64_t wait_ns;
 	bool idle;
 
 	pthread_mutex_lock(&u->lock);
-	while (!(idle = !u->looking && !next_asked(u, &wait_ns) && !wait_ns)) {
+	while (!(idle = !u->looking && !is_asked(u))) {
 		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
 			break;
 	}

@@ -3,6 +3,7 @@
 between the native frames. See tests/programs/frames.py."""
 
 import collections
+import contextlib
 import glob
 import os
 import re
@@ -172,6 +173,32 @@ def test_profile_python_3_13(case):
 
 def test_profile_python_3_14(case):
     of_python(case, find(14), 14)
+
+
+def pythons():
+    """Of each version that is read, the first that this machine has."""
+    found = {}
+    for minor in range(9, 15):
+        with contextlib.suppress(Skip):
+            found[minor] = find(minor)
+    if not found:
+        raise Skip("no Python 3.9 to 3.14 on this machine")
+    return found
+
+
+def test_profile_python_that_waits_from_its_first_moments_on(case):
+    """A program is looked at when it begins, before its Python does, and may map nothing new from then on."""
+    for minor, python in pythons().items():
+        path = case.path(f"wait{minor}.folded")
+        process = case.cuscope("profile", "--mode", "off-cpu", "-o", path, "--", python,
+                               os.path.join(Places.root, "tests/programs/condition_wait.py"))
+        checks.equal(f"the status of 3.{minor}", 0, process.wait())
+        waits = [chain for chain, ns in profiles.folded(path).items() if ns > 250e6]
+        names = [[last_name(name.partition(" (")[0]) for name in chain if ".py" in name] for chain in waits]
+        if ["<module>", "first", "second", "third", "fourth", "wait"] not in names:
+            raise Failure(f"3.{minor}: nobody waits in a condition, but in {waits}")
+        checks.equal(f"frames that have no name in 3.{minor}", [],
+                     [chain for chain in waits if "[unknown]" in chain])
 
 
 def test_profile_a_python_that_is_not_read(case):
