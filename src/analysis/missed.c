@@ -13,26 +13,27 @@
 /* Calls whose arguments could not be read and calls that came late are there all the same. */
 static const struct lost_row {
 	const char *key, *word;
+	unsigned of; /* enum missed_of */
 } lost_rows[LOST_COUNT] = {
-	[LOST_RING_FULL] = { "ring_full", "lost" },
+	[LOST_RING_FULL] = { "ring_full", "lost", MISSED_FOR_RINGS },
 	[LOST_THREADS_FULL] = { "threads_full", "lost" },
 	[LOST_NO_ENTRY] = { "no_entry", "lost" },
 	[LOST_TOO_DEEP] = { "too_deep", "lost" },
 	[LOST_UNREADABLE] = { "unreadable", "incomplete" },
 	[LOST_LATE] = { "late", "late" },
-	[LOST_GPU_RING] = { "gpu_ring_full", "lost" },
-	[LOST_GPU_BUFFERS] = { "gpu_buffers", "lost" },
-	[LOST_GPU_TIMES] = { "gpu_bad_times", "left out" },
-	[LOST_RECORDS] = { "records", "lost" },
+	[LOST_GPU_RING] = { "gpu_ring_full", "lost", MISSED_FOR_RINGS | MISSED_GPU_WORK },
+	[LOST_GPU_BUFFERS] = { "gpu_buffers", "lost", MISSED_GPU_WORK },
+	[LOST_GPU_TIMES] = { "gpu_bad_times", "left out", MISSED_GPU_WORK },
+	[LOST_RECORDS] = { "records", "lost", MISSED_FOR_RINGS },
 	[LOST_TARGETS_FULL] = { "processes_full", "left out" },
 	[LOST_TEXTS] = { "texts", "incomplete" },
 	[LOST_NOT_RUN] = { "not_run", "lost" },
 	[LOST_GPU_CALLS] = { "gpu_no_call", "incomplete" },
-	[LOST_GPU_RECORDS] = { "gpu_bad_records", "left out" },
+	[LOST_GPU_RECORDS] = { "gpu_bad_records", "left out", MISSED_GPU_WORK },
 	[LOST_SUMS] = { "no_room", "lost" },
 	[LOST_NO_ANSWER] = { "no_answer", "without an answer" },
 	[LOST_OVER_BUDGET] = { "over_budget", "left out" },
-	[LOST_GPU_UNRECORDED] = { "gpu_not_recorded", "not recorded" },
+	[LOST_GPU_UNRECORDED] = { "gpu_not_recorded", "not recorded", MISSED_GPU_WORK },
 };
 
 static const struct miss_row {
@@ -69,6 +70,11 @@ const char *missed_lost_key(enum lost_reason reason)
 	return lost_rows[reason].key;
 }
 
+const char *missed_lost_word(enum lost_reason reason)
+{
+	return lost_rows[reason].word;
+}
+
 const char *missed_kind_key(enum miss_kind kind)
 {
 	return miss_rows[kind].key;
@@ -79,12 +85,28 @@ const char *missed_stacks_key(enum stacks_missed missed)
 	return stacks_keys[missed];
 }
 
-uint64_t missed_events(const struct run_info *run)
+/* A file can say what it likes: the largest number is no less than that. */
+static void add_count(uint64_t *sum, uint64_t count)
+{
+	if (__builtin_add_overflow(*sum, count, sum))
+		*sum = UINT64_MAX;
+}
+
+uint64_t missed_events(const uint64_t lost[LOST_COUNT])
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < LOST_COUNT; i++)
-		sum += i == LOST_LATE ? 0 : run->lost[i];
+		add_count(&sum, i == LOST_LATE ? 0 : lost[i]);
+	return sum;
+}
+
+uint64_t missed_of(const uint64_t lost[LOST_COUNT], enum missed_of of)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < LOST_COUNT; i++)
+		add_count(&sum, lost_rows[i].of & of ? lost[i] : 0);
 	return sum;
 }
 
@@ -99,9 +121,43 @@ static bool has_all_stacks(const struct run_info *run)
 
 bool missed_nothing(const struct run_info *run)
 {
-	return !missed_events(run) && has_all_stacks(run) && !run->lost[LOST_LATE] &&
+	return !missed_events(run->lost) && has_all_stacks(run) && !run->lost[LOST_LATE] &&
 	       !run->n_misses && !run->cut_short && !run->damaged_chunks &&
 	       run->estimate_scale <= 1;
+}
+
+/* Of all reasons that share a word, at the first of them that something was lost for. */
+static uint64_t take_word(uint64_t lost[LOST_COUNT], enum lost_reason first)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = first; i < LOST_COUNT; i++) {
+		if (strcmp(lost_rows[i].word, lost_rows[first].word) != 0)
+			continue;
+		add_count(&sum, lost[i]);
+		lost[i] = 0;
+	}
+	return sum;
+}
+
+bool missed_brief(struct buf *out, const struct run_info *run)
+{
+	struct run_info recorded = *run;
+	uint64_t *rest = recorded.lost;
+	size_t begin = out->len;
+
+	recorded.cut_short = false;
+	recorded.damaged_chunks = 0;
+	if (missed_nothing(&recorded))
+		return false;
+	for (size_t i = 0; i < LOST_COUNT; i++) {
+		if (rest[i])
+			buf_printf(out, "%s%llu %s", out->len > begin ? ", " : "",
+			           (unsigned long long)take_word(rest, i), lost_rows[i].word);
+	}
+	if (out->len == begin)
+		buf_puts(out, "not all was seen");
+	return true;
 }
 
 bool missed_of_file(const struct run_info *run, struct buf *out)

@@ -11,7 +11,15 @@
 #include "trace/event.h"
 
 /* Events that were made and not delivered, or not whole; LOST_LATE is about order only. */
-uint64_t missed_events(const struct run_info *run);
+uint64_t missed_events(const uint64_t lost[LOST_COUNT]);
+
+/* Of them: */
+enum missed_of {
+	MISSED_FOR_RINGS = 1 << 0, /* a larger ring would have kept these */
+	MISSED_GPU_WORK = 1 << 1,  /* these ran on a GPU, or may have: it was less idle than told */
+};
+
+uint64_t missed_of(const uint64_t lost[LOST_COUNT], enum missed_of of);
 
 /*
  * Whether every event was delivered, whole, in its place and unscaled, of every function that was
@@ -28,6 +36,13 @@ uint64_t missed_counted(const struct run_info *run, const struct function *funct
 bool missed_partly(const struct run_info *run, const struct function *function);
 
 /*
+ * Appends what was missed while it was recorded, in a few words for a line that says other things
+ * as well: "4660 lost, 3 left out"; "not all was seen", where no number tells it. False, and
+ * nothing, where missed_nothing() is true but for what is wrong with the file.
+ */
+bool missed_brief(struct buf *out, const struct run_info *run);
+
+/*
  * Appends what of a trace file could not be read, in a sentence without its full stop: "the trace
  * file was cut short: ...". False, and nothing, where it is whole.
  */
@@ -35,6 +50,8 @@ bool missed_of_file(const struct run_info *run, struct buf *out);
 
 /* "ring_full", "not_hooked": the words for programs. */
 const char *missed_lost_key(enum lost_reason reason);
+const char *
+missed_lost_word(enum lost_reason reason); /* "lost", "incomplete", "late": for people */
 const char *missed_kind_key(enum miss_kind kind);
 const char *missed_stacks_key(enum stacks_missed missed);
 

@@ -159,12 +159,12 @@ int cli_read(struct trace_file *file, const struct cli_range *range,
 
 int cli_say_missed(const char *path, const struct run_info *run, struct err *err)
 {
-	uint64_t missed = missed_events(run);
+	struct buf brief = { 0 };
 
-	if (missed)
-		cli_say("%llu events were lost while %s was recorded: 'cuscope report %s summary' "
-		        "says why",
-		        (unsigned long long)missed, path, path);
+	if (missed_brief(&brief, run))
+		cli_say("%s: %s while it was recorded: 'cuscope report %s summary' says why", path,
+		        brief.data, path);
+	buf_free(&brief);
 	if (!run->cut_short)
 		return 0;
 	return err_set(err, ENODATA,

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -32,11 +33,18 @@ struct record_options {
 	bool force, verbose;
 };
 
+/* What is to be said of a recording in its last line. */
+struct closing {
+	struct consumer consumer; /* first: what the capture holds */
+	struct buf missed;        /* missed_brief() */
+};
+
 /* A recording while it runs. */
 struct recording {
 	struct record_options *options;
 	struct consumer *writer;
 	struct consumer *chosen; /* in front of it */
+	struct closing closing;
 	char *chosen_words;
 	struct new_file file; /* that is being written */
 	unsigned snapshots;   /* files that --last has written */
@@ -182,17 +190,15 @@ static void show_progress(void *data, const struct capture_state *state)
 	writer_stats(r->writer, &stats);
 	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);
 	buf_bytes(&line, stats.bytes);
-	buf_printf(
-		&line, "%s  %llu lost  overhead %.1f %%",
-		r->options->last_ns || r->options->last_bytes ? " held" : "",
-		(unsigned long long)(state->lost[LOST_RING_FULL] + state->lost[LOST_THREADS_FULL]),
-		state->overhead_percent);
+	buf_printf(&line, "%s  %llu lost  overhead %.1f %%",
+	           r->options->last_ns || r->options->last_bytes ? " held" : "",
+	           (unsigned long long)missed_events(state->lost), state->overhead_percent);
 	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
 	buf_free(&line);
 }
 
 static void say_written(struct recording *r, const char *name, uint64_t events, uint64_t bytes,
-                        const uint64_t *lost)
+                        const struct buf *missed)
 {
 	struct buf text = { 0 };
 
@@ -201,9 +207,9 @@ static void say_written(struct recording *r, const char *name, uint64_t events, 
 	buf_bytes(&text, bytes);
 	if (events >= 1000) /* else it is definitions rather than events */
 		buf_printf(&text, " (%.1f bytes an event)", (double)bytes / (double)events);
-	if (lost && *lost)
-		buf_printf(&text, ", %llu lost", (unsigned long long)*lost);
-	else if (lost)
+	if (missed && missed->len)
+		buf_printf(&text, ", %s ('cuscope info %s' says why)", missed->data, name);
+	else if (missed)
 		buf_puts(&text, ", none lost");
 	cli_say("%s; next: cuscope report %s", text.data, name);
 	buf_free(&text);
@@ -317,15 +323,19 @@ static int open_snapshot(void *data, const char **name, struct err *err)
 	return rc ? rc : fcntl(fileno(r->file.out), F_DUPFD_CLOEXEC, 0);
 }
 
-static void snapshot_written(void *data, uint64_t events, uint64_t bytes)
+static void snapshot_written(void *data, const struct run_info *run, uint64_t events,
+                             uint64_t bytes)
 {
 	struct recording *r = data;
+	struct buf missed = { 0 };
 	struct err err = { 0 };
 
+	missed_brief(&missed, run);
 	if (cli_settle(&r->file, true, &err))
 		notice(r, err.text);
 	else
-		say_written(r, r->name, events, bytes, NULL);
+		say_written(r, r->name, events, bytes, &missed);
+	buf_free(&missed);
 }
 
 /* SIGUSR2; what goes wrong does not end the recording. */
@@ -399,12 +409,32 @@ static int record_window(struct recording *r, struct err *err)
 	return status;
 }
 
+static int closing_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	return 0;
+}
+
+static int closing_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	missed_brief(&((struct closing *)self)->missed, run);
+	return 0;
+}
+
+static void closing_free(struct consumer *self)
+{
+	buf_free(&((struct closing *)self)->missed);
+}
+
+static const struct consumer_ops closing_ops = { .event = closing_event,
+	                                         .end = closing_end,
+	                                         .free = closing_free };
+
 /* The file grows under its name: a recording that is killed is read up to its last whole chunk. */
 static int record_all(struct recording *r, struct err *err)
 {
 	const char *path = r->options->output;
 	struct err failure = { 0 };
-	struct consumer *consumers[2];
+	struct consumer *consumers[3];
 	struct writer_stats stats;
 	int status;
 
@@ -413,16 +443,19 @@ static int record_all(struct recording *r, struct err *err)
 	consumers[0] = cli_placer(&r->file);
 	r->writer = writer_new(fileno(r->file.out), path);
 	consumers[1] = r->chosen = chosen_new(r->writer, &r->options->chosen);
+	r->closing.consumer.ops = &closing_ops;
+	consumers[2] = &r->closing.consumer;
 	r->options->attach.capture.snapshot = refuse_snapshot;
-	status = capture(r, consumers, 2, err);
+	status = capture(r, consumers, 3, err);
 	writer_stats(r->writer, &stats);
-	for (size_t i = 0; i < 2; i++)
-		consumers[i]->ops->free(consumers[i]);
-	r->writer->ops->free(r->writer);
 	if (stats.events || stats.ended)
-		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
+		say_written(r, path, stats.whole, stats.bytes,
+		            stats.ended ? &r->closing.missed : NULL);
 	else
 		new_file_drop(&r->file); /* it never began */
+	for (size_t i = 0; i < 3; i++)
+		consumers[i]->ops->free(consumers[i]);
+	r->writer->ops->free(r->writer);
 	if (!cli_settle(&r->file, true, &failure) || status)
 		return status;
 	*err = failure;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/wire.h"
+#include "analysis/missed.h"
 #include "capture/capture.h"
 #include "node/recorder_save.h"
 #include "node/rules_calls.h"
@@ -79,8 +80,7 @@ static void send_state(struct flight *flight, const struct capture_state *captur
 	writer_stats(flight->saver.writer, &stats);
 	flight->state.held_bytes = stats.held;
 	flight->state.definition_bytes = stats.held - stats.bytes;
-	flight->state.lost = capture->lost[LOST_RING_FULL] + capture->lost[LOST_THREADS_FULL] +
-	                     capture->lost[LOST_RECORDS];
+	flight->state.lost = missed_events(capture->lost);
 	flight->state.overhead_percent = capture->overhead_percent;
 	flight->state.scale = capture->estimate_scale;
 	flight->state.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

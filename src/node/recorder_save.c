@@ -64,7 +64,7 @@ static int open_file(void *data, const char **name, struct err *err)
 	return fd < 0 ? err_set(err, errno, "cannot write the recording: %s", strerror(errno)) : fd;
 }
 
-static void written(void *data, uint64_t events, uint64_t bytes)
+static void written(void *data, const struct run_info *run, uint64_t events, uint64_t bytes)
 {
 	struct writing *writing = data;
 

@@ -11,7 +11,7 @@ static const struct metric_family starts = { "cuscope_recorder_starts", METRIC_C
 static const struct metric_family events = { "cuscope_recorder_events", METRIC_COUNTER, NULL,
 	                                     "Events that it has seen" };
 static const struct metric_family lost = { "cuscope_recorder_lost_events", METRIC_COUNTER, NULL,
-	                                   "Events that it lost" };
+	                                   "Events that it lost, or that are not whole" };
 static const struct metric_family held = { "cuscope_recorder_held_bytes", METRIC_GAUGE, "bytes",
 	                                   "What it holds, packed" };
 static const struct metric_family cpu = { "cuscope_recorder_cpu_seconds", METRIC_COUNTER, "seconds",

@@ -165,13 +165,9 @@ static void add_lost(const struct node_view *view, struct metrics *metrics)
 	metrics_add(metrics, 0, view->page->unseen, 0, 0);
 	metrics_family(metrics, &lost);
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
-		uint64_t events = view->page->lost[i];
-
-		if (i == LOST_SUMS)
-			events += view->page->lost_rows;
 		if (reasons[i])
 			metrics_add(metrics, metrics_labels(metrics, 0, "reason", reasons[i], NULL),
-			            events, 0, view->started_ns);
+			            view->page->lost[i], 0, view->started_ns);
 	}
 }
 

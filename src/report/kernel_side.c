@@ -340,13 +340,10 @@ static void write_makers(struct kernel_report *report)
 
 static void note_missed(struct table *table, const struct run_info *run)
 {
-	static const enum lost_reason reasons[] = { LOST_RING_FULL, LOST_THREADS_FULL,
-		                                    LOST_UNREADABLE, LOST_NOT_RUN };
-
-	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
-		if (run->lost[reasons[i]])
-			table_note(table, "%llu: %s", (unsigned long long)run->lost[reasons[i]],
-			           lost_reason_text(reasons[i]));
+	for (enum lost_reason i = 0; i < LOST_COUNT; i++) {
+		if (run->lost[i])
+			table_note(table, "%llu: %s", (unsigned long long)run->lost[i],
+			           lost_reason_text(i));
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/missed.h"
 #include "analysis/spread.h"
 #include "analysis/work.h"
 #include "base/buf.h"
@@ -391,8 +392,7 @@ void report_note_shutdown(struct table *table, uint64_t calls)
 
 void report_note_gpu_lost(struct table *table, const struct run_info *run)
 {
-	uint64_t lost =
-		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
+	uint64_t lost = missed_of(run->lost, MISSED_GPU_WORK);
 
 	if (lost)
 		table_note(table,

@@ -41,6 +41,7 @@ struct top_page {
 	const struct run_info *who;     /* its identities: who processes are; NULL: not known */
 	const char *target;             /* "all processes" */
 	uint64_t lost[LOST_COUNT];
+	bool missed;             /* what was is told below the page: in the end */
 	double overhead_percent; /* of the busiest thread's time */
 	double own_percent;      /* cuscope's own, of one CPU */
 	bool hooks;              /* there are some of one's own: tables of them */

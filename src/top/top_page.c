@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/missed.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "top/top_tables.h"
@@ -164,20 +165,17 @@ static void paint_gpus(struct painter *p)
 
 static void paint_costs(struct painter *p)
 {
-	uint64_t any = 0;
+	bool any = p->page->missed;
 
-	for (int i = 0; i < LOST_COUNT; i++) {
+	for (int i = 0; i < LOST_COUNT && !p->page->missed; i++) {
 		struct buf *out;
 
-		any |= p->page->lost[i];
+		any |= p->page->lost[i] > 0;
 		if (!p->page->lost[i])
 			continue;
 		out = screen_line(p->screen);
 		screen_style(p->screen, SCREEN_WARNING);
-		buf_printf(out, "%s %llu: %s",
-		           i == LOST_LATE         ? "late"
-		           : i == LOST_UNREADABLE ? "incomplete"
-		                                  : "lost",
+		buf_printf(out, "%s %llu: %s", missed_lost_word((enum lost_reason)i),
 		           (unsigned long long)p->page->lost[i], lost_reason_text(i));
 	}
 	if (p->page->estimate_scale > 1) {

@@ -266,10 +266,11 @@ static int print_page(struct top_screen *s, const struct run_info *run, struct e
 {
 	struct buf text = { 0 };
 
+	s->page.missed = !missed_nothing(run);
 	top_view_init(&s->view);
 	top_render(&s->page, &s->view, 0, page_columns(), &s->screen);
 	screen_text(&s->screen, &text);
-	if (run->n_misses) {
+	if (s->page.missed) {
 		buf_puts(&text, "\nWHAT WAS MISSED\n");
 		missed_text(&text, run);
 	}

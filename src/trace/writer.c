@@ -181,14 +181,16 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 	if (close(fd) && !r) /* where a network file system tells that its disk is full */
 		r = err_set(err, errno, "cannot write %s: %s", name, strerror(errno));
 	if (!r && options->written)
-		options->written(options->data, window_events(writer->window), out.bytes);
+		options->written(options->data, run, window_events(writer->window), out.bytes);
 	file_out_free(&out);
 	return r;
 }
 
 void writer_redirect(struct consumer *self,
                      int (*open)(void *data, const char **name, struct err *err),
-                     void (*written)(void *data, uint64_t events, uint64_t bytes), void *data)
+                     void (*written)(void *data, const struct run_info *run, uint64_t events,
+                                     uint64_t bytes),
+                     void *data)
 {
 	struct writer *writer = (struct writer *)self;
 
@@ -268,8 +270,6 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	if (!r)
 		r = write_end(writer, &writer->out, run, err);
 	count_bytes(writer);
-	writer->stats.lost = run->lost[LOST_RING_FULL] + run->lost[LOST_THREADS_FULL] +
-	                     run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS];
 	writer->stats.ended = !r;
 	return r;
 }

@@ -26,7 +26,7 @@ struct writer_window {
 	 */
 	int (*open)(void *data, const char **name, struct err *err);
 	/* A file is written. May be NULL. */
-	void (*written)(void *data, uint64_t events, uint64_t bytes);
+	void (*written)(void *data, const struct run_info *run, uint64_t events, uint64_t bytes);
 	void *data;
 };
 
@@ -41,7 +41,9 @@ int writer_snapshot(struct consumer *writer, const struct run_info *run, struct 
 /* From now on these are asked instead of those of writer_new_window(). */
 void writer_redirect(struct consumer *writer,
                      int (*open)(void *data, const char **name, struct err *err),
-                     void (*written)(void *data, uint64_t events, uint64_t bytes), void *data);
+                     void (*written)(void *data, const struct run_info *run, uint64_t events,
+                                     uint64_t bytes),
+                     void *data);
 
 /* From now on the window is no longer than that. */
 void writer_shorten(struct consumer *writer, uint64_t last_ns);
@@ -51,8 +53,7 @@ struct writer_stats {
 	uint64_t whole;  /* of them in chunks that are written; not with a window */
 	uint64_t bytes;  /* written so far; with a window: held in memory */
 	uint64_t held;   /* with a window: that, and the definitions, which are never dropped */
-	uint64_t lost;   /* records that never came; known once it has ended well */
-	bool ended;
+	bool ended;      /* well */
 };
 
 void writer_stats(const struct consumer *writer, struct writer_stats *stats);

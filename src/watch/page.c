@@ -162,7 +162,6 @@ static struct run_info run_of(const struct watch_page *page)
 		                .estimate_scale = 1 };
 
 	memcpy(run.lost, page->lost, sizeof(run.lost));
-	run.lost[LOST_SUMS] = page->lost_rows;
 	return run;
 }
 
@@ -170,7 +169,7 @@ static void add_losses(const struct watch_page *page, struct buf *out)
 {
 	const struct run_info run = run_of(page);
 
-	if (page->last || missed_events(&run))
+	if (page->last || missed_events(run.lost))
 		missed_text(out, &run);
 }
 
@@ -221,7 +220,7 @@ void page_json(const struct watch_page *page, const struct page_options *options
 	add_parts(page, options, NULL, &json);
 	json_open(&json, "missed", '{');
 	missed_json(&json, &run);
-	json_u64(&json, "no_room", page->lost_rows);
+	json_u64(&json, "no_room", page->lost[LOST_SUMS]);
 	json_close(&json, '}');
 	json_close(&json, '}');
 	buf_putc(out, '\n');

@@ -31,6 +31,13 @@ def test_chrome_golden_outputs(case):
             case.golden(trace + ".json", hide_version(case, file.read().replace(case.folder, ".")))
 
 
+def test_chrome_says_what_was_missed_as_all_else_does(case):
+    told = chrome(case, "ranges")["cuscope"]
+    equal("complete", False, told["complete"])
+    equal("rings", 17, told["lost"]["gpu_ring_full"])
+    equal("hooks", ["no_gpu_times"], [miss["kind"] for miss in told["hooks"]])
+
+
 def test_chrome_edges_obey_the_rules(case):
     obeys(case.export("edges", "edges.json"))
     obeys(case.export("hard stacks", "stacks.json"))

@@ -128,3 +128,10 @@ def test_perfetto_losses_are_seen(case):
     for said in ('name: "lost"', 'string_value: "ring full'):
         if said not in text:
             raise Failure(f"{said} is not there")
+
+
+def test_perfetto_has_what_no_number_tells(case):
+    text = decoded(case.export("ranges", "ranges.pftrace"))
+    for said in ('name: "missed"', 'string_value: "no_gpu_times"', 'string_value: "another profiler has CUPTI'):
+        if said not in text:
+            raise Failure(f"{said} is not there")

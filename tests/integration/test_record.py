@@ -146,6 +146,18 @@ def test_record_says_what_it_did_and_what_is_next(case):
     checks.equal("kernel", os.uname().release, told["kernel_release"])
 
 
+def test_what_the_closing_line_says_was_lost_is_what_info_and_reports_say(case):
+    """A sum of its own said "none lost" of all reasons but four."""
+    for options in ((), ("--last", "1h")):
+        result = record(case, "nested", 10, 5, options=("-v", "--force", *options))
+        lost = sum(info(case)["missed"]["lost"].values())
+        checks.equal("something was lost", True, lost > 0)
+        checks.contains("the closing line", rf", {lost} lost \('cuscope info .*trace\.cuscope' says why\); next: ", result.err)
+        report = case.cuscope("report", case.path("trace.cuscope"), "cuda_api_sum")
+        checks.equal("status of the report", 0, report.wait())
+        checks.contains("what the report says", rf"trace\.cuscope: {lost} lost while it was recorded", report.err())
+
+
 def test_status_of_record_is_that_of_the_command(case):
     process = start_record(case, ["--", "/bin/sh", "-c", "exit 7"])
     checks.equal("status", 7, process.wait())

@@ -409,7 +409,15 @@ static void test_losses_are_said_before_all_else(void **state)
 	info.lost[LOST_RING_FULL] = 1000;
 	conclude();
 	assert_int_equal(diagnosis.n, DIAGNOSIS_SENTENCES);
-	assert_said("1000 events were lost, so all of this is of a part");
+	assert_said("1000 events were lost, so all of this is of a part: record with a larger");
+}
+
+static void test_losses_of_any_reason_are_said(void **state)
+{
+	steps(20, 2000, 31);
+	info.lost[LOST_OVER_BUDGET] = 1000;
+	conclude();
+	assert_said("1000 events were lost, so all of this is of a part.");
 }
 
 static void test_a_long_start_is_told(void **state)
@@ -449,6 +457,7 @@ int main(void)
 		TEST(test_without_gpu_times_calls_that_overlap_take_no_more_than_all_time),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_losses_are_said_before_all_else),
+		TEST(test_losses_of_any_reason_are_said),
 		TEST(test_a_long_start_is_told),
 	};
 

@@ -364,9 +364,10 @@ static void test_losses_are_told(void **state)
 	begin_report(TABLE_FORM_TEXT, 0, 0);
 	run.info.lost[LOST_GPU_RING] = 3;
 	run.info.lost[LOST_GPU_BUFFERS] = 4;
+	run.info.lost[LOST_GPU_UNRECORDED] = 50;
 	run_model(10, 6, 2, false);
 	end_report();
-	assert_has(run.text, "7 activities were lost: gaps are counted where they ran\n");
+	assert_has(run.text, "57 activities were lost: gaps are counted where they ran\n");
 	close_run(&run);
 }
 

@@ -114,10 +114,81 @@ static void test_what_came_late_is_no_event_that_was_lost(void **state)
 	struct run_info run = whole_run();
 
 	run.lost[LOST_LATE] = 3;
-	assert_int_equal(missed_events(&run), 0);
+	assert_int_equal(missed_events(run.lost), 0);
 	run.lost[LOST_RING_FULL] = 4;
 	run.lost[LOST_RECORDS] = 5;
-	assert_int_equal(missed_events(&run), 9);
+	assert_int_equal(missed_events(run.lost), 9);
+}
+
+static void assert_brief(const struct run_info *run, const char *said)
+{
+	struct buf text = { 0 };
+
+	assert_true(missed_brief(&text, run));
+	assert_string_equal(text.data, said);
+	buf_free(&text);
+}
+
+/* A closing line with a sum of its own said "none lost" of all reasons that it had not. */
+static void test_no_reason_is_left_out_in_brief(void **state)
+{
+	struct run_info run = whole_run();
+	struct buf text = { 0 };
+
+	assert_false(missed_brief(&text, &run));
+	assert_null(text.data);
+	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
+		run = whole_run();
+		run.lost[reason] = 213801;
+		buf_printf(&text, "213801 %s", missed_lost_word(reason));
+		assert_brief(&run, text.data);
+		buf_reset(&text);
+	}
+	run = whole_run();
+	run.lost[LOST_RING_FULL] = 1;
+	run.lost[LOST_OVER_BUDGET] = 20;
+	run.lost[LOST_GPU_RING] = 300;
+	assert_brief(&run, "301 lost, 20 left out");
+	run = whole_run();
+	run.estimate_scale = 2;
+	assert_brief(&run, "not all was seen");
+	buf_free(&text);
+}
+
+static void test_what_became_of_the_file_is_not_what_was_missed_before(void **state)
+{
+	struct run_info run = whole_run();
+	struct buf text = { 0 };
+
+	run.cut_short = true;
+	run.damaged_chunks = 3;
+	assert_false(missed_brief(&text, &run));
+	run.lost[LOST_RING_FULL] = 7;
+	assert_brief(&run, "7 lost");
+}
+
+/* A sum that wraps is 0, and 0 is complete. */
+static void test_numbers_of_a_hostile_file_do_not_wrap(void **state)
+{
+	struct run_info run = whole_run();
+
+	run.lost[LOST_RING_FULL] = UINT64_MAX;
+	run.lost[LOST_NO_ENTRY] = 1;
+	assert_int_equal(missed_events(run.lost), UINT64_MAX);
+	assert_incomplete(&run, " 18446744073709551615: ");
+	assert_brief(&run, "18446744073709551615 lost");
+}
+
+static void test_reasons_for_which_a_gpu_was_less_idle_than_told(void **state)
+{
+	struct run_info run = whole_run();
+
+	run.lost[LOST_RING_FULL] = 1;
+	run.lost[LOST_GPU_RING] = 20;
+	run.lost[LOST_GPU_RECORDS] = 300;
+	run.lost[LOST_GPU_UNRECORDED] = 4000;
+	assert_int_equal(missed_of(run.lost, MISSED_GPU_WORK), 4320);
+	assert_int_equal(missed_of(run.lost, MISSED_FOR_RINGS), 21);
 }
 
 /* Two functions with as many calls are two sentences, and not one with both their names. */
@@ -157,6 +228,10 @@ int main(void)
 		cmocka_unit_test(test_lacks_of_stacks_have_keys_where_there_are_some),
 		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),
 		cmocka_unit_test(test_what_came_late_is_no_event_that_was_lost),
+		cmocka_unit_test(test_no_reason_is_left_out_in_brief),
+		cmocka_unit_test(test_what_became_of_the_file_is_not_what_was_missed_before),
+		cmocka_unit_test(test_numbers_of_a_hostile_file_do_not_wrap),
+		cmocka_unit_test(test_reasons_for_which_a_gpu_was_less_idle_than_told),
 		cmocka_unit_test(test_counted_calls_are_told_of_each_function),
 	};
 

@@ -64,7 +64,7 @@ static void test_losses_have_their_reasons_and_sums_those_that_no_map_had_room_f
 {
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		scene.lost[i] = 100 + i;
-	scene.page.lost_rows = 5000;
+	scene.lost[LOST_SUMS] += 5000;
 	tell();
 	assert_told("cuscope_lost_events_total{reason=\"ring_full\"}", 100 + LOST_RING_FULL);
 	assert_told("cuscope_lost_events_total{reason=\"records\"}", 100 + LOST_RECORDS);

@@ -238,7 +238,7 @@ static void test_what_was_lost_is_told_at_once(void **state)
 {
 	has_not(text(), "lost");
 	lost[LOST_RING_FULL] = 12;
-	page.lost_rows = 3;
+	lost[LOST_SUMS] = 3;
 	has(text(), "lost 12");
 	has(text(), "lost 3: calls that found no room");
 	has(json(), "\"complete\":false");

@@ -74,7 +74,7 @@ static void test_what_was_missed_is_noted(void **state)
 	run.info.lost[LOST_RING_FULL] = 12;
 	run.info.cut_short = true;
 	push_call(&run, free_at("cudaFree", 1, 0x10));
-	assert_has(drawn(), "The trace was cut short. 12 events were lost. "
+	assert_has(drawn(), "The trace was cut short. 12 lost while it was recorded. "
 	                    "1 freed memory whose allocation was not recorded.");
 }
 

@@ -261,6 +261,14 @@ static void test_losses_are_never_silent(void **state)
 	assert_has_not(text.data, "nothing lost");
 }
 
+static void test_nothing_lost_is_not_said_of_a_page_that_ends_with_what_was(void **state)
+{
+	page.lost[LOST_RING_FULL] = 4660;
+	page.missed = true;
+	assert_has_not(render(24, 80), "nothing lost");
+	assert_has_not(text.data, "4660"); /* nor is it told twice */
+}
+
 static void test_windows_and_notices_are_told(void **state)
 {
 	page.estimate_scale = 12.34;
@@ -564,7 +572,7 @@ static void test_hooks_are_a_table_of_a_process(void **state)
 		"HOOK                               CALLS CALLS/s BYTES/s    MEAN     MAX    TIME\n"
 		"nccl.ncclAllReduce                   500      20   2.00M  10.0us   123us  5.00ms\n"
 		"a\\x1b[2Jb                              3       0       -       -       -       "
-	        "-\n");
+		"-\n");
 	press('\t');
 	assert_int_equal(view.table, TOP_KERNELS);
 	press('6');
@@ -586,7 +594,7 @@ static void test_hooks_of_all_processes_are_a_table(void **state)
 		"   4242 nccl.ncclAllReduce           500      20   2.00M  10.0us   123us  5.00ms\n"
 		"      - nccl.ncclAllReduce           500      20   2.00M  10.0us   123us  1.00us\n"
 		"   4242 a\\x1b[2Jb                      3       0       -       -       -       "
-	        "-\n");
+		"-\n");
 	press('d');
 	render(24, 80);
 	assert_has(render(24, 120), "         (gone) nccl.ncclAllReduce ");
@@ -740,6 +748,7 @@ int main(void)
 		TEST(test_an_empty_page_says_so),
 		TEST(test_what_is_gone_is_a_line),
 		TEST(test_losses_are_never_silent),
+		TEST(test_nothing_lost_is_not_said_of_a_page_that_ends_with_what_was),
 		TEST(test_windows_and_notices_are_told),
 		TEST(test_entries_only_leaves_unknown_what_is_unknown),
 		TEST(test_a_gpu_is_a_line),

@@ -235,7 +235,6 @@ struct watch_page {
 	const struct watch_copies *copies;
 	const struct watch_results *results;
 	const struct watch_hooks *hooks;
-	uint64_t lost_rows;   /* calls that no map had room for */
 	const uint64_t *lost; /* by enum lost_reason */
 	uint64_t unseen;      /* processes that ended before their CUDA library could be hooked */
 	uint64_t hooked_files, let_go_files, refused_files; /* as modules_figures has them */

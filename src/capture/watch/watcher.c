@@ -457,7 +457,6 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		                   .begin_ns = watcher->begin_ns,
 		                   .before_ns = watcher->before_ns,
 		                   .realtime_offset_ns = watcher->realtime_offset_ns,
-		                   .lost_rows = state->lost_rows,
 		                   .lost = lost };
 	int r;
 
@@ -467,10 +466,11 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 	if (r)
 		return err_set(err, r, "reading what the kernel summed up: %s", strerror(-r));
 	programs_lost(watcher->options.programs, lost);
+	lost[LOST_SUMS] += state->lost_rows;
 	if (watcher->options.lost)
 		watcher->options.lost(watcher->options.data, lost);
 	if (watcher->calls)
-		page.lost_rows += watch_calls_lost_rows(watcher->calls);
+		lost[LOST_SUMS] += watch_calls_lost_rows(watcher->calls);
 	page.unseen = modules_unseen(watcher->options.modules);
 	if (watcher->options.of_capture)
 		watcher->options.of_capture(watcher->options.data, &page);

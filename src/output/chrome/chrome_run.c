@@ -97,18 +97,8 @@ static void add_run(struct buf *out, const struct run_info *run, const struct si
 		json_u64(&json, "not_joined", sink->unjoined);
 	if (stacks_left_out)
 		json_u64(&json, "stacks_left_out", stacks_left_out);
-	if (stack_counts_all(&sink->stacks)) {
-		json_open(&json, "stacks", '{');
-		stack_counts_json(&sink->stacks, &json);
-		json_close(&json, '}');
-	}
 	add_who(&json, rows, run);
-	json_open(&json, "lost", '{');
-	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
-		if (run->lost[reason])
-			json_u64(&json, lost_reason_text(reason), run->lost[reason]);
-	}
-	json_close(&json, '}');
+	missed_json_and_stacks(&json, run, &sink->stacks);
 	if (missed_of_file(run, &file))
 		json_string(&json, "incomplete", file.data);
 	buf_free(&file);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What a trace says about itself. */
+#include "analysis/missed.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "output/perfetto/perfetto.h"
@@ -169,6 +170,22 @@ static void say_stacks(struct perfetto *p, const struct run_info *run)
 	}
 }
 
+static void say_miss(struct perfetto *p, const struct run_info *run, const struct miss *miss)
+{
+	struct open_event open = say(p, run->end_ns, "missed");
+
+	annotate_text(p, annotation(p, "kind"), missed_kind_key(miss->kind));
+	if (miss->name)
+		annotate_text(p, annotation(p, "function"), miss->name);
+	if (miss->lib)
+		annotate_text(p, annotation(p, "library"), miss->lib);
+	if (miss->pid)
+		annotate_u64(p, "pid", miss->pid);
+	if (miss->why)
+		annotate_text(p, annotation(p, "reason"), miss->why);
+	said(p, open);
+}
+
 /* What is missing has to be seen by whoever looks at the picture only. */
 static void say_losses(struct perfetto *p, const struct run_info *run)
 {
@@ -182,6 +199,8 @@ static void say_losses(struct perfetto *p, const struct run_info *run)
 		annotate_text(p, annotation(p, "reason"), lost_reason_text(reason));
 		said(p, open);
 	}
+	for (size_t i = 0; i < run->n_misses; i++)
+		say_miss(p, run, &run->misses[i]);
 	if (p->sink.unjoined) {
 		struct open_event open = say(p, run->end_ns, "calls and their work not joined");
 

@@ -80,8 +80,6 @@ static void add_subject(struct buf *out, const struct run_info *run)
 
 static void add_note(struct buf *out, const struct run_info *run, uint64_t unknown)
 {
-	uint64_t lost = missed_events(run);
-
 	if (run->cut_short)
 		buf_puts(out, "The trace was cut short. ");
 	if (run->damaged_chunks)
@@ -89,8 +87,8 @@ static void add_note(struct buf *out, const struct run_info *run, uint64_t unkno
 		           (unsigned long long)run->damaged_events);
 	if (!run->returns)
 		buf_puts(out, "Returns were not recorded: addresses and failures are not known. ");
-	if (lost)
-		buf_printf(out, "%llu events were lost. ", (unsigned long long)lost);
+	if (missed_brief(out, run))
+		buf_puts(out, " while it was recorded. ");
 	if (unknown)
 		buf_printf(out, "%llu freed memory whose allocation was not recorded. ",
 		           (unsigned long long)unknown);

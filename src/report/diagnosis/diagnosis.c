@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "analysis/missed.h"
 #include "analysis/thread_ids.h"
 #include "base/array.h"
 #include "base/xalloc.h"
@@ -255,13 +256,15 @@ static void add_at(struct buf *out, const struct diagnosis_evidence *evidence, u
 
 static bool say_lost(const struct diagnosis_evidence *evidence, struct buf *out)
 {
-	uint64_t lost = evidence->about->run->lost[LOST_RING_FULL];
+	const struct run_info *run = evidence->about->run;
+	uint64_t lost = missed_events(run->lost);
 
 	if (!lost || gaps_percent(lost, lost + evidence->about->tally->calls) < LIMIT_LOST)
 		return false;
 	buf_u64(out, lost);
-	buf_puts(out, " events were lost, so all of this is of a part: record with a larger "
-	              "--ring-size.");
+	buf_printf(out, " events were lost, so all of this is of a part%s.",
+	           missed_of(run->lost, MISSED_FOR_RINGS) ? ": record with a larger --ring-size"
+	                                                  : "");
 	return true;
 }
 

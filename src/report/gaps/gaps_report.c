@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/missed.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -158,8 +159,7 @@ static void note_limits(struct report_writer *writer, const struct run_info *run
 {
 	struct gaps_limits limits = gaps_limits(writer->analysis);
 	struct table *table = writer->table;
-	uint64_t lost =
-		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
+	uint64_t lost = missed_of(run->lost, MISSED_GPU_WORK);
 
 	if (!any) {
 		report_note_no_gpu_times(table, writer->options.part, run);

@@ -2,6 +2,7 @@
 /* What to look at next: rows that apply or do not, the most urgent first. */
 #include <string.h>
 
+#include "analysis/missed.h"
 #include "base/array.h"
 #include "base/buf.h"
 #include "report/overview/overview.h"
@@ -24,7 +25,7 @@ static void add_count(struct buf *out, uint64_t n, const char *what)
 
 static void if_lost(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t lost = run->lost[LOST_RING_FULL]; /* the loss that can be helped */
+	uint64_t lost = missed_of(run->lost, MISSED_FOR_RINGS); /* that can be helped */
 
 	if (!lost)
 		return;
