@@ -18,14 +18,17 @@ static inline struct busy_piece *piece_at(const struct busy *busy, size_t i)
 	return &busy->pieces[(busy->first + i) & (busy->room - 1)];
 }
 
-static void let_oldest_go(struct busy *busy)
+static void count_gone(struct busy *busy, const struct busy_piece *piece)
 {
-	const struct busy_piece *piece = piece_at(busy, 0);
-
 	busy->done_ns += piece->end_ns - piece->begin_ns;
 	busy->until_ns = piece->end_ns;
 	if (busy->gone)
 		busy->gone(busy->data, piece->begin_ns, piece->end_ns);
+}
+
+static void let_oldest_go(struct busy *busy)
+{
+	count_gone(busy, piece_at(busy, 0));
 	busy->first = (busy->first + 1) & (busy->room - 1);
 	busy->n--;
 }
@@ -43,34 +46,77 @@ static __attribute__((noinline)) void grow(struct busy *busy)
 	busy->first = 0;
 }
 
-/* What the interval overlaps becomes a part of it; the latest piece does. */
-static __attribute__((noinline)) void join(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
+/* The pieces from `at` on make room for one. */
+static struct busy_piece *make_room(struct busy *busy, size_t at)
 {
-	struct busy_piece *last = NULL;
-
-	for (; busy->n; busy->n--) {
-		struct busy_piece *piece = piece_at(busy, busy->n - 1);
-
-		if (piece->end_ns < begin_ns)
-			break;
-		last = piece;
-		if (last->begin_ns < begin_ns)
-			begin_ns = last->begin_ns;
-		if (last->end_ns > end_ns)
-			end_ns = last->end_ns;
-	}
-	*last = (struct busy_piece){ begin_ns, end_ns };
-	busy->n++;
+	if (busy->n == busy->room)
+		grow(busy);
+	for (size_t i = busy->n++; i > at; i--)
+		*piece_at(busy, i) = *piece_at(busy, i - 1);
+	return piece_at(busy, at);
 }
 
-static __attribute__((noinline)) void add(struct busy *busy, size_t most, uint64_t begin_ns,
-                                          uint64_t end_ns)
+static __attribute__((noinline)) void insert(struct busy *busy, size_t most, size_t at,
+                                             struct busy_piece piece)
 {
-	if (busy->n == most)
+	if (busy->n < most) {
+		*make_room(busy, at) = piece;
+	} else if (at) {
 		let_oldest_go(busy);
-	else if (busy->n == busy->room)
-		grow(busy);
-	*piece_at(busy, busy->n++) = (struct busy_piece){ begin_ns, end_ns };
+		*make_room(busy, at - 1) = piece;
+	} else {
+		count_gone(busy, &piece); /* it is the oldest */
+	}
+}
+
+/* Those of [from, to), which the piece overlaps or touches, become one with it. */
+static void join(struct busy *busy, size_t from, size_t to, struct busy_piece piece)
+{
+	struct busy_piece *into = piece_at(busy, from);
+	size_t gone = to - from - 1;
+
+	if (into->begin_ns < piece.begin_ns)
+		piece.begin_ns = into->begin_ns;
+	if (piece_at(busy, to - 1)->end_ns > piece.end_ns)
+		piece.end_ns = piece_at(busy, to - 1)->end_ns;
+	*into = piece;
+	for (size_t i = from + 1; gone && i + gone < busy->n; i++)
+		*piece_at(busy, i) = *piece_at(busy, i + gone);
+	busy->n -= gone;
+}
+
+static void begin_with(struct busy *busy, uint64_t begin_ns)
+{
+	if (!busy->room || begin_ns < busy->begin_ns)
+		busy->begin_ns = begin_ns;
+}
+
+/* Pieces before and behind it stay as they are: what comes late fills no gap but its own. */
+static __attribute__((noinline)) void place(struct busy *busy, size_t most, struct busy_piece piece)
+{
+	size_t from, to = busy->n;
+
+	begin_with(busy, piece.begin_ns);
+	while (to && piece_at(busy, to - 1)->begin_ns > piece.end_ns)
+		to--;
+	for (from = to; from && piece_at(busy, from - 1)->end_ns >= piece.begin_ns;)
+		from--;
+	if (from < to)
+		join(busy, from, to, piece);
+	else
+		insert(busy, most, from, piece);
+}
+
+/* What lies before pieces that were let go is not counted: a part of it may be already. */
+static __attribute__((noinline)) uint64_t cut(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t until_ns = end_ns < busy->until_ns ? end_ns : busy->until_ns;
+
+	begin_with(busy, begin_ns);
+	if (begin_ns < until_ns &&
+	    __builtin_add_overflow(busy->cut_ns, until_ns - begin_ns, &busy->cut_ns))
+		busy->cut_ns = UINT64_MAX;
+	return busy->until_ns;
 }
 
 /* Mostly the ring is full: the oldest piece makes room for one that overlaps none. */
@@ -80,15 +126,11 @@ void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
 	struct busy_piece *oldest;
 
 	if (begin_ns < busy->until_ns)
-		begin_ns = busy->until_ns;
+		begin_ns = cut(busy, begin_ns, end_ns);
 	if (end_ns <= begin_ns)
 		return;
-	if (busy->n && piece_at(busy, busy->n - 1)->end_ns >= begin_ns) {
-		join(busy, begin_ns, end_ns);
-		return;
-	}
-	if (busy->n < most || busy->gone) {
-		add(busy, most, begin_ns, end_ns);
+	if (busy->n < most || busy->gone || piece_at(busy, busy->n - 1)->end_ns >= begin_ns) {
+		place(busy, most, (struct busy_piece){ begin_ns, end_ns });
 		return;
 	}
 	oldest = piece_at(busy, 0);
@@ -106,6 +148,15 @@ uint64_t busy_ns(const struct busy *busy)
 	for (size_t i = 0; i < busy->n; i++)
 		sum += piece_at(busy, i)->end_ns - piece_at(busy, i)->begin_ns;
 	return sum;
+}
+
+uint64_t busy_short_ns(const struct busy *busy)
+{
+	uint64_t idle_ns = busy->until_ns - busy->begin_ns - busy->done_ns;
+
+	if (!busy->cut_ns)
+		return 0;
+	return busy->cut_ns < idle_ns ? busy->cut_ns : idle_ns;
 }
 
 void busy_finish(struct busy *busy)

@@ -131,6 +131,7 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
 		line->communication_ns += rows[i].union_ns[WORK_COMMUNICATION];
 		line->beside_ns += gpu_work_both_ns(&rows[i], WORK_COMMUNICATION, WORK_COMPUTE);
 		line->busy_ns = gpu_use_busy_ns(tally->use, device % GPU_USE_DEVICES);
+		line->short_ns = gpu_use_short_ns(tally->use, device % GPU_USE_DEVICES);
 	}
 	qsort(tally->lines, *n, sizeof(*tally->lines), by_device);
 	return tally->lines;

@@ -19,6 +19,7 @@ struct gpu_copies {
 struct gpu_line {
 	uint32_t device;
 	uint64_t busy_ns;
+	uint64_t short_ns;         /* that busy_ns lacks at most: see busy_short_ns() */
 	uint64_t begin_ns, end_ns; /* of its first work, and of its last */
 	uint64_t not_measured_ns;  /* between them */
 	uint64_t kernels, copies, sets, graphs;

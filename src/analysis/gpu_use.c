@@ -56,6 +56,11 @@ uint64_t gpu_use_busy_ns(const struct gpu_use *use, uint32_t device)
 	return busy_ns(&use->busy[device]);
 }
 
+uint64_t gpu_use_short_ns(const struct gpu_use *use, uint32_t device)
+{
+	return busy_short_ns(&use->busy[device]);
+}
+
 static int by_name(const void *left, const void *right)
 {
 	return strcmp(((const struct gpu_kernel *)left)->name,

@@ -23,6 +23,7 @@ uint64_t gpu_use_activities(const struct gpu_use *use);
 
 /* In which at least one activity ran on a device; `device` below GPU_USE_DEVICES. */
 uint64_t gpu_use_busy_ns(const struct gpu_use *use, uint32_t device);
+uint64_t gpu_use_short_ns(const struct gpu_use *use, uint32_t device); /* that it lacks at most */
 
 /* Most time first, by name. Owned by `use`, until the next event. */
 const struct gpu_kernel *gpu_use_kernels(struct gpu_use *use, size_t *n);

@@ -175,6 +175,7 @@ const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n)
 
 		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
 			device->row.union_ns[classes] = busy_ns(&device->busy[classes]);
+		device->row.short_ns = busy_short_ns(&device->busy[WORK_ALL]);
 		works->rows[*n] = device->row;
 	}
 	qsort(works->rows, *n, sizeof(*works->rows), by_device);

@@ -34,6 +34,7 @@ struct gpu_work_row {
 	uint64_t kernels, communications, copies, sets, graphs;
 	struct gpu_work_longest copy, communication;
 	uint64_t union_ns[WORK_ALL + 1]; /* in which any of these classes ran, by their bits */
+	uint64_t short_ns;               /* that they lack at most: see busy_short_ns() */
 };
 
 struct gpu_works;

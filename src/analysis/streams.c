@@ -281,6 +281,7 @@ static void add_gpu_streams(struct streams *streams, struct process_streams *pro
 		}
 		row->activities += gpu->activities;
 		row->busy_ns += busy_ns(&gpu->busy);
+		row->short_ns += busy_short_ns(&gpu->busy);
 		used(row, gpu->first_ns, gpu->last_ns);
 	}
 }

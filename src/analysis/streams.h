@@ -28,7 +28,8 @@ struct stream_row {
 	uint64_t syncs, sync_ns; /* calls that waited for this stream */
 	uint64_t first_ns, last_ns;
 	uint64_t activities;
-	uint64_t busy_ns; /* in which at least one of them ran, of each context by itself */
+	uint64_t busy_ns;  /* in which at least one of them ran, of each context by itself */
+	uint64_t short_ns; /* that busy_ns lacks at most: see busy_short_ns() */
 };
 
 struct work;

@@ -137,6 +137,9 @@ void report_note_median(struct table *table);
  * not there looks idle. None where all is there. */
 void report_note_gpu_lost(struct table *table, const struct run_info *run);
 
+/* The note on busy times that lack this at most: see busy_short_ns(). None for 0. */
+void report_note_busy_short(struct table *table, uint64_t short_ns);
+
 /* The note on work whose call was forgotten for want of room; nothing where none was. */
 void report_note_unjoined(const struct report_options *options);
 

@@ -36,11 +36,14 @@ static int write_streams(struct consumer *self, const struct run_info *run, stru
 	struct report_writer *writer = (struct report_writer *)self;
 	const struct stream_row *rows;
 	bool gpu_times = false;
+	uint64_t short_ns = 0;
 	size_t n;
 
 	rows = streams_rows(writer->analysis, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		gpu_times |= rows[i].activities > 0;
+		short_ns += rows[i].short_ns;
+	}
 	if (gpu_times)
 		table_of_run(writer->table, REPORT_GPU_TIMES, run->begin_ns);
 	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
@@ -55,6 +58,7 @@ static int write_streams(struct consumer *self, const struct run_info *run, stru
 		           writer->options.part
 		                   ? "there are no GPU times in this part of the trace"
 		                   : "GPU times were not recorded (cuscope record --gpu does)");
+	report_note_busy_short(writer->table, short_ns);
 	report_note_unjoined(&writer->options);
 	report_note_estimated(writer->table, run);
 	return table_end(writer->table, err);

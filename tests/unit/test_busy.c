@@ -51,6 +51,79 @@ static void test_what_begins_before_pieces_that_were_let_go_counts_after_them(vo
 	busy_free(&busy);
 }
 
+/* One that came late made all that had come since a part of itself: 26 % where it was 5.5 %. */
+static void test_one_that_comes_late_joins_nothing_that_it_does_not_touch(void **state)
+{
+	struct busy busy = { 0 };
+
+	for (uint64_t i = 1; i <= 10; i++)
+		busy_add(&busy, i * 100, i * 100 + 1);
+	busy_add(&busy, 150, 151);
+	assert_int_equal(busy_ns(&busy), 11);
+	busy_add(&busy, 50, 51);   /* before them all */
+	busy_add(&busy, 201, 300); /* touches two */
+	assert_int_equal(busy_ns(&busy), 12 + 99);
+	assert_int_equal(busy_short_ns(&busy), 0);
+	busy_free(&busy);
+}
+
+/* Against a row of flags, with as many pieces as are kept. */
+static void test_any_order_within_what_is_kept_is_exact(void **state)
+{
+	static bool used[4096];
+	uint32_t random = 1;
+
+	for (size_t round = 0; round < 200; round++) {
+		struct busy busy = { 0 };
+		uint64_t wanted = 0;
+
+		memset(used, 0, sizeof(used));
+		for (size_t i = 0; i < BUSY_PIECES; i++) {
+			uint64_t begin, length;
+
+			random = random * 1664525 + 1013904223;
+			begin = random >> 16 & 1023;
+			length = random >> 8 & 63;
+			busy_add(&busy, 10 + begin, 10 + begin + length);
+			for (uint64_t at = 0; at < length; at++)
+				used[begin + at] = true;
+		}
+		for (size_t at = 0; at < 4096; at++)
+			wanted += used[at];
+		assert_int_equal(busy_ns(&busy), wanted);
+		assert_int_equal(busy_short_ns(&busy), 0);
+		busy_free(&busy);
+	}
+}
+
+static void test_what_may_be_left_out_beyond_that_is_known(void **state)
+{
+	struct busy busy = { 0 };
+
+	for (uint64_t i = 1; i <= BUSY_PIECES + 2; i++) /* two are let go: 10 to 13, 20 to 23 */
+		busy_add(&busy, i * 10, i * 10 + 3);
+	busy_add(&busy, 14, 16);
+	assert_int_equal(busy_ns(&busy), 3 * (BUSY_PIECES + 2));
+	assert_int_equal(busy_short_ns(&busy), 2);
+	busy_add(&busy, 10, 24); /* no more than there is between the two: 7 */
+	assert_int_equal(busy_ns(&busy), 3 * (BUSY_PIECES + 2) + 1);
+	assert_int_equal(busy_short_ns(&busy), 7);
+	busy_free(&busy);
+}
+
+static void test_the_oldest_that_comes_late_into_a_full_ring_is_let_go_itself(void **state)
+{
+	struct busy busy = { 0 };
+
+	for (uint64_t i = 1; i <= BUSY_PIECES; i++)
+		busy_add(&busy, i * 10, i * 10 + 3);
+	busy_add(&busy, 2, 4);
+	busy_add(&busy, 15, 16); /* the first of the others goes */
+	assert_int_equal(busy_ns(&busy), 3 * BUSY_PIECES + 2 + 1);
+	assert_int_equal(busy_short_ns(&busy), 0);
+	busy_free(&busy);
+}
+
 static uint64_t told[8];
 static size_t n_told;
 
@@ -85,6 +158,10 @@ int main(void)
 		cmocka_unit_test(test_busy_time_of_many_pieces_adds_up),
 		cmocka_unit_test(test_one_that_lasts_longer_than_a_thousand_others_counts_once),
 		cmocka_unit_test(test_what_begins_before_pieces_that_were_let_go_counts_after_them),
+		cmocka_unit_test(test_one_that_comes_late_joins_nothing_that_it_does_not_touch),
+		cmocka_unit_test(test_any_order_within_what_is_kept_is_exact),
+		cmocka_unit_test(test_what_may_be_left_out_beyond_that_is_known),
+		cmocka_unit_test(test_the_oldest_that_comes_late_into_a_full_ring_is_let_go_itself),
 		cmocka_unit_test(test_pieces_are_told_in_order_once_nothing_can_join_them),
 	};
 

@@ -82,6 +82,35 @@ static void test_a_command_is_told_once_for_the_more_urgent_reason(void **state)
 	close_run(&run);
 }
 
+/* A kernel of 5 us each 100 us, and one that comes when nobody knows any more what ran then. */
+static void late_work(const char *report)
+{
+	struct activity kernel = { .kind = ACTIVITY_KERNEL };
+
+	begin_report(report, 0);
+	run.info.gpu_times = true;
+	for (unsigned i = 1; i <= 5000; i++) {
+		kernel.begin_ns = US(100 * i);
+		kernel.end_ns = kernel.begin_ns + 5000;
+		push_work(&run, kernel);
+	}
+	kernel.begin_ns = US(150);
+	kernel.end_ns = US(152);
+	push_work(&run, kernel);
+	end_report();
+}
+
+static void test_what_busy_times_can_lack_is_said(void **state)
+{
+	static const char *const names[] = { "overview", "summary", "overlap", "streams" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		late_work(names[i]);
+		assert_has(run.text, "busy times can be short by 2.00 us in all: of work that");
+		close_run(&run);
+	}
+}
+
 static void test_small_copies_are_told(void **state)
 {
 	begin_report("overview", 0);
@@ -321,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_gap_names_three_functions),
 		cmocka_unit_test(test_a_gap_without_calls_says_so),
 		cmocka_unit_test(test_a_command_is_told_once_for_the_more_urgent_reason),
+		cmocka_unit_test(test_what_busy_times_can_lack_is_said),
 		cmocka_unit_test(test_small_copies_are_told),
 		cmocka_unit_test(test_copies_of_unknown_size_are_no_small_ones),
 		cmocka_unit_test(test_an_overview_of_nothing_has_three_hints),

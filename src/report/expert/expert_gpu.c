@@ -46,6 +46,11 @@ static int write_gaps(struct consumer *self, const struct run_info *run, struct 
 		                  "has shorter ones)");
 	else if (!n)
 		report_note_no_gpu_times(table, writer->options.part, run);
+	if (long_gaps_late(writer->analysis))
+		table_note(table,
+		           "gaps can be too long: %llu activities became known after the gaps "
+		           "that they fill had been counted",
+		           (unsigned long long)long_gaps_late(writer->analysis));
 	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }

@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 #include "table/longest.h"
 
-/* Gaps that something which ends later may still fill. */
+/* Gaps that something which ends later, or comes late, may still fill. */
 #define OPEN_GAPS 64
 
 struct long_gaps_device {
@@ -19,6 +19,7 @@ struct long_gaps_device {
 	uint64_t busy_until_ns;    /* with what CUPTI did */
 	struct long_gap open[OPEN_GAPS];
 	size_t n_open;
+	uint64_t settled_ns; /* end of the last gap that cannot be filled any more */
 };
 
 struct long_gaps {
@@ -27,6 +28,7 @@ struct long_gaps {
 	struct gpu_ids *ids;
 	struct long_gaps_device *devices[GPU_IDS_MAX]; /* by id */
 	struct longest longest;                        /* struct long_gap */
+	uint64_t late;                                 /* that may have filled a settled gap */
 	bool finished;
 };
 
@@ -44,38 +46,67 @@ static int longer(const void *left, const void *right)
 	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
 }
 
-static void open_gap(struct long_gaps *gaps, struct long_gaps_device *device, uint64_t begin_ns,
-                     uint64_t end_ns)
+static void drop(struct long_gaps_device *device, size_t at)
 {
-	if (end_ns - begin_ns <= gaps->least_ns)
-		return;
-	if (device->n_open == OPEN_GAPS) {
-		longest_keep(&gaps->longest, &device->open[0]);
-		memmove(device->open, device->open + 1, --device->n_open * sizeof(*device->open));
-	}
-	device->open[device->n_open++] = (struct long_gap){ .process = device->process,
-		                                            .device = device->number,
-		                                            .context = device->context,
-		                                            .begin_ns = begin_ns,
-		                                            .end_ns = end_ns };
+	memmove(device->open + at, device->open + at + 1,
+	        (--device->n_open - at) * sizeof(*device->open));
 }
 
-/* Of what ends after all that came before. */
+/* Puts one before those from `at` on; where there is no room, the oldest is settled. */
+static void open_gap(struct long_gaps *gaps, struct long_gaps_device *device, size_t at,
+                     const struct long_gap *gap)
+{
+	if (device->n_open == OPEN_GAPS) {
+		longest_keep(&gaps->longest, &device->open[0]);
+		device->settled_ns = device->open[0].end_ns;
+		drop(device, 0);
+		at -= at > 0;
+	}
+	memmove(device->open + at + 1, device->open + at,
+	        (device->n_open++ - at) * sizeof(*device->open));
+	device->open[at] = *gap;
+}
+
+static bool is_long(const struct long_gaps *gaps, const struct long_gap *gap)
+{
+	return gap->end_ns > gap->begin_ns && length(gap) > gaps->least_ns;
+}
+
+/* What it leaves of a gap: the part before it, the part behind it, both or none. */
+static void cut(struct long_gaps *gaps, struct long_gaps_device *device, size_t at,
+                uint64_t begin_ns, uint64_t end_ns)
+{
+	struct long_gap before = device->open[at], behind = before;
+
+	before.end_ns = begin_ns;
+	behind.begin_ns = end_ns;
+	drop(device, at);
+	if (is_long(gaps, &behind))
+		open_gap(gaps, device, at, &behind);
+	if (is_long(gaps, &before))
+		open_gap(gaps, device, at, &before);
+}
+
 static void fill(struct long_gaps *gaps, struct long_gaps_device *device, uint64_t begin_ns,
                  uint64_t end_ns)
 {
-	while (device->n_open) {
-		struct long_gap *last = &device->open[device->n_open - 1];
-
-		if (last->end_ns <= begin_ns)
-			break;
-		if (last->begin_ns < begin_ns)
-			last->end_ns = begin_ns;
-		if (last->end_ns > begin_ns || length(last) <= gaps->least_ns)
-			device->n_open--;
+	if (end_ns <= begin_ns)
+		return;
+	gaps->late += begin_ns < device->settled_ns;
+	for (size_t i = device->n_open; i && device->open[i - 1].end_ns > begin_ns; i--) {
+		if (device->open[i - 1].begin_ns < end_ns)
+			cut(gaps, device, i - 1, begin_ns, end_ns);
 	}
-	if (device->busy_until_ns && begin_ns > device->busy_until_ns)
-		open_gap(gaps, device, device->busy_until_ns, begin_ns);
+	if (device->busy_until_ns && begin_ns > device->busy_until_ns) {
+		const struct long_gap gap = { .process = device->process,
+			                      .device = device->number,
+			                      .context = device->context,
+			                      .begin_ns = device->busy_until_ns,
+			                      .end_ns = begin_ns };
+
+		if (is_long(gaps, &gap))
+			open_gap(gaps, device, device->n_open, &gap);
+	}
 	if (end_ns > device->busy_until_ns)
 		device->busy_until_ns = end_ns;
 }
@@ -145,6 +176,11 @@ uint64_t long_gaps_left_out(const struct consumer *self)
 	const struct long_gaps *gaps = (const struct long_gaps *)self;
 
 	return gaps->longest.seen - gaps->longest.n;
+}
+
+uint64_t long_gaps_late(const struct consumer *self)
+{
+	return ((const struct long_gaps *)self)->late;
 }
 
 static void long_gaps_free(struct consumer *self)

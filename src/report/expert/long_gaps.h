@@ -23,6 +23,9 @@ const struct long_gap *long_gaps_rows(struct consumer *gaps, size_t *n);
 /* Whether there was any work on a GPU at all. */
 bool long_gaps_any_work(const struct consumer *gaps);
 
+/* Work that became known when gaps before its end could not be filled any more. */
+uint64_t long_gaps_late(const struct consumer *gaps);
+
 /* How many more there were. */
 uint64_t long_gaps_left_out(const struct consumer *gaps);
 

@@ -48,7 +48,7 @@ static struct finding *judge_overlap(const struct finding_verdicts *verdicts,
 	lost_ns = lesser(hidden_ns - lesser(both_ns, hidden_ns),
 	                 below_ns - lesser(both_ns, below_ns));
 	if (!process || share_of(both_ns, hidden_ns) >= limit ||
-	    !finding_is_worth(process, lost_ns))
+	    !finding_is_worth(process, lost_ns - lesser(row->short_ns, lost_ns)))
 		return NULL;
 	finding = findings_add(verdicts, rule, process);
 	finding->device = row->device;

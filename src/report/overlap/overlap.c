@@ -121,7 +121,7 @@ static int write_busy(struct overlap *overlap, const struct run_info *run,
                       const struct gpu_work_row *rows, size_t n, struct err *err)
 {
 	struct table *table = overlap->writer.table;
-	uint64_t not_measured = 0;
+	uint64_t not_measured = 0, short_ns = 0;
 	bool graphs = false;
 
 	report_begin(&overlap->writer, run, "busy", TABLE_COLUMNS(columns));
@@ -129,6 +129,7 @@ static int write_busy(struct overlap *overlap, const struct run_info *run,
 		write_row(table, &rows[i]);
 		graphs |= rows[i].graphs > 0;
 		not_measured += rows[i].not_measured_ns;
+		short_ns += rows[i].short_ns;
 	}
 	if (!n) {
 		report_note_no_gpu_times(table, overlap->writer.options.part, run);
@@ -145,6 +146,7 @@ static int write_busy(struct overlap *overlap, const struct run_info *run,
 		           "a part of the Span was not measured, and is neither Idle nor Busy");
 	if (graphs)
 		table_note(table, "graphs that were recorded as a whole are taken for computing");
+	report_note_busy_short(table, short_ns);
 	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }

@@ -22,6 +22,7 @@ int overview_gpus(struct overview *overview, const struct run_info *run, struct 
 	};
 	struct table *table = overview->writer.table;
 	const struct gpu_line *lines;
+	uint64_t short_ns = 0;
 	size_t n;
 
 	lines = gpu_tally_lines(overview->tally->gpu, &n);
@@ -38,11 +39,13 @@ int overview_gpus(struct overview *overview, const struct run_info *run, struct 
 		table_u64(table, lines[i].graphs);
 		table_u64(table, lines[i].communication_ns);
 		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
+		short_ns += lines[i].short_ns;
 		table_end_row(table);
 	}
 	if (n)
 		table_note(table, "Busy (%%): from its first work to its last, where it was "
 		                  "measured");
+	report_note_busy_short(table, short_ns);
 	return table_end(table, err);
 }
 

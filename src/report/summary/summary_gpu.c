@@ -7,6 +7,7 @@
  *     0  8.2 ms  10.2%        4       0     0       2  2.000 ms  41.3%
  *   work waited 501.25 us for the GPU (median; 99 %: 1.388 ms)
  */
+#include "report/report.h"
 #include "report/summary/summary_page.h"
 
 static double share(uint64_t part, uint64_t whole)
@@ -106,6 +107,7 @@ static void add_devices(const struct summary_page *p)
 		.max_ns = gpu->queue.max,
 	};
 	const struct gpu_line *lines;
+	uint64_t short_ns = 0;
 	size_t n;
 
 	lines = gpu_tally_lines(gpu, &n);
@@ -117,7 +119,9 @@ static void add_devices(const struct summary_page *p)
 		line.busy_percent = share(line.of.busy_ns, gpu_line_measured_ns(&line.of));
 		line.hidden_percent = share(line.of.beside_ns, line.of.communication_ns);
 		table_row(p->table, &line);
+		short_ns += line.of.short_ns;
 	}
+	report_note_busy_short(p->table, short_ns);
 	table_note(p->table, "(%%: from its first work to its last, where it was measured)");
 	if (table_options(p->table)->has & SUMMARY_NCCL)
 		table_note(p->table, "(%% HIDDEN: of the time of NCCL's kernels, in which others "
