@@ -53,6 +53,7 @@ int cli_completion(int argc, char **argv); /* for shells: --help does not list i
  * made harmless, ends of lines too: a path, a name or a reason in it may be a target's choice.
  */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_notice(void *data, const char *text); /* the same, for struct capture_options */
 void cli_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same without an end. */

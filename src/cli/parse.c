@@ -34,6 +34,11 @@ void cli_say(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+void cli_notice(void *data, const char *text)
+{
+	cli_say("%s", text);
+}
+
 void cli_print_line(const char *fmt, ...)
 {
 	va_list ap;

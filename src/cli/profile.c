@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "capture/stacks/sampler.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
@@ -65,6 +66,8 @@ enum {
 	OPT_DIFF,
 	OPT_PER_PROCESS,
 	OPT_PER_THREAD,
+	OPT_FUNCTIONS,
+	OPT_INTERPRETER,
 	OPT_OUTPUT_MODE,
 	OPT_DURATION,
 	OPT_RING_SIZE,
@@ -91,6 +94,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "per-process", OPT_PER_PROCESS, 0, 0, "processes apart", 0 },
 	{ "per-thread", OPT_PER_THREAD, 0, 0, "processes and their threads apart", 0 },
+	{ "functions", OPT_FUNCTIONS, 0, 0, "functions of Python whole, not line by line", 0 },
+	{ "interpreter", OPT_INTERPRETER, 0, 0, "also the functions that make up Python", 0 },
 	{ 0, 0, 0, 0, "How long, and by what:", 5 },
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
 	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
@@ -144,17 +149,14 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 
 static enum profile_mode parse_mode(const struct argp_state *state, const char *arg)
 {
-	if (!strcmp(arg, "merge"))
-		return MODE_MERGE;
-	if (!strcmp(arg, "gpu"))
-		return MODE_GPU;
-	if (!strcmp(arg, "off-cpu"))
-		return MODE_OFF_CPU;
-	if (!strcmp(arg, "hooks"))
-		return MODE_HOOKS;
-	if (strcmp(arg, "cpu"))
+	static const char *const modes[] = { "merge", "gpu", "cpu", "off-cpu", "hooks" };
+	unsigned at = 0;
+
+	while (at < ARRAY_SIZE(modes) && strcmp(arg, modes[at]))
+		at++;
+	if (at == ARRAY_SIZE(modes))
 		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu, off-cpu, hooks)");
-	return MODE_CPU;
+	return (enum profile_mode)(MODE_MERGE + at);
 }
 
 static error_t parse_what(int key, char *arg, struct argp_state *state)
@@ -177,6 +179,12 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PER_THREAD:
 		o->profile.per_thread = true;
+		return 0;
+	case OPT_FUNCTIONS:
+		o->profile.functions = true;
+		return 0;
+	case OPT_INTERPRETER:
+		o->profile.interpreter = true;
 		return 0;
 	case OPT_DIFF:
 		o->diff.before = arg;
@@ -251,13 +259,6 @@ static unsigned kinds_of(const struct profile_command *o)
 		return 1u << WEIGHT_HOOK;
 	return (with_cpu(o) ? 1u << WEIGHT_CPU : 0) | (with_gpu(o) ? 1u << WEIGHT_GPU : 0) |
 	       (o->stacks.blocked ? 1u << WEIGHT_OFF_CPU : 0);
-}
-
-/* ---- what is said of it -------------------------------------------------------------------- */
-
-static void notice(void *data, const char *text)
-{
-	cli_say("%s", text);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -367,7 +368,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	c->in_process = IN_PROCESS_NO; /* probes walk the stacks of calls */
 	c->consumers = consumers;
 	c->n_consumers = begin(o, p, consumers);
-	c->notice = notice;
+	c->notice = cli_notice;
 	r = capture_open(c, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
@@ -517,7 +518,8 @@ static int check_diff_options(struct profile_command *o, struct err *err)
 	bool of_targets = o->choice.given || o->command || o->trace || o->gpu.asked;
 	bool of_capture = o->capture.duration_ns || o->capture.ring_bytes || o->capture.without;
 	bool of_stacks = o->hooks.n || o->stacks.given || o->stacks.blocked ||
-	                 o->mode != MODE_DEFAULT || o->profile.per_process || o->profile.per_thread;
+	                 o->mode != MODE_DEFAULT || o->profile.per_process ||
+	                 o->profile.per_thread || o->profile.functions || o->profile.interpreter;
 
 	if (of_targets || of_capture || of_stacks)
 		return err_set(err, EINVAL,

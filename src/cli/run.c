@@ -156,11 +156,6 @@ void cli_attach_free(struct cli_attach *attach)
 
 /* ---- the run ------------------------------------------------------------------------------- */
 
-static void notice(void *data, const char *text)
-{
-	cli_say("%s", text);
-}
-
 /* Until the capture waits for them, they would end cuscope. */
 static void hold_back_user_signals(void)
 {
@@ -213,7 +208,7 @@ int cli_capture(struct capture_options *options, struct err *err)
 
 	hold_back_user_signals();
 	if (!options->notice)
-		options->notice = notice;
+		options->notice = cli_notice;
 	r = capture_open(options, &capture, err);
 	if (r)
 		return EXIT_FAILURE;

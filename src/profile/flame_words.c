@@ -104,6 +104,7 @@ static void add_source(const struct tree *tree, uint32_t at, struct buf *out)
 	const struct profile *profile = tree->profiles[node->side];
 	const struct profile_frame *frame;
 	const char *comma = "";
+	uint32_t line;
 
 	if (node->frame == KEEP_NONE)
 		return;
@@ -119,8 +120,11 @@ static void add_source(const struct tree *tree, uint32_t at, struct buf *out)
 		return;
 	buf_puts(out, comma);
 	xml_add_text(out, profile_text(profile, frame->file));
-	if (frame->first_line || frame->line)
-		buf_printf(out, ":%u", frame->first_line ? frame->first_line : frame->line);
+	line = profile_line_of(profile, frame);
+	if (frame->kind != FRAME_PYTHON && frame->first_line) /* the node is of all its lines */
+		line = frame->first_line;
+	if (line)
+		buf_printf(out, ":%u", line);
 }
 
 static void add_xml_share(struct buf *out, uint64_t part, uint64_t all)

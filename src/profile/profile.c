@@ -192,7 +192,7 @@ uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *f
 
 	memset(&frame, 0, sizeof(frame));
 	buf_reset(&profile->label);
-	frame_label(from, &profile->label);
+	frame_label(from, !profile->options.functions, &profile->label);
 	frame.label = text_of(profile, profile->label.data);
 	frame.function = text_of(profile, from->function);
 	frame.module = text_of(profile, from->module);

@@ -39,7 +39,9 @@ enum weight_kind { WEIGHT_CPU, WEIGHT_OFF_CPU, WEIGHT_GPU, WEIGHT_HOOK, WEIGHT_K
 
 struct profile_options {
 	bool per_process, per_thread; /* the second means the first as well */
-	size_t bytes_most;            /* 0: PROFILE_BYTES */
+	bool functions;               /* frames of Python are not told apart by their lines */
+	bool interpreter;  /* of trees: frames of what runs functions of Python are in them, too */
+	size_t bytes_most; /* 0: PROFILE_BYTES */
 };
 
 struct profile;

@@ -95,6 +95,15 @@ static inline const char *profile_text(const struct profile *profile, uint32_t t
 	return profile->texts.texts[text];
 }
 
+/* Of frames that stand for a whole function of Python it is the function's own. */
+static inline uint32_t profile_line_of(const struct profile *profile,
+                                       const struct profile_frame *frame)
+{
+	bool whole = frame->kind == FRAME_PYTHON && profile->options.functions;
+
+	return whole || !frame->line ? frame->first_line : frame->line;
+}
+
 static inline const struct profile_frame *profile_frame_of(const struct profile *profile,
                                                            uint32_t node)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "profile/frame_label.h"
 #include "profile/profile_private.h"
 
 #define FRAMES_MOST 16384
@@ -80,6 +81,7 @@ static size_t split(struct reading *reading, char *line)
 				xrealloc(reading->frames, reading->cap * sizeof(*reading->frames));
 		}
 		restore(name);
+		frame_label_drop_line(name);
 		reading->frames[n++] =
 			(struct stack_frame){ .kind = FRAME_NATIVE, .function = name };
 	}

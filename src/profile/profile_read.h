@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Folded stacks as a profile, to compare another one with: what profile_write() made, or any tool
- * that writes "main;step 41000". Frames have names only. How whole stacks are is not in such a
- * file.
+ * that writes "main;step 41000". Frames have names only, those of Python without their lines, which
+ * move when a program is changed. How whole stacks are is not in such a file.
  */
 #ifndef CUSCOPE_PROFILE_PROFILE_READ_H
 #define CUSCOPE_PROFILE_PROFILE_READ_H

@@ -59,32 +59,63 @@ static void add_frame(struct scope *scope, uint32_t node)
 	if (frame && (frame->file || frame->module))
 		add_text(json, "file",
 		         profile_text(profile, frame->file ? frame->file : frame->module));
-	if (frame && frame->file && (frame->first_line || frame->line))
-		json_u64(json, "line", frame->first_line ? frame->first_line : frame->line);
+	if (frame && frame->file && profile_line_of(profile, frame))
+		json_u64(json, "line", profile_line_of(profile, frame));
 	json_close(json, '}');
 	lines_added(scope->lines, NULL);
 }
 
-/* A frame is its name: the first node of that name tells where it is from. */
+static int by_frame(const void *left, const void *right, void *data)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	const struct tree_node *x = &((const struct tree *)data)->nodes[a];
+	const struct tree_node *y = &((const struct tree *)data)->nodes[b];
+
+	if (x->label != y->label)
+		return x->label < y->label ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* A frame is its name and line: of its nodes, the first one. By node. */
+static uint32_t *first_nodes(const struct tree *tree)
+{
+	uint32_t *order = xcalloc(tree->n, sizeof(*order)), *first;
+
+	for (uint32_t node = 0; node < tree->n; node++)
+		order[node] = node;
+	qsort_r(order, tree->n, sizeof(*order), by_frame, (void *)tree);
+	first = xcalloc(tree->n, sizeof(*first));
+	for (uint32_t i = 0; i < tree->n; i++) {
+		const struct tree_node *at = &tree->nodes[order[i]];
+		const struct tree_node *before = &tree->nodes[order[i ? i - 1 : 0]];
+		bool same = i && at->label == before->label && at->line == before->line;
+
+		first[order[i]] = same ? first[order[i - 1]] : order[i];
+	}
+	free(order);
+	return first;
+}
+
 static void add_frames(struct scope *scope)
 {
 	const struct tree *tree = scope->tree;
-	uint32_t *by_label = xcalloc(tree->labels.n, sizeof(*by_label)), n = 0;
+	uint32_t *first = first_nodes(tree), n = 0;
 
 	json_open(&scope->json, "shared", '{');
 	json_open(&scope->json, "frames", '[');
 	for (uint32_t node = 1; node < tree->n; node++) {
-		uint32_t label = tree->nodes[node].label;
-
-		if (!by_label[label]) {
+		if (first[node] == node) {
 			add_frame(scope, node);
-			by_label[label] = ++n;
+			scope->frames[node] = n++;
+		} else {
+			scope->frames[node] = scope->frames[first[node]];
 		}
-		scope->frames[node] = by_label[label] - 1;
 	}
 	json_close(&scope->json, ']');
 	json_close(&scope->json, '}');
-	free(by_label);
+	free(first);
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -178,7 +209,7 @@ static void add_name(struct scope *scope)
 void speedscope_write(const struct profile *profile, const struct profile_info *info,
                       struct lines *lines)
 {
-	struct tree tree = { 0 };
+	struct tree tree = { .by_line = true };
 	struct scope scope = { .tree = &tree,
 		               .info = info,
 		               .lines = lines,

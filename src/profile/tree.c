@@ -8,7 +8,7 @@
 #include "profile/words.h"
 
 struct node_key {
-	uint32_t parent, label;
+	uint32_t parent, label, line;
 };
 
 /* A profile that is being added. */
@@ -17,8 +17,10 @@ struct adding {
 	const struct profile *profile;
 	unsigned side, kinds;
 	uint32_t *labels; /* of the tree, plus 1, by the profile's */
-	uint32_t *nodes;  /* of the tree, plus 1, by the profile's: of the task at hand */
-	uint32_t *path;   /* nodes of the profile on the way to one that is known */
+	/* nodes of the tree, plus 1, by the profile's: of the task at hand; of the second, where
+	 * the stack has a function of Python there or further in */
+	uint32_t *nodes, *around_python;
+	uint32_t *path; /* nodes of the profile on the way to one that is known */
 	size_t cap_path;
 	struct buf text;
 };
@@ -30,7 +32,8 @@ static bool same_node(const void *data, uint32_t at, const void *key)
 	const struct tree_node *node = &((const struct tree *)data)->nodes[at];
 	const struct node_key *wanted = key;
 
-	return node->parent == wanted->parent && node->label == wanted->label;
+	return node->parent == wanted->parent && node->label == wanted->label &&
+	       node->line == wanted->line;
 }
 
 static void add_sums(struct tree *tree, unsigned side)
@@ -44,24 +47,24 @@ static void add_sums(struct tree *tree, unsigned side)
 	tree->cap_sums[side] = tree->cap;
 }
 
-static uint32_t find_node(struct tree *tree, unsigned side, uint32_t parent, uint32_t label,
+static uint32_t find_node(struct tree *tree, unsigned side, const struct node_key *key,
                           unsigned kind, uint32_t frame)
 {
-	struct node_key key = { parent, label };
-	uint32_t hash = keep_hash(&key, sizeof(key));
+	uint32_t hash = keep_hash(key, sizeof(*key));
 	struct keep_slot *slot;
 
 	keep_index_grow(&tree->room, &tree->by_key);
-	slot = keep_index_slot(&tree->by_key, hash, same_node, tree, &key);
+	slot = keep_index_slot(&tree->by_key, hash, same_node, tree, key);
 	if (slot->at != KEEP_NONE)
 		return slot->at;
 	tree->nodes =
 		keep_grow(&tree->room, tree->nodes, tree->n, &tree->cap, sizeof(*tree->nodes));
 	tree->nodes[tree->n] = (struct tree_node){
-		.parent = parent,
-		.label = label,
+		.parent = key->parent,
+		.label = key->label,
+		.line = key->line,
 		.frame = frame,
-		.depth = parent == KEEP_NONE ? 0 : tree->nodes[parent].depth + 1,
+		.depth = key->parent == KEEP_NONE ? 0 : tree->nodes[key->parent].depth + 1,
 		.kind = (uint8_t)kind,
 		.side = (uint8_t)side,
 	};
@@ -81,12 +84,25 @@ static uint32_t label_of(struct adding *adding, uint32_t label)
 	return adding->labels[label] - 1;
 }
 
+/* Of functions alone it is the function's own. */
+static uint32_t line_of(struct adding *adding, const struct profile_frame *frame)
+{
+	struct tree *tree = adding->tree;
+	uint32_t line = profile_line_of(adding->profile, frame);
+
+	if (!tree->by_line || !frame->file || !line)
+		return 0;
+	buf_reset(&adding->text);
+	buf_printf(&adding->text, "%s:%u", profile_text(adding->profile, frame->file), line);
+	return keep_text(&tree->room, &tree->labels, adding->text.data);
+}
+
 static uint32_t add_child(struct adding *adding, uint32_t parent, const char *label, unsigned kind)
 {
 	struct tree *tree = adding->tree;
+	struct node_key key = { parent, keep_text(&tree->room, &tree->labels, label), 0 };
 
-	return find_node(tree, adding->side, parent, keep_text(&tree->room, &tree->labels, label),
-	                 kind, KEEP_NONE);
+	return find_node(tree, adding->side, &key, kind, KEEP_NONE);
 }
 
 /* "python3 (4242)", and below it "loader (4250)". */
@@ -116,14 +132,32 @@ static uint32_t add_task(struct adding *adding, uint32_t at)
 	return node;
 }
 
-/* The tree's node for one of the profile, below `outermost`. */
-static uint32_t add_stack(struct adding *adding, uint32_t outermost, uint32_t at)
+/* A program that has the interpreter within itself has it in a file of another name: that stays. */
+static bool is_of_interpreter(const struct profile *profile, const struct profile_frame *frame)
+{
+	const char *module = profile_text(profile, frame->module);
+
+	if (frame->kind != FRAME_NATIVE || !frame->module)
+		return false;
+	if (!strncmp(module, "lib", 3))
+		module += 3;
+	return !strncmp(module, "python3", 7) && !strpbrk(module + 7, "-_");
+}
+
+/*
+ * The tree's node for one of the profile, below that for the node `from`, which is `base`. Nodes
+ * that were found before are in `known`. How a function of Python came to run another one is
+ * nothing that the program does: within functions of Python, such frames are left out.
+ */
+static uint32_t add_path(struct adding *adding, uint32_t from, uint32_t base, uint32_t at,
+                         uint32_t *known, bool within_python)
 {
 	const struct profile *profile = adding->profile;
-	uint32_t node = outermost;
+	bool leave_out = within_python && !profile->options.interpreter;
+	uint32_t node = base;
 	size_t n = 0;
 
-	for (; at != KEEP_NONE && !adding->nodes[at]; at = profile->nodes[at].parent) {
+	for (; at != from && !known[at]; at = profile->nodes[at].parent) {
 		if (n == adding->cap_path) {
 			adding->cap_path = 2 * n + 64;
 			adding->path =
@@ -131,17 +165,30 @@ static uint32_t add_stack(struct adding *adding, uint32_t outermost, uint32_t at
 		}
 		adding->path[n++] = at;
 	}
-	if (at != KEEP_NONE)
-		node = adding->nodes[at] - 1;
+	if (at != from)
+		node = known[at] - 1;
 	while (n--) {
 		uint32_t frame = profile->nodes[adding->path[n]].frame;
 		const struct profile_frame *of = &profile->frames[frame];
+		struct node_key key = { node, label_of(adding, of->label), line_of(adding, of) };
 
-		node = find_node(adding->tree, adding->side, node, label_of(adding, of->label),
-		                 of->kind, frame);
-		adding->nodes[adding->path[n]] = node + 1;
+		if (!leave_out || !is_of_interpreter(profile, of))
+			node = find_node(adding->tree, adding->side, &key, of->kind, frame);
+		known[adding->path[n]] = node + 1;
 	}
 	return node;
+}
+
+/* The tree's node for one of the profile, below `outermost`. */
+static uint32_t add_stack(struct adding *adding, uint32_t outermost, uint32_t at)
+{
+	const struct profile *profile = adding->profile;
+	uint32_t python = at, node;
+
+	while (python != KEEP_NONE && profile_frame_of(profile, python)->kind != FRAME_PYTHON)
+		python = profile->nodes[python].parent;
+	node = add_path(adding, KEEP_NONE, outermost, python, adding->around_python, true);
+	return add_path(adding, python, node, at, adding->nodes, false);
 }
 
 static void add_weight(struct adding *adding, uint32_t node, const struct profile_row *row,
@@ -200,6 +247,8 @@ static void add_rows(struct adding *adding)
 			task = rows[i]->key.task;
 			outermost = task || rows[i]->key.node ? add_task(adding, task) : 0;
 			memset(adding->nodes, 0, profile->n_nodes * sizeof(*adding->nodes));
+			memset(adding->around_python, 0,
+			       profile->n_nodes * sizeof(*adding->around_python));
 		}
 		add_row(adding, outermost, rows[i]);
 	}
@@ -209,15 +258,17 @@ static void add_rows(struct adding *adding)
 void tree_add(struct tree *tree, const struct profile *profile, unsigned side, unsigned kinds)
 {
 	struct adding adding = { .tree = tree, .profile = profile, .side = side, .kinds = kinds };
+	struct node_key all = { .parent = KEEP_NONE };
 
 	if (!tree->n) {
 		tree->room.most = SIZE_MAX;
-		find_node(tree, side, KEEP_NONE, keep_text(&tree->room, &tree->labels, ""),
-		          PROFILE_OTHER, KEEP_NONE);
+		all.label = keep_text(&tree->room, &tree->labels, "");
+		find_node(tree, side, &all, PROFILE_OTHER, KEEP_NONE);
 	}
 	tree->profiles[side] = profile;
 	adding.labels = xcalloc(profile->texts.n, sizeof(*adding.labels));
 	adding.nodes = xcalloc(profile->n_nodes, sizeof(*adding.nodes));
+	adding.around_python = xcalloc(profile->n_nodes, sizeof(*adding.around_python));
 	add_rows(&adding);
 	for (unsigned i = 0; i < TREE_SIDES; i++) {
 		if (tree->profiles[i])
@@ -225,6 +276,7 @@ void tree_add(struct tree *tree, const struct profile *profile, unsigned side, u
 	}
 	free(adding.labels);
 	free(adding.nodes);
+	free(adding.around_python);
 	free(adding.path);
 	buf_free(&adding.text);
 }

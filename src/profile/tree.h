@@ -23,6 +23,7 @@ struct tree_node {
 	uint32_t depth;
 	uint32_t first, n_children; /* in `order` */
 	uint32_t place;             /* of its own in `order` */
+	uint32_t line;              /* text of file and line, with by_line; 0: none */
 	uint8_t kind, side;
 };
 
@@ -41,9 +42,11 @@ struct tree {
 	size_t n, cap, cap_sums[TREE_SIDES];
 	struct keep_index by_key;
 	uint32_t deepest; /* levels below node 0 */
+	bool by_line;     /* set before the first is added: lines of one function are apart */
 };
 
-/* `tree` is zeroed before the first. Weights of other kinds than `kinds` are left out. */
+/* `tree` is zeroed before the first, but for by_line. Weights of other kinds than `kinds` are left
+ * out. */
 void tree_add(struct tree *tree, const struct profile *profile, unsigned side, unsigned kinds);
 void tree_finish(struct tree *tree);
 void tree_free(struct tree *tree);

@@ -120,8 +120,9 @@ static size_t before_file(const char *label)
 
 	if (!open || open < label + 2 || open[-1] != ' ')
 		return strlen(label);
-	close = open + strcspn(open, ", )");
-	return *close == ')' && !close[1] && memchr(open, '.', (size_t)(close - open))
+	close = open + strcspn(open, open[1] == '<' ? ",)" : ", )"); /* (<frozen codecs>:3) */
+	return *close == ')' && !close[1] &&
+	                       (open[1] == '<' || memchr(open, '.', (size_t)(close - open)))
 	               ? (size_t)(open - 1 - label)
 	               : strlen(label);
 }

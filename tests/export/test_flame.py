@@ -63,11 +63,11 @@ def test_flame_without_its_script_is_a_picture(case):
     root = xml.etree.ElementTree.parse(profile(case, "plain", "plain.svg")).getroot()
     graph = [element for element in root.iter(SVG + "svg") if element.get("class") == "graph"][0]
     texts = [group.findtext(SVG + "text") for group in graph]
-    equal("texts", ["all", "_start", "train (train.py)", "Net.forward (model.py)"], texts[:4])
+    equal("texts", ["all", "train (train.py:88)", "Net.forward (model.py:12)"], texts[:3])
     titles = [group.findtext(SVG + "title").split("\n") for group in graph]
-    equal("a frame", ["Net.forward (model.py)", "/app/model.py:10",
+    equal("a frame", ["Net.forward (model.py:12)", "/app/model.py:12",
                       "181.000 ms, 90.5 % (CPU 85.000 ms, off CPU 40.000 ms, GPU 56.000 ms)",
-                      "itself 40.000 ms, 20.0 %"], titles[3])
+                      "itself 40.000 ms, 20.0 %"], titles[2])
     lines = " ".join(element.text for element in root.iter(SVG + "text") if element.get("class") == "note")
     for wanted in ("1 process, 200.000 ms at 99 samples a second, on gpu1",
                    "77.8 % of 9 stacks whole; 11.1 % end in a file without unwind tables (mostly libcuda.so.1)"):
@@ -127,12 +127,12 @@ def test_flame_zooms_to_what_is_clicked_and_back(case):
         equal("all", 1180, before["all"])
         click(browser, "check")
         zoomed = widths(browser)
-        equal("shown", {"all": 1180, "_start": 1180, "train": 1180, "Net.forward": 1180,
+        equal("shown", {"all": 1180, "train": 1180, "Net.forward": 1180,
                         "at::addmm": 1180, "check": 1180}, zoomed)
         path = browser.evaluate("document.querySelector('nav').textContent")
-        equal("path", "all \u203a \u2026 \u203a Net.forward (model.py) \u203a "
+        equal("path", "all \u203a \u2026 \u203a Net.forward (model.py:12) \u203a "
                       "at::addmm(at::Tensor const&, at::Tensor const&) \u203a check", path)
-        click(browser, "train (train.py)")  # a frame above
+        click(browser, "train (train.py:88)")  # a frame above
         equal("train", 1180, widths(browser)["train"])
         equal("check", round(1180 * 20 / 181), widths(browser)["check"])
         browser.evaluate("document.querySelector('nav button').click()")
@@ -172,9 +172,9 @@ def test_flame_is_walked_by_keys(case):
                 break
             browser.key("Tab")
         equal("first", "all", focused(browser))
-        for key, wanted in (("ArrowDown", "_start"), ("ArrowRight", "[libcuda.so.1]"),
+        for key, wanted in (("ArrowDown", "train (train.py:88)"), ("ArrowRight", "[libcuda.so.1]"),
                             ("ArrowRight", "Builtin:ArrayMap"), ("ArrowLeft", "[libcuda.so.1]"),
-                            ("ArrowUp", "all"), ("ArrowDown", "_start"), ("ArrowDown", "train (train.py)")):
+                            ("ArrowUp", "all"), ("ArrowDown", "train (train.py:88)")):
             browser.key(key)
             equal(key, wanted, focused(browser))
         browser.key("Enter")
@@ -188,10 +188,10 @@ def test_flame_is_walked_by_keys(case):
 def test_flame_tells_what_is_pointed_at(case):
     with Browser(case) as browser:
         browser.open(profile(case, "plain", "plain.svg"))
-        x, width, y = shown(browser)["Net.forward (model.py)"]
+        x, width, y = shown(browser)["Net.forward (model.py:12)"]
         browser.move(x + width // 2, y)
         text = browser.evaluate("document.querySelector('.tip').textContent")
-        equal("tooltip", "Net.forward (model.py)/app/model.py:10\n181.000 ms, 90.5 % (CPU 85.000 ms, "
+        equal("tooltip", "Net.forward (model.py:12)/app/model.py:12\n181.000 ms, 90.5 % (CPU 85.000 ms, "
                          "off CPU 40.000 ms, GPU 56.000 ms)\nitself 40.000 ms, 20.0 %", text)
         place = browser.evaluate("(() => { const b = document.querySelector('.tip').getBoundingClientRect(); "
                                  "return b.left >= 0 && b.right <= innerWidth && b.bottom <= innerHeight; })()")
@@ -241,12 +241,12 @@ def test_flame_page_has_tables_that_sort_filter_and_find(case):
     with Browser(case) as browser:
         browser.open(profile(case, "plain", "plain.html"))
         functions = rows(browser, 0)
-        equal("functions", 15, len(functions))
+        equal("functions", 14, len(functions))
         equal("the heaviest", ["50.000 ms", "25.0 %", "50.000 ms", "25.0 %",
                                "[GPU_Kernel]void gemm<float, 128>(float const*, int)"], functions[0])
         heading = "document.querySelectorAll('section')[0].querySelectorAll('th button')"
         browser.evaluate(f"{heading}[2].click()")
-        equal("by total", "Net.forward (model.py)", rows(browser, 0)[0][4])
+        equal("by total", "Net.forward (model.py:12)", rows(browser, 0)[0][4])
         browser.evaluate(f"{heading}[2].click()")
         equal("the other way", "[GPU_Set]Device", rows(browser, 0)[0][4])
         browser.evaluate(f"{heading}[4].click()")
@@ -254,14 +254,14 @@ def test_flame_page_has_tables_that_sort_filter_and_find(case):
         equal("by name", sorted(names, key=str.lower)[-1], names[-1])
         browser.evaluate("document.querySelector('section input').focus()")
         browser.type("NET.")
-        equal("filtered", ["Net.forward (model.py)"], [row[4] for row in rows(browser, 0)])
+        equal("filtered", ["Net.forward (model.py:12)"], [row[4] for row in rows(browser, 0)])
         browser.evaluate("document.querySelector('tbody tr:not([hidden]) button').click()")
         equal("found in the graph", "matched: 90.5 %", found(browser))
         stacks = rows(browser, 1)
         equal("stacks", 9, len(stacks))
         equal("the heaviest", "[GPU_Kernel]void gemm<float, 128>(float const*, int)< cudaLaunchKernel < "
-                              "at::addmm(at::Tensor const&, at::Tensor const&) < Net.forward (model.py) < "
-                              "train (train.py) < _start", stacks[0][2])
+                              "at::addmm(at::Tensor const&, at::Tensor const&) < Net.forward (model.py:12) < "
+                              "train (train.py:88)", stacks[0][2])
         no_failures(browser)
 
 

@@ -23,7 +23,7 @@ def heaviest(case, *options):
 
 
 def test_stacks_profile_of_a_part(case):
-    equal("up to 1 ms", ("2.000 ms on CPUs", ["1.000 ms worker", '1.000 ms Net.forward (ä "1".py)']),
+    equal("up to 1 ms", ("2.000 ms on CPUs", ["1.000 ms worker", '1.000 ms Net.forward (ä "1".py:12)']),
           heaviest(case, "--to", "1ms"))
     equal("from 3.6 ms on", "1.000 ms on CPUs", heaviest(case, "--from", "3600us")[0])
     equal("blocked", "3.150 ms blocked", heaviest(case, "--to", "3900us", "--mode", "off-cpu")[0])

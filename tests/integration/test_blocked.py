@@ -71,7 +71,7 @@ def test_blocked_time_of_python(case):
                    "def produce():\n    for i in range(5):\n        time.sleep(0.1)\n        work.put(i)\n"
                    "def consume():\n    for i in range(5):\n        work.get()\n"
                    "threading.Thread(target=produce).start()\nconsume()\n")
-    chains = blocked(case, ["--", "/usr/bin/python3", script])
+    chains = blocked(case, ["--", "/usr/bin/python3", script], ["--functions"])
     expect(chains, "produce (waits.py)", 500, "an interrupt", slack=150)
     expect(chains, "consume (waits.py)", 500, "python3", "futex", slack=150)
     if not all(any(frame.endswith("get (queue.py)") for frame in chain) for chain, ns in through(chains, "consume (waits.py)").items() if ns > 1e6):

@@ -38,7 +38,7 @@ static const char *heaviest(const struct profile *profile, size_t stacks)
 }
 
 #define TO_ADDMM                                                                                   \
-	"_start;train (train.py);Net.forward (model.py);at::addmm(at::Tensor const&, "             \
+	"train (train.py:88);Net.forward (model.py:12);at::addmm(at::Tensor const&, "              \
 	"at::Tensor const&)"
 
 static void test_folded_has_both_kinds_of_time_in_ns(void **state)
@@ -48,7 +48,7 @@ static void test_folded_has_both_kinds_of_time_in_ns(void **state)
 	scene_fill(profile);
 	assert_string_equal(
 		write_as(profile, PROFILE_FOLDED, &scene_info),
-		"_start;train (train.py);Net.forward (model.py) 40000000\n" TO_ADDMM
+		"train (train.py:88);Net.forward (model.py:12) 40000000\n" TO_ADDMM
 		";cudaLaunchKernel;[libcuda.so.1];__x64_sys_ioctl;nvidia_ioctl 25000000\n" TO_ADDMM
 		";cudaLaunchKernel;[libcuda.so.1];__x64_sys_ioctl;nvidia_ioctl;[off_CPU] "
 		"40000000\n" TO_ADDMM
@@ -81,8 +81,80 @@ static void test_processes_and_threads_are_the_outermost_frames(void **state)
 
 	scene_add(profile, WEIGHT_CPU, &scene_in_forward, 1, NULL);
 	assert_string_equal(write_as(profile, PROFILE_FOLDED, &scene_info),
-	                    "python3 (4242);worker (4243);_start;train (train.py);Net.forward "
-	                    "(model.py) 1000000\n");
+	                    "python3 (4242);worker (4243);train (train.py:88);Net.forward "
+	                    "(model.py:12) 1000000\n");
+	profile_free(profile);
+}
+
+/* Two lines of Net.forward, with the interpreter's own functions around them. */
+static void add_two_lines(struct profile *profile)
+{
+	static const struct stack_frame line_20 = { 20,   FRAME_PYTHON,    false, "Net.forward",
+		                                    NULL, "/app/model.py", 20,    10 };
+	static const struct stack_frame call = { 21, FRAME_NATIVE, false, "PyObject_Vectorcall",
+		                                 "libpython3.11.so.1.0" };
+	static const struct stack_frame own = { 22, FRAME_NATIVE, false, "call", "python3-rpc" };
+	SCENE_STACK(first, 20, STACK_WHOLE, &scene_forward, &own, &call, &scene_train,
+	            &scene_start);
+	SCENE_STACK(second, 21, STACK_WHOLE, &call, &line_20, &own, &call, &scene_train,
+	            &scene_start);
+
+	scene_add(profile, WEIGHT_CPU, &first, 1, NULL);
+	scene_add(profile, WEIGHT_CPU, &second, 2, NULL);
+}
+
+static void test_lines_of_python_are_frames_of_their_own(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	add_two_lines(profile);
+	assert_string_equal(
+		write_as(profile, PROFILE_FOLDED, &scene_info),
+		"train (train.py:88);call;Net.forward (model.py:20);PyObject_Vectorcall 2000000\n"
+		"train (train.py:88);call;Net.forward (model.py:12) 1000000\n");
+	profile_free(profile);
+	profile = profile_new(&(struct profile_options){ .functions = true });
+	add_two_lines(profile);
+	assert_string_equal(write_as(profile, PROFILE_FOLDED, &scene_info),
+	                    "train (train.py);call;Net.forward (model.py) 1000000\n"
+	                    "train (train.py);call;Net.forward (model.py);PyObject_Vectorcall "
+	                    "2000000\n");
+	profile_free(profile);
+}
+
+static void test_what_runs_python_is_there_where_it_is_asked_for(void **state)
+{
+	struct profile *profile = profile_new(&(struct profile_options){ .interpreter = true });
+
+	add_two_lines(profile);
+	assert_non_null(strstr(write_as(profile, PROFILE_FOLDED, &scene_info),
+	                       "_start;train (train.py:88);PyObject_Vectorcall;call;Net.forward "
+	                       "(model.py:12) 1000000\n"));
+	profile_free(profile);
+}
+
+/* A line of the source is a frame, and not the one at which its function begins. */
+static void test_speedscope_has_the_lines_that_ran(void **state)
+{
+	static const char *const wanted[] = { "/app/model.py\", \"line\": 12 ",
+		                              "/app/model.py\", \"line\": 20 ",
+		                              "Addmm.cpp\", \"line\": 301 " };
+	struct profile *profile = profile_new(NULL);
+	const char *text;
+
+	add_two_lines(profile);
+	scene_add(profile, WEIGHT_CPU, &scene_in_launch, 1, NULL);
+	text = write_as(profile, PROFILE_SPEEDSCOPE, &scene_info);
+	for (char *at = written; *at; at++) /* a blank for all between two members */
+		if (*at == '\n')
+			memmove(at + 1, at + 1 + strspn(at + 1, " "),
+			        strlen(at + 1 + strspn(at + 1, " ")) + 1);
+	for (char *at = written; *at; at++)
+		*at = *at == '\n' ? ' ' : *at;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		assert_non_null(strstr(text, wanted[i]));
+	assert_null(strstr(text, "\"line\": 10 "));
+	assert_null(strstr(text, "\"line\": 290 "));
 	profile_free(profile);
 }
 
@@ -169,16 +241,16 @@ static void test_the_heaviest_stacks_fit_a_terminal(void **state)
 		"1 process, 200.000 ms at 99 samples a second, on gpu1\n"
 		"   Share       Time  Stack, innermost frame first\n"
 		"  25.0 %  50.000 ms  [GPU_Kernel]void gemm<float, 128>(float const*, int)\n"
-		"                       < cudaLaunchKernel < at::addmm < Net.forward (model.py)\n"
-		"                       < train (train.py) < _start\n"
-		"  20.0 %  40.000 ms  Net.forward (model.py)\n"
-		"                       < train (train.py) < _start\n"
+		"                       < cudaLaunchKernel < at::addmm\n"
+		"                       < Net.forward (model.py:12) < train (train.py:88)\n"
+		"  20.0 %  40.000 ms  Net.forward (model.py:12)\n"
+		"                       < train (train.py:88)\n"
 		"  20.0 %  40.000 ms  blocked\n"
 		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
-		"                       < Net.forward (model.py) < train (train.py)\n"
+		"                       < Net.forward (model.py:12) < train (train.py:88)\n"
 		"  12.5 %  25.000 ms  nvidia_ioctl\n"
 		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
-		"                       < Net.forward (model.py) < train (train.py)\n"
+		"                       < Net.forward (model.py:12) < train (train.py:88)\n"
 		"  Completeness: 77.8 % of 9 stacks whole; 11.1 % end in a file without unwind\n"
 		"    tables (mostly libcuda.so.1); 11.1 % end at a frame that led nowhere; of\n"
 		"    10.0 % of all samples the stack is not known.\n");
@@ -223,7 +295,7 @@ static void test_a_blocked_stack_says_who_ended_it_and_leads_to_the_line(void **
 {
 	static const char to_line[] =
 		"\n                       < __x64_sys_futex < futex_wait < train "
-		"(train.py)\n";
+		"(train.py:88)\n";
 	static const struct {
 		const char *how, *told;
 	} cases[] = {
@@ -258,11 +330,20 @@ static void test_of_a_python_function_the_file_gives_way_first(void **state)
 	static const struct stack_frame frame = { 0,     FRAME_PYTHON,
 		                                  false, "ScaledAttention.forward",
 		                                  NULL,  "a_very_long_file_name.py" };
+	static const struct stack_frame frozen = { 1,     FRAME_PYTHON,
+		                                   false, "_find_and_load_unlocked",
+		                                   NULL,  "<frozen importlib._bootstrap>",
+		                                   1149 };
 	SCENE_STACK(stack, 1, STACK_WHOLE, &scene_forward, &frame);
+	SCENE_STACK(of_no_file, 2, STACK_WHOLE, &scene_forward, &frozen);
 	struct profile *profile = profile_new(NULL);
 
 	scene_add(profile, WEIGHT_CPU, &stack, 1, NULL);
 	assert_non_null(strstr(heaviest(profile, 0), " < ScaledAttention.forward\n"));
+	profile_free(profile);
+	profile = profile_new(NULL);
+	scene_add(profile, WEIGHT_CPU, &of_no_file, 1, NULL);
+	assert_non_null(strstr(heaviest(profile, 0), " < _find_and_load_unlocked\n"));
 	profile_free(profile);
 }
 
@@ -282,7 +363,7 @@ static void test_two_profiles_are_compared_by_the_path_of_names(void **state)
 	fclose(out);
 	assert_non_null(strstr(written, ";cudaLaunchKernel;[GPU_Kernel]relu(float*) 0 20000000\n"));
 	assert_non_null(strstr(written, TO_ADDMM ";check 20000000 0\n"));
-	assert_non_null(strstr(written, "(model.py) 40000000 40000000\n"));
+	assert_non_null(strstr(written, "(model.py:12) 40000000 40000000\n"));
 	assert_int_equal(profile_diff_write(&pair, PROFILE_PPROF, stdout, "it", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "not as .pb.gz"));
 	free(written);
@@ -296,7 +377,7 @@ static void test_two_profiles_are_compared_by_the_path_of_names(void **state)
 		"   0.0 %  12.5 %            +12.5   20.000 ms  [GPU_Kernel]relu(float*)\n"
 		"  10.0 %   0.0 %            -10.0        0 ns  check\n"
 		"  25.0 %  15.6 %             -9.4   25.000 ms  [GPU_Kernel]void gemm<...>(...)\n"
-		"  20.0 %  25.0 %             +5.0   40.000 ms  Net.forward (model.py)\n"
+		"  20.0 %  25.0 %             +5.0   40.000 ms  Net.forward (model.py:12)\n"
 		"  20.0 %  25.0 %             +5.0   40.000 ms  [off_CPU]\n"
 		"  Before: 77.8 % of 9 stacks whole; 11.1 % end in a file without unwind tables\n"
 		"    (mostly libcuda.so.1); 11.1 % end at a frame that led nowhere; of 10.0 % of\n"
@@ -318,7 +399,8 @@ static int read_text(struct profile *profile, const char *text, struct err *err)
 
 static void test_folded_stacks_are_read_back_as_they_were(void **state)
 {
-	struct profile *profile = profile_new(NULL), *again = profile_new(NULL);
+	struct profile *profile = profile_new(&(struct profile_options){ .functions = true });
+	struct profile *again = profile_new(NULL);
 	struct profile_sums sums;
 	struct err err = { 0 };
 	struct buf text = { 0 };
@@ -469,6 +551,9 @@ int main(void)
 		cmocka_unit_test(test_folded_has_both_kinds_of_time_in_ns),
 		cmocka_unit_test(test_kinds_of_time_can_be_chosen),
 		cmocka_unit_test(test_processes_and_threads_are_the_outermost_frames),
+		cmocka_unit_test(test_lines_of_python_are_frames_of_their_own),
+		cmocka_unit_test(test_what_runs_python_is_there_where_it_is_asked_for),
+		cmocka_unit_test(test_speedscope_has_the_lines_that_ran),
 		cmocka_unit_test(test_names_cannot_break_a_line_or_a_frame),
 		cmocka_unit_test(test_a_long_name_is_cut),
 		cmocka_unit_test(test_an_empty_profile_is_an_empty_file),
