@@ -481,6 +481,17 @@ const char *agents_stage(const struct agents *agents, pid_t pid)
 	                    : "its agent had not answered yet";
 }
 
+bool agents_any_begins(const struct agents *agents)
+{
+	const struct agent *agent, *next;
+
+	HASH_ITER (hh, agents->all, agent, next) {
+		if (!agent->over && (!agent->spoke || agent->state == AGENT_STARTING))
+			return true;
+	}
+	return false;
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 void agents_stop(struct agents *agents)

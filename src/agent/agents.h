@@ -138,6 +138,9 @@ void agents_gone(struct agents *agents, pid_t pid);
 void agents_stop(struct agents *agents);
 bool agents_stopped(const struct agents *agents);
 
+/* Whether one is on its way, or has not said yet how it is. */
+bool agents_any_begins(const struct agents *agents);
+
 /* Gives up waiting. For each agent that has not left, a notice says when it will. */
 void agents_abandon(struct agents *agents);
 

@@ -191,6 +191,15 @@ static bool is_of(const struct miss *miss, const struct function *function)
 	       !strcmp(miss->lib, function->lib);
 }
 
+bool missed_gpu_times(const struct run_info *run)
+{
+	for (size_t i = 0; i < run->n_misses; i++) {
+		if (run->misses[i].kind == MISS_GPU_TIMES)
+			return true;
+	}
+	return false;
+}
+
 uint64_t missed_counted(const struct run_info *run, const struct function *function)
 {
 	uint64_t calls = 0;

@@ -88,6 +88,9 @@ struct capture_options {
 	void *data;
 };
 
+/* That much later than what they are of, GPU times come: they are waited for by a snapshot. */
+#define CAPTURE_GPU_LATE_NS 3000000000ull
+
 struct capture;
 
 int capture_open(const struct capture_options *options, struct capture **capture, struct err *err);

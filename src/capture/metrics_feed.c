@@ -51,6 +51,20 @@ int metrics_feed_turn(struct metrics_feed *metrics, struct pipeline *pipeline, s
 	return r;
 }
 
+bool metrics_feed_has_any(const struct metrics_feed *metrics)
+{
+	struct gpu_sampler_figures figures = { 0 };
+
+	if (metrics->sampler)
+		gpu_sampler_figures(metrics->sampler, &figures);
+	return figures.gpm || figures.utilization;
+}
+
+bool metrics_feed_is_awaited(const struct metrics_feed *metrics)
+{
+	return metrics->sampler && !metrics->told && !metrics_feed_has_any(metrics);
+}
+
 const char *metrics_feed_why_none(struct metrics_feed *metrics)
 {
 	if (!metrics->sampler || metrics->told)

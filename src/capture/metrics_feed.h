@@ -23,6 +23,10 @@ void metrics_feed_settle(struct metrics_feed *metrics);
 /* Passes on the samples that came since. Those before the first process are left out. */
 int metrics_feed_turn(struct metrics_feed *metrics, struct pipeline *pipeline, struct err *err);
 
+/* Whether there was a sample; and whether the first one is still to come. */
+bool metrics_feed_has_any(const struct metrics_feed *metrics);
+bool metrics_feed_is_awaited(const struct metrics_feed *metrics);
+
 /* Why there is no sample; NULL: there are some, or it is not known yet. Says it once. */
 const char *metrics_feed_why_none(struct metrics_feed *metrics);
 

@@ -215,12 +215,22 @@ static void close_loop(struct capture *c)
 	close(c->signals);
 }
 
+/* What ran on GPUs until now is to be in it. */
+static void ask_for_snapshot(struct capture *c)
+{
+	bool later = c->gpu && gpu_measured(c->gpu);
+
+	if (!c->snapshot_asked)
+		c->snapshot_at_ns = capture_now_ns() + (later ? CAPTURE_GPU_LATE_NS : 0);
+	c->snapshot_asked = true;
+}
+
 static void on_user_signal(struct capture *c, bool first)
 {
 	if (first && c->options.summary)
 		c->summary_asked = true;
 	else if (!first && c->options.snapshot)
-		c->snapshot_asked = true;
+		ask_for_snapshot(c);
 	else
 		capture_notice(c, first ? "SIGUSR1 prints the summary so far in 'cuscope trace'; "
 		                          "here it does nothing"
@@ -293,32 +303,6 @@ static void say_waiting(struct capture *c)
 	               c->options.timeout_ns ? "" : ", --timeout to give up");
 }
 
-/* Why the trace is over, if it is. */
-static bool is_over(struct capture *c, uint64_t now, struct err *err)
-{
-	const struct capture_options *o = &c->options;
-	bool by_pid = o->target.kind == TARGET_PIDS;
-
-	if (c->command_ended || (c->stopping && now >= c->stop_at_ns))
-		return true;
-	if (o->duration_ns && now - c->ready_ns >= o->duration_ns)
-		return true;
-	if (o->enough && o->enough(o->data))
-		return true;
-	if (by_pid && !c->n_target_pids)
-		return true;
-	if (o->timeout_ns && !o->selection.none && !atomic_load(&c->cuda_seen) &&
-	    now - c->begin_ns >= o->timeout_ns) {
-		err_set(err, ETIMEDOUT,
-		        "no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
-		        "program "
-		        "with cudart linked in); --timeout sets how long to wait",
-		        o->timeout_ns / 1e9);
-		return true;
-	}
-	return false;
-}
-
 static int read_rings(struct capture *c, uint64_t until_ns)
 {
 	int r;
@@ -331,7 +315,7 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 }
 
 /* What those who asked for it are told in between. */
-static void tell(struct capture *c)
+static void tell(struct capture *c, bool snapshot)
 {
 	struct capture_state state;
 
@@ -339,13 +323,14 @@ static void tell(struct capture *c)
 		capture_state(c, &state);
 		c->options.progress(c->options.data, &state);
 	}
-	if (c->snapshot_asked || c->summary_asked)
+	if (snapshot || c->summary_asked)
 		session_fill_run(c);
-	if (c->snapshot_asked)
+	if (snapshot)
 		c->options.snapshot(c->options.data, &c->run);
 	if (c->summary_asked)
 		c->options.summary(c->options.data, &c->run);
-	c->snapshot_asked = c->summary_asked = false;
+	c->snapshot_asked &= !snapshot;
+	c->summary_asked = false;
 }
 
 /* Older records have all arrived, and of those that are passed on it is known whose calls they
@@ -371,6 +356,7 @@ static int turn(struct capture *c, struct err *err)
 {
 	bool woken = wait_for_work(c);
 	uint64_t now = capture_now_ns();
+	bool snapshot;
 	const char *say;
 	int r = session_turn_agents(c, now, &c->failure);
 
@@ -382,7 +368,8 @@ static int turn(struct capture *c, struct err *err)
 		*err = c->failure;
 		return r;
 	}
-	if (c->metrics && (c->snapshot_asked || c->summary_asked))
+	snapshot = c->snapshot_asked && now >= c->snapshot_at_ns;
+	if (c->metrics && (snapshot || c->summary_asked))
 		metrics_feed_settle(c->metrics);
 	r = session_turn_metrics(c, err);
 	if (!r)
@@ -401,7 +388,7 @@ static int turn(struct capture *c, struct err *err)
 		driver_calls_turn(c->driver_calls, now);
 	session_tell_given_up(c);
 	session_tell_over_budget(c);
-	tell(c);
+	tell(c, snapshot);
 	session_look_again(c, now);
 	session_let_go(c, now);
 	if (modules_undecided(c->modules))
@@ -500,6 +487,17 @@ static void say_why_empty(struct capture *c)
 		                  "--class and --layer; 'cuscope probes' lists them");
 }
 
+/* What was asked for and did not come: what else there is, is in its place. */
+static void check_whole(struct capture *c, struct err *err)
+{
+	say_why_empty(c);
+	capture_say_why_no_samples(c);
+	if (c->options.metrics_asked && c->metrics && metrics_feed_is_awaited(c->metrics))
+		capture_notice(c, "no GPU metrics: none had been read when the trace ended");
+	if (c->gpu && gpu_came_to_nothing(c->gpu))
+		err_set(err, ENODATA, "there are no GPU times, which --gpu asks for");
+}
+
 static void file_found(void *data)
 {
 	struct capture *c = data;
@@ -523,7 +521,7 @@ int capture_run(struct capture *c, struct err *err)
 		r = pipeline_begin(c->pipeline, &c->run, err);
 	if (!r && c->sampler)
 		r = capture_begin_stacks(c, err);
-	c->ready_ns = c->sampler ? capture_now_ns() : c->begin_ns;
+	c->ready_ns = capture_now_ns();
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);
 	if (r) {
@@ -532,7 +530,7 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	c->reader = file_reader_start(c->modules, file_found, c);
 	say_waiting(c);
-	while (!r && !is_over(c, capture_now_ns(), err))
+	while (!r && !session_is_over(c, capture_now_ns(), err))
 		r = turn(c, err);
 	if (c->hold) {
 		programs_stop_holding(c->programs);
@@ -560,9 +558,7 @@ int capture_run(struct capture *c, struct err *err)
 		*err = end;
 	}
 	close_loop(c);
-	if (!r && !err->code) {
-		say_why_empty(c);
-		capture_say_why_no_samples(c);
-	}
+	if (!r && !err->code)
+		check_whole(c, err);
 	return r ? r : err->code;
 }

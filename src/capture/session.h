@@ -69,7 +69,8 @@ struct capture {
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
 	uint64_t begin_ns;
-	uint64_t ready_ns; /* from when on --duration counts: stacks wait for files at first */
+	uint64_t ready_ns;          /* all that can be hooked now is */
+	uint64_t timed_ns;          /* from when on --duration counts; 0: not yet */
 	uint64_t unanswered_before; /* reads, of another capture */
 
 	struct hold *hold; /* TARGET_COMMAND */
@@ -94,7 +95,8 @@ struct capture {
 	uint64_t stop_at_ns;
 	unsigned signalled;  /* how often */
 	bool snapshot_asked; /* by SIGUSR2 */
-	bool summary_asked;  /* by SIGUSR1 */
+	uint64_t snapshot_at_ns;
+	bool summary_asked; /* by SIGUSR1 */
 	uint64_t looked_ns, counted_ns, swept_ns;
 	uint64_t turns_cut; /* that left records to the next, since they had taken their time */
 };
@@ -176,6 +178,9 @@ int session_read_rest_of_agents(struct capture *c);
 int session_finish_agents(struct capture *c);
 
 /* ---- the run (session_run.c) ---------------------------------------------------------------- */
+
+/* Whether there is nothing more to wait for; `err`: where that is a failure (session_limits.c). */
+bool session_is_over(struct capture *c, uint64_t now, struct err *err);
 
 void session_tell_given_up(struct capture *c);
 void session_tell_over_budget(struct capture *c);

@@ -242,7 +242,9 @@ static void add_gpu(struct buf *out, const struct info *info)
 
 	add_label(out, "on the GPU");
 	if (!sum(contents->activities, ACTIVITY_COUNT) && !info->run->gpu_times) {
-		buf_puts(out, "not recorded (cuscope record --gpu)\n");
+		buf_puts(out, missed_gpu_times(info->run)
+		                      ? "nothing: there are no GPU times (see what was missed)\n"
+		                      : "not recorded (cuscope record --gpu)\n");
 		return;
 	}
 	buf_printf(out, "%llu %s", (unsigned long long)contents->activities[ACTIVITY_KERNEL],

@@ -391,7 +391,9 @@ static int capture(struct recording *r, struct consumer **consumers, size_t coun
 static int record_window(struct recording *r, struct err *err)
 {
 	struct record_options *o = r->options;
-	const struct writer_window window = { .last_ns = o->last_ns,
+	const bool late = o->last_ns && o->attach.capture.gpu; /* what is to be kept is */
+	const struct writer_window window = { .last_ns =
+		                                      o->last_ns + (late ? CAPTURE_GPU_LATE_NS : 0),
 		                              .last_bytes = o->last_bytes,
 		                              .open = open_snapshot,
 		                              .written = snapshot_written,

@@ -335,8 +335,10 @@ void report_note_no_gpu_times(struct table *table, bool part, const struct run_i
 		return;
 	}
 	table_note(table,
-	           "GPU times were not recorded (cuscope record --gpu does): this trace has the "
-	           "calls only (cuda_api_sum, launches and memory need no GPU times)");
+	           "GPU times %s: this trace has the calls only (cuda_api_sum, launches and "
+	           "memory need no GPU times)",
+	           run && missed_gpu_times(run) ? "were wanted, and did not come"
+	                                        : "were not recorded (cuscope record --gpu does)");
 	if (run)
 		report_note_gpu_lost(table, run);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The report `streams`: what was put on each stream, and how long somebody waited for it. */
+#include "analysis/missed.h"
 #include "analysis/streams.h"
 #include "report/reports.h"
 
@@ -55,8 +56,9 @@ static int write_streams(struct consumer *self, const struct run_info *run, stru
 		           "cudaDeviceSynchronize waits for all and is in none");
 	if (n && !gpu_times)
 		table_note(writer->table, "GPU Busy: %s",
-		           writer->options.part
-		                   ? "there are no GPU times in this part of the trace"
+		           writer->options.part ? "there are no GPU times in this part of the trace"
+		           : missed_gpu_times(run)
+		                   ? "GPU times were wanted, and did not come"
 		                   : "GPU times were not recorded (cuscope record --gpu does)");
 	report_note_busy_short(writer->table, short_ns);
 	report_note_unjoined(&writer->options);

@@ -356,13 +356,13 @@ def test_gpu_as_another_user(case):
     sensible(trace)
 
 
-def start_cleaned(case, *options):
+def start_cleaned(case, *options, status=0):
     """The agent cannot come with the environment."""
     keep = [f"{key}={value}" for key, value in case.environment().items()
             if key in ("LD_LIBRARY_PATH", "SAMPLE_COUNTS", "SIMCUDA_TIME_SCALE")]
     process = start(case, ["--", "/usr/bin/env", "-i", *keep, Places.program("loop"), "2"], options,
                     stdin=subprocess.PIPE)
-    checks.equal("status", 0, process.wait())
+    checks.equal("status", status, process.wait())
     return process, read(case)
 
 
@@ -381,7 +381,7 @@ def test_gpu_in_a_pid_namespace(case):
 
 
 def test_gpu_an_environment_that_was_cleaned(case):
-    process, trace = start_cleaned(case)
+    process, trace = start_cleaned(case, status=1)
     checks.contains("what it said", "With --no-hold cuscope enters it", process.err())
     checks.equal("kernels", 0, len(trace.kernels))
 
@@ -557,6 +557,94 @@ def test_gpu_an_idle_process_is_told_of(case):
     stop_loop(program)
 
 
+# ---- how long ------------------------------------------------------------------------------------
+
+
+def lasts(rows, least, most):
+    """Seconds between the first and the last of them."""
+    seconds = (max(r["start"] for r in rows) - min(r["start"] for r in rows)) / 1e9 if rows else 0
+    if not least <= seconds <= most:
+        raise Failure(f"{len(rows)} in {seconds} s, not {least} to {most} s")
+
+
+def test_gpu_the_duration_begins_when_agents_are_in(case):
+    """That takes longer here than what was asked for."""
+    case.env = {"SIMCUPTI_LOAD_MS": "1000"}
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid, "--duration", "300ms"])
+    checks.equal("status", 0, process.wait())
+    stop_loop(program)
+    lasts(read(case).kernels, 0.25, 3)
+
+
+def test_gpu_the_duration_of_a_command_begins_when_its_agent_is_in(case):
+    case.env = {"SIMCUPTI_LOAD_MS": "1000"}
+    trace = record(case, "loop", 3, 1000, options=["--duration", "300ms"], stdin=subprocess.PIPE)
+    lasts(trace.kernels, 0.25, 3)
+
+
+def has_begun(case):
+    """A recording: what it writes is whole pieces, its first calls are in the second one."""
+    path = case.path("trace.cuscope")
+    wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 1000, "the first calls")
+
+
+def is_without(case, process, pid, why):
+    """Nothing says that all is well, or to record with --gpu."""
+    checks.equal("status", 1, process.wait())
+    checks.contains("what it said", f"no GPU times of process {pid}: {why}", process.err())
+    checks.contains("what it said last", "there are no GPU times, which --gpu asks for", process.err())
+    info = case.cuscope("info", "--json", case.path("trace.cuscope"))
+    info.wait()
+    missed = json.loads(info.out())["missed"]
+    checks.equal("complete", False, missed["complete"])
+    checks.contains("missed", "no_gpu_times", json.dumps(missed["hooks"]))
+    report = case.cuscope("report", case.path("trace.cuscope"), "cuda_gpu_kern_sum")
+    report.wait()
+    checks.contains("the report", "GPU times were wanted, and did not come", report.out())
+
+
+def test_gpu_a_program_that_is_killed_before_its_agent_measures(case):
+    case.env = {"SIMCUPTI_LOAD_MS": "20000"}
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid])
+    has_begun(case)
+    program.signal(signal.SIGKILL)
+    is_without(case, process, program.pid, "it ended before its agent measured")
+
+
+def test_gpu_a_trace_that_is_ended_before_its_agent_measures(case):
+    case.env = {"SIMCUPTI_LOAD_MS": "1500"}
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid])
+    has_begun(case)
+    process.signal(signal.SIGINT)
+    is_without(case, process, program.pid, "the trace ended before its agent measured")
+    stop_loop(program)
+
+
+def test_gpu_the_last_second_has_what_ran_in_it(case):
+    """GPU times come seconds late: a file that is asked for waits for them."""
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid, "--last", "1s"], name="trace")
+    measures(process)
+    time.sleep(4)
+    asked = time.monotonic()
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: os.path.exists(case.path("trace.cuscope")), "the file")
+    process.signal(signal.SIGINT)
+    checks.equal("status", 0, process.wait())
+    stop_loop(program)
+    trace = read(case)
+    info = case.cuscope("info", "--json", case.path("trace.cuscope"))
+    info.wait()
+    begin = json.loads(info.out())["begin_ns"] / 1e9
+    for rows in (trace.kernels, trace.launches()):
+        seconds = [begin + r["start"] / 1e9 for r in rows]
+        if not seconds or min(seconds) > asked - 0.9 or max(seconds) < asked - 0.1:
+            raise Failure(f"{len(rows)} from {min(seconds) - asked} to {max(seconds) - asked} s around the signal")
+
+
 def test_gpu_a_program_whose_calls_are_not_traced_has_its_name(case):
     """Its name comes with no call then, and it has ended when its kernels are told of."""
     process = case.cuscope("trace", "--gpu", "--cupti", Places.simcuda("libcupti.so.13"), "--class", "graph",
@@ -573,7 +661,8 @@ def test_gpu_a_program_whose_calls_are_not_traced_has_its_name(case):
 def goes_on(case, said, program="gpuloop", arguments=(1, 20, 1), cupti="libcupti.so.13", options=()):
     """The run goes on without GPU times, and says why."""
     process = start(case, ["--", Places.program(program), *map(str, arguments)], options, cupti=cupti)
-    checks.equal("status", 0, process.wait())
+    checks.equal("status", 1, process.wait())
+    checks.contains("what it said last", "there are no GPU times, which --gpu asks for", process.err())
     checks.contains("what it said", said, process.err())
     trace = read(case)
     if not trace.calls:
@@ -638,7 +727,7 @@ def test_gpu_a_process_that_a_debugger_has(case):
     debugger = case.start("/usr/bin/python3", "-c", seize, str(program.pid))
     wait_until(lambda: debugger.out().strip() == "0", "the debugger to attach")
     process = start(case, ["-p", program.pid, "--duration", "1s"])
-    checks.equal("status", 0, process.wait())
+    checks.equal("status", 1, process.wait())
     checks.contains("what it said", f"process {program.pid} is traced by process {debugger.pid}",
                     process.err())
     trace = read(case)

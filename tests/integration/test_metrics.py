@@ -115,6 +115,16 @@ def test_metrics_of_a_gpu_that_hangs_hold_nothing_up(case):
         raise Failure(f"the other GPU was held up: {last}")
 
 
+def test_metrics_a_duration_begins_with_the_first_of_them(case):
+    """They are there much later than what was asked for is over."""
+    nvml(case, MEMORY)
+    case.env["SIMNVML_SLOW"] = "700"
+    path, _ = record(case, "--gpu-metrics=20", "--duration", "300ms", seconds=4)
+    samples = told(case, path)["gpm_samples"]
+    if not 4 <= samples <= 40:
+        raise Failure(f"{samples} samples, twenty a second")
+
+
 def test_metrics_that_no_gpu_can_have_are_left_out(case):
     nvml(case, "gpm.2 1e300\ngpm.3 -7\ngpm.5 nan\ngpm.20 1e40\n")
     path, _ = record(case)

@@ -171,6 +171,17 @@ def test_duration_ends_the_trace(case):
     end_loop(loop)
 
 
+def test_duration_begins_when_all_is_hooked(case):
+    """That takes longer than what is asked for here."""
+    loop = case.program("loop", "30", "1000", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in loop.out(), "the program to begin")
+    result = case.result(case.start_trace(["--duration", "50ms"], ["-p", loop.pid]))
+    loop.process.stdin.close()
+    times = [call["ts"] for call in result.calls()]
+    if not times or max(times) - min(times) < 30:
+        raise Failure(f"{len(times)} calls")
+
+
 def test_duration_with_a_command_lets_it_run_to_its_end(case):
     begin = time.monotonic()
     result = case.trace("/bin/sh", "-c", "sleep 1.2; exit 7", options=["--duration", "200ms"],

@@ -9,6 +9,7 @@
 #include "capture/proc.h"
 
 #define CALLS_NS        50000000ull /* by then the call of an activity has come, nearly always */
+#define NOTICES_MOST    8
 #define TOLD_RING_BYTES (32u << 20) /* an agent that tells of launches writes six times as much */
 
 /* ---- processes ----------------------------------------------------------------------------- */
@@ -95,6 +96,29 @@ static void tell_no_agent(struct gpu_times *gpu, pid_t pid)
 	         "cleaned (env -i, sudo)? With --no-hold cuscope enters it",
 	         pid);
 	gpu_tell_trouble(gpu, gpu_process_get(gpu, (uint32_t)pid), text, true);
+}
+
+/* Whether CUDA works in a process, and its agent neither measured nor failed. */
+static bool is_not_in(const struct gpu_times *gpu, pid_t pid)
+{
+	const struct gpu_times_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	return gpu_targets_has(gpu->targets, pid) &&
+	       (!process || (!process->measured && !process->told));
+}
+
+/* Of many processes that live short, a few are told of at once, and all of them at the end. */
+static void tell_not_in(struct gpu_times *gpu, pid_t pid, const char *why)
+{
+	struct gpu_times_process *process = gpu_process_get(gpu, (uint32_t)pid);
+	char text[256];
+
+	snprintf(text, sizeof(text), "no GPU times of process %d: %s", pid, why);
+	if (gpu->not_in++ < NOTICES_MOST)
+		gpu_tell_trouble(gpu, process, text, true);
+	else
+		gpu_tell_missed(gpu, process, text);
 }
 
 static void enter(void *data, pid_t pid)
@@ -337,21 +361,37 @@ static struct gpu_times_process *process_find(const struct gpu_times *gpu, pid_t
 	return process;
 }
 
+/* Its program ends: where its agent had not come, what it did has no GPU times. */
+static void forget_target(struct gpu_times *gpu, pid_t pid, const char *why)
+{
+	bool not_in = is_not_in(gpu, pid), due = gpu_targets_forget(gpu->targets, pid);
+
+	if (not_in && due && gpu->held)
+		tell_no_agent(gpu, pid);
+	else if (not_in)
+		tell_not_in(gpu, pid, why);
+}
+
 int gpu_exit(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
 	struct gpu_times_process *process = process_find(gpu, pid);
 	int r;
 
 	agents_gone(gpu->agents, pid);
-	if (!process && !(process = process_find(gpu, pid))) {
-		if (!gpu_targets_forget(gpu->targets, pid) || !gpu->held)
-			return 0;
-		tell_no_agent(gpu, pid);
-		process = process_find(gpu, pid);
-	}
+	forget_target(gpu, pid, "it ended before its agent measured");
+	if (!process && !(process = process_find(gpu, pid)))
+		return 0;
 	r = settle(gpu, pid, UINT64_MAX, err);
 	process_drop(gpu, process);
 	return r;
+}
+
+/* Nothing is known of the agent of its new program. */
+static void renew(struct gpu_times_process *process)
+{
+	free(process->told);
+	process->told = NULL;
+	process->measured = false;
 }
 
 int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
@@ -361,19 +401,20 @@ int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 
 	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
 	gpu_forked(gpu);
-	if (!process_find(gpu, pid)) {
-		gpu_targets_forget(gpu->targets, pid);
+	forget_target(gpu, pid, "it became another program before its agent measured");
+	process = process_find(gpu, pid);
+	if (!process)
 		return 0;
-	}
 	if (gpu_order_count(gpu->order)) {
 		gpu->exec_from = pipeline_process(gpu->options.pipeline, (uint32_t)pid);
 		gpu->exec_ns = time_ns;
 	}
 	r = settle(gpu, pid, time_ns, err);
-	process = process_find(gpu, pid);
 	gpu->unrecorded += unrecorded_end(&process->unrecorded); /* calls are numbered anew */
 	if (process->state_ns > time_ns) /* the new program's agent is there already */
 		gpu_targets_came(gpu->targets, pid);
+	else
+		renew(process);
 	return r;
 }
 
@@ -388,8 +429,49 @@ void gpu_execed(struct gpu_times *gpu, pid_t pid)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+static bool tell_too_late(void *data, pid_t pid)
+{
+	struct gpu_times *gpu = data;
+
+	if (is_not_in(gpu, pid))
+		tell_not_in(gpu, pid, "the trace ended before its agent measured");
+	return true;
+}
+
+struct awaited {
+	const struct gpu_times *gpu;
+	bool any;
+};
+
+static bool look_whether_awaited(void *data, pid_t pid)
+{
+	struct awaited *awaited = data;
+
+	awaited->any |= is_not_in(awaited->gpu, pid);
+	return !awaited->any;
+}
+
+bool gpu_is_awaited(const struct gpu_times *gpu)
+{
+	struct awaited awaited = { .gpu = gpu };
+
+	gpu_targets_all(gpu->targets, look_whether_awaited, &awaited);
+	return awaited.any || agents_any_begins(gpu->agents);
+}
+
+bool gpu_measured(const struct gpu_times *gpu)
+{
+	return gpu->measured;
+}
+
+bool gpu_came_to_nothing(const struct gpu_times *gpu)
+{
+	return gpu->missed && !gpu->measured;
+}
+
 void gpu_stop(struct gpu_times *gpu)
 {
+	gpu_targets_all(gpu->targets, tell_too_late, gpu);
 	gpu->stopping = true;
 	if (gpu->launches)
 		gpu_launches_put_back(gpu->launches, gpu->now_ns);
@@ -439,6 +521,6 @@ uint64_t gpu_turned_away(const struct gpu_times *gpu)
 
 void gpu_fill_run(const struct gpu_times *gpu, struct run_info *run)
 {
-	run->gpu_times = gpu->measured;
+	run->gpu_times = gpu->measured || (!gpu->missed && !gpu_is_awaited(gpu)); /* none ran */
 	run->gpu_clock_error_ns = gpu->clock_error_ns;
 }

@@ -84,12 +84,21 @@ int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 /* After the pipeline was told: what the new program did already is its own. */
 void gpu_execed(struct gpu_times *gpu, pid_t pid);
 
+/*
+ * Whether an agent is to come: CUDA works in a process and none measures there or has failed, or
+ * one is on its way. Whether one ever measured. Whether there are processes with CUDA, but GPU
+ * times of none.
+ */
+bool gpu_is_awaited(const struct gpu_times *gpu);
+bool gpu_measured(const struct gpu_times *gpu);
+bool gpu_came_to_nothing(const struct gpu_times *gpu);
+
 /* Agents are told to leave. True when all have. */
 void gpu_stop(struct gpu_times *gpu);
 bool gpu_stopped(const struct gpu_times *gpu);
 
-/* There will be no more calls, and nothing is read of agents: passes on what is left. Those agents that are still there are told
- * about. */
+/* There will be no more calls, and nothing is read of agents: passes on what is left. Those agents
+ * that are still there are told about. */
 int gpu_finish(struct gpu_times *gpu, struct err *err);
 
 /* Adds to lost[]; sets gpu_times and gpu_clock_error_ns. */

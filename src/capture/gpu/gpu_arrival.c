@@ -181,11 +181,18 @@ void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, 
 {
 	if (process->told && !strcmp(process->told, why))
 		return;
+	notice(gpu, why);
+	if (missed)
+		gpu_tell_missed(gpu, process, why);
 	free(process->told);
 	process->told = xstrdup(why);
-	notice(gpu, why);
-	if (!missed)
-		return;
+}
+
+void gpu_tell_missed(struct gpu_times *gpu, struct gpu_times_process *process, const char *why)
+{
+	free(process->told);
+	process->told = xstrdup(why);
+	gpu->missed = true;
 	modules_lock(gpu->options.modules);
 	modules_miss(gpu->options.modules, MISS_GPU_TIMES, NULL, NULL, process->pid, "%s", why);
 	modules_unlock(gpu->options.modules);
@@ -205,8 +212,8 @@ void gpu_on_state(void *data, const struct agent_status *status)
 	process->until_ns = status->active_until_ns;
 	if (status->clock_error_ns > gpu->clock_error_ns)
 		gpu->clock_error_ns = status->clock_error_ns;
-	if (status->state == AGENT_RUNNING) {
-		gpu->measured = true;
+	if (status->state == AGENT_RUNNING && !gpu->stopping) {
+		gpu->measured = process->measured = true;
 		tell_running(gpu, process, status);
 	}
 	if (status->why)

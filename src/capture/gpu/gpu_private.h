@@ -29,6 +29,7 @@ struct gpu_times_process {
 	bool running;      /* its agent measures */
 	uint64_t state_ns; /* when its agent said last that it is there */
 	bool told_running;
+	bool measured; /* an agent did, in the program that it is */
 	uint64_t clock_error_ns;
 	uint64_t since_ns, until_ns; /* it measures; until 0: still */
 	struct unrecorded unrecorded;
@@ -50,10 +51,12 @@ struct gpu_times {
 	bool held;         /* the command is */
 	uint32_t n_agents; /* ever */
 	bool measured;     /* an agent did */
+	bool missed;       /* a process has no GPU times, or not all, and that was told */
 	bool stopping;
 	const struct process *exec_from; /* between gpu_exec and gpu_execed */
 	uint64_t exec_ns;
 	uint64_t clock_error_ns;
+	size_t not_in; /* processes that were told of as such */
 	uint64_t late, bad_times, bad_records, no_call, unrecorded; /* see gpu_fill_lost */
 	struct err failure; /* of a consumer, while agents were read */
 };
@@ -71,6 +74,9 @@ void gpu_on_state(void *data, const struct agent_status *status);
 /* A sentence on a process, to the user, once; `missed`: it has no GPU times for that. */
 void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, const char *why,
                       bool missed);
+
+/* The same without a notice: what was missed. */
+void gpu_tell_missed(struct gpu_times *gpu, struct gpu_times_process *process, const char *why);
 
 /* The number of an item's call, as soon as it is known: only the last ones are remembered. */
 void gpu_find_call(void *gpu, struct gpu_item *item);

@@ -139,6 +139,14 @@ bool gpu_targets_all(const struct gpu_targets *t, bool (*each)(void *data, pid_t
 	return any;
 }
 
+bool gpu_targets_has(const struct gpu_targets *t, pid_t pid)
+{
+	const struct gpu_target *target;
+
+	HASH_FIND_INT(t->targets, &pid, target);
+	return target && target->cuda;
+}
+
 void gpu_targets_came(struct gpu_targets *t, pid_t pid)
 {
 	set_done(t, get(t, pid));

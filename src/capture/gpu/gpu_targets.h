@@ -40,6 +40,9 @@ const struct module *gpu_targets_driver(const struct gpu_targets *targets, pid_t
 bool gpu_targets_all(const struct gpu_targets *targets, bool (*each)(void *data, pid_t pid),
                      void *data);
 
+/* Whether CUDA works in a process, as far as was seen. */
+bool gpu_targets_has(const struct gpu_targets *targets, pid_t pid);
+
 /* An agent is there, or tried to be. */
 void gpu_targets_came(struct gpu_targets *targets, pid_t pid);
 

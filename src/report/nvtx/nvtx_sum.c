@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "report/nvtx/range_work.h"
+#include "analysis/missed.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
 #include "report/nvtx/nvtx.h"
@@ -35,10 +36,12 @@ void nvtx_note_none(const struct report_options *options, const struct run_info 
 			*where ? where : " in it");
 		return;
 	}
-	table_note(
-		options->table,
-		"NVTX ranges were not recorded%s (cuscope record --gpu does, or --gpu=nvtx alone)",
-		where);
+	table_note(options->table,
+	           missed_gpu_times(run)
+	                   ? "NVTX ranges were wanted%s, and did not come, as GPU times did not"
+	                   : "NVTX ranges were not recorded%s (cuscope record --gpu does, or "
+	                     "--gpu=nvtx alone)",
+	           where);
 	report_note_gpu_lost(options->table, run);
 }
 
