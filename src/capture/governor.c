@@ -200,6 +200,7 @@ static void relink(struct governor *g, struct module *module)
 		             "everything that tells little, for %.0f ms while some of it was "
 		             "taken away",
 		             (clock_ns() - begin_ns) / 1e6);
+	modules_tell_unhooked(g->options.modules, module);
 }
 
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
@@ -292,6 +293,7 @@ static void hook_all(struct governor *g, bool hook)
 			modules_miss(g->options.modules, MISS_NOT_HOOKED, NULL, module->name, 0,
 			             "for a window of time: %s", err.text);
 		}
+		modules_tell_unhooked(g->options.modules, module);
 	}
 }
 

@@ -97,6 +97,7 @@ static void put_back(struct runtime_launches *l)
 		                                 &err))
 			modules_miss(modules, MISS_NOT_HOOKED, "cudaLaunchKernel and its like",
 			             module->name, 0, "%s", err.text);
+		modules_tell_unhooked(modules, module);
 	}
 	modules_miss(
 		modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,

@@ -189,6 +189,7 @@ static const char *name_of(enum helper_op op)
 {
 	switch (op) {
 	case HELPER_MEMORY:
+	case HELPER_PRIVATE_PAGES:
 		return "a page of its memory";
 	case HELPER_MAPS:
 	case HELPER_MAPS_ON:
@@ -264,7 +265,8 @@ uint64_t helper_person(pid_t pid)
 	return helper_is_there() ? waits_person(pid) : PERSON_UNKNOWN;
 }
 
-bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
+/* Has all of `bytes` answered, or false. */
+static bool ask_for_bytes(enum helper_op op, pid_t pid, uint64_t address, void *to, size_t bytes)
 {
 	const struct helper_answer *answer;
 	struct helper_request *request;
@@ -274,7 +276,7 @@ bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
 	if (bytes > HELPER_BYTES)
 		return false;
 	helper_lock();
-	request = helper_request(HELPER_MEMORY, pid, helper_person(pid));
+	request = helper_request(op, pid, helper_person(pid));
 	request->address = address;
 	request->bytes = bytes;
 	answer = helper_ask(-1, &fd, &rc);
@@ -283,6 +285,24 @@ bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
 		memcpy(to, answer->data, bytes);
 	helper_unlock();
 	return all;
+}
+
+bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	return ask_for_bytes(HELPER_MEMORY, pid, address, to, bytes);
+}
+
+bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t done = 0, part; done < n; done += part) {
+		part = n - done < HELPER_BYTES ? n - done : HELPER_BYTES;
+		if (!ask_for_bytes(HELPER_PRIVATE_PAGES, pid, address + done * page, pages + done,
+		                   part))
+			return false;
+	}
+	return true;
 }
 
 /* ---- maps ---------------------------------------------------------------------------------- */

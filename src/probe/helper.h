@@ -42,6 +42,9 @@ void helper_end(void);
 /* All of it or false. */
 bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
 
+/* Which of `n` pages from an address on the process has a copy of its own of, one byte for each. */
+bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n);
+
 /* Calls `each` with the text of /proc/PID/maps, in pieces that end anywhere, until it returns
  * non-zero, and returns that; or a negative errno. */
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data);

@@ -13,13 +13,14 @@
 #define HELPER_BYTES 65536u /* in one answer */
 
 enum helper_op {
-	HELPER_MEMORY = 1,   /* pid, address, bytes */
-	HELPER_MAPS,         /* pid; the first bytes, and a descriptor if that is not all */
-	HELPER_MAPS_ON,      /* with that descriptor: the next bytes */
-	HELPER_OPEN_MAPPING, /* pid, mapping, path */
-	HELPER_OPEN_IN_ROOT, /* pid, path */
-	HELPER_PREAD,        /* with a descriptor of O_PATH: address, bytes */
-	HELPER_READ_IN_ROOT, /* pid, path, bytes; address: a user, and a group in the upper half */
+	HELPER_MEMORY = 1,    /* pid, address, bytes */
+	HELPER_MAPS,          /* pid; the first bytes, and a descriptor if that is not all */
+	HELPER_MAPS_ON,       /* with that descriptor: the next bytes */
+	HELPER_PRIVATE_PAGES, /* pid, address, bytes: how many pages; a byte for each */
+	HELPER_OPEN_MAPPING,  /* pid, mapping, path */
+	HELPER_OPEN_IN_ROOT,  /* pid, path */
+	HELPER_PREAD,         /* with a descriptor of O_PATH: address, bytes */
+	HELPER_READ_IN_ROOT,  /* pid, path, bytes; address: a user, and a group in the upper half */
 };
 
 struct helper_request {

@@ -83,6 +83,38 @@ static int64_t read_memory(const struct helper_request *request, char *to)
 	return n < 0 ? -errno : n;
 }
 
+/* Of /proc/PID/pagemap, which has a word for each page. */
+#define PAGEMAP_PRESENT (1ull << 63)
+#define PAGEMAP_SWAPPED (1ull << 62)
+#define PAGEMAP_OF_FILE (1ull << 61) /* or shared */
+
+static int64_t read_private_pages(const struct helper_request *request, char *to)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), part[512], done = 0;
+	char path[64];
+	int64_t rc = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", request->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (done < request->bytes && rc >= 0) {
+		uint64_t wanted = request->bytes - done, n;
+		ssize_t got = pread(fd, part, (wanted < 512 ? wanted : 512) * 8,
+		                    (off_t)((request->address / page + done) * 8));
+
+		rc = got < 0 ? -errno : got < 8 ? -EIO : 0;
+		n = rc ? 0 : (uint64_t)got / 8;
+		for (uint64_t i = 0; i < n; i++)
+			to[done + i] = (part[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)) &&
+			               !(part[i] & PAGEMAP_OF_FILE);
+		done += n;
+	}
+	close(fd);
+	return rc < 0 ? rc : (int64_t)done;
+}
+
 /* A file of /proc gives a page at a time. */
 static int64_t read_on(int fd, char *to)
 {
@@ -243,6 +275,9 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	switch ((enum helper_op)request->op) {
 	case HELPER_MEMORY:
 		answer->result = read_memory(request, answer->data);
+		break;
+	case HELPER_PRIVATE_PAGES:
+		answer->result = read_private_pages(request, answer->data);
 		break;
 	case HELPER_MAPS:
 		answer->result = read_maps(request, answer->data, fd_out);

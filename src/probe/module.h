@@ -35,7 +35,8 @@ struct hook {
 	uint64_t entry;         /* offset of the function in the file */
 	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
 	int error;              /* why it could not be hooked: a negative errno */
-	bool hooked;            /* now */
+	pid_t patched; /* a process that has other code there: patched.h; 0: nobody was seen to */
+	bool hooked;   /* now */
 	bool error_told;
 	bool given_up; /* HOOK_LITTLE: not to be hooked again */
 	bool moved;    /* it has a link of its own, for as long as the module is attached */
@@ -122,7 +123,8 @@ uint64_t module_file_written(int fd);
 
 /*
  * Attaches what the hooks' groups ask for and was not given up; does nothing to a module that is
- * attached already. `runtime_launches`: that group too.
+ * attached already. Here and below, what would end a process (patched.h) is left alone.
+ * `runtime_launches`: that group too.
  */
 int module_attach(struct module *module, struct programs *programs, bool returns,
                   bool runtime_launches, struct err *err);

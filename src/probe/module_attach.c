@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
+#include "probe/patched.h"
 
 /* Groups that are attached together. */
 #define ALWAYS (1u << HOOK_CORE | 1u << HOOK_SUPPORT)
@@ -20,6 +21,26 @@ static bool in_groups(const struct hook *hook, unsigned groups)
 static bool has_own_link(const struct module *module, const struct hook *hook)
 {
 	return hook->moved && module->n_moved;
+}
+
+/* Looks anew who has other code where probes would be. Each time: anybody may have by now. */
+static void find_patched(struct module *module)
+{
+	struct patch_point *points = xcalloc(module->n_hooks + 1, sizeof(*points));
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		const struct hook *hook = &module->hooks[i];
+
+		if (hook->group == HOOK_OFF)
+			continue;
+		points[i].entry = hook->entry;
+		points[i].probe = hook->placement.skip;
+		points[i].bytes = hook->placement.skip + hook->placement.length;
+	}
+	patched_find(module->fd, points, module->n_hooks);
+	for (size_t i = 0; i < module->n_hooks; i++)
+		module->hooks[i].patched = points[i].pid;
+	free(points);
 }
 
 /* Attaches hooks together. */
@@ -54,7 +75,11 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (in_groups(hook, groups) && !hook->given_up && !has_own_link(module, hook))
+		if (!in_groups(hook, groups) || hook->given_up || has_own_link(module, hook))
+			continue;
+		hook->error = hook->patched ? -EEXIST : 0;
+		hook->hooked = false;
+		if (!hook->patched)
 			hooks[count++] = hook;
 	}
 	r = attach_hooks(module, programs, hooks, count, false, returns, attachment, err);
@@ -75,9 +100,11 @@ static uint64_t now_ns(void)
 static int attach_all(struct module *module, struct programs *programs, bool returns,
                       bool runtime_launches, struct err *err)
 {
-	int r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns,
-	                      &module->core, err);
+	int r;
 
+	find_patched(module);
+	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
+	                  err);
 	if (!r && !module->no_launches)
 		r = attach_groups(module, programs, 1u << HOOK_LAUNCH,
 		                  returns && !module->no_returns, &module->launches, err);
@@ -129,6 +156,7 @@ int module_hook_runtime_launches(struct module *module, struct programs *program
 {
 	if (!module->attached || module->probes == PROBES_AWAY || module->runtime_launches)
 		return 0;
+	find_patched(module);
 	return attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
 	                     &module->runtime_launches, err);
 }
@@ -152,9 +180,11 @@ int module_hook_launches(struct module *module, struct programs *programs, bool 
                          struct err *err)
 {
 	module->no_launches = !hook;
-	if (hook && module->attached && module->probes != PROBES_AWAY && !module->launches)
+	if (hook && module->attached && module->probes != PROBES_AWAY && !module->launches) {
+		find_patched(module);
 		return attach_groups(module, programs, 1u << HOOK_LAUNCH,
 		                     returns && !module->no_returns, &module->launches, err);
+	}
 	if (!hook && module->launches) {
 		attachment_free_later(module->launches);
 		module->launches = NULL;
@@ -181,6 +211,7 @@ bool module_relink_little(struct module *module, struct programs *programs, bool
 	attachment_free(module->little);
 	module->little = NULL;
 	mark_unhooked(module, 1u << HOOK_LITTLE);
+	find_patched(module);
 	attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little, NULL);
 	return true;
 }
@@ -229,16 +260,22 @@ int module_move_hooks(struct module *module, struct programs *programs, bool ret
 	struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
 	struct attachment *attachment = NULL;
 	size_t count = 0;
-	int r;
+	int r = 0;
 
-	for (size_t i = 0; i < module->n_hooks; i++) {
+	find_patched(module);
+	for (size_t i = 0; i < module->n_hooks && !r; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (hook->hooked && !hook->moved && !hook->given_up && stays(data, hook))
-			hooks[count++] = hook;
+		if (!hook->hooked || hook->moved || hook->given_up || !stays(data, hook))
+			continue;
+		if (hook->patched)
+			r = err_set(err, EEXIST, "%s: process %d has code of its own there",
+			            hook->name, (int)hook->patched);
+		hooks[count++] = hook;
 	}
-	r = attach_hooks(module, programs, hooks, count, true, returns && !module->no_returns,
-	                 &attachment, err);
+	if (!r)
+		r = attach_hooks(module, programs, hooks, count, true,
+		                 returns && !module->no_returns, &attachment, err);
 	for (size_t i = 0; i < count && !r; i++)
 		r = hooks[i]->error;
 	for (size_t i = 0; i < count; i++)

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
+#include "probe/patched.h"
 #include "probe/person.h"
 
 #define MISSES_MAX    4096 /* whatever targets do */
@@ -362,7 +363,10 @@ void modules_tell_unhooked(struct modules *modules, struct module *module)
 		bool told = hook->error_told;
 
 		hook->error_told |= hook->error != 0;
-		if (hook->error && !told)
+		if (hook->error && !told && hook->patched)
+			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name,
+			             (uint32_t)hook->patched, "the process " PATCHED_WHY);
+		else if (hook->error && !told)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
 			             strerror(-hook->error));
 	}

@@ -130,6 +130,9 @@ const struct module *modules_of_mapping(struct modules *modules, const struct ma
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */
 size_t modules_misses(struct modules *modules, const struct miss **misses);
 
+/* After probes of it were attached: functions that could not be hooked, each once. */
+void modules_tell_unhooked(struct modules *modules, struct module *module);
+
 /* So many processes there are of this kind beside those that a miss names. */
 void modules_more(struct modules *modules, enum miss_kind kind, uint64_t processes);
 

@@ -123,8 +123,9 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
 void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
                              const char *why);
 
-/* Functions of it that could not be hooked, each once. */
-void modules_tell_unhooked(struct modules *modules, struct module *module);
+/* The kernel puts no probe into memory that is shared, or may be written to: told of a module's. */
+void modules_tell_unprobed(struct modules *modules, const struct module *module, pid_t pid,
+                           const struct mapping *mapping);
 
 /* What the programs know a file by. */
 struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);

@@ -124,8 +124,7 @@ static void settled(struct modules *modules, const struct seen_file *file, uint6
 		return;
 	settle_users(modules, &id, file->module);
 	if (file->stamp && !file->refused)
-		programs_file_known(modules->options.programs, &id,
-		                    file->module ? KNOWN_CUDA : 0);
+		programs_file_known(modules->options.programs, &id, file->module ? KNOWN_CUDA : 0);
 }
 
 bool modules_undecided(struct modules *modules)
@@ -342,6 +341,7 @@ static int look_at(const struct mapping *mapping, void *data)
 	if (file->module) {
 		modules_stay(search->modules, file->module);
 		modules_note_runtime(&search->runtimes, file->module);
+		modules_tell_unprobed(search->modules, file->module, search->pid, mapping);
 	}
 	if (is_told(search, &key))
 		tell_found(search, file);

@@ -302,6 +302,7 @@ static void place(const struct elf_image *image, struct own_function *function)
 	size_t len = sizeof(code);
 
 	function->cheap = function->arguments != NULL; /* a marker is a nop */
+	function->length = 1;
 	if (function->arguments || function->offset >= image->bytes)
 		return;
 	if (len > image->bytes - function->offset)
@@ -310,6 +311,7 @@ static void place(const struct elf_image *image, struct own_function *function)
 		return;
 	placement_choose(code, len, function->size, ABI_NATIVE, &emulation, &placement);
 	function->skip = placement.skip;
+	function->length = placement.length ? placement.length : 1;
 	function->cheap = placement.emulated;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/patched.h"
 
 /* For one file: a million symbols take 0.4 s with forty hooks. */
 #define HURRIED_NS 1000000000ull
@@ -143,6 +144,32 @@ static struct own_hook *hook_of(struct own_hooks *own, const struct own_function
 	return hook;
 }
 
+/* Where a process has other code than the file, a probe would end it: patched.h. */
+static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, void *data)
+{
+	size_t n = module->functions.n;
+	struct patch_point *points = xcalloc(n + 1, sizeof(*points));
+
+	for (size_t i = 0; i < n; i++) {
+		const struct own_function *function = &module->functions.list[i];
+
+		points[i] = (struct patch_point){ .entry = function->offset,
+			                          .probe = function->skip,
+			                          .bytes = function->skip + function->length };
+	}
+	patched_find(fd, points, n);
+	for (size_t i = 0; i < n; i++) {
+		char why[sizeof(PATCHED_WHY) + 32];
+
+		if (!module->hooks[i] || !points[i].pid)
+			continue;
+		snprintf(why, sizeof(why), "process %d " PATCHED_WHY, (int)points[i].pid);
+		miss(data, module->hooks[i]->name, why);
+		module->hooks[i]->error = -EEXIST;
+	}
+	free(points);
+}
+
 /* Those that want their returns, or those that do not. */
 static void attach_some(struct own_hooks *own, struct own_module *module, int fd, bool spans,
                         own_miss_fn miss, void *data)
@@ -158,7 +185,7 @@ static void attach_some(struct own_hooks *own, struct own_module *module, int fd
 		struct own_hook *hook = module->hooks[i];
 		bool waits;
 
-		if (!hook)
+		if (!hook || hook->error)
 			continue;
 		waits = own->returns &&
 		        (spec_is_span(hook->spec) || hook->spec->kind == SPEC_URETPROBE);
@@ -196,6 +223,7 @@ void own_module_attach(struct own_hooks *own, struct own_module *module, int fd,
 			module->hooks[i] =
 				hook_of(own, &module->functions.list[i], lib, miss, data);
 	}
+	leave_patched(module, fd, miss, data);
 	attach_some(own, module, fd, true, miss, data);
 	attach_some(own, module, fd, false, miss, data);
 }

@@ -207,9 +207,11 @@ static void name_instruction(const ZydisDecoder *decoder, const uint8_t *code, s
 {
 	ZydisDecodedInstruction instruction;
 
-	if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code, len, &instruction)))
-		snprintf(placement->instruction, sizeof(placement->instruction), "%s",
-		         mnemonic_name(instruction.mnemonic));
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code, len, &instruction)))
+		return;
+	placement->length = instruction.length;
+	snprintf(placement->instruction, sizeof(placement->instruction), "%s",
+	         mnemonic_name(instruction.mnemonic));
 }
 
 /* Where a walk from the entry ended: at an emulated instruction, or for another reason. */
@@ -262,6 +264,7 @@ void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_a
 	memset(placement, 0, sizeof(*placement));
 	if (abi != ABI_X86_64) {
 		placement->why = "probes go on the entry on this machine";
+		placement->length = 4;
 		return;
 	}
 	if (size && size < len)

@@ -24,6 +24,7 @@ struct placement {
 	uint32_t skip;        /* bytes after the entry */
 	bool emulated;        /* cheap at that place */
 	const char *why;      /* "entry is push", "nothing emulated in reach", ...: static */
+	uint8_t length;       /* of the instruction there; 0: it does not decode */
 	char instruction[32]; /* mnemonic at the chosen place */
 };
 

@@ -256,3 +256,29 @@ void modules_check_files(struct modules *modules)
 	}
 	pthread_mutex_unlock(&modules->lock);
 }
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+static bool has_hooks_in(const struct module *module, const struct mapping *mapping)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		const struct hook *hook = &module->hooks[i];
+
+		if (hook->group != HOOK_OFF && hook->entry >= mapping->offset &&
+		    hook->entry - mapping->offset < mapping->end - mapping->start)
+			return true;
+	}
+	return false;
+}
+
+void modules_tell_unprobed(struct modules *modules, const struct module *module, pid_t pid,
+                           const struct mapping *mapping)
+{
+	if ((mapping->private && !mapping->writable) || !has_hooks_in(module, mapping))
+		return;
+	modules_not_looked_into(modules, mapping->path, (uint32_t)pid,
+	                        mapping->private ? "the process has its code mapped writable, "
+	                                           "where the kernel puts no probes"
+	                                         : "the process has its code mapped shared, where "
+	                                           "the kernel puts no probes");
+}

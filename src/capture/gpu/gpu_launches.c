@@ -76,6 +76,7 @@ static void hook(struct gpu_launches *l, bool yes)
 			modules_miss(l->modules, MISS_NOT_HOOKED, "cuLaunchKernel and its like",
 			             module->name, 0,
 			             "probes that were away could not be put back: %s", err.text);
+		modules_tell_unhooked(l->modules, module);
 	}
 	modules_unlock(l->modules);
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that have written over a function of a file in their own memory: a jump to code of
+ * theirs at its entry, as interposers do. The kernel puts a probe's breakpoint over that as over
+ * anything else. At the trap it runs the file's instruction, and goes on behind it: in the middle
+ * of what was written. Such a process ends by that. A probe is in the file, for all who have it
+ * mapped, targets or not. So they are looked for before it is put there.
+ */
+#ifndef CUSCOPE_PROBE_PATCHED_H
+#define CUSCOPE_PROBE_PATCHED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct patch_point {
+	uint64_t entry; /* of a function, in the file */
+	uint32_t probe; /* bytes from there to the probed instruction */
+	uint32_t bytes; /* and to behind it; PATCH_BYTES at most are looked at */
+	pid_t pid;      /* out: a process that has other code there; 0: nobody has */
+};
+
+#define PATCH_BYTES 96
+
+/*
+ * Looks at all processes that have the file mapped. Those whose maps or memory cannot be read are
+ * left out. A breakpoint is no other code, since other probes and debuggers put them there; nor is
+ * a jump of five bytes, with nops behind it, that ends before the probe.
+ */
+void patched_find(int fd, struct patch_point *points, size_t n);
+
+/* Why calls of such a function are seen in no process: what is said behind the one that has it. */
+#define PATCHED_WHY                                                                                \
+	"has code of its own there, and a probe in this file would end it: hooked in no process"
+
+#endif

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+/* Which processes have other code than a file's: children, which have one mapped and write to it.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "probe/patched.h"
+
+#define PAGE  4096
+#define PAGES 40 /* more than are read at a time */
+#define ENTRY (20 * PAGE + 64)
+
+static char path[] = "/tmp/test_patched.XXXXXX";
+static int fd;
+
+/* push %rbp; mov %rsp,%rbp; ... in each line of the file, so no two bytes of one are alike */
+static int make(void **state)
+{
+	uint8_t page[PAGE];
+
+	fd = mkstemp(path);
+	for (int i = 0; i < PAGE; i++)
+		page[i] = (uint8_t)(0x55 + i % 64);
+	for (int i = 0; i < PAGES; i++)
+		if (write(fd, page, PAGE) != PAGE)
+			return -1;
+	return fd < 0;
+}
+
+static int drop(void **state)
+{
+	close(fd);
+	return unlink(path);
+}
+
+struct change {
+	uint64_t at;
+	uint8_t bytes[16];
+	size_t n;
+};
+
+/* A process that has mapped the file and changed its copy. */
+static pid_t start(const struct change *change)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		uint8_t *code =
+			mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (change)
+			memcpy(code + change->at, change->bytes, change->n);
+		mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Who is found to have changed a function whose probe is `probe` bytes behind its entry. */
+static pid_t who(uint32_t probe)
+{
+	struct patch_point points[] = {
+		{ .entry = ENTRY - 32, .probe = 0, .bytes = 4 },
+		{ .entry = ENTRY, .probe = probe, .bytes = probe + 2 },
+		{ .entry = ENTRY + 32, .probe = 0, .bytes = 4 },
+	};
+
+	patched_find(fd, points, ARRAY_SIZE(points));
+	assert_int_equal(points[0].pid, 0);
+	assert_int_equal(points[2].pid, 0);
+	return points[1].pid;
+}
+
+static void finds(const struct change *change, uint32_t probe, bool found)
+{
+	pid_t pid = start(change), seen = who(probe);
+
+	end(pid);
+	assert_int_equal(seen, found ? pid : 0);
+}
+
+static void test_a_file_that_nobody_changed(void **state)
+{
+	assert_int_equal(who(0), 0);
+	finds(NULL, 0, false);
+}
+
+static void test_a_jump_at_the_entry(void **state)
+{
+	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
+
+	finds(&jump, 0, true);
+	finds(&jump, 4, true); /* over the probe */
+}
+
+static void test_a_jump_of_five_bytes(void **state)
+{
+	const struct change jump = { ENTRY, { 0xe9, 1, 2, 3, 4 }, 5 };
+
+	finds(&jump, 0, true);
+	finds(&jump, 4, true);
+	finds(&jump, 5, false); /* it ends where the probe is */
+	finds(&jump, 10, false);
+}
+
+static void test_a_jump_of_five_bytes_and_nops(void **state)
+{
+	const struct change jump = { ENTRY, { 0xe9, 1, 2, 3, 4, 0x90, 0x90 }, 7 };
+
+	finds(&jump, 5, true);
+	finds(&jump, 6, true);
+	finds(&jump, 7, false);
+	finds(&jump, 10, false);
+}
+
+static void test_a_jump_and_what_is_no_nop(void **state)
+{
+	const struct change jump = { ENTRY, { 0xe9, 1, 2, 3, 4, 0x90, 0x91 }, 7 };
+
+	finds(&jump, 10, true);
+}
+
+static void test_a_jump_behind_an_instruction(void **state)
+{
+	const struct change jump = { ENTRY + 4, { 0xe9, 1, 2, 3, 4 }, 5 };
+
+	finds(&jump, 0, false);
+	finds(&jump, 4, true);
+	finds(&jump, 9, false);
+}
+
+static void test_what_lies_behind_the_probe(void **state)
+{
+	const struct change jump = { ENTRY + 6, { 0xe9, 1, 2, 3, 4 }, 5 };
+
+	finds(&jump, 4, false);
+	finds(&jump, 5, true);
+}
+
+static void test_a_breakpoint_is_no_other_code(void **state)
+{
+	const struct change trap = { ENTRY, { 0xcc }, 1 };
+	const struct change both = { ENTRY, { 0xcc, 0x25 }, 2 };
+
+	finds(&trap, 0, false);
+	finds(&both, 0, true);
+}
+
+static void test_another_page_of_the_file(void **state)
+{
+	const struct change far = { ENTRY + PAGE, { 0xff, 0x25 }, 14 };
+
+	finds(&far, 0, false);
+}
+
+static void test_one_of_several_processes(void **state)
+{
+	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
+	pid_t before = start(NULL), with = start(&jump), after = start(NULL), seen = who(0);
+
+	end(before);
+	end(with);
+	end(after);
+	assert_int_equal(seen, with);
+}
+
+static void test_the_same_code_of_another_file(void **state)
+{
+	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
+	char other[] = "/tmp/test_patched.XXXXXX";
+	int first = fd;
+	pid_t pid;
+
+	fd = mkstemp(other);
+	assert_int_equal(ftruncate(fd, PAGES * PAGE), 0);
+	pid = start(&jump);
+	close(fd);
+	fd = first;
+	assert_int_equal(who(0), 0);
+	end(pid);
+	unlink(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_file_that_nobody_changed),
+		cmocka_unit_test(test_a_jump_at_the_entry),
+		cmocka_unit_test(test_a_jump_of_five_bytes),
+		cmocka_unit_test(test_a_jump_of_five_bytes_and_nops),
+		cmocka_unit_test(test_a_jump_and_what_is_no_nop),
+		cmocka_unit_test(test_a_jump_behind_an_instruction),
+		cmocka_unit_test(test_what_lies_behind_the_probe),
+		cmocka_unit_test(test_a_breakpoint_is_no_other_code),
+		cmocka_unit_test(test_another_page_of_the_file),
+		cmocka_unit_test(test_one_of_several_processes),
+		cmocka_unit_test(test_the_same_code_of_another_file),
+	};
+
+	return cmocka_run_group_tests_name("patched", tests, make, drop);
+}
