@@ -28,7 +28,7 @@ static struct agents {
 	pid_t entered[8];
 	size_t n_entered;
 	pid_t gone;
-	bool stopped, abandoned;
+	bool stopped, abandoned, begins;
 	unsigned reads;
 	struct agents_lost lost;
 } fake;
@@ -84,6 +84,11 @@ void agents_stop(struct agents *agents)
 bool agents_stopped(const struct agents *agents)
 {
 	return false;
+}
+
+bool agents_any_begins(const struct agents *agents)
+{
+	return agents->begins;
 }
 
 void agents_abandon(struct agents *agents)
