@@ -13,7 +13,9 @@
 #include "base/xalloc.h"
 #include "capture/code_maps.h"
 #include "cuda/kernel_name.h"
+#include "probe/helper.h"
 #include "probe/memory.h"
+#include "probe/plain_name.h"
 #include "stack/code_files.h"
 
 /* One kernel, by its mangled name or, unresolved, by the text that stands for it. */
@@ -163,7 +165,7 @@ static struct known_kernel *intern(struct kernels *kernels, uint32_t tgid, const
 		return kernel;
 	if (!budget_take(kernels->budget, tgid, bytes))
 		return others(kernels);
-	shown = resolved ? kernel_name_demangle(text) : xstrdup(text);
+	shown = resolved ? plain_kernel_name(text, helper_person_of((pid_t)tgid)) : xstrdup(text);
 	longer = strlen(shown) > strlen(text) ? strlen(shown) - strlen(text) : 0;
 	if (!budget_take(kernels->budget, tgid, longer)) {
 		budget_give(kernels->budget, tgid, bytes);

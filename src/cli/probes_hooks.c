@@ -14,6 +14,7 @@
 #include "probe/libraries.h"
 #include "probe/maps.h"
 #include "probe/own_kernel.h"
+#include "probe/person.h"
 
 /* What is listed of one pattern: as much as a hook may stand for with --hook-limit. */
 #define LISTED_MOST HOOK_MATCHES_TOP
@@ -212,7 +213,7 @@ static int list_kernel(struct hook_listing *listing, struct hook_mistake *mistak
 static void list_function(struct hook_listing *listing, const char *path,
                           const struct own_function *function)
 {
-	char *shown = own_function_shown(function->name);
+	char *shown = own_function_shown(function->name, PERSON_UNKNOWN);
 	struct hook_row row = { .hook = "yes",
 		                .place = path,
 		                .name = shown,

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 
-#define STUB    "__device_stub_"
+#define STUB    KERNEL_NAME_STUB
 #define WRAPPER "__wrapper__device_stub_"
 
 /* What a name may grow to when read. */

@@ -10,6 +10,8 @@
 /* measured.md's finding in docs/design.md. Verified at run time before use. */
 #define KERNEL_HANDLE_NAME_OFFSET 8
 
+#define KERNEL_NAME_STUB "__device_stub_" /* before the name of the function that launches it */
+
 /* Whether `text` can be the name of a kernel: not empty, printable, no blanks unless demangled. */
 bool kernel_name_plausible(const char *text);
 
@@ -17,6 +19,8 @@ bool kernel_name_plausible(const char *text);
  * "vectorAdd(float const*, float*, int)" for "_Z9vectorAddPKfPfi"; a name that is not mangled is
  * copied, and so is one that would be longer than 64 KiB. Host stubs' "__device_stub__" prefix is
  * taken off first. The caller frees the result.
+ *
+ * A name of 300 bytes can make this take hours: names of programs are read by probe/plain_name.h.
  */
 char *kernel_name_demangle(const char *mangled);
 

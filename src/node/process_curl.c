@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/rights.h"
 #include "probe/roots_path.h"
-#include "stack/lines/rights.h"
 
 #define HIGH_FD     16 /* from where on the process has what it needs meanwhile */
 #define CPU_SECONDS 10

@@ -105,6 +105,7 @@ void helper_end(void)
 {
 	if (!helper_is_there())
 		return;
+	names_end();
 	helper_lock();
 	drop_helper();
 	close(helper.control); /* which ends them all */
@@ -115,27 +116,58 @@ void helper_end(void)
 	helper_unlock();
 }
 
-static int make_helper(void)
+/* With the lock. */
+static int make(enum helper_make what, int *socket, pid_t *pid)
 {
-	struct helper_order order = { 0 };
+	struct helper_order order = { .make = what };
 	int pair[2], none, rc;
-	int32_t pid = 0;
+	int32_t its = 0;
 
-	if (helper.socket >= 0)
-		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	rc = helper_send(helper.control, &order, sizeof(order), pair[1]);
 	close(pair[1]);
-	if (!rc && helper_receive(pair[0], &pid, sizeof(pid), &none) != sizeof(pid))
+	if (!rc && helper_receive(pair[0], &its, sizeof(its), &none) != sizeof(its))
 		rc = -EIO; /* the process that makes them was killed, or cannot fork */
 	if (rc) {
 		close(pair[0]);
 		return rc;
 	}
-	helper.socket = pair[0];
-	helper.pid = pid;
+	*socket = pair[0];
+	*pid = its;
 	return 0;
+}
+
+static int make_reader(void)
+{
+	return helper.socket >= 0 ? 0 : make(HELPER_MAKE_READER, &helper.socket, &helper.pid);
+}
+
+int helper_make(enum helper_make what, int *socket, pid_t *pid)
+{
+	int rc = -EPIPE;
+
+	helper_lock();
+	if (helper_is_there())
+		rc = make(what, socket, pid);
+	helper_unlock();
+	return rc;
+}
+
+/* With the lock. */
+static void end_helper(pid_t pid)
+{
+	const struct helper_order order = { .kill = pid };
+
+	helper_send(helper.control, &order, sizeof(order), -1);
+}
+
+void helper_kill(pid_t pid)
+{
+	helper_lock();
+	if (helper_is_there())
+		end_helper(pid);
+	helper_unlock();
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -173,7 +205,7 @@ static int exchange(int fd, int ms, int *fd_out)
 {
 	size_t bytes = offsetof(struct helper_request, path) + strlen(helper.request.path) + 1;
 	ssize_t n;
-	int rc = make_helper();
+	int rc = make_reader();
 
 	if (!rc)
 		rc = helper_send(helper.socket, &helper.request, bytes, fd);
@@ -207,9 +239,7 @@ static pid_t to_blame(void)
 /* The helper is left alone: it ends when what it waits for does, or when it is killed. */
 static void give_up(int ms)
 {
-	struct helper_order order = { .kill = helper.pid };
-
-	helper_send(helper.control, &order, sizeof(order), -1);
+	end_helper(helper.pid);
 	waits_give_up(to_blame(), helper.person, name_of(helper.request.op), ms, helper.socket);
 	helper.socket = -1;
 	helper.pid = 0;
@@ -263,6 +293,16 @@ struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t per
 uint64_t helper_person(pid_t pid)
 {
 	return helper_is_there() ? waits_person(pid) : PERSON_UNKNOWN;
+}
+
+uint64_t helper_person_of(pid_t pid)
+{
+	uint64_t person;
+
+	helper_lock();
+	person = helper_person(pid);
+	helper_unlock();
+	return person;
 }
 
 /* Has all of `bytes` answered, or false. */

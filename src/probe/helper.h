@@ -86,6 +86,9 @@ bool helper_is_users(int fd);
 /* Who (person.h) a descriptor was opened for; PERSON_UNKNOWN where that is not known. */
 uint64_t helper_mapped_by(int fd);
 
+/* Who is behind a process, as long as there is a helper; PERSON_UNKNOWN for this one. */
+uint64_t helper_person_of(pid_t pid);
+
 /* fstat that takes what is known rather than ask the server of the file system. 0 or -1. */
 int file_stat(int fd, struct stat *st);
 int path_stat(const char *path, struct stat *st);

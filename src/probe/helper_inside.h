@@ -42,10 +42,40 @@ struct helper_answer {
 	char data[HELPER_BYTES];
 };
 
-/* To the process that makes helpers: with a socket, a helper for it; without, the end of one. */
+/* What the process that makes helpers can make. */
+enum helper_make {
+	HELPER_MAKE_READER, /* helper_do() */
+	HELPER_MAKE_NAMES,  /* names_main() */
+};
+
+/* To that process: with a socket, one of these for it; without, the end of one. */
 struct helper_order {
 	int32_t kill; /* pid; 0: none */
+	uint32_t make;
 };
+
+/* ---- names (plain_name.h) ------------------------------------------------------------------ */
+
+#define NAMES_BYTES 65536u /* of a name, with its NUL; longer ones are not read */
+
+enum names_kind {
+	NAMES_OF_KERNEL,
+	NAMES_OF_FUNCTION,
+};
+
+struct names_request {
+	uint32_t kind;
+	char name[NAMES_BYTES]; /* what is sent ends before its NUL */
+};
+
+struct names_answer {
+	uint64_t ran_ns;
+	char text[NAMES_BYTES]; /* the same */
+};
+
+/* The process that reads them, which knows nothing else: never returns. */
+void names_main(int socket) __attribute__((noreturn));
+void names_end(void);
 
 /*
  * One message with or without a descriptor. Bytes received, 0 at the end of the other side, or a
@@ -71,6 +101,11 @@ struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t per
 /* Has that done. *rc: 0, or what failed before anything was done. The answer is good until the
  * next. */
 const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc);
+
+/* Without the lock: has one made, with a socket that becomes the caller's; and has it ended. 0 or a
+ * negative errno. */
+int helper_make(enum helper_make what, int *socket, pid_t *pid);
+void helper_kill(pid_t pid);
 
 /* Who is to be charged for what is asked of a process; PERSON_UNKNOWN for this one. */
 uint64_t helper_person(pid_t pid);

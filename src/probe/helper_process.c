@@ -385,7 +385,7 @@ static void forget_ended(pid_t *helpers)
 			helpers[i] = 0;
 }
 
-static void make_helper(pid_t *helpers, int socket)
+static void make_helper(pid_t *helpers, enum helper_make what, int socket)
 {
 	int slot = 0;
 	pid_t maker = getpid(), pid;
@@ -400,6 +400,8 @@ static void make_helper(pid_t *helpers, int socket)
 		if (getppid() != maker)
 			_exit(1);
 		close_all_but(socket);
+		if (what == HELPER_MAKE_NAMES)
+			names_main(socket);
 		serve(socket);
 	}
 	helpers[slot] = pid > 0 ? pid : 0;
@@ -426,7 +428,7 @@ void helper_process_main(int control)
 		end_helper(helpers, order.kill);
 		forget_ended(helpers);
 		if (socket >= 0) {
-			make_helper(helpers, socket);
+			make_helper(helpers, order.make, socket);
 			close(socket);
 		}
 	}

@@ -15,6 +15,7 @@
 #include "probe/elf_image.h"
 #include "probe/own_markers.h"
 #include "probe/placement.h"
+#include "probe/plain_name.h"
 
 #define STRINGS_MAX (256u << 20) /* of one symbol table, as of CUDA's modules */
 #define NAME_BYTES  512          /* longer names are not hooked: C++ has some of 8 KiB */
@@ -60,13 +61,13 @@ bool own_functions_wanted(const struct hook_list *hooks, const char *path)
 	return false;
 }
 
-char *own_function_shown(const char *symbol)
+char *own_function_shown(const char *symbol, uint64_t person)
 {
 	char *plain, *shown;
 
 	if (strncmp(symbol, "_Z", 2))
 		return xstrdup(symbol);
-	plain = kernel_name_demangle(symbol);
+	plain = plain_kernel_name(symbol, person);
 	shown = kernel_name_qualified(plain);
 	free(plain);
 	if (*shown && strlen(shown) < SHOWN_BYTES)

@@ -37,9 +37,10 @@ bool own_functions_is_module(const struct hook_spec *spec, const char *path);
 
 /*
  * What outputs call a function: of C++ its name with its namespaces, "at::_ops::mm::call", without
- * parameters and template arguments. The caller frees it.
+ * parameters and template arguments. `person`: whose file it is in, as plain_name.h has it. The
+ * caller frees it.
  */
-char *own_function_shown(const char *symbol);
+char *own_function_shown(const char *symbol, uint64_t person);
 
 /*
  * Reads `fd`, which stays the caller's. 0, or a negative errno as elf_file_open() has it; -ETIME

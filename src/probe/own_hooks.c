@@ -101,10 +101,8 @@ uint64_t own_hook_cookie(const struct own_hook *hook)
 /* What trace files allow in names, so that every output can write them as they are. */
 static char *plain_name(const struct hook_spec *spec, const char *name)
 {
-	char *shown = spec_is_kernel(spec) ? xstrdup(name) : own_function_shown(name);
-	char *plain = spec->as[0] ? xasprintf("%s.%s", spec->as, shown) : xstrdup(shown);
+	char *plain = spec->as[0] ? xasprintf("%s.%s", spec->as, name) : xstrdup(name);
 
-	free(shown);
 	for (char *at = plain; *at; at++) {
 		if (!isalnum((unsigned char)*at) && !strchr(" _.:/+-#@()[]", *at))
 			*at = '?';

@@ -56,6 +56,7 @@ bool own_hooks_returns(const struct own_hooks *own);
 
 struct own_module {
 	char *path;
+	uint64_t person; /* whose names it has */
 	struct own_functions functions;
 	struct own_hook **hooks; /* in the order of the functions; NULL: not hooked */
 	struct attachment *spans, *moments;

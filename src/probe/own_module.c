@@ -9,11 +9,21 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 #include "probe/patched.h"
+#include "probe/person.h"
 
 /* For one file: a million symbols take 0.4 s with forty hooks. */
 #define HURRIED_NS 1000000000ull
 #define PATIENT_NS 5000000000ull
+
+static uint64_t person_behind(int fd)
+{
+	struct stat st;
+
+	return file_stat(fd, &st) ? PERSON_UNKNOWN
+	                          : person_of_file(st.st_uid, helper_mapped_by(fd));
+}
 
 bool own_module_open(int fd, const char *path, enum elf_depth depth, const struct hook_list *list,
                      struct own_module **made)
@@ -30,6 +40,7 @@ bool own_module_open(int fd, const char *path, enum elf_depth depth, const struc
 		return false;
 	module = xcalloc(1, sizeof(*module));
 	module->path = xstrdup(path);
+	module->person = person_behind(fd);
 	r = own_functions_read(fd, path, list, patient ? PATIENT_NS : HURRIED_NS,
 	                       &module->functions, &err);
 	if (r == -EBADMSG || (r == -ETIME && patient))
@@ -124,21 +135,24 @@ static void note_matches(struct own_hooks *own, const struct own_module *module,
 	}
 }
 
-static struct own_hook *hook_of(struct own_hooks *own, const struct own_function *function,
-                                const char *lib, own_miss_fn miss, void *data)
+static struct own_hook *hook_of(struct own_hooks *own, const struct own_module *module,
+                                const struct own_function *function, const char *lib,
+                                own_miss_fn miss, void *data)
 {
 	struct own_place places[SPEC_ARG_LAST + 1];
 	struct err err = { 0 };
 	struct own_hook *hook;
 	size_t n = SPEC_ARG_LAST + 1;
+	char *shown;
 
 	if (function->arguments && !own_places_of_marker(function->arguments, places, &n)) {
 		miss(data, function->name, "its arguments are of a kind that is not known");
 		return NULL;
 	}
-	hook = own_hooks_add(own, function->spec, function->name, lib,
-	                     function->arguments ? places : NULL, function->arguments ? n : 0,
-	                     &err);
+	shown = own_function_shown(function->name, module->person);
+	hook = own_hooks_add(own, function->spec, shown, lib, function->arguments ? places : NULL,
+	                     function->arguments ? n : 0, &err);
+	free(shown);
 	if (!hook)
 		miss(data, function->name, err.text);
 	return hook;
@@ -221,7 +235,7 @@ void own_module_attach(struct own_hooks *own, struct own_module *module, int fd,
 		module->hooks = xcalloc(module->functions.n + 1, sizeof(struct own_hook *));
 		for (size_t i = 0; i < module->functions.n && i < room; i++)
 			module->hooks[i] =
-				hook_of(own, &module->functions.list[i], lib, miss, data);
+				hook_of(own, module, &module->functions.list[i], lib, miss, data);
 	}
 	leave_patched(module, fd, miss, data);
 	attach_some(own, module, fd, true, miss, data);

@@ -13,9 +13,10 @@
 #include "base/budget.h"
 #include "base/process.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 #include "probe/maps.h"
+#include "probe/plain_name.h"
 #include "stack/code_files.h"
-#include "stack/function_name.h"
 #include "stack/perf_map.h"
 
 #define MAPPINGS_MAX  65536 /* vm.max_map_count is 65,530 */
@@ -109,7 +110,7 @@ static const char *keep_name(struct symbols *symbols, const char *text)
 }
 
 /* Demangling takes longer than all the rest, and stacks have most of their frames in common. */
-static const char *keep_demangled(struct symbols *symbols, const char *linked)
+static const char *keep_demangled(struct symbols *symbols, pid_t pid, const char *linked)
 {
 	size_t len = strlen(linked);
 	struct demangled *entry;
@@ -123,7 +124,7 @@ static const char *keep_demangled(struct symbols *symbols, const char *linked)
 	symbols->names_bytes += sizeof(*entry) + len;
 	entry = xmalloc(sizeof(*entry) + len + 1);
 	memcpy(entry->linked, linked, len + 1);
-	plain = function_name_demangle(linked);
+	plain = plain_function_name(linked, helper_person_of(pid));
 	entry->shown = keep_name(symbols, plain);
 	free(plain);
 	HASH_ADD_KEYPTR(hh, symbols->demangled, entry->linked, len, entry);
@@ -523,7 +524,7 @@ static const char *function_at(struct symbols *symbols, const struct program *pr
 		name = code_file_function(symbols->files, code->file,
 		                          place - code->start + code->offset, into_bytes);
 	if (name)
-		return keep_demangled(symbols, name);
+		return keep_demangled(symbols, program->pid, name);
 	/* Code made at run time may be in a file without a name (memfd), too. */
 	if (program->perf_map)
 		name = perf_map_find(program->perf_map, place, into_bytes);

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "stack/function_name.h"
+#include "probe/function_name.h"
 #include "stack/function_table.h"
 #include "stack/perf_map.h"
 #include "stack/place.h"

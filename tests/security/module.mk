@@ -12,7 +12,7 @@ $(SECURITY_B)/hostile-inside: $(SECURITY)/inside.c $(SECURITY)/inside_places.c $
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(PROG_CFLAGS)) -Isrc -o $@ $(filter %.c,$^) -ldl
 
-security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks
+security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks $(SECURITY_B)/hostile-riddles
 
 test-security: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
 	@tests/integration/run --build $(B) --tests tests/security

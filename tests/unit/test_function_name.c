@@ -2,7 +2,7 @@
 /* Names of functions on stacks: C, C++, Rust. */
 #include "unit.h"
 
-#include "stack/function_name.h"
+#include "probe/function_name.h"
 
 static void expect(const char *linked, const char *shown)
 {

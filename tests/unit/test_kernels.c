@@ -13,6 +13,7 @@
 
 #include "base/budget.h"
 #include "capture/kernels.h"
+#include "probe/helper.h"
 
 /* Beyond the largest pid that Linux gives out: processes of which /proc knows nothing. */
 #define PROCESS 5000001
@@ -452,7 +453,9 @@ static void test_names_beyond_the_budget_are_one_kernel(void **state)
 	struct budget *budget = budget_new(4 << 20, 16 << 20);
 	struct kernels *kernels = kernels_new(budget);
 	size_t before = allocated();
+	struct err err = { 0 };
 
+	assert_int_equal(helper_begin(&err), 0);
 	for (unsigned i = 0; i < 20000; i++)
 		named(kernels, PROCESS, 0x1000 + 64 * i, long_name(i), NAME_OF_CALL);
 	assert_true(allocated() - before < 6 << 20);
@@ -467,6 +470,7 @@ static void test_names_beyond_the_budget_are_one_kernel(void **state)
 	assert_kernel(kernels, OTHER, 0x1000, "other()");
 	kernels_free(kernels);
 	budget_free(budget);
+	helper_end();
 }
 
 static void test_handles_are_given_back_at_the_end_of_a_process(void **state)

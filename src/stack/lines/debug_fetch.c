@@ -19,9 +19,9 @@
 #include "base/array.h"
 #include "base/folder.h"
 #include "base/xalloc.h"
+#include "probe/rights.h"
 #include "probe/roots_path.h"
 #include "stack/lines/debug_file.h"
-#include "stack/lines/rights.h"
 
 #define CPU_SECONDS 60
 #define DESCRIPTORS 64

@@ -50,8 +50,4 @@ int reader_ask(struct reader *reader, enum lines_what what, uint64_t offset, uns
 /* The process itself: never returns. */
 void reader_main(int socket) __attribute__((noreturn));
 
-/* All that it may do is taken from this process. `bytes`: of the files, which it maps. 0, or a
- * negative errno: it is to end then. */
-int reader_give_up_rights(uint64_t bytes);
-
 #endif

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* The other side of reader.h: the process that reads, and how it loses its rights. */
+/* The other side of reader.h: the process that reads. */
 #include "stack/lines/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,105 +13,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
+#include "probe/rights.h"
 #include "stack/lines/debug_info.h"
-#include "stack/lines/rights.h"
 
 #define MEMORY_BYTES ((uint64_t)512 << 20) /* besides the files, which are mapped */
 #define FILES_BYTES  ((uint64_t)16 << 30)
 #define CPU_SECONDS  60
-#define DESCRIPTORS  16
 
-/* ---- giving up rights ---------------------------------------------------------------------- */
-
-static int limit_resources(uint64_t bytes)
+/* `bytes`: of the files, which it maps. */
+static int give_up_rights(uint64_t bytes)
 {
 	int rc = rights_limit(RLIMIT_CPU, CPU_SECONDS);
 
-#ifndef __SANITIZE_ADDRESS__ /* which has terabytes of address space */
-	rc = rc ? rc : rights_limit(RLIMIT_AS, bytes + MEMORY_BYTES);
-#endif
-	rc = rc ? rc : rights_limit(RLIMIT_FSIZE, 0);
-	rc = rc ? rc : rights_limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : rights_limit(RLIMIT_NPROC, 0);
-	return rc ? rc : rights_limit(RLIMIT_NOFILE, DESCRIPTORS);
+	return rc ? rc : rights_give_up(bytes + MEMORY_BYTES);
 }
-
-#define ALLOW(name)                                                                                \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                    \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* Memory, but none that is run. The third argument has the protection. */
-#define ALLOW_DATA(name)                                                                           \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4),                                    \
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),        \
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),                             \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),                                      \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-
-#ifndef __SANITIZE_ADDRESS__ /* which asks for more */
-#ifdef __aarch64__
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#endif
-
-static const struct sock_filter filter[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(read),
-	ALLOW(pread64),
-	ALLOW(recvmsg),
-	ALLOW(sendmsg),
-	ALLOW(write),
-	ALLOW(lseek),
-	ALLOW(fstat),
-	ALLOW(newfstatat), /* what fstat is in glibc */
-	ALLOW(fcntl),
-	ALLOW(close),
-	ALLOW(munmap),
-	ALLOW(mremap),
-	ALLOW(madvise),
-	ALLOW(brk),
-	ALLOW(futex),
-	ALLOW(getrandom),
-	ALLOW(sysinfo), /* qsort of glibc asks how much memory there is */
-	ALLOW(clock_gettime),
-	ALLOW(exit),
-	ALLOW(exit_group),
-	ALLOW_DATA(mmap),
-	ALLOW_DATA(mprotect),
-	/* Libraries ask for more than they need: for other files, say. */
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-};
-
-static int filter_calls(void)
-{
-	const struct sock_fprog program = { ARRAY_SIZE(filter), (struct sock_filter *)filter };
-
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
-}
-#else
-static int filter_calls(void)
-{
-	return 0;
-}
-#endif
-
-int reader_give_up_rights(uint64_t bytes)
-{
-	int rc = limit_resources(bytes);
-
-	rc = rc ? rc : rights_become(RIGHTS_NOBODY, RIGHTS_NOBODY);
-	rc = rc ? rc : rights_close();
-	return rc ? rc : filter_calls();
-}
-
-/* ---- the process --------------------------------------------------------------------------- */
 
 /*
  * A file that somebody serves comes as a descriptor of its path: it is opened here, where nobody
@@ -209,7 +121,7 @@ void reader_main(int socket)
 	rc = setpriority(PRIO_PROCESS, 0, 10);
 	if (!receive_files(socket, &files, &bytes))
 		rc = -ENOENT;
-	found.status = reader_give_up_rights(bytes) ? LINES_REFUSED : LINES_OK;
+	found.status = give_up_rights(bytes) ? LINES_REFUSED : LINES_OK;
 	if (found.status == LINES_REFUSED) {
 		answer(socket, &found);
 		_exit(1);

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "stack/function_name.h"
+#include "probe/plain_name.h"
 
 #define LOAD_MS  10000        /* for the first look at a file; one of 2 GB takes seconds */
 #define FIND_MS  3000         /* for a place, the first of a large unit takes most */
@@ -91,11 +91,27 @@ static void make_room(struct source_lines *lines)
 		drop_reader(lines, oldest);
 }
 
+/* Their functions as people read them, in memory of their own. */
+static void make_plain(struct lines_answer *answer, uint64_t person)
+{
+	for (size_t i = 0; i < answer->n; i++) {
+		struct lines_part *part = &answer->parts[i];
+
+		if (part->function)
+			part->function = plain_function_name(part->function, person);
+	}
+}
+
+static void free_plain(const struct lines_answer *answer)
+{
+	for (size_t i = 0; i < answer->n; i++)
+		free((char *)answer->parts[i].function);
+}
+
 static struct found_parts *keep_parts(struct source_lines *lines,
                                       struct source_lines_person *person,
                                       const struct lines_answer *answer)
 {
-	char *names[LINES_PARTS_MAX];
 	struct found_parts *found;
 	size_t bytes = sizeof(*found);
 	char *at;
@@ -103,24 +119,23 @@ static struct found_parts *keep_parts(struct source_lines *lines,
 	for (size_t i = 0; i < answer->n; i++) {
 		const struct lines_part *part = &answer->parts[i];
 
-		names[i] = part->function ? function_name_demangle(part->function) : NULL;
-		bytes += sizeof(*part) + (names[i] ? strlen(names[i]) + 1 : 0) +
+		bytes += sizeof(*part) + (part->function ? strlen(part->function) + 1 : 0) +
 		         (part->file ? strlen(part->file) + 1 : 0);
 	}
-	found = source_lines_take_bytes(lines, person, bytes) ? xmalloc(bytes) : NULL;
-	at = found ? (char *)&found->parts[answer->n] : NULL;
+	if (!source_lines_take_bytes(lines, person, bytes))
+		return NULL;
+	found = xmalloc(bytes);
+	found->n = answer->n;
+	at = (char *)&found->parts[answer->n];
 	for (size_t i = 0; i < answer->n; i++) {
-		if (found) {
-			found->parts[i] = answer->parts[i];
-			found->parts[i].function = names[i] ? at : NULL;
-			at = names[i] ? stpcpy(at, names[i]) + 1 : at;
-			found->parts[i].file = answer->parts[i].file ? at : NULL;
-			at = answer->parts[i].file ? stpcpy(at, answer->parts[i].file) + 1 : at;
-		}
-		free(names[i]);
+		const struct lines_part *part = &answer->parts[i];
+
+		found->parts[i] = *part;
+		found->parts[i].function = part->function ? at : NULL;
+		at = part->function ? stpcpy(at, part->function) + 1 : at;
+		found->parts[i].file = part->file ? at : NULL;
+		at = part->file ? stpcpy(at, part->file) + 1 : at;
 	}
-	if (found)
-		found->n = answer->n;
 	return found;
 }
 
@@ -165,8 +180,11 @@ static bool ask_next(struct source_lines *lines, struct source_lines_file *file)
 
 	pthread_mutex_unlock(&lines->lock);
 	rc = reader_ask(&file->reader, LINES_FIND, place->offset, FIND_MS, &lines->stop, &answer);
+	answer.n = rc ? 0 : answer.n;
+	make_plain(&answer, file->person->id);
 	pthread_mutex_lock(&lines->lock);
 	take_answer(lines, file, place, rc, &answer);
+	free_plain(&answer);
 	if (rc)
 		drop_reader(lines, file);
 	return !rc;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving up rights, in processes that run code or read files of strangers. Never to be had back. */
-#ifndef CUSCOPE_STACK_LINES_RIGHTS_H
-#define CUSCOPE_STACK_LINES_RIGHTS_H
+#ifndef CUSCOPE_PROBE_RIGHTS_H
+#define CUSCOPE_PROBE_RIGHTS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RIGHTS_NOBODY 65534
+#define RIGHTS_NOBODY      65534
 #define RIGHTS_NOBODY_ELSE 65533
 
 /* 0, or a negative errno: the process is to end then. These use nothing that a fork may break. */
@@ -23,5 +23,12 @@ int rights_become_unseen(void);
 
 /* Nobody's processes may not look into it, and it ends with the thread that started it. */
 int rights_close(void);
+
+/*
+ * All of it, for a process that has what it needs and only computes from now on: it is nobody, has
+ * so many bytes of address space, and may by seccomp ask the kernel for nothing but to read, to
+ * answer, to have memory, and the time.
+ */
+int rights_give_up(uint64_t bytes);
 
 #endif

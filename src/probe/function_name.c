@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "stack/function_name.h"
+#include "probe/function_name.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static bool demangle_rust(struct function_name_growing *out, const char *linked)
 static const char *const suffixes[] = { ".cold",  ".constprop.", ".isra.",
 	                                ".llvm.", ".lto_priv.",  ".part." };
 
-/* The name without those: it is the same function to the one who wrote it. */
-static char *whole_function(const char *linked)
+/* It is the same function to the one who wrote it. */
+char *function_name_whole(const char *linked)
 {
 	const char *end = linked + strlen(linked);
 
@@ -56,7 +56,7 @@ static char *whole_function(const char *linked)
 
 char *function_name_demangle(const char *linked)
 {
-	char *whole = whole_function(linked), *plain;
+	char *whole = function_name_whole(linked), *plain;
 	struct function_name_growing out = { 0 };
 
 	/* Rust first: its old names are names of C++ as well, with "$LT$" and a hash in them. */

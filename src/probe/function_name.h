@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of functions as their authors wrote them. */
-#ifndef CUSCOPE_STACK_FUNCTION_NAME_H
-#define CUSCOPE_STACK_FUNCTION_NAME_H
+#ifndef CUSCOPE_PROBE_FUNCTION_NAME_H
+#define CUSCOPE_PROBE_FUNCTION_NAME_H
 
 /*
  * "leaky::Model::grow_cache(int)" for "_ZN5leaky5Model10grow_cacheEi". Rust's names, old and new,
@@ -9,7 +9,12 @@
  * ".constprop.0") gets the name of the whole function. A name that is not mangled, or whose plain
  * form is longer than 64 KiB, stays as it is. The caller frees the result. It may hold any bytes:
  * see text.h before it is shown.
+ *
+ * A name of 300 bytes can make this take hours: names of programs are read by plain_name.h.
  */
 char *function_name_demangle(const char *linked);
+
+/* As linked, without what compilers split off. The caller frees it. */
+char *function_name_whole(const char *linked);
 
 #endif

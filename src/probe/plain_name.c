@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "probe/plain_name.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "cuda/kernel_name.h"
+#include "probe/account.h"
+#include "probe/function_name.h"
+#include "probe/helper_inside.h"
+
+#define SIMPLE_MAX 512  /* letters of a name that is read here */
+#define BUSY_MS    1000 /* for a process that the machine does not let run */
+#define SUFFIX     ".abcdefghijklmnopqrstuvwxyz0123456789_"
+#define USERS_MAX  512 /* before those are forgotten who have used nothing for a while */
+
+/* What accounts are made for is waited for beside other work. This keeps the capture itself: one
+ * second at once, and a fortieth of the time. */
+#define WEIGHT 4
+
+struct name_user {
+	uint64_t person;
+	struct account account;
+	UT_hash_handle hh;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	int socket; /* of the process; -1: there is none */
+	pid_t pid;
+	struct name_user *users;
+	struct names_request request;
+	struct names_answer answer;
+} names = { .lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1 };
+
+/* ---- what is read here --------------------------------------------------------------------- */
+
+/* What follows an identifier with its length before it; NULL where there is none. */
+static const char *skip_identifier(const char *at)
+{
+	size_t len = 0;
+
+	for (; isdigit((unsigned char)*at) && len <= SIMPLE_MAX; at++)
+		len = 10 * len + (size_t)(*at - '0');
+	return len && len <= strnlen(at, len) ? at + len : NULL;
+}
+
+/*
+ * Identifiers, scopes, pointers and the types that are one letter. Without substitutions (S),
+ * parameters of templates (T), their arguments (I, J), packs (D) and expressions (X, L with a type)
+ * nothing stands for something else: each letter is read once, and printed once.
+ */
+static bool is_simple(const char *name)
+{
+	const char *at = name + 2;
+
+	if (strncmp(name, "_Z", 2) || strnlen(name, SIMPLE_MAX + 1) > SIMPLE_MAX ||
+	    strstr(name, KERNEL_NAME_STUB))
+		return false;
+	while (at && *at) {
+		if (isdigit((unsigned char)*at))
+			at = skip_identifier(at);
+		else if (strchr("CD", *at) && at[1] >= '0' && at[1] <= '5')
+			at += 2; /* a constructor, a destructor */
+		else if (strchr("NELKPROvwbcahstijlmxynofdegz", *at))
+			at++;
+		else if (*at == '.') /* what compilers append */
+			return !at[strspn(at, SUFFIX)];
+		else
+			return false;
+	}
+	return at != NULL;
+}
+
+static bool is_mangled(const char *name)
+{
+	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) ||
+	       !strncmp(name, KERNEL_NAME_STUB, strlen(KERNEL_NAME_STUB));
+}
+
+/* ---- accounts ------------------------------------------------------------------------------ */
+
+static void forget_users(void)
+{
+	uint64_t now = helper_now_ns();
+	struct name_user *user, *next;
+
+	HASH_ITER (hh, names.users, user, next) {
+		if (account_is_empty(&user->account, now)) {
+			HASH_DEL(names.users, user);
+			free(user);
+		}
+	}
+}
+
+static struct account *account_of(uint64_t person)
+{
+	struct name_user *user;
+
+	HASH_FIND(hh, names.users, &person, sizeof(person), user);
+	if (user)
+		return &user->account;
+	if (HASH_COUNT(names.users) >= USERS_MAX)
+		forget_users();
+	user = xcalloc(1, sizeof(*user));
+	user->person = person;
+	HASH_ADD(hh, names.users, person, sizeof(user->person), user);
+	return &user->account;
+}
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+static void drop_process(void)
+{
+	if (names.socket < 0)
+		return;
+	helper_kill(names.pid); /* it may have been stopped, or not run */
+	close(names.socket);
+	names.socket = -1;
+}
+
+void names_end(void)
+{
+	struct name_user *user, *next;
+
+	pthread_mutex_lock(&names.lock);
+	drop_process();
+	HASH_ITER (hh, names.users, user, next) {
+		HASH_DEL(names.users, user);
+		free(user);
+	}
+	pthread_mutex_unlock(&names.lock);
+}
+
+static bool wait_for_answer(void)
+{
+	uint64_t end = helper_now_ns() + BUSY_MS * 1000000ull, now;
+	struct pollfd answer = { .fd = names.socket, .events = POLLIN };
+	int n;
+
+	do {
+		now = helper_now_ns();
+		n = poll(&answer, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0);
+	} while (n < 0 && errno == EINTR);
+	return n > 0;
+}
+
+/* Descriptors it has none to send, and there is no room for any. */
+static bool receive(void)
+{
+	ssize_t bytes;
+
+	do
+		bytes = recv(names.socket, &names.answer, sizeof(names.answer), 0);
+	while (bytes < 0 && errno == EINTR);
+	if (bytes < (ssize_t)sizeof(names.answer.ran_ns))
+		return false;
+	bytes -= (ssize_t)sizeof(names.answer.ran_ns);
+	names.answer.text[bytes < NAMES_BYTES ? bytes : NAMES_BYTES - 1] = '\0';
+	return names.answer.text[0] != '\0';
+}
+
+static bool exchange(enum names_kind kind, const char *name, size_t len)
+{
+	size_t bytes = sizeof(names.request.kind) + len;
+
+	if (names.socket < 0 && helper_make(HELPER_MAKE_NAMES, &names.socket, &names.pid))
+		return false;
+	names.request.kind = kind;
+	memcpy(names.request.name, name, len);
+	return !helper_send(names.socket, &names.request, bytes, -1) && wait_for_answer() &&
+	       receive();
+}
+
+/* Of its time the process may say what it likes, but not more than was waited. */
+static uint64_t time_of(bool is_read, uint64_t waited)
+{
+	return is_read && names.answer.ran_ns < waited ? names.answer.ran_ns : waited;
+}
+
+/* With the lock. NULL: there is no time for it. */
+static char *ask(enum names_kind kind, const char *name, uint64_t person)
+{
+	struct account *account = account_of(person);
+	uint64_t begin = helper_now_ns(), now;
+	size_t len = strlen(name);
+	bool is_read;
+
+	if (len >= NAMES_BYTES || account_is_over(account, begin))
+		return NULL;
+	is_read = exchange(kind, name, len);
+	if (!is_read)
+		drop_process();
+	now = helper_now_ns();
+	account_charge(account, WEIGHT * time_of(is_read, now - begin), now);
+	return is_read ? xstrdup(names.answer.text) : NULL;
+}
+
+static char *read_aside(enum names_kind kind, const char *name, uint64_t person)
+{
+	char *plain = NULL;
+
+	if (!is_mangled(name) || !helper_is_there())
+		return xstrdup(name);
+	pthread_mutex_lock(&names.lock);
+	plain = ask(kind, name, person);
+	pthread_mutex_unlock(&names.lock);
+	return plain ? plain : xstrdup(name);
+}
+
+char *plain_kernel_name(const char *mangled, uint64_t person)
+{
+	return is_simple(mangled) ? kernel_name_demangle(mangled)
+	                          : read_aside(NAMES_OF_KERNEL, mangled, person);
+}
+
+char *plain_function_name(const char *linked, uint64_t person)
+{
+	char *whole, *plain;
+
+	if (is_simple(linked))
+		return function_name_demangle(linked);
+	whole = function_name_whole(linked);
+	plain = read_aside(NAMES_OF_FUNCTION, whole, person);
+	free(whole);
+	return plain;
+}

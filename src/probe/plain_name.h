@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of kernels and functions as people read them, whatever they are.
+ *
+ * Programs choose their names, and a demangler's work doubles with each eleven letters more that
+ * stand for two of what stands before them: with nothing printed, so that a limit of what is
+ * printed stops nothing. So cuscope itself demangles those names only in which nothing stands for
+ * something else. All others a process without rights reads (rights.h), one after the other. It
+ * may take PLAIN_NAME_MS of a processor for each, and each user has an account of that
+ * (account.h). What is not read within these stays as the linker has it.
+ *
+ * That costs two switches of process, some 20 us; callers keep what they have read. The process is
+ * made, by the one that makes helpers (helper.h), when the first such name comes; without
+ * helper_begin, and in a process that was forked since, such names are not read. On any thread.
+ */
+#ifndef CUSCOPE_PROBE_PLAIN_NAME_H
+#define CUSCOPE_PROBE_PLAIN_NAME_H
+
+#include <stdint.h>
+
+#define PLAIN_NAME_MS 20 /* a name of 1 KiB, the longest that is read whole, takes 1 ms */
+
+/*
+ * As kernel_name_demangle() and function_name_demangle() have it. `person`: whose name it is, and
+ * who has to answer for the time (person.h). The caller frees the result, which may hold any bytes:
+ * see text.h before it is shown.
+ */
+char *plain_kernel_name(const char *mangled, uint64_t person);
+char *plain_function_name(const char *linked, uint64_t person);
+
+#endif

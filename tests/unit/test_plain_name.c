@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/* Names as people read them: of all kinds, and those that a demangler does not get through. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cuda/kernel_name.h"
+#include "hostile_names.h"
+#include "probe/function_name.h"
+#include "probe/helper.h"
+#include "probe/person.h"
+#include "probe/plain_name.h"
+
+#define SOMEBODY 1000
+#define ANOTHER  1001
+
+static int begin(void **state)
+{
+	struct err err = { 0 };
+
+	return helper_begin(&err);
+}
+
+static int end(void **state)
+{
+	helper_end();
+	return 0;
+}
+
+static double now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void check_kernel(const char *mangled, const char *plain)
+{
+	char *name = plain_kernel_name(mangled, SOMEBODY);
+
+	assert_string_equal(name, plain);
+	free(name);
+}
+
+static void check_function(const char *linked, const char *plain)
+{
+	char *name = plain_function_name(linked, SOMEBODY);
+
+	assert_string_equal(name, plain);
+	free(name);
+}
+
+static void test_names_of_all_kinds_are_read(void **state)
+{
+	check_kernel("_Z9vectorAddPKfPfi", "vectorAdd(float const*, float*, int)");
+	check_kernel("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
+	check_kernel("_Z29__device_stub__Z9vectorAddPfiPfi", "vectorAdd(float*, int)");
+	check_kernel("__device_stub__Z9vectorAddPfi", "vectorAdd(float*, int)");
+	check_kernel("triton_poi_fused_add", "triton_poi_fused_add");
+	check_function("_ZN5leaky5Model10grow_cacheEi", "leaky::Model::grow_cache(int)");
+	check_function("_ZN5leaky5ModelC2Ev.cold", "leaky::Model::Model()");
+	check_function("_ZNSt6vectorIiSaIiEE9push_backEOi.isra.0",
+	               "std::vector<int, std::allocator<int> >::push_back(int&&)");
+	check_function("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write");
+	check_function("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar");
+	check_function("main", "main");
+	check_function("", "");
+}
+
+/* Whoever reads one of them here would be at it for an hour. */
+static void test_a_name_that_takes_for_ever_stays_as_it_is_linked(void **state)
+{
+	struct buf hostile = { 0 }, stub = { 0 };
+	double begin = now();
+
+	hostile_name(&hostile, 40);
+	check_kernel(hostile.data, hostile.data);
+	check_function(hostile.data, hostile.data);
+	buf_printf(&stub, "_Z%zu__device_stub_%sv", hostile.len + strlen(KERNEL_NAME_STUB),
+	           hostile.data);
+	check_kernel(stub.data, stub.data);
+	assert_true(now() - begin < 2);
+	check_kernel("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
+	buf_free(&hostile);
+	buf_free(&stub);
+}
+
+static void test_a_user_has_a_second_and_others_have_theirs(void **state)
+{
+	struct buf hostile = { 0 };
+	double begin = now();
+	char *name;
+
+	hostile_name(&hostile, 40);
+	for (int i = 0; i < 1000; i++) {
+		buf_putc(&hostile, 'i');
+		name = plain_kernel_name(hostile.data, ANOTHER);
+		assert_string_equal(name, hostile.data);
+		free(name);
+	}
+	assert_true(now() - begin < 5);
+	name = plain_kernel_name("_Z4tmplIfEvPT_i", ANOTHER);
+	assert_string_equal(name, "_Z4tmplIfEvPT_i");
+	free(name);
+	check_kernel("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
+	buf_free(&hostile);
+}
+
+static void test_a_child_reads_only_what_is_simple(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		char *simple = plain_kernel_name("_Z9vectorAddPKfPfi", SOMEBODY);
+		char *other = plain_kernel_name("_Z4tmplIfEvPT_i", SOMEBODY);
+
+		_exit(strcmp(simple, "vectorAdd(float const*, float*, int)") ||
+		      strcmp(other, "_Z4tmplIfEvPT_i"));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	check_kernel("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
+}
+
+static void test_names_without_end_are_not_asked_for(void **state)
+{
+	size_t len = 200000;
+	char *name = malloc(len + 1);
+
+	memset(name, 'v', len);
+	memcpy(name, "_Z1fISt", 7);
+	name[len] = '\0';
+	check_kernel(name, name);
+	check_function(name, name);
+	free(name);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_of_all_kinds_are_read),
+		cmocka_unit_test(test_a_name_that_takes_for_ever_stays_as_it_is_linked),
+		cmocka_unit_test(test_a_user_has_a_second_and_others_have_theirs),
+		cmocka_unit_test(test_a_child_reads_only_what_is_simple),
+		cmocka_unit_test(test_names_without_end_are_not_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
