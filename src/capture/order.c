@@ -15,7 +15,6 @@
 #define FEW_BYTES  192   /* most calls */
 #define SLOTS_MAX  2048  /* 0.9 MiB */
 #define FEWS_MAX   24576 /* 4.5 MiB: what a window of the fastest program needs */
-#define HELD_MOST  65536 /* 28 MiB: more records than these wait in the rings */
 
 struct order_item {
 	uint64_t time_ns;
@@ -40,7 +39,6 @@ struct order {
 	void *slots[SLOTS_MAX], *fews[FEWS_MAX]; /* free copies of SLOT_BYTES, and of FEW_BYTES */
 	size_t n_slots, n_fews;
 	uint64_t last_ns, late;
-	uint64_t hold_ns;   /* none that is later is passed on */
 	uint64_t passed_ns; /* all before that were */
 	uint64_t limit_ns;
 	bool limited;
@@ -54,7 +52,6 @@ struct order *order_new(order_record_fn each, void *data)
 	order->each = each;
 	order->data = data;
 	order->capacity = 1024;
-	order->hold_ns = UINT64_MAX;
 	order->items = xcalloc(order->capacity, sizeof(*order->items));
 	return order;
 }
@@ -237,8 +234,6 @@ static int pass_on(struct order *order, uint64_t until_ns)
 	uint64_t next_ns;
 	int r = 0;
 
-	if (order->hold_ns < until_ns)
-		until_ns = order->hold_ns;
 	while (!r && !order->limited) {
 		next_ns = first_ns(order);
 		r = pass_source(order, next_ns < until_ns ? next_ns : until_ns);
@@ -275,17 +270,11 @@ static struct ring *oldest_ring(struct ring *const *rings, size_t count,
 	return oldest;
 }
 
-void order_hold(struct order *order, uint64_t from_ns)
-{
-	order->hold_ns = from_ns;
-}
-
 int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns)
 {
 	const struct wire_head *record;
 	struct ring *ring;
 	size_t bytes, n = 0;
-	bool all = true;
 	int r = 0;
 
 	order->limited = false;
@@ -303,9 +292,6 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 		 */
 		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
 			break;
-		all = order->hold_ns >= until_ns || order->count + order->n_heap < HELD_MOST;
-		if (!all)
-			break;
 		order_add(order, record, bytes);
 		ring_advance(ring);
 		if (++n % 64 == 0 && front > WINDOW_NS)
@@ -316,8 +302,8 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 			return 0;
 	}
 	r = pass_on(order, until_ns);
-	if (all && !order->limited)
-		order->passed_ns = order->hold_ns < until_ns ? order->hold_ns : until_ns;
+	if (!order->limited)
+		order->passed_ns = until_ns;
 	return r;
 }
 
@@ -330,7 +316,6 @@ int order_finish(struct order *order)
 {
 	order->limited = false;
 	order->limit_ns = 0;
-	order->hold_ns = UINT64_MAX;
 	return pass_on(order, UINT64_MAX);
 }
 

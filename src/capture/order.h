@@ -22,9 +22,6 @@ typedef int (*order_record_fn)(void *data, const struct wire_head *record);
 struct order *order_new(order_record_fn each, void *data);
 void order_free(struct order *order);
 
-/* Records of later times are kept from now on; UINT64_MAX: none. */
-void order_hold(struct order *order, uint64_t from_ns);
-
 /*
  * Reads what is in the rings and passes on what is older than `until_ns` (a time so far back that
  * every older record has been submitted). Returns what `each` returned when it was not 0.

@@ -102,7 +102,7 @@ static void tell_stack(struct capture *c, const struct wire_stack_entries *recor
 static bool is_only_a_call(const struct capture *c, const struct wire_head *record)
 {
 	return record->type == WIRE_CALL && record->flags & WIRE_BY_AGENT && c->inside &&
-	       !c->watcher && c->seccomp_safe;
+	       inside_is_sure(c->inside) && !c->watcher && c->seccomp_safe;
 }
 
 static int pass_call(struct capture *c, struct wire_call *call)
@@ -333,12 +333,9 @@ static void tell(struct capture *c, bool snapshot)
 	c->summary_asked = false;
 }
 
-/* Older records have all arrived, and of those that are passed on it is known whose calls they
- * are. */
+/* Older records have all arrived. */
 static int read_settled(struct capture *c, uint64_t now)
 {
-	if (c->inside)
-		order_hold(c->order, inside_known_until(c->inside, now));
 	order_limit(c->order, c->cuda_only ? now + TURN_NS : 0);
 	return read_rings(c, now - SETTLE_NS);
 }
@@ -412,7 +409,6 @@ static int read_rest(struct capture *c)
 {
 	int r;
 
-	order_hold(c->order, UINT64_MAX);
 	order_limit(c->order, 0);
 	if (c->driver_events)
 		driver_events_finish(c->driver_events, capture_now_ns());

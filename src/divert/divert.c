@@ -26,8 +26,8 @@
 
 struct divert {
 	int socket;
-	struct divert_begun *begun; /* DIVERT_BEGUN places, which cuscope-divert fills in */
-	bool gone;                  /* the process is */
+	struct divert_shared *shared; /* which cuscope-divert fills in */
+	bool gone;                    /* the process is */
 	divert_done_fn done;
 	void *data;
 	struct divert_queue queue;
@@ -38,6 +38,7 @@ struct divert {
 	struct back { /* entries of a process that are being put back */
 		pid_t pid;
 		uint64_t number;
+		uint32_t place;
 	} * backs;
 	size_t n_backs;
 };
@@ -68,7 +69,7 @@ static void own_signals(void)
 }
 
 /* Nobody's child, so that nobody needs to wait for it, and in no terminal's session. */
-static int start(int ours, int its, struct divert_begun *begun)
+static int start(int ours, int its, struct divert_shared *shared)
 {
 	pid_t child = fork();
 	int status;
@@ -83,7 +84,7 @@ static int start(int ours, int its, struct divert_begun *begun)
 			prctl(PR_SET_NAME, DIVERT_COMM);
 			own_signals();
 			close_all_but(its);
-			divert_process(its, begun);
+			divert_process(its, shared);
 		}
 		_exit(child < 0 ? 1 : 0);
 	}
@@ -95,31 +96,31 @@ static int start(int ours, int its, struct divert_begun *begun)
 
 int divert_new(divert_done_fn done, void *data, struct divert **out, struct err *err)
 {
-	size_t bytes = DIVERT_BEGUN * sizeof(struct divert_begun);
-	struct divert_begun *begun;
+	struct divert_shared *shared;
 	struct divert *divert;
 	int pair[2], rc;
 
 #ifndef __x86_64__
 	return err_set(err, ENOTSUP, "functions are not diverted on this machine yet");
 #endif
-	begun = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (begun == MAP_FAILED)
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	              0);
+	if (shared == MAP_FAILED)
 		return err_set(err, errno, "diverting: no memory: %s", strerror(errno));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		munmap(begun, bytes);
+		munmap(shared, sizeof(*shared));
 		return err_set(err, errno, "diverting: no sockets: %s", strerror(errno));
 	}
-	rc = start(pair[0], pair[1], begun);
+	rc = start(pair[0], pair[1], shared);
 	close(pair[1]);
 	if (rc) {
-		munmap(begun, bytes);
+		munmap(shared, sizeof(*shared));
 		close(pair[0]);
 		return err_set(err, rc, "diverting: cannot make a process: %s", strerror(-rc));
 	}
 	divert = xcalloc(1, sizeof(*divert));
 	divert->socket = pair[0];
-	divert->begun = begun;
+	divert->shared = shared;
 	divert->done = done;
 	divert->data = data;
 	divert->files = judged_files_new();
@@ -133,6 +134,28 @@ int divert_fd(const struct divert *divert)
 }
 
 /* ---- orders ---------------------------------------------------------------------------------- */
+
+static bool is_taken(const struct divert *divert, uint32_t place)
+{
+	for (const struct divert_plan *plan = divert->plans; plan; plan = plan->next)
+		if (plan->state == PLAN_PUTTING && plan->place == place)
+			return true;
+	for (size_t i = 0; i < divert->n_backs; i++)
+		if (divert->backs[i].place == place)
+			return true;
+	return false;
+}
+
+/* For the cut of an order; DIVERT_CUTS: there is none. */
+static uint32_t free_place(const struct divert *divert, enum divert_kind kind)
+{
+	uint32_t end = kind == DIVERT_PUT ? DIVERT_PUTS : DIVERT_CUTS;
+	uint32_t place = kind == DIVERT_PUT ? 0 : DIVERT_PUTS;
+
+	while (place < end && is_taken(divert, place))
+		place++;
+	return place < end ? place : DIVERT_CUTS;
+}
 
 static int send_order(struct divert *divert, const struct divert_order *order, int fd,
                       struct err *err)
@@ -172,11 +195,14 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 		                      .dev = plan->dev,
 		                      .inode = plan->inode,
 		                      .number = ++divert->number,
+		                      .place = free_place(divert, DIVERT_PUT),
 		                      .area = area,
-		                      .area_bytes = plan->area_bytes,
-		                      .functions = plan->asked };
-	int fd = divert_plan_write(plan, area, thunks, &order.count, err), rc;
+		                      .area_bytes = plan->area_bytes };
+	int fd, rc;
 
+	if (order.place == DIVERT_CUTS)
+		return err_set(err, EAGAIN, "the process %s has too much to do", DIVERT_COMM);
+	fd = divert_plan_write(plan, area, thunks, &order.count, err);
 	if (fd < 0)
 		return fd;
 	plan->owner = order.owner = person_of_process(plan->pid);
@@ -185,6 +211,7 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 	if (rc)
 		return rc;
 	plan->number = order.number;
+	plan->place = order.place;
 	plan->state = PLAN_PUTTING;
 	plan->next = divert->plans;
 	divert->plans = plan;
@@ -195,13 +222,14 @@ int divert_take_back(struct divert *divert, pid_t pid, struct err *err)
 {
 	struct divert_order order = { .kind = DIVERT_TAKE_BACK,
 		                      .pid = pid,
-		                      .number = ++divert->number };
+		                      .number = ++divert->number,
+		                      .place = free_place(divert, DIVERT_TAKE_BACK) };
 	int rc = send_order(divert, &order, -1, err);
 
 	if (rc)
 		return rc;
 	divert->backs = xrealloc(divert->backs, (divert->n_backs + 1) * sizeof(*divert->backs));
-	divert->backs[divert->n_backs++] = (struct back){ pid, order.number };
+	divert->backs[divert->n_backs++] = (struct back){ pid, order.number, order.place };
 	return 0;
 }
 
@@ -242,7 +270,7 @@ static void forget_backs(struct divert *divert, pid_t pid)
 
 static void forget(struct divert *divert, pid_t pid, enum divert_kind kind)
 {
-	const struct divert_order order = { .kind = kind, .pid = pid };
+	const struct divert_order order = { .kind = kind, .pid = pid, .place = DIVERT_CUTS };
 	uint64_t owner;
 
 	if (!shares_child_free(&divert->shares, pid) && !plans_of(divert, pid, &owner))
@@ -303,24 +331,29 @@ uint64_t divert_refused_children(const struct divert *divert)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static struct divert_plan *take_plan(struct divert *divert, uint64_t number, bool remove)
+static struct divert_plan *find_plan(const struct divert *divert, uint64_t number)
 {
-	for (struct divert_plan **link = &divert->plans; *link; link = &(*link)->next) {
-		struct divert_plan *plan = *link;
+	struct divert_plan *plan = divert->plans;
 
-		if (plan->number != number)
-			continue;
-		if (remove)
-			*link = plan->next;
-		return plan;
-	}
-	return NULL;
+	while (plan && plan->number != number)
+		plan = plan->next;
+	return plan;
 }
 
-static bool take_back_order(struct divert *divert, uint64_t number)
+static void take_out(struct divert *divert, const struct divert_plan *plan)
+{
+	struct divert_plan **link = &divert->plans;
+
+	while (*link != plan)
+		link = &(*link)->next;
+	*link = plan->next;
+}
+
+static bool take_back_order(struct divert *divert, uint64_t number, struct back *back)
 {
 	for (size_t i = 0; i < divert->n_backs; i++) {
 		if (divert->backs[i].number == number) {
+			*back = divert->backs[i];
 			divert->backs[i] = divert->backs[--divert->n_backs];
 			return true;
 		}
@@ -328,36 +361,121 @@ static bool take_back_order(struct divert *divert, uint64_t number)
 	return false;
 }
 
-static void on_reply(struct divert *divert, const struct divert_reply *reply,
-                     const uint8_t *refusals)
+/* Of divert_put or divert_take_back, where who does it was ended before its answer as well. */
+static enum divert_cut_state cut_of(const struct divert *divert, uint32_t place, uint64_t number,
+                                    uint64_t *since_ns)
+{
+	struct divert_cut *cut = &divert->shared->cuts[place];
+	enum divert_cut_state state = CUT_NOT_MADE;
+
+	if (place < DIVERT_CUTS && atomic_load(&cut->number) == number)
+		state = atomic_load(&cut->state);
+	*since_ns = state ? atomic_load(&cut->since_ns) : 0;
+	return state;
+}
+
+/* Which entries lead to thunks since the cut. False: none does. */
+static bool fill_put(struct divert_plan *plan, const uint8_t *refusals,
+                     struct divert_result *result)
+{
+	result->count = plan->asked;
+	result->refusals = refusals;
+	result->diverted = 0;
+	for (uint32_t i = 0; i < plan->asked; i++)
+		result->diverted += refusals[i] == ENTRY_MOVABLE;
+	return result->diverted;
+}
+
+/* By its cut: 0 of *result stands for what it says, and all else stays as it is. */
+static void judge_put(const struct divert *divert, struct divert_plan *plan,
+                      struct divert_result *result)
+{
+	enum divert_cut_state state = cut_of(divert, plan->place, plan->number, &result->since_ns);
+
+	if (state == CUT_BEGUN)
+		divert_plan_find(plan);
+	if (state == CUT_MADE)
+		fill_put(plan, divert->shared->refusals[plan->place], result);
+	if (state == CUT_MADE ||
+	    (state == CUT_BEGUN && !plan->not_found && fill_put(plan, plan->found, result)))
+		result->rc = 0;
+	else if (!plan->not_found)
+		result->since_ns = 0; /* nothing was written yet */
+}
+
+bool divert_is_put(const struct divert *divert, struct divert_plan *plan, uint64_t begin_ns,
+                   struct divert_result *result)
+{
+	uint64_t since_ns;
+
+	if (cut_of(divert, plan->place, plan->number, &since_ns) == CUT_NOT_MADE ||
+	    begin_ns < since_ns)
+		return false;
+	*result = (struct divert_result){ .pid = plan->pid, .plan = plan, .rc = -ETIMEDOUT };
+	judge_put(divert, plan, result);
+	return result->since_ns;
+}
+
+bool divert_is_taken_back(const struct divert *divert, pid_t pid, uint64_t begin_ns)
+{
+	uint64_t since_ns;
+
+	for (size_t i = 0; i < divert->n_backs; i++) {
+		const struct back *back = &divert->backs[i];
+
+		if (back->pid == pid &&
+		    cut_of(divert, back->place, back->number, &since_ns) == CUT_MADE)
+			return begin_ns >= since_ns;
+	}
+	return false;
+}
+
+static void on_put(struct divert *divert, const struct divert_reply *reply,
+                   struct divert_result *result)
+{
+	/* What may be written still is cuscope-divert's to put back. */
+	struct divert_plan *plan = find_plan(divert, reply->number);
+
+	if (!plan)
+		return; /* divert_gone */
+	result->plan = plan;
+	judge_put(divert, plan, result);
+	if (result->rc)
+		take_out(divert, plan);
+	plan->state = result->rc ? PLAN_IDLE : PLAN_DIVERTED;
+	if (reply->rc == -ETIMEDOUT) /* it is known there still, as a child is */
+		shares_child(&divert->shares, plan->owner, reply->pid, 1);
+	divert->done(divert->data, result);
+}
+
+static void on_taken_back(struct divert *divert, const struct divert_reply *reply,
+                          struct divert_result *result)
+{
+	struct back back;
+
+	if (!take_back_order(divert, reply->number, &back))
+		return;
+	if (cut_of(divert, back.place, back.number, &result->since_ns) == CUT_MADE)
+		result->rc = 0;
+	if (!result->rc || result->rc == -ESRCH || result->rc == -EPERM)
+		free_plans(divert, reply->pid, false);
+	divert->done(divert->data, result);
+}
+
+static void on_reply(struct divert *divert, const struct divert_reply *reply)
 {
 	struct divert_result result = { .pid = reply->pid,
 		                        .rc = reply->rc,
 		                        .why = reply->why,
-		                        .since_ns = reply->since_ns,
 		                        .stopped_ns = reply->stopped_ns,
 		                        .threads = reply->threads,
-		                        .diverted = reply->diverted,
-		                        .count = reply->functions,
-		                        .refusals = refusals,
 		                        .put_back = reply->put_back,
 		                        .changed = reply->changed };
 
-	if (reply->kind == DIVERT_PUT) {
-		/* What may be written still is cuscope-divert's to put back. */
-		result.plan = take_plan(divert, reply->number, reply->rc != 0);
-		if (!result.plan)
-			return; /* divert_gone */
-		result.plan->state = reply->rc ? PLAN_IDLE : PLAN_DIVERTED;
-		if (reply->rc == -ETIMEDOUT) /* it is known there still, as a child is */
-			shares_child(&divert->shares, result.plan->owner, reply->pid, 1);
-	} else {
-		if (!take_back_order(divert, reply->number))
-			return;
-		if (!reply->rc || reply->rc == -ESRCH || reply->rc == -EPERM)
-			free_plans(divert, reply->pid, false);
-	}
-	divert->done(divert->data, &result);
+	if (reply->kind == DIVERT_PUT)
+		on_put(divert, reply, &result);
+	else
+		on_taken_back(divert, reply, &result);
 }
 
 static void end_one(struct divert *divert, enum divert_kind kind, pid_t pid, uint64_t number,
@@ -366,7 +484,7 @@ static void end_one(struct divert *divert, enum divert_kind kind, pid_t pid, uin
 	struct divert_reply reply = { .kind = kind, .pid = pid, .number = number, .rc = err->code };
 
 	memcpy(reply.why, err->text, sizeof(reply.why));
-	on_reply(divert, &reply, NULL);
+	on_reply(divert, &reply);
 }
 
 /* What was under way is so no longer. */
@@ -396,52 +514,20 @@ static int process_gone(struct divert *divert, struct err *err)
 
 int divert_turn(struct divert *divert, struct err *err)
 {
-	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
 	struct divert_reply reply;
-	struct iovec parts[2] = { { &reply, sizeof(reply) }, { refusals, sizeof(refusals) } };
 	ssize_t n;
 
 	if (!divert->gone && queue_send(&divert->queue, divert->socket))
 		return process_gone(divert, err);
 	for (;;) {
-		struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-
-		n = divert->gone ? -1 : recvmsg(divert->socket, &message, MSG_DONTWAIT);
-		if (n >= (ssize_t)sizeof(reply) && (size_t)n - sizeof(reply) == reply.functions)
-			on_reply(divert, &reply, refusals);
+		n = divert->gone ? -1 : recv(divert->socket, &reply, sizeof(reply), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(reply))
+			on_reply(divert, &reply);
 		else if (n >= 0 || (!divert->gone && errno != EAGAIN && errno != EINTR))
 			return process_gone(divert, err);
 		else if (divert->gone || errno == EAGAIN)
 			return 0;
 	}
-}
-
-/* 0: it has been carried out, and its answer is on its way. */
-static uint64_t known_until(const struct divert *divert, uint64_t number, uint64_t now_ns)
-{
-	struct divert_begun *begun = &divert->begun[number % DIVERT_BEGUN];
-	uint64_t at = atomic_load(&begun->number), since_ns = atomic_load(&begun->since_ns);
-
-	if (at > number)
-		return 0;
-	return at < number || since_ns > now_ns ? now_ns : since_ns;
-}
-
-uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns)
-{
-	uint64_t until_ns = UINT64_MAX, known_ns;
-
-	for (const struct divert_plan *plan = divert->plans; plan; plan = plan->next) {
-		if (divert->gone || plan->state != PLAN_PUTTING)
-			continue;
-		known_ns = known_until(divert, plan->number, now_ns);
-		until_ns = known_ns < until_ns ? known_ns : until_ns;
-	}
-	for (size_t i = 0; !divert->gone && i < divert->n_backs; i++) {
-		known_ns = known_until(divert, divert->backs[i].number, now_ns);
-		until_ns = known_ns < until_ns ? known_ns : until_ns;
-	}
-	return until_ns;
 }
 
 /* Waits until it reads, or has ended. */
@@ -482,6 +568,6 @@ void divert_free(struct divert *divert)
 	divert_shares_free(&divert->shares);
 	judged_files_free(divert->files);
 	free(divert->backs);
-	munmap(divert->begun, DIVERT_BEGUN * sizeof(*divert->begun));
+	munmap(divert->shared, sizeof(*divert->shared));
 	free(divert);
 }

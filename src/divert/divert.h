@@ -14,7 +14,10 @@
  *
  * The cut. A result tells since_ns: a time of CLOCK_MONOTONIC at which all threads were stopped.
  * When diverting, calls that the kernel's probe has seen before go on without the thunk, and all
- * that it sees later go through it. When taking back, calls that are in a thunk go on there.
+ * that it sees later go through it. When taking back, calls that are in a thunk go on there. It is
+ * known as soon as threads go on (divert_is_put, divert_is_taken_back), however late the answer,
+ *and also where cuscope-divert is killed. Only which entries a try has changed that is ended while
+ * it writes is read from the process's memory; so it is not known where that cannot be read.
  *
  * x86-64 only: elsewhere divert_look refuses. All functions are to be called by one thread.
  */
@@ -75,11 +78,14 @@ struct divert_result {
 	 * process traces it for a moment; later it may do. -EBUSY: a debugger traces it. -ESRCH: it
 	 * has ended, or has another program. -E2BIG: too many threads. -EPERM: of divert_take_back,
 	 * it has other users or groups by now, and keeps its jumps. -ENOTSUP, -EFAULT ...
+	 * Where since_ns is not 0 all the same, who did it was ended in the middle, and nobody
+	 * knows which entries were changed.
 	 */
 	int rc;
 	const char *why;     /* a sentence, where rc is not 0 */
 	uint64_t since_ns;   /* the cut */
-	uint64_t stopped_ns; /* from the first thread's stop to the last one's going on */
+	uint64_t stopped_ns; /* from the first thread's stop to the last one's going on; 0: not
+	                        known */
 	uint32_t threads;
 	/* Of divert_put: how many functions were diverted, and for each of divert_look's, in its
 	 * order, a refusal: ENTRY_CHANGED may have come since. ENTRY_REFUSALS: it was not asked
@@ -151,11 +157,14 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 int divert_take_back(struct divert *divert, pid_t pid, struct err *err);
 
 /*
- * No cut that is not told yet comes before this time, of orders that were given by now_ns;
- * UINT64_MAX: none is under way. What an order waits for before it stops threads, for other orders
- * or for a process whose memory hangs, does not count.
+ * Of a plan that was put and is not answered: whether a call that began at `begin_ns` did so behind
+ * its cut. Then the result is filled in as the answer will have it.
  */
-uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns);
+bool divert_is_put(const struct divert *divert, struct divert_plan *plan, uint64_t begin_ns,
+                   struct divert_result *result);
+
+/* The same of entries that are being put back: whether the call began when all were. */
+bool divert_is_taken_back(const struct divert *divert, pid_t pid, uint64_t begin_ns);
 
 /* The process has ended, or executes another program: forgets it. No `done`, plans are freed. */
 void divert_gone(struct divert *divert, pid_t pid);

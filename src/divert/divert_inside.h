@@ -42,23 +42,22 @@ struct divert_order {
 	pid_t pid, child;
 	uint64_t start_time;         /* process_start_time: of that process and no later one */
 	uint64_t number;             /* of the plan, or of the order to take back */
+	uint32_t place;              /* its cut's; DIVERT_CUTS: nobody asks */
 	struct divert_person person; /* when it was looked at */
 	uint64_t owner;              /* probe/person.h */
 	dev_t dev;                   /* of the module, as /proc/PID/maps has it */
 	uint64_t inode;
 	uint64_t area, area_bytes;
 	uint32_t count;
-	uint32_t functions; /* of the plan, with those that are not in the file */
 };
 
-/* Followed by `functions` bytes: enum entry_refusal. */
 struct divert_reply {
 	enum divert_kind kind;
 	pid_t pid;
 	uint64_t number;
 	int rc;
-	uint64_t since_ns, stopped_ns;
-	uint32_t threads, diverted, functions, put_back, changed;
+	uint64_t stopped_ns;
+	uint32_t threads, put_back, changed;
 	char why[sizeof(((struct err *)0)->text)];
 };
 
@@ -79,7 +78,7 @@ struct divert_target {
 	uint64_t area, area_bytes;
 	struct divert_entries *list;
 	struct divert_entry *entries; /* those of the list */
-	uint32_t count, functions;
+	uint32_t count;
 	bool child;
 	/* in a try */
 	int memory;               /* see area_open */
@@ -149,15 +148,24 @@ bool write_back(struct divert_target *target, struct stop *stop, uint32_t *put_b
                 uint32_t *changed);
 
 /*
- * How far cuscope-divert is with an order, in memory that cuscope reads: what may take long comes
- * before threads are stopped, and cuts nothing. Places are by number of the order.
+ * The cut of an order, in memory that cuscope reads. Whose a call is has to be known as soon as
+ * threads go on, and the answer comes later, or never. So all of it is told while they are stopped:
+ * where a call began since, and the cut is begun but not made, who made it was ended in the middle.
  */
-#define DIVERT_BEGUN     256
-#define DIVERT_STOPS_NOT UINT64_MAX
+#define DIVERT_PUTS 128 /* orders to divert that are under way at a time */
+#define DIVERT_CUTS (DIVERT_PUTS + DIVERT_TARGETS_MAX)
 
-struct divert_begun {
-	_Atomic uint64_t number;
-	_Atomic uint64_t since_ns; /* no cut of that order comes before; or DIVERT_STOPS_NOT */
+enum divert_cut_state { CUT_NOT_MADE, CUT_BEGUN, CUT_MADE };
+
+struct divert_cut {
+	_Atomic uint64_t number; /* of the order that the rest is of */
+	_Atomic uint64_t since_ns;
+	_Atomic uint32_t state;
+};
+
+struct divert_shared {
+	struct divert_cut cuts[DIVERT_CUTS];                 /* those to divert first */
+	uint8_t refusals[DIVERT_PUTS][DIVERT_FUNCTIONS_MAX]; /* struct divert_result's */
 };
 
 /* What is to be done with a process: all of its modules, or one that is new. */
@@ -165,8 +173,9 @@ struct divert_job {
 	enum divert_kind kind; /* DIVERT_PUT or DIVERT_TAKE_BACK */
 	struct divert_target **targets;
 	size_t count;
-	uint32_t limit_ms;          /* for one try */
-	struct divert_begun *begun; /* NULL: nobody asks */
+	uint32_t limit_ms;      /* for one try */
+	struct divert_cut *cut; /* NULL: nobody asks */
+	uint8_t *refusals;      /* of DIVERT_PUT */
 };
 
 /*
@@ -177,7 +186,7 @@ struct divert_job {
  */
 void divert_try(const struct divert_job *job, struct divert_reply *reply);
 
-/* What cuscope-divert does until its socket ends; `begun` has DIVERT_BEGUN places. */
-void divert_process(int socket, struct divert_begun *begun);
+/* What cuscope-divert does until its socket ends. */
+void divert_process(int socket, struct divert_shared *shared);
 
 #endif

@@ -325,6 +325,8 @@ void divert_plan_free(struct divert_plan *plan)
 	for (uint32_t i = 0; i < plan->count; i++)
 		free((void *)plan->functions[i].code.file);
 	free(plan->functions);
+	free(plan->thunks);
+	free(plan->found);
 	free(plan);
 }
 
@@ -349,7 +351,18 @@ static bool make_entry(const struct plan_function *function, uint64_t area, uint
 	return true;
 }
 
-int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
+static void keep_places(struct divert_plan *plan, uint64_t area, const uint64_t *thunks)
+{
+	free(plan->thunks);
+	free(plan->found);
+	plan->area = area;
+	plan->thunks = xcalloc(plan->asked + 1, sizeof(*thunks));
+	memcpy(plan->thunks, thunks, plan->asked * sizeof(*thunks));
+	plan->found = NULL;
+	plan->not_found = false;
+}
+
+int divert_plan_write(struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
                       uint32_t *count, struct err *err)
 {
 	struct divert_entry entry;
@@ -359,6 +372,7 @@ int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint6
 	if (fd < 0)
 		return err_set(err, errno, "diverting: no memory for its orders: %s",
 		               strerror(errno));
+	keep_places(plan, area, thunks);
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct plan_function *function = &plan->functions[i];
 
@@ -376,4 +390,43 @@ int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint6
 		++*count;
 	}
 	return fd;
+}
+
+/* ---- what was written ------------------------------------------------------------------------ */
+
+/* False: the memory does not tell. */
+static bool find_jump(const struct divert_plan *plan, pid_t tid, struct window *window,
+                      const struct plan_function *function, uint8_t *refusal)
+{
+	uint8_t now[ENTRY_MOVED_MAX];
+	struct divert_entry entry;
+	const struct entry_move *move = &entry.move;
+	uint64_t thunk = plan->thunks[function->function], at;
+
+	if (!thunk || !make_entry(function, plan->area, thunk, &entry))
+		return true;
+	at = entry.address + move->skip;
+	if (!read_memory(window, tid, at, plan->near_end, now, move->bytes))
+		return false;
+	*refusal = memcmp(now, move->written, move->bytes) ? ENTRY_CHANGED : ENTRY_MOVABLE;
+	return true;
+}
+
+void divert_plan_find(struct divert_plan *plan)
+{
+	pid_t tid = process_living_thread(plan->pid);
+	struct window *window;
+
+	if (plan->found)
+		return;
+	window = xcalloc(1, sizeof(*window));
+	plan->found = xmalloc(DIVERT_FUNCTIONS_MAX);
+	memset(plan->found, ENTRY_REFUSALS, DIVERT_FUNCTIONS_MAX);
+	for (uint32_t i = 0; i < plan->count && !plan->not_found; i++) {
+		const struct plan_function *function = &plan->functions[i];
+
+		plan->not_found =
+			!find_jump(plan, tid, window, function, &plan->found[function->function]);
+	}
+	free(window);
 }

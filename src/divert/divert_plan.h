@@ -21,7 +21,6 @@ struct plan_function {
 struct divert_plan {
 	struct divert_plan *next; /* those that were put */
 	enum plan_state state;
-	uint64_t number;
 	pid_t pid, tid; /* a thread that lived then: by it memory is found */
 	uint64_t start_time;
 	struct divert_person person;
@@ -33,6 +32,13 @@ struct divert_plan {
 	uint32_t asked; /* functions, with those that cannot */
 	size_t area_bytes;
 	uint64_t near_start, near_end;
+	/* once it was put */
+	uint64_t number, area;
+	uint32_t place; /* of its cut */
+	uint64_t *thunks;
+	uint8_t *found; /* refusals, where the process's memory had to tell; NULL: it was not asked
+	                 */
+	bool not_found; /* and it did not */
 };
 
 /*
@@ -47,7 +53,13 @@ int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_
  * A descriptor of a file of struct divert_entry, *count of them, for an area at `area`; or a
  * negative errno. Functions without a thunk are left out.
  */
-int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
+int divert_plan_write(struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
                       uint32_t *count, struct err *err);
+
+/*
+ * Fills in plan->found: which of the jumps that were to be written are there. For where nobody is
+ * left who could tell. The memory is read once.
+ */
+void divert_plan_find(struct divert_plan *plan);
 
 #endif

@@ -39,7 +39,7 @@
 
 struct divert_work {
 	int socket;
-	struct divert_begun *begun;
+	struct divert_shared *shared;
 	struct divert_target *targets[TARGETS_MAX];
 	size_t count;
 	struct divert_shares shares; /* of lists of entries */
@@ -75,13 +75,16 @@ static void pause_ns(uint64_t ns)
 }
 
 /* The place of an order that is begun. */
-static struct divert_begun *begin(struct divert_work *work, uint64_t number)
+static struct divert_cut *begin(struct divert_work *work, const struct divert_order *order)
 {
-	struct divert_begun *begun = &work->begun[number % DIVERT_BEGUN];
+	struct divert_cut *cut;
 
-	atomic_store(&begun->since_ns, DIVERT_STOPS_NOT);
-	atomic_store(&begun->number, number);
-	return begun;
+	if (order->place >= DIVERT_CUTS)
+		return NULL;
+	cut = &work->shared->cuts[order->place];
+	atomic_store(&cut->state, CUT_NOT_MADE);
+	atomic_store(&cut->number, order->number);
+	return cut;
 }
 
 static void try_some(const struct divert_job *job, int tries, struct divert_reply *reply)
@@ -95,8 +98,6 @@ static void try_some(const struct divert_job *job, int tries, struct divert_repl
 		divert_try(job, reply);
 		if (reply->rc != -EAGAIN)
 			return;
-		if (job->begun)
-			atomic_store(&job->begun->since_ns, DIVERT_STOPS_NOT);
 	}
 }
 
@@ -111,10 +112,10 @@ static void forget_all(struct divert_work *work, pid_t pid)
 
 /* All modules of a process, in one stop. */
 static void take_back(struct divert_work *work, pid_t pid, int tries, uint32_t limit_ms,
-                      struct divert_begun *begun, struct divert_reply *reply)
+                      struct divert_cut *cut, struct divert_reply *reply)
 {
 	static struct divert_target *targets[DIVERT_TARGETS_MAX];
-	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms, begun };
+	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0, limit_ms, cut, NULL };
 
 	for (size_t i = 0; i < work->count && job.count < DIVERT_TARGETS_MAX; i++)
 		if (work->targets[i]->pid == pid)
@@ -187,14 +188,9 @@ static void take_all_back(struct divert_work *work)
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-static void answer(struct divert_work *work, const struct divert_reply *reply,
-                   const uint8_t *refusals)
+static void answer(struct divert_work *work, const struct divert_reply *reply)
 {
-	struct iovec parts[2] = { { (void *)reply, sizeof(*reply) },
-		                  { (void *)refusals, reply->functions } };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = reply->functions ? 2 : 1 };
-
-	while (sendmsg(work->socket, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
+	while (send(work->socket, reply, sizeof(*reply), MSG_NOSIGNAL) < 0 && errno == EINTR)
 		;
 }
 
@@ -247,8 +243,12 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                      .pid = order->pid,
 		                      .number = order->number };
 	struct divert_target *target = xcalloc(1, sizeof(*target));
-	struct divert_job job = { DIVERT_PUT, &target, 1, LIMIT_MS, begin(work, order->number) };
-	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
+	struct divert_job job = { DIVERT_PUT,
+		                  &target,
+		                  1,
+		                  LIMIT_MS,
+		                  begin(work, order),
+		                  work->shared->refusals[order->place] };
 	struct err err = { 0 };
 
 	*target = (struct divert_target){ .pid = order->pid,
@@ -260,7 +260,6 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 		                          .area = order->area,
 		                          .area_bytes = order->area_bytes,
 		                          .count = order->count,
-		                          .functions = order->functions,
 		                          .memory = -1 };
 	target->list = read_entries(work, order, fd, &err);
 	target->entries = target->list ? target->list->all : NULL;
@@ -270,20 +269,10 @@ static void on_put(struct divert_work *work, const struct divert_order *order, i
 	snprintf(reply.why, sizeof(reply.why), "%s", err.text);
 	if (!reply.rc)
 		try_some(&job, TRIES, &reply);
-	reply.functions = 0;
-	if (!reply.rc) {
-		reply.functions = order->functions;
-		memset(refusals, ENTRY_REFUSALS, sizeof(refusals));
-	}
-	for (uint32_t i = 0; !reply.rc && i < target->count; i++) {
-		reply.diverted += target->entries[i].diverted;
-		if (target->entries[i].function < DIVERT_FUNCTIONS_MAX)
-			refusals[target->entries[i].function] = (uint8_t)target->entries[i].refusal;
-	}
 	/* what may have been written is to be put back at the end */
 	if (!reply.rc || reply.rc == -ETIMEDOUT)
 		work->targets[work->count++] = target;
-	answer(work, &reply, refusals);
+	answer(work, &reply);
 	if (reply.rc && reply.rc != -ETIMEDOUT)
 		free_target(work, target);
 }
@@ -294,8 +283,8 @@ static void on_take_back(struct divert_work *work, const struct divert_order *or
 		                      .pid = order->pid,
 		                      .number = order->number };
 
-	take_back(work, order->pid, TRIES, LIMIT_MS, begin(work, order->number), &reply);
-	answer(work, &reply, NULL);
+	take_back(work, order->pid, TRIES, LIMIT_MS, begin(work, order), &reply);
+	answer(work, &reply);
 }
 
 /* The child has what its parent had when it was forked. */
@@ -370,14 +359,14 @@ static bool next_order(struct divert_work *work)
 	return n == sizeof(order);
 }
 
-void divert_process(int socket, struct divert_begun *begun)
+void divert_process(int socket, struct divert_shared *shared)
 {
 	static struct divert_work work;
 	struct pollfd orders = { .fd = socket, .events = POLLIN | POLLRDHUP };
 	sigset_t child;
 
 	work.socket = socket;
-	work.begun = begun;
+	work.shared = shared;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &child, NULL);
@@ -396,7 +385,7 @@ void divert_process(int socket, struct divert_begun *begun)
 
 #else
 
-void divert_process(int socket, struct divert_begun *begun)
+void divert_process(int socket, struct divert_shared *shared)
 {
 }
 

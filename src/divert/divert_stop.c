@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -459,8 +458,6 @@ static int begin(struct stop *stop, uint64_t limit_ns, uint64_t work_ns, struct 
 		               "to stop the %zu threads of process %d takes longer than %.0f ms",
 		               stop->count, stop->pid, (double)limit_ns / 1e6);
 	stop->begin_ns = stop_now_ns();
-	if (stop->told_ns)
-		atomic_store(stop->told_ns, stop->begin_ns);
 	stop->end_ns = stop->begin_ns + limit_ns;
 	stop->until_ns = stop->end_ns - rest_ns;
 	return 0;
@@ -482,7 +479,7 @@ int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t l
 {
 	int rc;
 
-	*stop = (struct stop){ .pid = pid, .told_ns = stop->told_ns };
+	*stop = (struct stop){ .pid = pid };
 	open_group(stop, pid);
 	if (!stop->n_groups)
 		return err_set(err, ESRCH, "process %d has ended", pid);

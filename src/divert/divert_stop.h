@@ -39,20 +39,18 @@ struct stop {
 	size_t n_groups;
 	struct stop_thread *threads;
 	size_t count, room;
-	uint64_t begin_ns;         /* the first one was told to stop */
-	uint64_t until_ns;         /* by when all have to be */
-	uint64_t end_ns;           /* by when all have to go on again */
-	uint64_t seize_ns;         /* that it took to find and seize one thread */
-	_Atomic uint64_t *told_ns; /* gets begin_ns before a thread stops; NULL: nobody asks */
+	uint64_t begin_ns; /* the first one was told to stop */
+	uint64_t until_ns; /* by when all have to be */
+	uint64_t end_ns;   /* by when all have to go on again */
+	uint64_t seize_ns; /* that it took to find and seize one thread */
 };
 
 /*
- * All threads, also those that are made meanwhile, and those of its peers (NULL: of none). Of
- * `stop` only told_ns is set. 0: all
- * are stopped, and their registers read.
- * Else a negative errno with a sentence, as struct divert_result has them. stop_let_go is to be
- * called in any case. `limit_ns` is for all of it, until the last one goes on; work_ns of that is
- * for what the caller does meanwhile. Who has too many threads for that is not stopped at all.
+ * All threads, also those that are made meanwhile, and those of its peers (NULL: of none). 0: all
+ * are stopped, and their registers read. Else a negative errno with a sentence, as struct
+ * divert_result has them. stop_let_go is to be called in any case. `limit_ns` is for all of it,
+ * until the last one goes on; work_ns of that is for what the caller does meanwhile. Who has too
+ * many threads for that is not stopped at all.
  */
 int stop_all(struct stop *stop, pid_t pid, const struct peers *peers, uint64_t limit_ns,
              uint64_t work_ns, struct err *err);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +177,53 @@ static int check_peers(const struct divert_job *job, const struct peers *peers,
 	               peers->pid);
 }
 
+/* All threads are stopped: what is written belongs to a cut that is told of before. */
+static void begin_cut(const struct divert_job *job, uint64_t since_ns)
+{
+	if (!job->cut)
+		return;
+	atomic_store(&job->cut->since_ns, since_ns);
+	atomic_store(&job->cut->state, CUT_BEGUN);
+}
+
+static void tell_refusals(const struct divert_job *job)
+{
+	const struct divert_target *target = job->targets[0];
+
+	memset(job->refusals, ENTRY_REFUSALS, DIVERT_FUNCTIONS_MAX);
+	for (uint32_t i = 0; i < target->count; i++) {
+		const struct divert_entry *entry = &target->entries[i];
+
+		if (entry->function < DIVERT_FUNCTIONS_MAX)
+			job->refusals[entry->function] = (uint8_t)entry->refusal;
+	}
+}
+
+/* Before they go on. */
+static void end_cut(const struct divert_job *job, bool made)
+{
+	if (!job->cut)
+		return;
+	if (made && job->kind == DIVERT_PUT)
+		tell_refusals(job);
+	atomic_store(&job->cut->state, made ? CUT_MADE : CUT_NOT_MADE);
+}
+
+/* What is done while all threads are stopped. */
+static int change(const struct divert_job *job, struct stop *stop, uint64_t write_ns,
+                  struct divert_reply *reply, struct err *err)
+{
+	int rc;
+
+	begin_cut(job, stop_now_ns());
+	rc = job->kind == DIVERT_PUT ? put(job->targets[0], stop, err)
+	                             : take_back(job, stop, write_ns, reply, err);
+	end_cut(job, !rc);
+	return rc;
+}
+
 static void work(const struct divert_job *job, struct divert_reply *reply)
 {
-	bool puts = job->kind == DIVERT_PUT;
 	struct err err = { 0 };
 	struct stop stop = { 0 };
 	struct peers peers;
@@ -186,94 +231,49 @@ static void work(const struct divert_job *job, struct divert_reply *reply)
 	int rc = get_ready(job, &write_ns, &err);
 
 	peers_find(&peers, job->targets[0]->pid);
-	if (!rc && puts)
+	if (!rc && job->kind == DIVERT_PUT)
 		rc = refuse_peers(&peers, &err);
 	hurry(); /* not before: all of that may take long, and others would wait */
-	stop.told_ns = job->begun ? &job->begun->since_ns : NULL;
 	if (!rc)
 		rc = stop_all(&stop, peers.pid, &peers, DIVERT_STOP_NS, write_ns, &err);
 	if (!rc)
 		rc = check_peers(job, &peers, &stop, &err);
-	reply->since_ns = stop_now_ns();
 	reply->threads = (uint32_t)stop.count;
 	if (!rc)
-		rc = puts ? put(job->targets[0], &stop, &err)
-		          : take_back(job, &stop, write_ns, reply, &err);
+		rc = change(job, &stop, write_ns, reply, &err);
 	reply->stopped_ns = stop_let_go(&stop);
 	reply->rc = rc;
 	snprintf(reply->why, sizeof(reply->why), "%s", rc ? err.text : "");
 }
 
-static bool send_all(int to, const void *data, size_t bytes)
-{
-	const uint8_t *at = data;
-
-	while (bytes) {
-		ssize_t n = write(to, at, bytes);
-
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
-/* The reply, and of each entry its refusal and whether it is diverted. */
-static void tell(int to, const struct divert_job *job, const struct divert_reply *reply)
-{
-	if (!send_all(to, reply, sizeof(*reply)))
-		return;
-	for (size_t i = 0; i < job->count && job->kind == DIVERT_PUT; i++) {
-		const struct divert_target *target = job->targets[i];
-		uint8_t *states = xmalloc(target->count + 1);
-
-		for (uint32_t k = 0; k < target->count; k++)
-			states[k] = (uint8_t)(target->entries[k].refusal << 1 |
-			                      target->entries[k].diverted);
-		send_all(to, states, target->count);
-		free(states);
-	}
-}
-
 /* ---- waiting for it -------------------------------------------------------------------------- */
 
-static bool receive(int from, void *data, size_t bytes, uint64_t until_ns)
+/* A pipe takes so little whole, or not at all. */
+static bool receive(int from, struct divert_reply *reply, uint64_t until_ns)
 {
 	struct pollfd fd = { .fd = from, .events = POLLIN };
-	uint8_t *at = data;
+	uint64_t now;
+	int r;
 
-	while (bytes) {
-		uint64_t now = stop_now_ns();
-		int r = now < until_ns ? poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) : 0;
-		ssize_t n = r > 0 ? read(from, at, bytes) : 0;
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
+	do {
+		now = stop_now_ns();
+		r = now < until_ns ? poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) : 0;
+	} while (r < 0 && errno == EINTR);
+	return r > 0 && read(from, reply, sizeof(*reply)) == (ssize_t)sizeof(*reply);
 }
 
-static bool receive_states(int from, const struct divert_job *job, uint64_t until_ns)
+/* What was diverted is to be put back later. */
+static void take_refusals(const struct divert_job *job)
 {
-	for (size_t i = 0; i < job->count && job->kind == DIVERT_PUT; i++) {
-		struct divert_target *target = job->targets[i];
-		uint8_t *states = xmalloc(target->count + 1);
-		bool received = receive(from, states, target->count, until_ns);
+	struct divert_target *target = job->targets[0];
 
-		for (uint32_t k = 0; received && k < target->count; k++) {
-			target->entries[k].refusal = states[k] >> 1;
-			target->entries[k].diverted = states[k] & 1;
-		}
-		free(states);
-		if (!received)
-			return false;
+	for (uint32_t i = 0; i < target->count; i++) {
+		struct divert_entry *entry = &target->entries[i];
+
+		if (entry->function < DIVERT_FUNCTIONS_MAX)
+			entry->refusal = job->refusals[entry->function];
+		entry->diverted = !entry->refusal;
 	}
-	return true;
 }
 
 /* What it has written is not known: all that looks so is put back by the next try. */
@@ -309,14 +309,16 @@ void divert_try(const struct divert_job *job, struct divert_reply *reply)
 		close(pair[0]);
 		if (getppid() == parent) {
 			work(job, reply);
-			tell(pair[1], job, reply);
+			if (write(pair[1], reply, sizeof(*reply)) < 0)
+				_exit(1);
 		}
 		_exit(0);
 	}
 	close(pair[1]);
-	if (child < 0 || !receive(pair[0], reply, sizeof(*reply), until_ns) ||
-	    !receive_states(pair[0], job, until_ns))
+	if (child < 0 || !receive(pair[0], reply, until_ns))
 		no_answer(job, reply);
+	else if (!reply->rc && job->kind == DIVERT_PUT)
+		take_refusals(job);
 	close(pair[0]);
 	if (child > 0 && reply->rc == -ETIMEDOUT)
 		kill(child, SIGKILL);

@@ -4,6 +4,7 @@
 # $(B)/tests/divert/places      diverts while a thread stands at each of the first instructions
 # $(B)/tests/divert/hostile     diverts in processes that change meanwhile
 # $(B)/tests/divert/held        orders that cuscope-divert does not read
+# $(B)/tests/divert/ended       who diverts is ended in the middle
 # $(B)/tests/divert/peers       processes that share their memory with others
 # $(B)/tests/divert/forks       processes that fork without end
 # $(B)/tests/divert/odd         processes of kinds that are seldom
@@ -30,9 +31,9 @@ $(B)/tests/divert/places: $(B)/tests/divert/places.o $(B)/libcuscope.a
 $(B)/tests/divert/hostile: $(B)/tests/divert/hostile.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(addprefix $(B)/tests/divert/,forks held odd peers): %: %.o $(B)/tests/divert/one_target.o $(B)/libcuscope.a
+$(addprefix $(B)/tests/divert/,ended forks held odd peers): %: %.o $(B)/tests/divert/one_target.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ifeq ($(ARCH),x86_64)
-programs: $(addprefix $(B)/tests/divert/,call_all cut forks held hostile odd peers places)
+programs: $(addprefix $(B)/tests/divert/,call_all cut ended forks held hostile odd peers places)
 endif

@@ -109,6 +109,16 @@ def test_nobody_waits_for_a_process_that_diverts_and_hangs(case):
         raise Failure(process.out()[-500:])
 
 
+def test_who_diverts_is_ended_while_it_writes(case):
+    """What it has written by then is read from the process (tests/divert/ended.c)."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    for shape in SHAPES:
+        process = case.start(os.path.join(Places.build, "tests/divert/ended"), own_library(case, shape))
+        if process.wait(60):
+            raise Failure(f"{shape}: {process.out()[-500:]}")
+
+
 def test_processes_that_share_memory_are_stopped_or_keep_their_probes(case):
     """By clone with CLONE_VM, or vfork, there before or coming later (tests/divert/peers.c)."""
     if os.uname().machine != "x86_64":

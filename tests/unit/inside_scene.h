@@ -203,7 +203,8 @@ static struct divert {
 	uint64_t area, thunks[HOOKS];
 	size_t count;
 	pid_t gone, forked;
-	uint64_t known_ns;
+	uint64_t put_ns, back_ns; /* cuts that are not answered; 0: none is known */
+	bool unknown;             /* what the first one changed */
 } changes;
 
 static char plan_memory;
@@ -212,7 +213,6 @@ static char plan_memory;
 int divert_new(divert_done_fn done, void *data, struct divert **divert, struct err *err)
 {
 	memset(&changes, 0, sizeof(changes));
-	changes.known_ns = UINT64_MAX;
 	changes.done = done;
 	changes.data = data;
 	*divert = &changes;
@@ -287,9 +287,24 @@ void divert_gone(struct divert *divert, pid_t pid)
 	divert->gone = pid;
 }
 
-uint64_t divert_known_until(const struct divert *divert, uint64_t now_ns)
+bool divert_is_put(const struct divert *divert, struct divert_plan *plan, uint64_t begin_ns,
+                   struct divert_result *result)
 {
-	return divert->known_ns;
+	static uint8_t refusals[HOOKS];
+
+	refusals[REFUSED] = ENTRY_JUMPED_INTO;
+	*result = (struct divert_result){ .pid = (pid_t)PROCESS,
+		                          .plan = plan,
+		                          .rc = divert->unknown ? -ETIMEDOUT : 0,
+		                          .since_ns = divert->put_ns,
+		                          .count = (uint32_t)divert->count,
+		                          .refusals = refusals };
+	return divert->put_ns && begin_ns >= divert->put_ns;
+}
+
+bool divert_is_taken_back(const struct divert *divert, pid_t pid, uint64_t begin_ns)
+{
+	return divert->back_ns && begin_ns >= divert->back_ns;
 }
 
 uint64_t divert_refused_children(const struct divert *divert)

@@ -108,6 +108,7 @@ static inline void taken_back(int rc, uint64_t since_ns)
 {
 	const struct divert_result result = { .pid = (pid_t)PROCESS,
 		                              .rc = rc,
+		                              .why = rc ? "it was killed" : NULL,
 		                              .since_ns = since_ns };
 
 	changes.done(changes.data, &result);

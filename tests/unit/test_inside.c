@@ -327,19 +327,106 @@ static void record(uint16_t slot, uint64_t begin)
 	fake.options.record(fake.options.data, PROCESS, &told.head.head);
 }
 
-/* Under load the moment of the change is told later than records are passed on. */
-static void test_records_wait_while_it_is_not_known_whose_they_are(void **state)
+/* Up to the order to divert, and its answer has not come. */
+static struct inside *putting_process(void)
 {
 	struct inside *inside = open_inside(0);
-	uint64_t stops = START + MS(10);
 
-	assert_true(inside_known_until(inside, stops) == UINT64_MAX);
-	changes.known_ns = stops;
-	assert_true(inside_known_until(inside, stops) == stops);
-	assert_true(inside_known_until(inside, stops + MS(119)) == stops);
-	assert_true(inside_known_until(inside, stops + MS(121)) == stops + MS(1));
-	changes.known_ns = UINT64_MAX;
-	assert_true(inside_known_until(inside, stops + MS(121)) == UINT64_MAX);
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	answer(0, 0);
+	return inside;
+}
+
+static bool agent_s_is_left_out(struct inside *inside, size_t hook, uint64_t begin_ns)
+{
+	struct wire_call call = { .head = { .type = WIRE_CALL,
+		                            .flags = WIRE_BY_AGENT,
+		                            .hook = hooks[hook].id,
+		                            .tgid = PROCESS,
+		                            .tid = PROCESS,
+		                            .time_ns = begin_ns + 100 },
+		                  .begin_ns = begin_ns };
+
+	return inside_leaves_out(inside, &call.head);
+}
+
+/* Threads go on before it. */
+static void test_calls_are_an_agent_s_from_the_cut_on_and_not_from_its_answer(void **state)
+{
+	struct inside *inside = putting_process();
+
+	assert_false(inside_is_sure(inside));
+	assert_false(is_left_out(inside, 0, START + MS(10)));
+	changes.put_ns = START + MS(10);
+	assert_false(is_left_out(inside, 0, START + MS(10) - 1));
+	assert_true(is_left_out(inside, 0, START + MS(10)));
+	assert_false(is_left_out(inside, REFUSED, START + MS(11)));
+	assert_false(agent_s_is_left_out(inside, 0, START + MS(11)));
+	diverted(0, START + MS(10));
+	changes.put_ns = 0;
+	assert_true(is_left_out(inside, 0, START + MS(300)));
+	assert_false(is_left_out(inside, 0, START + MS(10) - 1));
+	assert_int_equal(flagged, INSIDE_ANY | 2);
+	inside_turn(inside, START + MS(301));
+	assert_true(inside_is_sure(inside));
+	inside_free(inside);
+}
+
+static void test_calls_are_the_probes_from_the_cut_on_when_entries_are_put_back(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_stop(inside);
+	inside_turn(inside, START + MS(50));
+	assert_true(changes.takes);
+	assert_true(is_left_out(inside, 0, START + MS(60)));
+	changes.back_ns = START + MS(60);
+	assert_true(is_left_out(inside, 0, START + MS(60) - 1));
+	assert_false(is_left_out(inside, 0, START + MS(60)));
+	taken_back(0, START + MS(60));
+	assert_false(is_left_out(inside, 0, START + MS(60)));
+	inside_free(inside);
+}
+
+/* Who wrote was killed, and the memory does not tell: probes alone count, and that is told. */
+static void test_of_what_nobody_knows_nothing_is_told_twice(void **state)
+{
+	struct inside *inside = putting_process();
+	const struct divert_result result = { .pid = (pid_t)PROCESS,
+		                              .plan = PLAN,
+		                              .rc = -ECHILD,
+		                              .why = "it was killed",
+		                              .since_ns = START + MS(10) };
+
+	changes.put_ns = START + MS(10);
+	changes.unknown = true;
+	assert_false(is_left_out(inside, 0, START + MS(9)));
+	assert_string_equal(missed, "");
+	assert_true(agent_s_is_left_out(inside, 0, START + MS(11)));
+	assert_non_null(strstr(missed, "calls from 10 ms on: who wrote to its entries was killed, "
+	                               "and which of them were diverted is not known"));
+	assert_false(is_left_out(inside, 0, START + MS(11)));
+	assert_int_equal(fake.turned, AGENT_SLOT_PASSES_ON);
+	assert_int_equal(fake.turned_n, 3);
+	changes.done(changes.data, &result);
+	changes.put_ns = 0;
+	assert_true(agent_s_is_left_out(inside, 0, START + MS(12)));
+	assert_false(is_left_out(inside, 0, START + MS(12)));
+	inside_turn(inside, START + MS(20));
+	assert_false(inside_is_sure(inside));
+	inside_free(inside);
+}
+
+static void test_entries_that_may_be_put_back_are_told_of(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	inside_stop(inside);
+	inside_turn(inside, START + MS(50));
+	taken_back(-ECHILD, START + MS(60));
+	assert_non_null(strstr(missed, "calls from 60 ms on: "));
+	assert_non_null(strstr(missed, "which of them were put back is not known"));
 	inside_free(inside);
 }
 
@@ -621,7 +708,11 @@ int main(void)
 		cmocka_unit_test(test_the_runtime_keeps_probes_as_the_driver_does),
 		cmocka_unit_test(
 			test_launches_of_the_runtime_are_recorded_as_long_as_programs_look),
-		cmocka_unit_test(test_records_wait_while_it_is_not_known_whose_they_are),
+		cmocka_unit_test(test_calls_are_an_agent_s_from_the_cut_on_and_not_from_its_answer),
+		cmocka_unit_test(
+			test_calls_are_the_probes_from_the_cut_on_when_entries_are_put_back),
+		cmocka_unit_test(test_of_what_nobody_knows_nothing_is_told_twice),
+		cmocka_unit_test(test_entries_that_may_be_put_back_are_told_of),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),
 		cmocka_unit_test(test_a_process_that_does_not_stop_is_tried_again),

@@ -160,7 +160,7 @@ static void test_another_source_is_merged_with_the_rings(void **state)
 	assert_int_equal(list.taken, 0);
 }
 
-static void test_what_is_held_or_too_new_waits_in_the_other_source(void **state)
+static void test_what_is_too_new_waits_in_the_other_source(void **state)
 {
 	struct fixture *f = *state;
 	struct list list = { .count = 3,
@@ -172,11 +172,6 @@ static void test_what_is_held_or_too_new_waits_in_the_other_source(void **state)
 	order_add_source(f->order, &source);
 	put(f, 0, 20, 2);
 	put(f, 0, 40, 4);
-	order_hold(f->order, US(25));
-	read_until(f, 1000);
-	assert_came(f, "1 2");
-	assert_int_equal(list.first, 1);
-	order_hold(f->order, UINT64_MAX);
 	read_until(f, 1000);
 	assert_came(f, "1 2 3 4");
 	f->out.stop_at = 5;
@@ -402,25 +397,6 @@ static void test_the_end_passes_on_what_is_left(void **state)
 	assert_came(f, "9");
 }
 
-static void test_what_is_held_waits_until_it_is_let_go(void **state)
-{
-	struct fixture *f = *state;
-
-	for (uint32_t i = 1; i <= 4; i++)
-		put(f, 0, 10 * i, i);
-	order_hold(f->order, US(25));
-	read_until(f, NOW);
-	assert_came(f, "1 2");
-	order_hold(f->order, UINT64_MAX);
-	read_until(f, NOW);
-	assert_came(f, "1 2 3 4");
-	put(f, 0, 50, 5);
-	order_hold(f->order, US(45));
-	read_until(f, NOW);
-	assert_int_equal(order_finish(f->order), 0);
-	assert_came(f, "1 2 3 4 5");
-}
-
 static void test_a_failing_consumer_stops_the_reading(void **state)
 {
 	struct fixture *f = *state;
@@ -452,7 +428,7 @@ int main(void)
 		TEST(test_what_a_read_has_no_time_for_comes_with_the_next),
 		TEST(test_rings_are_merged_by_time),
 		TEST(test_another_source_is_merged_with_the_rings),
-		TEST(test_what_is_held_or_too_new_waits_in_the_other_source),
+		TEST(test_what_is_too_new_waits_in_the_other_source),
 		TEST(test_records_of_the_same_time_keep_their_order),
 		TEST(test_order_within_a_ring_is_put_right),
 		TEST(test_what_is_too_new_waits),
@@ -468,7 +444,6 @@ int main(void)
 		TEST(test_long_records_are_kept_whole),
 		TEST(test_records_from_elsewhere_find_their_place),
 		TEST(test_the_end_passes_on_what_is_left),
-		TEST(test_what_is_held_waits_until_it_is_let_go),
 		TEST(test_a_failing_consumer_stops_the_reading),
 		TEST(test_what_never_came_out_is_freed),
 	};

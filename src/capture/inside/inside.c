@@ -406,6 +406,18 @@ void inside_read_rest(struct inside *inside, uint64_t now_ns)
 	agents_turn(inside->agents, inside->now_ns);
 }
 
+static void tell_all(struct inside *inside)
+{
+	char stopped[64] = "";
+
+	if (inside->longest_stop_ns) /* nobody knows where who stopped them was killed */
+		snprintf(stopped, sizeof(stopped), "; threads were stopped for %.1f ms at most",
+		         inside->longest_stop_ns / 1e6);
+	inside_notice(inside, "%llu calls of %u functions were recorded inside of %u process%s%s",
+	              (unsigned long long)inside->calls, inside->n_functions, inside->n_processes,
+	              inside->n_processes == 1 ? "" : "es", stopped);
+}
+
 void inside_finish(struct inside *inside)
 {
 	for (struct inside_process *process = inside->processes; process;
@@ -429,12 +441,7 @@ void inside_finish(struct inside *inside)
 		inside_notice(inside, "no calls were recorded inside of processes: probes told of "
 		                      "all");
 	else
-		inside_notice(inside,
-		              "%llu calls of %u functions were recorded inside of %u process%s; "
-		              "threads were stopped for %.1f ms at most",
-		              (unsigned long long)inside->calls, inside->n_functions,
-		              inside->n_processes, inside->n_processes == 1 ? "" : "es",
-		              inside->longest_stop_ns / 1e6);
+		tell_all(inside);
 	if (inside->counted)
 		inside_notice(inside,
 		              "%llu more calls of functions that are called all the time were "

@@ -89,13 +89,11 @@ bool inside_nest(struct inside *inside, struct wire_call *call);
 /* Of a call that was left out. Its begin may have been passed on before that was known. */
 void inside_nests_no_more(struct inside *inside, const struct wire_head *record);
 
-/*
- * Until when it is known who tells of which calls, and UINT64_MAX where nothing is under way that
- * changes it: records of later ones have to wait, 120 ms at most.
- */
-uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns);
+/* Whether no cut is under way or unknown, so that what agents tell counts: inside_leaves_out. */
+bool inside_is_sure(const struct inside *inside);
 
-/* Of a record that the programs sent: whether an agent told of that call. */
+/* Of a record that the programs sent: whether an agent told of that call. Of one that an agent
+ * sent: whether that is not known, so that it does not count. */
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record);
 
 /* Of each record before it is passed on: whether it is the first of a thread of which no program

@@ -62,6 +62,19 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 	modules_unlock(inside->options.modules);
 }
 
+void inside_process_tell_unknown(struct inside_process *process, uint64_t since_ns,
+                                 const char *what)
+{
+	struct inside *inside = process->inside;
+
+	modules_lock(inside->options.modules);
+	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
+	             "calls from %.0f ms on: who wrote to its entries was killed, and which of "
+	             "them were %s is not known",
+	             ms_of(inside, since_ns), what);
+	modules_unlock(inside->options.modules);
+}
+
 /* One that ends closes its sockets when it has none any more. Of a thread that lives: the first may
  * have ended. */
 bool inside_process_has_memory(uint32_t pid)

@@ -420,29 +420,50 @@ static unsigned refusal_of(const struct inside_module *at, const struct divert_r
 	return refusal < ENTRY_REFUSALS ? refusal : ENTRY_NOT_READ;
 }
 
-void inside_module_diverted(struct inside_module *at, const struct divert_result *result)
+void inside_module_cut(struct inside_module *at, const struct divert_result *result)
 {
-	size_t counts[ENTRY_REFUSALS] = { 0 };
-
 	at->since_ns = result->since_ns;
 	number_told(at);
 	for (size_t i = 0; i < at->count && i < result->count; i++) {
 		uint32_t bit = at->hooks[i]->id - at->first_id;
-		unsigned refusal = refusal_of(at, result, i);
 
-		if (refusal != ENTRY_MOVABLE) {
-			counts[refusal]++;
-			at->n_refused++;
+		if (refusal_of(at, result, i) != ENTRY_MOVABLE)
 			continue;
-		}
 		at->told[bit / 8] |= (uint8_t)(1u << bit % 8);
 		at->met[bit / 8] |= (uint8_t)(at->functions[i].met << bit % 8);
 		if (!at->n_diverted++)
 			at->check_at = at->load + at->functions[i].address;
 	}
+	inside_module_compare(at);
+}
+
+void inside_module_unknown(struct inside_module *at, uint64_t since_ns)
+{
+	struct inside_process *process = at->process;
+	struct inside *inside = process->inside;
+
+	if (at->unknown)
+		return;
+	at->unknown = true;
+	agents_probes_turn(inside->agents, (pid_t)process->pid, at->first_slot, at->n_slots,
+	                   AGENT_SLOT_PASSES_ON);
+	inside_process_tell_unknown(process, since_ns, "diverted");
+}
+
+void inside_module_diverted(struct inside_module *at, const struct divert_result *result)
+{
+	size_t counts[ENTRY_REFUSALS] = { 0 };
+
+	if (!at->told)
+		inside_module_cut(at, result);
+	for (size_t i = 0; i < at->count && i < result->count; i++) {
+		unsigned refusal = refusal_of(at, result, i);
+
+		counts[refusal]++;
+		at->n_refused += refusal != ENTRY_MOVABLE;
+	}
 	at->state = INSIDE_DIVERTED;
 	tell_refused(at, counts);
-	inside_module_compare(at);
 	inside_flag(at->process);
 	forget_plan(at);
 }

@@ -76,6 +76,7 @@ struct inside_module {
 	uint32_t n_diverted, n_refused;
 	uint64_t check_at; /* an entry that was written; 0: none was */
 	bool absent;       /* it is another container's file of the same image */
+	bool unknown;      /* who was to divert it was ended, and left nobody knows what */
 	struct {
 		const struct module *module; /* that was compared with its own lately, */
 		bool is_alike;               /* and which the process has not mapped */
@@ -126,6 +127,7 @@ struct inside {
 	struct inside_options options;
 	struct divert *divert;
 	bool divert_gone;
+	bool unsure; /* whose calls are is not known of some process: inside_is_sure */
 	struct agents *agents;
 	bool own_agents;
 	struct gpu_targets *targets; /* of its own agents */
@@ -213,6 +215,10 @@ void inside_process_end_untaken(struct inside_process *process);
 /* Its agent ended while it went on: calls until then may be missing. Told once. */
 void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns);
 
+/* Which of its entries were "diverted" or "put back" since then, nobody knows. */
+void inside_process_tell_unknown(struct inside_process *process, uint64_t since_ns,
+                                 const char *what);
+
 /* Whether nothing of it is diverted any more, or can be put back. */
 bool inside_process_is_out(const struct inside_process *process);
 
@@ -236,7 +242,7 @@ bool inside_module_may_be_mapped(const struct inside_process *process, const str
 /* Finds which other files' probes tell of the calls of a module that is diverted. */
 void inside_module_compare(struct inside_module *at);
 
-/* The same for all that are, where files were hooked since. */
+/* The same for all that are, where files were hooked since; and whether all is known. */
 void inside_records_turn(struct inside *inside);
 
 /* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes, but for
@@ -248,8 +254,12 @@ struct agent_slot *inside_module_slots(struct inside_module *at, uint32_t first,
 
 uint32_t inside_module_movable(const struct inside_module *at); /* how many that will be */
 
-/* It is diverted since then, but for what was refused. */
+/* It is diverted since then, but for what was refused: by the answer, and before that. */
 void inside_module_diverted(struct inside_module *at, const struct divert_result *result);
+void inside_module_cut(struct inside_module *at, const struct divert_result *result);
+
+/* Or what is, nobody knows: probes alone tell of its calls, as far as these come to them. */
+void inside_module_unknown(struct inside_module *at, uint64_t since_ns);
 
 /* Whether an agent tells of a function's calls now. */
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook);

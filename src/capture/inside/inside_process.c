@@ -229,6 +229,7 @@ static void put(struct inside_module *at)
 	switch (divert_put(inside->divert, at->plan, at->area, at->thunks, &err)) {
 	case 0:
 		at->state = INSIDE_PUTTING;
+		inside->unsure = true;
 		break;
 	case -EEXIST: /* an earlier area, of other code */
 		if (at->again) {
@@ -370,11 +371,17 @@ static void tell_diverted(struct inside_module *at, uint64_t stopped_ns)
 	inside->n_functions += at->n_diverted;
 	if (inside->n_told++ >= TOLD_MOST)
 		return;
-	inside_notice(inside,
-	              "%u functions of %s are recorded inside of process %u from %.0f ms on; its "
-	              "threads were stopped for %.1f ms",
-	              at->n_diverted, at->module->name, at->process->pid, since / 1e6,
-	              stopped_ns / 1e6);
+	if (stopped_ns)
+		inside_notice(inside,
+		              "%u functions of %s are recorded inside of process %u from %.0f ms "
+		              "on; its threads were stopped for %.1f ms",
+		              at->n_diverted, at->module->name, at->process->pid, since / 1e6,
+		              stopped_ns / 1e6);
+	else
+		inside_notice(
+			inside,
+			"%u functions of %s are recorded inside of process %u from %.0f ms on",
+			at->n_diverted, at->module->name, at->process->pid, since / 1e6);
 }
 
 static void on_put(struct inside_process *process, const struct divert_result *result)
@@ -394,6 +401,8 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 		return;
 	}
 	if (result->rc) {
+		if (result->since_ns)
+			inside_module_unknown(at, result->since_ns);
 		at->state = INSIDE_SLOTS; /* the plan is ours again */
 		inside_module_give_up(at, result->why);
 		return;
@@ -421,6 +430,8 @@ static void on_taken(struct inside_process *process, const struct divert_result 
 		/* that it has ended, or executes another program, its record tells */
 		if (result->rc == -ESRCH)
 			return;
+		if (result->since_ns)
+			inside_process_tell_unknown(process, result->since_ns, "put back");
 		if (inside->n_untaken++ < TOLD_MOST)
 			inside_warn(inside, "entries of process %u stay diverted: %s", process->pid,
 			            result->why);

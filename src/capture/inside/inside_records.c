@@ -2,10 +2,6 @@
 /* What agents record, and which of the programs' records that replaces. */
 #include "capture/inside/inside_private.h"
 
-/* That records wait, also where a stop hangs: those of other processes wait, too. Stops of 101 ms
- * were seen. */
-#define HELD_MOST_NS 120000000ull
-
 /* ---- what agents record -------------------------------------------------------------------- */
 
 static uint32_t thread_of(void *data, uint32_t tid)
@@ -85,7 +81,40 @@ static bool is_told(const struct inside_module *at, uint32_t hook, uint64_t begi
 	uint32_t bit = hook - at->first_id;
 
 	return at->told && hook >= at->first_id && bit < at->n_ids && begin_ns >= at->since_ns &&
-	       begin_ns < at->until_ns && at->told[bit / 8] >> bit % 8 & 1;
+	       begin_ns < at->until_ns && at->told[bit / 8] >> bit % 8 & 1 &&
+	       !(at->process->taking && divert_is_taken_back(at->process->inside->divert,
+	                                                     (pid_t)at->process->pid, begin_ns));
+}
+
+/* A thread may have gone on before the answer comes: its call shows that there is a cut. */
+static void look_at_cut(struct inside_module *at, uint64_t begin_ns)
+{
+	struct divert_result result;
+
+	if (at->state != INSIDE_PUTTING || at->told || at->unknown ||
+	    !divert_is_put(at->process->inside->divert, at->plan, begin_ns, &result))
+		return;
+	if (result.rc)
+		inside_module_unknown(at, result.since_ns);
+	else
+		inside_module_cut(at, &result);
+}
+
+/* Of a module of which nobody knows what leads to the agent, what probes tell is all that counts.
+ */
+static bool is_of_unknown(const struct inside *inside, const struct inside_process *process,
+                          uint32_t id)
+{
+	const struct inside_module *at = process->modules;
+	const struct module *module = NULL;
+
+	while (at && !at->unknown)
+		at = at->next;
+	if (at)
+		modules_hook(inside->options.modules, (uint16_t)id, &module);
+	while (at && !(at->unknown && at->module == module))
+		at = at->next;
+	return at;
 }
 
 bool inside_meets_probe(struct inside *inside, const struct wire_call *call)
@@ -98,15 +127,6 @@ bool inside_meets_probe(struct inside *inside, const struct wire_call *call)
 	while (at && !(at->met && is_told(at, hook->id, call->begin_ns)))
 		at = at->next;
 	return at && at->met[(hook->id - at->first_id) / 8] >> (hook->id - at->first_id) % 8 & 1;
-}
-
-/* Whose a call is says the moment of the change, which is told a little after it. */
-uint64_t inside_known_until(const struct inside *inside, uint64_t now_ns)
-{
-	uint64_t oldest_ns = now_ns > HELD_MOST_NS ? now_ns - HELD_MOST_NS : 0;
-	uint64_t until_ns = divert_known_until(inside->divert, now_ns);
-
-	return until_ns > oldest_ns ? until_ns : oldest_ns;
 }
 
 static bool is_alike(struct inside_module *at, const struct module *module)
@@ -139,11 +159,30 @@ void inside_module_compare(struct inside_module *at)
 	}
 }
 
+bool inside_is_sure(const struct inside *inside)
+{
+	return !inside->unsure;
+}
+
+static bool is_unsure(const struct inside *inside)
+{
+	for (const struct inside_process *process = inside->processes; process;
+	     process = process->hh.next) {
+		for (const struct inside_module *at = process->modules; at; at = at->next) {
+			if (at->unknown || at->state == INSIDE_PUTTING)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Files that are hooked later are compared then. */
 void inside_records_turn(struct inside *inside)
 {
 	const struct modules *modules = inside->options.modules;
 	size_t mark = 0;
+
+	inside->unsure = is_unsure(inside);
 
 	/* which, not how many: one may go as another comes */
 	for (size_t i = 0; i < modules_count(modules); i++)
@@ -181,12 +220,15 @@ bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
 	const struct wire_call *call = (const struct wire_call *)record;
 	struct inside_process *process;
 
-	if ((record->type != WIRE_CALL && record->type != WIRE_BEGIN) ||
-	    record->flags & WIRE_BY_AGENT)
+	if (record->type != WIRE_CALL && record->type != WIRE_BEGIN)
 		return false;
 	process = inside_process_find(inside, record->tgid);
 	if (!process)
 		return false;
+	for (struct inside_module *at = process->modules; at; at = at->next)
+		look_at_cut(at, call->begin_ns);
+	if (record->flags & WIRE_BY_AGENT)
+		return is_of_unknown(inside, process, record->hook);
 	for (struct inside_module *at = process->modules; at; at = at->next) {
 		if (is_told(at, record->hook, call->begin_ns) ||
 		    (at->told && is_told(at, own_hook(inside, at, record->hook), call->begin_ns)))
