@@ -134,7 +134,7 @@ enum agent_slot_does {
  */
 #define AGENT_COUNT_SHARES   64
 #define AGENT_COUNT_CHILDREN (AGENT_COUNT_SHARES - 1)
-#define AGENT_COUNTS_BYTES (AGENT_COUNT_SHARES * AGENT_SLOTS_MOST * 8)
+#define AGENT_COUNTS_BYTES   (AGENT_COUNT_SHARES * AGENT_SLOTS_MOST * 8)
 
 #define AGENT_STACK_WORDS_MOST    32
 #define AGENT_STACK_WORDS_UNKNOWN UINT32_MAX /* the most are copied, as far as they are there */
@@ -234,6 +234,14 @@ enum agent_probe_lost {
 	AGENT_PROBE_STUCK, /* a thread was recording when the session ended, and did not get on */
 	AGENT_PROBE_LOSTS
 };
+
+/*
+ * The GPU's clock is not ours: CUPTI reckons its times, and they are off by some microseconds, also
+ * where it takes them "from our clock". On GPUs kernels began 0.5 to 10 us before their launch. Ten
+ * times that is believed; what lies further off is of no such reckoning, and would stand among
+ * other calls than its own: in 100 us a thread makes ten launches and more.
+ */
+#define AGENT_CLOCKS_NS 100000u
 
 /* Of agent_shared.head: what is above says who moved it last, which the reader ignores. So places
  * in the ring are counted modulo this. */

@@ -10,7 +10,12 @@ struct delay delay_of(const struct sink *sink, const struct event *event)
 
 	if (!call)
 		return (struct delay){ .tid = event->tid };
+	if (activity && activity->begin_ns < call->begin_ns)
+		return (struct delay){ .tid = call->tid,
+			               .early_ns = call->begin_ns - activity->begin_ns };
 	if (!activity || !call->end_ns || activity->begin_ns < call->end_ns)
 		return (struct delay){ .tid = call->tid };
-	return (struct delay){ true, activity->begin_ns - call->end_ns, call->tid };
+	return (struct delay){ .queued = true,
+		               .queue_ns = activity->begin_ns - call->end_ns,
+		               .tid = call->tid };
 }

@@ -12,7 +12,8 @@
 struct delay {
 	bool queued; /* it waited */
 	uint64_t queue_ns;
-	uint32_t tid; /* of the thread that asked for it; 0: not known */
+	uint64_t early_ns; /* it seems to have begun before its call: the clocks differ */
+	uint32_t tid;      /* of the thread that asked for it; 0: not known */
 };
 
 /* Of the EVENT_ACTIVITY that is under way; of a wait (EVENT_RANGE) the thread only. */

@@ -76,10 +76,14 @@ void describe_activity(const struct activity *a, const struct delay *delay, stru
 	if (a->graph_node)
 		add_number(&d->words, "node=", a->graph_node);
 	add_lane(&d->words, a);
-	if (!delay->queued)
-		return;
-	add_word(&d->words, "queued ");
-	buf_duration(&d->words, delay->queue_ns);
+	if (delay->queued) {
+		add_word(&d->words, "queued ");
+		buf_duration(&d->words, delay->queue_ns);
+	} else if (delay->early_ns) {
+		add_word(&d->words, "begins ");
+		buf_duration(&d->words, delay->early_ns);
+		buf_puts(&d->words, " before its call (clocks differ)");
+	}
 }
 
 void describe_range(const struct range *range, struct description *d)

@@ -229,6 +229,22 @@ def test_gpu_impossible_times_are_left_out_and_counted(case):
     sensible(trace)
 
 
+def test_gpu_work_that_seems_to_begin_before_its_call_is_there(case):
+    """The GPU's clock is a little behind, as was seen on real ones."""
+    case.env = {"SIMCUPTI_BEHIND_NS": "50000"}
+    process = case.cuscope("trace", "--gpu", "--cupti", Places.simcuda("libcupti.so.13"), "--json-summary",
+                           case.path("summary.json"), "--", Places.program("gpuloop"), "1", "50", "1")
+    checks.equal("status", 0, process.wait())
+    with open(case.path("summary.json")) as file:
+        summary = json.load(file)
+    launched = sum(counts_of(case).of("launches").values())
+    checks.equal("kernels", launched, sum(kernel["runs"] for kernel in summary["gpu"]["kernels"]))
+    checks.equal("left out", 0, summary["missed"]["lost"]["gpu_bad_times"])
+    if not 1000 < summary["gpu"]["clock_error_ns"] <= 50000:
+        raise Failure(f"the clocks are said to differ by {summary['gpu']['clock_error_ns']} ns")
+    checks.contains("a kernel", r"\[kernel\].* begins \d+\.\d+ us before its call \(clocks differ\)", process.out())
+
+
 def lost(case, key):
     summary = case.cuscope("report", case.path("trace.cuscope"), "summary", "--format", "json")
     checks.equal("status", 0, summary.wait())

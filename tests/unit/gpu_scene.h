@@ -140,6 +140,10 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	va_end(ap);
 }
 
+void modules_tell_unhooked(struct modules *modules, struct module *module)
+{
+}
+
 /* ---- probes on launches -------------------------------------------------------------------- */
 
 static struct {

@@ -183,14 +183,34 @@ static void test_a_function_that_is_not_hooked_takes_no_number(void **state)
 
 /* ---- times that cannot be ------------------------------------------------------------------ */
 
-static void test_before_its_call_is_impossible(void **state)
+/* The GPU's clock is not ours, also where nothing tells how far they lie apart. */
+static void test_a_little_before_its_call_is_there_and_tells_of_the_clocks(void **state)
+{
+	struct scene *scene = *state;
+	struct run_info run = { 0 };
+
+	shapes();
+	launch(scene, 210);
+	agent_launch(500, 210);
+	kernel(500, 208, 230);
+	kernel(500, 111, 231);
+	turn(scene, LATER);
+	assert_int_equal(n_activities(scene), 2);
+	assert_int_equal(last_activity(scene)->begin_ns, START + AT(111));
+	assert_int_equal(last_activity(scene)->correlation, 1);
+	assert_int_equal(lost(scene, LOST_GPU_TIMES), 0);
+	gpu_fill_run(scene->gpu, &run);
+	assert_int_equal(run.gpu_clock_error_ns, 99000);
+}
+
+static void test_long_before_its_call_is_impossible(void **state)
 {
 	struct scene *scene = *state;
 
 	shapes();
-	launch(scene, 10);
-	agent_launch(500, 10);
-	kernel(500, 9, 30);
+	launch(scene, 210);
+	agent_launch(500, 210);
+	kernel(500, 109, 230);
 	turn(scene, LATER);
 	assert_int_equal(n_activities(scene), 0);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
@@ -206,16 +226,16 @@ static void test_a_clock_error_makes_it_possible(void **state)
 
 	fake.options.state(fake.options.data, &status);
 	shapes();
-	launch(scene, 10);
-	agent_launch(500, 10);
-	kernel(500, 6, 30);
-	kernel(500, 4, 31);
+	launch(scene, 210);
+	agent_launch(500, 210);
+	kernel(500, 106, 230);
+	kernel(500, 104, 231);
 	turn(scene, LATER);
 	assert_int_equal(n_activities(scene), 1);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
 	gpu_fill_run(scene->gpu, &run);
 	assert_true(run.gpu_times);
-	assert_int_equal(run.gpu_clock_error_ns, 5000);
+	assert_int_equal(run.gpu_clock_error_ns, 104000);
 }
 
 static void test_an_end_in_the_future_is_impossible(void **state)
@@ -508,7 +528,8 @@ int main(void)
 		TEST(test_one_whose_call_is_never_told_has_none),
 		TEST(test_a_call_that_has_not_ended_gets_the_number_of_its_copy),
 		TEST(test_a_function_that_is_not_hooked_takes_no_number),
-		TEST(test_before_its_call_is_impossible),
+		TEST(test_a_little_before_its_call_is_there_and_tells_of_the_clocks),
+		TEST(test_long_before_its_call_is_impossible),
 		TEST(test_a_clock_error_makes_it_possible),
 		TEST(test_an_end_in_the_future_is_impossible),
 		TEST(test_what_agents_lost_is_added),

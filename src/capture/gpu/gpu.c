@@ -522,5 +522,6 @@ uint64_t gpu_turned_away(const struct gpu_times *gpu)
 void gpu_fill_run(const struct gpu_times *gpu, struct run_info *run)
 {
 	run->gpu_times = gpu->measured || (!gpu->missed && !gpu_is_awaited(gpu)); /* none ran */
-	run->gpu_clock_error_ns = gpu->clock_error_ns;
+	run->gpu_clock_error_ns =
+		gpu->early_ns > gpu->clock_error_ns ? gpu->early_ns : gpu->clock_error_ns;
 }

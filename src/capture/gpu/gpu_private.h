@@ -56,7 +56,8 @@ struct gpu_times {
 	const struct process *exec_from; /* between gpu_exec and gpu_execed */
 	uint64_t exec_ns;
 	uint64_t clock_error_ns;
-	size_t not_in; /* processes that were told of as such */
+	uint64_t early_ns; /* at most, work seemed to begin before its call */
+	size_t not_in;     /* processes that were told of as such */
 	uint64_t late, bad_times, bad_records, no_call, unrecorded; /* see gpu_fill_lost */
 	struct err failure; /* of a consumer, while agents were read */
 };

@@ -2,8 +2,8 @@
 /* Agents' records as events, each with its call and in its place in time. */
 #include "capture/gpu/gpu_private.h"
 
-#define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
-#define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
+#define HOLD_NS 1500000000ull  /* agents ask CUPTI for records every second */
+#define WAIT_NS 500000000ull   /* longer, for what is told of a call later than of its work */
 #define MOST_NS 10000000000ull /* in all, where calls themselves are behind */
 
 static struct correlate_id id_of(const struct gpu_item *item)
@@ -105,6 +105,21 @@ static void note_told(const struct gpu_times *gpu, const struct gpu_item *item, 
 		unrecorded_told(&process->unrecorded, number);
 }
 
+/*
+ * Whether its times can be, which are the GPU's clock as CUPTI reckons it: one that seems to begin
+ * a little before its call is there, and tells how far the clocks lie apart.
+ */
+static bool is_possible(struct gpu_times *gpu, const struct gpu_item *item, uint64_t call_ns)
+{
+	uint64_t early_ns = item->begin_ns < call_ns ? call_ns - item->begin_ns : 0;
+
+	if (early_ns > error_of(gpu, item->pid) + AGENT_CLOCKS_NS)
+		return false;
+	if (early_ns > gpu->early_ns)
+		gpu->early_ns = early_ns;
+	return true;
+}
+
 static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, struct event *event,
                          struct err *err)
 {
@@ -112,7 +127,7 @@ static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, str
 	uint64_t begin_ns, number = number_of(gpu, item, &begin_ns);
 
 	note_told(gpu, item, number);
-	if (item->begin_ns + error_of(gpu, item->pid) < begin_ns) {
+	if (!is_possible(gpu, item, begin_ns)) {
 		gpu->bad_times++;
 		return 0;
 	}

@@ -17,6 +17,7 @@
  *   SIMCUPTI_LATE_MS=N            buffers come N ms late, each on a thread of its own
  *   SIMCUPTI_SHUFFLE=1            buffers, and the streams in them, come in the opposite order
  *   SIMCUPTI_BAD_TIMES=N          every Nth piece of work has times 0, backwards or in the future
+ *   SIMCUPTI_BEHIND_NS=N          the GPU's clock is N ns behind the program's
  *   SIMCUPTI_FIRST_CORRELATION=N  what is counted from; 0 is left out
  *   SIMCUPTI_FLUSH_MS=N           cuptiActivityFlushAll takes that long
  *   SIMCUPTI_LOAD_MS=N            cuptiSubscribe takes that long, as loading CUPTI does
@@ -49,7 +50,7 @@
 
 struct settings {
 	bool busy, strict, shuffle;
-	unsigned long late_ms, bad_times, flush_ms, load_ms, cost_ns;
+	unsigned long late_ms, bad_times, flush_ms, load_ms, cost_ns, behind_ns;
 	uint32_t first_correlation;
 };
 

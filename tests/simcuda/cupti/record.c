@@ -77,10 +77,11 @@ size_t record_write(const union any_record *record, uint8_t *to)
 {
 	union any_record copy = *record;
 	uint64_t *start = record_start(&copy);
+	uint64_t behind = record_stream(&copy) ? settings.behind_ns : 0;
 	/* Times that are not known are 0 in every clock. */
 	for (int i = 0; i < 2; i++) {
 		if (start[i])
-			start[i] = timestamp_of(start[i]);
+			start[i] = timestamp_of(start[i]) - behind;
 	}
 	if (record_stream(&copy) && start[1])
 		spoil(start);

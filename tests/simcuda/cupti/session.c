@@ -72,6 +72,7 @@ __attribute__((constructor)) static void prepare(void)
 		.flush_ms = setting("SIMCUPTI_FLUSH_MS"),
 		.load_ms = setting("SIMCUPTI_LOAD_MS"),
 		.cost_ns = setting("SIMCUPTI_COST_NS"),
+		.behind_ns = setting("SIMCUPTI_BEHIND_NS"),
 		.first_correlation = (uint32_t)setting("SIMCUPTI_FIRST_CORRELATION"),
 	};
 	pthread_atfork(NULL, NULL, forked);
