@@ -122,7 +122,7 @@ static bool has_all_stacks(const struct run_info *run)
 bool missed_nothing(const struct run_info *run)
 {
 	return !missed_events(run->lost) && has_all_stacks(run) && !run->lost[LOST_LATE] &&
-	       !run->n_misses && !run->cut_short && !run->damaged_chunks &&
+	       !run->n_misses && !run->cut_short && !run->damaged_chunks && !run->output_full &&
 	       run->estimate_scale <= 1;
 }
 
@@ -182,7 +182,12 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 	if (run->end_damaged)
 		buf_puts(out, "; its end is damaged, too: how much was lost while it was recorded "
 		              "is not known");
-	return run->cut_short || run->damaged_chunks;
+	if (run->output_full)
+		buf_printf(out,
+		           "%sthis output has reached the size that it may have (--max-size): of "
+		           "the rest of the trace nothing is here",
+		           run->cut_short || run->damaged_chunks ? "; " : "");
+	return run->cut_short || run->damaged_chunks || run->output_full;
 }
 
 static bool is_of(const struct miss *miss, const struct function *function)
@@ -253,6 +258,8 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 	json_bool(json, "complete", missed_nothing(run));
 	if (run->cut_short)
 		json_bool(json, "cut_short", true);
+	if (run->output_full)
+		json_bool(json, "output_full", true);
 	if (run->end_damaged)
 		json_bool(json, "end_damaged", true);
 	if (run->damaged_chunks) {

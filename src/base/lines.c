@@ -168,6 +168,41 @@ static int explain(struct lines *lines, int code)
 	return err_set(&lines->failure, code, "cannot write %s: %s", lines->what, strerror(-code));
 }
 
+/* ---- how much ----------------------------------------------------------------------------------
+ */
+
+/* As what is written is of one trace: of the whole process. */
+static uint64_t most_bytes;
+static const char *most_why;
+
+void lines_bound(uint64_t most, const char *why)
+{
+	most_bytes = most;
+	most_why = why;
+}
+
+uint64_t lines_most(void)
+{
+	return most_bytes ? most_bytes : UINT64_MAX;
+}
+
+bool lines_full(const struct lines *lines)
+{
+	return lines->written + lines->pending.len > lines_most();
+}
+
+int lines_say_full(const struct lines *lines, struct err *err)
+{
+	struct buf size = { 0 };
+	int rc;
+
+	buf_bytes(&size, most_bytes);
+	rc = err_set(err, EOVERFLOW, "%s ends at %s, and there would be more: %s", lines->what,
+	             size.data, most_why);
+	buf_free(&size);
+	return rc;
+}
+
 static int failed_before(const struct lines *lines, struct err *err)
 {
 	if (lines->failure.code && err)
@@ -179,10 +214,13 @@ static int flush(struct lines *lines, bool last, struct err *err)
 {
 	int rc = 0;
 
+	if (!lines->failure.code && !lines->ends_itself && lines_full(lines))
+		lines_say_full(lines, &lines->failure);
 	if (!lines->failure.code && lines->out)
 		rc = write_pending(lines, last);
 	if (rc)
 		explain(lines, rc);
+	lines->written += lines->pending.len;
 	buf_reset(&lines->pending);
 	return failed_before(lines, err);
 }

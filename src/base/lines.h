@@ -8,6 +8,7 @@
 #define CUSCOPE_BASE_LINES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -24,6 +25,8 @@ struct lines {
 	struct gzip *gzip;  /* NULL: not compressed */
 	struct buf packed;  /* with gzip: what is to be written */
 	size_t unwritten;   /* of the last write that failed */
+	uint64_t written;   /* before they were compressed */
+	bool ends_itself;   /* asks lines_full(), and has an end to write after that */
 };
 
 /*
@@ -47,6 +50,18 @@ int lines_flush(struct lines *lines, struct err *err);
  * a pager that is not scrolled is waited for.
  */
 void lines_hurry(void);
+
+/*
+ * From here on a stream of this process fails with -EOVERFLOW where it would become longer than
+ * `most` bytes; 0: none does. Who writes what a file tells is told to write anything: a few KiB can
+ * stand for terabytes. `why` ends the sentence, and stays.
+ */
+void lines_bound(uint64_t most, const char *why);
+uint64_t lines_most(void); /* UINT64_MAX: there is no bound */
+
+/* Whether the bound was reached; and the sentence on that, with -EOVERFLOW. */
+bool lines_full(const struct lines *lines);
+int lines_say_full(const struct lines *lines, struct err *err);
 
 /* The last flush. Without it a compressed file is cut short: readable as far as it goes. */
 int lines_end(struct lines *lines, struct err *err);

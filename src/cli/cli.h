@@ -229,7 +229,16 @@ struct cli_range {
 	int *pids; /* the caller frees */
 	size_t n_pids;
 	struct filter_choice filter;
+	uint64_t max_size; /* of what is written; has_max_size: 0 is any */
+	bool has_max_size;
 };
+
+/*
+ * What a file tells may be made to fill disks, so each output of it has a bound: --max-size, or
+ * far more than a file that was recorded takes. `input` NULL: it is made of what is traced.
+ */
+void cli_bound_output(const struct cli_range *range, const char *input);
+bool cli_is_full(int rc); /* a failure: the bound was reached */
 
 /* When the part of a file begins that is asked for, since 1970, and how long it is. */
 void cli_range_times(const struct cli_range *range, const struct run_info *run, uint64_t *begin_ns,

@@ -270,10 +270,11 @@ static int convert(struct export_options *o, struct trace_file *file, struct err
 	return rc;
 }
 
-/* Damaged or cut short: what could be read is a trace, and it is told that it is not the whole. */
+/* Damaged, cut short or too much: what could be read is a trace, and it is told that it is not the
+ * whole. */
 static bool worth_keeping(int rc)
 {
-	return cli_worth_showing(rc) || rc == -ENODATA;
+	return cli_worth_showing(rc) || rc == -ENODATA || cli_is_full(rc);
 }
 
 static bool same_file(const char *a, const char *b)
@@ -340,6 +341,7 @@ static int export_trace(struct export_options *o, struct err *err)
 		return EXIT_USAGE;
 	if (trace_open(o->input, &file, err))
 		return EXIT_FAILURE;
+	cli_bound_output(&o->range, o->input);
 	choose_rank(o, trace_run(file));
 	rc = to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
 	trace_close(file);

@@ -583,6 +583,7 @@ int cli_profile(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
+	cli_bound_output(&o.range, o.trace);
 	status = o.diff.before ? profile_diff_run(&o.diff, &err)
 	         : o.trace     ? run_file(&o, &err)
 	                       : run(&o, &err);

@@ -5,12 +5,31 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "analysis/missed.h"
 #include "base/buf.h"
+#include "base/lines.h"
 #include "base/parse.h"
 
-enum { OPT_FROM = 2200, OPT_TO, OPT_FUNCTION, OPT_KERNEL, OPT_FAILED, OPT_MAX_EVENTS };
+enum {
+	OPT_FROM = 2200,
+	OPT_TO,
+	OPT_FUNCTION,
+	OPT_KERNEL,
+	OPT_FAILED,
+	OPT_MAX_EVENTS,
+	OPT_MAX_SIZE,
+};
+
+#define MAX_SIZE                                                                                   \
+	{ 0, 0, 0, 0, "How much is written:", 9 },                                                 \
+	{                                                                                          \
+		"max-size", OPT_MAX_SIZE, "SIZE", 0,                                               \
+			"each output has this size at most, 0: any (default: 1000 times the "      \
+			"file's, and 64M)",                                                        \
+			0                                                                          \
+	}
 
 #define FROM_TO                                                                                    \
 	{                                                                                          \
@@ -32,6 +51,7 @@ static const struct argp_option range_options[] = {
 	{ "function", OPT_FUNCTION, "GLOB", 0, "only calls of these functions ('cuMemcpy*')", 0 },
 	{ "kernel", OPT_KERNEL, "GLOB", 0,
 	  "only these kernels and their launches ('gemm*'), by full, short or mangled name", 0 },
+	MAX_SIZE,
 	{ 0 }
 };
 
@@ -57,6 +77,11 @@ static error_t parse_times(int key, char *arg, struct argp_state *state)
 		range->to_ns = parse_time(state, "--to", arg);
 		range->has_to = true;
 		return 0;
+	case OPT_MAX_SIZE:
+		if (!parse_bytes(arg, &range->max_size))
+			cli_bad_value(state, "--max-size", arg, "size (100M, 2GiB; 0: any)");
+		range->has_max_size = true;
+		return 0;
 	case ARGP_KEY_END:
 		if (range->has_to && range->to_ns <= range->from_ns)
 			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
@@ -66,7 +91,7 @@ static error_t parse_times(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option times_options[] = {
-	{ 0, 0, 0, 0, "Which part of a trace file:", 2 }, FROM_TO, { 0 }
+	{ 0, 0, 0, 0, "Which part of a trace file:", 2 }, FROM_TO, MAX_SIZE, { 0 }
 };
 
 const struct argp cli_times_argp = { .options = times_options, .parser = parse_times };
@@ -170,6 +195,34 @@ int cli_say_missed(const char *path, const struct run_info *run, struct err *err
 	return err_set(err, ENODATA,
 	               "%s has no end, the recording was cut short: this is of what came before",
 	               path);
+}
+
+/*
+ * A call takes 3 to 10 bytes in a file, and some hundred in most outputs; of names of a kilobyte as
+ * much as these. What is larger is mostly zeros.
+ */
+#define SIZE_TIMES 1000
+#define SIZE_LEAST (64ull << 20)
+#define SIZE_LIVE  (1ull << 30)
+
+static uint64_t bound_of(const char *input)
+{
+	struct stat st;
+
+	if (!input || stat(input, &st))
+		return SIZE_LIVE;
+	return SIZE_LEAST + SIZE_TIMES * (uint64_t)st.st_size;
+}
+
+void cli_bound_output(const struct cli_range *range, const char *input)
+{
+	lines_bound(range->has_max_size ? range->max_size : bound_of(input),
+	            "--max-size SIZE allows more, and --max-size 0 anything");
+}
+
+bool cli_is_full(int rc)
+{
+	return rc == -EOVERFLOW;
 }
 
 void cli_print_incomplete(const struct run_info *run)

@@ -264,6 +264,7 @@ static int report(struct report_command *o, struct err *err)
 	rc = trace_open(o->path, &file, err);
 	if (rc)
 		return rc;
+	cli_bound_output(&o->range, o->path);
 	o->set.table.out = stdout;
 	o->set.table.note = tell_note;
 	o->set.from_ns = o->range.from_ns;

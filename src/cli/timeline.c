@@ -186,6 +186,7 @@ int cli_timeline(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, false, &o);
 	cli_ignore_signals();
+	cli_bound_output(&o.range, o.path);
 	rc = trace_open(o.path, &file, &err);
 	if (!rc) {
 		rc = show(&o, file, &err);

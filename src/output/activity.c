@@ -2,6 +2,7 @@
 #include "output/activity.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/array.h"
 
@@ -32,14 +33,49 @@ const char *activity_direction_name(enum api_direction direction)
 	return direction < DIRECTION_COUNT ? directions[direction] : "Unknown";
 }
 
+#define KERNEL_NAME_SHOWN 1024
+
+bool kernel_is_cut(const struct kernel *kernel)
+{
+	return strlen(kernel->name) > KERNEL_NAME_SHOWN;
+}
+
+void kernel_add_shown(const struct kernel *kernel, struct buf *out)
+{
+	size_t len = KERNEL_NAME_SHOWN;
+
+	if (!kernel_is_cut(kernel)) {
+		buf_puts(out, kernel->name);
+		return;
+	}
+	while (len && (kernel->name[len] & 0xc0) == 0x80) /* within a character */
+		len--;
+	buf_add(out, kernel->name, len);
+	buf_printf(out, "... [kernel %u]", kernel->id);
+}
+
+void kernel_add_json(const struct kernel *kernel, struct buf *out)
+{
+	struct buf shown = { 0 };
+
+	if (kernel_is_cut(kernel))
+		kernel_add_shown(kernel, &shown);
+	buf_json_string(out, shown.data ? shown.data : kernel->name);
+	buf_free(&shown);
+}
+
 void activity_name(const struct activity *activity, struct buf *out)
 {
 	switch (activity->kind) {
 	case ACTIVITY_KERNEL:
-		buf_puts(out, activity->kernel ? activity->kernel->name : "unknown kernel");
+		if (activity->kernel)
+			kernel_add_shown(activity->kernel, out);
+		else
+			buf_puts(out, "unknown kernel");
 		break;
 	case ACTIVITY_COPY:
-		buf_printf(out, "Memcpy %s (%s -> %s)", activity_direction_name(activity->direction),
+		buf_printf(out, "Memcpy %s (%s -> %s)",
+		           activity_direction_name(activity->direction),
 		           activity_memory_name(activity->source),
 		           activity_memory_name(activity->destination));
 		break;

@@ -9,6 +9,14 @@
 /* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name, as it is. */
 void activity_name(const struct activity *activity, struct buf *out);
 
+/*
+ * A kernel's name where it stands in each line that has the kernel. Long ones are cut, with the
+ * kernel's number behind them, so that two that begin alike are still two.
+ */
+void kernel_add_shown(const struct kernel *kernel, struct buf *out);
+void kernel_add_json(const struct kernel *kernel, struct buf *out); /* as a string of JSON */
+bool kernel_is_cut(const struct kernel *kernel);
+
 /* "Pinned", "Device"; "Unknown" for what is none. */
 const char *activity_memory_name(enum activity_memory memory);
 

@@ -123,10 +123,14 @@ static void add_function(struct csv *csv, struct buf *out, const struct function
 /* A name that is still to be found is not kept. */
 static void add_kernel(struct csv *csv, struct buf *out, const struct kernel *kernel)
 {
-	struct buf *text = fragment(&csv->kernels, kernel->id);
+	struct buf *text = fragment(&csv->kernels, kernel->id), shown = { 0 };
 
-	if (!text->len)
-		add_text(csv, text, kernel->name);
+	if (!text->len) {
+		buf_puts(&shown, "");
+		kernel_add_shown(kernel, &shown);
+		add_text(csv, text, shown.data);
+		buf_free(&shown);
+	}
 	buf_add(out, text->data, text->len);
 	if (!kernel->resolved)
 		buf_reset(text);

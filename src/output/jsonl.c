@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
+#include "output/activity.h"
 #include "output/args.h"
 #include "output/format.h"
 #include "output/fragments.h"
@@ -102,7 +103,7 @@ static void add_kernel(struct jsonl *jsonl, struct buf *out, const struct kernel
 
 	if (!text->len) {
 		buf_puts(text, ",\"kernel\":");
-		buf_json_string(text, kernel->name);
+		kernel_add_json(kernel, text);
 	}
 	add_fragment(out, text);
 	if (kernel->resolved)
@@ -331,11 +332,27 @@ static void add_stack(struct jsonl *jsonl, const struct stack *stack, uint64_t t
 	end_line(out);
 }
 
+/* The same of a name that is cut where lines have it. */
+static void add_kernel_name(struct jsonl *jsonl, const struct kernel *kernel, uint64_t time_ns)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	if (!kernel || !kernel_is_cut(kernel) || fragment(&jsonl->kernels, kernel->id)->len)
+		return;
+	begin_line(jsonl, out, time_ns);
+	ADD(out, ",\"type\":\"kernel_name\"");
+	add_kernel(jsonl, out, kernel);
+	ADD(out, ",\"name\":");
+	buf_json_string(out, kernel->name);
+	end_line(out);
+}
+
 static void add_call(struct jsonl *jsonl, const struct event *event, char phase, uint64_t time_ns)
 {
 	struct buf *out = &jsonl->sink.lines.pending;
 	const struct call *call = event->call;
 
+	add_kernel_name(jsonl, call->kernel, time_ns);
 	add_stack(jsonl, call->stack, time_ns);
 	begin_call(jsonl, out, event, phase, time_ns);
 	add_result_keys(out, call);
@@ -383,6 +400,7 @@ static void add_activity(struct jsonl *jsonl, const struct event *event)
 	struct buf *out = &jsonl->sink.lines.pending;
 	struct delay delay = delay_of(&jsonl->sink, event);
 
+	add_kernel_name(jsonl, event->activity->kernel, event->activity->begin_ns);
 	begin_line(jsonl, out, event->activity->begin_ns);
 	jsonl_begin_activity(out, event->activity, &delay);
 	add_fragment(out, process_fragment(jsonl, event->process));

@@ -63,8 +63,10 @@ void jsonl_begin_activity(struct buf *out, const struct activity *activity,
 
 static void add_kernel(struct buf *out, const struct activity *a)
 {
-	if (a->kernel)
-		add_text(out, ",\"kernel\":", a->kernel->name);
+	if (a->kernel) {
+		buf_puts(out, ",\"kernel\":");
+		kernel_add_json(a->kernel, out);
+	}
 	if (a->kernel && !a->kernel->resolved)
 		buf_puts(out, ",\"unresolved\":true");
 	add_triple(out, ",\"grid\":", a->grid);

@@ -228,6 +228,8 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 	struct sink *sink = sink_of(self);
 	bool metrics = event->type == EVENT_METRICS;
 
+	if (lines_full(&sink->lines)) /* what is there gets its end */
+		return lines_say_full(&sink->lines, err);
 	if (metrics && !sink->format->metrics)
 		return 0;
 	if (sink->joins && !metrics)
@@ -250,11 +252,13 @@ static int sink_flush(struct consumer *self, struct err *err)
 static int sink_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct sink *sink = sink_of(self);
+	struct run_info told = *run;
 
+	told.output_full = lines_full(&sink->lines);
 	if (sink->joins && !sink->joined)
 		sink->unjoined += work_unjoined(sink->work);
 	if (sink->format->end)
-		failed(sink, sink->format->end(self, run, err), err);
+		failed(sink, sink->format->end(self, &told, err), err);
 	sink->ended = !lines_end(&sink->lines, err);
 	return sink->lines.failure.code;
 }
@@ -286,6 +290,7 @@ struct consumer *sink_init(struct sink *sink, const struct consumer_ops *format,
 	sink->options = *options;
 	sink->work = work_share(options->work);
 	lines_init(&sink->lines, options->out, "the trace");
+	sink->lines.ends_itself = true;
 	if (options->path && ends_with(options->path, ".gz"))
 		lines_compress(&sink->lines);
 	return &sink->consumer;

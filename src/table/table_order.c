@@ -34,6 +34,7 @@ struct table_order {
 	struct buf by;  /* the text that it is sorted by */
 	uint64_t key;
 	size_t rows;
+	uint64_t bytes;
 };
 
 void table_order_free(struct table_order *order)
@@ -167,6 +168,9 @@ void table_order_row(struct table *table)
 		buf_add(&order->by, order->row.data, order->row.len);
 	}
 	row = table->sort.on && table->sort.text ? &order->by : &order->row;
+	order->bytes += row->len; /* where they are all wanted, they go to a file */
+	if (!table->options.top && order->bytes > lines_most() && !table->lines.failure.code)
+		lines_say_full(&table->lines, &table->lines.failure);
 	if (!table->lines.failure.code)
 		sorter_add(order->sorter, order->key, row->data, row->len, &table->lines.failure);
 	buf_reset(&order->row);

@@ -124,8 +124,12 @@ bool names_read(struct names *names, const uint8_t *raw, size_t bytes)
 	if (raw[bytes - 1])
 		return false;
 	buf_add(&names->texts, raw, bytes);
-	for (size_t at = 0; at < bytes; at += strlen(names->texts.data + at) + 1)
+	for (size_t at = 0, len; at < bytes; at += len + 1) {
+		len = strlen(names->texts.data + at);
 		add_slot(names, at);
+		if (len > FORMAT_SHOWN_MAX)
+			names->texts.data[at + FORMAT_SHOWN_MAX] = '\0';
+	}
 	return true;
 }
 

@@ -185,6 +185,14 @@ char *record_string(struct bytes *body)
 	return xstrndup((const char *)text.at, (size_t)(text.end - text.at));
 }
 
+char *record_name(struct bytes *body)
+{
+	char *name = record_string(body);
+
+	name[strnlen(name, FORMAT_SHOWN_MAX)] = '\0';
+	return name;
+}
+
 static void read_comm(struct bytes *body, char comm[16])
 {
 	char *text = record_string(body);
@@ -229,7 +237,7 @@ static void make_plain(char *name, const char *marks)
 /* A function's name is a word of C, as it is when it comes from a library. */
 static char *read_name(struct bytes *body)
 {
-	char *name = record_string(body);
+	char *name = record_name(body);
 
 	make_plain(name, "_");
 	return name;
@@ -266,8 +274,8 @@ static bool read_function(struct objects *objects, struct bytes *body)
 	objects->functions = objects_make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
 	known->function.id = (uint32_t)id;
-	known->function.name = name = record_string(body);
-	known->function.lib = record_string(body);
+	known->function.name = name = record_name(body);
+	known->function.lib = record_name(body);
 	layer = bytes_varint(body);
 	cls = bytes_varint(body);
 	known->function.layer = layer < LAYER_COUNT ? (enum api_layer)layer : LAYER_DRIVER;
@@ -299,8 +307,8 @@ static bool name_kernel(struct objects *objects, uint64_t id, struct bytes *body
 	keep_old(objects, kernel->mangled);
 	kernel->id = (uint32_t)id;
 	kernel->resolved = bytes_varint(body) != 0;
-	kernel->name = record_string(body);
-	kernel->mangled = bytes_varint(body) ? record_string(body) : NULL;
+	kernel->name = record_name(body);
+	kernel->mangled = bytes_varint(body) ? record_name(body) : NULL;
 	return !body->bad;
 }
 

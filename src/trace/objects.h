@@ -81,4 +81,7 @@ bool record_next(struct bytes *in, uint64_t *tag, struct bytes *body);
 /* A string; the caller frees it. "" where it is damaged. */
 char *record_string(struct bytes *body);
 
+/* The same for what events repeat in outputs: of FORMAT_SHOWN_MAX bytes at most. */
+char *record_name(struct bytes *body);
+
 #endif

@@ -88,10 +88,10 @@ bool objects_read_frame(struct objects *objects, struct bytes *body)
 	frame->first_line = (uint32_t)bytes_varint(body);
 	frame->offset = bytes_varint(body);
 	texts = bytes_varint(body);
-	frame->function = texts & FRAME_HAS_FUNCTION ? record_string(body) : NULL;
-	frame->module = texts & FRAME_HAS_MODULE ? record_string(body) : NULL;
-	frame->file = texts & FRAME_HAS_FILE ? record_string(body) : NULL;
-	frame->build_id = texts & FRAME_HAS_BUILD_ID ? record_string(body) : NULL;
+	frame->function = texts & FRAME_HAS_FUNCTION ? record_name(body) : NULL;
+	frame->module = texts & FRAME_HAS_MODULE ? record_name(body) : NULL;
+	frame->file = texts & FRAME_HAS_FILE ? record_name(body) : NULL;
+	frame->build_id = texts & FRAME_HAS_BUILD_ID ? record_name(body) : NULL;
 	return !body->bad;
 }
 

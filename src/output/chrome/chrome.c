@@ -173,7 +173,7 @@ static void add_details(struct buf *out, const struct details *details)
 {
 	if (details->kernel) {
 		ADD(out, ", \"kernel\": ");
-		buf_json_string(out, details->kernel->name);
+		kernel_add_json(details->kernel, out);
 		add_triple(out, ", \"grid\": ", details->grid);
 		add_triple(out, ", \"block\": ", details->block);
 	}

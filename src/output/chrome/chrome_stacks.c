@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/lines.h"
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
 #include "output/format.h"
@@ -16,6 +17,7 @@
 
 /* A million nodes of short names, in the file 60 to 100 bytes each. */
 #define NODES_MOST 1000000u
+#define NODE_BYTES 64ull
 #define NAMES_MOST ((size_t)64 << 20) /* bytes of their names, each as often as it is written */
 
 #define NOWHERE UINT32_MAX /* a stack that there was no room for */
@@ -31,12 +33,17 @@ struct chrome_stacks {
 	uint32_t *by_content, n_places; /* nodes, 1 for the first; a power of two of places */
 	uint32_t *leaves;               /* by id of the stack; 0: not asked for yet */
 	size_t n_leaves, name_bytes;
-	uint64_t left_out; /* calls and samples that are without their stacks */
+	uint64_t most_bytes; /* of nodes and names, in the file */
+	uint64_t left_out;   /* calls and samples that are without their stacks */
 };
 
 struct chrome_stacks *chrome_stacks_new(void)
 {
-	return xcalloc(1, sizeof(struct chrome_stacks));
+	struct chrome_stacks *stacks = xcalloc(1, sizeof(*stacks));
+
+	/* They stand behind the events, so they have a part of the output's size for themselves. */
+	stacks->most_bytes = lines_most() / 4;
+	return stacks;
 }
 
 void chrome_stacks_free(struct chrome_stacks *stacks)
@@ -96,7 +103,8 @@ static uint32_t node_of(struct chrome_stacks *stacks, uint32_t parent,
 	place = place_of(stacks, parent, frame->id);
 	if (*place)
 		return *place;
-	if (stacks->n_nodes == NODES_MOST || stacks->name_bytes + text_bytes(frame) > NAMES_MOST)
+	if (stacks->n_nodes == NODES_MOST || stacks->name_bytes + text_bytes(frame) > NAMES_MOST ||
+	    NODE_BYTES * stacks->n_nodes + stacks->name_bytes > stacks->most_bytes)
 		return 0;
 	stacks->name_bytes += text_bytes(frame);
 	stacks->nodes[stacks->n_nodes++] = (struct chrome_node){ parent, frame };

@@ -209,6 +209,8 @@ static void say_losses(struct perfetto *p, const struct run_info *run)
 	}
 	if (run->cut_short)
 		said(p, say(p, run->end_ns, "the trace file was cut short"));
+	if (run->output_full)
+		said(p, say(p, run->end_ns, "the rest is left out: --max-size was reached"));
 	if (run->damaged_chunks) {
 		struct open_event open = say(p, run->end_ns, "the trace file is damaged");
 

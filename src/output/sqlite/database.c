@@ -24,6 +24,9 @@ static const char settings[] = "PRAGMA page_size = 8192;"
 			       "PRAGMA cache_size = -16384;"
 			       "BEGIN;";
 
+#define PAGE_BYTES 8192 /* as the settings say */
+#define LOOK_EACH  256  /* rows: asking for the size takes as long as writing one */
+
 #define REMEMBERED_MOST (16u << 20) /* bytes of texts, with what each takes beside */
 
 struct string {
@@ -64,6 +67,9 @@ struct database {
 	struct string *strings;
 	int64_t next_string;
 	size_t remembered; /* bytes of `strings` */
+	const char *closing;
+	sqlite3_stmt *pages;
+	uint64_t rows, looked_at, bytes; /* all rows; and when the size was asked for */
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -99,6 +105,20 @@ int database_failed(const struct database *db, struct err *err)
 	if (db->failure.code && err)
 		*err = db->failure;
 	return db->failure.code;
+}
+
+uint64_t database_bytes(struct database *db)
+{
+	if (db->rows / LOOK_EACH == db->looked_at / LOOK_EACH || db->failure.code)
+		return db->bytes;
+	db->looked_at = db->rows;
+	if (!db->pages)
+		check(db,
+		      sqlite3_prepare_v2(db->handle, "PRAGMA page_count", -1, &db->pages, NULL));
+	if (db->pages && sqlite3_step(db->pages) == SQLITE_ROW)
+		db->bytes = (uint64_t)sqlite3_column_int64(db->pages, 0) * PAGE_BYTES;
+	sqlite3_reset(db->pages);
+	return db->bytes;
 }
 
 static void execute(struct database *db, const char *sql)
@@ -287,6 +307,7 @@ int64_t row_end(struct database *db)
 		write_row(db, row->one);
 	else if (++row->n_waiting == BATCH)
 		write_batch(db, row);
+	db->rows++;
 	return ++row->rows;
 }
 
@@ -361,6 +382,11 @@ struct database *database_open(int fd, struct err *err)
 	return NULL;
 }
 
+void database_closing(struct database *db, const char *sql)
+{
+	db->closing = sql;
+}
+
 static void close_handle(struct database *db)
 {
 	for (enum nsys_table table = 0; table < TABLE_COUNT; table++) {
@@ -368,6 +394,7 @@ static void close_handle(struct database *db)
 		sqlite3_finalize(db->tables[table].batch);
 		free(db->tables[table].waiting);
 	}
+	sqlite3_finalize(db->pages);
 	if (db->handle && sqlite3_close(db->handle) != SQLITE_OK)
 		check(db, SQLITE_BUSY);
 }
@@ -394,6 +421,8 @@ int database_close(struct database *db, bool drop, struct err *err)
 		for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
 			write_rest(db, &db->tables[table]);
 		execute(db, nsys_closing_sql);
+		if (db->closing)
+			execute(db, db->closing);
 		drop_empty(db);
 		execute(db, "COMMIT");
 	}

@@ -23,8 +23,14 @@ struct database;
  */
 struct database *database_open(int fd, struct err *err);
 
+/* How large the file is, or will be; of rows that are written. */
+uint64_t database_bytes(struct database *db);
+
 /* The first failure so far: 0 or its negative errno, with a sentence. */
 int database_failed(const struct database *db, struct err *err);
+
+/* What is to be done after the indices and views that all have; kept, not copied. */
+void database_closing(struct database *db, const char *sql);
 
 /* Indices, views, and the end. After a failure, and with `drop`, what is in the file is no
  * database.

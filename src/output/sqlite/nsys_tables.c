@@ -192,8 +192,6 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                         .frequent = true },
 	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
 	                      .lazy = true },
-	[TABLE_SAMPLING_CALLCHAIN] = { "SAMPLING_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
-	                               .lazy = true },
 	[TABLE_COMPOSITE] = { "COMPOSITE_EVENTS",
 	                      "id INTEGER NOT NULL PRIMARY KEY,\n"
 	                      "start INTEGER NOT NULL,\n"
@@ -511,8 +509,7 @@ const char nsys_closing_sql[] =
 	"DROP TABLE cuscope_sync_call;\n"
 	"DELETE FROM SCHED_EVENTS WHERE isSchedIn AND start >= (SELECT duration FROM "
 	"ANALYSIS_DETAILS);\n"
-	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n"
-	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n" INDEX(
+	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n" INDEX(
 		CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)
 		INDEX(CUPTI_ACTIVITY_KIND_MEMCPY) INDEX(
 			CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
@@ -565,3 +562,16 @@ const char nsys_closing_sql[] =
 						    "LEFT JOIN ThreadNames t ON t.globalTid = "
 						    "r.globalTid\n"
 						    "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";
+
+#define SAMPLING_ROWS                                                                              \
+	"SELECT s.id, c.symbol, c.module, c.kernelMode, c.thumbCode, c.unresolved,\n"              \
+	" c.specialEntry, c.originalIP, c.unwindMethod, c.stackDepth, c.frameId\n"                 \
+	"FROM cuscope_sample s JOIN CUDA_CALLCHAINS c ON c.id = ifnull(s.callchainId, 0)\n"        \
+	"WHERE s.kind = 'cpu';\n"
+
+const char nsys_sampling_table[] =
+	"CREATE TABLE SAMPLING_CALLCHAINS (\n" CALLCHAIN_COLUMNS "\n);\n"
+	"INSERT INTO SAMPLING_CALLCHAINS\n" SAMPLING_ROWS
+	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n";
+
+const char nsys_sampling_view[] = "CREATE VIEW SAMPLING_CALLCHAINS AS\n" SAMPLING_ROWS;

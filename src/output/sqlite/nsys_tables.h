@@ -27,7 +27,6 @@ enum nsys_table {
 	TABLE_NVTX,
 	TABLE_MEMORY_USAGE,
 	TABLE_CALLCHAIN,
-	TABLE_SAMPLING_CALLCHAIN,
 	TABLE_COMPOSITE,
 	TABLE_SCHED,
 	TABLE_START_TIME,
@@ -83,6 +82,13 @@ int nsys_enum_of_label(const char *table, const char *label, int unknown);
 
 /* Indices and views, each ended by a semicolon; for when all rows are there. */
 extern const char nsys_closing_sql[];
+
+/*
+ * SAMPLING_CALLCHAINS, after these: the frames of each sample on a CPU, from those of its stack.
+ * As a view it takes no room, however many samples have a stack.
+ */
+extern const char nsys_sampling_table[], nsys_sampling_view[];
+#define NSYS_CHAIN_OF_NONE 0 /* in CUDA_CALLCHAINS: of samples without a stack */
 
 /* The version of Nsight Systems' schema that these are. */
 #define NSYS_SCHEMA_MAJOR 3

@@ -313,6 +313,7 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 	case EVENT_CALL_BEGIN:
 		break;
 	}
+	sqlite->sink.lines.written = database_bytes(sqlite->db);
 	return database_failed(sqlite->db, err);
 }
 
@@ -332,6 +333,7 @@ static int sqlite_end(struct consumer *self, const struct run_info *run, struct 
 		return 0;
 	sqlite_add_run(sqlite, run);
 	sqlite_add_who(sqlite, run);
+	sqlite_add_sampling(sqlite);
 	return close_database(sqlite, database_failed(sqlite->db, NULL), err);
 }
 

@@ -65,8 +65,11 @@ struct sqlite {
 	uint8_t *stacks; /* by id: 1 where it is written */
 	size_t n_stacks;
 	int64_t n_samples;
+	uint64_t sample_frames;         /* of the stacks of samples on CPUs, of each sample again */
+	bool chain_of_none;             /* one of these had no stack */
 	uint32_t metrics[RUN_GPUS_MAX]; /* by GPU: a bit for each that has its name */
-	uint64_t results[LAYERS_OF_CUDA][CODES / 64]; /* by layer: those that are in cuscope_result */
+	uint64_t results[LAYERS_OF_CUDA]
+			[CODES / 64]; /* by layer: those that are in cuscope_result */
 };
 
 struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
@@ -90,6 +93,7 @@ void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
 /* The number of a stack, which is written when it is first asked for. NULL: 0. */
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack);
 void sqlite_add_sample(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_sampling(struct sqlite *sqlite); /* after the last of them */
 void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);

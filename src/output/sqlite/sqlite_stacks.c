@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Stacks and samples. A stack's frames are rows of CUDA_CALLCHAINS, once however many calls and
- * samples have it. SAMPLING_CALLCHAINS has those of each sample again, as Nsight Systems does. Time
- * that a thread was blocked is a pair of rows of SCHED_EVENTS.
+ * samples have it. SAMPLING_CALLCHAINS has those of each sample again, as Nsight Systems does: it
+ * is made of the two at the end. Time that a thread was blocked is a pair of rows of SCHED_EVENTS.
  */
 #include <stdlib.h>
 
@@ -90,14 +90,13 @@ static int64_t address_of(const struct stack_frame *frame, const struct sqlite_f
 }
 
 /* Where a stack ends early, or there is none: a frame that stands for what is missing. */
-static void add_special(struct sqlite *sqlite, enum nsys_table table, int64_t id, size_t depth,
-                        enum stack_end end)
+static void add_special(struct sqlite *sqlite, int64_t id, size_t depth, enum stack_end end)
 {
 	const char *name = end == STACK_TOO_DEEP ? NSYS_FRAME_TOO_DEEP : NSYS_FRAME_BROKEN;
 	int64_t text = database_text(sqlite->db, name);
 	struct database *db = sqlite->db;
 
-	row_begin(db, table);
+	row_begin(db, TABLE_CALLCHAIN);
 	row_int(db, id);
 	row_int(db, text);
 	row_int(db, text);
@@ -112,9 +111,7 @@ static void add_special(struct sqlite *sqlite, enum nsys_table table, int64_t id
 	row_end(db);
 }
 
-/* What CUDA_CALLCHAINS and SAMPLING_CALLCHAINS have alike. */
-static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
-                      const struct stack *stack)
+static void add_chain(struct sqlite *sqlite, int64_t id, const struct stack *stack)
 {
 	struct database *db = sqlite->db;
 
@@ -122,7 +119,7 @@ static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
 		const struct stack_frame *frame = stack->frames[i];
 		const struct sqlite_frame *ids = frame_of(sqlite, frame);
 
-		row_begin(db, table);
+		row_begin(db, TABLE_CALLCHAIN);
 		row_int(db, id);
 		row_int(db, ids->symbol);
 		row_int(db, ids->module);
@@ -137,7 +134,7 @@ static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
 		row_end(db);
 	}
 	if (stack->end != STACK_WHOLE)
-		add_special(sqlite, table, id, stack->n_frames, stack->end);
+		add_special(sqlite, id, stack->n_frames, stack->end);
 }
 
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
@@ -150,7 +147,7 @@ int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
 	if (sqlite->stacks[stack->id])
 		return stack->id + 1ll;
 	sqlite->stacks[stack->id] = 1;
-	add_chain(sqlite, TABLE_CALLCHAIN, stack->id + 1ll, stack);
+	add_chain(sqlite, stack->id + 1ll, stack);
 	row_begin(db, TABLE_STACK);
 	row_int(db, stack->id + 1ll);
 	row_static(db, stack->end == STACK_WHOLE ? NULL : stack_end_text(stack->end));
@@ -175,10 +172,22 @@ static void add_composite(struct sqlite *sqlite, int64_t id, const struct event 
 	row_int(db, global_tid(event));
 	row_int(db, 1);
 	row_end(db);
-	if (event->sample->stack)
-		add_chain(sqlite, TABLE_SAMPLING_CALLCHAIN, id, event->sample->stack);
-	else
-		add_special(sqlite, TABLE_SAMPLING_CALLCHAIN, id, 0, STACK_BAD);
+	sqlite->sample_frames += event->sample->stack ? event->sample->stack->n_frames + 1 : 1;
+	if (!event->sample->stack && !sqlite->chain_of_none) {
+		add_special(sqlite, NSYS_CHAIN_OF_NONE, 0, STACK_BAD);
+		sqlite->chain_of_none = true;
+	}
+}
+
+/* Beyond that it is no table, but a view that gives the same rows. */
+#define SAMPLE_FRAMES_MOST 1000000
+
+void sqlite_add_sampling(struct sqlite *sqlite)
+{
+	if (sqlite->sample_frames)
+		database_closing(sqlite->db, sqlite->sample_frames > SAMPLE_FRAMES_MOST
+		                                     ? nsys_sampling_view
+		                                     : nsys_sampling_table);
 }
 
 static int out_state(const struct sample *sample)

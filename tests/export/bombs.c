@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Makes a small trace that stands for a great deal:
+ *
+ *   bombs launches|samples|stacks|ranges FILE.cuscope
+ *
+ * launches: one kernel with the longest of names, and half a million launches of it and runs on a
+ * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 300 of them of
+ * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
+ * longest of names. Times go up by the same step, so that next to nothing of it takes room.
+ */
+#include "../golden/scene.h"
+
+#include "trace/format.h"
+#include "trace/writer.h"
+
+#define STEP_NS 1000
+
+struct bomb {
+	struct consumer *writer;
+	uint64_t now_ns;
+	const struct process *process;
+	struct run_info run;
+};
+
+static void give(struct bomb *bomb, struct event event)
+{
+	struct err err;
+
+	event.time_ns = bomb->now_ns;
+	event.process = bomb->process;
+	event.tid = bomb->process->pid;
+	assert_int_equal(bomb->writer->ops->event(bomb->writer, &event, &err), 0);
+}
+
+static char *long_text(size_t len)
+{
+	char *text = malloc(len + 1);
+
+	memset(text, 'x', len);
+	text[len] = '\0';
+	return text;
+}
+
+static void launches(struct bomb *bomb)
+{
+	const struct kernel kernel = { .id = 0,
+		                       .name = long_text(FORMAT_TEXT_MAX),
+		                       .mangled = long_text(FORMAT_TEXT_MAX),
+		                       .resolved = true };
+	struct call call = call_at("cuLaunchKernel", 0, 0);
+	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = &kernel, .stream = 7 };
+
+	call.kernel = &kernel;
+	for (uint64_t i = 1; i <= 500000; i++) {
+		bomb->now_ns += STEP_NS;
+		call.begin_ns = bomb->now_ns - 10;
+		call.end_ns = bomb->now_ns;
+		call.correlation = activity.correlation = i;
+		give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
+		activity.begin_ns = bomb->now_ns - 5;
+		activity.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+	}
+}
+
+static void sample(struct bomb *bomb, const struct stack *stack)
+{
+	const struct sample sample = { .kind = SAMPLE_CPU, .weight_ns = STEP_NS, .stack = stack };
+
+	bomb->now_ns += STEP_NS;
+	give(bomb, (struct event){ .type = EVENT_SAMPLE, .sample = &sample });
+}
+
+static void samples(struct bomb *bomb)
+{
+	static struct stack_frame frames[FORMAT_FRAMES_MAX];
+	const struct stack_frame *list[FORMAT_FRAMES_MAX];
+	const struct stack stack = { .n_frames = FORMAT_FRAMES_MAX, .frames = list };
+
+	for (uint32_t i = 0; i < FORMAT_FRAMES_MAX; i++) {
+		frames[i] = (struct stack_frame){
+			.id = i, .function = "f", .module = "m.so", .offset = i
+		};
+		list[i] = &frames[i];
+	}
+	for (int i = 0; i < 300000; i++)
+		sample(bomb, &stack);
+}
+
+#define STACKS       300
+#define STACK_FRAMES 500
+
+/* All are through the same functions, in turn begun at another one. */
+static void stacks(struct bomb *bomb)
+{
+	static struct stack_frame frames[STACK_FRAMES];
+	static const struct stack_frame *lists[STACKS][STACK_FRAMES];
+	static struct stack all[STACKS];
+
+	for (uint32_t i = 0; i < STACK_FRAMES; i++) {
+		char *text = long_text(FORMAT_FRAME_TEXT_MAX);
+
+		snprintf(text, 8, "%06u", i);
+		text[6] = 'x';
+		frames[i] = (struct stack_frame){ .id = i,
+			                          .function = text,
+			                          .module = text,
+			                          .file = text,
+			                          .line = i + 1,
+			                          .offset = i };
+	}
+	for (uint32_t i = 0; i < STACKS; i++) {
+		for (uint32_t j = 0; j < STACK_FRAMES; j++)
+			lists[i][j] = &frames[(i + j * (1 + i / STACK_FRAMES)) % STACK_FRAMES];
+		all[i] = (struct stack){ .id = i, .n_frames = STACK_FRAMES, .frames = lists[i] };
+		sample(bomb, &all[i]);
+	}
+}
+
+static void ranges(struct bomb *bomb)
+{
+	struct range range = { .kind = RANGE_PUSHPOP,
+		               .name = long_text(FORMAT_TEXT_MAX),
+		               .domain = long_text(FORMAT_TEXT_MAX) };
+
+	for (int i = 0; i < 3000; i++) {
+		bomb->now_ns += STEP_NS;
+		range.begin_ns = bomb->now_ns - 10;
+		range.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_RANGE, .range = &range });
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*put)(struct bomb *bomb);
+} kinds[] = {
+	{ "launches", launches },
+	{ "samples", samples },
+	{ "stacks", stacks },
+	{ "ranges", ranges },
+};
+
+static void make(struct bomb *bomb, const char *kind)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!strcmp(kinds[i].name, kind))
+			kinds[i].put(bomb);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct bomb bomb = { .process = new_process(77, "bomb"), .run = default_run_info() };
+	struct err err;
+	int fd;
+
+	if (argc < 3)
+		return 2;
+	fd = open(argv[2], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	bomb.writer = writer_new(fd, argv[2]);
+	bomb.now_ns = bomb.run.begin_ns;
+	bomb.run.gpu_times = true;
+	bomb.run.stacks.sample_ns = STEP_NS;
+	assert_int_equal(bomb.writer->ops->begin(bomb.writer, &bomb.run, &err), 0);
+	give(&bomb, (struct event){ .type = EVENT_PROCESS });
+	make(&bomb, argv[1]);
+	bomb.run.end_ns = bomb.now_ns + STEP_NS;
+	assert_int_equal(bomb.writer->ops->end(bomb.writer, &bomb.run, &err), 0);
+	bomb.writer->ops->free(bomb.writer);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Small traces that stand for a great deal: every output of them has a bound."""
+
+import json
+import os
+import resource
+import sqlite3
+import subprocess
+
+from case import Failure, equal
+
+BOMBS = ("launches", "samples", "stacks", "ranges")
+FORMATS = ("jsonl", "csv", "log", "sqlite", "pftrace", "json", "svg", "txt")
+PROFILES = ("folded", "svg", "html", "pb.gz", "speedscope.json")
+REPORTS = ("overview", "summary", "cuda_api_trace", "cuda_gpu_trace", "cuda_kern_exec_trace", "cuda_gpu_kern_sum",
+           "nvtx_pushpop_trace", "nvtx_sum", "launches", "findings", "gaps")
+LEAST, TIMES = 64 << 20, 1000
+NEVER = 512 << 20  # a file that becomes so large fails here, and fills no disk
+SENTENCE = "--max-size SIZE allows more"
+
+
+def bomb(case, kind):
+    path = case.path(kind + ".cuscope")
+    if not os.path.exists(path):
+        subprocess.run([os.path.join(case.build, "tests", "export", "bombs"), kind, path], check=True)
+        if os.path.getsize(path) > 100_000:
+            raise Failure(f"{kind} is not small: {os.path.getsize(path)} bytes")
+    return path
+
+
+def limited(case, *command):
+    """cuscope, which must not write a file of NEVER bytes."""
+    return subprocess.run([os.path.join(case.build, "cuscope"), *command], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=120,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (NEVER, NEVER)))
+
+
+def bounded(what, result, size, most):
+    """It ended well and is small, or it says that there would be more."""
+    error = result.stderr.decode()
+    if result.returncode not in (0, 1) or (result.returncode and SENTENCE not in error):
+        raise Failure(f"{what} ended with {result.returncode}: {error}")
+    if size > most:
+        raise Failure(f"{what} has {size} bytes, more than {most}")
+    return result.returncode
+
+
+def export(case, kind, ending, *options):
+    """Its status, and the file."""
+    out = case.path(f"{kind}.{ending}")
+    result = limited(case, "export", bomb(case, kind), "-o", out, "--force", *options)
+    if options:
+        most = 4 << 20
+    else:
+        most = LEAST + TIMES * os.path.getsize(bomb(case, kind))
+    # what an end takes: indices, the tables that events refer to
+    return bounded(f"{kind}.{ending}", result, os.path.getsize(out), most * 3 // 2 + (1 << 20)), out
+
+
+def test_no_export_is_larger_than_its_bound(case):
+    for kind in BOMBS:
+        for ending in FORMATS:
+            os.unlink(export(case, kind, ending)[1])
+
+
+def test_an_export_that_reached_its_bound_is_whole_and_says_so(case):
+    says = "of the rest of the trace nothing is here"
+    for ending in FORMATS:
+        status, out = export(case, "launches", ending, "--max-size", "4M")
+        if ending == "svg":
+            continue
+        equal(f"status of {ending}", 1, status)
+        if ending == "sqlite":
+            rows = sqlite3.connect(out).execute("SELECT text FROM DIAGNOSTIC_EVENT").fetchall()
+            equal("in the database", True, any(says in text for text, in rows))
+            continue
+        with open(out, "rb") as file:
+            end = file.read()[-4096:]
+        wanted = b"--max-size was reached" if ending == "pftrace" else says.encode()
+        if ending == "jsonl":
+            wanted = b'"complete":false,"output_full":true'
+        equal(f"the end of {ending} says so", True, wanted in end or ending == "json")
+        if ending == "json":
+            with open(out) as file:
+                equal("json says so", True, says in json.load(file)["cuscope"]["incomplete"])
+
+
+def test_a_long_name_is_told_once(case):
+    _, out = export(case, "launches", "jsonl", "--max-size", "4M")
+    with open(out) as file:
+        lines = [json.loads(line) for line in file]
+    names = [line for line in lines if line["type"] == "kernel_name"]
+    equal("lines with the name", 1, len(names))
+    equal("its length", 4096, len(names[0]["name"]))
+    for line in lines:
+        if line["type"] in ("kernel", "gpu"):
+            equal("the kernel of a line", names[0]["kernel"], line["kernel"])
+    if len(names[0]["kernel"]) > 1100 or not names[0]["name"].startswith(names[0]["kernel"][:1000]):
+        raise Failure(f"it is shown as {names[0]['kernel']}")
+
+
+def test_any_size_can_be_asked_for(case):
+    status, out = export(case, "samples", "csv", "--max-size", "1M")
+    equal("status with a bound", 1, status)
+    result = limited(case, "export", bomb(case, "samples"), "-o", out, "--force", "--max-size", "0")
+    equal("status without", 0, result.returncode)
+    with open(out) as file:
+        equal("rows", 300_001, sum(1 for _ in file))
+
+
+def test_samples_refer_to_the_frames_of_their_stack(case):
+    """SAMPLING_CALLCHAINS of 300,000 samples with 512 frames each, in a database that has each once."""
+    status, out = export(case, "samples", "sqlite")
+    equal("status", 0, status)
+    database = sqlite3.connect(out)
+    equal("frames of the last sample", 512,
+          database.execute("SELECT count(*) FROM SAMPLING_CALLCHAINS WHERE id = 300000").fetchone()[0])
+    equal("how it is made", "view",
+          database.execute("SELECT type FROM sqlite_master WHERE name = 'SAMPLING_CALLCHAINS'").fetchone()[0])
+
+
+def test_no_profile_is_larger_than_its_bound(case):
+    for kind in ("samples", "stacks"):
+        for ending in PROFILES:
+            out = case.path("profile." + ending)
+            result = limited(case, "profile", bomb(case, kind), "-o", out, "--force", "--max-size", "4M")
+            bounded(f"{kind}, profile.{ending}", result, os.path.getsize(out), 5 << 20)
+
+
+def test_no_report_is_larger_than_its_bound(case):
+    for kind in ("launches", "ranges"):
+        for name in REPORTS:
+            for form in ("table", "json"):
+                result = limited(case, "report", bomb(case, kind), name, "--format", form, "--max-size", "4M")
+                bounded(f"{kind}, report {name}", result, len(result.stdout), 5 << 20)
+        for command in ("info", "timeline"):
+            result = limited(case, command, bomb(case, kind))
+            bounded(f"{kind}, {command}", result, len(result.stdout), 5 << 20)
