@@ -33,6 +33,16 @@ uint64_t stack_counts_whole(const struct stack_counts *counts)
 	return counts->ends[STACK_WHOLE] - counts->python_cut;
 }
 
+uint64_t stack_counts_begun(const struct stack_counts *counts)
+{
+	return stack_counts_whole(counts) + counts->ends[STACK_BY_POINTERS];
+}
+
+const char *stack_counts_word(const struct stack_counts *counts)
+{
+	return counts->ends[STACK_BY_POINTERS] ? "reach their begin" : "whole";
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void add_reason(struct buf *out, size_t begin, uint64_t n, const char *one, const char *many,
@@ -75,8 +85,12 @@ void stack_counts_text(const struct stack_counts *counts, struct buf *out)
 		buf_printf(out, "all %llu stacks are whole", (unsigned long long)all);
 		return;
 	}
-	buf_printf(out, "%llu of %llu stacks %s whole; ", (unsigned long long)whole,
-	           (unsigned long long)all, whole == 1 ? "is" : "are");
+	if (counts->ends[STACK_BY_POINTERS])
+		buf_printf(out, "%llu of %llu stacks reach their begin; ",
+		           (unsigned long long)stack_counts_begun(counts), (unsigned long long)all);
+	else
+		buf_printf(out, "%llu of %llu stacks %s whole; ", (unsigned long long)whole,
+		           (unsigned long long)all, whole == 1 ? "is" : "are");
 	stack_counts_add_cut(counts, out);
 }
 

@@ -23,11 +23,16 @@ void stack_counts_event(struct stack_counts *counts, const struct event *event);
 uint64_t stack_counts_all(const struct stack_counts *counts);
 /* To the begin, and with every frame. */
 uint64_t stack_counts_whole(const struct stack_counts *counts);
+/* To the begin, but maybe without a frame: in code that has no unwind tables, Go's with it. */
+uint64_t stack_counts_begun(const struct stack_counts *counts);
+/* "whole", or where some only reach their begin "reach their begin": what those of the last are. */
+const char *stack_counts_word(const struct stack_counts *counts);
 
 /* Appends "3 end in a file without unwind tables; 1 has none"; nothing where all are whole. */
 void stack_counts_add_cut(const struct stack_counts *counts, struct buf *out);
 
-/* Appends "366 of 372 stacks are whole; 3 end in ..."; nothing where there is no stack. */
+/* Appends "366 of 372 stacks are whole; 3 end in ..." or "... reach their begin; 360 rely on frame
+ * pointers..."; nothing where there is no stack. */
 void stack_counts_text(const struct stack_counts *counts, struct buf *out);
 
 /*

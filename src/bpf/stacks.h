@@ -311,18 +311,34 @@ static __always_inline int is_behind_a_call(__u64 address)
 }
 
 /*
+ * The outermost frame pointer is 0, by the calling conventions; a frame that one has led to is in
+ * such a chain. Go's begins at no call: the return address of a goroutine is made up.
+ */
+static __always_inline int walk_ends_chain(struct walk *walk, __u64 cfa)
+{
+	walk_push_native(walk, walk->pc, cfa);
+	return walk_ends(walk, END_WHOLE, 0);
+}
+
+/*
  * Code that was made at run time has no rows, nor has what was built without tables; what keeps
  * frame pointers can be followed all the same. Frames of functions that keep none are missing then.
  */
-static __always_inline int walk_by_frame_pointer(struct walk *walk)
+static __always_inline int walk_by_frame_pointer(struct walk *walk, __u8 in_chain)
 {
 	__u64 pair[2], at = walk->fp;
 	int begins = is_at_its_begin(walk);
 
 	if (begins)
 		at = walk->sp - 8;
+	if (in_chain && !at)
+		return walk_ends_chain(walk, 0);
 	if (at + 8 * begins < walk->sp || at + 8 - walk->sp > 1 << 20 || at & 7 ||
-	    user_read(pair, sizeof(pair), at) || !is_behind_a_call(pair[1])) {
+	    user_read(pair, sizeof(pair), at))
+		pair[1] = 0;
+	if (in_chain && pair[1] && !pair[0] && !is_behind_a_call(pair[1]))
+		return walk_ends_chain(walk, at + 16);
+	if (!pair[1] || !is_behind_a_call(pair[1])) {
 		walk_push_native(walk, walk->pc, 0);
 		return walk_ends(walk, END_NO_TABLE, walk->pc);
 	}
@@ -426,7 +442,7 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 		return step_by_rule(walk, rule);
 	}
 	if (file)
-		return walk_by_frame_pointer(walk);
+		return walk_by_frame_pointer(walk, guessed);
 	if (walk_push_native(walk, walk->pc, 0))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	return walk_ends(walk, rule ? END_NO_RULE : END_NO_TABLE, walk->pc);

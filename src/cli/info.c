@@ -288,8 +288,9 @@ static void add_stacks(struct buf *out, const struct info *info)
 		buf_duration(out, stacks->blocked_ns);
 	}
 	if (all)
-		buf_printf(out, ", %.1f %% whole",
-		           100.0 * (double)stack_counts_whole(&stacks->counts) / (double)all);
+		buf_printf(out, ", %.1f %% %s",
+		           100.0 * (double)stack_counts_begun(&stacks->counts) / (double)all,
+		           stack_counts_word(&stacks->counts));
 	buf_putc(out, '\n');
 	if (all == stack_counts_whole(&stacks->counts))
 		return;

@@ -46,10 +46,9 @@ static void add_end(const struct profile *profile, const uint32_t *outermost, en
                     uint64_t all, struct buf *out)
 {
 	static const char *const verbs[STACK_END_COUNT] = {
-		[STACK_TOO_DEEP] = "are",        [STACK_NO_MAPPING] = "end in",
-		[STACK_NO_TABLE] = "end in",     [STACK_NO_RULE] = "end at",
-		[STACK_UNREADABLE] = "end in",   [STACK_BAD] = "end at",
-		[STACK_BY_POINTERS] = "rely on",
+		[STACK_TOO_DEEP] = "are",      [STACK_NO_MAPPING] = "end in",
+		[STACK_NO_TABLE] = "end in",   [STACK_NO_RULE] = "end at",
+		[STACK_UNREADABLE] = "end in", [STACK_BAD] = "end at",
 	};
 	const char *module;
 
@@ -63,19 +62,37 @@ static void add_end(const struct profile *profile, const uint32_t *outermost, en
 		buf_printf(out, " (mostly %s)", module);
 }
 
-static void add_ends(const struct profile *profile, uint64_t all, struct buf *out)
+/* Of code that has no unwind tables, Go's with it: frames of functions that keep none are missing.
+ */
+static void add_by_pointers(uint64_t by_pointers, uint64_t all, struct buf *out)
 {
-	uint32_t *outermost;
-
-	if (profile->ends[STACK_WHOLE] == all) {
-		buf_printf(out, "all %llu stacks whole", (unsigned long long)all);
+	if (!by_pointers) {
+		buf_puts(out, " whole");
 		return;
 	}
+	buf_puts(out, " reach their begin, ");
+	words_add_share(out, by_pointers, all);
+	buf_puts(out, " by frame pointers, which may miss a frame");
+}
+
+static void add_ends(const struct profile *profile, uint64_t all, struct buf *out)
+{
+	uint64_t by_pointers = profile->ends[STACK_BY_POINTERS];
+	uint64_t begun = words_sum(profile->ends[STACK_WHOLE], by_pointers);
+	uint32_t *outermost;
+
+	if (begun == all)
+		buf_printf(out, "all %llu stacks", (unsigned long long)all);
+	else
+		words_add_share(out, begun, all);
+	if (begun != all)
+		buf_printf(out, " of %llu stacks", (unsigned long long)all);
+	add_by_pointers(by_pointers, all, out);
+	if (begun == all)
+		return;
 	outermost = outermost_nodes(profile);
-	words_add_share(out, profile->ends[STACK_WHOLE], all);
-	buf_printf(out, " of %llu stacks whole", (unsigned long long)all);
 	for (unsigned end = STACK_WHOLE + 1; end < STACK_END_COUNT; end++) {
-		if (profile->ends[end])
+		if (profile->ends[end] && end != STACK_BY_POINTERS)
 			add_end(profile, outermost, end, all, out);
 	}
 	free(outermost);

@@ -52,6 +52,28 @@ def test_profile_through_a_library_that_was_opened(case):
     chain_is(profile, "main", "in_library", "call_back", "deeper", *SPIN)
 
 
+def test_profile_of_a_go_program(case):
+    """It has no unwind tables. Frame pointers lead to the begin of each goroutine: past a function that keeps none."""
+    go = shutil.which("go")
+    if not go:
+        raise Skip("no compiler of Go")
+    program = case.path("go_chain")
+    built = subprocess.run([go, "build", "-o", program, "."], cwd=os.path.join(Places.root, "tests/programs/go_chain"),
+                           env={**os.environ, "GOCACHE": case.path("cache"), "GOFLAGS": "-buildvcs=false"},
+                           capture_output=True, text=True, check=False)
+    checks.equal(f"built ({built.stderr[-300:]})", 0, built.returncode)
+    process = profiles.started(case, program)
+    profile = profiles.take(case, ["-p", process.pid])
+    profiles.ended(process)
+    names = profile.names()
+    for begin, called in (("runtime.main", "main.main"), ("main.main.func", "main.work")):
+        if not any(stack[0].startswith(begin) and stack[1] == called and "main.spin" in stack for stack in names):
+            raise Failure(f"nothing spins in {called}: {names}")
+    share = re.search(r"(?:all|(\d+\.\d) % of) \d+ stacks reach their begin", profile.said())
+    if not share or (share[1] and float(share[1]) < 90):
+        raise Failure(f"how whole they are: {profile.said()}")
+
+
 def test_profile_a_library_that_comes_later(case):
     """Stacks end in it until it was looked at, and are whole soon."""
     profile = of_program(case, "frames", "late", Places.program("libframelib.so"), seconds=3)

@@ -146,6 +146,24 @@ static void test_completeness_names_every_end_with_its_share(void **state)
 	profile_free(profile);
 }
 
+static void test_stacks_by_frame_pointers_are_not_called_cut(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+	struct stack by_pointers = scene_in_jit;
+
+	by_pointers.end = STACK_BY_POINTERS;
+	scene_add(profile, WEIGHT_CPU, &by_pointers, 1, NULL);
+	assert_completeness(profile, "all 1 stacks reach their begin, 100.0 % by frame pointers, "
+	                             "which may miss a frame");
+	scene_add(profile, WEIGHT_CPU, &scene_in_check, 1, NULL);
+	scene_add(profile, WEIGHT_CPU, &scene_cut, 2, NULL);
+	scene_add(profile, WEIGHT_CPU, &by_pointers, 1, NULL);
+	assert_completeness(profile, "75.0 % of 4 stacks reach their begin, 50.0 % by frame "
+	                             "pointers, which may miss a frame; 25.0 % end in a file "
+	                             "without unwind tables (mostly libcuda.so.1)");
+	profile_free(profile);
+}
+
 /* A stack of its own for each number: three levels of names. */
 static void add_numbered(struct profile *profile, unsigned number, unsigned depth)
 {
@@ -329,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_sums_of_blocked_time_are_no_stacks_that_are_missing),
 		cmocka_unit_test(test_processes_and_threads_are_apart_where_asked_for),
 		cmocka_unit_test(test_completeness_names_every_end_with_its_share),
+		cmocka_unit_test(test_stacks_by_frame_pointers_are_not_called_cut),
 		cmocka_unit_test(test_what_has_no_room_is_counted_with_its_weight),
 		cmocka_unit_test(test_no_room_at_all_is_no_crash),
 		cmocka_unit_test(test_a_hundred_thousand_stacks_fit),

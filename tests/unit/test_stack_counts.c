@@ -66,6 +66,20 @@ static void test_each_reason_has_its_number(void **state)
 	                     "without an unwind rule; 2 lack frames of Python");
 }
 
+static void test_those_by_frame_pointers_reach_their_begin(void **state)
+{
+	struct stack_counts counts = { 0 };
+
+	add(&counts, STACK_BY_POINTERS, false, 6);
+	assert_text(&counts, "6 of 6 stacks reach their begin; 6 rely on frame pointers where code "
+	                     "has no unwind tables");
+	add(&counts, STACK_WHOLE, false, 1);
+	add(&counts, STACK_BAD, false, 1);
+	assert_text(&counts, "7 of 8 stacks reach their begin; 1 ends at a frame that led nowhere; "
+	                     "6 rely on frame pointers where code has no unwind tables");
+	assert_int_equal(stack_counts_whole(&counts), 1);
+}
+
 static void test_sums_of_blocked_times_need_no_stack(void **state)
 {
 	struct stack_counts counts = { 0 };
@@ -98,6 +112,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_said_of_no_stacks),
 		cmocka_unit_test(test_whole_ones_are_all),
 		cmocka_unit_test(test_each_reason_has_its_number),
+		cmocka_unit_test(test_those_by_frame_pointers_reach_their_begin),
 		cmocka_unit_test(test_sums_of_blocked_times_need_no_stack),
 		cmocka_unit_test(test_programs_are_told_the_same),
 	};
