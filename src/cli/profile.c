@@ -296,6 +296,8 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	int r;
 
 	collect_figures(p->collect, &figures);
+	if (p->run)
+		profile_notes_of_file(p->run, &notes);
 	profile_notes_of_tables(&p->walks.unwinder.code, &notes);
 	profile_notes_of_lines(&p->walks.names.lines, &notes);
 	profile_notes_of_nothing(collect_profile(p->collect), &figures, &o->range, p->run, &notes);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/missed.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "profile/profile_write.h"
@@ -13,7 +14,7 @@
 __attribute__((format(printf, 3, 4))) static void note(struct profile_notes *notes, uint64_t count,
                                                        const char *fmt, ...)
 {
-	char text[256];
+	char text[512];
 	va_list ap;
 
 	if (!count || notes->n == PROFILE_NOTES_MAX)
@@ -131,6 +132,15 @@ void profile_notes_of_nothing(const struct profile *profile, const struct collec
 		note_chosen(range, run, notes);
 	else
 		note(notes, !figures->processes, "No such process was there");
+}
+
+void profile_notes_of_file(const struct run_info *run, struct profile_notes *notes)
+{
+	struct buf why = { 0 };
+
+	if (missed_of_file(run, &why))
+		note(notes, 1, "Not all: %s", why.data);
+	buf_free(&why);
 }
 
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)

@@ -15,6 +15,9 @@ struct profile_notes {
 	size_t n;
 };
 
+/* What of a trace file could not be read. */
+void profile_notes_of_file(const struct run_info *run, struct profile_notes *notes);
+
 /* What walking took, where a profile was taken. */
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes);
 void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes);

@@ -24,8 +24,9 @@
 
 static const char header[] =
 	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
-	"grid,block,shared_memory,stream,bytes,direction,address,memory,flags,correlation,device,"
-	"context,name,domain,depth,graph,graph_node,queue_ns,stack,value\n";
+	"grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_memory,stream,bytes,direction,address,"
+	"memory,flags,correlation,device,context,name,domain,depth,graph,graph_node,queue_ns,stack,"
+	"value\n";
 
 struct csv {
 	struct sink sink; /* first */
@@ -62,12 +63,12 @@ static void add_time(const struct csv *csv, struct buf *out, uint64_t time_ns)
 	buf_s64(out, (int64_t)(time_ns - csv->sink.begin_ns));
 }
 
+/* A column each: readers take three numbers with blanks for a date. */
 static void add_triple(struct buf *out, const uint32_t dims[3])
 {
 	for (int i = 0; i < 3; i++) {
-		if (i)
-			buf_putc(out, ' ');
 		buf_u64(out, dims[i]);
+		buf_putc(out, ',');
 	}
 }
 
@@ -156,16 +157,14 @@ static void add_result_fields(struct buf *out, const struct call *call)
 static void add_launch_fields(struct csv *csv, struct buf *out, const struct call *call)
 {
 	if (call->op != OP_LAUNCH) {
-		skip(out, 4);
+		skip(out, 8);
 		return;
 	}
 	if (call->kernel)
 		add_kernel(csv, out, call->kernel);
 	next(out);
 	add_triple(out, call->args.grid);
-	next(out);
 	add_triple(out, call->args.block);
-	next(out);
 	buf_u64(out, call->args.shmem_bytes);
 	next(out);
 }
@@ -264,16 +263,14 @@ static void add_call(struct csv *csv, const struct event *event)
 static void add_kernel_fields(struct csv *csv, struct buf *out, const struct activity *a)
 {
 	if (a->kind != ACTIVITY_KERNEL) {
-		skip(out, 4);
+		skip(out, 8);
 		return;
 	}
 	if (a->kernel)
 		add_kernel(csv, out, a->kernel);
 	next(out);
 	add_triple(out, a->grid);
-	next(out);
 	add_triple(out, a->block);
-	next(out);
 	buf_u64(out, (uint64_t)a->shmem_static + a->shmem_dynamic);
 	next(out);
 }
@@ -362,7 +359,7 @@ static void add_range(struct csv *csv, const struct event *event)
 	else
 		skip(out, 2);
 	buf_puts(out, kinds[range->kind]);
-	skip(out, 7);
+	skip(out, 11);
 	if (range->stream)
 		buf_u64(out, range->stream);
 	skip(out, 6);
@@ -398,7 +395,7 @@ static void add_sample(struct csv *csv, const struct event *event)
 	add_process(csv, out, event->process);
 	add_thread(csv, out, event);
 	buf_puts(out, blocked ? "cpu,sample,blocked" : "cpu,sample,on_cpu");
-	skip(out, 12);
+	skip(out, 16);
 	if (blocked)
 		buf_puts(out, blocked_name(sample->blocked));
 	if (blocked && sample->wait)
@@ -434,7 +431,7 @@ static void add_metrics(struct csv *csv, const struct event *event)
 		buf_u64(out, ns);
 		skip(out, 5);
 		buf_printf(out, "gpu,metric,%s", info->key);
-		skip(out, 14);
+		skip(out, 18);
 		buf_u64(out, sample->gpu);
 		skip(out, 2);
 		buf_puts(out, info->name);
@@ -496,7 +493,7 @@ static void add_missed(struct csv *csv, uint64_t time_ns, const char *what, cons
 	add_time(csv, out, time_ns);
 	buf_puts(out, ",,,,,,cuscope,missed,");
 	buf_puts(out, what);
-	skip(out, 16);
+	skip(out, 20);
 	add_text(csv, out, why);
 	buf_puts(out, ",,,,,,,\n");
 }

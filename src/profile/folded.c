@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Folded stacks: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", a line for each stack, which
- * flamegraph.pl, inferno and speedscope read. The number is nanoseconds, of CPUs and of GPUs alike,
- * so that both have widths that can be compared.
+ * flamegraph.pl, inferno and speedscope read. The number is microseconds, of CPUs and of GPUs
+ * alike, so that both have widths that can be compared. Readers take them for samples, and some
+ * make one of each: of nanoseconds there would be a thousand times as many.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,14 @@ static void add_name(struct buf *out, const char *name)
 	free(part);
 }
 
+/* None is lost for being short. */
+static uint64_t whole_us(uint64_t ns)
+{
+	uint64_t us = ns / 1000 + (ns % 1000 >= 500);
+
+	return ns && !us ? 1 : us;
+}
+
 static void cut_to(struct buf *path, size_t len)
 {
 	path->len = len;
@@ -55,10 +64,10 @@ static void write_all(const struct tree *tree, size_t *ends, struct buf *path, s
 			continue;
 		buf_add(&lines->pending, path->data, path->len);
 		buf_putc(&lines->pending, ' ');
-		buf_u64(&lines->pending, self[0]);
+		buf_u64(&lines->pending, whole_us(self[0]));
 		if (tree->profiles[1]) {
 			buf_putc(&lines->pending, ' ');
-			buf_u64(&lines->pending, self[1]);
+			buf_u64(&lines->pending, whole_us(self[1]));
 		}
 		buf_putc(&lines->pending, '\n');
 		if (lines_added(lines, NULL))

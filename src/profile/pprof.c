@@ -449,22 +449,47 @@ static bool is_program(const struct pprof *pprof, const struct profile_frame *fr
 	return frame->kind == FRAME_NATIVE && frame->module && *name != '[' && !strstr(name, ".so");
 }
 
-/* pprof takes the first mapping for the program: that with most of the places. */
-static void put_program_first(struct pprof *pprof)
+/* The outermost of a stack: what a shell's child was before it exec'ed is of other stacks. */
+static const struct profile_frame *program_of(const struct pprof *pprof, uint32_t node)
 {
-	uint32_t *places = xcalloc(pprof->profile->texts.n, sizeof(*places));
 	const struct profile_frame *program = NULL;
 
-	for (uint32_t i = 0; i < pprof->n_places; i++) {
-		const struct profile_frame *frame = &pprof->profile->frames[pprof->places[i].frame];
+	for (; node != KEEP_NONE; node = pprof->profile->nodes[node].parent) {
+		const struct profile_frame *frame = profile_frame_of(pprof->profile, node);
 
-		if (!pprof->whole.data[i] || !is_program(pprof, frame))
+		program = is_program(pprof, frame) ? frame : program;
+	}
+	return program;
+}
+
+static uint64_t time_of(const struct pprof *pprof, const struct profile_row *row)
+{
+	uint64_t ns = 0;
+
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (pprof->kinds & 1u << kind)
+			ns = words_sum(ns, row->sums.ns[kind]);
+	}
+	return ns;
+}
+
+/* pprof takes the first mapping for the program: that in which most of the time is. */
+static void put_program_first(struct pprof *pprof)
+{
+	uint64_t *times = xcalloc(pprof->profile->texts.n, sizeof(*times));
+	const struct profile_frame *program = NULL;
+
+	for (size_t i = 0; i < pprof->profile->n_rows; i++) {
+		const struct profile_row *row = &pprof->profile->rows[i];
+		const struct profile_frame *frame = program_of(pprof, row->key.node);
+
+		if (!frame || !has_any(pprof, row))
 			continue;
-		places[frame->module]++;
-		if (!program || places[frame->module] > places[program->module])
+		times[frame->module] = words_sum(times[frame->module], time_of(pprof, row));
+		if (!program || times[frame->module] > times[program->module])
 			program = frame;
 	}
-	free(places);
+	free(times);
 	if (program)
 		find_file(pprof, program);
 }

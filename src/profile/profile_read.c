@@ -32,15 +32,18 @@ static int bad_line(const struct reading *reading, const char *why, struct err *
 	               reading->name, reading->line, why);
 }
 
-/* Takes the number off the end of a line; false where there is none. */
+/* Takes the number off the end of a line, as microseconds; false where there is none. */
 static bool take_number(char *line, uint64_t *ns)
 {
+	uint64_t us;
+
 	char *blank = strrchr(line, ' '), *end;
 
 	if (!blank || blank == line || blank[1] < '0' || blank[1] > '9')
 		return false;
 	errno = 0;
-	*ns = strtoull(blank + 1, &end, 10);
+	us = strtoull(blank + 1, &end, 10);
+	*ns = us < UINT64_MAX / 1000 ? 1000 * us : UINT64_MAX;
 	*blank = '\0';
 	return !errno && !*end;
 }

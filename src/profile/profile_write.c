@@ -12,7 +12,7 @@ static const struct format {
 	              struct lines *lines);
 	bool compressed;
 } formats[PROFILE_FORMATS] = {
-	[PROFILE_FOLDED] = { ".folded", "a line for each stack, with its ns", folded_write },
+	[PROFILE_FOLDED] = { ".folded", "a line for each stack, with its us", folded_write },
 	[PROFILE_SVG] = { ".svg", "a flame graph for a browser", svg_write },
 	[PROFILE_HTML] = { ".html", "a flame graph and tables for a browser", html_write },
 	[PROFILE_PPROF] = { ".pb.gz", "for pprof", pprof_write, .compressed = true },

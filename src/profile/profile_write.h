@@ -15,7 +15,7 @@
 #include "table/table.h"
 
 enum profile_format {
-	PROFILE_FOLDED,     /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
+	PROFILE_FOLDED,     /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", us */
 	PROFILE_SVG,        /* .svg: a flame graph that can be zoomed and searched in a browser */
 	PROFILE_HTML,       /* .html: the same beside tables of functions and stacks */
 	PROFILE_PPROF,      /* .pb.gz: for pprof: profile.proto, compressed */

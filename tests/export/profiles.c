@@ -8,6 +8,7 @@
  *     profiles deep out.svg       a stack of 10,000 frames
  *     profiles many out.svg       100,000 stacks
  *     profiles empty out.svg
+ *     profiles shell out.svg      a shell that soon became Python
  *     profiles threads out.svg    the scene of the unit tests, by thread
  *     profiles diff out.svg       what changed from the scene of the unit tests to a faster one
  */
@@ -214,6 +215,22 @@ static void fill_many(struct profile *profile)
 	}
 }
 
+/* Many places for a moment, and one for long. */
+static void fill_shell(struct profile *profile)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		const struct stack_frame bash[] = {
+			{ .function = "main", .module = "bash" },
+			{ .function = "execute", .module = "bash", .offset = 1 + i }
+		};
+
+		add_names(profile, i, WEIGHT_CPU, 1000, bash, ARRAY_SIZE(bash));
+	}
+	const struct stack_frame python[] = { { .function = "main", .module = "python3.11" } };
+
+	add_names(profile, 20, WEIGHT_CPU, 100 * MS, python, ARRAY_SIZE(python));
+}
+
 static void fill_empty(struct profile *profile)
 {
 }
@@ -224,7 +241,7 @@ static const struct {
 } profiles[] = {
 	{ "plain", scene_fill },         { "large", fill_large },   { "hostile", fill_hostile },
 	{ "faster", scene_fill_faster }, { "deep", fill_deep },     { "many", fill_many },
-	{ "empty", fill_empty },         { "threads", scene_fill },
+	{ "empty", fill_empty },         { "threads", scene_fill }, { "shell", fill_shell },
 };
 
 static struct profile *make(const char *name)

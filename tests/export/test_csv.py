@@ -25,6 +25,15 @@ def test_csv_has_a_row_for_each_call_and_activity(case):
         raise Failure("a row has more or fewer fields than the header")
 
 
+def test_csv_sizes_are_numbers(case):
+    """A column each: "196 1 1" is a date to DuckDB."""
+    rows = rows_of(case.export("gpu", "gpu.csv"))
+    columns = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
+    for row in rows:
+        kernel = row["function"] == "kernel" or row["kernel"]
+        equal(f"sizes of {row['function']}", [bool(kernel)] * 6, [row[column].isdigit() for column in columns])
+
+
 def test_csv_names_with_commas_stay_in_one_field(case):
     rows = rows_of(case.export("plain", "plain.csv"))
     kernels = {row["kernel"] for row in rows if row["class"] == "launch"}

@@ -3,6 +3,7 @@
 
 import contextlib
 import csv
+import gzip
 import json
 import os
 import re
@@ -101,7 +102,7 @@ def test_incomplete_csv(case):
         last = rows[-1]
         equal("the last row", ["cuscope", "missed", "incomplete", True],
               [last["layer"], last["class"], last["function"], mark in last["name"]])
-        equal("columns", {32}, {len([value for value in row.values() if value is not None]) for row in rows})
+        equal("columns", {36}, {len([value for value in row.values() if value is not None]) for row in rows})
         equal("other rows", [], [row for row in rows[:-1] if row["layer"] == "cuscope"])
 
 
@@ -132,6 +133,18 @@ def test_incomplete_svg(case):
 def test_incomplete_table(case):
     equal("of a cut one", f"not all: {CUT}", text(case, cut(case), "table").splitlines()[-1])
     equal("of a damaged one", True, text(case, damaged(case), "table").splitlines()[-1].startswith("not all: 1 part"))
+
+
+def test_incomplete_profiles(case):
+    """All forms but folded stacks, which have no place for it."""
+    for trace, mark in ((cut(case, "stacks"), "Not all: the trace file was cut short"),
+                        (damaged(case, trace="stacks"), "is damaged and left out")):
+        for ending in ("svg", "html", "pb.gz", "speedscope.json"):
+            out = case.path("profile." + ending)
+            equal(f"status of {ending}", 1, case.cuscope("profile", trace, "-o", out, "--force").returncode)
+            data = read(out)
+            equal(f"{ending} says it", True, mark.encode() in (gzip.decompress(data) if ending == "pb.gz" else data))
+        equal("the text says it", True, mark in case.cuscope("profile", trace).stdout.replace("\n", " "))
 
 
 def test_incomplete_standard_output_has_the_same_status(case):

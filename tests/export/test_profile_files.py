@@ -128,7 +128,7 @@ def test_pprof_files_are_told_apart_by_their_build_ids(case):
 
 def test_pprof_names_the_program_first(case):
     """pprof says it as the profile's file."""
-    for kind in ("plain", "large"):
+    for kind in ("plain", "large", "shell"):
         pprof = Pprof(profile(case, kind, kind + ".pb.gz"))
         equal(f"the first file of {kind}", "python3.11", pprof.text(pprof.mapping[1], "filename"))
 

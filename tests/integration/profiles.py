@@ -112,9 +112,9 @@ def without_how_whole(said):
 
 
 def folded(path):
-    """Chains of names with their ns: what options put at the outer end is here, and not in pprof's."""
+    """Chains of names with their ns (the file has microseconds): what options put at the outer end is here, and not in pprof's."""
     with open(path, errors="replace") as file:
-        return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in file}
+        return {tuple(line.rpartition(" ")[0].split(";")): 1000 * int(line.rpartition(" ")[2]) for line in file}
 
 
 def take(case, target, seconds=1.0, hz=999, options=(), name="profile"):

@@ -27,9 +27,9 @@ def folded(case, options, program=("hooked",)):
     process = profile(case, [*options, "--force", "-o", path], program)
     stacks = collections.Counter()
     for line in open(path):
-        frames, ns = line.rsplit(" ", 1)
+        frames, us = line.rsplit(" ", 1)
         frames = frames.split(";")
-        stacks[tuple(frames[frames.index("main"):] if "main" in frames else frames)] += int(ns)
+        stacks[tuple(frames[frames.index("main"):] if "main" in frames else frames)] += 1000 * int(us)
     return stacks, process
 
 

@@ -98,7 +98,8 @@ static void test_header_names_every_column(void **state)
 	end_run(&run);
 	assert_string_equal(run.text,
 	                    "time_ns,duration_ns,process,pid,tid,thread,layer,class,function,"
-	                    "result,result_name,kernel,grid,block,shared_memory,stream,bytes,"
+	                    "result,result_name,kernel,grid_x,grid_y,grid_z,block_x,block_y,"
+	                    "block_z,shared_memory,stream,bytes,"
 	                    "direction,address,memory,flags,correlation,device,context,"
 	                    "name,domain,depth,graph,graph_node,queue_ns,stack,value\n");
 }
@@ -111,8 +112,8 @@ static void test_a_call_has_the_number_of_its_stack(void **state)
 
 	call.stack = &stack;
 	push_call(&run, call);
-	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,sync,cudaDeviceSynchronize,0,"
-	            "cudaSuccess,,,,,,,,,,,,,,,,,,,,7,\n");
+	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,sync,cudaDeviceSynchronize,0,cudaSuccess,"
+	            ",,,,,,,,,,,,,,,,,,,,,,,7,\n");
 }
 
 static void test_launch_has_kernel_and_shape(void **state)
@@ -124,17 +125,17 @@ static void test_launch_has_kernel_and_shape(void **state)
 	call.args.shmem_bytes = 48;
 	push_call(&run, call);
 	assert_rows("40000,5000,vectorAdd,4242,4243,,driver,launch,cuLaunchKernel,0,CUDA_SUCCESS,"
-	            "\"add(float const*, \"\"x\"\")\",196 1 1,256 1 1,48,0,,,,,,9,,,,,,,,,,\n");
+	            "\"add(float const*, \"\"x\"\")\",196,1,1,256,1,1,48,0,,,,,,9,,,,,,,,,,\n");
 }
 
 static void test_free_has_the_bytes_of_its_allocation(void **state)
 {
 	push_call(&run, alloc_at("cudaMalloc", 0, 0x7000, 4096));
 	push_call(&run, free_at("cudaFree", 20, 0x7000));
-	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,memory,cudaMalloc,0,cudaSuccess,,,,,,"
+	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,memory,cudaMalloc,0,cudaSuccess,,,,,,,,,,"
 	            "4096,,0x7000,device,,,,,,,,,,,,\n"
-	            "20000,10000,vectorAdd,4242,4243,,runtime,memory,cudaFree,0,cudaSuccess,,,,,,"
-	            "4096,,0x7000,device,,,,,,,,,,,,\n");
+	            "20000,10000,vectorAdd,4242,4243,,runtime,memory,cudaFree,0,cudaSuccess,,,,,,,,"
+	            ",,4096,,0x7000,device,,,,,,,,,,,,\n");
 }
 
 static void test_copy_has_direction_stream_and_thread_name(void **state)
@@ -149,8 +150,9 @@ static void test_copy_has_direction_stream_and_thread_name(void **state)
 	                            .tid = 4243,
 	                            .thread = &thread });
 	push_call(&run, copy);
-	assert_rows("1000,10000,vectorAdd,4242,4243,\"load, er\",runtime,transfer,cudaMemcpyAsync,"
-	            "0,cudaSuccess,,,,,0x55,64,D2H,0x7f0000001000,,,,,,,,,,,,,\n");
+	assert_rows("1000,10000,vectorAdd,4242,4243,\"load, "
+	            "er\",runtime,transfer,cudaMemcpyAsync,0,cudaSuccess,,,,,,,,,0x55,64,D2H,"
+	            "0x7f0000001000,,,,,,,,,,,,,\n");
 }
 
 static void test_flags_are_words_and_no_end_has_no_result(void **state)
@@ -162,9 +164,9 @@ static void test_flags_are_words_and_no_end_has_no_result(void **state)
 	never_ends(&lost, CALL_UNFINISHED);
 	push_call(&run, failed);
 	push_call(&run, lost);
-	assert_rows("0,10000,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,2,"
-	            "CUDA_ERROR_OUT_OF_MEMORY,,,,,,64,,,device,nested failed,,,,,,,,,,,\n"
-	            "0,,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,,,,,,,,64,,,device,"
+	assert_rows("0,10000,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,2,CUDA_ERROR_OUT_OF_"
+	            "MEMORY,,,,,,,,,,64,,,device,nested failed,,,,,,,,,,,\n"
+	            "0,,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,,,,,,,,,,,,64,,,device,"
 	            "unfinished,,,,,,,,,,,\n");
 }
 
@@ -195,9 +197,9 @@ static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
 	push(&run, &event);
 	event.activity = &kernel;
 	push(&run, &event);
-	assert_rows("1000,2000,vectorAdd,4242,,,gpu,transfer,memcpy,,,,,,,7,64,H2D,,"
-	            "Pinned -> Device,,4,2,1,,,,,,,,\n"
-	            "5000,1000,vectorAdd,4242,,,gpu,launch,kernel,,,add(),1 2 3,32 1 1,16,7,,,,,,,"
+	assert_rows("1000,2000,vectorAdd,4242,,,gpu,transfer,memcpy,,,,,,,,,,,7,64,H2D,,Pinned -> "
+	            "Device,,4,2,1,,,,,,,,\n"
+	            "5000,1000,vectorAdd,4242,,,gpu,launch,kernel,,,add(),1,2,3,32,1,1,16,7,,,,,,,"
 	            "0,0,,,,,,,,\n");
 }
 
@@ -207,8 +209,8 @@ static void test_what_ended_before_it_began_took_no_time(void **state)
 
 	push(&run,
 	     &(struct event){ .type = EVENT_ACTIVITY, .process = the_process(), .activity = &set });
-	assert_rows(
-		"3000,0,vectorAdd,4242,,,gpu,transfer,memset,,,,,,,0,0,,,Unknown,,,0,0,,,,,,,,\n");
+	assert_rows("3000,0,vectorAdd,4242,,,gpu,transfer,memset,,,,,,,,,,,0,0,,,Unknown,,,0,0,,,,,"
+	            ",,,\n");
 }
 
 static void test_hostile_names_stay_in_their_field(void **state)
@@ -216,8 +218,8 @@ static void test_hostile_names_stay_in_their_field(void **state)
 	struct call call = call_at("cudaSetDevice", 0, 1);
 
 	push_call_of(&run, new_process(7, "a\n\"b\x1b,"), 7, &call);
-	assert_rows("0,1000,\"a\\x0a\"\"b\\x1b,\",7,7,,runtime,device,cudaSetDevice,0,cudaSuccess,"
-	            ",,,,,,,,,,,,,,,,,,,,\n");
+	assert_rows("0,1000,\"a\\x0a\"\"b\\x1b,\",7,7,,runtime,device,cudaSetDevice,0,cudaSuccess,,"
+	            ",,,,,,,,,,,,,,,,,,,,,,,\n");
 }
 
 static void test_every_row_has_as_many_fields_as_the_header(void **state)
@@ -236,7 +238,7 @@ static void test_every_row_has_as_many_fields_as_the_header(void **state)
 
 		for (const char *at = line; (at = strchr(at, ',')); at++)
 			commas++;
-		assert_int_equal(commas, 31);
+		assert_int_equal(commas, 35);
 	}
 }
 
@@ -253,9 +255,10 @@ static void test_a_range_has_name_domain_and_depth(void **state)
 	range.context = 1;
 	range.correlation = 9;
 	push_range(&run, 0, range);
-	assert_rows("1000,2000,vectorAdd,4242,4243,,nvtx,range,push_pop,,,,,,,,,,,,,,,,\"a, b\","
-	            "NCCL,2,,,,,\n"
-	            "1000,2000,vectorAdd,4242,,,gpu,sync,wait,,,,,,,7,,,,,,9,,1,\"a, b\",,,,,,,\n");
+	assert_rows(
+		"1000,2000,vectorAdd,4242,4243,,nvtx,range,push_pop,,,,,,,,,,,,,,,,,,,,\"a, "
+	        "b\",NCCL,2,,,,,\n"
+		"1000,2000,vectorAdd,4242,,,gpu,sync,wait,,,,,,,,,,,7,,,,,,9,,1,\"a, b\",,,,,,,\n");
 }
 
 static void test_work_has_the_time_that_it_waited(void **state)
@@ -274,12 +277,11 @@ static void test_work_has_the_time_that_it_waited(void **state)
 	graph.begin_ns = US(14); /* before its call had returned: it did not wait */
 	push_work(&run, graph);
 	end_run(&run);
-	assert_has(run.text,
-	           "17500,2500,vectorAdd,4242,,,gpu,launch,graph,,,,,,,7,,,,,,3,0,0,,,,2,,"
-	           "2500,,\n");
-	assert_has(run.text,
-	           "\n14000,6000,vectorAdd,4242,,,gpu,launch,graph,,,,,,,7,,,,,,3,0,0,,,,2,,"
-	           ",,\n");
+	assert_has(run.text, "17500,2500,vectorAdd,4242,,,gpu,launch,graph,,,,,,,,,,,7,,,,,,3,0,0,,"
+	                     ",,2,,2500,,\n");
+	assert_has(
+		run.text,
+		"\n14000,6000,vectorAdd,4242,,,gpu,launch,graph,,,,,,,,,,,7,,,,,,3,0,0,,,,2,,,,\n");
 }
 
 /* What ran before the last call that is wanted becomes known after it. */

@@ -274,10 +274,10 @@ static void test_frames_become_what_they_are_in_their_source(void **state)
 	places[0].n_parts = places[1].n_parts = 2;
 	profile_take_parts(profile);
 	assert_int_equal(profile_stacks(profile), 4);
-	assert_folded(profile, "_start;work;inner;nvidia_ioctl 2000000\n"
-	                       "_start;work;inner;nvidia_ioctl;[GPU_Kernel]k 2000000\n"
-	                       "_start;work;nvidia_ioctl 1000000\n"
-	                       "_start;work;nvidia_ioctl;[GPU_Kernel]k 1000000\n");
+	assert_folded(profile, "_start;work;inner;nvidia_ioctl 2000\n"
+	                       "_start;work;inner;nvidia_ioctl;[GPU_Kernel]k 2000\n"
+	                       "_start;work;nvidia_ioctl 1000\n"
+	                       "_start;work;nvidia_ioctl;[GPU_Kernel]k 1000\n");
 	profile_free(profile);
 }
 
