@@ -4,62 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "analysis/by_id.h"
+#include "analysis/memory_inside.h"
 #include "base/xalloc.h"
-
-/* Live at a time, 256 bytes each with their place in the table; those beyond are counted as
- * untracked: their frees are unknown. */
-#define ALLOCATIONS_MAX 65536
 
 /* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
 #define LATE_MAX 1024
-
-/* Handles of cuMemCreate and reserved ranges are numbers of their own: 1 can be both. */
-enum space { SPACE_ADDRESS, SPACE_HANDLE, SPACE_RANGE };
-
-struct memory_key {
-	uint64_t address;
-	uint64_t space; /* as wide as the address: no padding for the hash to read */
-};
-
-struct allocation {
-	struct memory_key key;
-	struct memory_allocation about;
-	bool with_context; /* thought to have gone with a context, see forget_context() */
-	bool has_replaced;
-	struct memory_allocation replaced; /* what stood here before, and was not freed yet */
-	bool late;                         /* freed itself; here for the free of `replaced` */
-	struct allocation *prev, *next;    /* of those */
-	UT_hash_handle hh;
-};
-
-/* Made by a process's first allocation. Its end takes the allocations and leaves the totals. */
-struct process_memory {
-	const struct process *process;
-	uint32_t pid;
-	bool ended;
-	struct memory_totals totals[MEMORY_COUNT];
-	struct allocation *allocations;
-	UT_hash_handle hh; /* by pid, until it has ended */
-};
-
-struct memory {
-	struct process_memory **processes; /* by id */
-	size_t n_processes;
-	struct process_memory *by_pid;
-	struct memory_totals **functions; /* by id */
-	size_t n_functions;
-	struct memory_totals totals[MEMORY_COUNT];
-	uint64_t unknown_frees;
-	size_t n_allocations;    /* but the late ones */
-	struct allocation *late; /* oldest first */
-	size_t n_late;
-	void (*changed)(void *data, const struct memory_change *change);
-	void *data;
-};
 
 struct memory *memory_new(void)
 {
@@ -88,14 +40,14 @@ static bool in_totals(enum api_memory kind)
 
 /* ---- processes and functions --------------------------------------------------------------- */
 
-static struct process_memory *find_process(const struct memory *memory, uint32_t id)
+struct process_memory *memory_find_process(const struct memory *memory, uint32_t id)
 {
 	return id < memory->n_processes ? memory->processes[id] : NULL;
 }
 
-static struct process_memory *the_process(struct memory *memory, const struct process *process)
+struct process_memory *memory_the_process(struct memory *memory, const struct process *process)
 {
-	struct process_memory *made = find_process(memory, process->id);
+	struct process_memory *made = memory_find_process(memory, process->id);
 
 	if (made)
 		return made;
@@ -127,7 +79,7 @@ struct books {
 
 static struct books books_of(struct memory *memory, const struct memory_allocation *a)
 {
-	struct process_memory *process = the_process(memory, a->process);
+	struct process_memory *process = memory_the_process(memory, a->process);
 	struct books books = { .of = { &memory->totals[a->kind], &process->totals[a->kind],
 		                       the_function(memory, a->function) },
 		               .n = 3 };
@@ -163,7 +115,7 @@ static void tell(const struct memory *memory, const struct memory_allocation *a,
 
 	if (!memory->changed)
 		return;
-	change.live_bytes = find_process(memory, a->process->id)->totals[a->kind].live.bytes;
+	change.live_bytes = memory_find_process(memory, a->process->id)->totals[a->kind].live.bytes;
 	memory->changed(memory->data, &change);
 }
 
@@ -210,7 +162,7 @@ static void become_dead(struct memory *memory, const struct memory_allocation *a
 
 /* ---- allocations --------------------------------------------------------------------------- */
 
-static struct allocation *find(struct process_memory *process, const struct memory_key *key)
+struct allocation *memory_find(struct process_memory *process, const struct memory_key *key)
 {
 	struct allocation *a = NULL;
 
@@ -231,7 +183,7 @@ static void take_out(struct memory *memory, struct process_memory *process, stru
 	HASH_DELETE(hh, process->allocations, a);
 }
 
-static void drop(struct memory *memory, struct process_memory *process, struct allocation *a)
+void memory_drop(struct memory *memory, struct process_memory *process, struct allocation *a)
 {
 	take_out(memory, process, a);
 	free(a);
@@ -242,14 +194,14 @@ static void become_late(struct memory *memory, struct allocation *a)
 	struct allocation *oldest = memory->late;
 
 	if (memory->n_late >= LATE_MAX)
-		drop(memory, find_process(memory, oldest->about.process->id), oldest);
+		memory_drop(memory, memory_find_process(memory, oldest->about.process->id), oldest);
 	a->late = true;
 	DL_APPEND(memory->late, a);
 	memory->n_late++;
 	memory->n_allocations--;
 }
 
-static struct memory_allocation about(const struct event *event, enum api_memory kind)
+struct memory_allocation memory_about(const struct event *event, enum api_memory kind)
 {
 	const struct call *call = event->call;
 
@@ -265,13 +217,14 @@ static struct memory_allocation about(const struct event *event, enum api_memory
 	};
 }
 
-static struct allocation *keep(struct memory *memory, struct process_memory *process,
+struct allocation *memory_keep(struct memory *memory, struct process_memory *process,
                                const struct memory_key *key, const struct memory_allocation *wanted)
 {
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
 	a->key = *key;
 	a->about = *wanted;
+	a->held = 1;
 	HASH_ADD(hh, process->allocations, key, sizeof(a->key), a);
 	memory->n_allocations++;
 	return a;
@@ -294,7 +247,7 @@ static void set_replaced(struct memory *memory, struct allocation *made,
 static uint64_t add_allocation(struct memory *memory, const struct event *event,
                                enum api_memory kind)
 {
-	struct memory_allocation made = about(event, kind);
+	struct memory_allocation made = memory_about(event, kind);
 	struct memory_key key = { made.address, space_of(kind) };
 	struct process_memory *process;
 	struct allocation *old, *new;
@@ -304,15 +257,19 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 		return 0;
 	books = books_of(memory, &made);
 	COUNT(&books, allocated, made.bytes);
-	process = the_process(memory, made.process);
-	old = find(process, &key);
+	process = memory_the_process(memory, made.process);
+	old = memory_find(process, &key);
+	if (old && !memory_is_own(old)) { /* one that was imported, whose end was not seen */
+		memory_drop(memory, process, old);
+		old = NULL;
+	}
 	if (!made.address || ((!old || old->late) && memory->n_allocations >= ALLOCATIONS_MAX)) {
 		COUNT(&books, untracked, made.bytes);
 		return made.bytes;
 	}
 	if (old)
 		take_out(memory, process, old);
-	new = keep(memory, process, &key, &made);
+	new = memory_keep(memory, process, &key, &made);
 	if (old)
 		set_replaced(memory, new, old);
 	free(old);
@@ -322,7 +279,7 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 
 static void add_failure(struct memory *memory, const struct event *event, enum api_memory kind)
 {
-	struct memory_allocation wanted = about(event, kind);
+	struct memory_allocation wanted = memory_about(event, kind);
 	struct books books = books_of(memory, &wanted);
 
 	COUNT(&books, failed, wanted.bytes);
@@ -365,15 +322,34 @@ static void leave(struct memory *memory, struct process_memory *process, struct 
 	if (a->has_replaced)
 		become_late(memory, a);
 	else
-		drop(memory, process, a);
+		memory_drop(memory, process, a);
+}
+
+uint64_t memory_give_back(struct memory *memory, struct process_memory *process,
+                          struct allocation *a, uint64_t now_ns)
+{
+	uint64_t bytes = a->about.bytes;
+
+	if (--a->held)
+		return 0;
+	if (!memory_is_own(a)) {
+		memory_drop(memory, process, a);
+		return 0;
+	}
+	if (a->with_context)
+		take_back_from_context(memory, &a->about);
+	else
+		become_dead(memory, &a->about, MEMORY_FREED, now_ns);
+	leave(memory, process, a);
+	return bytes;
 }
 
 static uint64_t remove_allocation(struct memory *memory, const struct event *event,
                                   enum api_memory kind)
 {
-	struct process_memory *process = find_process(memory, event->process->id);
+	struct process_memory *process = memory_find_process(memory, event->process->id);
 	struct memory_key key = { event->call->args.address, space_of(kind) };
-	struct allocation *a = find(process, &key);
+	struct allocation *a = memory_find(process, &key);
 	uint64_t bytes;
 
 	if (!key.address) /* free(NULL) */
@@ -385,16 +361,10 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
 	if (a->late || event->call->begin_ns < a->about.time_ns) {
 		bytes = remove_replaced(memory, a, event->call->begin_ns);
 		if (a->late && !a->has_replaced)
-			drop(memory, process, a);
+			memory_drop(memory, process, a);
 		return bytes;
 	}
-	bytes = a->about.bytes;
-	if (a->with_context)
-		take_back_from_context(memory, &a->about);
-	else
-		become_dead(memory, &a->about, MEMORY_FREED, event->time_ns);
-	leave(memory, process, a);
-	return bytes;
+	return memory_give_back(memory, process, a, event->time_ns);
 }
 
 /*
@@ -405,7 +375,7 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
  */
 static void forget_context(struct memory *memory, const struct event *event)
 {
-	struct process_memory *process = find_process(memory, event->process->id);
+	struct process_memory *process = memory_find_process(memory, event->process->id);
 	struct allocation *a, *next;
 
 	if (!process)
@@ -414,12 +384,17 @@ static void forget_context(struct memory *memory, const struct event *event)
 		if (a->key.space != SPACE_ADDRESS)
 			continue;
 		if (a->with_context || a->late) {
-			drop(memory, process, a);
+			memory_drop(memory, process, a);
 			continue;
 		}
 		become_dead(memory, &a->about, MEMORY_WENT_WITH_CONTEXT, event->time_ns);
 		a->with_context = true;
 	}
+}
+
+static bool is_live(const struct allocation *a)
+{
+	return !a->with_context && !a->late && memory_is_own(a);
 }
 
 static void end_process(struct memory *memory, struct process_memory *process, uint64_t now_ns)
@@ -429,9 +404,9 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 	if (!process)
 		return;
 	HASH_ITER (hh, process->allocations, a, next) {
-		if (!a->with_context && !a->late)
+		if (is_live(a))
 			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
-		drop(memory, process, a);
+		memory_drop(memory, process, a);
 	}
 	if (!process->ended)
 		HASH_DELETE(hh, memory->by_pid, process);
@@ -449,11 +424,6 @@ static void begin_process(struct memory *memory, const struct event *event)
 }
 
 /* ---- the outside --------------------------------------------------------------------------- */
-
-static inline bool is_of_memory(enum api_op op)
-{
-	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY;
-}
 
 /* Apart, as are few events: the others leave before anything is saved for it. */
 static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
@@ -478,19 +448,20 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
 		return add_allocation(memory, event, kind);
 	if (call->op == OP_FREE)
 		return remove_allocation(memory, event, kind);
-	return 0;
+	return memory_follow_vmm(memory, event);
 }
 
 uint64_t memory_event(struct memory *memory, const struct event *event)
 {
 	switch (event->type) {
 	case EVENT_CALL:
-		return is_of_memory(event->call->op) ? follow_call(memory, event) : 0;
+		return memory_follows(event->call->op) ? follow_call(memory, event) : 0;
 	case EVENT_PROCESS:
 		begin_process(memory, event);
 		break;
 	case EVENT_EXIT:
-		end_process(memory, find_process(memory, event->process->id), event->time_ns);
+		end_process(memory, memory_find_process(memory, event->process->id),
+		            event->time_ns);
 		break;
 	case EVENT_CALL_BEGIN:
 	case EVENT_THREAD:
@@ -514,7 +485,7 @@ void memory_each_live(const struct memory *memory,
 		if (!memory->processes[i])
 			continue;
 		HASH_ITER (hh, memory->processes[i]->allocations, a, next) {
-			if (!a->with_context && !a->late)
+			if (is_live(a))
 				each(data, &a->about);
 		}
 	}
@@ -528,7 +499,7 @@ uint64_t memory_live_bytes(const struct memory *memory, const struct process *pr
 uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
                              enum api_memory kind)
 {
-	const struct process_memory *found = find_process(memory, process->id);
+	const struct process_memory *found = memory_find_process(memory, process->id);
 
 	return found ? found->totals[kind].live.bytes : 0;
 }
@@ -542,7 +513,7 @@ const struct memory_totals *memory_process_totals(const struct memory *memory,
                                                   const struct process *process,
                                                   enum api_memory kind)
 {
-	const struct process_memory *found = find_process(memory, process->id);
+	const struct process_memory *found = memory_find_process(memory, process->id);
 
 	return found ? &found->totals[kind] : NULL;
 }
@@ -586,7 +557,7 @@ void memory_free(struct memory *memory)
 		if (!process)
 			continue;
 		HASH_ITER (hh, process->allocations, a, next)
-			drop(memory, process, a);
+			memory_drop(memory, process, a);
 		if (!process->ended)
 			HASH_DELETE(hh, memory->by_pid, process);
 		free(process);

@@ -5,6 +5,10 @@
  *
  * Only calls that did something change what is live: not failed, not unfinished, not captured into
  * a graph, and not nested (the outer call is the one that counts).
+ *
+ * Memory of cuMemCreate is live as long as a handle of it is held or addresses are mapped to it,
+ * and is freed by the call that gives the last of these back. What another process made and this
+ * one imports is that one's.
  */
 #ifndef CUSCOPE_ANALYSIS_MEMORY_H
 #define CUSCOPE_ANALYSIS_MEMORY_H
@@ -105,6 +109,13 @@ const struct memory_totals *memory_process_totals(const struct memory *memory,
                                                   enum api_memory kind);
 const struct memory_totals *memory_function_totals(const struct memory *memory,
                                                    const struct function *function);
+
+/* Whether such a call can change what is live. */
+static inline bool memory_follows(enum api_op op)
+{
+	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY || op == OP_MAP ||
+	       op == OP_UNMAP || op == OP_RETAIN;
+}
 
 /* All peaks begin anew, at what is live. */
 void memory_forget_peaks(struct memory *memory);

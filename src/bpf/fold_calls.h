@@ -125,6 +125,18 @@ static __always_inline void fold(struct wire_thread *thread, const struct fold_p
 	case FOLD_CONTEXT_DESTROY:
 		fold_context(&f, sent);
 		break;
+	case FOLD_MAPS:
+		if (TOOL(MEMORY) && !fold_failed(&f))
+			memory_mapped(&f);
+		break;
+	case FOLD_UNMAPS:
+		if (TOOL(MEMORY) && !fold_failed(&f))
+			memory_unmapped(&f);
+		break;
+	case FOLD_RETAINS:
+		if (TOOL(MEMORY) && !fold_failed(&f))
+			memory_retained(&f);
+		break;
 	case FOLD_LAUNCH:
 	case FOLD_GRAPH_LAUNCH:
 		if (TOOL(LAUNCHES) && !sent)

@@ -92,7 +92,8 @@ static __always_inline void memory_allocated(const struct folded *f, __u64 stack
 	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
 		                     .stack = stack,
 		                     .hook = f->call->head.hook,
-		                     .memory = f->plan->memory },
+		                     .memory = f->plan->memory,
+		                     .held = 1 },
 			       *old;
 	struct fold_memory_key key = memory_key(f);
 	struct fold_process *process = fold_process(f);
@@ -138,7 +139,7 @@ static __always_inline void memory_taken(struct wire_thread *thread, const struc
 	if (!key.address) /* free(NULL) */
 		return;
 	a = bpf_map_lookup_elem(&fold_live, &key);
-	if (!a)
+	if (!a || (key.space == FOLD_SPACE_HANDLE && a->held > 1))
 		return;
 	thread->freed.time_ns = a->time_ns;
 	thread->freed.address = key.address;
@@ -151,26 +152,154 @@ static __always_inline void memory_taken(struct wire_thread *thread, const struc
 		thread->freed.time_ns = 0; /* freed twice, and the other was first */
 }
 
+/*
+ * A handle's memory is held once less. What gives it back for the last time is who takes it out:
+ * with two at once both see that nobody holds it, and one of them finds it gone.
+ */
+static __always_inline int handle_given_back(const struct folded *f, struct fold_process *process,
+                                             __u64 handle)
+{
+	struct fold_memory_key key = { .address = handle,
+		                       .born_ns = f->born_ns,
+		                       .tgid = f->tgid,
+		                       .space = FOLD_SPACE_HANDLE };
+	struct fold_allocation *a = bpf_map_lookup_elem(&fold_live, &key);
+	struct fold_totals *totals;
+	__u64 bytes;
+
+	if (!a || !process)
+		return 0;
+	FOLD_ADD(a->held, -1ull);
+	bytes = a->bytes;
+	if (a->held || bpf_map_delete_elem(&fold_live, &key))
+		return 1;
+	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	totals = bytes ? totals_of(f, FOLD_VMM) : 0; /* without: another process's */
+	if (totals)
+		fold_count(&totals->freed, bytes);
+	live_add(process, FOLD_VMM, FOLD_SPACE_HANDLE, -bytes);
+	return 1;
+}
+
 static __always_inline void memory_freed(struct wire_thread *thread, const struct folded *f)
 {
 	struct fold_process *process = fold_process(f);
 	struct wire_freed *freed = &thread->freed;
 	struct fold_totals *totals;
-	__u64 time_ns = freed->time_ns;
+	__u64 time_ns = freed->time_ns, address = FOLD_VALUE(f, FOLD_AT_ADDRESS);
 
 	freed->time_ns = 0;
-	if (!process || !FOLD_VALUE(f, FOLD_AT_ADDRESS))
+	if (!process || !address)
 		return;
 	if (!time_ns) {
-		FOLD_ADD(process->unknown_frees, 1);
+		if (f->plan->space != FOLD_SPACE_HANDLE || !handle_given_back(f, process, address))
+			FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
 	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	if (freed->space == FOLD_SPACE_HANDLE && !freed->bytes)
+		return;
 	totals = totals_of(f, freed->memory);
 	if (totals)
 		fold_count(&totals->freed, freed->bytes);
 	if (!with_context(process, time_ns, freed->space))
 		live_add(process, freed->memory, freed->space, -freed->bytes);
+}
+
+/* ---- virtual memory management ------------------------------------------------------------- */
+
+static __always_inline struct fold_memory_key mapped_key(const struct folded *f, __u64 address)
+{
+	return (struct fold_memory_key){ .address = address,
+		                         .born_ns = f->born_ns,
+		                         .tgid = f->tgid,
+		                         .space = FOLD_SPACE_MAPPED };
+}
+
+/* Its bytes; 0: there was none, or another is taking it out, or it came after this call began. */
+static __always_inline __u64 mapping_forgotten(const struct folded *f, struct fold_process *process,
+                                               const struct fold_memory_key *key, __u64 before_ns)
+{
+	const struct fold_allocation *mapping = bpf_map_lookup_elem(&fold_live, key);
+	__u64 bytes, handle;
+
+	if (!mapping || mapping->time_ns > before_ns)
+		return 0;
+	bytes = mapping->bytes;
+	handle = mapping->held;
+	if (bpf_map_delete_elem(&fold_live, key))
+		return 0;
+	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	handle_given_back(f, process, handle);
+	return bytes;
+}
+
+static __always_inline void memory_mapped(const struct folded *f)
+{
+	struct fold_memory_key key = mapped_key(f, FOLD_VALUE(f, FOLD_AT_SOURCE));
+	struct fold_allocation mapping = { .time_ns = f->call->head.time_ns,
+		                           .held = key.address,
+		                           .memory = FOLD_VMM };
+	struct fold_process *process = fold_process(f);
+	struct fold_share *share = fold_share(f);
+	struct fold_allocation *of;
+
+	mapping.bytes = fold_bytes(f);
+	key.space = FOLD_SPACE_HANDLE;
+	of = bpf_map_lookup_elem(&fold_live, &key);
+	if (of)
+		FOLD_ADD(of->held, 1);
+	key.space = FOLD_SPACE_MAPPED;
+	key.address = FOLD_VALUE(f, FOLD_AT_ADDRESS);
+	mapping_forgotten(f, process, &key,
+	                  ~0ull); /* whose unmapping is not over, or was not seen */
+	if (!of || !mapping.bytes)
+		return;
+	if (!share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) ||
+	    bpf_map_update_elem(&fold_live, &key, &mapping, BPF_ANY)) {
+		fold_lost_row(); /* it is held to the end of the process */
+		return;
+	}
+	share_add(share, FOLD_SHARE_LIVE, 1);
+}
+
+#define UNMAPPED_MOST 4 /* mappings, by one call: what allocators do is one each */
+
+static __always_inline void memory_unmapped(const struct folded *f)
+{
+	struct fold_memory_key key = mapped_key(f, FOLD_VALUE(f, FOLD_AT_ADDRESS));
+	struct fold_process *process = fold_process(f);
+	__u64 left = fold_bytes(f), bytes = 0;
+
+	for (int i = 0; i < UNMAPPED_MOST && left; i++) {
+		bytes = mapping_forgotten(f, process, &key, f->call->begin_ns);
+		if (!bytes)
+			return;
+		key.address += bytes;
+		left = bytes < left ? left - bytes : 0;
+	}
+	if (left && bpf_map_lookup_elem(&fold_live, &key))
+		fold_lost_row();
+}
+
+/* A handle of memory that there is; of another process's only that it is to be given back. */
+static __always_inline void memory_retained(const struct folded *f)
+{
+	struct fold_memory_key key = mapped_key(f, FOLD_VALUE(f, FOLD_AT_ADDRESS));
+	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
+		                     .hook = f->call->head.hook,
+		                     .memory = FOLD_VMM,
+		                     .held = 1 },
+			       *known;
+	struct fold_share *share = fold_share(f);
+
+	key.space = FOLD_SPACE_HANDLE;
+	known = bpf_map_lookup_elem(&fold_live, &key);
+	if (known)
+		FOLD_ADD(known->held, 1);
+	else if (key.address && share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) &&
+	         !bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST))
+		share_add(share, FOLD_SHARE_LIVE, 1);
 }
 
 /* All memory of the process is taken to be of this context, but for what belongs to none. */

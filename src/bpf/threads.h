@@ -99,7 +99,8 @@ static __always_inline void freed_put_back(struct wire_thread *thread)
 		                     .time_ns = freed->time_ns,
 		                     .stack = freed->stack,
 		                     .hook = freed->hook,
-		                     .memory = freed->memory };
+		                     .memory = freed->memory,
+		                     .held = 1 };
 
 	if (!FOLDING || !freed->time_ns)
 		return;

@@ -35,6 +35,9 @@ enum fold_op {
 	FOLD_EVENT_RECORD,
 	FOLD_EVENT_WAIT,
 	FOLD_SYNC,
+	FOLD_MAPS,
+	FOLD_UNMAPS,
+	FOLD_RETAINS,
 };
 
 enum fold_flags {
@@ -93,6 +96,7 @@ enum {
 	FOLD_D2H = 2,
 	FOLD_TYPE_HOST = 1, /* CU_MEMORYTYPE_HOST */
 };
+#define FOLD_VMM    6 /* memory of handles */
 #define FOLD_VMM_VA 7 /* address space without memory behind it: in no total */
 
 /* Map "fold_directions", of enum api_direction: by cudaMemcpyKind, by CUmemorytype of both ends. */
@@ -149,8 +153,9 @@ struct fold_totals {
 	struct fold_count allocated, freed, replaced, context, untracked;
 };
 
-/* Map "fold_live". Handles of cuMemCreate and reserved ranges are numbers of their own. */
-enum { FOLD_SPACE_ADDRESS, FOLD_SPACE_HANDLE, FOLD_SPACE_RANGE };
+/* Map "fold_live". Handles of cuMemCreate and reserved ranges are numbers of their own.
+ * FOLD_SPACE_MAPPED is of addresses that have a handle's memory: no allocations. */
+enum { FOLD_SPACE_ADDRESS, FOLD_SPACE_HANDLE, FOLD_SPACE_RANGE, FOLD_SPACE_MAPPED };
 
 struct fold_memory_key {
 	__u64 address;
@@ -165,6 +170,8 @@ struct fold_allocation {
 	__u64 stack; /* 0: none */
 	__u32 hook;
 	__u32 memory;
+	/* FOLD_SPACE_HANDLE: handles given out, and mappings; FOLD_SPACE_MAPPED: the handle */
+	__u64 held;
 };
 
 /* Map "fold_failures": allocations that failed. */

@@ -74,6 +74,9 @@ enum api_op {
 	OP_NAME_KERNEL,     /* ties a handle or host stub to a kernel's name */
 	OP_MODULE_UNLOAD,   /* handles of kernels die */
 	OP_CONTEXT_DESTROY, /* memory of a context or device dies: implicit frees */
+	OP_MAP,    /* addresses get the memory of a handle, which lives as long as they have it */
+	OP_UNMAP,  /* and lose it */
+	OP_RETAIN, /* gives out a handle of memory that there is, to be released like all others */
 	OP_COUNT,
 };
 

@@ -267,9 +267,10 @@ static bool size_is_unknown(const struct decode_sum *sum)
 	       (!sum->has_bytes && !sum->n_dims);
 }
 
-static bool moves_bytes(enum api_op op)
+static bool is_of_bytes(enum api_op op)
 {
-	return op == OP_ALLOC || op == OP_FREE || op == OP_COPY || op == OP_SET;
+	return op == OP_ALLOC || op == OP_FREE || op == OP_COPY || op == OP_SET || op == OP_MAP ||
+	       op == OP_UNMAP || op == OP_RETAIN;
 }
 
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
@@ -296,7 +297,7 @@ void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *r
 		else
 			add_to_sum(&sum, piece, value, known);
 	}
-	if (!moves_bytes(api->row->op)) {
+	if (!is_of_bytes(api->row->op)) {
 		call->address = call->source = 0;
 		return;
 	}

@@ -43,6 +43,7 @@ struct api_row {
 #define OP(name)      OP_##name, MEMORY_NONE, DIRECTION_NONE
 #define ALLOC(memory) OP_ALLOC, MEMORY_##memory, DIRECTION_NONE
 #define FREE(memory)  OP_FREE, MEMORY_##memory, DIRECTION_NONE
+#define VMM(name)     OP_##name, MEMORY_VMM, DIRECTION_NONE
 #define COPY(towards) OP_COPY, MEMORY_NONE, DIRECTION_##towards
 
 extern const struct api_row driver_rows[], runtime_rows[];

@@ -174,13 +174,14 @@ static bool has_bytes(const struct csv *csv, const struct call *call)
 	return call->op == OP_ALLOC ||
 	       ((call->op == OP_COPY || call->op == OP_SET) &&
 	        !(call->flags & CALL_SIZE_UNKNOWN)) ||
-	       (call->op == OP_FREE && csv->memory_bytes);
+	       ((call->op == OP_FREE || call->op == OP_UNMAP) && csv->memory_bytes);
 }
 
 static void add_memory_fields(struct csv *csv, struct buf *out, const struct call *call)
 {
 	if (has_bytes(csv, call))
-		buf_u64(out, call->op == OP_FREE ? csv->memory_bytes : call->args.bytes);
+		buf_u64(out, call->op == OP_FREE || call->op == OP_UNMAP ? csv->memory_bytes
+		                                                         : call->args.bytes);
 	next(out);
 	if (call->op == OP_COPY && call->args.direction != DIRECTION_NONE)
 		buf_puts(out, api_direction_name(call->args.direction));

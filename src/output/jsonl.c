@@ -205,6 +205,11 @@ static void add_work(struct jsonl *jsonl, struct buf *out, const struct event *e
 		add_size(out, call);
 		ADD_HEX(out, ",\"dst\":", call->args.address);
 		break;
+	case OP_MAP:
+	case OP_UNMAP:
+		if (jsonl->memory_bytes)
+			ADD_U64(out, ",\"freed\":", jsonl->memory_bytes);
+		break;
 	default:
 		break;
 	}

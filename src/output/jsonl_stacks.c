@@ -26,6 +26,9 @@ static const char *const op_names[OP_COUNT] = {
 	[OP_NAME_KERNEL] = "name_kernel",
 	[OP_MODULE_UNLOAD] = "module_unload",
 	[OP_CONTEXT_DESTROY] = "context_destroy",
+	[OP_MAP] = "map",
+	[OP_UNMAP] = "unmap",
+	[OP_RETAIN] = "retain",
 };
 
 const char *jsonl_op(enum api_op op)

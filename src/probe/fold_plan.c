@@ -8,6 +8,7 @@
 
 _Static_assert(FOLD_H2D == (int)DIRECTION_H2D && FOLD_D2H == (int)DIRECTION_D2H,
                "the programs look for the host's end by the numbers of enum api_direction");
+_Static_assert(FOLD_VMM == (int)MEMORY_VMM, "the programs follow handles");
 _Static_assert(FOLD_VMM_VA == (int)MEMORY_VMM_VA, "the programs leave address space out of totals");
 
 /* ---- which functions ----------------------------------------------------------------------- */
@@ -29,6 +30,9 @@ static const struct wish {
 	{ OP_CAPTURE_END, FOLD_CAPTURE_END, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
 	{ OP_EVENT_RECORD, FOLD_EVENT_RECORD, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
 	{ OP_EVENT_WAIT, FOLD_EVENT_WAIT, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
+	{ OP_MAP, FOLD_MAPS, FOLD_TOOL_MEMORY },
+	{ OP_UNMAP, FOLD_UNMAPS, FOLD_TOOL_MEMORY },
+	{ OP_RETAIN, FOLD_RETAINS, FOLD_TOOL_MEMORY },
 	{ OP_SYNC, FOLD_SYNC, FOLD_TOOL_RESULTS },
 	{ OP_NAME_KERNEL, FOLD_SEND, FOLD_TOOL_LAUNCHES },
 	{ OP_MODULE_UNLOAD, FOLD_SEND, FOLD_TOOL_LAUNCHES },

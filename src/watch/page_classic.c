@@ -15,7 +15,7 @@
 /* An address is listed for device memory of any kind: host memory is not "on GPU". */
 static bool is_on_gpu(const struct watch_allocation *a)
 {
-	return a->kind != MEMORY_HOST && a->kind != MEMORY_VMM_VA;
+	return a->kind != MEMORY_HOST;
 }
 
 static void add_allocations(const struct watch_memory *memory, struct buf *out)

@@ -148,7 +148,8 @@ def memory(result):
     for key, n in frees.items():
         sizes[key.split()[1]] += n
     # cuMemFree frees several kinds; which one, the summary knows
-    differences("frees", sizes, seen("free", lambda c: str(c["size"])))
+    unmapped = collections.Counter(str(c["freed"]) for c in result.calls(op="unmap") if "freed" in c)
+    differences("frees", sizes, seen("free", lambda c: str(c["size"])) + unmapped)
     sums = result.summary["memory"]
     for column, counted in (("allocated", allocs), ("freed", frees)):
         in_summary = {kind: (row[column]["count"], row[column]["bytes"])

@@ -154,7 +154,9 @@ def test_watch_memory_of_all_kinds(case):
     nothing_missed(pages)
     memory(pages)
     ranges = [k for k in pages.last["memory"]["kinds"] if k["kind"] == "vmm-va"]
-    checks.equal("address ranges", [{"count": 1, "bytes": 2 << 20}], [k["allocated"] for k in ranges])
+    checks.equal("address ranges", [{"count": 2, "bytes": 4 << 20}], [k["allocated"] for k in ranges])
+    places = [place["kind"] for place in pages.last["memory"]["places"]]
+    checks.equal("places with address ranges, which are no memory", 0, places.count("vmm-va"))
 
 
 def test_watch_launches_by_kernel_and_shape(case):

@@ -71,7 +71,23 @@ static void virtual_memory(void)
 	DRIVER(cuMemUnmap, address, bytes);
 	DRIVER(cuMemRelease, handle);
 	count_free("vmm", bytes);
+
+	/* as allocators that grow do it: the handle is given back at once */
+	DRIVER(cuMemCreate, &handle, bytes, &properties, 0);
+	count_alloc("vmm", bytes);
+	DRIVER(cuMemMap, address, bytes, 0, handle, 0);
+	DRIVER(cuMemRelease, handle);
+	DRIVER(cuMemUnmap, address, bytes);
+	count_free("vmm", bytes);
 	DRIVER(cuMemAddressFree, address, bytes);
+
+	/* and what is mapped to the end is there to the end */
+	DRIVER(cuMemAddressReserve, &address, bytes, 0, 0, 0);
+	count("reserved", 1, "%zu", bytes);
+	DRIVER(cuMemCreate, &handle, bytes, &properties, 0);
+	count_alloc("vmm", bytes);
+	DRIVER(cuMemMap, address, bytes, 0, handle, 0);
+	DRIVER(cuMemRelease, handle);
 }
 
 static void runtime_memory(void)

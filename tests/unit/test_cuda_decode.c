@@ -305,7 +305,12 @@ static void test_virtual_memory_is_told_from_physical(void **state)
 	assert_int_equal(call.bytes, 2 << 20);
 	assert_int_equal(api_memory(api_find("cuMemCreate")), MEMORY_VMM);
 	assert_int_equal(api_memory(api_find("cuMemAddressReserve")), MEMORY_VMM_VA);
-	assert_int_equal(api_op(api_find("cuMemMap")), OP_NONE);
+	raw = (struct api_raw){ .reg = { 0x7f00, 2 << 20, 0, 0xb0 } };
+	call = decode_x86("cuMemMap", raw);
+	assert_int_equal(api_op(api_find("cuMemMap")), OP_MAP);
+	assert_int_equal(call.address, 0x7f00);
+	assert_int_equal(call.source, 0xb0);
+	assert_int_equal(call.bytes, 2 << 20);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */

@@ -274,6 +274,114 @@ static void test_an_allocation_has_the_stack_of_its_call(void **state_of_test)
 	assert_int_equal(0, live_at(0x2000)->stack);
 }
 
+/* ---- virtual memory management ------------------------------------------------------------- */
+
+static void make_handle(__u64 handle, __u64 bytes)
+{
+	struct wire_call *call = begin("cuMemCreate");
+
+	call->word[0] = handle;
+	call->word[WIRE_AT_REG + 1] = bytes;
+	end(call);
+}
+
+static void release(__u64 handle)
+{
+	struct wire_call *call = begin("cuMemRelease");
+
+	call->word[WIRE_AT_REG] = handle;
+	enter();
+	end(call);
+}
+
+static void map(__u64 address, __u64 bytes, __u64 handle)
+{
+	struct wire_call *call = begin("cuMemMap");
+
+	call->word[WIRE_AT_REG] = address;
+	call->word[WIRE_AT_REG + 1] = bytes;
+	call->word[WIRE_AT_REG + 3] = handle;
+	end(call);
+}
+
+static void unmap(__u64 address, __u64 bytes)
+{
+	struct wire_call *call = begin("cuMemUnmap");
+
+	call->word[WIRE_AT_REG] = address;
+	call->word[WIRE_AT_REG + 1] = bytes;
+	end(call);
+}
+
+static void retain(const char *function, __u64 handle)
+{
+	struct wire_call *call = begin(function);
+
+	call->word[0] = handle;
+	end(call);
+}
+
+static struct fold_totals *vmm_totals(void)
+{
+	struct fold_process_key key = { .born_ns = 900, .tgid = 100, .memory = MEMORY_VMM };
+
+	return bpf_map_lookup_elem(&fold_totals, &key);
+}
+
+static void test_memory_lives_until_it_is_unmapped_and_released(void **state_of_test)
+{
+	make_handle(7, 100);
+	map(0x1000, 100, 7);
+	release(7);
+	assert_int_equal(100, process_row()->handle_bytes);
+	assert_int_equal(0, process_row()->unknown_frees);
+	unmap(0x1000, 100);
+	assert_int_equal(0, process_row()->handle_bytes);
+	assert_int_equal(100, vmm_totals()->freed.bytes);
+	make_handle(7, 50);
+	map(0x1000, 50, 7);
+	unmap(0x1000, 50);
+	assert_int_equal(50, process_row()->handle_bytes);
+	release(7);
+	assert_int_equal(0, process_row()->handle_bytes);
+	assert_int_equal(150, vmm_totals()->freed.bytes);
+	assert_int_equal(0, native_count(&fold_live));
+	assert_int_equal(0, state.lost_rows);
+}
+
+static void test_several_mappings_and_handles_of_memory(void **state_of_test)
+{
+	make_handle(7, 100);
+	make_handle(8, 10);
+	map(0x1000, 0x1000, 7);
+	map(0x2000, 0x1000, 7);
+	map(0x3000, 0x1000, 8);
+	retain("cuMemRetainAllocationHandle", 8);
+	release(7);
+	release(8);
+	unmap(0x1000, 0x3000);
+	assert_int_equal(10, process_row()->handle_bytes);
+	release(8);
+	assert_int_equal(0, process_row()->handle_bytes);
+	assert_int_equal(110, vmm_totals()->freed.bytes);
+	assert_int_equal(0, native_count(&fold_live));
+	release(8);
+	assert_int_equal(1, process_row()->unknown_frees);
+}
+
+static void test_imported_memory_is_that_of_who_made_it(void **state_of_test)
+{
+	retain("cuMemImportFromShareableHandle", 7);
+	map(0x1000, 100, 7);
+	release(7);
+	unmap(0x1000, 100);
+	assert_int_equal(0, process_row()->handle_bytes);
+	assert_int_equal(0, process_row()->unknown_frees);
+	assert_int_equal(0, native_count(&fold_live));
+}
+
+/* ---- frees under way ----------------------------------------------------------------------- */
+
 /* A free that another thread is in: its state is kept aside, to go on with. */
 struct free_under_way {
 	struct wire_call call;
@@ -653,6 +761,9 @@ int main(void)
 		TEST(test_every_row_is_folded_as_it_is_decoded),
 		TEST(test_logarithms),
 		TEST(test_live_bytes_and_peak),
+		TEST(test_memory_lives_until_it_is_unmapped_and_released),
+		TEST(test_several_mappings_and_handles_of_memory),
+		TEST(test_imported_memory_is_that_of_who_made_it),
 		TEST(test_an_allocation_has_the_stack_of_its_call),
 		TEST(test_a_free_that_returns_after_the_next_allocation),
 		TEST(test_a_free_that_fails_frees_nothing),

@@ -336,6 +336,139 @@ static void test_reserved_addresses_are_not_bytes(void **state)
 	assert_count(memory_totals(memory, MEMORY_VMM_VA)->live, 1, 1024 * KIB);
 }
 
+/* ---- virtual memory management ------------------------------------------------------------- */
+
+#define H 0x5500ull /* a handle */
+
+static uint64_t map(double at, uint64_t address, uint64_t bytes, uint64_t handle)
+{
+	struct call call = call_at("cuMemMap", 20 * at, 10);
+
+	call.op = OP_MAP;
+	call.args.address = address;
+	call.args.bytes = bytes;
+	call.args.source = handle;
+	return follow(the_process(), call);
+}
+
+static uint64_t unmap(double at, uint64_t address, uint64_t bytes)
+{
+	struct call call = call_at("cuMemUnmap", 20 * at, 10);
+
+	call.op = OP_UNMAP;
+	call.args.address = address;
+	call.args.bytes = bytes;
+	return follow(the_process(), call);
+}
+
+static void retain(double at, const char *function, uint64_t handle)
+{
+	struct call call = call_at(function, 20 * at, 10);
+
+	call.op = OP_RETAIN;
+	call.args.address = handle;
+	follow(the_process(), call);
+}
+
+/* What allocators do that grow: PyTorch's expandable segments, vLLM's sleep mode. */
+static void test_memory_lives_until_it_is_unmapped_and_released(void **state)
+{
+	follow(the_process(), alloc_at("cuMemCreate", 0, H, 4 * KIB));
+	map(1, A, 4 * KIB, H);
+	assert_int_equal(follow(the_process(), free_at("cuMemRelease", 2, H)), 0);
+	assert_int_equal(live(), 4 * KIB);
+	assert_count(memory_totals(memory, MEMORY_VMM)->live, 1, 4 * KIB);
+	assert_int_equal(unmap(3, A, 4 * KIB), 4 * KIB);
+	assert_int_equal(live(), 0);
+	assert_count(memory_totals(memory, MEMORY_VMM)->freed, 1, 4 * KIB);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+
+	follow(the_process(), alloc_at("cuMemCreate", 4, H, KIB));
+	map(5, A, KIB, H);
+	assert_int_equal(unmap(6, A, KIB), 0);
+	assert_int_equal(live(), KIB);
+	assert_int_equal(follow(the_process(), free_at("cuMemRelease", 7, H)), KIB);
+	assert_int_equal(live(), 0);
+}
+
+static void test_memory_that_is_mapped_twice_is_there_once(void **state)
+{
+	follow(the_process(), alloc_at("cuMemCreate", 0, H, 4 * KIB));
+	map(1, A, 4 * KIB, H);
+	map(2, B, 2 * KIB, H);
+	follow(the_process(), free_at("cuMemRelease", 3, H));
+	assert_int_equal(unmap(4, A, 4 * KIB), 0);
+	assert_int_equal(live(), 4 * KIB);
+	assert_int_equal(unmap(5, B, 2 * KIB), 4 * KIB);
+	assert_int_equal(live(), 0);
+}
+
+static void test_several_mappings_can_be_unmapped_at_once(void **state)
+{
+	for (uint64_t i = 0; i < 4; i++) {
+		follow(the_process(), alloc_at("cuMemCreate", (double)(3 * i), H + i, KIB));
+		map((double)(3 * i + 1), A + i * KIB, KIB, H + i);
+		follow(the_process(), free_at("cuMemRelease", (double)(3 * i + 2), H + i));
+	}
+	assert_int_equal(live(), 4 * KIB);
+	assert_int_equal(unmap(20, A, 3 * KIB), 3 * KIB);
+	assert_int_equal(live(), KIB);
+}
+
+static void test_each_handle_of_memory_has_to_be_given_back(void **state)
+{
+	follow(the_process(), alloc_at("cuMemCreate", 0, H, KIB));
+	retain(1, "cuMemRetainAllocationHandle", H);
+	assert_int_equal(follow(the_process(), free_at("cuMemRelease", 2, H)), 0);
+	assert_int_equal(live(), KIB);
+	assert_int_equal(follow(the_process(), free_at("cuMemRelease", 3, H)), KIB);
+	assert_int_equal(live(), 0);
+}
+
+static void test_imported_memory_is_that_of_who_made_it(void **state)
+{
+	retain(0, "cuMemImportFromShareableHandle", H);
+	map(1, A, 4 * KIB, H);
+	assert_int_equal(live(), 0);
+	assert_count(memory_totals(memory, MEMORY_VMM)->live, 0, 0);
+	follow(the_process(), free_at("cuMemRelease", 2, H));
+	unmap(3, A, 4 * KIB);
+	assert_count(memory_totals(memory, MEMORY_VMM)->freed, 0, 0);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+	follow(the_process(), alloc_at("cuMemCreate", 4, H, KIB)); /* the number again */
+	assert_count(memory_totals(memory, MEMORY_VMM)->replaced, 0, 0);
+	assert_int_equal(live(), KIB);
+}
+
+static void test_what_is_mapped_goes_with_its_process(void **state)
+{
+	follow(the_process(), alloc_at("cuMemCreate", 0, H, KIB));
+	map(1, A, KIB, H);
+	follow(the_process(), free_at("cuMemRelease", 2, H));
+	retain(3, "cuMemImportFromShareableHandle", H + 1);
+	follow(the_process(), call_at("cuCtxDestroy_v2", 4, 1)); /* is not of a context */
+	assert_int_equal(live(), KIB);
+	follow_process(the_process(), EVENT_EXIT);
+	assert_count(memory_totals(memory, MEMORY_NONE)->exit, 1, KIB);
+	assert_int_equal(live(), 0);
+}
+
+/* Another thread was given the addresses, and its call ended first. */
+static void test_an_unmapping_that_ends_late_takes_no_newer_one(void **state)
+{
+	follow(the_process(), alloc_at("cuMemCreate", 0, H, KIB));
+	follow(the_process(), alloc_at("cuMemCreate", 0, H + 1, 2 * KIB));
+	map(1, A, KIB, H);
+	follow(the_process(), free_at("cuMemRelease", 2, H));
+	assert_int_equal(map(5, A, 2 * KIB, H + 1), KIB);
+	follow(the_process(), free_at("cuMemRelease", 6, H + 1));
+	assert_int_equal(unmap(4, A, KIB), 0);
+	assert_int_equal(live(), 2 * KIB);
+	assert_int_equal(unmap(7, A, 2 * KIB), 2 * KIB);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
 static void test_a_handle_and_an_address_may_be_the_same_number(void **state)
 {
 	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
@@ -481,6 +614,13 @@ int main(void)
 		TEST(test_memory_of_an_ended_context_does_not_go_twice),
 		TEST(test_an_address_of_an_ended_context_can_be_given_out_again),
 		TEST(test_reserved_addresses_are_not_bytes),
+		TEST(test_memory_lives_until_it_is_unmapped_and_released),
+		TEST(test_memory_that_is_mapped_twice_is_there_once),
+		TEST(test_several_mappings_can_be_unmapped_at_once),
+		TEST(test_each_handle_of_memory_has_to_be_given_back),
+		TEST(test_imported_memory_is_that_of_who_made_it),
+		TEST(test_what_is_mapped_goes_with_its_process),
+		TEST(test_an_unmapping_that_ends_late_takes_no_newer_one),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
 		TEST(test_totals_of_a_process_outlive_it),

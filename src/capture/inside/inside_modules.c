@@ -178,7 +178,8 @@ static unsigned folded_there(const struct inside *inside)
 	unsigned ops = 1u << OP_MODULE_UNLOAD;
 
 	if (inside->options.fold & FOLD_TOOL_MEMORY)
-		ops |= 1u << OP_ALLOC | 1u << OP_FREE | 1u << OP_CONTEXT_DESTROY;
+		ops |= 1u << OP_ALLOC | 1u << OP_FREE | 1u << OP_CONTEXT_DESTROY | 1u << OP_MAP |
+		       1u << OP_UNMAP | 1u << OP_RETAIN;
 	return inside->options.fold ? ops : 0;
 }
 

@@ -37,7 +37,7 @@ enum watch_tool {
 /* A live allocation. */
 struct watch_allocation {
 	const struct process *process;
-	enum api_memory kind;            /* MEMORY_VMM_VA is in the list, but in no total */
+	enum api_memory kind;            /* never MEMORY_VMM_VA, which is no memory */
 	const struct function *function; /* that made it; NULL: not known */
 	const struct stack *stack; /* of the call; NULL: none was asked for, or it was not kept */
 	uint64_t address;          /* of MEMORY_VMM a handle */

@@ -179,6 +179,18 @@ static struct fold_process_key process_key(const struct fold_memory_key *key, ui
 		                          .memory = memory };
 }
 
+/* Neither addresses that are mapped, nor memory of other processes, which has no bytes here. */
+static bool is_counted(struct watch_memory_live live)
+{
+	return live.key->space != FOLD_SPACE_MAPPED &&
+	       (live.key->space != FOLD_SPACE_HANDLE || live.value->bytes);
+}
+
+static bool is_memory(struct watch_memory_live live)
+{
+	return is_counted(live) && live.value->memory != MEMORY_VMM_VA;
+}
+
 /* See with_context() of the programs. */
 static bool with_context(const struct watch_memory_part *part, struct watch_memory_live live)
 {
@@ -250,19 +262,24 @@ static void last_pages(struct watch_memory_part *part)
 	}
 }
 
+static void settle_one(struct watch_memory_part *part, struct watch_memory_live live)
+{
+	struct leftover *left = leftover_of(part, process_key(live.key, live.value->memory));
+
+	add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
+	if (is_memory(live) && !with_context(part, live))
+		keep_left(part, live);
+}
+
 static void settle_live(struct watch_memory_part *part)
 {
 	for (size_t i = 0; i < part->live.count; i++) {
 		struct watch_memory_live live = live_at(part, i);
-		struct leftover *left;
-
 		if (!watcher_is_settling(part->watcher, (struct ledger_process){ live.key->born_ns,
 		                                                                 live.key->tgid }))
 			continue;
-		left = leftover_of(part, process_key(live.key, live.value->memory));
-		add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
-		if (!with_context(part, live))
-			keep_left(part, live);
+		if (is_counted(live))
+			settle_one(part, live);
 		fold_delete(part->programs, "fold_live", live.key);
 	}
 }
@@ -387,7 +404,7 @@ static void page_allocations(struct watch_memory_part *part)
 	for (size_t i = 0; i < part->live.count; i++) {
 		struct watch_memory_live live = live_at(part, i);
 
-		if (!with_context(part, live))
+		if (is_memory(live) && !with_context(part, live))
 			fill_allocation(part, live, &list[count++]);
 	}
 	qsort(list, count, sizeof(*list), by_age);
@@ -468,7 +485,7 @@ static void page_totals(struct watch_memory_part *part)
 			find_totals(list, count, watcher_process(part->watcher, process)->process,
 		                    live.value->memory);
 
-		if (totals)
+		if (totals && is_counted(live))
 			add(with_context(part, live) ? &totals->context : &totals->live,
 			    live.value->bytes);
 	}

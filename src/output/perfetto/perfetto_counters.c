@@ -30,8 +30,7 @@ static bool changes_memory(const struct event *event)
 {
 	if (event->type != EVENT_CALL)
 		return event->type == EVENT_EXIT || event->type == EVENT_PROCESS;
-	return event->call->op == OP_ALLOC || event->call->op == OP_FREE ||
-	       event->call->op == OP_CONTEXT_DESTROY;
+	return memory_follows(event->call->op);
 }
 
 void perfetto_count(struct perfetto *p, const struct event *event)
