@@ -4,12 +4,12 @@
 
 #define LOOK_NS 1000000000ull /* for modules that are not loaded yet */
 
-static void miss(void *data, const char *name, const char *why)
+static void miss(void *data, enum miss_kind kind, const char *name, const char *why)
 {
 	struct capture *c = data;
 
 	modules_lock(c->modules);
-	modules_miss(c->modules, MISS_NOT_HOOKED, name, "the kernel", 0, "%s", why);
+	modules_miss(c->modules, kind, name, "the kernel", 0, "%s", why);
 	modules_unlock(c->modules);
 }
 

@@ -69,7 +69,8 @@ struct hook_listing {
 		uint64_t inode;
 	} * seen; /* files that were looked into */
 	size_t n_seen, n_files, n_rows;
-	bool more; /* than are listed */
+	bool more;         /* than are listed */
+	const char *noted; /* why a return cannot be probed, as it was said last */
 	char *near;
 };
 
@@ -237,7 +238,15 @@ static void list_function(struct hook_listing *listing, const char *path,
 			row.arguments = text.len ? text.data : NULL;
 		}
 		row.hook = row.why ? "no" : "yes";
+	} else if (function->no_return && spec_is_span(listing->spec)) {
+		row.hook = "entry";
 	}
+	if (function->no_return && spec_needs_return(listing->spec))
+		row.hook = "no";
+	if (strcmp(row.hook, "yes") && function->no_return && function->no_return != listing->noted)
+		table_note(listing->table, "%s: %s.", shown, function->no_return);
+	if (strcmp(row.hook, "yes"))
+		listing->noted = function->no_return;
 	table_fields(listing->table, &row);
 	table_text(listing->table, row.offset);
 	table_row(listing->table, &row);

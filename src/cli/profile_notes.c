@@ -36,7 +36,7 @@ static void note_hooks(struct profile_notes *notes, const struct collect_figures
 	     (double)f->gpu_guessed_ns / all);
 	note(notes, f->gpu_ns - known, "%.1f %% of the time is of calls that no stack is known for",
 	     (double)(f->gpu_ns - known) / all);
-	note(notes, f->no_end, "%llu calls did not return: they have no time",
+	note(notes, f->no_end, "%llu calls whose return was not seen: they have no time",
 	     (unsigned long long)f->no_end);
 	note(notes, f->pairs_refused, "%llu calls had no room to be told apart by their stacks",
 	     (unsigned long long)f->pairs_refused);

@@ -10,6 +10,8 @@
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
+#define SECTIONS_MAX 65536 /* that are searched for one by its name */
+
 #if defined(__aarch64__)
 #define NATIVE_MACHINE EM_AARCH64
 #else
@@ -141,4 +143,43 @@ const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t addr
 			return segment;
 	}
 	return NULL;
+}
+
+/* ---- sections ------------------------------------------------------------------------------- */
+
+static bool section_at(const struct elf_image *image, size_t index, Elf64_Shdr *section)
+{
+	return elf_image_read(image, image->sections + index * sizeof(*section), section,
+	                      sizeof(*section));
+}
+
+static bool section_is(const struct elf_image *image, const Elf64_Shdr *names,
+                       const Elf64_Shdr *section, const char *name)
+{
+	char text[32] = "";
+	size_t len = strlen(name) + 1;
+
+	return section->sh_name < names->sh_size && names->sh_size - section->sh_name >= len &&
+	       elf_image_read(image, names->sh_offset + section->sh_name, text, len) &&
+	       !memcmp(text, name, len);
+}
+
+bool elf_image_section(const struct elf_image *image, const char *name, Elf64_Shdr *found)
+{
+	Elf64_Shdr names, section;
+	Elf64_Ehdr header;
+
+	*found = (Elf64_Shdr){ 0 };
+	if (!elf_image_read(image, 0, &header, sizeof(header)) ||
+	    header.e_shstrndx >= image->n_sections || !section_at(image, header.e_shstrndx, &names))
+		return false;
+	for (size_t i = 0; i < image->n_sections && i < SECTIONS_MAX; i++) {
+		if (!section_at(image, i, &section))
+			return false;
+		if (section_is(image, &names, &section, name)) {
+			*found = section;
+			return true;
+		}
+	}
+	return false;
 }

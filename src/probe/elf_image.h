@@ -41,6 +41,9 @@ bool elf_image_read(const struct elf_image *image, uint64_t offset, void *to, si
 /* The segment that maps `len` bytes from a linked address out of the file, NULL if none does. */
 const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t address, uint64_t len);
 
+/* The section of a name shorter than 32 bytes; false, with zeroes, where there is none. */
+bool elf_image_section(const struct elf_image *image, const char *name, Elf64_Shdr *found);
+
 /* ---- symbol tables --------------------------------------------------------------------------- */
 
 /* One symbol table and its strings; everything in file offsets, 0 where the file has none. */

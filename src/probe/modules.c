@@ -455,11 +455,11 @@ struct own_missed {
 	const char *lib;
 };
 
-static void miss_own(void *data, const char *name, const char *why)
+static void miss_own(void *data, enum miss_kind kind, const char *name, const char *why)
 {
 	struct own_missed *missed = data;
 
-	modules_miss(missed->modules, MISS_NOT_HOOKED, name, missed->lib, 0, "%s", why);
+	modules_miss(missed->modules, kind, name, missed->lib, 0, "%s", why);
 }
 
 /* Hooks that users asked for: each file and each user has a share of them, as of all others. */

@@ -13,6 +13,7 @@
 #include "cuda/api.h"
 #include "cuda/kernel_name.h"
 #include "probe/elf_image.h"
+#include "probe/no_return.h"
 #include "probe/own_markers.h"
 #include "probe/placement.h"
 #include "probe/plain_name.h"
@@ -353,6 +354,7 @@ int own_functions_read(int fd, const char *path, const struct hook_list *hooks, 
 		                               .into = functions,
 		                               .until_ns = cpu_now_ns() + cpu_ns };
 	int r = elf_image_open(&image, fd, path, err);
+	const char *no_return;
 
 	*functions = (struct own_functions){ .n_specs = hooks->n };
 	if (r)
@@ -375,8 +377,13 @@ int own_functions_read(int fd, const char *path, const struct hook_list *hooks, 
 	else if (r)
 		err_set(err, EBADMSG, "%s is damaged: its symbol tables make no sense", path);
 	settle(&search);
-	for (size_t i = 0; i < functions->n; i++)
-		place(&image, &functions->list[i]);
+	no_return = functions->n ? no_return_for_file(&image) : NULL;
+	for (size_t i = 0; i < functions->n; i++) {
+		struct own_function *function = &functions->list[i];
+
+		place(&image, function);
+		function->no_return = no_return ? no_return : no_return_for_symbol(function->name);
+	}
 	free(search.wanted);
 	free(search.plain);
 	elf_image_close(&image);

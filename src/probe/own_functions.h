@@ -12,11 +12,12 @@ struct own_function {
 	char *name;
 	size_t spec; /* which of the list asks for it */
 	uint64_t offset, address, size;
-	uint32_t skip;    /* where the probe is cheap: placement.h */
-	uint8_t length;   /* of the instruction there */
-	bool cheap;       /* the kernel emulates the instruction there */
-	uint64_t counter; /* of a marker: where in the file it is turned on; 0: it always is */
-	char *arguments;  /* of a marker; NULL: it is a function */
+	uint32_t skip;         /* where the probe is cheap: placement.h */
+	uint8_t length;        /* of the instruction there */
+	bool cheap;            /* the kernel emulates the instruction there */
+	uint64_t counter;      /* of a marker: where in the file it is turned on; 0: it always is */
+	char *arguments;       /* of a marker; NULL: it is a function */
+	const char *no_return; /* why its return cannot be probed (no_return.h); NULL: it can */
 };
 
 struct own_functions {

@@ -24,10 +24,10 @@ struct own_hooks *own_hooks_new(const struct hook_list *list, struct programs *p
 	own->plans_map = programs_map(programs, "hook_plans");
 	own->tables_map = programs_map(programs, "fold_hook_tables");
 	own->returns = returns;
-	own->plans = xcalloc(list->n + 1, sizeof(*own->plans));
+	own->plans = xcalloc(2 * list->n + 1, sizeof(*own->plans));
 	own->found = xcalloc(list->n + 1, sizeof(bool));
 	own->missing = xcalloc(list->n + 1, sizeof(char *));
-	for (size_t i = 0; i < list->n; i++)
+	for (size_t i = 0; i < 2 * list->n; i++)
 		own->plans[i] = NO_PLAN;
 	pthread_mutex_init(&own->lock, NULL);
 	return own;
@@ -139,10 +139,11 @@ static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
 	struct hook_mistake mistake;
 	struct wire_hook_plan plan;
 	uint32_t number = own->n_plans;
+	uint16_t *shared = &own->plans[2 * spec + hook->returns];
 	int r;
 
-	if (!places && own->plans[spec] != NO_PLAN) {
-		hook->plan = own->plans[spec];
+	if (!places && *shared != NO_PLAN) {
+		hook->plan = *shared;
 		return 0;
 	}
 	if (number == WIRE_HOOK_PLANS)
@@ -150,7 +151,7 @@ static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
 		               WIRE_HOOK_PLANS);
 	if (!own_plan_make(hook->spec, places, n, &plan, &mistake))
 		return err_set(err, EINVAL, "%s", mistake.says);
-	if (!own->returns)
+	if (!hook->returns)
 		plan.flags &= (uint8_t)~PLAN_RETURNS;
 	r = tell_plan(own, hook->spec, number, &plan);
 	if (r)
@@ -158,7 +159,7 @@ static int give_plan(struct own_hooks *own, struct own_hook *hook, size_t spec,
 	own->n_plans++;
 	hook->plan = (uint16_t)number;
 	if (!places)
-		own->plans[spec] = hook->plan;
+		*shared = hook->plan;
 	return 0;
 }
 
@@ -182,7 +183,7 @@ static void take_fields(struct own_hook *hook, const struct own_place *places, s
 
 struct own_hook *own_hooks_add(struct own_hooks *own, size_t spec, const char *name,
                                const char *lib, const struct own_place *places, size_t n,
-                               struct err *err)
+                               bool returns, struct err *err)
 {
 	struct own_hook *hook = xcalloc(1, sizeof(*hook));
 	int r = 0;
@@ -190,6 +191,7 @@ struct own_hook *own_hooks_add(struct own_hooks *own, size_t spec, const char *n
 	hook->spec = own->list->spec[spec];
 	hook->name = plain_name(hook->spec, name);
 	hook->lib = plain_lib(lib);
+	hook->returns = returns && own->returns;
 	take_fields(hook, places, n);
 	hook->api = own_plan_row(hook->spec, hook->name, &hook->made);
 	pthread_mutex_lock(&own->lock);

@@ -11,6 +11,7 @@
 #include "probe/elf_file.h"
 #include "probe/own_functions.h"
 #include "probe/own_plan.h"
+#include "trace/event.h"
 
 struct own_hook {
 	uint16_t id, plan;
@@ -19,6 +20,7 @@ struct own_hook {
 	const struct api *api;        /* of the arguments that are shown */
 	struct api *made;
 	struct hook_spec *own_spec; /* NULL: the list's */
+	bool returns;               /* its return is waited for, if its kind does */
 	int error;                  /* why it could not be hooked: a negative errno */
 };
 
@@ -40,11 +42,12 @@ const struct own_hook *own_hooks_get(const struct own_hooks *own, uint16_t id);
 
 /*
  * One more, with a number and a plan: filled here, and from then on the list's. `places` as for
- * own_plan_make(). NULL: there is no room left, or the kernel refuses; a sentence says so.
+ * own_plan_make(). `returns` false: a span is a moment, its entry, as without returns at all. NULL:
+ * there is no room left, or the kernel refuses; a sentence says so.
  */
 struct own_hook *own_hooks_add(struct own_hooks *own, size_t spec, const char *name,
                                const char *lib, const struct own_place *places, size_t n,
-                               struct err *err);
+                               bool returns, struct err *err);
 
 /* Calls that threads are in, as unfinished, with the present as their end. They are taken away. */
 void own_hooks_open_calls(struct programs *programs, programs_record_fn each, void *data);
@@ -76,7 +79,7 @@ void own_module_detach(struct own_module *module);
  * Hooks at most `room` functions of the file behind `fd`. What cannot be hooked is told to `miss`,
  * with the name of a function or a glob.
  */
-typedef void (*own_miss_fn)(void *data, const char *name, const char *why);
+typedef void (*own_miss_fn)(void *data, enum miss_kind kind, const char *name, const char *why);
 void own_module_attach(struct own_hooks *own, struct own_module *module, int fd, const char *lib,
                        size_t room, own_miss_fn miss, void *data);
 

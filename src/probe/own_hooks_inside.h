@@ -15,7 +15,8 @@ struct own_hooks {
 	int tables_map; /* negative: calls are sent, and not summed up */
 	bool returns;
 	pthread_mutex_t lock;
-	uint16_t *plans; /* of each of the list; NO_PLAN: none yet, or one for each place */
+	uint16_t *plans; /* of each of the list, two: without its returns, and with them; NO_PLAN:
+	                  * none yet, or one for each place */
 	uint16_t n_hooks, n_plans;
 	bool *found;    /* of each of the list: in a file */
 	char **missing; /* of each: which file that it is for lacks it */

@@ -357,20 +357,20 @@ static void attach_target(struct own_kernel *kernel, size_t spec, const struct o
 	struct own_hook *hook;
 
 	if (target->why || n < 0) {
-		miss(data, target->name, target->why ? target->why : strerror(-n));
+		miss(data, MISS_NOT_HOOKED, target->name, target->why ? target->why : strerror(-n));
 		return;
 	}
 	hook = own_hooks_add(kernel->own, spec, target->name, target->module,
-	                     traces ? fields : NULL, (size_t)n, &err);
+	                     traces ? fields : NULL, (size_t)n, true, &err);
 	if (!hook) {
-		miss(data, target->name, err.text);
+		miss(data, MISS_NOT_HOOKED, target->name, err.text);
 		return;
 	}
 	r = traces ? attach_tracepoint(kernel, hook, target)
 	           : attach_function(kernel, hook, target->name);
 	hook->error = r;
 	if (r)
-		miss(data, target->name,
+		miss(data, MISS_NOT_HOOKED, target->name,
 		     r == -EADDRNOTAVAIL ? "the kernel has several functions of this name"
 		                         : strerror(-r));
 }
@@ -386,7 +386,7 @@ static void attach_spec(struct own_kernel *kernel, size_t i, const struct own_sy
 
 	kernel->waits[i] = !r && !targets.n && !list->spec[i]->optional;
 	if (r)
-		miss(data, list->spec[i]->glob, mistake.says);
+		miss(data, MISS_NOT_HOOKED, list->spec[i]->glob, mistake.says);
 	for (size_t k = 0; k < targets.n && !r; k++)
 		attach_target(kernel, i, &targets.list[k], miss, data);
 	own_targets_free(&targets);

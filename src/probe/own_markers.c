@@ -8,7 +8,6 @@
 #include "base/xalloc.h"
 
 #define NOTES_MAX    (4u << 20) /* bytes of all notes of a file; libpython has 3 KiB */
-#define SECTIONS_MAX 65536
 #define NOTE_STAPSDT 3
 #define NAME_BYTES   512 /* of provider and name together; longer ones are not hooked */
 
@@ -111,52 +110,18 @@ static void read_notes(const struct elf_image *image, const char *at, size_t byt
 	}
 }
 
-static bool section_is(const struct elf_image *image, const Elf64_Shdr *names,
-                       const Elf64_Shdr *section, const char *name)
-{
-	char text[32] = "";
-	size_t len = strlen(name) + 1;
-
-	return section->sh_name < names->sh_size && names->sh_size - section->sh_name >= len &&
-	       elf_image_read(image, names->sh_offset + section->sh_name, text, len) &&
-	       !memcmp(text, name, len);
-}
-
-static bool section_at(const struct elf_image *image, size_t index, Elf64_Shdr *section)
-{
-	return elf_image_read(image, image->sections + index * sizeof(*section), section,
-	                      sizeof(*section));
-}
-
-static bool names_of(const struct elf_image *image, Elf64_Shdr *names)
-{
-	Elf64_Ehdr header;
-
-	return elf_image_read(image, 0, &header, sizeof(header)) &&
-	       header.e_shstrndx < image->n_sections && section_at(image, header.e_shstrndx, names);
-}
-
 void own_markers_read(const struct elf_image *image, const struct hook_spec *spec, size_t number,
                       struct own_functions *into)
 {
-	Elf64_Shdr names, section, notes = { 0 };
-	uint64_t base = 0;
+	Elf64_Shdr base, notes;
 	char *data;
 
-	if (!names_of(image, &names))
+	if (!elf_image_section(image, ".note.stapsdt", &notes) || !notes.sh_size ||
+	    notes.sh_size > NOTES_MAX || notes.sh_size > image->bytes)
 		return;
-	for (size_t i = 0; i < image->n_sections && i < SECTIONS_MAX; i++) {
-		if (!section_at(image, i, &section))
-			return;
-		if (section_is(image, &names, &section, ".stapsdt.base"))
-			base = section.sh_addr;
-		else if (section_is(image, &names, &section, ".note.stapsdt"))
-			notes = section;
-	}
-	if (!notes.sh_size || notes.sh_size > NOTES_MAX || notes.sh_size > image->bytes)
-		return;
+	elf_image_section(image, ".stapsdt.base", &base);
 	data = xmalloc(notes.sh_size);
 	if (elf_image_read(image, notes.sh_offset, data, notes.sh_size))
-		read_notes(image, data, notes.sh_size, base, spec, number, into);
+		read_notes(image, data, notes.sh_size, base.sh_addr, spec, number, into);
 	free(data);
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/no_return.h"
 #include "probe/patched.h"
 #include "probe/person.h"
 
@@ -78,7 +79,7 @@ static void tell_refused(struct own_hooks *own, const struct own_module *module,
 		if (!own_functions_is_module(own->list->spec[i], module->path))
 			continue;
 		own->found[i] = true; /* and told of */
-		miss(data, own->list->spec[i]->glob, module->refused);
+		miss(data, MISS_NOT_HOOKED, own->list->spec[i]->glob, module->refused);
 	}
 }
 
@@ -100,7 +101,7 @@ static void tell_taken(const struct own_hooks *own, const struct own_functions *
 	text_add_safe(&why, by->glob);
 	buf_puts(&why, "' of ");
 	hook_list_add_origin(by, &why);
-	miss(data, own->list->spec[spec]->glob, why.data);
+	miss(data, MISS_NOT_HOOKED, own->list->spec[spec]->glob, why.data);
 	buf_free(&why);
 }
 
@@ -131,7 +132,7 @@ static void note_matches(struct own_hooks *own, const struct own_module *module,
 		         "more than %zu functions match: none of them is hooked; --hook-limit "
 		         "raises that, up to %d",
 		         limit, HOOK_MATCHES_TOP);
-		miss(data, spec->glob, why);
+		miss(data, MISS_NOT_HOOKED, spec->glob, why);
 	}
 }
 
@@ -146,15 +147,21 @@ static struct own_hook *hook_of(struct own_hooks *own, const struct own_module *
 	char *shown;
 
 	if (function->arguments && !own_places_of_marker(function->arguments, places, &n)) {
-		miss(data, function->name, "its arguments are of a kind that is not known");
+		miss(data, MISS_NOT_HOOKED, function->name,
+		     "its arguments are of a kind that is not known");
+		return NULL;
+	}
+	if (function->no_return && own->returns &&
+	    spec_needs_return(own->list->spec[function->spec])) {
+		miss(data, MISS_NOT_HOOKED, function->name, function->no_return);
 		return NULL;
 	}
 	shown = own_function_shown(function->name, module->person);
 	hook = own_hooks_add(own, function->spec, shown, lib, function->arguments ? places : NULL,
-	                     function->arguments ? n : 0, &err);
+	                     function->arguments ? n : 0, !function->no_return, &err);
 	free(shown);
 	if (!hook)
-		miss(data, function->name, err.text);
+		miss(data, MISS_NOT_HOOKED, function->name, err.text);
 	return hook;
 }
 
@@ -178,10 +185,45 @@ static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, v
 		if (!module->hooks[i] || !points[i].pid)
 			continue;
 		snprintf(why, sizeof(why), "process %d " PATCHED_WHY, (int)points[i].pid);
-		miss(data, module->hooks[i]->name, why);
+		miss(data, MISS_NOT_HOOKED, module->hooks[i]->name, why);
 		module->hooks[i]->error = -EEXIST;
 	}
 	free(points);
+}
+
+/* Spans that are moments for this reason, from one of the functions on. */
+static size_t count_entries(const struct own_module *module, size_t from, const char *why)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < module->functions.n; i++)
+		n += module->hooks[i] && spec_is_span(module->hooks[i]->spec) &&
+		     module->functions.list[i].no_return == why;
+	return n;
+}
+
+/* All that have one reason are told of at once: a glob can stand for a whole program of Go. */
+static void tell_entries(const struct own_module *module, own_miss_fn miss, void *data)
+{
+	const char *told[NO_RETURN_REASONS] = { NULL };
+
+	for (size_t i = 0; i < module->functions.n; i++) {
+		const struct own_function *function = &module->functions.list[i];
+		const char *why = function->no_return;
+		char text[256];
+		size_t at = 0, n;
+
+		while (at < NO_RETURN_REASONS && told[at] && told[at] != why)
+			at++;
+		if (!why || at == NO_RETURN_REASONS || told[at] || !module->hooks[i] ||
+		    !spec_is_span(module->hooks[i]->spec))
+			continue;
+		told[at] = why;
+		n = count_entries(module, i, why);
+		if (n > 1)
+			snprintf(text, sizeof(text), "and %zu more: %s", n - 1, why);
+		miss(data, MISS_ENTRY_ONLY, function->name, n > 1 ? text : why);
+	}
 }
 
 /* Those that want their returns, or those that do not. */
@@ -201,7 +243,7 @@ static void attach_some(struct own_hooks *own, struct own_module *module, int fd
 
 		if (!hook || hook->error)
 			continue;
-		waits = own->returns &&
+		waits = hook->returns &&
 		        (spec_is_span(hook->spec) || hook->spec->kind == SPEC_URETPROBE);
 		if (waits != spans)
 			continue;
@@ -216,7 +258,7 @@ static void attach_some(struct own_hooks *own, struct own_module *module, int fd
 	for (size_t i = 0; i < n; i++) {
 		hooks[i]->error = r && !points[i].error ? r : points[i].error;
 		if (hooks[i]->error)
-			miss(data, hooks[i]->name, strerror(-hooks[i]->error));
+			miss(data, MISS_NOT_HOOKED, hooks[i]->name, strerror(-hooks[i]->error));
 	}
 	free(points);
 	free(hooks);
@@ -237,6 +279,8 @@ void own_module_attach(struct own_hooks *own, struct own_module *module, int fd,
 			module->hooks[i] =
 				hook_of(own, module, &module->functions.list[i], lib, miss, data);
 	}
+	if (own->returns)
+		tell_entries(module, miss, data);
 	leave_patched(module, fd, miss, data);
 	attach_some(own, module, fd, true, miss, data);
 	attach_some(own, module, fd, false, miss, data);
@@ -251,6 +295,6 @@ void own_hooks_tell_unseen(const struct own_hooks *own, own_miss_fn miss, void *
 		if (spec_is_kernel(spec) || own->found[i] || spec->optional)
 			continue;
 		snprintf(why, sizeof(why), "no target has mapped %s", spec->module);
-		miss(data, spec->glob, own->missing[i] ? own->missing[i] : why);
+		miss(data, MISS_NOT_HOOKED, spec->glob, own->missing[i] ? own->missing[i] : why);
 	}
 }

@@ -39,7 +39,7 @@ struct collect_figures {
 	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
 	uint64_t samples;
 	bool hooks;      /* it is of hooks: */
-	uint64_t no_end; /* calls of hooks that did not return: they have no time */
+	uint64_t no_end; /* calls of hooks whose return was not seen: they have no time */
 	bool estimated;  /* GPU times are; then: */
 	struct estimate_figures estimate;
 	struct run_stacks asked; /* these and what follows: known after its end() */

@@ -271,3 +271,48 @@ def test_text_is_read_from_whose_memory_a_hook_of_the_kernel_says(case):
         checks.equal(name, [], [a["path"] for a in values(result, name) if not a["path"].startswith("0x")])
         if not of(result, name):
             raise Failure(f"no call of {name}")
+
+
+def entries(case, program, *arguments, hook, name):
+    """A span that is only its entry, of a program that a return probe would end: why, and how many calls."""
+    result = case.trace(program, *arguments, options=["--hook", hook])
+    checks.valid(result)
+    seen = result.calls(name=name)
+    checks.equal("calls of which a return was seen", 0, sum("duration_us" in call for call in seen))
+    told = [hook for hook in result.said("entry_only") if hook.get("name") == name]
+    checks.equal("it is told", 1, len(told))
+    return told[0]["why"], len(seen)
+
+
+def test_a_function_of_go_is_hooked_at_its_entry_alone(case):
+    """Its stacks move, and it does not know the return address that a probe puts there."""
+    why, calls = entries(case, "gostack", "30", hook="uprobe:gostack:step(n=arg0)", name="step")
+    checks.contains("why", "code of Go", why)
+    checks.equal("calls", 30, calls)
+
+
+def test_a_return_of_go_is_not_hooked(case):
+    result = case.trace("gostack", "30", options=["--hook", "uretprobe:gostack:step"])
+    told = [hook for hook in result.said("not_hooked") if hook.get("name") == "step"]
+    checks.contains("it says", "code of Go", told[0]["why"] if told else "")
+
+
+def test_an_entry_of_go_is_hooked_as_any(case):
+    result = case.trace("gostack", "30", options=["--hook", "uentry:gostack:step(n=arg0)"])
+    checks.equal("calls", 30, len(result.calls(name="step")))
+    checks.nothing_missed(result)
+
+
+def test_a_function_that_keeps_its_return_address_is_hooked_at_its_entry_alone(case):
+    """setjmp: a longjmp would go to the probe's address, and the kernel end the program by SIGILL."""
+    why, calls = entries(case, "longjmp", "5", hook="uprobe:libc.so.6:_setjmp()", name="_setjmp")
+    checks.contains("why", "keeps its return address", why)
+    checks.equal("it made some", True, calls >= 30)
+
+
+def test_a_function_that_begins_an_exception_is_hooked_at_its_entry_alone(case):
+    path = Places.program("framethrow")
+    result = case.trace("framethrow", "20", options=["--hook", "uprobe:libstdc++.so.6:__cxa_throw()"], status=None)
+    alone = case.start(path, "20")
+    checks.equal("it ends as without a hook", alone.wait(), result.status)
+    checks.equal("it is told", ["__cxa_throw"], [hook["name"] for hook in result.said("entry_only")])

@@ -8,7 +8,7 @@ PROG_PLAIN := threads fork crowd exec dlopen capture errors tight longjmp thread
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits closes unloads getters twice launcher churn driverflood devicefds patches
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 libclockstep.so torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 libclockstep.so torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints gostack)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -92,6 +92,10 @@ $(PROG_B)/libtorch_cpu.so: $(PROG)/torchlib.cc $(PROG)/torchlib.h
 
 $(PROG_B)/torchops: $(PROG)/torchops.cc $(PROG)/torchlib.h $(PROG_B)/libtorch_cpu.so
 	$(CXX) -O2 -Wall -Wextra -Werror -Itests -o $@ $< $(PROG_B)/libtorch_cpu.so -Wl,-rpath,'$$ORIGIN'
+
+$(PROG_B)/gostack: $(PROG)/gostack.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $<
 
 $(PROG_B)/framethrow: $(PROG)/framethrow.cc
 	@mkdir -p $(@D)

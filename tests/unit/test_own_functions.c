@@ -3,6 +3,7 @@
 #include "elf_build.h"
 #include "unit.h"
 
+#include "base/array.h"
 #include "probe/own_functions.h"
 #include "probe/own_hooks.h"
 
@@ -119,6 +120,68 @@ static void test_a_damaged_file_is_kept_with_its_reason(void **state)
 	close(fd);
 }
 
+/* How files with code of Go look, by linker, kind and what was stripped. */
+static void test_files_with_code_of_go_are_known(void **state)
+{
+	static const char *const marks[] = {
+		"char a[] __attribute__((section(\".go.buildinfo\"))) = {0};",
+		"const char a[] __attribute__((section(\".gopclntab\"))) = {0};",
+		"const char a[] __attribute__((section(\".note.x\"), aligned(4))) = "
+		"\"\\4\\0\\0\\0\\4\\0\\0\\0\\4\\0\\0\\0Go\\0\\0abc\";",
+		"char a[] = \"\\xff Go buildinf:\";",
+	};
+
+	ask_for("uprobe:libx.so:f_one");
+	for (size_t i = 0; i <= ARRAY_SIZE(marks); i++) {
+		struct buf text = { 0 };
+		int fd;
+
+		buf_printf(&text, "%s%s", source, i ? marks[i - 1] : "char a[] = \"Go\";");
+		fd = build(text.data, LIBRARY);
+		assert_int_equal(
+			own_functions_read(fd, "/lib/libx.so", &list, LONG_NS, &functions, &err),
+			0);
+		assert_int_equal(functions.n, 1);
+		assert_int_equal(functions.list[0].no_return != NULL, i != 0);
+		own_functions_free(&functions);
+		buf_free(&text);
+		close(fd);
+	}
+}
+
+static void test_a_file_of_go_without_section_headers_is_known(void **state)
+{
+	struct buf text = { 0 };
+	int fd;
+
+	ask_for("uprobe:libx.so:f_one");
+	buf_printf(&text, "%schar info[] = \"\\xff Go buildinf:\";", source);
+	fd = build(text.data, LIBRARY);
+	put(fd, &(uint64_t){ 0 }, sizeof(uint64_t), offsetof(Elf64_Ehdr, e_shoff));
+	put(fd, &(uint16_t){ 0 }, sizeof(uint16_t), offsetof(Elf64_Ehdr, e_shnum));
+	assert_int_equal(own_functions_read(fd, "/lib/libx.so", &list, LONG_NS, &functions, &err),
+	                 0);
+	assert_int_equal(functions.n, 1);
+	assert_non_null(functions.list[0].no_return);
+	buf_free(&text);
+	close(fd);
+}
+
+static void test_functions_that_keep_their_return_address_are_known(void **state)
+{
+	int fd = build("int setjmp(void) { return 0; } int getcontexts(void) { return 0; }",
+	               LIBRARY " -fno-builtin");
+
+	ask_for("uprobe:libx.so:*");
+	assert_int_equal(own_functions_read(fd, "/lib/libx.so", &list, LONG_NS, &functions, &err),
+	                 0);
+	assert_int_equal(functions.n, 2);
+	for (size_t i = 0; i < functions.n; i++)
+		assert_int_equal(functions.list[i].no_return != NULL,
+		                 !strcmp(functions.list[i].name, "setjmp"));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +190,11 @@ int main(void)
 		cmocka_unit_test_teardown(test_a_file_that_takes_too_long_is_left, forget),
 		cmocka_unit_test_teardown(test_what_nobody_has_time_for_is_put_off, forget),
 		cmocka_unit_test_teardown(test_a_damaged_file_is_kept_with_its_reason, forget),
+		cmocka_unit_test_teardown(test_files_with_code_of_go_are_known, forget),
+		cmocka_unit_test_teardown(test_a_file_of_go_without_section_headers_is_known,
+		                          forget),
+		cmocka_unit_test_teardown(test_functions_that_keep_their_return_address_are_known,
+		                          forget),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
