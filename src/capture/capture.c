@@ -238,6 +238,7 @@ static void tell_of_capture(void *data, struct watch_page *page)
 	page->hooked_files = modules.modules;
 	page->let_go_files = modules.let_go;
 	page->refused_files = modules.refused;
+	page->bypassed_files = foreign_jumps_found(c->foreign_jumps);
 	if (capture_stack_figures(c, &figures))
 		page->code_bytes = figures.unwinder.code.bytes;
 }
@@ -314,6 +315,7 @@ static void make_parts(struct capture *c)
 	                                            .programs = c->programs,
 	                                            .selection = &c->options.selection,
 	                                            .returns = c->options.returns });
+	c->foreign_jumps = foreign_jumps_new(c->modules, c->programs, &c->begin_ns);
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		c->rings[i] = programs_ring(c->programs, i);
@@ -544,6 +546,7 @@ void capture_free(struct capture *c)
 	hold_free(c->hold); /* before the modules: its thread looks at them */
 	governor_free(c->governor);
 	runtime_launches_free(c->runtime_launches);
+	foreign_jumps_free(c->foreign_jumps);
 	order_free(c->order);
 	watcher_free(c->watcher);
 	inside_free(c->inside);

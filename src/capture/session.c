@@ -381,6 +381,7 @@ static int turn(struct capture *c, struct err *err)
 	say = runtime_launches_turn(c->runtime_launches, now);
 	if (say)
 		capture_notice(c, "%s", say);
+	foreign_jumps_turn(c->foreign_jumps, c->inside);
 	if (c->driver_calls)
 		driver_calls_turn(c->driver_calls, now);
 	session_tell_given_up(c);
@@ -534,6 +535,7 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	if (c->sampler)
 		sampler_end(c->sampler);
+	foreign_jumps_finish(c->foreign_jumps, c->inside);
 	if (c->gpu || c->inside)
 		r = stop_agents(c, r, err);
 	if (!r && (read_rest(c) || session_finish_agents(c))) {

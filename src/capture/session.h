@@ -13,6 +13,7 @@
 #include "capture/driver_calls.h"
 #include "capture/driver_events.h"
 #include "capture/file_reader.h"
+#include "capture/foreign_jumps.h"
 #include "capture/governor.h"
 #include "capture/gpu/gpu.h"
 #include "capture/host.h"
@@ -60,6 +61,7 @@ struct capture {
 	struct driver_calls *driver_calls; /* NULL: not asked for */
 	struct governor *governor;
 	struct runtime_launches *runtime_launches;
+	struct foreign_jumps *foreign_jumps;
 	struct order *order;
 	struct host *host;
 	struct driver_events *driver_events; /* with --kernel, else NULL */

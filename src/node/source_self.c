@@ -184,6 +184,13 @@ static const struct metric_family refused = {
 	"Times that a CUDA library or program was not hooked, since no hooks were left for it"
 };
 
+static const struct metric_family bypassed = {
+	"cuscope_agent_bypassed_files", METRIC_COUNTER, NULL,
+	"Times that jumps of others were seen before probes of a CUDA library or program in a "
+	"process, "
+	"as of another cuscope that records inside: calls of those functions are missing"
+};
+
 static void add_files(const struct node_view *view, struct metrics *metrics)
 {
 	const struct watch_page *page = view->page;
@@ -194,6 +201,8 @@ static void add_files(const struct node_view *view, struct metrics *metrics)
 	metrics_add(metrics, 0, page->let_go_files, 0, view->started_ns);
 	metrics_family(metrics, &refused);
 	metrics_add(metrics, 0, page->refused_files, 0, view->started_ns);
+	metrics_family(metrics, &bypassed);
+	metrics_add(metrics, 0, page->bypassed_files, 0, view->started_ns);
 }
 
 static void fill(void *state, const struct node_view *view, struct metrics *metrics)

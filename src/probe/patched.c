@@ -75,6 +75,14 @@ static bool is_patched(const struct patch_point *point, const uint8_t *its, cons
 	return first_other(its, files, other, bytes) < bytes;
 }
 
+static bool has_jump(const struct patch_point *point, const uint8_t *its, const uint8_t *files)
+{
+	size_t bytes = point->bytes < PATCH_BYTES ? point->bytes : PATCH_BYTES;
+	size_t other = first_other(its, files, 0, bytes);
+
+	return other < bytes && behind_jump(its, files, other, point->probe) > other;
+}
+
 /* ---- one process ---------------------------------------------------------------------------- */
 
 struct patched_search {
@@ -85,6 +93,7 @@ struct patched_search {
 	size_t n_mappings;
 	struct patch_point *points;
 	size_t n;
+	bool (*finds)(const struct patch_point *point, const uint8_t *its, const uint8_t *files);
 	/* what is at hand of this process' code, and of the file's */
 	uint64_t at, page; /* the second: how large one is */
 	size_t have;
@@ -171,8 +180,8 @@ static void look_at_points(struct patched_search *search, const struct mapping *
 		    len > bytes - into || !any_private(search, pages, into, into + len) ||
 		    !read_window(search, mapping, point->entry, len))
 			continue;
-		if (is_patched(point, search->its + (point->entry - search->at),
-		               search->files + (point->entry - search->at)))
+		if (search->finds(point, search->its + (point->entry - search->at),
+		                  search->files + (point->entry - search->at)))
 			point->pid = search->pid;
 	}
 }
@@ -201,18 +210,36 @@ static void look_at_process(struct patched_search *search, pid_t pid)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-void patched_find(int fd, struct patch_point *points, size_t n)
+static struct patched_search *search_new(int fd, struct patch_point *points, size_t n)
 {
 	struct patched_search *search = xcalloc(1, sizeof(*search));
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 
 	search->fd = fd;
 	search->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	search->points = points;
 	search->n = n;
+	search->finds = is_patched;
 	for (size_t i = 0; i < n; i++)
 		points[i].pid = 0;
+	return search;
+}
+
+void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid)
+{
+	struct patched_search *search = search_new(fd, points, n);
+
+	search->finds = has_jump;
+	if (n && !file_stat(fd, &search->st))
+		look_at_process(search, pid);
+	free(search);
+}
+
+void patched_find(int fd, struct patch_point *points, size_t n)
+{
+	struct patched_search *search = search_new(fd, points, n);
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
 	if (n && !file_stat(fd, &search->st)) {
 		while (proc && (entry = readdir(proc)))
 			if (isdigit((unsigned char)entry->d_name[0]))

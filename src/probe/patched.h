@@ -29,6 +29,11 @@ struct patch_point {
  */
 void patched_find(int fd, struct patch_point *points, size_t n);
 
+/*
+ * The same of one process, for such jumps alone: calls go their way, and do not come to the probe.
+ */
+void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid);
+
 /* Why calls of such a function are seen in no process: what is said behind the one that has it. */
 #define PATCHED_WHY                                                                                \
 	"has code of its own there, and a probe in this file would end it: hooked in no process"

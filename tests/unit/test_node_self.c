@@ -78,11 +78,13 @@ static void test_files_that_were_hooked_and_let_go(void **state)
 	scene.page.hooked_files = 7;
 	scene.page.let_go_files = 3;
 	scene.page.refused_files = 2;
+	scene.page.bypassed_files = 3;
 	scene.page.unseen = 9;
 	tell();
 	assert_told("cuscope_agent_hooked_files", 7);
 	assert_told("cuscope_agent_unhooked_files_total", 3);
 	assert_told("cuscope_agent_refused_files_total", 2);
+	assert_told("cuscope_agent_bypassed_files_total", 3);
 	assert_told("cuscope_unseen_processes", 9);
 }
 

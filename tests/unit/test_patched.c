@@ -169,6 +169,41 @@ static void test_a_breakpoint_is_no_other_code(void **state)
 	finds(&both, 0, true);
 }
 
+/* Whether calls of a process are found not to come to a probe so far behind the entry. */
+static bool goes_by(const struct change *change, uint32_t probe)
+{
+	struct patch_point points[] = {
+		{ .entry = ENTRY, .probe = probe, .bytes = probe + 2 },
+		{ .entry = ENTRY + 32, .probe = 10, .bytes = 12 },
+	};
+	pid_t pid = start(change), other = start(NULL);
+
+	patched_jumps(fd, points, ARRAY_SIZE(points), other);
+	assert_int_equal(points[0].pid, 0);
+	patched_jumps(fd, points, ARRAY_SIZE(points), pid);
+	end(pid);
+	end(other);
+	assert_int_equal(points[1].pid, 0);
+	assert_true(!points[0].pid || points[0].pid == pid);
+	return points[0].pid;
+}
+
+static void test_a_jump_before_a_probe_is_found_in_its_process(void **state)
+{
+	const struct change jump = { ENTRY, { 0xe9, 1, 2, 3, 4 }, 5 };
+	const struct change later = { ENTRY + 4, { 0xe9, 1, 2, 3, 4 }, 5 };
+	const struct change other = { ENTRY, { 0xff, 0x25 }, 14 };
+	const struct change trap = { ENTRY, { 0xcc }, 1 };
+
+	assert_true(goes_by(&jump, 5));
+	assert_true(goes_by(&later, 10));
+	assert_false(goes_by(&jump, 4)); /* over the probe: it is in no process */
+	assert_false(goes_by(&later, 4));
+	assert_false(goes_by(&other, 20));
+	assert_false(goes_by(&trap, 10));
+	assert_false(goes_by(NULL, 10));
+}
+
 static void test_another_page_of_the_file(void **state)
 {
 	const struct change far = { ENTRY + PAGE, { 0xff, 0x25 }, 14 };
@@ -215,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_a_jump_behind_an_instruction),
 		cmocka_unit_test(test_what_lies_behind_the_probe),
 		cmocka_unit_test(test_a_breakpoint_is_no_other_code),
+		cmocka_unit_test(test_a_jump_before_a_probe_is_found_in_its_process),
 		cmocka_unit_test(test_another_page_of_the_file),
 		cmocka_unit_test(test_one_of_several_processes),
 		cmocka_unit_test(test_the_same_code_of_another_file),

@@ -113,6 +113,9 @@ struct inside_counted {
 void inside_counted(struct inside *inside,
                     void (*each)(void *data, const struct inside_counted *counted), void *data);
 
+/* Whether jumps in a module of a process may be ours: of it, or of who forked it. */
+bool inside_writes_to(struct inside *inside, uint32_t pid, const struct module *module);
+
 /* Whether a call that an agent told of met its probe all the same, as far as is known now. */
 bool inside_meets_probe(struct inside *inside, const struct wire_call *call);
 

@@ -504,6 +504,16 @@ bool inside_module_tells(const struct inside_module *at, const struct hook *hook
 	       at->told[bit / 8] >> bit % 8 & 1;
 }
 
+bool inside_writes_to(struct inside *inside, uint32_t pid, const struct module *module)
+{
+	const struct inside_process *process = inside_process_find(inside, pid);
+	const struct inside_module *at = process ? process->modules : NULL;
+
+	while (at && !(at->module == module && (at->since_ns || at->state == INSIDE_PUTTING)))
+		at = at->next;
+	return at || inside_child_find(inside, pid);
+}
+
 /* ---- what the programs are told ------------------------------------------------------------ */
 
 static unsigned bit_of(struct inside *inside, const struct module *module)

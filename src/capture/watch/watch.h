@@ -238,6 +238,7 @@ struct watch_page {
 	const uint64_t *lost; /* by enum lost_reason */
 	uint64_t unseen;      /* processes that ended before their CUDA library could be hooked */
 	uint64_t hooked_files, let_go_files, refused_files; /* as modules_figures has them */
+	uint64_t bypassed_files;                            /* foreign_jumps_found */
 	uint64_t turns_cut;  /* of the capture, that left records to the next: they took long */
 	uint64_t code_bytes; /* in the kernel, for stacks: tables that have no map of their own */
 	const struct miss *misses;
