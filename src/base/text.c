@@ -2,10 +2,12 @@
 #include "base/text.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/xalloc.h"
 
 static const char dots[] = "...";
 
@@ -48,9 +50,8 @@ static bool in_ranges(const struct text_range *ranges, size_t n, unsigned code)
 bool text_is_hostile(unsigned code)
 {
 	static const struct text_range hostile[] = {
-		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x61c, 0x61c },
-		{ 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
-		{ 0xfffe, 0xffff },
+		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x61c, 0x61c },   { 0x200e, 0x200f },
+		{ 0x2028, 0x202e }, { 0x2066, 0x2069 }, { 0xfffe, 0xffff },
 	};
 
 	return in_ranges(hostile, ARRAY_SIZE(hostile), code);
@@ -185,15 +186,76 @@ static int bracket(const char *name, const char *at)
 	return 0;
 }
 
+/* Depth of a character, and how it changes it, which a bracket that closes does before it. */
+static int step_into(const char *name, const char *at, int *depth)
+{
+	int step = bracket(name, at);
+
+	if (step < 0 && *depth > 0)
+		--*depth;
+	return step;
+}
+
+/* Whether there is something in the bracket that opens at `at`. */
+static bool is_filled(const char *at)
+{
+	return at[1] != '>' && at[1] != ')';
+}
+
+/* Columns of a name's characters by their depth, and of the "..." for what is deeper. */
+struct text_level {
+	size_t columns, dots;
+};
+
 static int deepest(const char *name)
 {
 	int depth = 0, most = 0;
 
 	for (const char *at = name; *at; at++) {
-		depth += bracket(name, at);
+		if (step_into(name, at, &depth) > 0)
+			depth++;
 		most = depth > most ? depth : most;
 	}
 	return most;
+}
+
+static void measure_levels(const char *name, struct text_level *levels)
+{
+	const char *at = name;
+	int depth = 0;
+
+	while (*at) {
+		unsigned code = '?';
+		size_t len = text_utf8(at, &code);
+		int step = step_into(name, at, &depth);
+
+		levels[depth].columns += code_columns(code);
+		if (step > 0 && is_filled(at))
+			levels[depth].dots += sizeof(dots) - 1;
+		if (step > 0)
+			depth++;
+		at += len ? len : 1;
+	}
+}
+
+/*
+ * The deepest level without which the name fits; 1 where it fits without none. In one pass over
+ * it, however deep it is: programs choose their names.
+ */
+static int level_that_fits(const char *name, size_t columns)
+{
+	int most = deepest(name), fits = 1;
+	struct text_level *levels = xcalloc((size_t)most + 1, sizeof(*levels));
+	size_t used = 0;
+
+	measure_levels(name, levels);
+	for (int level = 1; level <= most && used <= columns; level++) {
+		used += levels[level - 1].columns;
+		if (used + levels[level - 1].dots <= columns)
+			fits = level;
+	}
+	free(levels);
+	return fits;
 }
 
 /* Appends `name` with "..." for what is in brackets at `level` and deeper. */
@@ -202,14 +264,11 @@ static void add_without(struct buf *out, const char *name, int level)
 	int depth = 0;
 
 	for (const char *at = name; *at; at++) {
-		int step = bracket(name, at);
-		bool opens = step > 0 && depth == level - 1;
+		int step = step_into(name, at, &depth);
 
-		if (step < 0 && depth > 0)
-			depth--;
 		if (depth < level)
 			buf_putc(out, *at);
-		if (opens && at[1] != '>' && at[1] != ')')
+		if (step > 0 && depth == level - 1 && is_filled(at))
 			buf_puts(out, dots);
 		if (step > 0)
 			depth++;
@@ -239,17 +298,29 @@ void text_add_name(struct buf *out, const char *name, size_t columns)
 	struct buf shorter = { 0 };
 	const char *shown;
 
-	buf_puts(&shorter, name);
-	for (int level = deepest(name); level > 0 && text_columns(shorter.data) > columns;
-	     level--) {
-		buf_reset(&shorter);
-		add_without(&shorter, name, level);
+	if (text_columns(name) <= columns) {
+		buf_puts(out, name);
+		return;
 	}
+	buf_puts(&shorter, "");
+	add_without(&shorter, name, level_that_fits(name, columns));
 	shown = shorter.data;
 	if (text_columns(shown) > columns)
 		shown = last_part(shown);
 	text_add_cut(out, shown, columns);
 	buf_free(&shorter);
+}
+
+void text_cut_bytes(char *text, size_t most)
+{
+	size_t end;
+
+	if (strlen(text) <= most)
+		return;
+	end = most - (sizeof(dots) - 1);
+	while (end && (text[end] & 0xc0) == 0x80)
+		end--;
+	strcpy(text + end, dots);
 }
 
 void text_pad(struct buf *out, size_t from, size_t columns)

@@ -41,6 +41,15 @@ void text_add_cut(struct buf *out, const char *text, size_t columns);
 void text_add_name(struct buf *out, const char *name, size_t columns);
 
 /*
+ * What a name may have of bytes, from wherever it comes: it is cut when it comes in, since outputs
+ * have it again with each event. Those of compilers and people are shorter.
+ */
+#define TEXT_NAME_MAX 4096
+
+/* Cuts a text that has more than `most` bytes, 3 at least, in place: "..." is at its end then. */
+void text_cut_bytes(char *text, size_t most);
+
+/*
  * Makes lines of `out`, from byte `from` on, no wider than a terminal. What is too wide goes on in
  * a next line, between two words, two blanks further in. A word that is wider than the terminal
  * stays whole. 0 columns: nothing is done. Knows colours (ESC [ ... m).

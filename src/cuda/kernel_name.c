@@ -13,13 +13,11 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 
 #define STUB    KERNEL_NAME_STUB
 #define WRAPPER "__wrapper__device_stub_"
-
-/* What a name may grow to when read. */
-#define LONGEST 65536
 
 /* The C++ runtime's; the ABI (itanium-cxx-abi, 3.4) declares it in a header for C++ alone. */
 extern char *__cxa_demangle(const char *mangled, char *output, size_t *length, int *status);
@@ -128,16 +126,19 @@ static void add_text(const char *text, size_t len, void *opaque)
 {
 	struct kernel_name_growing *out = opaque;
 
-	/* The demangler holds nothing but its stack, and takes no answer. */
-	if (out->text.len + len > LONGEST)
-		longjmp(out->too_long, 1);
 	buf_add(&out->text, text, len);
+	/* The demangler holds nothing but its stack, and takes no answer. */
+	if (out->text.len > TEXT_NAME_MAX)
+		longjmp(out->too_long, 1);
 }
 
 static bool demangle_into(struct kernel_name_growing *out, const char *mangled)
 {
-	return setjmp(out->too_long) == 0 &&
-	       __gcclibcxx_demangle_callback(mangled, add_text, out) == 0 && out->text.len;
+	if (setjmp(out->too_long))
+		text_cut_bytes(out->text.data, TEXT_NAME_MAX);
+	else if (__gcclibcxx_demangle_callback(mangled, add_text, out))
+		return false;
+	return out->text.len > 0;
 }
 
 static char *demangle_bounded(const char *mangled)

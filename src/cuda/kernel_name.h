@@ -17,7 +17,7 @@ bool kernel_name_plausible(const char *text);
 
 /*
  * "vectorAdd(float const*, float*, int)" for "_Z9vectorAddPKfPfi"; a name that is not mangled is
- * copied, and so is one that would be longer than 64 KiB. Host stubs' "__device_stub__" prefix is
+ * copied, and one that is longer than TEXT_NAME_MAX is cut. Host stubs' "__device_stub__" prefix is
  * taken off first. The caller frees the result.
  *
  * A name of 300 bytes can make this take hours: names of programs are read by probe/plain_name.h.

@@ -9,11 +9,9 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
-
-/* Back references let a short name stand for one of megabytes, and programs choose their names. */
-#define LONGEST 65536
 
 struct function_name_growing {
 	struct buf text;
@@ -24,16 +22,19 @@ static void add_text(const char *text, size_t len, void *opaque)
 {
 	struct function_name_growing *out = opaque;
 
-	/* The demangler holds nothing but its stack, and takes no answer. */
-	if (out->text.len + len > LONGEST)
-		longjmp(out->too_long, 1);
 	buf_add(&out->text, text, len);
+	/* The demangler holds nothing but its stack, and takes no answer. */
+	if (out->text.len > TEXT_NAME_MAX)
+		longjmp(out->too_long, 1);
 }
 
 static bool demangle_rust(struct function_name_growing *out, const char *linked)
 {
-	return setjmp(out->too_long) == 0 && rust_demangle_callback(linked, 0, add_text, out) &&
-	       out->text.len;
+	if (setjmp(out->too_long))
+		text_cut_bytes(out->text.data, TEXT_NAME_MAX);
+	else if (!rust_demangle_callback(linked, 0, add_text, out))
+		return false;
+	return out->text.len > 0;
 }
 
 /* What compilers append when they split a function, or fit it to its callers. */

@@ -30,7 +30,6 @@
 /* Bounds that a reader checks before it believes a length. */
 #define FORMAT_RAW_MAX        (8u << 20)   /* of a chunk that is not the index, uncompressed */
 #define FORMAT_TEXT_MAX       (256u << 10) /* of one string */
-#define FORMAT_SHOWN_MAX      4096         /* of it that is read: events repeat it */
 #define FORMAT_ARGS_MAX       12
 #define FORMAT_FRAMES_MAX     512  /* of a stack */
 #define FORMAT_PARTS_MAX      64   /* of a frame */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "trace/format.h"
 
@@ -124,11 +125,10 @@ bool names_read(struct names *names, const uint8_t *raw, size_t bytes)
 	if (raw[bytes - 1])
 		return false;
 	buf_add(&names->texts, raw, bytes);
-	for (size_t at = 0, len; at < bytes; at += len + 1) {
-		len = strlen(names->texts.data + at);
+	for (size_t at = 0, next; at < bytes; at = next) {
+		next = at + strlen(names->texts.data + at) + 1;
+		text_cut_bytes(names->texts.data + at, TEXT_NAME_MAX);
 		add_slot(names, at);
-		if (len > FORMAT_SHOWN_MAX)
-			names->texts.data[at + FORMAT_SHOWN_MAX] = '\0';
 	}
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 #include "trace/format.h"
@@ -189,7 +190,7 @@ char *record_name(struct bytes *body)
 {
 	char *name = record_string(body);
 
-	name[strnlen(name, FORMAT_SHOWN_MAX)] = '\0';
+	text_cut_bytes(name, TEXT_NAME_MAX);
 	return name;
 }
 

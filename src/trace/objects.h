@@ -81,7 +81,7 @@ bool record_next(struct bytes *in, uint64_t *tag, struct bytes *body);
 /* A string; the caller frees it. "" where it is damaged. */
 char *record_string(struct bytes *body);
 
-/* The same for what events repeat in outputs: of FORMAT_SHOWN_MAX bytes at most. */
+/* The same, of what outputs have again with each event: no longer than TEXT_NAME_MAX. */
 char *record_name(struct bytes *body);
 
 #endif

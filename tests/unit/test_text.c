@@ -88,6 +88,81 @@ static void test_brackets_without_content_get_no_dots(void **state)
 	            "kernel<>()::operator()(...) const");
 }
 
+/* How a name gives way, said once more: each level is tried. */
+static void shorten_slowly(struct buf *out, const char *name, size_t columns)
+{
+	for (int level = (int)strlen(name); level > 0; level--) {
+		int depth = 0;
+
+		buf_reset(out);
+		for (const char *at = name; *at; at++) {
+			bool opens = *at == '<' || *at == '(';
+			bool closes = *at == ')' || (*at == '>' && (at == name || at[-1] != '-'));
+
+			depth -= closes && depth;
+			if (depth < level)
+				buf_putc(out, *at);
+			if (opens && depth == level - 1 && at[1] != '>' && at[1] != ')')
+				buf_puts(out, "...");
+			depth += opens;
+		}
+		if (text_columns(out->data) <= columns)
+			return;
+	}
+}
+
+static void test_names_of_any_form_give_way_in_the_same_way(void **state)
+{
+	static const char letters[] = "ab<(>)-<(>)";
+	struct buf slow = { 0 }, fast = { 0 };
+	char name[40] = "";
+	unsigned seed = 1;
+
+	for (int i = 0; i < 20000; i++) {
+		for (size_t at = 0; at < sizeof(name) - 1; at++) {
+			seed = seed * 1103515245 + 12345;
+			name[at] = letters[(seed >> 16) % (sizeof(letters) - 1)];
+		}
+		buf_reset(&fast);
+		text_add_name(&fast, name, 25);
+		shorten_slowly(&slow, name, 25);
+		if (text_columns(slow.data) <= 25)
+			assert_string_equal(fast.data, slow.data);
+		else
+			assert_true(text_columns(fast.data) <= 25);
+	}
+	buf_free(&slow);
+	buf_free(&fast);
+}
+
+/* Each level looked at by itself, it would take a quarter of an hour. */
+static void test_a_name_of_brackets_alone_takes_no_longer_than_another(void **state)
+{
+	size_t len = 1 << 20;
+	char *name = malloc(len + 1);
+	struct buf out = { 0 };
+
+	memset(name, '(', len);
+	memset(name + len / 2, ')', len / 2);
+	name[0] = 'f';
+	name[len] = '\0';
+	text_add_name(&out, name, 60);
+	assert_true(text_columns(out.data) <= 60);
+	assert_int_equal(strncmp(out.data, "f(((", 4), 0);
+	buf_free(&out);
+	free(name);
+}
+
+static void test_a_text_is_cut_to_bytes_between_characters(void **state)
+{
+	char text[] = "m\xc3\xbcller";
+
+	text_cut_bytes(text, 7);
+	assert_string_equal(text, "m\xc3\xbcller");
+	text_cut_bytes(text, 5);
+	assert_string_equal(text, "m...");
+}
+
 static void wrapped(const char *text, size_t columns, const char *expected)
 {
 	struct buf out = { 0 };
@@ -121,6 +196,9 @@ int main(void)
 		cmocka_unit_test(test_a_name_that_fits_is_whole),
 		cmocka_unit_test(test_a_name_gives_way_from_the_inside),
 		cmocka_unit_test(test_brackets_without_content_get_no_dots),
+		cmocka_unit_test(test_names_of_any_form_give_way_in_the_same_way),
+		cmocka_unit_test(test_a_name_of_brackets_alone_takes_no_longer_than_another),
+		cmocka_unit_test(test_a_text_is_cut_to_bytes_between_characters),
 		cmocka_unit_test(test_lines_are_wrapped_between_words),
 	};
 

@@ -5,9 +5,11 @@
 #include <errno.h>
 
 #include "analysis/missed.h"
+#include "base/text.h"
 #include "trace/bytes.h"
 #include "trace/chunk.h"
 #include "trace/define.h"
+#include "trace/names.h"
 #include "trace/objects.h"
 #include "trace/rows.h"
 #include "trace/run_record.h"
@@ -164,6 +166,39 @@ static void test_definitions_beyond_the_budget_are_lost_and_no_damage(void **sta
 	assert_in_range(objects_over_budget(objects), 11, 21);
 	assert_non_null(objects_kernel(objects, 0));
 	objects_free(objects);
+	buf_free(&raw);
+	free(name);
+}
+
+/* Each event of a kernel can have outputs write its name again. */
+static void test_names_are_cut(void **state)
+{
+	struct objects *objects = objects_new();
+	struct buf raw = { 0 };
+	char *name = long_name();
+
+	define_kernel(&raw, 0, name);
+	assert_true(read_raw(objects, &raw));
+	assert_int_equal(strlen(objects_kernel(objects, 0)->name), TEXT_NAME_MAX);
+	assert_string_equal(objects_kernel(objects, 0)->name + TEXT_NAME_MAX - 4, "k...");
+	objects_free(objects);
+	buf_free(&raw);
+	free(name);
+}
+
+static void test_names_of_ranges_are_cut(void **state)
+{
+	struct names *names = names_new();
+	char *name = long_name();
+	struct buf raw = { 0 };
+
+	names_number(names, name);
+	names_number(names, "short");
+	names_take(names, &raw);
+	assert_true(names_read(names, (uint8_t *)raw.data, raw.len));
+	assert_int_equal(strlen(names_text(names, 1)), TEXT_NAME_MAX);
+	assert_string_equal(names_text(names, 2), "short");
+	names_free(names);
 	buf_free(&raw);
 	free(name);
 }
@@ -437,6 +472,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_definitions_beyond_the_budget_are_lost_and_no_damage),
+		cmocka_unit_test(test_names_are_cut),
+		cmocka_unit_test(test_names_of_ranges_are_cut),
 		cmocka_unit_test(test_a_hundred_thousand_kernels_are_kept),
 		cmocka_unit_test(test_a_file_with_too_many_names_is_read_and_told_of),
 		cmocka_unit_test(test_no_more_events_wait_than_may),
