@@ -125,7 +125,8 @@ __attribute__((noinline)) int python_step(__u32 slot)
 	python = bpf_map_lookup_elem(&unwind_python, &tgid);
 	if (!python || !frame)
 		return WALK_OVER;
-	if (user_read(walk->frame, PYTHON_FRAME_BYTES, frame))
+	/* not more: the last frame of a chunk may end with its pages */
+	if (user_read(walk->frame, BOUNDED(python->frame_bytes, PYTHON_FRAME_BYTES - 1), frame))
 		return python_cut(walk);
 	walk->python_frame = FIELD(walk, __u64, python->frame_previous);
 	if (python->style == PYTHON_OWNER &&

@@ -55,16 +55,18 @@ struct wire_python {
 	__u16 cframe_previous;
 	__u16 frame_code, frame_previous, frame_instruction, frame_owner, frame_entry;
 	__u16 code_first_line;
-	__u8 style;       /* enum wire_python_style */
-	__u8 has_cframe;  /* the top frame is reached through cframe_frame */
-	__u8 lasti_short; /* the instruction is an int, not a pointer */
-	__u8 owner_entry; /* from this owner on, a frame begins an invocation */
-	__u32 reserved;
+	__u8 style;        /* enum wire_python_style */
+	__u8 has_cframe;   /* the top frame is reached through cframe_frame */
+	__u8 lasti_short;  /* the instruction is an int, not a pointer */
+	__u8 owner_entry;  /* from this owner on, a frame begins an invocation */
+	__u16 frame_bytes; /* to the end of the last of these fields: a frame may be little longer
+	                    */
+	__u16 reserved;
 };
 
 /* ---- what is sent ---------------------------------------------------------------------------- */
 
-#define STACK_ENTRIES_MAX 512
+#define STACK_ENTRIES_MAX 1024 /* a walk of this CPU has to fit into 32 KiB of per-CPU memory */
 
 /* Kinds of an entry, in the highest bits of its second word. */
 enum wire_entry_kind {

@@ -31,7 +31,7 @@
 #define FORMAT_RAW_MAX        (8u << 20)   /* of a chunk that is not the index, uncompressed */
 #define FORMAT_TEXT_MAX       (256u << 10) /* of one string */
 #define FORMAT_ARGS_MAX       12
-#define FORMAT_FRAMES_MAX     512  /* of a stack */
+#define FORMAT_FRAMES_MAX     1024 /* of a stack */
 #define FORMAT_PARTS_MAX      64   /* of a frame */
 #define FORMAT_FRAME_TEXT_MAX 4096 /* of a function, a module, a file on one */
 #define FORMAT_CHUNKS_MAX                                                                          \

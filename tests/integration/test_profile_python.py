@@ -201,6 +201,21 @@ def test_profile_python_that_waits_from_its_first_moments_on(case):
                      [chain for chain in waits if "[unknown]" in chain])
 
 
+def test_profile_python_at_the_depth_that_it_allows(case):
+    """A thousand functions within each other are Python's own limit; from 3.11 on they need no native frames."""
+    for minor, python in pythons().items():
+        if minor < 11:
+            continue
+        process = profiles.started(case, python, os.path.join(Places.root, "tests/programs/deep.py"), 950)
+        profile = profiles.take(case, ["-p", process.pid], name=f"deep{minor}")
+        profiles.ended(process)
+        inside = sum(n for names, n in profile.names().items() if "spin" in names)
+        whole = sum(n for names, n in profile.names().items()
+                    if names.count("dive") == 951 and "<module>" in names and "outermost" in names)
+        if inside < 20 or whole < 0.95 * inside:
+            raise Failure(f"3.{minor}: {whole} of {inside} are whole; {profile.said()}")
+
+
 def test_profile_a_python_that_is_not_read(case):
     """3.8: its frames are native ones, which is said."""
     process = profiles.started(case, find(8), script())
