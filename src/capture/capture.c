@@ -247,13 +247,20 @@ static void tell_of_capture(void *data, struct watch_page *page)
 static void discard_records(struct programs *programs)
 {
 	struct wire_state *state = programs_state(programs);
+	struct rings *rings = programs_rings(programs);
 	size_t bytes;
 
-	for (size_t i = 0; i < programs_rings(programs); i++) {
-		while (ring_peek(programs_ring(programs, i), &bytes))
-			ring_advance(programs_ring(programs, i));
+	for (size_t i = 0; i < rings_count(rings); i++) {
+		while (ring_peek(rings_at(rings, i), &bytes))
+			ring_advance(rings_at(rings, i));
 	}
 	memset(state->lost, 0, sizeof(state->lost));
+}
+
+static size_t kept_most(const struct capture_options *options)
+{
+	return options->ring_bytes && options->ring_bytes < RINGS_KEPT_MOST ? options->ring_bytes
+	                                                                    : RINGS_KEPT_MOST;
 }
 
 static void make_parts(struct capture *c)
@@ -317,8 +324,9 @@ static void make_parts(struct capture *c)
 	                                            .returns = c->options.returns });
 	c->foreign_jumps = foreign_jumps_new(c->modules, c->programs, &c->begin_ns);
 	c->order = order_new(capture_record, c);
-	for (size_t i = 0; i < programs_rings(c->programs); i++)
-		c->rings[i] = programs_ring(c->programs, i);
+	c->rings = programs_rings(c->programs);
+	if (!c->options.watch) /* whose calls are added up, and not sent */
+		rings_watch(c->rings, kept_most(&c->options));
 }
 
 /* Live memory is told with the stacks that made it. */

@@ -251,18 +251,19 @@ void order_add_source(struct order *order, const struct order_source *source)
 }
 
 /* The oldest record of all rings, and its ring: NULL where there is none. */
-static struct ring *oldest_ring(struct ring *const *rings, size_t count,
-                                const struct wire_head **record, size_t *bytes)
+static struct ring *oldest_ring(const struct rings *rings, const struct wire_head **record,
+                                size_t *bytes)
 {
 	struct ring *oldest = NULL;
 
 	*record = NULL;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < rings_count(rings); i++) {
+		struct ring *ring = rings_at(rings, i);
 		size_t len;
-		const struct wire_head *head = ring_peek(rings[i], &len);
+		const struct wire_head *head = ring_peek(ring, &len);
 
 		if (head && (!*record || head->time_ns < (*record)->time_ns)) {
-			oldest = rings[i];
+			oldest = ring;
 			*record = head;
 			*bytes = len;
 		}
@@ -270,36 +271,46 @@ static struct ring *oldest_ring(struct ring *const *rings, size_t count,
 	return oldest;
 }
 
-int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns)
+/* Takes records into the window until it has to pass some on. Whether there may be more. */
+static bool order_gather(struct order *order, struct rings *rings, uint64_t until_ns,
+                         uint64_t *front_ns)
 {
 	const struct wire_head *record;
-	struct ring *ring;
 	size_t bytes, n = 0;
-	int r = 0;
+	struct ring *ring;
 
-	order->limited = false;
-	for (;;) {
-		uint64_t front;
-
-		ring = oldest_ring(rings, count, &record, &bytes);
-		if (!ring)
-			break;
-		front = record->time_ns;
-
+	while ((ring = oldest_ring(rings, &record, &bytes))) {
+		*front_ns = record->time_ns;
 		/*
 		 * Else a busy target would keep us here for good. Behind what is too new may be
 		 * what is not: threads of several CPUs overtake each other on their way to a ring.
 		 */
-		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
-			break;
+		if (*front_ns > WINDOW_NS && *front_ns - WINDOW_NS > until_ns)
+			return false;
 		order_add(order, record, bytes);
 		ring_advance(ring);
-		if (++n % 64 == 0 && front > WINDOW_NS)
-			r = pass_on(order, front - WINDOW_NS);
-		if (r)
+		if (++n % 64 == 0 && *front_ns > WINDOW_NS)
+			return true;
+	}
+	return false;
+}
+
+int order_read(struct order *order, struct rings *rings, uint64_t until_ns)
+{
+	bool more = true;
+	int r = 0;
+
+	order->limited = false;
+	while (more) {
+		uint64_t front_ns = 0;
+
+		rings_enter(rings);
+		more = order_gather(order, rings, until_ns, &front_ns);
+		rings_leave(rings);
+		if (more)
+			r = pass_on(order, front_ns - WINDOW_NS);
+		if (r || order->limited)
 			return r;
-		if (order->limited)
-			return 0;
 	}
 	r = pass_on(order, until_ns);
 	if (!order->limited)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "probe/ring.h"
+#include "probe/rings.h"
 
 struct order;
 
@@ -26,7 +26,7 @@ void order_free(struct order *order);
  * Reads what is in the rings and passes on what is older than `until_ns` (a time so far back that
  * every older record has been submitted). Returns what `each` returned when it was not 0.
  */
-int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns);
+int order_read(struct order *order, struct rings *rings, uint64_t until_ns);
 
 /*
  * From then on (CLOCK_MONOTONIC) a read passes on one record, and leaves the rest to the next; 0:

@@ -202,8 +202,8 @@ static int open_loop(struct capture *c, struct err *err)
 	if (c->hold)
 		poll_fd(c, hold_fd(c->hold));
 	session_poll_agents(c, poll_fd);
-	for (size_t i = 0; i < programs_rings(c->programs); i++)
-		poll_fd(c, ring_fd(c->rings[i]));
+	for (size_t i = 0; i < rings_count(c->rings); i++)
+		poll_fd(c, ring_fd(rings_at(c->rings, i)));
 	set_timer(c, drain_ns(c));
 	return 0;
 }
@@ -308,7 +308,7 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	int r;
 
 	programs_awake(c->programs);
-	r = order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
+	r = order_read(c->order, c->rings, until_ns);
 	if (c->correlate)
 		correlate_passed(c->correlate, order_passed_ns(c->order));
 	return r;

@@ -68,7 +68,7 @@ struct capture {
 	struct metrics_feed *metrics;        /* of GPUs; NULL: not asked for */
 	struct who_feed *who;                /* NULL: not asked for */
 	struct gpus *gpus; /* asked once; NULL: not yet, or nobody wants to know */
-	struct ring *rings[WIRE_RINGS_MAX];
+	struct rings *rings;
 	struct run_info run;
 	uint64_t begin_ns;
 	uint64_t ready_ns;          /* all that can be hooked now is */

@@ -34,7 +34,8 @@ struct programs {
 	struct bpf_object *object;
 	struct wire_state *state;
 	size_t n_rings, ring_bytes;
-	struct ring *rings[WIRE_RINGS_MAX];
+	struct ring *ring[WIRE_RINGS_MAX];
+	struct rings *rings; /* all of them */
 	int ring_map;
 	pthread_t filler; /* fills ring_map while the programs are loaded */
 	bool filling;
@@ -217,6 +218,7 @@ static int make_rings(struct programs *p, size_t total)
 {
 	size_t cpus = libbpf_num_possible_cpus(), bytes;
 
+	p->rings = rings_new();
 	p->n_rings = power_of_two_below(cpus * 2 - 1);
 	if (p->n_rings > 32)
 		p->n_rings = 32;
@@ -233,9 +235,10 @@ static int make_rings(struct programs *p, size_t total)
 
 		if (fd < 0)
 			return fd;
-		p->rings[i] = ring_open(fd, bytes);
-		if (!p->rings[i])
+		p->ring[i] = ring_open(fd, bytes);
+		if (!p->ring[i])
 			return -errno;
+		rings_add(p->rings, p->ring[i]);
 	}
 	return 0;
 }
@@ -252,7 +255,7 @@ static void *fill_ring_map(void *argument)
 
 	for (uint32_t i = 0; i < count; i++) {
 		keys[i] = i;
-		fds[i] = ring_fd(p->rings[i]);
+		fds[i] = ring_fd(p->ring[i]);
 	}
 	if (bpf_map_update_batch(p->ring_map, keys, fds, &count, NULL) == 0 && count == p->n_rings)
 		return NULL;
@@ -265,7 +268,7 @@ static void *fill_ring_map(void *argument)
 
 static int begin_ring_map(struct programs *p)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = ring_fd(p->rings[0]));
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = ring_fd(p->ring[0]));
 	int r;
 
 	p->ring_map =
@@ -421,8 +424,9 @@ void programs_free(struct programs *p)
 	end_ring_map(p);
 	if (p->ring_map > 0)
 		close(p->ring_map);
+	rings_free(p->rings);
 	for (size_t i = 0; i < p->n_rings; i++)
-		ring_free(p->rings[i]);
+		ring_free(p->ring[i]);
 	bpf_object__close(p->object);
 	free(p);
 }
@@ -582,14 +586,9 @@ void programs_lost(const struct programs *p, uint64_t *lost)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-size_t programs_rings(const struct programs *p)
+struct rings *programs_rings(struct programs *p)
 {
-	return p->n_rings;
-}
-
-struct ring *programs_ring(struct programs *p, size_t index)
-{
-	return p->rings[index];
+	return p->rings;
 }
 
 void programs_awake(struct programs *p)

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "bpf/wire.h"
 #include "probe/kernel_features.h"
-#include "probe/ring.h"
+#include "probe/rings.h"
 
 /* The ladder, best first. */
 enum mechanism {
@@ -140,8 +140,8 @@ bool programs_held_for(struct programs *programs, pid_t tid, struct wire_file *f
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-size_t programs_rings(const struct programs *programs);
-struct ring *programs_ring(struct programs *programs, size_t index);
+/* All rings; they live as long as the programs. */
+struct rings *programs_rings(struct programs *programs);
 
 /* To be called before the rings are read: from now on a ring that fills up may wake us again. */
 void programs_awake(struct programs *programs);

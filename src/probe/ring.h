@@ -19,6 +19,16 @@ void ring_free(struct ring *ring);
 
 int ring_fd(const struct ring *ring); /* epoll: readable after a wake-up */
 
+size_t ring_bytes(const struct ring *ring); /* its size */
+size_t ring_used(const struct ring *ring);  /* of it, by what was not read or kept yet */
+
+/*
+ * Copies up to `most` bytes of complete records out of the ring, which has room for others then;
+ * ring_peek finds the copies first. Returns the bytes that the ring got back.
+ */
+size_t ring_keep(struct ring *ring, size_t most);
+size_t ring_kept(const struct ring *ring); /* bytes of memory that copies take */
+
 /* The oldest record, valid until ring_advance; NULL when none is complete. */
 const struct wire_head *ring_peek(struct ring *ring, size_t *bytes);
 

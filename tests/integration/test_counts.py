@@ -2,12 +2,14 @@
 """What cuscope counts is what the program did: calls, launches, bytes, memory, errors."""
 
 import collections
+import json
 import os
 import signal
+import subprocess
 import time
 
 import checks
-from harness import Failure, Places, alone
+from harness import Counts, Failure, Places, alone, wait_until
 
 
 def test_threads_each_call_of_each_thread(case):
@@ -300,6 +302,21 @@ def test_calls_nested_deeper_than_is_followed_are_counted_as_such(case):
     checks.equal("seen and lost are all", expected, total + lost["too_deep"])
     checks.equal("returns without an entry", 0, lost["no_entry"])
     checks.equal("outer allocations", 5, result.names(nested=None)["cuMemAlloc_v2"])
+
+
+@alone
+def test_an_output_that_takes_nothing_for_a_while_loses_nothing(case):
+    """What fills the rings meanwhile is kept: 300,000 calls are more than those of two CPUs have room for."""
+    process = case.cuscope("trace", "--format", "jsonl", "--only", "cuCtxSetCurrent", "--ring-size", f"{8 * os.cpu_count()}MiB", "--json-summary",
+                           case.path("summary.json"), "--", Places.program("tight"), "150000", "2", stdout=subprocess.PIPE)
+    wait_until(lambda: os.path.exists(case.path("counts")), "the calls to be made", 60)
+    time.sleep(0.5)
+    calls = sum(b'"name":"cuCtxSetCurrent"' in line for line in process.process.stdout)
+    checks.equal("status", 0, process.wait())
+    with open(case.path("summary.json")) as file:
+        missed = json.load(file)["missed"]
+    checks.equal("lost", 0, missed["lost"]["ring_full"])
+    checks.equal("calls", Counts(case.path("counts")).of("calls")["cuCtxSetCurrent"], calls)
 
 
 @alone

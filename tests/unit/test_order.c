@@ -23,7 +23,7 @@ struct out {
 
 struct fixture {
 	struct fake_ring fake[RINGS];
-	struct ring *rings[RINGS];
+	struct rings *rings;
 	struct order *order;
 	struct out out;
 };
@@ -45,9 +45,10 @@ static int make(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
+	f->rings = rings_new();
 	for (size_t i = 0; i < RINGS; i++) {
 		fake_ring_open(&f->fake[i]);
-		f->rings[i] = f->fake[i].ring;
+		rings_add(f->rings, f->fake[i].ring);
 	}
 	f->order = order_new(take, &f->out);
 	*state = f;
@@ -59,6 +60,7 @@ static int destroy(void **state)
 	struct fixture *f = *state;
 
 	order_free(f->order);
+	rings_free(f->rings);
 	for (size_t i = 0; i < RINGS; i++)
 		fake_ring_close(&f->fake[i]);
 	free(f);
@@ -72,7 +74,7 @@ static void put(struct fixture *f, size_t ring, uint64_t time_us, uint32_t numbe
 
 static int read_until(struct fixture *f, uint64_t time_us)
 {
-	return order_read(f->order, f->rings, RINGS, US(time_us));
+	return order_read(f->order, f->rings, US(time_us));
 }
 
 static void assert_came(struct fixture *f, const char *numbers)
@@ -300,6 +302,22 @@ static void test_a_backlog_is_passed_on_while_it_is_read(void **state)
 	assert_true(f->out.read_at_first < f->fake[0].at / 2);
 }
 
+/* As if the thread of the rings had done it while the reader stood still. */
+static void test_what_was_kept_is_merged_with_what_is_in_the_rings(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 100, 1);
+	put(f, 1, 200, 2);
+	put(f, 0, 300, 3);
+	assert_true(ring_keep(rings_at(f->rings, 0), FAKE_RING_BYTES) > 0);
+	put(f, 1, 400, 4);
+	put(f, 0, 500, 5);
+	read_until(f, NOW);
+	assert_came(f, "1 2 3 4 5");
+	assert_int_equal(order_late(f->order), 0);
+}
+
 /* The circle of the window doubles several times, at different places of its beginning. */
 static void test_a_window_may_hold_many_records(void **state)
 {
@@ -428,6 +446,7 @@ int main(void)
 		TEST(test_what_a_read_has_no_time_for_comes_with_the_next),
 		TEST(test_rings_are_merged_by_time),
 		TEST(test_another_source_is_merged_with_the_rings),
+		TEST(test_what_was_kept_is_merged_with_what_is_in_the_rings),
 		TEST(test_what_is_too_new_waits_in_the_other_source),
 		TEST(test_records_of_the_same_time_keep_their_order),
 		TEST(test_order_within_a_ring_is_put_right),

@@ -83,10 +83,11 @@ static void drain_ring(struct ring *ring, struct seen *seen)
 static void drain(struct programs *programs, struct seen *seen)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
+	const struct rings *rings = programs_rings(programs);
 
 	for (int i = 0; i < 200 && seen->right + seen->wrong < CALLS; i++) {
-		for (size_t ring = 0; ring < programs_rings(programs); ring++)
-			drain_ring(programs_ring(programs, ring), seen);
+		for (size_t ring = 0; ring < rings_count(rings); ring++)
+			drain_ring(rings_at(rings, ring), seen);
 		nanosleep(&pause, NULL);
 	}
 }
