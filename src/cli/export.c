@@ -158,6 +158,7 @@ static int check_options(struct export_options *o, struct err *err)
 		return err->code;
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
+	o->sink.by_name = o->range.filter.function != NULL;
 	return to_stdout(o) ? cli_check_stdout(o->format, err) : 0;
 }
 

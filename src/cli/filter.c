@@ -11,7 +11,8 @@ static const struct argp_option options[] = {
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 3 },
 	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
 	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were written", 0 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0,
+	  "end when N calls were written, those that they made not counted", 0 },
 	{ 0 }
 };
 

@@ -124,7 +124,8 @@ const struct argp cli_range_argp = { .options = range_options, .parser = parse_r
 static const struct argp_option calls_options[] = {
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 1 },
 	{ "max-events", OPT_MAX_EVENTS, "N", 0,
-	  "only the first N calls, and what ran on the GPU until the last of them ended", 1 },
+	  "only the first N calls with those that they made, and what ran on the GPU until then",
+	  1 },
 	{ 0 }
 };
 

@@ -68,7 +68,8 @@ static const struct argp_option options[] = {
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
 	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
 	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were kept", 0 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0,
+	  "end when N calls were kept, those that they made not counted", 0 },
 	{ "kernel", OPT_KERNEL, 0, 0, "also system calls to the NVIDIA driver, decoded", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }

@@ -28,7 +28,8 @@ struct sink {
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;
 	uint64_t calls;             /* written */
-	uint64_t last_ns;           /* the end of the last of them */
+	uint64_t counted;           /* of them: see event_is_counted() */
+	uint64_t last_ns;           /* the end of the last of these */
 	struct stack_counts stacks; /* of what was written */
 
 	/* Calls and work: scout.c, and where that is not asked work_now(work), for each event. */

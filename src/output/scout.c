@@ -49,7 +49,7 @@ static int scout_end(struct consumer *self, const struct run_info *run, struct e
 {
 	struct sink *sink = sink_of(self);
 
-	sink->calls = sink->last_ns = 0;
+	sink->calls = sink->counted = sink->last_ns = 0;
 	return 0;
 }
 

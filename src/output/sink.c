@@ -113,7 +113,7 @@ bool sink_done(const struct consumer *consumer)
 {
 	const struct sink *sink = (const struct sink *)consumer;
 
-	return sink->options.max_events && sink->calls >= sink->options.max_events;
+	return sink->options.max_events && sink->counted >= sink->options.max_events;
 }
 
 bool sink_ended(const struct consumer *consumer)
@@ -192,6 +192,9 @@ void sink_count(struct sink *sink, const struct event *event)
 	if (event->type != EVENT_CALL)
 		return;
 	sink->calls++;
+	if (!event_is_counted(event, sink->options.by_name))
+		return;
+	sink->counted++;
 	sink->last_ns = event->time_ns;
 }
 

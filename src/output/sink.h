@@ -23,6 +23,7 @@ struct sink_options {
 	bool failed_only;    /* --failed */
 	uint64_t min_duration_ns; /* --min-duration; calls without an end are left out when > 0 */
 	uint64_t max_events;      /* --max-events; 0: no limit. After it sink_done() is true. */
+	bool by_name;             /* functions were chosen by name: see event_is_counted() */
 	size_t width;             /* columns of the terminal, 0: do not cut lines */
 	struct work *work; /* which calls asked for what ran, fed before the sink; NULL: none is */
 };

@@ -66,7 +66,7 @@ static int chosen_event(struct consumer *self, const struct event *event, struct
 
 	if (!event_is(chosen, event))
 		return 0;
-	chosen->calls += event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED);
+	chosen->calls += event_is_counted(event, false);
 	return consumers_event(&chosen->next, 1, event, err);
 }
 

@@ -428,6 +428,15 @@ static inline bool call_is_cuda(const struct call *call)
 	return layer_is_cuda(call->function->layer);
 }
 
+/*
+ * Whether it is one of the N of --max-events: a call of CUDA's that no other traced one made. Those
+ * within it come along. Where functions are chosen by name, each that is chosen counts.
+ */
+static inline bool event_is_counted(const struct event *event, bool by_name)
+{
+	return event->type == EVENT_CALL && (by_name || !(event->call->flags & CALL_NESTED));
+}
+
 /* EVENT_CALL or EVENT_OTHER_CALL, as its function says. */
 static inline enum event_type call_event_type(const struct call *call)
 {

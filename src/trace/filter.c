@@ -16,7 +16,7 @@ struct answers {
 struct filter {
 	struct filter_choice choice;
 	struct answers functions, kernels;
-	uint64_t calls, last_ns; /* passed on; the end of the last of them */
+	uint64_t calls, last_ns; /* counted: see event_is_counted(); the end of the last of them */
 };
 
 bool filter_is_any(const struct filter_choice *choice)
@@ -91,7 +91,7 @@ static bool wants_call(struct filter *filter, const struct event *event)
 	    (choice->failed && !(call->flags & CALL_FAILED)) ||
 	    !is_function(filter, call->function) || !is_kernel(filter, call->kernel))
 		return false;
-	if (event->type != EVENT_CALL)
+	if (!event_is_counted(event, choice->function != NULL))
 		return true;
 	filter->calls++;
 	filter->last_ns = event->time_ns;

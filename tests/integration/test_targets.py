@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which processes are traced: by pid, name, cgroup, all."""
 
+import json
 import os
 import signal
 import subprocess
@@ -195,3 +196,27 @@ def test_max_events(case):
     result = case.trace("threads", "2", "100", options=["--max-events", "50"])
     checks.valid(result)
     checks.equal("calls", 50, len(result.calls()))
+
+
+def test_max_events_means_the_same_calls_everywhere(case):
+    """Those that a call makes come along, and are not counted: in one command they were."""
+    trace = case.path("few.cuscope")
+    target = ["--", Places.program("runtime13")]
+    checks.equal("status of record", 0, case.cuscope("record", "-v", "-o", case.path("all.cuscope"), *target).wait())
+    checks.equal("status of record", 0, case.cuscope("record", "-v", "--max-events", "9", "-o", trace, *target).wait())
+
+    def jsonl(*command):
+        process = case.cuscope(*command)
+        checks.equal(f"status of {command[0]}", 0, process.wait())
+        return process.out().splitlines()
+
+    result = case.trace("runtime13", options=["-v", "--max-events", "9"])
+    wanted = [(c["name"], c.get("nested")) for c in result.calls()]
+    checks.equal("calls that no other made", 9, sum(not nested for name, nested in wanted))
+    checks.equal("calls that they made", True, len(wanted) > 9)
+    for file, options in ((trace, ()), (case.path("all.cuscope"), ("--max-events", "9"))):
+        lines = [json.loads(line) for line in jsonl("export", file, "--format", "jsonl", *options)]
+        seen = [(c["name"], c.get("nested")) for c in lines if c.get("phase") == "X"]
+        checks.equal(f"calls of {os.path.basename(file)}", wanted, seen)
+        report = jsonl("report", file, "cuda_api_trace", "--format", "csv", *options)
+        checks.equal(f"rows of the report of {os.path.basename(file)}", 9, len(report) - 1)

@@ -128,6 +128,25 @@ static void test_the_first_calls_and_what_ran_until_they_ended(void **state)
 	filter_free(filter);
 }
 
+static void test_calls_within_others_are_not_among_the_first(void **state)
+{
+	struct call outer = call_at("cudaMalloc", 1, 5), inner = call_at("cuMemAlloc_v2", 2, 1);
+
+	inner.flags = CALL_NESTED;
+	begin((struct filter_choice){ .max_calls = 2 });
+	for (int i = 0; i < 2; i++) {
+		assert_true(wants_call(inner));
+		assert_true(wants_call(outer));
+	}
+	assert_false(wants_call(inner));
+	filter_free(filter);
+	begin((struct filter_choice){ .max_calls = 2, .function = "cuMemAlloc*" });
+	assert_true(wants_call(inner)); /* what was chosen by name counts */
+	assert_true(wants_call(inner));
+	assert_false(wants_call(inner));
+	filter_free(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +156,7 @@ int main(void)
 		cmocka_unit_test(test_kernels_by_any_of_their_names),
 		cmocka_unit_test(test_all_that_is_asked_for_has_to_be_so),
 		cmocka_unit_test(test_the_first_calls_and_what_ran_until_they_ended),
+		cmocka_unit_test(test_calls_within_others_are_not_among_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
