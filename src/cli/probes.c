@@ -122,11 +122,12 @@ static void print_hook(const struct hook *hook)
 	if (hook->placement.skip)
 		buf_printf(&instruction, "+%u ", hook->placement.skip);
 	buf_puts(&instruction, hook->placement.instruction);
-	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s", hook->name,
+	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s%s%s", hook->name,
 	               api_class_name(api_class(hook->name)), state_of(hook),
 	               (unsigned long long)(hook->entry + hook->placement.skip), instruction.data,
 	               hook->placement.emulated ? "cheap" : "slow", hook->placement.why,
-	               hook->why ? "; " : "", hook->why ? hook->why : "");
+	               hook->why ? "; " : "", hook->why ? hook->why : "",
+	               hook->also ? "; also called " : "", hook->also ? hook->also : "");
 	buf_free(&instruction);
 }
 

@@ -232,6 +232,21 @@ bool api_is_async(const struct api *api)
 	return api->row->flags & ASYNC;
 }
 
+bool api_is_narrow(const struct api *api)
+{
+	static const enum api_type wide[] = { T_PTR, T_DST, T_SRC, T_ADDR, T_SIZE, T_BYTES, T_U64 };
+
+	for (size_t i = 0; i < api->n_pieces; i++) {
+		const struct piece *piece = &api->piece[i];
+
+		for (size_t j = 0; j < ARRAY_SIZE(wide); j++) {
+			if (piece->type == wide[j] && piece->width == 4)
+				return true;
+		}
+	}
+	return false;
+}
+
 size_t api_args(const struct api *api, const struct api_arg **args)
 {
 	*args = api->arg;

@@ -181,6 +181,8 @@ bool api_returns_status(const char *symbol);
 enum api_op api_op(const struct api *api);
 enum api_memory api_memory(const struct api *api);
 bool api_is_async(const struct api *api); /* returns before the work is done */
+/* Whether it has addresses or sizes of 32 bits, as functions of CUDA before 4.0 have. */
+bool api_is_narrow(const struct api *api);
 size_t api_args(const struct api *api, const struct api_arg **args); /* decoded arguments */
 
 const char *api_class_name(enum api_class cls);         /* "launch" */

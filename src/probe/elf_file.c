@@ -18,6 +18,7 @@
 /* libcuda exports about 680 functions, libcudart about 420. */
 #define FUNCTIONS_MAX 16384
 
+#define ALSO_MOST        512   /* bytes of other names of a function, and one more name */
 #define NAME_MAX_BYTES   128   /* of an API function */
 #define SYMBOL_MAX_BYTES 16384 /* of any: names of CUTLASS templates exceed 8 KiB */
 #define BYTES_MAX        (1u << 20)
@@ -189,6 +190,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 		                                          sizeof(*function));
 	function = &file->functions[file->n_functions++];
 	function->name = xstrdup(name);
+	function->also = NULL;
 	function->address = symbol->st_value;
 	function->offset = symbol->st_value - segment->p_vaddr + segment->p_offset;
 	function->size = symbol->st_size;
@@ -225,6 +227,29 @@ static int compare_functions(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
+static bool is_narrow(const char *name)
+{
+	const struct api *api = api_find(name);
+
+	return api && api_is_narrow(api);
+}
+
+/* Takes a name over, as an alias or the name itself. */
+static void add_alias(struct elf_function *function, const char *name)
+{
+	char *also = (char *)function->also, *other = (char *)name;
+
+	if (is_narrow(function->name) && !is_narrow(name)) {
+		other = (char *)function->name;
+		function->name = name;
+	}
+	if (strlen(also ? also : "") < ALSO_MOST)
+		function->also = xasprintf("%s%s%s", also ? also : "", also ? ", " : "", other);
+	if (function->also != also)
+		free(also);
+	free(other);
+}
+
 static void sort_functions(struct elf_file *file)
 {
 	size_t kept = 0;
@@ -234,7 +259,7 @@ static void sort_functions(struct elf_file *file)
 		      compare_functions);
 	for (size_t i = 0; i < file->n_functions; i++) {
 		if (kept && file->functions[kept - 1].offset == file->functions[i].offset)
-			free((char *)file->functions[i].name);
+			add_alias(&file->functions[kept - 1], file->functions[i].name);
 		else
 			file->functions[kept++] = file->functions[i];
 	}
@@ -284,8 +309,10 @@ void elf_file_free(struct elf_file *file)
 	free(file->memo->blocks);
 	free(file->memo->found);
 	free(file->memo);
-	for (size_t i = 0; i < file->n_functions; i++)
+	for (size_t i = 0; i < file->n_functions; i++) {
 		free((char *)file->functions[i].name);
+		free((char *)file->functions[i].also);
+	}
 	free(file->functions);
 	elf_image_close(&file->image);
 	free(file);

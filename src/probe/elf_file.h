@@ -20,6 +20,7 @@
 
 struct elf_function {
 	const char *name; /* without "@@version"; owned by the elf_file */
+	const char *also; /* other names of the same code: "cuFree, cuFree_ptsz"; NULL: none */
 	uint64_t offset;  /* in the file: what a uprobe wants */
 	uint64_t address; /* as linked (st_value) */
 	uint64_t size;    /* 0 where the symbol does not say */
@@ -46,7 +47,11 @@ int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_fil
                   struct err *err);
 void elf_file_free(struct elf_file *file);
 
-/* Hookable functions, sorted by offset, one for each offset: of aliases the shortest name. */
+/*
+ * Hookable functions, sorted by offset, one for each offset. By which of several names it is called
+ * cannot be seen: it goes by the shortest, but by none that cuts its arguments to 32 bits where
+ * another does not.
+ */
 size_t elf_file_functions(const struct elf_file *file, const struct elf_function **functions);
 bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer);
 

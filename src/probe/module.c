@@ -113,6 +113,7 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 		struct hook *hook = &module->hooks[i];
 
 		hook->name = xstrdup(functions[i].name);
+		hook->also = functions[i].also ? xstrdup(functions[i].also) : NULL;
 		hook->layer = functions[i].layer;
 		hook->api = api_find(hook->name);
 		hook->entry = functions[i].offset;
@@ -196,8 +197,10 @@ void module_free(struct module *module)
 		HASH_DEL(module->late, late);
 		free(late);
 	}
-	for (size_t i = 0; i < module->n_hooks; i++)
+	for (size_t i = 0; i < module->n_hooks; i++) {
 		free((char *)module->hooks[i].name);
+		free((char *)module->hooks[i].also);
+	}
 	free(module->hooks);
 	free(module->path);
 	close(module->fd);

@@ -26,6 +26,7 @@
 struct hook {
 	uint16_t id;      /* set by hook_numbers_take: what its records carry; HOOK_OFF has none */
 	const char *name; /* owned by the module */
+	const char *also; /* other names of the same code; NULL: none; the module's, too */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
 	enum hook_group group;

@@ -108,6 +108,29 @@ static void test_of_aliases_the_shortest_name_is_listed(void **state)
 	elf_file_free(file);
 }
 
+/* What stands in front of the driver has one body for cuMemAlloc of CUDA 3 and for that of today.
+ */
+static void test_of_aliases_none_with_arguments_of_32_bits_is_listed(void **state)
+{
+	struct elf_file *file = open_module(
+		build("int cuInit(void) { return 0; }\n"
+	              "int cuLaunchKernel(void) { return 1; }\n"
+	              "int cuMemAlloc_v2(void) { return 2; }\n"
+	              "int cuMemAlloc(void) __attribute__((alias(\"cuMemAlloc_v2\")));\n"
+	              "int cuMemFree(void) { return 3; }\n"
+	              "int cuMemGetInfo_v2(void) { return 4; }\n"
+	              "int cuMemGetInfo_v3(void) __attribute__((alias(\"cuMemGetInfo_v2\")));",
+	              LIBRARY),
+		ELF_DYNSYM_ONLY);
+
+	assert_null(find(file, "cuMemAlloc"));
+	assert_string_equal(find(file, "cuMemAlloc_v2")->also, "cuMemAlloc");
+	assert_non_null(find(file, "cuMemFree")); /* the only name that there is */
+	assert_null(find(file, "cuMemFree")->also);
+	assert_string_equal(find(file, "cuMemGetInfo_v2")->also, "cuMemGetInfo_v3");
+	elf_file_free(file);
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 static void expect_marked(const struct elf_file *file)
@@ -234,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_fragments_of_functions_are_not_listed),
 		cmocka_unit_test(test_registration_that_nvcc_writes_is_not_listed),
 		cmocka_unit_test(test_of_aliases_the_shortest_name_is_listed),
+		cmocka_unit_test(test_of_aliases_none_with_arguments_of_32_bits_is_listed),
 		cmocka_unit_test(test_offset_leads_to_the_code_of_a_library),
 		cmocka_unit_test(test_offset_leads_to_the_code_of_a_fixed_program),
 		cmocka_unit_test(test_bytes_end_with_the_file),
