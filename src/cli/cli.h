@@ -68,7 +68,7 @@ void cli_ignore_signals(void);
 /* Whether to colour what is written: `when` is always, never, auto or NULL. */
 bool cli_color(const char *when, FILE *out);
 
-/* Columns of the terminal that it is, 0: it is none. */
+/* Columns of the terminal that it is; else those that COLUMNS asks for, 0: any. */
 size_t cli_width(FILE *out);
 
 /* ---- parsing ------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
 #include "agent/tick_clock.h"
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/text.h"
 #include "capture/cost.h"
 #include "probe/driver_functions.h"
 #include "probe/kernel_features.h"
@@ -29,9 +30,12 @@
 
 enum verdict { OK, DEGRADED, MISSING };
 
+#define TEXT_AT 29 /* the column that texts begin at */
+
 struct doctor_page {
 	struct kernel_features *features;
 	bool color;
+	size_t width; /* 0: any */
 	bool blocked; /* tracing cannot work here */
 	size_t libraries;
 };
@@ -44,14 +48,25 @@ static void line(const struct doctor_page *report, enum verdict verdict, const c
 {
 	static const char *const names[] = { "ok", "degraded", "missing" };
 	static const char *const colors[] = { "\033[32m", "\033[33m", "\033[31m" };
+	struct buf text = { 0 }, safe = { 0 };
 	va_list ap;
 
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	text_add_safe(&safe, text.data);
+	if (report->width > 2 * TEXT_AT)
+		text_wrap_lines(&safe, 0, report->width - TEXT_AT);
 	printf("%s%-9s%s %-18s ", report->color ? colors[verdict] : "", names[verdict],
 	       report->color ? "\033[0m" : "", what);
-	va_start(ap, fmt);
-	cli_print_safe(stdout, fmt, ap);
-	va_end(ap);
+	for (const char *at = safe.data; *at; at++) {
+		putchar(*at);
+		if (*at == '\n')
+			printf("%*s", TEXT_AT, "");
+	}
 	putchar('\n');
+	buf_free(&text);
+	buf_free(&safe);
 }
 
 /* The first line of a small file, without its newline; "" when it cannot be read. */
@@ -401,12 +416,15 @@ static void check_in_process(struct doctor_page *report)
 /* Whether what is missing can be fetched. */
 static void check_fetching(struct doctor_page *report)
 {
-	const char *program = debug_fetch_program();
+	bool refused;
+	const char *program = debug_fetch_program(&refused);
 
 	if (!program)
 		line(report, OK, "debug files",
 		     "of this machine only: debuginfod-find is not installed (package debuginfod, "
 		     "elfutils-debuginfod-client)");
+	else if (refused)
+		line(report, OK, "debug files", "of this machine only: " DEBUG_FETCH_REFUSED);
 	else if (debug_fetch_is_asked())
 		line(report, OK, "debug files",
 		     "those that this machine lacks are fetched from DEBUGINFOD_URLS, by %s",
@@ -469,6 +487,7 @@ int cli_doctor(int argc, char **argv)
 		cli_say("%s", err.text);
 		return EXIT_USAGE;
 	}
+	report.width = cli_width(stdout);
 	uname(&name);
 	line(&report, OK, "kernel", "Linux %s, %s", name.release, name.machine);
 	check_privileges(&report);

@@ -14,17 +14,17 @@
 enum { OPT_HOOK = 2400, OPT_HOOKS, OPT_HOOK_LIMIT };
 
 static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Hooks of your own (see docs/hooks.md):", 2 },
+	{ 0, 0, 0, 0, "Hooks of your own (see docs/hooks.md):", 7 },
 	{ "hook", OPT_HOOK, "SPEC", 0,
 	  "hook another function: 'uprobe:libx.so:f(n=arg0:u64) as x if n > 9'; uprobe, uentry, "
 	  "uretprobe, usdt, kprobe, kentry, kretprobe, tracepoint; may be repeated",
-	  2 },
+	  7 },
 	{ "hooks", OPT_HOOKS, "FILE", 0,
 	  "hooks of a file, one a line, or of one that cuscope has (nccl, cublas, cudnn, pytorch, "
 	  "nvidia, nvidia-uvm); may be repeated",
-	  2 },
+	  7 },
 	{ "hook-limit", OPT_HOOK_LIMIT, "N", 0, "functions that one pattern may stand for (512)",
-	  2 },
+	  7 },
 	{ 0 }
 };
 

@@ -76,9 +76,10 @@ static void describe(const struct scan_known *known, const char *name, size_t le
 	unknown->near = suggest(unknown->typed, shown, n);
 }
 
-bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
+bool scan_options(const struct argp *argp, int argc, char **argv, bool command,
                   struct unknown_option *unknown)
 {
+	static char help[] = "--help";
 	struct scan_known known = { .count = 0 };
 
 	scan_known_of(argp, &known);
@@ -90,6 +91,10 @@ bool scan_options(const struct argp *argp, int argc, char *const *argv, bool com
 		if (argv[i][0] != '-' || !argv[i][1]) {
 			if (command)
 				return true;
+			continue;
+		}
+		if (!strcmp(argv[i], "-h")) {
+			argv[i] = help;
 			continue;
 		}
 		if (argv[i][1] != '-') {

@@ -36,8 +36,10 @@ struct unknown_option {
  * Whether every long option exists, whole or as the beginning of a name; *unknown is the first that
  * does not. What else may be wrong is argp's to say. With `command`, the first word that is no
  * option begins a command, whose own options are not ours.
+ *
+ * "-h" becomes "--help": it is no option of any command, and what many try first.
  */
-bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
+bool scan_options(const struct argp *argp, int argc, char **argv, bool command,
                   struct unknown_option *unknown);
 
 #endif

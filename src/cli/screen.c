@@ -2,6 +2,7 @@
 /* What a stream is written to. */
 #include "cli/cli.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,9 +19,12 @@ bool cli_color(const char *when, FILE *out)
 
 size_t cli_width(FILE *out)
 {
+	const char *columns = getenv("COLUMNS");
+	unsigned long most = UINT16_MAX, asked;
 	struct winsize size;
 
-	if (!out || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size))
-		return 0;
-	return size.ws_col;
+	if (out && isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &size))
+		return size.ws_col;
+	asked = out && columns ? strtoul(columns, NULL, 10) : 0;
+	return asked < most ? asked : most;
 }

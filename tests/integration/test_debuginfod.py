@@ -11,7 +11,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Skip, wait_until
+from harness import Failure, Places, Skip, wait_until
 from test_native_lines import apart, build_id_of, copy, has_lines, has_none
 
 
@@ -49,6 +49,17 @@ class Server:
 def needs_client():
     if not shutil.which("debuginfod-find"):
         raise Skip("debuginfod-find is not installed (package debuginfod)")
+
+
+def test_debuginfod_a_client_that_others_can_change_is_not_called_missing(case):
+    needs_client()
+    client = shutil.copy(shutil.which("debuginfod-find"), case.path("debuginfod-find"))
+    os.chmod(client, 0o775)
+    hidden = ["unshare", "--mount", "sh", "-c", f"mount --bind {client} {shutil.which('debuginfod-find')} && exec \"$@\"", "sh"]
+    process = case.start(*hidden, Places.cuscope(), "doctor", name="doctor")
+    process.wait()
+    checks.contains("doctor", "debuginfod-find is not run: others than root can change it", process.out())
+    checks.contains_not("doctor", "not installed", process.out())
 
 
 def serving(build_id, debug):

@@ -380,6 +380,32 @@ def test_help_and_version_everywhere(case):
             raise Failure(f"{arguments} says nothing")
 
 
+def test_help_has_something_below_each_heading(case):
+    """Options of two groups with one number all stood below the second heading, and the first was empty."""
+    listed = subprocess.run([Places.cuscope(), "--help"], capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^  ([a-z]+)  ", listed, re.M)
+    checks.equal("commands", True, {"trace", "profile", "watch", "doctor"} <= set(commands))
+    for command in commands:
+        text = subprocess.run([Places.cuscope(), command, "--help"], capture_output=True, text=True, check=True).stdout
+        empty = re.findall(r"^ (\w.*:)\n(?!  )", text, re.M)
+        checks.equal(f"headings of {command} with nothing below", [], empty)
+        where = {option: heading for heading, body in re.findall(r"^ (\w.*:)\n((?:  .*\n)+)", text, re.M)
+                 for option in re.findall(r"^  .*--(hook|only|from)=", body, re.M)}
+        for option, heading in (("hook", "Hooks of your own"), ("only", "Which functions"), ("from", "Which part")):
+            if option in where:
+                checks.contains(f"{command}: the heading of --{option}", heading, where[option])
+
+
+def test_help_by_its_short_name(case):
+    for arguments in (["trace", "-h"], ["profile", "-p", "1", "-h"], ["report", "-h"]):
+        process = case.cuscope(*arguments)
+        checks.equal(f"status of {arguments}", 0, process.wait())
+        checks.contains(f"{arguments}", "^Usage: cuscope " + arguments[0], process.out())
+    process = case.cuscope("profile", "-F", "49", "--", "echo", "-h")
+    process.wait()
+    checks.equal("of a command it is the command's", "-h\n", process.out()[:3])
+
+
 @alone
 def test_no_probe_is_left_in_the_kernel_by_a_short_run(case):
     """What tries the kernel's features is taken away on threads, which the end of the program killed."""

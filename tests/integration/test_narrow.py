@@ -15,10 +15,10 @@ COLUMNS = 40
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 
 
-def shown(case, *command):
+def shown(case, *command, columns=COLUMNS):
     """What a command writes to a terminal of that width, without colours and what moves the cursor."""
     terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 30, COLUMNS, 0, 0))
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     process = subprocess.Popen([*command], stdin=subprocess.DEVNULL, stdout=end, stderr=subprocess.DEVNULL,
                                env=dict(case.environment(), TERM="xterm", LC_ALL="C.UTF-8"))
     os.close(end)
@@ -34,13 +34,13 @@ def shown(case, *command):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def check_lines(what, text, least=1):
+def check_lines(what, text, least=1, columns=COLUMNS):
     lines = text.split("\n")
     if len(lines) < least:
         raise Failure(f"{what}: {len(lines)} lines only: {text[-300:]!r}")
     for line in lines:
         # a word that is wider than the terminal stays whole, alone in its line
-        if len(line) > COLUMNS and len(line.split()) > 1:
+        if len(line) > columns and len(line.split()) > 1:
             raise Failure(f"{what}: {len(line)} columns: {line!r}")
 
 
@@ -60,6 +60,23 @@ def test_narrow_commands_on_files(case):
     file, other = os.path.join(GOLDEN, "gpu.cuscope"), os.path.join(GOLDEN, "plain.cuscope")
     for command in (("info", file), ("timeline", file), ("diff", other, file), ("export", file, "--format", "table")):
         check_lines(command[0], shown(case, Places.cuscope(), *command), 10)
+
+
+def test_narrow_doctor(case):
+    check_lines("doctor", shown(case, Places.cuscope(), "doctor", columns=80), 10, 80)
+
+
+def test_narrow_without_a_terminal(case):
+    """COLUMNS says how wide a page may be where no terminal does: pages that are kept, or read by another program."""
+    file, other = os.path.join(GOLDEN, "gpu.cuscope"), os.path.join(GOLDEN, "plain.cuscope")
+    for command in (("diff", other, file), ("report", file, "gaps"), ("info", file), ("doctor",)):
+        for columns, least in (("80", 0), ("", 81)):
+            text = subprocess.run([Places.cuscope(), *command], capture_output=True, text=True, check=False,
+                                  env={**case.environment(), "COLUMNS": columns}).stdout
+            if columns:
+                check_lines(command[0], text, 10, 80)
+            elif max(map(len, text.split("\n"))) < least:
+                raise Failure(f"{command} would fit 80 columns anyhow")
 
 
 def test_narrow_words_stay_whole(case):

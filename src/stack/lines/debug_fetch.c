@@ -54,25 +54,30 @@ bool debug_fetch_is_asked(void)
 	return urls && urls[strspn(urls, " \t\n")];
 }
 
+/* A negative *fd: it is there, and others than root can change it. */
 static const char *open_program(int *fd)
 {
 	static const char *const paths[] = { "/usr/bin/debuginfod-find",
 		                             "/usr/local/bin/debuginfod-find" };
+	const char *refused = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		*fd = roots_path_open(paths[i]);
 		if (*fd >= 0)
 			return paths[i];
+		if (!refused && !access(paths[i], F_OK))
+			refused = paths[i];
 	}
-	return NULL;
+	return refused;
 }
 
-const char *debug_fetch_program(void)
+const char *debug_fetch_program(bool *refused)
 {
 	int fd = -1;
 	const char *path = open_program(&fd);
 
-	if (path)
+	*refused = path && fd < 0;
+	if (fd >= 0)
 		close(fd);
 	return path;
 }
@@ -132,7 +137,9 @@ struct debug_fetcher *debug_fetcher_new(const char **why)
 	fetcher->memory = -1;
 	if (!sudo)
 		fetcher->user = fetcher->group = RIGHTS_NOBODY;
-	if (!open_program(&fetcher->program))
+	if (open_program(&fetcher->program) && fetcher->program < 0)
+		*why = ": DEBUGINFOD_URLS is set, but " DEBUG_FETCH_REFUSED;
+	else if (fetcher->program < 0)
 		*why = ": DEBUGINFOD_URLS is set, but debuginfod-find is not installed "
 		       "(debuginfod, elfutils-debuginfod-client)";
 	else if (!cache)

@@ -24,8 +24,12 @@
 
 struct debug_fetcher;
 
-/* A path; NULL: it is not installed where root alone can change it. */
-const char *debug_fetch_program(void);
+#define DEBUG_FETCH_REFUSED                                                                        \
+	"debuginfod-find is not run: others than root can change it, a folder above it, or what "  \
+	"it lies on"
+
+/* A path; NULL: it is not installed. *refused: it is there, and others than root can change it. */
+const char *debug_fetch_program(bool *refused);
 
 /* Whether DEBUGINFOD_URLS is set. */
 bool debug_fetch_is_asked(void);
