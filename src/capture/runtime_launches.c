@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/xalloc.h"
@@ -14,7 +15,7 @@ struct runtime_launches {
 	bool may_put_back;
 	bool refused;     /* a call failed as launches would */
 	uint64_t look_ns; /* when to look next; 0: nothing is to go */
-	char text[192];
+	char text[224];
 };
 
 struct runtime_launches *runtime_launches_new(const struct runtime_launches_options *options)
@@ -64,6 +65,18 @@ static bool launches_will_fail(int result)
 	return false;
 }
 
+/*
+ * The error that a program asks the words for: those that check their launches do, and only when
+ * one was refused, so that looking costs nobody else anything. 0: it does not.
+ */
+static int error_asked_for(const struct hook *hook, const struct wire_call *call)
+{
+	bool asks = !strcmp(hook->name, "cudaGetErrorString") ||
+	            !strcmp(hook->name, "cudaGetErrorName");
+
+	return asks && hook->plan.regs ? (int)call->word[WIRE_AT_REG] : 0;
+}
+
 void runtime_launches_called(struct runtime_launches *l, const struct wire_call *call)
 {
 	struct wire_state *state = programs_state(l->options.programs);
@@ -79,8 +92,10 @@ void runtime_launches_called(struct runtime_launches *l, const struct wire_call 
 	if (!call->result && hook->layer == LAYER_DRIVER && hook->api &&
 	    api_op(hook->api) == OP_LAUNCH) /* its first call may have come before the probes */
 		state->driver_works = 1;
-	else if (state->driver_works && launches_will_fail(call->result))
-		l->refused = api_returns_status(hook->name);
+	else if (state->driver_works)
+		l->refused = launches_will_fail(api_returns_status(hook->name)
+		                                        ? call->result
+		                                        : error_asked_for(hook, call));
 }
 
 static void put_back(struct runtime_launches *l)
@@ -101,8 +116,9 @@ static void put_back(struct runtime_launches *l)
 	}
 	modules_miss(
 		modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
-		"after a call had failed with an error that launches would get, too; launches that "
-		"the runtime refused before are not known (--failed hooks them from the start)");
+		"after a call had failed with an error that launches would get, too, or its words "
+		"were asked for; launches that the runtime refused before are not known (--failed "
+		"hooks them from the start)");
 	modules_unlock(modules);
 }
 
@@ -167,9 +183,10 @@ const char *runtime_launches_turn(struct runtime_launches *l, uint64_t now_ns)
 	if (l->refused && !state->launches_refused) {
 		put_back(l);
 		snprintf(l->text, sizeof(l->text),
-		         "a call failed with an error that launches would get, too; launches that "
-		         "the runtime refuses do not reach the driver, so they are hooked in the "
-		         "runtime as well from now on");
+		         "a call failed with an error that launches get, or its words were asked "
+		         "for; "
+		         "launches that the runtime refuses do not reach the driver, so they are "
+		         "hooked in the runtime as well from now on");
 		return l->text;
 	}
 	if (!wire_runtime_launches(state))

@@ -93,6 +93,16 @@ def test_after_a_launch_failed_the_runtime_s_are_hooked(case):
     checks.equal("complete", False, result.summary["missed"]["complete"])
 
 
+def test_after_the_words_of_an_error_were_asked_for_refused_launches_are_seen(case):
+    """The driver never hears of them, and no call that is looked at fails: the program's own check is what tells."""
+    result = case.trace("refused", "40", "10", "1")
+    checks.equal("refused launches", 40, len(result.calls(name="cudaLaunchKernel", error="cudaErrorInvalidConfiguration")))
+    checks.equal("launches", 10, result.summary["launches"]["kernels"])
+    checks.equal("failed calls", 40, result.summary["calls"]["failed"])
+    checks.equal("told as late", 1, len(result.said("hooked_late")))
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+
+
 def test_errors_of_functions_that_are_off_by_default(case):
     options = ["--only", "cuDeviceGet", "--only", "cudaSetDevice"]
     result = case.trace("errors", options=options)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * refused [REFUSED [GOOD]]: GOOD launches that run, the first of which initialises CUDA, and then
- * REFUSED ones that the runtime turns down, so that the driver never hears of them. Without a
- * device (SIMCUDA_DEVICES=0) all are turned down.
+ * refused [REFUSED [GOOD [ASKED]]]: GOOD launches that run, the first of which initialises CUDA,
+ * and then REFUSED ones that the runtime turns down, so that the driver never hears of them.
+ * Without a device (SIMCUDA_DEVICES=0) all are turned down. ASKED more are turned down before
+ * these, after each of which it asks for the error's words and waits for a moment.
  */
+#include <time.h>
+
 #include "sample.h"
 
 #define KERNEL "_Z5scalePffi"
@@ -39,6 +42,19 @@ static int launch(unsigned blocks)
 	              (dim3){ 32, 1, 1 }, args, 0, NULL);
 }
 
+/* As programs do that check their launches. */
+static void ask(void)
+{
+	const struct timespec moment = { .tv_nsec = 300000000 };
+
+	int error;
+
+	launch(0);
+	error = LINKED(cudaGetLastError);
+	printf("%s\n", LINKED(cudaGetErrorString, error));
+	nanosleep(&moment, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *devices = getenv("SIMCUDA_DEVICES");
@@ -50,6 +66,8 @@ int main(int argc, char **argv)
 		sample_check("cudaLaunchKernel", launch(1), 0, NULL);
 	if (good)
 		count_launches("launches", good, "scale(float*, float, int)", shape, NULL);
+	for (long i = sample_number(argc, argv, 3, 0); i > 0; i--)
+		ask();
 	for (long i = 0; i < refused; i++)
 		sample_check("cudaLaunchKernel", launch(0), none ? 100 : 9,
 		             none ? "cudaErrorNoDevice" : "cudaErrorInvalidConfiguration");
