@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gpus/gpu_limits.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/array.h"
@@ -24,4 +25,43 @@ const struct gpu_limits *gpu_limits(uint32_t major, uint32_t minor)
 			return &all[i];
 	}
 	return NULL;
+}
+
+#define PARTITIONS     4   /* of a multiprocessor: each has its part of the registers */
+#define REGISTER_PIECE 256 /* that a warp is given */
+
+static uint64_t rounded_up(uint64_t value, uint64_t piece)
+{
+	return (value + piece - 1) / piece * piece;
+}
+
+static uint64_t blocks_by_registers(const struct gpu_limits *limits, uint64_t warps,
+                                    uint32_t registers)
+{
+	uint64_t of_warp = rounded_up((uint64_t)registers * GPU_THREADS_PER_WARP, REGISTER_PIECE);
+
+	return of_warp ? limits->registers / PARTITIONS / of_warp * PARTITIONS / warps
+	               : limits->blocks;
+}
+
+/* Since compute capability 8.0 CUDA keeps a KiB of each block for itself. */
+static uint64_t blocks_by_shmem(const struct gpu_limits *limits, uint64_t shmem)
+{
+	bool late = limits->major >= 8;
+	uint64_t of_block = rounded_up(shmem + (late ? 1024 : 0), late ? 128 : 256);
+
+	return of_block ? (uint64_t)limits->shmem_kib * 1024 / of_block : limits->blocks;
+}
+
+uint32_t gpu_resident_blocks(const struct gpu_limits *limits, uint64_t block_threads,
+                             uint32_t thread_registers, uint64_t block_shmem)
+{
+	uint64_t warps = (block_threads + GPU_THREADS_PER_WARP - 1) / GPU_THREADS_PER_WARP;
+	uint64_t by_warps = warps ? limits->warps / warps : 0;
+	uint64_t by_registers = warps ? blocks_by_registers(limits, warps, thread_registers) : 0;
+	uint64_t by_shmem = blocks_by_shmem(limits, block_shmem), blocks = limits->blocks;
+
+	blocks = blocks < by_warps ? blocks : by_warps;
+	blocks = blocks < by_registers ? blocks : by_registers;
+	return (uint32_t)(blocks < by_shmem ? blocks : by_shmem);
 }

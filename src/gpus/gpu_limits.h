@@ -23,6 +23,13 @@ struct gpu_limits {
 #define GPU_BLOCK_SHMEM_BYTES (48u << 10) /* of a block that asked for nothing special */
 #define GPU_CONSTANT_BYTES    (64u << 10)
 
+/*
+ * How many blocks of a kernel a multiprocessor has room for at once: by its warps, registers and
+ * shared memory, which are given out in pieces.
+ */
+uint32_t gpu_resident_blocks(const struct gpu_limits *limits, uint64_t block_threads,
+                             uint32_t thread_registers, uint64_t block_shmem);
+
 /* Of a later GPU than those in the table: NULL. */
 const struct gpu_limits *gpu_limits(uint32_t major, uint32_t minor);
 

@@ -39,6 +39,7 @@ struct sink {
 	/* Which calls have work, and which work has its call; NULL: not known beforehand. */
 	struct correlations *joined;
 	struct consumer scout;
+	void (*look_ahead)(struct sink *sink, const struct event *event); /* of it; NULL: none */
 	uint64_t unjoined; /* left for want of room */
 };
 

@@ -34,6 +34,8 @@ static int scout_event(struct consumer *self, const struct event *event, struct 
 {
 	struct sink *sink = sink_of(self);
 
+	if (sink->look_ahead)
+		sink->look_ahead(sink, event);
 	if (!sink_wants(sink, event))
 		return 0;
 	if (event->type == EVENT_CALL && sink->asks_for_work(event->call))

@@ -38,7 +38,7 @@ class Case:
 
     def trace(self, name):
         """A golden one, or one that is made here: "edges", and "hard stacks"."""
-        programs = {"edges": "edges", "hard stacks": "stacks"}
+        programs = {"edges": "edges", "events": "events", "hard stacks": "stacks"}
         if name not in programs:
             return os.path.join(GOLDEN, name + ".cuscope")
         path = self.path(name.replace(" ", "_") + ".cuscope")

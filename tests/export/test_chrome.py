@@ -4,9 +4,10 @@
 import gzip
 import json
 import os
+import subprocess
 import sys
 
-from case import Failure, equal, hide_version
+from case import Failure, Skip, equal, hide_version
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema"))
 
@@ -131,7 +132,8 @@ BROKEN = {
                lambda t: first(t, cat="kernel").update(pid=4242)],
     "rule 4": [lambda t: t["traceEvents"].pop(0) and t["traceEvents"].insert(0, first(t, ph="X")),
                lambda t: t["traceEvents"].remove(first(t, name="thread_name", pid=0)) or
-               t["traceEvents"].remove(first(t, name="thread_sort_index", pid=0)), unsort],
+               t["traceEvents"].remove(first(t, name="thread_sort_index", pid=0)), unsort,
+               lambda t: t["traceEvents"].append(dict(first(t, name="process_name")))],
     "rule 6": [rename_launches, lambda t: first(t, name="cudaMalloc").update(name="cudaMalloc_v2"),
                lambda t: first(t, name="cudaMalloc").update(name="cudaMalloc_ptsz")],
     "rule 7": [lambda t: t["traceEvents"].remove(first(t, cat="kernel")),
@@ -187,6 +189,81 @@ def test_chrome_rules_see_broken_ranges(case):
     sees(case, "ranges", "rule 3", [lambda t: first(t, cat="user_annotation")["args"].update(stream=7),
                                     lambda t: first(t, cat="cuda_sync").update(name="Some Sync"),
                                     lambda t: first(t, cat="cuda_sync").update(pid=7)])
+
+
+def test_chrome_rules_see_broken_waits(case):
+    sees(case, "events", "rule 10", [
+        lambda t: first(t, name="cudaEventRecord")["args"].pop("correlation"),
+        lambda t: first(t, name="Event Sync")["args"].pop("wait_on_stream"),
+        lambda t: first(t, name="Event Sync")["args"].update(wait_on_cuda_event_record_corr_id=1),
+        lambda t: first(t, name="Event Sync")["args"].update(wait_on_stream=99)])
+
+
+def test_chrome_waits_name_the_record_that_they_wait_for(case):
+    obeys(case.export("events", "events.json"))
+    events = chrome(case, "events")["traceEvents"]
+    records = {event["args"]["correlation"]: round(event["ts"]) % 1000 for event in events
+               if event["name"] == "cudaEventRecord"}
+    waits = [(event["name"], records.get(event["args"]["wait_on_cuda_event_record_corr_id"]),
+              event["args"]["wait_on_stream"], event["args"]["wait_on_cuda_event_id"])
+             for event in events if event.get("cat") == "cuda_sync" and event["name"] != "Context Sync"]
+    step = [("Stream Wait Event", 20, 13, 1), ("Event Sync", 250, 14, 2)]
+    equal("waits", 3 * step + [("Stream Wait Event", None, -1, 3), ("Event Sync", 250, 14, 2)], waits)
+
+
+def test_chrome_a_process_is_named_once_after_what_it_became(case):
+    events = chrome(case, "events")["traceEvents"]
+    equal("names", [("process_name", "train"), ("thread_name", "thread 77 (train)")],
+          [(event["name"], event["args"]["name"]) for event in events
+           if event["name"] in ("process_name", "thread_name") and event["pid"] == 77])
+
+
+def test_chrome_kernels_say_how_well_they_fill_a_gpu(case):
+    """264 blocks of 256 threads on 132 multiprocessors: 2 of 8 that there would be room for."""
+    kernel = first(chrome(case, "events"), cat="kernel")["args"]
+    equal("what a multiprocessor has", [0, 2.0, 16.0, 25],
+          [kernel[key] for key in ("queued", "blocks per SM", "warps per SM", "est. achieved occupancy %")])
+    equal("without a GPU that is known", False, "blocks per SM" in first(chrome(case, "edges", name="edges.json"), cat="kernel")["args"])
+
+
+HTA = """
+import os, sys
+from hta.trace_analysis import TraceAnalysis
+path, step = sys.argv[1:]
+analysis = TraceAnalysis(trace_files={0: path}, trace_dir=os.path.dirname(path))
+for name in ("get_temporal_breakdown", "get_idle_time_breakdown", "get_gpu_kernel_breakdown", "get_comm_comp_overlap",
+             "get_cuda_kernel_launch_stats"):
+    getattr(analysis, name)(visualize=False)
+analysis.get_queue_length_summary()
+graph, found = analysis.critical_path_analysis(rank=0, annotation=step, instance_id=0)
+print("critical path:", found, *[graph._get_node_name(node.ev_idx) for node in
+                                 sorted((graph.node_list[i] for i in graph.critical_path_nodes), key=lambda n: n.ts)
+                                 if node.is_start])
+"""
+
+
+def hta(case, trace, step):
+    """What HTA's own analyses print of a trace."""
+    command = [sys.executable, "-c", "import hta.trace_analysis"]
+    if subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no Holistic Trace Analysis (pip install HolisticTraceAnalysis)")
+    result = subprocess.run([sys.executable, "-c", HTA, case.export(trace, trace + ".json"), step],
+                            capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"HTA fails at {trace}: {result.stderr[-600:]}")
+    return result.stdout
+
+
+def test_chrome_hta_follows_waits_on_its_critical_path(case):
+    """From one stream to the other, as the second waits for what the first has recorded."""
+    path = hta(case, "events", "ProfilerStep")
+    equal("found", True, "critical path: True" in path)
+    equal(f"both kernels are on it: {path}", True, "first()" in path and "second()" in path)
+
+
+def test_chrome_hta_analyses_golden_traces(case):
+    for trace, step in (("ranges", "ProfilerStep"), ("gpu", "")):
+        equal(trace, True, "critical path: " in hta(case, trace, step))
 
 
 def test_chrome_rules_see_broken_stacks(case):

@@ -110,16 +110,17 @@ class Checker:
                 self.say("rule 3", f"{event['name']} is not in its device's process")
 
     def metadata(self):
-        """4: metadata first, of the file and of each row."""
+        """4: metadata first, and of each row; no name is told twice."""
         if not self.events or self.events[0]["ph"] != "M":
             self.say("rule 4", "the first event is no metadata: a correlation with its index is none")
-        processes, rows = set(), set()
+        told = collections.Counter((event["name"], event["pid"], "process" in event["name"] or event["tid"])
+                                   for event in self.events if event["ph"] == "M")
+        for (name, pid, tid), count in told.items():
+            if count > 1:
+                self.say("rule 4", f"{name} of {pid}, {tid} is told {count} times")
         for event in self.events:
-            if event["ph"] == "M":
-                known = processes if event["name"].startswith("process") else rows
-                known.add(event["pid"] if known is processes else (event["pid"], event["tid"]))
-            elif event["ph"] == "X" and (event["pid"] not in processes or
-                                         (event["pid"], event["tid"]) not in rows):
+            if event["ph"] == "X" and not (("process_name", event["pid"], True) in told and
+                                           ("thread_name", event["pid"], event["tid"]) in told):
                 self.say("rule 4", f"{event['name']} is in a row without a name")
         for event in self.events:
             if event["ph"] == "M" and event["name"] == "process_sort_index":
@@ -149,20 +150,43 @@ class Checker:
                 self.say("rule 6", f"{name} has a version or variant in its name")
 
     def pairs(self):
-        """7: what has a correlation has its other half, and as many launches as work of theirs."""
+        """7: calls have numbers of their own, and a launch that has one has its work: as many as that."""
         calls = collections.Counter(event["args"]["correlation"] for event in self.cpu
                                     if "correlation" in event["args"])
         work = collections.Counter(event["args"].get("correlation") for event in self.gpu)
         for correlation, count in calls.items():
             if count != 1:
                 self.say("rule 7", f"{count} calls have the correlation {correlation}")
-            if not correlation or not work[correlation]:
-                self.say("rule 7", f"nothing ran for the call with the correlation {correlation}")
+            if not correlation:
+                self.say("rule 7", "a call has the correlation 0, which is none")
+        for event in self.cpu:
+            if event["name"] in LAUNCHES and "correlation" in event["args"] and not work[event["args"]["correlation"]]:
+                self.say("rule 7", f"nothing ran for the call with the correlation {event['args']['correlation']}")
         launches = [event["args"]["correlation"] for event in self.cpu
                     if event["name"] in LAUNCHES and "correlation" in event["args"]]
         done = sum(work[correlation] for correlation in set(launches))
         if len(launches) != done:
             self.say("rule 7", f"{len(launches)} launches and {done} pieces of work of theirs")
+
+    def waits(self):
+        """10: a wait for an event says for which record of it, by the number that this call has."""
+        calls = {event["args"]["correlation"]: event["name"] for event in self.cpu if "correlation" in event["args"]}
+        streams = {event["args"]["stream"] for event in self.gpu}
+        for event in self.cpu:
+            if event["name"].startswith("cudaEventRecord") and self.gpu and "correlation" not in event["args"]:
+                self.say("rule 10", f"{event['name']} at {event['ts']} has no correlation")
+        for event in self.slices:
+            args = event["args"]
+            if event["cat"] != "cuda_sync":
+                continue
+            if ("wait_on_stream" in args) != (event["name"] in ("Event Sync", "Stream Wait Event")):
+                self.say("rule 10", f"{event['name']} says for which stream it waits, or a wait for an event does not")
+            elif "wait_on_stream" in args:
+                record = args["wait_on_cuda_event_record_corr_id"]
+                if record != -1 and "EventRecord" not in calls.get(record, ""):
+                    self.say("rule 10", f"{event['name']} waits for {record}, which records no event")
+                if args["wait_on_stream"] not in streams | {-1}:
+                    self.say("rule 10", f"{event['name']} waits for the stream {args['wait_on_stream']}")
 
     def flows(self):
         """Kineto's arrows: from a call to each piece of its work, and to nothing else."""
@@ -229,7 +253,7 @@ class Checker:
     def all(self):
         self.skeleton()
         rank = self.rank()
-        for rule in (self.columns, self.streams, self.metadata, self.times, self.vendor, self.pairs, self.flows,
+        for rule in (self.columns, self.streams, self.metadata, self.times, self.vendor, self.pairs, self.waits, self.flows,
                      self.rows, self.work, self.stacks):
             rule()
         return rank

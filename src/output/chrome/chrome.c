@@ -4,14 +4,16 @@
  * viewers, Holistic Trace Analysis (HTA), and whatever looks for cudaLaunchKernel by name. What
  * those tools take for granted is listed in docs/export.md. The comments here say where it shows.
  *
- * Only what is a pair carries a correlation on its call and a flow: HTA counts both and wants as
- * many of each. What is a pair is known beforehand where a file is exported (sink.joined); else a
- * call that asked for GPU work is written when the work comes, or when it has left the window.
+ * Of calls that ask for work only what is a pair carries a correlation and a flow: HTA counts both
+ * and wants as many of each. All other calls have theirs, as waits refer to them. What is a pair is
+ * known beforehand where a file is exported (sink.joined); else a call that asked for GPU work is
+ * written when the work comes, or when it has left the window.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/correlations.h"
+#include "analysis/event_waits.h"
 #include "analysis/work.h"
 #include "base/array.h"
 #include "base/json.h"
@@ -43,6 +45,8 @@ struct chrome {
 	struct details *waiting; /* of calls that wait, by their places in the window */
 	uint32_t n_waiting;
 	struct chrome_stacks *stacks;
+	struct event_waits *event_waits;
+	struct chrome_gpu gpu;
 	struct fragments functions; /* what all events of a function begin with */
 };
 
@@ -58,16 +62,6 @@ static void add_u64(struct buf *out, const char *key, uint64_t value)
 {
 	buf_puts(out, key);
 	buf_u64(out, value);
-}
-
-static void add_triple(struct buf *out, const char *key, const uint32_t dims[3])
-{
-	buf_puts(out, key);
-	for (int i = 0; i < 3; i++) {
-		buf_puts(out, i ? ", " : "[");
-		buf_u64(out, dims[i]);
-	}
-	buf_putc(out, ']');
 }
 
 /* ---- functions ------------------------------------------------------------------------------ */
@@ -174,8 +168,8 @@ static void add_details(struct buf *out, const struct details *details)
 	if (details->kernel) {
 		ADD(out, ", \"kernel\": ");
 		kernel_add_json(details->kernel, out);
-		add_triple(out, ", \"grid\": ", details->grid);
-		add_triple(out, ", \"block\": ", details->block);
+		chrome_add_triple(out, ", \"grid\": ", details->grid);
+		chrome_add_triple(out, ", \"block\": ", details->block);
 	}
 	if (details->has_bytes)
 		add_u64(out, ", \"bytes\": ", details->bytes);
@@ -228,6 +222,13 @@ uint64_t chrome_correlation(uint32_t process, uint64_t correlation)
 	return correlation + ((uint64_t)process << 40);
 }
 
+/* Also one that failed: HTA takes it for a launch by its name. */
+static bool can_have_work(const struct call *call)
+{
+	return call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
+	       call->op == OP_SET || call_asks_for_work(call);
+}
+
 static void write_call(struct chrome *chrome, const struct event *event, bool paired)
 {
 	const struct call *call = event->call;
@@ -240,7 +241,7 @@ static void write_call(struct chrome *chrome, const struct event *event, bool pa
 	begin_call(chrome, call->function, event->process->pid, event->tid, call->begin_ns,
 	           end_ns > call->begin_ns || call_has_end(call) ? end_ns : 0, details.stack);
 	args = out->len;
-	if (paired)
+	if (paired || (call->correlation && !can_have_work(call)))
 		add_u64(out, ", \"correlation\": ",
 		        chrome_correlation(event->process->id, call->correlation));
 	if (call_is_cuda(call))
@@ -276,14 +277,6 @@ static void write_waiting_call(struct chrome *chrome, const struct work_call *ca
 }
 
 /* ---- activities ----------------------------------------------------------------------------- */
-
-static void add_kernel_args(struct buf *out, const struct activity *a)
-{
-	add_u64(out, ", \"registers per thread\": ", a->registers);
-	add_u64(out, ", \"shared memory\": ", (uint64_t)a->shmem_static + a->shmem_dynamic);
-	add_triple(out, ", \"grid\": ", a->grid);
-	add_triple(out, ", \"block\": ", a->block);
-}
 
 static void add_transfer_args(struct buf *out, const struct activity *a)
 {
@@ -329,7 +322,7 @@ static void write_activity(struct chrome *chrome, uint32_t process, const struct
 	add_u64(out, ", \"correlation\": ",
 	        a->correlation ? chrome_correlation(process, a->correlation) : 0);
 	if (a->kind == ACTIVITY_KERNEL)
-		add_kernel_args(out, a);
+		chrome_add_kernel(out, &chrome->gpu, a);
 	else if (a->kind != ACTIVITY_GRAPH_RUN)
 		add_transfer_args(out, a);
 	if (a->graph)
@@ -478,25 +471,23 @@ static void add_activity(struct chrome *chrome, const struct event *event)
 
 /* ---- the format ----------------------------------------------------------------------------- */
 
-static struct chrome *chrome_of(struct consumer *self)
-{
-	return (struct chrome *)self;
-}
-
 static int chrome_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct chrome *chrome = chrome_of(self);
+	struct chrome *chrome = (struct chrome *)self;
 
 	chrome->sink.joins = !chrome->sink.joined;
+	event_waits_rewind(chrome->event_waits);
+	chrome_gpu_of_run(&chrome->gpu, run);
 	chrome_run_begin(&chrome->writer, &chrome->sink.options, run);
 	return 0;
 }
 
 static int chrome_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct chrome *chrome = chrome_of(self);
+	struct chrome *chrome = (struct chrome *)self;
 	const struct work_now *now = work_now(chrome->sink.work);
 
+	event_waits_event(chrome->event_waits, event);
 	if (chrome->sink.joins && now->left)
 		write_in_vain(chrome, now->left, now->left_place);
 	if (!chrome->sink.wanted)
@@ -522,11 +513,8 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 	case EVENT_THREAD:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, event->thread);
 		break;
-	case EVENT_EXIT:
-		chrome_rows_ended(chrome->rows, event->process);
-		break;
 	case EVENT_RANGE:
-		chrome_add_range(&chrome->writer, chrome->rows, event);
+		chrome_add_range(&chrome->writer, chrome->rows, chrome->event_waits, event);
 		break;
 	case EVENT_SAMPLE:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
@@ -535,6 +523,7 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 	case EVENT_METRICS:
 		chrome_add_metrics(&chrome->writer, event);
 		break;
+	case EVENT_EXIT:
 	case EVENT_CALL_BEGIN:
 		break;
 	}
@@ -543,22 +532,23 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 
 static int chrome_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct chrome *chrome = chrome_of(self);
+	struct chrome *chrome = (struct chrome *)self;
 
 	if (!chrome->sink.joined)
 		work_each_open(chrome->sink.work, write_in_vain, chrome);
-	chrome_rows_label(chrome->rows, run);
+	chrome_rows_end(chrome->rows, run);
 	chrome_run_end(&chrome->writer, chrome->rows, chrome->stacks, &chrome->sink, run);
 	return 0;
 }
 
 static void chrome_free(struct consumer *self)
 {
-	struct chrome *chrome = chrome_of(self);
+	struct chrome *chrome = (struct chrome *)self;
 
 	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
 	chrome_stacks_free(chrome->stacks);
+	event_waits_free(chrome->event_waits);
 	free(chrome->waiting);
 	free(chrome);
 }
@@ -571,6 +561,14 @@ static const struct consumer_ops chrome_ops = {
 	.free = chrome_free,
 };
 
+static void look_ahead(struct sink *sink, const struct event *event)
+{
+	struct chrome *chrome = (struct chrome *)sink;
+
+	event_waits_event(chrome->event_waits, event);
+	chrome_rows_look_ahead(chrome->rows, event);
+}
+
 struct consumer *chrome_new(const struct sink_options *options)
 {
 	struct chrome *chrome = xcalloc(1, sizeof(*chrome));
@@ -579,6 +577,8 @@ struct consumer *chrome_new(const struct sink_options *options)
 	chrome->sink.gpu = true;
 	chrome->sink.samples = true;
 	chrome->stacks = chrome_stacks_new();
+	chrome->event_waits = event_waits_new();
+	chrome->sink.look_ahead = look_ahead;
 	chrome->sink.hide_nested = true;
 	chrome->writer.out = &chrome->sink.lines.pending;
 	chrome->rows = chrome_rows_new(&chrome->writer);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of a Chrome trace: processes with threads, GPUs with streams. Each is told of in metadata
- * events before its first event. Private to src/output.
+ * Rows of a Chrome trace: processes with threads, GPUs with streams. Each has its place by a
+ * metadata event before its first event, and its name at the end. Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_CHROME_CHROME_H
 #define CUSCOPE_OUTPUT_CHROME_CHROME_H
 
 #include "base/buf.h"
+#include "gpus/gpu_limits.h"
 #include "output/who.h"
 #include "trace/event.h"
 
@@ -33,7 +34,6 @@ void chrome_rows_process(struct chrome_rows *rows, const struct process *process
 /* `thread`: EVENT_THREAD's, or NULL. */
 void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
                         const struct thread *thread);
-void chrome_rows_ended(struct chrome_rows *rows, const struct process *process);
 
 /* The thread number of a row of the stream in which nothing else runs at that time. */
 uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
@@ -46,14 +46,18 @@ uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *pr
 uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
                           const struct range *range, uint32_t *device);
 
+/* Of which device contexts are, told ahead of the rows. */
+void chrome_rows_look_ahead(struct chrome_rows *rows, const struct event *event);
+
 /* A row of the process -1, in which Kineto has what measuring took. */
 uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *range);
 
 /* Numbers of the GPUs that something ran on, in order of appearance. */
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
 
-/* Who its processes are: as their labels; and those that are told of. */
-void chrome_rows_label(struct chrome_rows *rows, const struct run_info *run);
+/* What all rows are called, and who its processes are, as their labels; and those that are told of.
+ */
+void chrome_rows_end(struct chrome_rows *rows, const struct run_info *run);
 const struct who *chrome_rows_who(const struct chrome_rows *rows);
 
 /* chrome_run.c: what stands around the events, which are a list. */
@@ -83,9 +87,23 @@ void chrome_add_stacks(struct chrome_stacks *stacks, struct sink *sink);
 /* How many calls and samples are without their stacks for want of room. */
 uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks);
 
+/* ---- kernels: chrome_kernels.c --------------------------------------------------------------- */
+
+/* What is known of the GPUs that kernels ran on; 0, NULL: it is not. */
+struct chrome_gpu {
+	uint32_t multiprocessors;
+	const struct gpu_limits *limits;
+};
+
+void chrome_gpu_of_run(struct chrome_gpu *gpu, const struct run_info *run);
+void chrome_add_triple(struct buf *out, const char *key, const uint32_t dims[3]);
+void chrome_add_kernel(struct buf *out, const struct chrome_gpu *gpu, const struct activity *a);
+
 /* chrome_ranges.c: NVTX ranges, waits, overhead. */
+struct event_waits;
+
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
-                      const struct event *event);
+                      const struct event_waits *waits, const struct event *event);
 
 /* chrome_metrics.c: metrics of GPUs. */
 void chrome_add_metrics(struct chrome_writer *writer, const struct event *event);

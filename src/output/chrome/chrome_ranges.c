@@ -7,6 +7,10 @@
  */
 #include "output/chrome/chrome.h"
 
+#include <string.h>
+
+#include "analysis/event_waits.h"
+
 #define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
 
 static void begin_event(struct chrome_writer *writer, const char *phase, const char *category,
@@ -78,8 +82,29 @@ static void add_start_end(struct chrome_writer *writer, const struct event *even
 	add_half(writer, event, "e", event->range->end_ns);
 }
 
+static void add_s64(struct buf *out, const char *key, int64_t value)
+{
+	buf_puts(out, key);
+	buf_s64(out, value);
+}
+
+/* Which record of which event it waits for; as Kineto has it, -1 is not known. */
+static void add_awaited(struct buf *out, const struct event_waits *waits, const struct event *event)
+{
+	const struct range *range = event->range;
+	struct event_wait on = { 0 };
+
+	if (strcmp(range->name, "Event Sync") && strcmp(range->name, "Stream Wait Event"))
+		return;
+	event_waits_find(waits, event->process, range->correlation, &on);
+	add_s64(out, ", \"wait_on_stream\": ", on.stream ? (int64_t)on.stream : -1);
+	add_s64(out, ", \"wait_on_cuda_event_record_corr_id\": ",
+	        on.record ? (int64_t)chrome_correlation(event->process->id, on.record) : -1);
+	add_s64(out, ", \"wait_on_cuda_event_id\": ", (int64_t)on.event);
+}
+
 static void add_wait(struct chrome_writer *writer, struct chrome_rows *rows,
-                     const struct event *event)
+                     const struct event_waits *waits, const struct event *event)
 {
 	const struct range *range = event->range;
 	struct buf *out = writer->out;
@@ -90,13 +115,15 @@ static void add_wait(struct chrome_writer *writer, struct chrome_rows *rows,
 	add_duration(out, range);
 	ADD(out, ", \"args\": {\"cuda_sync_kind\": ");
 	buf_json_string(out, range->name);
-	buf_printf(out,
-	           ", \"stream\": %lld, \"correlation\": %llu, \"device\": %u, \"context\": %u}}",
-	           range->stream ? (long long)range->stream : -1,
-	           range->correlation ? (unsigned long long)chrome_correlation(event->process->id,
-	                                                                       range->correlation)
-	                              : 0,
-	           device, range->context);
+	add_awaited(out, waits, event);
+	add_s64(out, ", \"stream\": ", range->stream ? (int64_t)range->stream : -1);
+	add_s64(out, ", \"correlation\": ",
+	        range->correlation
+	                ? (int64_t)chrome_correlation(event->process->id, range->correlation)
+	                : 0);
+	add_s64(out, ", \"device\": ", device);
+	add_s64(out, ", \"context\": ", range->context);
+	ADD(out, "}}");
 }
 
 static void add_overhead(struct chrome_writer *writer, struct chrome_rows *rows,
@@ -115,7 +142,7 @@ static void add_overhead(struct chrome_writer *writer, struct chrome_rows *rows,
 }
 
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
-                      const struct event *event)
+                      const struct event_waits *waits, const struct event *event)
 {
 	if (event->range->kind < RANGE_SYNC)
 		chrome_rows_thread(rows, event->process, event->tid, NULL);
@@ -130,7 +157,7 @@ void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
 		add_mark(writer, event);
 		break;
 	case RANGE_SYNC:
-		add_wait(writer, rows, event);
+		add_wait(writer, rows, waits, event);
 		break;
 	case RANGE_OVERHEAD:
 	case RANGE_NOT_MEASURED: /* Kineto has no place for it; nothing is known of the GPU then */

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* Rows of the Chrome format: the pid and tid that threads, streams and their waits have there. */
+/*
+ * Rows of the Chrome format: the pid and tid that threads, streams and their waits have there.
+ * Where a row stands is told before its first event. What it is called can change (exec, a second
+ * process on a GPU), and some readers take the first name and others the last: so it is told once,
+ * at the end.
+ */
 #include "output/chrome/chrome.h"
 
 #include <stdlib.h>
@@ -32,21 +37,31 @@ _Static_assert(ROWS_MAX *ROW_STEP <= USER_STEP, "rows of one process stay below 
 #define OVERHEAD_SORT_INDEX (GPU_SORT_INDEX - 1)
 
 struct chrome_row_key {
-	uint32_t process, tid; /* or device, stream */
+	uint32_t pid, tid;
 };
 
 struct chrome_stream_key {
 	uint32_t device, user, stream;
 };
 
+/* Of a pid: the last process that has it. */
+struct chrome_process_row {
+	uint32_t pid;
+	const struct process *process;
+	const struct run_identity *identity; /* known at the end; NULL: none */
+	UT_hash_handle hh;
+};
+
 struct chrome_thread_row {
 	struct chrome_row_key key;
+	uint32_t process; /* the last that has it */
+	char comm[16];
 	UT_hash_handle hh;
 };
 
 struct chrome_stream_row {
 	struct chrome_stream_key key;
-	unsigned told; /* rows that have a name */
+	unsigned told; /* rows that it has */
 	struct rows rows;
 	UT_hash_handle hh;
 };
@@ -63,8 +78,9 @@ struct chrome_device {
 
 struct chrome_rows {
 	struct chrome_writer *writer;
-	bool *processes; /* by id: told of */
-	size_t n_processes;
+	bool *met; /* processes, by id */
+	size_t n_met;
+	struct chrome_process_row *processes;
 	struct who who;
 	struct chrome_thread_row *threads;
 	struct chrome_stream_row *streams;
@@ -85,29 +101,26 @@ struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
 	return rows;
 }
 
-static void forget_threads(struct chrome_rows *rows, uint32_t process, bool all)
-{
-	struct chrome_thread_row *thread, *next;
-
-	HASH_ITER (hh, rows->threads, thread, next) {
-		if (all || thread->key.process == process) {
-			HASH_DEL(rows->threads, thread);
-			free(thread);
-		}
-	}
-}
-
 void chrome_rows_free(struct chrome_rows *rows)
 {
+	struct chrome_process_row *process, *next_process;
+	struct chrome_thread_row *thread, *next_thread;
 	struct chrome_stream_row *stream, *next;
 
-	forget_threads(rows, 0, true);
+	HASH_ITER (hh, rows->processes, process, next_process) {
+		HASH_DEL(rows->processes, process);
+		free(process);
+	}
+	HASH_ITER (hh, rows->threads, thread, next_thread) {
+		HASH_DEL(rows->threads, thread);
+		free(thread);
+	}
 	HASH_ITER (hh, rows->streams, stream, next) {
 		HASH_DEL(rows->streams, stream);
 		free(stream);
 	}
 	contexts_free(rows->contexts);
-	free(rows->processes);
+	free(rows->met);
 	who_free(&rows->who);
 	free(rows->devices);
 	free(rows->device_numbers);
@@ -157,75 +170,51 @@ static void sort_row(struct chrome_rows *rows, const char *what, int64_t pid, ui
 static void label_process(struct chrome_rows *rows, int64_t pid, const char *label)
 {
 	begin_metadata(rows, "process_labels", pid, 0);
-	buf_printf(rows->writer->out, "\"labels\": \"%s\"}}", label);
+	buf_puts(rows->writer->out, "\"labels\": ");
+	buf_json_string(rows->writer->out, label);
+	buf_puts(rows->writer->out, "}}");
 }
 
 /* ---- processes and threads ------------------------------------------------------------------ */
 
 void chrome_rows_process(struct chrome_rows *rows, const struct process *process)
 {
-	rows->processes = by_id_room(rows->processes, &rows->n_processes, sizeof(*rows->processes),
-	                             process->id);
-	if (rows->processes[process->id])
+	struct chrome_process_row *row;
+
+	rows->met = by_id_room(rows->met, &rows->n_met, sizeof(*rows->met), process->id);
+	if (rows->met[process->id])
 		return;
-	rows->processes[process->id] = true;
+	rows->met[process->id] = true;
 	who_note(&rows->who, process);
-	name_row(rows, "process_name", process->pid, 0, process->comm);
-	label_process(rows, process->pid, "CPU");
-	sort_row(rows, "process_sort_index", process->pid, 0, process->pid);
+	HASH_FIND(hh, rows->processes, &process->pid, sizeof(process->pid), row);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->pid = process->pid;
+		HASH_ADD(hh, rows->processes, pid, sizeof(row->pid), row);
+		sort_row(rows, "process_sort_index", process->pid, 0, process->pid);
+	}
+	row->process = process;
 }
 
 void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
                         const struct thread *thread)
 {
-	struct chrome_row_key key = { process->id, tid };
+	struct chrome_row_key key = { process->pid, tid };
 	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
-	struct chrome_thread_row *found;
-	char name[64];
+	struct chrome_thread_row *row;
 
-	HASH_FIND(hh, rows->threads, &key, sizeof(key), found);
-	if (found && !thread)
+	HASH_FIND(hh, rows->threads, &key, sizeof(key), row);
+	if (row && row->process == process->id && !thread)
 		return;
 	chrome_rows_process(rows, process);
-	if (!found) {
-		found = xcalloc(1, sizeof(*found));
-		found->key = key;
-		HASH_ADD(hh, rows->threads, key, sizeof(key), found);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->key = key;
+		HASH_ADD(hh, rows->threads, key, sizeof(key), row);
+		sort_row(rows, "thread_sort_index", process->pid, tid, tid);
 	}
-	snprintf(name, sizeof(name), "thread %u (%s)", tid, comm);
-	name_row(rows, "thread_name", process->pid, tid, name);
-	sort_row(rows, "thread_sort_index", process->pid, tid, tid);
-}
-
-void chrome_rows_ended(struct chrome_rows *rows, const struct process *process)
-{
-	forget_threads(rows, process->id, false);
-}
-
-/* Readers split labels at commas, and add them to those that there are. */
-void chrome_rows_label(struct chrome_rows *rows, const struct run_info *run)
-{
-	struct buf labels = { 0 }, one = { 0 };
-	const struct run_identity *identity;
-	size_t at = 0;
-
-	while ((identity = who_next(&rows->who, run, &at))) {
-		buf_reset(&labels);
-		for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
-			buf_reset(&one);
-			if (!who_label(identity, i, &one))
-				continue;
-			for (size_t c = 0; c < one.len; c++)
-				one.data[c] = one.data[c] == ',' ? ' ' : one.data[c];
-			buf_printf(&labels, "%s%s", labels.len ? "," : "", one.data);
-		}
-		begin_metadata(rows, "process_labels", identity->pid, 0);
-		buf_puts(rows->writer->out, "\"labels\": ");
-		buf_json_string(rows->writer->out, labels.data);
-		buf_puts(rows->writer->out, "}}");
-	}
-	buf_free(&labels);
-	buf_free(&one);
+	row->process = process->id;
+	snprintf(row->comm, sizeof(row->comm), "%s", comm);
 }
 
 const struct who *chrome_rows_who(const struct chrome_rows *rows)
@@ -238,15 +227,11 @@ const struct who *chrome_rows_who(const struct chrome_rows *rows)
 static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t number)
 {
 	size_t n = ++rows->n_devices;
-	char name[32];
 
 	rows->devices = xrealloc(rows->devices, n * sizeof(*rows->devices));
 	rows->devices[n - 1] = (struct chrome_device){ .number = number };
 	rows->device_numbers = xrealloc(rows->device_numbers, n * sizeof(*rows->device_numbers));
 	rows->device_numbers[n - 1] = number;
-	snprintf(name, sizeof(name), "GPU %u", number);
-	name_row(rows, "process_name", number, 0, name);
-	label_process(rows, number, name);
 	sort_row(rows, "process_sort_index", number, 0, GPU_SORT_INDEX + number);
 	return &rows->devices[n - 1];
 }
@@ -285,39 +270,7 @@ static void add_row_name(struct buf *name, const struct chrome_device *device,
 		buf_printf(name, " of %s %u", user->comm, user->pid);
 }
 
-static void name_stream_row(struct chrome_rows *rows, const struct chrome_device *device,
-                            const struct chrome_stream_key *key, unsigned row)
-{
-	struct buf name = { 0 };
-
-	add_row_name(&name, device, key, row);
-	name_row(rows, "thread_name", device->number, row_tid(key, row), name.data);
-	buf_free(&name);
-}
-
-static void tell_row(struct chrome_rows *rows, const struct chrome_device *device,
-                     const struct chrome_stream_key *key, unsigned row)
-{
-	uint32_t tid = row_tid(key, row);
-
-	name_stream_row(rows, device, key, row);
-	sort_row(rows, "thread_sort_index", device->number, tid, tid);
-}
-
-/* With the second user it has to be said whose the rows of the first are: the last name counts. */
-static void name_again(struct chrome_rows *rows, const struct chrome_device *device)
-{
-	struct chrome_stream_row *stream, *next;
-
-	HASH_ITER (hh, rows->streams, stream, next) {
-		for (unsigned row = 0; stream->key.device == device->number && row < stream->told;
-		     row++)
-			name_stream_row(rows, device, &stream->key, row);
-	}
-}
-
-static uint32_t find_user(struct chrome_rows *rows, struct chrome_device *device,
-                          const struct process *process)
+static uint32_t find_user(struct chrome_device *device, const struct process *process)
 {
 	struct user *user;
 
@@ -331,8 +284,6 @@ static uint32_t find_user(struct chrome_rows *rows, struct chrome_device *device
 	user->process = process->id;
 	user->pid = process->pid;
 	snprintf(user->comm, sizeof(user->comm), "%s", process->comm);
-	if (device->n_users == 2)
-		name_again(rows, device);
 	return device->n_users - 1;
 }
 
@@ -340,7 +291,7 @@ static uint32_t choose_row(struct chrome_rows *rows, const struct process *proce
                            uint32_t stream, uint64_t begin_ns, uint64_t end_ns)
 {
 	struct chrome_device *device = find_device(rows, number);
-	struct chrome_stream_key key = { number, find_user(rows, device, process), stream };
+	struct chrome_stream_key key = { number, find_user(device, process), stream };
 	struct chrome_stream_row *found;
 	unsigned row;
 
@@ -351,8 +302,11 @@ static uint32_t choose_row(struct chrome_rows *rows, const struct process *proce
 		HASH_ADD(hh, rows->streams, key, sizeof(key), found);
 	}
 	row = rows_choose_span(&found->rows, begin_ns, end_ns);
-	while (found->told <= row)
-		tell_row(rows, device, &key, found->told++);
+	for (; found->told <= row; found->told++) {
+		uint32_t tid = row_tid(&key, found->told);
+
+		sort_row(rows, "thread_sort_index", number, tid, tid);
+	}
 	return row_tid(&key, row);
 }
 
@@ -371,6 +325,12 @@ uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *proces
 	contexts_device(rows->contexts, process, range->context, device);
 	return choose_row(rows, process, *device, WAIT_TIDS + range->stream % WAIT_TIDS,
 	                  range->begin_ns, range->end_ns);
+}
+
+void chrome_rows_look_ahead(struct chrome_rows *rows, const struct event *event)
+{
+	if (event->type == EVENT_ACTIVITY)
+		contexts_note(rows->contexts, event->process, event->activity);
 }
 
 uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *range)
@@ -392,4 +352,83 @@ const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n)
 {
 	*n = rows->n_devices;
 	return rows->device_numbers;
+}
+
+/* ---- names, at the end ----------------------------------------------------------------------- */
+
+/* Readers split labels at commas, and add them to those that there are. */
+static void label_row(struct chrome_rows *rows, const struct chrome_process_row *row)
+{
+	struct buf labels = { 0 }, one = { 0 };
+
+	buf_puts(&labels, "CPU");
+	for (int i = 0; row->identity && i < RUN_IDENTITY_WORDS; i++) {
+		buf_reset(&one);
+		if (!who_label(row->identity, i, &one))
+			continue;
+		for (size_t c = 0; c < one.len; c++)
+			one.data[c] = one.data[c] == ',' ? ' ' : one.data[c];
+		buf_printf(&labels, ",%s", one.data);
+	}
+	label_process(rows, row->pid, labels.data);
+	buf_free(&labels);
+	buf_free(&one);
+}
+
+static void name_processes(struct chrome_rows *rows, const struct run_info *run)
+{
+	const struct run_identity *identity;
+	struct chrome_process_row *row, *next;
+	size_t at = 0;
+
+	while ((identity = who_next(&rows->who, run, &at))) {
+		HASH_FIND(hh, rows->processes, &identity->pid, sizeof(identity->pid), row);
+		if (row)
+			row->identity = identity;
+	}
+	HASH_ITER (hh, rows->processes, row, next) {
+		name_row(rows, "process_name", row->pid, 0, row->process->comm);
+		label_row(rows, row);
+	}
+}
+
+static void name_threads(struct chrome_rows *rows)
+{
+	struct chrome_thread_row *row, *next;
+	char name[64];
+
+	HASH_ITER (hh, rows->threads, row, next) {
+		snprintf(name, sizeof(name), "thread %u (%s)", row->key.tid, row->comm);
+		name_row(rows, "thread_name", row->key.pid, row->key.tid, name);
+	}
+}
+
+static void name_devices(struct chrome_rows *rows)
+{
+	struct chrome_stream_row *stream, *next;
+	struct buf name = { 0 };
+
+	for (size_t i = 0; i < rows->n_devices; i++) {
+		buf_reset(&name);
+		buf_printf(&name, "GPU %u", rows->device_numbers[i]);
+		name_row(rows, "process_name", rows->device_numbers[i], 0, name.data);
+		label_process(rows, rows->device_numbers[i], name.data);
+	}
+	HASH_ITER (hh, rows->streams, stream, next) {
+		for (unsigned row = 0; row < stream->told; row++) {
+			buf_reset(&name);
+			add_row_name(&name, find_device(rows, stream->key.device), &stream->key,
+			             row);
+			name_row(rows, "thread_name", stream->key.device,
+			         row_tid(&stream->key, row), name.data);
+		}
+	}
+	buf_free(&name);
+}
+
+void chrome_rows_end(struct chrome_rows *rows, const struct run_info *run)
+{
+	name_processes(rows, run);
+	name_threads(rows);
+	name_devices(rows);
 }
