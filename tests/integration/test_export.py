@@ -85,7 +85,7 @@ def test_export_tells_who_processes_are(case):
     checks.equal("words", ("root", "77", "copies", ["slurm_job", "rank", "command"]),
                  (seen["user"], seen["slurm_job"], seen["command"], seen["own_word"]))
     labels = [event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"]
-    checks.contains("labels", r"^user root,slurm_job 77,rank 3 [^,]*,command copies", labels[-1])
+    checks.contains("labels", r"^CPU,user root,slurm_job 77,rank 3 [^,]*,command copies", labels[-1])
     if "\x1b" in labels[-1]:
         raise Failure("a control character is in the file")
     with open(case.path("x.pftrace"), "rb") as file:
