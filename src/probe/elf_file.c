@@ -7,6 +7,7 @@
 
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
+#include "probe/elf_runtime.h"
 
 /* The strings of .symtab that ELF_SMALL_SYMTAB still reads. */
 #define SMALL_STRINGS (16u << 20)
@@ -97,6 +98,34 @@ static int find_static_role(struct elf_file *file, enum elf_depth depth, struct 
 		return rc < 0 ? rc : 1;
 	roles->runtime = &file->statics;
 	return 0;
+}
+
+/* A runtime that is linked in, where no symbols are left. Returns as elf_file_open does. */
+static int list_unnamed(struct elf_file *file, enum elf_depth depth)
+{
+	struct elf_runtime_function *list = NULL;
+	size_t n = 0;
+	int rc = depth == ELF_DYNSYM_ONLY
+	                 ? 1
+	                 : elf_runtime_find(&file->image, depth == ELF_WHOLE, &list, &n);
+
+	file->functions = n ? xcalloc(n, sizeof(*file->functions)) : NULL;
+	for (size_t i = 0; i < n; i++) {
+		const Elf64_Phdr *segment = elf_image_segment(&file->image, list[i].address, 1);
+
+		if (!segment)
+			continue;
+		file->functions[file->n_functions++] = (struct elf_function){
+			.name = xstrdup(list[i].name),
+			.address = list[i].address,
+			.offset = list[i].address - segment->p_vaddr + segment->p_offset,
+			.size = list[i].size,
+			.layer = LAYER_RUNTIME,
+		};
+	}
+	file->has_layer[LAYER_RUNTIME] = n;
+	free(list);
+	return rc;
 }
 
 /* Returns as elf_file_open does, without the sentence. */
@@ -283,12 +312,20 @@ int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_fil
 		return rc;
 	}
 	rc = find_roles(file, depth, &roles);
+	if (rc == 1)
+		rc = list_unnamed(file, depth);
 	if (!rc && roles.driver)
 		rc = list_layer(file, roles.driver, LAYER_DRIVER);
 	if (!rc && roles.runtime)
 		rc = list_layer(file, roles.runtime, LAYER_RUNTIME);
 	if (rc) {
 		elf_file_free(file);
+		if (rc == -ENOTSUP)
+			return err_set(err, rc,
+			               "%s has the CUDA runtime linked in without symbols, and its "
+			               "functions were not found: calls are seen where they reach "
+			               "the driver",
+			               what);
 		return rc > 0 ? rc
 		              : err_set(err, rc, "%s is damaged: its symbol tables make no sense",
 		                        what);

@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import signal
+import struct
 import subprocess
 import time
 
@@ -158,13 +159,50 @@ def test_static_runtime_in_an_executable(case):
                  {c["lib"] for c in result.calls(name="cudaMalloc")})
 
 
-def test_static_runtime_stripped_shows_the_driver(case):
+def test_static_runtime_stripped_has_its_calls_as_well(case):
+    """Its functions are found without symbols, but for some that programs do not call by themselves."""
     result = case.trace("static-stripped")
     checks.valid(result)
     checks.nothing_missed(result)
     checks.launches(result)
+    checks.memory(result)
+    made, hooked = result.counts.of("calls"), checks.hooked()
+    checks.differences("calls", {name: n for name, n in made.items() if name in hooked and name.startswith("cuda")},
+                       {name: n for name, n in result.names(nested=None).items() if name.startswith("cuda")})
+    checks.equal("library of cudaMalloc", {"static-stripped"},
+                 {c["lib"] for c in result.calls(name="cudaMalloc")})
+
+
+def test_static_runtime_stripped_whose_every_call_fails(case):
+    """None of them reaches a driver."""
+    folder = case.path("none")
+    os.makedirs(folder)
+    case.env["LD_LIBRARY_PATH"] = folder
+    with open(os.path.join(folder, "libcuda.so.1"), "w"):
+        pass
+    result = case.trace("static-stripped", status=None)
+    checks.equal("layers", {"runtime"}, {c["layer"] for c in result.calls()})
+    checks.equal("all fail", set(), {c["name"] for c in result.calls() if not c.get("error")} -
+                 {"__cudaRegisterFatBinary", "__cudaRegisterFunction", "__cudaRegisterFatBinaryEnd"})
+
+
+def test_static_runtime_stripped_whose_functions_are_not_found_is_told(case):
+    """As where the tables of its functions' places are gone, too."""
+    path = case.path("no-tables")
+    with open(Places.program("static-stripped"), "rb") as file:
+        data = bytearray(file.read())
+    headers, size, n = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    for at in range(headers, headers + n * size, size):
+        if struct.unpack_from("<I", data, at)[0] == 0x6474e550:  # PT_GNU_EH_FRAME
+            struct.pack_into("<I", data, at, 0)
+    with open(path, "wb") as file:
+        file.write(data)
+    os.chmod(path, 0o755)
+    result = case.trace(path)
     checks.equal("layers", {"driver"}, {c["layer"] for c in result.calls()})
-    checks.equal("allocated", 65536, result.summary["memory"]["allocated"]["bytes"])
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    checks.contains("it says", "runtime linked in without symbols",
+                    " ".join(hook["why"] for hook in result.said("not_hooked")))
 
 
 def test_layer_auto_launches_in_the_driver_rest_in_both(case):

@@ -3,6 +3,8 @@
 
 import glob
 import os
+import shutil
+import subprocess
 
 import checks
 from harness import Places, Skip
@@ -60,3 +62,28 @@ def test_real_static_runtime_by_nvcc(case):
     checks.equal("cudaMalloc", 1, len(failed))
     checks.equal("error", "cudaErrorInsufficientDriver", failed[0]["error"])
     checks.equal("library", "real", failed[0]["lib"])
+
+
+def test_real_static_runtime_stripped(case):
+    """What is found without symbols lies where they say."""
+    archive = os.path.join(os.path.dirname(real_runtime()), "libcudart_static.a")
+    if not os.path.exists(archive) or not shutil.which("gcc"):
+        raise Skip("no libcudart_static.a beside libcudart, or no gcc")
+    source, program, stripped = (case.path(name) for name in ("real.c", "real", "stripped"))
+    with open(source, "w") as file:
+        file.write("int cudaMalloc(void **, unsigned long);\n"
+                   "int main(void) { void *p; for (int i = 0; i < 20; i++) cudaMalloc(&p, 4096); return 0; }\n")
+    subprocess.run(["gcc", "-o", program, source, archive, "-lpthread", "-ldl", "-lrt"], check=True)
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    lists = []
+    for path in (program, stripped):
+        process = case.cuscope("probes", path)
+        checks.equal("status", 0, process.wait())
+        lists.append({line.split()[0]: line.split()[3] for line in process.out().splitlines()[2:]})
+    with_symbols, without = lists
+    checks.equal("functions elsewhere", {}, {name: at for name, at in without.items() if with_symbols.get(name) != at})
+    checks.equal("all but few", True, len(without) > 0.9 * len(with_symbols))
+    case.env["LD_LIBRARY_PATH"] = "/nowhere"
+    result = case.trace(stripped)
+    checks.nothing_missed(result)
+    checks.equal("calls", 20, result.names()["cudaMalloc"])
