@@ -298,14 +298,21 @@ int cli_check_stdout(const struct sink_format *format, struct err *err);
 
 /* ---- tracing ------------------------------------------------------------------------------- */
 
-/* The row of --mode in a table of options, and the value of its argument. */
+/*
+ * The row of --output-mode in a table of options, and one of the name that it had before, which
+ * means something else in `profile`: it is still understood.
+ */
 #define CLI_OPT_MODE 2300
 #define CLI_MODE_OPTION                                                                            \
 	{                                                                                          \
-		"mode", CLI_OPT_MODE, "MODE", 0, "permissions of the files that are made (0600)",  \
-			0                                                                          \
+		"output-mode", CLI_OPT_MODE, "BITS", 0,                                            \
+			"permissions of the files that are made (0600)", 0                         \
 	}
-mode_t cli_parse_mode(const struct argp_state *state, const char *option, const char *arg);
+#define CLI_OLD_MODE_OPTION                                                                        \
+	{                                                                                          \
+		"mode", CLI_OPT_MODE, "BITS", OPTION_HIDDEN, 0, 0                                  \
+	}
+mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
 
 /*
  * A file that grows while something is traced: there from its begin, or, where it is to take the

@@ -47,6 +47,7 @@ static const struct argp_option options[] = {
 	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
 	CLI_MODE_OPTION,
+	CLI_OLD_MODE_OPTION,
 	{ 0, 0, 0, 0, "For single formats:", 5 },
 	{ "rank", OPT_RANK, "N[/SIZE]", 0,
 	  "chrome: which rank of a distributed program this is, of how many", 0 },
@@ -89,7 +90,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, "--mode", arg);
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_RANK:
 		parse_rank(state, &o->sink, arg);

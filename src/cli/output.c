@@ -16,13 +16,13 @@ void cli_ignore_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-mode_t cli_parse_mode(const struct argp_state *state, const char *option, const char *arg)
+mode_t cli_parse_mode(const struct argp_state *state, const char *arg)
 {
 	char *end;
 	unsigned long mode = strtoul(arg, &end, 8);
 
 	if (!*arg || *end || arg[0] == '-' || mode > MODE_MOST || !(mode & S_IRUSR))
-		cli_bad_value(state, option, arg,
+		cli_bad_value(state, "--output-mode", arg,
 		              "mode in octal digits, readable by its owner (0600, 640, 0644)");
 	return (mode_t)mode;
 }

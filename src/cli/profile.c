@@ -68,7 +68,6 @@ enum {
 	OPT_PER_THREAD,
 	OPT_FUNCTIONS,
 	OPT_INTERPRETER,
-	OPT_OUTPUT_MODE,
 	OPT_DURATION,
 	OPT_RING_SIZE,
 	OPT_WITHOUT,
@@ -81,8 +80,7 @@ static const struct argp_option options[] = {
 	  "what has changed since this profile, of which FILE is the other one; both are .folded",
 	  0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
-	{ "output-mode", OPT_OUTPUT_MODE, "BITS", 0, "of FILE, in octal digits (default: 0600)",
-	  0 },
+	CLI_MODE_OPTION,
 	{ "mode", OPT_MODE, "MODE", 0,
 	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
 	  "merge: both (default with --gpu); off-cpu: time blocked; hooks: time in calls that "
@@ -211,8 +209,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
-	case OPT_OUTPUT_MODE:
-		o->output_mode = cli_parse_mode(state, "--output-mode", arg);
+	case CLI_OPT_MODE:
+		o->output_mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return parse_what(key, arg, state);

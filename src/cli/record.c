@@ -63,6 +63,7 @@ static const struct argp_option options[] = {
 	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	CLI_MODE_OPTION,
+	CLI_OLD_MODE_OPTION,
 	{ "last", OPT_LAST, "LENGTH", 0,
 	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
@@ -120,7 +121,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, "--mode", arg);
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_LAST:
 		parse_last(state, o, arg);

@@ -55,6 +55,7 @@ static const struct argp_option options[] = {
 	{ "output", OPT_OUTPUT_DIR, "DIR", OPTION_HIDDEN, 0, 0 }, /* as nsys stats calls it */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	CLI_MODE_OPTION,
+	CLI_OLD_MODE_OPTION,
 	{ "color", OPT_COLOR, "WHEN", 0,
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
 	{ 0 }
@@ -107,7 +108,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->set.replace = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->set.mode = cli_parse_mode(state, "--mode", arg);
+		o->set.mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_TOP:
 		o->set.table.top = cli_top_rows(state, arg);

@@ -42,6 +42,7 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", OPTION_HIDDEN, 0, 0 }, /* as it was called before */
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
 	CLI_MODE_OPTION,
+	CLI_OLD_MODE_OPTION,
 	{ 0 }
 };
 
@@ -82,7 +83,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, "--mode", arg);
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

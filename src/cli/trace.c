@@ -56,6 +56,7 @@ static const struct argp_option options[] = {
 	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	CLI_MODE_OPTION,
+	CLI_OLD_MODE_OPTION,
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
 	{ "summary-only", OPT_SUMMARY_ONLY, 0, 0, "no calls, just the summary", 0 },
@@ -80,7 +81,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, "--mode", arg);
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_BEGIN_END:
 		o->sink.begin_end = true;

@@ -131,6 +131,7 @@ static const struct {
 	    0 } },
 	{ ALL_TOOLS, { "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 } },
 	{ ALL_TOOLS, CLI_MODE_OPTION },
+	{ ALL_TOOLS, CLI_OLD_MODE_OPTION },
 	{ ALL_TOOLS, { 0, 0, 0, 0, "How long, and at what cost:", 5 } },
 	{ ALL_TOOLS, { "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 } },
 	{ ALL_TOOLS,
@@ -212,7 +213,7 @@ static error_t parse_shown(int key, char *arg, struct argp_state *state)
 		c->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		c->mode = cli_parse_mode(state, "--mode", arg);
+		c->mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -202,14 +203,21 @@ def test_what_is_written_is_for_its_owner_alone(case):
 
 def test_mode_says_who_else_may_read(case):
     def check(name, arguments, path, victim, made):
-        process = case.cuscope(arguments[0], "--mode", "640", *arguments[1:], umask=0o077)
+        process = case.cuscope(arguments[0], "--output-mode", "640", *arguments[1:], umask=0o077)
         checks.equal(f"{name}: status ({process.err()[-200:]})", 0, process.wait())
         checks.equal(f"{name}: mode", oct(0o640), oct(mode(path)))
     each_writer(case, check)
-    for wrong in ("", "0888", "rw", "01777", "-1", "0077"):
-        process = case.cuscope("record", "--mode", wrong, "--", "true")
-        checks.equal(f"status of --mode '{wrong}'", 2, process.wait())
-        checks.contains("the sentence", "is no mode in octal digits", process.err())
+    for option in ("--output-mode", "--mode"):  # the second is the name that it had
+        for wrong in ("", "0888", "rw", "01777", "-1", "0077"):
+            process = case.cuscope("record", option, wrong, "--", "true")
+            checks.equal(f"status of {option} '{wrong}'", 2, process.wait())
+            checks.contains("the sentence", "is no mode in octal digits", process.err())
+    for command in ("record", "trace", "report", "export", "top", "watch", "profile"):
+        process = case.cuscope(command, "--help")
+        process.wait()
+        checks.contains(f"{command} --help", "--output-mode=BITS", process.out())
+        meant = re.findall(r"^ .*--mode=.*", process.out(), re.M)
+        checks.equal(f"{command} --mode", command == "profile", bool(meant))
 
 
 def test_under_sudo_a_file_belongs_to_who_called_it(case):
