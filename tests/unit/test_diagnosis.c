@@ -208,7 +208,7 @@ static void test_waits_are_told_with_the_line_of_the_call(void **state)
 	assert_string_equal(diagnosis.rows[0].place, "step (train.py:95)");
 	assert_null(diagnosis.rows[0].state);
 	assert_said("It waited in step (train.py:95).");
-	assert_said("Sure: 39 waits, each with its own stack, stand before 100 % of it.");
+	assert_said("Sure: the code is known of the 39 waits right before 100 % of that time.");
 }
 
 static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state)

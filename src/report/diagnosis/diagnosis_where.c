@@ -132,14 +132,14 @@ static void add_call(const struct diagnosis_evidence *evidence, struct buf *out)
 
 /* How sure a line of calls is: it is no estimate, but some have no stack. */
 static void add_calls_trust(const struct diagnosis_evidence *evidence, const char *what,
-                            const char *where, struct buf *out)
+                            struct buf *out)
 {
 	const struct gap_sampling *known = &evidence->conclusion.calls.known;
 
-	buf_printf(out, "%s: ", gap_host_trust(known) == GAP_TRUST_SURE ? "Sure" : "Likely");
+	buf_printf(out, "%s: the code is known of the ",
+	           gap_host_trust(known) == GAP_TRUST_SURE ? "Sure" : "Likely");
 	buf_u64(out, known->samples);
-	buf_printf(out, " %s, each with its own stack, %s %.0f %% of it.", what, where,
-	           gap_host_covered(known));
+	buf_printf(out, " %s %.0f %% of that time.", what, gap_host_covered(known));
 }
 
 void diagnosis_where_waits(const struct diagnosis_evidence *evidence, struct diagnosis *diagnosis)
@@ -158,7 +158,7 @@ void diagnosis_where_waits(const struct diagnosis_evidence *evidence, struct dia
 		buf_printf(out, ", and prepared what comes next in %s",
 		           gap_place_label(evidence->places, &host->places[0]));
 	buf_putc(out, '.');
-	add_calls_trust(evidence, "waits", "stand before", diagnosis_sentence(diagnosis));
+	add_calls_trust(evidence, "waits right before", diagnosis_sentence(diagnosis));
 }
 
 void diagnosis_where_launches(const struct diagnosis_evidence *evidence,
@@ -174,5 +174,5 @@ void diagnosis_where_launches(const struct diagnosis_evidence *evidence,
 	buf_puts(out, "The late launches are made in ");
 	add_call(evidence, out);
 	buf_putc(out, '.');
-	add_calls_trust(evidence, "launches", "end", diagnosis_sentence(diagnosis));
+	add_calls_trust(evidence, "launches that ended", diagnosis_sentence(diagnosis));
 }
