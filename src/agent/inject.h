@@ -12,6 +12,7 @@
  *   inject_run.c       one injection from begin to end
  *   inject_target.c    what must be known of the process: loader, earlier copy, place for the code
  *   inject_thread.c    which of its threads can be borrowed
+ *   inject_stack.c     whether its stack shows that it holds locks of the allocator or the loader
  *   inject_seccomp.c   whether a filter would mind
  *   inject_trace.c     the moment under ptrace, a fraction of a millisecond
  *   inject_handover.c  descriptors and the library's bytes, in that moment

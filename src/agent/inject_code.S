@@ -9,7 +9,7 @@
 	.section .rodata
 	.balign 16
 	.globl inject_code, inject_code_end, inject_code_mapped
-	.globl inject_code_stepped, inject_code_length
+	.globl inject_code_stepped, inject_code_step, inject_code_length
 
 #ifdef __x86_64__
 
@@ -63,6 +63,7 @@ inject_code_mapped:
 	mov	(%rax), %eax
 	mov	%rax, AREA_ERRNO_VALUE(%rbx)
 
+inject_code_step:
 .Lstep:
 	mov	STEP_LOADS(%r14), %r15
 	argument 0, %rdi
@@ -191,6 +192,7 @@ inject_code_length:
 inject_code:
 inject_code_mapped:
 inject_code_stepped:
+inject_code_step:
 inject_code_length:
 
 #endif

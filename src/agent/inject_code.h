@@ -119,8 +119,10 @@ _Static_assert(sizeof(struct step) == STEP_BYTES, "what inject_code.S uses");
  * area, and the registers of rt_sigprocmask(SIG_BLOCK, &frame->block, &frame->mask, 8).
  */
 extern const uint8_t inject_code[], inject_code_end[];
-/* After its mmap, after the system call of a step, and size_t length(const char *) in it. */
-extern const uint8_t inject_code_mapped[], inject_code_stepped[], inject_code_length[];
+/* After its mmap, after the system call of a step, at the begin of a step (with the registers that
+ * inject_code.S tells of), and size_t length(const char *) in it. */
+extern const uint8_t inject_code_mapped[], inject_code_stepped[], inject_code_step[],
+	inject_code_length[];
 
 #endif
 #endif

@@ -26,6 +26,7 @@
 #define CHOICE_NS   (50 * MS)  /* before one of the last ranks is taken */
 #define SLICE_NS    (20 * MS)  /* for each of these */
 #define PAUSE_NS    (2 * MS)
+#define BACK_NS     (300 * MS) /* for one that is given back, to say so */
 
 struct run {
 	const struct inject_options *options;
@@ -33,6 +34,7 @@ struct run {
 	uint64_t begin_ns, deadline_ns;
 	size_t turn; /* of the threads that run */
 	size_t threads, stopped;
+	size_t skip; /* threads that wait, and were not to be had at the last looks */
 };
 
 /* ---- how it went ----------------------------------------------------------------------------- */
@@ -114,8 +116,16 @@ static int not_loaded(const struct run *run, const struct inject_outcome *report
 	return rc;
 }
 
-static int too_late(const struct run *run, const struct inject_outcome *report, struct err *err)
+static int too_late(const struct run *run, const struct inject_outcome *report, bool given_back,
+                    struct err *err)
 {
+	if (given_back)
+		return err_set(
+			err, ETIMEDOUT,
+			"loading a library into process %d did not end in %.1f s, since a lock of "
+			"its loader or its allocator did not come free; the thread was given "
+			"back to what it did",
+			run->options->pid, (double)run->options->limit_ns / 1e9);
 	if (!report->loaded)
 		return err_set(
 			err, ETIMEDOUT,
@@ -131,14 +141,19 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
                     struct err *err)
 {
 	struct inject_outcome report;
-	bool ended = await_report(borrowed, run->deadline_ns, &report);
+	bool ended = await_report(borrowed, run->deadline_ns, &report), given_back = false;
 	int rc = 0;
+
+	if (!ended && !report.loaded && give_back(&run->target, borrowed)) {
+		given_back = true;
+		await_report(borrowed, trace_now_ns() + BACK_NS, &report);
+	}
 
 	result->stopped_ns = trace_now_ns() - borrowed->since_ns;
 	result->may_read = borrowed->may_read;
 	close(borrowed->report);
 	if (!ended)
-		rc = too_late(run, &report, err);
+		rc = too_late(run, &report, given_back, err);
 	else if (!report.told)
 		rc = err_set(err, ESRCH,
 		             "process %d ended, or started another program, while cuscope "
@@ -160,20 +175,38 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 
 /* ---- finding a thread ------------------------------------------------------------------------ */
 
+/* Each file of a process is read once, and then it is as it was. */
+static int try_one(struct run *run, const struct waiting *one, struct borrowed *borrowed,
+                   struct err *err)
+{
+	size_t reads;
+	int rc;
+
+	do {
+		reads = run->target.reads;
+		rc = borrow_waiting(run->options, &run->target, one, run->deadline_ns, borrowed,
+		                    err);
+	} while (rc == -EAGAIN && run->target.reads > reads);
+	return rc;
+}
+
 static int try_waiting(struct run *run, struct borrowed *borrowed, struct err *err)
 {
 	struct waiting list[WAITING_MAX];
 	int n = waiting_list(run->options->pid, list, WAITING_MAX, &run->threads, &run->stopped);
+	size_t holding = run->target.holding;
 	int rc = -EAGAIN;
 
 	if (n < 0)
 		return err_set(err, ESRCH, "process %d has ended", run->options->pid);
 	for (int i = 0; i < n && i < TRIES && rc == -EAGAIN; i++) {
-		if (list[i].rank >= RANK_LAST && trace_now_ns() - run->begin_ns < CHOICE_NS)
-			break;
-		rc = borrow_waiting(run->options, &run->target, &list[i], run->deadline_ns,
-		                    borrowed, err);
+		const struct waiting *one = &list[(run->skip + (size_t)i) % (size_t)n];
+
+		if (one->rank >= RANK_LAST && trace_now_ns() - run->begin_ns < CHOICE_NS)
+			continue;
+		rc = try_one(run, one, borrowed, err);
 	}
+	run->skip += run->target.holding - holding;
 	return rc;
 }
 
@@ -195,6 +228,13 @@ static int no_point(const struct run *run, struct err *err)
 		return err_set(err, EAGAIN,
 		               "process %d is stopped (SIGSTOP, or a debugger): let it go on first",
 		               run->options->pid);
+	if (run->target.holding)
+		return err_set(
+			err, EAGAIN,
+			"no thread of process %d can be borrowed: those that wait are in an "
+			"allocator or the loader, or nobody knows in what, and could wait for "
+			"themselves for good; try again, or start the program with cuscope",
+			run->options->pid);
 	return err_set(err, EAGAIN,
 	               "no thread of process %d reached a point at which a library can be loaded "
 	               "(waiting in poll, sleep, read from a socket ...) in %.1f s; try again, or "

@@ -12,7 +12,9 @@
 
 #include "agent/inject_code.h"
 #include "agent/inject_run.h"
+#include "agent/inject_stack.h"
 #include "agent/inject_thread.h"
+#include "agent/inject_trace.h"
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -486,7 +488,9 @@ int target_look(const struct inject_options *options, struct inject_target *targ
 	char path[64];
 	int rc;
 
-	*target = (struct inject_target){ .pid = options->pid, .memory = -1 };
+	*target = (struct inject_target){ .pid = options->pid,
+		                          .memory = -1,
+		                          .looked_ns = trace_now_ns() };
 	rc = find_alive(target, err);
 	if (!rc)
 		rc = check_program(target, err);
@@ -497,6 +501,7 @@ int target_look(const struct inject_options *options, struct inject_target *targ
 	if (target->memory < 0)
 		return target_refused(target->pid, target->alive, errno, err);
 	rc = maps_each_code(target->alive, note_mapping, &mappings, err);
+	target->stacks = thread_stacks_new(mappings.at, mappings.n);
 	if (!rc)
 		rc = find_loader(target, &mappings, err);
 	if (!rc) {
@@ -514,4 +519,6 @@ void target_close(struct inject_target *target)
 	if (target->memory >= 0)
 		close(target->memory);
 	target->memory = -1;
+	thread_stacks_free(target->stacks);
+	target->stacks = NULL;
 }

@@ -14,6 +14,8 @@
 #include "agent/inject.h"
 #include "base/err.h"
 
+struct thread_stacks; /* inject_stack.h */
+
 struct inject_target {
 	pid_t pid;
 	pid_t alive; /* a thread whose /proc tells of the memory: that of a main thread that has
@@ -24,6 +26,10 @@ struct inject_target {
 	uint64_t loaded;    /* the function, where the library is there already; else 0 */
 	uint64_t code;      /* place for the code */
 	bool code_is_there; /* left by an earlier one */
+	uint64_t looked_ns; /* when it was looked at */
+	struct thread_stacks *stacks;
+	size_t holding; /* threads that were let go again, for what they were in */
+	size_t reads;   /* those that were, since tables of a file were to be read first */
 };
 
 /*

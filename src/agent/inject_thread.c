@@ -146,7 +146,7 @@ bool is_harmless_entry(pid_t pid, pid_t tid, long call, const uint64_t arg[6])
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* "running", "-1 sp pc", or "call arg... sp pc": the last two are hexadecimal, as the arguments. */
-static bool read_call(pid_t pid, pid_t tid, struct waiting *waiting)
+bool thread_call(pid_t pid, pid_t tid, struct waiting *waiting)
 {
 	unsigned long long v[8];
 	char path[96];
@@ -223,7 +223,7 @@ int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, 
 
 		(*threads)++;
 		*stopped += state == 'T' || state == 't';
-		if (n == room || state != 'S' || !read_call(pid, tid, one))
+		if (n == room || state != 'S' || !thread_call(pid, tid, one))
 			continue;
 		known = find_harmless(one->call);
 		rank = known && known->waits ? rank_of(known, pid, tid, one->arg) : -1;

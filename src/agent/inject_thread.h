@@ -29,6 +29,9 @@ struct waiting {
  */
 int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, size_t *stopped);
 
+/* The call that a thread waits in, without its rank; false where it runs, or is gone. */
+bool thread_call(pid_t pid, pid_t tid, struct waiting *waiting);
+
 /* The tid of thread number `i` of the process, modulo their number; 0 if there is none. */
 pid_t thread_number(pid_t pid, size_t i);
 

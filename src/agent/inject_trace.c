@@ -17,12 +17,21 @@
 
 #include "agent/inject_handover.h"
 #include "agent/inject_seccomp.h"
+#include "agent/inject_stack.h"
 #include "base/array.h"
 #include "base/process.h"
 
-#define HELD_MAX_NS 40000000u /* a thread is let go after this, whatever was reached */
+#define HELD_MAX_NS 40000000u   /* a thread is let go after this, whatever was reached */
+#define UNKNOWN_NS  1000000000u /* one whose stack ends in the unknown is not taken before */
+#define STILL_NS    200000000   /* in which a thread that waits for a lock has not moved */
+#define SEIZES      8           /* tries, */
+#define SEIZE_NS    1000000     /* and between two */
 #define RED_ZONE    128u
 #define USER_CODE   0x33u /* cs of 64-bit code */
+
+#ifndef NT_X86_SHSTK
+#define NT_X86_SHSTK 0x204
+#endif
 
 /* What the kernel leaves in rax of a call that was interrupted, and the program never sees. */
 #define ERESTARTSYS           512
@@ -97,16 +106,25 @@ static bool is_ending(pid_t pid, pid_t tid)
 	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
+/* Another one that attaches has it for a moment, and may be gone when it is asked who has it. */
 static int seize(const struct inject_target *target, pid_t tid, struct err *err)
 {
-	int code;
+	bool traced = false;
+	int code = 0, rc;
 
-	if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) == 0)
-		return 0;
-	code = errno;
+	for (int i = 0; i < SEIZES; i++) {
+		if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) == 0)
+			return 0;
+		code = errno;
+		if (code != EPERM)
+			break;
+		traced |= target_tracer(target->pid, tid) != 0;
+		nanosleep(&(struct timespec){ .tv_nsec = SEIZE_NS }, NULL);
+	}
 	if (code == ESRCH || is_ending(target->pid, tid))
 		return -EAGAIN;
-	return target_refused(target->pid, tid, code, err);
+	rc = target_refused(target->pid, tid, code, err);
+	return rc == -EPERM && traced ? -EAGAIN : rc;
 }
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -292,12 +310,14 @@ static struct inject_frame make_frame(const struct point *point)
 	};
 }
 
-static int send_to_code(struct inject_target *target, pid_t tid, const struct point *point)
+static int send_to_code(struct inject_target *target, pid_t tid, const struct point *point,
+                        uint64_t *frame_at)
 {
 	struct user_regs_struct regs = point->regs;
 	struct inject_frame frame = make_frame(point);
 	uint64_t at = (regs.rsp - RED_ZONE - sizeof(frame)) & ~15ull;
 
+	*frame_at = at;
 	if (!target_write(target, at, &frame, sizeof(frame)) || !put_code(target, tid))
 		return -EAGAIN;
 	regs.rip = target->code;
@@ -398,6 +418,26 @@ static void forget(struct borrowed *borrowed)
 	borrowed->socket = borrowed->report = -1;
 }
 
+/* Whether a stopped thread holds no lock that loading a library takes. Else it is let go. */
+static int check_stack(struct inject_target *target, pid_t tid, const struct point *point)
+{
+	const struct stack_registers registers = { .pc = point->regs.rip,
+		                                   .sp = point->regs.rsp,
+		                                   .fp = point->regs.rbp,
+		                                   .r10 = point->regs.r10 };
+	enum stack_tells tells = thread_stacks_look(target->stacks, target->memory, &registers);
+
+	if (tells == STACK_FREE ||
+	    (tells == STACK_UNKNOWN && trace_now_ns() - target->looked_ns >= UNKNOWN_NS))
+		return 0;
+	let_go_on(target, tid);
+	if (tells == STACK_LATER)
+		thread_stacks_read(target->stacks, target->alive);
+	target->reads += tells == STACK_LATER;
+	target->holding += tells != STACK_LATER;
+	return -EAGAIN;
+}
+
 /* The thread is stopped at `point`; comes back with it let go. */
 static int borrow(const struct inject_options *options, struct inject_target *target,
                   const struct point *point, uint64_t deadline_ns, struct borrowed *borrowed,
@@ -410,6 +450,9 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 	int rc;
 
 	borrowed->socket = borrowed->report = -1;
+	rc = check_stack(target, tid, point);
+	if (rc)
+		return rc;
 	rc = thread_status_of(target->pid, tid, &status)
 	             ? seccomp_check(target->pid, tid, status.seccomp, err)
 	             : -EAGAIN;
@@ -418,7 +461,7 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 		return rc;
 	}
 	borrowed->may_read = seccomp_may_read(tid, status.seccomp);
-	rc = send_to_code(target, tid, point);
+	rc = send_to_code(target, tid, point, &borrowed->frame);
 	if (rc)
 		return let_go_on(target, tid);
 	rc = follow(options, target, tid, until_ns, deadline_ns, &plan, &base, err);
@@ -426,6 +469,7 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 		return rc;
 	rc = handover(options, target, tid, &plan, base, borrowed, err);
 	borrowed->mark = plan.mark;
+	borrowed->base = base;
 	borrowed->free_ns = trace_now_ns();
 	if (ptrace(PTRACE_DETACH, tid, NULL, NULL) && !rc)
 		rc = -EAGAIN; /* killed */
@@ -513,6 +557,67 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
 	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
+}
+
+/* ---- giving up ------------------------------------------------------------------------------- */
+
+/* On our stack, in one and the same wait for a lock. */
+static bool waits_for_lock(const struct inject_target *target, const struct borrowed *borrowed)
+{
+	const struct timespec pause = { .tv_nsec = STILL_NS };
+	struct waiting first, then;
+
+	if (!thread_call(target->pid, borrowed->tid, &first) || first.call != SYS_futex ||
+	    first.sp - borrowed->base >= AREA_BYTES)
+		return false;
+	nanosleep(&pause, NULL);
+	return thread_call(target->pid, borrowed->tid, &then) && then.call == first.call &&
+	       then.sp == first.sp && then.pc == first.pc;
+}
+
+/* Its calls are counted apart, and would not agree with its stack any more. */
+static bool has_shadow_stack(pid_t tid)
+{
+	uint64_t pointer = 0;
+	struct iovec io = { &pointer, sizeof(pointer) };
+
+	return ptrace(PTRACE_GETREGSET, tid, NT_X86_SHSTK, &io) == 0 && pointer;
+}
+
+/* What closes its descriptors is the way that a library goes which is refused. */
+static bool send_back(const struct inject_target *target, const struct borrowed *borrowed)
+{
+	struct user_regs_struct regs;
+
+	if (has_shadow_stack(borrowed->tid) || !get_regs(borrowed->tid, &regs) ||
+	    regs.rsp - borrowed->base >= AREA_BYTES || regs.orig_rax != SYS_futex)
+		return false;
+	regs.rip = target->code + (uint64_t)(inject_code_step - inject_code);
+	regs.rsp = borrowed->base + AREA_BYTES;
+	regs.rbx = borrowed->base;
+	regs.rbp = borrowed->frame;
+	regs.r12 = AREA_BYTES;
+	regs.r14 = borrowed->base + offsetof(struct area, step) +
+	           STEP_CLOSE_MEMFD_UNUSED * sizeof(struct step);
+	regs.orig_rax = ~0ull;
+	regs.eflags &= ~0x400ull; /* direction */
+	return set_regs(borrowed->tid, &regs);
+}
+
+bool give_back(const struct inject_target *target, const struct borrowed *borrowed)
+{
+	uint64_t until_ns = trace_now_ns() + HELD_MAX_NS;
+	enum stop stop;
+	bool sent;
+	int sig;
+
+	if (!waits_for_lock(target, borrowed) || seize(target, borrowed->tid, NULL))
+		return false;
+	ptrace(PTRACE_INTERRUPT, borrowed->tid, NULL, NULL);
+	stop = next_stop(borrowed->tid, until_ns, &sig);
+	sent = stop == STOP_TRAP && send_back(target, borrowed);
+	ptrace(PTRACE_DETACH, borrowed->tid, NULL, stop == STOP_SIGNAL ? sig : 0);
+	return sent;
 }
 
 #endif

@@ -23,6 +23,8 @@ struct borrowed {
 	int socket;        /* our end of what the function is given */
 	int report;        /* our end of what tells how it went */
 	uint64_t mark;     /* see struct plan */
+	uint64_t frame;    /* struct inject_frame, and */
+	uint64_t base;     /* struct area, in the target */
 	bool may_read;     /* its filters let it call process_vm_readv */
 };
 
@@ -38,6 +40,13 @@ int borrow_waiting(const struct inject_options *options, struct inject_target *t
 int borrow_running(const struct inject_options *options, struct inject_target *target, pid_t tid,
                    uint64_t until_ns, uint64_t deadline_ns, struct borrowed *borrowed,
                    struct err *err);
+
+/*
+ * Gives up a borrowed thread that waits for a lock which does not come free: what it is in is left
+ * in the middle, it closes what it has of ours and goes back to its call. False: it is left as it
+ * is, since it does something, or nobody can tell what.
+ */
+bool give_back(const struct inject_target *target, const struct borrowed *borrowed);
 
 uint64_t trace_now_ns(void);
 

@@ -3,7 +3,7 @@
 
 INJ   := tests/inject
 INJ_B := $(B)/inject
-INJ_ALL := $(INJ_B)/attach $(INJ_B)/library.so $(INJ_B)/target $(INJ_B)/target-static
+INJ_ALL := $(INJ_B)/attach $(INJ_B)/library.so $(INJ_B)/target $(INJ_B)/target-static $(INJ_B)/slow_malloc.so
 
 inject-programs: $(INJ_ALL)
 programs: inject-programs
@@ -18,6 +18,10 @@ $(INJ_B)/%.o: $(INJ)/%.c
 $(INJ_B)/library.so: $(INJ)/library.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -Isrc $(SANITIZE),$(CFLAGS)) -fPIC -shared -o $@ $< -lm
+
+$(INJ_B)/slow_malloc.so: $(INJ)/slow_malloc.c $(INJ)/slow_malloc.h
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -Isrc $(SANITIZE),$(CFLAGS)) -fPIC -shared -o $@ $<
 
 $(INJ_B)/registers.o: $(INJ)/registers.S
 	@mkdir -p $(@D)

@@ -9,6 +9,7 @@
 	.text
 	.globl	call_with_registers
 call_with_registers:
+	.cfi_startproc /* else nobody knows whose locks it may have */
 	push	%rbx
 	push	%rbp
 	push	%r12
@@ -16,6 +17,8 @@ call_with_registers:
 	push	%r14
 	push	%r15
 	push	%rdi
+	.cfi_adjust_cfa_offset 56
+	.cfi_offset rbp, -24
 	.altmacro
 	.macro	load i
 	vmovdqu	VECTOR + 32 * \i(%rdi), %ymm\i
@@ -72,6 +75,9 @@ call_with_registers:
 	pop	%r12
 	pop	%rbp
 	pop	%rbx
+	.cfi_adjust_cfa_offset -56
+	.cfi_restore rbp
 	ret
+	.cfi_endproc
 #endif
 	.section .note.GNU-stack, "", %progbits

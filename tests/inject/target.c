@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "slow_malloc.h"
 #include "target.h"
 
 static atomic_bool stop;
@@ -113,6 +114,47 @@ static void work_malloc(void)
 		memset(memory[i] = malloc(1000u << i % 12), 1, 100);
 	for (int i = 0; i < 64; i++)
 		free(memory[i]);
+}
+
+/* Much of the time within an allocator that sleeps (slow_malloc.c), and then not. */
+static void work_slow_malloc(void)
+{
+	void *volatile memory = malloc(SLOW_BYTES);
+
+	free(memory);
+	work_poll();
+}
+
+void hold_allocator(long ms) __attribute__((weak)); /* slow_malloc.c */
+
+static void work_held_allocator(void)
+{
+	if (!hold_allocator)
+		wrong("without slow_malloc.so");
+	hold_allocator(3000);
+}
+
+/* A wait of code that no file has. */
+static void work_made_code(void)
+{
+#ifdef __x86_64__
+	/* sub $8,%rsp; call *%rdi; add $8,%rsp; ret */
+	static const uint8_t bytes[] = {
+		0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3
+	};
+	static void (*code)(void (*function)(void));
+
+	if (!code) {
+		void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (page == MAP_FAILED)
+			wrong("no memory for code");
+		memcpy(page, bytes, sizeof(bytes));
+		memcpy(&code, &page, sizeof(page));
+	}
+	code(work_poll);
+#endif
 }
 
 /* The allocator, and now and then something else. */
@@ -357,6 +399,9 @@ static const struct work {
 	{ "compute", work_compute, NULL },
 	{ "malloc", work_malloc, NULL },
 	{ "busy", work_busy, NULL },
+	{ "slow-malloc", work_slow_malloc, NULL },
+	{ "held-allocator", work_held_allocator, NULL },
+	{ "made-code", work_made_code, NULL },
 	{ "signals", work_signals, NULL },
 	{ "epoll-signal", work_epoll_signal, begin_epoll },
 	{ "exec", work_exec, NULL },

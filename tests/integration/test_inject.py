@@ -126,6 +126,43 @@ def test_inject_finds_no_point_in_an_allocator(case):
     ends_well(target)
 
 
+def slow_malloc(case, ms, work="slow-malloc"):
+    """Its main thread sleeps for that time with its allocator's lock, and then elsewhere."""
+    return start_target(case, work, env=dict(case.environment(), LD_PRELOAD=program("slow_malloc.so"),
+                                             SLOW_MALLOC_MS=str(ms)))
+
+
+def test_inject_borrows_no_thread_that_sleeps_in_its_allocator(case):
+    """It would wait for its own lock for good."""
+    target = slow_malloc(case, 1000)
+    all_ok(attach(case, target.pid, times=3), 3)
+    ends_well(target)
+
+
+def test_inject_says_that_a_thread_stays_in_its_allocator(case):
+    target = slow_malloc(case, 4000)
+    says(attach(case, target.pid, limit_ms=1000), "are in an allocator or the loader")
+    ends_well(target)
+
+
+def test_inject_gives_a_thread_back_that_waits_for_itself(case):
+    """No stack shows that it has the lock: it is let out of the loader, and goes on."""
+    target = slow_malloc(case, 0, "held-allocator")
+    before = len(os.listdir(f"/proc/{target.pid}/fd"))
+    says(attach(case, target.pid, limit_ms=2000), "in 2.0 s, since a lock", "given back to what it did")
+    has_descriptors(target, before)
+    ends_well(target)
+
+
+def test_inject_takes_a_thread_whose_stack_is_not_known_late(case):
+    target = start_target(case, "made-code")
+    begin = time.monotonic()
+    all_ok(attach(case, target.pid), 1)
+    if time.monotonic() - begin < 0.9:
+        raise Failure("at once")
+    ends_well(target)
+
+
 def test_inject_finds_no_point_where_nothing_is_called(case):
     target = start_target(case, "compute")
     says(attach(case, target.pid, limit_ms=1000), NO_POINT)
@@ -331,7 +368,7 @@ def test_inject_does_not_wait_for_the_loaders_lock(case):
     target = start_target(case, "loader", env=dict(case.environment(), TARGET_LOADS=own,
                                                    LIBRARY_TAKES_MS="1500"))
     before = len(os.listdir(f"/proc/{target.pid}/fd"))
-    says(attach(case, target.pid, limit_ms=500), "the loader's lock", "0.5 s")
+    says(attach(case, target.pid, limit_ms=500), "lock", "0.5 s")
     wait_until(lambda: "loaded" in target.out(), "the lock to be free")
     has_descriptors(target, before)
     ends_well(target)
