@@ -53,6 +53,35 @@ def test_sqlite_waits_overhead_and_graphs(case):
         SELECT graphId, COUNT(*), SUM(end - start) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE GROUP BY 1"""))
 
 
+def test_sqlite_waits_have_their_events(case):
+    equal("waits", 3 * [("Stream Wait Event", 1), ("Event Sync", 2), ("Context Sync", None)] +
+          [("Stream Wait Event", 3), ("Event Sync", 2), ("Context Sync", None)], ask(case, "events", """
+        SELECT e.label, s.eventId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION s
+        JOIN ENUM_CUPTI_SYNC_TYPE e ON e.id = s.syncType ORDER BY s.start"""))
+    equal("waits that calls tell", [(2, 1), (1, 1)], ask(case, "gpu", """
+        SELECT syncType, eventId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION WHERE eventId IS NOT NULL"""))
+
+
+def test_sqlite_work_is_of_contexts_and_streams_that_are_listed(case):
+    equal("streams", [(4242, 0, 1, 7, 7, "Null"), (5151, 0, 1, 13, None, None), (5151, 0, 1, 14, None, None),
+                      (5151, 1, 2, 13, None, None)], ask(case, "gpu", """
+        SELECT c.processId, c.deviceId, c.contextId, s.streamId, c.nullStreamId, t.label
+        FROM TARGET_INFO_CUDA_CONTEXT_INFO c JOIN TARGET_INFO_CUDA_STREAM s USING (processId, contextId)
+        LEFT JOIN ENUM_CUPTI_STREAM_TYPE t ON t.id = s.flag ORDER BY 1, 3, 4"""))
+    equal("kernels without a context", [(0,)], ask(case, "gpu", f"""
+        SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN TARGET_INFO_CUDA_CONTEXT_INFO c
+        ON c.processId = k.globalPid {PID} AND c.contextId = k.contextId AND c.deviceId = k.deviceId
+        WHERE c.contextId IS NULL"""))
+
+
+def test_sqlite_memory_has_the_columns_of_pools(case):
+    with sqlite3.connect(case.export("gpu", "gpu.sqlite")) as db:
+        names = [row[1] for row in db.execute("PRAGMA table_info(CUDA_GPU_MEMORY_USAGE_EVENTS)")]
+    equal("the last six", ["localMemoryPoolAddress", "localMemoryPoolReleaseThreshold", "localMemoryPoolSize",
+                           "localMemoryPoolUtilizedSize", "importedMemoryPoolAddress", "importedMemoryPoolProcessId"],
+          names[-6:])
+
+
 def test_sqlite_is_sound(case):
     for trace in ("plain", "gpu", "lost", "ranges"):
         equal(trace, [("ok",)], ask(case, trace, "PRAGMA integrity_check"))

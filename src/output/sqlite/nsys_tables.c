@@ -17,23 +17,6 @@
 	"globalPid INTEGER,\n"
 
 /*
- * A row for each frame of a stack, stackDepth 0 the innermost. `unresolved` and `specialEntry` are
- * 1 or NULL, as readers ask for it (Extra-P: "unresolved IS NULL"). The last column is our own.
- */
-#define CALLCHAIN_COLUMNS                                                                          \
-	"id INTEGER NOT NULL,\n"                                                                   \
-	"symbol INTEGER,\n"                                                                        \
-	"module INTEGER,\n"                                                                        \
-	"kernelMode INTEGER,\n"                                                                    \
-	"thumbCode INTEGER,\n"                                                                     \
-	"unresolved INTEGER,\n"                                                                    \
-	"specialEntry INTEGER,\n"                                                                  \
-	"originalIP INTEGER,\n"                                                                    \
-	"unwindMethod INTEGER,\n"                                                                  \
-	"stackDepth INTEGER NOT NULL,\n"                                                           \
-	"frameId INTEGER"
-
-/*
  * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
  * device of an allocation, the value of a memset, the context of a wait, the CPU that a thread
  * left. Those are NULL here.
@@ -188,7 +171,13 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                         "memoryOperationType INTEGER NOT NULL,\n"
 	                         "name TEXT,\n"
 	                         "correlationId INTEGER,\n"
-	                         "streamId INTEGER",
+	                         "streamId INTEGER,\n"
+	                         "localMemoryPoolAddress INTEGER,\n"
+	                         "localMemoryPoolReleaseThreshold INTEGER,\n"
+	                         "localMemoryPoolSize INTEGER,\n"
+	                         "localMemoryPoolUtilizedSize INTEGER,\n"
+	                         "importedMemoryPoolAddress INTEGER,\n"
+	                         "importedMemoryPoolProcessId INTEGER",
 	                         .frequent = true },
 	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
 	                      .lazy = true },
@@ -275,6 +264,21 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                                   "pid INTEGER NOT NULL,\n"
 	                                                   "uuid TEXT,\n"
 	                                                   "numMultiprocessors INTEGER" },
+	[TABLE_CUDA_CONTEXT] = { "TARGET_INFO_CUDA_CONTEXT_INFO", "nullStreamId INTEGER,\n"
+	                                                          "hwId INTEGER NOT NULL,\n"
+	                                                          "vmId INTEGER NOT NULL,\n"
+	                                                          "processId INTEGER NOT NULL,\n"
+	                                                          "deviceId INTEGER NOT NULL,\n"
+	                                                          "contextId INTEGER NOT NULL,\n"
+	                                                          "parentContextId INTEGER,\n"
+	                                                          "isGreenContext INTEGER" },
+	[TABLE_CUDA_STREAM] = { "TARGET_INFO_CUDA_STREAM", "streamId INTEGER NOT NULL,\n"
+	                                                   "hwId INTEGER NOT NULL,\n"
+	                                                   "vmId INTEGER NOT NULL,\n"
+	                                                   "processId INTEGER NOT NULL,\n"
+	                                                   "contextId INTEGER NOT NULL,\n"
+	                                                   "priority INTEGER,\n"
+	                                                   "flag INTEGER" },
 	[TABLE_NVTX_DEVICE] = { "TARGET_INFO_NVTX_CUDA_DEVICE", "name TEXT NOT NULL,\n"
 	                                                        "hwId INTEGER NOT NULL,\n"
 	                                                        "vmId INTEGER NOT NULL,\n"
@@ -338,8 +342,9 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   .frequent = true },
 	/* Calls that wait, until it is known which processes had their waits told by CUPTI. */
 	[TABLE_SYNC_CALL] = { "cuscope_sync_call",
-	                      "callId INTEGER NOT NULL,\n"
-	                      "syncType INTEGER NOT NULL",
+	                      "callId INTEGER NOT NULL PRIMARY KEY,\n"
+	                      "syncType INTEGER NOT NULL,\n"
+	                      "eventId INTEGER",
 	                      .frequent = true },
 	[TABLE_OTHER_CALL] = { "cuscope_other_call",
 	                       "id INTEGER NOT NULL PRIMARY KEY,\n"
@@ -447,6 +452,10 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, 2, "CUPTI_SYNC_STREAM_WAIT_EVENT", "Stream Wait Event" },
 	{ NULL, 3, "CUPTI_SYNC_STREAM_SYNCHRONIZE", "Stream Sync" },
 	{ NULL, 4, "CUPTI_SYNC_CONTEXT_SYNCHRONIZE", "Context Sync" },
+	{ "ENUM_CUPTI_STREAM_TYPE", 0, "CUPTI_ACTIVITY_STREAM_CREATE_FLAG_UNKNOWN", "Unknown" },
+	{ NULL, 1, "CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT", "Default" },
+	{ NULL, 2, "CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING", "Non-blocking" },
+	{ NULL, NSYS_STREAM_NULL, "CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NULL", "Null" },
 	{ "ENUM_SAMPLING_THREAD_STATE", 0, "Unknown", "Unknown" },
 	{ NULL, NSYS_THREAD_RUNNING, "Running", "Running" },
 	{ NULL, 2, "Interruptible", "Interruptible" },
@@ -492,86 +501,3 @@ int nsys_enum_of_label(const char *table, const char *label, int unknown)
 	}
 	return unknown;
 }
-
-#define INDEX(table) "CREATE INDEX " #table "_correlation ON " #table "(correlationId);\n"
-
-/*
- * Of the waits of a process either CUPTI told, or its calls do. Who is blocked until the end does
- * not come back then. The flags are those of enum call_flags.
- */
-const char nsys_closing_sql[] =
-	"INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION\n"
-	"SELECT r.start, r.end, NULL, NULL, NULL, NULL, r.correlationId, r.globalTid & ~0xffffff,\n"
-	" c.syncType, NULL, NULL\n"
-	"FROM cuscope_sync_call c JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.rowid = c.callId\n"
-	"WHERE r.globalTid & ~0xffffff NOT IN\n"
-	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
-	"DROP TABLE cuscope_sync_call;\n"
-	"DELETE FROM SCHED_EVENTS WHERE isSchedIn AND start >= (SELECT duration FROM "
-	"ANALYSIS_DETAILS);\n"
-	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n" INDEX(
-		CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)
-		INDEX(CUPTI_ACTIVITY_KIND_MEMCPY) INDEX(
-			CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
-						    "SELECT r.rowid AS id, r.start, CASE WHEN "
-						    "a.flags & 6 "
-						    "THEN NULL ELSE r.end END AS end,\n"
-						    " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - "
-						    "r.start "
-						    "END AS duration,\n"
-						    " p.name AS process, r.globalTid >> 24 & "
-						    "0xffffff AS "
-						    "pid, r.globalTid & 0xffffff AS tid,\n"
-						    " tn.value AS thread, CASE r.eventClass WHEN 0 "
-						    "THEN "
-						    "'runtime' ELSE 'driver' END AS layer,\n"
-						    " f.class, n.value AS function,\n"
-						    " CASE WHEN a.flags & 6 THEN NULL ELSE "
-						    "r.returnValue "
-						    "END AS result,\n"
-						    " CASE WHEN a.flags & 6 THEN NULL ELSE e.name "
-						    "END AS "
-						    "resultName,\n"
-						    " k.value AS kernel, a.gridX, a.gridY, "
-						    "a.gridZ, "
-						    "a.blockX, a.blockY, a.blockZ,\n"
-						    " a.sharedMemory, a.stream, a.bytes, "
-						    "a.direction, "
-						    "a.address, a.source, a.memory,\n"
-						    " ifnull(a.depth, 0) AS depth, ifnull(a.flags "
-						    "& "
-						    "1, 0) "
-						    "AS nested,\n"
-						    " ifnull(a.flags >> 3 & 1, 0) AS captured, "
-						    "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
-						    " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
-						    "r.correlationId\n"
-						    "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
-						    "JOIN StringIds n ON n.id = r.nameId\n"
-						    "LEFT JOIN cuscope_argument a ON a.callId = "
-						    "r.rowid\n"
-						    "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
-						    "LEFT JOIN cuscope_function f ON f.nameId = "
-						    "r.nameId "
-						    "AND f.eventClass = r.eventClass\n"
-						    "LEFT JOIN cuscope_result e ON e.eventClass = "
-						    "r.eventClass AND e.code = r.returnValue\n"
-						    "LEFT JOIN PROCESSES p ON p.globalPid = "
-						    "r.globalTid & "
-						    "~0xffffff\n"
-						    "LEFT JOIN ThreadNames t ON t.globalTid = "
-						    "r.globalTid\n"
-						    "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";
-
-#define SAMPLING_ROWS                                                                              \
-	"SELECT s.id, c.symbol, c.module, c.kernelMode, c.thumbCode, c.unresolved,\n"              \
-	" c.specialEntry, c.originalIP, c.unwindMethod, c.stackDepth, c.frameId\n"                 \
-	"FROM cuscope_sample s JOIN CUDA_CALLCHAINS c ON c.id = ifnull(s.callchainId, 0)\n"        \
-	"WHERE s.kind = 'cpu';\n"
-
-const char nsys_sampling_table[] =
-	"CREATE TABLE SAMPLING_CALLCHAINS (\n" CALLCHAIN_COLUMNS "\n);\n"
-	"INSERT INTO SAMPLING_CALLCHAINS\n" SAMPLING_ROWS
-	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n";
-
-const char nsys_sampling_view[] = "CREATE VIEW SAMPLING_CALLCHAINS AS\n" SAMPLING_ROWS;

@@ -2,13 +2,30 @@
 /*
  * The tables of a database, as rows of one table. Those of Nsight Systems have its names and
  * columns, so that queries written for its export run. Those of cuscope have what that has no
- * column for. Private to src/output.
+ * column for. Private to src/output. nsys_closing.c has what is done to them at the end.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
 #define CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/*
+ * A row for each frame of a stack, stackDepth 0 the innermost. `unresolved` and `specialEntry` are
+ * 1 or NULL, as readers ask for it (Extra-P: "unresolved IS NULL"). The last column is our own.
+ */
+#define CALLCHAIN_COLUMNS                                                                          \
+	"id INTEGER NOT NULL,\n"                                                                   \
+	"symbol INTEGER,\n"                                                                        \
+	"module INTEGER,\n"                                                                        \
+	"kernelMode INTEGER,\n"                                                                    \
+	"thumbCode INTEGER,\n"                                                                     \
+	"unresolved INTEGER,\n"                                                                    \
+	"specialEntry INTEGER,\n"                                                                  \
+	"originalIP INTEGER,\n"                                                                    \
+	"unwindMethod INTEGER,\n"                                                                  \
+	"stackDepth INTEGER NOT NULL,\n"                                                           \
+	"frameId INTEGER"
 
 enum nsys_table {
 	TABLE_STRING,
@@ -35,6 +52,8 @@ enum nsys_table {
 	TABLE_GPU_METRIC,
 	TABLE_GPU_METRIC_NAME,
 	TABLE_CUDA_DEVICE,
+	TABLE_CUDA_CONTEXT,
+	TABLE_CUDA_STREAM,
 	TABLE_NVTX_DEVICE,
 	TABLE_DIAGNOSTIC,
 	TABLE_SESSION,
@@ -120,6 +139,10 @@ enum { NSYS_THREAD_RUNNING = 1, NSYS_THREAD_UNSCHEDULED = 6, NSYS_THREAD_WAITING
 
 /* ENUM_CUPTI_SYNC_TYPE, CUPTI's numbers. */
 enum { NSYS_SYNC_EVENT = 1, NSYS_SYNC_STREAM_WAIT, NSYS_SYNC_STREAM, NSYS_SYNC_CONTEXT };
+
+/* ENUM_CUPTI_STREAM_TYPE: a context's default stream, which is 7 in a program's first one. */
+enum { NSYS_STREAM_NULL = 3 };
+#define CUPTI_FIRST_NULL_STREAM 7
 
 /* ENUM_CUDA_MEM_KIND: CUPTI's numbers less one, and what is not known at the end. */
 enum { NSYS_MEMORY_PINNED = 1, NSYS_MEMORY_DEVICE, NSYS_MEMORY_ARRAY, NSYS_MEMORY_MANAGED };

@@ -215,15 +215,19 @@ static int sync_type(const struct call *call)
 	return 0;
 }
 
-static void add_sync(struct sqlite *sqlite, int64_t id, const struct call *call)
+static void add_sync(struct sqlite *sqlite, int64_t id, const struct event *event)
 {
+	const struct call *call = event->call;
+	struct event_wait on = { 0 };
 	int type = sync_type(call);
 
 	if (!type || (call->flags & (CALL_NESTED | CALL_CAPTURED)) || !call_has_end(call))
 		return;
+	event_waits_find(sqlite->event_waits, event->process, call->correlation, &on);
 	row_begin(sqlite->db, TABLE_SYNC_CALL);
 	row_int(sqlite->db, id);
 	row_int(sqlite->db, type);
+	add_or_null(sqlite->db, on.event, on.event);
 	row_end(sqlite->db);
 }
 
@@ -238,7 +242,7 @@ static void add_call(struct sqlite *sqlite, const struct event *event)
 		note_result(sqlite, call);
 	if (call->op != OP_NONE || call->flags || call->args.has_stream)
 		add_arguments(sqlite, id, event);
-	add_sync(sqlite, id, call);
+	add_sync(sqlite, id, event);
 	sqlite_add_memory(sqlite, event, id);
 }
 
@@ -279,6 +283,7 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 
 	sqlite->n_changes = 0;
 	sqlite->memory_bytes = memory_event(sqlite->memory, event);
+	event_waits_event(sqlite->event_waits, event);
 	if (!sqlite->sink.wanted)
 		return 0;
 	switch (event->type) {
@@ -333,6 +338,7 @@ static int sqlite_end(struct consumer *self, const struct run_info *run, struct 
 		return 0;
 	sqlite_add_run(sqlite, run);
 	sqlite_add_who(sqlite, run);
+	sqlite_add_streams(sqlite);
 	sqlite_add_sampling(sqlite);
 	return close_database(sqlite, database_failed(sqlite->db, NULL), err);
 }
@@ -351,6 +357,8 @@ static void sqlite_free(struct consumer *self)
 	free(sqlite->stacks);
 	who_free(&sqlite->who);
 	contexts_free(sqlite->contexts);
+	event_waits_free(sqlite->event_waits);
+	sqlite_free_streams(sqlite);
 	sqlite_free_domains(sqlite);
 	free(sqlite);
 }
@@ -370,6 +378,7 @@ struct consumer *sqlite_new(const struct sink_options *options)
 	sqlite->sink.gpu = true;
 	sqlite->sink.samples = true;
 	sqlite->contexts = contexts_new();
+	sqlite->event_waits = event_waits_new();
 	sqlite->memory = memory_new();
 	memory_tell_changes(sqlite->memory, sqlite_note_change, sqlite);
 	return sink_init(&sqlite->sink, &sqlite_ops, options);

@@ -9,11 +9,13 @@
  * - sqlite_ranges.c: NVTX ranges, waits and overhead
  * - sqlite_run.c: how it was recorded and what was missed
  * - sqlite_target.c: the machine and its GPUs
+ * - sqlite_streams.c: contexts and streams
  * - sqlite_who.c: who processes are
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 
+#include "analysis/event_waits.h"
 #include "analysis/memory.h"
 #include "output/contexts.h"
 #include "output/sqlite/database.h"
@@ -59,6 +61,8 @@ struct sqlite {
 	size_t n_devices;
 	struct who who;
 	struct contexts *contexts;
+	struct event_waits *event_waits;
+	struct sqlite_stream *streams; /* that something ran on, by process and context */
 	struct sqlite_domain *domains; /* of NVTX, by process and name */
 	struct sqlite_frame *frames;   /* by id */
 	size_t n_frames;
@@ -97,6 +101,9 @@ void sqlite_add_sampling(struct sqlite *sqlite); /* after the last of them */
 void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
+void sqlite_note_stream(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_streams(struct sqlite *sqlite);
+void sqlite_free_streams(struct sqlite *sqlite);
 void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
 void sqlite_add_who(struct sqlite *sqlite, const struct run_info *run);
 void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);

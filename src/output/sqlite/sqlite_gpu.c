@@ -118,6 +118,7 @@ static void add_graph(struct sqlite *sqlite, const struct event *event)
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)
 {
 	sqlite_note_device(sqlite, event);
+	sqlite_note_stream(sqlite, event);
 	contexts_note(sqlite->contexts, event->process, event->activity);
 	switch (event->activity->kind) {
 	case ACTIVITY_KERNEL:

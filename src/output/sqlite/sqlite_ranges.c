@@ -121,7 +121,6 @@ static void add_wait(struct sqlite *sqlite, const struct event *event)
 	struct database *db = sqlite->db;
 	uint32_t device = 0;
 	bool known = contexts_device(sqlite->contexts, event->process, range->context, &device);
-
 	row_begin(db, TABLE_SYNCHRONIZATION);
 	row_int(db, since_begin(sqlite, range->begin_ns));
 	row_int(db, since_begin(sqlite, range->end_ns));
@@ -132,7 +131,7 @@ static void add_wait(struct sqlite *sqlite, const struct event *event)
 	add_correlation(db, event->process, range->correlation);
 	row_int(db, global_pid(event->process));
 	row_int(db, nsys_enum_of_label("ENUM_CUPTI_SYNC_TYPE", range->name, 0));
-	row_null(db);
+	row_null(db); /* its event is told by its call, at the end */
 	row_null(db);
 	row_end(db);
 }
