@@ -22,7 +22,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   11
+#define AGENT_ABI   12
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -147,7 +147,7 @@ struct agent_slot {
 	uint64_t cookie;      /* of bpf/wire.h */
 	uint64_t original;    /* the moved code, which lies in an area */
 	uint32_t does;        /* enum agent_slot_does, from now on */
-	uint32_t reserved;
+	uint32_t begins;      /* AGENT_PROBE_BEGUN for its entries, whatever the session has */
 };
 
 /* Code that earlier sessions were given, and which slots lead there. */

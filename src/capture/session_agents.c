@@ -205,7 +205,7 @@ bool session_agents_told(struct capture *c, const struct wire_head *record)
 	if (c->inside && record->type == WIRE_MAPPED)
 		inside_mapped(c->inside, (pid_t)record->tgid, record->time_ns);
 	if (c->inside && inside_leaves_out(c->inside, record)) {
-		inside_nests_no_more(c->inside, record);
+		inside_nests_no_more(c->inside, (struct wire_head *)record);
 		return true;
 	}
 	return (c->inside && inside_nests(c->inside, (struct wire_head *)record)) ||

@@ -301,6 +301,34 @@ static void test_begins_are_told_apart(void **state)
 	end(host);
 }
 
+/* Of a slot alone, where its calls may lead to functions that keep their probes. */
+static void test_begins_of_one_slot_are_told(void **state)
+{
+	struct host *host = begin();
+	uint64_t code = area_of(host, 2, twice);
+	uint32_t first = fresh(host, 0);
+	const struct agent_slot slots[] = {
+		{ .slot = first,
+		  .cookie = plain(),
+		  .original = code,
+		  .does = AGENT_SLOT_CALL,
+		  .begins = 1 },
+		{ .slot = first + 1,
+		  .cookie = plain(),
+		  .original = code + CODE,
+		  .does = AGENT_SLOT_CALL },
+	};
+
+	assert_int_equal(ask_set(host, slots, 2, sizeof(slots)), 0);
+	assert_int_equal(((function)thunk_of(host, 0))(1), 2);
+	assert_int_equal(((function)thunk_of(host, 1))(2), 4);
+	assert_int_equal(calls_told(host), 2);
+	assert_int_equal(host_count(host, AGENT_PROBE_BEGUN), 1);
+	assert_int_equal(call_at(host, 0)->head.flags, WIRE_BEGUN);
+	assert_int_equal(call_at(host, 1)->head.flags, 0);
+	end(host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_sessions_in_a_row_use_no_new_slots),
 		cmocka_unit_test(test_a_slot_leads_to_the_same_code_for_good),
 		cmocka_unit_test(test_begins_are_told_apart),
+		cmocka_unit_test(test_begins_of_one_slot_are_told),
 	};
 
 	return cmocka_run_group_tests_name("agent: orders", tests, NULL, NULL);

@@ -164,6 +164,34 @@ def test_in_process_nested_calls_are_those_of_probes(case):
         raise Failure(f"few calls are nested: {told}")
 
 
+def layered(case, options, name):
+    """A runtime whose calls go through a layer, of which one function keeps its probe (tests/programs/layer.c), to the driver. The
+    program waits in cuInit until all that can be is diverted."""
+    case.env["LD_LIBRARY_PATH"] = Places.program("layer") + ":" + Places.simcuda()
+    case.env["SAMPLE_DRIVER"] = Places.simcuda("push/libcuda.so.1")
+    case.env["SIMCUDA_WAIT"] = case.path(f"go {name}")
+    process = case.start_trace(options, ["--", Places.program("runtime13"), "3"], name)
+    if options:
+        is_inside(process, 3)
+    open(case.path(f"go {name}"), "w").close()
+    result = case.result(process, name)
+    checks.equal("status", 0, result.status)
+    checks.nothing_missed(result)
+    return result
+
+
+def test_in_process_a_layer_before_the_driver_counts_nothing_twice(case):
+    """A call that a probe tells of is known to be within one that an agent tells of."""
+    inside = layered(case, ["--in-process"], "inside")
+    checks.contains("it says", "1 of 3 functions of libcuda.so.1 keep their probes: it calls within its first bytes", inside.err)
+    told = nesting(inside)
+    probes = layered(case, [], "probes")
+    checks.differences("calls that no other makes", probes.names(nested=None), inside.names(nested=None))
+    checks.differences("calls", probes.names(), inside.names())
+    checks.equal("allocations of the runtime, the layer and the driver", [2, 2, 2],
+                 [told[at] for at in (("cudaMalloc", 0), ("cuMemAlloc_v2", 1), ("cuMemAlloc_v2", 2))])
+
+
 def test_in_process_exceptions_go_through_calls(case):
     """With return probes they would meet the trampoline, and end the program."""
     result = started(case, "throw", "20")

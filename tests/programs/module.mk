@@ -8,7 +8,8 @@ PROG_PLAIN := threads fork crowd exec dlopen capture errors tight longjmp thread
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits closes unloads getters twice launcher churn driverflood devicefds patches
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 libclockstep.so torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints gostack)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 libclockstep.so torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints gostack) \
+             $(PROG_B)/layer/libcuda.so.1
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -72,6 +73,10 @@ $(PROG_B)/libframegap.so: FRAME_POINTER = -fno-omit-frame-pointer -DWITH_A_TABLE
 $(PROG_B)/libframebare.so $(PROG_B)/libframegap.so $(PROG_B)/libframenone.so: $(PROG)/framelib.c
 	@mkdir -p $(@D)
 	$(CC) $(FRAMES_CFLAGS) $(FRAME_POINTER) -fno-asynchronous-unwind-tables -fno-unwind-tables -fPIC -shared -o $@ $<
+
+$(PROG_B)/layer/libcuda.so.1: $(PROG)/layer.c
+	@mkdir -p $(@D)
+	$(CC) -O0 -Wall -Wextra -Werror -Wno-pedantic -Itests -D_GNU_SOURCE -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $< -ldl
 
 $(PROG_B)/libclockstep.so: $(PROG)/clockstep.c
 	@mkdir -p $(@D)

@@ -158,6 +158,122 @@ static void test_a_call_is_over_for_one_from_above_it(void **state)
 	inside_free(inside);
 }
 
+/* ---- the other way round ------------------------------------------------------------------- */
+
+/* What an agent tells of: of a begin too, where it does that at all. */
+static void agent_tells(struct inside *inside, uint8_t type, uint8_t flags, uint64_t begin_ns,
+                        uint64_t end_ns, uint32_t place)
+{
+	struct wire_call call = call_of(type, WIRE_BY_AGENT | flags, begin_ns, end_ns);
+
+	call.place = place;
+	call.head.depth = flags & WIRE_NESTED ? 1 : 0;
+	assert_int_equal(inside_nests(inside, &call.head), type == WIRE_BEGIN);
+	assert_int_equal(call.generation, 0);
+}
+
+static void agent_begins(struct inside *inside, uint64_t begin_ns, uint32_t place)
+{
+	agent_tells(inside, WIRE_BEGIN, 0, begin_ns, begin_ns, place);
+}
+
+/* The depth of a call that a probe tells of, with its begin told before. */
+static uint8_t depth_of_probe_s(struct inside *inside, uint64_t begin_ns, uint32_t place)
+{
+	struct wire_call begun = call_of(WIRE_BEGIN, 0, begin_ns, begin_ns);
+	struct wire_call ended = call_of(WIRE_CALL, WIRE_BEGUN, begin_ns, begin_ns + 5);
+
+	begun.place = place;
+	assert_true(inside_nests(inside, &begun.head));
+	assert_false(inside_nests(inside, &ended.head));
+	assert_int_equal(ended.head.flags & WIRE_NESTED, ended.head.depth ? WIRE_NESTED : 0);
+	return ended.head.depth;
+}
+
+static void test_a_probe_s_call_is_nested_in_an_agent_s(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct wire_call entry = call_of(WIRE_CALL, WIRE_NO_RETURN, START + 145, START + 145);
+
+	assert_int_equal(depth_of_probe_s(inside, START + 90, PLACE), 0);
+	agent_begins(inside, START + 100, PLACE);
+	assert_int_equal(depth_of_probe_s(inside, START + 110, PLACE - 64), 1);
+	agent_tells(inside, WIRE_BEGIN, WIRE_NESTED, START + 120, START + 120, PLACE - 64);
+	assert_int_equal(depth_of_probe_s(inside, START + 130, PLACE - 128), 2);
+	agent_tells(inside, WIRE_CALL, WIRE_NESTED | WIRE_BEGUN, START + 120, START + 140,
+	            PLACE - 64);
+	assert_false(inside_nests(inside, &entry.head));
+	assert_int_equal(entry.head.depth, 1);
+	agent_tells(inside, WIRE_CALL, WIRE_BEGUN, START + 100, START + 150, PLACE);
+	assert_int_equal(depth_of_probe_s(inside, START + 160, PLACE - 64), 0);
+	inside_free(inside);
+}
+
+/* As of a layer: an agent's, a probe's, an agent's. */
+static void test_calls_of_both_kinds_are_nested_in_each_other(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct wire_call layer = call_of(WIRE_BEGIN, 0, START + 110, START + 110);
+
+	in_call = true;
+	agent_begins(inside, START + 100, PLACE);
+	layer.place = PLACE - 64;
+	assert_true(inside_nests(inside, &layer.head));
+	assert_true(is_nested_from(inside, START + 120, PLACE - 128));
+	layer = call_of(WIRE_CALL, WIRE_BEGUN, START + 110, START + 130);
+	assert_false(inside_nests(inside, &layer.head));
+	assert_int_equal(layer.head.depth, 1);
+	agent_tells(inside, WIRE_CALL, WIRE_BEGUN, START + 100, START + 140, PLACE);
+	in_call = false;
+	inside_free(inside);
+}
+
+/* Else all later calls of the thread would be within it. */
+static void test_an_agent_s_call_whose_end_was_lost_is_over(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	agent_begins(inside, START + 100, PLACE);
+	assert_int_equal(depth_of_probe_s(inside, START + 110, PLACE - 64), 1);
+	assert_int_equal(depth_of_probe_s(inside, START + 200, PLACE + 64), 0); /* from above it */
+	assert_int_equal(depth_of_probe_s(inside, START + 210, PLACE - 64), 0);
+
+	agent_begins(inside, START + 300, PLACE);
+	agent_tells(inside, WIRE_CALL, 0, START + 310, START + 320, PLACE - 64); /* in no other */
+	assert_int_equal(depth_of_probe_s(inside, START + 330, PLACE - 64), 0);
+
+	agent_begins(inside, START + 400, PLACE);
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	assert_int_equal(depth_of_probe_s(inside, START + 410, PLACE - 64), 0);
+	inside_free(inside);
+}
+
+/* The driver's module of the scene has a function that is refused, and so keeps its probe. */
+static void test_begins_are_told_where_calls_may_lead_to_probes(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	has_runtime = true;
+	runtime_hook.api = api_find("cudaMemcpy");
+	runtime_hook.layer = LAYER_RUNTIME;
+	runtime_hook.group = HOOK_CORE;
+	agent_comes(inside, 100);
+	answer(0, AREA);
+	assert_int_equal(fake.n_slots, 3);
+	assert_true(fake.slots[0].begins);
+	assert_int_equal(cookie_hook(fake.slots[2].cookie), hooks[LAUNCH].id);
+	assert_false(fake.slots[2].begins);
+	answer(0, 0);
+	diverted(0, START + MS(10));
+	inside_turn(inside, START + MS(20));
+	answer(0, AREA + 65536);
+	assert_int_equal(fake.n_slots, 1);
+	assert_int_equal(cookie_hook(fake.slots[0].cookie), runtime_hook.id);
+	assert_true(fake.slots[0].begins);
+	inside_free(inside);
+	has_runtime = false;
+}
+
 /* ---- commands ------------------------------------------------------------------------------ */
 
 static struct inside *command(void)
@@ -264,6 +380,10 @@ int main(void)
 		cmocka_unit_test(test_a_call_whose_end_was_lost_is_over_when_its_thread_is_in_none),
 		cmocka_unit_test(test_a_call_that_longjmp_left_is_over),
 		cmocka_unit_test(test_a_call_is_over_for_one_from_above_it),
+		cmocka_unit_test(test_a_probe_s_call_is_nested_in_an_agent_s),
+		cmocka_unit_test(test_calls_of_both_kinds_are_nested_in_each_other),
+		cmocka_unit_test(test_an_agent_s_call_whose_end_was_lost_is_over),
+		cmocka_unit_test(test_begins_are_told_where_calls_may_lead_to_probes),
 		cmocka_unit_test(test_a_command_goes_on_when_it_is_diverted),
 		cmocka_unit_test(test_a_command_that_keeps_its_probes_goes_on),
 		cmocka_unit_test(test_a_command_goes_on_while_it_is_tried_again),

@@ -194,6 +194,7 @@ static int set_slot(const struct agent_slot *slot)
 		.original = (const void *)slot->original,
 		.cookie = slot->cookie,
 		.stack_words = slot->stack_words,
+		.begins = slot->begins,
 	};
 	uint32_t number = slot->slot;
 

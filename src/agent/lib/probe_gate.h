@@ -14,9 +14,10 @@ struct probe_session;
 struct probe_slot {
 	const void *original;
 	uint64_t cookie;
-	uint32_t words;   /* of the stack */
-	uint32_t does;    /* enum probe_does */
-	uint64_t session; /* in which it was turned last; 0: in none */
+	uint32_t words;        /* of the stack */
+	uint32_t does;         /* enum probe_does */
+	uint64_t begins : 1;   /* are told of */
+	uint64_t session : 63; /* in which it was turned last; 0: in none */
 };
 
 /* Alone in its page, of which a child of fork finds zeroes, however it was forked. */

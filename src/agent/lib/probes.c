@@ -91,7 +91,8 @@ static void begin_time(struct probe_session *session, struct probe_thread *threa
 	struct agent_probed *record = &call->record;
 
 	record->begin = record->end = probe_thread_now(thread, session->clock);
-	if (!session->begins || record->head.flags & WIRE_NO_RETURN)
+	if ((!session->begins && !probe_slots[call->slot].begins) ||
+	    record->head.flags & WIRE_NO_RETURN)
 		return;
 	record->head.type = AGENT_PROBE_BEGUN;
 	capture_tell(&session->ring, thread, call);
@@ -304,6 +305,7 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 
 	slot->cookie = plan->cookie;
 	slot->words = plan->stack_words;
+	slot->begins = plan->begins;
 	__atomic_store_n(&slot->does, PROBE_PASSES_ON, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
 }

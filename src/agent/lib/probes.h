@@ -33,6 +33,7 @@ struct probe_plan {
 	const void *original; /* code that does what the function did before it was diverted */
 	uint64_t cookie;
 	uint32_t stack_words; /* of its arguments, or PROBE_WORDS_UNKNOWN */
+	bool begins;          /* AGENT_PROBE_BEGUN for its entries */
 };
 
 struct probes_options {

@@ -87,7 +87,7 @@ bool inside_nests(struct inside *inside, struct wire_head *record);
 bool inside_nest(struct inside *inside, struct wire_call *call);
 
 /* Of a call that was left out. Its begin may have been passed on before that was known. */
-void inside_nests_no_more(struct inside *inside, const struct wire_head *record);
+void inside_nests_no_more(struct inside *inside, struct wire_head *record);
 
 /* Whether no cut is under way or unknown, so that what agents tell counts: inside_leaves_out. */
 bool inside_is_sure(const struct inside *inside);

@@ -127,19 +127,20 @@ static bool may_count(const struct hook *hook)
 }
 
 void inside_counts_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
-                        const struct module *module)
+                        const struct module *module, bool may)
 {
 	struct inside_counts *counts = process->counts;
 
+	may = may && may_count(hook);
 	if (!counts || slot >= process->slots)
 		return;
 	if (counts->at[slot]) { /* it was refused for what it was to be at first */
 		counts->all[counts->at[slot] - 1] = (struct counted){
-			.slot = slot, .hook = hook, .module = module, .bad = !may_count(hook)
+			.slot = slot, .hook = hook, .module = module, .bad = !may
 		};
 		return;
 	}
-	if (!may_count(hook))
+	if (!may)
 		return;
 	counts->all = xrealloc(counts->all, (counts->n + 1) * sizeof(*counts->all));
 	counts->all[counts->n++] = (struct counted){ .slot = slot, .hook = hook, .module = module };

@@ -142,6 +142,7 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 	process->ready = false;
 	process->gone_ns = now;
 	inside_counts_read(process);
+	inside_nesting_agent_ended(inside, process->pid);
 	end_told(process, now);
 	inside_unflag(process);
 	if (at && at->state != INSIDE_PUTTING)

@@ -208,6 +208,35 @@ static unsigned kept_by_driver(const struct inside_process *process)
 	return ops;
 }
 
+/* Of functions of a driver: one that was to be diverted, or may still be. */
+static bool keeps_any(const struct inside_module *at)
+{
+	if (!at->module->has[LAYER_DRIVER] || at->state == INSIDE_LEFT)
+		return false;
+	return at->state != INSIDE_DIVERTED || at->n_refused;
+}
+
+static bool others_keep(const struct inside_module *at)
+{
+	for (const struct inside_module *other = at->process->modules; other; other = other->next) {
+		if (other != at && keeps_any(other))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether calls of a module may lead to functions that keep their probes: those of a driver, or of
+ * a layer before it that has the driver's functions, too. Their own module's are known before the
+ * others are diverted. Where that is so the agent tells of begins, by which such a call is known to
+ * be nested: inside_nesting.c.
+ */
+static bool leads_to_probes(const struct inside_module *at)
+{
+	return at->leads_on ||
+	       (at->module->has[LAYER_DRIVER] && inside_module_movable(at) < at->count);
+}
+
 /* By operation, of a layer's functions. */
 static unsigned kept_ops(const struct inside_process *process, enum api_layer layer)
 {
@@ -244,11 +273,14 @@ static void choose_functions(struct inside_module *at)
 		                  [LAYER_RUNTIME] = kept_ops(at->process, LAYER_RUNTIME) };
 	size_t n = 0;
 
+	/* a launch that comes to the driver is told as that alone: by who tells of both */
+	at->leads_on = others_keep(at);
 	at->hooks = xcalloc(module->n_hooks + 1, sizeof(struct hook *));
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		const struct hook *hook = &module->hooks[i];
 
-		if (!keeps_probe(at->process->inside, hook) && !(op_of(hook) & kept[hook->layer]))
+		if (!keeps_probe(at->process->inside, hook) && !(op_of(hook) & kept[hook->layer]) &&
+		    !(at->leads_on && is_launch(hook)))
 			at->hooks[n++] = hook;
 	}
 	qsort(at->hooks, n, sizeof(struct hook *), compare_addresses);
@@ -317,11 +349,13 @@ static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
 		                     .stack_words = AGENT_STACK_WORDS_UNKNOWN,
 		                     .cookie = hook_cookie(hook),
 		                     .original = at->area + at->functions[i].original,
+		                     .begins = at->begins && !is_launch(hook),
 		                     .does = is_launch(hook) && !at->launches_on
 		                                     ? AGENT_SLOT_PASSES_ON
 		                                     : AGENT_SLOT_CALL };
 	process->cookies[number] = slot->cookie;
-	inside_counts_slot(process, number, hook, at->module);
+	/* of one that is only counted it would not be known that it is around others' */
+	inside_counts_slot(process, number, hook, at->module, !at->leads_on);
 	inside_forks_slot(process, number, hook, at->functions[i].met);
 	at->thunks[i] = process->thunks + (uint64_t)number * process->thunk_bytes;
 }
@@ -343,6 +377,7 @@ struct agent_slot *inside_module_slots(struct inside_module *at, uint32_t first,
 
 	*n = 0;
 	at->first_slot = first;
+	at->begins = leads_to_probes(at);
 	at->launches_on = wire_runtime_launches(programs_state(process->inside->options.programs));
 	for (int launches = 0; launches < 2; launches++) {
 		if (launches)

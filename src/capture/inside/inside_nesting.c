@@ -5,6 +5,11 @@
  * these. So the programs tell of the begin of each call in such a process, and in the order of time
  * that comes before all that is nested in it.
  *
+ * And the other way round: programs know nothing of calls that agents tell of. Where these may lead
+ * to functions that keep their probes, as of a layer between runtime and driver, agents tell of the
+ * begins, too (inside_modules.c). A call whose end was lost is over where the agent tells of one
+ * that is in no other, or a probe of one that was made from above it on the stack.
+ *
  * A call that longjmp has left has no end. The programs see that at the thread's next probe, which
  * may never be met again. So it is over, too, where an agent tells of a call that was made from a
  * place above it on the stack.
@@ -18,6 +23,8 @@
 #define THREADS_MAX 8192       /* as many as the programs know */
 #define LOOK_NS     100000000u /* between looks at whether a thread is still in its calls */
 
+#define OPEN_MAX 24 /* of a thread; calls within so many are nested all the same */
+
 /* Calls of a thread that are not over yet, from the outermost on. */
 struct inside_thread {
 	uint32_t tid, pid, n;
@@ -27,7 +34,9 @@ struct inside_thread {
 	struct open_call {
 		uint64_t begin_ns;
 		uint32_t place; /* wire_place; 0: not known */
-	} open[WIRE_DEPTH_MAX];
+		uint8_t under;  /* of a probe's: agent's calls around it */
+		bool by_agent;
+	} open[OPEN_MAX];
 	UT_hash_handle hh;
 };
 
@@ -51,19 +60,19 @@ static void drop_if_empty(struct inside *inside, struct inside_thread *thread)
 		drop(inside, thread);
 }
 
-/* An outermost call begins: the ends of those before it were lost. */
-static void forget_before(struct inside_thread *thread, uint64_t begin_ns)
+/* An outermost call of its kind begins: the ends of those before it were lost. */
+static void forget_before(struct inside_thread *thread, uint64_t begin_ns, bool by_agent)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < thread->n; i++) {
-		if (thread->open[i].begin_ns >= begin_ns)
+		if (thread->open[i].begin_ns >= begin_ns || thread->open[i].by_agent != by_agent)
 			thread->open[kept++] = thread->open[i];
 	}
 	thread->n = kept;
 }
 
-static void begin(struct inside *inside, const struct wire_call *call)
+static struct inside_thread *get(struct inside *inside, const struct wire_call *call)
 {
 	struct inside_thread *thread = find(inside, call->head.tid);
 
@@ -73,37 +82,119 @@ static void begin(struct inside *inside, const struct wire_call *call)
 	}
 	if (!thread) {
 		if (HASH_COUNT(inside->threads) >= THREADS_MAX)
-			return;
+			return NULL;
 		thread = xcalloc(1, sizeof(*thread));
 		thread->tid = call->head.tid;
 		HASH_ADD_INT(inside->threads, tid, thread);
 	}
 	thread->pid = call->head.tgid;
-	if (!call->head.depth)
-		forget_before(thread, call->begin_ns);
-	for (uint32_t i = 0; i < thread->n; i++) {
-		if (thread->open[i].begin_ns == call->begin_ns) /* told, and then looked at */
-			return;
-	}
-	if (thread->n < WIRE_DEPTH_MAX)
-		thread->open[thread->n++] = (struct open_call){ call->begin_ns, call->place };
+	return thread;
 }
 
-/* It is over, and what was in it. One that began later may be known already: it was looked at. */
-static void end(struct inside *inside, const struct wire_call *call)
+static void open_one(struct inside_thread *thread, struct open_call one)
 {
-	struct inside_thread *thread = find(inside, call->head.tid);
+	if (thread->n < OPEN_MAX)
+		thread->open[thread->n++] = one;
+}
+
+static void begin_by_agent(struct inside *inside, const struct wire_call *call)
+{
+	struct inside_thread *thread = get(inside, call);
+
+	if (thread)
+		open_one(thread, (struct open_call){ .begin_ns = call->begin_ns,
+		                                     .place = call->place,
+		                                     .by_agent = true });
+}
+
+static void end_by_agent(struct inside *inside, struct inside_thread *thread,
+                         const struct wire_call *call)
+{
 	uint32_t kept = 0;
 
-	if (!thread)
-		return;
 	for (uint32_t i = 0; i < thread->n; i++) {
-		uint64_t at = thread->open[i].begin_ns;
-
-		if (at < call->begin_ns || at > call->head.time_ns)
+		if (!thread->open[i].by_agent || thread->open[i].begin_ns != call->begin_ns)
 			thread->open[kept++] = thread->open[i];
 	}
 	thread->n = kept;
+	drop_if_empty(inside, thread);
+}
+
+/*
+ * How many of an agent's calls are around one that a probe tells of. What lies below it on the
+ * stack is over: the record of its end was lost.
+ */
+static uint8_t count_around(struct inside_thread *thread, uint64_t begin_ns, uint32_t place)
+{
+	uint32_t kept = 0;
+	uint8_t around = 0;
+
+	for (uint32_t i = 0; i < thread->n; i++) {
+		struct open_call open = thread->open[i];
+		bool before = open.by_agent && open.begin_ns <= begin_ns;
+
+		if (before && place && open.place &&
+		    (int32_t)((place & ~7u) - (open.place & ~7u)) > 0)
+			continue;
+		around += before;
+		thread->open[kept++] = open;
+	}
+	thread->n = kept;
+	return around;
+}
+
+static void put_under(struct wire_call *call, uint8_t around)
+{
+	if (!around)
+		return;
+	call->head.flags |= WIRE_NESTED;
+	call->head.depth = (uint8_t)(call->head.depth + around);
+}
+
+/* A probe tells of the begin of a call, or of one that is open. */
+static void begin(struct inside *inside, struct wire_call *call)
+{
+	struct inside_thread *thread = get(inside, call);
+	struct open_call one = { .begin_ns = call->begin_ns, .place = call->place };
+
+	if (!thread)
+		return;
+	if (!call->head.depth)
+		forget_before(thread, call->begin_ns, false);
+	one.under = count_around(thread, call->begin_ns, call->place);
+	put_under(call, one.under);
+	for (uint32_t i = 0; i < thread->n; i++) { /* told, and then looked at */
+		if (thread->open[i].begin_ns == call->begin_ns && !thread->open[i].by_agent)
+			return;
+	}
+	open_one(thread, one);
+}
+
+/* It is over, and what was in it. One that began later may be known already: it was looked at. */
+static void end(struct inside *inside, struct wire_call *call)
+{
+	struct inside_thread *thread = find(inside, call->head.tid);
+	uint32_t kept = 0;
+	uint8_t under = 0;
+	bool begun = false;
+
+	if (!thread || thread->pid != call->head.tgid)
+		return;
+	for (uint32_t i = 0; i < thread->n; i++) {
+		const struct open_call *open = &thread->open[i];
+
+		if (open->begin_ns == call->begin_ns && !open->by_agent) {
+			begun = true;
+			under = open->under;
+		}
+		if (open->by_agent || open->begin_ns < call->begin_ns ||
+		    open->begin_ns > call->head.time_ns)
+			thread->open[kept++] = *open;
+	}
+	thread->n = kept;
+	if (!begun) /* it has no return */
+		under = count_around(thread, call->begin_ns, 0);
+	put_under(call, under);
 	if (call->begin_ns == thread->left_ns) /* now the programs know */
 		thread->left_ns = 0;
 	drop_if_empty(inside, thread);
@@ -130,7 +221,7 @@ static void drop_left(struct inside_thread *thread, const struct wire_call *call
 	for (uint32_t i = 0; i < thread->n; i++) {
 		struct open_call open = thread->open[i];
 
-		if (!was_left(&open, call))
+		if (open.by_agent || !was_left(&open, call))
 			thread->open[kept++] = open;
 		else if (open.begin_ns > thread->left_ns)
 			thread->left_ns = open.begin_ns;
@@ -145,6 +236,15 @@ bool inside_was_left(const struct inside *inside, const struct wire_call *call)
 	return thread && thread->pid == call->head.tgid && call->begin_ns <= thread->left_ns;
 }
 
+static bool has_probes(const struct inside_thread *thread)
+{
+	for (uint32_t i = 0; i < thread->n; i++) {
+		if (!thread->open[i].by_agent)
+			return true;
+	}
+	return false;
+}
+
 /*
  * An end may have been lost, in a full ring. Then the thread is in no call any more, and what ended
  * until that was seen is passed on before a call that begins later.
@@ -155,10 +255,10 @@ static struct inside_thread *still_in_calls(struct inside *inside, struct inside
 	uint64_t now_ns, open_ns;
 
 	if (thread->over_ns && begin_ns >= thread->over_ns) {
-		forget_before(thread, thread->over_ns);
+		forget_before(thread, thread->over_ns, false);
 		thread->over_ns = 0;
 	}
-	if (!thread->n) {
+	if (!has_probes(thread)) {
 		drop_if_empty(inside, thread);
 		return NULL;
 	}
@@ -177,12 +277,14 @@ static void nest(struct inside *inside, struct wire_call *call)
 {
 	struct inside_thread *thread = find(inside, call->head.tid);
 
+	if (thread && thread->pid == call->head.tgid && !call->head.depth)
+		forget_before(thread, call->begin_ns, true);
 	if (thread)
 		drop_left(thread, call);
 	if (thread)
 		thread = still_in_calls(inside, thread, call->begin_ns);
 	for (uint32_t i = 0; thread && i < thread->n; i++) {
-		if (thread->open[i].begin_ns > call->begin_ns)
+		if (thread->open[i].by_agent || thread->open[i].begin_ns > call->begin_ns)
 			continue;
 		call->head.flags |= WIRE_NESTED;
 		call->head.depth++;
@@ -191,16 +293,22 @@ static void nest(struct inside *inside, struct wire_call *call)
 
 bool inside_nest(struct inside *inside, struct wire_call *call)
 {
+	struct inside_thread *thread;
+
 	if (inside->threads)
 		nest(inside, call);
+	thread = inside->threads && call->head.flags & WIRE_BEGUN ? find(inside, call->head.tid)
+	                                                          : NULL;
+	if (thread)
+		end_by_agent(inside, thread, call);
 	call->place = 0;
 	return inside_was_met(inside, call->head.tid, call->head.tgid);
 }
 
-void inside_nests_no_more(struct inside *inside, const struct wire_head *record)
+void inside_nests_no_more(struct inside *inside, struct wire_head *record)
 {
-	if (record->type == WIRE_CALL && inside->threads)
-		end(inside, (const struct wire_call *)record);
+	if (record->type == WIRE_CALL && inside->threads && !(record->flags & WIRE_BY_AGENT))
+		end(inside, (struct wire_call *)record);
 }
 
 bool inside_nests(struct inside *inside, struct wire_head *record)
@@ -209,6 +317,13 @@ bool inside_nests(struct inside *inside, struct wire_head *record)
 
 	if (record->type != WIRE_CALL && record->type != WIRE_BEGIN)
 		return false;
+	if (record->flags & WIRE_BY_AGENT && record->type == WIRE_BEGIN) {
+		const struct wire_call begun = *call;
+
+		inside_nest(inside, call);
+		begin_by_agent(inside, &begun);
+		return !inside->options.begins;
+	}
 	if (record->flags & WIRE_BY_AGENT) {
 		inside_nest(inside, call);
 		return false;
@@ -227,7 +342,7 @@ static void look_at(void *data, const struct wire_head *record, size_t bytes)
 	struct inside_process *process = data;
 
 	if (record->tgid == process->pid)
-		begin(process->inside, (const struct wire_call *)record);
+		begin(process->inside, (struct wire_call *)record); /* programs_open_calls' copy */
 }
 
 void inside_nesting_begins(struct inside_process *process)
@@ -238,6 +353,18 @@ void inside_nesting_begins(struct inside_process *process)
 	if (inside->options.marked)
 		inside->options.marked(inside->options.data, (pid_t)process->pid);
 	programs_open_calls(inside->options.programs, look_at, process);
+}
+
+void inside_nesting_agent_ended(struct inside *inside, uint32_t pid)
+{
+	struct inside_thread *thread, *next;
+
+	HASH_ITER (hh, inside->threads, thread, next) {
+		if (thread->pid != pid)
+			continue;
+		forget_before(thread, UINT64_MAX, true);
+		drop_if_empty(inside, thread);
+	}
 }
 
 void inside_nesting_forget(struct inside *inside, uint32_t pid)

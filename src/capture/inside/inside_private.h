@@ -68,6 +68,8 @@ struct inside_module {
 	uint32_t first_slot, n_slots;
 	uint32_t first_launch, n_launches; /* slots of the runtime's launches, the last of these */
 	bool launches_on;
+	bool leads_on; /* its calls may lead to functions of other modules that keep their probes */
+	bool begins;   /* the agent tells of begins: or of its own module */
 	/* once it is diverted */
 	uint64_t since_ns, until_ns; /* calls that began between are the agent's, */
 	uint8_t *told;               /* those of these functions, a bit by number of the hook, */
@@ -282,6 +284,9 @@ void inside_unflag(struct inside_process *process);
 void inside_nesting_begins(struct inside_process *process);
 void inside_nesting_forget(struct inside *inside, uint32_t pid); /* 0: of all */
 
+/* Its agent tells of no more ends. */
+void inside_nesting_agent_ended(struct inside *inside, uint32_t pid);
+
 /* Whether a call that the programs hold for open was left, by what agents told since. */
 bool inside_was_left(const struct inside *inside, const struct wire_call *call);
 
@@ -311,9 +316,9 @@ struct inside_counts *inside_counts_new(struct inside_process *process);
 void inside_counts_free(struct inside_process *process);
 void inside_totals_free(struct inside *inside);
 
-/* A slot is set; a call of one was recorded. */
+/* A slot is set, whose calls may be counted or not; a call of one was recorded. */
 void inside_counts_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
-                        const struct module *module);
+                        const struct module *module, bool may);
 void inside_counts_recorded(struct inside_process *process, uint32_t slot);
 
 /* What is due; and what was counted so far, while its agent is there. */

@@ -492,8 +492,8 @@ static void step(struct inside_module *at)
 }
 
 /*
- * The driver's module is first. A call that it gets from the runtime is nested in one that probes
- * tell of, which is known; the other way round it would not be.
+ * The driver's module is first: what it keeps decides what the agent tells of the runtime's calls.
+ * Sums are of neither where both would count.
  */
 static bool may_begin(struct inside_module *at)
 {
@@ -504,9 +504,10 @@ static bool may_begin(struct inside_module *at)
 	for (; other; other = other->next) {
 		if (!other->module->has[LAYER_DRIVER] || other->state == INSIDE_LEFT)
 			continue;
-		if (other->state == INSIDE_KEPT)
+		if (other->state == INSIDE_KEPT && at->process->inside->options.fold)
 			inside_module_keeps(at, "the driver keeps those that its calls lead to");
-		if (other->state != INSIDE_DIVERTED)
+		if (at->state == INSIDE_KEPT ||
+		    (other->state != INSIDE_DIVERTED && other->state != INSIDE_KEPT))
 			return false;
 	}
 	return true;
