@@ -165,6 +165,9 @@ const struct table_options *table_options(const struct table *table);
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n);
 
+/* Whether counts from now on are as they were seen, whatever `scale` of the options says. */
+void table_as_seen(struct table *table, bool as_seen);
+
 /* The table that is open is shown whole, whatever `top` says. */
 void table_whole(struct table *table);
 

@@ -43,6 +43,7 @@ struct table {
 	size_t rows, left_out, tables;
 	uint64_t begin_ns; /* of the run */
 	bool whole;        /* the one that is open, see table_whole() */
+	bool as_seen;      /* see table_as_seen() */
 	struct buf notes;  /* each ends with a newline */
 
 	struct columns layout; /* text */

@@ -94,6 +94,11 @@ void table_read(const struct table *table, const struct table_column *column, co
 		value->u64 = value->u64 > table->begin_ns ? value->u64 - table->begin_ns : 0;
 }
 
+void table_as_seen(struct table *table, bool as_seen)
+{
+	table->as_seen = as_seen;
+}
+
 void table_scale(const struct table *table, const struct table_column *column,
                  struct table_value *value)
 {
@@ -101,7 +106,7 @@ void table_scale(const struct table *table, const struct table_column *column,
 		return;
 	if (column->flags & TABLE_EXACT) {
 		value->kind = VALUE_UNKNOWN;
-	} else if (column->flags & TABLE_SCALED && value->kind == VALUE_U64) {
+	} else if (column->flags & TABLE_SCALED && value->kind == VALUE_U64 && !table->as_seen) {
 		value->u64 = number_rounded((double)value->u64 * table->options.scale);
 		value->scaled = true;
 	}

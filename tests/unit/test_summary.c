@@ -270,20 +270,49 @@ static void test_without_returns_there_are_no_durations(void **state)
 	close_run(&run);
 }
 
+/* What goes on in three windows of time: a launch, a copy and an allocation each; a free in one. */
+static void push_windows(void)
+{
+	push_call(&run, call_at("cuInit", 1, 1));
+	for (int i = 0; i < 3; i++) {
+		double at = 10 + 300000 * i;
+
+		push_call(&run, alloc_at("cudaMalloc", at, 0x7f0000000000 + 4096 * i, 1024));
+		push_call(&run, launch_at("cuLaunchKernel", at + 20, NULL));
+		push_call(&run, copy_at("cudaMemcpy", at + 40, DIRECTION_H2D, 5120));
+	}
+	push_call(&run, free_at("cudaFree", 700000, 0x7f0000000000));
+}
+
 static void test_estimates_are_scaled_and_marked(void **state)
 {
 	begin_calls();
 	run.info.estimate_scale = 10;
-	push_small_program();
+	push_windows();
 	end_run(&run);
+	assert_has(run.text, "\nTotal CUDA API calls: ~65\n"); /* 2 * 3 * 10, 3 + 1 + 1 */
 	assert_has(run.text, "\nKernel launches: ~30\n");
-	assert_has(run.text, "\nTotal data transferred: ~51200 bytes (50.00 KiB)\n");
-	assert_has(run.text, "  cuLaunchKernel           ~30  ~150.00 us ");
-	assert_has(
-		run.text,
-		"  device    ~10  ~10.00 MiB  ~10.00 MiB     ?            ?                 ?\n");
-	assert_has(run.text, "counts marked ~ are estimates: multiplied by 10.00\n");
+	assert_has(run.text, "\nTotal data transferred: ~153600 bytes (150.00 KiB)\n");
+	assert_has(run.text, "  cuLaunchKernel    ~30 ");
+	assert_has(run.text, "counts marked ~ are estimates: multiplied by 10.00");
 	assert_has_not(run.text, "live at the end");
+	close_run(&run);
+}
+
+/* A program that frees all that it allocates had "~37,850 allocations, ~3,764 freed". */
+static void test_what_comes_in_pairs_or_once_is_as_it_was_seen(void **state)
+{
+	begin_calls();
+	run.info.estimate_scale = 10;
+	push_windows();
+	end_run(&run);
+	assert_has(run.text, "\nMemory allocations: 3, 1 freed, in the time that was measured\n");
+	assert_has(run.text, "\nTotal memory allocated: 3072 bytes (3.00 KiB)\n");
+	assert_has(run.text, "  cudaMalloc          3 ");
+	assert_has(run.text, "  cudaFree            1 ");
+	assert_has(run.text, "  cuInit              1 ");
+	assert_has(run.text,
+	           "All others are what was seen: of memory and of other calls that come");
 	close_run(&run);
 }
 
@@ -523,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_errors_are_told_apart_by_code_and_by_function),
 		cmocka_unit_test(test_without_returns_there_are_no_durations),
 		cmocka_unit_test(test_estimates_are_scaled_and_marked),
+		cmocka_unit_test(test_what_comes_in_pairs_or_once_is_as_it_was_seen),
 		cmocka_unit_test(test_memory_that_outlives_the_trace_or_its_process_is_told_apart),
 		cmocka_unit_test(test_a_name_found_late_counts_for_all_launches),
 		cmocka_unit_test(test_the_same_kernel_of_two_processes_is_one_row),

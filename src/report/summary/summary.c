@@ -26,6 +26,7 @@ struct summary {
 	struct kernel_count {
 		const struct kernel *kernel;
 		uint64_t launches, captured;
+		struct recurrence seen;
 	} * kernel_by_id;
 	size_t n_kernels;
 
@@ -80,11 +81,14 @@ static void add_kernel(struct tally *tally, const struct kernel_count *count)
 	}
 	row->launches += count->launches;
 	row->captured += count->captured;
+	if (count->seen.times > row->seen.times)
+		row->seen = count->seen;
 }
 
-static void count_error(struct tally *tally, const struct function_tally *function, int32_t code)
+static void count_error(struct tally *tally, const struct function_tally *function,
+                        const struct event *event)
 {
-	struct error_key key = { function, code };
+	struct error_key key = { function, event->call->result };
 	struct error_tally *row;
 
 	if (HASH_COUNT(tally->errors) >= ERRORS_MAX)
@@ -99,11 +103,15 @@ static void count_error(struct tally *tally, const struct function_tally *functi
 		HASH_ADD(hh, tally->errors, key, sizeof(row->key), row);
 	}
 	row->count++;
+	recurrence_note(&row->seen, event->time_ns);
 }
 
-static void count_function(struct function_tally *row, const struct call *call)
+static void count_function(struct function_tally *row, const struct event *event)
 {
+	const struct call *call = event->call;
+
 	row->calls++;
+	recurrence_note(&row->seen, event->time_ns);
 	row->nested += !!(call->flags & CALL_NESTED);
 	row->failed += !!(call->flags & CALL_FAILED);
 	row->unfinished += !!(call->flags & CALL_UNFINISHED);
@@ -120,16 +128,28 @@ static void add_transfer(struct transfer_count *into, const struct call *call)
 		into->bytes += call->args.bytes;
 }
 
-/* What a call that did its work did. */
-static void count_work(struct summary *summary, const struct call *call)
+static void count_launch(struct summary *summary, const struct event *event)
 {
+	struct kernel_count *kernel;
+
+	summary->tally.launches++;
+	if (!event->call->kernel)
+		return;
+	kernel = kernel_count(summary, event->call->kernel);
+	kernel->launches++;
+	recurrence_note(&kernel->seen, event->time_ns);
+}
+
+/* What a call that did its work did. */
+static void count_work(struct summary *summary, const struct event *event)
+{
+	const struct call *call = event->call;
 	struct tally *tally = &summary->tally;
 
+	recurrence_note(&tally->work[call->op], event->time_ns);
 	switch (call->op) {
 	case OP_LAUNCH:
-		tally->launches++;
-		if (call->kernel)
-			kernel_count(summary, call->kernel)->launches++;
+		count_launch(summary, event);
 		break;
 	case OP_GRAPH_LAUNCH:
 		tally->graph_launches++;
@@ -164,12 +184,13 @@ static void count_captured(struct summary *summary, const struct call *call)
 		kernel_count(summary, call->kernel)->captured++;
 }
 
-static __attribute__((noinline)) void count_call(struct summary *summary, const struct call *call)
+static __attribute__((noinline)) void count_call(struct summary *summary, const struct event *event)
 {
+	const struct call *call = event->call;
 	struct function_tally *function = function_tally(summary, call->function);
 	struct tally *tally = &summary->tally;
 
-	count_function(function, call);
+	count_function(function, event);
 	if (call->flags & CALL_NESTED) {
 		tally->nested++;
 		return;
@@ -182,11 +203,11 @@ static __attribute__((noinline)) void count_call(struct summary *summary, const 
 		tally->failed++;
 		tally->after_shutdown +=
 			cuda_error_is_shutdown(call->function->layer, call->result);
-		count_error(tally, function, call->result);
+		count_error(tally, function, event);
 	} else if (call->flags & CALL_CAPTURED) {
 		count_captured(summary, call);
 	} else {
-		count_work(summary, call);
+		count_work(summary, event);
 	}
 }
 
@@ -227,7 +248,7 @@ static int summary_event(struct consumer *self, const struct event *event, struc
 		count_process(summary, event->process, event->type == EVENT_CALL);
 	if (event->type != EVENT_CALL)
 		return 0;
-	count_call(summary, event->call);
+	count_call(summary, event);
 	return 0;
 }
 

@@ -86,11 +86,12 @@ static void write_function(const struct summary_page *p, const struct function_t
 {
 	const struct function *function = row->function;
 	uint64_t counted = missed_counted(p->run, function);
-	bool partly = missed_partly(p->run, function);
+	bool partly = missed_partly(p->run, function), scalable = tally_is_scalable(row);
 	struct buf name = { 0 }, calls = { 0 };
 
 	text_add_cut(&name, function->name, is_wide(p) ? (size_t)-1 : NARROW_FUNCTION);
-	summary_count(p, &calls, row->calls);
+	table_as_seen(p->table, !scalable);
+	summary_count(&calls, scalable ? run_scaled(p->run, row->calls) : row->calls, row->calls);
 	buf_puts(&calls, partly ? "+" : "");
 	table_text(p->table, name.data);
 	table_fields(p->table, row);

@@ -7,51 +7,53 @@
 
 #define OVERHEAD_LEAST 1.0 /* percent: less is not worth a line */
 
-void summary_count(const struct summary_page *p, struct buf *out, uint64_t n)
+void summary_count(struct buf *out, uint64_t n, uint64_t seen)
 {
-	if (p->run->estimate_scale > 1)
+	if (n != seen)
 		buf_putc(out, '~');
-	buf_u64(out, run_scaled(p->run, n));
+	buf_u64(out, n);
 }
 
 /* ", 3 failed": one of the remarks after a figure, where it is not zero. */
-static void remark(const struct summary_page *p, uint64_t n, const char *text)
+static void remark(const struct summary_page *p, uint64_t n, uint64_t seen, const char *text)
 {
 	if (!n)
 		return;
 	buf_puts(p->text, ", ");
-	summary_count(p, p->text, n);
+	summary_count(p->text, n, seen);
 	buf_printf(p->text, " %s", text);
 }
 
 /* "Label: 12 bytes (12 B)" */
-static void bytes_line(const struct summary_page *p, const char *label, uint64_t bytes)
+static void bytes_line(const struct summary_page *p, const char *label, uint64_t bytes,
+                       uint64_t seen)
 {
 	buf_printf(p->text, "%s: ", label);
-	summary_count(p, p->text, bytes);
+	summary_count(p->text, bytes, seen);
 	buf_puts(p->text, " bytes (");
-	buf_bytes(p->text, run_scaled(p->run, bytes));
+	buf_bytes(p->text, bytes);
 	buf_putc(p->text, ')');
 }
 
-static void count_line(const struct summary_page *p, const char *label, uint64_t n)
+static void count_line(const struct summary_page *p, const char *label, uint64_t n, uint64_t seen)
 {
 	buf_printf(p->text, "%s: ", label);
-	summary_count(p, p->text, n);
+	summary_count(p->text, n, seen);
 }
 
 /* A line that is there only where there is something to say. */
-static void optional_line(const struct summary_page *p, const char *label, uint64_t n)
+static void optional_line(const struct summary_page *p, const char *label, uint64_t n,
+                          uint64_t seen)
 {
 	if (!n)
 		return;
-	count_line(p, label, n);
+	count_line(p, label, n, seen);
 	buf_putc(p->text, '\n');
 }
 
 static void add_calls(const struct summary_page *p)
 {
-	const struct tally *t = p->tally;
+	const struct tally *t = &p->told;
 
 	buf_printf(p->text, "Total trace duration: %.3f seconds\n",
 	           (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
@@ -71,43 +73,48 @@ static void add_calls(const struct summary_page *p)
 		           "Tracing cost the busiest thread: %.1f %% of its own time, at most "
 		           "%.0f %%\n",
 		           p->run->overhead_percent, p->run->overhead_most_percent);
-	count_line(p, "Total CUDA API calls", t->calls);
-	remark(p, t->failed, "failed");
-	remark(p, t->unfinished, "unfinished");
+	count_line(p, "Total CUDA API calls", t->calls, p->tally->calls);
+	remark(p, t->failed, p->tally->failed, "failed");
+	remark(p, t->unfinished, p->tally->unfinished, "unfinished");
 	buf_putc(p->text, '\n');
 	if (!t->calls && !t->nested)
 		return;
-	optional_line(p, "Driver calls nested in them", t->nested);
-	count_line(p, "Kernel launches", t->launches);
+	optional_line(p, "Driver calls nested in them", t->nested, p->tally->nested);
+	count_line(p, "Kernel launches", t->launches, p->tally->launches);
 	buf_putc(p->text, '\n');
-	optional_line(p, "Kernels captured into graphs, not run", t->captured_launches);
-	optional_line(p, "Other calls captured into graphs", t->captured_other);
-	optional_line(p, "Graph launches", t->graph_launches);
-	optional_line(p, "Host functions launched", t->host_launches);
+	optional_line(p, "Kernels captured into graphs, not run", t->captured_launches,
+	              p->tally->captured_launches);
+	optional_line(p, "Other calls captured into graphs", t->captured_other,
+	              p->tally->captured_other);
+	optional_line(p, "Graph launches", t->graph_launches, p->tally->graph_launches);
+	optional_line(p, "Host functions launched", t->host_launches, p->tally->host_launches);
 }
 
 static void add_work(const struct summary_page *p)
 {
 	const struct memory_totals *all = memory_totals(p->tally->memory, MEMORY_NONE);
-	const struct tally *t = p->tally;
+	const struct tally *t = &p->told;
 
-	count_line(p, "Memory allocations", all->allocated.count);
-	remark(p, all->freed.count, "freed");
-	bytes_line(p, "\nTotal memory allocated", all->allocated.bytes);
+	count_line(p, "Memory allocations", all->allocated.count, all->allocated.count);
+	remark(p, all->freed.count, all->freed.count, "freed");
+	remark(p, all->untracked.count, all->untracked.count, "not followed");
+	if (p->run->estimate_scale > 1)
+		buf_puts(p->text, ", in the time that was measured");
+	bytes_line(p, "\nTotal memory allocated", all->allocated.bytes, all->allocated.bytes);
 	if (all->allocated.count && p->run->estimate_scale <= 1) {
 		buf_puts(p->text, ", peak ");
 		buf_bytes(p->text, all->peak_bytes);
 		buf_puts(p->text, ", live at the end ");
 		buf_bytes(p->text, all->live.bytes);
 	}
-	count_line(p, "\nMemory transfers", t->all_copies.count);
-	bytes_line(p, "\nTotal data transferred", t->all_copies.bytes);
+	count_line(p, "\nMemory transfers", t->all_copies.count, p->tally->all_copies.count);
+	bytes_line(p, "\nTotal data transferred", t->all_copies.bytes, p->tally->all_copies.bytes);
 	buf_putc(p->text, '\n');
-	optional_line(p, "Memory sets", t->sets.count);
-	count_line(p, "Synchronisations", t->syncs);
+	optional_line(p, "Memory sets", t->sets.count, p->tally->sets.count);
+	count_line(p, "Synchronisations", t->syncs, p->tally->syncs);
 	if (t->syncs && p->run->returns) {
-		buf_puts(p->text, p->run->estimate_scale > 1 ? ", ~" : ", ");
-		buf_duration(p->text, run_scaled(p->run, t->sync_ns));
+		buf_puts(p->text, t->sync_ns != p->tally->sync_ns ? ", ~" : ", ");
+		buf_duration(p->text, t->sync_ns);
 		buf_puts(p->text, " in them");
 	}
 	buf_putc(p->text, '\n');

@@ -42,16 +42,16 @@ static const struct table_column run_members[] = {
 #define OF_ALL(member) TABLE_AT(struct tally, member)
 
 static const struct table_column call_members[] = {
-	{ TABLE_JSON(OF_ALL(calls), "calls.total"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(failed), "calls.failed"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(unfinished), "calls.unfinished"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(entry_only), "calls.entry_only"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(nested), "calls.nested"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(launches), "launches.kernels"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(graph_launches), "launches.graphs"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(host_launches), "launches.host_functions"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(captured_launches), "launches.captured_kernels"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(captured_other), "launches.captured_other"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(calls), "calls.total") },
+	{ TABLE_JSON(OF_ALL(failed), "calls.failed") },
+	{ TABLE_JSON(OF_ALL(unfinished), "calls.unfinished") },
+	{ TABLE_JSON(OF_ALL(entry_only), "calls.entry_only") },
+	{ TABLE_JSON(OF_ALL(nested), "calls.nested") },
+	{ TABLE_JSON(OF_ALL(launches), "launches.kernels") },
+	{ TABLE_JSON(OF_ALL(graph_launches), "launches.graphs") },
+	{ TABLE_JSON(OF_ALL(host_launches), "launches.host_functions") },
+	{ TABLE_JSON(OF_ALL(captured_launches), "launches.captured_kernels") },
+	{ TABLE_JSON(OF_ALL(captured_other), "launches.captured_other") },
 };
 
 static void add_run(const struct summary_page *p)
@@ -66,7 +66,7 @@ static void add_run(const struct summary_page *p)
 	json_u64(p->json, "processes", p->tally->processes);
 	json_u64(p->json, "processes_without_calls", p->tally->processes_without_calls);
 	table_members(p->table, TABLE_COLUMNS(run_members), run);
-	table_members(p->table, TABLE_COLUMNS(call_members), p->tally);
+	table_members(p->table, TABLE_COLUMNS(call_members), &p->told);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -81,22 +81,22 @@ struct summary_page_memory_line {
 /* Peaks and what is live are known only where every allocation and free was seen. */
 static const struct table_column memory_columns[] = {
 	{ "KIND", TABLE_TEXT, TABLE_AT(struct summary_page_memory_line, kind), "", TABLE_MEMBER },
-	{ "COUNT", TABLE_NUMBER, OF(allocated.count), "allocated.count", TABLE_SCALED },
-	{ "ALLOCATED", TABLE_BYTES, OF(allocated.bytes), "allocated.bytes", TABLE_SCALED },
-	{ TABLE_JSON(OF(freed.count), "freed.count"), TABLE_SCALED },
-	{ "FREED", TABLE_BYTES, OF(freed.bytes), "freed.bytes", TABLE_SCALED },
+	{ "COUNT", TABLE_NUMBER, OF(allocated.count), "allocated.count" },
+	{ "ALLOCATED", TABLE_BYTES, OF(allocated.bytes), "allocated.bytes" },
+	{ TABLE_JSON(OF(freed.count), "freed.count") },
+	{ "FREED", TABLE_BYTES, OF(freed.bytes), "freed.bytes" },
 	{ "PEAK", TABLE_BYTES, OF(peak_bytes), "peak_bytes", TABLE_EXACT },
 	{ TABLE_JSON(OF(live.count), "live_count"), TABLE_EXACT },
 	{ "LIVE AT END", TABLE_BYTES, OF(live.bytes), "live_bytes", TABLE_EXACT },
 	{ "RELEASED BY EXIT", TABLE_BYTES, OF(exit.bytes), NULL, TABLE_EXACT },
-	{ TABLE_JSON(OF(exit.count), "released_by_exit.count"), TABLE_SCALED },
-	{ TABLE_JSON(OF(exit.bytes), "released_by_exit.bytes"), TABLE_SCALED },
-	{ TABLE_JSON(OF(context.count), "released_with_context.count"), TABLE_SCALED },
-	{ TABLE_JSON(OF(context.bytes), "released_with_context.bytes"), TABLE_SCALED },
-	{ TABLE_JSON(OF(replaced.count), "replaced.count"), TABLE_SCALED },
-	{ TABLE_JSON(OF(replaced.bytes), "replaced.bytes"), TABLE_SCALED },
-	{ TABLE_JSON(OF(untracked.count), "untracked.count"), TABLE_SCALED },
-	{ TABLE_JSON(OF(untracked.bytes), "untracked.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(OF(exit.count), "released_by_exit.count") },
+	{ TABLE_JSON(OF(exit.bytes), "released_by_exit.bytes") },
+	{ TABLE_JSON(OF(context.count), "released_with_context.count") },
+	{ TABLE_JSON(OF(context.bytes), "released_with_context.bytes") },
+	{ TABLE_JSON(OF(replaced.count), "replaced.count") },
+	{ TABLE_JSON(OF(replaced.bytes), "replaced.bytes") },
+	{ TABLE_JSON(OF(untracked.count), "untracked.count") },
+	{ TABLE_JSON(OF(untracked.bytes), "untracked.bytes") },
 };
 
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
@@ -106,10 +106,9 @@ static void note_memory(const struct summary_page *p, const struct memory_count 
 
 	if (!n->count)
 		return;
-	summary_count(p, &note, n->count);
-	buf_printf(&note, " allocation%s (%s", n->count == 1 ? "" : "s",
-	           p->run->estimate_scale > 1 ? "~" : "");
-	buf_bytes(&note, run_scaled(p->run, n->bytes));
+	buf_u64(&note, n->count);
+	buf_printf(&note, " allocation%s (", n->count == 1 ? "" : "s");
+	buf_bytes(&note, n->bytes);
 	table_note(p->table, "%s) %s", note.data, what);
 	buf_free(&note);
 }
@@ -117,13 +116,8 @@ static void note_memory(const struct summary_page *p, const struct memory_count 
 static void note_count(const struct summary_page *p, const char *before, uint64_t n,
                        const char *behind)
 {
-	struct buf count = { 0 };
-
-	if (!n)
-		return;
-	summary_count(p, &count, n);
-	table_note(p->table, "%s%s%s", before, count.data, behind);
-	buf_free(&count);
+	if (n)
+		table_note(p->table, "%s%llu%s", before, (unsigned long long)n, behind);
 }
 
 static void note_all_memory(const struct summary_page *p, const struct memory_totals *all,
@@ -149,7 +143,7 @@ static void add_memory(const struct summary_page *p)
 	if (p->json) {
 		json_open(p->json, "memory", '{');
 		table_members(p->table, memory_columns + 1, n - 1, &all);
-		json_u64(p->json, "unknown_frees", run_scaled(p->run, unknown));
+		json_u64(p->json, "unknown_frees", unknown);
 	}
 	table_begin(p->table, "kinds", "MEMORY BY KIND", memory_columns, n);
 	table_whole(p->table);
@@ -184,8 +178,8 @@ static const struct table_column transfer_columns[] = {
 };
 
 static const struct table_column sync_members[] = {
-	{ TABLE_JSON(OF_ALL(syncs), "syncs.count"), TABLE_SCALED },
-	{ TABLE_JSON(OF_ALL(sync_ns), "syncs.blocked_ns"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(syncs), "syncs.count") },
+	{ TABLE_JSON(OF_ALL(sync_ns), "syncs.blocked_ns") },
 };
 
 static const struct table_column driver_members[] = {
@@ -208,11 +202,17 @@ static struct summary_page_transfer_line transfer_line(const char *direction,
 	};
 }
 
+static bool can_be_scaled(const struct summary_page *p, const struct transfer_count *n)
+{
+	return recurrence_is(&p->tally->work[n == &p->tally->sets ? OP_SET : OP_COPY]);
+}
+
 static void add_transfer(const struct summary_page *p, const char *direction,
                          const struct transfer_count *n)
 {
 	struct summary_page_transfer_line line = transfer_line(direction, n);
 
+	table_as_seen(p->table, !can_be_scaled(p, n));
 	if (line.count)
 		table_row(p->table, &line);
 }
@@ -224,6 +224,7 @@ static void transfer_members(const struct summary_page *p, const char *key,
 	struct summary_page_transfer_line line = transfer_line(NULL, n);
 
 	json_open(p->json, key, '{');
+	table_as_seen(p->table, !can_be_scaled(p, n));
 	table_members(p->table, transfer_columns + 1, ARRAY_SIZE(transfer_columns) - 1, &line);
 }
 
@@ -244,14 +245,14 @@ static void add_transfers(const struct summary_page *p)
 	if (p->text)
 		add_transfer(p, "set", &t->sets);
 	note_count(p, "calls that do not say how many bytes, in COUNT only: ",
-	           t->all_copies.unsized + t->sets.unsized, "");
+	           p->told.all_copies.unsized + p->told.sets.unsized, "");
 	table_end(p->table, NULL);
 	if (!p->json)
 		return;
 	json_close(p->json, '}');
 	transfer_members(p, "sets", &t->sets);
 	json_close(p->json, '}');
-	table_members(p->table, TABLE_COLUMNS(sync_members), t);
+	table_members(p->table, TABLE_COLUMNS(sync_members), &p->told);
 	if (p->tally->driver_calls)
 		table_members(p->table, TABLE_COLUMNS(driver_members), t);
 }
@@ -285,6 +286,7 @@ static void add_error(const struct summary_page *p, const struct error_tally *ro
 	};
 
 	buf_printf(&line.shown, "%s (%d)", name ? name : "unknown error", (int)row->key.code);
+	table_as_seen(p->table, !tally_is_error_scalable(row));
 	table_row(p->table, &line);
 	buf_free(&line.shown);
 }
@@ -311,8 +313,7 @@ static const struct table_column kernel_columns[] = {
 	{ TABLE_JSON(KERNEL(name), "name") },
 	{ TABLE_JSON(KERNEL(resolved), "resolved") },
 	{ "LAUNCHES", TABLE_NUMBER, KERNEL(launches), "launches", TABLE_SCALED },
-	{ "CAPTURED", TABLE_NUMBER, KERNEL(captured), "captured", TABLE_SCALED,
-	  .needs = SUMMARY_CAPTURED },
+	{ "CAPTURED", TABLE_NUMBER, KERNEL(captured), "captured", .needs = SUMMARY_CAPTURED },
 	{ "KERNEL", TABLE_TEXT, KERNEL(name) },
 };
 
@@ -326,8 +327,10 @@ static void add_kernels(const struct summary_page *p)
 	table_begin(p->table, "kernels",
 	            summary_title(p, n, "KERNELS BY LAUNCHES", title, sizeof(title)),
 	            TABLE_COLUMNS(kernel_columns));
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		table_as_seen(p->table, !recurrence_is(&rows[i]->seen));
 		table_row(p->table, rows[i]);
+	}
 	table_end(p->table, NULL);
 	free(rows);
 }
@@ -339,8 +342,11 @@ static void add_missed_text(const struct summary_page *p, const struct memory_co
 	buf_printf(p->text, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n",
 	           "WHAT WAS MISSED");
 	if (p->run->estimate_scale > 1)
-		buf_printf(p->text, "  counts marked ~ are estimates: multiplied by %.2f\n",
-		           p->run->estimate_scale);
+		buf_printf(p->text,
+		           "  counts marked ~ are estimates: multiplied by %.2f. All others are "
+		           "what was seen: of memory and of other calls that come in pairs, and "
+		           "of what was seen at fewer than %d times\n",
+		           p->run->estimate_scale, RECURRENCE_TIMES);
 	missed_text(p->text, p->run);
 	if (unresolved->count)
 		buf_printf(p->text, "  kernel names not resolved: %llu (launches: %llu)\n",
@@ -408,6 +414,7 @@ static int write_page(struct summary_page *p, struct err *err)
 	};
 	int rc;
 
+	p->told = tally_estimated(p->tally, p->run->estimate_scale);
 	p->table = table_open(&table, false);
 	add_all(p);
 	rc = table_failed(p->table, err);

@@ -8,7 +8,8 @@
 #include "table/table.h"
 
 struct summary_page {
-	const struct tally *tally;
+	const struct tally *tally; /* as seen */
+	struct tally told;         /* tally_estimated() */
 	const struct run_info *run;
 	const struct summary_options *options;
 	size_t top; /* rows of a table of the text */
@@ -42,8 +43,8 @@ enum {
 const char *summary_title(const struct summary_page *page, size_t n, const char *what, char *title,
                           size_t size);
 
-/* "12", "~120" where it is an estimate. */
-void summary_count(const struct summary_page *page, struct buf *out, uint64_t n);
+/* "12", "~120" where it is other than what was seen. */
+void summary_count(struct buf *out, uint64_t n, uint64_t seen);
 
 /* The head, as lines: figures that are no table. */
 void summary_head(const struct summary_page *page);

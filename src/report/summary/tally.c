@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 
@@ -128,4 +130,97 @@ struct memory_count tally_unresolved(const struct tally *tally)
 		sum.bytes += row->resolved ? 0 : row->launches + row->captured;
 	}
 	return sum;
+}
+
+/* ---- estimates ----------------------------------------------------------------------------- */
+
+static bool comes_in_pairs(const struct function *function)
+{
+	static const char *const words[] = { "Create", "Destroy", "egister" };
+	static const enum api_op ops[] = {
+		OP_ALLOC,       OP_FREE,          OP_STREAM_CREATE,  OP_STREAM_DESTROY,
+		OP_MAP,         OP_UNMAP,         OP_RETAIN,         OP_CAPTURE_BEGIN,
+		OP_CAPTURE_END, OP_MODULE_UNLOAD, OP_CONTEXT_DESTROY
+	};
+	enum api_op op = function->api ? api_op(function->api) : OP_NONE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (op == ops[i])
+			return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strstr(function->name, words[i]))
+			return true;
+	}
+	return false;
+}
+
+bool tally_is_scalable(const struct function_tally *function)
+{
+	return recurrence_is(&function->seen) && !comes_in_pairs(function->function);
+}
+
+static void multiply(uint64_t *count, bool scalable, double scale)
+{
+	if (scalable)
+		*count = number_rounded((double)*count * scale);
+}
+
+static void multiply_transfers(struct transfer_count *count, bool scalable, double scale)
+{
+	multiply(&count->count, scalable, scale);
+	multiply(&count->bytes, scalable, scale);
+	multiply(&count->unsized, scalable, scale);
+}
+
+/* Those that were made by one function all can be multiplied or none. */
+static void estimate_calls(struct tally *told, const struct tally *tally, double scale)
+{
+	const struct function_tally *function, *next;
+	const struct error_tally *error, *next_error;
+
+	told->calls = told->nested = told->failed = 0;
+	HASH_ITER (hh, tally->functions, function, next) {
+		uint64_t calls = function->calls - function->nested, nested = function->nested;
+
+		multiply(&calls, tally_is_scalable(function), scale);
+		multiply(&nested, tally_is_scalable(function), scale);
+		told->calls += calls;
+		told->nested += nested;
+	}
+	HASH_ITER (hh, tally->errors, error, next_error) {
+		uint64_t count = error->count;
+
+		multiply(&count, tally_is_error_scalable(error), scale);
+		told->failed += count;
+	}
+	if (tally->calls)
+		told->entry_only = number_rounded((double)tally->entry_only * (double)told->calls /
+		                                  (double)tally->calls);
+}
+
+bool tally_is_error_scalable(const struct error_tally *error)
+{
+	return recurrence_is(&error->seen) && tally_is_scalable(error->key.function);
+}
+
+struct tally tally_estimated(const struct tally *tally, double scale)
+{
+	struct tally told = *tally;
+	bool copies = recurrence_is(&tally->work[OP_COPY]);
+	bool syncs = recurrence_is(&tally->work[OP_SYNC]);
+
+	if (scale <= 1)
+		return told;
+	estimate_calls(&told, tally, scale);
+	multiply(&told.launches, recurrence_is(&tally->work[OP_LAUNCH]), scale);
+	multiply(&told.graph_launches, recurrence_is(&tally->work[OP_GRAPH_LAUNCH]), scale);
+	multiply(&told.host_launches, recurrence_is(&tally->work[OP_HOST_LAUNCH]), scale);
+	for (size_t i = 0; i < DIRECTION_COUNT; i++)
+		multiply_transfers(&told.copies[i], copies, scale);
+	multiply_transfers(&told.all_copies, copies, scale);
+	multiply_transfers(&told.sets, recurrence_is(&tally->work[OP_SET]), scale);
+	multiply(&told.syncs, syncs, scale);
+	multiply(&told.sync_ns, syncs, scale);
+	return told;
 }

@@ -10,10 +10,34 @@
 #include "analysis/sketch.h"
 #include "trace/event.h"
 
+/*
+ * When something was seen, as far as an estimate asks. Of a trace that was measured in windows of
+ * time, what was seen in several of them goes on all the time: its number can be multiplied. What
+ * was seen in one or two, such as at the begin and the end, may have been all that there was.
+ */
+struct recurrence {
+	uint64_t last_ns;
+	uint64_t times; /* with a pause before each */
+};
+#define RECURRENCE_PAUSE_NS 250000000ull /* windows are 2 s apart, and shorter than most of it */
+#define RECURRENCE_TIMES    3
+
+static inline void recurrence_note(struct recurrence *seen, uint64_t time_ns)
+{
+	seen->times += !seen->times || time_ns > seen->last_ns + RECURRENCE_PAUSE_NS;
+	seen->last_ns = time_ns;
+}
+
+static inline bool recurrence_is(const struct recurrence *seen)
+{
+	return seen->times >= RECURRENCE_TIMES;
+}
+
 /* All functions of one name, whatever their module: two copies of a library are one row. */
 struct function_tally {
 	const struct function *function; /* the first of them */
 	uint64_t calls, nested, failed, unfinished;
+	struct recurrence seen;
 	struct sketch durations; /* of the calls that have an end */
 	UT_hash_handle hh;
 };
@@ -26,6 +50,7 @@ struct error_key {
 struct error_tally {
 	struct error_key key;
 	uint64_t count;
+	struct recurrence seen;
 	UT_hash_handle hh;
 };
 
@@ -33,6 +58,7 @@ struct kernel_tally {
 	const char *name;
 	bool resolved;
 	uint64_t launches, captured;
+	struct recurrence seen; /* its launches; of several of the name, the one seen most often */
 	UT_hash_handle hh;
 };
 
@@ -55,6 +81,7 @@ struct tally {
 	uint64_t captured_launches, captured_other;
 	struct transfer_count copies[DIRECTION_COUNT], all_copies, sets;
 	uint64_t syncs, sync_ns;
+	struct recurrence work[OP_COUNT]; /* the counts of launches, transfers and syncs */
 	uint64_t driver_calls, driver_ns; /* of the kernel side, where they were asked for */
 	struct memory *memory;
 	struct gpu_tally *gpu;            /* of which rows are asked for, too */
@@ -73,6 +100,15 @@ const struct function_tally **tally_functions(const struct tally *tally, enum fu
                                               size_t *n);
 const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n);
 const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
+
+/* Whether the numbers of a function's calls can be multiplied: they recur, and do not come in pairs
+ * with those of another function, of which more may have been seen. */
+bool tally_is_scalable(const struct function_tally *function);
+
+bool tally_is_error_scalable(const struct error_tally *error);
+
+/* The counts as they would be had all been seen, where they can be multiplied; memory is not. */
+struct tally tally_estimated(const struct tally *tally, double scale);
 
 /* Kernels without a name, and how often they were launched. */
 struct memory_count tally_unresolved(const struct tally *tally);
