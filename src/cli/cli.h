@@ -314,6 +314,14 @@ int cli_check_stdout(const struct sink_format *format, struct err *err);
 	}
 mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
 
+bool cli_is_stdout(FILE *out); /* by another name too, such as /dev/stdout */
+
+/*
+ * Before a capture, where `out` has what a program is to read: a command that is started shares
+ * standard output with it no more, and what it prints there goes to standard error.
+ */
+void cli_part_command(FILE *out, struct target *target);
+
 /*
  * A file that grows while something is traced: there from its begin, or, where it is to take the
  * place of another (`force`), from new_file_place() on. What is no regular file is written to as it

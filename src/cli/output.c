@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/xalloc.h"
 
@@ -25,6 +26,22 @@ mode_t cli_parse_mode(const struct argp_state *state, const char *arg)
 		cli_bad_value(state, "--output-mode", arg,
 		              "mode in octal digits, readable by its owner (0600, 640, 0644)");
 	return (mode_t)mode;
+}
+
+bool cli_is_stdout(FILE *out)
+{
+	struct stat st, own;
+
+	return out == stdout || (!fstat(fileno(out), &st) && !fstat(STDOUT_FILENO, &own) &&
+	                         st.st_dev == own.st_dev && st.st_ino == own.st_ino);
+}
+
+void cli_part_command(FILE *out, struct target *target)
+{
+	static const int parted[] = { STDIN_FILENO, STDERR_FILENO, STDERR_FILENO };
+
+	if (target->kind == TARGET_COMMAND && cli_is_stdout(out))
+		target->command.streams = parted;
 }
 
 int cli_create(struct new_file *file, const char *path, bool force, mode_t mode, struct err *err)

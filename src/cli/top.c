@@ -122,6 +122,11 @@ static int open_streams(struct top_options *o, int streams[3], struct err *err)
 {
 	const char *path = o->command_output ? o->command_output : "/dev/null";
 
+	if (o->screen.json && !o->command_output) { /* as where other commands write JSON */
+		streams[0] = STDIN_FILENO;
+		streams[1] = streams[2] = STDERR_FILENO;
+		return 0;
+	}
 	if (cli_create(&o->file, path, o->force, o->mode, err) || new_file_place(&o->file, err))
 		return err->code;
 	streams[1] = streams[2] = fileno(o->file.out);
@@ -205,7 +210,7 @@ static int top(struct top_options *o, struct err *err)
 	o->screen.hooks = o->attach.hooks.n > 0;
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
-	if (command && !o->command_output)
+	if (command && !o->command_output && !o->screen.json)
 		top_screen_notice(screen, "what the command prints goes to /dev/null; "
 		                          "--command-output FILE keeps it");
 	status = run(o, screen, err);

@@ -193,7 +193,7 @@ static FILE *summary_stream(const struct trace_options *o, FILE *out)
 {
 	if (o->summary_only || strcmp(o->format->name, "table") == 0)
 		return out == stdout || o->summary_only ? out : stdout;
-	return out == stdout ? stderr : stdout;
+	return cli_is_stdout(out) ? stderr : stdout;
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -281,6 +281,8 @@ static int trace(struct trace_options *o, struct err *err)
 
 	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	if (!o->summary_only && strcmp(o->format->name, "table"))
+		cli_part_command(out, &o->attach.choice.target);
 	calls.text = summary_stream(o, out);
 	calls.color = cli_color(o->color, calls.text);
 	calls.apart = calls.text == out && !o->summary_only;

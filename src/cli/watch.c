@@ -465,6 +465,8 @@ static int watch(struct watch_command *c, struct err *err)
 		c->capture.duration_ns = c->watch.interval_ns;
 		c->watch.interval_ns = UINT64_MAX;
 	}
+	if (!c->format->screen)
+		cli_part_command(c->out, &c->choice.target);
 	c->capture.target = c->choice.target;
 	c->capture.watch = &c->watch;
 	status = cli_capture(&c->capture, err);

@@ -233,3 +233,24 @@ def test_json_summary_that_exists_is_kept_without_force(case):
     checks.equal("status with --force", 0, status)
     with open(path) as file:
         checks.equal("format", 1, json.load(file)["format"])
+
+
+def test_what_a_command_prints_stands_apart_from_what_programs_read(case):
+    """A pipe to jq had the command's own lines between the objects. A table is for people: the two share it."""
+    app = ["--", "sh", "-c", f"echo the   command speaks; exec {Places.program('memory')}"]
+    for name, *command in (("watch", "watch", "memleak,launches", "--format", "json", *case.options),
+                           ("classic", "launches", "--format", "classic", *case.options),
+                           ("trace", "trace", "--format", "jsonl", *case.options),
+                           ("named", "trace", "--format", "jsonl", "-o", "/dev/stdout", "--force", *case.options),
+                           ("top", "top", "--once", "--interval", "1s", "--format", "json")):
+        process = case.cuscope(*command, *app, name=name)
+        checks.equal(f"status of {name}", 0, process.wait())
+        checks.contains_not(f"standard output of {name}", "the command speaks", process.out())
+        checks.contains(f"standard error of {name}", "the command speaks\n", process.err())
+        if name != "classic":
+            text = process.out().strip()
+            for one in [text] if name == "top" else text.split("\n"):
+                json.loads(one)
+    process = case.cuscope("trace", *case.options, *app, name="table")
+    checks.equal("status", 0, process.wait())
+    checks.contains("standard output of a table", "the command speaks\n", process.out())
