@@ -271,6 +271,50 @@ static __always_inline int is_other_link(__u64 cookie, __u32 mode)
 }
 
 /*
+ * A call of the runtime that is left out, as the driver tells the same: only one that gets there.
+ * The runtime refuses some by itself, and answers others. Without its return, what is entered next
+ * tells: a call below its place on the stack is within it, as long as its return address is there.
+ */
+static __always_inline int runtime_is_open(const struct wire_thread *thread, struct pt_regs *ctx)
+{
+	if (PT_REGS_SP(ctx) >= thread->runtime_sp)
+		return 0;
+#ifndef __TARGET_ARCH_arm64 /* where it is in a register */
+	__u64 back = 0;
+
+	if (!bpf_probe_read_user(&back, sizeof(back), (void *)thread->runtime_sp))
+		return back == thread->runtime_back;
+#endif
+	return 1;
+}
+
+static __always_inline void runtime_note(struct wire_thread *thread, struct pt_regs *ctx,
+                                         __u32 hook)
+{
+	if (thread->runtime_sp && runtime_is_open(thread, ctx))
+		return; /* the runtime called itself */
+	runtime_alone(thread);
+	thread->runtime_sp = PT_REGS_SP(ctx);
+	thread->runtime_hook = hook;
+	thread->runtime_back = 0;
+#ifndef __TARGET_ARCH_arm64
+	bpf_probe_read_user(&thread->runtime_back, sizeof(thread->runtime_back),
+	                    (void *)thread->runtime_sp);
+#endif
+}
+
+/* A call of the driver. */
+static __always_inline void runtime_settle(struct wire_thread *thread, struct pt_regs *ctx)
+{
+	if (!thread->runtime_sp)
+		return;
+	if (runtime_is_open(thread, ctx))
+		thread->runtime_sp = 0;
+	else
+		runtime_alone(thread);
+}
+
+/*
  * An entry. Returns 1 when its return is of no interest: a session then leaves the return alone,
  * which saves the second trap.
  */
@@ -294,8 +338,12 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
 	returns = returns_wanted(cookie, mode, depth);
-	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
+	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells) {
+		runtime_note(thread, ctx, hook);
 		return 1;
+	}
+	if (!cookie_runtime(cookie))
+		runtime_settle(thread, ctx);
 	if (fold_declines(plan, depth, modules))
 		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {

@@ -191,6 +191,14 @@ static __always_inline void frame_abandon(struct wire_frame *frame, __u64 now)
 	frame_send(frame);
 }
 
+/* Nothing of the driver's was entered in the call of the runtime that the thread made last. */
+static __always_inline void runtime_alone(struct wire_thread *thread)
+{
+	if (thread->runtime_sp)
+		__sync_fetch_and_add(&state.alone[thread->runtime_hook & (WIRE_HOOKS_MAX - 1)], 1);
+	thread->runtime_sp = 0;
+}
+
 /* Forgets a thread; calls that it is in are sent as unfinished. */
 static __always_inline void thread_end(__u32 tid, __u32 tgid)
 {
@@ -204,6 +212,7 @@ static __always_inline void thread_end(__u32 tid, __u32 tgid)
 			if (i < thread->depth)
 				frame_abandon(frame_at(thread, i), now);
 		}
+		runtime_alone(thread);
 		freed_put_back(thread);
 #ifdef STACKS
 		blocked_tell_sums(&thread->blocking, (__u64)tgid << 32 | tid, now);

@@ -310,7 +310,10 @@ struct wire_thread {
 	struct wire_blocking blocking;
 	__u64 declined_sp;               /* of the outermost call that was not looked at */
 	__u64 hook_ip, hook_sp, hook_ns; /* the last hit of a hook of wire_hooks.h */
-	__u32 hook_last, hook_unused;
+	__u32 hook_last, runtime_hook;
+	/* A call of the runtime without a return of which no driver call was seen yet; 0: none. The
+	 * return address tells whether it is still under way. */
+	__u64 runtime_sp, runtime_back;
 	__u32 hook_depth[2];     /* calls that it is in: of the user's functions, of the kernel's */
 	__u64 recent_generation; /* of the names: older ones are void */
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
@@ -450,8 +453,8 @@ struct wire_state {
 	__u64 lost_rows;          /* folded calls that no map had room for */
 	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
 	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
-	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since */
-	/* without returns nothing tells which driver call is inside */
+	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since the */
+	/* driver's inside tell the same; those without one are counted in `alone` */
 	__u64 driver_works; /* not 0: launches of the runtime reach the driver, and are */
 	/* looked at there alone */
 	__u64 launches_refused; /* not 0: they may not: they are looked at in both */
@@ -459,6 +462,7 @@ struct wire_state {
 	/* corrects it when it finds another, or WIRE_NO_OFFSET */
 	struct wire_device devices[WIRE_DEVICES];
 	struct wire_window uvm_windows[WIRE_UVM_NUMBERS];
+	__u64 alone[WIRE_HOOKS_MAX]; /* calls of the runtime that reached no hook of the driver */
 	__u8 woken[WIRE_RINGS_MAX];  /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];   /* enum hook_mode */
 	__u8 inside[WIRE_HOOKS_MAX]; /* which bit of the map "inside" leaves it to an agent; 0: */

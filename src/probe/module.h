@@ -39,8 +39,9 @@ struct hook {
 	pid_t patched; /* a process that has other code there: patched.h; 0: nobody was seen to */
 	bool hooked;   /* now */
 	bool error_told;
-	bool given_up; /* HOOK_LITTLE: not to be hooked again */
-	bool moved;    /* it has a link of its own, for as long as the module is attached */
+	size_t alone_told; /* where it is told how many calls reached no driver; 0: not yet */
+	bool given_up;     /* HOOK_LITTLE: not to be hooked again */
+	bool moved;        /* it has a link of its own, for as long as the module is attached */
 };
 
 /* A process that had a module mapped before it was hooked. */

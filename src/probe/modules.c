@@ -205,6 +205,11 @@ static char *why_counted(const struct modules_counted *counted)
 		           (unsigned long long)counted->calls,
 		           (unsigned long long)counted->processes,
 		           counted->processes == 1 ? "" : "es");
+	if (counted->alone)
+		buf_printf(&why,
+		           "%llu call%s that the runtime refused or answered without a hooked call "
+		           "of the driver, not recorded without returns",
+		           (unsigned long long)counted->alone, counted->alone == 1 ? "" : "s");
 	if (counted->in_children)
 		buf_printf(&why,
 		           "%s%llu call%s in children that %llu process%s forked, not recorded",
@@ -229,7 +234,7 @@ void modules_counted(struct modules *modules, size_t *slot, const char *name, co
 	if (*slot == no_room)
 		return;
 	miss = &modules->misses[*slot - 1];
-	miss->calls = counted->calls + counted->in_children;
+	miss->calls = counted->calls + counted->in_children + counted->alone;
 	miss->processes =
 		counted->processes > counted->parents ? counted->processes : counted->parents;
 	free((char *)miss->why);
@@ -300,6 +305,7 @@ static void tell_unlisted(struct modules *modules, enum miss_kind kind)
 size_t modules_misses(struct modules *modules, const struct miss **misses)
 {
 	drop_told(modules);
+	modules_tell_alone(modules);
 	tell_unseen(modules, true, "their CUDA libraries");
 	tell_unseen(modules, false, "their programs or other files");
 	tell_undecided(modules);
@@ -387,42 +393,13 @@ static int plan_hooks(struct modules *modules, const struct module *module)
 	return r;
 }
 
-/* Whether the driver's first call will tell if it works. */
-static bool will_tell(const struct modules *modules, const struct module *driver)
-{
-	if (modules->looking == LOOK_RUNNING || !modules->options.returns)
-		return false;
-	for (size_t i = 0; i < driver->n_hooks; i++) {
-		if (hook_proves_driver(&driver->hooks[i]) && driver->hooks[i].group != HOOK_OFF)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Launches are seen in the driver once it works: until then, in the runtime, which refuses those
- * that it finds no device for. See capture/runtime_launches.h for the rest.
- */
-static void driver_appeared(struct modules *modules, const struct module *driver)
-{
-	struct wire_state *state = programs_state(modules->options.programs);
-
-	if (modules->driver_seen)
-		return;
-	modules->driver_seen = true;
-	if (modules->options.selection->layers == LAYERS_AUTO &&
-	    !modules->options.selection->n_only)
-		state->driver_tells = 1;
-	if (!will_tell(modules, driver))
-		state->driver_works = 1;
-}
-
-/* What the governor had left alone of the function in the file before. */
+/* What the governor had left alone of the function in the file before, and what was counted. */
 static void begin_anew(void *data, uint16_t id)
 {
 	const struct modules *modules = data;
 
 	programs_state(modules->options.programs)->mode[id] = 0;
+	programs_state(modules->options.programs)->alone[id] = 0;
 }
 
 /* Gives the module its share of all hooks; -ENOSPC: nothing is left for it. */
@@ -504,7 +481,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	if (modules->options.selection->fold)
 		r = plan_hooks(modules, module);
 	if (module->has[LAYER_DRIVER] && !module->expected)
-		driver_appeared(modules, module);
+		modules_driver_appeared(modules, module);
 	if (module->own && modules->options.own)
 		hook_own(modules, module);
 	if (r)
@@ -540,7 +517,7 @@ void modules_used(struct modules *modules, struct module *module)
 		return;
 	module->expected = false;
 	if (module->has[LAYER_DRIVER])
-		driver_appeared(modules, module);
+		modules_driver_appeared(modules, module);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

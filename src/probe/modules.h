@@ -140,6 +140,8 @@ void modules_more(struct modules *modules, enum miss_kind kind, uint64_t process
  * anew when they are more. *slot is 0 at first. */
 struct modules_counted {
 	uint64_t calls, processes;
+	uint64_t alone; /* of the runtime, without returns: in which no call of the driver was seen
+	                 */
 	uint64_t in_children, parents;
 };
 void modules_counted(struct modules *modules, size_t *slot, const char *name, const char *lib,

@@ -124,3 +124,57 @@ const struct module *modules_of_mapping(struct modules *modules, const struct ma
 	pthread_mutex_unlock(&modules->lock);
 	return module;
 }
+
+/* ---- the driver ---------------------------------------------------------------------------- */
+
+/* Whether the driver's first call will tell if it works. */
+static bool will_tell(const struct modules *modules, const struct module *driver)
+{
+	if (modules->looking == LOOK_RUNNING || !modules->options.returns)
+		return false;
+	for (size_t i = 0; i < driver->n_hooks; i++) {
+		if (hook_proves_driver(&driver->hooks[i]) && driver->hooks[i].group != HOOK_OFF)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Launches are seen in the driver once it works: until then, in the runtime, which refuses those
+ * that it finds no device for. See capture/runtime_launches.h for the rest.
+ */
+void modules_driver_appeared(struct modules *modules, const struct module *driver)
+{
+	struct wire_state *state = programs_state(modules->options.programs);
+
+	if (modules->driver_seen)
+		return;
+	modules->driver_seen = true;
+	if (modules->options.selection->layers == LAYERS_AUTO &&
+	    !modules->options.selection->n_only)
+		state->driver_tells = 1;
+	if (!will_tell(modules, driver))
+		state->driver_works = 1;
+}
+
+/* ---- calls that no driver told of ----------------------------------------------------------- */
+
+void modules_tell_alone(struct modules *modules)
+{
+	const struct wire_state *state = programs_state(modules->options.programs);
+
+	for (size_t m = 0; m < modules->count; m++) {
+		struct module *module = modules->list[m];
+
+		for (size_t i = 0; i < module->n_hooks; i++) {
+			struct hook *hook = &module->hooks[i];
+			struct modules_counted counted = { 0 };
+
+			if (hook->id == HOOK_NO_ID || !state->alone[hook->id])
+				continue;
+			counted.alone = state->alone[hook->id];
+			modules_counted(modules, &hook->alone_told, hook->name, module->name,
+			                &counted);
+		}
+	}
+}

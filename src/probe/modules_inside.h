@@ -130,6 +130,12 @@ void modules_tell_unprobed(struct modules *modules, const struct module *module,
 /* What the programs know a file by. */
 struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);
 
+/* A target has a driver mapped. */
+void modules_driver_appeared(struct modules *modules, const struct module *driver);
+
+/* Calls of the runtime that were left out without returns, and that the driver did not tell of. */
+void modules_tell_alone(struct modules *modules);
+
 /* ---- runtimes that a process has without a driver (modules_away.c) ----------------------------
  */
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Which functions are hooked and which calls are shown."""
 
+import json
+
 import checks
-from harness import Failure, alone
+from harness import Counts, Failure, Places, alone
 
 
 def test_only(case):
@@ -114,6 +116,32 @@ def test_no_returns_on_the_runtime(case):
     checks.equal("launches", 6, result.summary["launches"]["kernels"])
     checks.equal("kernels", {"scale(float*, float, int)": 5, "fill(int*)": 1},
                  {k["name"]: k["launches"] for k in result.summary["kernels"]})
+
+
+def counted_alone(case, summary, names=("cudaMalloc", "cudaMemcpy")):
+    alone = Counts(case.path("counts")).of("alone")
+    told = {hook["name"]: hook["calls"] for hook in summary["missed"]["hooks"] if hook["kind"] == "counted"}
+    if "cudaMalloc" not in names:
+        told.pop("cudaFree", None)  # of nothing: what it calls in the driver to initialise it is not hooked here
+    checks.differences("calls that the runtime refused by itself", {name: alone[name] for name in names}, told)
+    checks.equal("complete", False, summary["missed"]["complete"])
+
+
+def test_no_returns_calls_that_the_runtime_refuses_are_counted(case):
+    """The driver, which tells of all others, hears nothing of them."""
+    result = case.trace("answers", "50", options=["--no-returns"])
+    checks.valid(result)
+    counted_alone(case, result.summary)
+    made = result.counts.of("driver")
+    checks.differences("calls of the driver", made, {name: result.names()[name] for name in made})
+    checks.equal("calls of it alone", result.counts.of("calls")["cuCtxSynchronize"],
+                 result.names()["cuCtxSynchronize"])
+
+
+def test_no_returns_refused_calls_are_counted_where_calls_are_summed_up(case):
+    process = case.cuscope("bandwidth", "--no-returns", "--format", "json", "--", Places.program("answers"), "50")
+    checks.equal("status", 0, process.wait())
+    counted_alone(case, json.loads(process.out().splitlines()[-1]), ["cudaMemcpy"])
 
 
 def test_begin_end(case):
