@@ -109,11 +109,11 @@ def test_any_size_can_be_asked_for(case):
 
 
 def test_samples_refer_to_the_frames_of_their_stack(case):
-    """SAMPLING_CALLCHAINS of 300,000 samples with 512 frames each, in a database that has each once."""
+    """SAMPLING_CALLCHAINS of 300,000 samples with 1,024 frames each, in a database that has each once."""
     status, out = export(case, "samples", "sqlite")
     equal("status", 0, status)
     database = sqlite3.connect(out)
-    equal("frames of the last sample", 512,
+    equal("frames of the last sample", 1024,
           database.execute("SELECT count(*) FROM SAMPLING_CALLCHAINS WHERE id = 300000").fetchone()[0])
     equal("how it is made", "view",
           database.execute("SELECT type FROM sqlite_master WHERE name = 'SAMPLING_CALLCHAINS'").fetchone()[0])
