@@ -179,6 +179,7 @@ void profile_free(struct profile *profile)
 	free(profile->rows);
 	free(profile->tasks);
 	free(profile->known);
+	free(profile->known_frames);
 	free(profile->sources);
 	buf_free(&profile->label);
 	free(profile);
@@ -231,12 +232,41 @@ static uint32_t frame_from(struct profile *profile, const struct stack_frame *fr
 	return frame;
 }
 
+/* The source keeps each text once. */
+static bool same_source(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return a->id == b->id && a->function == b->function && a->module == b->module &&
+	       a->file == b->file && a->build_id == b->build_id && a->line == b->line &&
+	       a->first_line == b->first_line && a->offset == b->offset && a->kind == b->kind &&
+	       a->inlined == b->inlined;
+}
+
+/* A stack has a thousand frames, and four texts of 4 KiB each: they are looked up once. */
+static uint32_t known_frame(struct profile *profile, const struct stack_frame *from)
+{
+	struct known_frame *known;
+
+	if (!profile->known_frames) {
+		profile->known_frames = xcalloc(KNOWN_FRAMES, sizeof(*known));
+		for (size_t i = 0; i < KNOWN_FRAMES; i++)
+			profile->known_frames[i].at = KEEP_NONE;
+	}
+	known = &profile->known_frames[from->id % KNOWN_FRAMES];
+	if (!same_source(&known->frame, from) || known->at == KEEP_NONE)
+		*known = (struct known_frame){ *from, frame_from(profile, from) };
+	return known->at;
+}
+
 static uint32_t walk(struct profile *profile, const struct stack *stack)
 {
 	uint32_t node = KEEP_NONE;
 
 	for (size_t i = stack->n_frames; i--;) {
-		node = profile_keep_node(profile, node, frame_from(profile, stack->frames[i]));
+		const struct stack_frame *from = stack->frames[i];
+
+		node = profile_keep_node(profile, node,
+		                         stack->id < KNOWN_MAX ? known_frame(profile, from)
+		                                               : frame_from(profile, from));
 		if (node == KEEP_NONE)
 			break;
 	}

@@ -54,6 +54,14 @@ struct profile_row {
 };
 
 /* Which node a stack of the source is. */
+/* A frame of the source, as it was, and which one of the profile it is. */
+#define KNOWN_FRAMES 4096 /* a power of two */
+
+struct known_frame {
+	struct stack_frame frame;
+	uint32_t at;
+};
+
 struct known_stack {
 	const struct stack *stack;
 	uint32_t node;
@@ -76,6 +84,7 @@ struct profile {
 	struct keep_index frames_by, nodes_by, rows_by, tasks_by;
 	struct known_stack *known; /* by the id of the stack */
 	size_t n_known;
+	struct known_frame *known_frames; /* by their numbers; the last one that was asked for */
 	uint64_t ends[STACK_END_COUNT];
 	uint64_t python_cut, without_stack;
 	bool ends_not_known; /* it was read from a file that does not tell */

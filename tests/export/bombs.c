@@ -5,7 +5,7 @@
  *   bombs launches|samples|stacks|ranges FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
- * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 300 of them of
+ * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
  * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
  * longest of names. Times go up by the same step, so that next to nothing of it takes room.
  */
@@ -88,7 +88,7 @@ static void samples(struct bomb *bomb)
 		sample(bomb, &stack);
 }
 
-#define STACKS       300
+#define STACKS       2000
 #define STACK_FRAMES 500
 
 /* All are through the same functions, in turn begun at another one. */

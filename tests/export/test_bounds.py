@@ -28,11 +28,14 @@ def bomb(case, kind):
     return path
 
 
-def limited(case, *command):
-    """cuscope, which must not write a file of NEVER bytes."""
+def limited(case, *command, cpu_s=60):
+    """cuscope, which must not write a file of NEVER bytes, nor take that much of a processor."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (NEVER, NEVER))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+
     return subprocess.run([os.path.join(case.build, "cuscope"), *command], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=120,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (NEVER, NEVER)))
+                          stderr=subprocess.PIPE, timeout=120, preexec_fn=limit)
 
 
 def bounded(what, result, size, most):
@@ -123,7 +126,8 @@ def test_no_profile_is_larger_than_its_bound(case):
     for kind in ("samples", "stacks"):
         for ending in PROFILES:
             out = case.path("profile." + ending)
-            result = limited(case, "profile", bomb(case, kind), "-o", out, "--force", "--max-size", "4M")
+            result = limited(case, "profile", bomb(case, kind), "-o", out, "--force", "--max-size", "4M",
+                             cpu_s=3)
             bounded(f"{kind}, profile.{ending}", result, os.path.getsize(out), 5 << 20)
 
 
