@@ -73,6 +73,10 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	write_down("%s %s %s: %s\n", kinds[kind], name ? name : "-", lib ? lib : "-", why);
 }
 
+void modules_tell_unhooked(struct modules *modules, struct module *module)
+{
+}
+
 struct wire_state *programs_state(struct programs *programs)
 {
 	return &world.state;
