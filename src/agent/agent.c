@@ -316,10 +316,20 @@ static int send_hello(struct agent *agent, int memfd)
 	return channel_send(agent->socket, &hello, fds, common->cupti >= 0 ? 2 : 1);
 }
 
+/* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
+static bool process_ends(pid_t pid)
+{
+	struct process_stat stat;
+
+	return !process_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       stat.flags & PROCESS_EXITS;
+}
+
 void agent_greet(struct agent *agent, int socket)
 {
 	size_t bytes = agent->common->options.ring_bytes;
 	struct err err = { 0 };
+	int64_t offset_ns = 0;
 	int memfd = -1, rc;
 
 	agent->socket = socket;
@@ -330,6 +340,15 @@ void agent_greet(struct agent *agent, int socket)
 		return;
 	}
 	agent_ring_set_names(agent->ring, agent->common->name_offset);
+	if (!process_clock_offset(agent->pid, &offset_ns) && !process_ends(agent->pid)) {
+		close(memfd);
+		agent_fail(agent,
+		           "no %s of process %d: it is in a time namespace, and nobody tells how "
+		           "its clock differs",
+		           agent_lacks(agent->common), agent->pid);
+		return;
+	}
+	agent_ring_set_clock(agent->ring, offset_ns);
 	rc = send_hello(agent, memfd);
 	close(memfd);
 	if (rc)
@@ -464,15 +483,6 @@ void agent_turn(struct agent *agent)
 		give_order(agent);
 	if (!agent->over && agent->closed)
 		agent_end(agent);
-}
-
-/* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
-static bool process_ends(pid_t pid)
-{
-	struct process_stat stat;
-
-	return !process_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       stat.flags & PROCESS_EXITS;
 }
 
 void agent_end(struct agent *agent)

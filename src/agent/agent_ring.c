@@ -332,6 +332,11 @@ void agent_ring_children_free(const uint64_t *children)
 		munmap((char *)children - SHARE_BYTES, CHILDREN_BYTES);
 }
 
+void agent_ring_set_clock(struct agent_ring *ring, int64_t offset_ns)
+{
+	ring->shared->clock_offset_ns = offset_ns;
+}
+
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset)
 {
 	__atomic_store_n(&ring->shared->name_offset, offset, __ATOMIC_RELAXED);

@@ -68,6 +68,9 @@ const uint64_t *agent_ring_children(const struct agent_ring *ring);
 void agent_ring_children_free(const uint64_t *children);
 
 /* What it is to know of kernels' handles: see agents_probes_names. */
+/* See agent_shared.clock_offset_ns: before the agent has the memory. */
+void agent_ring_set_clock(struct agent_ring *ring, int64_t offset_ns);
+
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);
 
 /* What the agent says of itself, copied; texts end, head and tail are 0. */

@@ -235,22 +235,14 @@ enum agent_probe_lost {
 	AGENT_PROBE_LOSTS
 };
 
-/*
- * The GPU's clock is not ours: CUPTI reckons its times, and they are off by some microseconds, also
- * where it takes them "from our clock". On GPUs kernels began 0.5 to 10 us before their launch. Ten
- * times that is believed; what lies further off is of no such reckoning, and would stand among
- * other calls than its own: in 100 us a thread makes ten launches and more.
- */
-#define AGENT_CLOCKS_NS 100000u
-
 /* Of agent_shared.head: what is above says who moved it last, which the reader ignores. So places
  * in the ring are counted modulo this. */
 #define AGENT_HEAD_BITS       52
 #define AGENT_HEAD_MASK       ((1ull << AGENT_HEAD_BITS) - 1)
 #define AGENT_PROBE_DEPTH_MAX 64
 
-/* All but `tail` and `name_offset` is written by the agent. Texts end with a NUL, or the reader
- * cuts them. */
+/* All but `tail`, `name_offset` and `clock_offset_ns` is written by the agent. Texts end with a
+ * NUL, or the reader cuts them. */
 struct agent_shared {
 	uint64_t magic;
 	uint32_t abi;
@@ -274,7 +266,10 @@ struct agent_shared {
 	uint64_t pause_ns;      /* how long leaving CUPTI took, the last time */
 	uint64_t probe_lost[AGENT_PROBE_LOSTS];
 	uint64_t name_offset; /* by cuscope: of the name's pointer in a kernel's handle; 0: none */
-	uint32_t probe_clock; /* enum agent_clock: what struct agent_probed counts in */
+	/* by cuscope, before hello: what makes the process's CLOCK_MONOTONIC that of the machine,
+	 * from which it differs in a time namespace */
+	int64_t clock_offset_ns;
+	uint32_t probe_clock;   /* enum agent_clock: what struct agent_probed counts in */
 	uint32_t probe_threads; /* whose state is kept */
 	uint32_t probe_shares;  /* that threads may have counted in: all before this one */
 	uint32_t reserved;

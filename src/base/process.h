@@ -30,6 +30,12 @@ bool process_stat_parse(const char *text, struct process_stat *stat);
  */
 pid_t process_living_thread(pid_t pid);
 
+/*
+ * What makes CLOCK_MONOTONIC as the process has it that of the machine: 0 but in a time namespace.
+ * False: nobody tells, since it is gone, or is in one and has made another one for its children.
+ */
+bool process_clock_offset(pid_t pid, int64_t *offset_ns);
+
 /* What tells a process from another one that had its number. 0: it is gone. */
 uint64_t process_start_time(pid_t pid);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/later.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
@@ -110,6 +111,7 @@ static int load_programs(struct capture *c, struct err *err)
 			.driver_calls = o->kernel && !o->watch,
 		},
 	};
+	int64_t offset_ns;
 	int r = 0;
 
 	if (kernel_refuses(
@@ -121,6 +123,10 @@ static int load_programs(struct capture *c, struct err *err)
 			"cuscope runs in a pid namespace of its own (a container?), while the "
 			"kernel reports the host's process ids: run it on the host, or start "
 			"the container with --pid=host");
+	if (!process_clock_offset(getpid(), &offset_ns) || offset_ns)
+		return err_set(err, ENOTSUP,
+		               "cuscope runs in a time namespace, whose clock is not the one that "
+		               "the kernel reports times by: run it outside of that");
 	if (!kernel_has(c->features, FEATURE_BTF))
 		return err_set(
 			err, ENOTSUP,

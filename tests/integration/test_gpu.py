@@ -13,7 +13,7 @@ import time
 import checks
 import gpu_trace
 from gpu_trace import measures, read, record, sensible, start
-from harness import LIMIT_SECONDS, Counts, Failure, Places, alone, wait_until
+from harness import LIMIT_SECONDS, Counts, Failure, Places, Skip, alone, wait_until
 
 
 def kernel_key(kernel):
@@ -370,6 +370,45 @@ def test_gpu_as_another_user(case):
     if not trace.kernels:
         raise Failure("no kernels")
     sensible(trace)
+
+
+def in_time_namespace(case, seconds, attached):
+    """loop, whose clock is that far off, and a recording of it."""
+    unshare = ["/usr/bin/unshare", "--time", "--monotonic", str(seconds), "--boottime", str(seconds)]
+    if case.start(*unshare, "true").wait():
+        raise Skip("no time namespaces here")
+    words = [*unshare, Places.program("loop"), "2", "1000"]
+    if not attached:
+        return start(case, ["--", *words], stdin=subprocess.PIPE)
+    program = case.start(*words, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program")
+    return start(case, ["-p", program.pid])
+
+
+def gpu_in_time_namespace(case, seconds, attached):
+    """CUPTI takes times from the process's clock; the calls have the machine's."""
+    process = in_time_namespace(case, seconds, attached)
+    checks.equal("status", 0, process.wait())
+    checks.equal("left out", 0, lost(case, "gpu_bad_times"))
+    trace = read(case)
+    if len(trace.kernels) < 20:
+        raise Failure(f"{len(trace.kernels)} kernels of {len(trace.launches())} launches")
+    sensible(trace, unknown=2)
+    for kernel in trace.kernels[2:]:
+        if kernel["start"] - trace.call_of(kernel)["start"] > 1_000_000_000:
+            raise Failure(f"a kernel began {kernel['start'] - trace.call_of(kernel)['start']} ns after its launch")
+
+
+def test_gpu_in_a_time_namespace_that_is_behind(case):
+    gpu_in_time_namespace(case, -1, False)
+
+
+def test_gpu_in_a_time_namespace_that_is_ahead(case):
+    gpu_in_time_namespace(case, 1000000, False)
+
+
+def test_gpu_attached_to_a_time_namespace(case):
+    gpu_in_time_namespace(case, 1000000, True)
 
 
 def start_cleaned(case, *options, status=0):

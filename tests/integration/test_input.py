@@ -440,6 +440,15 @@ def test_a_pid_namespace_of_its_own_is_told(case):
     checks.contains("what to do", "--pid=host", process.err())
 
 
+def test_a_time_namespace_of_its_own_is_told(case):
+    if case.start("unshare", "--time", "true").wait():
+        raise Skip("no time namespaces here")
+    process = case.start("/usr/bin/unshare", "--time", "--monotonic", "1000", "--fork", Places.cuscope(),
+                         "trace", "--", "/bin/true")
+    checks.equal("status", 1, process.wait(10))
+    checks.contains("what to do", "runs in a time namespace.*outside of that", process.err())
+
+
 def test_a_thread_is_no_process(case):
     python = case.start(sys.executable, "-c", "import threading, time\n"
                         "threading.Thread(target=time.sleep, args=(20,)).start()")

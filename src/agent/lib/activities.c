@@ -307,13 +307,12 @@ static void take_record(struct batch *batch, const struct cupti_record *record)
 static void begin_batch(struct batch *batch, struct ring *ring)
 {
 	uint64_t since = __atomic_load_n(&ring->shared->active_since_ns, __ATOMIC_RELAXED);
-	uint64_t error = clock_error + AGENT_CLOCKS_NS;
 
 	batch->ring = ring;
 	batch->shared = ring->shared;
 	batch->now_ns = clock_now() + clock_error + AHEAD_NS;
 	batch->since_ns = since > clock_error ? since - clock_error : 0;
-	batch->possible_ns = enabled_since > error ? enabled_since - error : 0;
+	batch->possible_ns = enabled_since > clock_error ? enabled_since - clock_error : 0;
 	batch->until_ns = __atomic_load_n(&ring->shared->active_until_ns, __ATOMIC_RELAXED);
 }
 

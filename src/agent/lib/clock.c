@@ -6,15 +6,22 @@
 
 #define SANDWICHES 100
 
-static int64_t ahead; /* CUPTI's clock minus ours */
-static bool compared; /* ahead is not the first guess */
+static int64_t ahead;  /* CUPTI's clock minus ours */
+static int64_t offset; /* that of the machine minus the process's */
+static bool compared;  /* ahead is not the first guess */
 
 uint64_t clock_now(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
+	       (uint64_t)__atomic_load_n(&offset, __ATOMIC_RELAXED);
+}
+
+int64_t clock_set_offset(int64_t offset_ns)
+{
+	return offset_ns - __atomic_exchange_n(&offset, offset_ns, __ATOMIC_RELAXED);
 }
 
 void clock_pause_ms(unsigned ms)

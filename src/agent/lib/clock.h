@@ -8,7 +8,11 @@
 
 #include <stdint.h>
 
-uint64_t clock_now(void); /* ns of CLOCK_MONOTONIC; also what CUPTI is given to call */
+/* ns of CLOCK_MONOTONIC outside of time namespaces; also what CUPTI is given to call. */
+uint64_t clock_now(void);
+
+/* What is added to the process's own clock from now on; returns by how much that changed. */
+int64_t clock_set_offset(int64_t offset_ns);
 
 void clock_pause_ms(unsigned ms); /* below 1000 */
 

@@ -156,6 +156,7 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 {
 	struct agent_message hello = { 0 };
 	bool wakes = wake_open();
+	int64_t changed;
 	int fds[2], got;
 
 	*session =
@@ -170,6 +171,7 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 		return false;
 	}
 	close(fds[0]);
+	changed = clock_set_offset(writer_shared()->clock_offset_ns);
 	session->order = AGENT_RUN;
 	session->kinds = hello.kinds & ~WRITER_OPEN;
 	session->flush_ms = hello.flush_ms ? hello.flush_ms : FLUSH_USUAL_MS;
@@ -189,7 +191,7 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 			session->waits_until = clock_now() + AGENT_WAIT_MS * MS;
 	}
 	if (from_ns)
-		writer_own_time(AGENT_OWN_LOADING, from_ns);
+		writer_own_time(AGENT_OWN_LOADING, from_ns + (uint64_t)changed);
 	if (session->state == AGENT_FAILED)
 		close_all(session);
 	return session->state != AGENT_FAILED;

@@ -106,6 +106,14 @@ static void note_told(const struct gpu_times *gpu, const struct gpu_item *item, 
 }
 
 /*
+ * The GPU's clock is not ours: CUPTI reckons its times, and they are off by some microseconds, also
+ * where it takes them "from our clock". On GPUs kernels began 0.5 to 10 us before their launch. Ten
+ * times that is believed; what lies further off is of no such reckoning, and would stand among
+ * other calls than its own: in 100 us a thread makes ten launches and more.
+ */
+#define CLOCKS_NS 100000u
+
+/*
  * Whether its times can be, which are the GPU's clock as CUPTI reckons it: one that seems to begin
  * a little before its call is there, and tells how far the clocks lie apart.
  */
@@ -113,7 +121,7 @@ static bool is_possible(struct gpu_times *gpu, const struct gpu_item *item, uint
 {
 	uint64_t early_ns = item->begin_ns < call_ns ? call_ns - item->begin_ns : 0;
 
-	if (early_ns > error_of(gpu, item->pid) + AGENT_CLOCKS_NS)
+	if (early_ns > error_of(gpu, item->pid) + CLOCKS_NS)
 		return false;
 	if (early_ns > gpu->early_ns)
 		gpu->early_ns = early_ns;
