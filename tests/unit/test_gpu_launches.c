@@ -184,6 +184,29 @@ static void test_what_is_late_hides_no_double(void **state)
 	assert_true(next_told_is_double(scene));
 }
 
+/* More threads than are remembered, of which one launches, and then another for the first time. */
+static void test_what_both_saw_is_one_call_beside_many_threads(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_call seen = launch_of(scene->feed, HANDLE, 0), other = seen;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(410000);
+	assert_int_equal(fetch(scene), 1);
+	for (uint32_t i = 1; i < 1024; i++) {
+		other.head.tid = THREAD + 100000 + i;
+		assert_false(gpu_is_double(scene->gpu, &other.head));
+	}
+	agent_tells(500000);
+	assert_int_equal(fetch(scene), 1);
+	other.head.tid = THREAD + 200000;
+	assert_false(gpu_is_double(scene->gpu, &other.head));
+	seen.begin_ns = START + AT(499999);
+	seen.head.time_ns = START + AT(500002);
+	assert_true(gpu_is_double(scene->gpu, &seen.head));
+}
+
 static void test_a_new_process_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
@@ -307,6 +330,7 @@ int main(void)
 		TEST(test_what_both_saw_is_one_call),
 		TEST(test_an_agent_that_is_late_tells_of_nothing_anew),
 		TEST(test_what_is_late_hides_no_double),
+		TEST(test_what_both_saw_is_one_call_beside_many_threads),
 		TEST(test_a_new_process_brings_the_probes_back),
 		TEST(test_probes_that_cannot_come_back_are_missed),
 		TEST(test_a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),

@@ -12,7 +12,7 @@
 
 #define LAST        256   /* calls of a thread that a double may be of; a power of two */
 #define OLDER       8     /* in a row: those before are older, too, though some come late */
-#define THREADS_MAX 1024  /* 6 KiB each; beyond, the thread that came first is forgotten */
+#define THREADS_MAX 1024  /* 6 KiB each; beyond, who launched least recently is forgotten */
 #define NAMED       65536 /* kernels whose names were given; beyond, they are given again */
 #define SLOP_NS     200   /* see correlate.c */
 
@@ -171,6 +171,11 @@ static struct gpu_calls_thread *thread_get(struct gpu_calls *calls, uint32_t pid
 	struct gpu_calls_thread *thread;
 
 	HASH_FIND_INT(calls->threads, &tid, thread);
+	/* what the other one tells of the same launch may be on its way */
+	if (thread && HASH_COUNT(calls->threads) >= THREADS_MAX) {
+		HASH_DEL(calls->threads, thread);
+		HASH_ADD_INT(calls->threads, tid, thread);
+	}
 	if (!thread) {
 		if (HASH_COUNT(calls->threads) >= THREADS_MAX)
 			thread_drop(calls, calls->threads);
