@@ -124,7 +124,10 @@ static void process_rows(const struct page_out *p, const struct held_process *pr
 	table_u64(p->table, memory->live.bytes);
 	table_u64(p->table, memory->live.count);
 	table_u64(p->table, memory->peak_bytes);
-	table_text(p->table, growth.data);
+	if (memory->ended) /* what went with it in its last moments is no rate */
+		table_unknown(p->table);
+	else
+		table_text(p->table, growth.data);
 	table_u64(p->table, memory->failed);
 	table_u64(p->table, memory->unknown_frees);
 	table_end_row(p->table);

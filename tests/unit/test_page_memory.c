@@ -269,6 +269,22 @@ static void test_process_that_freed_everything_is_praised(void **state)
 	end(&scene);
 }
 
+/* That its memory went with it is no rate at which it shrinks. */
+static void test_a_process_that_ended_has_no_growth(void **state)
+{
+	struct watch_process_memory *row;
+	struct scene scene;
+
+	begin(&scene);
+	row = add_process(&scene, &train, 64 * KIB);
+	HAS(text_of(&scene), "+32.00 KiB/s");
+	row->ended = true;
+	row->live = (struct watch_count){ 0 };
+	HAS(text_of(&scene), "12 (train), ended   0 B      0  128.00 KiB       -  ");
+	HAS_NOT(scene.out.data, "KiB/s");
+	end(&scene);
+}
+
 static void test_of_many_processes_those_that_run_are_shown(void **state)
 {
 	struct scene scene;
@@ -417,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_there_before_is_not_taken_for_nothing),
 		cmocka_unit_test(test_process_that_ended_leaves_what_it_had_not_freed),
 		cmocka_unit_test(test_process_that_freed_everything_is_praised),
+		cmocka_unit_test(test_a_process_that_ended_has_no_growth),
 		cmocka_unit_test(test_of_many_processes_those_that_run_are_shown),
 		cmocka_unit_test(test_of_many_that_ended_as_many_as_asked_for_are_told),
 		cmocka_unit_test(test_failures_have_their_names),
