@@ -78,6 +78,29 @@ void hook_list_add_mistake(const struct hook_spec *spec, const struct hook_mista
 
 /* ---- one hook ------------------------------------------------------------------------------ */
 
+/*
+ * /usr/local/cuda is a link, and what processes map are files by their own names: the path as it is
+ * without links, as far as there is no wildcard in it. NULL: it is the same, or there is no such
+ * file.
+ */
+static char *without_links(const char *path)
+{
+	size_t whole = strcspn(path, "*?[\\"), len = strlen(path);
+	char *folder, *real = NULL, *joined = NULL;
+
+	if (*path != '/')
+		return NULL;
+	while (whole < len && whole && path[whole] != '/')
+		whole--;
+	folder = xstrndup(path, whole);
+	real = whole ? realpath(folder, NULL) : NULL;
+	if (real && strcmp(real, folder) && !strpbrk(real, "*?[\\"))
+		joined = xasprintf("%s%s", real, path + whole);
+	free(real);
+	free(folder);
+	return joined;
+}
+
 static int add_hook(struct hook_list *list, const char *file, size_t line, const char *text,
                     struct buf *wrong)
 {
@@ -98,6 +121,7 @@ static int add_hook(struct hook_list *list, const char *file, size_t line, const
 		free(spec);
 		return -EINVAL;
 	}
+	spec->real_module = without_links(spec->module);
 	spec->file = file;
 	spec->line = line;
 	spec->optional = optional;
@@ -116,6 +140,7 @@ void hook_list_free(struct hook_list *list)
 	struct spec_table *table;
 
 	for (size_t i = 0; i < list->n; i++) {
+		free(list->spec[i]->real_module);
 		spec_free(list->spec[i]);
 		free(list->spec[i]);
 	}

@@ -137,8 +137,10 @@ struct hook_spec {
 	struct filter_step filter[SPEC_FILTER_MAX];
 	size_t n_filter;
 	size_t module_at, glob_at; /* where in the text they stand */
-	char *text;                /* as the user wrote it */
-	const char *file;          /* NULL: --hook; owned by the list */
+	/* A module's path without the links in it, with the list; NULL: it leads over none. */
+	char *real_module;
+	char *text;       /* as the user wrote it */
+	const char *file; /* NULL: --hook; owned by the list */
 	size_t line;
 	bool optional; /* nobody minds if there is no such place: "?" before it, in files */
 };

@@ -49,7 +49,8 @@ bool own_functions_is_module(const struct hook_spec *spec, const char *path)
 	if (spec_is_kernel(spec))
 		return false;
 	if (strchr(spec->module, '/'))
-		return !fnmatch(spec->module, path, FNM_PATHNAME);
+		return !fnmatch(spec->module, path, FNM_PATHNAME) ||
+		       (spec->real_module && !fnmatch(spec->real_module, path, FNM_PATHNAME));
 	return !fnmatch(spec->module, name, 0) || is_version_of(spec->module, name);
 }
 

@@ -3,6 +3,7 @@
 #include "probe/own_hooks_inside.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,11 +291,13 @@ void own_hooks_tell_unseen(const struct own_hooks *own, own_miss_fn miss, void *
 {
 	for (size_t i = 0; i < own->list->n; i++) {
 		const struct hook_spec *spec = own->list->spec[i];
-		char why[SPEC_PLACE_MAX + 64];
+		char why[SPEC_PLACE_MAX + PATH_MAX + 64];
 
 		if (spec_is_kernel(spec) || own->found[i] || spec->optional)
 			continue;
-		snprintf(why, sizeof(why), "no target has mapped %s", spec->module);
+		snprintf(why, sizeof(why), "no target has mapped %s%s%s", spec->module,
+		         spec->real_module ? ", which is " : "",
+		         spec->real_module ? spec->real_module : "");
 		miss(data, MISS_NOT_HOOKED, spec->glob, own->missing[i] ? own->missing[i] : why);
 	}
 }

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 
 import checks
 from harness import Failure, Places, Skip
@@ -49,6 +50,24 @@ def test_hooks_tell_arguments_memory_and_results(case):
     checks.equal("markers", [(-2, 4, -5), (-3, 9, -5)],
                  [(a["n"], a["square"], a["five"]) for a in values(result, "marks.hooked:step")])
     checks.equal("calls of CUDA", 0, result.summary["calls"]["total"])
+
+
+def test_a_hooks_path_may_lead_over_links(case):
+    """/usr/local/cuda is a link to the folder of one version; processes map files by the names that they have."""
+    folder, link = case.path("versions"), case.path("link")
+    os.symlink(os.path.abspath(Places.program("")), link)
+    for name, module in (("file", "libhooked.so.1"), ("pattern", "libhook*.so")):
+        result = case.trace("hooked", name=name, options=hooks(f"uprobe:{link}/{module}:hooked_fill"))
+        checks.equal(f"calls by {name}", 1, len(of(result, "hooked_fill")))
+    os.makedirs(folder)
+    os.symlink(folder, case.path("empty"))
+    result = case.trace("hooked", name="nobody", options=hooks(f"uprobe:{case.path('empty')}/libx.so:f"))
+    told = json.dumps(result.summary["missed"]["hooks"])
+    checks.contains("who has no such file", "no target has mapped", told)
+    shutil.copy(Places.program("libhooked.so.1"), os.path.join(folder, "libx.so"))
+    result = case.trace("hooked", name="other", options=hooks(f"uprobe:{case.path('empty')}/libx.so:f"))
+    told = json.dumps(result.summary["missed"]["hooks"])
+    checks.contains("its own name", f"{case.path('empty')}/libx.so, which is {folder}/libx.so", told)
 
 
 def test_filters_decline_by_registers_by_memory_and_by_both(case):
