@@ -38,6 +38,7 @@ static struct {
 	int socket; /* of the process; -1: there is none */
 	pid_t pid;
 	struct name_user *users;
+	struct plain_name_ends ends;
 	struct names_request request;
 	struct names_answer answer;
 } names = { .lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1 };
@@ -154,7 +155,8 @@ static bool wait_for_answer(void)
 	return n > 0;
 }
 
-/* Descriptors it has none to send, and there is no room for any. */
+/* Descriptors it has none to send, and there is no room for any. An answer without text says that
+ * its time has run out. */
 static bool receive(void)
 {
 	ssize_t bytes;
@@ -162,10 +164,13 @@ static bool receive(void)
 	do
 		bytes = recv(names.socket, &names.answer, sizeof(names.answer), 0);
 	while (bytes < 0 && errno == EINTR);
-	if (bytes < (ssize_t)sizeof(names.answer.ran_ns))
+	if (bytes < (ssize_t)sizeof(names.answer.ran_ns)) {
+		names.ends.crashed++;
 		return false;
+	}
 	bytes -= (ssize_t)sizeof(names.answer.ran_ns);
 	names.answer.text[bytes < NAMES_BYTES ? bytes : NAMES_BYTES - 1] = '\0';
+	names.ends.late += !names.answer.text[0];
 	return names.answer.text[0] != '\0';
 }
 
@@ -177,8 +182,13 @@ static bool exchange(enum names_kind kind, const char *name, size_t len)
 		return false;
 	names.request.kind = kind;
 	memcpy(names.request.name, name, len);
-	return !helper_send(names.socket, &names.request, bytes, -1) && wait_for_answer() &&
-	       receive();
+	if (helper_send(names.socket, &names.request, bytes, -1))
+		return false;
+	if (!wait_for_answer()) {
+		names.ends.late++;
+		return false;
+	}
+	return receive();
 }
 
 /* Of its time the process may say what it likes, but not more than was waited. */
@@ -215,6 +225,16 @@ static char *read_aside(enum names_kind kind, const char *name, uint64_t person)
 	plain = ask(kind, name, person);
 	pthread_mutex_unlock(&names.lock);
 	return plain ? plain : xstrdup(name);
+}
+
+struct plain_name_ends plain_name_ends(void)
+{
+	struct plain_name_ends ends;
+
+	pthread_mutex_lock(&names.lock);
+	ends = names.ends;
+	pthread_mutex_unlock(&names.lock);
+	return ends;
 }
 
 char *plain_kernel_name(const char *mangled, uint64_t person)

@@ -28,4 +28,12 @@
 char *plain_kernel_name(const char *mangled, uint64_t person);
 char *plain_function_name(const char *linked, uint64_t person);
 
+/* Processes that ended over a name, ever. */
+struct plain_name_ends {
+	uint64_t late;    /* its time ran out, or the machine did not let it run */
+	uint64_t crashed; /* it ended without a word */
+};
+
+struct plain_name_ends plain_name_ends(void);
+
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The other side of plain_name.h: the process without rights that demangles. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,10 +16,21 @@
 
 #define MEMORY_BYTES ((uint64_t)512 << 20) /* what it was forked from included */
 
-/* SIGPROF ends it when that has run out; only while it runs, and not while it waits. */
-static void begin_time(void)
+static int answers; /* the socket that they go to */
+
+/* In the midst of a name: nothing of what it was at is any use. */
+static void say_late(int signal)
 {
-	const struct itimerval time = { .it_value = { .tv_usec = PLAIN_NAME_MS * 1000 } };
+	static const struct names_answer none;
+	ssize_t n = write(answers, &none, sizeof(none.ran_ns));
+
+	_exit(n < 0);
+}
+
+/* 0: no more. Only while it runs, and not while it waits. */
+static void set_time(unsigned ms)
+{
+	const struct itimerval time = { .it_value = { .tv_usec = (suseconds_t)ms * 1000 } };
 
 	if (setitimer(ITIMER_PROF, &time, NULL))
 		_exit(1);
@@ -36,10 +48,14 @@ static uint64_t ran_ns(void)
 static size_t read_name(const struct names_request *request, struct names_answer *answer)
 {
 	uint64_t begin = ran_ns();
-	char *plain = request->kind == NAMES_OF_KERNEL ? kernel_name_demangle(request->name)
-	                                               : function_name_demangle(request->name);
-	size_t len = strnlen(plain, NAMES_BYTES - 1);
+	char *plain;
+	size_t len;
 
+	set_time(PLAIN_NAME_MS);
+	plain = request->kind == NAMES_OF_KERNEL ? kernel_name_demangle(request->name)
+	                                         : function_name_demangle(request->name);
+	set_time(0); /* what it says from here on is of this name, and one answer */
+	len = strnlen(plain, NAMES_BYTES - 1);
 	memcpy(answer->text, plain, len);
 	free(plain);
 	answer->ran_ns = ran_ns() - begin;
@@ -54,6 +70,8 @@ void names_main(int socket)
 	ssize_t bytes;
 	int fd;
 
+	answers = socket;
+	signal(SIGPROF, say_late);
 	prctl(PR_SET_NAME, "cuscope-names");
 	if (rights_give_up(MEMORY_BYTES) || helper_send(socket, &pid, sizeof(pid), -1))
 		_exit(1);
@@ -61,7 +79,6 @@ void names_main(int socket)
 		size_t end = (size_t)bytes - sizeof(request.kind);
 
 		request.name[end < NAMES_BYTES ? end : NAMES_BYTES - 1] = '\0';
-		begin_time();
 		if (helper_send(socket, &answer, read_name(&request, &answer), -1))
 			break;
 	}

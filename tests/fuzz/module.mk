@@ -44,6 +44,11 @@ $(B)/fuzz/seeds: tests/fuzz/seeds.sh $(B)/tests/fuzz/trace_seeds $(B)/tests/expo
 # -rss_limit_mb and -malloc_limit_mb are part of the test: no input may ask for much memory.
 FUZZ_OPTIONS := -print_final_stats=1 -verbosity=0 -timeout=10 -malloc_limit_mb=300 -max_len=16384
 
+# Of names more: they are long, and none may take a second.
+FUZZ_NAMES         := kernel_name symbols
+FUZZ_NAMES_OPTIONS := -timeout=1 -max_len=65536
+$(FUZZ_NAMES:%=fuzz-%): FUZZ_OPTIONS += $(FUZZ_NAMES_OPTIONS)
+
 fuzz-%: $(B)/fuzz/fuzz_% $(B)/fuzz/seeds
 	@mkdir -p $(B)/fuzz/$*.corpus $(B)/fuzz/$*.found $(B)/fuzz/seeds/$*
 	$(B)/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) $(FUZZ_OPTIONS) \
@@ -57,7 +62,7 @@ fuzz: fuzzers
 
 # Every fuzzer for five seconds, each a test.
 test-fuzz: fuzzers
-	@FUZZ_OPTIONS='$(FUZZ_OPTIONS)' tests/fuzz/run $(B)/fuzz $(FUZZERS)
+	@FUZZ_OPTIONS='$(FUZZ_OPTIONS)' FUZZ_NAMES='$(FUZZ_NAMES)' FUZZ_NAMES_OPTIONS='$(FUZZ_NAMES_OPTIONS)' tests/fuzz/run $(B)/fuzz $(FUZZERS)
 
 .PHONY: fuzz fuzzers test-fuzz
 .SECONDARY: $(FUZZERS:%=$(B)/fuzz/obj/tests/fuzz/fuzz_%.o)

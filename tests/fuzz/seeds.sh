@@ -43,6 +43,8 @@ int _ZN5leaky5Model10grow_cacheEm(int n) { return n; }
 int _ZN4leak5Model10grow_cache17h0123456789abcdefE(int n) { return n + 1; }
 int _RNvNtCs1234_4leak5model10grow_cache(int n) { return n + 2; }
 C
+# And one that a demangler does not get through.
+printf 'int %s(int n) { return n + 3; }\n' "$(cat "$(dirname "$0")/found/kernel_name/doubling")" >>"$work/names.c"
 ${CC:-gcc} -w -O1 -nostdlib -shared -fPIC -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code \
 	-Wl,--build-id=sha1 -o "$dir/symbols/names" "$work/names.c"
 strip -o "$dir/symbols/names-stripped" "$dir/symbols/names"

@@ -112,6 +112,19 @@ static void test_a_user_has_a_second_and_others_have_theirs(void **state)
 	buf_free(&hostile);
 }
 
+static void test_a_process_that_is_late_says_so(void **state)
+{
+	struct plain_name_ends before = plain_name_ends(), after;
+	struct buf hostile = { 0 };
+
+	hostile_name(&hostile, 40);
+	check_kernel(hostile.data, hostile.data);
+	after = plain_name_ends();
+	assert_int_equal(after.late, before.late + 1);
+	assert_int_equal(after.crashed, before.crashed);
+	buf_free(&hostile);
+}
+
 static void test_a_child_reads_only_what_is_simple(void **state)
 {
 	pid_t child = fork();
@@ -147,6 +160,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_of_all_kinds_are_read),
 		cmocka_unit_test(test_a_name_that_takes_for_ever_stays_as_it_is_linked),
+		cmocka_unit_test(test_a_process_that_is_late_says_so),
 		cmocka_unit_test(test_a_user_has_a_second_and_others_have_theirs),
 		cmocka_unit_test(test_a_child_reads_only_what_is_simple),
 		cmocka_unit_test(test_names_without_end_are_not_asked_for),
