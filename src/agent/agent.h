@@ -16,12 +16,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <uthash.h>
-
 #include "agent/agent_probes.h"
 #include "agent/agent_ring.h"
 #include "agent/agents.h"
 #include "agent/inject.h"
+#include "base/hash.h"
 
 /* What the agents of a capture have in common. */
 struct agent_common {

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
 #include "base/array.h"
+#include "base/hash.h"
 
 #define NONE UINT32_MAX
 

@@ -3,9 +3,8 @@
 #ifndef CUSCOPE_ANALYSIS_MEMORY_INSIDE_H
 #define CUSCOPE_ANALYSIS_MEMORY_INSIDE_H
 
-#include <uthash.h>
-
 #include "analysis/memory.h"
+#include "base/hash.h"
 
 /* Live at a time, 256 bytes each with their place in the table; those beyond are counted as
  * untracked: their frees are unknown. */

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/busy.h"
 #include "analysis/by_id.h"
 #include "analysis/work.h"
 #include "base/buf.h"
+#include "base/hash.h"
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)

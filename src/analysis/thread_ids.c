@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define RECENT 64 /* found without hashing; a power of two */

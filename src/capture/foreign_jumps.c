@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/patched.h"
 

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define INTERVAL_NS     250000000ull

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 struct graph_captures_key {

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "capture/code_maps.h"
 #include "cuda/kernel_name.h"

@@ -6,8 +6,7 @@
 #ifndef CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
 #define CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "bpf/wire_hooks.h"
 #include "capture/call_words.h"
 #include "capture/pipeline.h"

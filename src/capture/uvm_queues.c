@@ -11,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 #include "probe/uvm_queue.h"

@@ -2,8 +2,8 @@
 #include "divert/divert_shares.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/person.h"

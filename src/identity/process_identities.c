@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 

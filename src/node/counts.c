@@ -5,8 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "node/user_shares.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include <sqlite3.h>
-#include <uthash.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "identity/process_environ.h"
 #include "identity/process_pod.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define SURE         16 /* how sure one can be of a marker: as often it kept its distance, */

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define CONTEXTS_MOST 65536 /* more than a machine's GPUs can hold at a time */

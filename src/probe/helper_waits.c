@@ -7,8 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/account.h"

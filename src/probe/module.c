@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"

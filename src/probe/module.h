@@ -12,9 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <uthash.h>
-
 #include "base/err.h"
+#include "base/hash.h"
 #include "probe/attach.h"
 #include "probe/elf_file.h"
 #include "probe/own_hooks.h"

@@ -8,8 +8,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "probe/account.h"
 #include "probe/hook_numbers.h"
 #include "probe/maps.h"

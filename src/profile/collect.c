@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
 #include "analysis/streams.h"
 #include "analysis/thread_ids.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "profile/estimate.h"
 

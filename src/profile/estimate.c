@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define FIRST_LAUNCHES 16 /* of a stream, that there is room for at once */

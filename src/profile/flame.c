@@ -81,6 +81,24 @@ static int step_of(const struct tree *tree, uint32_t node)
 	return STEPS - step;
 }
 
+/* One of three shades, the same in each run: FNV-1a by words, with the end of murmur3. */
+static char shade_of(const void *data, size_t bytes)
+{
+	const unsigned char *at = data;
+	uint64_t hash = 0xcbf29ce484222325ull ^ bytes, word;
+
+	for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	for (; bytes; bytes--)
+		hash = (hash ^ *at++) * 0x100000001b3ull;
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdull;
+	return (char)('a' + (uint32_t)(hash ^ hash >> 33) % 3);
+}
+
 static void add_class(const struct flame *flame, uint32_t node, struct buf *out)
 {
 	const struct tree *tree = flame->tree;
@@ -89,8 +107,7 @@ static void add_class(const struct flame *flame, uint32_t node, struct buf *out)
 	if (flame->before)
 		buf_printf(out, "d%d", step_of(tree, node));
 	else
-		buf_printf(out, "k%d%c", tree->nodes[node].kind,
-		           'a' + (int)(keep_hash(label, strlen(label)) % 3));
+		buf_printf(out, "k%d%c", tree->nodes[node].kind, shade_of(label, strlen(label)));
 }
 
 /* ---- the header ------------------------------------------------------------------------------ */

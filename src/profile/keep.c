@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define FIRST_ELEMENTS 64
@@ -89,24 +90,6 @@ void keep_index_take(struct keep_index *index, struct keep_slot *slot, uint32_t 
 	index->n++;
 }
 
-/* FNV-1a by words, with the end of murmur3: names are long, and stacks are many. */
-uint32_t keep_hash(const void *data, size_t bytes)
-{
-	const unsigned char *at = data;
-	uint64_t hash = 0xcbf29ce484222325ull ^ bytes, word;
-
-	for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
-		memcpy(&word, at, sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 29;
-	}
-	for (; bytes; bytes--)
-		hash = (hash ^ *at++) * 0x100000001b3ull;
-	hash ^= hash >> 33;
-	hash *= 0xff51afd7ed558ccdull;
-	return (uint32_t)(hash ^ hash >> 33);
-}
-
 /* ---- texts --------------------------------------------------------------------------------- */
 
 struct keep_piece {
@@ -163,7 +146,7 @@ static uint32_t add_text(struct keep_room *room, struct keep_texts *texts, const
                          size_t len)
 {
 	struct text_key key = { text, len };
-	uint32_t hash = keep_hash(text, len);
+	uint32_t hash = hash_bytes(text, len);
 	struct keep_slot *slot;
 	const char **grown;
 	char *copy;

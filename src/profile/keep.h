@@ -47,8 +47,6 @@ struct keep_slot *keep_index_slot(const struct keep_index *index, uint32_t hash,
                                   const void *data, const void *key);
 void keep_index_take(struct keep_index *index, struct keep_slot *slot, uint32_t hash, uint32_t at);
 
-uint32_t keep_hash(const void *data, size_t bytes);
-
 /* ---- texts --------------------------------------------------------------------------------- */
 
 #define KEEP_TEXT_MOST                                                                             \

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -137,7 +138,7 @@ static bool same_place(const void *data, uint32_t at, const void *key)
 static uint32_t find_place(struct pprof *pprof, uint32_t inner, uint32_t frame)
 {
 	struct place key = { inner, frame };
-	uint32_t hash = keep_hash(&key, sizeof(key));
+	uint32_t hash = hash_bytes(&key, sizeof(key));
 	struct keep_slot *slot;
 
 	keep_index_grow(&pprof->room, &pprof->places_by);
@@ -171,7 +172,7 @@ static uint32_t find_function(struct pprof *pprof, const struct profile_frame *f
 {
 	struct named_function key = { frame->function ? frame->function : frame->label, frame->file,
 		                      frame->first_line, may_be_shortened(frame) };
-	uint32_t hash = keep_hash(&key, sizeof(key));
+	uint32_t hash = hash_bytes(&key, sizeof(key));
 	struct keep_slot *slot;
 
 	keep_index_grow(&pprof->room, &pprof->functions_by);
@@ -285,7 +286,7 @@ static bool same_file(const void *data, uint32_t at, const void *key)
 static uint32_t find_file(struct pprof *pprof, const struct profile_frame *frame)
 {
 	struct pprof_file key = { frame->module, frame->build_id, 0 };
-	uint32_t hash = keep_hash(&key, offsetof(struct pprof_file, limit));
+	uint32_t hash = hash_bytes(&key, offsetof(struct pprof_file, limit));
 	struct keep_slot *slot;
 
 	keep_index_grow(&pprof->room, &pprof->files_by);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
 #include "profile/frame_label.h"
@@ -23,7 +24,7 @@ static bool same_frame(const void *data, uint32_t at, const void *key)
 
 static uint32_t keep_frame(struct profile *profile, const struct profile_frame *frame)
 {
-	uint32_t hash = keep_hash(frame, sizeof(*frame));
+	uint32_t hash = hash_bytes(frame, sizeof(*frame));
 	struct profile_frame *frames;
 	struct keep_slot *slot;
 
@@ -51,7 +52,7 @@ static bool same_node(const void *data, uint32_t at, const void *key)
 uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
 {
 	struct profile_node key = { parent, frame }, *nodes;
-	uint32_t hash = keep_hash(&key, sizeof(key));
+	uint32_t hash = hash_bytes(&key, sizeof(key));
 	struct keep_slot *slot;
 
 	if (frame == KEEP_NONE || !keep_index_grow(&profile->room, &profile->nodes_by))
@@ -77,7 +78,7 @@ static bool same_row(const void *data, uint32_t at, const void *key)
 
 struct profile_row *profile_keep_row(struct profile *profile, const struct profile_row_key *key)
 {
-	uint32_t hash = keep_hash(key, sizeof(*key));
+	uint32_t hash = hash_bytes(key, sizeof(*key));
 	struct profile_row *rows;
 	struct keep_slot *slot;
 
@@ -106,7 +107,7 @@ static bool same_task(const void *data, uint32_t at, const void *key)
 
 static uint32_t keep_task(struct profile *profile, const struct profile_task *task)
 {
-	uint32_t hash = keep_hash(task, offsetof(struct profile_task, thread));
+	uint32_t hash = hash_bytes(task, offsetof(struct profile_task, thread));
 	struct profile_task *tasks;
 	struct keep_slot *slot;
 

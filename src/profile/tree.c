@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "profile/words.h"
 
@@ -50,7 +51,7 @@ static void add_sums(struct tree *tree, unsigned side)
 static uint32_t find_node(struct tree *tree, unsigned side, const struct node_key *key,
                           unsigned kind, uint32_t frame)
 {
-	uint32_t hash = keep_hash(key, sizeof(*key));
+	uint32_t hash = hash_bytes(key, sizeof(*key));
 	struct keep_slot *slot;
 
 	keep_index_grow(&tree->room, &tree->by_key);

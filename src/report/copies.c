@@ -5,9 +5,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "analysis/spread.h"
+#include "base/hash.h"
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "output/activity.h"

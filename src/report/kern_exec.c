@@ -6,10 +6,10 @@
  * had returned did not wait: it has no Q, rather than a negative one.
  */
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "analysis/spread.h"
 #include "analysis/work.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
 #include "analysis/place.h"
+#include "base/hash.h"
 #include "table/longest.h"
 
 /* No padding: it is hashed whole. */

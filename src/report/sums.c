@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"

@@ -2,8 +2,8 @@
 #include "report/thread_names.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 struct named_thread {

@@ -8,9 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <uthash.h>
-
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"

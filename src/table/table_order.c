@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/sorter.h"
 #include "base/xalloc.h"
 #include "table/table_form.h"

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "table/table.h"
 #include "top/top_rows.h"

@@ -3,9 +3,8 @@
 #ifndef CUSCOPE_TOP_TOP_ROWS_H
 #define CUSCOPE_TOP_TOP_ROWS_H
 
-#include <uthash.h>
-
 #include "analysis/busy.h"
+#include "base/hash.h"
 #include "top/top_counts.h"
 #include "top/top_hooks.h"
 #include "analysis/sketch.h"

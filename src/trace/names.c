@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "trace/format.h"
@@ -47,15 +48,6 @@ static void add_slot(struct names *names, size_t at)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static uint32_t hash_of(const char *text, size_t len)
-{
-	uint32_t hash = 2166136261u; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 16777619u;
-	return hash;
-}
-
 static bool is_text(const struct names *names, uint32_t number, const char *text, size_t len)
 {
 	const char *other = names->texts.data + names->at[number - 1];
@@ -66,7 +58,7 @@ static bool is_text(const struct names *names, uint32_t number, const char *text
 /* Where the text's number is, or is to be. */
 static uint32_t *slot_of(struct names *names, const char *text, size_t len)
 {
-	uint32_t at = hash_of(text, len) & (names->n_slots - 1);
+	uint32_t at = hash_bytes(text, len) & (names->n_slots - 1);
 
 	while (names->slots[at] && !is_text(names, names->slots[at], text, len))
 		at = (at + 1) & (names->n_slots - 1);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define KEY_WORDS 4
@@ -16,8 +16,7 @@ enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
 
 /* What a row is known by; words that its kind has no use for are 0. */
 struct rows_row_key {
-	uint64_t words[KEY_WORDS];
-	enum row_kind kind;
+	uint64_t words[KEY_WORDS], kind; /* all of a width: no padding for the hash to read */
 };
 
 /* Rows that were taken a moment ago: most events ask for one of these. One of zeroes is none, since
@@ -41,13 +40,13 @@ struct recent_ranges {
 };
 
 /*
- * Rows are known by a hash of 64 bits, with a secret. So who writes the file cannot make two that
- * have the same; by chance it is one of a million million.
+ * Rows are known by a hash of 64 bits, with a secret (hash.h). So who writes the file cannot make
+ * two that have the same; by chance it is one of a million million.
  */
 struct kept_rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */
 	uint32_t n_slots, count, most;
-	uint64_t secret, refused;
+	uint64_t refused;
 	uint64_t threads[THREADS]; /* taken before, by their tid */
 	struct recent_stream streams[RECENT];
 	struct recent_work works[RECENT];
@@ -59,9 +58,6 @@ struct kept_rows *rows_new(uint32_t most)
 {
 	struct kept_rows *rows = xcalloc(1, sizeof(*rows));
 
-	if (getrandom(&rows->secret, sizeof(rows->secret), 0) != sizeof(rows->secret))
-		rows->secret = (uintptr_t)rows; /* cannot be: so few bytes are never cut */
-	rows->secret |= 1;
 	rows->most = most;
 	rows->n_slots = 1024;
 	rows->slots = xcalloc(rows->n_slots, sizeof(*rows->slots));
@@ -83,19 +79,10 @@ uint64_t rows_refused(const struct kept_rows *rows)
 
 /* ---- the set ------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t hash_of(const struct rows_row_key *key)
 {
-	unsigned __int128 product = (unsigned __int128)a * b;
+	uint64_t hash = hash_long(key, sizeof(*key));
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static uint64_t hash_of(const struct kept_rows *rows, const struct rows_row_key *key)
-{
-	uint64_t hash = rows->secret ^ key->kind;
-
-	for (size_t i = 0; i < KEY_WORDS; i++)
-		hash = mix(hash ^ key->words[i], rows->secret + i * 0x9e3779b97f4a7c15u);
 	return hash ? hash : 1;
 }
 
@@ -124,7 +111,7 @@ static void grow(struct kept_rows *rows)
 
 static bool take_new(struct kept_rows *rows, const struct rows_row_key *key)
 {
-	uint64_t hash = hash_of(rows, key), *slot = slot_of(rows, hash);
+	uint64_t hash = hash_of(key), *slot = slot_of(rows, hash);
 
 	if (*slot)
 		return true;
@@ -144,13 +131,9 @@ static inline uint64_t thread_of(const struct event *event)
 	return (uint64_t)event->process->id << 32 | event->tid;
 }
 
-static inline uint64_t text_of(const struct kept_rows *rows, const char *text)
+static inline uint64_t text_of(const char *text)
 {
-	uint64_t hash = rows->secret;
-
-	for (; text && *text; text++)
-		hash = mix(hash ^ (uint8_t)*text, rows->secret + 2);
-	return hash;
+	return hash_long(text, text ? strlen(text) : 0);
 }
 
 static inline uint32_t recent_stream(const struct event *event)
@@ -217,7 +200,7 @@ static inline bool is_recent_range(const struct kept_rows *rows, const struct ev
 
 	return recent->thread == thread_of(event) && recent->kind == range->kind + 1u &&
 	       recent->context == range->context && recent->stream == range->stream &&
-	       recent->text == text_of(rows, range->domain);
+	       recent->text == text_of(range->domain);
 }
 
 static inline bool is_recent(const struct kept_rows *rows, const struct event *event)
@@ -290,7 +273,7 @@ static bool take_activity(struct kept_rows *rows, const struct event *event)
 static bool take_range(struct kept_rows *rows, const struct event *event)
 {
 	const struct range *range = event->range;
-	uint64_t thread = thread_of(event), text = text_of(rows, range->domain);
+	uint64_t thread = thread_of(event), text = text_of(range->domain);
 
 	if (!TAKE(rows, ROW_RANGES, thread, range->kind, text,
 	          (uint64_t)range->context << 32 | range->stream))

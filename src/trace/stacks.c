@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 struct kept_text {

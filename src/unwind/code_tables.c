@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <uthash.h>
 
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <uthash.h>
-
 #include "base/budget.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
 #include "unwind/python_lines.h"

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include <bpf/bpf.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 #include "unwind/code_look.h"

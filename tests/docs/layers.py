@@ -21,7 +21,10 @@ def broken(root):
         name = os.path.relpath(path, os.path.join(root, "src"))
         folder = name.split("/")[0]
         with open(path, encoding="utf-8") as source:
-            included = re.findall(r'^#include "((\w+)/[^"]+)"', source.read(), re.M)
+            text = source.read()
+        if "#include <uthash.h>" in text and name != "base/hash.h":
+            yield f"src/{name} includes uthash.h: base/hash.h has it with a function that has a secret"
+        included = re.findall(r'^#include "((\w+)/[^"]+)"', text, re.M)
         for header, other in included:
             if other == "bpf" != folder and (folder not in READERS or not header.startswith(SHARED)):
                 yield f"src/{name} includes {header}: of src/bpf wire*.h, unwind_search.h and fold_transfers.h, in {', '.join(READERS)}"

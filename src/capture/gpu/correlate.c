@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */

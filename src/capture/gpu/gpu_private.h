@@ -6,9 +6,8 @@
 #ifndef CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
 #define CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
 
-#include <uthash.h>
-
 #include "agent/agents.h"
+#include "base/hash.h"
 #include "capture/gpu/gpu.h"
 #include "capture/gpu/gpu_calls.h"
 #include "capture/gpu/gpu_launches.h"

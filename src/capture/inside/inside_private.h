@@ -8,11 +8,10 @@
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 
-#include <uthash.h>
-
 #include "agent/agents.h"
 #include "agent/probe_records.h"
 #include "agent/tick_clock.h"
+#include "base/hash.h"
 #include "capture/call_queue.h"
 #include "capture/gpu/gpu_targets.h"
 #include "capture/inside/inside.h"

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "capture/stacks/wait_of.h"
 #include "probe/blocked_threads.h"

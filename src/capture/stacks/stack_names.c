@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "stack/kernel_symbols.h"
 #include "stack/symbols.h"

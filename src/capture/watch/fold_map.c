@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include <linux/bpf.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 /* The key lies behind the value. */

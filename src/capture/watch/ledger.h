@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "probe/programs.h"
 
 /* A process as the programs know it: see wire_fold.h. */

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
 #include "output/contexts.h"

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/activity.h"

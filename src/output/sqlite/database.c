@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/sqlite/database_file.h"

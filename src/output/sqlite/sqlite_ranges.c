@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define DOMAINS_MOST 4096 /* others are as if they had none */

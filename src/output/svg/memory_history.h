@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "output/svg/memory_plot.h"
 
 #define HISTORY_BUCKETS   512

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/number.h"
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"

@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "report/findings/findings_rules.h"
 #include "analysis/streams.h"
 #include "analysis/thread_ids.h"

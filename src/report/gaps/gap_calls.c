@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
+#include "base/hash.h"
 #include "report/gaps/nonblocking.h"
 #include "analysis/streams.h"
 #include "analysis/work.h"

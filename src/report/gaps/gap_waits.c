@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 static const struct {

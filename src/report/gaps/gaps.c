@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/work.h"
+#include "base/hash.h"
 #include "report/gaps/gap_cover.h"
 #include "report/gaps/gap_device.h"
 #include "report/gaps/gap_functions.h"

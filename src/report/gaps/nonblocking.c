@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
 #include "analysis/memory.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define FLAG 1 /* cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING */

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
+#include "base/hash.h"
 
 /* No padding: it is hashed whole. */
 struct kernel_launches_key {

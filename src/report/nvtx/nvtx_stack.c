@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define LEVELS       64    /* deeper ranges are taken for those of the last level */

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "report/nvtx/range_work.h"
 #include "analysis/missed.h"
 #include "analysis/spread.h"

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/work.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define LEVELS       64 /* deeper ranges have none around them */

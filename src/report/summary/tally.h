@@ -3,11 +3,10 @@
 #ifndef CUSCOPE_REPORT_SUMMARY_TALLY_H
 #define CUSCOPE_REPORT_SUMMARY_TALLY_H
 
-#include <uthash.h>
-
 #include "analysis/gpu_tally.h"
 #include "analysis/memory.h"
 #include "analysis/sketch.h"
+#include "base/hash.h"
 #include "trace/event.h"
 
 /*

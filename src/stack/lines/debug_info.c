@@ -16,8 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define SIZELESS_REACH 4096 /* of functions of assembly code: a guess */

@@ -7,8 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "stack/lines/debug_fetch.h"
 #include "stack/lines/debug_file.h"
 #include "stack/lines/reader.h"

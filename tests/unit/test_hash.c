@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/* Tables whose keys were made to meet: by uthash's own function, which is known, they do. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+#define ITEMS 4096
+#define WORDS 6 /* of a key: two blocks of three */
+
+struct item {
+	uint32_t key[WORDS];
+	UT_hash_handle hh;
+};
+
+/* A block of three words, as that function takes it, after the two that it begins with. */
+static void take_block(uint32_t state[3], const uint32_t block[3])
+{
+	uint32_t a = state[0] + block[0], b = state[1] + block[1], c = state[2] + block[2];
+
+	HASH_JEN_MIX(a, b, c);
+	state[0] = a;
+	state[1] = b;
+	state[2] = c;
+}
+
+/* The second block makes good for what the first one did. */
+static void make_key(uint32_t key[WORDS], uint32_t number)
+{
+	uint32_t state[3] = { 0x9e3779b9u, 0x9e3779b9u, 0xfeedbeefu };
+
+	key[0] = key[1] = key[2] = number;
+	take_block(state, key);
+	for (size_t i = 0; i < 3; i++)
+		key[3 + i] = 0u - state[i];
+}
+
+static void test_keys_that_are_made_to_meet_do_not(void **state)
+{
+	struct item *items = calloc(ITEMS, sizeof(*items)), *table = NULL;
+	uint32_t first, other;
+	unsigned most = 0;
+
+	for (uint32_t i = 0; i < ITEMS; i++) {
+		make_key(items[i].key, i);
+		HASH_JEN(items[0].key, sizeof(items[0].key), first);
+		HASH_JEN(items[i].key, sizeof(items[i].key), other);
+		assert_int_equal(first, other); /* or this tests nothing */
+		HASH_ADD(hh, table, key, sizeof(items[i].key), &items[i]);
+	}
+	for (unsigned i = 0; i < table->hh.tbl->num_buckets; i++)
+		if (table->hh.tbl->buckets[i].count > most)
+			most = table->hh.tbl->buckets[i].count;
+	assert_in_range(most, 1, 40);
+	HASH_CLEAR(hh, table);
+	free(items);
+}
+
+static void test_texts_of_any_length_differ(void **state)
+{
+	char text[64] = "";
+	uint64_t seen[64];
+
+	for (size_t len = 0; len < sizeof(text); len++) {
+		seen[len] = hash_long(text, len);
+		assert_true(seen[len] == hash_long(text, len));
+		for (size_t i = 0; i < len; i++)
+			assert_true(seen[i] != seen[len]);
+	}
+	assert_true(hash_long("abcdefgh1", 9) != hash_long("abcdefgh2", 9));
+	assert_true(hash_long("1abcdefgh", 9) != hash_long("2abcdefgh", 9));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keys_that_are_made_to_meet_do_not),
+		cmocka_unit_test(test_texts_of_any_length_differ),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
