@@ -222,6 +222,7 @@ static const char *name_of(enum helper_op op)
 	switch (op) {
 	case HELPER_MEMORY:
 	case HELPER_PRIVATE_PAGES:
+	case HELPER_CODE_OF:
 		return "a page of its memory";
 	case HELPER_MAPS:
 	case HELPER_MAPS_ON:
@@ -343,6 +344,31 @@ bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
 			return false;
 	}
 	return true;
+}
+
+int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most)
+{
+	const struct helper_answer *answer;
+	struct helper_request *request;
+	int fd, rc;
+
+	helper_lock();
+	request = helper_request(HELPER_CODE_OF, pid, helper_person(pid));
+	request->address = inode;
+	answer = helper_ask(-1, &fd, &rc);
+	if (!rc && answer->result < 0) {
+		rc = (int)answer->result;
+	} else if (!rc) {
+		size_t n = (size_t)answer->result / sizeof(*mappings);
+
+		n = n < most ? n : most;
+		memcpy(mappings, answer->data, n * sizeof(*mappings));
+		for (size_t i = 0; i < n; i++)
+			mappings[i].path = "";
+		rc = (int)n;
+	}
+	helper_unlock();
+	return rc;
 }
 
 /* ---- maps ---------------------------------------------------------------------------------- */

@@ -45,6 +45,13 @@ bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
 /* Which of `n` pages from an address on the process has a copy of its own of, one byte for each. */
 bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n);
 
+/*
+ * Executable mappings of files with an inode number, or one that overlayfs has made of it: at most
+ * `most` of them, without their paths. How many, or a negative errno: -ENOTTY where the kernel does
+ * not tell (before 6.11). Of a process with many mappings that takes a third of reading its maps.
+ */
+int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most);
+
 /* Calls `each` with the text of /proc/PID/maps, in pieces that end anywhere, until it returns
  * non-zero, and returns that; or a negative errno. */
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data);

@@ -17,6 +17,7 @@ enum helper_op {
 	HELPER_MAPS,          /* pid; the first bytes, and a descriptor if that is not all */
 	HELPER_MAPS_ON,       /* with that descriptor: the next bytes */
 	HELPER_PRIVATE_PAGES, /* pid, address, bytes: how many pages; a byte for each */
+	HELPER_CODE_OF,       /* pid, address: an inode; struct mapping of each */
 	HELPER_OPEN_MAPPING,  /* pid, mapping, path */
 	HELPER_OPEN_IN_ROOT,  /* pid, path */
 	HELPER_PREAD,         /* with a descriptor of O_PATH: address, bytes */

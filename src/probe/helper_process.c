@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -113,6 +115,66 @@ static int64_t read_private_pages(const struct helper_request *request, char *to
 	}
 	close(fd);
 	return rc < 0 ? rc : (int64_t)done;
+}
+
+/* Of linux/fs.h since 6.11. */
+struct procmap_query {
+	uint64_t size, query_flags, query_addr;
+	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	uint32_t vma_name_size, build_id_size;
+	uint64_t vma_name_addr, build_id_addr;
+};
+
+#define PROCMAP_QUERY      _IOWR('f', 17, struct procmap_query)
+#define PROCMAP_WRITABLE   0x02
+#define PROCMAP_EXECUTABLE 0x04
+#define PROCMAP_SHARED     0x08
+#define PROCMAP_OR_NEXT    0x10
+#define PROCMAP_OF_FILE    0x20
+
+static struct mapping mapping_of(const struct procmap_query *query)
+{
+	return (struct mapping){
+		.start = query->vma_start,
+		.end = query->vma_end,
+		.offset = query->vma_offset,
+		.dev = makedev(query->dev_major, query->dev_minor),
+		.inode = query->inode,
+		.writable = query->vma_flags & PROCMAP_WRITABLE,
+		.executable = true,
+		.private = !(query->vma_flags & PROCMAP_SHARED),
+	};
+}
+
+static int64_t read_code_of(const struct helper_request *request, char *to)
+{
+	struct procmap_query query = { .size = sizeof(query),
+		                       .query_flags = PROCMAP_EXECUTABLE | PROCMAP_OF_FILE |
+		                                      PROCMAP_OR_NEXT };
+	size_t have = 0;
+	char path[64];
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!(rc = ioctl(fd, PROCMAP_QUERY, &query)) &&
+	       have + sizeof(struct mapping) <= HELPER_BYTES) {
+		struct mapping mapping = mapping_of(&query);
+
+		/* overlayfs puts the number of a layer above the file's */
+		if (!((query.inode ^ request->address) << 16)) {
+			memcpy(to + have, &mapping, sizeof(mapping));
+			have += sizeof(mapping);
+		}
+		query.query_addr = query.vma_end;
+	}
+	rc = rc && errno != ENOENT ? -errno : 0;
+	close(fd);
+	return rc ? rc : (int64_t)have;
 }
 
 /* A file of /proc gives a page at a time. */
@@ -278,6 +340,9 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		break;
 	case HELPER_PRIVATE_PAGES:
 		answer->result = read_private_pages(request, answer->data);
+		break;
+	case HELPER_CODE_OF:
+		answer->result = read_code_of(request, answer->data);
 		break;
 	case HELPER_MAPS:
 		answer->result = read_maps(request, answer->data, fd_out);

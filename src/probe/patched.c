@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,19 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return search->n_mappings == MAPPINGS_MAX;
 }
 
+static void note_mappings(struct patched_search *search, pid_t pid)
+{
+	struct mapping mapping[MAPPINGS_MAX];
+	int n = helper_code_of(pid, search->st.st_ino, mapping, MAPPINGS_MAX);
+
+	search->pid = pid;
+	search->n_mappings = 0;
+	if (n < 0 && n != -ENOENT)
+		maps_each(pid, note_mapping, search, NULL);
+	for (int i = 0; i < n; i++)
+		note_mapping(&mapping[i], search);
+}
+
 /* Reads what is around a point; a window is never more than the mapping has. */
 static bool read_window(struct patched_search *search, const struct mapping *mapping,
                         uint64_t offset, size_t bytes)
@@ -201,9 +215,7 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
-	search->pid = pid;
-	search->n_mappings = 0;
-	maps_each(pid, note_mapping, search, NULL);
+	note_mappings(search, pid);
 	for (size_t i = 0; i < search->n_mappings; i++)
 		look_at_mapping(search, &search->mapping[i]);
 }
