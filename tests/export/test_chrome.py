@@ -226,6 +226,20 @@ def test_chrome_kernels_say_how_well_they_fill_a_gpu(case):
     equal("without a GPU that is known", False, "blocks per SM" in first(chrome(case, "edges", name="edges.json"), cat="kernel")["args"])
 
 
+def test_chrome_ranges_are_on_gpus_too(case):
+    """From the first to the last work that was asked for in them, in a row of each stream."""
+    events = chrome(case, "events")["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name" and not event["pid"]}
+    seen = [(event["name"], names[event["tid"]], round(event["ts"]) % 1000, event["dur"]) for event in events
+            if event.get("cat") == "gpu_user_annotation"]
+    equal("steps", [step for i in range(4) for step in (
+        (f"ProfilerStep#{i}", "stream 13 (annotations)", 30, 200.0),
+        (f"ProfilerStep#{i}", "stream 14 (annotations)", 260, 300.0))], seen)
+    inner = {event["name"] for event in chrome(case, "ranges", name="ranges.json")["traceEvents"]
+             if event.get("cat") == "gpu_user_annotation"}
+    equal("work is that of the innermost range", {"aten::mm", "forward \x1b[31m", "ncclAllReduce", "optimizer"}, inner)
+
+
 HTA = """
 import os, sys
 from hta.trace_analysis import TraceAnalysis
@@ -235,6 +249,7 @@ for name in ("get_temporal_breakdown", "get_idle_time_breakdown", "get_gpu_kerne
              "get_cuda_kernel_launch_stats"):
     getattr(analysis, name)(visualize=False)
 analysis.get_queue_length_summary()
+analysis.get_gpu_user_annotation_breakdown(use_gpu_annotation=False, visualize=False)
 graph, found = analysis.critical_path_analysis(rank=0, annotation=step, instance_id=0)
 print("critical path:", found, *[graph._get_node_name(node.ev_idx) for node in
                                  sorted((graph.node_list[i] for i in graph.critical_path_nodes), key=lambda n: n.ts)

@@ -17,7 +17,7 @@ import sys
 RANK = re.compile(r'"rank":\s+(\d+)')  # HTA's own, line by line
 CPU_CATEGORIES = {"cuda_runtime", "cuda_driver"}
 GPU_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset"}
-OTHER_CATEGORIES = {"user_annotation", "cuda_sync", "overhead"}
+OTHER_CATEGORIES = {"user_annotation", "gpu_user_annotation", "cuda_sync", "overhead"}
 SYNCS = {"Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"}
 COLUMNS = {"ts", "dur", "name", "cat", "pid", "tid", "args"}
 LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync",

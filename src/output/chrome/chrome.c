@@ -46,6 +46,7 @@ struct chrome {
 	uint32_t n_waiting;
 	struct chrome_stacks *stacks;
 	struct event_waits *event_waits;
+	struct chrome_annotations *annotations;
 	struct chrome_gpu gpu;
 	struct fragments functions; /* what all events of a function begin with */
 };
@@ -477,6 +478,7 @@ static int chrome_begin(struct consumer *self, const struct run_info *run, struc
 
 	chrome->sink.joins = !chrome->sink.joined;
 	event_waits_rewind(chrome->event_waits);
+	chrome_annotations_begin(chrome->annotations);
 	chrome_gpu_of_run(&chrome->gpu, run);
 	chrome_run_begin(&chrome->writer, &chrome->sink.options, run);
 	return 0;
@@ -492,6 +494,7 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 		write_in_vain(chrome, now->left, now->left_place);
 	if (!chrome->sink.wanted)
 		return 0;
+	chrome_annotations_event(chrome->annotations, event);
 	switch (event->type) {
 	case EVENT_CALL:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
@@ -536,6 +539,7 @@ static int chrome_end(struct consumer *self, const struct run_info *run, struct 
 
 	if (!chrome->sink.joined)
 		work_each_open(chrome->sink.work, write_in_vain, chrome);
+	chrome_annotations_write(chrome->annotations, &chrome->writer, chrome->rows);
 	chrome_rows_end(chrome->rows, run);
 	chrome_run_end(&chrome->writer, chrome->rows, chrome->stacks, &chrome->sink, run);
 	return 0;
@@ -549,6 +553,7 @@ static void chrome_free(struct consumer *self)
 	chrome_rows_free(chrome->rows);
 	chrome_stacks_free(chrome->stacks);
 	event_waits_free(chrome->event_waits);
+	chrome_annotations_free(chrome->annotations);
 	free(chrome->waiting);
 	free(chrome);
 }
@@ -567,6 +572,8 @@ static void look_ahead(struct sink *sink, const struct event *event)
 
 	event_waits_event(chrome->event_waits, event);
 	chrome_rows_look_ahead(chrome->rows, event);
+	if (sink_wants(sink, event))
+		chrome_annotations_look_ahead(chrome->annotations, event);
 }
 
 struct consumer *chrome_new(const struct sink_options *options)
@@ -578,6 +585,7 @@ struct consumer *chrome_new(const struct sink_options *options)
 	chrome->sink.samples = true;
 	chrome->stacks = chrome_stacks_new();
 	chrome->event_waits = event_waits_new();
+	chrome->annotations = chrome_annotations_new();
 	chrome->sink.look_ahead = look_ahead;
 	chrome->sink.hide_nested = true;
 	chrome->writer.out = &chrome->sink.lines.pending;

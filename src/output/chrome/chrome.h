@@ -46,6 +46,11 @@ uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *pr
 uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
                           const struct range *range, uint32_t *device);
 
+/* The same of one for what NVTX ranges are on the GPU, "stream 7 (annotations)". */
+uint32_t chrome_rows_annotation(struct chrome_rows *rows, const struct process *process,
+                                uint32_t device, uint32_t stream, uint64_t begin_ns,
+                                uint64_t end_ns);
+
 /* Of which device contexts are, told ahead of the rows. */
 void chrome_rows_look_ahead(struct chrome_rows *rows, const struct event *event);
 
@@ -86,6 +91,21 @@ void chrome_add_stacks(struct chrome_stacks *stacks, struct sink *sink);
 
 /* How many calls and samples are without their stacks for want of room. */
 uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks);
+
+/* ---- what ranges are on a GPU: chrome_annotations.c ------------------------------------------ */
+
+struct chrome_annotations;
+
+struct chrome_annotations *chrome_annotations_new(void);
+void chrome_annotations_free(struct chrome_annotations *annotations);
+
+/* All events ahead; then the beginning, all events again, and what comes of them. */
+void chrome_annotations_look_ahead(struct chrome_annotations *annotations,
+                                   const struct event *event);
+void chrome_annotations_begin(struct chrome_annotations *annotations);
+void chrome_annotations_event(struct chrome_annotations *annotations, const struct event *event);
+void chrome_annotations_write(struct chrome_annotations *annotations, struct chrome_writer *writer,
+                              struct chrome_rows *rows);
 
 /* ---- kernels: chrome_kernels.c --------------------------------------------------------------- */
 

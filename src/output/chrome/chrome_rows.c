@@ -19,9 +19,11 @@
 /* Kineto's place for GPUs: after all processes. */
 #define GPU_SORT_INDEX 5000000
 
-/* Numbers of the further rows of a stream, far from those of streams; and of its waits. */
+/* Numbers of the further rows of a stream, far from those of streams; of its waits; */
 #define ROW_STEP  1000000
 #define WAIT_TIDS 500000
+#define NOTE_TIDS 750000 /* and of what ranges are on it */
+#define NOT_WORK  250000 /* as many streams have rows of these two kinds */
 
 /*
  * Processes that use a GPU have rows of their own in it, those of a process as far from those of
@@ -257,6 +259,8 @@ static void add_row_name(struct buf *name, const struct chrome_device *device,
 
 	if (key->stream == WAIT_TIDS)
 		buf_puts(name, "context (sync)");
+	else if (key->stream >= NOTE_TIDS)
+		buf_printf(name, "stream %u (annotations)", key->stream - NOTE_TIDS);
 	else if (key->stream > WAIT_TIDS)
 		buf_printf(name, "stream %u (sync)", key->stream - WAIT_TIDS);
 	else
@@ -322,8 +326,15 @@ uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *proces
 {
 	*device = 0; /* the first, where nothing tells */
 	contexts_device(rows->contexts, process, range->context, device);
-	return choose_row(rows, process, *device, WAIT_TIDS + range->stream % WAIT_TIDS,
+	return choose_row(rows, process, *device, WAIT_TIDS + range->stream % NOT_WORK,
 	                  range->begin_ns, range->end_ns);
+}
+
+uint32_t chrome_rows_annotation(struct chrome_rows *rows, const struct process *process,
+                                uint32_t device, uint32_t stream, uint64_t begin_ns,
+                                uint64_t end_ns)
+{
+	return choose_row(rows, process, device, NOTE_TIDS + stream % NOT_WORK, begin_ns, end_ns);
 }
 
 void chrome_rows_look_ahead(struct chrome_rows *rows, const struct event *event)
