@@ -37,12 +37,14 @@ def test_deb_has_what_make_install_installs(build):
     program, agent = (told("dpkg-deb", "-c", path) for path in sorted(packages(build), key=lambda path: "agent" in path))
     for path in ("./usr/bin/cuscope", "./usr/lib/cuscope/libcuscope-agent.so", "./usr/share/man/man1/cuscope-agent.1.gz",
                  "./usr/share/bash-completion/completions/cuscope", "./usr/share/zsh/vendor-completions/_cuscope",
-                 "./usr/share/fish/vendor_completions.d/cuscope.fish", "./usr/share/doc/cuscope/copyright"):
+                 "./usr/share/fish/vendor_completions.d/cuscope.fish", "./usr/share/doc/cuscope/copyright",
+                 *(f"./usr/share/cuscope/hooks/{os.path.basename(file)}" for file in glob.glob(os.path.join(ROOT, "src/hooks/files/*.hooks")))):
         assert path in program, path
     for path in ("./lib/systemd/system/cuscope-agent.service", "./lib/systemd/system-generators/cuscope-agent",
                  "./etc/cuscope/agent.ini", "./usr/share/cuscope/grafana/cuscope.json",
                  "./usr/share/cuscope/prometheus/cuscope-alerts.yml", "./usr/share/cuscope/kubernetes/cuscope-agent.yaml"):
         assert path in agent, path
+    assert "/hooks" not in agent, agent
     assert all(line.split()[1] == "root/root" for line in (program + agent).splitlines())
 
 
