@@ -244,11 +244,10 @@ static void set_replaced(struct memory *memory, struct allocation *made,
 	}
 }
 
-static uint64_t add_allocation(struct memory *memory, const struct event *event,
-                               enum api_memory kind)
+uint64_t memory_add(struct memory *memory, const struct memory_allocation *wanted)
 {
-	struct memory_allocation made = memory_about(event, kind);
-	struct memory_key key = { made.address, space_of(kind) };
+	struct memory_allocation made = *wanted;
+	struct memory_key key = { made.address, space_of(made.kind) };
 	struct process_memory *process;
 	struct allocation *old, *new;
 	struct books books;
@@ -408,6 +407,7 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
 		memory_drop(memory, process, a);
 	}
+	memory_free_graphs(memory, process);
 	if (!process->ended)
 		HASH_DELETE(hh, memory->by_pid, process);
 	process->ended = true;
@@ -430,10 +430,14 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
                                                       const struct event *event)
 {
 	const struct call *call = event->call;
+	struct memory_allocation made;
 	enum api_memory kind;
 
 	if (!call->function->api)
 		return 0;
+	if ((call->flags & (CALL_CAPTURED | CALL_NESTED | CALL_FAILED | CALL_UNFINISHED)) ==
+	    CALL_CAPTURED)
+		memory_follow_captured(memory, event);
 	kind = api_memory(call->function->api);
 	if (call->op == OP_ALLOC && kind != MEMORY_NONE &&
 	    (call->flags & (CALL_NESTED | CALL_FAILED)) == CALL_FAILED)
@@ -442,10 +446,13 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
 		return 0;
 	if (call->op == OP_CONTEXT_DESTROY)
 		forget_context(memory, event);
-	if (kind == MEMORY_NONE)
+	if (kind == MEMORY_NONE) {
+		memory_follow_graph(memory, event);
 		return 0;
+	}
+	made = memory_about(event, kind);
 	if (call->op == OP_ALLOC)
-		return add_allocation(memory, event, kind);
+		return memory_add(memory, &made);
 	if (call->op == OP_FREE)
 		return remove_allocation(memory, event, kind);
 	return memory_follow_vmm(memory, event);
@@ -558,6 +565,7 @@ void memory_free(struct memory *memory)
 			continue;
 		HASH_ITER (hh, process->allocations, a, next)
 			memory_drop(memory, process, a);
+		memory_free_graphs(memory, process);
 		if (!process->ended)
 			HASH_DELETE(hh, memory->by_pid, process);
 		free(process);

@@ -4,7 +4,8 @@
  * free it, through either layer. Another process may have one at the same address.
  *
  * Only calls that did something change what is live: not failed, not unfinished, not captured into
- * a graph, and not nested (the outer call is the one that counts).
+ * a graph, and not nested (the outer call is the one that counts). What a graph allocates is made
+ * by each launch of it, and freed by it, too, where the graph has a node for that.
  *
  * Memory of cuMemCreate is live as long as a handle of it is held or addresses are mapped to it,
  * and is freed by the call that gives the last of these back. What another process made and this
@@ -113,8 +114,8 @@ const struct memory_totals *memory_function_totals(const struct memory *memory,
 /* Whether such a call can change what is live. */
 static inline bool memory_follows(enum api_op op)
 {
-	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY || op == OP_MAP ||
-	       op == OP_UNMAP || op == OP_RETAIN;
+	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY ||
+	       op == OP_CAPTURE_END || op == OP_GRAPH_LAUNCH || op >= OP_MAP;
 }
 
 /* All peaks begin anew, at what is live. */

@@ -39,7 +39,8 @@ struct process_memory {
 	bool ended;
 	struct memory_totals totals[MEMORY_COUNT];
 	struct allocation *allocations;
-	UT_hash_handle hh; /* by pid, until it has ended */
+	struct memory_graphs *graphs; /* NULL: none has memory */
+	UT_hash_handle hh;            /* by pid, until it has ended */
 };
 
 struct memory {
@@ -53,6 +54,7 @@ struct memory {
 	size_t n_allocations;    /* but the late ones */
 	struct allocation *late; /* oldest first */
 	size_t n_late;
+	size_t n_graph_nodes; /* see memory_graphs.c */
 	void (*changed)(void *data, const struct memory_change *change);
 	void *data;
 };
@@ -81,6 +83,14 @@ static inline bool memory_is_own(const struct allocation *a)
 /* It is held once less. Its bytes where that was the last time, else 0. */
 uint64_t memory_give_back(struct memory *memory, struct process_memory *process,
                           struct allocation *a, uint64_t now_ns);
+
+/* Makes it live, or untracked. Its bytes. */
+uint64_t memory_add(struct memory *memory, const struct memory_allocation *made);
+
+/* Of graphs: calls that were recorded into one, those that make them, and launches. */
+void memory_follow_captured(struct memory *memory, const struct event *event);
+void memory_follow_graph(struct memory *memory, const struct event *event);
+void memory_free_graphs(struct memory *memory, struct process_memory *process);
 
 /* The calls of virtual memory management that neither make a handle nor give one back; what is
  * freed by it. */

@@ -48,7 +48,9 @@ static __always_inline void fold_alloc(const struct folded *f, __u64 stack, int 
 			memory_failed(f);
 		return;
 	}
-	if (TOOL(MEMORY))
+	if (TOOL(MEMORY) && is_captured(f))
+		memory_recorded(f);
+	else if (TOOL(MEMORY))
 		memory_allocated(f, stack);
 	if (TOOL(COPIES) && f->plan->pinned && !sent)
 		host_pinned(f);
@@ -60,9 +62,9 @@ static __always_inline void fold_free(struct wire_thread *thread, const struct f
 		freed_put_back(thread);
 		return;
 	}
-	if (TOOL(MEMORY) && !fold_has_return(f))
+	if (TOOL(MEMORY) && !fold_has_return(f) && !is_captured(f))
 		memory_taken(thread, f);
-	if (TOOL(MEMORY))
+	if (TOOL(MEMORY) && (thread->freed.time_ns || !is_captured(f)))
 		memory_freed(thread, f);
 	if (TOOL(COPIES) && !sent)
 		host_unpinned(f);
@@ -148,7 +150,7 @@ static __always_inline void fold(struct wire_thread *thread, const struct fold_p
 			copied(&f);
 		break;
 	default:
-		if ((TOOL(LAUNCHES) || TOOL(COPIES)) && !sent)
+		if (TOOL(MEMORY) || ((TOOL(LAUNCHES) || TOOL(COPIES)) && !sent))
 			fold_capture(&f);
 	}
 }
@@ -162,7 +164,7 @@ static __always_inline void fold_begin(struct wire_thread *thread, const struct 
 		                  .tgid = thread->tgid };
 
 	freed_put_back(thread); /* of a free that was left by a longjmp */
-	if (TOOL(MEMORY) && plan->op == FOLD_FREE)
+	if (TOOL(MEMORY) && plan->op == FOLD_FREE && !is_captured(&f))
 		memory_taken(thread, &f);
 }
 

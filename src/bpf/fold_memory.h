@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_BPF_FOLD_MEMORY_H
 #define CUSCOPE_BPF_FOLD_MEMORY_H
 
-#include "bpf/fold.h"
+#include "bpf/fold_captures.h"
 
 /* ---- allocations --------------------------------------------------------------------------- */
 
@@ -181,6 +181,33 @@ static __always_inline int handle_given_back(const struct folded *f, struct fold
 	return 1;
 }
 
+static __always_inline struct fold_memory_key graph_key(const struct folded *f, __u64 address)
+{
+	return (struct fold_memory_key){ .address = address,
+		                         .born_ns = f->born_ns,
+		                         .tgid = f->tgid,
+		                         .space = FOLD_SPACE_GRAPH };
+}
+
+/* What runs when is not known here: memory of graphs is in no sum, and frees of it are none. */
+static __always_inline int is_of_graph(const struct folded *f, __u64 address)
+{
+	struct fold_memory_key key = graph_key(f, address);
+
+	return bpf_map_lookup_elem(&fold_live, &key) != 0;
+}
+
+static __always_inline void memory_recorded(const struct folded *f)
+{
+	struct fold_memory_key key = graph_key(f, FOLD_VALUE(f, FOLD_AT_ADDRESS));
+	struct fold_allocation a = { .time_ns = f->call->head.time_ns };
+	struct fold_share *share = fold_share(f);
+
+	if (key.address && share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) &&
+	    !bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST))
+		share_add(share, FOLD_SHARE_LIVE, 1);
+}
+
 static __always_inline void memory_freed(struct wire_thread *thread, const struct folded *f)
 {
 	struct fold_process *process = fold_process(f);
@@ -192,7 +219,8 @@ static __always_inline void memory_freed(struct wire_thread *thread, const struc
 	if (!process || !address)
 		return;
 	if (!time_ns) {
-		if (f->plan->space != FOLD_SPACE_HANDLE || !handle_given_back(f, process, address))
+		if (f->plan->space == FOLD_SPACE_HANDLE ? !handle_given_back(f, process, address)
+		                                        : !is_of_graph(f, address))
 			FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}

@@ -154,8 +154,15 @@ struct fold_totals {
 };
 
 /* Map "fold_live". Handles of cuMemCreate and reserved ranges are numbers of their own.
- * FOLD_SPACE_MAPPED is of addresses that have a handle's memory: no allocations. */
-enum { FOLD_SPACE_ADDRESS, FOLD_SPACE_HANDLE, FOLD_SPACE_RANGE, FOLD_SPACE_MAPPED };
+ * FOLD_SPACE_MAPPED is of addresses that have a handle's memory, FOLD_SPACE_GRAPH of those that a
+ * graph allocates when it runs: no allocations. */
+enum {
+	FOLD_SPACE_ADDRESS,
+	FOLD_SPACE_HANDLE,
+	FOLD_SPACE_RANGE,
+	FOLD_SPACE_MAPPED,
+	FOLD_SPACE_GRAPH
+};
 
 struct fold_memory_key {
 	__u64 address;

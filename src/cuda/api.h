@@ -77,6 +77,9 @@ enum api_op {
 	OP_MAP,    /* addresses get the memory of a handle, which lives as long as they have it */
 	OP_UNMAP,  /* and lose it */
 	OP_RETAIN, /* gives out a handle of memory that there is, to be released like all others */
+	OP_INSTANTIATE, /* makes what can be launched of a graph */
+	OP_GRAPH_ALLOC, /* a node of a graph, which allocates when it runs */
+	OP_GRAPH_FREE,  /* a node that frees then */
 	OP_COUNT,
 };
 

@@ -267,10 +267,11 @@ static bool size_is_unknown(const struct decode_sum *sum)
 	       (!sum->has_bytes && !sum->n_dims);
 }
 
+/* Whether it has addresses or bytes that play a part; so do handles of graphs, as its source. */
 static bool is_of_bytes(enum api_op op)
 {
-	return op == OP_ALLOC || op == OP_FREE || op == OP_COPY || op == OP_SET || op == OP_MAP ||
-	       op == OP_UNMAP || op == OP_RETAIN;
+	return op == OP_ALLOC || op == OP_FREE || op == OP_COPY || op == OP_SET ||
+	       op == OP_CAPTURE_END || op >= OP_MAP;
 }
 
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,

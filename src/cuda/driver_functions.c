@@ -26,6 +26,8 @@
 	"Width:dim@0 Height:dim@8 Depth:dim@16 Format:format@24 NumChannels:channels@28 "          \
 	"Flags:hex@32"
 #define GRID_BLOCK "gridDim:grid3 blockDim:block3 sharedMemBytes:shmem/4 hStream:stream"
+/* CUDA_MEM_ALLOC_NODE_PARAMS: behind the properties of its pool. */
+#define ALLOC_NODE "nodeParams:addr bytesize:*length@104 dptr:*at@112"
 #define NEW_NODE   "phGraphNode:*handle hGraph:graph dependencies:addr numDependencies:size"
 #define LOAD_CODE                                                                                  \
 	"jitOptions:addr jitOptionsValues:addr numJitOptions:uint libraryOptions:addr "            \
@@ -371,10 +373,11 @@ const struct api_row driver_rows[] = {
 	{ "cuGraphCreate", CLASS_GRAPH, PLAIN, ON, "phGraph:*graph flags:hex" },
 	{ "cuGraphClone", CLASS_GRAPH, PLAIN, ON, "phGraphClone:*graph originalGraph:graph" },
 	{ "cuGraphDestroy", CLASS_GRAPH, PLAIN, ON, "hGraph:graph" },
-	{ "cuGraphInstantiate", CLASS_GRAPH, PLAIN, V2, "phGraphExec:*graphexec hGraph:graph" },
-	{ "cuGraphInstantiateWithFlags", CLASS_GRAPH, PLAIN, ON,
+	{ "cuGraphInstantiate", CLASS_GRAPH, OP(INSTANTIATE), V2,
+	  "phGraphExec:*graphexec hGraph:graph" },
+	{ "cuGraphInstantiateWithFlags", CLASS_GRAPH, OP(INSTANTIATE), ON,
 	  "phGraphExec:*graphexec hGraph:graph flags:hex64" },
-	{ "cuGraphInstantiateWithParams", CLASS_GRAPH, PLAIN, ON,
+	{ "cuGraphInstantiateWithParams", CLASS_GRAPH, OP(INSTANTIATE), ON,
 	  "phGraphExec:*graphexec hGraph:graph instantiateParams:addr" },
 	{ "cuGraphExecDestroy", CLASS_GRAPH, PLAIN, ON, "hGraphExec:graphexec" },
 	{ "cuGraphExecUpdate", CLASS_GRAPH, PLAIN, V2, "hGraphExec:graphexec hGraph:graph" },
@@ -389,8 +392,8 @@ const struct api_row driver_rows[] = {
 	{ "cuGraphAddMemcpyNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " copyParams:addr ctx:context" },
 	{ "cuGraphAddMemsetNode", CLASS_GRAPH, PLAIN, ON,
 	  NEW_NODE " memsetParams:addr ctx:context" },
-	{ "cuGraphAddMemAllocNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " nodeParams:addr" },
-	{ "cuGraphAddMemFreeNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " dptr:addr" },
+	{ "cuGraphAddMemAllocNode", CLASS_GRAPH, OP(GRAPH_ALLOC), ON, NEW_NODE " " ALLOC_NODE },
+	{ "cuGraphAddMemFreeNode", CLASS_GRAPH, OP(GRAPH_FREE), ON, NEW_NODE " dptr:at" },
 	{ "cuGraphAddHostNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " nodeParams:addr" },
 	{ "cuGraphAddChildGraphNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " childGraph:graph" },
 	{ "cuGraphAddEmptyNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE },

@@ -34,7 +34,9 @@
 #define SET_3D                                                                                     \
 	"pitchedDevPtr:struct32 -:dst@0 value:hex extent:struct24 "                                \
 	"width:bytes@0 height:times@8 depth:times@16"
-#define NEW_NODE "pGraphNode:*handle graph:graph pDependencies:addr numDependencies:size"
+/* cudaMemAllocNodeParams: behind the properties of its pool. */
+#define ALLOC_NODE "nodeParams:addr bytesize:*length@104 dptr:*at@112"
+#define NEW_NODE   "pGraphNode:*handle graph:graph pDependencies:addr numDependencies:size"
 #define LOAD_CODE                                                                                  \
 	"jitOptions:addr jitOptionsValues:addr numJitOptions:uint libraryOptions:addr "            \
 	"libraryOptionValues:addr numLibraryOptions:uint"
@@ -264,10 +266,11 @@ const struct api_row runtime_rows[] = {
 	{ "cudaGraphCreate", CLASS_GRAPH, PLAIN, ON, "pGraph:*graph flags:hex" },
 	{ "cudaGraphClone", CLASS_GRAPH, PLAIN, ON, "pGraphClone:*graph originalGraph:graph" },
 	{ "cudaGraphDestroy", CLASS_GRAPH, PLAIN, ON, "graph:graph" },
-	{ "cudaGraphInstantiate", CLASS_GRAPH, PLAIN, ON, "pGraphExec:*graphexec graph:graph" },
-	{ "cudaGraphInstantiateWithFlags", CLASS_GRAPH, PLAIN, ON,
+	{ "cudaGraphInstantiate", CLASS_GRAPH, OP(INSTANTIATE), ON,
+	  "pGraphExec:*graphexec graph:graph" },
+	{ "cudaGraphInstantiateWithFlags", CLASS_GRAPH, OP(INSTANTIATE), ON,
 	  "pGraphExec:*graphexec graph:graph flags:hex64" },
-	{ "cudaGraphInstantiateWithParams", CLASS_GRAPH, PLAIN, ON,
+	{ "cudaGraphInstantiateWithParams", CLASS_GRAPH, OP(INSTANTIATE), ON,
 	  "pGraphExec:*graphexec graph:graph instantiateParams:addr" },
 	{ "cudaGraphExecDestroy", CLASS_GRAPH, PLAIN, ON, "graphExec:graphexec" },
 	{ "cudaGraphExecUpdate", CLASS_GRAPH, PLAIN, ON, "hGraphExec:graphexec hGraph:graph" },
@@ -285,8 +288,8 @@ const struct api_row runtime_rows[] = {
 	{ "cudaGraphAddMemcpyNodeFromSymbol", CLASS_GRAPH, PLAIN, ON,
 	  NEW_NODE " dst:addr symbol:addr count:size offset:size kind:copykind" },
 	{ "cudaGraphAddMemsetNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " pMemsetParams:addr" },
-	{ "cudaGraphAddMemAllocNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " nodeParams:addr" },
-	{ "cudaGraphAddMemFreeNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " dptr:addr" },
+	{ "cudaGraphAddMemAllocNode", CLASS_GRAPH, OP(GRAPH_ALLOC), ON, NEW_NODE " " ALLOC_NODE },
+	{ "cudaGraphAddMemFreeNode", CLASS_GRAPH, OP(GRAPH_FREE), ON, NEW_NODE " dptr:at" },
 	{ "cudaGraphAddHostNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " pNodeParams:addr" },
 	{ "cudaGraphAddChildGraphNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " childGraph:graph" },
 	{ "cudaGraphAddEmptyNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE },

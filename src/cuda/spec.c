@@ -49,7 +49,7 @@ static const struct word {
 	{ "device", T_DEVICE, 4, PART_NONE, 0 },
 	{ "context", T_CONTEXT, 8, PART_NONE, 0 },
 	{ "module", T_MODULE, 8, PART_NONE, 0 },
-	{ "graph", T_GRAPH, 8, PART_NONE, 0 },
+	{ "graph", T_GRAPH, 8, PART_SOURCE, 0 },
 	{ "pool", T_POOL, 8, PART_NONE, 0 },
 	{ "handle", T_HANDLE, 8, PART_NONE, 0 },
 	{ "shmem", T_SHMEM, 8, PART_SHMEM, 0 },

@@ -29,6 +29,9 @@ static const char *const op_names[OP_COUNT] = {
 	[OP_MAP] = "map",
 	[OP_UNMAP] = "unmap",
 	[OP_RETAIN] = "retain",
+	[OP_INSTANTIATE] = "instantiate",
+	[OP_GRAPH_ALLOC] = "graph_alloc",
+	[OP_GRAPH_FREE] = "graph_free",
 };
 
 const char *jsonl_op(enum api_op op)

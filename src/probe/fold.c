@@ -59,8 +59,8 @@ static const struct room {
 	{ "fold_hooks", FOLD_TOOL_HOOKS, FOLD_HOOKS_ROOM },
 	{ "fold_hook_tables", FOLD_TOOL_HOOKS, WIRE_HOOK_PLANS },
 	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },
-	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
-	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
+	{ "fold_captures", FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
+	{ "fold_open_captures", FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
 };
 
 /*

@@ -13,6 +13,9 @@ _Static_assert(FOLD_VMM_VA == (int)MEMORY_VMM_VA, "the programs leave address sp
 
 /* ---- which functions ----------------------------------------------------------------------- */
 
+/* Tools that tell what runs from what is recorded into a graph. */
+#define OF_CAPTURES (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES)
+
 /* The operations that a tool must see, and what it does with their calls. */
 static const struct wish {
 	enum api_op op;
@@ -26,10 +29,10 @@ static const struct wish {
 	{ OP_GRAPH_LAUNCH, FOLD_GRAPH_LAUNCH, FOLD_TOOL_LAUNCHES },
 	{ OP_COPY, FOLD_COPY, FOLD_TOOL_COPIES },
 	{ OP_SET, FOLD_SET, FOLD_TOOL_COPIES },
-	{ OP_CAPTURE_BEGIN, FOLD_CAPTURE_BEGIN, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
-	{ OP_CAPTURE_END, FOLD_CAPTURE_END, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
-	{ OP_EVENT_RECORD, FOLD_EVENT_RECORD, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
-	{ OP_EVENT_WAIT, FOLD_EVENT_WAIT, FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES },
+	{ OP_CAPTURE_BEGIN, FOLD_CAPTURE_BEGIN, OF_CAPTURES },
+	{ OP_CAPTURE_END, FOLD_CAPTURE_END, OF_CAPTURES },
+	{ OP_EVENT_RECORD, FOLD_EVENT_RECORD, OF_CAPTURES },
+	{ OP_EVENT_WAIT, FOLD_EVENT_WAIT, OF_CAPTURES },
 	{ OP_MAP, FOLD_MAPS, FOLD_TOOL_MEMORY },
 	{ OP_UNMAP, FOLD_UNMAPS, FOLD_TOOL_MEMORY },
 	{ OP_RETAIN, FOLD_RETAINS, FOLD_TOOL_MEMORY },

@@ -313,6 +313,30 @@ static void test_virtual_memory_is_told_from_physical(void **state)
 	assert_int_equal(call.bytes, 2 << 20);
 }
 
+static void test_memory_of_graphs(void **state)
+{
+	struct api_raw raw = { .reg = { 0x7ffd0000, 0x6a, 0, 0, 0x7ffe0000 },
+		               .out = { 0x90de },
+		               .out_valid = true,
+		               .blob_valid = true };
+	struct api_call call;
+
+	raw.blob[13] = 4096;   /* bytesize, at 104 */
+	raw.blob[14] = 0x7f00; /* dptr */
+	call = decode_x86("cuGraphAddMemAllocNode", raw);
+	assert_int_equal(call.source, 0x6a);
+	assert_int_equal(call.bytes, 4096);
+	assert_int_equal(call.address, 0x7f00);
+	raw = (struct api_raw){ .reg = { 0x7ffd0000, 0x6a, 0, 0, 0x7f00 } };
+	call = decode_x86("cudaGraphAddMemFreeNode", raw);
+	assert_int_equal(call.source, 0x6a);
+	assert_int_equal(call.address, 0x7f00);
+	raw = (struct api_raw){ .reg = { 0x7ffd0000, 0x6a }, .out = { 0xe8ec }, .out_valid = true };
+	call = decode_x86("cudaGraphInstantiate", raw);
+	assert_int_equal(call.source, 0x6a);
+	assert_int_equal(call.handle, 0xe8ec);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 static void test_streams_and_events(void **state)
@@ -435,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_frees_have_the_address),
 		cmocka_unit_test(test_registered_host_memory_is_an_allocation),
 		cmocka_unit_test(test_virtual_memory_is_told_from_physical),
+		cmocka_unit_test(test_memory_of_graphs),
 		cmocka_unit_test(test_streams_and_events),
 		cmocka_unit_test(test_captures_begin_and_end_on_a_stream),
 		cmocka_unit_test(test_names_of_kernels_go_to_handles),

@@ -639,6 +639,42 @@ static void test_a_thread_s_own_stream_is_captured_for_it_alone(void **state_of_
 	assert_false(captured_by("cuMemcpyHtoDAsync_v2_ptsz", own, 0));
 }
 
+static void alloc_async(__u64 address, __u64 bytes, __u64 stream)
+{
+	struct wire_call *call = begin("cuMemAllocAsync");
+
+	call->word[0] = address;
+	call->word[WIRE_AT_REG + 1] = bytes;
+	call->word[WIRE_AT_REG + 2] = stream;
+	end(call);
+}
+
+static void free_async(__u64 address, __u64 stream)
+{
+	struct wire_call *call = begin("cuMemFreeAsync");
+
+	call->word[WIRE_AT_REG] = address;
+	call->word[WIRE_AT_REG + 1] = stream;
+	enter();
+	end(call);
+}
+
+/* It exists when the graph runs, and not when it is recorded. */
+static void test_memory_of_a_graph_is_no_allocation(void **state_of_test)
+{
+	stream_call("cuStreamBeginCapture_v2", 0x10, 0);
+	alloc_async(0x1000, 100, 0x10);
+	alloc_async(0x2000, 50, 0x20); /* on another stream: it runs */
+	free_async(0x1000, 0x10);
+	stream_call("cuStreamEndCapture", 0x10, 0);
+	assert_int_equal(50, process_row()->live_bytes);
+	assert_int_equal(50, process_row()->peak_bytes);
+	free_async(0x1000, 0x20); /* what a launch left */
+	free_async(0x2000, 0x20);
+	assert_int_equal(0, process_row()->live_bytes);
+	assert_int_equal(0, process_row()->unknown_frees);
+}
+
 static void test_a_capture_spreads_by_events(void **state_of_test)
 {
 	assert_false(captured(0x10));
@@ -774,6 +810,7 @@ int main(void)
 		TEST(test_failures_allocate_nothing),
 		TEST(test_any_address_in_a_pinned_range),
 		TEST(test_pinned_memory_goes_with_its_context),
+		TEST(test_memory_of_a_graph_is_no_allocation),
 		TEST(test_a_capture_spreads_by_events),
 		TEST(test_a_thread_s_own_stream_is_captured_for_it_alone),
 		TEST(test_one_process_has_a_share_of_live_allocations),

@@ -467,6 +467,89 @@ static void test_an_unmapping_that_ends_late_takes_no_newer_one(void **state)
 	assert_int_equal(unmap(7, A, 2 * KIB), 2 * KIB);
 }
 
+/* ---- graphs -------------------------------------------------------------------------------- */
+
+#define GRAPH 0x6a00ull
+#define EXEC  0xe800ull
+
+static void graph_call(double at, const char *function, enum api_op op, uint64_t graph,
+                       uint64_t exec)
+{
+	struct call call = call_at(function, 20 * at, 10);
+
+	call.op = op;
+	call.args.source = graph;
+	call.args.handle = exec;
+	follow(the_process(), call);
+}
+
+static void captured(struct call call)
+{
+	call.flags |= CALL_CAPTURED;
+	follow(the_process(), call);
+}
+
+static void launch_graph(double at)
+{
+	graph_call(at, "cudaGraphLaunch", OP_GRAPH_LAUNCH, 0, EXEC);
+}
+
+static void test_memory_of_a_graph_is_there_when_it_runs(void **state)
+{
+	captured(alloc_at("cudaMallocAsync", 0, A, 4 * KIB));
+	assert_int_equal(live(), 0);
+	graph_call(1, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0);
+	graph_call(2, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	assert_int_equal(live(), 0);
+	launch_graph(3);
+	assert_int_equal(live(), 4 * KIB);
+	assert_count(memory_totals(memory, MEMORY_ASYNC)->allocated, 1, 4 * KIB);
+	assert_int_equal(follow(the_process(), free_at("cudaFree", 4, A)), 4 * KIB);
+	assert_int_equal(live(), 0);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+	launch_graph(5);
+	launch_graph(6); /* frees what the launch before left */
+	assert_int_equal(live(), 4 * KIB);
+	assert_count(memory_totals(memory, MEMORY_ASYNC)->freed, 2, 8 * KIB);
+}
+
+static void test_memory_that_a_graph_frees_itself_is_there_for_a_moment(void **state)
+{
+	captured(alloc_at("cudaMallocAsync", 0, A, 4 * KIB));
+	captured(free_at("cudaFreeAsync", 1, A));
+	graph_call(2, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0);
+	graph_call(3, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	graph_call(4, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0); /* the handle again */
+	for (int i = 0; i < 3; i++)
+		launch_graph(5 + i);
+	assert_int_equal(live(), 0);
+	assert_count(memory_totals(memory, MEMORY_ASYNC)->allocated, 3, 12 * KIB);
+	assert_count(memory_totals(memory, MEMORY_ASYNC)->freed, 3, 12 * KIB);
+	assert_int_equal(memory_totals(memory, MEMORY_ASYNC)->peak_bytes, 4 * KIB);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+}
+
+static void test_a_graph_can_free_what_another_allocated(void **state)
+{
+	struct call node = call_at("cuGraphAddMemAllocNode", 0, 10);
+
+	node.op = OP_GRAPH_ALLOC;
+	node.args.source = GRAPH;
+	node.args.address = A;
+	node.args.bytes = KIB;
+	follow(the_process(), node);
+	graph_call(1, "cuGraphInstantiateWithFlags", OP_INSTANTIATE, GRAPH, EXEC);
+	node.op = OP_GRAPH_FREE;
+	node.args.source = GRAPH + 1;
+	follow(the_process(), node);
+	graph_call(2, "cuGraphInstantiateWithFlags", OP_INSTANTIATE, GRAPH + 1, EXEC + 1);
+	launch_graph(3);
+	assert_int_equal(live(), KIB);
+	graph_call(4, "cuGraphLaunch", OP_GRAPH_LAUNCH, 0, EXEC + 1);
+	assert_int_equal(live(), 0);
+	follow_process(the_process(), EVENT_EXIT);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 static void test_a_handle_and_an_address_may_be_the_same_number(void **state)
@@ -621,6 +704,9 @@ int main(void)
 		TEST(test_imported_memory_is_that_of_who_made_it),
 		TEST(test_what_is_mapped_goes_with_its_process),
 		TEST(test_an_unmapping_that_ends_late_takes_no_newer_one),
+		TEST(test_memory_of_a_graph_is_there_when_it_runs),
+		TEST(test_memory_that_a_graph_frees_itself_is_there_for_a_moment),
+		TEST(test_a_graph_can_free_what_another_allocated),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
 		TEST(test_totals_of_a_process_outlive_it),

@@ -179,10 +179,10 @@ static struct fold_process_key process_key(const struct fold_memory_key *key, ui
 		                          .memory = memory };
 }
 
-/* Neither addresses that are mapped, nor memory of other processes, which has no bytes here. */
+/* Neither addresses that are mapped or of graphs, nor memory of other processes, without bytes. */
 static bool is_counted(struct watch_memory_live live)
 {
-	return live.key->space != FOLD_SPACE_MAPPED &&
+	return live.key->space != FOLD_SPACE_MAPPED && live.key->space != FOLD_SPACE_GRAPH &&
 	       (live.key->space != FOLD_SPACE_HANDLE || live.value->bytes);
 }
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory that graphs allocate: it exists when they run. Which stream a call was recorded on is not
+ * followed here: what was recorded since the last end of a capture is of the capture that ends.
+ */
+#include <stdlib.h>
+
+#include "analysis/memory_inside.h"
+#include "base/xalloc.h"
+
+/* Of all graphs and of what was instantiated of them, and these themselves: 96 bytes at most. */
+#define NODES_MAX 65536
+
+struct graph_node {
+	uint64_t address, bytes; /* bytes 0: it frees */
+	struct graph_node *next;
+};
+
+/* A graph, or what was instantiated of one: by its handle. */
+struct graph {
+	uint64_t handle;
+	struct graph_node *first, **end;
+	UT_hash_handle hh;
+};
+
+struct memory_graphs {
+	struct graph recorded; /* that no capture has ended of */
+	struct graph *graphs, *execs;
+};
+
+static struct memory_graphs *graphs_of(struct memory *memory, const struct event *event)
+{
+	struct process_memory *process = memory_the_process(memory, event->process);
+
+	if (!process->graphs) {
+		process->graphs = xcalloc(1, sizeof(*process->graphs));
+		process->graphs->recorded.end = &process->graphs->recorded.first;
+	}
+	return process->graphs;
+}
+
+static void add_node(struct memory *memory, struct graph *graph, uint64_t address, uint64_t bytes)
+{
+	struct graph_node *node;
+
+	if (!graph || !address || memory->n_graph_nodes >= NODES_MAX)
+		return;
+	memory->n_graph_nodes++;
+	node = xcalloc(1, sizeof(*node));
+	node->address = address;
+	node->bytes = bytes;
+	*graph->end = node;
+	graph->end = &node->next;
+}
+
+static void empty(struct memory *memory, struct graph *graph)
+{
+	struct graph_node *node;
+
+	while ((node = graph->first)) {
+		graph->first = node->next;
+		free(node);
+		memory->n_graph_nodes--;
+	}
+	graph->end = &graph->first;
+}
+
+static void drop_all(struct memory *memory, struct graph **all)
+{
+	struct graph *graph, *next;
+
+	HASH_ITER (hh, *all, graph, next) {
+		empty(memory, graph);
+		HASH_DELETE(hh, *all, graph);
+		free(graph);
+		memory->n_graph_nodes--;
+	}
+}
+
+static struct graph *find_graph(struct graph *all, uint64_t handle)
+{
+	struct graph *graph;
+
+	HASH_FIND(hh, all, &handle, sizeof(handle), graph);
+	return graph;
+}
+
+/* NULL: there is no room for one more. */
+static struct graph *the_graph(struct memory *memory, struct graph **all, uint64_t handle)
+{
+	struct graph *graph = find_graph(*all, handle);
+
+	if (graph || memory->n_graph_nodes >= NODES_MAX)
+		return graph;
+	memory->n_graph_nodes++;
+	graph = xcalloc(1, sizeof(*graph));
+	graph->handle = handle;
+	graph->end = &graph->first;
+	HASH_ADD(hh, *all, handle, sizeof(graph->handle), graph);
+	return graph;
+}
+
+void memory_free_graphs(struct memory *memory, struct process_memory *process)
+{
+	if (!process->graphs)
+		return;
+	empty(memory, &process->graphs->recorded);
+	drop_all(memory, &process->graphs->graphs);
+	drop_all(memory, &process->graphs->execs);
+	free(process->graphs);
+	process->graphs = NULL;
+}
+
+void memory_follow_captured(struct memory *memory, const struct event *event)
+{
+	const struct call *call = event->call;
+
+	if (call->op == OP_ALLOC && call->args.bytes)
+		add_node(memory, &graphs_of(memory, event)->recorded, call->args.address,
+		         call->args.bytes);
+	else if (call->op == OP_FREE)
+		add_node(memory, &graphs_of(memory, event)->recorded, call->args.address, 0);
+}
+
+/* A graph's handle can be given out again: a new one has what is recorded now alone. */
+static void end_capture(struct memory *memory, struct memory_graphs *graphs, uint64_t handle)
+{
+	struct graph *recorded = &graphs->recorded;
+	struct graph *graph = recorded->first ? the_graph(memory, &graphs->graphs, handle)
+	                                      : find_graph(graphs->graphs, handle);
+
+	if (!graph) {
+		empty(memory, recorded);
+		return;
+	}
+	empty(memory, graph);
+	if (!recorded->first)
+		return;
+	graph->first = recorded->first;
+	graph->end = recorded->end;
+	recorded->first = NULL;
+	recorded->end = &recorded->first;
+}
+
+static void instantiate(struct memory *memory, struct memory_graphs *graphs, uint64_t from,
+                        uint64_t handle)
+{
+	const struct graph *graph = find_graph(graphs->graphs, from);
+	struct graph *exec = graph ? the_graph(memory, &graphs->execs, handle)
+	                           : find_graph(graphs->execs, handle);
+
+	if (exec)
+		empty(memory, exec);
+	for (const struct graph_node *node = graph ? graph->first : NULL; node; node = node->next)
+		add_node(memory, exec, node->address, node->bytes);
+}
+
+/* What it left from the launch before is freed by this one, or the driver would have refused it. */
+static void launch(struct memory *memory, struct process_memory *process, const struct event *event)
+{
+	const struct graph *exec = find_graph(process->graphs->execs, event->call->args.handle);
+	struct memory_allocation made = memory_about(event, MEMORY_ASYNC);
+
+	for (const struct graph_node *node = exec ? exec->first : NULL; node; node = node->next) {
+		const struct memory_key key = { node->address, SPACE_ADDRESS };
+		struct allocation *a = memory_find(process, &key);
+
+		if (a && !a->late)
+			memory_give_back(memory, process, a, event->time_ns);
+		if (!node->bytes)
+			continue;
+		made.address = node->address;
+		made.bytes = node->bytes;
+		memory_add(memory, &made);
+	}
+}
+
+void memory_follow_graph(struct memory *memory, const struct event *event)
+{
+	struct process_memory *process = memory_find_process(memory, event->process->id);
+	struct memory_graphs *graphs = process ? process->graphs : NULL;
+	const struct api_call *args = &event->call->args;
+
+	if (event->call->op == OP_GRAPH_ALLOC || event->call->op == OP_GRAPH_FREE)
+		add_node(memory, the_graph(memory, &graphs_of(memory, event)->graphs, args->source),
+		         args->address, event->call->op == OP_GRAPH_ALLOC ? args->bytes : 0);
+	else if (graphs && event->call->op == OP_CAPTURE_END)
+		end_capture(memory, graphs, args->source);
+	else if (graphs && event->call->op == OP_INSTANTIATE)
+		instantiate(memory, graphs, args->source, args->handle);
+	else if (graphs && event->call->op == OP_GRAPH_LAUNCH)
+		launch(memory, process, event);
+}
