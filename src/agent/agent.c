@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
 #define RING_BYTES     ((size_t)8 << 20)
 #define FLUSH_MS       1000 /* one flush took 0.6 ms on an H200 */
@@ -25,7 +26,6 @@
 #define HANGS_NS       20000000000ull /* the limit, and what inject.c adds */
 #define SILENT_NS      10000000000ull /* from hello to its first word */
 #define STUCK_NS       10000000000ull
-#define MESSAGES_MOST  64 /* a turn */
 #define STATE_UNKNOWN  UINT32_MAX
 #define PROCESS_EXITS  0x4 /* PF_EXITING in /proc/PID/stat */
 
@@ -43,7 +43,7 @@ struct agent *agent_new(struct agent_common *common, pid_t pid)
 
 	agent->common = common;
 	agent->pid = pid;
-	agent->socket = -1;
+	agent->socket = agent->bell = -1;
 	agent->state = STATE_UNKNOWN;
 	return agent;
 }
@@ -69,13 +69,17 @@ static void finish(struct agent *agent)
 	agent_probes_end(agent, NULL);
 	if (agent->socket >= 0) {
 		stop_waiting(agent, agent->socket);
-		close(agent->socket);
+		helper_let_go(agent->socket);
+	}
+	if (agent->bell >= 0) {
+		stop_waiting(agent, agent->bell);
+		close(agent->bell);
 	}
 	if (agent->inject)
 		stop_waiting(agent, inject_fd(agent->inject));
 	inject_free(agent->inject);
 	agent_ring_free(agent->ring);
-	agent->socket = -1;
+	agent->socket = agent->bell = -1;
 	agent->inject = NULL;
 	agent->ring = NULL;
 	agent->over = true;
@@ -281,7 +285,7 @@ void agent_entered(struct agent *agent)
 	agent->stopped_ns = result.stopped_ns;
 	agent->may_read = result.may_read;
 	if (agent->common->order == AGENT_STOP) { /* too late: it sees that the socket closes */
-		close(result.socket);
+		helper_let_go(result.socket);
 		finish(agent);
 		return;
 	}
@@ -300,7 +304,7 @@ static uint32_t probes_flags(const struct agent *agent)
 	       (agent_may_read(agent->pid, agent->may_read) ? AGENT_PROBES_READS : 0);
 }
 
-static int send_hello(struct agent *agent, int memfd)
+static int send_hello(struct agent *agent, int memfd, int bell)
 {
 	const struct agent_common *common = agent->common;
 	struct agent_message hello = {
@@ -311,9 +315,9 @@ static int send_hello(struct agent *agent, int memfd)
 		.flush_ms = FLUSH_MS,
 		.probes = probes_flags(agent),
 	};
-	int fds[] = { memfd, common->cupti };
+	int fds[] = { memfd, bell, common->cupti };
 
-	return channel_send(agent->socket, &hello, fds, common->cupti >= 0 ? 2 : 1);
+	return channel_send(agent->socket, &hello, fds, common->cupti >= 0 ? 3 : 2);
 }
 
 /* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
@@ -330,7 +334,7 @@ void agent_greet(struct agent *agent, int socket)
 	size_t bytes = agent->common->options.ring_bytes;
 	struct err err = { 0 };
 	int64_t offset_ns = 0;
-	int memfd = -1, rc;
+	int memfd = -1, bell[2], rc;
 
 	agent->socket = socket;
 	agent->greeted_ns = agent->common->now_ns;
@@ -349,7 +353,16 @@ void agent_greet(struct agent *agent, int socket)
 		return;
 	}
 	agent_ring_set_clock(agent->ring, offset_ns);
-	rc = send_hello(agent, memfd);
+	rc = channel_bell(bell);
+	if (rc) {
+		close(memfd);
+		agent_fail(agent, "no %s of process %d: cannot make sockets: %s",
+		           agent_lacks(agent->common), agent->pid, strerror(-rc));
+		return;
+	}
+	agent->bell = bell[0];
+	rc = send_hello(agent, memfd, bell[1]);
+	close(bell[1]);
 	close(memfd);
 	if (rc)
 		agent->closed = true; /* it ended just now */
@@ -360,21 +373,8 @@ void agent_greet(struct agent *agent, int socket)
 
 void agent_hear(struct agent *agent)
 {
-	for (int i = 0; i < MESSAGES_MOST && !agent->over && !agent->closed; i++) {
-		struct agent_message message = { 0 };
-		int rc = channel_receive(agent->socket, &message);
-
-		if (rc == -EAGAIN)
-			return;
-		if (rc == -EPIPE)
-			agent->closed = true;
-		else if (rc < 0 || message.abi != AGENT_ABI)
-			agent_fail(agent,
-			           "process %d holds the agent of another version of cuscope: %s "
-			           "need a fresh start of the process",
-			           agent->pid, agent_lacks(agent->common));
-		/* AGENT_STATE says nothing but that one should look, which agent_turn does. */
-	}
+	agent->closed |= channel_is_over(agent->socket);
+	channel_hear_bell(agent->bell); /* what it rang for, agent_turn sees */
 }
 
 static void pass_on(void *data, const struct agent_head *record)
@@ -434,7 +434,14 @@ static void look(struct agent *agent, uint32_t state)
 			           agent->pid, SILENT_NS / 1000000000ull);
 		return;
 	}
-	if (shared.magic != AGENT_MAGIC || shared.abi != AGENT_ABI || state >= AGENT_STATES) {
+	if (shared.magic == AGENT_MAGIC && shared.abi != AGENT_ABI) {
+		agent_fail(agent,
+		           "process %d holds the agent of another version of cuscope: %s "
+		           "need a fresh start of the process",
+		           agent->pid, agent_lacks(agent->common));
+		return;
+	}
+	if (shared.magic != AGENT_MAGIC || state >= AGENT_STATES) {
 		agent_fail(agent,
 		           "no %s of process %d: what its agent says makes no sense (version %u, "
 		           "state %u)",

@@ -3,7 +3,7 @@
  * One agent: a process that is being entered, or a socket and a ring. For agents.c.
  *
  *   agent_enter, agent_entered    injection; or agent_greet, where it came by itself
- *   agent_hear                    its socket is readable
+ *   agent_hear                    its bell rang, or its socket closed
  *   agent_turn                    records are read, states told, orders given
  *   agent_end                     its process is gone
  *
@@ -40,7 +40,7 @@ struct agent {
 	struct agent_common *common;
 	pid_t pid;
 	struct inject *inject; /* not NULL: being entered */
-	int socket;            /* -1: none */
+	int socket, bell;      /* -1: none */
 	struct agent_ring *ring;
 
 	uint32_t ordered; /* the last order that was sent */

@@ -2,24 +2,33 @@
 #include "agent/agent_channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <linux/sockios.h>
+
 #define BACKLOG  128
-#define FDS_MOST 2
+#define FDS_MOST 3
+#define TAKEN    256 /* bytes: less than the kernel counts of one that is there */
+
+#ifndef SO_PASSRIGHTS /* Linux 6.16 */
+#define SO_PASSRIGHTS 83
+#endif
 
 int channel_listen(char name[CHANNEL_NAME], struct err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	uint64_t random[2] = { 0 };
 	socklen_t length;
-	int fd, rc;
+	int fd, rc, none = 0;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "cannot get random bytes for the name of a socket");
@@ -29,6 +38,9 @@ int channel_listen(char name[CHANNEL_NAME], struct err *err)
 	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >=
+	    0) /* who connects has it from here; where the kernel has it not, nothing breaks */
+		setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof(none));
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 &&
 	    listen(fd, BACKLOG) == 0)
 		return fd;
@@ -76,13 +88,29 @@ int channel_send(int socket, const struct agent_message *message, const int *fds
 	return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int channel_receive(int socket, struct agent_message *message)
+bool channel_is_over(int socket)
 {
-	ssize_t got = recv(socket, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+	struct pollfd end = { .fd = socket, .events = POLLRDHUP };
 
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
-	if (got == 0)
-		return -EPIPE;
-	return got == sizeof(*message) ? 1 : -EBADMSG;
+	return poll(&end, 1, 0) > 0;
+}
+
+int channel_bell(int pair[2])
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -errno;
+	shutdown(pair[0], SHUT_RD);
+	channel_hear_bell(pair[0]);
+	return 0;
+}
+
+void channel_hear_bell(int bell)
+{
+	int there = 0;
+
+	if (!ioctl(bell, SIOCOUTQ, &there) && there >= TAKEN)
+		return;
+	if (send(bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		/* the agent is gone, which its socket tells */
+	}
 }

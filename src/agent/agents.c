@@ -15,6 +15,7 @@
 #include "agent/agent_library.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
+#include "probe/helper.h"
 
 #define AGENTS_MOST   4096
 #define ENTERING_MOST 8   /* at once: each is a process of ours, and stops one of theirs */
@@ -72,9 +73,9 @@ static int open_cupti(struct agents *agents, const char *path, struct err *err)
 	return 0;
 }
 
-static int wait_for(struct agents *agents, int fd, void *tag)
+static int wait_for(struct agents *agents, int fd, uint32_t events, void *tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
+	struct epoll_event event = { .events = events, .data.ptr = tag };
 
 	return epoll_ctl(agents->common.epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
@@ -92,7 +93,7 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	agents->common.epoll = epoll_create1(EPOLL_CLOEXEC);
 	agents->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (agents->common.epoll < 0 || agents->timer < 0 ||
-	    wait_for(agents, agents->timer, &agents->timer))
+	    wait_for(agents, agents->timer, EPOLLIN, &agents->timer))
 		rc = err_set(err, errno, "cannot wait for agents: %s", strerror(errno));
 	if (!rc && options->cupti)
 		rc = open_cupti(agents, options->cupti, err);
@@ -109,6 +110,16 @@ static void close_fd(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* Whoever connected and was not accepted yet may have sent something already. */
+static void stop_listening(struct agents *agents)
+{
+	if (agents->listener < 0)
+		return;
+	epoll_ctl(agents->common.epoll, EPOLL_CTL_DEL, agents->listener, NULL);
+	helper_let_go(agents->listener);
+	agents->listener = -1;
 }
 
 static void reap(struct agents *agents)
@@ -132,7 +143,7 @@ void agents_free(struct agents *agents)
 		agent_free(agent);
 	}
 	reap(agents);
-	close_fd(&agents->listener);
+	stop_listening(agents);
 	close_fd(&agents->timer);
 	close_fd(&agents->common.epoll);
 	close_fd(&agents->common.cupti);
@@ -182,7 +193,7 @@ int agents_environment(struct agents *agents, char *const **environment, struct 
 	if (rc < 0)
 		return rc;
 	agents->listener = rc;
-	rc = wait_for(agents, agents->listener, &agents->listener);
+	rc = wait_for(agents, agents->listener, EPOLLIN, &agents->listener);
 	if (rc)
 		return err_set(err, rc, "cannot wait for agents: %s", strerror(-rc));
 	set_variables(agents);
@@ -225,10 +236,19 @@ static struct agent *add(struct agents *agents, pid_t pid)
 	return NULL;
 }
 
-static void wait_for_agent(struct agents *agents, struct agent *agent, int fd)
+/* One that is being entered, or its end and its bell. */
+static void wait_for_agent(struct agents *agents, struct agent *agent)
 {
-	int rc = agent->over ? 0 : wait_for(agents, fd, agent);
+	int rc = 0;
 
+	if (agent->over)
+		return;
+	if (agent->inject)
+		rc = wait_for(agents, inject_fd(agent->inject), EPOLLIN, agent);
+	else
+		rc = wait_for(agents, agent->socket, EPOLLRDHUP, agent);
+	if (!rc && !agent->inject)
+		rc = wait_for(agents, agent->bell, EPOLLOUT | EPOLLET, agent);
 	if (rc)
 		agent_fail(agent, "no %s of process %d: cannot wait for it: %s",
 		           agent_lacks(agent->common), agent->pid, strerror(-rc));
@@ -246,16 +266,16 @@ static void welcome(struct agents *agents, int socket, pid_t pid)
 		agent = NULL;
 	}
 	if (!pid || agent || (options->wanted && !options->wanted(options->data, pid))) {
-		close(socket);
+		helper_let_go(socket);
 		return;
 	}
 	agent = add(agents, pid);
 	if (!agent) {
-		close(socket);
+		helper_let_go(socket);
 		return;
 	}
 	agent_greet(agent, socket);
-	wait_for_agent(agents, agent, agent->socket);
+	wait_for_agent(agents, agent);
 }
 
 static void accept_all(struct agents *agents)
@@ -282,7 +302,7 @@ static void enter(struct agents *agents, struct agent *agent)
 	agent_enter(agent);
 	if (agent->over)
 		return;
-	wait_for_agent(agents, agent, inject_fd(agent->inject));
+	wait_for_agent(agents, agent);
 	agents->entering += !agent->over;
 }
 
@@ -350,7 +370,7 @@ static void entered(struct agents *agents, struct agent *agent)
 {
 	agents->entering--;
 	agent_entered(agent);
-	wait_for_agent(agents, agent, agent->socket);
+	wait_for_agent(agents, agent);
 }
 
 static void give_up_hanging(struct agents *agents, struct agent *agent)
@@ -502,7 +522,7 @@ void agents_stop(struct agents *agents)
 		return;
 	agents->common.order = AGENT_STOP;
 	set_timer(agents, 0);
-	close_fd(&agents->listener);
+	stop_listening(agents);
 	HASH_ITER (hh, agents->all, agent, next) {
 		if (is_waiting(agent)) /* not yet begun: nothing is to be undone */
 			put_away(agents, agent);

@@ -15,6 +15,7 @@
 
 #include "agent/inject_run.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
 #define GRACE_NS 1000000000ull /* after the limit, for what cannot be waited for with one */
 
@@ -193,8 +194,11 @@ int inject_result(struct inject *inject, struct inject_result *result, struct er
 		               "attaching to process %d did not end: the process cuscope-attach "
 		               "was killed",
 		               inject->pid);
-	if (outcome.code)
+	if (outcome.code) {
+		helper_let_go(result->socket);
+		result->socket = -1;
 		return err_set(err, outcome.code, "%s", outcome.text);
+	}
 	if (result->socket < 0)
 		return err_set(err, EMFILE,
 		               "attaching to process %d: its socket could not be taken: %s",
@@ -206,6 +210,6 @@ void inject_free(struct inject *inject)
 {
 	if (!inject)
 		return;
-	close(inject->outcome);
+	helper_let_go(inject->outcome); /* with the target's socket, where nobody took it */
 	free(inject);
 }

@@ -69,8 +69,10 @@ int inject_begin(const struct inject_options *options, struct inject **inject, s
 int inject_fd(const struct inject *inject); /* readable when it is over */
 
 /*
- * The outcome, to be asked for when inject_fd is readable. 0: the caller closes the socket of the
- * result. Else a negative errno with a sentence: no permission, a static program, no safe point ...
+ * The outcome, to be asked for when inject_fd is readable. 0: the socket of the result is the
+ * caller's, who never receives by it, and has helper_let_go close it: the target made it, and can
+ * have put anything in. Else a negative errno with a sentence: no permission, a static program, no
+ * safe point ...
  */
 int inject_result(struct inject *inject, struct inject_result *result, struct err *err);
 

@@ -2,10 +2,14 @@
 /*
  * What cuscope and the agent, the library inside a target, say to each other.
  *
- * A SOCK_SEQPACKET socket carries a handful of messages; that it closes is how each side learns of
- * the other's death. Records go through memory: a memfd that cuscope makes, seals against shrinking
- * and sends along with its first message. It begins with struct agent_shared; the rest is a ring
- * that both sides map twice in a row, so that no record is ever cut.
+ * A SOCK_SEQPACKET socket carries a handful of messages by cuscope; that it closes is how each side
+ * learns of the other's death. Nothing goes the other way: what a socket brings could be a
+ * descriptor of anything, and the last to close that may wait for as long as its sender likes.
+ * Where the agent has something to tell, it writes that into memory and rings a bell: of a second
+ * pair of sockets it takes away the one byte that cuscope has put there, and cuscope is woken,
+ * since there is room again. Records go through memory: a memfd that cuscope makes, seals against
+ * shrinking and sends along with its first message. It begins with struct agent_shared; the rest is
+ * a ring that both sides map twice in a row, so that no record is ever cut.
  *
  * Producers (any thread of the target) reserve room by moving `head`, write the record, and store
  * its first word, `bytes`, last. The reader stops at a record whose first word is still 0, and
@@ -22,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   12
+#define AGENT_ABI   13
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -53,13 +57,11 @@ enum agent_kind {
 
 enum agent_message_type {
 	/* by cuscope */
-	AGENT_HELLO = 1, /* kinds; with it the memfd, and libcupti where `cupti` is 1 */
+	AGENT_HELLO = 1, /* kinds; with it memfd, bell, and libcupti where `cupti` is 1 */
 	AGENT_RUN,       /* measure (again); the first one is implied by AGENT_HELLO */
 	AGENT_PAUSE,     /* stop, and leave CUPTI: it is to cost nothing until AGENT_RUN */
 	AGENT_STOP,      /* the same for good; then the agent closes the socket */
-	/* by the agent */
-	AGENT_STATE, /* something in struct agent_shared changed */
-	/* by cuscope, where hello asked for AGENT_PROBES; each is answered before the next is sent
+	/* where hello asked for AGENT_PROBES; each is answered before the next is sent
 	 */
 	AGENT_PROBES_AREA, /* memory for code is to be there, at most AGENT_REACH from `near` */
 	AGENT_PROBES_SET,  /* `n` slots; with it a memfd of so many struct agent_slot */
@@ -87,7 +89,7 @@ struct agent_message {
 	union {
 		struct {
 			uint32_t kinds;
-			uint32_t cupti; /* a descriptor of the libcupti to use follows the memfd */
+			uint32_t cupti; /* a descriptor of the libcupti to use follows the bell */
 			uint32_t flush_ms; /* how often records are asked for, at least */
 			uint32_t probes;   /* enum agent_probes_flags */
 		};

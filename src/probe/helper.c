@@ -23,6 +23,8 @@
 #define BUSY_MS   10000  /* for a helper that the machine does not let run */
 #define FREE_NS   200000 /* what is shorter is the price of asking */
 
+static pthread_mutex_t orders = PTHREAD_MUTEX_INITIALIZER; /* those that follow each other */
+
 static struct {
 	pthread_mutex_t lock;
 	pid_t owner;     /* process that called helper_begin; 0: none */
@@ -117,15 +119,17 @@ void helper_end(void)
 }
 
 /* With the lock. */
-static int make(enum helper_make what, int *socket, pid_t *pid)
+static int make(enum helper_does what, int *socket, pid_t *pid)
 {
-	struct helper_order order = { .make = what };
+	const struct helper_order order = { .does = what };
 	int pair[2], none, rc;
 	int32_t its = 0;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	pthread_mutex_lock(&orders);
 	rc = helper_send(helper.control, &order, sizeof(order), pair[1]);
+	pthread_mutex_unlock(&orders);
 	close(pair[1]);
 	if (!rc && helper_receive(pair[0], &its, sizeof(its), &none) != sizeof(its))
 		rc = -EIO; /* the process that makes them was killed, or cannot fork */
@@ -143,7 +147,7 @@ static int make_reader(void)
 	return helper.socket >= 0 ? 0 : make(HELPER_MAKE_READER, &helper.socket, &helper.pid);
 }
 
-int helper_make(enum helper_make what, int *socket, pid_t *pid)
+int helper_make(enum helper_does what, int *socket, pid_t *pid)
 {
 	int rc = -EPIPE;
 
@@ -157,7 +161,7 @@ int helper_make(enum helper_make what, int *socket, pid_t *pid)
 /* With the lock. */
 static void end_helper(pid_t pid)
 {
-	const struct helper_order order = { .kill = pid };
+	const struct helper_order order = { HELPER_KILL, pid };
 
 	helper_send(helper.control, &order, sizeof(order), -1);
 }
@@ -227,6 +231,9 @@ static const char *name_of(enum helper_op op)
 	case HELPER_MAPS:
 	case HELPER_MAPS_ON:
 		return "/proc/PID/maps";
+	case HELPER_COPY:
+	case HELPER_SAME:
+		return "a descriptor of its";
 	default:
 		return "a file of its";
 	}
@@ -369,6 +376,63 @@ int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t m
 	}
 	helper_unlock();
 	return rc;
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static int ask_of_descriptor(enum helper_op op, pid_t pid, int number, dev_t device, int fd,
+                             int *fd_out)
+{
+	const struct helper_answer *answer;
+	struct helper_request *request;
+	int result, rc;
+
+	helper_lock();
+	request = helper_request(op, pid, helper_person(pid));
+	request->address = (uint64_t)number;
+	request->bytes = device;
+	answer = helper_ask(fd, fd_out, &rc);
+	result = rc ? rc : (int)answer->result;
+	helper_unlock();
+	return result;
+}
+
+int helper_copy_device(pid_t pid, int number, dev_t device)
+{
+	int fd = -1, rc = ask_of_descriptor(HELPER_COPY, pid, number, device, -1, &fd);
+
+	if (!rc && fd < 0)
+		rc = -EMFILE;
+	return rc ? rc : fd;
+}
+
+int helper_same_file(pid_t tid, int number, int fd)
+{
+	int none;
+
+	return ask_of_descriptor(HELPER_SAME, tid, number, 0, fd, &none);
+}
+
+/*
+ * Ours is closed while theirs is there: it is never the last. Where the process that makes helpers
+ * was killed it stays open, since nobody is left who may wait.
+ */
+void helper_let_go(int fd)
+{
+	const struct helper_order take = { .does = HELPER_TAKE }, drop = { .does = HELPER_DROP };
+
+	if (fd < 0)
+		return;
+	if (!helper_is_there()) {
+		close(fd);
+		return;
+	}
+	pthread_mutex_lock(&orders);
+	if (!helper_send(helper.control, &take, sizeof(take), fd)) {
+		close(fd);
+		helper_send(helper.control, &drop, sizeof(drop), -1);
+	}
+	pthread_mutex_unlock(&orders);
 }
 
 /* ---- maps ---------------------------------------------------------------------------------- */

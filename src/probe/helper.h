@@ -76,6 +76,23 @@ int helper_open_gone(pid_t under, uint64_t person, const struct mapping *mapping
 ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_rights *rights,
                             char *to, size_t bytes);
 
+/*
+ * A descriptor of a process's, if it is of this character device: a descriptor that the caller
+ * closes; -EPROTOTYPE: it is another file; or a negative errno. What else it may be, a file of
+ * FUSE, say, is neither looked at nor closed here.
+ */
+int helper_copy_device(pid_t pid, int number, dev_t device);
+
+/* Whether a thread has the file of `fd` at a number: 1, 0, or a negative errno. */
+int helper_same_file(pid_t tid, int number, int fd);
+
+/*
+ * Closes a descriptor in a process that nobody waits for, and returns at once: of a socket in which
+ * a stranger may have put descriptors. What is closed last can wait in the kernel for as long as
+ * its maker likes (SO_LINGER, a serial line). -1 is nothing.
+ */
+void helper_let_go(int fd);
+
 /* pread of a descriptor of those two, of a copy by helper_dup, or of any other. */
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
 int helper_dup(int fd); /* F_DUPFD_CLOEXEC */

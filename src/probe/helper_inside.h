@@ -18,6 +18,8 @@ enum helper_op {
 	HELPER_MAPS_ON,       /* with that descriptor: the next bytes */
 	HELPER_PRIVATE_PAGES, /* pid, address, bytes: how many pages; a byte for each */
 	HELPER_CODE_OF,       /* pid, address: an inode; struct mapping of each */
+	HELPER_COPY,          /* pid; address: a number of its; bytes: the device that it must be */
+	HELPER_SAME,          /* with a descriptor; pid; address: a number of its */
 	HELPER_OPEN_MAPPING,  /* pid, mapping, path */
 	HELPER_OPEN_IN_ROOT,  /* pid, path */
 	HELPER_PREAD,         /* with a descriptor of O_PATH: address, bytes */
@@ -43,16 +45,18 @@ struct helper_answer {
 	char data[HELPER_BYTES];
 };
 
-/* What the process that makes helpers can make. */
-enum helper_make {
-	HELPER_MAKE_READER, /* helper_do() */
-	HELPER_MAKE_NAMES,  /* names_main() */
+/* To the process that makes helpers. */
+enum helper_does {
+	HELPER_MAKE_READER, /* with a socket: one for it, helper_do() */
+	HELPER_MAKE_NAMES,  /* the same, names_main() */
+	HELPER_KILL,        /* the one of this pid */
+	HELPER_TAKE,        /* with a descriptor: it is kept, */
+	HELPER_DROP, /* and closed when cuscope has it no more. These two follow each other */
 };
 
-/* To that process: with a socket, one of these for it; without, the end of one. */
 struct helper_order {
-	int32_t kill; /* pid; 0: none */
-	uint32_t make;
+	uint32_t does;
+	int32_t pid;
 };
 
 /* ---- names (plain_name.h) ------------------------------------------------------------------ */
@@ -105,7 +109,7 @@ const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc);
 
 /* Without the lock: has one made, with a socket that becomes the caller's; and has it ended. 0 or a
  * negative errno. */
-int helper_make(enum helper_make what, int *socket, pid_t *pid);
+int helper_make(enum helper_does what, int *socket, pid_t *pid);
 void helper_kill(pid_t pid);
 
 /* Who is to be charged for what is asked of a process; PERSON_UNKNOWN for this one. */

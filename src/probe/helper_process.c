@@ -2,6 +2,7 @@
 /* The other side of helper.h: the process that makes helpers, and what they do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -23,6 +25,7 @@
 #include "probe/root_file.h"
 
 #define HELPERS_MAX 64 /* that were made and have not ended */
+#define CLOSERS_MAX 64 /* the same; what comes then stays open */
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
@@ -227,6 +230,31 @@ static int64_t read_maps(const struct helper_request *request, char *to, int *fd
 	return read_maps_of(path, to, fd);
 }
 
+/* What is not the device is closed before there is an answer: so who is waited for is to blame. */
+static int copy_device(const struct helper_request *request)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, request->pid, 0), fd;
+	struct stat st;
+
+	if (pidfd < 0)
+		return -errno;
+	fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)request->address, 0);
+	fd = fd < 0 ? -errno : fd;
+	close(pidfd);
+	if (fd < 0 || (!fstat(fd, &st) && S_ISCHR(st.st_mode) && st.st_rdev == request->bytes))
+		return fd;
+	close(fd);
+	return -EPROTOTYPE;
+}
+
+/* The kernel waits meanwhile for an exec of the other's to be over, which may hang. */
+static int64_t same_file(const struct helper_request *request, int fd)
+{
+	long r = syscall(SYS_kcmp, request->pid, getpid(), KCMP_FILE, request->address, fd);
+
+	return r < 0 ? -errno : !r;
+}
+
 /* ---- how long it waited -------------------------------------------------------------------- */
 
 static int queue_fd = -1; /* /proc/self/schedstat, where the kernel has it */
@@ -350,6 +378,13 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	case HELPER_MAPS_ON:
 		answer->result = read_on(fd, answer->data);
 		break;
+	case HELPER_COPY:
+		*fd_out = copy_device(request);
+		answer->result = *fd_out < 0 ? *fd_out : 0;
+		break;
+	case HELPER_SAME:
+		answer->result = same_file(request, fd);
+		break;
 	case HELPER_PREAD:
 		answer->result = read_file(fd, request, answer);
 		break;
@@ -372,7 +407,8 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 
 static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)
 {
-	bool data = request->op != HELPER_OPEN_MAPPING && request->op != HELPER_OPEN_IN_ROOT;
+	bool data = request->op != HELPER_OPEN_MAPPING && request->op != HELPER_OPEN_IN_ROOT &&
+	            request->op != HELPER_SAME;
 
 	return offsetof(struct helper_answer, data) +
 	       (data && answer->result > 0 ? (size_t)answer->result : 0);
@@ -392,7 +428,7 @@ __attribute__((noreturn)) static void serve(int socket)
 		_exit(1);
 	while (helper_receive(socket, &request, sizeof(request), &fd) > 0) {
 		request.path[sizeof(request.path) - 1] = '\0';
-		if (request.bytes > HELPER_BYTES)
+		if (request.bytes > HELPER_BYTES && request.op != HELPER_COPY)
 			request.bytes = HELPER_BYTES;
 		before = now();
 		answer.waited_ns = 0; /* for root's files */
@@ -443,14 +479,14 @@ static void leave_signals_to_cuscope(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void forget_ended(pid_t *helpers)
+static void forget_ended(pid_t *children, int most)
 {
-	for (int i = 0; i < HELPERS_MAX; i++)
-		if (helpers[i] && waitpid(helpers[i], NULL, WNOHANG) == helpers[i])
-			helpers[i] = 0;
+	for (int i = 0; i < most; i++)
+		if (children[i] && waitpid(children[i], NULL, WNOHANG) == children[i])
+			children[i] = 0;
 }
 
-static void make_helper(pid_t *helpers, enum helper_make what, int socket)
+static void make_helper(pid_t *helpers, enum helper_does what, int socket)
 {
 	int slot = 0;
 	pid_t maker = getpid(), pid;
@@ -480,21 +516,56 @@ static void end_helper(const pid_t *helpers, pid_t pid)
 			kill(pid, SIGKILL);
 }
 
+/*
+ * By its end a process closes what it has open, and no linger of a socket is waited for there. It
+ * ends when it is the last to have that. Where there can be no process it stays open for good.
+ */
+static void close_elsewhere(pid_t *closers, int control, int fd)
+{
+	int slot = 0, go[2];
+	char none;
+
+	while (slot < CLOSERS_MAX && closers[slot])
+		slot++;
+	if (slot == CLOSERS_MAX || pipe2(go, O_CLOEXEC))
+		return;
+	closers[slot] = fork();
+	if (closers[slot] == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(control); /* cuscope is to see the end of the other */
+		close(go[1]);
+		_exit(read(go[0], &none, 1) < 0);
+	}
+	if (closers[slot] > 0)
+		close(fd);
+	else
+		closers[slot] = 0;
+	close(go[0]);
+	close(go[1]);
+}
+
 void helper_process_main(int control)
 {
-	pid_t helpers[HELPERS_MAX] = { 0 };
+	pid_t helpers[HELPERS_MAX] = { 0 }, closers[CLOSERS_MAX] = { 0 };
 	struct helper_order order;
-	int socket;
+	int fd, taken = -1;
 
 	prctl(PR_SET_NAME, "cuscope-read");
 	leave_signals_to_cuscope();
 	close_all_but(control);
-	while (helper_receive(control, &order, sizeof(order), &socket) == sizeof(order)) {
-		end_helper(helpers, order.kill);
-		forget_ended(helpers);
-		if (socket >= 0) {
-			make_helper(helpers, order.make, socket);
-			close(socket);
+	while (helper_receive(control, &order, sizeof(order), &fd) == sizeof(order)) {
+		forget_ended(helpers, HELPERS_MAX);
+		forget_ended(closers, CLOSERS_MAX);
+		if (order.does == HELPER_KILL) {
+			end_helper(helpers, order.pid);
+		} else if (order.does == HELPER_TAKE) {
+			taken = fd;
+		} else if (order.does == HELPER_DROP && taken >= 0) {
+			close_elsewhere(closers, control, taken);
+			taken = -1;
+		} else if (fd >= 0) {
+			make_helper(helpers, order.does, fd);
+			close(fd);
 		}
 	}
 	_exit(0); /* and they with it */

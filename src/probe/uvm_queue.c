@@ -27,6 +27,7 @@
 #include "base/xalloc.h"
 #include "bpf/wire_driver.h"
 #include "nvidia/devices.h"
+#include "probe/helper.h"
 
 _Static_assert(sizeof(struct uvm_control) == 528, "as the driver has it");
 
@@ -254,11 +255,11 @@ bool uvm_queue_is_over(const struct uvm_queue *queue)
 /* Whether a thread has our copy's file at the number that it was taken from: 0, or an errno. */
 static int has_still(const struct uvm_queue *queue, pid_t tid)
 {
-	long r = syscall(SYS_kcmp, tid, getpid(), KCMP_FILE, queue->fd, queue->space);
+	int same = helper_same_file(tid, queue->fd, queue->space);
 
-	if (r < 0)
-		return errno;
-	return r ? EBADF : 0; /* another file */
+	if (same < 0)
+		return -same;
+	return same ? 0 : EBADF; /* another file */
 }
 
 bool uvm_queue_is_closed(const struct uvm_queue *queue)
@@ -282,54 +283,61 @@ uint64_t uvm_queue_dropped(const struct uvm_queue *queue)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Whether it is the driver's device, whatever its path is. */
-static bool is_device(int fd, enum nvidia_device device)
+/* The number of the driver's device, whatever its path is; 0: there is none. */
+static dev_t number_of(enum nvidia_device device)
 {
 	struct nvidia_numbers numbers[NVIDIA_NUMBERS_MAX];
 	FILE *file = fopen("/proc/devices", "re");
 	size_t n = nvidia_devices_read(file, numbers);
-	struct stat st;
 
 	if (file)
 		fclose(file);
-	if (fstat(fd, &st) || !S_ISCHR(st.st_mode))
-		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (numbers[i].device == device && numbers[i].major == major(st.st_rdev) &&
-		    numbers[i].first == minor(st.st_rdev))
-			return true;
+		if (numbers[i].device == device)
+			return makedev(numbers[i].major, numbers[i].first);
 	}
-	return false;
+	return 0;
 }
 
-/* The process's own descriptor, now ours as well. */
-static int take_copy(struct uvm_queue *queue, int fd, struct err *err)
+static bool is_device(int fd, enum nvidia_device device)
 {
-	queue->fd = fd;
+	dev_t number = number_of(device);
+	struct stat st;
+
+	return number && !fstat(fd, &st) && S_ISCHR(st.st_mode) && st.st_rdev == number;
+}
+
+static int open_process(struct uvm_queue *queue, struct err *err)
+{
 	queue->pidfd = (int)syscall(SYS_pidfd_open, queue->pid, 0);
 	if (queue->pidfd < 0)
 		return err_set(err, errno == ESRCH ? EPROTOTYPE : errno, "opening the process: %s",
 		               strerror(errno));
-	queue->space = (int)syscall(SYS_pidfd_getfd, queue->pidfd, fd, 0);
-	if (queue->space < 0)
-		return err_set(err, errno == EBADF || errno == ESRCH ? EPROTOTYPE : errno,
-		               "its descriptor of nvidia-uvm cannot be had: %s", strerror(errno));
 	return 0;
 }
 
+/* The process's own descriptor, now ours as well. */
 static int take_space(struct uvm_queue *queue, int fd, struct err *err)
 {
-	int r = take_copy(queue, fd, err);
-
-	if (!r && !is_device(queue->space, NVIDIA_UVM))
-		r = err_set(err, EPROTOTYPE, "it is no descriptor of nvidia-uvm");
-	return r;
+	queue->fd = fd;
+	queue->space = helper_copy_device(queue->pid, fd, number_of(NVIDIA_UVM));
+	if (queue->space == -EPROTOTYPE)
+		return err_set(err, EPROTOTYPE, "it is no descriptor of nvidia-uvm");
+	if (queue->space < 0)
+		return err_set(err,
+		               queue->space == -EBADF || queue->space == -ESRCH ? EPROTOTYPE
+		                                                                : queue->space,
+		               "its descriptor of nvidia-uvm cannot be had: %s",
+		               strerror(-queue->space));
+	return 0;
 }
 
-int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd)
+int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd, int copy)
 {
 	queue->pid = pid;
-	return take_copy(queue, fd, NULL);
+	queue->fd = fd;
+	queue->space = copy;
+	return open_process(queue, NULL);
 }
 
 /* A descriptor that was duplicated or inherited is of the same address space. */
@@ -405,7 +413,9 @@ int uvm_queue_open(pid_t pid, int fd, size_t bytes, struct uvm_queue *const *oth
 
 	fresh->pid = pid;
 	fresh->pidfd = fresh->tools = fresh->space = -1;
-	r = take_space(fresh, fd, err);
+	r = open_process(fresh, err);
+	if (!r)
+		r = take_space(fresh, fd, err);
 	if (!r && is_one_of(fresh, others))
 		r = err_set(err, EEXIST, "it is read already");
 	if (!r)

@@ -79,7 +79,8 @@ struct uvm_control {
 
 struct uvm_queue *uvm_queue_over(void *memory, uint32_t entries);
 
-/* Its address space is a process's descriptor of anything. Returns 0 or a negative errno. */
-int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd);
+/* Its address space is a process's descriptor of anything, of which the queue owns a copy then.
+ * Returns 0 or a negative errno. */
+int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd, int copy);
 
 #endif

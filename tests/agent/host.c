@@ -52,6 +52,8 @@ struct host *host_new(uint64_t ring_bytes)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	host->socket = pair[0];
 	host->theirs = pair[1];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, host->bell), 0);
+	assert_int_equal(send(host->bell[0], "", 1, 0), 1);
 	return host;
 }
 
@@ -64,6 +66,8 @@ void host_free(struct host *host)
 		free(host->shapes[i]);
 	munmap(host->shared, AGENT_RING_AT + 2 * host->bytes);
 	close(host->memfd);
+	close(host->bell[0]);
+	close(host->bell[1]);
 	if (host->socket >= 0)
 		close(host->socket);
 	free(host);
@@ -102,7 +106,7 @@ static ssize_t send_with(struct host *host, const struct agent_message *message,
                          size_t n_fds)
 {
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
 	struct iovec part = { (void *)message, sizeof(*message) };
@@ -129,9 +133,9 @@ void host_hello(struct host *host, uint32_t kinds)
 		                       .cupti = cupti >= 0,
 		                       .flush_ms = 20,
 		                       .probes = host->probes };
-	int fds[2] = { host->memfd, cupti };
+	int fds[3] = { host->memfd, host->bell[1], cupti };
 
-	assert_int_equal(send_with(host, &hello, fds, cupti >= 0 ? 2 : 1), sizeof(hello));
+	assert_int_equal(send_with(host, &hello, fds, cupti >= 0 ? 3 : 2), sizeof(hello));
 	if (cupti >= 0)
 		close(cupti);
 }
@@ -142,6 +146,15 @@ void host_tell(struct host *host, uint32_t type)
 
 	assert_int_equal(send(host->socket, &message, sizeof(message), MSG_NOSIGNAL),
 	                 sizeof(message));
+}
+
+bool host_bell_rang(struct host *host)
+{
+	char byte;
+
+	if (recv(host->bell[1], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1)
+		return false;
+	return send(host->bell[0], "", 1, MSG_NOSIGNAL) == 1;
 }
 
 int host_ask(struct host *host, struct agent_message message, int fd)
@@ -219,7 +232,8 @@ size_t host_read(struct host *host)
 	uint64_t tail = host->shared->tail, end = tail + host->bytes;
 	size_t n = 0;
 
-	/* No more than was there when it began: threads that go on writing never let it come to an end. */
+	/* No more than was there when it began: threads that go on writing never let it come to an
+	 * end. */
 	for (; tail < end; n++) {
 		char *at = host->records + (tail & (host->bytes - 1));
 		uint32_t bytes = __atomic_load_n((uint32_t *)at, __ATOMIC_ACQUIRE);

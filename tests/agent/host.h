@@ -24,8 +24,9 @@
 #define HOST_LANES  2048
 
 struct host {
-	int socket; /* ours; -1: closed */
-	int theirs; /* for cuscope_agent_enter */
+	int socket;  /* ours; -1: closed */
+	int theirs;  /* for cuscope_agent_enter */
+	int bell[2]; /* ours, theirs */
 	int memfd;
 	uint32_t abi; /* what hello says */
 	uint32_t probes;
@@ -53,6 +54,9 @@ void host_accept(struct host *host, int listening);
 /* With the libcupti that TEST_LIBCUPTI names, if there is one. */
 void host_hello(struct host *host, uint32_t kinds);
 void host_tell(struct host *host, uint32_t type);
+
+/* Whether its bell rang since the last time. */
+bool host_bell_rang(struct host *host);
 
 /* A request and its code; -ETIMEDOUT: no answer in five seconds. The message's number is filled in.
  * `fd` goes along, where it is not -1. */

@@ -60,6 +60,7 @@ struct session {
 
 static char **arguments;
 static uint8_t *thunks;
+static int bell = -1;
 
 /* ---- the other side of the socket ------------------------------------------------------------ */
 
@@ -82,7 +83,7 @@ static int dial(void)
 static int receive(int socket, struct agent_message *message, int *memfd, int wait_ms)
 {
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec part = { message, sizeof(*message) };
@@ -100,6 +101,10 @@ static int receive(int socket, struct agent_message *message, int *memfd, int wa
 	head = CMSG_FIRSTHDR(&packet);
 	if (head && memfd)
 		memcpy(memfd, CMSG_DATA(head), sizeof(*memfd));
+	if (head && message->type == AGENT_HELLO && head->cmsg_len >= CMSG_LEN(2 * sizeof(int)))
+		memcpy(&bell, CMSG_DATA(head) + sizeof(bell), sizeof(bell));
+	else if (memfd)
+		return 1;
 	else if (head)
 		close(*(int *)(void *)CMSG_DATA(head));
 	return 1;
@@ -128,15 +133,17 @@ static bool begin(struct session *session)
 static void end(struct session *session)
 {
 	munmap(session->shared, AGENT_RING_AT + session->bytes);
+	close(bell);
+	bell = -1;
 	close(session->memfd);
 	close(session->socket);
 }
 
-static void say_something(const struct session *session)
+static void say_something(void)
 {
-	const struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI };
+	char byte;
 
-	send(session->socket, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+	recv(bell, &byte, sizeof(byte), MSG_DONTWAIT);
 }
 
 static void say_state(const struct session *session, uint32_t state)
@@ -144,7 +151,7 @@ static void say_state(const struct session *session, uint32_t state)
 	session->shared->abi = AGENT_ABI;
 	session->shared->magic = AGENT_MAGIC;
 	session->shared->state = state;
-	say_something(session);
+	say_something();
 }
 
 static void say_ready(const struct session *session)
@@ -161,7 +168,7 @@ static void answer(const struct session *session, uint32_t number, int code, uin
 	session->shared->answer.code = code;
 	session->shared->answer.area = area;
 	__atomic_store_n(&session->shared->answer.number, number, __ATOMIC_RELEASE);
-	say_something(session);
+	say_something();
 }
 
 /* ---- what it does ---------------------------------------------------------------------------- */

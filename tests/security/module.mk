@@ -6,13 +6,16 @@ SECURITY_B := $(B)/programs
 
 $(SECURITY_B)/hostile-%: $(SECURITY)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(PROG_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -o $@ $<
+	$(CC) $(PROG_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -o $@ $< -ldl -pthread
 
 $(SECURITY_B)/hostile-inside: $(SECURITY)/inside.c $(SECURITY)/inside_places.c $(SECURITY)/inside.h
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(PROG_CFLAGS)) -Isrc -o $@ $(filter %.c,$^) -ldl
 
-security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks $(SECURITY_B)/hostile-riddles
+$(SECURITY_B)/hostile-copies: $(SECURITY)/copies.c $(B)/libcuscope.a
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -Isrc $(LDFLAGS) -o $@ $^ $(LIBS)
+
+security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks $(SECURITY_B)/hostile-riddles $(SECURITY_B)/hostile-strangers $(SECURITY_B)/hostile-copies
 
 test-security: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
 	@tests/integration/run --build $(B) --tests tests/security

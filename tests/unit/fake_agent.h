@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <linux/sockios.h>
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,9 +22,13 @@
 #include "agent/wire.h"
 #include "unit.h"
 
+#ifndef SO_PASSRIGHTS /* Linux 6.16 */
+#define SO_PASSRIGHTS 83
+#endif
+
 struct fake_agent {
 	int socket;
-	int memfd, cupti; /* as they came with hello; -1 */
+	int memfd, bell, cupti; /* as they came with hello; -1 */
 	struct agent_message hello;
 	struct agent_shared *shared;
 	char *ring;
@@ -113,10 +120,10 @@ static inline int fake_agent_connect(const char *name)
 }
 
 /* The next message's type, 0: none, -1: the socket was closed. Descriptors go to fds. */
-static inline int fake_agent_receive(int socket, struct agent_message *message, int fds[2])
+static inline int fake_agent_receive(int socket, struct agent_message *message, int fds[3])
 {
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec part = { message, sizeof(*message) };
@@ -148,26 +155,47 @@ static inline int fake_agent_order(struct fake_agent *agent)
 /* Takes hello and its memory; false where cuscope closed instead. */
 static inline bool fake_agent_begin(struct fake_agent *agent, int socket)
 {
-	int fds[2] = { -1, -1 };
+	int fds[3] = { -1, -1, -1 };
 
-	*agent = (struct fake_agent){ .socket = socket, .memfd = -1, .cupti = -1 };
+	*agent = (struct fake_agent){ .socket = socket, .memfd = -1, .bell = -1, .cupti = -1 };
 	if (fake_agent_receive(socket, &agent->hello, fds) != AGENT_HELLO)
 		return false;
 	agent->memfd = fds[0];
-	agent->cupti = fds[1];
+	agent->bell = fds[1];
+	agent->cupti = fds[2];
 	fake_agent_map(agent);
 	return true;
 }
 
 static inline void fake_agent_say(struct fake_agent *agent, enum agent_state state)
 {
-	struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI };
+	char byte;
 
 	agent->shared->abi = AGENT_ABI;
 	agent->shared->magic = AGENT_MAGIC;
 	agent->shared->state = state;
-	if (agent->socket >= 0)
-		send(agent->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (agent->bell >= 0)
+		recv(agent->bell, &byte, sizeof(byte), MSG_DONTWAIT);
+}
+
+/* What no agent does. */
+static inline ssize_t fake_agent_send_descriptor(struct fake_agent *agent, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = { 0 };
+	struct iovec part = { "", 1 };
+	struct msghdr packet = { .msg_iov = &part,
+		                 .msg_iovlen = 1,
+		                 .msg_control = control.bytes,
+		                 .msg_controllen = sizeof(control) };
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	return sendmsg(agent->socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static inline void fake_agent_die(struct fake_agent *agent)
@@ -177,9 +205,11 @@ static inline void fake_agent_die(struct fake_agent *agent)
 		close(agent->socket);
 	if (agent->memfd >= 0)
 		close(agent->memfd);
+	if (agent->bell >= 0)
+		close(agent->bell);
 	if (agent->cupti >= 0)
 		close(agent->cupti);
-	agent->socket = agent->memfd = agent->cupti = -1;
+	agent->socket = agent->memfd = agent->bell = agent->cupti = -1;
 }
 
 /* ---- injection ------------------------------------------------------------------------------- */

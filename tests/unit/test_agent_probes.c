@@ -244,7 +244,7 @@ static void test_slots_come_as_a_file_that_nobody_can_change(void **state)
 	struct scene *scene = begin(state, &agent);
 	struct agent_message message;
 	struct agent_slot got[3];
-	int fds[2] = { -1, -1 };
+	int fds[3] = { -1, -1, -1 };
 
 	assert_true(agents_probes_set(scene->agents, getpid(), slots, 2) > 0);
 	scene_turn(scene);

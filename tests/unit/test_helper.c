@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -399,6 +402,84 @@ static void test_a_child_reads_by_itself(void **state)
 	end_target(pid);
 }
 
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static void test_only_that_device_is_copied(void **state)
+{
+	int null = open("/dev/null", O_RDONLY), zero = open("/dev/zero", O_RDONLY), copy;
+	struct stat st;
+
+	copy = helper_copy_device(getpid(), null, makedev(1, 3));
+	assert_true(copy >= 0 && copy != null);
+	assert_int_equal(fstat(copy, &st), 0);
+	assert_int_equal(st.st_rdev, makedev(1, 3));
+	assert_int_equal(helper_same_file(getpid(), null, copy), 1);
+	assert_int_equal(helper_same_file(getpid(), zero, copy), 0);
+	assert_int_equal(helper_same_file(getpid(), 99999, copy), -EBADF);
+	close(copy);
+	assert_int_equal(helper_copy_device(getpid(), zero, makedev(1, 3)), -EPROTOTYPE);
+	assert_int_equal(helper_copy_device(getpid(), null, 0), -EPROTOTYPE);
+	assert_int_equal(helper_copy_device(getpid(), 99999, makedev(1, 3)), -EBADF);
+	close(null);
+	close(zero);
+}
+
+/* Whoever closes the last of it sleeps for `seconds`: there is data that nobody reads. */
+static int make_slow(int listener, int seconds)
+{
+	const struct linger linger = { 1, seconds };
+	static char data[65536];
+	struct sockaddr_in at;
+	socklen_t bytes = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+static void test_what_is_let_go_is_closed_and_not_waited_for(void **state)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static const char text[] = "others are still helped";
+	uint64_t begin, longest = 0;
+	char seen[sizeof(text)];
+	pid_t target;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(listener, 64), 0);
+	for (int i = 0; i < 20; i++) {
+		int slow = make_slow(listener, 5), pair[2], read_end;
+		struct pollfd end = { .events = POLLIN };
+		char byte;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+		assert_int_equal(helper_send(pair[1], "x", 1, slow), 0);
+		assert_int_equal(dup2(pair[1], slow), slow); /* not the last that has it */
+		begin = helper_now_ns();
+		helper_let_go(i % 2 ? pair[0] : slow);
+		helper_let_go(i % 2 ? slow : pair[0]);
+		if (helper_now_ns() - begin > longest)
+			longest = helper_now_ns() - begin;
+		end.fd = pair[1];
+		assert_int_equal(poll(&end, 1, 2000), 1);
+		assert_true(end.revents & POLLHUP);
+		assert_true(helper_receive(pair[1], &byte, 1, &read_end) <= 0);
+		close(pair[1]);
+	}
+	helper_let_go(-1);
+	assert_true(longest < 1000000000);
+	close(listener);
+	assert_int_equal(fcntl(listener, F_GETFD), -1);
+	target = make_target();
+	assert_true(memory_read(target, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	end_target(target);
+}
+
 static int make_folder(void **state)
 {
 	return mkdtemp(folder) ? 0 : -1;
@@ -431,6 +512,8 @@ int main(void)
 		TEST(test_reading_what_answers_at_once_costs_nothing),
 		TEST(test_helpers_that_hang_count_until_they_end),
 		TEST(test_who_is_gone_is_not_given_up_for_others),
+		TEST(test_only_that_device_is_copied),
+		TEST(test_what_is_let_go_is_closed_and_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

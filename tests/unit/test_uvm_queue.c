@@ -362,7 +362,8 @@ static bool is_closed_after(struct scene *scene, void (*act)(void))
 		pause();
 		_exit(0);
 	}
-	for (int i = 0; i < 200 && uvm_queue_hold(scene->queue, child, HELD); i++)
+	assert_int_equal(uvm_queue_hold(scene->queue, child, HELD, dup(held)), 0);
+	for (int i = 0; i < 200 && uvm_queue_is_closed(scene->queue); i++)
 		usleep(10000);
 	assert_false(uvm_queue_is_closed(scene->queue));
 	assert_int_equal(write(go[1], "!", 1), 1);
@@ -428,7 +429,7 @@ static void test_the_address_space_is_asked_to_tell_what_is_done(void **state)
 	struct stat st, space;
 	int null = open("/dev/null", O_RDWR);
 
-	assert_int_equal(uvm_queue_hold(scene->queue, getpid(), null), 0);
+	assert_int_equal(uvm_queue_hold(scene->queue, getpid(), null, dup(null)), 0);
 	uvm_queue_flush(scene->queue);
 	assert_int_equal(asked, 67);
 	assert_true(asked_fd >= 0 && asked_fd != null);

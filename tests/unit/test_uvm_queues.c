@@ -331,7 +331,7 @@ static void test_what_its_process_has_closed_is_let_go(void **state)
 
 	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
 	end.fd = ends[0];
-	assert_int_equal(uvm_queue_hold(queue, getpid(), ends[1]), 0);
+	assert_int_equal(uvm_queue_hold(queue, getpid(), ends[1], dup(ends[1])), 0);
 	uvm_queues_take(scene->queues, queue, getpid());
 	turn(scene);
 	close(ends[1]);

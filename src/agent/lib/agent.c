@@ -38,8 +38,8 @@ int InitializeInjection(void);
 int cuscope_agent_enter(int socket);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct session session = { .socket = -1, .cupti = -1 }; /* of the thread */
-static bool threaded;                                          /* the thread is there */
+static struct session session = { .socket = -1, .bell = -1, .cupti = -1 }; /* of the thread */
+static bool threaded;                                                      /* the thread is there */
 static int next_socket = -1; /* of the session that comes after this one */
 static struct own_fd next_is;
 static bool handlers_set, exit_registered;
@@ -194,7 +194,7 @@ static void in_child(void)
 	if (threaded)
 		session_close(&session);
 	own_fd_close(&next_socket, next_is);
-	session = (struct session){ .socket = -1, .cupti = -1 };
+	session = (struct session){ .socket = -1, .bell = -1, .cupti = -1 };
 	next_socket = -1;
 	ends = 0;
 	exiting = EXIT_NOT;

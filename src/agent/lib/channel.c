@@ -63,7 +63,7 @@ int channel_connect(const char *address)
 	return code;
 }
 
-static void take_fds(struct msghdr *packet, int fds[2])
+static void take_fds(struct msghdr *packet, int fds[CHANNEL_FDS])
 {
 	struct cmsghdr *part = CMSG_FIRSTHDR(packet);
 	int n = 0;
@@ -77,7 +77,7 @@ static void take_fds(struct msghdr *packet, int fds[2])
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-			if (n < 2)
+			if (n < CHANNEL_FDS)
 				fds[n++] = fd;
 			else
 				close(fd);
@@ -99,10 +99,10 @@ static bool wait_for_message(int socket, int timeout_ms)
 	return n > 0;
 }
 
-int channel_receive(int socket, int timeout_ms, struct agent_message *message, int fds[2])
+int channel_receive(int socket, int timeout_ms, struct agent_message *message, int fds[CHANNEL_FDS])
 {
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(CHANNEL_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec part = { .iov_base = message, .iov_len = sizeof(*message) };
@@ -112,7 +112,8 @@ int channel_receive(int socket, int timeout_ms, struct agent_message *message, i
 		                 .msg_controllen = sizeof(control.bytes) };
 	ssize_t got;
 
-	fds[0] = fds[1] = -1;
+	for (int i = 0; i < CHANNEL_FDS; i++)
+		fds[i] = -1;
 	if (timeout_ms && !wait_for_message(socket, timeout_ms))
 		return 0;
 	got = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -122,11 +123,11 @@ int channel_receive(int socket, int timeout_ms, struct agent_message *message, i
 	return got == sizeof(*message) ? 1 : got ? -EPROTO : -EPIPE;
 }
 
-void channel_tell(int socket)
+void channel_ring(int bell)
 {
-	const struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI };
+	char byte;
 
-	/* That it is gone, or does not read, is found out elsewhere. */
-	if (send(socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	/* None: it was rung already, and cuscope has yet to look. */
+	if (recv(bell, &byte, sizeof(byte), MSG_DONTWAIT) < 0) {
 	}
 }

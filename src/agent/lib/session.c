@@ -30,12 +30,17 @@
 
 /* ---- states -------------------------------------------------------------------------------- */
 
+static void ring(const struct session *session)
+{
+	if (own_fd_is(session->bell, session->bell_is))
+		channel_ring(session->bell);
+}
+
 static void say_state(struct session *session, uint32_t state)
 {
 	session->state = state;
 	__atomic_store_n(&writer_shared()->state, state, __ATOMIC_RELEASE);
-	if (own_fd_is(session->socket, session->socket_is))
-		channel_tell(session->socket);
+	ring(session);
 }
 
 static void close_fd(int *fd)
@@ -48,6 +53,7 @@ static void close_fd(int *fd)
 void session_close(struct session *session)
 {
 	own_fd_close(&session->socket, session->socket_is);
+	own_fd_close(&session->bell, session->bell_is);
 	wake_close();
 	own_fd_close(&session->cupti, session->cupti_is);
 }
@@ -59,6 +65,8 @@ static void look_whether_open(struct session *session)
 		session->socket = -1;
 		session->order = AGENT_STOP;
 	}
+	if (!own_fd_is(session->bell, session->bell_is))
+		session->bell = -1;
 	if (!own_fd_is(session->cupti, session->cupti_is))
 		session->cupti = -1;
 }
@@ -157,13 +165,16 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 	struct agent_message hello = { 0 };
 	bool wakes = wake_open();
 	int64_t changed;
-	int fds[2], got;
+	int fds[CHANNEL_FDS], got;
 
-	*session =
-		(struct session){ .socket = socket, .cupti = -1, .from_the_begin = from_ns != 0 };
+	*session = (struct session){
+		.socket = socket, .bell = -1, .cupti = -1, .from_the_begin = from_ns != 0
+	};
 	session->socket_is = own_fd_of(session->socket);
 	got = channel_receive(session->socket, HELLO_MOST_MS, &hello, fds);
-	session->cupti = own_fd_move(fds[1]);
+	session->bell = own_fd_move(fds[1]);
+	session->bell_is = own_fd_of(session->bell);
+	session->cupti = own_fd_move(fds[2]);
 	session->cupti_is = own_fd_of(session->cupti);
 	if (got <= 0 || fds[0] < 0 || !wakes || writer_open(fds[0])) {
 		close_fd(&fds[0]);
@@ -296,13 +307,13 @@ static bool is_request(const struct session *session, const struct agent_message
 static void take_messages(struct session *session)
 {
 	struct agent_message message;
-	int fds[2], got;
+	int fds[CHANNEL_FDS], got;
 
 	while (session->socket >= 0 &&
 	       (got = channel_receive(session->socket, 0, &message, fds)) != 0) {
 		if (got > 0 && is_request(session, &message)) {
 			orders_take(writer_ring(), &message, fds[0]);
-			channel_tell(session->socket);
+			ring(session);
 		} else if (got > 0 && message.type == AGENT_PROBES_GO) {
 			session->waits_until = 0;
 		} else if (got < 0) { /* it died, or is none of ours: nobody reads any more */
@@ -312,8 +323,8 @@ static void take_messages(struct session *session)
 		           message.type <= AGENT_STOP) {
 			session->order = message.type;
 		}
-		close_fd(&fds[0]);
-		close_fd(&fds[1]);
+		for (int i = 0; i < CHANNEL_FDS; i++)
+			close_fd(&fds[i]);
 	}
 }
 

@@ -13,8 +13,9 @@
 
 struct session {
 	int socket; /* -1: cuscope is gone */
+	int bell;   /* see agent/wire.h */
 	int cupti;  /* a descriptor of the libcupti to use, or -1 */
-	struct own_fd socket_is, cupti_is;
+	struct own_fd socket_is, bell_is, cupti_is;
 	uint32_t kinds, flush_ms;
 	uint32_t state;              /* enum agent_state, as in shared memory */
 	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
