@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
 #include "analysis/streams.h"
 #include "analysis/work.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 /* Each takes 100 to 150 bytes. */

@@ -5,8 +5,7 @@
  */
 #include <stdlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/sqlite/sqlite.h"
 
