@@ -58,6 +58,24 @@ def test_gpu_threads_and_their_streams(case):
     checks.equal("streams of a thread", {1}, {len(streams) for streams in by_thread.values()})
 
 
+def of_two_hundred_threads(case):
+    """CUPTI of CUDA 13 has a buffer for each of them, unless it is told otherwise."""
+    trace = record(case, "gpuloop", 0, 20, 200)
+    checks.equal("records that CUPTI dropped", 0, lost(case, "gpu_buffers"))
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    checks.equal("threads that launched", 200, len({c["tid"] for c in trace.launches()}))
+
+
+def test_gpu_two_hundred_threads_at_once(case):
+    of_two_hundred_threads(case)
+
+
+def test_gpu_two_hundred_threads_with_a_buffer_each(case):
+    case.env = {"SIMCUDA_FAIL": "cuptiActivitySetAttribute:*=1"}
+    of_two_hundred_threads(case)
+
+
 def test_gpu_streams_that_wait_for_one_another(case):
     trace = record(case, "gpustreams", 20)
     equal_kernels(trace, counts_of(case))

@@ -12,7 +12,8 @@
 
 #include "sample.h"
 
-#define STEPS_MAX 4096
+#define STEPS_MAX   4096
+#define THREADS_MAX 256
 
 static const struct shape shape = { { 1, 1, 1 }, { 32, 1, 1 }, 0 };
 static struct kernels kernels;
@@ -67,11 +68,11 @@ int main(int argc, char **argv)
 	long threads = sample_number(argc, argv, 3, 1);
 	unsigned long n = 0;
 	unsigned long long ns = 0;
-	pthread_t thread[64];
+	pthread_t thread[THREADS_MAX];
 
 	batch = sample_number(argc, argv, 2, 100);
-	if (threads < 1 || threads > 64)
-		sample_fail("1 to 64 threads");
+	if (threads < 1 || threads > THREADS_MAX)
+		sample_fail("1 to %d threads", THREADS_MAX);
 	context = sample_context();
 	sample_kernels(&kernels);
 	for (long i = 0; i < threads; i++)

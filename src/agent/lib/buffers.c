@@ -6,15 +6,33 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-/* A kernel's record has 216 bytes at most: 1200 to a buffer, 38000 in all. */
-#define BUFFERS      32
-#define BUFFER_BYTES ((size_t)256 << 10)
+/* A kernel's record has 216 bytes at most: 1200 to a large buffer, 150 to a small one. */
+#define LARGE       32
+#define LARGE_BYTES ((size_t)256 << 10)
+#define SMALL       256
+#define SMALL_BYTES ((size_t)32 << 10)
+#define BUFFERS     (LARGE + SMALL)
+#define LARGE_ALL   (LARGE * LARGE_BYTES)
+#define ALL_BYTES   (LARGE_ALL + SMALL * SMALL_BYTES)
+
+/* Those of one size, by number; the large ones have the first. */
+struct pool {
+	uint16_t free_ones[SMALL];
+	size_t n_free;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *memory; /* NULL: not open */
-static uint8_t free_ones[BUFFERS];
+static struct pool large, small;
 static bool is_free[BUFFERS];
-static size_t n_free;
+
+static void fill(struct pool *pool, size_t first, size_t n)
+{
+	for (pool->n_free = 0; pool->n_free < n; pool->n_free++) {
+		pool->free_ones[pool->n_free] = (uint16_t)(first + n - 1 - pool->n_free);
+		is_free[pool->free_ones[pool->n_free]] = true;
+	}
+}
 
 int buffers_open(void)
 {
@@ -22,17 +40,15 @@ int buffers_open(void)
 
 	if (memory)
 		return 0;
-	mapped = mmap(NULL, BUFFERS * BUFFER_BYTES, PROT_READ | PROT_WRITE,
+	mapped = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
 	              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mapped == MAP_FAILED)
 		return -errno;
-	madvise(mapped, BUFFERS * BUFFER_BYTES, MADV_DONTFORK);
+	madvise(mapped, ALL_BYTES, MADV_DONTFORK);
 	pthread_mutex_lock(&lock);
 	memory = mapped;
-	for (n_free = 0; n_free < BUFFERS; n_free++) {
-		free_ones[n_free] = (uint8_t)(BUFFERS - 1 - n_free);
-		is_free[n_free] = true;
-	}
+	fill(&large, 0, LARGE);
+	fill(&small, LARGE, SMALL);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -41,25 +57,30 @@ void buffers_close(void)
 {
 	pthread_mutex_lock(&lock);
 	if (memory)
-		munmap(memory, BUFFERS * BUFFER_BYTES);
+		munmap(memory, ALL_BYTES);
 	memory = NULL;
-	n_free = 0;
+	large.n_free = small.n_free = 0;
 	pthread_mutex_unlock(&lock);
 }
 
 uint8_t *buffers_take(size_t *bytes)
 {
+	struct pool *pool = &large;
 	uint8_t *buffer = NULL;
 
+	*bytes = 0;
 	pthread_mutex_lock(&lock);
-	if (n_free) {
-		size_t which = free_ones[--n_free];
+	if (!pool->n_free)
+		pool = &small;
+	if (pool->n_free) {
+		size_t which = pool->free_ones[--pool->n_free];
 
 		is_free[which] = false;
-		buffer = memory + which * BUFFER_BYTES;
+		*bytes = which < LARGE ? LARGE_BYTES : SMALL_BYTES;
+		buffer = memory + (which < LARGE ? which * LARGE_BYTES
+		                                 : LARGE_ALL + (which - LARGE) * SMALL_BYTES);
 	}
 	pthread_mutex_unlock(&lock);
-	*bytes = buffer ? BUFFER_BYTES : 0;
 	return buffer;
 }
 
@@ -67,11 +88,14 @@ void buffers_return(uint8_t *buffer)
 {
 	pthread_mutex_lock(&lock);
 	if (memory && buffer >= memory) {
-		size_t which = (size_t)(buffer - memory) / BUFFER_BYTES;
+		size_t at = (size_t)(buffer - memory);
+		size_t which =
+			at < LARGE_ALL ? at / LARGE_BYTES : LARGE + (at - LARGE_ALL) / SMALL_BYTES;
+		struct pool *pool = which < LARGE ? &large : &small;
 
 		if (which < BUFFERS && !is_free[which]) {
 			is_free[which] = true;
-			free_ones[n_free++] = (uint8_t)which;
+			pool->free_ones[pool->n_free++] = (uint16_t)which;
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -81,5 +105,5 @@ void buffers_forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	memory = NULL;
-	n_free = 0;
+	large.n_free = small.n_free = 0;
 }

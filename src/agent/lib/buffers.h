@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory that CUPTI fills with activity records. Their number is fixed. The buffer that
- * was used last is used first, so a process that launches little touches little memory.
+ * The memory that CUPTI fills with activity records: 16 MiB at most. The buffer that was used last
+ * is used first, so a process that launches little touches little memory. Where a CUPTI holds one
+ * for each thread, small ones are there for 256 threads more than the large ones do for.
  */
 #ifndef CUSCOPE_AGENT_LIB_BUFFERS_H
 #define CUSCOPE_AGENT_LIB_BUFFERS_H

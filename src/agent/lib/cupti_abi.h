@@ -131,10 +131,11 @@ enum cupti_object_kind {
 
 #define CUPTI_FLUSH_FORCED 1 /* cuptiActivityFlushAll: unfinished records as well */
 
-/* CUpti_ActivityAttribute: each value is a size_t */
+/* CUpti_ActivityAttribute: each value is a size_t, but where another type stands */
 enum cupti_attribute {
 	CUPTI_ATTRIBUTE_DEVICE_BUFFER_SIZE = 0,
 	CUPTI_ATTRIBUTE_DEVICE_BUFFER_POOL_LIMIT = 2,
+	CUPTI_ATTRIBUTE_PER_THREAD = 9, /* uint8_t, CUDA 12 on */
 };
 
 /* Records are packed to 8 bytes, as all of their fields are by nature; CUPTI asks that buffers be
