@@ -418,6 +418,22 @@ static void test_of_what_nobody_knows_nothing_is_told_twice(void **state)
 	inside_free(inside);
 }
 
+/* Jumps that stay lead to thunks that pass on, and perhaps not to probes. */
+static void test_entries_that_others_have_changed_are_told_of(void **state)
+{
+	struct inside *inside = diverted_process();
+	const struct divert_result result = {
+		.pid = (pid_t)PROCESS, .since_ns = START + MS(60), .put_back = 1, .changed = 2
+	};
+
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	assert_true(changes.takes);
+	changes.done(changes.data, &result);
+	assert_non_null(strstr(missed, "calls of 2 functions from 60 ms on: others have changed "
+	                               "them, so that they could not be put back"));
+	inside_free(inside);
+}
+
 static void test_entries_that_may_be_put_back_are_told_of(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -712,6 +728,7 @@ int main(void)
 		cmocka_unit_test(
 			test_calls_are_the_probes_from_the_cut_on_when_entries_are_put_back),
 		cmocka_unit_test(test_of_what_nobody_knows_nothing_is_told_twice),
+		cmocka_unit_test(test_entries_that_others_have_changed_are_told_of),
 		cmocka_unit_test(test_entries_that_may_be_put_back_are_told_of),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),

@@ -62,6 +62,19 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 	modules_unlock(inside->options.modules);
 }
 
+void inside_process_tell_changed(struct inside_process *process, uint64_t since_ns, uint32_t n)
+{
+	struct inside *inside = process->inside;
+
+	modules_lock(inside->options.modules);
+	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
+	             "calls of %u function%s from %.0f ms on: others have changed %s, so that %s "
+	             "could not be put back",
+	             n, n == 1 ? "" : "s", ms_of(inside, since_ns), n == 1 ? "it" : "them",
+	             n == 1 ? "it" : "they");
+	modules_unlock(inside->options.modules);
+}
+
 void inside_process_tell_unknown(struct inside_process *process, uint64_t since_ns,
                                  const char *what)
 {

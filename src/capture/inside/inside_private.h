@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of inside.h: inside.c (opening, turns, the end), inside_process.c (how a process gets
- * its functions diverted), inside_ends.c (how they are put back), inside_modules.c (what is
- * diverted of a module), inside_records.c (what agents record, and which of the programs' records
- * that replaces), inside_counts.c (what is only counted), inside_forks.c (what children call).
+ * its functions diverted), inside_ends.c (how they are put back), inside_modules.c (what is to be
+ * diverted of a module), inside_diverted.c (and what is), inside_records.c (what agents record, and
+ * which of the programs' records that replaces), inside_counts.c (what is only counted),
+ * inside_forks.c (what children call).
  */
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
@@ -216,6 +217,9 @@ void inside_process_end_untaken(struct inside_process *process);
 /* Its agent ended while it went on: calls until then may be missing. Told once. */
 void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns);
 
+/* So many functions were not put back, as they are neither as they were written nor as before. */
+void inside_process_tell_changed(struct inside_process *process, uint64_t since_ns, uint32_t n);
+
 /* Which of its entries were "diverted" or "put back" since then, nobody knows. */
 void inside_process_tell_unknown(struct inside_process *process, uint64_t since_ns,
                                  const char *what);
@@ -272,6 +276,9 @@ bool inside_module_is_there(const struct inside_module *at);
 void inside_module_left(struct inside_module *at, uint64_t until_ns);
 void inside_module_keeps(struct inside_module *at, const char *why);
 void inside_module_free(struct inside_module *at);
+
+/* What it was asked for: once it is diverted, or will not be. */
+void inside_module_forget_plan(struct inside_module *at);
 
 /* Tells the programs which calls of the process they can leave alone; and that these are none. */
 void inside_flag(struct inside_process *process);

@@ -439,6 +439,8 @@ static void on_taken(struct inside_process *process, const struct divert_result 
 		return;
 	}
 	inside_process_tell_gap(process, result->since_ns);
+	if (result->changed && !inside->stopping)
+		inside_process_tell_changed(process, result->since_ns, result->changed);
 	for (struct inside_module *at = process->modules; at; at = at->next) {
 		if (at->state == INSIDE_DIVERTED)
 			inside_module_left(at, result->since_ns);
