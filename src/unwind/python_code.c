@@ -102,6 +102,17 @@ static uint64_t word_at(const uint8_t *from, uint32_t offset)
 	return word;
 }
 
+/*
+ * Whether an object is no more. It begins with the number of its references: 0 in the end, and then
+ * Python's allocator, or the C library's, puts an address there, the next piece that is free.
+ */
+static bool is_freed(const uint8_t *object)
+{
+	uint64_t references = word_at(object, 0);
+
+	return !references || (references >> 33 && !(references >> 47));
+}
+
 /* One character of a string, as its kind has it, in UTF-8. */
 static size_t add_character(char *to, uint32_t code)
 {
@@ -127,7 +138,8 @@ static size_t add_character(char *to, uint32_t code)
 	return 4;
 }
 
-static void to_utf8(char *text, const uint8_t *from, uint64_t length, unsigned width)
+/* False where there are numbers that no character has: the text is another object's by now. */
+static bool to_utf8(char *text, const uint8_t *from, uint64_t length, unsigned width)
 {
 	size_t at = 0;
 
@@ -135,11 +147,14 @@ static void to_utf8(char *text, const uint8_t *from, uint64_t length, unsigned w
 		uint32_t code = 0;
 
 		memcpy(&code, from + i * width, width);
+		if (code > 0x10ffff)
+			return false;
 		if (!code)
 			break;
 		at += add_character(text + at, code);
 	}
 	text[at] = '\0';
+	return true;
 }
 
 /* A str object. Only compact ones are names: 1, 2 or 4 bytes a character. */
@@ -151,7 +166,7 @@ static bool read_string(const struct python_layout *layout, pid_t pid, uint64_t 
 	uint32_t state, at;
 	unsigned width;
 
-	if (!address || !memory_read(pid, address, header, 40))
+	if (!address || !memory_read(pid, address, header, 40) || is_freed(header))
 		return false;
 	length = word_at(header, STRING_LENGTH);
 	memcpy(&state, header + STRING_STATE, sizeof(state));
@@ -164,8 +179,7 @@ static bool read_string(const struct python_layout *layout, pid_t pid, uint64_t 
 	bytes = length * width;
 	if (bytes && !memory_read(pid, address + at, content, bytes))
 		return false;
-	to_utf8(text, content, length, width);
-	return true;
+	return to_utf8(text, content, length, width);
 }
 
 /* A bytes object; false where it is too long. */
@@ -193,10 +207,10 @@ struct code_read {
 static void read_code(const struct python_layout *layout, pid_t pid, const struct code_key *key,
                       struct code_read *read)
 {
-	uint8_t code[CODE_BYTES];
+	uint8_t code[CODE_BYTES], again[CODE_BYTES];
 	uint32_t first_line = 0;
 
-	if (!memory_read(pid, key->address, code, sizeof(code)))
+	if (!memory_read(pid, key->address, code, sizeof(code)) || is_freed(code))
 		return;
 	memcpy(&first_line, code + layout->frame.code_first_line, sizeof(first_line));
 	if ((first_line & 0x3fffffff) != key->first_line)
@@ -205,6 +219,12 @@ static void read_code(const struct python_layout *layout, pid_t pid, const struc
 		read_string(layout, pid, word_at(code, layout->code_name), read->function);
 	read->has_file = read_string(layout, pid, word_at(code, layout->code_file), read->file);
 	read_table(layout, pid, word_at(code, layout->code_lines), read->table, &read->table_bytes);
+	/* a module's code is gone as soon as it was run: what was read may be of two objects */
+	if (memory_read(pid, key->address, again, sizeof(again)) && !is_freed(again) &&
+	    word_at(code, layout->code_name) == word_at(again, layout->code_name) &&
+	    word_at(code, layout->code_file) == word_at(again, layout->code_file))
+		return;
+	memset(read, 0, sizeof(*read));
 }
 
 /* Copies a text to the room at *to, and moves that on; NULL where there is none. */
@@ -284,7 +304,7 @@ static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
 }
 
 /*
- * A process can show other code objects in each stack, and each costs four reads of its memory,
+ * A process can show other code objects in each stack, and each costs five reads of its memory,
  * some 100 us. So there are 2,000 a second of each process and 5,000 of all, and 4,000 at once for
  * a program that begins.
  */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "unwind/python_code.h"
 
 #define CODE_BYTES 256
@@ -29,6 +30,7 @@ static void *object_of(size_t bytes)
 	heap_used += (bytes + 15) & ~(size_t)15;
 	assert_true(heap_used <= sizeof(heap));
 	memset(object, 0, bytes);
+	((char *)object)[0] = 1; /* one reference */
 	return object;
 }
 
@@ -273,6 +275,35 @@ static void test_strings_that_are_none(void **state)
 }
 
 /* At the end of mapped memory. */
+/* What was freed has no references, or an address in their place; what it said is not believed. */
+static void test_objects_that_are_no_more(void **state)
+{
+	static const uint64_t words[] = { 0, 0x00007f12c0001230, 0x0000555555555a3f };
+	static const uint32_t none = 0x12345678;
+	struct python_place place;
+	uint64_t code;
+
+	begin(12);
+	for (size_t i = 0; i < 3 * ARRAY_SIZE(words); i++) {
+		struct code object = { text_of("f"), text_of("f.py"), line_table(), FIRST_LINE };
+		uint64_t freed;
+
+		code = code_of(&object);
+		freed = i % 3 == 0 ? code : i % 3 == 1 ? object.name : object.file;
+		memcpy((void *)(uintptr_t)freed, &words[i / 3], sizeof(words[0]));
+		if (freed == object.file) {
+			assert_true(find(code, 0, &place));
+			assert_null(place.file);
+		} else {
+			assert_false(find(code, 0, &place));
+		}
+	}
+	code = code_of(
+		&(struct code){ string_of(&none, 1, 4, false), text_of("f.py"), 0, FIRST_LINE });
+	assert_false(find(code, 0, &place));
+	end();
+}
+
 static void test_a_length_that_leads_out_of_memory(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -335,7 +366,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A process that shows another object each time takes neither all of the time nor what others have. */
+/* A process that shows another object each time takes neither all of the time nor what others have.
+ */
 static void test_reads_have_a_rate(void **state)
 {
 	struct python_place place;
@@ -466,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_a_frame_that_has_not_begun),
 		cmocka_unit_test(test_another_object_is_at_the_address_by_now),
 		cmocka_unit_test(test_strings_that_are_none),
+		cmocka_unit_test(test_objects_that_are_no_more),
 		cmocka_unit_test(test_a_length_that_leads_out_of_memory),
 		cmocka_unit_test(test_memory_that_is_not_there),
 		cmocka_unit_test(test_objects_of_processes_are_apart_and_forgotten),
