@@ -18,6 +18,7 @@ struct adding {
 	const struct profile *profile;
 	unsigned side, kinds;
 	uint32_t *labels; /* of the tree, plus 1, by the profile's */
+	uint32_t *lines;  /* the same of places in files, by frame */
 	/* nodes of the tree, plus 1, by the profile's: of the task at hand; of the second, where
 	 * the stack has a function of Python there or further in */
 	uint32_t *nodes, *around_python;
@@ -90,12 +91,16 @@ static uint32_t line_of(struct adding *adding, const struct profile_frame *frame
 {
 	struct tree *tree = adding->tree;
 	uint32_t line = profile_line_of(adding->profile, frame);
+	uint32_t *known = &adding->lines[frame - adding->profile->frames];
 
 	if (!tree->by_line || !frame->file || !line)
 		return 0;
+	if (*known)
+		return *known - 1;
 	buf_reset(&adding->text);
 	buf_printf(&adding->text, "%s:%u", profile_text(adding->profile, frame->file), line);
-	return keep_text(&tree->room, &tree->labels, adding->text.data);
+	*known = 1 + keep_text(&tree->room, &tree->labels, adding->text.data);
+	return *known - 1;
 }
 
 static uint32_t add_child(struct adding *adding, uint32_t parent, const char *label, unsigned kind)
@@ -268,6 +273,7 @@ void tree_add(struct tree *tree, const struct profile *profile, unsigned side, u
 	}
 	tree->profiles[side] = profile;
 	adding.labels = xcalloc(profile->texts.n, sizeof(*adding.labels));
+	adding.lines = xcalloc(profile->n_frames, sizeof(*adding.lines));
 	adding.nodes = xcalloc(profile->n_nodes, sizeof(*adding.nodes));
 	adding.around_python = xcalloc(profile->n_nodes, sizeof(*adding.around_python));
 	add_rows(&adding);
@@ -276,6 +282,7 @@ void tree_add(struct tree *tree, const struct profile *profile, unsigned side, u
 			add_sums(tree, i);
 	}
 	free(adding.labels);
+	free(adding.lines);
 	free(adding.nodes);
 	free(adding.around_python);
 	free(adding.path);

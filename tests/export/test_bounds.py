@@ -127,7 +127,7 @@ def test_no_profile_is_larger_than_its_bound(case):
         for ending in PROFILES:
             out = case.path("profile." + ending)
             result = limited(case, "profile", bomb(case, kind), "-o", out, "--force", "--max-size", "4M",
-                             cpu_s=3)
+                             cpu_s=4)
             bounded(f"{kind}, profile.{ending}", result, os.path.getsize(out), 5 << 20)
 
 
