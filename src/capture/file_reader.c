@@ -22,6 +22,14 @@ struct file_reader {
 	atomic_bool stop;
 };
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void *reader_main(void *argument)
 {
 	struct file_reader *reader = argument;
@@ -33,15 +41,15 @@ static void *reader_main(void *argument)
 				reader->found(reader->data);
 		}
 		modules_check_files(reader->modules);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		modules_look_for_gone(reader->modules, (uint64_t)until.tv_sec * 1000000000 +
-		                                               (uint64_t)until.tv_nsec);
+		modules_look_for_gone(reader->modules, now_ns());
+		modules_check_patched(reader->modules, now_ns());
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CHECK_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		sem_clockwait(&reader->wake, CLOCK_MONOTONIC, &until); /* not one that is set */
 	}
+	modules_check_patched(reader->modules, UINT64_MAX);
 	return NULL;
 }
 

@@ -36,7 +36,8 @@ struct hook {
 	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
 	int error;              /* why it could not be hooked: a negative errno */
 	pid_t patched; /* a process that has other code there: patched.h; 0: nobody was seen to */
-	bool hooked;   /* now */
+	pid_t written_over; /* the process that was told to have written over the probe */
+	bool hooked;        /* now */
 	bool error_told;
 	size_t alone_told; /* where it is told how many calls reached no driver; 0: not yet */
 	bool given_up;     /* HOOK_LITTLE: not to be hooked again */
@@ -173,6 +174,9 @@ int module_put_back(struct module *module, struct programs *programs, bool retur
 
 /* cuInit: where it succeeds, launches of the runtime reach the driver. */
 bool hook_proves_driver(const struct hook *hook);
+
+/* For patched.h, one for each hook, which the caller frees; with `hooked` those that are alone. */
+struct patch_point *module_patch_points(const struct module *module, bool hooked);
 
 /* Whose stack the stack of a call of it is, where stacks are asked for. */
 enum wire_stack_kind hook_stack_kind(const struct hook *hook);

@@ -23,21 +23,28 @@ static bool has_own_link(const struct module *module, const struct hook *hook)
 	return hook->moved && module->n_moved;
 }
 
-/* Looks anew who has other code where probes would be. Each time: anybody may have by now. */
-static void find_patched(struct module *module)
+struct patch_point *module_patch_points(const struct module *module, bool hooked)
 {
 	struct patch_point *points = xcalloc(module->n_hooks + 1, sizeof(*points));
 
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		const struct hook *hook = &module->hooks[i];
 
-		if (hook->group == HOOK_OFF)
+		if (hook->group == HOOK_OFF || (hooked && !hook->hooked))
 			continue;
 		points[i].entry = hook->entry;
 		points[i].probe = hook->placement.skip;
 		points[i].bytes = hook->placement.skip + hook->placement.length;
 	}
-	patched_find(module->fd, points, module->n_hooks);
+	return points;
+}
+
+/* Looks anew who has other code where probes would be. Each time: anybody may have by now. */
+static void find_patched(struct module *module)
+{
+	struct patch_point *points = module_patch_points(module, false);
+
+	patched_find(module->fd, points, module->n_hooks, NULL, NULL);
 	for (size_t i = 0; i < module->n_hooks; i++)
 		module->hooks[i].patched = points[i].pid;
 	free(points);

@@ -73,6 +73,12 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 void modules_check_files(struct modules *modules);
 
 /*
+ * Looks, when it is due, whether targets have written code of their own over probes, and tells. To
+ * be called often, on a thread that may take long.
+ */
+void modules_check_patched(struct modules *modules, uint64_t now_ns);
+
+/*
  * Reads whole one file that looks had no time for (its .symtab is huge: elf_file.h), and hooks what
  * turns out to be a module: then it returns true. On any thread.
  */

@@ -113,7 +113,7 @@ static int note_mapping(const struct mapping *mapping, void *data)
 }
 
 /* One of its threads has made a call, or that cannot be found out. */
-static bool calls_cuda(const struct programs *programs, pid_t pid)
+bool modules_calls_cuda(const struct programs *programs, pid_t pid)
 {
 	struct dirent *entry;
 	bool calls = false;
@@ -136,7 +136,7 @@ static void read_maps(struct search *search, pid_t pid)
 	struct err err = { 0 };
 
 	if (maps_each(pid, note_mapping, search, &err) < 0 && err.code != -ESRCH)
-		search->unread |= calls_cuda(search->programs, pid);
+		search->unread |= modules_calls_cuda(search->programs, pid);
 }
 
 /* False where there is no list of processes. */

@@ -79,6 +79,8 @@ struct modules {
 	uint64_t looked_for_gone_ns, gone_look_ns; /* when, and what it took */
 	unsigned gone_looks;                       /* in a row, in which none was gone */
 	uint64_t let_go, refused;
+	uint64_t patched_ns, patched_gap_ns; /* of modules_patched.c: the last look, and the next */
+	size_t patched_count;                /* modules that there were at the last look */
 	bool driver_seen;
 	enum look looking;        /* of the look that goes on */
 	bool paused;              /* modules are found, and hooked later */
@@ -128,6 +130,9 @@ void modules_tell_unprobed(struct modules *modules, const struct module *module,
 
 /* What the programs know a file by. */
 struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);
+
+/* Whether one of its threads has made a call, or that cannot be found out. */
+bool modules_calls_cuda(const struct programs *programs, pid_t pid);
 
 /* A target has a driver mapped. */
 void modules_driver_appeared(struct modules *modules, const struct module *driver);

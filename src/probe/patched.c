@@ -94,6 +94,8 @@ struct patched_search {
 	size_t n_mappings;
 	struct patch_point *points;
 	size_t n;
+	bool (*wants)(void *data, pid_t pid);
+	void *data;
 	bool (*finds)(const struct patch_point *point, const uint8_t *its, const uint8_t *files);
 	/* what is at hand of this process' code, and of the file's */
 	uint64_t at, page; /* the second: how large one is */
@@ -216,6 +218,8 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
 	note_mappings(search, pid);
+	if (search->n_mappings && search->wants && !search->wants(search->data, pid))
+		return;
 	for (size_t i = 0; i < search->n_mappings; i++)
 		look_at_mapping(search, &search->mapping[i]);
 }
@@ -246,12 +250,15 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid)
 	free(search);
 }
 
-void patched_find(int fd, struct patch_point *points, size_t n)
+void patched_find(int fd, struct patch_point *points, size_t n,
+                  bool (*wants)(void *data, pid_t pid), void *data)
 {
 	struct patched_search *search = search_new(fd, points, n);
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
+	search->wants = wants;
+	search->data = data;
 	if (n && !file_stat(fd, &search->st)) {
 		while (proc && (entry = readdir(proc)))
 			if (isdigit((unsigned char)entry->d_name[0]))

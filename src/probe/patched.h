@@ -9,6 +9,7 @@
 #ifndef CUSCOPE_PROBE_PATCHED_H
 #define CUSCOPE_PROBE_PATCHED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,11 +24,13 @@ struct patch_point {
 #define PATCH_BYTES 96
 
 /*
- * Looks at all processes that have the file mapped. Those whose maps or memory cannot be read are
- * left out. A breakpoint is no other code, since other probes and debuggers put them there; nor is
- * a jump of five bytes, with nops behind it, that ends before the probe.
+ * Looks at all processes that have the file mapped, or at those that `wants` says (may be NULL).
+ * Those whose maps or memory cannot be read are left out. A breakpoint is no other code, since
+ * other probes and debuggers put them there; nor is a jump of five bytes, with nops behind it, that
+ * ends before the probe.
  */
-void patched_find(int fd, struct patch_point *points, size_t n);
+void patched_find(int fd, struct patch_point *points, size_t n,
+                  bool (*wants)(void *data, pid_t pid), void *data);
 
 /*
  * The same of one process, for such jumps alone: calls go their way, and do not come to the probe.

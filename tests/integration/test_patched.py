@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import time
 
 import checks
 from harness import Places, wait_until
@@ -90,3 +91,20 @@ def test_code_that_is_mapped_writable_is_told_of(case):
     checks.equal("its calls", 0, len(result.calls(name="cuMemAlloc_v2")))
     missed = [hook for hook in result.said("not_hooked") if "mapped writable" in hook["why"]]
     checks.equal("it says so of the process", [process.pid], [hook["pid"] for hook in missed])
+
+
+def test_code_that_is_written_over_a_probe_is_told_of(case):
+    """The program goes on, and what it calls there is not seen any more."""
+    os.makedirs(case.path("lib"))
+    shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
+    case.env["LD_LIBRARY_PATH"] = case.path("lib") + ":" + Places.simcuda()
+    trace = case.start_trace([], ["--", Places.program("patches"), "60"], stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in trace.out(), "the program")
+    time.sleep(2.5)
+    trace.process.stdin.close()
+    result = case.result(trace)
+    checks.equal("status", 0, result.status)
+    checks.equal("its calls", 0, len(result.calls(name="cuMemAlloc_v2")))
+    told = [hook for hook in result.said("not_hooked") if hook.get("name") == "cuMemAlloc_v2"]
+    checks.contains("it says", "written code of its own over the probe", told[0]["why"] if told else "")
+    checks.equal("once", 1, len(told))

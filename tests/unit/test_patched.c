@@ -79,6 +79,13 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static pid_t not_wanted;
+
+static bool wants(void *data, pid_t pid)
+{
+	return pid != not_wanted;
+}
+
 /* Who is found to have changed a function whose probe is `probe` bytes behind its entry. */
 static pid_t who(uint32_t probe)
 {
@@ -88,7 +95,7 @@ static pid_t who(uint32_t probe)
 		{ .entry = ENTRY + 32, .probe = 0, .bytes = 4 },
 	};
 
-	patched_find(fd, points, ARRAY_SIZE(points));
+	patched_find(fd, points, ARRAY_SIZE(points), wants, NULL);
 	assert_int_equal(points[0].pid, 0);
 	assert_int_equal(points[2].pid, 0);
 	return points[1].pid;
@@ -222,6 +229,20 @@ static void test_one_of_several_processes(void **state)
 	assert_int_equal(seen, with);
 }
 
+static void test_a_process_that_is_of_no_interest(void **state)
+{
+	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
+	pid_t first = start(&jump), second = start(&jump), seen;
+
+	not_wanted = who(0);
+	seen = who(0);
+	end(first);
+	end(second);
+	assert_true(not_wanted == first || not_wanted == second);
+	assert_int_equal(seen, first + second - not_wanted);
+	not_wanted = 0;
+}
+
 static void test_the_same_code_of_another_file(void **state)
 {
 	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
@@ -253,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_a_jump_before_a_probe_is_found_in_its_process),
 		cmocka_unit_test(test_another_page_of_the_file),
 		cmocka_unit_test(test_one_of_several_processes),
+		cmocka_unit_test(test_a_process_that_is_of_no_interest),
 		cmocka_unit_test(test_the_same_code_of_another_file),
 	};
 
