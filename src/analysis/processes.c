@@ -56,7 +56,7 @@ static void count_call(struct process_row *row, const struct call *call)
 	if (!call_counts(call))
 		return;
 	if (call->op == OP_LAUNCH)
-		row->launches++;
+		row->launches += call_launches(call);
 	else if (call->op == OP_GRAPH_LAUNCH)
 		row->graph_launches++;
 	else if (call->op == OP_COPY)

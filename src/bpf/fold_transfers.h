@@ -55,6 +55,15 @@ static __always_inline struct fold_launch *launch_row(const struct folded *f)
 	return row;
 }
 
+/* One cooperative launch is one of a kernel on each of its devices. */
+static __always_inline __u64 launches_of(const struct folded *f)
+{
+	__u64 launches = FOLD_VALUE(f, FOLD_AT_LAUNCHES);
+
+	launches += fold_is(launches) ^ 1;
+	return launches < FOLD_LAUNCHES_MOST ? launches : FOLD_LAUNCHES_MOST;
+}
+
 static __always_inline void launched(const struct folded *f)
 {
 	struct fold_launch *row = launch_row(f);
@@ -69,10 +78,10 @@ static __always_inline void launched(const struct folded *f)
 		return;
 	}
 	if (is_captured(f)) {
-		FOLD_ADD(row->captured, 1);
+		FOLD_ADD(row->captured, launches_of(f));
 		return;
 	}
-	FOLD_ADD(row->count, 1);
+	FOLD_ADD(row->count, launches_of(f));
 	if (!fold_has_return(f))
 		return;
 	ns = call_ns(f);

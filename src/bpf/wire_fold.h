@@ -64,11 +64,12 @@ enum fold_value {
 	FOLD_AT_DIM,                    /* three */
 	FOLD_AT_BITS = FOLD_AT_DIM + 3, /* four, summed up; the first may be a format */
 	FOLD_AT_LEVELS = FOLD_AT_BITS + 4,
-	FOLD_AT_GRID,                     /* three */
-	FOLD_AT_BLOCK = FOLD_AT_GRID + 3, /* three */
-	FOLD_AT_FROM = FOLD_AT_BLOCK + 3, /* type, host, device, array of the source */
-	FOLD_AT_TO = FOLD_AT_FROM + 4,    /* the same of the destination */
-	FOLD_VALUES = FOLD_AT_TO + 4,
+	FOLD_AT_GRID,                      /* three */
+	FOLD_AT_BLOCK = FOLD_AT_GRID + 3,  /* three */
+	FOLD_AT_FROM = FOLD_AT_BLOCK + 3,  /* type, host, device, array of the source */
+	FOLD_AT_TO = FOLD_AT_FROM + 4,     /* the same of the destination */
+	FOLD_AT_LAUNCHES = FOLD_AT_TO + 4, /* kernels that a call launches; 0: one */
+	FOLD_VALUES,
 };
 
 /* Where a value is: byte of wire_call.word, whether it has 8 bytes, and a factor of 1, 2 or 4. */
@@ -95,6 +96,7 @@ enum {
 	FOLD_H2D = 1,
 	FOLD_D2H = 2,
 	FOLD_TYPE_HOST = 1, /* CU_MEMORYTYPE_HOST */
+	FOLD_LAUNCHES_MOST = 64,
 };
 #define FOLD_VMM    6 /* memory of handles */
 #define FOLD_VMM_VA 7 /* address space without memory behind it: in no total */

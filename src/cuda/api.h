@@ -253,6 +253,7 @@ struct api_where {
 struct api_parts {
 	struct api_where address, source, stream, event, handle;
 	struct api_where kind;      /* cudaMemcpyKind, where it says the direction */
+	struct api_where launches;  /* how many kernels; not known: one */
 	struct api_where factor[3]; /* the first is an output where there is a spare: */
 	struct api_where spare;     /* stands in for it in a call that did not return 0 */
 	struct api_where dim[3], levels;
@@ -277,6 +278,8 @@ enum api_direction api_types_direction(uint64_t from, uint64_t to);
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
+#define API_LAUNCHES_MAX 64 /* devices of a call: a process can say what it likes */
+
 struct api_call {
 	uint8_t n_args;
 	/* One for each api_args() entry. Outputs hold what was written, or 0; T_GRID and T_BLOCK
@@ -290,6 +293,7 @@ struct api_call {
 	bool has_stream;
 	uint32_t grid[3], block[3];
 	uint64_t shmem_bytes;
+	uint32_t launches; /* OP_LAUNCH: of the kernel, a device each; 0: one */
 	uint64_t address;  /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
 	uint64_t source;   /* OP_COPY */
 	uint64_t bytes;    /* OP_ALLOC, OP_COPY, OP_SET */

@@ -158,6 +158,9 @@ static void apply(struct api_call *call, const struct piece *piece, uint64_t val
 	case PART_SHMEM:
 		call->shmem_bytes = value;
 		break;
+	case PART_LAUNCHES:
+		call->launches = value < API_LAUNCHES_MAX ? (uint32_t)value : API_LAUNCHES_MAX;
+		break;
 	case PART_KIND:
 		call->direction = api_kind_direction(value);
 		break;
@@ -285,6 +288,7 @@ void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *r
 	words_clear(call, sizeof(*call));
 	call->n_args = api->n_args;
 	call->direction = api->row->direction;
+	call->launches = api->row->op == OP_LAUNCH;
 	if (api->row->flags & FLAT)
 		call->grid[0] = call->grid[1] = call->grid[2] = 1;
 	for (size_t i = 0; i < api->n_pieces; i++) {

@@ -44,7 +44,7 @@ const struct api_row driver_rows[] = {
 	  "f:kernel " GRID_BLOCK " kernelParams:addr" },
 	{ "cuLaunchCooperativeKernelMultiDevice", CLASS_LAUNCH, OP(LAUNCH), ASYNC,
 	  "launchParamsList:addr function:kernel@0 gridDim:grid@8 blockDim:block@20 "
-	  "sharedMemBytes:shmem/4@32 hStream:stream@40 numDevices:uint flags:hex" },
+	  "sharedMemBytes:shmem/4@32 hStream:stream@40 numDevices:launches flags:hex" },
 	{ "cuLaunch", CLASS_LAUNCH, OP(LAUNCH), ASYNC | FLAT, "f:kernel" },
 	{ "cuLaunchGrid", CLASS_LAUNCH, OP(LAUNCH), ASYNC | FLAT, "f:kernel grid:grid2" },
 	{ "cuLaunchGridAsync", CLASS_LAUNCH, OP(LAUNCH), ASYNC | FLAT,

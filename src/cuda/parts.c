@@ -100,6 +100,8 @@ static void add_part(struct gathering *g, const struct piece *piece, struct api_
 		parts->to[piece->part - PART_DST_TYPE] = at;
 	else if (piece->part == PART_ADDRESS)
 		parts->address = at;
+	else if (piece->part == PART_LAUNCHES)
+		parts->launches = at;
 	else if (piece->part == PART_SOURCE)
 		parts->source = at;
 	else if (piece->part == PART_STREAM)

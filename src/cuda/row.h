@@ -64,8 +64,9 @@ enum part {
 	PART_EVENT,
 	PART_HANDLE,
 	PART_SHMEM,
-	PART_KIND, /* cudaMemcpyKind */
-	PART_GRID, /* + 1, + 2: y and z */
+	PART_KIND,     /* cudaMemcpyKind */
+	PART_LAUNCHES, /* kernels that one call launches: a device each */
+	PART_GRID,     /* + 1, + 2: y and z */
 	PART_BLOCK = PART_GRID + 3,
 	PART_FACTOR = PART_BLOCK + 3, /* the bytes of the call are the product of these */
 	PART_SPARE,    /* stands in for a factor that is an output and did not come back */

@@ -52,7 +52,7 @@ const struct api_row runtime_rows[] = {
 	{ "cudaLaunchCooperativeKernel", CLASS_LAUNCH, OP(LAUNCH), ASYNC, "func:kernel " LAUNCH },
 	{ "cudaLaunchCooperativeKernelMultiDevice", CLASS_LAUNCH, OP(LAUNCH), ASYNC,
 	  "launchParamsList:addr func:kernel@0 gridDim:grid@8 blockDim:block@20 sharedMem:shmem@40 "
-	  "stream:stream@48 numDevices:uint flags:hex" },
+	  "stream:stream@48 numDevices:launches flags:hex" },
 	{ "cudaLaunch", CLASS_LAUNCH, OP(LAUNCH), ASYNC, "func:kernel" },
 	{ "cudaLaunchHostFunc", CLASS_LAUNCH, OP(HOST_LAUNCH), ASYNC,
 	  "stream:stream fn:addr userData:addr" },

@@ -27,6 +27,7 @@ static const struct word {
 	{ "times", T_U64, 8, PART_FACTOR, 1 },
 	{ "spare", T_SIZE, 8, PART_SPARE, 1 },
 	{ "dim", T_U64, 8, PART_DIM, 0 },
+	{ "launches", T_UINT, 4, PART_LAUNCHES, 0 },
 	{ "channels", T_UINT, 4, PART_FACTOR, 1 },
 	{ "levels", T_UINT, 4, PART_LEVELS, 0 },
 	{ "bits", T_UINT, 4, PART_BITS, 0 },

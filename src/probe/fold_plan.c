@@ -8,6 +8,7 @@
 
 _Static_assert(FOLD_H2D == (int)DIRECTION_H2D && FOLD_D2H == (int)DIRECTION_D2H,
                "the programs look for the host's end by the numbers of enum api_direction");
+_Static_assert(FOLD_LAUNCHES_MOST == API_LAUNCHES_MAX, "one bound of the launches of a call");
 _Static_assert(FOLD_VMM == (int)MEMORY_VMM, "the programs follow handles");
 _Static_assert(FOLD_VMM_VA == (int)MEMORY_VMM_VA, "the programs leave address space out of totals");
 
@@ -141,4 +142,5 @@ void fold_plan(const struct api *api, enum api_abi abi, struct fold_plan *plan)
 	set_where(plan, FOLD_AT_BLOCK, parts.block, 3);
 	set_where(plan, FOLD_AT_FROM, parts.from, 4);
 	set_where(plan, FOLD_AT_TO, parts.to, 4);
+	set_where(plan, FOLD_AT_LAUNCHES, &parts.launches, 1);
 }

@@ -62,7 +62,7 @@ static void count_call(struct thread_use_row *row, const struct event *event)
 	}
 	if (!call_counts(call))
 		return;
-	row->launches += call->op == OP_LAUNCH;
+	row->launches += call->op == OP_LAUNCH ? call_launches(call) : 0;
 	row->graph_launches += call->op == OP_GRAPH_LAUNCH;
 	row->sync_ns += call->op == OP_SYNC ? ns : 0;
 }

@@ -112,10 +112,10 @@ void rows_count_more(struct top_process_row *row, const struct function *functio
 
 static void count_launch(struct top_process_row *row, const struct call *call, uint32_t tid)
 {
-	row->shown.numbers[TOP_COUNT_LAUNCHES].total++;
-	find_stream(row, call, tid)->shown.launches.total++;
+	row->shown.numbers[TOP_COUNT_LAUNCHES].total += call_launches(call);
+	find_stream(row, call, tid)->shown.launches.total++; /* of others it does not tell */
 	if (call->kernel)
-		find_kernel(row, call->kernel)->shown.launches.total++;
+		find_kernel(row, call->kernel)->shown.launches.total += call_launches(call);
 }
 
 static void count_copy(struct top_process_row *row, const struct call *call, uint32_t tid)

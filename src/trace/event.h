@@ -443,6 +443,12 @@ static inline enum event_type call_event_type(const struct call *call)
 	return call_is_cuda(call) ? EVENT_CALL : EVENT_OTHER_CALL;
 }
 
+/* Kernels that a call launches: one, but on each of the devices of a cooperative launch. */
+static inline uint64_t call_launches(const struct call *call)
+{
+	return call->args.launches ? call->args.launches : 1;
+}
+
 static inline bool call_has_end(const struct call *call)
 {
 	return !(call->flags & (CALL_NO_RETURN | CALL_UNFINISHED));

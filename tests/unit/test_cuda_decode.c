@@ -313,6 +313,19 @@ static void test_virtual_memory_is_told_from_physical(void **state)
 	assert_int_equal(call.bytes, 2 << 20);
 }
 
+static void test_a_cooperative_launch_is_one_on_each_device(void **state)
+{
+	struct api_raw raw = { .reg = { 0x7ffd0000, 2 } };
+
+	assert_int_equal(decode_x86("cuLaunchCooperativeKernelMultiDevice", raw).launches, 2);
+	assert_int_equal(decode_x86("cudaLaunchCooperativeKernelMultiDevice", raw).launches, 2);
+	assert_int_equal(decode_x86("cuLaunchCooperativeKernel", raw).launches, 1);
+	assert_int_equal(decode_x86("cuMemFree_v2", raw).launches, 0);
+	raw.reg[1] = 0xffffffff; /* whoever says so */
+	assert_int_equal(decode_x86("cuLaunchCooperativeKernelMultiDevice", raw).launches,
+	                 API_LAUNCHES_MAX);
+}
+
 static void test_memory_of_graphs(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x6a, 0, 0, 0x7ffe0000 },
@@ -459,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_frees_have_the_address),
 		cmocka_unit_test(test_registered_host_memory_is_an_allocation),
 		cmocka_unit_test(test_virtual_memory_is_told_from_physical),
+		cmocka_unit_test(test_a_cooperative_launch_is_one_on_each_device),
 		cmocka_unit_test(test_memory_of_graphs),
 		cmocka_unit_test(test_streams_and_events),
 		cmocka_unit_test(test_captures_begin_and_end_on_a_stream),

@@ -155,6 +155,8 @@ static void compare_launches(const struct api_row *row, const struct folded *f,
 	memcpy(key.grid, decoded->grid, sizeof(key.grid));
 	memcpy(key.block, decoded->block, sizeof(key.block));
 	launched(f);
+	if (row->op == OP_LAUNCH && launches_of(f) != (decoded->launches ? decoded->launches : 1))
+		fail_msg("%s: another number of launches", row->name);
 	if (!bpf_map_lookup_elem(&fold_launches, &key))
 		fail_msg("%s: another handle, grid or block", row->name);
 }

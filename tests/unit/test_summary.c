@@ -270,6 +270,20 @@ static void test_without_returns_there_are_no_durations(void **state)
 	close_run(&run);
 }
 
+static void test_one_cooperative_launch_on_two_devices_is_two(void **state)
+{
+	struct call call = launch_at("cuLaunchCooperativeKernelMultiDevice", 1, NULL);
+
+	call.args.launches = 2;
+	begin_calls();
+	push_call(&run, call);
+	push_call(&run, launch_at("cuLaunchKernel", 2, NULL));
+	end_run(&run);
+	assert_has(run.text, "\nTotal CUDA API calls: 2\n");
+	assert_has(run.text, "\nKernel launches: 3\n");
+	close_run(&run);
+}
+
 /* What goes on in three windows of time: a launch, a copy and an allocation each; a free in one. */
 static void push_windows(void)
 {
@@ -551,6 +565,7 @@ int main(void)
 		cmocka_unit_test(test_failed_and_unfinished_launches_are_not_run),
 		cmocka_unit_test(test_errors_are_told_apart_by_code_and_by_function),
 		cmocka_unit_test(test_without_returns_there_are_no_durations),
+		cmocka_unit_test(test_one_cooperative_launch_on_two_devices_is_two),
 		cmocka_unit_test(test_estimates_are_scaled_and_marked),
 		cmocka_unit_test(test_what_comes_in_pairs_or_once_is_as_it_was_seen),
 		cmocka_unit_test(test_memory_that_outlives_the_trace_or_its_process_is_told_apart),

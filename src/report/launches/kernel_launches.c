@@ -163,13 +163,13 @@ void kernel_launches_event(struct kernel_launches *launches, const struct event 
 	kept = kept_of(launches, event);
 	kept->row.last_ns = event->time_ns;
 	if (call->flags & CALL_CAPTURED) {
-		kept->row.captured++;
+		kept->row.captured += call_launches(call);
 		return;
 	}
-	kept->row.launches++;
+	kept->row.launches += call_launches(call);
 	if (call->op == OP_LAUNCH)
 		kept->last_shape = count_shape(&kept->row, kept->last_shape, call->args.grid,
-		                               call->args.block, 1);
+		                               call->args.block, call_launches(call));
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */

@@ -132,11 +132,11 @@ static void count_launch(struct summary *summary, const struct event *event)
 {
 	struct kernel_count *kernel;
 
-	summary->tally.launches++;
+	summary->tally.launches += call_launches(event->call);
 	if (!event->call->kernel)
 		return;
 	kernel = kernel_count(summary, event->call->kernel);
-	kernel->launches++;
+	kernel->launches += call_launches(event->call);
 	recurrence_note(&kernel->seen, event->time_ns);
 }
 
@@ -179,9 +179,9 @@ static void count_captured(struct summary *summary, const struct call *call)
 		summary->tally.captured_other++;
 		return;
 	}
-	summary->tally.captured_launches++;
+	summary->tally.captured_launches += call_launches(call);
 	if (call->kernel)
-		kernel_count(summary, call->kernel)->captured++;
+		kernel_count(summary, call->kernel)->captured += call_launches(call);
 }
 
 static __attribute__((noinline)) void count_call(struct summary *summary, const struct event *event)
