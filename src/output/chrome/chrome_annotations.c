@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "analysis/work.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
 
