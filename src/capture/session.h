@@ -18,6 +18,7 @@
 #include "capture/gpu/gpu.h"
 #include "capture/host.h"
 #include "capture/inside/inside.h"
+#include "capture/last_resort.h"
 #include "capture/metrics_feed.h"
 #include "capture/who_feed.h"
 #include "capture/order.h"
@@ -91,8 +92,9 @@ struct capture {
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
 	bool told_waiting;
-	struct err failure; /* of a record: what a consumer said */
-	int epoll, timer, signals;
+	struct err failure;        /* of a record: what a consumer said */
+	int epoll, timer, signals; /* signals: of last_resort */
+	struct last_resort *last_resort;
 	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
 	unsigned signalled;  /* how often */

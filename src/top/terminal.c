@@ -40,7 +40,8 @@ void terminal_close(void)
 	terminal.screen = NULL;
 }
 
-static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGSYS };
+static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT,
+	                             SIGQUIT, SIGSYS, SIGINT, SIGTERM };
 
 /* ncurses cannot be called here: write(2) and tcsetattr(3) can. */
 static void on_crash(int sig)

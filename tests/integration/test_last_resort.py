@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""The second signal ends cuscope within a second, whatever its loop hangs in."""
+
+import os
+import signal
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, wait_until
+
+LIMIT = 2  # seconds: one, and that of a busy machine
+
+
+def waits_for_room(pid):
+    """Ten times in a row, and not in the loop, which waits by epoll."""
+    for _ in range(10):
+        with open(f"/proc/{pid}/wchan") as wchan:
+            where = wchan.read()
+        if "poll_schedule" not in where and "pipe_write" not in where:
+            return False
+        time.sleep(0.03)
+    return True
+
+
+def hang(case, *target, **options):
+    """A trace into a pipe that nobody reads from; and that pipe."""
+    path = case.path("pipe")
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    trace = case.cuscope("trace", "--format", "jsonl", "-o", path, *target, **options)
+    wait_until(lambda: trace.process.poll() is not None or waits_for_room(trace.pid), "the hang")
+    return trace, reader
+
+
+def ends_at_the_second(trace, first, second):
+    trace.signal(first)
+    time.sleep(1.5)
+    if trace.process.poll() is not None:
+        raise Failure("it did not hang")
+    begin = time.monotonic()
+    trace.signal(second)
+    try:
+        status = trace.process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        raise Failure("it hangs beyond two signals") from None
+    took = time.monotonic() - begin
+    if took > LIMIT:
+        raise Failure(f"it took {took:.1f} s")
+    checks.equal("status", -second, status)
+
+
+def goes_on(target):
+    before = len(target.out())
+    wait_until(lambda: len(target.out()) > before, "the target to go on")
+
+
+def test_a_loop_that_hangs_ends_at_the_second_signal(case):
+    target = case.program("gpuloop", "60", "20", "1", name="target", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in target.out(), "the target")
+    trace, reader = hang(case, "-p", str(target.pid))
+    ends_at_the_second(trace, signal.SIGINT, signal.SIGINT)
+    goes_on(target)
+    target.stop()
+    os.close(reader)
+
+
+def test_a_loop_that_hangs_ends_at_two_kinds_of_signals_and_its_command_goes_on(case):
+    trace, reader = hang(case, "--", Places.program("gpuloop"), "60", "20", "1", stdin=subprocess.PIPE)
+    with open(f"/proc/{trace.pid}/task/{trace.pid}/children") as file:
+        children = file.read().split()
+    ends_at_the_second(trace, signal.SIGINT, signal.SIGTERM)
+    goes_on(trace)
+    os.close(reader)
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
