@@ -606,7 +606,6 @@ static bool send_back(const struct inject_target *target, const struct borrowed 
 
 bool give_back(const struct inject_target *target, const struct borrowed *borrowed)
 {
-	uint64_t until_ns = trace_now_ns() + HELD_MAX_NS;
 	enum stop stop;
 	bool sent;
 	int sig;
@@ -614,7 +613,7 @@ bool give_back(const struct inject_target *target, const struct borrowed *borrow
 	if (!waits_for_lock(target, borrowed) || seize(target, borrowed->tid, NULL))
 		return false;
 	ptrace(PTRACE_INTERRUPT, borrowed->tid, NULL, NULL);
-	stop = next_stop(borrowed->tid, until_ns, &sig);
+	stop = next_stop(borrowed->tid, trace_now_ns() + STILL_NS, &sig);
 	sent = stop == STOP_TRAP && send_back(target, borrowed);
 	ptrace(PTRACE_DETACH, borrowed->tid, NULL, stop == STOP_SIGNAL ? sig : 0);
 	return sent;

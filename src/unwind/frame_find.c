@@ -10,7 +10,7 @@
 
 #define PAIR_BYTES 8
 #define TABLE_KIND 0x3b  /* DW_EH_PE_datarel | DW_EH_PE_sdata4: the one that linkers write */
-#define WORK_MOST  65536 /* instructions of one function */
+#define WORK_MOST  16384 /* instructions of one function */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
