@@ -240,6 +240,7 @@ void table_order_write(struct table *table)
 	table->order = NULL; /* from here on as every table */
 	if (!table->lines.failure.code)
 		sorter_each(order->sorter, write_row, table, &table->lines.failure);
-	table->left_out = order->rows - table->rows;
+	if (!table->lines.failure.code) /* else it was not --top that left them out */
+		table->left_out = order->rows - table->rows;
 	table_order_free(order);
 }

@@ -137,6 +137,11 @@ def test_no_report_is_larger_than_its_bound(case):
             for form in ("table", "json"):
                 result = limited(case, "report", bomb(case, kind), name, "--format", form, "--max-size", "4M")
                 bounded(f"{kind}, report {name}", result, len(result.stdout), 5 << 20)
+        result = limited(case, "report", bomb(case, kind), "cuda_api_trace", "--sort", "Duration", "--format", "json",
+                         "--max-size", "4M")
+        bounded(f"{kind}, rows that are sorted", result, len(result.stdout), 5 << 20)
+        if b"--top" in result.stderr:
+            raise Failure(f"{kind}: rows that had no room are said to be left out by --top")
         for command in ("info", "timeline"):
             result = limited(case, command, bomb(case, kind))
             bounded(f"{kind}, {command}", result, len(result.stdout), 5 << 20)
