@@ -80,6 +80,36 @@ static void test_many_in_any_order(void **state)
 	}
 }
 
+/* In each stream nearly in order, and taken while others come: as streams of a busy program are. */
+static void test_many_of_many_streams(void **state)
+{
+	uint64_t seed = 1, last_ns = 0;
+	uint32_t last_number = 0;
+	struct gpu_item item = { .kind = ACTIVITY_COPY };
+	int taken = 0;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		item.stream = (uint32_t)(seed >> 33) % 300;
+		item.end_ns = 1000000 + 10 * i + (seed >> 60 ? 0 : (seed >> 40) % 5000);
+		item.correlation = i + 1;
+		gpu_order_add(*state, &item);
+	}
+	while (gpu_order_count(*state)) {
+		assert_false(gpu_order_take(*state, &item));
+		assert_true(item.end_ns > last_ns ||
+		            (item.end_ns == last_ns && item.correlation > last_number));
+		last_ns = item.end_ns;
+		last_number = item.correlation;
+		if (++taken % 3 == 0 && taken < 20000) { /* slots are used again */
+			item.end_ns += 777;
+			item.correlation = 20000 + (uint32_t)taken;
+			gpu_order_add(*state, &item);
+		}
+	}
+	assert_true(taken > 26000);
+}
+
 static void count(void *data, struct gpu_item *item)
 {
 	uint32_t *sum = data;
@@ -153,6 +183,7 @@ int main(void)
 		TEST(test_those_that_end_together_keep_their_order),
 		TEST(test_one_that_comes_too_late_is_told),
 		TEST(test_many_in_any_order),
+		TEST(test_many_of_many_streams),
 		TEST(test_each_is_looked_at_once_after_a_while),
 		TEST(test_the_last_of_a_process),
 		TEST(test_texts_fill_it_as_items_do),

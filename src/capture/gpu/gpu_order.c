@@ -6,6 +6,19 @@
 #include "base/heap.h"
 #include "base/xalloc.h"
 
+/*
+ * A stream's work ends in order, so items of one stream are a chain, of which the heap has the
+ * first alone: few elements instead of all that wait, 100,000 of a program that launches 400,000
+ * times a second. What comes out of its chain's order is in the heap by itself.
+ */
+#define CHAINS 256 /* a power of two; streams beyond share them */
+#define NONE   UINT32_MAX
+
+struct gpu_order_link {
+	uint32_t next; /* the slot after it in its chain; NONE: none */
+	uint32_t chain;
+};
+
 /* What is moved about in the heap is small; the items stay where they are. */
 struct gpu_order_key {
 	uint64_t end_ns;
@@ -21,9 +34,12 @@ struct arrival {
 
 struct gpu_order {
 	struct gpu_order_key *heap;
+	size_t n_heap;
 	struct gpu_item *items;
-	uint32_t *unused; /* slots; the first `capacity - count` of them */
+	struct gpu_order_link *links; /* by slot */
+	uint32_t *unused;             /* slots; the first `capacity - count` of them */
 	size_t count, capacity, text_bytes;
+	uint32_t last[CHAINS]; /* slots; NONE: the chain is empty */
 	uint64_t arrivals, last_ns;
 	struct arrival *fresh; /* a circle: those from `first_fresh` to `arrivals` */
 	uint64_t first_fresh;
@@ -34,17 +50,35 @@ struct gpu_order *gpu_order_new(void)
 	struct gpu_order *order = xcalloc(1, sizeof(*order));
 
 	order->fresh = xcalloc(GPU_ORDER_MAX, sizeof(*order->fresh));
+	for (size_t i = 0; i < CHAINS; i++)
+		order->last[i] = NONE;
 	return order;
+}
+
+/* Calls `each` for all items, in no order. */
+static void each_item(const struct gpu_order *order,
+                      void (*each)(void *data, struct gpu_item *item), void *data)
+{
+	for (size_t i = 0; i < order->n_heap; i++) {
+		for (uint32_t slot = order->heap[i].slot; slot != NONE;
+		     slot = order->links[slot].next)
+			each(data, &order->items[slot]);
+	}
+}
+
+static void free_item(void *unused, struct gpu_item *item)
+{
+	gpu_item_free(item);
 }
 
 void gpu_order_free(struct gpu_order *order)
 {
 	if (!order)
 		return;
-	for (size_t i = 0; i < order->count; i++)
-		gpu_item_free(&order->items[order->heap[i].slot]);
+	each_item(order, free_item, NULL);
 	free(order->heap);
 	free(order->items);
+	free(order->links);
 	free(order->unused);
 	free(order->fresh);
 	free(order);
@@ -56,6 +90,7 @@ static void grow(struct gpu_order *order)
 
 	order->heap = xrealloc(order->heap, capacity * sizeof(*order->heap));
 	order->items = xrealloc(order->items, capacity * sizeof(*order->items));
+	order->links = xrealloc(order->links, capacity * sizeof(*order->links));
 	order->unused = xrealloc(order->unused, capacity * sizeof(*order->unused));
 	for (size_t i = 0; i < capacity - order->capacity; i++)
 		order->unused[i] = (uint32_t)(capacity - 1 - i);
@@ -68,6 +103,27 @@ static bool before(const struct gpu_order_key *a, const struct gpu_order_key *b)
 }
 
 HEAP_OF(heap, struct gpu_order_key, before)
+
+static uint32_t chain_of(const struct gpu_item *item)
+{
+	uint32_t hash = item->pid * 2654435761u + item->stream * 2246822519u + item->context;
+
+	return (hash ^ hash >> 16) & (CHAINS - 1);
+}
+
+/* Whether it became the last of its chain, and so is not in the heap yet. */
+static bool chain_add(struct gpu_order *order, uint32_t slot)
+{
+	uint32_t chain = chain_of(&order->items[slot]), before = order->last[chain];
+
+	order->links[slot] = (struct gpu_order_link){ NONE, chain };
+	if (before != NONE && order->items[slot].end_ns < order->items[before].end_ns)
+		return false;
+	order->last[chain] = slot;
+	if (before != NONE)
+		order->links[before].next = slot;
+	return before != NONE;
+}
 
 void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 {
@@ -82,7 +138,9 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 	if (order->arrivals - order->first_fresh == GPU_ORDER_MAX)
 		order->first_fresh++;
 	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
-	heap_add(order->heap, order->count++, key);
+	order->count++;
+	if (!chain_add(order, key.slot))
+		heap_add(order->heap, order->n_heap++, key);
 }
 
 void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
@@ -117,10 +175,17 @@ bool gpu_order_is_full(const struct gpu_order *order)
 
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 {
-	struct gpu_order_key first = heap_take(order->heap, order->count);
+	struct gpu_order_key first = heap_take(order->heap, order->n_heap--);
+	struct gpu_order_link link = order->links[first.slot];
 	bool late = first.end_ns < order->last_ns;
 
 	*item = order->items[first.slot];
+	if (order->last[link.chain] == first.slot)
+		order->last[link.chain] = NONE;
+	if (link.next != NONE)
+		heap_add(order->heap, order->n_heap++,
+		         (struct gpu_order_key){ order->items[link.next].end_ns,
+		                                 order->items[link.next].arrival, link.next });
 	order->text_bytes -= item->is_range ? item->range.text_bytes : 0;
 	order->items[first.slot].arrival = UINT64_MAX;
 	order->unused[order->capacity - order->count--] = first.slot;
@@ -129,27 +194,46 @@ bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 	return late;
 }
 
+struct last_of {
+	const struct process *process;
+	uint64_t until_ns, last_ns;
+};
+
+static void look_for_last(void *data, struct gpu_item *item)
+{
+	struct last_of *of = data;
+
+	if (item->process == of->process && item->begin_ns < of->until_ns &&
+	    item->end_ns > of->last_ns)
+		of->last_ns = item->end_ns;
+}
+
 uint64_t gpu_order_last_of(const struct gpu_order *order, const struct process *process,
                            uint64_t until_ns)
 {
-	uint64_t last = 0;
+	struct last_of of = { process, until_ns, 0 };
 
-	for (size_t i = 0; i < order->count; i++) {
-		const struct gpu_item *item = &order->items[order->heap[i].slot];
+	each_item(order, look_for_last, &of);
+	return of.last_ns;
+}
 
-		if (item->process == process && item->begin_ns < until_ns && item->end_ns > last)
-			last = item->end_ns;
-	}
-	return last;
+struct move {
+	const struct process *from, *to;
+	uint64_t since_ns;
+};
+
+static void move_item(void *data, struct gpu_item *item)
+{
+	const struct move *move = data;
+
+	if (item->process == move->from && item->begin_ns >= move->since_ns)
+		item->process = move->to;
 }
 
 void gpu_order_move(struct gpu_order *order, const struct process *from, uint64_t since_ns,
                     const struct process *to)
 {
-	for (size_t i = 0; i < order->count; i++) {
-		struct gpu_item *item = &order->items[order->heap[i].slot];
+	struct move move = { from, to, since_ns };
 
-		if (item->process == from && item->begin_ns >= since_ns)
-			item->process = to;
-	}
+	each_item(order, move_item, &move);
 }
