@@ -19,7 +19,7 @@
 
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
 #define SLOW_NS   100000000  /* where no record is of a call: what is urgent wakes us */
-#define TURN_NS   100000000  /* a turn there, so that pages come in time */
+#define TURN_NS   100000000  /* records of a turn; pages and agents have their turn then */
 #define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
 #define SETTLE_NS 8000000    /* older records have all been submitted */
 #define LEAVE_NS  2000000000 /* for agents, to leave the targets */
@@ -349,10 +349,13 @@ static void tell(struct capture *c, bool snapshot)
 	c->summary_asked = false;
 }
 
-/* Older records have all arrived. */
+/*
+ * Older records have all arrived. What is behind by much is read in parts: agents' rings are
+ * between.
+ */
 static int read_settled(struct capture *c, uint64_t now)
 {
-	order_limit(c->order, c->cuda_only ? now + TURN_NS : 0);
+	order_limit(c->order, now + TURN_NS);
 	return read_rings(c, now - SETTLE_NS);
 }
 

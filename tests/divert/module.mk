@@ -15,7 +15,7 @@ $(B)/tests/divert/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a
 
 dist/call_all: $(B)/tests/divert/call_all.o $(B)/libcuscope.a $(B)/static/libZydis.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ -ldl -pthread
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -static-libgcc -o $@ $^ -l:libstdc++.a -liberty -ldl -lm -pthread
 	strip $@
 
 $(B)/tests/divert/cut_throws.o: tests/divert/cut_throws.cc

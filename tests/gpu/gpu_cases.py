@@ -220,7 +220,7 @@ class Gpu:
                 trace = self.record("gpu-cupti-" + version, [os.path.join(self.binaries, "driver")],
                                     ["--cupti", path], {"SAMPLE_COUNTS": "/dev/null"})
                 self.report.test(f"gpu-cupti-{version}: is refused", trace.broken or (
-                    [] if trace.status == 0 and "does not fit" in trace.text else [trace.text[-500:]]))
+                    [] if trace.status == 1 and "does not fit" in trace.text else [trace.text[-500:]]))
         if not paths:
             print("     other CUPTIs were not tried: there are none here")
 
