@@ -162,6 +162,8 @@ static char *demangle(const char *mangled)
 		return NULL;
 	plain = __gcclibcxx_demangle_callback ? demangle_bounded(mangled)
 	                                      : __cxa_demangle(mangled, NULL, NULL, &status);
+	if (plain)
+		text_cut_bytes(plain, TEXT_NAME_MAX);
 	if (!plain && strlen(mangled) > 1024)
 		plain = outer_name(mangled);
 	return plain;
