@@ -19,12 +19,14 @@
 #include "node/http_host.h"
 #include "node/http_page.h"
 #include "node/http_record.h"
+#include "node/recorder.h"
 #include "base/secure_file.h"
 #include "node/settings.h"
 
 #define HEADER_BYTES 8192 /* of a connection's memory, of which a half is for what it asks */
 #define IDLE_S       5
 #define AGE_NS       15000000000ull /* of a connection */
+#define HANGS_NS     5000000000ull  /* a loop that has not turned for that long */
 #define TOKEN_LEAST  16
 #define TOKEN_MOST   256
 #define PRIORITIES   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -94,12 +96,24 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 	return answer;
 }
 
+/* How long the flight recorder's loop has not turned; 0: it turns, or there is none. */
+static uint64_t recorder_hangs_ns(struct http *http, uint64_t now)
+{
+	struct recorder_figures figures = { 0 };
+
+	pthread_mutex_lock(&http->lock);
+	if (http->recorder)
+		recorder_figures(http->recorder, &figures);
+	pthread_mutex_unlock(&http->lock);
+	return figures.heard_ns && now > figures.heard_ns + HANGS_NS ? now - figures.heard_ns : 0;
+}
+
 static struct answer answer_health(struct http *http, const char *accept)
 {
 	struct snapshot *snapshot = snapshots_take(http->snapshots);
 	struct buf text = { 0 };
 	struct answer answer;
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), hangs_ns = recorder_hangs_ns(http, now);
 	bool stale;
 
 	if (!snapshot)
@@ -108,8 +122,13 @@ static struct answer answer_health(struct http *http, const char *accept)
 	buf_puts(&text, stale ? "stale " : "ok ");
 	buf_fixed(&text, snapshot_age_ns(snapshot, now) / 1000000, 3);
 	buf_puts(&text, " s\n");
+	if (hangs_ns) {
+		buf_puts(&text, "the flight recorder hangs ");
+		buf_fixed(&text, hangs_ns / 1000000, 3);
+		buf_puts(&text, " s\n");
+	}
 	snapshot_put(snapshot);
-	answer = say(stale ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
+	answer = say(stale || hangs_ns ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
 	buf_free(&text);
 	return answer;
 }

@@ -62,6 +62,7 @@ const char *recorder_gpu_name(enum recorder_gpu outcome);
 
 struct recorder_figures {
 	bool up;                     /* calls are being recorded */
+	uint64_t heard_ns;           /* CLOCK_MONOTONIC: its loop turned last; 0: not known */
 	uint64_t starts;             /* of the process that records */
 	struct recorder_state state; /* losses and time of all these processes together */
 	struct spool_use spool;

@@ -12,6 +12,7 @@ struct recorder_child {
 	int pidfd, socket; /* socket -1: it was told to end */
 	bool ready;        /* it records */
 	uint64_t ready_ns, end_by_ns;
+	uint64_t heard_ns;           /* it said something last: its loop does each second */
 	struct recorder_state state; /* as it told last */
 };
 

@@ -150,6 +150,7 @@ static void take(struct recorder *recorder, int slot, const struct recorder_mess
 {
 	struct recorder_child *child = &recorder->children[slot];
 
+	child->heard_ns = now;
 	switch (message->kind) {
 	case RECORDER_READY:
 		child->ready = true;
@@ -285,6 +286,8 @@ static void publish(struct recorder *recorder)
 	}
 	pthread_mutex_lock(&recorder->lock);
 	recorder->figures.up = recorder->current >= 0;
+	recorder->figures.heard_ns =
+		recorder->current >= 0 ? recorder->children[recorder->current].heard_ns : 0;
 	recorder->figures.state = state;
 	pthread_mutex_unlock(&recorder->lock);
 }

@@ -362,6 +362,26 @@ def test_a_recorder_that_is_killed_begins_anew_and_the_agent_goes_on(case):
         raise Failure("it does not see processes that were there before")
 
 
+def test_a_recorder_whose_loop_does_not_turn_is_told(case):
+    """A process that is stopped stands for one that hangs: it says nothing any more."""
+    agent = Agent(case, {}).start()
+    wait_until(lambda: agent.ask("GET", "/healthz")[0] == 200, "a healthy agent")
+    recorder = agent.recorder()
+    os.kill(recorder, signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        wait_until(lambda: agent.ask("GET", "/healthz", token=None)[0] == 503, "the news", 10)
+        if time.monotonic() - begin < 3:
+            raise Failure("it was told too soon")
+        checks.contains("what it says", r"the flight recorder hangs \d+\.\d{3} s",
+                        agent.ask("GET", "/healthz", token=None)[1])
+        if not agent.metric("recorder_loop_age_seconds") > 4:
+            raise Failure("the metric does not tell")
+    finally:
+        os.kill(recorder, signal.SIGCONT)
+    wait_until(lambda: agent.ask("GET", "/healthz")[0] == 200, "a healthy agent again")
+
+
 COPIES = 6  # of the driver in each image, with 459 hooks each: 6 images would have all hooks that there are
 
 
