@@ -102,10 +102,28 @@ bool file_is_on_roots_file_system(pid_t pid, int fd)
 	return fstatfs(fd, &fs) == 0 && is_mounted_by_root(pid, fd, &fs);
 }
 
+/*
+ * No list has the mount that a chroot's folder lies on, unless the folder is one itself. It is who
+ * called chroot() that had it mounted, where it is of a kind that no user can mount.
+ */
+static bool is_own_root(const struct statx *x)
+{
+	struct statfs fs;
+	struct statx root;
+
+	return !statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_MNT_ID, &root) &&
+	       (root.stx_mask & STATX_MNT_ID) && root.stx_mnt_id == x->stx_mnt_id &&
+	       !statfs("/", &fs) && mount_is_local(&fs);
+}
+
 bool file_is_on_roots_mount(int fd)
 {
+	enum mounted mounted;
 	struct statx x;
 
-	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &x) == 0 &&
-	       (x.stx_mask & STATX_MNT_ID) && find_mount(getpid(), x.stx_mnt_id, &x) == BY_ROOT;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &x) ||
+	    !(x.stx_mask & STATX_MNT_ID))
+		return false;
+	mounted = find_mount(getpid(), x.stx_mnt_id, &x);
+	return mounted == BY_ROOT || (mounted == NOT_LISTED && is_own_root(&x));
 }

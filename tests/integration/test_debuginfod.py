@@ -6,6 +6,7 @@ import http.server
 import os
 import pwd
 import shutil
+import subprocess
 import threading
 import time
 
@@ -53,6 +54,8 @@ def needs_client():
 
 def test_debuginfod_a_client_that_others_can_change_is_not_called_missing(case):
     needs_client()
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        raise Skip("no mounts of a process's own here: / is no mount")
     client = shutil.copy(shutil.which("debuginfod-find"), case.path("debuginfod-find"))
     os.chmod(client, 0o775)
     hidden = ["unshare", "--mount", "sh", "-c", f"mount --bind {client} {shutil.which('debuginfod-find')} && exec \"$@\"", "sh"]

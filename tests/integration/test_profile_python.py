@@ -193,7 +193,7 @@ def test_profile_python_that_waits_from_its_first_moments_on(case):
         process = case.cuscope("profile", "--mode", "off-cpu", "-o", path, "--", python,
                                os.path.join(Places.root, "tests/programs/condition_wait.py"))
         checks.equal(f"the status of 3.{minor}", 0, process.wait())
-        waits = [chain for chain, ns in profiles.folded(path).items() if ns > 250e6]
+        waits = [chain for chain, ns in profiles.folded(path).items() if ns > 800e6]
         names = [[last_name(name.partition(" (")[0]) for name in chain if ".py" in name] for chain in waits]
         if ["<module>", "first", "second", "third", "fourth", "wait"] not in names:
             raise Failure(f"3.{minor}: nobody waits in a condition, but in {waits}")

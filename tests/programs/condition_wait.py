@@ -9,7 +9,7 @@ condition = threading.Condition()
 
 
 def wake():
-    time.sleep(0.3)
+    time.sleep(1)
     with condition:
         condition.notify_all()
 

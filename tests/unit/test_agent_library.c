@@ -454,6 +454,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (own_run_cuscope()) {
+		if (errno == EINVAL) { /* of MS_PRIVATE: a chroot whose folder is no mount */
+			print_message(
+				"SKIP: /run/cuscope cannot be its own, since / is no mount\n");
+			return 0;
+		}
 		printf("test_agent_library: no /run/cuscope of its own: %s\n", strerror(errno));
 		return 1;
 	}

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "probe/beforehand.h"
+#include "probe/roots_path.h"
 
 /* ---- the loader's cache -------------------------------------------------------------------- */
 
@@ -93,6 +95,32 @@ static void test_files_of_root_are_opened(void **state)
 	close(fd);
 }
 
+/* The mount that a chroot's folder lies on is in no list that a process there can read. */
+static void test_files_of_root_are_opened_in_a_chroot(void **state)
+{
+	char folder[] = "/run/beforehand-XXXXXX", path[64];
+	int fd, status;
+	pid_t child;
+
+	if (geteuid() || !mkdtemp(folder))
+		skip();
+	assert_int_equal(chmod(folder, 0755), 0);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	child = fork();
+	if (!child) {
+		if (chroot(folder) || chdir("/"))
+			_exit(2);
+		_exit(roots_path_open("/libcuda.so.1") < 0); /* there is no /proc */
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	unlink(path);
+	rmdir(folder);
+}
+
 static void test_files_that_others_can_change_or_replace_are_not(void **state)
 {
 	char folder[] = "/tmp/beforehand-XXXXXX", path[64];
@@ -117,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_cuda_libraries_of_the_cache_are_found),
 		cmocka_unit_test(test_a_cache_that_is_cut_or_damaged_does_no_harm),
 		cmocka_unit_test(test_files_of_root_are_opened),
+		cmocka_unit_test(test_files_of_root_are_opened_in_a_chroot),
 		cmocka_unit_test(test_files_that_others_can_change_or_replace_are_not),
 	};
 

@@ -362,7 +362,9 @@ static void test_a_terminal_is_for_its_owner(void **state)
 	struct err err = { 0 };
 	const char *terminal;
 
-	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	if (master < 0 || access("/dev/pts/ptmx", F_OK)) /* as in a chroot without devpts */
+		skip();
+	assert_true(grantpt(master) == 0 && unlockpt(master) == 0);
 	terminal = ptsname(master);
 	assert_int_equal(new_file_open(&file, terminal, &fresh, &err), 0);
 	assert_int_equal(new_file_keep(&file, &err), 0);

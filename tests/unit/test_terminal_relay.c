@@ -25,7 +25,9 @@ static void begin(struct scene *scene, int flags)
 	int ends[2], pair[2], master = posix_openpt(O_RDWR | O_NOCTTY);
 	pid_t said = 0;
 
-	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	if (master < 0 || access("/dev/pts/ptmx", F_OK)) /* as in a chroot without devpts */
+		skip();
+	assert_true(grantpt(master) == 0 && unlockpt(master) == 0);
 	scene->slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	assert_true(scene->slave >= 0);
 	assert_int_equal(pipe(ends), 0);
