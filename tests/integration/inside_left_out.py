@@ -18,6 +18,8 @@ INTEGRATION = {
         "a command is told of the agent by its environment (gpu.md)",
     "output:table_says_what_each_call_did": "standard error says what is recorded inside",
     "input:closed_standard_output": "standard error says what is recorded inside",
+    "counts:an_output_that_takes_nothing_for_a_while_loses_nothing":
+        "it is of the rings of the programs; an agent has one of its own, of 32 MiB or what --ring-size says",
     "filters:nested_calls_of_a_runtime_are_marked": "agents tell when nested calls ended, too",
     "ladder:nested_deeply_*": "agents follow more levels than the programs do",
     "safety:target_under_seccomp_survives_on_a_kernel_that_would_kill_it":

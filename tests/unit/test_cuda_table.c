@@ -98,6 +98,11 @@ static void test_all_that_is_counted_is_recorded(void **state)
 	each_row(check_reachable);
 }
 
+static bool is_of_memory(enum api_op op)
+{
+	return op == OP_ALLOC || op == OP_FREE || op == OP_MAP || op == OP_UNMAP || op == OP_RETAIN;
+}
+
 /* An op without the values that it promises would be a hole in the analyses. */
 static void check_op(const struct api_row *row)
 {
@@ -129,7 +134,7 @@ static void check_op(const struct api_row *row)
 			fail_msg("%s has no stream", row->name);
 		break;
 	}
-	if ((row->op == OP_ALLOC || row->op == OP_FREE) != (row->memory != MEMORY_NONE))
+	if (is_of_memory(row->op) != (row->memory != MEMORY_NONE))
 		fail_msg("%s: memory kind", row->name);
 }
 
