@@ -136,19 +136,20 @@ static int read_line(struct reading *reading, char *line, struct err *err)
 	return 0;
 }
 
-/* All whole lines of `text`, which are taken off it. */
-static int read_lines(struct reading *reading, struct buf *text, struct err *err)
+/* All whole lines of `text`, which are taken off it. No line ends before `searched`. */
+static int read_lines(struct reading *reading, struct buf *text, size_t searched, struct err *err)
 {
 	size_t from = 0;
 	char *end;
 	int rc = 0;
 
-	while (!rc && (end = memchr(text->data + from, '\n', text->len - from))) {
+	while (!rc && (end = memchr(text->data + searched, '\n', text->len - searched))) {
 		*end = '\0';
 		rc = read_line(reading, text->data + from, err);
-		from = (size_t)(end + 1 - text->data);
+		from = searched = (size_t)(end + 1 - text->data);
 	}
-	memmove(text->data, text->data + from, text->len - from);
+	if (from)
+		memmove(text->data, text->data + from, text->len - from);
 	text->len -= from;
 	text->data[text->len] = '\0';
 	if (!rc && text->len > LINE_MOST)
@@ -158,15 +159,16 @@ static int read_lines(struct reading *reading, struct buf *text, struct err *err
 
 static int read_all(struct reading *reading, FILE *in, struct buf *text, struct err *err)
 {
-	size_t got;
+	size_t got, before;
 	int rc = 0;
 
 	do {
 		buf_reserve(text, READ_BYTES);
-		got = fread(text->data + text->len, 1, READ_BYTES, in);
+		before = text->len;
+		got = fread(text->data + before, 1, READ_BYTES, in);
 		text->len += got;
 		text->data[text->len] = '\0';
-		rc = read_lines(reading, text, err);
+		rc = read_lines(reading, text, before, err);
 	} while (!rc && got);
 	if (!rc && ferror(in))
 		return err_set(err, EIO, "cannot read %s", reading->name);

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "profile/profile_diff.h"
 #include "profile/profile_read.h"
@@ -488,6 +489,31 @@ static void test_lines_of_other_tools_are_read(void **state)
 	profile_free(profile);
 }
 
+static clock_t time_to_read(size_t bytes, size_t line)
+{
+	struct profile *profile = profile_new(NULL);
+	char *text = calloc(bytes + 1, 1);
+	struct err err;
+	clock_t begin;
+
+	memset(text, 'f', bytes);
+	for (size_t end = line; end <= bytes; end += line)
+		memcpy(text + end - 3, " 1\n", 3);
+	begin = clock();
+	assert_int_equal(read_text(profile, text, &err), 0);
+	begin = clock() - begin;
+	free(text);
+	profile_free(profile);
+	return begin;
+}
+
+/* Each byte is looked at for the end of a line once, not with each read. */
+static void test_a_long_line_takes_no_longer_than_many(void **state)
+{
+	assert_in_range(time_to_read(48 << 20, 48 << 20), 0,
+	                5 * time_to_read(48 << 20, 1 << 20) + CLOCKS_PER_SEC / 5);
+}
+
 static void test_a_profile_compared_with_itself_has_no_changes(void **state)
 {
 	struct profile *same = profile_new(NULL), *empty = profile_new(NULL);
@@ -567,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_hooked_calls_have_a_column_of_their_number),
 		cmocka_unit_test(test_what_is_no_folded_file_is_refused_by_its_line),
 		cmocka_unit_test(test_lines_of_other_tools_are_read),
+		cmocka_unit_test(test_a_long_line_takes_no_longer_than_many),
 		cmocka_unit_test(test_a_profile_compared_with_itself_has_no_changes),
 		cmocka_unit_test(test_a_full_disk_is_told_in_every_format),
 		cmocka_unit_test(test_endings_choose_the_format),
