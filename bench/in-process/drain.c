@@ -204,7 +204,7 @@ __attribute__((noinline, noclone)) static void turn(struct drain *d, uint64_t un
 	ioctl(d->counter, PERF_EVENT_IOC_ENABLE, 0);
 	d->c.inside->now_ns = until_ns;
 	check((int)agent_ring_read(d->feeder.ring, take, d, &d->err) < 0 ? -1 : 0, &d->err);
-	check(order_read(d->c.order, NULL, 0, until_ns - SETTLE_NS), &d->err);
+	check(order_read(d->c.order, d->c.rings, until_ns - SETTLE_NS), &d->err);
 	check(pipeline_flush(d->c.pipeline, &d->err), &d->err);
 	ioctl(d->counter, PERF_EVENT_IOC_DISABLE, 0);
 	d->busy_s += now_s() - begin;
@@ -328,6 +328,7 @@ int main(int argc, char **argv)
 		runtime_launches_new(&(struct runtime_launches_options){ .selection = &selection });
 	open_inside(&d);
 	d.c.order = order_new(capture_record, &d.c);
+	d.c.rings = rings_new(); /* none: all comes from the agent */
 	source = inside_source(d.c.inside);
 	order_add_source(d.c.order, &source);
 	d.counter = open_counter();

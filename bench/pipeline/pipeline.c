@@ -69,7 +69,7 @@ static void feeder_put(struct feeder *feeder, const void *record, uint32_t bytes
 
 struct measured {
 	struct feeder feeders[RINGS];
-	struct ring *rings[RINGS];
+	struct rings *rings;
 	struct order *order;
 	struct pipeline *pipeline;
 	struct consumer *consumer;
@@ -150,7 +150,7 @@ static void run(struct measured *p, struct workload *workload, uint64_t events)
 		events -= n;
 		info.end_ns = last_ns;
 		begin = now_s();
-		check(order_read(p->order, p->rings, RINGS, last_ns - 8000000), &p->err);
+		check(order_read(p->order, p->rings, last_ns - 8000000), &p->err);
 		check(pipeline_flush(p->pipeline, &p->err), &p->err);
 		p->busy_s += now_s() - begin;
 	}
@@ -221,9 +221,10 @@ int main(int argc, char **argv)
 	fd = open(argv[3], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return 1;
+	p.rings = rings_new();
 	for (unsigned i = 0; i < RINGS; i++) {
 		feeder_open(&p.feeders[i]);
-		p.rings[i] = p.feeders[i].ring;
+		rings_add(p.rings, p.feeders[i].ring);
 	}
 	workload = workload_new(argv[1]);
 	if (!strcmp(stage, "text")) {
@@ -253,6 +254,7 @@ int main(int argc, char **argv)
 	puts("}");
 	pipeline_free(p.pipeline);
 	order_free(p.order);
+	rings_free(p.rings);
 	workload_free(workload);
 	return 0;
 }
