@@ -38,6 +38,7 @@ uint64_t hash_long(const void *data, size_t bytes)
 		hash = mix(hash ^ word, secret[1]);
 	}
 	word = 0;
-	memcpy(&word, at, bytes);
+	if (bytes) /* a key of no bytes may be NULL, as of a text without length */
+		memcpy(&word, at, bytes);
 	return mix(hash ^ word, ~secret[1] | 1);
 }

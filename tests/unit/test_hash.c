@@ -72,11 +72,19 @@ static void test_texts_of_any_length_differ(void **state)
 	assert_true(hash_long("1abcdefgh", 9) != hash_long("2abcdefgh", 9));
 }
 
+/* Some ends are NULL: sanitizers look at it. */
+static void test_a_key_without_bytes_has_a_hash(void **state)
+{
+	assert_int_equal(hash_long(NULL, 0), hash_long("", 0));
+	assert_int_not_equal(hash_long("", 0), hash_long("", 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys_that_are_made_to_meet_do_not),
 		cmocka_unit_test(test_texts_of_any_length_differ),
+		cmocka_unit_test(test_a_key_without_bytes_has_a_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
