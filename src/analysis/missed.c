@@ -49,6 +49,7 @@ static const struct miss_row {
 	[MISS_OVER_BUDGET] = { "over_budget", "not all kept" },
 	[MISS_UNSEEN] = { "unseen", "not looked into" },
 	[MISS_COUNTED] = { "counted", "counted" },
+	[MISS_FAILED] = { "failed", "not whole" },
 };
 
 static const char *const stacks_keys[STACKS_MISSED_COUNT] = {

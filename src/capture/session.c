@@ -563,9 +563,7 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	capture_take_lines(c);
 	c->reader_hangs = !file_reader_stop(c->reader);
-	modules_lock(c->modules);
-	modules_tell_unseen_hooks(c->modules);
-	modules_unlock(c->modules);
+	session_tell_end(c, r ? err : NULL);
 	session_fill_run(c);
 	at_end = pipeline_end(c->pipeline, &c->run, &end);
 	if (!at_end && c->watcher)

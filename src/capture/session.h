@@ -191,6 +191,8 @@ void session_tell_over_budget(struct capture *c);
 void session_ask_for_gpus(struct capture *c);
 /* Metrics of GPUs that came since the last turn. */
 int session_turn_metrics(struct capture *c, struct err *err);
+/* What is known to be missed only when all was read. `failure`: by which the run ended, or NULL. */
+void session_tell_end(struct capture *c, const struct err *failure);
 void session_fill_run(struct capture *c);
 
 /* Takes a process that already runs for a target; for target_each. */

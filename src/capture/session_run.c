@@ -42,6 +42,15 @@ void session_tell_over_budget(struct capture *c)
 	modules_unlock(c->modules);
 }
 
+void session_tell_end(struct capture *c, const struct err *failure)
+{
+	modules_lock(c->modules);
+	modules_tell_unseen_hooks(c->modules);
+	if (failure)
+		modules_miss(c->modules, MISS_FAILED, NULL, NULL, 0, "%s", failure->text);
+	modules_unlock(c->modules);
+}
+
 static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 {
 	memset(lost, 0, LOST_COUNT * sizeof(*lost));

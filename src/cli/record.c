@@ -440,6 +440,7 @@ static int record_all(struct recording *r, struct err *err)
 	struct err failure = { 0 };
 	struct consumer *consumers[3];
 	struct writer_stats stats;
+	bool began;
 	int status;
 
 	if (open_file(r, path, err))
@@ -452,15 +453,17 @@ static int record_all(struct recording *r, struct err *err)
 	r->options->attach.capture.snapshot = refuse_snapshot;
 	status = capture(r, consumers, 3, err);
 	writer_stats(r->writer, &stats);
-	if (stats.events || stats.ended)
+	began = stats.events || stats.ended;
+	if (!began)
+		new_file_drop(&r->file);
+	cli_settle(&r->file, true, &failure);
+	if (began)
 		say_written(r, path, stats.whole, stats.bytes,
-		            stats.ended ? &r->closing.missed : NULL);
-	else
-		new_file_drop(&r->file); /* it never began */
+		            stats.ended && !failure.code ? &r->closing.missed : NULL);
 	for (size_t i = 0; i < 3; i++)
 		consumers[i]->ops->free(consumers[i]);
 	r->writer->ops->free(r->writer);
-	if (!cli_settle(&r->file, true, &failure) || status)
+	if (!failure.code || status)
 		return status;
 	*err = failure;
 	return EXIT_FAILURE;

@@ -21,9 +21,16 @@ static inline int consumers_event(struct consumer *const *consumers, size_t n,
 	return r;
 }
 
-/* Every consumer gets its end, also after one has failed: the first failure is returned. */
+/*
+ * Every consumer gets its end, also after one has failed: the first failure is returned, and those
+ * that come later are told of it by a miss, so that none says of a run that nothing is missing
+ * where something could not be written. They keep no pointer to the run.
+ */
 int consumers_end(struct consumer *const *consumers, size_t n, const struct run_info *run,
                   struct err *err);
+
+/* `told` is the run with such a miss; its misses, but not their words, are the caller's to free. */
+void consumers_add_failure(struct run_info *told, const struct run_info *run, const char *why);
 
 void consumer_free(struct consumer *consumer); /* nothing of NULL */
 

@@ -227,7 +227,8 @@ struct miss {
 		MISS_UNSEEN,      /* processes ended before their files could be looked into; why */
 		MISS_COUNTED,     /* name, lib; calls were counted inside of processes, and not */
 				  /* recorded one by one; calls says how many, why as well */
-		MISS_LAST = MISS_COUNTED,
+		MISS_FAILED,      /* the run ended by an error, or not all of it is written; why */
+		MISS_LAST = MISS_FAILED,
 	} kind;
 	const char *name;
 	const char *lib;

@@ -234,6 +234,36 @@ def test_full_disk_later_leaves_whole_lines_and_the_command_running(case):
         subprocess.run(["umount", folder], check=True)
 
 
+def test_a_summary_says_what_could_not_be_written(case):
+    """On a full disk, whether that shows while the program runs or at the end, nothing is called complete."""
+    folder = case.path("small")
+    os.makedirs(folder)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=False).returncode:
+        raise Skip("no tmpfs can be mounted")
+    program = ["--", Places.program("threads"), "4", "400"]
+    try:
+        for name in ("t.jsonl", "t.csv", "t.log", "t.txt", "t.sqlite", "t.pftrace", "t.json"):
+            path = os.path.join(folder, name)
+            process = case.cuscope("trace", "--force", "--json-summary", case.path("s.json"), "-o", path, *program)
+            refuses(process, "cannot write .*No space left on device")
+            text = process.out() + process.err()
+            checks.contains(f"the summary beside {name}", r"not whole: cannot write .*No space left", text)
+            with open(case.path("s.json")) as file:
+                missed = json.load(file)["missed"]
+            checks.equal("complete", False, missed["complete"])
+            checks.equal("why", 1, len([hook for hook in missed["hooks"] if hook["kind"] == "failed"]))
+            if "nothing was lost" in text:
+                raise Failure("nothing was lost, it says")
+            if os.path.exists(path):
+                os.unlink(path)
+        process = case.cuscope("trace", "--summary-only", "--json-summary", "/dev/full", *program)
+        refuses(process, "cannot write /dev/full: No space left on device")
+        checks.contains("the text beside it", "not whole: cannot write /dev/full", process.out())
+    finally:
+        case.end()
+        subprocess.run(["umount", folder], check=True)
+
+
 def test_closed_pipe(case):
     command = (f"{Places.cuscope()} trace --format jsonl -- {Places.program('threads')} 8 500 "
                f"2> {case.path('err')} | head -n 1; echo ${{PIPESTATUS[0]}}")

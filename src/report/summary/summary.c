@@ -11,6 +11,7 @@
 #include "base/lines.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
+#include "trace/consumers.h"
 
 struct summary {
 	struct consumer consumer; /* first: what callers hold */
@@ -303,6 +304,7 @@ int summary_print(struct consumer *self, const struct run_info *run, struct err 
 static int summary_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct summary *summary = summary_of(self);
+	struct run_info failed = { 0 };
 	int rc = 0, rc_text = 0;
 
 	name_kernels(summary);
@@ -310,8 +312,12 @@ static int summary_end(struct consumer *self, const struct run_info *run, struct
 		rc = write_json(summary, run, err);
 	if (summary->options.json_stream && !rc)
 		rc = print(summary, run, summary->options.json_stream, true, err);
+	if (rc)
+		consumers_add_failure(&failed, run, err->text);
 	if (summary->options.text)
-		rc_text = print(summary, run, summary->options.text, false, rc ? NULL : err);
+		rc_text = print(summary, rc ? &failed : run, summary->options.text, false,
+		                rc ? NULL : err);
+	free((void *)failed.misses);
 	return rc ? rc : rc_text;
 }
 
