@@ -15,7 +15,10 @@
 #include "probe/memory.h"
 
 #define WINDOW       65536u /* what is read of a process at a time */
+#define PAGES        4096u  /* of which it is asked at a time who has changed them */
 #define MAPPINGS_MAX 64     /* of the file, in one process */
+#define ASKED_MAX    512u   /* times, of one process: its mappings may be of any size */
+#define READ_MAX     4096u  /* the same, of what it has changed */
 
 /* Of x86-64; elsewhere probes lie on the entry, with nothing before them. */
 #define JUMP       0xe9
@@ -93,7 +96,7 @@ struct patched_search {
 	struct mapping mapping[MAPPINGS_MAX];
 	size_t n_mappings;
 	struct patch_point *points;
-	size_t n;
+	size_t n, *order; /* of the points in the file */
 	bool (*wants)(void *data, pid_t pid);
 	void *data;
 	bool (*finds)(const struct patch_point *point, const uint8_t *its, const uint8_t *files);
@@ -101,6 +104,10 @@ struct patched_search {
 	uint64_t at, page; /* the second: how large one is */
 	size_t have;
 	uint8_t its[WINDOW], files[WINDOW];
+	/* pages of the mapping that the process has a copy of, from one on; no other is changed */
+	uint8_t private[PAGES];
+	uint64_t first_page, n_pages;
+	unsigned asked, reads; /* of this process */
 };
 
 /*
@@ -162,6 +169,8 @@ static bool read_window(struct patched_search *search, const struct mapping *map
 		return true;
 	if (begin < mapping->offset)
 		begin = mapping->offset;
+	if (search->reads++ >= READ_MAX)
+		return false;
 	left = mapping->end - mapping->start - (begin - mapping->offset);
 	search->at = begin;
 	search->have = left < WINDOW ? left : WINDOW;
@@ -173,27 +182,42 @@ static bool read_window(struct patched_search *search, const struct mapping *map
 	return search->have >= offset - begin + bytes;
 }
 
-static bool any_private(const struct patched_search *search, const uint8_t *pages, uint64_t from,
+/* Whether the process has a copy of any of these bytes of the mapping. */
+static bool any_private(struct patched_search *search, const struct mapping *mapping, uint64_t from,
                         uint64_t to)
 {
-	for (uint64_t page = from / search->page; page <= (to - 1) / search->page; page++)
-		if (pages[page])
+	uint64_t n = (mapping->end - mapping->start) / search->page;
+
+	for (uint64_t page = from / search->page; page <= (to - 1) / search->page; page++) {
+		if (page - search->first_page >= search->n_pages) {
+			search->first_page = page;
+			search->n_pages = n - page < PAGES ? n - page : PAGES;
+			if (search->asked++ >= ASKED_MAX ||
+			    !helper_private_pages(search->pid, mapping->start + page * search->page,
+			                          search->private, search->n_pages))
+				search->n_pages = 0;
+		}
+		if (!search->n_pages)
+			return false;
+		if (search->private[page - search->first_page])
 			return true;
+	}
 	return false;
 }
 
-/* `pages`: of this mapping, those that the process has a copy of. No other can be changed. */
-static void look_at_points(struct patched_search *search, const struct mapping *mapping,
-                           const uint8_t *pages, uint64_t bytes)
+static void look_at_mapping(struct patched_search *search, const struct mapping *mapping)
 {
+	uint64_t bytes = mapping->end - mapping->start;
+
 	search->have = 0;
+	search->n_pages = 0;
 	for (size_t i = 0; i < search->n; i++) {
-		struct patch_point *point = &search->points[i];
+		struct patch_point *point = &search->points[search->order[i]];
 		size_t len = point->bytes < PATCH_BYTES ? point->bytes : PATCH_BYTES;
 		uint64_t into = point->entry - mapping->offset;
 
 		if (point->pid || !len || point->entry < mapping->offset || into >= bytes ||
-		    len > bytes - into || !any_private(search, pages, into, into + len) ||
+		    len > bytes - into || !any_private(search, mapping, into, into + len) ||
 		    !read_window(search, mapping, point->entry, len))
 			continue;
 		if (search->finds(point, search->its + (point->entry - search->at),
@@ -202,21 +226,9 @@ static void look_at_points(struct patched_search *search, const struct mapping *
 	}
 }
 
-static void look_at_mapping(struct patched_search *search, const struct mapping *mapping)
-{
-	uint64_t n = (mapping->end - mapping->start) / search->page,
-		 most = (uint64_t)search->st.st_size / search->page + 1;
-	uint8_t *pages;
-
-	n = n < most ? n : most; /* there is nothing behind */
-	pages = xmalloc(n + 1);
-	if (helper_private_pages(search->pid, mapping->start, pages, n))
-		look_at_points(search, mapping, pages, n * search->page);
-	free(pages);
-}
-
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
+	search->asked = search->reads = 0;
 	note_mappings(search, pid);
 	if (search->n_mappings && search->wants && !search->wants(search->data, pid))
 		return;
@@ -225,6 +237,29 @@ static void look_at_process(struct patched_search *search, pid_t pid)
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
+
+static int by_entry(const void *a, const void *b, void *data)
+{
+	const struct patch_point *points = data;
+	uint64_t left = points[*(const size_t *)a].entry, right = points[*(const size_t *)b].entry;
+
+	return left < right ? -1 : left > right;
+}
+
+/* One after the other, so that each part of a mapping is asked for once. */
+static void sort_points(struct patched_search *search)
+{
+	search->order = xcalloc(search->n + 1, sizeof(*search->order));
+	for (size_t i = 0; i < search->n; i++)
+		search->order[i] = i;
+	qsort_r(search->order, search->n, sizeof(*search->order), by_entry, search->points);
+}
+
+static void search_free(struct patched_search *search)
+{
+	free(search->order);
+	free(search);
+}
 
 static struct patched_search *search_new(int fd, struct patch_point *points, size_t n)
 {
@@ -237,6 +272,7 @@ static struct patched_search *search_new(int fd, struct patch_point *points, siz
 	search->finds = is_patched;
 	for (size_t i = 0; i < n; i++)
 		points[i].pid = 0;
+	sort_points(search);
 	return search;
 }
 
@@ -247,7 +283,7 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid)
 	search->finds = has_jump;
 	if (n && !file_stat(fd, &search->st))
 		look_at_process(search, pid);
-	free(search);
+	search_free(search);
 }
 
 void patched_find(int fd, struct patch_point *points, size_t n,
@@ -266,5 +302,5 @@ void patched_find(int fd, struct patch_point *points, size_t n,
 	}
 	if (proc)
 		closedir(proc);
-	free(search);
+	search_free(search);
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -260,6 +261,54 @@ static void test_the_same_code_of_another_file(void **state)
 	unlink(other);
 }
 
+#define HOLES (1ull << 42) /* bytes: a thousand million pages */
+
+/* Files with holes are of any size, and so are mappings of them. */
+static void test_a_file_of_terabytes(void **state)
+{
+	struct patch_point points[] = {
+		{ .entry = HOLES - 2 * PAGE,
+		  .bytes = 4 }, /* neither in order, nor near each other */
+		{ .entry = HOLES / 2, .bytes = 4 },
+		{ .entry = 0, .bytes = 4 },
+	};
+	char other[] = "/tmp/test_patched.XXXXXX";
+	int large = mkstemp(other), ready[2];
+	struct timespec begin, end_at;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(ftruncate(large, HOLES), 0);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		uint8_t *code = mmap(NULL, HOLES, PROT_READ | PROT_WRITE,
+		                     MAP_PRIVATE | MAP_NORESERVE, large, 0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (code == MAP_FAILED)
+			_exit(1);
+		code[HOLES - 2 * PAGE] = 0xe8;
+		mprotect(code, HOLES, PROT_READ | PROT_EXEC);
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	patched_find(large, points, ARRAY_SIZE(points), NULL, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &end_at);
+	end(pid);
+	close(large);
+	unlink(other);
+	assert_int_equal(points[0].pid, pid);
+	assert_int_equal(points[1].pid, 0);
+	assert_int_equal(points[2].pid, 0);
+	assert_true(end_at.tv_sec - begin.tv_sec < 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_one_of_several_processes),
 		cmocka_unit_test(test_a_process_that_is_of_no_interest),
 		cmocka_unit_test(test_the_same_code_of_another_file),
+		cmocka_unit_test(test_a_file_of_terabytes),
 	};
 
 	return cmocka_run_group_tests_name("patched", tests, make, drop);
