@@ -2,6 +2,8 @@
 /* Which work on GPUs is that of which range, held against counting it all. */
 #include "support.h"
 
+#include <time.h>
+
 #include "report/nvtx/range_work.h"
 
 #define RANGES  2000
@@ -262,6 +264,36 @@ static void test_what_had_to_be_let_go_is_said(void **state)
 	assert_int_equal(ranges[0].done.end_ns, US(21.0 + RANGE_WORK_PIECES + 999));
 }
 
+/* CPU time of so many pieces, each by itself, of that many threads in turn. */
+static clock_t time_of(size_t pieces, size_t threads, bool backwards)
+{
+	clock_t begin = clock();
+
+	for (size_t i = 0; i < pieces; i++) {
+		double at = backwards ? 1e7 - (double)i : (double)i;
+
+		calls[0] = (struct one_call){ 1 + (uint32_t)(i % threads), at, at + 10, at + 11 };
+		n_calls = 1;
+		see_call(0);
+		see_work(0);
+	}
+	return clock() - begin;
+}
+
+/* What a file says decides the order of its work and its threads, not what they cost. */
+static void test_work_costs_the_same_in_any_order_of_any_threads(void **state)
+{
+	const size_t pieces = RANGE_WORK_PIECES + 2000;
+	clock_t limit = 10 * time_of(pieces, 1, false) + CLOCKS_PER_SEC;
+
+	tear_down(NULL);
+	set_up(NULL);
+	assert_in_range(time_of(pieces, pieces, false), 0, limit);
+	tear_down(NULL);
+	set_up(NULL);
+	assert_in_range(time_of(pieces, 1, true), 0, limit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +301,8 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_what_had_to_be_let_go_is_said, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_work_costs_the_same_in_any_order_of_any_threads, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,17 +7,11 @@
 #include "analysis/work.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
+#include "report/nvtx/pieces.h"
 
 #define LEVELS       64 /* deeper ranges have none around them */
 #define DOMAIN_BYTES 64 /* of a domain's name that tell it apart */
 #define NONE         UINT64_MAX
-
-/* Of one activity. */
-struct range_work_piece {
-	uint64_t asked_ns; /* when its call began */
-	uint64_t begin_ns, end_ns;
-	const struct kernel *kernel;
-};
 
 /* A range that ended. */
 struct ended {
@@ -43,11 +37,9 @@ struct range_work_line {
 	UT_hash_handle hh;
 };
 
-/* A thread: its pieces, sorted by when they were asked for. */
 struct asker {
 	uint64_t id; /* process and tid */
-	struct range_work_piece *pieces;
-	size_t first, n, room;
+	struct pieces pieces;
 	uint64_t lost_until_ns; /* pieces up to here were let go */
 	struct range_work_line *lines;
 	UT_hash_handle hh;
@@ -103,64 +95,34 @@ static struct range_work_line *line_of(struct range_work *work, struct asker *th
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* The first piece that was asked for then or later. */
-static size_t piece_from(const struct asker *thread, uint64_t time_ns)
-{
-	size_t low = thread->first, high = thread->first + thread->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->pieces[middle].asked_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static void let_piece_go(struct range_work *work, struct asker *thread)
-{
-	thread->lost_until_ns = thread->pieces[thread->first].asked_ns;
-	thread->first++;
-	thread->n--;
-	work->n_pieces--;
-}
-
-/* The thread that has most of them gives way. */
+/*
+ * Threads that have no fewer pieces than the average of all let the first quarter of them go. One
+ * fifth of all threads have, or what they let go is as much: to look at all of them costs each
+ * piece the same, however many threads there are.
+ */
 static void make_room(struct range_work *work)
 {
-	struct asker *thread, *next, *most = NULL;
+	size_t average = work->n_pieces / HASH_COUNT(work->threads);
+	struct asker *thread, *next;
 
 	HASH_ITER (hh, work->threads, thread, next) {
-		if (!most || thread->n > most->n)
-			most = thread;
+		size_t n = thread->pieces.n / 4 + 1;
+		uint64_t until_ns;
+
+		if (!thread->pieces.n || thread->pieces.n < average)
+			continue;
+		until_ns = pieces_drop(&thread->pieces, n);
+		if (until_ns > thread->lost_until_ns)
+			thread->lost_until_ns = until_ns;
+		work->n_pieces -= n;
 	}
-	for (size_t i = most->n / 4 + 1; i; i--)
-		let_piece_go(work, most);
 }
 
-static void keep_piece(struct range_work *work, struct asker *thread,
-                       const struct range_work_piece *piece)
+static void keep_piece(struct range_work *work, struct asker *thread, const struct piece *piece)
 {
-	size_t at, end = thread->first + thread->n;
-
 	if (work->n_pieces == RANGE_WORK_PIECES)
 		make_room(work);
-	if (thread->first && thread->first >= thread->n) {
-		memmove(thread->pieces, thread->pieces + thread->first,
-		        thread->n * sizeof(*thread->pieces));
-		thread->first = 0;
-	}
-	end = thread->first + thread->n;
-	if (end == thread->room) {
-		thread->room = thread->room ? 2 * thread->room : 64;
-		thread->pieces = xrealloc(thread->pieces, thread->room * sizeof(*thread->pieces));
-	}
-	at = piece_from(thread, piece->asked_ns + 1);
-	memmove(thread->pieces + at + 1, thread->pieces + at, (end - at) * sizeof(*thread->pieces));
-	thread->pieces[at] = *piece;
-	thread->n++;
+	pieces_add(&thread->pieces, piece);
 	work->n_pieces++;
 }
 
@@ -173,8 +135,7 @@ static struct ended *range_at(const struct range_work_line *line, uint64_t numbe
 	return &line->ranges[number % line->room];
 }
 
-static void count(struct range_work *work, struct ended *range,
-                  const struct range_work_piece *piece)
+static void count(struct range_work *work, struct ended *range, const struct piece *piece)
 {
 	struct range_work_done *done = &range->done;
 
@@ -255,6 +216,8 @@ static void see_range(struct range_work *work, const struct event *event)
 	const struct range *about = event->range;
 	struct asker *thread = asker_of(work, event->process, event->tid);
 	struct range_work_line *line = line_of(work, thread, about->domain);
+	struct piece_place place;
+	const struct piece *piece;
 	struct ended *range;
 	uint64_t number;
 
@@ -272,9 +235,9 @@ static void see_range(struct range_work *work, const struct event *event)
 	};
 	adopt(line, number, about->depth);
 	work->cut += about->begin_ns < thread->lost_until_ns;
-	for (size_t at = piece_from(thread, about->begin_ns);
-	     at < thread->first + thread->n && thread->pieces[at].asked_ns <= about->end_ns; at++)
-		count(work, range, &thread->pieces[at]);
+	place = pieces_from(&thread->pieces, about->begin_ns);
+	while ((piece = pieces_next(&place)) && piece->asked_ns <= about->end_ns)
+		count(work, range, piece);
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
@@ -297,7 +260,7 @@ static uint64_t range_from(const struct range_work_line *line, uint64_t time_ns)
 
 /* Ranges that ended already; one that began later leads to those around it all the same. */
 static void count_in_ended(struct range_work *work, const struct range_work_line *line,
-                           const struct range_work_piece *piece)
+                           const struct piece *piece)
 {
 	uint64_t at = range_from(line, piece->asked_ns);
 	struct ended *range = at < line->next ? range_at(line, at) : NULL;
@@ -313,12 +276,12 @@ static void see_work(void *data, const struct work_done *done, const struct work
 {
 	struct range_work *work = data;
 	struct asker *thread;
-	struct range_work_piece piece;
+	struct piece piece;
 
 	if (!call)
 		return;
-	piece = (struct range_work_piece){ call->begin_ns, done->activity->begin_ns,
-		                           done->activity->end_ns, done->activity->kernel };
+	piece = (struct piece){ call->begin_ns, done->activity->begin_ns, done->activity->end_ns,
+		                done->activity->kernel };
 	thread = asker_of(work, call->process, call->tid);
 	for (const struct range_work_line *line = thread->lines; line; line = line->sibling)
 		count_in_ended(work, line, &piece);
@@ -373,7 +336,7 @@ void range_work_free(struct range_work *work)
 	}
 	HASH_ITER (hh, work->threads, thread, next_thread) {
 		HASH_DELETE(hh, work->threads, thread);
-		free(thread->pieces);
+		pieces_free(&thread->pieces);
 		free(thread);
 	}
 	work_free(work->calls);
