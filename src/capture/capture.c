@@ -363,27 +363,10 @@ _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)F
                        WATCH_HOOKS == (int)FOLD_TOOL_HOOKS,
                "the programs are told of tools by the same numbers");
 
-/*
- * One that ended cuscope while the kernel puts probes into processes would leave them there for as
- * long as the processes live ("failed to unregister, leaking uprobe").
- */
-static void hold_back_end(const struct capture_options *options)
-{
-	sigset_t set;
-
-	session_end_signals(options, &set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
 /* Whether one came meanwhile. */
-static int check_end(const struct capture_options *options, struct err *err)
+static int check_end(struct err *err)
 {
-	sigset_t set, pending;
-
-	session_end_signals(options, &set);
-	sigpending(&pending);
-	sigandset(&pending, &pending, &set);
-	return sigisemptyset(&pending) ? 0 : err_set(err, EINTR, "ended before it had begun");
+	return last_resort_asked() ? err_set(err, EINTR, "ended before it had begun") : 0;
 }
 
 /* It ends cuscope now. */
@@ -471,11 +454,14 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);
 	host_describe(c->host, &c->run);
-	hold_back_end(options);
-	r = kernel_features_new(options->without, &c->features, err);
+	r = session_hold_back_end(options, err);
+	if (!r)
+		r = kernel_features_new(options->without, &c->features, err);
 	if (!r)
 		r = load_programs(c, err);
 	if (!r) {
+		if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
+			last_resort_at_leisure();
 		make_parts(c);
 		capture_begin_clock(c);
 		r = session_open_agents(c, err);
@@ -491,13 +477,14 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	if (!r)
 		session_hook_kernel(c);
 	if (!r)
-		r = check_end(options, err);
+		r = check_end(err);
 	if (!r)
 		r = session_open_targets(c, err);
 	if (!r)
-		r = check_end(options, err);
+		r = check_end(err);
 	if (r) {
 		capture_free(c);
+		last_resort_end();
 		let_end(options);
 		return r;
 	}
@@ -530,6 +517,18 @@ static void unhook(struct capture *c)
 	c->programs = NULL;
 }
 
+/* By signals, which the command gets then: they end nothing of cuscope's. */
+static int wait_for_command(struct capture *c)
+{
+	struct err unsaid = { 0 };
+	int status;
+
+	last_resort_end();
+	status = hold_wait(c->hold, !c->stopping);
+	session_hold_back_end(&c->options, &unsaid);
+	return status;
+}
+
 int capture_finish(struct capture *c)
 {
 	int status;
@@ -542,7 +541,7 @@ int capture_finish(struct capture *c)
 		unhook(c); /* what runs on is to run as fast as before */
 		capture_notice(c, "the %s is over; waiting for the command (process %d) to end",
 		               c->options.taken ? c->options.taken : "trace", c->command_pid);
-		status = hold_wait(c->hold, !c->stopping);
+		status = wait_for_command(c);
 	}
 	if (status < 0) {
 		capture_notice(c, "process %d is left running", c->command_pid);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +14,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 
 #define PATIENCE_MS 900 /* after the second; the end itself takes some time */
 
 struct last_resort {
 	pthread_t thread;
+	pid_t owner;
 	sigset_t ends;
 	int signals, over; /* of the thread; `over`: it is to end */
 	int pipe[2];       /* to the loop */
-	void (*before)(void *data);
-	void *data;
+	atomic_uint asked; /* signals that end */
+	atomic_bool at_leisure;
 };
+
+/* Signals are the process's. What the loop has left is not waited for by anything else. */
+static struct last_resort *running;
 
 static int64_t now_ms(void)
 {
@@ -36,12 +42,13 @@ static int64_t now_ms(void)
 
 /* By the signal, as if nobody had held it back: a handler may restore the terminal. Where it is
  * ignored, all the same. */
-static void end_process(const struct last_resort *resort, int sig)
+static void end_process(struct last_resort *resort, int sig)
 {
 	const struct timespec moment = { .tv_nsec = 20000000 };
 	sigset_t set;
 
-	resort->before(resort->data);
+	if (atomic_load(&resort->at_leisure))
+		close_events_at_leisure();
 	sigemptyset(&set);
 	sigaddset(&set, sig);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -51,26 +58,29 @@ static void end_process(const struct last_resort *resort, int sig)
 }
 
 /* Returns the signal, if it is one that ends. */
-static int pass_on(const struct last_resort *resort)
+static int pass_on(struct last_resort *resort)
 {
 	struct signalfd_siginfo info;
+	bool ends;
 
 	if (read(resort->signals, &info, sizeof(info)) != sizeof(info))
 		return 0;
+	ends = sigismember(&resort->ends, (int)info.ssi_signo) == 1;
+	if (ends)
+		atomic_fetch_add(&resort->asked, 1);
 	if (write(resort->pipe[1], &info, sizeof(info)) < 0) {
 		/* the loop has hundreds of them to read */
 	}
-	return sigismember(&resort->ends, (int)info.ssi_signo) == 1 ? (int)info.ssi_signo : 0;
+	return ends ? (int)info.ssi_signo : 0;
 }
 
 static void *watch(void *data)
 {
-	const struct last_resort *resort = data;
+	struct last_resort *resort = data;
 	struct pollfd ready[2] = { { .fd = resort->signals, .events = POLLIN },
 		                   { .fd = resort->over, .events = POLLIN } };
 	int64_t until_ms = 0, left;
-	unsigned n = 0;
-	int last = 0;
+	int sig, last = 0;
 
 	for (;;) {
 		left = until_ms ? until_ms - now_ms() : -1;
@@ -82,9 +92,11 @@ static void *watch(void *data)
 			return NULL;
 		if (!ready[0].revents)
 			continue;
-		last = pass_on(resort);
-		n += last != 0;
-		if (last && n == 2)
+		sig = pass_on(resort);
+		if (!sig)
+			continue;
+		last = sig;
+		if (atomic_load(&resort->asked) == 2)
 			until_ms = now_ms() + PATIENCE_MS;
 	}
 }
@@ -117,14 +129,32 @@ static void close_all(struct last_resort *resort)
 	free(resort);
 }
 
-int last_resort_new(const sigset_t *all, const sigset_t *ends, void (*before)(void *data),
-                    void *data, struct last_resort **out, struct err *err)
+static void stop(bool back)
+{
+	const uint64_t one = 1;
+
+	if (!running)
+		return;
+	if (running->owner != getpid()) { /* of the process that this was forked from */
+		close_all(running);
+	} else if (write(running->over, &one, sizeof(one)) == sizeof(one)) {
+		pthread_join(running->thread, NULL);
+		if (back)
+			give_back(running);
+		close_all(running);
+	} /* else it cannot be told, and goes on */
+	running = NULL;
+}
+
+int last_resort_begin(const sigset_t *all, const sigset_t *ends, struct err *err)
 {
 	struct last_resort *resort = xcalloc(1, sizeof(*resort));
 	sigset_t every, old;
 	int rc;
 
-	*resort = (struct last_resort){ .ends = *ends, .before = before, .data = data };
+	stop(false);
+	resort->owner = getpid();
+	resort->ends = *ends;
 	resort->signals = resort->over = resort->pipe[0] = resort->pipe[1] = -1;
 	rc = open_all(resort, all);
 	if (!rc) {
@@ -137,24 +167,27 @@ int last_resort_new(const sigset_t *all, const sigset_t *ends, void (*before)(vo
 		close_all(resort);
 		return err_set(err, rc, "preparing to wait for signals: %s", strerror(-rc));
 	}
-	*out = resort;
+	running = resort;
 	return 0;
 }
 
-int last_resort_fd(const struct last_resort *resort)
+int last_resort_fd(void)
 {
-	return resort->pipe[0];
+	return running->pipe[0];
 }
 
-void last_resort_free(struct last_resort *resort)
+bool last_resort_asked(void)
 {
-	const uint64_t one = 1;
+	return running && atomic_load(&running->asked);
+}
 
-	if (!resort)
-		return;
-	if (write(resort->over, &one, sizeof(one)) < 0)
-		return; /* it cannot be told, and goes on */
-	pthread_join(resort->thread, NULL);
-	give_back(resort);
-	close_all(resort);
+void last_resort_at_leisure(void)
+{
+	if (running)
+		atomic_store(&running->at_leisure, true);
+}
+
+void last_resort_end(void)
+{
+	stop(true);
 }

@@ -10,22 +10,29 @@
 #define CUSCOPE_CAPTURE_LAST_RESORT_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 
-struct last_resort;
-
 /*
- * Of the signals in `all`, which the caller has blocked, those in `ends` end a run. `before`: what
- * is to be done before the process ends; it must not wait for locks. 0, or a negative errno.
+ * Of the signals in `all`, which the caller has blocked, those in `ends` end a run. One that has
+ * begun before is over by that. 0, or a negative errno.
+ *
+ * It begins before anything is attached to, and is there until the process ends: outputs are
+ * written to their end after a run, and probes taken away.
  */
-int last_resort_new(const sigset_t *all, const sigset_t *ends, void (*before)(void *data),
-                    void *data, struct last_resort **out, struct err *err);
+int last_resort_begin(const sigset_t *all, const sigset_t *ends, struct err *err);
 
 /* Readable when there are signals, each a struct signalfd_siginfo; it does not block. */
-int last_resort_fd(const struct last_resort *resort);
+int last_resort_fd(void);
 
-/* Ends the thread. */
-void last_resort_free(struct last_resort *resort);
+/* Whether one of those that end has come since. */
+bool last_resort_asked(void);
+
+/* From here on probes are handed to a child before it ends the process: each is one of its own. */
+void last_resort_at_leisure(void);
+
+/* Signals are the caller's again, with those that nobody has read. */
+void last_resort_end(void);
 
 #endif

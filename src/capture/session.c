@@ -177,41 +177,33 @@ void session_end_signals(const struct capture_options *options, sigset_t *set)
 		sigaddset(set, SIGHUP);
 }
 
+int session_hold_back_end(const struct capture_options *options, struct err *err)
+{
+	sigset_t set, ends;
+
+	session_end_signals(options, &ends);
+	set = ends;
+	if (options->hangup) /* it does not end by it, so that nohup has nothing to prevent */
+		sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return last_resort_begin(&set, &ends, err);
+}
+
 /* An agent of the machine runs for months, mostly with nothing to read. */
 static uint64_t drain_ns(const struct capture *c)
 {
 	return c->cuda_only ? SLOW_NS : DRAIN_NS;
 }
 
-/* In a process that is about to end: each probe of its own is taken away by a child. */
-static void before_end(void *data)
-{
-	const struct capture *c = data;
-
-	if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
-		close_events_at_leisure();
-}
-
 static int open_loop(struct capture *c, struct err *err)
 {
-	sigset_t set, ends;
-	int r;
-
-	session_end_signals(&c->options, &ends);
-	set = ends;
-	if (c->options.hangup) /* it does not end by it, so that nohup has nothing to prevent */
-		sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (c->epoll < 0 || c->timer < 0)
 		return err_set(err, errno, "preparing to wait: %s", strerror(errno));
-	r = last_resort_new(&set, &ends, before_end, c, &c->last_resort, err);
-	if (r)
-		return r;
-	c->signals = last_resort_fd(c->last_resort);
+	c->signals = last_resort_fd();
 	poll_fd(c, c->timer);
 	poll_fd(c, c->signals);
 	if (c->hold)
@@ -227,8 +219,6 @@ static void close_loop(struct capture *c)
 {
 	close(c->epoll);
 	close(c->timer);
-	last_resort_free(c->last_resort);
-	c->last_resort = NULL;
 }
 
 /* What ran on GPUs until now is to be in it. */

@@ -94,8 +94,7 @@ struct capture {
 	bool told_waiting;
 	struct err failure;        /* of a record: what a consumer said */
 	int epoll, timer, signals; /* signals: of last_resort */
-	struct last_resort *last_resort;
-	bool stopping; /* a first signal came: a command gets a moment to end */
+	bool stopping;             /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
 	unsigned signalled;  /* how often */
 	bool snapshot_asked; /* by SIGUSR2 */
@@ -173,6 +172,12 @@ int session_expect_libraries(struct capture *c, struct err *err);
 int session_open_targets(struct capture *c, struct err *err);
 
 /* Those that end a trace. */
+/*
+ * Signals are held back, and last_resort has them. One that ended cuscope while the kernel puts
+ * probes into processes would leave them there for as long as the processes live ("failed to
+ * unregister, leaking uprobe").
+ */
+int session_hold_back_end(const struct capture_options *options, struct err *err);
 void session_end_signals(const struct capture_options *options, sigset_t *set);
 
 void session_stop_agents(struct capture *c);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The second signal ends cuscope within a second, whatever its loop hangs in."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -74,3 +75,52 @@ def test_a_loop_that_hangs_ends_at_two_kinds_of_signals_and_its_command_goes_on(
     os.close(reader)
     for child in children:
         os.kill(int(child), signal.SIGKILL)
+
+
+class Stuck:
+    """A pipe in which there is no room, and which nobody reads."""
+
+    def __init__(self):
+        self.reader, self.writer = os.pipe()
+
+    def fill(self):
+        flags = fcntl.fcntl(self.writer, fcntl.F_GETFL)
+        fcntl.fcntl(self.writer, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+        for size in (4096, 1):
+            try:
+                while os.write(self.writer, b"x" * size):
+                    pass
+            except BlockingIOError:
+                pass
+        fcntl.fcntl(self.writer, fcntl.F_SETFL, flags)
+
+    def cuscope(self, case, *arguments):
+        return case.cuscope(*arguments, preexec_fn=lambda: os.dup2(self.writer, 2))
+
+    def close(self):
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def test_what_hangs_before_the_loop_ends_at_the_second_signal(case):
+    """The node agent says something while it attaches."""
+    stuck = Stuck()
+    stuck.fill()
+    agent = stuck.cuscope(case, "agent", "--listen", "127.0.0.1:19456")
+    wait_until(lambda: agent.process.poll() is not None or waits_for_room(agent.pid), "the hang")
+    ends_at_the_second(agent, signal.SIGTERM, signal.SIGTERM)
+    stuck.close()
+
+
+def test_what_hangs_after_the_loop_ends_at_the_second_signal(case):
+    """What is said at the end of a trace."""
+    target = case.start("sleep", "60")
+    stuck = Stuck()
+    trace = stuck.cuscope(case, "trace", "-p", target.pid)
+    said = b""
+    while b"waiting for it" not in said:
+        said += os.read(stuck.reader, 4096)
+    stuck.fill()
+    ends_at_the_second(trace, signal.SIGINT, signal.SIGINT)
+    stuck.close()
+    target.signal(signal.SIGKILL)
