@@ -31,6 +31,7 @@ struct record_options {
 	struct chosen_options chosen;
 	mode_t mode;
 	bool force, verbose;
+	bool own_name; /* output is not what the user gave */
 };
 
 /* What is to be said of a recording in its last line. */
@@ -47,8 +48,8 @@ struct recording {
 	struct closing closing;
 	char *chosen_words;
 	struct new_file file; /* that is being written */
-	unsigned snapshots;   /* files that --last has written */
-	char *name;           /* of the last of them */
+	unsigned snapshots;   /* files that have been written, with those that were there before */
+	char *name;           /* of the last of them; NULL: there is none but output */
 	uint64_t shown_ns;    /* when the progress was */
 	bool shown;
 };
@@ -286,30 +287,9 @@ static int check_chosen(const struct record_options *o, struct err *err)
 	return cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err);
 }
 
-static int check_output(struct recording *r, struct err *err)
+/* "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. */
+static int open_next(struct recording *r, struct err *err)
 {
-	const struct record_options *o = r->options;
-	int rc;
-
-	if (!strcmp(o->output, "-"))
-		return err_set(err, EINVAL,
-		               "a trace cannot be written to standard output: give a file, or use "
-		               "'cuscope trace', which prints");
-	if (!o->last_ns && !o->last_bytes)
-		return 0;
-	rc = open_file(r, o->output, err);
-	if (!rc)
-		new_file_drop(&r->file);
-	return rc;
-}
-
-/*
- * "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. The
- * writer closes a descriptor of its own.
- */
-static int open_snapshot(void *data, const char **name, struct err *err)
-{
-	struct recording *r = data;
 	const char *path = r->options->output, *ending = strrchr(path, '.');
 	size_t stem = ending && !strchr(ending, '/') ? (size_t)(ending - path) : strlen(path);
 	int rc;
@@ -321,6 +301,46 @@ static int open_snapshot(void *data, const char **name, struct err *err)
 		                                          r->snapshots, path + stem);
 		rc = open_file(r, r->name, err);
 	} while (rc == -EEXIST && r->snapshots < 100000);
+	if (!rc) /* of those that were there */
+		*err = (struct err){ 0 };
+	return rc;
+}
+
+/* A name that a user gave stands; another recording of the same program has the next. */
+static int open_first(struct recording *r, struct err *err)
+{
+	const struct record_options *o = r->options;
+	int rc = o->own_name ? open_next(r, err) : open_file(r, o->output, err);
+
+	if (!rc && r->snapshots > 1)
+		cli_say("%s exists already: this recording goes to %s", o->output, r->name);
+	return rc;
+}
+
+static int check_output(struct recording *r, struct err *err)
+{
+	const struct record_options *o = r->options;
+	int rc;
+
+	if (!strcmp(o->output, "-"))
+		return err_set(err, EINVAL,
+		               "a trace cannot be written to standard output: give a file, or use "
+		               "'cuscope trace', which prints");
+	if (!o->last_ns && !o->last_bytes)
+		return 0;
+	rc = open_first(r, err);
+	if (!rc)
+		new_file_drop(&r->file);
+	r->snapshots = 0;
+	return rc;
+}
+
+/* The writer closes a descriptor of its own. */
+static int open_snapshot(void *data, const char **name, struct err *err)
+{
+	struct recording *r = data;
+	int rc = open_next(r, err);
+
 	*name = r->name;
 	return rc ? rc : fcntl(fileno(r->file.out), F_DUPFD_CLOEXEC, 0);
 }
@@ -409,7 +429,6 @@ static int record_window(struct recording *r, struct err *err)
 	r->chosen->ops->free(r->chosen);
 	cli_settle(&r->file, false, NULL); /* what the last one could not write to its end */
 	r->writer->ops->free(r->writer);
-	free(r->name);
 	return status;
 }
 
@@ -436,15 +455,16 @@ static const struct consumer_ops closing_ops = { .event = closing_event,
 /* The file grows under its name: a recording that is killed is read up to its last whole chunk. */
 static int record_all(struct recording *r, struct err *err)
 {
-	const char *path = r->options->output;
 	struct err failure = { 0 };
 	struct consumer *consumers[3];
 	struct writer_stats stats;
+	const char *path;
 	bool began;
 	int status;
 
-	if (open_file(r, path, err))
+	if (open_first(r, err))
 		return EXIT_FAILURE;
+	path = r->name ? r->name : r->options->output;
 	consumers[0] = cli_placer(&r->file);
 	r->writer = writer_new(fileno(r->file.out), path);
 	consumers[1] = r->chosen = chosen_new(r->writer, &r->options->chosen);
@@ -482,6 +502,7 @@ static int record(struct record_options *o, struct err *err)
 	status = o->last_ns || o->last_bytes ? record_window(&recording, err)
 	                                     : record_all(&recording, err);
 	free(recording.chosen_words);
+	free(recording.name);
 	return status;
 }
 
@@ -505,6 +526,7 @@ int cli_record(int argc, char **argv)
 	}
 	if (!o.output)
 		o.output = name = default_name(&o.attach.choice.target, o.attach.command);
+	o.own_name = name != NULL;
 	status = record(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);

@@ -189,6 +189,30 @@ def test_record_without_a_name_takes_the_commands(case):
     checks.equal("the file", True, os.path.exists(case.path("cuscope-memory.cuscope")))
 
 
+def test_a_second_recording_without_a_name_has_the_next(case):
+    """What was recorded before is never overwritten, be it a file or a link, unless that is asked for."""
+    first = case.path("cuscope-memory.cuscope")
+    with open(first, "w") as file:
+        file.write("precious")
+    os.symlink("nowhere", case.path("cuscope-memory-2.cuscope"))
+    for options, number in (([], 3), (["--last", "10s"], 4)):
+        process = case.cuscope("record", *options, "--", Places.program("memory"), cwd=case.folder)
+        name = f"cuscope-memory-{number}.cuscope"
+        checks.equal("status", 0, process.wait())
+        checks.contains("said at its begin", r"cuscope: cuscope-memory\.cuscope exists already: this recording goes to "
+                        + re.escape(name) + "\n", process.err())
+        checks.contains("said at its end", re.escape(name) + r": \d+ events .*next: cuscope report " + re.escape(name),
+                        process.err())
+        checks.contains_not("said", "--force", process.err())
+        checks.equal("damage", None, info(case, name.removesuffix(".cuscope"))["damage"])
+    with open(first) as file:
+        checks.equal("the first", "precious", file.read())
+    checks.equal("a link leads nowhere", False, os.path.exists(case.path("nowhere")))
+    process = case.cuscope("record", "--force", "--", Places.program("memory"), cwd=case.folder)
+    checks.equal("status with --force", 0, process.wait())
+    checks.equal("the first then", None, info(case, "cuscope-memory")["damage"])
+
+
 def test_what_is_no_file_is_refused(case):
     for path, reason in (("-", "standard output"), ("/dev/null", "not a regular file"),
                          ("/nonexistent/a.cuscope", "No such file or directory")):
