@@ -10,7 +10,9 @@
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
-#define SECTIONS_MAX 65536 /* that are searched for one by its name */
+#define SECTIONS_MAX  65536             /* that are searched for one by its name, */
+#define SECTIONS_READ 64                /* so many at a time */
+#define NAMES_MAX     ((size_t)1 << 20) /* bytes; the names of real files have some 1,000 */
 
 #if defined(__aarch64__)
 #define NATIVE_MACHINE EM_AARCH64
@@ -147,39 +149,59 @@ const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t addr
 
 /* ---- sections ------------------------------------------------------------------------------- */
 
-static bool section_at(const struct elf_image *image, size_t index, Elf64_Shdr *section)
+/* As many as there are at once: a file with 65,536 would be read in as many calls else. */
+static bool sections_at(const struct elf_image *image, size_t index, Elf64_Shdr *sections, size_t n)
 {
-	return elf_image_read(image, image->sections + index * sizeof(*section), section,
-	                      sizeof(*section));
+	return elf_image_read(image, image->sections + index * sizeof(*sections), sections,
+	                      n * sizeof(*sections));
 }
 
-static bool section_is(const struct elf_image *image, const Elf64_Shdr *names,
-                       const Elf64_Shdr *section, const char *name)
+static bool section_is(const Elf64_Shdr *section, const char *names, uint64_t bytes,
+                       const char *name)
 {
-	char text[32] = "";
 	size_t len = strlen(name) + 1;
 
-	return section->sh_name < names->sh_size && names->sh_size - section->sh_name >= len &&
-	       elf_image_read(image, names->sh_offset + section->sh_name, text, len) &&
-	       !memcmp(text, name, len);
+	return section->sh_name < bytes && bytes - section->sh_name >= len &&
+	       !memcmp(names + section->sh_name, name, len);
+}
+
+static bool find_section(const struct elf_image *image, const char *names, uint64_t bytes,
+                         const char *name, Elf64_Shdr *found)
+{
+	size_t n = image->n_sections < SECTIONS_MAX ? image->n_sections : SECTIONS_MAX, part;
+	Elf64_Shdr sections[SECTIONS_READ];
+
+	for (size_t at = 0; at < n; at += part) {
+		part = n - at < SECTIONS_READ ? n - at : SECTIONS_READ;
+		if (!sections_at(image, at, sections, part))
+			return false;
+		for (size_t i = 0; i < part; i++) {
+			if (section_is(&sections[i], names, bytes, name)) {
+				*found = sections[i];
+				return true;
+			}
+		}
+	}
+	return false;
 }
 
 bool elf_image_section(const struct elf_image *image, const char *name, Elf64_Shdr *found)
 {
-	Elf64_Shdr names, section;
+	Elf64_Shdr names;
 	Elf64_Ehdr header;
+	uint64_t bytes;
+	char *text;
+	bool is_there;
 
 	*found = (Elf64_Shdr){ 0 };
 	if (!elf_image_read(image, 0, &header, sizeof(header)) ||
-	    header.e_shstrndx >= image->n_sections || !section_at(image, header.e_shstrndx, &names))
+	    header.e_shstrndx >= image->n_sections ||
+	    !sections_at(image, header.e_shstrndx, &names, 1))
 		return false;
-	for (size_t i = 0; i < image->n_sections && i < SECTIONS_MAX; i++) {
-		if (!section_at(image, i, &section))
-			return false;
-		if (section_is(image, &names, &section, name)) {
-			*found = section;
-			return true;
-		}
-	}
-	return false;
+	bytes = names.sh_size < NAMES_MAX ? names.sh_size : NAMES_MAX;
+	text = xmalloc(bytes + 1);
+	is_there = elf_image_read(image, names.sh_offset, text, bytes) &&
+	           find_section(image, text, bytes, name, found);
+	free(text);
+	return is_there;
 }

@@ -2,6 +2,10 @@
 /* Files that are no ELF, cut short, damaged or changed while they are read. */
 #include "elf_build.h"
 
+#include <time.h>
+
+#include "probe/elf_image.h"
+
 /* ---- bad files ------------------------------------------------------------------------------- */
 
 static int file_with(const char *text)
@@ -108,6 +112,44 @@ static void test_symbol_table_larger_than_the_file_is_damaged(void **state)
 	expect_answer(fd, ELF_WHOLE, -EBADMSG);
 }
 
+/* Who looks at files for the first time does so while a process waits. */
+static void test_a_section_among_65000_is_found_soon(void **state)
+{
+	int fd = build(runtime, PROGRAM);
+	Elf64_Shdr first = { 0 }, *all, found;
+	struct timespec begin, end;
+	struct elf_image image;
+	const size_t n = 65000;
+	Elf64_Ehdr header;
+	struct stat st;
+
+	fstat(fd, &st);
+	get(fd, &header, sizeof(header), 0);
+	all = calloc(n + header.e_shnum, sizeof(*all));
+	get(fd, all + n, header.e_shnum * sizeof(*all), header.e_shoff);
+	first.sh_type = SHT_PROGBITS;
+	for (size_t i = 1; i < n; i++)
+		all[i] = first;
+	put(fd, all, (n + header.e_shnum) * sizeof(*all), (uint64_t)st.st_size);
+	header.e_shoff = (uint64_t)st.st_size;
+	header.e_shstrndx = (uint16_t)(n + header.e_shstrndx);
+	header.e_shnum = (uint16_t)(n + header.e_shnum);
+	put(fd, &header, sizeof(header), 0);
+	free(all);
+
+	assert_int_equal(elf_image_open(&image, fd, "a.out", NULL), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < 20; i++) {
+		assert_true(elf_image_section(&image, ".text", &found));
+		assert_false(elf_image_section(&image, ".none", &found));
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 <
+	            800);
+	elf_image_close(&image);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +163,7 @@ int main(void)
 		cmocka_unit_test(test_cut_file_gives_an_answer_at_every_length),
 		cmocka_unit_test(test_file_that_shrinks_while_it_is_open_gives_nothing),
 		cmocka_unit_test(test_symbol_table_larger_than_the_file_is_damaged),
+		cmocka_unit_test(test_a_section_among_65000_is_found_soon),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
