@@ -17,6 +17,7 @@
 #include "node/address.h"
 #include "node/clients.h"
 #include "node/http_host.h"
+#include "node/http_loops.h"
 #include "node/http_page.h"
 #include "node/http_record.h"
 #include "node/recorder.h"
@@ -26,7 +27,6 @@
 #define HEADER_BYTES 8192 /* of a connection's memory, of which a half is for what it asks */
 #define IDLE_S       5
 #define AGE_NS       15000000000ull /* of a connection */
-#define HANGS_NS     5000000000ull  /* a loop that has not turned for that long */
 #define TOKEN_LEAST  16
 #define TOKEN_MOST   256
 #define PRIORITIES   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -68,9 +68,34 @@ static struct answer say(unsigned status, const char *text)
 		                                                MHD_RESPMEM_MUST_COPY) };
 }
 
-static void put_snapshot(void *data)
+static void look_at_loops(struct http *http, struct http_loops *loops)
 {
-	snapshot_put(data);
+	struct recorder_figures figures = { 0 };
+
+	pthread_mutex_lock(&http->lock);
+	if (http->recorder)
+		recorder_figures(http->recorder, &figures);
+	pthread_mutex_unlock(&http->lock);
+	*loops = (struct http_loops){
+		.now_ns = now_ns(),
+		.turned_ns = { [LOOP_AGENT] = snapshots_turned_ns(http->snapshots),
+		               [LOOP_RECORDER] = figures.heard_ns },
+	};
+}
+
+/* What a response is made of: the ages of this moment, and the snapshot's text. */
+struct pages {
+	struct buf ages;
+	struct snapshot *snapshot;
+};
+
+static void free_pages(void *data)
+{
+	struct pages *pages = data;
+
+	buf_free(&pages->ages);
+	snapshot_put(pages->snapshot);
+	free(pages);
 }
 
 static struct answer answer_metrics(struct http *http, const char *accept)
@@ -78,8 +103,9 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 	struct snapshot *snapshot = snapshots_take(http->snapshots);
 	enum metrics_format format = metrics_accepted(accept);
 	struct answer answer = { MHD_HTTP_OK, metrics_content_type(format), NULL };
-	const char *text;
-	size_t bytes;
+	struct http_loops loops;
+	struct pages *pages;
+	struct MHD_IoVec parts[2];
 
 	if (!snapshot)
 		return say(MHD_HTTP_SERVICE_UNAVAILABLE, "There are no figures yet.\n");
@@ -88,24 +114,17 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 		return say(MHD_HTTP_SERVICE_UNAVAILABLE,
 		           "The figures are old; /healthz says how old.\n");
 	}
-	text = snapshot_text(snapshot, format, &bytes);
-	answer.response = MHD_create_response_from_buffer_with_free_callback_cls(
-		bytes, (void *)text, put_snapshot, snapshot);
+	pages = xcalloc(1, sizeof(*pages));
+	pages->snapshot = snapshot;
+	look_at_loops(http, &loops);
+	buf_puts(&pages->ages, "");
+	http_loops_write(&loops, format, &pages->ages);
+	parts[0] = (struct MHD_IoVec){ pages->ages.data, pages->ages.len };
+	parts[1].iov_base = snapshot_text(snapshot, format, &parts[1].iov_len);
+	answer.response = MHD_create_response_from_iovec(parts, 2, free_pages, pages);
 	if (!answer.response)
-		snapshot_put(snapshot);
+		free_pages(pages);
 	return answer;
-}
-
-/* How long the flight recorder's loop has not turned; 0: it turns, or there is none. */
-static uint64_t recorder_hangs_ns(struct http *http, uint64_t now)
-{
-	struct recorder_figures figures = { 0 };
-
-	pthread_mutex_lock(&http->lock);
-	if (http->recorder)
-		recorder_figures(http->recorder, &figures);
-	pthread_mutex_unlock(&http->lock);
-	return figures.heard_ns && now > figures.heard_ns + HANGS_NS ? now - figures.heard_ns : 0;
 }
 
 static struct answer answer_health(struct http *http, const char *accept)
@@ -113,22 +132,19 @@ static struct answer answer_health(struct http *http, const char *accept)
 	struct snapshot *snapshot = snapshots_take(http->snapshots);
 	struct buf text = { 0 };
 	struct answer answer;
-	uint64_t now = now_ns(), hangs_ns = recorder_hangs_ns(http, now);
-	bool stale;
+	struct http_loops loops;
+	bool stale, hangs;
 
 	if (!snapshot)
 		return say(MHD_HTTP_SERVICE_UNAVAILABLE, "starting\n");
-	stale = snapshot_is_stale(snapshot, now);
+	look_at_loops(http, &loops);
+	stale = snapshot_is_stale(snapshot, loops.now_ns);
 	buf_puts(&text, stale ? "stale " : "ok ");
-	buf_fixed(&text, snapshot_age_ns(snapshot, now) / 1000000, 3);
+	buf_fixed(&text, snapshot_age_ns(snapshot, loops.now_ns) / 1000000, 3);
 	buf_puts(&text, " s\n");
-	if (hangs_ns) {
-		buf_puts(&text, "the flight recorder hangs ");
-		buf_fixed(&text, hangs_ns / 1000000, 3);
-		buf_puts(&text, " s\n");
-	}
+	hangs = http_loops_hang(&loops, &text);
 	snapshot_put(snapshot);
-	answer = say(stale || hangs_ns ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
+	answer = say(stale || hangs ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
 	buf_free(&text);
 	return answer;
 }

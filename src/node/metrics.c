@@ -255,12 +255,15 @@ static void write_run(const struct metrics *metrics, const struct run *run, bool
 	}
 }
 
+void metrics_write_part(const struct metrics *metrics, enum metrics_format format, struct buf *out)
+{
+	for (size_t i = 0; i < metrics->n_runs; i++)
+		write_run(metrics, &metrics->runs[i], format == METRICS_OPENMETRICS, out);
+}
+
 void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out)
 {
-	bool open = format == METRICS_OPENMETRICS;
-
-	for (size_t i = 0; i < metrics->n_runs; i++)
-		write_run(metrics, &metrics->runs[i], open, out);
-	if (open)
+	metrics_write_part(metrics, format, out);
+	if (format == METRICS_OPENMETRICS)
 		buf_puts(out, "# EOF\n");
 }

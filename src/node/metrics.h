@@ -66,6 +66,8 @@ const char *metrics_content_type(enum metrics_format format);
 /* The format that a client asks for by its Accept header; NULL: it sent none. */
 enum metrics_format metrics_accepted(const char *accept);
 
+/* The same without its end: what comes before that of others. */
+void metrics_write_part(const struct metrics *metrics, enum metrics_format format, struct buf *out);
 void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out);
 
 #endif

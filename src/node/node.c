@@ -207,6 +207,13 @@ static void on_notice(void *data, const char *text)
 	say(data, text);
 }
 
+static void on_turn(void *data, const struct capture_state *state)
+{
+	const struct node *node = data;
+
+	snapshots_turned(node->snapshots, clock_ns(CLOCK_MONOTONIC));
+}
+
 static void on_hangup(void *data)
 {
 	reload(data);
@@ -233,6 +240,7 @@ static int serve(struct node *node, struct err *err)
 		.watch = &node->watch,
 		.without = node->options->without,
 		.notice = on_notice,
+		.progress = on_turn,
 		.hangup = on_hangup,
 		.data = node,
 	};

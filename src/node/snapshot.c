@@ -21,6 +21,7 @@ struct snapshot {
 struct snapshots {
 	pthread_mutex_t lock; /* of last, for as long as a pointer is copied */
 	struct snapshot *last;
+	atomic_uint_fast64_t turned_ns;
 };
 
 struct snapshots *snapshots_new(void)
@@ -78,6 +79,16 @@ struct snapshot *snapshots_take(struct snapshots *snapshots)
 		atomic_fetch_add(&snapshot->holders, 1);
 	pthread_mutex_unlock(&snapshots->lock);
 	return snapshot;
+}
+
+void snapshots_turned(struct snapshots *snapshots, uint64_t now_ns)
+{
+	atomic_store(&snapshots->turned_ns, now_ns);
+}
+
+uint64_t snapshots_turned_ns(const struct snapshots *snapshots)
+{
+	return atomic_load(&snapshots->turned_ns);
 }
 
 const struct metrics *snapshot_metrics(const struct snapshot *snapshot)

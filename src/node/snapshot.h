@@ -27,6 +27,10 @@ void snapshots_publish(struct snapshots *snapshots, struct metrics *metrics, uin
 struct snapshot *snapshots_take(struct snapshots *snapshots);
 void snapshot_put(struct snapshot *snapshot);
 
+/* The capture's loop turned: when, by CLOCK_MONOTONIC; 0: it has not yet. */
+void snapshots_turned(struct snapshots *snapshots, uint64_t now_ns);
+uint64_t snapshots_turned_ns(const struct snapshots *snapshots);
+
 const struct metrics *snapshot_metrics(const struct snapshot *snapshot);
 
 /* How old it is, and whether that is more than three intervals, and 3 s. */

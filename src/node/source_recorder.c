@@ -6,10 +6,6 @@
 
 static const struct metric_family up = { "cuscope_recorder_up", METRIC_GAUGE, NULL,
 	                                 "1 while calls are held by the flight recorder" };
-static const struct metric_family still = { "cuscope_recorder_loop_age_seconds", METRIC_GAUGE,
-	                                    "seconds",
-	                                    "Time since its loop last said that it turns; a second "
-	                                    "at most where it does" };
 static const struct metric_family starts = { "cuscope_recorder_starts", METRIC_COUNTER, NULL,
 	                                     "How often the process that records was started" };
 static const struct metric_family events = { "cuscope_recorder_events", METRIC_COUNTER, NULL,
@@ -106,8 +102,6 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 		return;
 	recorder_figures(view->recorder, &figures);
 	add(metrics, &up, figures.up, 0, 0);
-	if (figures.heard_ns && view->page->time_ns > figures.heard_ns)
-		add(metrics, &still, view->page->time_ns - figures.heard_ns, 9, 0);
 	add(metrics, &starts, figures.starts, 0, since);
 	add(metrics, &events, figures.state.events, 0, since);
 	add(metrics, &lost, figures.state.lost, 0, since);

@@ -5,6 +5,7 @@ NODE_PROCESSES says how many there are: 600 by default, 100,000 in `make stress-
 than there are numbers of processes on most machines.
 """
 
+import ctypes
 import os
 import shutil
 import signal
@@ -98,6 +99,35 @@ def test_node_bounds_ends_that_were_lost(case):
     os.kill(node.process.pid, signal.SIGCONT)
     wait_until(lambda: figures(node)["lost"].get("records", 0) > 0, "lost records")
     wait_until(lambda: has_settled(node, 1), f"all of them to have ended, not {figures(node)}", 30)
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WALL = 0x40000000
+
+
+def test_node_whose_loop_does_not_turn_is_told(case):
+    """Its first thread alone is held, as one that hangs: the server's answers. With long intervals no figure is old by then."""
+    node = Node(case, "[agent]\nage = 0\ninterval = 5s\n")
+    age = ("cuscope_agent_loop_age_seconds", ())
+    at_most("age of a loop that turns", 2, node.metrics()[age])
+    libc = ctypes.CDLL(None, use_errno=True)
+    pid = node.process.pid
+    if libc.ptrace(PTRACE_SEIZE, pid, None, None) or libc.ptrace(PTRACE_INTERRUPT, pid, None, None):
+        raise Failure(os.strerror(ctypes.get_errno()))
+    try:
+        os.waitpid(pid, WALL)
+        begin = time.monotonic()
+        wait_until(lambda: node.get("/healthz")[0] == 503, "the news", 10)
+        if not 3 < time.monotonic() - begin < 8:
+            raise Failure(f"it was told after {time.monotonic() - begin:.1f} s")
+        checks.contains("what it says", r"the agent hangs \d+\.\d{3} s\n", node.get("/healthz")[2])
+        if not node.metrics()[age] > 4:
+            raise Failure("the metric does not tell")
+        checks.contains("OpenMetrics", r"(?s)^# TYPE cuscope_agent_loop_age_seconds gauge\n.*\n# EOF\n$",
+                        node.get(headers={"Accept": "application/openmetrics-text"})[2])
+    finally:
+        libc.ptrace(PTRACE_DETACH, pid, None, None)
+    wait_until(lambda: node.get("/healthz")[0] == 200, "a healthy agent again", 10)
 
 
 IMAGES = 25
