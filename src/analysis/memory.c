@@ -276,6 +276,18 @@ uint64_t memory_add(struct memory *memory, const struct memory_allocation *wante
 	return made.bytes;
 }
 
+void memory_add_untracked(struct memory *memory, const struct memory_allocation *made, uint64_t n)
+{
+	struct books books = books_of(memory, made);
+
+	for (size_t i = 0; i < books.n; i++) {
+		books.of[i]->allocated.count += n;
+		books.of[i]->allocated.bytes += made->bytes;
+		books.of[i]->untracked.count += n;
+		books.of[i]->untracked.bytes += made->bytes;
+	}
+}
+
 static void add_failure(struct memory *memory, const struct event *event, enum api_memory kind)
 {
 	struct memory_allocation wanted = memory_about(event, kind);

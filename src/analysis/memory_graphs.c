@@ -11,6 +11,14 @@
 /* Of all graphs and of what was instantiated of them, and these themselves: 96 bytes at most. */
 #define NODES_MAX 65536
 
+/*
+ * A launch of a graph, a few bytes of a trace, goes through all of its nodes. So each event of them
+ * is worth so many nodes, as at the begin is what WORK_FIRST says: 0.5 s. What is beyond is counted
+ * as not followed.
+ */
+#define WORK_FIRST 4000000
+#define WORK_EACH  256
+
 struct graph_node {
 	uint64_t address, bytes; /* bytes 0: it frees */
 	struct graph_node *next;
@@ -20,12 +28,17 @@ struct graph_node {
 struct graph {
 	uint64_t handle;
 	struct graph_node *first, **end;
+	size_t n;                  /* nodes */
+	uint64_t allocates, bytes; /* those of them that do */
+	bool cut;                  /* not all of them are here */
 	UT_hash_handle hh;
 };
 
 struct memory_graphs {
 	struct graph recorded; /* that no capture has ended of */
 	struct graph *graphs, *execs;
+	uint64_t work; /* that was done */
+	uint64_t due;  /* that may be */
 };
 
 static struct memory_graphs *graphs_of(struct memory *memory, const struct event *event)
@@ -35,6 +48,7 @@ static struct memory_graphs *graphs_of(struct memory *memory, const struct event
 	if (!process->graphs) {
 		process->graphs = xcalloc(1, sizeof(*process->graphs));
 		process->graphs->recorded.end = &process->graphs->recorded.first;
+		process->graphs->due = WORK_FIRST;
 	}
 	return process->graphs;
 }
@@ -43,7 +57,13 @@ static void add_node(struct memory *memory, struct graph *graph, uint64_t addres
 {
 	struct graph_node *node;
 
-	if (!graph || !address || memory->n_graph_nodes >= NODES_MAX)
+	if (!graph || !address)
+		return;
+	graph->n++;
+	graph->allocates += bytes != 0;
+	graph->bytes += bytes;
+	graph->cut |= memory->n_graph_nodes >= NODES_MAX;
+	if (graph->cut)
 		return;
 	memory->n_graph_nodes++;
 	node = xcalloc(1, sizeof(*node));
@@ -63,6 +83,30 @@ static void empty(struct memory *memory, struct graph *graph)
 		memory->n_graph_nodes--;
 	}
 	graph->end = &graph->first;
+	graph->n = 0;
+	graph->allocates = graph->bytes = 0;
+	graph->cut = false;
+}
+
+/* Makes an empty one have what the other has, which is empty then. */
+static void take_nodes(struct graph *graph, struct graph *from)
+{
+	graph->first = from->first;
+	graph->end = from->first ? from->end : &graph->first;
+	graph->n = from->n;
+	graph->allocates = from->allocates;
+	graph->bytes = from->bytes;
+	graph->cut = from->cut;
+	from->first = NULL;
+}
+
+/* Whether there may be so much more work. */
+static bool may_work(struct memory_graphs *graphs, size_t nodes)
+{
+	if (graphs->work + nodes > graphs->due)
+		return false;
+	graphs->work += nodes;
+	return true;
 }
 
 static void drop_all(struct memory *memory, struct graph **all)
@@ -126,20 +170,16 @@ void memory_follow_captured(struct memory *memory, const struct event *event)
 static void end_capture(struct memory *memory, struct memory_graphs *graphs, uint64_t handle)
 {
 	struct graph *recorded = &graphs->recorded;
-	struct graph *graph = recorded->first ? the_graph(memory, &graphs->graphs, handle)
-	                                      : find_graph(graphs->graphs, handle);
+	struct graph *graph = recorded->n ? the_graph(memory, &graphs->graphs, handle)
+	                                  : find_graph(graphs->graphs, handle);
 
 	if (!graph) {
 		empty(memory, recorded);
 		return;
 	}
 	empty(memory, graph);
-	if (!recorded->first)
-		return;
-	graph->first = recorded->first;
-	graph->end = recorded->end;
-	recorded->first = NULL;
-	recorded->end = &recorded->first;
+	take_nodes(graph, recorded);
+	empty(memory, recorded);
 }
 
 static void instantiate(struct memory *memory, struct memory_graphs *graphs, uint64_t from,
@@ -151,6 +191,13 @@ static void instantiate(struct memory *memory, struct memory_graphs *graphs, uin
 
 	if (exec)
 		empty(memory, exec);
+	if (graph && exec && (graph->cut || !may_work(graphs, graph->n))) {
+		exec->n = graph->n;
+		exec->allocates = graph->allocates;
+		exec->bytes = graph->bytes;
+		exec->cut = true;
+		return;
+	}
 	for (const struct graph_node *node = graph ? graph->first : NULL; node; node = node->next)
 		add_node(memory, exec, node->address, node->bytes);
 }
@@ -161,6 +208,11 @@ static void launch(struct memory *memory, struct process_memory *process, const 
 	const struct graph *exec = find_graph(process->graphs->execs, event->call->args.handle);
 	struct memory_allocation made = memory_about(event, MEMORY_ASYNC);
 
+	if (exec && (exec->cut || !may_work(process->graphs, exec->n))) {
+		made.bytes = exec->bytes;
+		memory_add_untracked(memory, &made, exec->allocates);
+		return;
+	}
 	for (const struct graph_node *node = exec ? exec->first : NULL; node; node = node->next) {
 		const struct memory_key key = { node->address, SPACE_ADDRESS };
 		struct allocation *a = memory_find(process, &key);
@@ -181,6 +233,8 @@ void memory_follow_graph(struct memory *memory, const struct event *event)
 	struct memory_graphs *graphs = process ? process->graphs : NULL;
 	const struct api_call *args = &event->call->args;
 
+	if (graphs)
+		graphs->due += WORK_EACH;
 	if (event->call->op == OP_GRAPH_ALLOC || event->call->op == OP_GRAPH_FREE)
 		add_node(memory, the_graph(memory, &graphs_of(memory, event)->graphs, args->source),
 		         args->address, event->call->op == OP_GRAPH_ALLOC ? args->bytes : 0);

@@ -87,6 +87,9 @@ uint64_t memory_give_back(struct memory *memory, struct process_memory *process,
 /* Makes it live, or untracked. Its bytes. */
 uint64_t memory_add(struct memory *memory, const struct memory_allocation *made);
 
+/* So many, of `bytes` all together, that are in the totals alone. */
+void memory_add_untracked(struct memory *memory, const struct memory_allocation *made, uint64_t n);
+
 /* Of graphs: calls that were recorded into one, those that make them, and launches. */
 void memory_follow_captured(struct memory *memory, const struct event *event);
 void memory_follow_graph(struct memory *memory, const struct event *event);

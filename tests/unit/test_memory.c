@@ -2,6 +2,8 @@
 /* What memory is live: allocations and frees, in any order and layer. */
 #include "support.h"
 
+#include <time.h>
+
 #include "analysis/memory.h"
 #include "base/array.h"
 
@@ -550,6 +552,34 @@ static void test_a_graph_can_free_what_another_allocated(void **state)
 	follow_process(the_process(), EVENT_EXIT);
 }
 
+#define NODES    30000
+#define LAUNCHES 1500
+
+/* A launch of a few bytes stands for all that is in the graph. */
+static void test_launches_of_a_huge_graph_cost_no_more_than_their_share(void **state)
+{
+	const struct memory_totals *totals;
+	struct timespec begin, end;
+
+	for (int i = 0; i < NODES; i++)
+		captured(alloc_at("cudaMallocAsync", i / 1e6, A + (uint64_t)i * KIB, KIB));
+	graph_call(1, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0);
+	graph_call(2, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < LAUNCHES; i++)
+		launch_graph(3 + i);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	totals = memory_totals(memory, MEMORY_ASYNC);
+	assert_count(totals->allocated, (uint64_t)NODES * LAUNCHES,
+	             (uint64_t)NODES * LAUNCHES * KIB);
+	assert_true(totals->untracked.count > 0 &&
+	            totals->untracked.count < totals->allocated.count);
+	assert_int_equal(totals->allocated.count,
+	                 totals->freed.count + totals->untracked.count + totals->live.count);
+	assert_int_equal(live(), NODES * KIB);
+	assert_true(end.tv_sec - begin.tv_sec < 4);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 static void test_a_handle_and_an_address_may_be_the_same_number(void **state)
@@ -707,6 +737,7 @@ int main(void)
 		TEST(test_memory_of_a_graph_is_there_when_it_runs),
 		TEST(test_memory_that_a_graph_frees_itself_is_there_for_a_moment),
 		TEST(test_a_graph_can_free_what_another_allocated),
+		TEST(test_launches_of_a_huge_graph_cost_no_more_than_their_share),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
 		TEST(test_totals_of_a_process_outlive_it),
