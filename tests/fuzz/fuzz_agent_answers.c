@@ -253,14 +253,20 @@ static bool take_hello(struct scene *scene)
 		                 .msg_iovlen = 1,
 		                 .msg_control = control.bytes,
 		                 .msg_controllen = sizeof(control) };
-	int memfd;
+	struct cmsghdr *head;
+	int fds[2]; /* the memory, and the bell */
+	size_t bytes;
 
-	if (recvmsg(scene->socket, &packet, MSG_DONTWAIT) != sizeof(message) ||
-	    !CMSG_FIRSTHDR(&packet))
+	if (recvmsg(scene->socket, &packet, MSG_DONTWAIT) != sizeof(message))
 		return false;
-	memcpy(&memfd, CMSG_DATA(CMSG_FIRSTHDR(&packet)), sizeof(memfd));
-	scene->shared = mmap(NULL, AGENT_RING_AT, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	close(memfd);
+	head = CMSG_FIRSTHDR(&packet);
+	if (!head)
+		return false;
+	bytes = head->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(head), bytes < sizeof(fds) ? bytes : sizeof(fds));
+	scene->shared = mmap(NULL, AGENT_RING_AT, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	for (size_t i = 0; i < bytes / sizeof(int) && i < 2; i++)
+		close(fds[i]);
 	return scene->shared != MAP_FAILED;
 }
 
