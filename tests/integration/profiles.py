@@ -117,6 +117,12 @@ def folded(path):
         return {tuple(line.rpartition(" ")[0].split(";")): 1000 * int(line.rpartition(" ")[2]) for line in file}
 
 
+def same_time(what, expected_ns, chains):
+    """Of what a folded file has, in microseconds, each chain rounded."""
+    if abs(expected_ns - sum(chains.values())) > 1000 * len(chains):
+        raise harness.Failure(f"{what}: {sum(chains.values())} ns of {len(chains)} chains, should be {expected_ns}")
+
+
 def take(case, target, seconds=1.0, hz=999, options=(), name="profile"):
     """Of processes that run; `target`: what chooses them."""
     path = case.path(name + ".pb.gz")

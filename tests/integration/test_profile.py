@@ -179,8 +179,8 @@ def test_profile_of_a_stripped_program(case):
 
 
 def test_profile_deeper_than_is_kept(case):
-    profile = of_program(case, "frames", "recursion", 800)
-    share_of(profile, lambda names: user_side(names)[-2:] == SPIN and names.count("dive") > 500)
+    profile = of_program(case, "frames", "recursion", 2000)
+    share_of(profile, lambda names: user_side(names)[-2:] == SPIN and names.count("dive") > 1000)
     checks.contains("why they are not whole", "0 .*whole.*deeper than", profile.said())
 
 

@@ -24,8 +24,8 @@ def both(case):
 
 def test_profile_diff_tells_which_function_changed(case):
     said = compare(case, *both(case)).out()
-    checks.contains("what grew", r"30.0 %\s+60.0 %\s+\+30.0\s+600 ns\s+load", said)
-    checks.contains("what shrank", r"70.0 %\s+40.0 %\s+-30.0\s+400 ns\s+work", said)
+    checks.contains("what grew", r"30.0 %\s+60.0 %\s+\+30.0\s+600.00 us\s+load", said)
+    checks.contains("what shrank", r"70.0 %\s+40.0 %\s+-30.0\s+400.00 us\s+work", said)
 
 
 def test_profile_diff_as_folded_stacks_has_both_times(case):
