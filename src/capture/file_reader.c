@@ -49,7 +49,7 @@ static void *reader_main(void *argument)
 		until.tv_nsec %= 1000000000;
 		sem_clockwait(&reader->wake, CLOCK_MONOTONIC, &until); /* not one that is set */
 	}
-	modules_check_patched(reader->modules, UINT64_MAX);
+	modules_check_patched(reader->modules, MODULES_LAST_LOOK);
 	return NULL;
 }
 

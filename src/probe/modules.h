@@ -74,8 +74,9 @@ void modules_check_files(struct modules *modules);
 
 /*
  * Looks, when it is due, whether targets have written code of their own over probes, and tells. To
- * be called often, on a thread that may take long.
+ * be called often, on a thread that may take long. At the end it is always due: MODULES_LAST_LOOK.
  */
+#define MODULES_LAST_LOOK UINT64_MAX
 void modules_check_patched(struct modules *modules, uint64_t now_ns);
 
 /*

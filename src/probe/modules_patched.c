@@ -42,6 +42,8 @@ static void check_module(struct modules *modules, struct module *module)
 
 static bool is_due(struct modules *modules, uint64_t now_ns)
 {
+	if (now_ns == MODULES_LAST_LOOK)
+		return true;
 	if (modules->count != modules->patched_count) { /* a new one: as at the begin */
 		modules->patched_count = modules->count;
 		modules->patched_gap_ns = FIRST_NS;

@@ -108,3 +108,16 @@ def test_code_that_is_written_over_a_probe_is_told_of(case):
     told = [hook for hook in result.said("not_hooked") if hook.get("name") == "cuMemAlloc_v2"]
     checks.contains("it says", "written code of its own over the probe", told[0]["why"] if told else "")
     checks.equal("once", 1, len(told))
+
+
+def test_code_that_is_written_over_a_probe_shortly_before_the_end_is_told_of(case):
+    """However short the trace is: the last look is at its end."""
+    os.makedirs(case.path("lib"))
+    shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
+    case.env["LD_LIBRARY_PATH"] = case.path("lib") + ":" + Places.simcuda()
+    trace = case.start_trace(["--duration", "0.1"], ["--", Places.program("patches"), "60"], stdin=subprocess.PIPE)
+    wait_until(lambda: "the trace is over" in trace.err(), "its end")
+    trace.process.stdin.close()
+    result = case.result(trace)
+    told = [hook for hook in result.said("not_hooked") if hook.get("name") == "cuMemAlloc_v2"]
+    checks.contains("it says", "written code of its own over the probe", told[0]["why"] if told else "")
