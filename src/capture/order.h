@@ -29,8 +29,8 @@ void order_free(struct order *order);
 int order_read(struct order *order, struct rings *rings, uint64_t until_ns);
 
 /*
- * From then on (CLOCK_MONOTONIC) a read passes on a few records, at least one, and leaves the rest to
- * the next; 0: it takes as long as it takes. What there is no room for meanwhile is lost, and
+ * From then on (CLOCK_MONOTONIC) a read passes on a few records, at least one, and leaves the rest
+ * to the next; 0: it takes as long as it takes. What there is no room for meanwhile is lost, and
  * counted.
  */
 void order_limit(struct order *order, uint64_t until_ns);

@@ -4,8 +4,8 @@
  * itself, and those never reach the driver. Where the driver does not work (no device, too old)
  * these are all, until it has been seen to work. What is asked for by the first launch, which
  * initialises CUDA, is one call that lasts: the probe is there until it has returned. Where calls
- * fail as if launches would, or the program asks for the words of such an error (of a launch that it
- * was refused), the probes are put back.
+ * fail as if launches would, or the program asks for the words of such an error (of a launch that
+ * it was refused), the probes are put back.
  */
 #ifndef CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
 #define CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H

@@ -137,11 +137,11 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child attach_children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                             { &cli_start_argp, 0, NULL, 0 },
-	                                             { &cli_selection_argp, 0, NULL, 0 },
-	                                             { &cli_gpu_argp, 0, NULL, 0 },
-	                                             { &cli_limits_argp, 0, NULL, 0 },    { 0 } };
+static const struct argp_child attach_children[] = {
+	{ &cli_process_argp, 0, NULL, 0 },   { &cli_start_argp, 0, NULL, 0 },
+	{ &cli_selection_argp, 0, NULL, 0 }, { &cli_gpu_argp, 0, NULL, 0 },
+	{ &cli_limits_argp, 0, NULL, 0 },    { 0 }
+};
 
 const struct argp cli_attach_argp = { .parser = parse_attach, .children = attach_children };
 

@@ -7,8 +7,8 @@
  * "leaky::Model::grow_cache(int)" for "_ZN5leaky5Model10grow_cacheEi". Rust's names, old and new,
  * lose the hash at their end. What compilers split off or fitted to its callers (".cold",
  * ".constprop.0") gets the name of the whole function. A name that is not mangled stays as it is,
- * and one that is longer than TEXT_NAME_MAX is cut. The caller frees the result. It may hold any bytes:
- * see text.h before it is shown.
+ * and one that is longer than TEXT_NAME_MAX is cut. The caller frees the result. It may hold any
+ * bytes: see text.h before it is shown.
  *
  * A name of 300 bytes can make this take hours: names of programs are read by plain_name.h.
  */

@@ -52,7 +52,8 @@ int main(int argc, char **argv)
 
 	rounds = sample_number(argc, argv, 1, 100);
 	context = sample_context();
-	sample_check("cudaFree", LINKED(cudaFree, NULL), 0, NULL); /* which initialises the runtime */
+	sample_check("cudaFree", LINKED(cudaFree, NULL), 0,
+	             NULL); /* which initialises the runtime */
 	pthread_create(&thread, NULL, loop, context);
 	loop(context);
 	pthread_join(thread, NULL);

@@ -257,7 +257,7 @@ static void test_a_range_has_name_domain_and_depth(void **state)
 	push_range(&run, 0, range);
 	assert_rows(
 		"1000,2000,vectorAdd,4242,4243,,nvtx,range,push_pop,,,,,,,,,,,,,,,,,,,,\"a, "
-	        "b\",NCCL,2,,,,,\n"
+		"b\",NCCL,2,,,,,\n"
 		"1000,2000,vectorAdd,4242,,,gpu,sync,wait,,,,,,,,,,,7,,,,,,9,,1,\"a, b\",,,,,,,\n");
 }
 
