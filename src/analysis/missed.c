@@ -180,6 +180,8 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 		           "; at least %llu of its definitions and rows are more than is kept of "
 		           "one file",
 		           (unsigned long long)run->over_budget);
+	if (run->too_dense)
+		buf_puts(out, "; it unpacks to more than is read of a file of its size");
 	if (run->end_damaged)
 		buf_puts(out, "; its end is damaged, too: how much was lost while it was recorded "
 		              "is not known");

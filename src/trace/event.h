@@ -367,6 +367,8 @@ struct run_info {
 	uint64_t over_budget; /* of a trace file: definitions, and events that ask for a row, beyond
 	                       */
 	/* what is kept of one; the parts that they are in are damaged ones */
+	bool too_dense; /* a trace file unpacks to more than is read of one of its size; what is */
+			/* beyond are damaged parts */
 	bool output_full; /* for a format's end(): of the rest of the trace nothing is written */
 	/* where it was recorded; NULL: not known */
 	const char *hostname, *kernel_release, *driver_version, *command;

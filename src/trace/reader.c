@@ -15,6 +15,14 @@
 #include "trace/rows.h"
 #include "trace/run_record.h"
 
+/*
+ * Events take 3 bytes and more, of which one at least differs from event to event, so that packing
+ * makes a tenth of them at most. A file that was made to can hold four thousand a byte, and keep
+ * its reader busy for minutes.
+ */
+#define RAW_LEAST (64ull << 20)
+#define RAW_TIMES 100
+
 struct trace_file {
 	struct file_in in;
 	char *path;
@@ -22,6 +30,7 @@ struct trace_file {
 	uint64_t events;
 	uint64_t damaged_at; /* the first damage; 0: none so far */
 	uint64_t opened_damaged_at;
+	uint64_t raw_bytes; /* of events, unpacked so far */
 	struct objects *objects;
 	struct decoder *decoder;
 	struct kept_rows *rows;
@@ -51,6 +60,13 @@ static int tell_damage(const struct trace_file *file, struct err *err)
 			file->path, (unsigned long long)run->over_budget,
 			(unsigned long long)run->damaged_events,
 			run->damaged_events == 1 ? "" : "s");
+	if (run->too_dense)
+		return err_set(err, EBADMSG,
+		               "%s unpacks to more than is read of a file of its size, 64 MiB and "
+		               "%d times itself: at least %llu events were left out from byte %llu "
+		               "on; `report` and `export` read others with --from and --to",
+		               file->path, RAW_TIMES, (unsigned long long)run->damaged_events,
+		               (unsigned long long)file->damaged_at);
 	return err_set(err, EBADMSG,
 	               "%s is damaged at byte %llu: %llu part%s of it and at least %llu event%s "
 	               "were left out, all else was read",
@@ -350,6 +366,16 @@ static int read_event_chunk(struct chunk_reading *reading, uint64_t *left, struc
 	return r;
 }
 
+static bool may_unpack(struct trace_file *file, const struct chunk_head *head)
+{
+	if (head->raw_bytes <= RAW_LEAST + RAW_TIMES * file->in.bytes - file->raw_bytes) {
+		file->raw_bytes += head->raw_bytes;
+		return true;
+	}
+	file->run.info.too_dense = true;
+	return false;
+}
+
 static int read_events(struct chunk_reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
@@ -357,6 +383,8 @@ static int read_events(struct chunk_reading *reading, size_t index, struct err *
 	const uint8_t *raw;
 	int r;
 
+	if (!may_unpack(reading->file, &chunk->head))
+		return lose_events(reading, chunk, left, err);
 	read_names(reading, index);
 	raw = file_in_chunk(&reading->file->in, chunk);
 	if (!raw || !decoder_begin(reading->file->decoder, &chunk->head, raw))
@@ -510,6 +538,8 @@ static void forget_damage(struct trace_file *file)
 	file->damaged_at = file->opened_damaged_at;
 	file->run.info.damaged_chunks = file->damaged_at != 0;
 	file->run.info.damaged_events = 0;
+	file->run.info.too_dense = false;
+	file->raw_bytes = 0;
 	file->run.info.over_budget = file->run.over_budget;
 }
 

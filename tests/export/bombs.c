@@ -2,12 +2,13 @@
 /*
  * Makes a small trace that stands for a great deal:
  *
- *   bombs launches|samples|stacks|ranges FILE.cuscope
+ *   bombs launches|samples|stacks|ranges|dense FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
  * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
- * longest of names. Times go up by the same step, so that next to nothing of it takes room.
+ * longest of names. dense: 30 million samples of one stack. Times go up by the same step, so that
+ * next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
@@ -72,7 +73,7 @@ static void sample(struct bomb *bomb, const struct stack *stack)
 	give(bomb, (struct event){ .type = EVENT_SAMPLE, .sample = &sample });
 }
 
-static void samples(struct bomb *bomb)
+static void samples_of_number(struct bomb *bomb, unsigned n)
 {
 	static struct stack_frame frames[FORMAT_FRAMES_MAX];
 	const struct stack_frame *list[FORMAT_FRAMES_MAX];
@@ -84,8 +85,18 @@ static void samples(struct bomb *bomb)
 		};
 		list[i] = &frames[i];
 	}
-	for (int i = 0; i < 300000; i++)
+	while (n--)
 		sample(bomb, &stack);
+}
+
+static void samples(struct bomb *bomb)
+{
+	samples_of_number(bomb, 300000);
+}
+
+static void dense(struct bomb *bomb)
+{
+	samples_of_number(bomb, 30000000);
 }
 
 #define STACKS       2000
@@ -136,10 +147,8 @@ static const struct {
 	const char *name;
 	void (*put)(struct bomb *bomb);
 } kinds[] = {
-	{ "launches", launches },
-	{ "samples", samples },
-	{ "stacks", stacks },
-	{ "ranges", ranges },
+	{ "launches", launches }, { "samples", samples }, { "stacks", stacks },
+	{ "ranges", ranges },     { "dense", dense },
 };
 
 static void make(struct bomb *bomb, const char *kind)

@@ -145,3 +145,16 @@ def test_no_report_is_larger_than_its_bound(case):
         for command in ("info", "timeline"):
             result = limited(case, command, bomb(case, kind))
             bounded(f"{kind}, {command}", result, len(result.stdout), 5 << 20)
+
+
+def test_a_file_is_not_read_beyond_what_one_of_its_size_may_hold(case):
+    """30 million events in 65 KiB: a reader has its bound, and says what is left out."""
+    path = bomb(case, "dense")
+    for command in ("info", "report", "profile"):
+        result = limited(case, command, path, cpu_s=20)
+        equal(f"status of {command}", 1, result.returncode)
+        if "unpacks to more than is read of a file of its size" not in result.stderr.decode():
+            raise Failure(f"{command} says {result.stderr.decode()}")
+    result = limited(case, "info", path)
+    if b"17738140 in damaged parts" not in result.stdout:
+        raise Failure(f"info does not count what is left out: {result.stdout.decode()}")
