@@ -347,8 +347,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 		leave_out(p, of_blocked[i], !settings.blocked);
 	choose_driver_calls(p, settings.driver_calls);
 	settings.own_hooks = options->own_hooks != 0;
-	r = own_programs_choose(p->object, p->mechanism, options->own_hooks,
-	                        settings.driver_calls);
+	r = own_programs_choose(p->object, p->mechanism, options->own_hooks, settings.driver_calls);
 	if (!r)
 		r = make_rings(p, options->ring_bytes);
 	if (r)

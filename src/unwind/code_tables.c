@@ -25,12 +25,12 @@
 #define ALL_BYTES     ((size_t)256 << 20)
 #define COMPILE_BYTES ((size_t)128 << 20) /* of memory while a file's rows are made */
 #define VDSO_MAX      (64u << 10)
-#define SEGMENTS_MAX  8   /* executable ones of a file */
-#define FIRST_NUMBER  2   /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
-#define NO_RULE       0   /* number of the rule that says nothing */
+#define SEGMENTS_MAX  8 /* executable ones of a file */
+#define FIRST_NUMBER  2 /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
+#define NO_RULE       0 /* number of the rule that says nothing */
 #define NO_ROOM       UINT32_MAX
 #define RULES_MOST    2048 /* of a file; large ones have up to 800 */
-#define WAITING_MAX   128 /* tables that are made and not told yet; each is a descriptor */
+#define WAITING_MAX   128  /* tables that are made and not told yet; each is a descriptor */
 
 struct table_key {
 	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */

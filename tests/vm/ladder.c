@@ -7,8 +7,9 @@
  *
  *   ladder BEST        session, multi, single or stub: what this kernel must offer
  *
- * Programs that sum up, walk stacks or choose processes are loaded on the first rung that the kernel has. With LADDER_ALL=1 in
- * the environment they are on each, which an emulated machine takes a minute for.
+ * Programs that sum up, walk stacks or choose processes are loaded on the first rung that the
+ * kernel has. With LADDER_ALL=1 in the environment they are on each, which an emulated machine
+ * takes a minute for.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -207,7 +208,8 @@ static int load_others(const struct rung *rung, const struct programs_options *o
 	}
 	if (!r) {
 		what = "choosing by name or cgroup";
-		r = load_choosing(options, 0, &err) || load_choosing(options, FOLD_TOOL_MEMORY, &err);
+		r = load_choosing(options, 0, &err) ||
+		    load_choosing(options, FOLD_TOOL_MEMORY, &err);
 	}
 	if (r)
 		printf("FAIL: %s: %s: %s\n", rung->name, what, err.text);
