@@ -2,13 +2,14 @@
 /*
  * Makes a small trace that stands for a great deal:
  *
- *   bombs launches|samples|stacks|ranges|dense FILE.cuscope
+ *   bombs launches|samples|stacks|ranges|dense|processes|within FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
  * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
- * longest of names. dense: 30 million samples of one stack. Times go up by the same step, so that
- * next to nothing of it takes room.
+ * longest of names. dense: 30 million samples of one stack. processes: 40,000 with a launch of the
+ * same kernel each. within: 40,000 ranges within each other, and a launch at the end of each. Times
+ * go up by the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
@@ -143,12 +144,58 @@ static void ranges(struct bomb *bomb)
 	}
 }
 
+static void launch(struct bomb *bomb, uint64_t correlation)
+{
+	static const struct kernel kernel = { .name = "k", .mangled = "k", .resolved = true };
+	struct call call = call_at("cuLaunchKernel", 0, 0);
+	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = &kernel, .stream = 7 };
+
+	bomb->now_ns += STEP_NS;
+	call.kernel = &kernel;
+	call.begin_ns = bomb->now_ns - 10;
+	call.end_ns = bomb->now_ns - 8;
+	call.correlation = activity.correlation = correlation;
+	give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
+	activity.begin_ns = bomb->now_ns - 5;
+	activity.end_ns = bomb->now_ns;
+	give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+}
+
+static void processes(struct bomb *bomb)
+{
+	for (uint32_t i = 1; i <= 40000; i++) {
+		struct process *process = calloc(1, sizeof(*process));
+
+		*process = (struct process){ .id = i, .pid = 1000 + i, .comm = "p" };
+		bomb->process = process;
+		give(bomb, (struct event){ .type = EVENT_PROCESS });
+		launch(bomb, 1);
+	}
+}
+
+static void within(struct bomb *bomb)
+{
+	const uint32_t n = 40000;
+	const uint64_t begin_ns = bomb->now_ns;
+	struct range range = { .kind = RANGE_PUSHPOP, .name = "r" };
+
+	bomb->now_ns += n;
+	for (uint32_t i = 1; i <= n; i++) {
+		launch(bomb, i);
+		range.begin_ns = begin_ns + n - i;
+		range.end_ns = bomb->now_ns;
+		range.depth = n - i;
+		give(bomb, (struct event){ .type = EVENT_RANGE, .range = &range });
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*put)(struct bomb *bomb);
 } kinds[] = {
 	{ "launches", launches }, { "samples", samples }, { "stacks", stacks },
-	{ "ranges", ranges },     { "dense", dense },
+	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
+	{ "within", within },
 };
 
 static void make(struct bomb *bomb, const char *kind)

@@ -13,10 +13,7 @@ struct kernel_launches_key {
 	uint32_t kernel, process, place;
 };
 
-/*
- * A kernel of one process. Kernels are few and processes that share one are fewer: a list. Places
- * may be many: with them they are found by their key.
- */
+/* A kernel of one process, and with places of one of them. */
 struct kernel_launches_kept {
 	struct kernel_row row;
 	size_t last_shape;
@@ -54,16 +51,12 @@ struct kernel_launches *kernel_launches_new(struct stack_places *places)
 static struct kernel_launches_kept *find_kept(const struct kernel_launches *launches,
                                               const struct kernel_launches_key *key)
 {
-	struct kernel_launches_kept *kept;
+	struct kernel_launches_kept *kept = launches->by_kernel[key->kernel];
 
-	if (launches->places) {
-		HASH_FIND(hh, launches->by_key, key, sizeof(*key), kept);
+	if (kept && !memcmp(&kept->key, key, sizeof(*key))) /* mostly there is one */
 		return kept;
-	}
-	for (kept = launches->by_kernel[key->kernel]; kept; kept = kept->next)
-		if (kept->key.process == key->process)
-			return kept;
-	return NULL;
+	HASH_FIND(hh, launches->by_key, key, sizeof(*key), kept);
+	return kept;
 }
 
 static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
@@ -92,8 +85,7 @@ static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
 	kept->row.place = key.place;
 	kept->row.first_ns = call->begin_ns;
 	kept->next = launches->by_kernel[key.kernel];
-	if (launches->places)
-		HASH_ADD(hh, launches->by_key, key, sizeof(kept->key), kept);
+	HASH_ADD(hh, launches->by_key, key, sizeof(kept->key), kept);
 	return launches->by_kernel[key.kernel] = kept;
 }
 

@@ -61,8 +61,8 @@ void nvtx_note_cut(struct table *table, uint64_t cut)
 {
 	if (cut)
 		table_note(table,
-		           "ranges that were open during more than %u pieces of work, of which "
-		           "only the last ones count: %llu",
+		           "ranges of which not all work counts, since they were open during more "
+		           "than %u pieces of it, or too many ranges were at once: %llu",
 		           RANGE_WORK_PIECES, (unsigned long long)cut);
 }
 

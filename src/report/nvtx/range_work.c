@@ -13,6 +13,13 @@
 #define DOMAIN_BYTES 64 /* of a domain's name that tell it apart */
 #define NONE         UINT64_MAX
 
+/*
+ * A file can have any number of ranges within each other and of domains of a thread, and each piece
+ * of work is then in all of them. Each event has this many looks, which can wait for those to come.
+ */
+#define LOOKS_EACH (2 * LEVELS)
+#define LOOKS_MOST ((uint64_t)LEVELS * RANGE_WORK_PIECES)
+
 /* A range that ended. */
 struct ended {
 	uint64_t begin_ns, end_ns;
@@ -52,6 +59,7 @@ struct range_work {
 	struct asker *threads, *last;
 	struct range_work_line *lines;
 	size_t n_pieces, n_ranges;
+	uint64_t looks; /* that are left */
 	uint64_t cut;
 };
 
@@ -148,6 +156,12 @@ static void count(struct range_work *work, struct ended *range, const struct pie
 	               piece->end_ns > piece->begin_ns ? piece->end_ns - piece->begin_ns : 0);
 }
 
+static bool may_look(struct range_work *work)
+{
+	work->looks -= work->looks > 0;
+	return work->looks > 0;
+}
+
 static void let_range_go(struct range_work *work, struct range_work_line *line)
 {
 	const struct ended *range = range_at(line, line->first);
@@ -220,6 +234,7 @@ static void see_range(struct range_work *work, const struct event *event)
 	const struct piece *piece;
 	struct ended *range;
 	uint64_t number;
+	bool cut = about->begin_ns < thread->lost_until_ns;
 
 	make_room_for_range(work, line);
 	number = line->next++;
@@ -234,10 +249,15 @@ static void see_range(struct range_work *work, const struct event *event)
 		.done = { .range_ns = range_duration_ns(about), .depth = about->depth },
 	};
 	adopt(line, number, about->depth);
-	work->cut += about->begin_ns < thread->lost_until_ns;
 	place = pieces_from(&thread->pieces, about->begin_ns);
-	while ((piece = pieces_next(&place)) && piece->asked_ns <= about->end_ns)
+	while ((piece = pieces_next(&place)) && piece->asked_ns <= about->end_ns) {
+		if (!may_look(work)) {
+			cut = true;
+			break;
+		}
 		count(work, range, piece);
+	}
+	work->cut += cut;
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
@@ -283,13 +303,19 @@ static void see_work(void *data, const struct work_done *done, const struct work
 	piece = (struct piece){ call->begin_ns, done->activity->begin_ns, done->activity->end_ns,
 		                done->activity->kernel };
 	thread = asker_of(work, call->process, call->tid);
-	for (const struct range_work_line *line = thread->lines; line; line = line->sibling)
+	for (const struct range_work_line *line = thread->lines; line; line = line->sibling) {
+		if (!may_look(work)) {
+			work->cut++;
+			break;
+		}
 		count_in_ended(work, line, &piece);
+	}
 	keep_piece(work, thread, &piece);
 }
 
 void range_work_event(struct range_work *work, const struct event *event)
 {
+	work->looks += work->looks < LOOKS_MOST ? LOOKS_EACH : 0;
 	work_join(work->calls, event, see_work, work);
 	if (event->type == EVENT_RANGE && event->range->kind == RANGE_PUSHPOP)
 		see_range(work, event);
