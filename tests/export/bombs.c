@@ -2,14 +2,15 @@
 /*
  * Makes a small trace that stands for a great deal:
  *
- *   bombs launches|samples|stacks|ranges|dense|processes|within FILE.cuscope
+ *   bombs launches|samples|stacks|ranges|dense|processes|devices|within FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
  * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
  * longest of names. dense: 30 million samples of one stack. processes: 40,000 with a launch of the
- * same kernel each. within: 40,000 ranges within each other, and a launch at the end of each. Times
- * go up by the same step, so that next to nothing of it takes room.
+ * same kernel each. devices: 100,000 GPUs that have run one. within: 40,000 ranges within each
+ * other, and a launch at the end of each. Times go up by the same step, so that next to nothing of
+ * it takes room.
  */
 #include "../golden/scene.h"
 
@@ -173,6 +174,19 @@ static void processes(struct bomb *bomb)
 	}
 }
 
+static void devices(struct bomb *bomb)
+{
+	struct activity activity = { .kind = ACTIVITY_SET, .stream = 7 };
+
+	for (uint32_t i = 1; i <= 100000; i++) {
+		bomb->now_ns += STEP_NS;
+		activity.device = i;
+		activity.begin_ns = bomb->now_ns - 5;
+		activity.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+	}
+}
+
 static void within(struct bomb *bomb)
 {
 	const uint32_t n = 40000;
@@ -195,7 +209,7 @@ static const struct {
 } kinds[] = {
 	{ "launches", launches }, { "samples", samples }, { "stacks", stacks },
 	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
-	{ "within", within },
+	{ "within", within },     { "devices", devices },
 };
 
 static void make(struct bomb *bomb, const char *kind)

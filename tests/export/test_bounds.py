@@ -170,3 +170,5 @@ def test_the_time_of_a_report_grows_as_its_file(case):
                 raise Failure(f"{name} of {kind} ended with {result.returncode}: {result.stderr.decode()}")
             if kind == "within" and b"ranges of which not all work counts" not in result.stdout:
                 raise Failure(f"{name} does not say what it left out")
+    result = limited(case, "export", bomb(case, "devices"), "-o", case.path("devices.json"), "--force", cpu_s=6)
+    bounded("devices.json", result, os.path.getsize(case.path("devices.json")), LEAST * 2)

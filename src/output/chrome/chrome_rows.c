@@ -77,6 +77,13 @@ struct chrome_device {
 	} users[USERS_MOST];
 };
 
+/* Where one is: a file can have any number of them. */
+struct chrome_device_place {
+	uint32_t number;
+	size_t at;
+	UT_hash_handle hh;
+};
+
 struct chrome_rows {
 	struct chrome_writer *writer;
 	bool *met; /* processes, by id */
@@ -86,6 +93,7 @@ struct chrome_rows {
 	struct chrome_thread_row *threads;
 	struct chrome_stream_row *streams;
 	struct chrome_device *devices;
+	struct chrome_device_place *device_places;
 	uint32_t *device_numbers;
 	size_t n_devices;
 	struct contexts *contexts;
@@ -107,6 +115,7 @@ void chrome_rows_free(struct chrome_rows *rows)
 	struct chrome_process_row *process, *next_process;
 	struct chrome_thread_row *thread, *next_thread;
 	struct chrome_stream_row *stream, *next;
+	struct chrome_device_place *place, *next_place;
 
 	HASH_ITER (hh, rows->processes, process, next_process) {
 		HASH_DEL(rows->processes, process);
@@ -123,6 +132,10 @@ void chrome_rows_free(struct chrome_rows *rows)
 	contexts_free(rows->contexts);
 	free(rows->met);
 	who_free(&rows->who);
+	HASH_ITER (hh, rows->device_places, place, next_place) {
+		HASH_DEL(rows->device_places, place);
+		free(place);
+	}
 	free(rows->devices);
 	free(rows->device_numbers);
 	free(rows);
@@ -227,8 +240,12 @@ const struct who *chrome_rows_who(const struct chrome_rows *rows)
 
 static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t number)
 {
+	struct chrome_device_place *place = xcalloc(1, sizeof(*place));
 	size_t n = ++rows->n_devices;
 
+	place->number = number;
+	place->at = n - 1;
+	HASH_ADD(hh, rows->device_places, number, sizeof(number), place);
 	rows->devices = xrealloc(rows->devices, n * sizeof(*rows->devices));
 	rows->devices[n - 1] = (struct chrome_device){ .number = number };
 	rows->device_numbers = xrealloc(rows->device_numbers, n * sizeof(*rows->device_numbers));
@@ -239,11 +256,10 @@ static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t numbe
 
 static struct chrome_device *find_device(struct chrome_rows *rows, uint32_t number)
 {
-	for (size_t i = 0; i < rows->n_devices; i++) {
-		if (rows->devices[i].number == number)
-			return &rows->devices[i];
-	}
-	return new_device(rows, number);
+	struct chrome_device_place *place;
+
+	HASH_FIND(hh, rows->device_places, &number, sizeof(number), place);
+	return place ? &rows->devices[place->at] : new_device(rows, number);
 }
 
 static uint32_t row_tid(const struct chrome_stream_key *key, unsigned row)
