@@ -42,9 +42,10 @@ void text_add_name(struct buf *out, const char *name, size_t columns);
 
 /*
  * What a name may have of bytes, from wherever it comes: it is cut when it comes in, since outputs
- * have it again with each event. Those of compilers and people are shorter.
+ * have it again with each event. Those of compilers and people are shorter: a kernel of PyTorch 2.11
+ * that fills with random numbers has 5,000, most of them the lambdas that it is made of.
  */
-#define TEXT_NAME_MAX 4096
+#define TEXT_NAME_MAX 8192
 
 /* Cuts a text that has more than `most` bytes, 3 at least, in place: "..." is at its end then. */
 void text_cut_bytes(char *text, size_t most);

@@ -93,6 +93,10 @@ class Trace:
             with open(self.path + ".jsonl") as lines:
                 events = [json.loads(line) for line in lines]
             self.calls = [e for e in events if e.get("phase") == "X"]
+            whole = {e["kernel"]: e["name"] for e in events if e.get("type") == "kernel_name"}
+            for call in self.calls:
+                if "kernel" in call:
+                    call["kernel"] = whole.get(call["kernel"], call["kernel"])
             with open(self.path + ".json") as text:
                 self.summary = json.load(text)
         except (OSError, ValueError) as error:
