@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,18 +38,11 @@ void lines_free(struct lines *lines)
 
 /* ---- readers that do not read ---------------------------------------------------------------- */
 
-static volatile sig_atomic_t told_to_end; /* as signals are: of the whole process */
+static atomic_bool told_to_end; /* as signals are: of the whole process */
 
 void lines_hurry(void)
 {
-	told_to_end = 1;
-}
-
-static bool is_hurried(void)
-{
-	sigset_t pending;
-
-	return told_to_end || (!sigpending(&pending) && sigismember(&pending, SIGTERM) > 0);
+	atomic_store(&told_to_end, true);
 }
 
 /* Waits until something can be written without being held up; false: it was waited long enough. */
@@ -58,7 +51,7 @@ static bool wait_for_reader(int fd)
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 
 	for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS;
-	     waited_ms += is_hurried() ? LOOK_MS : 0) {
+	     waited_ms += atomic_load(&told_to_end) ? LOOK_MS : 0) {
 		if (poll(&ready, 1, LOOK_MS) > 0)
 			return true;
 	}

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/later.h"
+#include "base/lines.h"
 #include "base/xalloc.h"
 
 #define PATIENCE_MS 900 /* after the second; the end itself takes some time */
@@ -68,6 +69,9 @@ static int pass_on(struct last_resort *resort)
 	ends = sigismember(&resort->ends, (int)info.ssi_signo) == 1;
 	if (ends)
 		atomic_fetch_add(&resort->asked, 1);
+	if (ends &&
+	    info.ssi_signo != SIGINT) /* Ctrl-C may be meant for the command before a pager */
+		lines_hurry();        /* by now the loop may wait for a reader */
 	if (write(resort->pipe[1], &info, sizeof(info)) < 0) {
 		/* the loop has hundreds of them to read */
 	}

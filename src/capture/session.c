@@ -14,7 +14,6 @@
 
 #include "base/array.h"
 #include "base/later.h"
-#include "base/lines.h"
 #include "base/xalloc.h"
 
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
@@ -261,9 +260,6 @@ static void on_signal(struct capture *c)
 			continue;
 		}
 		c->signalled++;
-		if (info.ssi_signo !=
-		    SIGINT) /* Ctrl-C may be meant for the command before a pager */
-			lines_hurry();
 		if (c->hold && !c->stopping)
 			hold_pass_on(c->hold, (int)info.ssi_signo, (pid_t)info.ssi_pid);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;

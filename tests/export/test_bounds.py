@@ -94,7 +94,7 @@ def test_a_long_name_is_told_once(case):
         lines = [json.loads(line) for line in file]
     names = [line for line in lines if line["type"] == "kernel_name"]
     equal("lines with the name", 1, len(names))
-    equal("its length", 4096, len(names[0]["name"]))
+    equal("its length", 8192, len(names[0]["name"]))
     for line in lines:
         if line["type"] in ("kernel", "gpu"):
             equal("the kernel of a line", names[0]["kernel"], line["kernel"])

@@ -21,6 +21,8 @@ INTEGRATION = {
     "counts:an_output_that_takes_nothing_for_a_while_loses_nothing":
         "it is of the rings of the programs; an agent has one of its own, of 32 MiB or what --ring-size says",
     "filters:nested_calls_of_a_runtime_are_marked": "agents tell when nested calls ended, too",
+    "record:what_the_closing_line_says_was_lost_is_what_info_and_reports_say":
+        "agents follow more levels than the programs do, so nothing is lost",
     "ladder:nested_deeply_*": "agents follow more levels than the programs do",
     "safety:target_under_seccomp_survives_on_a_kernel_that_would_kill_it":
         "an agent needs no return probe for durations, so a filter takes none away",
