@@ -83,6 +83,7 @@ static void make_strings(void)
 	};
 
 	for (int i = 0; i < 4; i++) {
+		put(strings[i], 0, 1); /* reference: it lives */
 		put(strings[i], STRING_LENGTH, i == 3 ? UINT64_MAX : strlen(texts[i]));
 		put(strings[i], STRING_STATE, 1u << 2 | 1u << 5 | 1u << 6);
 		strcpy(strings[i] + STRING_TEXT, texts[i]);
@@ -108,6 +109,7 @@ static void make_frame(unsigned i, uint64_t turn)
 {
 	char *code = codes + turn * 2654435761u % CODES * CODE_BYTES;
 
+	put(code, 0, 1);
 	put(code, CODE_FILE, (uintptr_t)strings[1]);
 	put(code, CODE_NAME, (uintptr_t)strings[turn % 7 ? 0 : turn % 4]);
 	put(code, CODE_LINES, turn % 5 ? (uintptr_t)strings[0] : turn << 40);
