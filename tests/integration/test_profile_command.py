@@ -154,7 +154,7 @@ def test_profile_of_a_process_that_ends_before_a_sample(case):
 
     def has_begun():
         folder = f"/proc/{profile.pid}/fd"
-        return any("signalfd" in os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder))
+        return any("timerfd" in os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder))
     wait_until(has_begun, "the profile to begin")
     process.process.kill()
     process.wait()
