@@ -11,14 +11,14 @@
 #include "base/xalloc.h"
 
 /*
- * The fastest thread that was seen writes 60 MB a second into its ring: 8 MiB last 140 ms. A ring
- * that is an eighth full is looked at more often, since its reader may have stopped.
+ * A record of a call has some 72 bytes: 8 MiB are 116,000 of them. A ring that is an eighth full is
+ * looked at more often, since its reader may have stopped.
  */
 #define LOOK_IDLE_NS 50000000
 #define LOOK_BUSY_NS 10000000
 #define BUSY_PART    8 /* of a ring */
 #define KEEP_PART    4
-#define KEEP_BYTES   ((size_t)512 << 10) /* with the lock held: a tenth of a millisecond */
+#define KEEP_BYTES   ((size_t)512 << 10) /* at once, with the lock held */
 
 struct rings {
 	struct ring *ring[WIRE_RINGS_MAX];

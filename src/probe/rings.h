@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The rings of a session, read side by side by one thread. That thread stands still at times: names
- * of a large library are read, an output takes nothing. A ring of 8 MiB is full after half a second
- * of a fast program. So a thread of the set looks at the rings and copies what fills them into
+ * of a large library are read, an output takes nothing. Rings of 8 MiB were seen to
+ * be full by then. So a thread of the set looks at the rings and copies what fills them into
  * memory (`ring_keep`), where the reader finds it as if it still lay in the ring.
  */
 #ifndef CUSCOPE_PROBE_RINGS_H
