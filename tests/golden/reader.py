@@ -354,6 +354,12 @@ class Chunk:
 # ---- comparing -----------------------------------------------------------------------------------
 
 
+def shape(values):
+    """The columns of the grid and the block of a launch."""
+    names = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+    return dict(zip(names, values))
+
+
 def row_of_call(trace, event):
     values = event["values"]
     row = {"time_ns": event["begin"] - trace.begin_ns, "pid": event["pid"], "tid": event["tid"],
@@ -362,8 +368,7 @@ def row_of_call(trace, event):
            "correlation": event["correlation"],
            "flags": {flag for bit, flag in enumerate(FLAGS) if values[25] >> bit & 1}}
     if event["kernel"]:
-        row["grid"] = " ".join(map(str, values[19:22]))
-        row["block"] = " ".join(map(str, values[22:25]))
+        row.update(shape(values[19:25]))
     return row
 
 
@@ -373,7 +378,7 @@ def row_of_activity(trace, event):
            "duration_ns": event["end"] - event["begin"], "correlation": event["correlation"],
            "device": values[0], "context": values[1], "stream": values[2]}
     if event["kernel"]:
-        row["grid"] = " ".join(map(str, values[3:6]))
+        row.update(shape(values[3:9]))
     else:
         row["function"], row["graph"] = event["kind"], values[12] or ""
     if event["kind"] in ("memcpy", "memset"):
