@@ -43,6 +43,7 @@ report_create streams_report_new;
 report_create summary_report_new;
 report_create threads_report_new;
 report_create uvm_report_new;
+report_create why_report_new;
 report_create xids_report_new;
 report_create channels_report_new;
 

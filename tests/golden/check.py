@@ -33,7 +33,7 @@ DIFFS = (
 )
 ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}
 
-PAGES = ("summary",)  # have no csv
+PAGES = ("summary", "why")  # have no csv
 
 # trainings that are slow for one reason each, or for none
 HOSTS = ("host_line", "host_blocked", "host_busy", "host_sync", "host_small", "host_no_stacks", "host_no_gpu", "host_empty",

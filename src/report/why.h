@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one answer: where the time of a recording went, and what to change first. A consumer: it is
+ * fed a recording once, and prints in its end().
+ */
+#ifndef CUSCOPE_REPORT_WHY_H
+#define CUSCOPE_REPORT_WHY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "trace/event.h"
+
+struct why_options {
+	FILE *text, *json; /* one is set: where the answer goes, in which form; not closed */
+	bool color;        /* text: what matters in bold */
+	size_t width;      /* text: columns of the terminal; 0: any */
+	size_t next;       /* things to change after the first; 0: 2 */
+	bool part;         /* not all of the times or processes of the recording are read, */
+	bool chosen;       /* in all of its times not all calls */
+};
+
+/* Its end() fails where what it prints cannot be written. */
+struct consumer *why_new(const struct why_options *options);
+
+#endif
