@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/folder.h"
 #include "base/parse.h"
+#include "base/temporary.h"
 #include "base/xalloc.h"
 
 #define TRIES 16 /* of names that nobody else has */
@@ -247,6 +248,17 @@ int new_file_open(struct new_file *file, const char *path, const struct new_file
 	if (rc < 0)
 		new_file_drop(file);
 	return rc;
+}
+
+int new_file_unnamed(struct new_file *file, const char *called, struct err *err)
+{
+	int fd = temporary_open(err);
+
+	if (fd < 0)
+		return fd;
+	init(file, called);
+	file->out = fdopen(fd, "w+");
+	return 0;
 }
 
 /* ---- taking its place ------------------------------------------------------------------------ */

@@ -44,6 +44,12 @@ struct new_file {        /* all 0: none */
 int new_file_open(struct new_file *file, const char *path, const struct new_file_options *options,
                   struct err *err);
 
+/*
+ * One without a name, where base/temporary.h makes those: it is gone when it ends, kept or not.
+ * `called` is for sentences.
+ */
+int new_file_unnamed(struct new_file *file, const char *called, struct err *err);
+
 /* A file that grows takes its name, if it has not yet: what is written from now on is worth it. */
 int new_file_place(struct new_file *file, struct err *err);
 

@@ -539,6 +539,8 @@ int capture_finish(struct capture *c)
 	hold_release(c->hold); /* first: its thread looks at modules */
 	if (!hold_ended(c->hold, &status)) {
 		unhook(c); /* what runs on is to run as fast as before */
+		if (c->options.unhooked)
+			c->options.unhooked(c->options.data);
 		capture_notice(c, "the %s is over; waiting for the command (process %d) to end",
 		               c->options.taken ? c->options.taken : "trace", c->command_pid);
 		status = wait_for_command(c);

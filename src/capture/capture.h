@@ -83,6 +83,9 @@ struct capture_options {
 	/* this. */
 	void (*snapshot)(void *data, const struct run_info *run);
 	void (*summary)(void *data, const struct run_info *run);
+	/* Of a command that goes on after the capture: nothing is hooked any more, and it is about
+	 * to be waited for. May be NULL. */
+	void (*unhooked)(void *data);
 	/* SIGHUP came. NULL: it ends the capture. */
 	void (*hangup)(void *data);
 	void *data;

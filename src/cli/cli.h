@@ -106,9 +106,9 @@ char *cli_target_text(const struct target *target);
 /* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
 extern const struct argp cli_selection_argp;
 
-/* --duration, --timeout, --no-returns, --max-overhead, --ring-size, --without. Input: struct */
-/* capture_options. */
-extern const struct argp cli_limits_argp;
+/* --duration, --timeout, --max-overhead, --ring-size, --without; the other has these, and
+ * --no-returns, --in-process. Input: struct capture_options. */
+extern const struct argp cli_bounds_argp, cli_limits_argp;
 
 /* --gpu, --gpu-window, --cupti. Input: this struct. */
 struct cli_gpu {
@@ -117,6 +117,7 @@ struct cli_gpu {
 };
 
 extern const struct argp cli_gpu_argp;
+void cli_gpu_ask(struct cli_gpu *gpu); /* --gpu without a list */
 
 /* --gpu-metrics, --no-gpu-metrics. Input: this struct. */
 struct cli_metrics {
@@ -155,6 +156,7 @@ struct cli_stacks {
 extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
 
 void cli_stacks_init(struct cli_stacks *stacks);
+void cli_stacks_all(struct cli_stacks *stacks); /* --stacks without a list */
 
 /* --host-waits with its argument, or NULL; and the same where it is not given by itself. */
 #define CLI_WAITS_HELP                                                                             \

@@ -60,15 +60,20 @@ static uint32_t parse_kind(const struct argp_state *state, const char *name)
 
 static uint32_t parse_kinds(const struct argp_state *state, const char *list)
 {
-	char *copy = list ? xstrdup(list) : NULL, *rest = copy, *name;
+	char *copy = xstrdup(list), *rest = copy, *name;
 	uint32_t all = 0;
 
-	for (size_t i = 0; !list && i < KINDS; i++)
-		all |= kinds[i].by_default ? kinds[i].kind : 0;
-	while (list && (name = strsep(&rest, ",")))
+	while ((name = strsep(&rest, ",")))
 		all |= parse_kind(state, name);
 	free(copy);
 	return all;
+}
+
+void cli_gpu_ask(struct cli_gpu *gpu)
+{
+	gpu->asked = true;
+	for (size_t i = 0; i < KINDS; i++)
+		gpu->settings.kinds |= kinds[i].by_default ? kinds[i].kind : 0;
 }
 
 static void bad_usage(const struct argp_state *state, const char *text) __attribute__((noreturn));
@@ -132,9 +137,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_GPU:
 		gpu->asked = true;
-		if (!arg)
-			check_next_word(state);
-		gpu->settings.kinds |= parse_kinds(state, arg);
+		if (arg) {
+			gpu->settings.kinds |= parse_kinds(state, arg);
+			return 0;
+		}
+		check_next_word(state);
+		cli_gpu_ask(gpu);
 		return 0;
 	case OPT_WINDOW:
 		parse_window(state, &gpu->settings, arg);

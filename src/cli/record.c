@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope record`: what trace would show, into a file. */
-#include "cli/cli.h"
+#include "cli/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "analysis/missed.h"
-#include "base/buf.h"
-#include "base/file.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "trace/chosen.h"
-#include "trace/writer.h"
 
-#define PROGRESS_NS      500000000ull
 #define CHOSEN_WORDS_MAX 1023
 
 struct record_options {
@@ -34,24 +26,12 @@ struct record_options {
 	bool own_name; /* output is not what the user gave */
 };
 
-/* What is to be said of a recording in its last line. */
-struct closing {
-	struct consumer consumer; /* first: what the capture holds */
-	struct buf missed;        /* missed_brief() */
-};
-
 /* A recording while it runs. */
-struct recording {
+struct record_run {
+	struct recording recording; /* first: what callbacks get */
 	struct record_options *options;
-	struct consumer *writer;
-	struct consumer *chosen; /* in front of it */
-	struct closing closing;
-	char *chosen_words;
-	struct new_file file; /* that is being written */
-	unsigned snapshots;   /* files that have been written, with those that were there before */
-	char *name;           /* of the last of them; NULL: there is none but output */
-	uint64_t shown_ns;    /* when the progress was */
-	bool shown;
+	unsigned snapshots; /* files that have been written, with those that were there before */
+	char *name;         /* of the last of them; NULL: there is none but output */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -155,69 +135,6 @@ static const struct argp argp = {
 	.children = children,
 };
 
-/* ---- what is said -------------------------------------------------------------------------- */
-
-static void clear_progress(struct recording *r)
-{
-	if (r->shown)
-		fputs("\r\033[K", stderr);
-	r->shown = false;
-}
-
-static void notice(void *data, const char *text)
-{
-	clear_progress(data);
-	cli_say("%s", text);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* "123456 events  1.02 MiB  0 lost  overhead 1.2 %", over and over in the same line. */
-static void show_progress(void *data, const struct capture_state *state)
-{
-	struct recording *r = data;
-	struct writer_stats stats;
-	struct winsize size;
-	struct buf line = { 0 };
-
-	if (now_ns() - r->shown_ns < PROGRESS_NS || ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
-		return;
-	r->shown_ns = now_ns();
-	r->shown = true;
-	writer_stats(r->writer, &stats);
-	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);
-	buf_bytes(&line, stats.bytes);
-	buf_printf(&line, "%s  %llu lost  overhead %.1f %%",
-	           r->options->last_ns || r->options->last_bytes ? " held" : "",
-	           (unsigned long long)missed_events(state->lost), state->overhead_percent);
-	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
-	buf_free(&line);
-}
-
-static void say_written(struct recording *r, const char *name, uint64_t events, uint64_t bytes,
-                        const struct buf *missed)
-{
-	struct buf text = { 0 };
-
-	clear_progress(r);
-	buf_printf(&text, "%s: %llu events in ", name, (unsigned long long)events);
-	buf_bytes(&text, bytes);
-	if (events >= 1000) /* else it is definitions rather than events */
-		buf_printf(&text, " (%.1f bytes an event)", (double)bytes / (double)events);
-	if (missed && missed->len)
-		buf_printf(&text, ", %s ('cuscope info %s' says why)", missed->data, name);
-	else if (missed)
-		buf_puts(&text, ", none lost");
-	cli_say("%s; next: cuscope report %s", text.data, name);
-	buf_free(&text);
-}
-
 /* ---- files --------------------------------------------------------------------------------- */
 
 /* "cuscope-app.cuscope"; targets that are neither a command nor a pid have no name of their own. */
@@ -231,23 +148,6 @@ static char *default_name(const struct target *target, char *const *command)
 		return xstrdup("cuscope-trace.cuscope");
 	slash = strrchr(command[0], '/');
 	return xasprintf("cuscope-%s.cuscope", slash && slash[1] ? slash + 1 : command[0]);
-}
-
-/* A trace is read in several places at once, so it has to be a file. */
-static int open_file(struct recording *r, const char *path, struct err *err)
-{
-	const struct record_options *o = r->options;
-	const struct new_file_options wanted = {
-		.replace = o->force, .grows = true, .regular = true, .mode = o->mode
-	};
-	int rc = new_file_open(&r->file, path, &wanted, err);
-
-	if (rc == -EINVAL)
-		return err_set(err, EINVAL,
-		               "cannot record to %s: it is not a regular file ('cuscope trace' "
-		               "writes to pipes)",
-		               path);
-	return rc;
 }
 
 static void add_globs(struct buf *out, const char *option, const char *const *globs, size_t n)
@@ -288,9 +188,10 @@ static int check_chosen(const struct record_options *o, struct err *err)
 }
 
 /* "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. */
-static int open_next(struct recording *r, struct err *err)
+static int open_next(struct record_run *r, struct err *err)
 {
-	const char *path = r->options->output, *ending = strrchr(path, '.');
+	const struct record_options *o = r->options;
+	const char *path = o->output, *ending = strrchr(path, '.');
 	size_t stem = ending && !strchr(ending, '/') ? (size_t)(ending - path) : strlen(path);
 	int rc;
 
@@ -299,7 +200,7 @@ static int open_next(struct recording *r, struct err *err)
 		r->name = ++r->snapshots == 1 ? xstrdup(path)
 		                              : xasprintf("%.*s-%u%s", (int)stem, path,
 		                                          r->snapshots, path + stem);
-		rc = open_file(r, r->name, err);
+		rc = recording_open(&r->recording, r->name, o->force, o->mode, err);
 	} while (rc == -EEXIST && r->snapshots < 100000);
 	if (!rc) /* of those that were there */
 		*err = (struct err){ 0 };
@@ -307,17 +208,18 @@ static int open_next(struct recording *r, struct err *err)
 }
 
 /* A name that a user gave stands; another recording of the same program has the next. */
-static int open_first(struct recording *r, struct err *err)
+static int open_first(struct record_run *r, struct err *err)
 {
 	const struct record_options *o = r->options;
-	int rc = o->own_name ? open_next(r, err) : open_file(r, o->output, err);
+	int rc = o->own_name ? open_next(r, err)
+	                     : recording_open(&r->recording, o->output, o->force, o->mode, err);
 
 	if (!rc && r->snapshots > 1)
 		cli_say("%s exists already: this recording goes to %s", o->output, r->name);
 	return rc;
 }
 
-static int check_output(struct recording *r, struct err *err)
+static int check_output(struct record_run *r, struct err *err)
 {
 	const struct record_options *o = r->options;
 	int rc;
@@ -330,7 +232,7 @@ static int check_output(struct recording *r, struct err *err)
 		return 0;
 	rc = open_first(r, err);
 	if (!rc)
-		new_file_drop(&r->file);
+		new_file_drop(&r->recording.file);
 	r->snapshots = 0;
 	return rc;
 }
@@ -338,171 +240,103 @@ static int check_output(struct recording *r, struct err *err)
 /* The writer closes a descriptor of its own. */
 static int open_snapshot(void *data, const char **name, struct err *err)
 {
-	struct recording *r = data;
+	struct record_run *r = data;
 	int rc = open_next(r, err);
 
 	*name = r->name;
-	return rc ? rc : fcntl(fileno(r->file.out), F_DUPFD_CLOEXEC, 0);
+	return rc ? rc : fcntl(fileno(r->recording.file.out), F_DUPFD_CLOEXEC, 0);
 }
 
 static void snapshot_written(void *data, const struct run_info *run, uint64_t events,
                              uint64_t bytes)
 {
-	struct recording *r = data;
+	struct record_run *r = data;
 	struct buf missed = { 0 };
 	struct err err = { 0 };
 
 	missed_brief(&missed, run);
-	if (cli_settle(&r->file, true, &err))
-		notice(r, err.text);
+	if (cli_settle(&r->recording.file, true, &err))
+		recording_notice(r, err.text);
 	else
-		say_written(r, r->name, events, bytes, &missed);
+		recording_say_written(&r->recording, r->name, events, bytes, &missed);
 	buf_free(&missed);
 }
 
 /* SIGUSR2; what goes wrong does not end the recording. */
 static void take_snapshot(void *data, const struct run_info *run)
 {
-	struct recording *r = data;
+	struct record_run *r = data;
 	struct err err = { 0 };
 
-	if (!writer_snapshot(r->writer, run, &err))
+	if (!writer_snapshot(r->recording.writer, run, &err))
 		return;
-	notice(r, err.text);
-	cli_settle(&r->file, false, NULL);
+	recording_notice(r, err.text);
+	cli_settle(&r->recording.file, false, NULL);
 }
 
 /* Without --last: as it is by default, the signal would end the recording in the middle. */
 static void refuse_snapshot(void *data, const struct run_info *run)
 {
-	notice(data, "SIGUSR2 writes what --last keeps: this recording is in its file already");
-}
-
-static bool enough(void *data)
-{
-	return chosen_enough(((const struct recording *)data)->chosen);
+	recording_notice(data,
+	                 "SIGUSR2 writes what --last keeps: this recording is in its file already");
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-static int capture(struct recording *r, struct consumer **consumers, size_t count, struct err *err)
+static int record_window(struct record_run *run, struct err *err)
 {
-	struct record_options *o = r->options;
-
-	o->attach.capture.target = o->attach.choice.target;
-	o->attach.selection.failed = o->chosen.failed;
-	o->attach.capture.selection = o->attach.selection;
-	o->attach.capture.chosen = r->chosen_words;
-	/* of all processes, waits of those that have to do with no GPU would be most of the file */
-	if (o->attach.capture.kernel && o->attach.choice.target.kind != TARGET_ALL)
-		cli_stacks_wait(&o->stacks);
-	o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
-	cli_metrics_settle(&o->metrics, true, &o->attach.capture);
-	o->attach.capture.who = true;
-	o->attach.capture.who_newest = o->last_ns || o->last_bytes;
-	o->attach.capture.enough = enough;
-	o->attach.capture.nested_returns = o->verbose;
-	o->attach.capture.consumers = consumers;
-	o->attach.capture.n_consumers = count;
-	o->attach.capture.notice = notice;
-	o->attach.capture.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
-	o->attach.capture.data = r;
-	return cli_capture(&o->attach.capture, err);
-}
-
-static int record_window(struct recording *r, struct err *err)
-{
-	struct record_options *o = r->options;
+	struct record_options *o = run->options;
+	struct recording *r = &run->recording;
 	const bool late = o->last_ns && o->attach.capture.gpu; /* what is to be kept is */
 	const struct writer_window window = { .last_ns =
 		                                      o->last_ns + (late ? CAPTURE_GPU_LATE_NS : 0),
 		                              .last_bytes = o->last_bytes,
 		                              .open = open_snapshot,
 		                              .written = snapshot_written,
-		                              .data = r };
+		                              .data = run };
 	int status;
 
 	r->writer = writer_new_window(&window);
-	r->chosen = chosen_new(r->writer, &o->chosen);
+	r->chosen = chosen_new(r->writer, &r->chosen_options);
+	r->held = o->attach.capture.who_newest = true;
 	o->attach.capture.snapshot = take_snapshot;
-	status = capture(r, &r->chosen, 1, err);
+	status = recording_capture(r, &r->chosen, 1, err);
 	r->chosen->ops->free(r->chosen);
 	cli_settle(&r->file, false, NULL); /* what the last one could not write to its end */
 	r->writer->ops->free(r->writer);
 	return status;
 }
 
-static int closing_event(struct consumer *self, const struct event *event, struct err *err)
+static int record_all(struct record_run *run, struct err *err)
 {
-	return 0;
-}
-
-static int closing_end(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	missed_brief(&((struct closing *)self)->missed, run);
-	return 0;
-}
-
-static void closing_free(struct consumer *self)
-{
-	buf_free(&((struct closing *)self)->missed);
-}
-
-static const struct consumer_ops closing_ops = { .event = closing_event,
-	                                         .end = closing_end,
-	                                         .free = closing_free };
-
-/* The file grows under its name: a recording that is killed is read up to its last whole chunk. */
-static int record_all(struct recording *r, struct err *err)
-{
-	struct err failure = { 0 };
-	struct consumer *consumers[3];
-	struct writer_stats stats;
-	const char *path;
-	bool began;
-	int status;
-
-	if (open_first(r, err))
+	if (open_first(run, err))
 		return EXIT_FAILURE;
-	path = r->name ? r->name : r->options->output;
-	consumers[0] = cli_placer(&r->file);
-	r->writer = writer_new(fileno(r->file.out), path);
-	consumers[1] = r->chosen = chosen_new(r->writer, &r->options->chosen);
-	r->closing.consumer.ops = &closing_ops;
-	consumers[2] = &r->closing.consumer;
-	r->options->attach.capture.snapshot = refuse_snapshot;
-	status = capture(r, consumers, 3, err);
-	writer_stats(r->writer, &stats);
-	began = stats.events || stats.ended;
-	if (!began)
-		new_file_drop(&r->file);
-	cli_settle(&r->file, true, &failure);
-	if (began)
-		say_written(r, path, stats.whole, stats.bytes,
-		            stats.ended && !failure.code ? &r->closing.missed : NULL);
-	for (size_t i = 0; i < 3; i++)
-		consumers[i]->ops->free(consumers[i]);
-	r->writer->ops->free(r->writer);
-	if (!failure.code || status)
-		return status;
-	*err = failure;
-	return EXIT_FAILURE;
+	run->options->attach.capture.snapshot = refuse_snapshot;
+	return recording_take(&run->recording, run->name ? run->name : run->options->output, err);
 }
 
 static int record(struct record_options *o, struct err *err)
 {
-	struct recording recording = { .options = o };
+	struct record_run run = { .options = o,
+		                  .recording = { .attach = &o->attach,
+		                                 .stacks = &o->stacks,
+		                                 .metrics = &o->metrics,
+		                                 .chosen_options = o->chosen } };
+	char *words;
 	int status;
 
 	if (check_chosen(o, err))
 		return EXIT_USAGE;
-	if (check_output(&recording, err))
+	if (check_output(&run, err))
 		return EXIT_FAILURE;
-	recording.chosen_words = chosen_words(&o->attach.selection, &o->chosen);
-	status = o->last_ns || o->last_bytes ? record_window(&recording, err)
-	                                     : record_all(&recording, err);
-	free(recording.chosen_words);
-	free(recording.name);
+	/* of all processes, waits of those that have to do with no GPU would be most of the file */
+	if (o->attach.capture.kernel && o->attach.choice.target.kind != TARGET_ALL)
+		cli_stacks_wait(&o->stacks);
+	o->attach.capture.nested_returns = o->verbose;
+	run.recording.chosen_words = words = chosen_words(&o->attach.selection, &o->chosen);
+	status = o->last_ns || o->last_bytes ? record_window(&run, err) : record_all(&run, err);
+	free(words);
+	free(run.name);
 	return status;
 }
 

@@ -27,15 +27,10 @@ enum {
 	OPT_NO_IN_PROCESS,
 };
 
-static const struct argp_option limit_options[] = {
+static const struct argp_option bound_options[] = {
 	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
 	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
-	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
-	{ "in-process", OPT_IN_PROCESS, 0, 0,
-	  "record calls inside of the processes, where that can be, without the traps of probes",
-	  0 },
-	{ "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default without --gpu)", 0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
 	  "give up detail to slow targets down by less than this: getters, then durations, then "
 	  "all but windows of time",
@@ -44,6 +39,15 @@ static const struct argp_option limit_options[] = {
 	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
 	{ "without", OPT_WITHOUT, "LIST", 0,
 	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
+	{ 0 }
+};
+
+static const struct argp_option limit_options[] = {
+	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 5 },
+	{ "in-process", OPT_IN_PROCESS, 0, 0,
+	  "record calls inside of the processes, where that can be, without the traps of probes",
+	  5 },
+	{ "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default without --gpu)", 5 },
 	{ 0 }
 };
 
@@ -75,7 +79,7 @@ void cli_check_in_process(const struct argp_state *state, const struct capture_o
 	exit(EXIT_USAGE);
 }
 
-static error_t parse_limits(int key, char *arg, struct argp_state *state)
+static error_t parse_bounds(int key, char *arg, struct argp_state *state)
 {
 	struct capture_options *capture = state->input;
 
@@ -86,9 +90,6 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 	case OPT_TIMEOUT:
 		capture->timeout_ns = cli_duration(state, "--timeout", arg);
 		return 0;
-	case OPT_NO_RETURNS:
-		capture->returns = false;
-		return 0;
 	case OPT_MAX_OVERHEAD:
 		if (!parse_percent(arg, &capture->max_overhead))
 			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
@@ -98,6 +99,23 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_WITHOUT:
 		capture->without = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_bounds_argp = { .options = bound_options, .parser = parse_bounds };
+
+static error_t parse_limits(int key, char *arg, struct argp_state *state)
+{
+	struct capture_options *capture = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = capture;
+		return 0;
+	case OPT_NO_RETURNS:
+		capture->returns = false;
 		return 0;
 	case OPT_IN_PROCESS:
 	case OPT_NO_IN_PROCESS:
@@ -110,7 +128,11 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp cli_limits_argp = { .options = limit_options, .parser = parse_limits };
+static const struct argp_child bounds[] = { { &cli_bounds_argp, 0, NULL, 0 }, { 0 } };
+
+const struct argp cli_limits_argp = { .options = limit_options,
+	                              .parser = parse_limits,
+	                              .children = bounds };
 
 /* ---- all that is traced, and how ----------------------------------------------------------- */
 

@@ -153,6 +153,12 @@ void cli_stacks_wait(struct cli_stacks *stacks)
 	stacks->settings.blocked_ns = CLI_WAITS_NS;
 }
 
+void cli_stacks_all(struct cli_stacks *stacks)
+{
+	stacks->samples = stacks->blocked = true;
+	stacks->calls = STACK_CALLS_ALL;
+}
+
 static error_t parse_which(int key, char *arg, struct argp_state *state)
 {
 	struct cli_stacks *stacks = state->input;
@@ -167,8 +173,7 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 			return 0;
 		}
 		check_next_word(state);
-		stacks->samples = stacks->blocked = true;
-		stacks->calls = STACK_CALLS_ALL;
+		cli_stacks_all(stacks);
 		return 0;
 	case OPT_HOST_WAITS:
 		cli_stacks_parse_waits(state, stacks, arg);

@@ -284,11 +284,10 @@ static int check_header(struct file_in *in, struct err *err)
 	return 0;
 }
 
-static int open_file(struct file_in *in, struct err *err)
+static int look_at_file(struct file_in *in, struct err *err)
 {
 	struct stat st;
 
-	in->fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (in->fd < 0 || fstat(in->fd, &st))
 		return err_set(err, errno, "cannot read %s: %s", in->path, strerror(errno));
 	if (S_ISDIR(st.st_mode))
@@ -304,10 +303,15 @@ static int open_file(struct file_in *in, struct err *err)
 
 int file_in_open(struct file_in *in, const char *path, struct err *err)
 {
+	return file_in_open_fd(in, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), path, err);
+}
+
+int file_in_open_fd(struct file_in *in, int fd, const char *called, struct err *err)
+{
 	int r;
 
-	*in = (struct file_in){ .path = path };
-	r = open_file(in, err);
+	*in = (struct file_in){ .fd = fd, .path = called };
+	r = look_at_file(in, err);
 	if (!r)
 		r = check_header(in, err);
 	if (r)

@@ -35,7 +35,9 @@ struct file_in {
 	size_t block_bytes;
 };
 
+/* A descriptor is closed by file_in_close(), which follows failures, too. */
 int file_in_open(struct file_in *in, const char *path, struct err *err);
+int file_in_open_fd(struct file_in *in, int fd, const char *called, struct err *err);
 void file_in_close(struct file_in *in);
 
 /* The payload of a chunk, unpacked; valid until the next call. NULL: it is damaged. */

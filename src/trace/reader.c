@@ -138,13 +138,15 @@ static int take_run(struct trace_file *file, struct err *err)
 	               file->path);
 }
 
-int trace_open(const char *path, struct trace_file **result, struct err *err)
+/* By its path where `fd` is -1. */
+static int open_trace(int fd, const char *path, struct trace_file **result, struct err *err)
 {
 	struct trace_file *file = xcalloc(1, sizeof(*file));
 	int r;
 
 	file->path = xstrdup(path);
-	r = file_in_open(&file->in, file->path, err);
+	r = fd < 0 ? file_in_open(&file->in, file->path, err)
+	           : file_in_open_fd(&file->in, fd, file->path, err);
 	if (!r)
 		r = take_run(file, err);
 	if (r) {
@@ -157,6 +159,16 @@ int trace_open(const char *path, struct trace_file **result, struct err *err)
 	}
 	*result = file;
 	return 0;
+}
+
+int trace_open(const char *path, struct trace_file **result, struct err *err)
+{
+	return open_trace(-1, path, result, err);
+}
+
+int trace_open_fd(int fd, const char *called, struct trace_file **result, struct err *err)
+{
+	return open_trace(fd, called, result, err);
 }
 
 void trace_close(struct trace_file *file)

@@ -18,6 +18,9 @@ struct filter;
 int trace_open(const char *path, struct trace_file **file, struct err *err);
 void trace_close(struct trace_file *file);
 
+/* The same of a file that is open for reading, which is closed with it, or where it fails. */
+int trace_open_fd(int fd, const char *called, struct trace_file **file, struct err *err);
+
 /* As the writer left it; of a file that was cut short, as far as is known. Owned by the file. */
 const struct run_info *trace_run(const struct trace_file *file);
 
