@@ -30,6 +30,7 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 
+int cli_why(int argc, char **argv);
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);

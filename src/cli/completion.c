@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What the completions of the shells ask for: a question about the words of a command, answered from its options. */
+/* What the completions of the shells ask for: a question about the words of a command, answered
+ * from its options. */
 #include "cli/completion.h"
 
 #include <stdio.h>
@@ -122,6 +123,12 @@ static const struct argp_option *awaits_value(const struct scan_known *known, co
 	return option && option->arg && !(option->flags & OPTION_ARG_OPTIONAL) ? option : NULL;
 }
 
+/* Operands without an end: then a command begins after "--" alone. */
+static bool are_many(const struct operands *operands)
+{
+	return operands->count && strstr(operands->name[operands->count - 1], "...");
+}
+
 /* "--", or the first word that is neither an option nor the file that may stand in its place. */
 static bool begins_command(const struct operands *operands, const struct cursor *cursor,
                            const char *word)
@@ -131,7 +138,7 @@ static bool begins_command(const struct operands *operands, const struct cursor 
 
 	if (!strcmp(word, "--"))
 		return true;
-	return word[0] != '-' && cursor->operands == operands->at && !file;
+	return word[0] != '-' && cursor->operands == operands->at && !file && !are_many(operands);
 }
 
 /* Goes over the words before the last. */
@@ -165,10 +172,10 @@ static void offer_operand(const struct operands *operands, size_t index, const c
 
 	if (index < operands->count)
 		completion_operands(asked->command, operands->name[index], &value);
+	else if (are_many(operands))
+		completion_operands(asked->command, operands->name[operands->count - 1], &value);
 	else if (operands->starts)
 		printf(":command\t%zu\n", asked->count - 1);
-	else if (operands->count && strstr(operands->name[operands->count - 1], "..."))
-		completion_operands(asked->command, operands->name[operands->count - 1], &value);
 }
 
 /* "--format=ta" */

@@ -294,6 +294,7 @@ static const struct rule {
 	{ "trace", "format", NULL, false, offer_sinks, NULL },
 	{ "export", "format", NULL, false, offer_sinks, NULL },
 	{ "top", "format", NULL, false, NULL, "text json" },
+	{ "why", "format", NULL, false, NULL, "text json" },
 	{ "memleak", "format", NULL, false, NULL, "table json classic" },
 	{ "launches", "format", NULL, false, NULL, "table json classic" },
 	{ "bandwidth", "format", NULL, false, NULL, "table json classic" },
@@ -305,6 +306,7 @@ static const struct rule {
 	{ NULL, NULL, "DIR", false, offer_folders, NULL },
 	{ NULL, NULL, "PATH", false, offer_files, NULL },
 	/* operands */
+	{ "why", NULL, "FILE...", false, offer_traces, NULL },
 	{ "report", NULL, "NAME...", false, offer_reports, NULL },
 	{ "diff", NULL, "NAME...", false, offer_reports, NULL },
 	{ "probes", NULL, "FILE", false, offer_files, NULL },

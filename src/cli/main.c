@@ -15,6 +15,7 @@
 #include "stack/lines/reader.h"
 
 const struct cli_command cli_commands[] = {
+	{ "why", "say where the time goes, in which line, and what to change first", cli_why },
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "record", "keep what trace would show in a file", cli_record },
 	{ "profile", "show in which functions and lines the time goes", cli_profile },
@@ -45,7 +46,8 @@ static void print_help(FILE *out)
 	      out);
 	for (const struct cli_command *c = cli_commands; c->name; c++)
 		fprintf(out, "  %-9s  %s\n", c->name, c->help);
-	fputs("\n  sudo cuscope trace -- ./app             a command, from its first call\n"
+	fputs("\n  sudo cuscope why -p 1234               why it is slow: the one thing to change\n"
+	      "  sudo cuscope trace -- ./app             a command, from its first call\n"
 	      "  sudo cuscope trace -p 1234 --duration 10s   a process that already runs\n"
 	      "\n'cuscope COMMAND --help' tells more; --version prints the version.\n",
 	      out);

@@ -91,6 +91,10 @@ def test_completion_stops_where_another_command_begins(build):
     assert answer(build, "trace", "./app", "--f") == [(":command", "0")]
     assert answer(build, "watch", "memleak", "./app", "") == [(":command", "1")]
     assert "--from=" in offered(build, "profile", "run.cuscope", "--f")
+    assert answer(build, "why", "-o", "x", "--", "./app", "--f") == [(":command", "3")]
+    for words in (("",), ("a.cuscope", ""), ("a.trace", "b.trace", "")):
+        assert answer(build, "why", *words) == [(":files", ".cuscope")], words
+    assert "--force" in offered(build, "why", "a.trace", "--f")
     assert answer(build, "info", "") == [(":files", ".cuscope")]
     assert answer(build, "trace", "-o", "") == [(":files", "")]
 

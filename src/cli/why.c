@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+/* `cuscope why`: where the time goes, and what to change first; of recordings, or of what runs. */
+#include "cli/recording.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/why.h"
+
+#define WATCH_NS 10000000000ull /* without --duration */
+#define UNNAMED  "the recording"
+
+struct why_command {
+	struct cli_attach attach;
+	struct cli_stacks stacks;
+	struct cli_metrics metrics;
+	char **files;
+	size_t n_files;
+	const char *output, *color;
+	mode_t mode;
+	bool force, no_gpu, json;
+};
+
+/* What is watched, and recorded for it. */
+struct watching {
+	struct recording recording; /* first: what callbacks get */
+	const struct why_command *command;
+	int rc; /* of the answer */
+	struct err err;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_FORCE = 3000, OPT_NO_GPU, OPT_CUPTI, OPT_FORMAT, OPT_COLOR };
+
+static const struct argp_option options[] = {
+	{ 0, 0, 0, 0, "Output:", 3 },
+	{ "format", OPT_FORMAT, "NAME", 0, "text (default) or json", 0 },
+	{ "color", OPT_COLOR, "WHEN", 0,
+	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+	{ "output", 'o', "FILE", 0, "keep the recording that the answer is made from", 0 },
+	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
+	CLI_MODE_OPTION,
+	{ 0, 0, 0, 0, "What ran on the GPU:", 4 },
+	{ "no-gpu", OPT_NO_GPU, 0, 0, "without GPU times: by what threads do alone", 0 },
+	{ "cupti", OPT_CUPTI, "PATH", 0, "the libcupti.so to use; by default one is looked for",
+	  0 },
+	{ 0 }
+};
+
+static bool parse_format(const struct argp_state *state, const char *arg)
+{
+	if (strcmp(arg, "text") && strcmp(arg, "json"))
+		cli_bad_value(state, "--format", arg, "format (text or json)");
+	return !strcmp(arg, "json");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct why_command *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &o->attach.choice;
+		state->child_inputs[2] = &o->attach.capture;
+		return 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case CLI_OPT_MODE:
+		o->mode = cli_parse_mode(state, arg);
+		return 0;
+	case OPT_NO_GPU:
+		o->no_gpu = true;
+		return 0;
+	case OPT_CUPTI:
+		o->attach.gpu.settings.cupti = arg;
+		return 0;
+	case OPT_FORMAT:
+		o->json = parse_format(state, arg);
+		return 0;
+	case OPT_COLOR:
+		o->color = cli_when(state, arg);
+		return 0;
+	case ARGP_KEY_ARGS: /* all of them */
+		o->files = state->argv + state->next;
+		o->n_files = (size_t)(state->argc - state->next);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_bounds_argp, 0, NULL, 0 },
+	                                      { 0 } };
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "[-- COMMAND [ARG...]]\nFILE...",
+	.doc = "Watches programs for ten seconds, and says where the time goes, what to change "
+	       "first, in which line, and how much that would gain. Of recordings it says the "
+	       "same."
+	       "\vExamples:\n"
+	       "  sudo cuscope why -p 1234\n"
+	       "  sudo cuscope why --duration 1m -o run.cuscope -- python3 train.py\n"
+	       "  cuscope why run.cuscope --format json\n",
+	.children = children,
+};
+
+/* The first option that was given and is for watching alone; NULL: none was. */
+static const char *given_for_watching(const struct why_command *o)
+{
+	const struct target_choice *choice = &o->attach.choice;
+	const struct capture_options *capture = &o->attach.capture;
+
+	return choice->given & 1u << TARGET_PIDS     ? "-p"
+	       : choice->given & 1u << TARGET_NAME   ? "--name"
+	       : choice->given & 1u << TARGET_CGROUP ? "--cgroup"
+	       : choice->given & 1u << TARGET_ALL    ? "--all"
+	       : o->attach.command                   ? "a command after --"
+	       : choice->target.command.user         ? "--user"
+	       : choice->n_env                       ? "--env"
+	       : o->output                           ? "--output"
+	       : o->no_gpu                           ? "--no-gpu"
+	       : o->attach.gpu.settings.cupti        ? "--cupti"
+	       : capture->duration_ns                ? "--duration"
+	       : capture->timeout_ns                 ? "--timeout"
+	       : capture->max_overhead > 0           ? "--max-overhead"
+	       : capture->ring_bytes                 ? "--ring-size"
+	       : capture->without                    ? "--without"
+	                                             : NULL;
+}
+
+static int check_options(struct why_command *o, struct err *err)
+{
+	const char *given = given_for_watching(o);
+
+	if (o->n_files && given)
+		return err_set(err, EINVAL,
+		               "%s is for watching what runs: %s was recorded ('cuscope report "
+		               "FILE why' answers of a part of it)",
+		               given, o->files[0]);
+	if (o->n_files)
+		return 0;
+	if (!o->attach.choice.given && !o->attach.command)
+		return err_set(err, EINVAL,
+		               "of what? A recording, a command after --, -p PID, --name GLOB, "
+		               "--cgroup PATH or --all");
+	if (o->no_gpu && o->attach.gpu.settings.cupti)
+		return err_set(err, EINVAL, "--cupti is for GPU times, which --no-gpu leaves out");
+	if (o->force && !o->output)
+		return err_set(err, EINVAL, "--force goes with --output");
+	return cli_target_settle(&o->attach.choice, o->attach.command, err);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+/* Of one recording, whose damage is told behind what it says. */
+static int answer(const struct why_command *o, struct trace_file *file, struct err *err)
+{
+	const struct why_options why = { .text = o->json ? NULL : stdout,
+		                         .json = o->json ? stdout : NULL,
+		                         .color = cli_color(o->color, stdout),
+		                         .width = cli_width(stdout) };
+	const struct trace_read_options all = { 0 };
+	struct consumer *consumer = why_new(&why);
+	int rc = trace_read(file, &all, &consumer, 1, err);
+
+	consumer->ops->free(consumer);
+	return rc;
+}
+
+/* Where there are several; the answer itself does not go by the stream's buffer. */
+static void print_heading(const char *path, bool first)
+{
+	if (!first)
+		putchar('\n');
+	cli_print_line("%s:", path);
+	fflush(stdout);
+}
+
+static int answer_file(const struct why_command *o, const char *path, struct err *err)
+{
+	const struct cli_range all = { 0 };
+	struct trace_file *file;
+	int rc = trace_open(path, &file, err);
+
+	if (rc == -EINVAL && !access(path, X_OK))
+		return err_set(err, EINVAL, "%s is no recording: to start it, put -- before it",
+		               path);
+	if (rc)
+		return rc;
+	cli_bound_output(&all, path);
+	if (o->n_files > 1 && !o->json)
+		print_heading(path, path == o->files[0]);
+	rc = answer(o, file, err);
+	if (!rc)
+		rc = cli_say_missed(path, trace_run(file), err);
+	trace_close(file);
+	return rc;
+}
+
+/* One that cannot be read keeps nobody from the others; returns the exit status. */
+static int answer_files(const struct why_command *o)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < o->n_files; i++) {
+		struct err err = { 0 };
+
+		if (!answer_file(o, o->files[i], &err))
+			continue;
+		cli_say_failure(&err);
+		status = EXIT_FAILURE;
+	}
+	return status;
+}
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+/* Before a command that runs on is waited for. */
+static void answer_recorded(struct recording *recording, int fd)
+{
+	struct watching *watching = (struct watching *)recording;
+	const struct why_command *o = watching->command;
+	struct trace_file *file;
+
+	if (fd < 0)
+		return;
+	watching->rc = trace_open_fd(fd, o->output ? o->output : UNNAMED, &file, &watching->err);
+	if (watching->rc)
+		return;
+	watching->rc = answer(o, file, &watching->err);
+	trace_close(file);
+	if (!o->output && recording->missed.len)
+		cli_say("%s (--output keeps the recording, and 'cuscope info' says why)",
+		        recording->missed.data);
+}
+
+/* What the answer is made of, whatever the cost of each: --max-overhead bounds them together. */
+static void choose_what(struct why_command *o)
+{
+	struct capture_options *capture = &o->attach.capture;
+
+	cli_stacks_all(&o->stacks);
+	cli_stacks_wait(&o->stacks);
+	if (!o->no_gpu) {
+		cli_gpu_ask(&o->attach.gpu);
+		capture->gpu = &o->attach.gpu.settings;
+	}
+	if (!capture->duration_ns)
+		capture->duration_ns = WATCH_NS;
+	capture->taken = "recording";
+}
+
+static int watch(struct why_command *o, struct err *err)
+{
+	struct watching watching = { .command = o,
+		                     .recording = { .attach = &o->attach,
+		                                    .stacks = &o->stacks,
+		                                    .metrics = &o->metrics,
+		                                    .unnamed = !o->output,
+		                                    .over = answer_recorded } };
+	struct recording *r = &watching.recording;
+	const struct cli_range all = { 0 };
+	int status;
+
+	choose_what(o);
+	cli_bound_output(&all, NULL);
+	if (o->output ? recording_open(r, o->output, o->force, o->mode, err)
+	              : new_file_unnamed(&r->file, UNNAMED, err))
+		return EXIT_FAILURE;
+	cli_part_command(stdout, &o->attach.choice.target);
+	status = recording_take(r, o->output ? o->output : UNNAMED, err);
+	if (!watching.rc)
+		return status;
+	if (err->text[0]) /* one sentence is told at the end, another before */
+		cli_say("%s", err->text);
+	*err = watching.err;
+	return status ? status : EXIT_FAILURE;
+}
+
+/* What stands after "--" is a command's, options too. Returns the words before that. */
+static int part_command(struct why_command *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		o->attach.command = argv + i + 1;
+		return i;
+	}
+	return argc;
+}
+
+int cli_why(int argc, char **argv)
+{
+	struct why_command o = { .attach = { .capture = { .returns = true } } };
+	struct origin origin;
+	struct err err = { 0 };
+	int status;
+
+	origin_save(&origin);
+	cli_stacks_init(&o.stacks);
+	cli_parse(&argp, part_command(&o, argc, argv), argv, false, &o);
+	o.attach.choice.target.command.origin = &origin;
+	cli_ignore_signals();
+	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
+	if (check_options(&o, &err)) {
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+		return EXIT_USAGE;
+	}
+	status = o.n_files ? answer_files(&o) : watch(&o, &err);
+	if (err.text[0])
+		cli_say_failure(&err);
+	cli_attach_free(&o.attach);
+	return status;
+}
