@@ -47,8 +47,8 @@ bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
 
 /*
  * Executable mappings of files with an inode number, or one that overlayfs has made of it: at most
- * `most` of them, without their paths. How many, or a negative errno: -ENOTTY where the kernel does
- * not tell (before 6.11). Of a process with many mappings that takes a third of reading its maps.
+ * `most` of them, without their paths. How many, none of a thread of the kernel's, or a negative
+ * errno: -ENOTTY where the kernel does not tell (before 6.11). Of a process with many mappings that takes a third of reading its maps.
  */
 int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most);
 

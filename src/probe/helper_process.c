@@ -79,13 +79,32 @@ ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd)
 
 /* ---- what helpers do ----------------------------------------------------------------------- */
 
-static int64_t read_memory(const struct helper_request *request, char *to)
+/*
+ * Where its first thread has ended a process shows no memory, and by its other threads it is found.
+ * 0: the process has ended, or is the kernel's.
+ */
+static pid_t other_thread(pid_t pid)
+{
+	pid_t tid = process_living_thread(pid);
+
+	return tid == pid ? 0 : tid;
+}
+
+static int64_t read_memory_of(pid_t tid, const struct helper_request *request, char *to)
 {
 	struct iovec local = { to, request->bytes };
 	struct iovec remote = { (void *)(uintptr_t)request->address, request->bytes };
-	ssize_t n = process_vm_readv(request->pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
 
 	return n < 0 ? -errno : n;
+}
+
+static int64_t read_memory(const struct helper_request *request, char *to)
+{
+	int64_t n = read_memory_of(request->pid, request, to);
+	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
+
+	return tid ? read_memory_of(tid, request, to) : n;
 }
 
 /* Of /proc/PID/pagemap, which has a word for each page. */
@@ -93,14 +112,14 @@ static int64_t read_memory(const struct helper_request *request, char *to)
 #define PAGEMAP_SWAPPED (1ull << 62)
 #define PAGEMAP_OF_FILE (1ull << 61) /* or shared */
 
-static int64_t read_private_pages(const struct helper_request *request, char *to)
+static int64_t read_private_pages_of(pid_t tid, const struct helper_request *request, char *to)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), part[512], done = 0;
 	char path[64];
 	int64_t rc = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", request->pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", request->pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -109,7 +128,7 @@ static int64_t read_private_pages(const struct helper_request *request, char *to
 		ssize_t got = pread(fd, part, (wanted < 512 ? wanted : 512) * 8,
 		                    (off_t)((request->address / page + done) * 8));
 
-		rc = got < 0 ? -errno : got < 8 ? -EIO : 0;
+		rc = got < 0 ? -errno : got < 8 ? -ESRCH : 0;
 		n = rc ? 0 : (uint64_t)got / 8;
 		for (uint64_t i = 0; i < n; i++)
 			to[done + i] = (part[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)) &&
@@ -118,6 +137,14 @@ static int64_t read_private_pages(const struct helper_request *request, char *to
 	}
 	close(fd);
 	return rc < 0 ? rc : (int64_t)done;
+}
+
+static int64_t read_private_pages(const struct helper_request *request, char *to)
+{
+	int64_t n = read_private_pages_of(request->pid, request, to);
+	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
+
+	return tid ? read_private_pages_of(tid, request, to) : n;
 }
 
 /* Of linux/fs.h since 6.11. */
@@ -151,7 +178,7 @@ static struct mapping mapping_of(const struct procmap_query *query)
 	};
 }
 
-static int64_t read_code_of(const struct helper_request *request, char *to)
+static int64_t read_code_by(pid_t tid, const struct helper_request *request, char *to)
 {
 	struct procmap_query query = { .size = sizeof(query),
 		                       .query_flags = PROCMAP_EXECUTABLE | PROCMAP_OF_FILE |
@@ -160,7 +187,7 @@ static int64_t read_code_of(const struct helper_request *request, char *to)
 	char path[64];
 	int fd, rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", request->pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -178,6 +205,14 @@ static int64_t read_code_of(const struct helper_request *request, char *to)
 	rc = rc && errno != ENOENT ? -errno : 0;
 	close(fd);
 	return rc ? rc : (int64_t)have;
+}
+
+static int64_t read_code_of(const struct helper_request *request, char *to)
+{
+	int64_t n = read_code_by(request->pid, request, to);
+	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
+
+	return tid ? read_code_by(tid, request, to) : n == -ESRCH ? 0 : n;
 }
 
 /* A file of /proc gives a page at a time. */
@@ -214,7 +249,6 @@ static int64_t read_maps_of(const char *path, char *to, int *fd)
 	return n;
 }
 
-/* Where its first thread has ended the process shows none, and other threads have them. */
 static int64_t read_maps(const struct helper_request *request, char *to, int *fd)
 {
 	char path[64];
@@ -223,8 +257,8 @@ static int64_t read_maps(const struct helper_request *request, char *to, int *fd
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
 	n = read_maps_of(path, to, fd);
-	tid = n ? 0 : process_living_thread(request->pid);
-	if (!tid || tid == request->pid)
+	tid = n ? 0 : other_thread(request->pid);
+	if (!tid)
 		return n;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", request->pid, tid);
 	return read_maps_of(path, to, fd);

@@ -152,7 +152,7 @@ static void note_mappings(struct patched_search *search, pid_t pid)
 
 	search->pid = pid;
 	search->n_mappings = 0;
-	if (n < 0 && n != -ENOENT)
+	if (n == -ENOTTY)
 		maps_each(pid, note_mapping, search, NULL);
 	for (int i = 0; i < n; i++)
 		note_mapping(&mapping[i], search);

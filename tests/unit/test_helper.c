@@ -112,6 +112,22 @@ static void test_long_maps_are_read_whole(void **state)
 	munmap(memory, pages * 4096);
 }
 
+/* One that has ended has no more of it than a thread of the kernel's. */
+static void test_who_has_no_memory_has_no_code(void **state)
+{
+	struct mapping mapping[4];
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (pid == 0)
+		_exit(0);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	if (helper_code_of(getpid(), 1, mapping, 4) != -ENOTTY)
+		assert_int_equal(helper_code_of(pid, 1, mapping, 4), 0);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(helper_code_of(pid, 1, mapping, 4), -ENOENT);
+}
+
 static int open_first(const struct mapping *mapping, void *data)
 {
 	*(int *)data = mapping_open(getpid(), mapping, NULL);
@@ -501,6 +517,7 @@ int main(void)
 		TEST(test_memory_is_read),
 		TEST(test_maps_are_read),
 		TEST(test_long_maps_are_read_whole),
+		TEST(test_who_has_no_memory_has_no_code),
 		TEST(test_files_are_opened_and_read),
 		TEST(test_only_regular_files_are_opened_by_path),
 		TEST(test_a_helper_that_was_killed_is_replaced),

@@ -4,14 +4,17 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 #include "probe/patched.h"
 
 #define PAGE  4096
@@ -47,6 +50,16 @@ struct change {
 	size_t n;
 };
 
+static void change_code(const struct change *change)
+{
+	uint8_t *code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (change)
+		memcpy(code + change->at, change->bytes, change->n);
+	mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
+}
+
 /* A process that has mapped the file and changed its copy. */
 static pid_t start(const struct change *change)
 {
@@ -57,13 +70,7 @@ static pid_t start(const struct change *change)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (pid == 0) {
-		uint8_t *code =
-			mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (change)
-			memcpy(code + change->at, change->bytes, change->n);
-		mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
+		change_code(change);
 		if (write(ready[1], "r", 1) == 1)
 			pause();
 		_exit(0);
@@ -78,6 +85,43 @@ static void end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+}
+
+static int ready_fd;
+
+static void *be_ready(void *data)
+{
+	struct timespec tick = { .tv_nsec = 1000000 };
+	struct process_stat stat;
+
+	while (!process_stat_read(getpid(), getpid(), &stat) || stat.state != 'Z')
+		nanosleep(&tick, NULL);
+	if (write(ready_fd, "r", 1) == 1)
+		pause();
+	_exit(0);
+}
+
+/* The same, whose first thread has ended meanwhile. */
+static pid_t start_without_first_thread(const struct change *change)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		pthread_t thread;
+
+		change_code(change);
+		ready_fd = ready[1];
+		pthread_create(&thread, NULL, be_ready, NULL);
+		syscall(SYS_exit, 0); /* this thread alone; pthread_exit would look for libgcc_s */
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
 }
 
 static pid_t not_wanted;
@@ -230,6 +274,15 @@ static void test_one_of_several_processes(void **state)
 	assert_int_equal(seen, with);
 }
 
+static void test_a_process_whose_first_thread_has_ended(void **state)
+{
+	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
+	pid_t pid = start_without_first_thread(&jump), seen = who(0);
+
+	end(pid);
+	assert_int_equal(seen, pid);
+}
+
 static void test_a_process_that_is_of_no_interest(void **state)
 {
 	const struct change jump = { ENTRY, { 0xff, 0x25 }, 14 };
@@ -323,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_a_jump_before_a_probe_is_found_in_its_process),
 		cmocka_unit_test(test_another_page_of_the_file),
 		cmocka_unit_test(test_one_of_several_processes),
+		cmocka_unit_test(test_a_process_whose_first_thread_has_ended),
 		cmocka_unit_test(test_a_process_that_is_of_no_interest),
 		cmocka_unit_test(test_the_same_code_of_another_file),
 		cmocka_unit_test(test_a_file_of_terabytes),
