@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/maps.h"
@@ -17,8 +18,16 @@
 #define WINDOW       65536u /* what is read of a process at a time */
 #define PAGES        4096u  /* of which it is asked at a time who has changed them */
 #define MAPPINGS_MAX 64     /* of the file, in one process */
-#define ASKED_MAX    512u   /* times, of one process: its mappings may be of any size */
-#define READ_MAX     4096u  /* the same, of what it has changed */
+
+/*
+ * How often in one search. Mappings may be of any size, and somebody may have any number of
+ * processes. What they have in any case is for 256 MiB of code, of which 4 MiB are changed.
+ */
+static const struct patched_limit {
+	unsigned own;  /* of each process, whatever others take */
+	unsigned most; /* of one process */
+	unsigned user; /* of all of one user's (person.h), beside what is each one's own */
+} ask_limit = { 16, 512, 4096 }, read_limit = { 64, 4096, 4096 };
 
 /* Of x86-64; elsewhere probes lie on the entry, with nothing before them. */
 #define JUMP       0xe9
@@ -87,7 +96,15 @@ static bool has_jump(const struct patch_point *point, const uint8_t *its, const 
 	return other < bytes && behind_jump(its, files, other, point->probe) > other;
 }
 
-/* ---- one process ---------------------------------------------------------------------------- */
+struct patched_counts {
+	unsigned asked, read;
+};
+
+struct patched_user {
+	uint64_t person;
+	struct patched_counts counts; /* beside what is its processes' own */
+	UT_hash_handle hh;
+};
 
 struct patched_search {
 	int fd;
@@ -107,8 +124,53 @@ struct patched_search {
 	/* pages of the mapping that the process has a copy of, from one on; no other is changed */
 	uint8_t private[PAGES];
 	uint64_t first_page, n_pages;
-	unsigned asked, reads; /* of this process */
+	struct patched_counts counts;      /* of this process */
+	struct patched_user *users, *user; /* who has it; NULL: that has not mattered yet */
 };
+
+/* ---- how much of somebody ------------------------------------------------------------------- */
+
+static struct patched_user *user_of(struct patched_search *search)
+{
+	uint64_t person;
+
+	if (search->user)
+		return search->user;
+	person = helper_person_of(search->pid);
+	HASH_FIND(hh, search->users, &person, sizeof(person), search->user);
+	if (!search->user) {
+		search->user = xcalloc(1, sizeof(*search->user));
+		search->user->person = person;
+		HASH_ADD(hh, search->users, person, sizeof(person), search->user);
+	}
+	return search->user;
+}
+
+static bool take(const struct patched_limit *limit, unsigned *of_process, unsigned *of_user)
+{
+	if (*of_process >= limit->most || (of_user && *of_user >= limit->user))
+		return false;
+	++*of_process;
+	if (of_user)
+		++*of_user;
+	return true;
+}
+
+static bool may_ask(struct patched_search *search)
+{
+	bool own = search->counts.asked < ask_limit.own;
+
+	return take(&ask_limit, &search->counts.asked, own ? NULL : &user_of(search)->counts.asked);
+}
+
+static bool may_read(struct patched_search *search)
+{
+	bool own = search->counts.read < read_limit.own;
+
+	return take(&read_limit, &search->counts.read, own ? NULL : &user_of(search)->counts.read);
+}
+
+/* ---- one process ---------------------------------------------------------------------------- */
 
 /*
  * Devices differ in maps and stat for some file systems, and so do two overlays on one file, which
@@ -169,7 +231,7 @@ static bool read_window(struct patched_search *search, const struct mapping *map
 		return true;
 	if (begin < mapping->offset)
 		begin = mapping->offset;
-	if (search->reads++ >= READ_MAX)
+	if (!may_read(search))
 		return false;
 	left = mapping->end - mapping->start - (begin - mapping->offset);
 	search->at = begin;
@@ -192,7 +254,7 @@ static bool any_private(struct patched_search *search, const struct mapping *map
 		if (page - search->first_page >= search->n_pages) {
 			search->first_page = page;
 			search->n_pages = n - page < PAGES ? n - page : PAGES;
-			if (search->asked++ >= ASKED_MAX ||
+			if (!may_ask(search) ||
 			    !helper_private_pages(search->pid, mapping->start + page * search->page,
 			                          search->private, search->n_pages))
 				search->n_pages = 0;
@@ -228,7 +290,8 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
-	search->asked = search->reads = 0;
+	search->counts = (struct patched_counts){ 0 };
+	search->user = NULL;
 	note_mappings(search, pid);
 	if (search->n_mappings && search->wants && !search->wants(search->data, pid))
 		return;
@@ -257,6 +320,12 @@ static void sort_points(struct patched_search *search)
 
 static void search_free(struct patched_search *search)
 {
+	struct patched_user *user, *next;
+
+	HASH_ITER (hh, search->users, user, next) {
+		HASH_DEL(search->users, user);
+		free(user);
+	}
 	free(search->order);
 	free(search);
 }

@@ -25,7 +25,8 @@ struct patch_point {
 
 /*
  * Looks at all processes that have the file mapped, or at those that `wants` says (may be NULL).
- * Those whose maps or memory cannot be read are left out. A breakpoint is no other code, since
+ * Those whose maps or memory cannot be read are left out, and so is what a user's processes have
+ * mapped of it beyond a bound: 256 MiB of each are looked at, and 64 GiB more of all of them. A breakpoint is no other code, since
  * other probes and debuggers put them there; nor is a jump of five bytes, with nops behind it, that
  * ends before the probe.
  */

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/process.h"
+#include "probe/helper.h"
 #include "probe/patched.h"
 
 #define PAGE  4096
@@ -362,6 +363,72 @@ static void test_a_file_of_terabytes(void **state)
 	assert_true(end_at.tv_sec - begin.tv_sec < 3);
 }
 
+#define MANY  700              /* points, */
+#define APART (4096ull * PAGE) /* each of which is asked for by itself */
+#define WASTE 12               /* processes that have all of that mapped */
+
+/* One that has changed two of these points. */
+static pid_t start_large(int large, uid_t uid, size_t first, size_t second)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		uint8_t *code = mmap(NULL, MANY * APART, PROT_READ | PROT_WRITE,
+		                     MAP_PRIVATE | MAP_NORESERVE, large, 0);
+
+		if (code == MAP_FAILED || setresuid(uid, uid, uid))
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		code[first * APART] = code[second * APART] = 0xe8;
+		mprotect(code, MANY * APART, PROT_READ | PROT_EXEC);
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* What each process has in any case is looked at, and of another user's all. */
+static void test_processes_of_one_user_are_not_asked_without_end(void **state)
+{
+	struct patch_point points[MANY] = { 0 };
+	char other[] = "/tmp/test_patched.XXXXXX";
+	pid_t waster[WASTE], honest;
+	struct err err = { 0 };
+	int large = mkstemp(other);
+	size_t found = 0;
+
+	if (geteuid())
+		skip(); /* nobody can be two users */
+	assert_int_equal(helper_begin(&err), 0);
+	assert_int_equal(ftruncate(large, MANY * APART), 0);
+	for (size_t i = 0; i < MANY; i++)
+		points[i] = (struct patch_point){ .entry = i * APART, .bytes = 4 };
+	for (size_t i = 0; i < WASTE; i++)
+		waster[i] = start_large(large, 4711, i, 100 + i);
+	honest = start_large(large, 4712, WASTE, 100 + WASTE);
+	patched_find(large, points, MANY, NULL, NULL);
+	for (size_t i = 0; i < WASTE; i++) {
+		end(waster[i]);
+		assert_int_equal(points[i].pid, waster[i]);
+		found += points[100 + i].pid == waster[i];
+	}
+	end(honest);
+	helper_end();
+	close(large);
+	unlink(other);
+	assert_int_equal(points[WASTE].pid, honest);
+	assert_int_equal(points[100 + WASTE].pid, honest);
+	assert_in_range(found, 4, WASTE - 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_that_is_of_no_interest),
 		cmocka_unit_test(test_the_same_code_of_another_file),
 		cmocka_unit_test(test_a_file_of_terabytes),
+		cmocka_unit_test(test_processes_of_one_user_are_not_asked_without_end),
 	};
 
 	return cmocka_run_group_tests_name("patched", tests, make, drop);
