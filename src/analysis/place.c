@@ -10,18 +10,6 @@
 #include "base/xalloc.h"
 #include "stack/place.h"
 
-/* How near a frame is to being what a user would name: the least wins, of equals the innermost. */
-enum rank {
-	RANK_PYTHON,         /* a line of the user's */
-	RANK_PYTHON_LIBRARY, /* a line of an installed package or of Python's own */
-	RANK_NATIVE,
-	RANK_FRAMEWORK, /* of a library that stands between programs and CUDA, or of its headers */
-	RANK_SYSTEM,    /* the C library, the interpreter, the loader */
-	RANK_CUDA,
-	RANK_KERNEL,
-	RANK_COUNT
-};
-
 /* ---- Python ---------------------------------------------------------------------------------- */
 
 static bool is_library_file(const char *file)
@@ -35,11 +23,11 @@ static bool is_library_file(const char *file)
 	return !strncmp(file, "<frozen ", 8);
 }
 
-static enum rank rank_of_python(const struct stack_frame *frame)
+static enum place_rank rank_of_python(const struct stack_frame *frame)
 {
 	if (!frame->function) /* it could not be read */
-		return RANK_SYSTEM;
-	return frame->file && is_library_file(frame->file) ? RANK_PYTHON_LIBRARY : RANK_PYTHON;
+		return PLACE_SYSTEM;
+	return frame->file && is_library_file(frame->file) ? PLACE_PYTHON_LIBRARY : PLACE_PYTHON;
 }
 
 /* ---- native code ----------------------------------------------------------------------------- */
@@ -83,29 +71,29 @@ static bool is_begin(const char *function)
 	       !strcmp(function, "__libc_start_call_main");
 }
 
-static enum rank rank_of_native(const struct stack_frame *frame)
+static enum place_rank rank_of_native(const struct stack_frame *frame)
 {
 	const char *module = frame->module;
 
 	if (frame->function && place_passes_on(frame->function))
-		return RANK_CUDA;
+		return PLACE_CUDA;
 	if (frame->function && is_begin(frame->function))
-		return RANK_SYSTEM;
+		return PLACE_SYSTEM;
 	if (!module)
-		return frame->function ? RANK_NATIVE : RANK_SYSTEM;
+		return frame->function ? PLACE_NATIVE : PLACE_SYSTEM;
 	if (begins_with_any(module, cuda, ARRAY_SIZE(cuda)))
-		return RANK_CUDA;
+		return PLACE_CUDA;
 	if (frame->kind == FRAME_JIT)
-		return frame->function ? RANK_NATIVE : RANK_SYSTEM;
+		return frame->function ? PLACE_NATIVE : PLACE_SYSTEM;
 	if (begins_with_any(module, system_modules, ARRAY_SIZE(system_modules)))
-		return RANK_SYSTEM;
+		return PLACE_SYSTEM;
 	if (begins_with_any(module, frameworks, ARRAY_SIZE(frameworks)) ||
 	    (frame->file && is_library_header(frame->file)))
-		return RANK_FRAMEWORK;
-	return RANK_NATIVE;
+		return PLACE_FRAMEWORK;
+	return PLACE_NATIVE;
 }
 
-static enum rank rank_of(const struct stack_frame *frame)
+enum place_rank place_rank(const struct stack_frame *frame)
 {
 	switch (frame->kind) {
 	case FRAME_PYTHON:
@@ -114,21 +102,21 @@ static enum rank rank_of(const struct stack_frame *frame)
 	case FRAME_JIT:
 		return rank_of_native(frame);
 	case FRAME_CUDA:
-		return RANK_CUDA;
+		return PLACE_CUDA;
 	default:
-		return RANK_KERNEL;
+		return PLACE_KERNEL;
 	}
 }
 
 const struct stack_frame *place_of(const struct stack *stack)
 {
 	const struct stack_frame *place = NULL;
-	enum rank best = RANK_COUNT;
+	enum place_rank best = PLACE_COUNT;
 
 	if (!stack)
 		return NULL;
-	for (size_t i = 0; i < stack->n_frames && best != RANK_PYTHON; i++) {
-		enum rank rank = rank_of(stack->frames[i]);
+	for (size_t i = 0; i < stack->n_frames && best != PLACE_PYTHON; i++) {
+		enum place_rank rank = place_rank(stack->frames[i]);
 
 		if (rank < best) {
 			best = rank;
@@ -138,7 +126,7 @@ const struct stack_frame *place_of(const struct stack *stack)
 	return place;
 }
 
-static const char *base_name(const char *path)
+const char *place_file(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -157,9 +145,9 @@ void place_label(const struct stack_frame *frame, struct buf *out)
 	}
 	buf_puts(out, frame->function ? frame->function : "[unknown]");
 	if (frame->file && frame->line)
-		buf_printf(out, " (%s:%u)", base_name(frame->file), frame->line);
+		buf_printf(out, " (%s:%u)", place_file(frame->file), frame->line);
 	else if (frame->file)
-		buf_printf(out, " (%s)", base_name(frame->file));
+		buf_printf(out, " (%s)", place_file(frame->file));
 	else if (frame->module)
 		buf_printf(out, " (%s)", frame->module);
 }

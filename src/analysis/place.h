@@ -11,6 +11,20 @@
 
 #define PLACE_NO_STACK "(no stack)"
 
+/* How near a frame is to being what a user would name: the least wins, of equals the innermost. */
+enum place_rank {
+	PLACE_PYTHON,         /* a line of the user's */
+	PLACE_PYTHON_LIBRARY, /* a line of an installed package or of Python's own */
+	PLACE_NATIVE,
+	PLACE_FRAMEWORK, /* of a library that stands between programs and CUDA, or of its headers */
+	PLACE_SYSTEM,    /* the C library, the interpreter, the loader */
+	PLACE_CUDA,
+	PLACE_KERNEL,
+	PLACE_COUNT
+};
+
+enum place_rank place_rank(const struct stack_frame *frame);
+
 /*
  * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
  * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's
@@ -26,6 +40,9 @@ const struct stack_frame *place_of(const struct stack *stack);
  * PLACE_NO_STACK for NULL. Frames of one label are one place.
  */
 void place_label(const struct stack_frame *frame, struct buf *out);
+
+/* "train.py" of "/home/u/train.py": what labels have of a source file. */
+const char *place_file(const char *path);
 
 /* ---- places of many stacks ------------------------------------------------------------------- */
 

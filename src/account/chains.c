@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: MIT
+#include "account/chains.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "analysis/place.h"
+#include "base/hash.h"
+#include "base/xalloc.h"
+#include "cuda/kernel_name.h"
+
+#define NONE UINT32_MAX
+
+/* ---- numbers by keys ------------------------------------------------------------------------- */
+
+/*
+ * Keys are numbers. Of texts it is their hash: that two of a million are one, by a hash with a
+ * secret, happens to one recording of thirty million.
+ */
+struct slot {
+	uint64_t key;
+	uint32_t number; /* and 1; 0: free */
+};
+
+struct numbers {
+	struct slot *slots;
+	size_t room; /* a power of two */
+	size_t n;
+};
+
+/* The one of `key`, or the free one for it. */
+static struct slot *find_slot(const struct numbers *numbers, uint64_t key)
+{
+	size_t at = hash_long(&key, sizeof(key)) & (numbers->room - 1);
+
+	while (numbers->slots[at].number && numbers->slots[at].key != key)
+		at = (at + 1) & (numbers->room - 1);
+	return &numbers->slots[at];
+}
+
+static void grow_numbers(struct numbers *numbers)
+{
+	struct numbers grown = { .room = numbers->room ? 2 * numbers->room : 64, .n = numbers->n };
+
+	grown.slots = xcalloc(grown.room, sizeof(*grown.slots));
+	for (size_t i = 0; i < numbers->room; i++)
+		if (numbers->slots[i].number)
+			*find_slot(&grown, numbers->slots[i].key) = numbers->slots[i];
+	free(numbers->slots);
+	*numbers = grown;
+}
+
+/* The number of a key: a new one is `next`, and NONE where that has reached `most`. */
+static uint32_t number_of(struct numbers *numbers, uint64_t key, size_t next, size_t most)
+{
+	struct slot *slot;
+
+	if (2 * numbers->n >= numbers->room)
+		grow_numbers(numbers);
+	slot = find_slot(numbers, key);
+	if (slot->number)
+		return slot->number - 1;
+	if (next >= most)
+		return NONE;
+	*slot = (struct slot){ .key = key, .number = (uint32_t)next + 1 };
+	numbers->n++;
+	return (uint32_t)next;
+}
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+/* What is told with the same words. */
+struct line {
+	const struct stack_frame *frame; /* the first that was */
+	uint32_t function;
+};
+
+struct node {
+	uint32_t parent, line;
+	uint32_t child, sibling; /* the last child, and the one before this; 0: none */
+	uint32_t depth;
+};
+
+struct known_frame {
+	uint32_t line; /* and 1; 0: not asked yet */
+	uint8_t rank;  /* the same */
+};
+
+struct chains {
+	struct numbers nodes_by, lines_by, functions_by;
+	struct node *nodes; /* the root is the first */
+	size_t n_nodes, room_nodes;
+	struct line *lines;
+	size_t n_lines, room_lines;
+	size_t n_functions;
+	struct known_frame *by_frame; /* by the frame's id */
+	size_t n_by_frame;
+	uint32_t *by_stack; /* by the stack's id: the node and 1, 0: not looked at yet */
+	size_t n_by_stack;
+	const struct stack_frame **parted; /* the frames of the stack that is looked at */
+	size_t room_parted;
+	uint64_t cut, refused;
+	struct buf text;
+};
+
+struct chains *chains_new(void)
+{
+	struct chains *chains = xcalloc(1, sizeof(*chains));
+
+	chains->room_nodes = 64;
+	chains->nodes = xcalloc(chains->room_nodes, sizeof(*chains->nodes));
+	chains->n_nodes = 1;
+	return chains;
+}
+
+void chains_free(struct chains *chains)
+{
+	if (!chains)
+		return;
+	free(chains->nodes_by.slots);
+	free(chains->lines_by.slots);
+	free(chains->functions_by.slots);
+	free(chains->nodes);
+	free(chains->lines);
+	free(chains->by_frame);
+	free(chains->by_stack);
+	free(chains->parted);
+	buf_free(&chains->text);
+	free(chains);
+}
+
+static uint64_t hash_text(const struct buf *text)
+{
+	return hash_long(text->data, text->len);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static bool is_native(const struct stack_frame *frame)
+{
+	return frame->kind != FRAME_PYTHON;
+}
+
+static void add_function(const struct stack_frame *frame, struct buf *out)
+{
+	char *name = is_native(frame) ? kernel_name_qualified(frame->function) : NULL;
+
+	buf_puts(out, name && *name ? name : frame->function);
+	free(name);
+}
+
+void chains_label_frame(const struct stack_frame *frame, struct buf *out)
+{
+	if (frame->file && frame->line)
+		buf_printf(out, "%s:%u%s", place_file(frame->file), frame->line,
+		           frame->function ? " " : "");
+	if (frame->function)
+		add_function(frame, out);
+	if (frame->file && frame->line)
+		return;
+	if (!frame->function && frame->module)
+		buf_printf(out, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+	else if (!frame->function)
+		buf_puts(out, "[unknown]");
+	else if (frame->file)
+		buf_printf(out, " (%s)", place_file(frame->file));
+	else if (frame->module)
+		buf_printf(out, " (%s)", frame->module);
+}
+
+static bool has_words(const struct stack_frame *frame)
+{
+	return frame->function || frame->module || (frame->file && frame->line);
+}
+
+/* Places in code without names are a function each: nothing tells which belong together. */
+static uint32_t function_of(struct chains *chains, const struct stack_frame *frame)
+{
+	struct buf *text = &chains->text;
+	uint32_t function;
+
+	buf_reset(text);
+	if (frame->function) {
+		add_function(frame, text);
+		buf_printf(text, "\n%s\n%u",
+		           frame->file     ? place_file(frame->file)
+		           : frame->module ? frame->module
+		                           : "",
+		           is_native(frame) ? 0 : frame->first_line);
+	} else {
+		chains_label_frame(frame, text);
+	}
+	function = number_of(&chains->functions_by, hash_text(text), chains->n_functions,
+	                     CHAINS_NODES_MAX);
+	chains->n_functions += function == chains->n_functions;
+	return function;
+}
+
+static struct known_frame *known_of(struct chains *chains, const struct stack_frame *frame)
+{
+	if (frame->id >= chains->n_by_frame)
+		chains->by_frame = by_id_room(chains->by_frame, &chains->n_by_frame,
+		                              sizeof(*chains->by_frame), frame->id);
+	return &chains->by_frame[frame->id];
+}
+
+static enum place_rank rank_of(struct chains *chains, const struct stack_frame *frame)
+{
+	struct known_frame *known = known_of(chains, frame);
+
+	if (!known->rank)
+		known->rank = (uint8_t)(place_rank(frame) + 1);
+	return (enum place_rank)(known->rank - 1);
+}
+
+/* NONE where there is no room for another. */
+static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
+{
+	struct known_frame *known = known_of(chains, frame);
+	uint32_t line;
+
+	if (known->line)
+		return known->line - 1;
+	buf_reset(&chains->text);
+	chains_label_frame(frame, &chains->text);
+	line = number_of(&chains->lines_by, hash_text(&chains->text), chains->n_lines,
+	                 CHAINS_NODES_MAX);
+	if (line == NONE)
+		return NONE;
+	if (line == chains->n_lines) {
+		if (chains->n_lines == chains->room_lines) {
+			chains->room_lines = chains->room_lines ? 2 * chains->room_lines : 64;
+			chains->lines = xrealloc(chains->lines,
+			                         chains->room_lines * sizeof(*chains->lines));
+		}
+		chains->lines[chains->n_lines++] =
+			(struct line){ .frame = frame, .function = function_of(chains, frame) };
+	}
+	known->line = line + 1;
+	return line;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/*
+ * Puts parts in the place of their frames, as a reader does with those that it knows (STACK_PARTED_
+ * DEPTH). They are the last of `parted`; returns how many.
+ */
+static size_t part_frames(struct chains *chains, const struct stack *stack)
+{
+	size_t room = STACK_PARTED_DEPTH + stack->n_frames, count = 0;
+
+	if (room > chains->room_parted) {
+		free(chains->parted);
+		chains->parted = xcalloc(room, sizeof(struct stack_frame *));
+		chains->room_parted = room;
+	}
+	for (size_t i = stack->n_frames; i-- > 0;) {
+		const struct stack_frame *frame = stack->frames[i];
+		const struct stack_frame **end = chains->parted + chains->room_parted;
+
+		if (!frame->n_parts || count + frame->n_parts > STACK_PARTED_DEPTH) {
+			end[-(ptrdiff_t)++count] = frame;
+			continue;
+		}
+		for (size_t part = frame->n_parts; part-- > 0;)
+			end[-(ptrdiff_t)++count] = frame->parts[part];
+	}
+	return count;
+}
+
+/* Which frames of a stack are the user's, by its ranks. */
+struct users {
+	bool python;      /* it has frames of Python */
+	size_t innermost; /* the innermost of the user's Python; n where there is none */
+	size_t called; /* from here to there: what that calls, without a library's Python between */
+};
+
+static struct users find_users(struct chains *chains, const struct stack_frame *const *frames,
+                               size_t n)
+{
+	struct users users = { .innermost = n };
+
+	for (size_t i = 0; i < n && users.innermost == n; i++) {
+		enum place_rank rank = rank_of(chains, frames[i]);
+
+		users.python |= rank <= PLACE_PYTHON_LIBRARY;
+		if (rank == PLACE_PYTHON)
+			users.innermost = i;
+		else if (rank == PLACE_PYTHON_LIBRARY)
+			users.called = i + 1;
+	}
+	return users;
+}
+
+/* Native code that Python calls is mostly a library's; those of wheels have no lines. */
+static bool is_users(struct chains *chains, const struct users *users,
+                     const struct stack_frame *frame, size_t i)
+{
+	enum place_rank rank = rank_of(chains, frame);
+
+	if (rank != PLACE_NATIVE || !users->python)
+		return rank == PLACE_PYTHON || rank == PLACE_NATIVE;
+	return i >= users->called && i < users->innermost && frame->file && frame->line;
+}
+
+/* The lines of a chain, innermost first; *cut: there are more. */
+static size_t find_lines(struct chains *chains, const struct stack_frame *const *frames, size_t n,
+                         uint32_t lines[CHAINS_DEPTH_MAX], bool *cut)
+{
+	const struct stack whole = { .n_frames = n, .frames = frames };
+	const struct users users = find_users(chains, frames, n);
+	const struct stack_frame *place = place_of(&whole);
+	uint32_t function = NONE;
+	size_t count = 0;
+
+	*cut = false;
+	if (users.python && users.innermost == n)
+		n = 0; /* libraries alone */
+	for (size_t i = 0; i < n; i++) {
+		uint32_t line;
+
+		if (!is_users(chains, &users, frames[i], i) || !has_words(frames[i]))
+			continue;
+		line = line_of(chains, frames[i]);
+		if (line != NONE && chains->lines[line].function == function)
+			continue; /* the same function, which calls itself */
+		if (count == CHAINS_DEPTH_MAX) {
+			*cut = true;
+			break;
+		}
+		lines[count++] = line;
+		function = line == NONE ? NONE : chains->lines[line].function;
+	}
+	if (!count && place && has_words(place))
+		lines[count++] = line_of(chains, place);
+	return count;
+}
+
+/* Of a parent and a line; NONE where there is no room for another. */
+static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
+{
+	uint32_t number = number_of(&chains->nodes_by, (uint64_t)parent << 32 | line,
+	                            chains->n_nodes, CHAINS_NODES_MAX);
+
+	if (number != chains->n_nodes || number == NONE)
+		return number;
+	if (chains->n_nodes == chains->room_nodes) {
+		chains->room_nodes *= 2;
+		chains->nodes =
+			xrealloc(chains->nodes, chains->room_nodes * sizeof(*chains->nodes));
+	}
+	chains->nodes[chains->n_nodes++] = (struct node){
+		.parent = parent,
+		.line = line,
+		.sibling = chains->nodes[parent].child,
+		.depth = chains->nodes[parent].depth + 1,
+	};
+	chains->nodes[parent].child = number;
+	return number;
+}
+
+static uint32_t look_at(struct chains *chains, const struct stack *stack)
+{
+	uint32_t lines[CHAINS_DEPTH_MAX], node = 0, next;
+	size_t n = part_frames(chains, stack), count;
+	bool cut;
+
+	count = find_lines(chains, chains->parted + chains->room_parted - n, n, lines, &cut);
+	chains->cut += cut;
+	while (count--) {
+		next = lines[count] == NONE ? NONE : node_of(chains, node, lines[count]);
+		if (next == NONE) {
+			chains->refused++;
+			break;
+		}
+		node = next;
+	}
+	return node;
+}
+
+uint32_t chains_of(struct chains *chains, const struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	if (stack->id >= chains->n_by_stack)
+		chains->by_stack = by_id_room(chains->by_stack, &chains->n_by_stack,
+		                              sizeof(*chains->by_stack), stack->id);
+	if (!chains->by_stack[stack->id])
+		chains->by_stack[stack->id] = look_at(chains, stack) + 1;
+	return chains->by_stack[stack->id] - 1;
+}
+
+size_t chains_count(const struct chains *chains)
+{
+	return chains->n_nodes;
+}
+
+uint32_t chains_parent(const struct chains *chains, uint32_t node)
+{
+	return chains->nodes[node].parent;
+}
+
+size_t chains_depth(const struct chains *chains, uint32_t node)
+{
+	return chains->nodes[node].depth;
+}
+
+const struct stack_frame *chains_frame(const struct chains *chains, uint32_t node)
+{
+	return node ? chains->lines[chains->nodes[node].line].frame : NULL;
+}
+
+uint64_t chains_cut(const struct chains *chains)
+{
+	return chains->cut;
+}
+
+uint64_t chains_refused(const struct chains *chains)
+{
+	return chains->refused;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static bool is_begin(const struct stack_frame *frame)
+{
+	return frame->function && !strcmp(frame->function, is_native(frame) ? "main" : "<module>");
+}
+
+size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint32_t *nodes,
+                   bool *left_out)
+{
+	size_t n = 0;
+	bool left = false;
+
+	for (size_t from_inside = 0; node; node = chains->nodes[node].parent, from_inside++) {
+		if (from_inside > 1 && is_begin(chains_frame(chains, node)))
+			continue;
+		left = n == most;
+		if (left)
+			break;
+		nodes[n++] = node;
+	}
+	for (size_t i = 0; i < n / 2; i++) {
+		uint32_t inner = nodes[i];
+
+		nodes[i] = nodes[n - 1 - i];
+		nodes[n - 1 - i] = inner;
+	}
+	if (left_out)
+		*left_out = left;
+	return n;
+}
+
+void chains_label(const struct chains *chains, uint32_t node, size_t most, struct buf *out)
+{
+	uint32_t nodes[CHAINS_DEPTH_MAX];
+	bool left_out;
+	size_t n;
+
+	if (!node) {
+		buf_puts(out, PLACE_NO_STACK);
+		return;
+	}
+	if (most > CHAINS_DEPTH_MAX)
+		most = CHAINS_DEPTH_MAX;
+	n = chains_told(chains, node, most ? most : 1, nodes, &left_out);
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, i ? " > " : left_out ? "... > " : "");
+		chains_label_frame(chains_frame(chains, nodes[i]), out);
+	}
+}
+
+/* ---- the heaviest ---------------------------------------------------------------------------- */
+
+static uint64_t add_ns(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* What each node has, with all that it calls. */
+static uint64_t *sum_up(const struct chains *chains, const uint64_t *ns, size_t n)
+{
+	uint64_t *sums = xcalloc(chains->n_nodes, sizeof(*sums));
+
+	for (size_t i = 0; i < n && i < chains->n_nodes; i++)
+		sums[i] = ns[i];
+	for (size_t i = chains->n_nodes - 1; i; i--)
+		sums[chains->nodes[i].parent] = add_ns(sums[chains->nodes[i].parent], sums[i]);
+	return sums;
+}
+
+/* Nodes that are one function, called in the same way. */
+struct group {
+	uint32_t *nodes;
+	size_t n;
+	uint64_t ns;
+};
+
+/* The function that has most of what the group calls, and how much of it; of equals the first. */
+static uint32_t most_called(const struct chains *chains, const struct group *group,
+                            const uint64_t *sums, uint64_t *by_function, uint64_t *ns)
+{
+	const struct node *nodes = chains->nodes;
+	uint32_t best = NONE, function;
+
+	*ns = 0;
+	for (size_t i = 0; i < group->n; i++) {
+		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling) {
+			function = chains->lines[nodes[at].line].function;
+			by_function[function] = add_ns(by_function[function], sums[at]);
+			if (by_function[function] > *ns ||
+			    (by_function[function] == *ns && function < best)) {
+				*ns = by_function[function];
+				best = function;
+			}
+		}
+	}
+	for (size_t i = 0; i < group->n; i++)
+		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
+			by_function[chains->lines[nodes[at].line].function] = 0;
+	return best;
+}
+
+/* `inner` becomes the nodes of `function` that the group calls. */
+static void enter(const struct chains *chains, const struct group *group, uint32_t function,
+                  struct group *inner)
+{
+	const struct node *nodes = chains->nodes;
+
+	inner->n = 0;
+	for (size_t i = 0; i < group->n; i++)
+		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
+			if (chains->lines[nodes[at].line].function == function)
+				inner->nodes[inner->n++] = at;
+}
+
+static uint32_t heaviest_of(const struct group *group, const uint64_t *sums)
+{
+	uint32_t best = group->nodes[0];
+
+	for (size_t i = 1; i < group->n; i++)
+		if (sums[group->nodes[i]] > sums[best] ||
+		    (sums[group->nodes[i]] == sums[best] && group->nodes[i] < best))
+			best = group->nodes[i];
+	return best;
+}
+
+uint32_t chains_heaviest(const struct chains *chains, const uint64_t *ns, size_t n, double share,
+                         uint64_t *subtree_ns)
+{
+	uint64_t *sums = sum_up(chains, ns, n);
+	uint64_t *by_function = xcalloc(chains->n_functions + 1, sizeof(*by_function));
+	struct group group = { .n = 1, .ns = sums[0] }, inner = { 0 };
+	uint32_t function, best;
+
+	group.nodes = xcalloc(chains->n_nodes, sizeof(*group.nodes)); /* the root */
+	inner.nodes = xcalloc(chains->n_nodes, sizeof(*inner.nodes));
+	for (;;) {
+		function = most_called(chains, &group, sums, by_function, &inner.ns);
+		if (!inner.ns || (double)inner.ns < share * (double)group.ns)
+			break;
+		enter(chains, &group, function, &inner);
+		struct group outer = group;
+
+		group = inner;
+		inner = outer;
+	}
+	best = heaviest_of(&group, sums);
+	*subtree_ns = group.ns;
+	free(sums);
+	free(by_function);
+	free(group.nodes);
+	free(inner.nodes);
+	return best;
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT
+/* Which frames of a stack are the user's, how they are told, and which one is the heaviest. */
+#include "unit.h"
+
+#include <time.h>
+
+#include "account/chains.h"
+#include "base/array.h"
+
+#define HOME "/home/ann/"
+
+/* ---- stacks by hand ------------------------------------------------------------------------ */
+
+/* Frames and stacks of one test, with ids as a source gives them. */
+struct scene {
+	struct chains *chains;
+	struct stack_frame frames[512];
+	const struct stack_frame *pointers[4096];
+	struct stack stacks[512];
+	uint32_t n_frames, n_pointers, n_stacks;
+};
+
+static struct scene scene;
+
+static void begin(void)
+{
+	chains_free(scene.chains);
+	memset(&scene, 0, sizeof(scene));
+	scene.chains = chains_new();
+}
+
+static const struct stack_frame *frame(struct stack_frame made)
+{
+	assert_true(scene.n_frames < ARRAY_SIZE(scene.frames));
+	made.id = scene.n_frames;
+	scene.frames[scene.n_frames] = made;
+	return &scene.frames[scene.n_frames++];
+}
+
+static const struct stack_frame *python(const char *function, const char *file, uint32_t line)
+{
+	return frame((struct stack_frame){
+		.kind = FRAME_PYTHON, .function = function, .file = file, .line = line });
+}
+
+static const struct stack_frame *train(const char *function, uint32_t line)
+{
+	return python(function, HOME "train.py", line);
+}
+
+static const struct stack_frame *native(const char *function, const char *module, const char *file,
+                                        uint32_t line)
+{
+	return frame((struct stack_frame){ .kind = FRAME_NATIVE,
+	                                   .function = function,
+	                                   .module = module,
+	                                   .file = file,
+	                                   .line = line });
+}
+
+static const struct stack_frame *evaluator(void)
+{
+	return native("_PyEval_EvalFrameDefault", "python3.12", NULL, 0);
+}
+
+static const struct stack_frame *library(void)
+{
+	return python("Linear.forward", "/usr/lib/python3/dist-packages/torch/nn/linear.py", 125);
+}
+
+/* Of frames from the outside on, as calls are written; the last argument is NULL. */
+static const struct stack *stack_of(const struct stack_frame *outermost, ...)
+{
+	const struct stack_frame *frames[256], *at = outermost;
+	struct stack *stack = &scene.stacks[scene.n_stacks];
+	size_t n = 0;
+	va_list list;
+
+	assert_true(scene.n_stacks < ARRAY_SIZE(scene.stacks));
+	va_start(list, outermost);
+	for (; at; at = va_arg(list, const struct stack_frame *))
+		frames[n++] = at;
+	va_end(list);
+	assert_true(scene.n_pointers + n <= ARRAY_SIZE(scene.pointers));
+	*stack = (struct stack){ .id = scene.n_stacks++,
+		                 .n_frames = n,
+		                 .frames = &scene.pointers[scene.n_pointers] };
+	for (size_t i = n; i--;)
+		scene.pointers[scene.n_pointers++] = frames[i];
+	return stack;
+}
+
+static void assert_node(uint32_t node, size_t most, const char *expected)
+{
+	struct buf text = { 0 };
+
+	chains_label(scene.chains, node, most, &text);
+	assert_string_equal(text.data, expected);
+	buf_free(&text);
+}
+
+static void assert_chain(const struct stack *stack, const char *expected)
+{
+	assert_node(chains_of(scene.chains, stack), 3, expected);
+}
+
+/* ---- which frames -------------------------------------------------------------------------- */
+
+static void test_lines_of_the_user_are_told_without_libraries_and_the_interpreter(void **state)
+{
+	begin();
+	assert_chain(stack_of(native("main", "python3.12", NULL, 0), evaluator(),
+	                      train("<module>", 99), evaluator(), train("loop", 91), library(),
+	                      evaluator(), train("decode", 27),
+	                      native("clock_nanosleep", "libc.so.6", NULL, 0), NULL),
+	             "train.py:91 loop > train.py:27 decode");
+}
+
+static void test_no_stack_is_the_root(void **state)
+{
+	begin();
+	assert_int_equal(chains_of(scene.chains, NULL), 0);
+	assert_node(0, 3, "(no stack)");
+	assert_int_equal(
+		chains_of(scene.chains,
+	                  stack_of(frame((struct stack_frame){ .kind = FRAME_NATIVE }), NULL)),
+		0);
+	assert_null(chains_frame(scene.chains, 0));
+	assert_int_equal(chains_depth(scene.chains, 0), 0);
+	assert_int_equal(chains_count(scene.chains), 1);
+}
+
+static void test_native_code_has_the_same_shape(void **state)
+{
+	begin();
+	assert_chain(
+		stack_of(native("_start", "app", NULL, 0),
+	                 native("main", "app", HOME "app.cpp", 90),
+	                 native("Model::train(int)", "app", HOME "app.cpp", 40),
+	                 native("void Model::grow<float>(int, float)", "app", HOME "model.cpp", 23),
+	                 native("malloc", "libc.so.6", NULL, 0), NULL),
+		"app.cpp:40 Model::train > model.cpp:23 Model::grow");
+	assert_chain(stack_of(native("main", "app", NULL, 0),
+	                      native("Model::grow(int)", "app", NULL, 0), NULL),
+	             "main (app) > Model::grow (app)");
+	assert_chain(stack_of(frame((struct stack_frame){
+				      .kind = FRAME_NATIVE, .module = "app", .offset = 0x1234 }),
+	                      NULL),
+	             "app+0x1234");
+}
+
+static void test_native_code_inside_of_python_is_the_users_where_its_line_is_known(void **state)
+{
+	begin();
+	assert_chain(stack_of(train("loop", 91), evaluator(),
+	                      native("blur", "blur.cpython-312.so", HOME "blur.c", 12), NULL),
+	             "train.py:91 loop > blur.c:12 blur");
+	assert_chain(stack_of(train("loop", 92), evaluator(),
+	                      native("npy_sort", "_multiarray_umath.so", NULL, 0), NULL),
+	             "train.py:92 loop");
+	assert_chain(stack_of(train("loop", 93), library(),
+	                      native("npy_sort", "_multiarray_umath.so", "/src/sort.c", 7), NULL),
+	             "train.py:93 loop");
+	assert_chain(
+		stack_of(native("host", "embedder", HOME "host.c", 3), train("loop", 94), NULL),
+		"train.py:94 loop");
+}
+
+static void test_a_stack_without_the_users_code_is_its_place(void **state)
+{
+	begin();
+	assert_chain(stack_of(native("main", "python3.12", NULL, 0), library(),
+	                      native("npy_sort", "_multiarray_umath.so", "/src/sort.c", 7), NULL),
+	             "linear.py:125 Linear.forward");
+	assert_chain(stack_of(native("clone3", "libc.so.6", NULL, 0),
+	                      native("__poll", "libc.so.6", NULL, 0), NULL),
+	             "__poll (libc.so.6)");
+}
+
+static void test_begins_of_programs_are_told_where_little_else_is(void **state)
+{
+	begin();
+	assert_chain(stack_of(train("<module>", 5), NULL), "train.py:5 <module>");
+	assert_chain(stack_of(train("<module>", 99), train("decode", 27), NULL),
+	             "train.py:99 <module> > train.py:27 decode");
+	assert_chain(stack_of(train("<module>", 99), python("<module>", HOME "data.py", 3),
+	                      python("load", HOME "data.py", 8), NULL),
+	             "data.py:3 <module> > data.py:8 load");
+}
+
+static void test_a_function_that_calls_itself_is_one_frame(void **state)
+{
+	const struct stack *stack;
+
+	begin();
+	stack = stack_of(train("walk", 10), train("walk", 10), train("walk", 12),
+	                 train("visit", 30), NULL);
+	assert_chain(stack, "train.py:12 walk > train.py:30 visit");
+	assert_int_equal(chains_depth(scene.chains, chains_of(scene.chains, stack)), 2);
+	/* by the way of another it is not */
+	assert_chain(stack_of(train("walk", 10), train("visit", 31), train("walk", 12), NULL),
+	             "train.py:10 walk > train.py:31 visit > train.py:12 walk");
+}
+
+static void test_two_functions_of_one_name_in_one_file_are_two(void **state)
+{
+	begin();
+	assert_chain(stack_of(frame((struct stack_frame){ .kind = FRAME_PYTHON,
+	                                                  .function = "wrapper",
+	                                                  .file = HOME "train.py",
+	                                                  .line = 12,
+	                                                  .first_line = 10 }),
+	                      frame((struct stack_frame){ .kind = FRAME_PYTHON,
+	                                                  .function = "wrapper",
+	                                                  .file = HOME "train.py",
+	                                                  .line = 22,
+	                                                  .first_line = 20 }),
+	                      NULL),
+	             "train.py:12 wrapper > train.py:22 wrapper");
+}
+
+static void test_frames_of_the_same_words_are_one_node(void **state)
+{
+	uint32_t node;
+
+	begin();
+	node = chains_of(scene.chains, stack_of(native("f(int)", "app", NULL, 0), NULL));
+	assert_int_equal(
+		chains_of(scene.chains, stack_of(native("f(double)", "app", NULL, 0), NULL)), node);
+	assert_int_not_equal(
+		chains_of(scene.chains, stack_of(native("f(int)", "b", NULL, 0), NULL)), node);
+	assert_int_equal(chains_count(scene.chains), 3);
+}
+
+static void test_what_was_inlined_is_told_where_it_became_known(void **state)
+{
+	const struct stack_frame *parts[2], *whole;
+
+	begin();
+	parts[0] = native("Pool::take", "app", HOME "pool.h", 7);
+	parts[1] = native("Model::grow", "app", HOME "model.cpp", 23);
+	whole = frame((struct stack_frame){ .kind = FRAME_NATIVE,
+	                                    .function = "Model::grow",
+	                                    .module = "app",
+	                                    .n_parts = 2,
+	                                    .parts = parts });
+	assert_chain(stack_of(native("main", "app", HOME "app.cpp", 90), whole, NULL),
+	             "model.cpp:23 Model::grow > pool.h:7 Pool::take");
+	/* a frame alone, of libraries, is its place in its parts */
+	parts[0] = native("c10::grow", "libtorch.so", "/src/c10.h", 8);
+	parts[1] = native("c10::take", "libtorch.so", "/src/c10.cpp", 9);
+	whole = frame((struct stack_frame){
+		.kind = FRAME_NATIVE, .module = "libtorch.so", .n_parts = 2, .parts = parts });
+	assert_chain(stack_of(whole, NULL), "c10.h:8 c10::grow");
+}
+
+/* ---- how they are told --------------------------------------------------------------------- */
+
+static void test_the_innermost_are_told(void **state)
+{
+	uint32_t node;
+
+	begin();
+	node = chains_of(scene.chains, stack_of(train("<module>", 1), train("a", 2), train("b", 3),
+	                                        train("c", 4), NULL));
+	assert_int_equal(chains_depth(scene.chains, node), 4);
+	assert_node(node, 1, "... > train.py:4 c");
+	assert_node(node, 2, "... > train.py:3 b > train.py:4 c");
+	assert_node(node, 3, "train.py:2 a > train.py:3 b > train.py:4 c");
+	assert_node(node, 9, "train.py:2 a > train.py:3 b > train.py:4 c");
+	assert_node(node, 0, "... > train.py:4 c");
+	node = chains_parent(scene.chains, node);
+	assert_string_equal(chains_frame(scene.chains, node)->function, "b");
+	assert_node(node, 2, "train.py:2 a > train.py:3 b");
+}
+
+static void test_a_file_without_a_line_is_told_behind(void **state)
+{
+	begin();
+	assert_chain(stack_of(python("f", HOME "a.py", 0), NULL), "f (a.py)");
+	assert_chain(stack_of(python("f", NULL, 0), NULL), "f");
+}
+
+/* ---- bounds -------------------------------------------------------------------------------- */
+
+static void test_of_deep_chains_the_innermost_are_kept(void **state)
+{
+	static char names[100][8];
+	const struct stack_frame *frames[100];
+	struct stack deep = { .id = 0, .n_frames = 100, .frames = frames };
+	uint32_t node;
+
+	begin();
+	for (size_t i = 0; i < 100; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%zu", i);
+		frames[i] = train(names[i], 1);
+	}
+	node = chains_of(scene.chains, &deep);
+	assert_int_equal(chains_depth(scene.chains, node), CHAINS_DEPTH_MAX);
+	assert_node(node, 2, "... > train.py:1 f1 > train.py:1 f0");
+	assert_int_equal(chains_cut(scene.chains), 1);
+	chains_of(scene.chains, &deep); /* is looked at once */
+	assert_int_equal(chains_cut(scene.chains), 1);
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* More paths than are kept, by two functions that call each other at any line. */
+static void test_nodes_beyond_the_bound_are_counted_and_have_the_nearest(void **state)
+{
+	enum { LINES = 1200 };
+	struct stack_frame *frames = test_calloc(2 * LINES, sizeof(*frames));
+	const struct stack_frame *pair[2];
+	struct stack stack = { .n_frames = 2, .frames = pair };
+	uint64_t ns = 7, *own, heaviest;
+	uint32_t node = 0;
+	double from;
+
+	begin();
+	for (uint32_t i = 0; i < 2 * LINES; i++)
+		frames[i] = (struct stack_frame){ .id = i,
+			                          .kind = FRAME_PYTHON,
+			                          .function = i < LINES ? "outer" : "inner",
+			                          .file = HOME "a.py",
+			                          .line = i + 1 };
+	from = seconds();
+	for (uint32_t i = 0; i < LINES * LINES; i++) {
+		stack.id = i;
+		pair[0] = &frames[LINES + i % LINES];
+		pair[1] = &frames[i / LINES];
+		node = chains_of(scene.chains, &stack);
+	}
+	assert_int_equal(chains_count(scene.chains), CHAINS_NODES_MAX);
+	/* all but the root and some outer ones are pairs */
+	assert_in_range(chains_refused(scene.chains), LINES * LINES - CHAINS_NODES_MAX + 2,
+	                LINES * LINES - CHAINS_NODES_MAX + 1 + LINES);
+	assert_true(node < CHAINS_NODES_MAX);
+	own = test_calloc(CHAINS_NODES_MAX, sizeof(*own));
+	for (uint32_t i = 0; i < CHAINS_NODES_MAX; i++)
+		own[i] = ns;
+	chains_heaviest(scene.chains, own, CHAINS_NODES_MAX, 0.6, &heaviest);
+	assert_true(heaviest >= ns * (CHAINS_NODES_MAX - 1 - LINES));
+	assert_true(seconds() - from < 10); /* 0.4 s, and 40 times that under a sanitizer */
+	test_free(own);
+	test_free(frames);
+}
+
+/* ---- the heaviest -------------------------------------------------------------------------- */
+
+struct weights {
+	uint64_t ns[64];
+};
+
+static void weigh(struct weights *weights, uint64_t ns, const struct stack *stack)
+{
+	weights->ns[chains_of(scene.chains, stack)] += ns;
+}
+
+static void assert_heaviest(const struct weights *weights, const char *expected, uint64_t ns)
+{
+	uint64_t subtree;
+	uint32_t node = chains_heaviest(scene.chains, weights->ns, 64, 0.6, &subtree);
+
+	assert_node(node, 8, expected);
+	assert_int_equal(subtree, ns);
+}
+
+static void test_the_heaviest_is_as_far_inside_as_one_function_has_most(void **state)
+{
+	struct weights weights = { 0 };
+
+	begin();
+	weigh(&weights, 10, stack_of(train("loop", 91), NULL));
+	weigh(&weights, 50, stack_of(train("loop", 91), train("decode", 27), NULL));
+	weigh(&weights, 40,
+	      stack_of(train("loop", 91), train("decode", 28), train("open", 3), NULL));
+	weigh(&weights, 5, stack_of(train("loop", 91), train("load", 40), NULL));
+	assert_heaviest(&weights, "train.py:91 loop > train.py:27 decode", 90);
+}
+
+static void test_lines_that_call_one_function_are_added_up(void **state)
+{
+	struct weights weights = { 0 };
+
+	begin();
+	weigh(&weights, 30, stack_of(train("loop", 91), train("decode", 27), NULL));
+	weigh(&weights, 40, stack_of(train("loop", 95), train("decode", 27), NULL));
+	weigh(&weights, 20, stack_of(train("loop", 96), train("load", 40), NULL));
+	assert_heaviest(&weights, "train.py:95 loop > train.py:27 decode", 70);
+}
+
+static void test_what_is_spread_out_ends_the_way(void **state)
+{
+	struct weights weights = { 0 };
+
+	begin();
+	assert_heaviest(&weights, "(no stack)", 0);
+	weigh(&weights, 0, stack_of(train("loop", 91), NULL));
+	assert_heaviest(&weights, "(no stack)", 0);
+	weigh(&weights, 50, stack_of(train("loop", 91), train("decode", 27), NULL));
+	weigh(&weights, 50, stack_of(train("loop", 92), train("load", 40), NULL));
+	assert_heaviest(&weights, "train.py:91 loop", 100);
+	weigh(&weights, 90, stack_of(train("other", 7), NULL));
+	assert_heaviest(&weights, "(no stack)", 190);
+}
+
+static void test_weights_that_overflow_stay_the_most(void **state)
+{
+	struct weights weights = { 0 };
+
+	begin();
+	weigh(&weights, UINT64_MAX, stack_of(train("loop", 91), train("decode", 27), NULL));
+	weigh(&weights, UINT64_MAX, stack_of(train("loop", 91), train("decode", 28), NULL));
+	assert_heaviest(&weights, "train.py:91 loop > train.py:27 decode", UINT64_MAX);
+}
+
+static int end(void **state)
+{
+	chains_free(scene.chains);
+	scene.chains = NULL;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_lines_of_the_user_are_told_without_libraries_and_the_interpreter),
+		cmocka_unit_test(test_no_stack_is_the_root),
+		cmocka_unit_test(test_native_code_has_the_same_shape),
+		cmocka_unit_test(
+			test_native_code_inside_of_python_is_the_users_where_its_line_is_known),
+		cmocka_unit_test(test_a_stack_without_the_users_code_is_its_place),
+		cmocka_unit_test(test_begins_of_programs_are_told_where_little_else_is),
+		cmocka_unit_test(test_a_function_that_calls_itself_is_one_frame),
+		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
+		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
+		cmocka_unit_test(test_what_was_inlined_is_told_where_it_became_known),
+		cmocka_unit_test(test_the_innermost_are_told),
+		cmocka_unit_test(test_a_file_without_a_line_is_told_behind),
+		cmocka_unit_test(test_of_deep_chains_the_innermost_are_kept),
+		cmocka_unit_test(test_nodes_beyond_the_bound_are_counted_and_have_the_nearest),
+		cmocka_unit_test(test_the_heaviest_is_as_far_inside_as_one_function_has_most),
+		cmocka_unit_test(test_lines_that_call_one_function_are_added_up),
+		cmocka_unit_test(test_what_is_spread_out_ends_the_way),
+		cmocka_unit_test(test_weights_that_overflow_stay_the_most),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, end);
+}
