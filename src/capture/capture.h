@@ -26,6 +26,7 @@ struct capture_gpu {
 	uint32_t kinds;                /* enum agent_kind of agent/wire.h */
 	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
 	const char *cupti;             /* the libcupti to use; NULL: it is looked for */
+	bool if_any; /* nobody asked for them: where there are none is no failure */
 };
 
 /* Stacks: of samples of what threads do, and of calls. */

@@ -496,7 +496,7 @@ static void check_whole(struct capture *c, struct err *err)
 	capture_say_why_no_samples(c);
 	if (c->options.metrics_asked && c->metrics && metrics_feed_is_awaited(c->metrics))
 		capture_notice(c, "no GPU metrics: none had been read when the trace ended");
-	if (c->gpu && gpu_came_to_nothing(c->gpu))
+	if (c->gpu && !c->options.gpu->if_any && gpu_came_to_nothing(c->gpu))
 		err_set(err, ENODATA, "there are no GPU times, which --gpu asks for");
 }
 

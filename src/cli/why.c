@@ -254,6 +254,7 @@ static void choose_what(struct why_command *o)
 	cli_stacks_wait(&o->stacks);
 	if (!o->no_gpu) {
 		cli_gpu_ask(&o->attach.gpu);
+		o->attach.gpu.settings.if_any = true;
 		capture->gpu = &o->attach.gpu.settings;
 	}
 	if (!capture->duration_ns)
@@ -291,13 +292,13 @@ static int watch(struct why_command *o, struct err *err)
 /* What stands after "--" is a command's, options too. Returns the words before that. */
 static int part_command(struct why_command *o, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--"))
-			continue;
-		o->attach.command = argv + i + 1;
-		return i;
-	}
-	return argc;
+	int words = 1;
+
+	while (words < argc && strcmp(argv[words], "--"))
+		words++;
+	if (words + 1 < argc)
+		o->attach.command = argv + words + 1;
+	return words;
 }
 
 int cli_why(int argc, char **argv)
