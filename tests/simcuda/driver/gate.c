@@ -3,12 +3,16 @@
 
 #include <pthread.h>
 
+#include "cost.h"
+
 unsigned int gate = GATE_UNINITIALISED;
 
 CUresult gate_check(const char *function)
 {
 	if (gate_state() & (GATE_UNINITIALISED | GATE_FORKED))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (gate_state() & GATE_COSTS)
+		cost_pay(function);
 	return (CUresult)faults_take(function);
 }
 
@@ -21,6 +25,8 @@ void gate_open(void)
 {
 	if (faults_wanted)
 		__atomic_or_fetch(&gate, GATE_FAULTS, __ATOMIC_RELEASE);
+	if (costs_wanted)
+		__atomic_or_fetch(&gate, GATE_COSTS, __ATOMIC_RELEASE);
 	__atomic_and_fetch(&gate, ~(unsigned int)GATE_UNINITIALISED, __ATOMIC_RELEASE);
 }
 
@@ -44,5 +50,6 @@ static void forked(void)
 __attribute__((constructor)) static void gate_prepare(void)
 {
 	faults_read();
+	costs_read();
 	pthread_atfork(NULL, NULL, forked);
 }

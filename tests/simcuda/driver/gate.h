@@ -23,6 +23,7 @@ enum gate {
 	GATE_FORKED = 2,
 	GATE_FAULTS = 4,
 	GATE_HOOKED = 8, /* simcuda_profiler has hooks */
+	GATE_COSTS = 16, /* SIMCUDA_CALL_US, see cost.h */
 };
 
 extern unsigned int gate; /* enum gate; 0: calls pass */

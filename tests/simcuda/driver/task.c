@@ -6,6 +6,7 @@
 #include "block.h"
 #include "clock.h"
 #include "graph.h"
+#include "peers.h"
 #include "stream.h"
 
 static void copy_run(const struct task *task)
@@ -45,6 +46,8 @@ CUresult task_run(const struct task *task)
 {
 	switch (task->kind) {
 	case TASK_KERNEL:
+		if (peers_wanted(task->kernel.name))
+			peers_meet();
 		if (!task->kernel.known)
 			return CUDA_SUCCESS;
 		return task->kernel.known->run(task->kernel.params, task->kernel.threads);
@@ -90,7 +93,8 @@ uint64_t task_duration_ns(const struct task *task)
 bool task_is_trivial(const struct task *task)
 {
 	return task->kind == TASK_EMPTY || task->kind == TASK_ALLOC || task->kind == TASK_EVENT ||
-	       (task->kind == TASK_KERNEL && !task->kernel.known);
+	       (task->kind == TASK_KERNEL && !task->kernel.known &&
+	        !peers_wanted(task->kernel.name));
 }
 
 bool task_calls_program(const struct task *task)
