@@ -3,7 +3,7 @@
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
-PLANTED_C := planted host workers ranks healthy
+PLANTED_C := planted host workers gpu ranks healthy
 
 planted-programs: $(PLANTED_B)/planted
 
