@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make planted-programs    programs with one planted problem each, and healthy ones
+# make test-planted        whether `cuscope why` names problem and line of each (root)
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
@@ -15,4 +16,7 @@ $(PLANTED_C:%=$(PLANTED_B)/%.o): $(PLANTED_B)/%.o: $(PLANTED)/%.c $(PLANTED)/pla
 $(PLANTED_B)/planted: $(PLANTED_C:%=$(PLANTED_B)/%.o) $(B)/programs/sample.o
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
-.PHONY: planted-programs
+test-planted: $(B)/cuscope planted-programs simcuda
+	@tests/planted/run --build $(B)
+
+.PHONY: planted-programs test-planted

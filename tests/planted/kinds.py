@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What is planted, and what `cuscope why` is to say of it."""
+
+# Words of advice that fit small kernels and nothing else here.
+SMALL = ("larger launches", "CUDA graph", "fewer launches")
+LAUNCH = "cuLaunchKernel=4"
+
+
+class Kind:
+    """`causes`: the JSON's words of which any is right. `names`: functions of which one must be in the first paragraph;
+    `second`: the same two of the other problem, where there are two. `costs`: what calls take, in microseconds."""
+
+    def __init__(self, name, causes=(), names=(), never=SMALL, costs=LAUNCH, second=None, attach=False, beside=None, options=(),
+                 program=None, gain=True):
+        self.name, self.causes, self.names, self.never = name, split(causes), split(names), never
+        self.second = second and (split(second[0]), split(second[1]))
+        self.attach, self.beside, self.options, self.gain = attach, beside, options, gain
+        self.program = program or name
+        self.env = {"SIMCUDA_CALL_US": costs}
+
+    @property
+    def healthy(self):
+        return not self.causes
+
+    @property
+    def python(self):
+        return self.program.startswith(("py_", "two_py_"))
+
+
+def split(words):
+    return tuple(words.split()) if isinstance(words, str) else tuple(words)
+
+
+def attached(name, *words, **more):
+    return Kind("attach_" + name, *words, attach=True, program=name, gain=False, **more)
+
+
+ALLOC = LAUNCH + ",cuMemAlloc_v2=3000,cuMemFree_v2=2000"
+
+KINDS = [
+    # the thread that launches
+    Kind("sleep", "sleep", "pause_between_steps"),
+    Kind("prep", "computing", "prepare_batch"),
+    Kind("collate", "computing", "collate_batch"),
+    Kind("uneven", "computing", "refill_buffer"),
+    Kind("disk_reads", "disk", "read_samples"),
+    Kind("fsync", "disk", "save_state"),
+    Kind("checkpoint", "disk", "write_checkpoint"),
+    Kind("faults", "fault computing", "fill_fresh_memory"),
+    Kind("mapped", "fault disk", "look_up_embedding"),
+    Kind("rivals", "no_cpu", "tokenize train_step"),
+    Kind("child", "computing child", "convert_in_child run_converter"),
+    Kind("log", "sleep pipe", "read_log_slowly log_step"),
+    Kind("file_lock", "sleep lock", "hold_file_lock take_file_lock"),
+    # another thread or process
+    Kind("thread", "computing", "transform_in_thread"),
+    Kind("thread_sleep", "sleep", "fetch_in_thread"),
+    Kind("eventfd", "computing", "decode_in_pool"),
+    Kind("barrier", "computing", "slow_share"),
+    Kind("spin", "computing", "spin_for_flag"),
+    Kind("poll", "sleep", "poll_with_naps"),
+    Kind("lock", "computing lock", "rebuild_index"),
+    Kind("lock_sleep", "sleep lock", "flush_table"),
+    Kind("pipe", "computing", "transform_in_worker"),
+    Kind("pipe_sleep", "sleep", "fetch_in_worker"),
+    Kind("socketpair", "computing", "transform_in_worker"),
+    Kind("tcp", "computing", "transform_in_worker"),
+    Kind("relay", "computing", "transform_in_worker"),
+    Kind("futex", "computing", "transform_in_worker"),
+    # CUDA calls and the GPU
+    Kind("tiny", "launching", "launch_small", never=(), costs="cuLaunchKernel=40"),
+    Kind("sync_context", "synchronisation", "wait_for_context"),
+    Kind("sync_stream", "synchronisation", "wait_for_stream"),
+    Kind("sync_event", "synchronisation", "wait_for_event"),
+    Kind("query", "synchronisation", "ask_event"),
+    Kind("sync_each", "synchronisation", "run_and_wait", never=(), costs="cuLaunchKernel=20"),
+    Kind("loss", "synchronisation copy_call", "read_loss"),
+    Kind("pageable", "copies copy_call", "upload_pageable"),
+    Kind("pinned_wait", "copies copy_call synchronisation", "upload_and_wait"),
+    Kind("download", "copies copy_call synchronisation", "download_activations"),
+    Kind("memset", "copies kernels", "clear_buffers"),
+    Kind("alloc", "allocation", "make_buffers", costs=ALLOC),
+    Kind("alloc_pinned", "allocation", "make_pinned_buffers", costs=LAUNCH + ",cuMemHostAlloc=5000,cuMemFreeHost=2000"),
+    Kind("module", "driver", "load_kernels", costs=LAUNCH + ",cuModuleLoadData=6000"),
+    Kind("stream_create", "driver", "open_stream", costs=LAUNCH + ",cuStreamCreate=3000,cuStreamDestroy_v2=2000"),
+    Kind("graph_tiny", "launching", "replay_tiny_graphs", never=(), costs="cuLaunchKernel=4,cuGraphLaunch=60"),
+    Kind("graph_rebuild", "driver launching", "rebuild_graph", never=(), costs=LAUNCH + ",cuGraphInstantiateWithFlags=5000"),
+    Kind("turns", "stream_wait", "launch_in_turns"),
+    Kind("copy_turns", "copies stream_wait", "upload_in_turn"),
+    Kind("default_stream", "stream_wait", "launch_on_default"),
+    Kind("callback", "computing stream_wait", "average_on_host"),
+    # ranks: two processes on two GPUs
+    Kind("rank_sleep", "sleep", "fetch_on_one_rank"),
+    Kind("rank_prep", "computing", "tokenize_on_one_rank"),
+    Kind("rank_kernels", "kernels", "run_longer_kernels"),
+    # Python
+    Kind("py_sleep", "sleep", "pause_between_steps"),
+    Kind("py_decode", "computing", "decode_sample"),
+    Kind("py_gc", "computing", "collect_garbage"),
+    Kind("py_json", "computing", "parse_records"),
+    Kind("py_pickle", "computing", "unpack_batch"),
+    Kind("py_regex", "computing", "clean_text"),
+    Kind("py_logging", "computing", "log_metrics"),
+    Kind("py_subprocess", "child sleep", "run_tool"),
+    Kind("py_fsync", "disk", "save_metrics"),
+    Kind("py_print", "sleep pipe", "read_slowly print_step"),
+    Kind("py_gil", "gil", "burn", costs="cuLaunchKernel=60"),
+    Kind("py_lock", "sleep lock", "flush_cache"),
+    Kind("py_loader_sleep", "sleep", "fetch_shards"),
+    Kind("py_loader_decode", "computing gil", "decode_shards"),
+    Kind("py_pool", "sleep", "download_shard"),
+    Kind("py_worker", "computing", "decode_shards"),
+    Kind("py_pipe", "sleep", "answer_slowly"),
+    Kind("py_http", "computing", "look_up_tokens"),
+    Kind("py_server", "computing network", "look_up_tokens ask_server", beside="serve"),
+    Kind("py_tiny", "launching", "launch_many", never=(), costs="cuLaunchKernel=40"),
+    Kind("py_item", "synchronisation", "read_loss"),
+    Kind("py_alloc", "allocation", "empty_cache", costs=ALLOC),
+    # processes that ran before
+    attached("sleep", "sleep", "pause_between_steps"),
+    attached("pipe", "computing", "transform_in_worker"),
+    attached("tcp", "computing", "transform_in_worker"),
+    attached("thread", "computing", "transform_in_thread"),
+    attached("py_sleep", "sleep", "pause_between_steps"),
+    attached("py_worker", "computing", "decode_shards"),
+    attached("py_gil", "gil", "burn", costs="cuLaunchKernel=60"),
+    # two at once, the larger first
+    Kind("two_sleep_prep", "sleep", "pause_long", second=("computing", "prepare_short")),
+    Kind("two_disk_prep", "computing disk", "prepare_batch read_samples", second=("computing disk", "prepare_batch read_samples")),
+    Kind("two_worker_prep", "computing", "transform_in_worker", second=("computing", "check_results")),
+    Kind("two_alloc_sleep", "allocation", "two_buffers", costs=ALLOC, second=("sleep", "two_pause")),
+    Kind("two_loss_sleep", "sleep", "two_pause", second=("synchronisation copy_call", "read_loss")),
+    Kind("two_py_gc_sleep", "computing", "collect_garbage", second=("sleep", "nap step")),
+    Kind("two_py_worker_json", "computing", "decode_shards", second=("computing", "both")),
+    # nothing is wrong
+    Kind("busy"),
+    Kind("busy_streams"),
+    Kind("busy_graph"),
+    Kind("busy_overlap"),
+    Kind("busy_loader"),
+    Kind("busy_sleepers"),
+    Kind("busy_statistics"),
+    Kind("busy_writer"),
+    Kind("busy_rare_wait"),
+    Kind("busy_host_work"),
+    Kind("busy_cold"),
+    Kind("busy_threads"),
+    Kind("busy_long"),
+    Kind("busy_callback"),
+    Kind("rank_busy"),
+    Kind("py_busy"),
+    Kind("py_busy_threads"),
+    Kind("py_busy_loader"),
+    Kind("py_busy_worker"),
+    attached("busy"),
+]
