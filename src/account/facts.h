@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording in sorted facts, read once: what each thread did, what each GPU ran. All that asks
+ * why time went where it did asks these.
+ *
+ * Numbers of threads and times are the recording's: a damaged or hostile one can have any. Rows are
+ * put in order once and found by bisection; what ends before it begins has no length.
+ */
+#ifndef CUSCOPE_ACCOUNT_FACTS_H
+#define CUSCOPE_ACCOUNT_FACTS_H
+
+#include "account/chains.h"
+#include "trace/event.h"
+
+#define FACTS_NONE UINT32_MAX /* no such thread, no such row */
+
+/* A call of CUDA's that no other one made. */
+struct fact_call {
+	uint64_t begin_ns, end_ns; /* the end of the recording where it did not return */
+	const struct function *function;
+	uint64_t correlation; /* 0: nothing on a GPU can name it */
+	uint32_t chain;       /* of its stack; 0: not known */
+	uint8_t op;           /* enum api_op */
+	uint8_t memory;       /* enum api_memory */
+	uint8_t direction;    /* enum api_direction */
+	bool blocking;        /* a copy or set that returns when it is done */
+	bool open;            /* it had not returned at the end, or never did */
+	uint32_t kernel;      /* its id and 1; 0: none */
+};
+
+/* A thread was on a CPU. */
+struct fact_sample {
+	uint64_t time_ns;
+	uint32_t chain;
+	bool fault; /* the kernel handed it a page of memory */
+};
+
+/* It could not go on: from begin to ready for a reason, from there to the end for want of a CPU. */
+struct fact_rest {
+	uint64_t begin_ns, ready_ns, end_ns;
+	uint32_t chain;
+	uint32_t waker;     /* thread that ended it: a row; FACTS_NONE: not known, or no thread */
+	uint32_t waker_tid; /* the same as the kernel has it; 0: none, or an interrupt */
+	uint32_t rival_pid; /* the process that had the CPU meanwhile; 0: not known */
+	uint8_t wait;       /* enum wait_kind */
+	uint8_t how;        /* enum blocked */
+	bool gil;           /* it waited for Python's lock of its interpreter */
+	char other[16];     /* name of the waker, or of the rival where there is none */
+};
+
+struct fact_thread {
+	const struct process *process;
+	uint32_t tid;
+	char comm[16];
+	uint64_t first_ns, last_ns; /* of what is known of it */
+	struct fact_call *calls;
+	struct fact_sample *samples;
+	struct fact_rest *rests;
+	size_t n_calls, n_samples, n_rests;
+	size_t room_calls, room_samples, room_rests;
+	uint64_t asks; /* calls that GPUs ran something for, or launches */
+};
+
+enum fact_class { FACT_KERNEL, FACT_COMMUNICATION, FACT_COPY, FACT_CLASSES };
+
+/* Something that a GPU ran. */
+struct fact_work {
+	uint64_t begin_ns, end_ns;
+	uint64_t correlation;
+	const struct process *process;
+	const struct kernel *kernel; /* NULL: none */
+	uint64_t graph;
+	uint32_t gpu;            /* a dense number of the process's device; */
+	uint32_t device, stream; /* the process's own ones */
+	uint8_t class;           /* enum fact_class */
+	uint8_t direction;       /* of copies */
+	bool pageable;           /* a copy from or to memory of the host that is not pinned */
+};
+
+struct fact_span {
+	uint64_t begin_ns, end_ns;
+};
+
+struct fact_range { /* of NVTX, pushed and popped */
+	uint64_t begin_ns, end_ns;
+	uint32_t thread, depth, name;
+	unsigned likely; /* see steps_name() */
+};
+
+struct facts {
+	const struct run_info *run; /* of the source's end */
+	struct chains *chains;
+	struct fact_thread *threads;
+	size_t n_threads;
+	struct fact_work *works; /* by GPU, then by begin */
+	size_t n_works;
+	uint32_t n_gpus;
+	struct fact_range *ranges; /* by begin */
+	size_t n_ranges;
+	struct fact_span *unmeasured; /* between windows of --gpu-window: apart, by begin */
+	size_t n_unmeasured;
+	uint64_t begin_ns, end_ns; /* of the recording */
+	uint64_t left_out;         /* events that there was no room for */
+	bool samples, rests;       /* some were recorded */
+	struct facts_own *own;
+};
+
+#define FACTS_BYTES (768ull << 20) /* of rows; what is beyond is counted in left_out */
+
+void facts_init(struct facts *facts);
+void facts_clear(struct facts *facts);
+
+/* All events of a recording in their order; then once its end. */
+void facts_event(struct facts *facts, const struct event *event);
+void facts_end(struct facts *facts, const struct run_info *run);
+
+/* The call that asked for it, and its thread; NULL: not known. */
+const struct fact_call *facts_call_of(const struct facts *facts, const struct fact_work *work,
+                                      uint32_t *thread);
+
+/* The first of the thread that ends later than this; n_calls, n_rests: none. */
+size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns);
+size_t facts_rest_at(const struct fact_thread *thread, uint64_t time_ns);
+/* The first at this time or later. */
+size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns);
+
+/* The process ended within the recording. */
+bool facts_ended(const struct facts *facts, const struct process *process);
+
+#endif
