@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The account of time: every nanosecond of the measured time of each GPU, or where GPU times were
+ * not recorded of each thread that launches, has one cause.
+ *
+ * What a GPU runs is a cause by itself; so is waiting in kernels of communication for a peer, whose
+ * own time then says why. What it does not run is walked back from the work that ended the pause:
+ * was it asked for already, else what did the thread do that asked for it too late? Time in which
+ * a thread was blocked is given on to the thread that woke it, in any process of the recording, and
+ * so on: in the end somebody ran, slept, or waited for a device. Causes are added up by time.
+ */
+#ifndef CUSCOPE_ACCOUNT_ACCOUNT_H
+#define CUSCOPE_ACCOUNT_ACCOUNT_H
+
+#include "account/facts.h"
+
+enum account_cause {
+	ACCOUNT_UNKNOWN,
+	/* What runs on the GPU: */
+	ACCOUNT_KERNELS,
+	ACCOUNT_COPIES,
+	ACCOUNT_COMMUNICATION, /* kernels of communication, all ranks that are known in one */
+	/* It was asked for, and did not begin: */
+	ACCOUNT_TURNAROUND,  /* what a GPU takes from one piece of work to the next */
+	ACCOUNT_STREAM_WAIT, /* for an event, a host function, another stream */
+	/* It was asked for too late. The host was in calls of CUDA: */
+	ACCOUNT_LAUNCHING, /* and between launches that follow on each other */
+	ACCOUNT_SYNCHRONISATION,
+	ACCOUNT_ALLOCATION,
+	ACCOUNT_COPY_CALL,
+	ACCOUNT_DRIVER,
+	/* it was not: */
+	ACCOUNT_COMPUTING,
+	ACCOUNT_GIL, /* another thread had it, and ran there */
+	ACCOUNT_NO_CPU,
+	ACCOUNT_SLEEP,
+	ACCOUNT_DISK,
+	ACCOUNT_NETWORK,
+	ACCOUNT_PIPE,
+	ACCOUNT_LOCK,
+	ACCOUNT_CHILD,
+	ACCOUNT_FAULT,
+	ACCOUNT_SWAP,
+	ACCOUNT_OTHER_WAIT, /* events of several files, a device, another system call */
+	ACCOUNT_CAUSES,
+};
+
+const char *account_cause_name(enum account_cause cause); /* "sleep": a word, for programs */
+const char *account_cause_text(enum account_cause cause); /* "asleep": half a line */
+
+/* Whether it is of the GPU, so that nothing is to be changed in the host's way. */
+static inline bool account_cause_is_gpu(enum account_cause cause)
+{
+	return cause >= ACCOUNT_KERNELS && cause <= ACCOUNT_STREAM_WAIT;
+}
+
+/* A wait on the way from the GPU's pause to its cause. Numbers; 0: none. */
+struct account_via {
+	uint32_t before;          /* the wait that this one is in; 0: none */
+	enum account_cause cause; /* what was waited for: pipe, lock, gil, communication */
+	uint32_t thread;          /* that waited; FACTS_NONE: a GPU did */
+	uint32_t chain;
+};
+
+/* Time of one cause, place and thread. */
+struct account_part {
+	enum account_cause cause;
+	uint32_t chain;
+	uint32_t thread; /* whose time it was; FACTS_NONE: of no thread */
+	uint32_t via;
+	double ns;      /* parts of an account add up to its time */
+	double gain_ns; /* of the critical path, whatever else it would have been hidden by */
+	uint64_t count; /* stretches, or samples */
+	const struct fact_rest *longest; /* of stretches of blocked time; NULL: none */
+	const struct fact_work *work;    /* of work of the GPU its longest; NULL: none */
+	const struct fact_call *call;    /* of calls the longest; NULL: none */
+};
+
+struct account {
+	const struct process *process;
+	uint32_t gpu, device; /* FACTS_NONE: of a thread */
+	uint32_t thread;      /* that asks for most of its work */
+	uint64_t begin_ns, end_ns;
+	uint64_t not_measured_ns; /* within */
+	double ns;                /* that have causes: what parts add up to */
+	struct account_part *parts;
+	size_t n_parts;
+	double sampled_ns, unsampled_ns; /* of time on a CPU: with places by samples, and by calls
+	                                    alone */
+};
+
+#define ACCOUNTS_MAX 64 /* those with most work; the rest is counted */
+
+struct accounts {
+	struct account *of;
+	size_t n, left_out;
+	struct account_via *vias; /* from 1 on */
+	size_t n_vias;
+};
+
+/* After facts_end(); both live as long as the facts, and the source's objects. */
+void accounts_make(struct accounts *accounts, const struct facts *facts);
+void accounts_clear(struct accounts *accounts);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts of an account while it is made. What is known by samples alone is kept in pools: all time
+ * on a CPU of one cause and thread, and where its samples were; each sample then stands for as much
+ * of the pool's time. Pools without samples go to the places of the calls that came next.
+ */
+#ifndef CUSCOPE_ACCOUNT_PARTS_H
+#define CUSCOPE_ACCOUNT_PARTS_H
+
+#include "account/account.h"
+
+struct part_key {
+	uint32_t cause, chain, thread, via;
+};
+
+struct parts;
+
+struct parts *parts_new(void);
+void parts_free(struct parts *parts);
+
+/* Of the ns `share` is this part's, 0 to 1; all of it is the critical path's. */
+struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
+                               double share);
+
+/* Time on a CPU: chain of the key is the call's that came next. */
+void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share);
+
+/* One of its samples, which says `cause` of its time: mostly the key's. A place is in one pool: a
+ * cause that samples alone say is of no other. */
+void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause);
+
+/* The number of such a wait. */
+uint32_t parts_via(struct parts *parts, const struct account_via *via);
+
+/* Into the account, most time first; pools and parts are empty then, numbers of waits stay. */
+void parts_finish(struct parts *parts, struct account *account);
+
+/* Gives up the table of waits: the caller's. */
+struct account_via *parts_take_vias(struct parts *parts, size_t *n);
+
+#endif

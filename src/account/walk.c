@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+#include "account/walk.h"
+
+#include "base/array.h"
+
+#define WALK_DEPTH 8 /* threads that wait for each other in a row */
+
+/*
+ * Between two launches of a thread that are nearer than this lies the way from one to the next;
+ * what lies in longer pauses is work of the program's own.
+ */
+#define WALK_LAUNCHING_NS 200000
+
+struct walker {
+	const struct walk *walk;
+	struct walker *caller; /* of the thread that waits for this one */
+	const struct fact_thread *of;
+	uint32_t thread, via;
+	unsigned depth;
+	bool gil; /* it has Python's lock, which another waits for */
+};
+
+/* A stretch in which nothing changes. */
+struct stretch {
+	uint64_t begin_ns, end_ns;
+	const struct fact_call *call; /* that it is in; NULL: none */
+	const struct fact_rest *rest; /* the same */
+	size_t next_call;             /* the first that ends later */
+};
+
+enum account_cause walk_cause_of_call(const struct fact_call *call)
+{
+	switch (call->op) {
+	case OP_SYNC:
+		return ACCOUNT_SYNCHRONISATION;
+	case OP_ALLOC:
+	case OP_FREE:
+	case OP_MAP:
+	case OP_UNMAP:
+		return ACCOUNT_ALLOCATION;
+	case OP_LAUNCH:
+	case OP_GRAPH_LAUNCH:
+	case OP_HOST_LAUNCH:
+		return ACCOUNT_LAUNCHING;
+	case OP_COPY:
+	case OP_SET:
+		return call->blocking ? ACCOUNT_COPY_CALL : ACCOUNT_LAUNCHING;
+	default:
+		return ACCOUNT_DRIVER;
+	}
+}
+
+static enum account_cause walk_cause_of_rest(const struct fact_rest *rest)
+{
+	static const enum account_cause causes[WAIT_COUNT] = {
+		[WAIT_UNKNOWN] = ACCOUNT_OTHER_WAIT, [WAIT_CPU] = ACCOUNT_NO_CPU,
+		[WAIT_DISK] = ACCOUNT_DISK,          [WAIT_NETWORK] = ACCOUNT_NETWORK,
+		[WAIT_PIPE] = ACCOUNT_PIPE,          [WAIT_LOCK] = ACCOUNT_LOCK,
+		[WAIT_SLEEP] = ACCOUNT_SLEEP,        [WAIT_FAULT] = ACCOUNT_FAULT,
+		[WAIT_SWAP] = ACCOUNT_SWAP,          [WAIT_DEVICE] = ACCOUNT_OTHER_WAIT,
+		[WAIT_EVENTS] = ACCOUNT_OTHER_WAIT,  [WAIT_CHILD] = ACCOUNT_CHILD,
+		[WAIT_STOP] = ACCOUNT_OTHER_WAIT,    [WAIT_CALL] = ACCOUNT_OTHER_WAIT,
+	};
+
+	if (rest->gil)
+		return ACCOUNT_GIL;
+	return rest->wait < ARRAY_SIZE(causes) ? causes[rest->wait] : ACCOUNT_OTHER_WAIT;
+}
+
+static struct account_part *walker_add(const struct walker *walker, enum account_cause cause,
+                                       uint32_t chain, uint64_t ns)
+{
+	const struct walk *walk = walker->walk;
+
+	return parts_add(walk->parts,
+	                 &(struct part_key){ cause, chain, walker->thread, walker->via }, ns,
+	                 walk->share);
+}
+
+static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
+{
+	const struct fact_call *call = stretch->call;
+	struct account_part *part = walker_add(walker, walk_cause_of_call(call), call->chain,
+	                                       stretch->end_ns - stretch->begin_ns);
+
+	if (!part->call ||
+	    part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns)
+		part->call = call;
+}
+
+/* No stack is walked of a thread that would run on: it is where it is seen to run next. */
+static uint32_t walker_chain_of_rest(const struct walker *walker, const struct fact_rest *rest)
+{
+	const struct fact_thread *of = walker->of;
+	size_t at;
+
+	if (rest->chain || !of->n_samples)
+		return rest->chain;
+	at = facts_sample_at(of, rest->end_ns);
+	return of->samples[at < of->n_samples ? at : at - 1].chain;
+}
+
+static void walker_add_rest(const struct walker *walker, const struct stretch *stretch,
+                            enum account_cause cause)
+{
+	const struct fact_rest *rest = stretch->rest;
+	uint32_t chain = cause == ACCOUNT_NO_CPU ? walker_chain_of_rest(walker, rest) : rest->chain;
+	struct account_part *part =
+		walker_add(walker, cause, chain, stretch->end_ns - stretch->begin_ns);
+
+	if (!part->longest ||
+	    part->longest->end_ns - part->longest->begin_ns < rest->end_ns - rest->begin_ns)
+		part->longest = rest;
+}
+
+/* ---- on a CPU -------------------------------------------------------------------------------- */
+
+/* How long the pause between two calls is that this stretch lies in. */
+static uint64_t walker_pause_ns(const struct walker *walker, const struct stretch *stretch)
+{
+	const struct fact_thread *of = walker->of;
+	size_t next = stretch->next_call;
+
+	if (!next || next >= of->n_calls)
+		return UINT64_MAX;
+	return of->calls[next].begin_ns - of->calls[next - 1].end_ns;
+}
+
+static enum account_cause walker_cause(const struct walker *walker, const struct stretch *stretch)
+{
+	if (walker->gil)
+		return ACCOUNT_GIL;
+	if (walker_pause_ns(walker, stretch) < WALK_LAUNCHING_NS)
+		return ACCOUNT_LAUNCHING;
+	return walker->walk->facts->samples || walker->walk->facts->rests ? ACCOUNT_COMPUTING
+	                                                                  : ACCOUNT_UNKNOWN;
+}
+
+static void walker_ran(const struct walker *walker, const struct stretch *stretch)
+{
+	const struct fact_thread *of = walker->of;
+	struct part_key key = {
+		walker_cause(walker, stretch),
+		stretch->next_call < of->n_calls ? of->calls[stretch->next_call].chain : 0,
+		walker->thread,
+		walker->via,
+	};
+
+	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
+	              walker->walk->share);
+	for (size_t i = facts_sample_at(of, stretch->begin_ns);
+	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns; i++) {
+		key.chain = of->samples[i].chain;
+		parts_add_sample(walker->walk->parts, &key,
+		                 of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
+	}
+}
+
+/* ---- blocked --------------------------------------------------------------------------------- */
+
+static bool walker_has(const struct walker *walker, uint32_t thread)
+{
+	for (; walker; walker = walker->caller)
+		if (walker->thread == thread)
+			return true;
+	return false;
+}
+
+static bool cause_has_waker(enum account_cause cause)
+{
+	switch (cause) {
+	case ACCOUNT_GIL:
+	case ACCOUNT_LOCK:
+	case ACCOUNT_PIPE:
+	case ACCOUNT_NETWORK:
+	case ACCOUNT_CHILD:
+	case ACCOUNT_OTHER_WAIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns);
+
+/* The thread that ended it is asked for the same time. */
+static void walker_blocked(struct walker *walker, const struct stretch *stretch)
+{
+	const struct fact_rest *rest = stretch->rest;
+	const struct facts *facts = walker->walk->facts;
+	enum account_cause cause = walk_cause_of_rest(rest);
+
+	if (rest->waker == FACTS_NONE || !cause_has_waker(cause) || walker->depth >= WALK_DEPTH ||
+	    walker_has(walker, rest->waker)) {
+		walker_add_rest(walker, stretch, cause);
+		return;
+	}
+
+	struct walker waker = {
+		.walk = walker->walk,
+		.caller = walker,
+		.of = &facts->threads[rest->waker],
+		.thread = rest->waker,
+		.depth = walker->depth + 1,
+		.gil = walker->gil || cause == ACCOUNT_GIL,
+	};
+
+	waker.via =
+		parts_via(walker->walk->parts,
+	                  &(struct account_via){ walker->via, cause, walker->thread, rest->chain });
+	walker_go(&waker, stretch->begin_ns, stretch->end_ns);
+}
+
+/* ---- a thread's time ------------------------------------------------------------------------- */
+
+/* Up to where nothing changes. */
+static void stretch_find(const struct walker *walker, struct stretch *stretch, uint64_t end_ns,
+                         size_t rest)
+{
+	const struct fact_thread *of = walker->of;
+
+	stretch->end_ns = end_ns;
+	stretch->call = NULL;
+	stretch->rest = NULL;
+	if (stretch->next_call < of->n_calls) {
+		const struct fact_call *call = &of->calls[stretch->next_call];
+		bool in = call->begin_ns <= stretch->begin_ns;
+		uint64_t border = in ? call->end_ns : call->begin_ns;
+
+		stretch->call = in ? call : NULL;
+		if (border < stretch->end_ns)
+			stretch->end_ns = border;
+	}
+	if (rest < of->n_rests) {
+		const struct fact_rest *now = &of->rests[rest];
+		uint64_t begin = stretch->begin_ns;
+		uint64_t border = begin < now->begin_ns   ? now->begin_ns
+		                  : begin < now->ready_ns ? now->ready_ns
+		                                          : now->end_ns;
+
+		stretch->rest = now->begin_ns <= begin ? now : NULL;
+		if (border < stretch->end_ns)
+			stretch->end_ns = border;
+	}
+}
+
+static void walker_stretch(struct walker *walker, const struct stretch *stretch)
+{
+	if (stretch->rest && stretch->begin_ns >= stretch->rest->ready_ns)
+		walker_add_rest(walker, stretch, ACCOUNT_NO_CPU);
+	else if (stretch->call)
+		walker_add_call(walker, stretch);
+	else if (stretch->rest)
+		walker_blocked(walker, stretch);
+	else
+		walker_ran(walker, stretch);
+}
+
+static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns)
+{
+	const struct fact_thread *of = walker->of;
+	struct stretch stretch = { .begin_ns = begin_ns };
+	size_t rest = facts_rest_at(of, begin_ns);
+
+	stretch.next_call = facts_call_at(of, begin_ns);
+	while (stretch.begin_ns < end_ns) {
+		while (stretch.next_call < of->n_calls &&
+		       of->calls[stretch.next_call].end_ns <= stretch.begin_ns)
+			stretch.next_call++;
+		while (rest < of->n_rests && of->rests[rest].end_ns <= stretch.begin_ns)
+			rest++;
+		stretch_find(walker, &stretch, end_ns, rest);
+		walker_stretch(walker, &stretch);
+		stretch.begin_ns = stretch.end_ns;
+	}
+}
+
+void walk_thread(const struct walk *walk, uint32_t thread, uint64_t begin_ns, uint64_t end_ns,
+                 uint32_t via)
+{
+	struct walker walker = {
+		.walk = walk,
+		.of = &walk->facts->threads[thread],
+		.thread = thread,
+		.via = via,
+	};
+
+	walker_go(&walker, begin_ns, end_ns);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread did in a stretch of time, as parts of an account: in calls of CUDA, on a CPU,
+ * ready without one, blocked; and blocked time as what the thread did that ended it.
+ */
+#ifndef CUSCOPE_ACCOUNT_WALK_H
+#define CUSCOPE_ACCOUNT_WALK_H
+
+#include "account/parts.h"
+
+struct walk {
+	const struct facts *facts;
+	struct parts *parts;
+	double share; /* of each stretch: see parts_add() */
+};
+
+/* From begin_ns to before end_ns; `via`: the waits that led there, 0: none. */
+void walk_thread(const struct walk *walk, uint32_t thread, uint64_t begin_ns, uint64_t end_ns,
+                 uint32_t via);
+
+/* What time in such a call is. */
+enum account_cause walk_cause_of_call(const struct fact_call *call);
+
+#endif
