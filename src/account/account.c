@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: MIT
+#include "account/account.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/walk.h"
+#include "base/xalloc.h"
+
+#define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
+#define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
+
+/* What a GPU did: one after the other, without holes from its first to its last. */
+enum state { STATE_KERNELS, STATE_COMMUNICATION, STATE_COPIES, STATE_IDLE };
+
+struct segment {
+	uint64_t begin_ns, end_ns;
+	size_t work; /* that ran; STATE_IDLE: that ended it. n_works: none */
+	enum state state;
+};
+
+struct gpu_time {
+	struct segment *segments;
+	size_t n, room;
+	size_t first, last; /* its works */
+	bool communicates;
+	uint64_t *joins_ns; /* by segment: when the next kernel of communication begins */
+};
+
+struct maker {
+	const struct facts *facts;
+	struct accounts *accounts;
+	struct gpu_time *gpus;
+	struct parts *parts;
+};
+
+/* ---- what GPUs did --------------------------------------------------------------------------- */
+
+static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum state state,
+                    size_t work)
+{
+	struct segment *last = gpu->n ? &gpu->segments[gpu->n - 1] : NULL;
+
+	if (end_ns <= begin_ns)
+		return;
+	if (last && last->state == state && last->work == work && last->end_ns == begin_ns) {
+		last->end_ns = end_ns;
+		return;
+	}
+	if (gpu->n == gpu->room) {
+		gpu->room = gpu->room ? 2 * gpu->room : 256;
+		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
+	}
+	gpu->segments[gpu->n++] = (struct segment){ begin_ns, end_ns, work, state };
+}
+
+/* What runs until when, of each class the one that ends last. */
+struct running {
+	uint64_t until_ns[FACT_CLASSES];
+	size_t work[FACT_CLASSES];
+};
+
+/* From `now` on to `to_ns`, where `next` begins: what runs decides, then what is left, then none.
+ */
+static void gpu_advance(struct gpu_time *gpu, const struct running *running, uint64_t now,
+                        uint64_t to_ns, size_t next)
+{
+	static const enum state states[FACT_CLASSES] = {
+		[FACT_KERNEL] = STATE_KERNELS,
+		[FACT_COMMUNICATION] = STATE_COMMUNICATION,
+		[FACT_COPY] = STATE_COPIES,
+	};
+
+	for (int class = 0; class < FACT_CLASSES; class ++) {
+		uint64_t until = running->until_ns[class];
+
+		if (until > to_ns)
+			until = to_ns;
+		if (until > now) {
+			gpu_add(gpu, now, until, states[class], running->work[class]);
+			now = until;
+		}
+	}
+	gpu_add(gpu, now, to_ns, STATE_IDLE, next);
+}
+
+static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
+{
+	struct running running = { 0 };
+	uint64_t now = facts->works[gpu->first].begin_ns;
+
+	for (size_t i = gpu->first; i < gpu->last; i++) {
+		const struct fact_work *work = &facts->works[i];
+
+		gpu_advance(gpu, &running, now, work->begin_ns, i);
+		now = work->begin_ns;
+		if (work->end_ns > running.until_ns[work->class]) {
+			running.until_ns[work->class] = work->end_ns;
+			running.work[work->class] = i;
+		}
+		gpu->communicates |= work->class == FACT_COMMUNICATION;
+	}
+	for (int class = 0; class < FACT_CLASSES; class ++) {
+		uint64_t until = running.until_ns[class];
+
+		if (until > now) {
+			gpu_advance(gpu, &running, now, until, facts->n_works);
+			now = until;
+		}
+	}
+}
+
+/* Until the recording's end nothing came any more, if the process was there to ask. */
+static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
+{
+	const struct fact_work *last = &facts->works[gpu->last - 1];
+
+	if (gpu->n && !facts_ended(facts, last->process))
+		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, facts->end_ns, STATE_IDLE,
+		        facts->n_works);
+}
+
+static void gpu_join(struct gpu_time *gpu)
+{
+	uint64_t joins = 0;
+
+	if (!gpu->communicates)
+		return;
+	gpu->joins_ns = xcalloc(gpu->n + 1, sizeof(*gpu->joins_ns));
+	for (size_t i = gpu->n; i-- > 0;) {
+		if (gpu->segments[i].state == STATE_COMMUNICATION)
+			joins = gpu->segments[i].begin_ns;
+		gpu->joins_ns[i] = joins;
+	}
+}
+
+static void gpus_sweep(struct maker *maker)
+{
+	const struct facts *facts = maker->facts;
+
+	for (size_t i = 0; i < facts->n_works;) {
+		struct gpu_time *gpu = &maker->gpus[facts->works[i].gpu];
+
+		gpu->first = i;
+		while (i < facts->n_works && facts->works[i].gpu == facts->works[gpu->first].gpu)
+			i++;
+		gpu->last = i;
+		gpu_sweep(facts, gpu);
+		gpu_trail(facts, gpu);
+		gpu_join(gpu);
+	}
+}
+
+/* The segment that a time is in. */
+static size_t gpu_at(const struct gpu_time *gpu, uint64_t time_ns)
+{
+	size_t low = 0, high = gpu->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gpu->segments[middle].end_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- why it did nothing ---------------------------------------------------------------------- */
+
+/* A part of a segment, whose causes are wanted, in one account. */
+struct cut {
+	uint64_t begin_ns, end_ns;
+	uint32_t via;
+	const struct account *account; /* its thread is asked where no work tells whose turn it was
+	                                */
+};
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The host's wait for the GPU that was under way as it ran dry; NULL: none. */
+static const struct fact_call *idle_wait(const struct fact_thread *thread, uint64_t dry_ns)
+{
+	size_t at =
+		facts_call_at(thread, dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0);
+
+	for (; at < thread->n_calls && thread->calls[at].begin_ns < dry_ns; at++) {
+		const struct fact_call *call = &thread->calls[at];
+		enum account_cause cause = walk_cause_of_call(call);
+
+		if (cause == ACCOUNT_SYNCHRONISATION || cause == ACCOUNT_COPY_CALL)
+			return call;
+	}
+	return NULL;
+}
+
+static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
+                     uint64_t end_ns, struct part_key key, double share)
+{
+	begin_ns = later(begin_ns, cut->begin_ns);
+	end_ns = sooner(end_ns, cut->end_ns);
+	key.via = cut->via;
+	if (begin_ns < end_ns)
+		parts_add(maker->parts, &key, end_ns - begin_ns, share);
+}
+
+static void idle_walk(const struct maker *maker, const struct cut *cut, uint32_t thread,
+                      uint64_t begin_ns, uint64_t end_ns, double share)
+{
+	struct walk walk = { maker->facts, maker->parts, share };
+
+	begin_ns = later(begin_ns, cut->begin_ns);
+	end_ns = sooner(end_ns, cut->end_ns);
+	if (begin_ns < end_ns)
+		walk_thread(&walk, thread, begin_ns, end_ns, cut->via);
+}
+
+/* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */
+static void idle_queued(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
+                        uint64_t end_ns, const struct fact_call *call, uint32_t thread)
+{
+	bool waits = end_ns > begin_ns && end_ns - begin_ns > ACCOUNT_QUEUE_NS;
+
+	idle_add(maker, cut, begin_ns, end_ns,
+	         (struct part_key){ waits ? ACCOUNT_STREAM_WAIT : ACCOUNT_TURNAROUND, call->chain,
+	                            thread, 0 },
+	         1);
+}
+
+/* What the host still was in that wait, after the GPU ran dry. */
+static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
+                             const struct segment *idle, const struct fact_call *wait,
+                             uint32_t thread)
+{
+	uint64_t end_ns = sooner(later(wait->end_ns, idle->begin_ns), idle->end_ns);
+
+	idle_add(maker, cut, idle->begin_ns, end_ns,
+	         (struct part_key){ walk_cause_of_call(wait), wait->chain, thread, 0 }, 1);
+	return end_ns;
+}
+
+/*
+ * The host waited for the GPU until it ran dry. Had it not, it would have been ahead by as long as
+ * it waited: so much of what is left of the pause is the wait's, whatever the host then did.
+ * Returns the share that is not.
+ */
+static double idle_shared(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
+                          const struct segment *idle, const struct fact_call *wait, uint32_t thread)
+{
+	uint64_t length = idle->end_ns - begin_ns, waited = idle->begin_ns - wait->begin_ns;
+	uint64_t from = later(begin_ns, cut->begin_ns);
+	double share = waited < length ? (double)waited / (double)length : 1;
+	struct part_key key = { walk_cause_of_call(wait), wait->chain, thread, cut->via };
+	struct account_part *part;
+
+	if (!length || from >= cut->end_ns)
+		return 1;
+	part = parts_add(maker->parts, &key, cut->end_ns - from, share);
+	/* what is gained by not waiting is that share alone */
+	part->gain_ns -= (double)(cut->end_ns - from) * (1 - share);
+	if (!part->call ||
+	    part->call->end_ns - part->call->begin_ns < wait->end_ns - wait->begin_ns)
+		part->call = wait;
+	return 1 - share;
+}
+
+static void idle_asked_late(const struct maker *maker, const struct cut *cut,
+                            const struct segment *idle, const struct fact_call *call,
+                            uint32_t thread)
+{
+	const struct fact_call *wait = idle_wait(&maker->facts->threads[thread], idle->begin_ns);
+	uint64_t in_call = sooner(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
+	double share = 1;
+
+	if (wait && wait != call) {
+		begin_ns = idle_returns(maker, cut, idle, wait, thread);
+		share = idle_shared(maker, cut, begin_ns, idle, wait, thread);
+	}
+	idle_walk(maker, cut, thread, begin_ns, in_call, share);
+	idle_add(maker, cut, later(begin_ns, in_call), idle->end_ns,
+	         (struct part_key){ idle->end_ns - in_call > ACCOUNT_QUEUE_NS ? ACCOUNT_STREAM_WAIT
+	                                                                      : ACCOUNT_TURNAROUND,
+	                            call->chain, thread, 0 },
+	         share);
+}
+
+/* No work ended it: what the thread did that asks for most. */
+static void idle_unended(const struct maker *maker, const struct cut *cut)
+{
+	if (cut->account->thread != FACTS_NONE)
+		idle_walk(maker, cut, cut->account->thread, cut->begin_ns, cut->end_ns, 1);
+	else
+		idle_add(maker, cut, cut->begin_ns, cut->end_ns,
+		         (struct part_key){ ACCOUNT_UNKNOWN, 0, FACTS_NONE, 0 }, 1);
+}
+
+static void idle_explain(const struct maker *maker, const struct cut *cut,
+                         const struct segment *idle)
+{
+	const struct facts *facts = maker->facts;
+	const struct fact_call *call = NULL;
+	uint32_t thread = FACTS_NONE;
+
+	if (idle->work >= facts->n_works) {
+		idle_unended(maker, cut);
+		return;
+	}
+	call = facts_call_of(facts, &facts->works[idle->work], &thread);
+	if (!call)
+		idle_add(maker, cut, cut->begin_ns, cut->end_ns,
+		         (struct part_key){ ACCOUNT_UNKNOWN, 0, FACTS_NONE, 0 }, 1);
+	else if (call->begin_ns >= idle->begin_ns)
+		idle_asked_late(maker, cut, idle, call, thread);
+	else if (call->end_ns > idle->begin_ns) {
+		uint64_t in_call = sooner(call->end_ns, idle->end_ns);
+
+		idle_walk(maker, cut, thread, idle->begin_ns, in_call, 1);
+		idle_queued(maker, cut, in_call, idle->end_ns, call, thread);
+	} else
+		idle_queued(maker, cut, idle->begin_ns, idle->end_ns, call, thread);
+}
+
+/* ---- what ran -------------------------------------------------------------------------------- */
+
+static void busy_add(const struct maker *maker, const struct cut *cut, enum account_cause cause,
+                     const struct segment *segment)
+{
+	const struct fact_work *work = &maker->facts->works[segment->work];
+	uint32_t thread = FACTS_NONE;
+	const struct fact_call *call = facts_call_of(maker->facts, work, &thread);
+	struct part_key key = { cause, call ? call->chain : 0, thread, cut->via };
+	struct account_part *part = parts_add(maker->parts, &key, cut->end_ns - cut->begin_ns, 1);
+
+	if (!part->work ||
+	    part->work->end_ns - part->work->begin_ns < work->end_ns - work->begin_ns)
+		part->work = work;
+}
+
+static void segment_explain(const struct maker *maker, const struct cut *cut,
+                            const struct segment *segment)
+{
+	switch (segment->state) {
+	case STATE_KERNELS:
+		busy_add(maker, cut, ACCOUNT_KERNELS, segment);
+		break;
+	case STATE_COPIES:
+		busy_add(maker, cut, ACCOUNT_COPIES, segment);
+		break;
+	case STATE_COMMUNICATION:
+		busy_add(maker, cut, ACCOUNT_COMMUNICATION, segment);
+		break;
+	case STATE_IDLE:
+		idle_explain(maker, cut, segment);
+		break;
+	}
+}
+
+/* ---- communication --------------------------------------------------------------------------- */
+
+/* The GPU that all others wait for at that time: it comes last; NULL: all are there. */
+static const struct gpu_time *peers_last(const struct maker *maker, const struct gpu_time *self,
+                                         uint64_t time_ns)
+{
+	const struct gpu_time *last = NULL;
+	uint64_t last_ns = time_ns;
+	size_t asked = 0;
+
+	for (size_t i = 0; i < maker->facts->n_gpus && asked < ACCOUNT_PEERS; i++) {
+		const struct gpu_time *peer = &maker->gpus[i];
+
+		if (peer == self || !peer->communicates)
+			continue;
+		asked++;
+
+		size_t at = gpu_at(peer, time_ns);
+		uint64_t joins = at < peer->n ? peer->joins_ns[at] : 0;
+
+		if (joins > last_ns) {
+			last = peer;
+			last_ns = joins;
+		}
+	}
+	return last;
+}
+
+static void communication_explain(const struct maker *maker, struct cut cut,
+                                  const struct gpu_time *self, const struct segment *segment)
+{
+	uint64_t end_ns = cut.end_ns;
+	uint32_t via = cut.via;
+
+	while (cut.begin_ns < end_ns) {
+		const struct gpu_time *peer = peers_last(maker, self, cut.begin_ns);
+		size_t at = peer ? gpu_at(peer, cut.begin_ns) : 0;
+
+		cut.end_ns = end_ns;
+		cut.via = via;
+		if (!peer || at >= peer->n) {
+			segment_explain(maker, &cut, segment);
+			return;
+		}
+		cut.end_ns = sooner(end_ns, peer->segments[at].end_ns);
+		cut.via = parts_via(maker->parts, &(struct account_via){ via, ACCOUNT_COMMUNICATION,
+		                                                         FACTS_NONE, 0 });
+		segment_explain(maker, &cut, &peer->segments[at]);
+		cut.begin_ns = cut.end_ns;
+	}
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
+
+/* Parts of a segment that lie in no pause of measuring. */
+static void segment_measured(const struct maker *maker, struct account *account,
+                             const struct gpu_time *gpu, const struct segment *segment,
+                             size_t *pause)
+{
+	const struct facts *facts = maker->facts;
+	struct cut cut = { segment->begin_ns, segment->end_ns, 0, account };
+
+	while (cut.begin_ns < segment->end_ns) {
+		const struct fact_span *span = NULL;
+
+		while (*pause < facts->n_unmeasured &&
+		       facts->unmeasured[*pause].end_ns <= cut.begin_ns)
+			(*pause)++;
+		if (*pause < facts->n_unmeasured)
+			span = &facts->unmeasured[*pause];
+		if (span && span->begin_ns <= cut.begin_ns) {
+			uint64_t end = sooner(span->end_ns, segment->end_ns);
+
+			account->not_measured_ns += end - cut.begin_ns;
+			cut.begin_ns = end;
+			continue;
+		}
+		cut.end_ns = span ? sooner(span->begin_ns, segment->end_ns) : segment->end_ns;
+		if (segment->state == STATE_COMMUNICATION)
+			communication_explain(maker, cut, gpu, segment);
+		else
+			segment_explain(maker, &cut, segment);
+		cut.begin_ns = cut.end_ns;
+	}
+}
+
+/* The thread that asks for most of what a process runs; FACTS_NONE: none is known. */
+static uint32_t asking_thread(const struct facts *facts, const struct process *process)
+{
+	uint32_t most = FACTS_NONE;
+
+	for (uint32_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].process == process && facts->threads[i].asks &&
+		    (most == FACTS_NONE || facts->threads[i].asks > facts->threads[most].asks))
+			most = i;
+	return most;
+}
+
+static void account_of_gpu(const struct maker *maker, uint32_t number)
+{
+	const struct gpu_time *gpu = &maker->gpus[number];
+	const struct fact_work *first = &maker->facts->works[gpu->first];
+	struct account *account = &maker->accounts->of[maker->accounts->n++];
+	size_t pause = 0;
+
+	account->process = first->process;
+	account->gpu = number;
+	account->device = first->device;
+	account->thread = asking_thread(maker->facts, first->process);
+	account->begin_ns = gpu->segments[0].begin_ns;
+	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
+	for (size_t i = 0; i < gpu->n; i++)
+		segment_measured(maker, account, gpu, &gpu->segments[i], &pause);
+	parts_finish(maker->parts, account);
+}
+
+/* Without GPU times: from its first call that asks to its last, or on to the recording's end. */
+static void account_of_thread(const struct maker *maker, uint32_t number)
+{
+	const struct facts *facts = maker->facts;
+	const struct fact_thread *thread = &facts->threads[number];
+	struct account *account = &maker->accounts->of[maker->accounts->n++];
+	struct walk walk = { facts, maker->parts, 1 };
+	size_t first = 0, last = thread->n_calls - 1;
+
+	while (!thread->calls[first].correlation)
+		first++;
+	while (!thread->calls[last].correlation)
+		last--;
+	account->process = thread->process;
+	account->gpu = account->device = FACTS_NONE;
+	account->thread = number;
+	account->begin_ns = thread->calls[first].begin_ns;
+	account->end_ns = facts_ended(facts, thread->process)
+	                          ? thread->calls[last].end_ns
+	                          : later(facts->end_ns, thread->calls[last].end_ns);
+	walk_thread(&walk, number, account->begin_ns, account->end_ns, 0);
+	parts_finish(maker->parts, account);
+}
+
+struct ranked {
+	uint32_t number;
+	uint64_t most;
+};
+
+static int ranked_order(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->most != y->most)
+		return x->most < y->most ? 1 : -1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Those with most work, each given to `make`. */
+static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,
+                          void (*make)(const struct maker *maker, uint32_t number))
+{
+	qsort(ranked, n, sizeof(*ranked), ranked_order);
+	maker->accounts->left_out = n > ACCOUNTS_MAX ? n - ACCOUNTS_MAX : 0;
+	for (size_t i = 0; i < n && i < ACCOUNTS_MAX; i++)
+		make(maker, ranked[i].number);
+}
+
+void accounts_make(struct accounts *accounts, const struct facts *facts)
+{
+	struct maker maker = { .facts = facts, .accounts = accounts, .parts = parts_new() };
+	size_t most = facts->n_gpus > facts->n_threads ? facts->n_gpus : facts->n_threads;
+	struct ranked *ranked = xcalloc(most + 1, sizeof(*ranked));
+	size_t n = 0;
+
+	memset(accounts, 0, sizeof(*accounts));
+	accounts->of = xcalloc(ACCOUNTS_MAX, sizeof(*accounts->of));
+	maker.gpus = xcalloc(facts->n_gpus + 1, sizeof(*maker.gpus));
+	gpus_sweep(&maker);
+	for (uint32_t i = 0; i < facts->n_gpus; i++)
+		if (maker.gpus[i].n)
+			ranked[n++] =
+				(struct ranked){ i, maker.gpus[i].last - maker.gpus[i].first };
+	if (n) {
+		accounts_rank(&maker, ranked, n, account_of_gpu);
+	} else {
+		for (uint32_t i = 0; i < facts->n_threads; i++)
+			if (facts->threads[i].asks)
+				ranked[n++] = (struct ranked){ i, facts->threads[i].asks };
+		accounts_rank(&maker, ranked, n, account_of_thread);
+	}
+	accounts->vias = parts_take_vias(maker.parts, &accounts->n_vias);
+	parts_free(maker.parts);
+	for (uint32_t i = 0; i < facts->n_gpus; i++) {
+		free(maker.gpus[i].segments);
+		free(maker.gpus[i].joins_ns);
+	}
+	free(maker.gpus);
+	free(ranked);
+}
+
+void accounts_clear(struct accounts *accounts)
+{
+	for (size_t i = 0; i < accounts->n; i++)
+		free(accounts->of[i].parts);
+	free(accounts->of);
+	free(accounts->vias);
+	memset(accounts, 0, sizeof(*accounts));
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name, *text;
+} words[ACCOUNT_CAUSES] = {
+	[ACCOUNT_UNKNOWN] = { "unknown", "not known" },
+	[ACCOUNT_KERNELS] = { "kernels", "GPU runs kernels" },
+	[ACCOUNT_COPIES] = { "copies", "GPU copies" },
+	[ACCOUNT_COMMUNICATION] = { "communication", "GPUs communicate" },
+	[ACCOUNT_TURNAROUND] = { "turnaround", "from one kernel to the next" },
+	[ACCOUNT_STREAM_WAIT] = { "stream_wait", "streams wait" },
+	[ACCOUNT_LAUNCHING] = { "launching", "launching" },
+	[ACCOUNT_SYNCHRONISATION] = { "synchronisation", "after waits for the GPU" },
+	[ACCOUNT_ALLOCATION] = { "allocation", "allocating GPU memory" },
+	[ACCOUNT_COPY_CALL] = { "copy_call", "in copies it waits for" },
+	[ACCOUNT_DRIVER] = { "driver", "in other CUDA calls" },
+	[ACCOUNT_COMPUTING] = { "computing", "computing" },
+	[ACCOUNT_GIL] = { "gil", "GIL held by another thread" },
+	[ACCOUNT_NO_CPU] = { "no_cpu", "ready, without a CPU" },
+	[ACCOUNT_SLEEP] = { "sleep", "asleep" },
+	[ACCOUNT_DISK] = { "disk", "waiting for a disk" },
+	[ACCOUNT_NETWORK] = { "network", "waiting for a socket" },
+	[ACCOUNT_PIPE] = { "pipe", "waiting for a pipe" },
+	[ACCOUNT_LOCK] = { "lock", "waiting for a lock" },
+	[ACCOUNT_CHILD] = { "child", "waiting for a child" },
+	[ACCOUNT_FAULT] = { "fault", "waiting for a page of memory" },
+	[ACCOUNT_SWAP] = { "swap", "waiting for swapped memory" },
+	[ACCOUNT_OTHER_WAIT] = { "wait", "waiting" },
+};
+
+const char *account_cause_name(enum account_cause cause)
+{
+	return words[cause].name;
+}
+
+const char *account_cause_text(enum account_cause cause)
+{
+	return words[cause].text;
+}
