@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+#include "account/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+#define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
+#define ANSWER_FEW   5     /* stretches or samples that are no evidence */
+#define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
+#define ANSWER_TRIES 3     /* places of one cause and process */
+
+/* Scratch of one account: time by node of its chains. */
+struct chooser {
+	struct answer *answer;
+	const struct account *account;
+	uint64_t *ns; /* by chain */
+	bool *taken;  /* by part */
+	size_t n_chains;
+};
+
+/* ---- what can be changed --------------------------------------------------------------------- */
+
+static bool part_is_change(const struct account_part *part)
+{
+	switch (part->cause) {
+	case ACCOUNT_UNKNOWN:
+	case ACCOUNT_TURNAROUND:
+		return false;
+	case ACCOUNT_KERNELS: /* of a peer that others wait for */
+		return part->via;
+	default:
+		return true;
+	}
+}
+
+/*
+ * By what is gained at most. Time that follows a wait for the GPU is gained by the wait's removal,
+ * and by that of what the host then did: where that is the way of launches, the wait comes first.
+ */
+static double change_rank(const struct answer_change *change)
+{
+	double share = change->gain_ns / change->account->ns;
+
+	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * share : share;
+}
+
+static const struct process *part_process(const struct chooser *chooser,
+                                          const struct account_part *part)
+{
+	return part->thread == FACTS_NONE ? NULL
+	                                  : chooser->answer->facts->threads[part->thread].process;
+}
+
+static bool parts_are_alike(const struct chooser *chooser, const struct account_part *a,
+                            const struct account_part *b)
+{
+	return a->cause == b->cause && part_process(chooser, a) == part_process(chooser, b) &&
+	       !a->via == !b->via;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b)
+{
+	if (a == b)
+		return true;
+	if (!a || !b || a->kind != b->kind || !a->function || !b->function)
+		return false;
+	return !strcmp(a->function, b->function) &&
+	       (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
+}
+
+/* Whether a chain leads through the function at the end of another one, at the same depth. */
+static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
+{
+	size_t depth = chains_depth(chains, node), at = chains_depth(chains, chain);
+
+	if (!node)
+		return true;
+	for (; at > depth; at--)
+		chain = chains_parent(chains, chain);
+	if (at < depth)
+		return false;
+	for (; depth; depth--) {
+		if (chain == node)
+			return true;
+		if (!frames_are_one_function(chains_frame(chains, chain),
+		                             chains_frame(chains, node)))
+			return false;
+		chain = chains_parent(chains, chain);
+		node = chains_parent(chains, node);
+	}
+	return true;
+}
+
+/* ---- one change ------------------------------------------------------------------------------ */
+
+static void change_add(struct answer_change *change, const struct account_part *part,
+                       const struct account_part **most)
+{
+	change->ns += part->ns;
+	change->gain_ns += part->gain_ns;
+	change->count += part->count;
+	if (!*most || part->gain_ns > (*most)->gain_ns)
+		*most = part;
+}
+
+/* All parts of the cause and process of `of` that are at its heaviest place. */
+static void change_make(struct chooser *chooser, const struct account_part *of,
+                        struct answer_change *change)
+{
+	const struct chains *chains = chooser->answer->facts->chains;
+	const struct account *account = chooser->account;
+	const struct account_part *most = NULL;
+	uint64_t subtree;
+
+	memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (!chooser->taken[i] && parts_are_alike(chooser, of, &account->parts[i]))
+			chooser->ns[account->parts[i].chain] += (uint64_t)account->parts[i].gain_ns;
+
+	uint32_t node =
+		chains_heaviest(chains, chooser->ns, chooser->n_chains, ANSWER_SHARE, &subtree);
+
+	memset(change, 0, sizeof(*change));
+	change->account = account;
+	change->cause = of->cause;
+	change->chain = node;
+	for (size_t i = 0; i < account->n_parts; i++) {
+		const struct account_part *part = &account->parts[i];
+
+		if (chooser->taken[i] || !parts_are_alike(chooser, of, part) ||
+		    !chain_is_below(chains, part->chain, node))
+			continue;
+		chooser->taken[i] = true;
+		change_add(change, part, &most);
+	}
+	if (!most)
+		most = of;
+	change->thread = most->thread;
+	change->via = most->via;
+	change->longest = most->longest;
+	change->work = most->work;
+	change->call = most->call;
+	if (change->gain_ns > account->ns)
+		change->gain_ns = account->ns;
+	change->then = answer_bound(account, change);
+}
+
+static bool run_lost_something(const struct run_info *run)
+{
+	for (int i = 0; i < LOST_COUNT; i++)
+		if (run->lost[i] && i != LOST_LATE && i != LOST_NO_ENTRY && i != LOST_TEXTS)
+			return true;
+	return run->cut_short || run->damaged_chunks;
+}
+
+static enum answer_sure change_sure(const struct answer *answer, const struct answer_change *change)
+{
+	const struct account *account = change->account;
+	double unknown = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (account->parts[i].cause == ACCOUNT_UNKNOWN)
+			unknown += account->parts[i].ns;
+	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain)
+		return ANSWER_NO;
+	if (unknown > 0.05 * account->ns || run_lost_something(answer->facts->run) ||
+	    (change->cause == ACCOUNT_COMPUTING && account->unsampled_ns > account->sampled_ns))
+		return ANSWER_MOSTLY;
+	return ANSWER_YES;
+}
+
+enum account_cause answer_bound(const struct account *account, const struct answer_change *without)
+{
+	double ns[ACCOUNT_CAUSES] = { 0 };
+	enum account_cause most = ACCOUNT_UNKNOWN;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		ns[account->parts[i].cause] += account->parts[i].ns;
+	if (without)
+		ns[without->cause] -= without->ns;
+	for (int cause = 1; cause < ACCOUNT_CAUSES; cause++)
+		if (ns[cause] > ns[most])
+			most = (enum account_cause)cause;
+	return most;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* The same thing in two accounts: who is waited for by others is slow in his own, too. */
+static bool changes_are_one(const struct answer *answer, const struct answer_change *a,
+                            const struct answer_change *b)
+{
+	const struct fact_thread *threads = answer->facts->threads;
+	const struct process *of_a = a->thread == FACTS_NONE ? NULL : threads[a->thread].process;
+	const struct process *of_b = b->thread == FACTS_NONE ? NULL : threads[b->thread].process;
+
+	return a->cause == b->cause && of_a == of_b &&
+	       (a->chain == b->chain ||
+	        (a->chain && b->chain &&
+	         frames_are_one_function(chains_frame(answer->facts->chains, a->chain),
+	                                 chains_frame(answer->facts->chains, b->chain))));
+}
+
+static void answer_keep(struct answer *answer, const struct answer_change *change)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < answer->n_changes; i++)
+		if (changes_are_one(answer, &answer->changes[i], change)) {
+			if (change_rank(&answer->changes[i]) >= change_rank(change))
+				return;
+			memmove(&answer->changes[i], &answer->changes[i + 1],
+			        (answer->n_changes - i - 1) * sizeof(*change));
+			answer->n_changes--;
+			break;
+		}
+	while (at < answer->n_changes && change_rank(&answer->changes[at]) >= change_rank(change))
+		at++;
+	if (at == ANSWER_MOST)
+		return;
+	if (answer->n_changes == ANSWER_MOST)
+		answer->n_changes--;
+	memmove(&answer->changes[at + 1], &answer->changes[at],
+	        (answer->n_changes - at) * sizeof(*change));
+	answer->changes[at] = *change;
+	answer->n_changes++;
+}
+
+/* Parts are in order of their time, so the first of a kind leads it. */
+static void answer_choose(struct answer *answer, const struct account *account)
+{
+	struct chooser chooser = {
+		.answer = answer,
+		.account = account,
+		.n_chains = chains_count(answer->facts->chains),
+	};
+	size_t tries = 0;
+
+	chooser.ns = xcalloc(chooser.n_chains + 1, sizeof(*chooser.ns));
+	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
+	for (size_t i = 0; i < account->n_parts && tries < ACCOUNT_CAUSES * ANSWER_TRIES; i++) {
+		struct answer_change change;
+
+		if (chooser.taken[i] || !part_is_change(&account->parts[i]))
+			continue;
+		tries++;
+		change_make(&chooser, &account->parts[i], &change);
+		change.sure = change_sure(answer, &change);
+		if (change.gain_ns >= ANSWER_NEXT * account->ns)
+			answer_keep(answer, &change);
+	}
+	free(chooser.ns);
+	free(chooser.taken);
+}
+
+static void answer_find_steps(const struct facts *facts, const struct account *account,
+                              struct steps *steps)
+{
+	if (account->thread == FACTS_NONE)
+		return;
+
+	const struct fact_thread *thread = &facts->threads[account->thread];
+	struct step_launch *launches = xcalloc(thread->n_calls + 1, sizeof(*launches));
+	struct step_range *ranges = xcalloc(facts->n_ranges + 1, sizeof(*ranges));
+	struct steps_of of = { .launches = launches,
+		               .ranges = ranges,
+		               .begin_ns = account->begin_ns,
+		               .end_ns = account->end_ns };
+
+	for (size_t i = 0; i < thread->n_calls; i++) {
+		const struct fact_call *call = &thread->calls[i];
+
+		if (call->correlation && call->begin_ns >= facts->begin_ns)
+			launches[of.n_launches++] =
+				(struct step_launch){ call->begin_ns,
+				                      call->kernel ? 2 * call->kernel
+				                                   : 2 * call->function->id + 1 };
+	}
+	for (size_t i = 0; i < facts->n_ranges; i++) {
+		const struct fact_range *range = &facts->ranges[i];
+
+		if (range->thread == account->thread)
+			ranges[of.n_ranges++] =
+				(struct step_range){ range->begin_ns, range->end_ns, range->name,
+				                     range->depth, range->likely };
+	}
+	steps_find(steps, &of);
+	free(launches);
+	free(ranges);
+}
+
+void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)
+{
+	memset(answer, 0, sizeof(*answer));
+	answer->facts = facts;
+	answer->accounts = accounts;
+	answer->steps = xcalloc(accounts->n + 1, sizeof(*answer->steps));
+	for (size_t i = 0; i < accounts->n; i++) {
+		answer_choose(answer, &accounts->of[i]);
+		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
+	}
+	if (answer->n_changes && change_rank(answer->changes) < ANSWER_FIRST)
+		answer->n_changes = 0;
+}
+
+void answer_clear(struct answer *answer)
+{
+	for (size_t i = 0; answer->accounts && i < answer->accounts->n; i++)
+		steps_clear(&answer->steps[i]);
+	free(answer->steps);
+	memset(answer, 0, sizeof(*answer));
+}
+
+/* ---- lines of an account --------------------------------------------------------------------- */
+
+static int line_order(const void *a, const void *b)
+{
+	const struct answer_line *x = a, *y = b;
+
+	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+}
+
+/* One line for each cause, and process where others are waited for, at its heaviest place. */
+static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, size_t most)
+{
+	const struct account *account = chooser->account;
+	size_t n = 0;
+
+	for (size_t i = 0; i < account->n_parts && n < most; i++) {
+		const struct account_part *of = &account->parts[i];
+		struct answer_line *line = &lines[n];
+		uint64_t subtree;
+
+		if (chooser->taken[i])
+			continue;
+		n++;
+		*line = (struct answer_line){ of->cause, 0, of->thread, of->via, 0 };
+		memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
+		for (size_t k = i; k < account->n_parts; k++) {
+			const struct account_part *part = &account->parts[k];
+
+			if (chooser->taken[k] || !parts_are_alike(chooser, of, part))
+				continue;
+			chooser->taken[k] = true;
+			line->ns += part->ns;
+			chooser->ns[part->chain] += (uint64_t)part->ns;
+		}
+		line->chain = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
+		                              chooser->n_chains, ANSWER_SHARE, &subtree);
+	}
+	return n;
+}
+
+size_t answer_lines(const struct answer *answer, const struct account *account,
+                    struct answer_line *lines, size_t most)
+{
+	struct answer_line all[4 * ACCOUNT_CAUSES];
+	struct chooser chooser = { .account = account,
+		                   .n_chains = chains_count(answer->facts->chains) };
+	struct answer self = *answer;
+	double told = 0;
+	size_t n;
+
+	chooser.answer = &self;
+	chooser.ns = xcalloc(chooser.n_chains + 1, sizeof(*chooser.ns));
+	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
+	n = lines_gather(&chooser, all, 4 * ACCOUNT_CAUSES);
+	free(chooser.ns);
+	free(chooser.taken);
+	qsort(all, n, sizeof(*all), line_order);
+	while (n && all[n - 1].ns < ANSWER_LINE * account->ns)
+		n--;
+	if (n >= most)
+		n = most - 1;
+	for (size_t i = 0; i < n; i++) {
+		lines[i] = all[i];
+		told += all[i].ns;
+	}
+	if (n < most && account->ns - told > 0.0005 * account->ns)
+		lines[n++] = (struct answer_line){ ACCOUNT_CAUSES, 0, FACTS_NONE, 0,
+			                           account->ns - told };
+	return n;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What to change: of the accounts of a recording the causes that cost most, each with its place,
+ * and what would be gained by its removal.
+ */
+#ifndef CUSCOPE_ACCOUNT_ANSWER_H
+#define CUSCOPE_ACCOUNT_ANSWER_H
+
+#include "account/account.h"
+#include "account/steps.h"
+
+#define ANSWER_MOST 8 /* things to change that are told */
+
+/* Of an account's time: below it is nothing to change, or not worth a word beside another. */
+#define ANSWER_FIRST 0.10
+#define ANSWER_NEXT  0.05
+
+enum answer_sure { ANSWER_YES, ANSWER_MOSTLY, ANSWER_NO };
+
+struct answer_change {
+	const struct account *account; /* where it costs most */
+	enum account_cause cause;
+	uint32_t chain;  /* its place; 0: not known, or in many places */
+	uint32_t thread; /* whose time it is mostly; FACTS_NONE: of no thread */
+	uint32_t via;    /* the wait that led there, mostly; 0: none */
+	double ns;       /* of the account */
+	double gain_ns;  /* at most; of the account */
+	uint64_t count;  /* stretches or samples */
+	enum answer_sure sure;
+	const struct fact_rest *longest; /* see struct account_part */
+	const struct fact_work *work;
+	const struct fact_call *call;
+	enum account_cause then; /* what most of the rest is */
+};
+
+struct answer_line { /* of an account by causes: each place that has much of it, and the rest */
+	enum account_cause cause;
+	uint32_t chain, thread, via;
+	double ns;
+};
+
+struct answer {
+	const struct facts *facts;
+	const struct accounts *accounts;
+	struct steps *steps;                       /* of each account */
+	struct answer_change changes[ANSWER_MOST]; /* most gain first */
+	size_t n_changes;                          /* 0: nothing is wrong, or nothing is known */
+};
+
+void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts);
+void answer_clear(struct answer *answer);
+
+/* Its time by cause and place, most first; `most` at most, of which the last can be what is left
+ * of all (ACCOUNT_CAUSES). Returns how many. */
+size_t answer_lines(const struct answer *answer, const struct account *account,
+                    struct answer_line *lines, size_t most);
+
+/* The cause with the most time of the account but those of changes; what bounds it. */
+enum account_cause answer_bound(const struct account *account, const struct answer_change *without);
+
+#endif
