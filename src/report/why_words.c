@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include "report/why_words.h"
+
+#include "base/array.h"
+
+void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out)
+{
+	static const char *const waits[ACCOUNT_CAUSES] = {
+		[ACCOUNT_COMMUNICATION] = "the other GPUs wait for it in a collective",
+		[ACCOUNT_GIL] = "Python's GIL is waited for",
+		[ACCOUNT_LOCK] = "a lock is waited for",
+		[ACCOUNT_PIPE] = "a pipe is waited for",
+		[ACCOUNT_NETWORK] = "a socket is waited for",
+		[ACCOUNT_CHILD] = "a child is waited for",
+	};
+
+	buf_puts(out, waits[via->cause] ? waits[via->cause] : "it is waited for");
+	if (via->chain) {
+		buf_puts(out, " in ");
+		chains_label(chains, via->chain, 2, out);
+	}
+}
+
+static const char *words_of_stretches(enum account_cause cause)
+{
+	switch (cause) {
+	case ACCOUNT_COMPUTING:
+	case ACCOUNT_GIL:
+		return "samples of what ran there";
+	case ACCOUNT_KERNELS:
+	case ACCOUNT_COPIES:
+	case ACCOUNT_COMMUNICATION:
+		return "stretches of the GPU's time";
+	case ACCOUNT_LAUNCHING:
+	case ACCOUNT_SYNCHRONISATION:
+	case ACCOUNT_ALLOCATION:
+	case ACCOUNT_COPY_CALL:
+	case ACCOUNT_DRIVER:
+		return "calls and pauses between them";
+	default:
+		return "waits";
+	}
+}
+
+void why_words_sure(const struct answer_change *change, const struct facts *facts, struct buf *out)
+{
+	static const char *const sure[] = { "Sure", "Mostly sure", "Not sure" };
+
+	buf_printf(out, "%s: %llu %s", sure[change->sure], (unsigned long long)change->count,
+	           words_of_stretches(change->cause));
+	if (!change->chain)
+		buf_puts(out, ", in many places or none that is known");
+	else if (change->sure == ANSWER_MOSTLY)
+		buf_puts(out, ", of a recording that lacks some");
+	buf_putc(out, '.');
+}
+
+static bool words_of_python(uint32_t chain, const struct chains *chains)
+{
+	const struct stack_frame *frame = chains_frame(chains, chain);
+
+	return frame && frame->kind == FRAME_PYTHON;
+}
+
+static const char *words_try_copies(const struct answer_change *change)
+{
+	if (change->work && change->work->pageable)
+		return "pinned memory and asynchronous copies, so that they run beside kernels; or "
+		       "fewer bytes";
+	return "copies on a stream of their own beside the kernels, or fewer bytes";
+}
+
+static const char *words_try_computing(const struct answer_change *change, bool python)
+{
+	if (change->via)
+		return "make it cheaper, or give it to more workers, ahead of its use";
+	return python ? "do it ahead of its use, in other processes (num_workers of a DataLoader), "
+	                "or "
+	                "make it cheaper"
+	              : "do it ahead of its use, in another thread, or make it cheaper";
+}
+
+const char *why_words_try(const struct answer_change *change, const struct chains *chains)
+{
+	bool python = words_of_python(change->chain, chains);
+
+	switch (change->cause) {
+	case ACCOUNT_COMPUTING:
+		return words_try_computing(change, python);
+	case ACCOUNT_GIL:
+		return "move that thread's work to another process, or into code that gives up the "
+		       "GIL";
+	case ACCOUNT_SLEEP:
+		return "take the sleep away, or let it happen beside the GPU's work";
+	case ACCOUNT_COPIES:
+	case ACCOUNT_COPY_CALL:
+		return words_try_copies(change);
+	case ACCOUNT_ALLOCATION:
+		return python ? "keep the memory (no empty_cache() in the loop; buffers that are "
+		                "used "
+		                "again)"
+		              : "allocate once and use the memory again, or a pool "
+		                "(cudaMallocAsync)";
+	case ACCOUNT_SYNCHRONISATION:
+		return python ? "do not ask for the GPU's values there (.item(), .cpu(), print), "
+		                "or less "
+		                "often"
+		              : "wait later or less often, so that the next work is queued by then";
+	case ACCOUNT_LAUNCHING:
+		return python ? "larger batches, fused kernels, or a captured graph "
+		                "(torch.compile, CUDA "
+		                "graphs)"
+		              : "fewer and larger kernels, or a graph of them";
+	case ACCOUNT_NO_CPU:
+		return "give the process more CPUs, or others fewer (threads of its own, "
+		       "neighbours)";
+	case ACCOUNT_DISK:
+		return "read ahead of its use, in other threads, or from memory";
+	case ACCOUNT_FAULT:
+		return "touch or lock the memory before it is used, or keep it mapped";
+	case ACCOUNT_LOCK:
+		return "hold the lock for less time";
+	default:
+		return NULL;
+	}
+}
+
+const char *const *why_words_missing(const struct facts *facts, const struct why_options *options)
+{
+	static const char *sentences[6];
+	size_t n = 0;
+
+	if (!facts->n_works)
+		sentences[n++] =
+			"when the GPU was busy: GPU times were not recorded (record --gpu)";
+	if (!facts->samples)
+		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
+	if (!facts->rests)
+		sentences[n++] =
+			"what threads waited for: it was not recorded (record --host-waits)";
+	if (facts->left_out)
+		sentences[n++] = "what a recording of this size has beyond the room for it";
+	if (options->part || options->chosen)
+		sentences[n++] = "what the parts have that were not read";
+	sentences[n] = NULL;
+	return sentences;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of the answer. Private to report/why.c. */
+#ifndef CUSCOPE_REPORT_WHY_WORDS_H
+#define CUSCOPE_REPORT_WHY_WORDS_H
+
+#include "account/answer.h"
+#include "report/why.h"
+
+/* "the host waits for a pipe in train.py:91 loop": half a sentence. */
+void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out);
+
+/* How sure it is, and why: a sentence. */
+void why_words_sure(const struct answer_change *change, const struct facts *facts, struct buf *out);
+
+/* What to try, without a full stop; NULL: nothing that fits is known. */
+const char *why_words_try(const struct answer_change *change, const struct chains *chains);
+
+/* What was not recorded and could have told more; ends with NULL. Static storage. */
+const char *const *why_words_missing(const struct facts *facts, const struct why_options *options);
+
+#endif
