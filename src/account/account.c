@@ -4,28 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/gpu_time.h"
 #include "account/walk.h"
 #include "base/xalloc.h"
 
 #define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
 #define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
-
-/* What a GPU did: one after the other, without holes from its first to its last. */
-enum state { STATE_KERNELS, STATE_COMMUNICATION, STATE_COPIES, STATE_IDLE };
-
-struct segment {
-	uint64_t begin_ns, end_ns;
-	size_t work; /* that ran; STATE_IDLE: that ended it. n_works: none */
-	enum state state;
-};
-
-struct gpu_time {
-	struct segment *segments;
-	size_t n, room;
-	size_t first, last; /* its works */
-	bool communicates;
-	uint64_t *joins_ns; /* by segment: when the next kernel of communication begins */
-};
 
 struct maker {
 	const struct facts *facts;
@@ -33,139 +17,6 @@ struct maker {
 	struct gpu_time *gpus;
 	struct parts *parts;
 };
-
-/* ---- what GPUs did --------------------------------------------------------------------------- */
-
-static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum state state,
-                    size_t work)
-{
-	struct segment *last = gpu->n ? &gpu->segments[gpu->n - 1] : NULL;
-
-	if (end_ns <= begin_ns)
-		return;
-	if (last && last->state == state && last->work == work && last->end_ns == begin_ns) {
-		last->end_ns = end_ns;
-		return;
-	}
-	if (gpu->n == gpu->room) {
-		gpu->room = gpu->room ? 2 * gpu->room : 256;
-		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
-	}
-	gpu->segments[gpu->n++] = (struct segment){ begin_ns, end_ns, work, state };
-}
-
-/* What runs until when, of each class the one that ends last. */
-struct running {
-	uint64_t until_ns[FACT_CLASSES];
-	size_t work[FACT_CLASSES];
-};
-
-/* From `now` on to `to_ns`, where `next` begins: what runs decides, then what is left, then none.
- */
-static void gpu_advance(struct gpu_time *gpu, const struct running *running, uint64_t now,
-                        uint64_t to_ns, size_t next)
-{
-	static const enum state states[FACT_CLASSES] = {
-		[FACT_KERNEL] = STATE_KERNELS,
-		[FACT_COMMUNICATION] = STATE_COMMUNICATION,
-		[FACT_COPY] = STATE_COPIES,
-	};
-
-	for (int class = 0; class < FACT_CLASSES; class ++) {
-		uint64_t until = running->until_ns[class];
-
-		if (until > to_ns)
-			until = to_ns;
-		if (until > now) {
-			gpu_add(gpu, now, until, states[class], running->work[class]);
-			now = until;
-		}
-	}
-	gpu_add(gpu, now, to_ns, STATE_IDLE, next);
-}
-
-static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
-{
-	struct running running = { 0 };
-	uint64_t now = facts->works[gpu->first].begin_ns;
-
-	for (size_t i = gpu->first; i < gpu->last; i++) {
-		const struct fact_work *work = &facts->works[i];
-
-		gpu_advance(gpu, &running, now, work->begin_ns, i);
-		now = work->begin_ns;
-		if (work->end_ns > running.until_ns[work->class]) {
-			running.until_ns[work->class] = work->end_ns;
-			running.work[work->class] = i;
-		}
-		gpu->communicates |= work->class == FACT_COMMUNICATION;
-	}
-	for (int class = 0; class < FACT_CLASSES; class ++) {
-		uint64_t until = running.until_ns[class];
-
-		if (until > now) {
-			gpu_advance(gpu, &running, now, until, facts->n_works);
-			now = until;
-		}
-	}
-}
-
-/* Until the recording's end nothing came any more, if the process was there to ask. */
-static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
-{
-	const struct fact_work *last = &facts->works[gpu->last - 1];
-
-	if (gpu->n && !facts_ended(facts, last->process))
-		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, facts->end_ns, STATE_IDLE,
-		        facts->n_works);
-}
-
-static void gpu_join(struct gpu_time *gpu)
-{
-	uint64_t joins = 0;
-
-	if (!gpu->communicates)
-		return;
-	gpu->joins_ns = xcalloc(gpu->n + 1, sizeof(*gpu->joins_ns));
-	for (size_t i = gpu->n; i-- > 0;) {
-		if (gpu->segments[i].state == STATE_COMMUNICATION)
-			joins = gpu->segments[i].begin_ns;
-		gpu->joins_ns[i] = joins;
-	}
-}
-
-static void gpus_sweep(struct maker *maker)
-{
-	const struct facts *facts = maker->facts;
-
-	for (size_t i = 0; i < facts->n_works;) {
-		struct gpu_time *gpu = &maker->gpus[facts->works[i].gpu];
-
-		gpu->first = i;
-		while (i < facts->n_works && facts->works[i].gpu == facts->works[gpu->first].gpu)
-			i++;
-		gpu->last = i;
-		gpu_sweep(facts, gpu);
-		gpu_trail(facts, gpu);
-		gpu_join(gpu);
-	}
-}
-
-/* The segment that a time is in. */
-static size_t gpu_at(const struct gpu_time *gpu, uint64_t time_ns)
-{
-	size_t low = 0, high = gpu->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (gpu->segments[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
 
@@ -238,7 +89,7 @@ static void idle_queued(const struct maker *maker, const struct cut *cut, uint64
 
 /* What the host still was in that wait, after the GPU ran dry. */
 static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
-                             const struct segment *idle, const struct fact_call *wait,
+                             const struct gpu_segment *idle, const struct fact_call *wait,
                              uint32_t thread)
 {
 	uint64_t end_ns = sooner(later(wait->end_ns, idle->begin_ns), idle->end_ns);
@@ -254,7 +105,8 @@ static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
  * Returns the share that is not.
  */
 static double idle_shared(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
-                          const struct segment *idle, const struct fact_call *wait, uint32_t thread)
+                          const struct gpu_segment *idle, const struct fact_call *wait,
+                          uint32_t thread)
 {
 	uint64_t length = idle->end_ns - begin_ns, waited = idle->begin_ns - wait->begin_ns;
 	uint64_t from = later(begin_ns, cut->begin_ns);
@@ -274,7 +126,7 @@ static double idle_shared(const struct maker *maker, const struct cut *cut, uint
 }
 
 static void idle_asked_late(const struct maker *maker, const struct cut *cut,
-                            const struct segment *idle, const struct fact_call *call,
+                            const struct gpu_segment *idle, const struct fact_call *call,
                             uint32_t thread)
 {
 	const struct fact_call *wait = idle_wait(&maker->facts->threads[thread], idle->begin_ns);
@@ -304,7 +156,7 @@ static void idle_unended(const struct maker *maker, const struct cut *cut)
 }
 
 static void idle_explain(const struct maker *maker, const struct cut *cut,
-                         const struct segment *idle)
+                         const struct gpu_segment *idle)
 {
 	const struct facts *facts = maker->facts;
 	const struct fact_call *call = NULL;
@@ -332,7 +184,7 @@ static void idle_explain(const struct maker *maker, const struct cut *cut,
 /* ---- what ran -------------------------------------------------------------------------------- */
 
 static void busy_add(const struct maker *maker, const struct cut *cut, enum account_cause cause,
-                     const struct segment *segment)
+                     const struct gpu_segment *segment)
 {
 	const struct fact_work *work = &maker->facts->works[segment->work];
 	uint32_t thread = FACTS_NONE;
@@ -346,7 +198,7 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 }
 
 static void segment_explain(const struct maker *maker, const struct cut *cut,
-                            const struct segment *segment)
+                            const struct gpu_segment *segment)
 {
 	switch (segment->state) {
 	case STATE_KERNELS:
@@ -381,7 +233,7 @@ static const struct gpu_time *peers_last(const struct maker *maker, const struct
 			continue;
 		asked++;
 
-		size_t at = gpu_at(peer, time_ns);
+		size_t at = gpu_time_at(peer, time_ns);
 		uint64_t joins = at < peer->n ? peer->joins_ns[at] : 0;
 
 		if (joins > last_ns) {
@@ -393,14 +245,14 @@ static const struct gpu_time *peers_last(const struct maker *maker, const struct
 }
 
 static void communication_explain(const struct maker *maker, struct cut cut,
-                                  const struct gpu_time *self, const struct segment *segment)
+                                  const struct gpu_time *self, const struct gpu_segment *segment)
 {
 	uint64_t end_ns = cut.end_ns;
 	uint32_t via = cut.via;
 
 	while (cut.begin_ns < end_ns) {
 		const struct gpu_time *peer = peers_last(maker, self, cut.begin_ns);
-		size_t at = peer ? gpu_at(peer, cut.begin_ns) : 0;
+		size_t at = peer ? gpu_time_at(peer, cut.begin_ns) : 0;
 
 		cut.end_ns = end_ns;
 		cut.via = via;
@@ -420,7 +272,7 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 
 /* Parts of a segment that lie in no pause of measuring. */
 static void segment_measured(const struct maker *maker, struct account *account,
-                             const struct gpu_time *gpu, const struct segment *segment,
+                             const struct gpu_time *gpu, const struct gpu_segment *segment,
                              size_t *pause)
 {
 	const struct facts *facts = maker->facts;
@@ -537,8 +389,7 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 
 	memset(accounts, 0, sizeof(*accounts));
 	accounts->of = xcalloc(ACCOUNTS_MAX, sizeof(*accounts->of));
-	maker.gpus = xcalloc(facts->n_gpus + 1, sizeof(*maker.gpus));
-	gpus_sweep(&maker);
+	maker.gpus = gpu_times_new(facts);
 	for (uint32_t i = 0; i < facts->n_gpus; i++)
 		if (maker.gpus[i].n)
 			ranked[n++] =
@@ -553,11 +404,7 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 	}
 	accounts->vias = parts_take_vias(maker.parts, &accounts->n_vias);
 	parts_free(maker.parts);
-	for (uint32_t i = 0; i < facts->n_gpus; i++) {
-		free(maker.gpus[i].segments);
-		free(maker.gpus[i].joins_ns);
-	}
-	free(maker.gpus);
+	gpu_times_free(maker.gpus, facts);
 	free(ranked);
 }
 
@@ -568,44 +415,4 @@ void accounts_clear(struct accounts *accounts)
 	free(accounts->of);
 	free(accounts->vias);
 	memset(accounts, 0, sizeof(*accounts));
-}
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-static const struct {
-	const char *name, *text;
-} words[ACCOUNT_CAUSES] = {
-	[ACCOUNT_UNKNOWN] = { "unknown", "not known" },
-	[ACCOUNT_KERNELS] = { "kernels", "GPU runs kernels" },
-	[ACCOUNT_COPIES] = { "copies", "GPU copies" },
-	[ACCOUNT_COMMUNICATION] = { "communication", "GPUs communicate" },
-	[ACCOUNT_TURNAROUND] = { "turnaround", "from one kernel to the next" },
-	[ACCOUNT_STREAM_WAIT] = { "stream_wait", "streams wait" },
-	[ACCOUNT_LAUNCHING] = { "launching", "launching" },
-	[ACCOUNT_SYNCHRONISATION] = { "synchronisation", "after waits for the GPU" },
-	[ACCOUNT_ALLOCATION] = { "allocation", "allocating GPU memory" },
-	[ACCOUNT_COPY_CALL] = { "copy_call", "in copies it waits for" },
-	[ACCOUNT_DRIVER] = { "driver", "in other CUDA calls" },
-	[ACCOUNT_COMPUTING] = { "computing", "computing" },
-	[ACCOUNT_GIL] = { "gil", "GIL held by another thread" },
-	[ACCOUNT_NO_CPU] = { "no_cpu", "ready, without a CPU" },
-	[ACCOUNT_SLEEP] = { "sleep", "asleep" },
-	[ACCOUNT_DISK] = { "disk", "waiting for a disk" },
-	[ACCOUNT_NETWORK] = { "network", "waiting for a socket" },
-	[ACCOUNT_PIPE] = { "pipe", "waiting for a pipe" },
-	[ACCOUNT_LOCK] = { "lock", "waiting for a lock" },
-	[ACCOUNT_CHILD] = { "child", "waiting for a child" },
-	[ACCOUNT_FAULT] = { "fault", "waiting for a page of memory" },
-	[ACCOUNT_SWAP] = { "swap", "waiting for swapped memory" },
-	[ACCOUNT_OTHER_WAIT] = { "wait", "waiting" },
-};
-
-const char *account_cause_name(enum account_cause cause)
-{
-	return words[cause].name;
-}
-
-const char *account_cause_text(enum account_cause cause)
-{
-	return words[cause].text;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/facts_order.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
 #include "analysis/gpu_ids.h"
@@ -12,14 +13,6 @@
 #include "analysis/work.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
-
-#define GIL_AGAIN_NS 300000 /* Python's lock is waited for again so soon after each 5 ms */
-
-/* A call that work can name. */
-struct fact_ask {
-	uint64_t correlation;
-	uint32_t process, thread, index;
-};
 
 struct fact_name {
 	char *text;
@@ -30,8 +23,6 @@ struct fact_name {
 struct facts_own {
 	struct thread_ids *ids;
 	struct gpu_ids *gpus;
-	struct fact_ask *asks;
-	size_t n_asks;
 	size_t room_threads, room_works, room_ranges, room_unmeasured;
 	uint64_t bytes;
 	struct fact_name *names; /* of ranges, without their numbers */
@@ -77,12 +68,12 @@ void facts_clear(struct facts *facts)
 	facts_free_names(own);
 	thread_ids_free(own->ids);
 	gpu_ids_free(own->gpus);
-	free(own->asks);
 	free(own->ended);
 	free(own->kernels);
 	free(own);
 	free(facts->threads);
 	free(facts->works);
+	free(facts->asks);
 	free(facts->ranges);
 	free(facts->unmeasured);
 	chains_free(facts->chains);
@@ -407,278 +398,9 @@ bool facts_ended(const struct facts *facts, const struct process *process)
 	return process->id < facts->own->n_ended && facts->own->ended[process->id];
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
-static int order_of(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int call_order(const void *a, const void *b)
-{
-	const struct fact_call *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int sample_order(const void *a, const void *b)
-{
-	const struct fact_sample *x = a, *y = b;
-
-	return order_of(x->time_ns, y->time_ns);
-}
-
-static int rest_order(const void *a, const void *b)
-{
-	const struct fact_rest *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int work_order(const void *a, const void *b)
-{
-	const struct fact_work *x = a, *y = b;
-
-	return x->gpu != y->gpu ? order_of(x->gpu, y->gpu) : order_of(x->begin_ns, y->begin_ns);
-}
-
-static int span_order(const void *a, const void *b)
-{
-	const struct fact_span *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int range_order(const void *a, const void *b)
-{
-	const struct fact_range *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int ask_order(const void *a, const void *b)
-{
-	const struct fact_ask *x = a, *y = b;
-
-	return x->process != y->process ? order_of(x->process, y->process)
-	                                : order_of(x->correlation, y->correlation);
-}
-
-static void fact_sort(void *rows, size_t n, size_t bytes, int (*order)(const void *, const void *))
-{
-	const char *row = rows;
-
-	for (size_t i = 1; i < n; i++)
-		if (order(row + (i - 1) * bytes, row + i * bytes) > 0) {
-			qsort(rows, n, bytes, order);
-			return;
-		}
-}
-
-/* Spans of the same thread that overlap are cut, so that each moment is in one at most. */
-static void fact_cut_calls(struct fact_thread *thread, uint64_t end_ns)
-{
-	for (size_t i = 0; i < thread->n_calls; i++) {
-		struct fact_call *call = &thread->calls[i];
-
-		if (i + 1 < thread->n_calls && call->end_ns > call[1].begin_ns)
-			call->end_ns = call[1].begin_ns;
-		else if (i + 1 == thread->n_calls && call->open && call->end_ns < end_ns)
-			call->end_ns = end_ns;
-	}
-	for (size_t i = 0; i + 1 < thread->n_rests; i++) {
-		struct fact_rest *rest = &thread->rests[i];
-
-		if (rest->end_ns > rest[1].begin_ns)
-			rest->end_ns = rest[1].begin_ns;
-		if (rest->ready_ns > rest->end_ns)
-			rest->ready_ns = rest->end_ns;
-	}
-}
-
-static bool rest_goes_on(const struct fact_rest *rest)
-{
-	return rest->gil && rest->how == BLOCKED_INTERRUPT && rest[1].gil &&
-	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS;
-}
-
-/* Who waits again as soon as his time is over was woken by the one who woke him in the end. */
-static void fact_pass_on_wakers(struct fact_thread *thread)
-{
-	for (size_t i = thread->n_rests; i-- > 1;) {
-		struct fact_rest *rest = &thread->rests[i - 1];
-
-		if (rest_goes_on(rest) && !rest->waker_tid) {
-			rest->waker_tid = rest[1].waker_tid;
-			memcpy(rest->other, rest[1].other, sizeof(rest->other));
-		}
-	}
-}
-
-struct fact_tid {
-	uint32_t tid, thread;
-	uint64_t first_ns;
-};
-
-static int tid_order(const void *a, const void *b)
-{
-	const struct fact_tid *x = a, *y = b;
-
-	return x->tid != y->tid ? order_of(x->tid, y->tid) : order_of(x->first_ns, y->first_ns);
-}
-
-/* The thread with this number that was the last to begin before that time. */
-static uint32_t tid_find(const struct fact_tid *tids, size_t n, uint32_t tid, uint64_t time_ns)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tids[middle].tid < tid ||
-		    (tids[middle].tid == tid && tids[middle].first_ns <= time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && tids[low - 1].tid == tid)
-		return tids[low - 1].thread;
-	return low < n && tids[low].tid == tid ? tids[low].thread : FACTS_NONE;
-}
-
-static void facts_find_wakers(struct facts *facts)
-{
-	struct fact_tid *tids = xcalloc(facts->n_threads + 1, sizeof(*tids));
-	size_t n = 0;
-
-	for (size_t i = 0; i < facts->n_threads; i++)
-		if (facts->threads[i].tid)
-			tids[n++] = (struct fact_tid){ facts->threads[i].tid, (uint32_t)i,
-				                       facts->threads[i].first_ns };
-	qsort(tids, n, sizeof(*tids), tid_order);
-	for (size_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
-			struct fact_rest *rest = &facts->threads[i].rests[k];
-
-			if (rest->waker_tid)
-				rest->waker = tid_find(tids, n, rest->waker_tid, rest->end_ns);
-		}
-	free(tids);
-}
-
-static void facts_find_asks(struct facts *facts)
-{
-	struct facts_own *own = facts->own;
-	size_t n = 0;
-
-	for (size_t i = 0; i < facts->n_threads; i++)
-		n += facts->threads[i].asks;
-	own->asks = xcalloc(n + 1, sizeof(*own->asks));
-	for (uint32_t i = 0; i < facts->n_threads; i++) {
-		const struct fact_thread *thread = &facts->threads[i];
-
-		for (uint32_t k = 0; k < thread->n_calls; k++)
-			if (thread->calls[k].correlation)
-				own->asks[own->n_asks++] =
-					(struct fact_ask){ thread->calls[k].correlation,
-					                   thread->process->id, i, k };
-	}
-	fact_sort(own->asks, own->n_asks, sizeof(*own->asks), ask_order);
-}
-
-/* The earliest and the latest of all that is known, where the recording does not say. */
-static void facts_bound(struct facts *facts)
-{
-	for (size_t i = 0; i < facts->n_threads; i++)
-		if (facts->threads[i].last_ns > facts->end_ns)
-			facts->end_ns = facts->threads[i].last_ns;
-	for (size_t i = 0; i < facts->n_works; i++)
-		if (facts->works[i].end_ns > facts->end_ns)
-			facts->end_ns = facts->works[i].end_ns;
-}
-
 void facts_end(struct facts *facts, const struct run_info *run)
 {
 	facts->run = run;
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
-	facts->begin_ns = run->begin_ns;
-	facts->end_ns = run->end_ns;
-	if (facts->end_ns <= facts->begin_ns)
-		facts_bound(facts);
-	for (size_t i = 0; i < facts->n_threads; i++) {
-		struct fact_thread *thread = &facts->threads[i];
-
-		fact_sort(thread->calls, thread->n_calls, sizeof(*thread->calls), call_order);
-		fact_sort(thread->samples, thread->n_samples, sizeof(*thread->samples),
-		          sample_order);
-		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), rest_order);
-		fact_cut_calls(thread, facts->end_ns);
-		fact_pass_on_wakers(thread);
-	}
-	facts_find_wakers(facts);
-	facts_find_asks(facts);
-	fact_sort(facts->works, facts->n_works, sizeof(*facts->works), work_order);
-	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
-	fact_sort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured), span_order);
-}
-
-/* ---- finding --------------------------------------------------------------------------------- */
-
-const struct fact_call *facts_call_of(const struct facts *facts, const struct fact_work *work,
-                                      uint32_t *thread)
-{
-	const struct facts_own *own = facts->own;
-	struct fact_ask key = { .correlation = work->correlation, .process = work->process->id };
-	const struct fact_ask *ask =
-		bsearch(&key, own->asks, own->n_asks, sizeof(*own->asks), ask_order);
-
-	if (!work->correlation || !ask)
-		return NULL;
-	*thread = ask->thread;
-	return &facts->threads[ask->thread].calls[ask->index];
-}
-
-size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns)
-{
-	size_t low = 0, high = thread->n_calls;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->calls[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-size_t facts_rest_at(const struct fact_thread *thread, uint64_t time_ns)
-{
-	size_t low = 0, high = thread->n_rests;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->rests[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns)
-{
-	size_t low = 0, high = thread->n_samples;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->samples[middle].time_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	facts_order(facts);
 }

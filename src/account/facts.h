@@ -99,6 +99,8 @@ struct facts {
 	size_t n_ranges;
 	struct fact_span *unmeasured; /* between windows of --gpu-window: apart, by begin */
 	size_t n_unmeasured;
+	struct fact_ask *asks; /* calls that work can name, by that */
+	size_t n_asks;
 	uint64_t begin_ns, end_ns; /* of the recording */
 	uint64_t left_out;         /* events that there was no room for */
 	bool samples, rests;       /* some were recorded */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "account/gpu_time.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum gpu_state state,
+                    size_t work)
+{
+	struct gpu_segment *last = gpu->n ? &gpu->segments[gpu->n - 1] : NULL;
+
+	if (end_ns <= begin_ns)
+		return;
+	if (last && last->state == state && last->work == work && last->end_ns == begin_ns) {
+		last->end_ns = end_ns;
+		return;
+	}
+	if (gpu->n == gpu->room) {
+		gpu->room = gpu->room ? 2 * gpu->room : 256;
+		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
+	}
+	gpu->segments[gpu->n++] = (struct gpu_segment){ begin_ns, end_ns, work, state };
+}
+
+/* What runs until when, of each class the one that ends last. */
+struct running {
+	uint64_t until_ns[FACT_CLASSES];
+	size_t work[FACT_CLASSES];
+};
+
+/* From `now` on to `to_ns`, where `next` begins: what runs decides, then what is left, then none.
+ */
+static void gpu_advance(struct gpu_time *gpu, const struct running *running, uint64_t now,
+                        uint64_t to_ns, size_t next)
+{
+	static const enum gpu_state states[FACT_CLASSES] = {
+		[FACT_KERNEL] = STATE_KERNELS,
+		[FACT_COMMUNICATION] = STATE_COMMUNICATION,
+		[FACT_COPY] = STATE_COPIES,
+	};
+
+	for (int class = 0; class < FACT_CLASSES; class ++) {
+		uint64_t until = running->until_ns[class];
+
+		if (until > to_ns)
+			until = to_ns;
+		if (until > now) {
+			gpu_add(gpu, now, until, states[class], running->work[class]);
+			now = until;
+		}
+	}
+	gpu_add(gpu, now, to_ns, STATE_IDLE, next);
+}
+
+static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
+{
+	struct running running = { 0 };
+	uint64_t now = facts->works[gpu->first].begin_ns;
+
+	for (size_t i = gpu->first; i < gpu->last; i++) {
+		const struct fact_work *work = &facts->works[i];
+
+		gpu_advance(gpu, &running, now, work->begin_ns, i);
+		now = work->begin_ns;
+		if (work->end_ns > running.until_ns[work->class]) {
+			running.until_ns[work->class] = work->end_ns;
+			running.work[work->class] = i;
+		}
+		gpu->communicates |= work->class == FACT_COMMUNICATION;
+	}
+	for (int class = 0; class < FACT_CLASSES; class ++) {
+		uint64_t until = running.until_ns[class];
+
+		if (until > now) {
+			gpu_advance(gpu, &running, now, until, facts->n_works);
+			now = until;
+		}
+	}
+}
+
+/* Until the recording's end nothing came any more, if the process was there to ask. */
+static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
+{
+	const struct fact_work *last = &facts->works[gpu->last - 1];
+
+	if (gpu->n && !facts_ended(facts, last->process))
+		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, facts->end_ns, STATE_IDLE,
+		        facts->n_works);
+}
+
+static void gpu_join(struct gpu_time *gpu)
+{
+	uint64_t joins = 0;
+
+	if (!gpu->communicates)
+		return;
+	gpu->joins_ns = xcalloc(gpu->n + 1, sizeof(*gpu->joins_ns));
+	for (size_t i = gpu->n; i-- > 0;) {
+		if (gpu->segments[i].state == STATE_COMMUNICATION)
+			joins = gpu->segments[i].begin_ns;
+		gpu->joins_ns[i] = joins;
+	}
+}
+
+struct gpu_time *gpu_times_new(const struct facts *facts)
+{
+	struct gpu_time *gpus = xcalloc(facts->n_gpus + 1, sizeof(*gpus));
+
+	for (size_t i = 0; i < facts->n_works;) {
+		struct gpu_time *gpu = &gpus[facts->works[i].gpu];
+
+		gpu->first = i;
+		while (i < facts->n_works && facts->works[i].gpu == facts->works[gpu->first].gpu)
+			i++;
+		gpu->last = i;
+		gpu_sweep(facts, gpu);
+		gpu_trail(facts, gpu);
+		gpu_join(gpu);
+	}
+	return gpus;
+}
+
+void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
+{
+	for (uint32_t i = 0; i < facts->n_gpus; i++) {
+		free(gpus[i].segments);
+		free(gpus[i].joins_ns);
+	}
+	free(gpus);
+}
+
+size_t gpu_time_at(const struct gpu_time *gpu, uint64_t time_ns)
+{
+	size_t low = 0, high = gpu->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gpu->segments[middle].end_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
