@@ -21,11 +21,11 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
 {
 	const char *behind = strrchr(text, ')');
 
-	return behind &&
-	       sscanf(behind,
-	              ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %d "
-	              "%*d %*d %*d %" SCNu64,
-	              &stat->state, &stat->flags, &stat->priority, &stat->start_time) == 4;
+	return behind && sscanf(behind,
+	                        ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %d "
+	                        "%*d %*d %*d %" SCNu64,
+	                        &stat->state, &stat->parent, &stat->flags, &stat->priority,
+	                        &stat->start_time) == 5;
 }
 
 bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat)

@@ -10,6 +10,7 @@
 /* Some of its fields, see proc(5). */
 struct process_stat {
 	char state;          /* 'R': runs, 'S': sleeps, 'Z' and 'X': has ended, ... */
+	pid_t parent;        /* of a process; 0: outside of this pid namespace, or none */
 	unsigned flags;      /* PF_ of the kernel's include/linux/sched.h */
 	int32_t priority;    /* as the kernel counts it: 20 and the nice value, below 0 real-time */
 	uint64_t start_time; /* in clock ticks since boot */

@@ -16,6 +16,7 @@ static void test_the_fields_are_those_behind_the_name(void **state)
 
 	assert_true(process_stat_parse("42 (python3)" FIELDS, &stat));
 	assert_int_equal(stat.state, 'S');
+	assert_int_equal(stat.parent, 1);
 	assert_int_equal(stat.flags, 4194560);
 	assert_int_equal(stat.priority, 20);
 	assert_int_equal(stat.start_time, 8123456);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "capture/proc.h"
 
@@ -241,9 +242,20 @@ int gpu_fd(const struct gpu_times *gpu)
  * its workers would be initialised by CUPTI. */
 #define CUDA_DEVICE "/dev/nvidia-uvm"
 
+#define PF_FORKNOEXEC 0x40 /* include/linux/sched.h */
+
+/* What was open at the fork is open in a child, which cannot use the CUDA that its parent uses. If
+ * it has one of its own, its first call tells. */
+static bool is_copy(pid_t pid)
+{
+	struct process_stat stat;
+
+	return process_stat_read(pid, 0, &stat) && stat.flags & PF_FORKNOEXEC;
+}
+
 void gpu_running(struct gpu_times *gpu, pid_t pid)
 {
-	if (proc_has_open(pid, CUDA_DEVICE))
+	if (proc_has_open(pid, CUDA_DEVICE) && !is_copy(pid))
 		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
 }
 
