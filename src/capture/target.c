@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/process.h"
+#include "capture/target_family.h"
 #include "probe/name_glob.h"
 
 static bool glob_matches_link(const struct wire_glob *glob, const char *path)
@@ -252,7 +253,10 @@ int target_each(const struct target *target, int (*each)(void *data, pid_t pid),
 
 	switch (target->kind) {
 	case TARGET_PIDS:
-		return each_pid(target, each, data, err);
+		r = each_pid(target, each, data, err);
+		if (!r && target->family)
+			r = target_each_below(target->pids, target->n_pids, each, data, err);
+		return r;
 	case TARGET_NAME:
 	case TARGET_ALL:
 		return each_process(target, each, data, err);

@@ -21,6 +21,7 @@ struct target {
 	const char *cgroup;     /* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
 	struct command command; /* TARGET_COMMAND */
 	bool follow;            /* children too */
+	bool family;            /* TARGET_PIDS: also what is below them already */
 	const char **libraries; /* to be hooked before a process maps them */
 	size_t n_libraries;
 };

@@ -259,6 +259,7 @@ static void choose_what(struct why_command *o)
 	}
 	if (!capture->duration_ns)
 		capture->duration_ns = WATCH_NS;
+	o->attach.choice.target.family = o->attach.choice.target.follow;
 	capture->taken = "recording";
 }
 

@@ -7,9 +7,10 @@ import pwd
 import signal
 import stat
 import subprocess
+import sys
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, alone, wait_until
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 MEMBERS = {"schema", "gpus", "first", "next"}
@@ -267,6 +268,39 @@ def test_why_of_a_program_of_another_user(case):
     told.wait()
     if not json.loads(told.out())["calls"]:
         raise Failure(f"no calls: {process.err()}")
+
+
+def test_why_sees_what_runs_below_a_process_already(case):
+    """The workers of a program that has run for long, but with --no-follow."""
+    parent = case.start("/bin/sh", "-c", f"{Places.program('loop')} 60 200; true", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in parent.out(), "the program to begin")
+    for options, calls in (((), True), (("--no-follow",), False)):
+        path = case.path(f"kept{len(options)}.cuscope")
+        process = start(case, "-p", parent.pid, "--no-gpu", "--duration", "2s", "-o", path, *options)
+        checks.equal("status", 0, process.wait())
+        told = case.cuscope("info", "--json", path)
+        told.wait()
+        checks.equal(f"calls, {options}", calls, json.loads(told.out())["calls"] > 0)
+    parent.process.stdin.close()
+
+
+@alone  # another test would take its file for a GPU's
+def test_why_enters_no_copy_of_a_process(case):
+    """A child of fork has the device open, and cannot use the CUDA of its parent."""
+    device = f"/dev/nvidia-uvm-of-{os.getpid()}"
+    code = ("import ctypes, os, sys; ctypes.CDLL('libcuda.so.1'); open(sys.argv[1], 'w').close(); held = open(sys.argv[1]); "
+            "pid = os.fork(); print(os.getpid() if pid else os.getppid(), pid or os.getpid(), flush=True) if pid else None; "
+            "sys.stdin.read()")
+    try:
+        program = case.start(sys.executable, "-c", code, device, stdin=subprocess.PIPE)
+        parent, child = map(int, wait_until(lambda: program.out().split() if "\n" in program.out() else None, "the program"))
+        process = start(case, "-p", parent, "--duration", "2s", "--cupti", Places.simcuda("libcupti.so.13"))
+        checks.equal("status", 0, process.wait())
+        for pid, entered in ((parent, True), (child, False)):
+            with open(f"/proc/{pid}/maps") as maps:
+                checks.equal(f"{'parent' if entered else 'child'} is entered", entered, "cuscope" in maps.read().replace(Places.root, ""))
+    finally:
+        os.unlink(device)
 
 
 def test_why_without_gpu_times_is_an_answer(case):

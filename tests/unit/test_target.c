@@ -128,6 +128,62 @@ static void test_a_pid_that_does_not_exist_is_an_error(void **state)
 	assert_int_equal(found.count, 0);
 }
 
+/* Has a child, whose pid it tells. */
+static pid_t started[2];
+static int tell[2];
+
+static void start_below(void)
+{
+	pid_t pid = start("cuscope-below", NULL);
+
+	assert_int_equal(write(tell[1], &pid, sizeof(pid)), sizeof(pid));
+}
+
+static void start_family(void)
+{
+	pid_t pid = start("cuscope-child", start_below);
+
+	assert_int_equal(write(tell[1], &pid, sizeof(pid)), sizeof(pid));
+}
+
+static void test_what_is_below_given_pids_is_found_where_it_is_asked_for(void **state)
+{
+	pid_t one, other = start("cuscope-other", NULL);
+	struct target target = { .kind = TARGET_PIDS, .pids = &one, .n_pids = 1 };
+	struct err err;
+
+	assert_int_equal(pipe(tell), 0);
+	one = start("cuscope-one", start_family);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(read(tell[0], &started[i], sizeof(pid_t)), sizeof(pid_t));
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(found.count, 1);
+	target.family = true;
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(found.count, 3);
+	assert_true(was_found(one) && was_found(started[0]) && was_found(started[1]));
+	assert_false(was_found(other));
+	end(one); /* with it those below, as start() asks for */
+	end(other);
+	close(tell[0]);
+	close(tell[1]);
+}
+
+static void test_this_program_and_what_it_has_started_are_no_family(void **state)
+{
+	const pid_t above = getppid();
+	const struct target target = {
+		.kind = TARGET_PIDS, .pids = &above, .n_pids = 1, .family = true
+	};
+	pid_t below = start("cuscope-below", NULL);
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_true(was_found(above));
+	assert_false(was_found(getpid()) || was_found(below));
+	end(below);
+}
+
 /* ---- by name ------------------------------------------------------------------------------- */
 
 static void test_processes_are_found_by_their_name(void **state)
@@ -333,6 +389,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_given_pids_are_the_targets),
 		TEST(test_a_pid_that_does_not_exist_is_an_error),
+		TEST(test_what_is_below_given_pids_is_found_where_it_is_asked_for),
+		TEST(test_this_program_and_what_it_has_started_are_no_family),
 		TEST(test_processes_are_found_by_their_name),
 		TEST(test_processes_are_found_by_the_file_of_their_program),
 		TEST(test_a_program_that_was_deleted_has_its_name_still),
