@@ -75,12 +75,36 @@ static void idle_walk(const struct maker *maker, const struct cut *cut, uint32_t
 		walk_thread(&walk, thread, begin_ns, end_ns, cut->via);
 }
 
+/*
+ * A function of the host is in its stream's way: CUDA runs it on a thread of its own, which is
+ * asked then. FACTS_NONE: none runs.
+ */
+static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, uint64_t begin_ns,
+                                   uint64_t end_ns)
+{
+	const struct facts *facts = maker->facts;
+	const struct process *process = facts->threads[thread].process;
+
+	if (!facts_has_host_functions(facts, process))
+		return FACTS_NONE;
+	return facts_running(facts, process->pid, begin_ns + (end_ns - begin_ns) / 2, thread);
+}
+
 /* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */
 static void idle_queued(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
                         uint64_t end_ns, const struct fact_call *call, uint32_t thread)
 {
 	bool waits = end_ns > begin_ns && end_ns - begin_ns > ACCOUNT_QUEUE_NS;
+	uint32_t runs = waits ? idle_host_function(maker, thread, begin_ns, end_ns) : FACTS_NONE;
+	struct cut in = *cut;
 
+	if (runs != FACTS_NONE) {
+		in.via = parts_via(maker->parts,
+		                   &(struct account_via){ cut->via, ACCOUNT_STREAM_WAIT, thread,
+		                                          call->chain });
+		idle_walk(maker, &in, runs, begin_ns, end_ns, 1);
+		return;
+	}
 	idle_add(maker, cut, begin_ns, end_ns,
 	         (struct part_key){ waits ? ACCOUNT_STREAM_WAIT : ACCOUNT_TURNAROUND, call->chain,
 	                            thread, 0 },
@@ -94,8 +118,7 @@ static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
 {
 	uint64_t end_ns = sooner(later(wait->end_ns, idle->begin_ns), idle->end_ns);
 
-	idle_add(maker, cut, idle->begin_ns, end_ns,
-	         (struct part_key){ walk_cause_of_call(wait), wait->chain, thread, 0 }, 1);
+	idle_walk(maker, cut, thread, idle->begin_ns, end_ns, 1);
 	return end_ns;
 }
 

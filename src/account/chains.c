@@ -294,7 +294,10 @@ static struct users find_users(struct chains *chains, const struct stack_frame *
 	return users;
 }
 
-/* Native code that Python calls is mostly a library's; those of wheels have no lines. */
+/*
+ * Native code that Python calls is mostly a library's: those of wheels have no lines, and Python's
+ * own modules are called like all that are compiled for one of its versions.
+ */
 static bool is_users(struct chains *chains, const struct users *users,
                      const struct stack_frame *frame, size_t i)
 {
@@ -302,7 +305,8 @@ static bool is_users(struct chains *chains, const struct users *users,
 
 	if (rank != PLACE_NATIVE || !users->python)
 		return rank == PLACE_PYTHON || rank == PLACE_NATIVE;
-	return i >= users->called && i < users->innermost && frame->file && frame->line;
+	return i >= users->called && i < users->innermost && frame->file && frame->line &&
+	       !(frame->module && strstr(frame->module, ".cpython-"));
 }
 
 /* The lines of a chain, innermost first; *cut: there are more. */

@@ -29,6 +29,8 @@ struct facts_own {
 	struct buf name;
 	uint64_t *ended; /* when each process did, by id; 0: not */
 	size_t n_ended;
+	uint8_t *hosts; /* whether each process put functions of the host on streams, by id */
+	size_t n_hosts;
 	uint8_t *kernels; /* enum fact_class and 1, by id; 0: not looked at */
 	size_t n_kernels;
 };
@@ -70,10 +72,12 @@ void facts_clear(struct facts *facts)
 	gpu_ids_free(own->gpus);
 	free(own->ended);
 	free(own->kernels);
+	free(own->hosts);
 	free(own);
 	free(facts->threads);
 	free(facts->works);
 	free(facts->asks);
+	free(facts->pids);
 	free(facts->ranges);
 	free(facts->unmeasured);
 	chains_free(facts->chains);
@@ -165,6 +169,12 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 		row->direction = (uint8_t)call->args.direction;
 		row->blocking = (call->op == OP_COPY || call->op == OP_SET) &&
 		                !api_is_async(call->function->api);
+	}
+	if (call->op == OP_HOST_LAUNCH) {
+		struct facts_own *own = facts->own;
+
+		own->hosts = by_id_room(own->hosts, &own->n_hosts, 1, event->process->id);
+		own->hosts[event->process->id] = 1;
 	}
 	if (call_asks_for_work(call)) {
 		row->correlation = call->correlation;
@@ -290,8 +300,7 @@ static bool stack_waits_for_gil(const struct stack *stack)
 
 		if (stack->frames[i]->kind == FRAME_PYTHON)
 			return false;
-		if (function && (!strncmp(function, "pthread_cond_", 13) ||
-		                 !strncmp(function, "__pthread_cond_", 15)))
+		if (function && !strncmp(function, "pthread_cond_", 13))
 			return frame_is_python_core(stack->frames[i + 1]);
 	}
 	return false;
@@ -396,6 +405,11 @@ void facts_event(struct facts *facts, const struct event *event)
 bool facts_ended(const struct facts *facts, const struct process *process)
 {
 	return process->id < facts->own->n_ended && facts->own->ended[process->id];
+}
+
+bool facts_has_host_functions(const struct facts *facts, const struct process *process)
+{
+	return process->id < facts->own->n_hosts && facts->own->hosts[process->id];
 }
 
 void facts_end(struct facts *facts, const struct run_info *run)

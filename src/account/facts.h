@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording in sorted facts, read once: what each thread did, what each GPU ran. All that asks
+ * A recording in sorted columns, read once: what each thread did, what each GPU ran. All that asks
  * why time went where it did asks these.
  *
  * Numbers of threads and times are the recording's: a damaged or hostile one can have any. Rows are
@@ -101,6 +101,8 @@ struct facts {
 	size_t n_unmeasured;
 	struct fact_ask *asks; /* calls that work can name, by that */
 	size_t n_asks;
+	struct fact_pid *pids; /* all threads, by their processes' numbers */
+	size_t n_pids;
 	uint64_t begin_ns, end_ns; /* of the recording */
 	uint64_t left_out;         /* events that there was no room for */
 	bool samples, rests;       /* some were recorded */
@@ -125,6 +127,17 @@ size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns);
 size_t facts_rest_at(const struct fact_thread *thread, uint64_t time_ns);
 /* The first at this time or later. */
 size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns);
+
+/*
+ * The thread of the process with this number that was not at rest at that time, of several the one
+ * that ran most of all; FACTS_NONE: none, or none that ran at all. Of processes with very many
+ * threads not all are asked.
+ */
+uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
+                       uint32_t but_thread);
+
+/* It put functions of the host on streams. */
+bool facts_has_host_functions(const struct facts *facts, const struct process *process);
 
 /* The process ended within the recording. */
 bool facts_ended(const struct facts *facts, const struct process *process);

@@ -6,12 +6,17 @@
 
 #include "base/xalloc.h"
 
+#define FACTS_ASKED  64     /* threads of a process that are asked who ran */
 #define GIL_AGAIN_NS 300000 /* Python's lock is waited for again so soon after each 5 ms */
 
 /* A call that work can name. */
 struct fact_ask {
 	uint64_t correlation;
 	uint32_t process, thread, index;
+};
+
+struct fact_pid {
+	uint32_t pid, thread;
 };
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -173,6 +178,23 @@ static void facts_find_wakers(struct facts *facts)
 	free(tids);
 }
 
+static int pid_order(const void *a, const void *b)
+{
+	const struct fact_pid *x = a, *y = b;
+
+	return x->pid != y->pid ? order_of(x->pid, y->pid) : order_of(x->thread, y->thread);
+}
+
+static void facts_find_pids(struct facts *facts)
+{
+	facts->pids = xcalloc(facts->n_threads + 1, sizeof(*facts->pids));
+	for (uint32_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].process)
+			facts->pids[facts->n_pids++] =
+				(struct fact_pid){ facts->threads[i].process->pid, i };
+	qsort(facts->pids, facts->n_pids, sizeof(*facts->pids), pid_order);
+}
+
 static void facts_find_asks(struct facts *facts)
 {
 	size_t n = 0;
@@ -220,6 +242,7 @@ void facts_order(struct facts *facts)
 		fact_pass_on_wakers(thread);
 	}
 	facts_find_wakers(facts);
+	facts_find_pids(facts);
 	facts_find_asks(facts);
 	fact_sort(facts->works, facts->n_works, sizeof(*facts->works), work_order);
 	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
@@ -284,4 +307,38 @@ size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns)
 			high = middle;
 	}
 	return low;
+}
+
+static bool thread_rests_at(const struct fact_thread *thread, uint64_t time_ns)
+{
+	size_t at = facts_rest_at(thread, time_ns);
+
+	return at < thread->n_rests && thread->rests[at].begin_ns <= time_ns;
+}
+
+uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
+                       uint32_t but_thread)
+{
+	size_t low = 0, high = facts->n_pids;
+	uint32_t most = FACTS_NONE;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (facts->pids[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	high = low + FACTS_ASKED < facts->n_pids ? low + FACTS_ASKED : facts->n_pids;
+	for (; low < high && facts->pids[low].pid == pid; low++) {
+		uint32_t number = facts->pids[low].thread;
+		const struct fact_thread *thread = &facts->threads[number];
+
+		if (number != but_thread && thread->n_samples && thread->first_ns <= time_ns &&
+		    !thread_rests_at(thread, time_ns) &&
+		    (most == FACTS_NONE || thread->n_samples > facts->threads[most].n_samples))
+			most = number;
+	}
+	return most;
 }

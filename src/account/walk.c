@@ -11,13 +11,16 @@
  */
 #define WALK_LAUNCHING_NS 200000
 
+/* An asynchronous copy that takes longer waits: its memory is not pinned. */
+#define WALK_COPY_NS 50000
+
 struct walker {
 	const struct walk *walk;
 	struct walker *caller; /* of the thread that waits for this one */
 	const struct fact_thread *of;
 	uint32_t thread, via;
 	unsigned depth;
-	bool gil; /* it has Python's lock, which another waits for */
+	bool gil; /* it has Python's lock, which the thread waits for that the GPU waits for */
 };
 
 /* A stretch in which nothing changes. */
@@ -44,7 +47,9 @@ enum account_cause walk_cause_of_call(const struct fact_call *call)
 		return ACCOUNT_LAUNCHING;
 	case OP_COPY:
 	case OP_SET:
-		return call->blocking ? ACCOUNT_COPY_CALL : ACCOUNT_LAUNCHING;
+		return call->blocking || call->end_ns - call->begin_ns > WALK_COPY_NS
+		               ? ACCOUNT_COPY_CALL
+		               : ACCOUNT_LAUNCHING;
 	default:
 		return ACCOUNT_DRIVER;
 	}
@@ -75,17 +80,6 @@ static struct account_part *walker_add(const struct walker *walker, enum account
 	return parts_add(walk->parts,
 	                 &(struct part_key){ cause, chain, walker->thread, walker->via }, ns,
 	                 walk->share);
-}
-
-static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
-{
-	const struct fact_call *call = stretch->call;
-	struct account_part *part = walker_add(walker, walk_cause_of_call(call), call->chain,
-	                                       stretch->end_ns - stretch->begin_ns);
-
-	if (!part->call ||
-	    part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns)
-		part->call = call;
 }
 
 /* No stack is walked of a thread that would run on: it is where it is seen to run next. */
@@ -136,6 +130,22 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	                                                                  : ACCOUNT_UNKNOWN;
 }
 
+/* Time on a CPU, by the samples in it. */
+static void walker_add_samples(const struct walker *walker, const struct stretch *stretch,
+                               struct part_key key, bool faults)
+{
+	const struct fact_thread *of = walker->of;
+
+	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
+	              walker->walk->share);
+	for (size_t i = facts_sample_at(of, stretch->begin_ns);
+	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns; i++) {
+		key.chain = of->samples[i].chain;
+		parts_add_sample(walker->walk->parts, &key,
+		                 faults && of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
+	}
+}
+
 static void walker_ran(const struct walker *walker, const struct stretch *stretch)
 {
 	const struct fact_thread *of = walker->of;
@@ -146,14 +156,31 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 		walker->via,
 	};
 
-	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
-	              walker->walk->share);
-	for (size_t i = facts_sample_at(of, stretch->begin_ns);
-	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns; i++) {
-		key.chain = of->samples[i].chain;
-		parts_add_sample(walker->walk->parts, &key,
-		                 of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
+	walker_add_samples(walker, stretch, key, true);
+}
+
+/* ---- in calls -------------------------------------------------------------------------------- */
+
+/* Not all calls have stacks; where it was on a CPU samples say the place, else the wait does. */
+static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
+{
+	const struct fact_call *call = stretch->call;
+	enum account_cause cause = walk_cause_of_call(call);
+	uint32_t chain = call->chain || !stretch->rest ? call->chain : stretch->rest->chain;
+
+	if (!chain) {
+		walker_add_samples(walker, stretch,
+		                   (struct part_key){ cause, 0, walker->thread, walker->via },
+		                   false);
+		return;
 	}
+
+	struct account_part *part =
+		walker_add(walker, cause, chain, stretch->end_ns - stretch->begin_ns);
+
+	if (!part->call ||
+	    part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns)
+		part->call = call;
 }
 
 /* ---- blocked --------------------------------------------------------------------------------- */
@@ -175,6 +202,7 @@ static bool cause_has_waker(enum account_cause cause)
 	case ACCOUNT_NETWORK:
 	case ACCOUNT_CHILD:
 	case ACCOUNT_OTHER_WAIT:
+	case ACCOUNT_DISK: /* locks of files, too */
 		return true;
 	default:
 		return false;
@@ -183,15 +211,36 @@ static bool cause_has_waker(enum account_cause cause)
 
 static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns);
 
-/* The thread that ended it is asked for the same time. */
-static void walker_blocked(struct walker *walker, const struct stretch *stretch)
+/*
+ * Who ended the wait. A time-out is none, and a wake-up by the network comes in whatever thread
+ * runs: then it is who ran meanwhile, of the same process for a lock, of the process that had the
+ * CPU for a socket.
+ */
+static uint32_t walker_waker(const struct walker *walker, const struct stretch *stretch,
+                             enum account_cause cause)
 {
 	const struct fact_rest *rest = stretch->rest;
 	const struct facts *facts = walker->walk->facts;
-	enum account_cause cause = walk_cause_of_rest(rest);
+	uint64_t middle = stretch->begin_ns + (stretch->end_ns - stretch->begin_ns) / 2;
 
-	if (rest->waker == FACTS_NONE || !cause_has_waker(cause) || walker->depth >= WALK_DEPTH ||
-	    walker_has(walker, rest->waker)) {
+	if (rest->waker != FACTS_NONE)
+		return rest->waker;
+	if (cause == ACCOUNT_GIL)
+		return facts_running(facts, walker->of->process->pid, middle, walker->thread);
+	if (cause == ACCOUNT_NETWORK && !rest->waker_tid && rest->rival_pid)
+		return facts_running(facts, rest->rival_pid, middle, walker->thread);
+	return FACTS_NONE;
+}
+
+/* The thread that ended it is asked for the same time. */
+static void walker_blocked(struct walker *walker, const struct stretch *stretch)
+{
+	enum account_cause cause = walk_cause_of_rest(stretch->rest);
+	uint32_t thread = cause_has_waker(cause) && walker->depth < WALK_DEPTH
+	                          ? walker_waker(walker, stretch, cause)
+	                          : FACTS_NONE;
+
+	if (thread == FACTS_NONE || walker_has(walker, thread)) {
 		walker_add_rest(walker, stretch, cause);
 		return;
 	}
@@ -199,15 +248,15 @@ static void walker_blocked(struct walker *walker, const struct stretch *stretch)
 	struct walker waker = {
 		.walk = walker->walk,
 		.caller = walker,
-		.of = &facts->threads[rest->waker],
-		.thread = rest->waker,
+		.of = &walker->walk->facts->threads[thread],
+		.thread = thread,
 		.depth = walker->depth + 1,
-		.gil = walker->gil || cause == ACCOUNT_GIL,
+		.gil = walker->gil || (cause == ACCOUNT_GIL && !walker->via),
 	};
 
-	waker.via =
-		parts_via(walker->walk->parts,
-	                  &(struct account_via){ walker->via, cause, walker->thread, rest->chain });
+	waker.via = parts_via(
+		walker->walk->parts,
+		&(struct account_via){ walker->via, cause, walker->thread, stretch->rest->chain });
 	walker_go(&waker, stretch->begin_ns, stretch->end_ns);
 }
 

@@ -7,6 +7,7 @@ void why_words_wait(const struct account_via *via, const struct chains *chains, 
 {
 	static const char *const waits[ACCOUNT_CAUSES] = {
 		[ACCOUNT_COMMUNICATION] = "the other GPUs wait for it in a collective",
+		[ACCOUNT_STREAM_WAIT] = "a stream waits for this function of the host",
 		[ACCOUNT_GIL] = "Python's GIL is waited for",
 		[ACCOUNT_LOCK] = "a lock is waited for",
 		[ACCOUNT_PIPE] = "a pipe is waited for",
