@@ -1,19 +1,333 @@
-// stub
+// SPDX-License-Identifier: MIT
 #include "account/steps.h"
+
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
-void steps_find(struct steps *s, const struct steps_of *o)
+#include <strings.h>
+
+#include "account/steps_period.h"
+#include "base/xalloc.h"
+
+#define COVER      0.5 /* so much of the time from their first to their last are ranges of steps */
+#define APART      10  /* times the median */
+#define WARM_UP    2
+#define OTHER      2   /* and so many times the launches of a step */
+#define PART_TIMES 1.5 /* so much longer is a step than a range of which it has several */
+
+const char *steps_how_name(enum steps_how how)
 {
-	memset(s, 0, sizeof(*s));
+	static const char *const names[] = {
+		[STEPS_RANGES] = "ranges", [STEPS_LAUNCHES] = "launches", [STEPS_PAUSES] = "pauses"
+	};
+
+	return names[how];
 }
-void steps_clear(struct steps *s)
+
+/* ---- names of ranges ------------------------------------------------------------------------- */
+
+/* "Step" of "ProfilerStep#", and not of "stepwise"; a plural is one. */
+static bool has_word(const char *name, const char *word)
 {
+	for (const char *at = name; (at = strcasestr(at, word)); at++) {
+		const char *end = at + strlen(word);
+
+		if (!strncasecmp(end, "ation", 5))
+			end += 5;
+		end += *end == 's';
+		if (!islower((unsigned char)*end))
+			return true;
+	}
+	return false;
 }
-const char *steps_how_name(enum steps_how h)
+
+unsigned steps_name(const char *name, struct buf *out)
 {
-	return NULL;
+	bool number = false;
+
+	buf_puts(out, "");
+	for (const char *at = name; *at; at++) {
+		if (isdigit((unsigned char)*at))
+			number = true;
+		else
+			buf_putc(out, *at);
+	}
+	return (has_word(name, "step") || has_word(name, "iter") ? 2 : 0) + number;
 }
-unsigned steps_name(const char *n, struct buf *o)
+
+/* ---- what is returned ------------------------------------------------------------------------ */
+
+static int compare_ns(const void *a, const void *b)
 {
-	buf_puts(o, n);
-	return 0;
+	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+static uint64_t length_of(const struct steps *steps, size_t i)
+{
+	return steps->begin_ns[i + 1] - steps->begin_ns[i];
+}
+
+/* Of those that are not apart. */
+static uint64_t median_of(const struct steps *steps)
+{
+	uint64_t *lengths = xcalloc(steps->n + 1, sizeof(*lengths)), median;
+	size_t n = 0;
+
+	for (size_t i = 0; i < steps->n; i++)
+		if (!steps->apart[i])
+			lengths[n++] = length_of(steps, i);
+	qsort(lengths, n, sizeof(*lengths), compare_ns);
+	median = lengths[n / 2];
+	free(lengths);
+	return median;
+}
+
+static bool is_longer(uint64_t ns, unsigned times, uint64_t median_ns)
+{
+	return ns / times > median_ns || (ns / times == median_ns && ns % times);
+}
+
+/* `launches` of each step, or NULL. */
+static void set_apart(struct steps *steps, const uint32_t *launches)
+{
+	uint64_t median = median_of(steps);
+	bool regular = false;
+
+	for (size_t i = 0; i < steps->n; i++) {
+		uint64_t ns = length_of(steps, i);
+		bool longer = is_longer(ns, WARM_UP, median);
+
+		regular |= !longer;
+		steps->apart[i] = is_longer(ns, APART, median) || (longer && !regular) ||
+		                  (longer && launches && launches[i] > OTHER * steps->period);
+		if (steps->apart[i]) {
+			steps->n_apart++;
+			steps->apart_ns += ns;
+		}
+	}
+	steps->median_ns = median_of(steps);
+}
+
+/* Begins, as they come. */
+struct begins {
+	uint64_t *ns;
+	uint32_t *launches; /* up to the next */
+	size_t n, room;
+};
+
+static void add_begin(struct begins *begins, uint64_t ns)
+{
+	if (begins->n == begins->room) {
+		begins->room = begins->room ? 2 * begins->room : 64;
+		begins->ns = xrealloc(begins->ns, begins->room * sizeof(*begins->ns));
+		begins->launches =
+			xrealloc(begins->launches, begins->room * sizeof(*begins->launches));
+	}
+	begins->launches[begins->n] = 0;
+	begins->ns[begins->n++] = ns;
+}
+
+/* The last of them is the end of the last step. False: there are too few. */
+static bool take_begins(struct steps *steps, struct begins *begins, const struct steps_of *of)
+{
+	if (begins->n < STEPS_LEAST + 1)
+		return false;
+	steps->n = begins->n - 1;
+	steps->begin_ns = begins->ns;
+	begins->ns = NULL;
+	steps->apart = xcalloc(steps->n, sizeof(*steps->apart));
+	set_apart(steps, steps->period ? begins->launches : NULL);
+	if (steps->begin_ns[0] > of->begin_ns)
+		steps->before_ns = steps->begin_ns[0] - of->begin_ns;
+	if (of->end_ns > steps->begin_ns[steps->n])
+		steps->after_ns = of->end_ns - steps->begin_ns[steps->n];
+	return true;
+}
+
+static void free_begins(struct begins *begins)
+{
+	free(begins->ns);
+	free(begins->launches);
+}
+
+void steps_clear(struct steps *steps)
+{
+	free(steps->begin_ns);
+	free(steps->apart);
+	*steps = (struct steps){ 0 };
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* Ranges of one name. */
+struct named {
+	const uint32_t *order; /* which they are, by begin */
+	size_t n;
+	unsigned likely;
+	uint32_t depth; /* the least */
+	uint64_t ns;
+};
+
+static int compare_ranges(const void *a, const void *b, void *data)
+{
+	const struct step_range *ranges = data;
+	const struct step_range *one = &ranges[*(const uint32_t *)a];
+	const struct step_range *other = &ranges[*(const uint32_t *)b];
+
+	if (one->name != other->name)
+		return one->name < other->name ? -1 : 1;
+	if (one->begin_ns != other->begin_ns)
+		return one->begin_ns < other->begin_ns ? -1 : 1;
+	return one->end_ns < other->end_ns ? -1 : one->end_ns > other->end_ns;
+}
+
+/* Whether they can be steps: several, one after the other, with not too much between. */
+static bool look_at(struct named *named, const struct step_range *ranges)
+{
+	const struct step_range *first = &ranges[named->order[0]], *last = first;
+
+	if (named->n < STEPS_LEAST)
+		return false;
+	named->depth = UINT32_MAX;
+	for (size_t i = 0; i < named->n; i++) {
+		const struct step_range *range = &ranges[named->order[i]];
+
+		if (range->end_ns < range->begin_ns || (i && range->begin_ns < last->end_ns))
+			return false;
+		named->ns += range->end_ns - range->begin_ns;
+		if (range->depth < named->depth)
+			named->depth = range->depth;
+		if (range->likely > named->likely)
+			named->likely = range->likely;
+		last = range;
+	}
+	return named->ns && (double)named->ns >= COVER * (double)(last->end_ns - first->begin_ns);
+}
+
+/* What calls itself a step, then the outermost, then what has a number, then what is longest. */
+static bool is_better(const struct named *one, const struct named *than)
+{
+	if ((one->likely >= 2) != (than->likely >= 2))
+		return one->likely >= 2;
+	if (one->depth != than->depth)
+		return one->depth < than->depth;
+	if (one->likely != than->likely)
+		return one->likely > than->likely;
+	return one->ns > than->ns;
+}
+
+/* The last step ends with its range. */
+static bool take_ranges(struct steps *steps, const struct named *named, const struct steps_of *of)
+{
+	struct begins begins = { 0 };
+	bool taken;
+
+	for (size_t i = 0; i < named->n; i++)
+		add_begin(&begins, of->ranges[named->order[i]].begin_ns);
+	add_begin(&begins, of->ranges[named->order[named->n - 1]].end_ns);
+	taken = take_begins(steps, &begins, of);
+	steps->how = STEPS_RANGES;
+	steps->name = of->ranges[named->order[0]].name;
+	free_begins(&begins);
+	return taken;
+}
+
+/* *sure: they say that they are steps. */
+static bool find_ranges(struct steps *steps, const struct steps_of *of, bool *sure)
+{
+	struct named best = { 0 }, named;
+	size_t n = of->n_ranges < UINT32_MAX ? of->n_ranges : UINT32_MAX;
+	uint32_t *order;
+	bool found = false;
+
+	*sure = false;
+	if (n < STEPS_LEAST)
+		return false;
+	order = xcalloc(n, sizeof(*order));
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, n, sizeof(*order), compare_ranges, (void *)of->ranges);
+	for (size_t i = 0; i < n; i += named.n) {
+		named = (struct named){ .order = order + i };
+		while (i + named.n < n &&
+		       of->ranges[order[i + named.n]].name == of->ranges[order[i]].name)
+			named.n++;
+		if (look_at(&named, of->ranges) && (!found || is_better(&named, &best))) {
+			best = named;
+			found = true;
+		}
+	}
+	*sure = found && best.likely >= 2;
+	found = found && take_ranges(steps, &best, of);
+	free(order);
+	return found;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/*
+ * The launches that begin a step. What can begin one and comes within half of a period after the
+ * last is a part of it, as an evaluation has kernels of the training.
+ */
+static bool take_period(struct steps *steps, const struct steps_period *period,
+                        const struct steps_of *of)
+{
+	struct begins begins = { 0 };
+	size_t last = 0;
+	bool taken;
+
+	for (size_t i = 0; i < of->n_launches; i++) {
+		if (!steps_period_begins(period, of->launches, i))
+			continue;
+		if (begins.n) {
+			if ((i - last) * 2 < period->launches ||
+			    of->launches[i].time_ns < begins.ns[begins.n - 1])
+				continue;
+			begins.launches[begins.n - 1] =
+				i - last < UINT32_MAX ? (uint32_t)(i - last) : UINT32_MAX;
+		}
+		add_begin(&begins, of->launches[i].time_ns);
+		last = i;
+	}
+	steps->period = period->launches;
+	steps->how = period->keys ? STEPS_LAUNCHES : STEPS_PAUSES;
+	taken = take_begins(steps, &begins, of);
+	free_begins(&begins);
+	return taken;
+}
+
+static bool find_launches(struct steps *steps, const struct steps_of *of)
+{
+	size_t n = of->n_launches < UINT32_MAX ? of->n_launches : UINT32_MAX - 1;
+	struct steps_period keys, pauses;
+	bool by_keys = steps_period_of_keys(of->launches, n, &keys), by_pauses;
+
+	if (by_keys && keys.launches > 1 && keys.mean_ns >= STEPS_PART_NS)
+		return take_period(steps, &keys, of);
+	by_pauses = steps_period_of_pauses(of->launches, n, &pauses);
+	if (by_pauses && (!by_keys || pauses.launches > PART_TIMES * (double)keys.launches))
+		return take_period(steps, &pauses, of);
+	return by_keys && take_period(steps, &keys, of);
+}
+
+void steps_find(struct steps *steps, const struct steps_of *of)
+{
+	struct steps by_launches = { 0 };
+	bool found, sure;
+
+	*steps = (struct steps){ 0 };
+	found = find_ranges(steps, of, &sure);
+	if (found && sure)
+		return;
+	if (find_launches(&by_launches, of) &&
+	    (!found || (double)by_launches.median_ns > PART_TIMES * (double)steps->median_ns)) {
+		steps_clear(steps);
+		*steps = by_launches;
+		return;
+	}
+	steps_clear(&by_launches);
+	if (!found)
+		steps_clear(steps);
 }
