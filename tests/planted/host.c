@@ -99,6 +99,7 @@ static void step_two_sleep_prep(void)
 #define READ_BYTES  ((size_t)256 << 10)
 #define READS       48
 #define STATE_BYTES ((size_t)1 << 20)
+#define SAVES       12
 
 static int file = -1;
 static char *page_buffer;
@@ -152,10 +153,12 @@ static void prepare_fsync(void)
 
 static PLANT void save_state(void)
 {
-	if (!with_problem)
-		return;
-	fail_if(pwrite(file, page_buffer, STATE_BYTES, 0) < 0, "pwrite");
-	fail_if(fsync(file) < 0, "fsync");
+	for (int i = 0; with_problem && i < SAVES; i++) {
+		fail_if(pwrite(file, page_buffer, STATE_BYTES, (off_t)(STATE_BYTES * (size_t)i)) <
+		                0,
+		        "pwrite");
+		fail_if(fsync(file) < 0, "fsync");
+	}
 }
 
 static void step_fsync(void)

@@ -8,13 +8,15 @@ LAUNCH = "cuLaunchKernel=4"
 
 class Kind:
     """`causes`: the JSON's words of which any is right. `names`: functions of which one must be in the first paragraph;
-    `second`: the same two of the other problem, where there are two. `costs`: what calls take, in microseconds."""
+    `second`: the same two of the other problem, where there are two. `costs`: what calls take, in microseconds. `realtime`: it sleeps so shortly and often that on a machine with
+    other work it would mostly wait for a CPU."""
 
     def __init__(self, name, causes=(), names=(), never=SMALL, costs=LAUNCH, second=None, attach=False, beside=None, options=(),
-                 program=None, gain=True):
+                 program=None, gain=True, realtime=False):
         self.name, self.causes, self.names, self.never = name, split(causes), split(names), never
         self.second = second and (split(second[0]), split(second[1]))
         self.attach, self.beside, self.options, self.gain = attach, beside, options, gain
+        self.realtime = realtime
         self.program = program or name
         self.env = {"SIMCUDA_CALL_US": costs}
 
@@ -44,8 +46,8 @@ KINDS = [
     Kind("collate", "computing", "collate_batch"),
     Kind("uneven", "computing", "refill_buffer"),
     Kind("disk_reads", "disk", "read_samples"),
-    Kind("fsync", "disk", "save_state"),
-    Kind("checkpoint", "disk", "write_checkpoint"),
+    Kind("fsync", "disk", "save_state", realtime=True),
+    Kind("checkpoint", "disk", "write_checkpoint", realtime=True),
     Kind("faults", "fault computing", "fill_fresh_memory"),
     Kind("mapped", "fault disk", "look_up_embedding"),
     Kind("rivals", "no_cpu", "tokenize train_step"),
@@ -102,7 +104,7 @@ KINDS = [
     Kind("py_regex", "computing", "clean_text"),
     Kind("py_logging", "computing", "log_metrics"),
     Kind("py_subprocess", "child sleep", "run_tool"),
-    Kind("py_fsync", "disk", "save_metrics"),
+    Kind("py_fsync", "disk", "save_metrics", realtime=True),
     Kind("py_print", "sleep pipe", "read_slowly print_step"),
     Kind("py_gil", "gil", "burn", costs="cuLaunchKernel=60"),
     Kind("py_lock", "sleep lock", "flush_cache"),

@@ -211,8 +211,8 @@ metrics = None
 
 def save_metrics():
     if planted:
-        for _ in range(6):
-            os.pwrite(metrics, b"x" * 65536, 0)
+        for _ in range(20):
+            os.pwrite(metrics, b"x" * 500000, 0)
             os.fsync(metrics)
 
 
