@@ -9,6 +9,7 @@
 #include "base/xalloc.h"
 
 #define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
+#define ACCOUNT_POLLS    10    /* samples, and of so many one, make a thread one that polls */
 #define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
 
 struct maker {
@@ -38,20 +39,42 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The host's wait for the GPU that was under way as it ran dry; NULL: none. */
-static const struct fact_call *idle_wait(const struct fact_thread *thread, uint64_t dry_ns)
+/* A wait of the host's for the GPU that was under way as it ran dry. */
+struct wait {
+	const struct fact_call *call; /* NULL: it asked again and again whether the GPU is done */
+	enum account_cause cause;
+	uint32_t chain;
+	uint64_t begin_ns, end_ns;
+};
+
+static bool idle_wait_call(const struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
 {
-	size_t at =
-		facts_call_at(thread, dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0);
+	uint64_t from_ns = dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0;
+	size_t at = facts_call_at(thread, from_ns);
 
 	for (; at < thread->n_calls && thread->calls[at].begin_ns < dry_ns; at++) {
 		const struct fact_call *call = &thread->calls[at];
 		enum account_cause cause = walk_cause_of_call(call);
 
-		if (cause == ACCOUNT_SYNCHRONISATION || cause == ACCOUNT_COPY_CALL)
-			return call;
+		if (cause != ACCOUNT_SYNCHRONISATION && cause != ACCOUNT_COPY_CALL)
+			continue;
+		*wait = (struct wait){ call, cause, call->chain, call->begin_ns, call->end_ns };
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* Since its last call before. Such calls are not recorded: samples say that it makes them. */
+static bool idle_wait_poll(const struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
+{
+	size_t at = facts_call_at(thread, dry_ns);
+
+	if (thread->polls < ACCOUNT_POLLS || ACCOUNT_POLLS * thread->polls < thread->n_samples ||
+	    !at || (at < thread->n_calls && thread->calls[at].begin_ns < dry_ns))
+		return false;
+	*wait = (struct wait){ NULL, ACCOUNT_SYNCHRONISATION, thread->poll_chain,
+		               thread->calls[at - 1].end_ns, dry_ns };
+	return true;
 }
 
 static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
@@ -113,7 +136,7 @@ static void idle_queued(const struct maker *maker, const struct cut *cut, uint64
 
 /* What the host still was in that wait, after the GPU ran dry. */
 static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
-                             const struct gpu_segment *idle, const struct fact_call *wait,
+                             const struct gpu_segment *idle, const struct wait *wait,
                              uint32_t thread)
 {
 	uint64_t end_ns = sooner(later(wait->end_ns, idle->begin_ns), idle->end_ns);
@@ -128,13 +151,12 @@ static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
  * Returns the share that is not.
  */
 static double idle_shared(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
-                          const struct gpu_segment *idle, const struct fact_call *wait,
-                          uint32_t thread)
+                          const struct gpu_segment *idle, const struct wait *wait, uint32_t thread)
 {
 	uint64_t length = idle->end_ns - begin_ns, waited = idle->begin_ns - wait->begin_ns;
 	uint64_t from = later(begin_ns, cut->begin_ns);
 	double share = waited < length ? (double)waited / (double)length : 1;
-	struct part_key key = { walk_cause_of_call(wait), wait->chain, thread, cut->via };
+	struct part_key key = { wait->cause, wait->chain, thread, cut->via };
 	struct account_part *part;
 
 	if (!length || from >= cut->end_ns)
@@ -142,9 +164,9 @@ static double idle_shared(const struct maker *maker, const struct cut *cut, uint
 	part = parts_add(maker->parts, &key, cut->end_ns - from, share);
 	/* what is gained by not waiting is that share alone */
 	part->gain_ns -= (double)(cut->end_ns - from) * (1 - share);
-	if (!part->call ||
-	    part->call->end_ns - part->call->begin_ns < wait->end_ns - wait->begin_ns)
-		part->call = wait;
+	if (wait->call && (!part->call || part->call->end_ns - part->call->begin_ns <
+	                                          wait->end_ns - wait->begin_ns))
+		part->call = wait->call;
 	return 1 - share;
 }
 
@@ -152,13 +174,15 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
                             const struct gpu_segment *idle, const struct fact_call *call,
                             uint32_t thread)
 {
-	const struct fact_call *wait = idle_wait(&maker->facts->threads[thread], idle->begin_ns);
+	const struct fact_thread *of = &maker->facts->threads[thread];
 	uint64_t in_call = sooner(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
+	struct wait wait;
 	double share = 1;
 
-	if (wait && wait != call) {
-		begin_ns = idle_returns(maker, cut, idle, wait, thread);
-		share = idle_shared(maker, cut, begin_ns, idle, wait, thread);
+	if ((idle_wait_call(of, begin_ns, &wait) && wait.call != call) ||
+	    idle_wait_poll(of, begin_ns, &wait)) {
+		begin_ns = idle_returns(maker, cut, idle, &wait, thread);
+		share = idle_shared(maker, cut, begin_ns, idle, &wait, thread);
 	}
 	idle_walk(maker, cut, thread, begin_ns, in_call, share);
 	idle_add(maker, cut, later(begin_ns, in_call), idle->end_ns,

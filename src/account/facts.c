@@ -349,22 +349,44 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	strncpy(row->other, other ? other : "", sizeof(row->other) - 1);
 }
 
+/* It asks CUDA whether something is done: mostly again and again, and such calls are not recorded.
+ */
+static bool stack_polls(const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->n_frames; i++) {
+		const struct stack_frame *frame = stack->frames[i];
+
+		if (frame->kind == FRAME_CUDA && frame->function &&
+		    (strstr(frame->function, "EventQuery") ||
+		     strstr(frame->function, "StreamQuery")))
+			return true;
+	}
+	return false;
+}
+
+static void fact_cpu_add(struct facts *facts, const struct event *event)
+{
+	const struct stack *stack = event->sample->stack;
+	struct fact_thread *thread = fact_thread_of(facts, event);
+	struct fact_sample *row = FACT_ADD(facts, thread, samples);
+
+	facts->samples = true;
+	if (!row)
+		return;
+	*row = (struct fact_sample){ event->time_ns, fact_chain_of(facts, stack),
+		                     stack_is_fault(stack) };
+	if (stack_polls(stack)) {
+		thread->polls++;
+		thread->poll_chain = row->chain;
+	}
+}
+
 static void fact_sample_add(struct facts *facts, const struct event *event)
 {
-	if (sample_is_stretch(event->sample)) {
+	if (sample_is_stretch(event->sample))
 		fact_rest_add(facts, event);
-	} else if (event->sample->kind == SAMPLE_CPU) {
-		struct fact_thread *thread = fact_thread_of(facts, event);
-		struct fact_sample *row = FACT_ADD(facts, thread, samples);
-
-		facts->samples = true;
-		if (row)
-			*row = (struct fact_sample){
-				event->time_ns,
-				fact_chain_of(facts, event->sample->stack),
-				stack_is_fault(event->sample->stack),
-			};
-	}
+	else if (event->sample->kind == SAMPLE_CPU)
+		fact_cpu_add(facts, event);
 }
 
 static void fact_exit(struct facts *facts, const struct event *event)

@@ -58,7 +58,9 @@ struct fact_thread {
 	struct fact_rest *rests;
 	size_t n_calls, n_samples, n_rests;
 	size_t room_calls, room_samples, room_rests;
-	uint64_t asks; /* calls that GPUs ran something for, or launches */
+	uint64_t polls;      /* samples in which it asked whether the GPU is done; */
+	uint32_t poll_chain; /* where it did last */
+	uint64_t asks;       /* calls that GPUs ran something for, or launches */
 };
 
 enum fact_class { FACT_KERNEL, FACT_COMMUNICATION, FACT_COPY, FACT_CLASSES };

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
+#include "report/why_bound.h"
 #include "report/why_words.h"
 
 #define WHY_LINES  6  /* of an account */
@@ -23,6 +24,7 @@ struct why {
 	struct facts facts;
 	struct accounts accounts;
 	struct answer answer;
+	struct metrics_use *metrics;
 	struct buf *out;
 };
 
@@ -43,7 +45,8 @@ static void why_head(struct why *why, const struct account *account)
 	const struct steps *steps = why_steps(why, account);
 	struct buf *out = why->out;
 
-	buf_printf(out, "%s (pid %u)", account->process->comm, account->process->pid);
+	buf_printf(out, "%s (pid %u)", why_words_process(&why->facts, account->process),
+	           account->process->pid);
 	if (account->device != FACTS_NONE)
 		buf_printf(out, ", GPU %u", account->device);
 	else
@@ -410,6 +413,17 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	json_close(json, '}');
 }
 
+/* What most of the time is; and of kernels what they are bound by, as far as is known. */
+static void why_json_bound(const struct why *why, struct json *json)
+{
+	const struct account *account = why_of(why);
+	const char *pipe = why_bound_name(why_bound_of(why->metrics, account->device));
+
+	json_string(json, "bound_by", account_cause_name(answer_bound(account, NULL)));
+	if (pipe)
+		json_string(json, "kernels_bound_by", pipe);
+}
+
 static void why_json(struct why *why)
 {
 	struct json json = { .out = why->out, .lines = 2 };
@@ -430,7 +444,7 @@ static void why_json(struct why *why)
 		why_json_change(why, &json, NULL, &why->answer.changes[i]);
 	json_close(&json, ']');
 	if (why->accounts.n)
-		json_string(&json, "bound_by", account_cause_name(answer_bound(why_of(why), NULL)));
+		why_json_bound(why, &json);
 	json_open(&json, "not_known", '[');
 	for (; *sentence; sentence++)
 		json_string(&json, NULL, *sentence);
@@ -443,7 +457,12 @@ static void why_json(struct why *why)
 
 static int why_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	facts_event(&((struct why *)self)->facts, event);
+	struct why *why = (struct why *)self;
+
+	if (event->type == EVENT_METRICS)
+		metrics_use_add(why->metrics, event->metrics);
+	else
+		facts_event(&why->facts, event);
 	return 0;
 }
 
@@ -475,6 +494,7 @@ static void why_free(struct consumer *self)
 	struct why *why = (struct why *)self;
 
 	facts_clear(&why->facts);
+	metrics_use_free(why->metrics);
 	free(why);
 }
 
@@ -487,5 +507,6 @@ struct consumer *why_new(const struct why_options *options)
 	why->consumer.ops = &why_ops;
 	why->options = *options;
 	facts_init(&why->facts);
+	why->metrics = metrics_use_new();
 	return &why->consumer;
 }

@@ -22,6 +22,15 @@ void why_words_wait(const struct account_via *via, const struct chains *chains, 
 	}
 }
 
+const char *why_words_process(const struct facts *facts, const struct process *process)
+{
+	const struct run_identity *identity =
+		run_identity_of(facts->run, process->pid, facts->end_ns);
+	const char *command = identity ? identity->words[RUN_IDENTITY_COMMAND] : NULL;
+
+	return command && *command ? command : process->comm;
+}
+
 static const char *words_of_stretches(enum account_cause cause)
 {
 	switch (cause) {

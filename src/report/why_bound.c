@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "report/why_bound.h"
+
+#include <math.h>
+
+#include "base/array.h"
+
+#define BOUND_HIGH 60 /* percent, from which on a pipe is what all wait for */
+#define BOUND_SOME 25
+#define BOUND_LOW  5
+
+static const struct metrics_gpu *bound_gpu(const struct metrics_use *use, uint32_t device)
+{
+	size_t n;
+	const struct metrics_gpu *gpus = metrics_use_gpus(use, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (gpus[i].gpu == device || n == 1)
+			return gpus[i].gpm ? &gpus[i] : NULL;
+	return NULL;
+}
+
+static enum why_bound bound_find(const struct metrics_gpu *gpu)
+{
+	double tensor = metric_busy_mean(gpu, GPU_METRIC_TENSOR);
+	double fp32 = metric_busy_mean(gpu, GPU_METRIC_FP32);
+	double dram = metric_busy_mean(gpu, GPU_METRIC_DRAM);
+	double sm = metric_busy_mean(gpu, GPU_METRIC_SM);
+
+	if (isnan(tensor) || isnan(fp32) || isnan(dram) || isnan(sm))
+		return BOUND_UNKNOWN;
+	if (tensor >= BOUND_HIGH && tensor >= dram)
+		return BOUND_TENSOR;
+	if (dram >= BOUND_HIGH)
+		return BOUND_DRAM;
+	if (fp32 >= BOUND_SOME && tensor < BOUND_LOW)
+		return BOUND_FP32_ALONE;
+	if (fp32 >= BOUND_HIGH)
+		return BOUND_FP32;
+	return sm < BOUND_HIGH ? BOUND_SMALL : BOUND_LATENCY;
+}
+
+enum why_bound why_bound_of(const struct metrics_use *use, uint32_t device)
+{
+	const struct metrics_gpu *gpu = bound_gpu(use, device);
+
+	return gpu ? bound_find(gpu) : BOUND_UNKNOWN;
+}
+
+static const struct {
+	const char *name, *text;
+	enum gpu_metric metric;
+} bounds[] = {
+	[BOUND_TENSOR] = { "tensor", "its tensor cores", GPU_METRIC_TENSOR },
+	[BOUND_FP32] = { "fp32", "its FP32 pipes", GPU_METRIC_FP32 },
+	[BOUND_FP32_ALONE] = { "fp32_alone", "its FP32 pipes, while the tensor cores are idle",
+	                       GPU_METRIC_FP32 },
+	[BOUND_DRAM] = { "dram", "its memory", GPU_METRIC_DRAM },
+	[BOUND_SMALL] = { "small", "kernels too small for its multiprocessors", GPU_METRIC_SM },
+	[BOUND_LATENCY] = { "latency", "latency within kernels, no pipe is full", GPU_METRIC_SM },
+};
+
+const char *why_bound_name(enum why_bound bound)
+{
+	return bound < ARRAY_SIZE(bounds) ? bounds[bound].name : NULL;
+}
+
+void why_bound_text(const struct metrics_use *use, uint32_t device, struct buf *out)
+{
+	enum why_bound bound = why_bound_of(use, device);
+
+	if (bound == BOUND_UNKNOWN)
+		return;
+	buf_printf(out, "%s (%s %.0f %%)", bounds[bound].text,
+	           gpu_metric_info(bounds[bound].metric)->name,
+	           metric_busy_mean(bound_gpu(use, device), bounds[bound].metric));
+}
