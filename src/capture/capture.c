@@ -219,6 +219,8 @@ void capture_hit(void *data, const struct wire_call *call)
 	else if (c->inside)
 		governor_told(c->governor, call, inside_meets_probe(c->inside, call));
 	runtime_launches_called(c->runtime_launches, call);
+	if (c->n_joined && session_is_joined(c, (pid_t)call->head.tgid))
+		return; /* nobody asked for it to be entered */
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 	if (c->inside)
@@ -353,6 +355,11 @@ static int open_stacks(struct capture *c, struct err *err)
 	options.blocked = asked->blocked || asked->host_waits;
 	options.walks = !asked->host_waits || asked->blocked || asked->sample_ns || asked->calls;
 	options.cuda_only = c->cuda_only;
+	if (c->options.join_wakers && options.blocked) {
+		c->wakers = wakers_new();
+		options.woken = session_woken;
+		options.data = c;
+	}
 	return sampler_new(&options, &c->sampler, err);
 }
 
@@ -569,6 +576,7 @@ void capture_free(struct capture *c)
 	gpu_free(c->gpu);
 	c->gpu = NULL;
 	sampler_free(c->sampler);
+	wakers_free(c->wakers);
 	pipeline_free(c->pipeline);
 	correlate_free(c->correlate);
 	budget_free(c->budget);

@@ -68,6 +68,8 @@ struct capture_options {
 	bool who_newest;               /* and of many rather of those that came last */
 	bool metrics_asked;            /* by the user: who is told why there are none */
 	const struct capture_stacks *stacks; /* NULL: none; not with `watch` */
+	bool join_wakers; /* processes that targets wait for have their stacks and waits told of, */
+			  /* too; with stacks->blocked, for targets by command, pid or name */
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	const struct watch_options

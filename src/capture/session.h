@@ -25,6 +25,7 @@
 #include "capture/runtime_launches.h"
 #include "capture/pipeline.h"
 #include "capture/stacks/sampler.h"
+#include "capture/wakers.h"
 #include "capture/watch/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
@@ -39,6 +40,8 @@ struct told_processes {
 	size_t n;
 	bool more; /* that there are more of them */
 };
+
+#define JOINED_MAX 16
 
 struct capture {
 	struct capture_options options;
@@ -91,7 +94,10 @@ struct capture {
 	size_t n_ended_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
-	bool told_waiting;
+	struct wakers *wakers;               /* with options.join_wakers, else NULL */
+	pid_t joined[JOINED_MAX];
+	size_t n_joined;
+	bool told_waiting, told_unjoined;
 	struct err failure;        /* of a record: what a consumer said */
 	int epoll, timer, signals; /* signals: of last_resort */
 	bool stopping;             /* a first signal came: a command gets a moment to end */
@@ -202,6 +208,12 @@ void session_fill_run(struct capture *c);
 
 /* Takes a process that already runs for a target; for target_each. */
 int capture_target_runs(void *capture, pid_t pid);
+
+/* A thread of a target was woken by this one, after so long (session_wakers.c); for sampler_new. */
+void session_woken(void *capture, uint32_t tid, uint64_t blocked_ns);
+/* Processes that are sampled for that, until they end: they are not entered. */
+bool session_is_joined(const struct capture *c, pid_t pid);
+void session_unjoin(struct capture *c, pid_t pid);
 
 /* Around the records of processes: how they change which processes are targets. */
 void session_before_record(struct capture *c, const struct wire_head *record);

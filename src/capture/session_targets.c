@@ -269,6 +269,7 @@ static void before_stream(struct capture *c, const struct wire_head *record)
 		break;
 	case WIRE_EXIT:
 		target_remove(c, record->tgid);
+		session_unjoin(c, (pid_t)record->tgid);
 		break;
 	}
 }

@@ -284,6 +284,47 @@ def test_why_sees_what_runs_below_a_process_already(case):
     parent.process.stdin.close()
 
 
+SERVER = """import socket, sys, time
+def compute(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+print("ready", flush=True)
+client, _ = listening.accept()
+while client.recv(1):
+    compute(0.03)
+    client.send(b"x")
+"""
+CLIENT = """import socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect(sys.argv[1])
+print("ready", flush=True)
+while server.send(b"x") and server.recv(1):
+    pass
+"""
+
+
+def test_why_samples_who_is_waited_for(case):
+    """A server that nobody named and that no target has started: in which line it makes others wait."""
+    server = case.start(sys.executable, "-c", SERVER, case.path("socket"), name="server")
+    wait_until(lambda: "ready" in server.out(), "the server")
+    client = case.start(sys.executable, "-c", CLIENT, case.path("socket"), name="client")
+    wait_until(lambda: "ready" in client.out(), "the client")
+    process = start(case, "-p", client.pid, "--no-gpu", "--duration", "2s", "-o", case.path("kept.cuscope"))
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it says", rf"process {server.pid} \(.*\) is sampled, too: targets wait for it", process.err())
+    profile = case.cuscope("profile", case.path("kept.cuscope"), "--per-process", "-o", case.path("kept.folded"))
+    checks.equal("status of the profile", 0, profile.wait())
+    with open(case.path("kept.folded")) as file:
+        checks.contains("stacks", rf"(?m)^[^;\n]*{server.pid}[^\n]*;compute", file.read())
+    process = case.cuscope("record", "--stacks", "-p", client.pid, "--duration", "1s", "-o", case.path("record.cuscope"))
+    checks.equal("status", 0, process.wait())
+    checks.contains_not("other commands", "is sampled, too", process.err())
+
+
 @alone  # another test would take its file for a GPU's
 def test_why_enters_no_copy_of_a_process(case):
     """A child of fork has the device open, and cannot use the CUDA of its parent."""

@@ -176,6 +176,12 @@ void sampler_expect(struct sampler *s, pid_t pid)
 		blocked_threads_expect(s->blocked, pid);
 }
 
+void sampler_join(struct sampler *s, pid_t pid)
+{
+	if (s->unwinder)
+		unwinder_see(s->unwinder, pid);
+}
+
 /* Of most processes nothing was ever looked up. */
 static void forget_names(struct sampler *s, uint32_t pid,
                          void (*forget)(struct stack_names *names, const struct process *process))
@@ -357,6 +363,8 @@ static int on_blocked(struct sampler *s, const struct wire_blocked *record, stru
 		memcpy(waker, record->waker, sizeof(record->waker));
 		sample.waker = waker;
 		sample.waker_tid = record->waker_tid;
+		if (s->options.woken)
+			s->options.woken(s->options.data, record->waker_tid, record->weight_ns);
 	}
 	s->without_stack += record->stack && !sample.stack;
 	return pipeline_pass(s->options.pipeline, &event, err);
