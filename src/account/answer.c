@@ -205,13 +205,19 @@ static bool changes_are_one(const struct answer *answer, const struct answer_cha
 	                                 chains_frame(answer->facts->chains, b->chain))));
 }
 
+/* That others wait for it is worth telling, where it costs them about as much. */
+static double change_weight(const struct answer_change *change)
+{
+	return change->via ? 1.25 * change_rank(change) : change_rank(change);
+}
+
 static void answer_keep(struct answer *answer, const struct answer_change *change)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < answer->n_changes; i++)
 		if (changes_are_one(answer, &answer->changes[i], change)) {
-			if (change_rank(&answer->changes[i]) >= change_rank(change))
+			if (change_weight(&answer->changes[i]) >= change_weight(change))
 				return;
 			memmove(&answer->changes[i], &answer->changes[i + 1],
 			        (answer->n_changes - i - 1) * sizeof(*change));

@@ -40,6 +40,18 @@ static const struct steps *why_steps(const struct why *why, const struct account
 	return &why->answer.steps[account - why->accounts.of];
 }
 
+/* Where many steps are apart from the others, none is like most: their mean then. */
+static bool why_steps_differ(const struct steps *steps)
+{
+	return 10 * steps->n_apart > steps->n;
+}
+
+static uint64_t why_step_ns(const struct steps *steps)
+{
+	return why_steps_differ(steps) ? (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n
+	                               : steps->median_ns;
+}
+
 static void why_head(struct why *why, const struct account *account)
 {
 	const struct steps *steps = why_steps(why, account);
@@ -56,8 +68,10 @@ static void why_head(struct why *why, const struct account *account)
 	buf_duration(out, (unsigned long long)account->ns);
 	if (steps->how != STEPS_NONE) {
 		buf_printf(out, ", %zu steps of ", steps->n);
-		buf_duration(out, steps->median_ns);
-		if (steps->n_apart)
+		buf_duration(out, why_step_ns(steps));
+		if (why_steps_differ(steps))
+			buf_puts(out, " on average");
+		else if (steps->n_apart)
 			buf_printf(out, " (%zu longer ones are %.0f %% of the time)",
 			           steps->n_apart, 100.0 * (double)steps->apart_ns / account->ns);
 	}
@@ -152,7 +166,7 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 	if (steps->how != STEPS_NONE) {
 		buf_puts(why->out, ", ");
 		buf_duration(why->out,
-		             (unsigned long long)(why_share(change) * (double)steps->median_ns));
+		             (unsigned long long)(why_share(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " of a step");
 	}
 }
@@ -188,10 +202,10 @@ static void why_gain(struct why *why, const struct answer_change *change)
 	           factor);
 	if (steps->how != STEPS_NONE) {
 		buf_puts(why->out, " (");
-		buf_duration(why->out, steps->median_ns);
+		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
 		buf_duration(why->out, (unsigned long long)((1 - why_share(change)) *
-		                                            (double)steps->median_ns));
+		                                            (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
 	buf_printf(why->out, "; then most is: %s.\n", account_cause_text(change->then));
@@ -360,7 +374,7 @@ static void why_json_gpu(const struct why *why, struct json *json, const struct 
 	if (steps->how != STEPS_NONE) {
 		json_open(json, "steps", '{');
 		json_u64(json, "count", steps->n);
-		json_u64(json, "ns", steps->median_ns);
+		json_u64(json, "ns", why_step_ns(steps));
 		json_u64(json, "apart", steps->n_apart);
 		json_u64(json, "apart_ns", steps->apart_ns);
 		json_string(json, "found_by", steps_how_name(steps->how));
@@ -379,7 +393,7 @@ static void why_json_gain(const struct why *why, struct json *json,
 	json_fixed(json, "factor", (uint64_t)(100 * why_factor(change)), 2);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "step_ns",
-		         (uint64_t)((1 - why_share(change)) * (double)steps->median_ns));
+		         (uint64_t)((1 - why_share(change)) * (double)why_step_ns(steps)));
 	json_string(json, "then", account_cause_name(change->then));
 	json_close(json, '}');
 }
@@ -402,7 +416,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "ns_per_step",
-		         (uint64_t)(why_share(change) * (double)steps->median_ns));
+		         (uint64_t)(why_share(change) * (double)why_step_ns(steps)));
 	why_json_gain(why, json, change);
 	json_string(json, "sure", sure[change->sure]);
 	why_words_sure(change, &why->facts, &text);
