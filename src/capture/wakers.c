@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define THREADS_MAX 4096
