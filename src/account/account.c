@@ -90,7 +90,7 @@ static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t 
 static void idle_walk(const struct maker *maker, const struct cut *cut, uint32_t thread,
                       uint64_t begin_ns, uint64_t end_ns, double share)
 {
-	struct walk walk = { maker->facts, maker->parts, share };
+	struct walk walk = { maker->facts, maker->parts, share, false };
 
 	begin_ns = later(begin_ns, cut->begin_ns);
 	end_ns = sooner(end_ns, cut->end_ns);
@@ -385,7 +385,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	const struct facts *facts = maker->facts;
 	const struct fact_thread *thread = &facts->threads[number];
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
-	struct walk walk = { facts, maker->parts, 1 };
+	struct walk walk = { facts, maker->parts, 1, true };
 	size_t first = 0, last = thread->n_calls - 1;
 
 	while (!thread->calls[first].correlation)

@@ -20,6 +20,7 @@ enum account_cause {
 	ACCOUNT_KERNELS,
 	ACCOUNT_COPIES,
 	ACCOUNT_COMMUNICATION, /* kernels of communication, all ranks that are known in one */
+	ACCOUNT_GPU_WAIT,      /* without GPU times: the host waits for what it runs */
 	/* It was asked for, and did not begin: */
 	ACCOUNT_TURNAROUND,  /* what a GPU takes from one piece of work to the next */
 	ACCOUNT_STREAM_WAIT, /* for an event, a host function, another stream */

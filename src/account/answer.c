@@ -27,6 +27,7 @@ static bool part_is_change(const struct account_part *part)
 	switch (part->cause) {
 	case ACCOUNT_UNKNOWN:
 	case ACCOUNT_TURNAROUND:
+	case ACCOUNT_GPU_WAIT:
 		return false;
 	case ACCOUNT_KERNELS: /* of a peer that others wait for */
 		return part->via;
@@ -157,14 +158,21 @@ static bool run_lost_something(const struct run_info *run)
 	return run->cut_short || run->damaged_chunks;
 }
 
-static enum answer_sure change_sure(const struct answer *answer, const struct answer_change *change)
+static double account_unknown_ns(const struct account *account)
 {
-	const struct account *account = change->account;
-	double unknown = 0;
+	double ns = 0;
 
 	for (size_t i = 0; i < account->n_parts; i++)
 		if (account->parts[i].cause == ACCOUNT_UNKNOWN)
-			unknown += account->parts[i].ns;
+			ns += account->parts[i].ns;
+	return ns;
+}
+
+static enum answer_sure change_sure(const struct answer *answer, const struct answer_change *change)
+{
+	const struct account *account = change->account;
+	double unknown = account_unknown_ns(account);
+
 	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain)
 		return ANSWER_NO;
 	if (unknown > 0.05 * account->ns || run_lost_something(answer->facts->run) ||
@@ -309,7 +317,9 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 		answer_choose(answer, &accounts->of[i]);
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
-	if (answer->n_changes && change_rank(answer->changes) < ANSWER_FIRST)
+	if (answer->n_changes &&
+	    (change_rank(answer->changes) < ANSWER_FIRST ||
+	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
 		answer->n_changes = 0;
 }
 

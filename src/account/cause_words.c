@@ -8,6 +8,7 @@ static const struct {
 	[ACCOUNT_KERNELS] = { "kernels", "GPU runs kernels" },
 	[ACCOUNT_COPIES] = { "copies", "GPU copies" },
 	[ACCOUNT_COMMUNICATION] = { "communication", "GPUs communicate" },
+	[ACCOUNT_GPU_WAIT] = { "gpu_wait", "waiting for the GPU" },
 	[ACCOUNT_TURNAROUND] = { "turnaround", "from one kernel to the next" },
 	[ACCOUNT_STREAM_WAIT] = { "stream_wait", "streams wait" },
 	[ACCOUNT_LAUNCHING] = { "launching", "launching" },
@@ -26,7 +27,7 @@ static const struct {
 	[ACCOUNT_CHILD] = { "child", "waiting for a child" },
 	[ACCOUNT_FAULT] = { "fault", "waiting for a page of memory" },
 	[ACCOUNT_SWAP] = { "swap", "waiting for swapped memory" },
-	[ACCOUNT_OTHER_WAIT] = { "wait", "waiting" },
+	[ACCOUNT_OTHER_WAIT] = { "wait", "blocked" },
 };
 
 const char *account_cause_name(enum account_cause cause)

@@ -26,7 +26,8 @@ struct part_pooled {
 	struct part_key key;
 	struct part_pool *pool;
 	uint64_t samples;
-	double ns; /* of calls that came next there */
+	uint64_t stretches; /* and */
+	double ns;          /* of calls that came next there */
 	UT_hash_handle hh;
 };
 
@@ -141,7 +142,11 @@ void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns,
 
 	pool->ns += (double)ns * share;
 	pool->gain_ns += (double)ns;
-	parts_pooled(parts, key, pool)->ns += (double)ns;
+
+	struct part_pooled *pooled = parts_pooled(parts, key, pool);
+
+	pooled->ns += (double)ns;
+	pooled->stretches++;
 }
 
 void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause)
@@ -189,7 +194,7 @@ static void parts_spread(struct parts *parts, struct account *account)
 
 		part->ns += pool->ns * share;
 		part->gain_ns += pool->gain_ns * share;
-		part->count += pooled->samples - 1;
+		part->count += (pool->samples ? pooled->samples : pooled->stretches) - 1;
 		*(pool->samples ? &account->sampled_ns : &account->unsampled_ns) +=
 			pool->ns * share;
 	}

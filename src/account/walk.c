@@ -161,11 +161,19 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 
 /* ---- in calls -------------------------------------------------------------------------------- */
 
+static enum account_cause walker_cause_of_call(const struct walker *walker,
+                                               const struct fact_call *call)
+{
+	enum account_cause cause = walk_cause_of_call(call);
+
+	return walker->walk->alone && cause == ACCOUNT_SYNCHRONISATION ? ACCOUNT_GPU_WAIT : cause;
+}
+
 /* Not all calls have stacks; where it was on a CPU samples say the place, else the wait does. */
 static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
 {
 	const struct fact_call *call = stretch->call;
-	enum account_cause cause = walk_cause_of_call(call);
+	enum account_cause cause = walker_cause_of_call(walker, call);
 	uint32_t chain = call->chain || !stretch->rest ? call->chain : stretch->rest->chain;
 
 	if (!chain) {

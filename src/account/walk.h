@@ -12,6 +12,7 @@ struct walk {
 	const struct facts *facts;
 	struct parts *parts;
 	double share; /* of each stretch: see parts_add() */
+	bool alone;   /* GPU times are not known: who waits for the GPU waits for its work */
 };
 
 /* From begin_ns to before end_ns; `via`: the waits that led there, 0: none. */

@@ -13,10 +13,11 @@
 #include "report/why_bound.h"
 #include "report/why_words.h"
 
-#define WHY_LINES  6  /* of an account */
-#define WHY_FRAMES 3  /* of a place */
-#define WHY_CAUSE  26 /* columns that most causes have */
-#define WHY_NEXT   2
+#define WHY_LINES       6  /* of an account */
+#define WHY_FRAMES      3  /* of a place */
+#define WHY_CAUSE       26 /* columns that most causes have */
+#define WHY_NEXT        2
+#define WHY_FACTOR_MOST 100 /* more is not worth a figure */
 
 struct why {
 	struct consumer consumer; /* first: what callers hold */
@@ -198,8 +199,11 @@ static void why_gain(struct why *why, const struct answer_change *change)
 	const struct steps *steps = why_steps(why, change->account);
 	double factor = why_factor(change);
 
-	buf_printf(why->out, "  At most %.*f times as fast without it", factor < 10 ? 1 : 0,
-	           factor);
+	if (factor < WHY_FACTOR_MOST)
+		buf_printf(why->out, "  At most %.*f times as fast without it", factor < 10 ? 1 : 0,
+		           factor);
+	else
+		buf_puts(why->out, "  Nearly all of the time would be gained");
 	if (steps->how != STEPS_NONE) {
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
