@@ -95,6 +95,12 @@ KINDS = [
     Kind("rank_sleep", "sleep", "fetch_on_one_rank"),
     Kind("rank_prep", "computing", "tokenize_on_one_rank"),
     Kind("rank_kernels", "kernels", "run_longer_kernels"),
+    # C++
+    Kind("cpp_future", "computing", "decode_image"),
+    Kind("cpp_pool", "sleep", "fetch_record"),
+    Kind("cpp_regex", "computing", "tokenize_line"),
+    Kind("cpp_throw", "computing", "parse_or_throw"),
+    Kind("cpp_reader", "computing lock", "export_weights"),
     # Python
     Kind("py_sleep", "sleep", "pause_between_steps"),
     Kind("py_decode", "computing", "decode_sample"),

@@ -13,8 +13,12 @@ $(PLANTED_C:%=$(PLANTED_B)/%.o): $(PLANTED_B)/%.o: $(PLANTED)/%.c $(PLANTED)/pla
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -fno-optimize-sibling-calls -c -o $@ $<
 
-$(PLANTED_B)/planted: $(PLANTED_C:%=$(PLANTED_B)/%.o) $(B)/programs/sample.o
-	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+$(PLANTED_B)/cpp.o: $(PLANTED)/cpp.cc $(PLANTED)/planted.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -Itests -MMD -MP -fno-optimize-sibling-calls -c -o $@ $<
+
+$(PLANTED_B)/planted: $(PLANTED_C:%=$(PLANTED_B)/%.o) $(PLANTED_B)/cpp.o $(B)/programs/sample.o
+	$(CXX) -pthread -o $@ $^ -ldl
 
 test-planted: $(B)/cuscope planted-programs simcuda
 	@tests/planted/run --build $(B)
