@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "account/chains.h"
+#include "account/chains_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,27 +10,10 @@
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
 
-#define NONE UINT32_MAX
-
 /* ---- numbers by keys ------------------------------------------------------------------------- */
 
-/*
- * Keys are numbers. Of texts it is their hash: that two of a million are one, by a hash with a
- * secret, happens to one recording of thirty million.
- */
-struct slot {
-	uint64_t key;
-	uint32_t number; /* and 1; 0: free */
-};
-
-struct numbers {
-	struct slot *slots;
-	size_t room; /* a power of two */
-	size_t n;
-};
-
 /* The one of `key`, or the free one for it. */
-static struct slot *find_slot(const struct numbers *numbers, uint64_t key)
+static struct chains_slot *find_slot(const struct chains_numbers *numbers, uint64_t key)
 {
 	size_t at = hash_long(&key, sizeof(key)) & (numbers->room - 1);
 
@@ -39,9 +22,10 @@ static struct slot *find_slot(const struct numbers *numbers, uint64_t key)
 	return &numbers->slots[at];
 }
 
-static void grow_numbers(struct numbers *numbers)
+static void grow_numbers(struct chains_numbers *numbers)
 {
-	struct numbers grown = { .room = numbers->room ? 2 * numbers->room : 64, .n = numbers->n };
+	struct chains_numbers grown = { .room = numbers->room ? 2 * numbers->room : 64,
+		                        .n = numbers->n };
 
 	grown.slots = xcalloc(grown.room, sizeof(*grown.slots));
 	for (size_t i = 0; i < numbers->room; i++)
@@ -51,10 +35,10 @@ static void grow_numbers(struct numbers *numbers)
 	*numbers = grown;
 }
 
-/* The number of a key: a new one is `next`, and NONE where that has reached `most`. */
-static uint32_t number_of(struct numbers *numbers, uint64_t key, size_t next, size_t most)
+/* The number of a key: a new one is `next`, and CHAINS_NONE where that has reached `most`. */
+static uint32_t number_of(struct chains_numbers *numbers, uint64_t key, size_t next, size_t most)
 {
-	struct slot *slot;
+	struct chains_slot *slot;
 
 	if (2 * numbers->n >= numbers->room)
 		grow_numbers(numbers);
@@ -62,47 +46,13 @@ static uint32_t number_of(struct numbers *numbers, uint64_t key, size_t next, si
 	if (slot->number)
 		return slot->number - 1;
 	if (next >= most)
-		return NONE;
-	*slot = (struct slot){ .key = key, .number = (uint32_t)next + 1 };
+		return CHAINS_NONE;
+	*slot = (struct chains_slot){ .key = key, .number = (uint32_t)next + 1 };
 	numbers->n++;
 	return (uint32_t)next;
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */
-
-/* What is told with the same words. */
-struct line {
-	const struct stack_frame *frame; /* the first that was */
-	uint32_t function;
-};
-
-struct node {
-	uint32_t parent, line;
-	uint32_t child, sibling; /* the last child, and the one before this; 0: none */
-	uint32_t depth;
-};
-
-struct known_frame {
-	uint32_t line; /* and 1; 0: not asked yet */
-	uint8_t rank;  /* the same */
-};
-
-struct chains {
-	struct numbers nodes_by, lines_by, functions_by;
-	struct node *nodes; /* the root is the first */
-	size_t n_nodes, room_nodes;
-	struct line *lines;
-	size_t n_lines, room_lines;
-	size_t n_functions;
-	struct known_frame *by_frame; /* by the frame's id */
-	size_t n_by_frame;
-	uint32_t *by_stack; /* by the stack's id: the node and 1, 0: not looked at yet */
-	size_t n_by_stack;
-	const struct stack_frame **parted; /* the frames of the stack that is looked at */
-	size_t room_parted;
-	uint64_t cut, refused;
-	struct buf text;
-};
 
 struct chains *chains_new(void)
 {
@@ -111,6 +61,7 @@ struct chains *chains_new(void)
 	chains->room_nodes = 64;
 	chains->nodes = xcalloc(chains->room_nodes, sizeof(*chains->nodes));
 	chains->n_nodes = 1;
+	chains->scratch = xcalloc(1, sizeof(*chains->scratch));
 	return chains;
 }
 
@@ -127,6 +78,11 @@ void chains_free(struct chains *chains)
 	free(chains->by_stack);
 	free(chains->parted);
 	buf_free(&chains->text);
+	free(chains->scratch->sums);
+	free(chains->scratch->by_function);
+	free(chains->scratch->group);
+	free(chains->scratch->inner);
+	free(chains->scratch);
 	free(chains);
 }
 
@@ -214,7 +170,7 @@ static enum place_rank rank_of(struct chains *chains, const struct stack_frame *
 	return (enum place_rank)(known->rank - 1);
 }
 
-/* NONE where there is no room for another. */
+/* CHAINS_NONE where there is no room for another. */
 static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 {
 	struct known_frame *known = known_of(chains, frame);
@@ -226,8 +182,8 @@ static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 	chains_label_frame(frame, &chains->text);
 	line = number_of(&chains->lines_by, hash_text(&chains->text), chains->n_lines,
 	                 CHAINS_NODES_MAX);
-	if (line == NONE)
-		return NONE;
+	if (line == CHAINS_NONE)
+		return CHAINS_NONE;
 	if (line == chains->n_lines) {
 		if (chains->n_lines == chains->room_lines) {
 			chains->room_lines = chains->room_lines ? 2 * chains->room_lines : 64;
@@ -235,7 +191,8 @@ static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 			                         chains->room_lines * sizeof(*chains->lines));
 		}
 		chains->lines[chains->n_lines++] =
-			(struct line){ .frame = frame, .function = function_of(chains, frame) };
+			(struct chains_line){ .frame = frame,
+			                      .function = function_of(chains, frame) };
 	}
 	known->line = line + 1;
 	return line;
@@ -316,7 +273,7 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 	const struct stack whole = { .n_frames = n, .frames = frames };
 	const struct users users = find_users(chains, frames, n);
 	const struct stack_frame *place = place_of(&whole);
-	uint32_t function = NONE;
+	uint32_t function = CHAINS_NONE;
 	size_t count = 0;
 
 	*cut = false;
@@ -328,34 +285,34 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 		if (!is_users(chains, &users, frames[i], i) || !has_words(frames[i]))
 			continue;
 		line = line_of(chains, frames[i]);
-		if (line != NONE && chains->lines[line].function == function)
+		if (line != CHAINS_NONE && chains->lines[line].function == function)
 			continue; /* the same function, which calls itself */
 		if (count == CHAINS_DEPTH_MAX) {
 			*cut = true;
 			break;
 		}
 		lines[count++] = line;
-		function = line == NONE ? NONE : chains->lines[line].function;
+		function = line == CHAINS_NONE ? CHAINS_NONE : chains->lines[line].function;
 	}
 	if (!count && place && has_words(place))
 		lines[count++] = line_of(chains, place);
 	return count;
 }
 
-/* Of a parent and a line; NONE where there is no room for another. */
+/* Of a parent and a line; CHAINS_NONE where there is no room for another. */
 static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
 {
 	uint32_t number = number_of(&chains->nodes_by, (uint64_t)parent << 32 | line,
 	                            chains->n_nodes, CHAINS_NODES_MAX);
 
-	if (number != chains->n_nodes || number == NONE)
+	if (number != chains->n_nodes || number == CHAINS_NONE)
 		return number;
 	if (chains->n_nodes == chains->room_nodes) {
 		chains->room_nodes *= 2;
 		chains->nodes =
 			xrealloc(chains->nodes, chains->room_nodes * sizeof(*chains->nodes));
 	}
-	chains->nodes[chains->n_nodes++] = (struct node){
+	chains->nodes[chains->n_nodes++] = (struct chains_node){
 		.parent = parent,
 		.line = line,
 		.sibling = chains->nodes[parent].child,
@@ -374,8 +331,9 @@ static uint32_t look_at(struct chains *chains, const struct stack *stack)
 	count = find_lines(chains, chains->parted + chains->room_parted - n, n, lines, &cut);
 	chains->cut += cut;
 	while (count--) {
-		next = lines[count] == NONE ? NONE : node_of(chains, node, lines[count]);
-		if (next == NONE) {
+		next = lines[count] == CHAINS_NONE ? CHAINS_NONE
+		                                   : node_of(chains, node, lines[count]);
+		if (next == CHAINS_NONE) {
 			chains->refused++;
 			break;
 		}
@@ -475,108 +433,4 @@ void chains_label(const struct chains *chains, uint32_t node, size_t most, struc
 		buf_puts(out, i ? " > " : left_out ? "... > " : "");
 		chains_label_frame(chains_frame(chains, nodes[i]), out);
 	}
-}
-
-/* ---- the heaviest ---------------------------------------------------------------------------- */
-
-static uint64_t add_ns(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
-/* What each node has, with all that it calls. */
-static uint64_t *sum_up(const struct chains *chains, const uint64_t *ns, size_t n)
-{
-	uint64_t *sums = xcalloc(chains->n_nodes, sizeof(*sums));
-
-	for (size_t i = 0; i < n && i < chains->n_nodes; i++)
-		sums[i] = ns[i];
-	for (size_t i = chains->n_nodes - 1; i; i--)
-		sums[chains->nodes[i].parent] = add_ns(sums[chains->nodes[i].parent], sums[i]);
-	return sums;
-}
-
-/* Nodes that are one function, called in the same way. */
-struct group {
-	uint32_t *nodes;
-	size_t n;
-	uint64_t ns;
-};
-
-/* The function that has most of what the group calls, and how much of it; of equals the first. */
-static uint32_t most_called(const struct chains *chains, const struct group *group,
-                            const uint64_t *sums, uint64_t *by_function, uint64_t *ns)
-{
-	const struct node *nodes = chains->nodes;
-	uint32_t best = NONE, function;
-
-	*ns = 0;
-	for (size_t i = 0; i < group->n; i++) {
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling) {
-			function = chains->lines[nodes[at].line].function;
-			by_function[function] = add_ns(by_function[function], sums[at]);
-			if (by_function[function] > *ns ||
-			    (by_function[function] == *ns && function < best)) {
-				*ns = by_function[function];
-				best = function;
-			}
-		}
-	}
-	for (size_t i = 0; i < group->n; i++)
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
-			by_function[chains->lines[nodes[at].line].function] = 0;
-	return best;
-}
-
-/* `inner` becomes the nodes of `function` that the group calls. */
-static void enter(const struct chains *chains, const struct group *group, uint32_t function,
-                  struct group *inner)
-{
-	const struct node *nodes = chains->nodes;
-
-	inner->n = 0;
-	for (size_t i = 0; i < group->n; i++)
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
-			if (chains->lines[nodes[at].line].function == function)
-				inner->nodes[inner->n++] = at;
-}
-
-static uint32_t heaviest_of(const struct group *group, const uint64_t *sums)
-{
-	uint32_t best = group->nodes[0];
-
-	for (size_t i = 1; i < group->n; i++)
-		if (sums[group->nodes[i]] > sums[best] ||
-		    (sums[group->nodes[i]] == sums[best] && group->nodes[i] < best))
-			best = group->nodes[i];
-	return best;
-}
-
-uint32_t chains_heaviest(const struct chains *chains, const uint64_t *ns, size_t n, double share,
-                         uint64_t *subtree_ns)
-{
-	uint64_t *sums = sum_up(chains, ns, n);
-	uint64_t *by_function = xcalloc(chains->n_functions + 1, sizeof(*by_function));
-	struct group group = { .n = 1, .ns = sums[0] }, inner = { 0 };
-	uint32_t function, best;
-
-	group.nodes = xcalloc(chains->n_nodes, sizeof(*group.nodes)); /* the root */
-	inner.nodes = xcalloc(chains->n_nodes, sizeof(*inner.nodes));
-	for (;;) {
-		function = most_called(chains, &group, sums, by_function, &inner.ns);
-		if (!inner.ns || (double)inner.ns < share * (double)group.ns)
-			break;
-		enter(chains, &group, function, &inner);
-		struct group outer = group;
-
-		group = inner;
-		inner = outer;
-	}
-	best = heaviest_of(&group, sums);
-	*subtree_ns = group.ns;
-	free(sums);
-	free(by_function);
-	free(group.nodes);
-	free(inner.nodes);
-	return best;
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree of chains, for those who go through it. */
+#ifndef CUSCOPE_ACCOUNT_CHAINS_INSIDE_H
+#define CUSCOPE_ACCOUNT_CHAINS_INSIDE_H
+
+#include "account/chains.h"
+
+#define CHAINS_NONE UINT32_MAX
+
+/*
+ * Keys are numbers. Of texts it is their hash: that two of a million are one, by a hash with a
+ * secret, happens to one recording of thirty million.
+ */
+struct chains_slot {
+	uint64_t key;
+	uint32_t number; /* and 1; 0: free */
+};
+
+struct chains_numbers {
+	struct chains_slot *slots;
+	size_t room; /* a power of two */
+	size_t n;
+};
+
+/* What is told with the same words. */
+struct chains_line {
+	const struct stack_frame *frame; /* the first that was */
+	uint32_t function;
+};
+
+struct chains_node {
+	uint32_t parent, line;
+	uint32_t child, sibling; /* the last child, and the one before this; 0: none */
+	uint32_t depth;
+};
+
+struct known_frame {
+	uint32_t line; /* and 1; 0: not asked yet */
+	uint8_t rank;  /* the same */
+};
+
+/*
+ * What is zero between two calls: clearing all of it each time would cost more than what is asked.
+ */
+struct chains_scratch {
+	uint64_t *sums; /* by node */
+	size_t n_sums;
+	uint64_t *by_function;
+	size_t n_by_function;
+	uint32_t *group, *inner;
+};
+
+struct chains {
+	struct chains_numbers nodes_by, lines_by, functions_by;
+	struct chains_node *nodes; /* the root is the first */
+	size_t n_nodes, room_nodes;
+	struct chains_line *lines;
+	size_t n_lines, room_lines;
+	size_t n_functions;
+	struct known_frame *by_frame; /* by the frame's id */
+	size_t n_by_frame;
+	uint32_t *by_stack; /* by the stack's id: the node and 1, 0: not looked at yet */
+	size_t n_by_stack;
+	const struct stack_frame **parted; /* the frames of the stack that is looked at */
+	size_t room_parted;
+	uint64_t cut, refused;
+	struct buf text;
+	struct chains_scratch *scratch; /* of chains_heaviest() */
+};
+
+#endif
