@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Of account.h: the words of causes, for programs and for people. */
 #include "account/account.h"
 
 static const struct {

@@ -6,6 +6,7 @@
 """
 
 import glob
+import json
 import os
 import re
 import shlex
@@ -115,8 +116,8 @@ def check_named_files():
 
 # What the pages call these traces is one of tests/golden; where it is several, one of them has to print the sample.
 SAMPLES = {"run.cuscope": ("gpu",), "metrics.cuscope": ("metrics",), "kernel.cuscope": ("kernel",), "train.cuscope": ("plain", "gpu", "idle", "steady"),
-           "loader.cuscope": ("host_line", "host_blocked", "host_busy", "host_sync", "host_small", "host_lost")}
-SAMPLED = ("docs/export.md", "docs/info.md", "docs/report.md", "docs/timeline.md")
+           "loader.cuscope": ("host_waits", "host_line", "host_blocked", "host_busy", "host_sync", "host_small", "host_lost")}
+SAMPLED = ("docs/export.md", "docs/info.md", "docs/report.md", "docs/timeline.md", "docs/why.md")
 
 
 def samples():
@@ -167,6 +168,37 @@ def check_samples(cuscope):
         yield f"only {seen} samples were found"
 
 
+def members(value, path=""):
+    """"gpus[].account[].cause" and the like: each member of an object, and of those in it."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield path + key
+        yield from members(inner, path + key + ".")
+    for inner in value if isinstance(value, list) else ():
+        yield from members(inner, path.rstrip(".") + "[].")
+
+
+def check_why(cuscope):
+    """The members of the JSON of why are those in its page, and so are its causes."""
+    page = read("docs/why.md")
+    listed = set(re.findall(r"`([a-z_.\[\]]+)`", " ".join(re.findall(r"^\| (`.*?`) \|", page.split("### JSON")[1], re.M))))
+    causes = set(re.findall(r"\[ACCOUNT_\w+\] = \{ \"(\w+)\"", read("src/account/cause_words.c"))) | {"rest"}
+    told = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?`) \|", page.split("| cause | what the time is |")[1], re.M))))
+    for cause in sorted(causes ^ told):
+        yield f"docs/why.md: the cause {cause} is {'not there' if cause in causes else 'none'}"
+    seen = set()
+    for trace in glob.glob(os.path.join(ROOT, "tests", "golden", "*.cuscope")):
+        done = subprocess.run([cuscope, "why", trace, "--format", "json"], capture_output=True, text=True)
+        seen |= set(members(json.loads(done.stdout)))
+    for name in sorted(seen):
+        name = re.sub(r"^next\[\]", "first", name)
+        for part in ("through", "place"):
+            name = re.sub(rf"^.*\b{part}\[\]", f"gpus[].account[].{part}[]", name)
+        if name not in listed and name != "first.gain":
+            yield f"docs/why.md: the member {name} is not there"
+    if len(seen) < 30:
+        yield f"only {len(seen)} members were seen"
+
+
 def check_picture(cuscope):
     """The picture in README.md is the one that this program's output draws."""
     if read("docs/timeline.svg") != picture.draw(cuscope):
@@ -177,7 +209,7 @@ def main():
     cuscope = os.path.abspath(sys.argv[1])
     checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
     checks += [("command lines", check_lines(cuscope)), ("samples", check_samples(cuscope))]
-    checks += [("picture", check_picture(cuscope))]
+    checks += [("picture", check_picture(cuscope)), ("members of why", check_why(cuscope))]
     checks += [("links", check_links()), ("named files", check_named_files())]
     checks += [("layers", layers.broken(ROOT)), ("first lines", first_lines.silent(ROOT))]
     checks += [("names of tests", names.unlike(ROOT))]
