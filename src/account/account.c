@@ -429,7 +429,7 @@ static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,
 
 void accounts_make(struct accounts *accounts, const struct facts *facts)
 {
-	struct maker maker = { .facts = facts, .accounts = accounts, .parts = parts_new() };
+	struct maker maker = { .facts = facts, .accounts = accounts, .parts = parts_new(facts) };
 	size_t most = facts->n_gpus > facts->n_threads ? facts->n_gpus : facts->n_threads;
 	struct ranked *ranked = xcalloc(most + 1, sizeof(*ranked));
 	size_t n = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/facts_order.h"
+#include "account/facts_place.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
 #include "analysis/gpu_ids.h"
@@ -78,6 +79,7 @@ void facts_clear(struct facts *facts)
 	free(facts->works);
 	free(facts->asks);
 	free(facts->pids);
+	free(facts->stacks);
 	free(facts->ranges);
 	free(facts->unmeasured);
 	chains_free(facts->chains);
@@ -133,16 +135,15 @@ static struct fact_thread *fact_thread_of(struct facts *facts, const struct even
 	return thread;
 }
 
-/* What a stack of CUDA's or the kernel's frames alone says is no place. */
-static uint32_t fact_chain_of(struct facts *facts, const struct stack *stack)
+/* The number of a stack and 1, until all is known of its frames: facts_place() makes it a chain. */
+static uint32_t fact_stack_of(struct facts *facts, const struct stack *stack)
 {
-	uint32_t chain = chains_of(facts->chains, stack);
-	const struct stack_frame *frame = chains_frame(facts->chains, chain);
-
-	return frame && (frame->kind == FRAME_CUDA || frame->kind == FRAME_KERNEL_MODE ||
-	                 frame->kind == FRAME_DRIVER)
-	               ? 0
-	               : chain;
+	if (!stack || stack->id == UINT32_MAX)
+		return 0;
+	facts->stacks =
+		by_id_room(facts->stacks, &facts->n_stacks, sizeof(*facts->stacks), stack->id);
+	facts->stacks[stack->id] = stack;
+	return stack->id + 1;
 }
 
 static void fact_call_add(struct facts *facts, const struct event *event)
@@ -162,7 +163,7 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	row->function = call->function;
 	row->op = (uint8_t)call->op;
 	row->open = call->flags & CALL_UNFINISHED;
-	row->chain = fact_chain_of(facts, call->stack);
+	row->chain = fact_stack_of(facts, call->stack);
 	row->kernel = call->kernel ? call->kernel->id + 1 : 0;
 	if (call->function->api) {
 		row->memory = (uint8_t)api_memory(call->function->api);
@@ -339,7 +340,7 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	row->ready_ns = event->time_ns - ready;
 	if (sample->blocked == BLOCKED_PREEMPTED)
 		row->ready_ns = row->begin_ns;
-	row->chain = fact_chain_of(facts, sample->stack);
+	row->chain = fact_stack_of(facts, sample->stack);
 	row->waker = FACTS_NONE;
 	row->waker_tid = sample->blocked == BLOCKED_WOKEN ? sample->waker_tid : 0;
 	row->rival_pid = sample->rival_pid;
@@ -373,7 +374,7 @@ static void fact_cpu_add(struct facts *facts, const struct event *event)
 	facts->samples = true;
 	if (!row)
 		return;
-	*row = (struct fact_sample){ event->time_ns, fact_chain_of(facts, stack),
+	*row = (struct fact_sample){ event->time_ns, fact_stack_of(facts, stack),
 		                     stack_is_fault(stack) };
 	if (stack_polls(stack)) {
 		thread->polls++;
@@ -439,4 +440,5 @@ void facts_end(struct facts *facts, const struct run_info *run)
 	facts->run = run;
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
 	facts_order(facts);
+	facts_place(facts);
 }

@@ -101,6 +101,8 @@ struct facts {
 	size_t n_ranges;
 	struct fact_span *unmeasured; /* between windows of --gpu-window: apart, by begin */
 	size_t n_unmeasured;
+	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
+	size_t n_stacks;
 	struct fact_ask *asks; /* calls that work can name, by that */
 	size_t n_asks;
 	struct fact_pid *pids; /* all threads, by their processes' numbers */

@@ -38,6 +38,7 @@ struct part_via {
 };
 
 struct parts {
+	const struct facts *facts;
 	struct part_place *places;
 	struct part_pool *pools;
 	struct part_pooled *pooled;
@@ -48,10 +49,11 @@ struct parts {
 
 #define VIAS_MAX (1u << 20)
 
-struct parts *parts_new(void)
+struct parts *parts_new(const struct facts *facts)
 {
 	struct parts *parts = xcalloc(1, sizeof(*parts));
 
+	parts->facts = facts;
 	parts->room_vias = 16;
 	parts->vias = xcalloc(parts->room_vias, sizeof(*parts->vias));
 	parts->n_vias = 1;
@@ -200,17 +202,34 @@ static void parts_spread(struct parts *parts, struct account *account)
 	}
 }
 
-/* What has no stack, since not all are walked, is at the places of what has one. */
-static void parts_place_all(struct parts *parts)
+/* Those that can stand for each other's places: of one thread, or, wider, of one process. */
+static struct part_key part_kin(const struct parts *parts, const struct part_key *of, bool wider)
+{
+	struct part_key kin = *of;
+
+	kin.chain = 0;
+	if (wider) {
+		kin.thread = kin.thread == FACTS_NONE
+		                     ? FACTS_NONE
+		                     : parts->facts->threads[kin.thread].process->id;
+		kin.via = !!kin.via;
+	}
+	return kin;
+}
+
+/* What has no stack, since not all are walked, is at the places of its kin that has. */
+static void parts_place_kin(struct parts *parts, bool wider)
 {
 	PARTS_FREE_ALL(struct part_pool, parts->pools);
 	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_pool *pool = parts_pool(parts, &place->key);
+		struct part_key kin = part_kin(parts, &place->key, wider);
+		struct part_pool *pool = parts_pool(parts, &kin);
 
 		*(place->key.chain ? &pool->gain_ns : &pool->ns) += place->part.gain_ns;
 	}
 	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_pool *pool = parts_pool(parts, &place->key);
+		struct part_key kin = part_kin(parts, &place->key, wider);
+		struct part_pool *pool = parts_pool(parts, &kin);
 
 		if (place->part.cause == ACCOUNT_UNKNOWN || pool->gain_ns <= 0)
 			continue;
@@ -238,7 +257,8 @@ static int part_order(const void *a, const void *b)
 void parts_finish(struct parts *parts, struct account *account)
 {
 	parts_spread(parts, account);
-	parts_place_all(parts);
+	parts_place_kin(parts, false);
+	parts_place_kin(parts, true);
 	account->parts = xcalloc(HASH_COUNT(parts->places) + 1, sizeof(*account->parts));
 	for (struct part_place *place = parts->places; place; place = place->hh.next) {
 		if (place->part.ns <= 0 && place->part.gain_ns <= 0)

@@ -15,7 +15,7 @@ struct part_key {
 
 struct parts;
 
-struct parts *parts_new(void);
+struct parts *parts_new(const struct facts *facts);
 void parts_free(struct parts *parts);
 
 /* Of the ns `share` is this part's, 0 to 1; all of it is the critical path's. */

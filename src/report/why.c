@@ -248,7 +248,7 @@ static void why_nothing(struct why *why, const struct account *account)
 
 static void why_not_known(struct why *why)
 {
-	const char *const *sentence = why_words_missing(&why->facts, &why->options);
+	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
 
 	for (; *sentence; sentence++)
 		buf_printf(why->out, "Not known: %s.\n", *sentence);
@@ -445,7 +445,7 @@ static void why_json_bound(const struct why *why, struct json *json)
 static void why_json(struct why *why)
 {
 	struct json json = { .out = why->out, .lines = 2 };
-	const char *const *sentence = why_words_missing(&why->facts, &why->options);
+	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
 
 	json_open(&json, NULL, '{');
 	json_string(&json, "schema", "cuscope-why-1");

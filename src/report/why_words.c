@@ -135,9 +135,29 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 	}
 }
 
-const char *const *why_words_missing(const struct facts *facts, const struct why_options *options)
+/* GPUs communicate, and only one process that does so was recorded. */
+static bool words_lack_ranks(const struct accounts *accounts)
 {
-	static const char *sentences[6];
+	const struct process *only = NULL;
+
+	for (size_t i = 0; i < accounts->n; i++)
+		for (size_t k = 0; k < accounts->of[i].n_parts; k++) {
+			const struct account_part *part = &accounts->of[i].parts[k];
+
+			if (part->cause != ACCOUNT_COMMUNICATION ||
+			    part->ns < 0.05 * accounts->of[i].ns)
+				continue;
+			if (only && only != accounts->of[i].process)
+				return false;
+			only = accounts->of[i].process;
+		}
+	return only;
+}
+
+const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
+                                     const struct why_options *options)
+{
+	static const char *sentences[8];
 	size_t n = 0;
 
 	if (!facts->n_works)
@@ -148,6 +168,8 @@ const char *const *why_words_missing(const struct facts *facts, const struct why
 	if (!facts->rests)
 		sentences[n++] =
 			"what threads waited for: it was not recorded (record --host-waits)";
+	if (words_lack_ranks(accounts))
+		sentences[n++] = "whether other ranks were late: one process alone was recorded";
 	if (facts->left_out)
 		sentences[n++] = "what a recording of this size has beyond the room for it";
 	if (options->part || options->chosen)

@@ -19,6 +19,7 @@ void why_words_sure(const struct answer_change *change, const struct facts *fact
 const char *why_words_try(const struct answer_change *change, const struct chains *chains);
 
 /* What was not recorded and could have told more; ends with NULL. Static storage. */
-const char *const *why_words_missing(const struct facts *facts, const struct why_options *options);
+const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
+                                     const struct why_options *options);
 
 #endif

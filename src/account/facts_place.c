@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "account/facts_place.h"
+
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+#include "analysis/place.h"
+#include "base/xalloc.h"
+
+/* Whose frames the innermost of a chain is. */
+enum whose { WHOSE_NOT_KNOWN, WHOSE_USERS, WHOSE_PYTHON, WHOSE_OTHERS };
+
+struct placer {
+	struct facts *facts;
+	uint8_t *whose; /* enum whose, by chain */
+	size_t n_whose;
+	uint32_t *waits; /* by thread: the one that waits for it mostly; FACTS_NONE */
+};
+
+static enum whose placer_whose(struct placer *placer, uint32_t chain)
+{
+	const struct stack_frame *frame;
+
+	if (!chain)
+		return WHOSE_OTHERS;
+	placer->whose = by_id_room(placer->whose, &placer->n_whose, 1, chain);
+	if (placer->whose[chain])
+		return placer->whose[chain];
+	frame = chains_frame(placer->facts->chains, chain);
+
+	enum place_rank rank = place_rank(frame);
+
+	placer->whose[chain] = rank == PLACE_PYTHON   ? WHOSE_PYTHON
+	                       : rank == PLACE_NATIVE ? WHOSE_USERS
+	                                              : WHOSE_OTHERS;
+	return placer->whose[chain];
+}
+
+/* What frames of CUDA's or the kernel's alone say is no place. */
+static uint32_t placer_chain(struct placer *placer, uint32_t stack)
+{
+	const struct facts *facts = placer->facts;
+	uint32_t chain = stack ? chains_of(facts->chains, facts->stacks[stack - 1]) : 0;
+	const struct stack_frame *frame = chains_frame(facts->chains, chain);
+
+	if (frame && (frame->kind == FRAME_CUDA || frame->kind == FRAME_KERNEL_MODE ||
+	              frame->kind == FRAME_DRIVER))
+		return 0;
+	return chain;
+}
+
+static void placer_make_chains(struct placer *placer)
+{
+	for (size_t i = 0; i < placer->facts->n_threads; i++) {
+		struct fact_thread *thread = &placer->facts->threads[i];
+
+		for (size_t k = 0; k < thread->n_calls; k++)
+			thread->calls[k].chain = placer_chain(placer, thread->calls[k].chain);
+		for (size_t k = 0; k < thread->n_samples; k++)
+			thread->samples[k].chain = placer_chain(placer, thread->samples[k].chain);
+		for (size_t k = 0; k < thread->n_rests; k++)
+			thread->rests[k].chain = placer_chain(placer, thread->rests[k].chain);
+		thread->poll_chain = placer_chain(placer, thread->poll_chain);
+	}
+}
+
+/* The thread of its process that waits for it in lines of Python, if one does so for longer than
+ * all others do. */
+static void placer_find_waits(struct placer *placer)
+{
+	const struct facts *facts = placer->facts;
+	uint64_t *ahead_ns = xcalloc(facts->n_threads + 1, sizeof(*ahead_ns));
+
+	placer->waits = xcalloc(facts->n_threads + 1, sizeof(*placer->waits));
+	for (size_t i = 0; i < facts->n_threads; i++)
+		placer->waits[i] = FACTS_NONE;
+	for (uint32_t i = 0; i < facts->n_threads; i++)
+		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
+			const struct fact_rest *rest = &facts->threads[i].rests[k];
+			uint32_t waker = rest->waker;
+			uint64_t ns = rest->ready_ns - rest->begin_ns;
+
+			if (waker == FACTS_NONE || rest->gil ||
+			    facts->threads[waker].process != facts->threads[i].process ||
+			    placer_whose(placer, rest->chain) != WHOSE_PYTHON)
+				continue;
+			if (placer->waits[waker] == i) {
+				ahead_ns[waker] += ns;
+			} else if (ahead_ns[waker] > ns) {
+				ahead_ns[waker] -= ns;
+			} else {
+				placer->waits[waker] = i;
+				ahead_ns[waker] = ns - ahead_ns[waker];
+			}
+		}
+	free(ahead_ns);
+}
+
+/* The line in which that thread waited then; else as it was. */
+static uint32_t placer_place(struct placer *placer, const struct fact_thread *waits,
+                             uint64_t time_ns, uint32_t chain)
+{
+	size_t at;
+
+	if (placer_whose(placer, chain) != WHOSE_OTHERS)
+		return chain;
+	at = facts_rest_at(waits, time_ns);
+	if (at == waits->n_rests || waits->rests[at].begin_ns > time_ns ||
+	    placer_whose(placer, waits->rests[at].chain) != WHOSE_PYTHON)
+		return chain;
+	return waits->rests[at].chain;
+}
+
+static void placer_place_thread(struct placer *placer, struct fact_thread *thread,
+                                const struct fact_thread *waits)
+{
+	for (size_t i = 0; i < thread->n_calls; i++)
+		thread->calls[i].chain = placer_place(placer, waits, thread->calls[i].begin_ns,
+		                                      thread->calls[i].chain);
+	for (size_t i = 0; i < thread->n_samples; i++)
+		thread->samples[i].chain = placer_place(placer, waits, thread->samples[i].time_ns,
+		                                        thread->samples[i].chain);
+	for (size_t i = 0; i < thread->n_rests; i++)
+		thread->rests[i].chain = placer_place(placer, waits, thread->rests[i].begin_ns,
+		                                      thread->rests[i].chain);
+}
+
+void facts_place(struct facts *facts)
+{
+	struct placer placer = { .facts = facts };
+
+	placer_make_chains(&placer);
+	placer_find_waits(&placer);
+	for (size_t i = 0; i < facts->n_threads; i++)
+		if (placer.waits[i] != FACTS_NONE)
+			placer_place_thread(&placer, &facts->threads[i],
+			                    &facts->threads[placer.waits[i]]);
+	free(placer.waits);
+	free(placer.whose);
+}
