@@ -139,7 +139,7 @@ KINDS = [
     Kind("two_alloc_sleep", "allocation", "two_buffers", costs=ALLOC, second=("sleep", "two_pause")),
     Kind("two_loss_sleep", "sleep", "two_pause", second=("synchronisation copy_call", "read_loss")),
     Kind("two_py_gc_sleep", "computing", "collect_garbage", second=("sleep", "nap step")),
-    Kind("two_py_worker_json", "computing", "decode_shards", second=("computing", "both")),
+    Kind("two_py_worker_json", "computing", "decode_long_shards", second=("computing", "read_labels")),
     # nothing is wrong
     Kind("busy"),
     Kind("busy_streams"),

@@ -488,15 +488,27 @@ def two_py_gc_sleep():
     return step
 
 
+def decode_long_shards(batches):
+    while True:
+        compute(2 * PROBLEM_MS)
+        batches.put(b"x" * 100)
+
+
+def read_labels():
+    if planted:
+        json.loads(records)
+
+
 @kind
 def two_py_worker_json():
-    step = py_worker()
+    batches = multiprocessing.Queue(1)
+    worker(decode_long_shards, batches)
     py_json()
+    step = from_queue(batches)
 
     def both():
         step()
-        if planted:
-            json.loads(records)
+        read_labels()
     return both
 
 
