@@ -8,15 +8,18 @@
 #include "account/walk.h"
 #include "base/xalloc.h"
 
-#define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
-#define ACCOUNT_POLLS    10    /* samples, and of so many one, make a thread one that polls */
-#define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
+#define ACCOUNT_QUEUE_NS 50000      /* what is asked for begins so soon, if nothing is in its way */
+#define ACCOUNT_POLLS    10         /* samples, and of so many one, make a thread one that polls */
+#define ACCOUNT_WAITS    64         /* calls of so short a time that are looked at */
+#define ACCOUNT_BUDGET   (1u << 28) /* steps, of all accounts: no recording that is one needs it */
+#define ACCOUNT_PEERS    16         /* other GPUs that are asked who is late */
 
 struct maker {
 	const struct facts *facts;
 	struct accounts *accounts;
 	struct gpu_time *gpus;
 	struct parts *parts;
+	uint64_t *budget; /* see struct walk */
 };
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
@@ -52,7 +55,9 @@ static bool idle_wait_call(const struct fact_thread *thread, uint64_t dry_ns, st
 	uint64_t from_ns = dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0;
 	size_t at = facts_call_at(thread, from_ns);
 
-	for (; at < thread->n_calls && thread->calls[at].begin_ns < dry_ns; at++) {
+	for (size_t i = 0;
+	     i < ACCOUNT_WAITS && at < thread->n_calls && thread->calls[at].begin_ns < dry_ns;
+	     at++, i++) {
 		const struct fact_call *call = &thread->calls[at];
 		enum account_cause cause = walk_cause_of_call(call);
 
@@ -90,7 +95,7 @@ static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t 
 static void idle_walk(const struct maker *maker, const struct cut *cut, uint32_t thread,
                       uint64_t begin_ns, uint64_t end_ns, double share)
 {
-	struct walk walk = { maker->facts, maker->parts, share, false };
+	struct walk walk = { maker->facts, maker->parts, maker->budget, share, false };
 
 	begin_ns = later(begin_ns, cut->begin_ns);
 	end_ns = sooner(end_ns, cut->end_ns);
@@ -279,6 +284,7 @@ static const struct gpu_time *peers_last(const struct maker *maker, const struct
 		if (peer == self || !peer->communicates)
 			continue;
 		asked++;
+		--*maker->budget;
 
 		size_t at = gpu_time_at(peer, time_ns);
 		uint64_t joins = at < peer->n ? peer->joins_ns[at] : 0;
@@ -298,7 +304,9 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 	uint32_t via = cut.via;
 
 	while (cut.begin_ns < end_ns) {
-		const struct gpu_time *peer = peers_last(maker, self, cut.begin_ns);
+		const struct gpu_time *peer = *maker->budget < ACCOUNT_PEERS
+		                                      ? NULL
+		                                      : peers_last(maker, self, cut.begin_ns);
 		size_t at = peer ? gpu_time_at(peer, cut.begin_ns) : 0;
 
 		cut.end_ns = end_ns;
@@ -385,7 +393,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	const struct facts *facts = maker->facts;
 	const struct fact_thread *thread = &facts->threads[number];
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
-	struct walk walk = { facts, maker->parts, 1, true };
+	struct walk walk = { facts, maker->parts, maker->budget, 1, true };
 	size_t first = 0, last = thread->n_calls - 1;
 
 	while (!thread->calls[first].correlation)
@@ -429,7 +437,10 @@ static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,
 
 void accounts_make(struct accounts *accounts, const struct facts *facts)
 {
-	struct maker maker = { .facts = facts, .accounts = accounts, .parts = parts_new(facts) };
+	uint64_t budget = ACCOUNT_BUDGET;
+	struct maker maker = {
+		.facts = facts, .accounts = accounts, .parts = parts_new(facts), .budget = &budget
+	};
 	size_t most = facts->n_gpus > facts->n_threads ? facts->n_gpus : facts->n_threads;
 	struct ranked *ranked = xcalloc(most + 1, sizeof(*ranked));
 	size_t n = 0;

@@ -9,6 +9,7 @@
 #define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
 #define ANSWER_FEW   5     /* stretches or samples that are no evidence */
 #define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
+#define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
 #define ANSWER_TRIES 3     /* places of one cause and process */
 
 /* Scratch of one account: time by node of its chains. */
@@ -261,6 +262,9 @@ static void answer_choose(struct answer *answer, const struct account *account)
 
 		if (chooser.taken[i] || !part_is_change(&account->parts[i]))
 			continue;
+		if (tries >= ACCOUNT_CAUSES &&
+		    account->parts[i].gain_ns < ANSWER_LEAST * account->ns)
+			break;
 		tries++;
 		change_make(&chooser, &account->parts[i], &change);
 		change.sure = change_sure(answer, &change);

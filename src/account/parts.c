@@ -47,7 +47,8 @@ struct parts {
 	size_t n_vias, room_vias;
 };
 
-#define VIAS_MAX (1u << 20)
+#define VIAS_MAX  (1u << 20)
+#define PARTS_MAX (1u << 18) /* places of all; what is beyond has none */
 
 struct parts *parts_new(const struct facts *facts)
 {
@@ -87,12 +88,18 @@ void parts_free(struct parts *parts)
 	free(parts);
 }
 
-struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
+struct account_part *parts_add(struct parts *parts, const struct part_key *of, uint64_t ns,
                                double share)
 {
 	struct part_place *place;
+	struct part_key no_place = { of->cause, 0, FACTS_NONE, 0 };
+	const struct part_key *key = of;
 
 	HASH_FIND(hh, parts->places, key, sizeof(*key), place);
+	if (!place && HASH_COUNT(parts->places) >= PARTS_MAX) {
+		key = &no_place;
+		HASH_FIND(hh, parts->places, key, sizeof(*key), place);
+	}
 	if (!place) {
 		place = xcalloc(1, sizeof(*place));
 		place->key = *key;

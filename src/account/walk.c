@@ -321,6 +321,11 @@ static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns)
 
 	stretch.next_call = facts_call_at(of, begin_ns);
 	while (stretch.begin_ns < end_ns) {
+		if (!*walker->walk->budget) {
+			walker_add(walker, ACCOUNT_UNKNOWN, 0, end_ns - stretch.begin_ns);
+			return;
+		}
+		--*walker->walk->budget;
 		while (stretch.next_call < of->n_calls &&
 		       of->calls[stretch.next_call].end_ns <= stretch.begin_ns)
 			stretch.next_call++;

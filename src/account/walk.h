@@ -11,8 +11,9 @@
 struct walk {
 	const struct facts *facts;
 	struct parts *parts;
-	double share; /* of each stretch: see parts_add() */
-	bool alone;   /* GPU times are not known: who waits for the GPU waits for its work */
+	uint64_t *budget; /* stretches that may still be looked at; then all is not known */
+	double share;     /* of each stretch: see parts_add() */
+	bool alone;       /* GPU times are not known: who waits for the GPU waits for its work */
 };
 
 /* From begin_ns to before end_ns; `via`: the waits that led there, 0: none. */

@@ -250,8 +250,13 @@ static void why_not_known(struct why *why)
 {
 	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
 
-	for (; *sentence; sentence++)
-		buf_printf(why->out, "Not known: %s.\n", *sentence);
+	if (!*sentence)
+		return;
+	buf_puts(why->out, "Not known: ");
+	for (; *sentence; sentence++) {
+		buf_puts(why->out, *sentence);
+		buf_puts(why->out, sentence[1] ? "; " : ".\n");
+	}
 }
 
 static void why_text(struct why *why)
