@@ -401,7 +401,14 @@ static void step_file_lock(void)
 	take_file_lock();
 }
 
+/* Nothing for the GPU to do. */
+static PLANT void wait_for_requests(void)
+{
+	nap_ms(100);
+}
+
 const struct kind host_kinds[] = {
+	{ "idle", NULL, wait_for_requests },
 	{ "sleep", NULL, step_sleep },
 	{ "prep", NULL, step_prep },
 	{ "collate", prepare_copy, step_collate },

@@ -8,15 +8,16 @@ LAUNCH = "cuLaunchKernel=4"
 
 class Kind:
     """`causes`: the JSON's words of which any is right. `names`: functions of which one must be in the first paragraph;
-    `second`: the same two of the other problem, where there are two. `costs`: what calls take, in microseconds. `realtime`: it sleeps so shortly and often that on a machine with
-    other work it would mostly wait for a CPU."""
+    `second`: the same two of the other problem, where there are two. `never`: words that must not be there. `costs`: what
+    calls take, in microseconds. `realtime`: it sleeps so shortly and often that on a machine with other work it would mostly
+    wait for a CPU. `says`: what the answer begins with where there is neither problem nor health."""
 
     def __init__(self, name, causes=(), names=(), never=SMALL, costs=LAUNCH, second=None, attach=False, beside=None, options=(),
-                 program=None, gain=True, realtime=False):
+                 program=None, gain=True, realtime=False, says=None):
         self.name, self.causes, self.names, self.never = name, split(causes), split(names), never
         self.second = second and (split(second[0]), split(second[1]))
         self.attach, self.beside, self.options, self.gain = attach, beside, options, gain
-        self.realtime = realtime
+        self.realtime, self.says = realtime, says
         self.program = program or name
         self.env = {"SIMCUDA_CALL_US": costs}
 
@@ -69,6 +70,7 @@ KINDS = [
     Kind("tcp", "computing", "transform_in_worker"),
     Kind("relay", "computing", "transform_in_worker"),
     Kind("futex", "computing", "transform_in_worker"),
+    Kind("crowd", "computing", "transform_in_thread"),
     # CUDA calls and the GPU
     Kind("tiny", "launching", "launch_small", never=(), costs="cuLaunchKernel=40"),
     Kind("sync_context", "synchronisation", "wait_for_context"),
@@ -126,6 +128,7 @@ KINDS = [
     Kind("py_alloc", "allocation", "empty_cache", costs=ALLOC),
     # processes that ran before
     attached("sleep", "sleep", "pause_between_steps"),
+    attached("idle", says="No work of a GPU was seen"),
     attached("pipe", "computing", "transform_in_worker"),
     attached("tcp", "computing", "transform_in_worker"),
     attached("thread", "computing", "transform_in_thread"),

@@ -435,7 +435,25 @@ static void step_futex(void)
 	take_from_ring();
 }
 
+/* ---- a thousand threads that have nothing to do ------------------------------------------------
+ */
+
+static void *run_idle(void *data)
+{
+	for (;;)
+		nap_ms(1000);
+	return data;
+}
+
+static void prepare_crowd(void)
+{
+	for (int i = 0; i < 1000; i++)
+		thread_begin(run_idle);
+	prepare_thread();
+}
+
 const struct kind worker_kinds[] = {
+	{ "crowd", prepare_crowd, step_thread },
 	{ "thread", prepare_thread, step_thread },
 	{ "thread_sleep", prepare_fetch, step_thread },
 	{ "eventfd", prepare_eventfd, step_eventfd },
