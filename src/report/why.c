@@ -13,7 +13,7 @@
 #include "report/why_bound.h"
 #include "report/why_words.h"
 
-#define WHY_LINES       6  /* of an account */
+#define WHY_LINES       5  /* of an account */
 #define WHY_FRAMES      3  /* of a place */
 #define WHY_CAUSE       26 /* columns that most causes have */
 #define WHY_NEXT        2
