@@ -297,28 +297,39 @@ static const struct gpu_time *peers_last(const struct maker *maker, const struct
 	return last;
 }
 
+/* What it does then, up to cut->end_ns at most. */
+static void peer_explain(const struct maker *maker, struct cut *cut, const struct gpu_time *peer)
+{
+	const struct gpu_segment *does = &peer->segments[gpu_time_at(peer, cut->begin_ns)];
+	/* nothing yet: it is waited for as it is between two pieces of its work */
+	const struct gpu_segment before = { sooner(cut->begin_ns, maker->facts->begin_ns),
+		                            does->begin_ns, does->work, STATE_IDLE };
+
+	if (cut->begin_ns < before.end_ns)
+		does = &before;
+	cut->end_ns = sooner(cut->end_ns, does->end_ns);
+	segment_explain(maker, cut, does);
+}
+
 static void communication_explain(const struct maker *maker, struct cut cut,
                                   const struct gpu_time *self, const struct gpu_segment *segment)
 {
+	struct account_via waits = { cut.via, ACCOUNT_COMMUNICATION, FACTS_NONE, 0 };
 	uint64_t end_ns = cut.end_ns;
-	uint32_t via = cut.via;
 
 	while (cut.begin_ns < end_ns) {
 		const struct gpu_time *peer = *maker->budget < ACCOUNT_PEERS
 		                                      ? NULL
 		                                      : peers_last(maker, self, cut.begin_ns);
-		size_t at = peer ? gpu_time_at(peer, cut.begin_ns) : 0;
 
 		cut.end_ns = end_ns;
-		cut.via = via;
-		if (!peer || at >= peer->n) {
+		if (!peer) {
+			cut.via = waits.before;
 			segment_explain(maker, &cut, segment);
 			return;
 		}
-		cut.end_ns = sooner(end_ns, peer->segments[at].end_ns);
-		cut.via = parts_via(maker->parts, &(struct account_via){ via, ACCOUNT_COMMUNICATION,
-		                                                         FACTS_NONE, 0 });
-		segment_explain(maker, &cut, &peer->segments[at]);
+		cut.via = parts_via(maker->parts, &waits);
+		peer_explain(maker, &cut, peer);
 		cut.begin_ns = cut.end_ns;
 	}
 }

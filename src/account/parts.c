@@ -17,13 +17,19 @@ struct part_place {
 struct part_pool {
 	struct part_key key;
 	double ns, gain_ns;
+	double placed_ns, placed_gain_ns; /* see parts_place_all() */
 	uint64_t samples;
 	UT_hash_handle hh;
 };
 
-/* A place in a pool, by its own cause. */
+struct part_pooled_key {
+	struct part_key place; /* with its own cause: not always the pool's */
+	uint32_t cause;        /* of the pool */
+};
+
+/* A place in a pool. */
 struct part_pooled {
-	struct part_key key;
+	struct part_pooled_key key;
 	struct part_pool *pool;
 	uint64_t samples;
 	uint64_t stretches; /* and */
@@ -130,15 +136,16 @@ static struct part_pool *parts_pool(struct parts *parts, const struct part_key *
 	return pool;
 }
 
-static struct part_pooled *parts_pooled(struct parts *parts, const struct part_key *key,
+static struct part_pooled *parts_pooled(struct parts *parts, const struct part_key *place,
                                         struct part_pool *pool)
 {
+	struct part_pooled_key key = { *place, pool->key.cause };
 	struct part_pooled *pooled;
 
-	HASH_FIND(hh, parts->pooled, key, sizeof(*key), pooled);
+	HASH_FIND(hh, parts->pooled, &key, sizeof(key), pooled);
 	if (!pooled) {
 		pooled = xcalloc(1, sizeof(*pooled));
-		pooled->key = *key;
+		pooled->key = key;
 		pooled->pool = pool;
 		HASH_ADD(hh, parts->pooled, key, sizeof(pooled->key), pooled);
 	}
@@ -199,7 +206,7 @@ static void parts_spread(struct parts *parts, struct account *account)
 		if (share <= 0)
 			continue;
 
-		struct account_part *part = parts_add(parts, &pooled->key, 0, 0);
+		struct account_part *part = parts_add(parts, &pooled->key.place, 0, 0);
 
 		part->ns += pool->ns * share;
 		part->gain_ns += pool->gain_ns * share;
@@ -224,27 +231,30 @@ static struct part_key part_kin(const struct parts *parts, const struct part_key
 	return kin;
 }
 
+static void part_place_one(struct account_part *part, const struct part_pool *kin)
+{
+	if (kin->placed_ns > 0)
+		part->ns *= part->chain ? 1 + kin->ns / kin->placed_ns : 0;
+	if (kin->placed_gain_ns > 0)
+		part->gain_ns *= part->chain ? 1 + kin->gain_ns / kin->placed_gain_ns : 0;
+}
+
 /* What has no stack, since not all are walked, is at the places of its kin that has. */
 static void parts_place_kin(struct parts *parts, bool wider)
 {
 	PARTS_FREE_ALL(struct part_pool, parts->pools);
 	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_key kin = part_kin(parts, &place->key, wider);
-		struct part_pool *pool = parts_pool(parts, &kin);
+		struct part_key key = part_kin(parts, &place->key, wider);
+		struct part_pool *kin = parts_pool(parts, &key);
 
-		*(place->key.chain ? &pool->gain_ns : &pool->ns) += place->part.gain_ns;
+		*(place->key.chain ? &kin->placed_ns : &kin->ns) += place->part.ns;
+		*(place->key.chain ? &kin->placed_gain_ns : &kin->gain_ns) += place->part.gain_ns;
 	}
 	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_key kin = part_kin(parts, &place->key, wider);
-		struct part_pool *pool = parts_pool(parts, &kin);
+		struct part_key key = part_kin(parts, &place->key, wider);
 
-		if (place->part.cause == ACCOUNT_UNKNOWN || pool->gain_ns <= 0)
-			continue;
-
-		double factor = place->key.chain ? 1 + pool->ns / pool->gain_ns : 0;
-
-		place->part.ns *= factor;
-		place->part.gain_ns *= factor;
+		if (place->part.cause != ACCOUNT_UNKNOWN)
+			part_place_one(&place->part, parts_pool(parts, &key));
 	}
 }
 

@@ -25,8 +25,7 @@ struct account_part *parts_add(struct parts *parts, const struct part_key *key, 
 /* Time on a CPU: chain of the key is the call's that came next. */
 void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share);
 
-/* One of its samples, which says `cause` of its time: mostly the key's. A place is in one pool: a
- * cause that samples alone say is of no other. */
+/* One of its samples, which says `cause` of its time: mostly the key's. */
 void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause);
 
 /* The number of such a wait. */
