@@ -16,8 +16,9 @@
 struct chooser {
 	struct answer *answer;
 	const struct account *account;
-	uint64_t *ns; /* by chain */
-	bool *taken;  /* by part */
+	uint64_t *ns;                   /* by chain */
+	bool *taken;                    /* by part */
+	const struct account_part **of; /* those of one change */
 	size_t n_chains;
 };
 
@@ -109,6 +110,31 @@ static void change_add(struct answer_change *change, const struct account_part *
 		*most = part;
 }
 
+/* The process that had the CPU for more than half of it, if there is one. */
+static void change_find_rival(struct answer_change *change, const struct account_part *const *of,
+                              size_t n)
+{
+	const struct account_part *most = NULL;
+	double ahead = 0, ns = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (most && of[i]->rival == most->rival) {
+			ahead += of[i]->gain_ns;
+		} else if (ahead > of[i]->gain_ns) {
+			ahead -= of[i]->gain_ns;
+		} else {
+			most = of[i];
+			ahead = of[i]->gain_ns - ahead;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		ns += of[i]->rival == most->rival ? of[i]->gain_ns : 0;
+	if (!most || !most->rival || ns < change->gain_ns / 2)
+		return;
+	change->rival = most->rival;
+	change->rival_name = most->longest ? most->longest->rival : "";
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
@@ -116,6 +142,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	const struct chains *chains = chooser->answer->facts->chains;
 	const struct account *account = chooser->account;
 	const struct account_part *most = NULL;
+	size_t n_of = 0;
 	uint64_t subtree;
 
 	memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
@@ -137,10 +164,13 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 		    !chain_is_below(chains, part->chain, node))
 			continue;
 		chooser->taken[i] = true;
+		chooser->of[n_of++] = part;
 		change_add(change, part, &most);
 	}
 	if (!most)
 		most = of;
+	if (of->cause == ACCOUNT_NO_CPU)
+		change_find_rival(change, chooser->of, n_of);
 	change->thread = most->thread;
 	change->via = most->via;
 	change->longest = most->longest;
@@ -257,6 +287,7 @@ static void answer_choose(struct answer *answer, const struct account *account)
 
 	chooser.ns = xcalloc(chooser.n_chains + 1, sizeof(*chooser.ns));
 	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
+	chooser.of = xcalloc(account->n_parts + 1, sizeof(struct account_part *));
 	for (size_t i = 0; i < account->n_parts && tries < ACCOUNT_CAUSES * ANSWER_TRIES; i++) {
 		struct answer_change change;
 
@@ -273,6 +304,7 @@ static void answer_choose(struct answer *answer, const struct account *account)
 	}
 	free(chooser.ns);
 	free(chooser.taken);
+	free(chooser.of);
 }
 
 static void answer_find_steps(const struct facts *facts, const struct account *account,

@@ -30,6 +30,8 @@ struct answer_change {
 	const struct fact_rest *longest; /* see struct account_part */
 	const struct fact_work *work;
 	const struct fact_call *call;
+	uint32_t rival; /* ACCOUNT_NO_CPU: the process that had the CPU for most of it; 0: none */
+	const char *rival_name;
 	enum account_cause then; /* what most of the rest is */
 };
 

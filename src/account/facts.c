@@ -330,7 +330,6 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	struct fact_rest *row = FACT_ADD(facts, thread, rests);
 	uint64_t weight = sample->weight_ns < event->time_ns ? sample->weight_ns : event->time_ns;
 	uint64_t ready = sample->runnable_ns < weight ? sample->runnable_ns : weight;
-	const char *other = sample->waker ? sample->waker : sample->rival;
 
 	facts->rests = true;
 	if (!row)
@@ -347,7 +346,7 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	row->wait = (uint8_t)sample->wait;
 	row->how = (uint8_t)sample->blocked;
 	row->gil = sample->wait == WAIT_LOCK && stack_waits_for_gil(sample->stack);
-	strncpy(row->other, other ? other : "", sizeof(row->other) - 1);
+	strncpy(row->rival, sample->rival ? sample->rival : "", sizeof(row->rival) - 1);
 }
 
 /* It asks CUDA whether something is done: mostly again and again, and such calls are not recorded.

@@ -45,7 +45,7 @@ struct fact_rest {
 	uint8_t wait;       /* enum wait_kind */
 	uint8_t how;        /* enum blocked */
 	bool gil;           /* it waited for Python's lock of its interpreter */
-	char other[16];     /* name of the waker, or of the rival where there is none */
+	char rival[16];     /* its name */
 };
 
 struct fact_thread {

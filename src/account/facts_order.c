@@ -122,7 +122,6 @@ static void fact_pass_on_wakers(struct fact_thread *thread)
 
 		if (rest_goes_on(rest) && !rest->waker_tid) {
 			rest->waker_tid = rest[1].waker_tid;
-			memcpy(rest->other, rest[1].other, sizeof(rest->other));
 		}
 	}
 }

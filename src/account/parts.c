@@ -98,7 +98,7 @@ struct account_part *parts_add(struct parts *parts, const struct part_key *of, u
                                double share)
 {
 	struct part_place *place;
-	struct part_key no_place = { of->cause, 0, FACTS_NONE, 0 };
+	struct part_key no_place = { of->cause, 0, FACTS_NONE, 0, 0 };
 	const struct part_key *key = of;
 
 	HASH_FIND(hh, parts->places, key, sizeof(*key), place);
@@ -113,6 +113,7 @@ struct account_part *parts_add(struct parts *parts, const struct part_key *of, u
 		place->part.chain = key->chain;
 		place->part.thread = key->thread;
 		place->part.via = key->via;
+		place->part.rival = key->rival;
 		HASH_ADD(hh, parts->places, key, sizeof(place->key), place);
 	}
 	place->part.ns += (double)ns * share;
@@ -221,7 +222,7 @@ static struct part_key part_kin(const struct parts *parts, const struct part_key
 {
 	struct part_key kin = *of;
 
-	kin.chain = 0;
+	kin.chain = kin.rival = 0;
 	if (wider) {
 		kin.thread = kin.thread == FACTS_NONE
 		                     ? FACTS_NONE

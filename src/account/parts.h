@@ -11,6 +11,7 @@
 
 struct part_key {
 	uint32_t cause, chain, thread, via;
+	uint32_t rival; /* ACCOUNT_NO_CPU: the process that had the CPU; 0: not known */
 };
 
 struct parts;

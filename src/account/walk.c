@@ -72,14 +72,19 @@ static enum account_cause walk_cause_of_rest(const struct fact_rest *rest)
 	return rest->wait < ARRAY_SIZE(causes) ? causes[rest->wait] : ACCOUNT_OTHER_WAIT;
 }
 
+static struct account_part *walker_add_beside(const struct walker *walker, enum account_cause cause,
+                                              uint32_t chain, uint32_t rival, uint64_t ns)
+{
+	const struct walk *walk = walker->walk;
+	struct part_key key = { cause, chain, walker->thread, walker->via, rival };
+
+	return parts_add(walk->parts, &key, ns, walk->share);
+}
+
 static struct account_part *walker_add(const struct walker *walker, enum account_cause cause,
                                        uint32_t chain, uint64_t ns)
 {
-	const struct walk *walk = walker->walk;
-
-	return parts_add(walk->parts,
-	                 &(struct part_key){ cause, chain, walker->thread, walker->via }, ns,
-	                 walk->share);
+	return walker_add_beside(walker, cause, chain, 0, ns);
 }
 
 /* No stack is walked of a thread that would run on: it is where it is seen to run next. */
@@ -99,8 +104,9 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 {
 	const struct fact_rest *rest = stretch->rest;
 	uint32_t chain = cause == ACCOUNT_NO_CPU ? walker_chain_of_rest(walker, rest) : rest->chain;
-	struct account_part *part =
-		walker_add(walker, cause, chain, stretch->end_ns - stretch->begin_ns);
+	struct account_part *part = walker_add_beside(walker, cause, chain,
+	                                              cause == ACCOUNT_NO_CPU ? rest->rival_pid : 0,
+	                                              stretch->end_ns - stretch->begin_ns);
 
 	if (!part->longest ||
 	    part->longest->end_ns - part->longest->begin_ns < rest->end_ns - rest->begin_ns)

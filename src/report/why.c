@@ -172,6 +172,12 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 	}
 }
 
+/* Of the process whose time it is; 1: of none, which no rival is. */
+static uint32_t why_pid(const struct why *why, const struct answer_change *change)
+{
+	return change->thread == FACTS_NONE ? 1 : why->facts.threads[change->thread].process->pid;
+}
+
 static void why_what(struct why *why, const struct answer_change *change)
 {
 	buf_puts(why->out, account_cause_text(change->cause));
@@ -181,6 +187,11 @@ static void why_what(struct why *why, const struct answer_change *change)
 	}
 	why_who(why, change->account, change->thread);
 	why_step_part(why, change);
+	if (change->rival == why_pid(why, change))
+		buf_puts(why->out, ", mostly while its own threads had the CPUs");
+	else if (change->rival)
+		buf_printf(why->out, ", mostly while %s (pid %u) had the CPU", change->rival_name,
+		           change->rival);
 }
 
 /* The waits that lead there, from the GPU on. */
@@ -423,6 +434,8 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	               (const uint32_t[]){ change->chain, change->thread, change->via },
 	               change->ns);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);
+	if (change->rival)
+		json_u64(json, "rival_pid", change->rival);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "ns_per_step",
 		         (uint64_t)(why_share(change) * (double)why_step_ns(steps)));
