@@ -78,6 +78,8 @@ struct capture_options {
 	const char *chosen;         /* as struct run_info has it */
 	const char *taken;          /* what is over at the end: "profile"; NULL: "trace" */
 	bool (*enough)(void *data); /* --max-events; may be NULL */
+	/* Whether there is what duration_ns is to be of: it counts from then. NULL: there is. */
+	bool (*begun)(void *data);
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
 	void (*progress)(void *data, const struct capture_state *state);

@@ -77,6 +77,7 @@ struct capture {
 	uint64_t begin_ns;
 	uint64_t ready_ns;          /* all that can be hooked now is */
 	uint64_t timed_ns;          /* from when on --duration counts; 0: not yet */
+	uint64_t begun_ns;          /* when options.begun was true; 0: not yet */
 	uint64_t unanswered_before; /* reads, of another capture */
 
 	struct hold *hold; /* TARGET_COMMAND */
@@ -97,7 +98,7 @@ struct capture {
 	struct wakers *wakers;               /* with options.join_wakers, else NULL */
 	pid_t joined[JOINED_MAX];
 	size_t n_joined;
-	bool told_waiting, told_unjoined;
+	bool told_waiting, told_unjoined, told_not_begun;
 	struct err failure;        /* of a record: what a consumer said */
 	int epoll, timer, signals; /* signals: of last_resort */
 	bool stopping;             /* a first signal came: a command gets a moment to end */

@@ -32,14 +32,37 @@ static bool has_come(const struct capture *c)
 	       (c->options.metrics_asked && c->metrics && metrics_feed_has_any(c->metrics));
 }
 
+/* Whether there is what the time is to be of; said where that takes long. */
+static bool has_begun(struct capture *c, uint64_t now)
+{
+	const struct capture_options *o = &c->options;
+
+	if (c->begun_ns)
+		return true;
+	if (!o->begun || o->begun(o->data)) {
+		c->begun_ns = o->begun ? now : c->ready_ns;
+		return true;
+	}
+	if (!c->told_not_begun && now - c->ready_ns >= o->duration_ns)
+		capture_notice(c,
+		               "no work for a GPU yet: the %g s begin with the first (Ctrl-C to "
+		               "stop%s)",
+		               (double)o->duration_ns / 1e9,
+		               o->timeout_ns ? "" : ", --timeout to give up without CUDA");
+	c->told_not_begun |= now - c->ready_ns >= o->duration_ns;
+	return false;
+}
+
 /* Where nothing comes, the time counts from when all was hooked. */
 static bool is_time_over(struct capture *c, uint64_t now)
 {
+	if (!has_begun(c, now))
+		return false;
 	if (!c->timed_ns && awaits(c, now))
 		return false;
 	if (!c->timed_ns && has_come(c))
 		c->timed_ns = now;
-	return now - (c->timed_ns ? c->timed_ns : c->ready_ns) >= c->options.duration_ns;
+	return now - (c->timed_ns ? c->timed_ns : c->begun_ns) >= c->options.duration_ns;
 }
 
 bool session_is_over(struct capture *c, uint64_t now, struct err *err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analysis/missed.h"
+#include "analysis/work.h"
 
 #define PROGRESS_NS 500000000ull
 
@@ -92,6 +93,11 @@ int recording_open(struct recording *r, const char *path, bool force, mode_t mod
 	return rc;
 }
 
+static bool has_worked(void *data)
+{
+	return ((const struct recording *)data)->worked;
+}
+
 static bool enough(void *data)
 {
 	return chosen_enough(((const struct recording *)data)->chosen);
@@ -110,6 +116,7 @@ int recording_capture(struct recording *r, struct consumer **consumers, size_t c
 	cli_metrics_settle(r->metrics, true, capture);
 	capture->who = true;
 	capture->enough = enough;
+	capture->begun = r->from_work ? has_worked : NULL;
 	capture->consumers = consumers;
 	capture->n_consumers = count;
 	capture->notice = recording_notice;
@@ -118,17 +125,23 @@ int recording_capture(struct recording *r, struct consumer **consumers, size_t c
 	return cli_capture(capture, err);
 }
 
+static struct recording *recording_of(struct consumer *closing)
+{
+	return (struct recording *)((char *)closing - offsetof(struct recording, closing));
+}
+
 static int closing_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct recording *r = recording_of(self);
+
+	r->worked = r->worked || event->type == EVENT_ACTIVITY ||
+	            (event->type == EVENT_CALL && call_asks_for_work(event->call));
 	return 0;
 }
 
 static int closing_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct recording *r =
-		(struct recording *)((char *)self - offsetof(struct recording, closing));
-
-	missed_brief(&r->missed, run);
+	missed_brief(&recording_of(self)->missed, run);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct recording {
 	struct chosen_options chosen_options;
 	const char *chosen_words; /* see struct run_info; NULL: nothing is left out */
 	bool held;                /* in memory, for a part of it to be written: the line says so */
+	bool from_work;           /* --duration counts from the first work for a GPU */
 	bool unnamed;             /* nobody else gets the file: nothing is said of it */
 	/*
 	 * All is written that will be, and nothing is hooked any more; a command may still run.
@@ -33,6 +34,7 @@ struct recording {
 	/* Its own: */
 	const char *path;
 	struct consumer closing;
+	bool worked;         /* work for a GPU was asked for */
 	struct buf missed;   /* missed_brief(), at the end */
 	uint64_t shown_ns;   /* when the line was */
 	bool shown, settled; /* the line is there; the file is as it stays */

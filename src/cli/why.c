@@ -273,6 +273,7 @@ static int watch(struct why_command *o, struct err *err)
 		                                    .stacks = &o->stacks,
 		                                    .metrics = &o->metrics,
 		                                    .unnamed = !o->output,
+		                                    .from_work = o->attach.command,
 		                                    .over = answer_recorded } };
 	struct recording *r = &watching.recording;
 	const struct cli_range all = { 0 };

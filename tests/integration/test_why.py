@@ -384,6 +384,21 @@ def test_why_answers_before_a_command_that_runs_on_is_waited_for(case):
     checks.equal("answers at its end", 1, len(answers_of(process.out())))
 
 
+def test_why_watches_a_command_from_its_first_work_on(case):
+    """However long it takes to start: of a program that imports for ten seconds nothing else would be seen."""
+    path = case.path("kept.cuscope")
+    process = start(case, "--no-gpu", "--duration", "1s", "-o", path, "--", "/bin/sh", "-c",
+                    f"sleep 3; {Places.program('loop')} 60 200", stdin=subprocess.PIPE)
+    wait_until(lambda: "is over; waiting for the command" in process.err(), "the watching to end", 30)
+    checks.contains("what it says meanwhile", "no work for a GPU yet: the 1 s begin with the first", process.err())
+    told = case.cuscope("info", "--json", path)
+    told.wait()
+    if json.loads(told.out())["calls"] < 100:
+        raise Failure(f"{json.loads(told.out())['calls']} calls only")
+    process.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+
+
 def test_why_has_the_standard_output_to_itself(case):
     """A program reads it: what the command prints goes to standard error."""
     process = start(case, "--no-gpu", "--format", "json", "--", "/bin/sh", "-c", f"echo of the command; {Places.program('memory')}")
