@@ -53,8 +53,8 @@ struct parts {
 	size_t n_vias, room_vias;
 };
 
-#define VIAS_MAX  (1u << 20)
-#define PARTS_MAX (1u << 18) /* places of all; what is beyond has none */
+#define VIAS_MAX  (1u << 18) /* what is beyond is left out of the way */
+#define PARTS_MAX (1u << 18) /* places of all, and pools; what is beyond has none */
 
 struct parts *parts_new(const struct facts *facts)
 {
@@ -94,11 +94,16 @@ void parts_free(struct parts *parts)
 	free(parts);
 }
 
+static struct part_key key_of_cause(const struct part_key *of)
+{
+	return (struct part_key){ of->cause, 0, FACTS_NONE, 0, 0 };
+}
+
 struct account_part *parts_add(struct parts *parts, const struct part_key *of, uint64_t ns,
                                double share)
 {
 	struct part_place *place;
-	struct part_key no_place = { of->cause, 0, FACTS_NONE, 0, 0 };
+	struct part_key no_place = key_of_cause(of);
 	const struct part_key *key = of;
 
 	HASH_FIND(hh, parts->places, key, sizeof(*key), place);
@@ -129,6 +134,10 @@ static struct part_pool *parts_pool(struct parts *parts, const struct part_key *
 
 	key.chain = 0;
 	HASH_FIND(hh, parts->pools, &key, sizeof(key), pool);
+	if (!pool && HASH_COUNT(parts->pools) >= PARTS_MAX) {
+		key = key_of_cause(of);
+		HASH_FIND(hh, parts->pools, &key, sizeof(key), pool);
+	}
 	if (!pool) {
 		pool = xcalloc(1, sizeof(*pool));
 		pool->key = key;
@@ -144,6 +153,11 @@ static struct part_pooled *parts_pooled(struct parts *parts, const struct part_k
 	struct part_pooled *pooled;
 
 	HASH_FIND(hh, parts->pooled, &key, sizeof(key), pooled);
+	if (!pooled && HASH_COUNT(parts->pooled) >= PARTS_MAX) {
+		key.place = pool->key;
+		key.place.cause = place->cause;
+		HASH_FIND(hh, parts->pooled, &key, sizeof(key), pooled);
+	}
 	if (!pooled) {
 		pooled = xcalloc(1, sizeof(*pooled));
 		pooled->key = key;

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+/* What recordings say that nobody recorded: the account adds up, and takes neither time nor memory
+ * beyond its bounds. */
+#include "support.h"
+
+#include <time.h>
+
+#include "account/answer.h"
+#include "account/parts.h"
+
+#define MANY 300000u
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* All of one thread: their waits differ. */
+static const struct process process_of_parts = { .pid = 42 };
+static struct fact_thread thread_of_parts = { .process = &process_of_parts, .tid = 42 };
+static const struct facts facts_of_parts = { .threads = &thread_of_parts, .n_threads = 1 };
+
+static void assert_bounded(struct parts *parts, double ns)
+{
+	struct account account = { 0 };
+	double sum = 0;
+
+	parts_finish(parts, &account);
+	assert_true(account.n_parts < MANY - 1000);
+	for (size_t i = 0; i < account.n_parts; i++)
+		sum += account.parts[i].ns;
+	assert_true(sum > ns - 1 && sum < ns + 1);
+	assert_true(account.ns > ns - 1 && account.ns < ns + 1);
+	free(account.parts);
+	parts_free(parts);
+}
+
+static void test_more_places_than_are_kept_keep_their_time(void **state)
+{
+	struct parts *parts = parts_new(&facts_of_parts);
+
+	for (uint32_t i = 0; i < MANY; i++)
+		parts_add(parts, &(struct part_key){ ACCOUNT_SLEEP, i, 0, i, 0 }, 10, 1);
+	assert_bounded(parts, 10.0 * MANY);
+}
+
+/* Some without samples, some with one. */
+static void test_more_sampled_places_than_are_kept_keep_their_time(void **state)
+{
+	struct parts *parts = parts_new(&facts_of_parts);
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct part_key key = { ACCOUNT_COMPUTING, i, 0, i, 0 };
+
+		parts_add_cpu(parts, &key, 10, 1);
+		if (i % 3 == 0)
+			parts_add_sample(parts, &key, i % 2 ? ACCOUNT_COMPUTING : ACCOUNT_FAULT);
+	}
+	assert_bounded(parts, 10.0 * MANY);
+}
+
+static void test_more_waits_than_are_kept_are_left_out_of_the_way(void **state)
+{
+	struct parts *parts = parts_new(&facts_of_parts);
+	struct account_via *vias;
+	uint32_t via = 0;
+	size_t n;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		via = parts_via(parts, &(struct account_via){ via, ACCOUNT_LOCK, i, i });
+	vias = parts_take_vias(parts, &n);
+	assert_true(n < MANY - 1000);
+	assert_true(via < n);
+	free(vias);
+	parts_free(parts);
+}
+
+/* ---- recordings ---------------------------------------------------------------------------- */
+
+struct recording {
+	struct facts facts;
+	struct run_info info;
+	const struct process *processes[4];
+	uint64_t random;
+};
+
+static void begin_recording(struct recording *recording, uint64_t seed)
+{
+	static const struct process *processes[4];
+
+	for (size_t i = 0; i < 4 && !processes[i]; i++)
+		processes[i] = new_process(100 + (uint32_t)i, "train");
+	*recording = (struct recording){ .info = default_run_info(), .random = seed };
+	memcpy(recording->processes, processes, sizeof(processes));
+	facts_init(&recording->facts);
+}
+
+static uint64_t chance(struct recording *recording, uint64_t below)
+{
+	recording->random = recording->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (recording->random >> 20) % below;
+}
+
+static void add_launch(struct recording *recording, const struct process *process, uint32_t tid,
+                       uint64_t begin_ns, uint64_t end_ns, uint64_t correlation,
+                       const char *function)
+{
+	struct call call = { .function = the_function(function),
+		             .begin_ns = begin_ns,
+		             .end_ns = end_ns,
+		             .correlation = correlation };
+	struct event event;
+
+	call.op = api_op(call.function->api);
+	event = call_event(process, tid, &call);
+	facts_event(&recording->facts, &event);
+}
+
+static void add_work(struct recording *recording, const struct process *process, uint32_t device,
+                     uint64_t begin_ns, uint64_t end_ns, uint64_t correlation, bool kernel)
+{
+	const struct activity activity = { .kind = kernel ? ACTIVITY_KERNEL : ACTIVITY_COPY,
+		                           .begin_ns = begin_ns,
+		                           .end_ns = end_ns,
+		                           .correlation = correlation,
+		                           .device = device };
+	struct event event = activity_event(process, &activity);
+
+	facts_event(&recording->facts, &event);
+}
+
+static void add_sample(struct recording *recording, const struct process *process, uint32_t tid,
+                       uint64_t time_ns, const struct sample *sample)
+{
+	facts_event(&recording->facts, &(struct event){ .type = EVENT_SAMPLE,
+	                                                .time_ns = time_ns,
+	                                                .process = process,
+	                                                .tid = tid,
+	                                                .sample = sample });
+}
+
+/* All that has causes is the time that was measured. */
+static void assert_adds_up(const struct account *account)
+{
+	double time =
+		(double)(account->end_ns - account->begin_ns) - (double)account->not_measured_ns;
+	double sum = 0, most = 10 + time / 1e9;
+
+	for (size_t i = 0; i < account->n_parts; i++) {
+		assert_true(account->parts[i].ns >= -most);
+		assert_true((unsigned)account->parts[i].cause < ACCOUNT_CAUSES);
+		sum += account->parts[i].ns;
+	}
+	if (sum < time - most || sum > time + most)
+		fail_msg("%.0f ns of %.0f have a cause", sum, time);
+}
+
+static void end_recording(struct recording *recording)
+{
+	struct accounts accounts;
+	struct answer answer;
+
+	facts_end(&recording->facts, &recording->info);
+	accounts_make(&accounts, &recording->facts);
+	for (size_t i = 0; i < accounts.n; i++)
+		assert_adds_up(&accounts.of[i]);
+	answer_make(&answer, &recording->facts, &accounts);
+	for (size_t i = 0; i < accounts.n; i++) {
+		struct answer_line lines[12];
+		size_t n = answer_lines(&answer, &accounts.of[i], lines, 12);
+
+		assert_true(n <= 12);
+	}
+	answer_clear(&answer);
+	accounts_clear(&accounts);
+	facts_clear(&recording->facts);
+}
+
+static uint64_t some_time(struct recording *recording)
+{
+	switch (chance(recording, 40)) {
+	case 0:
+		return 0;
+	case 1:
+		return UINT64_MAX - chance(recording, 1000);
+	case 2: /* at one moment, many */
+		return US(500);
+	default:
+		return RUN_BEGIN_NS + chance(recording, 2000000);
+	}
+}
+
+static void add_some_sample(struct recording *recording, const struct process *process,
+                            uint32_t tid)
+{
+	const struct stack_frame frame = { .id = (uint32_t)chance(recording, 5),
+		                           .kind = FRAME_PYTHON,
+		                           .function = "f",
+		                           .file = "/home/ann/a.py",
+		                           .line = (uint32_t)chance(recording, 5) };
+	static struct stack_frame frames[5];
+	static const struct stack_frame *pointers[5];
+	static struct stack stacks[5];
+	const struct sample sample = {
+		.kind = chance(recording, 3) ? SAMPLE_OFF_CPU : SAMPLE_CPU,
+		.weight_ns = chance(recording, 9) ? chance(recording, 300000) : UINT64_MAX,
+		.stack = chance(recording, 4) ? &stacks[frame.id] : NULL,
+		.blocked = (enum blocked)chance(recording, BLOCKED_COUNT),
+		.waker_tid = 1000 + (uint32_t)chance(recording, 12),
+		.count = 1,
+		.wait = (enum wait_kind)chance(recording, WAIT_COUNT),
+		.runnable_ns = chance(recording, 3) ? 0 : chance(recording, 400000),
+		.rival_pid = 100 + (uint32_t)chance(recording, 4),
+	};
+
+	if (!pointers[frame.id]) {
+		frames[frame.id] = frame;
+		pointers[frame.id] = &frames[frame.id];
+		stacks[frame.id] = (struct stack){ .id = frame.id,
+			                           .n_frames = 1,
+			                           .frames = &pointers[frame.id] };
+	}
+	add_sample(recording, process, tid, some_time(recording), &sample);
+}
+
+static void add_something(struct recording *recording)
+{
+	static const char *const functions[] = { "cuLaunchKernel", "cuCtxSynchronize", "cudaMalloc",
+		                                 "cuMemcpyHtoD_v2" };
+	const struct process *process = recording->processes[chance(recording, 4)];
+	uint32_t tid = 1000 + (uint32_t)chance(recording, 10);
+	uint64_t begin = some_time(recording), length = chance(recording, 100000);
+	uint64_t correlation = chance(recording, 300);
+
+	switch (chance(recording, 8)) {
+	case 0:
+	case 1:
+		add_launch(recording, process, tid, begin,
+		           chance(recording, 20) ? begin + length : begin - length, correlation,
+		           functions[chance(recording, 4)]);
+		break;
+	case 2:
+	case 3:
+		add_work(recording, process, (uint32_t)chance(recording, 3), begin,
+		         chance(recording, 20) ? begin + length : begin - length, correlation,
+		         chance(recording, 3));
+		break;
+	case 4:
+		facts_event(&recording->facts,
+		            &(struct event){
+				    .type = EVENT_RANGE,
+				    .time_ns = begin,
+				    .process = process,
+				    .tid = tid,
+				    .range = &(struct range){ .kind = chance(recording, 3)
+		                                                              ? RANGE_PUSHPOP
+		                                                              : RANGE_NOT_MEASURED,
+		                                              .name = "step 3",
+		                                              .begin_ns = begin,
+		                                              .end_ns = begin + length } });
+		break;
+	default:
+		add_some_sample(recording, process, tid);
+	}
+}
+
+static void test_recordings_of_anything_add_up(void **state)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct recording recording;
+		uint64_t n;
+
+		begin_recording(&recording, seed * 977);
+		n = chance(&recording, 400);
+		while (n--)
+			add_something(&recording);
+		end_recording(&recording);
+	}
+}
+
+/* Each pause asks which wait was under way, and a host made any number of calls just then. */
+static void test_many_calls_at_one_moment_are_not_asked_for_each_pause(void **state)
+{
+	struct recording recording;
+	uint64_t at = US(1000);
+	double from;
+
+	begin_recording(&recording, 1);
+	for (unsigned i = 0; i < MANY; i++)
+		add_launch(&recording, recording.processes[0], 1000, at, at, 0, "cuLaunchKernel");
+	for (uint64_t i = 1; i < 20000; i++) {
+		add_launch(&recording, recording.processes[0], 1000, at + 2 * i, at + 2 * i, i,
+		           "cuLaunchKernel");
+		add_work(&recording, recording.processes[0], 0, at + 2 * i, at + 2 * i + 1, i,
+		         true);
+	}
+	from = seconds();
+	end_recording(&recording);
+	assert_true(seconds() - from < 5); /* 0.1 s */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_more_places_than_are_kept_keep_their_time),
+		cmocka_unit_test(test_more_sampled_places_than_are_kept_keep_their_time),
+		cmocka_unit_test(test_more_waits_than_are_kept_are_left_out_of_the_way),
+		cmocka_unit_test(test_recordings_of_anything_add_up),
+		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
