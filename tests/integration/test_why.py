@@ -200,7 +200,7 @@ def recordings_of(process):
 
 def watched(process):
     """Waits until something is in its recording."""
-    wait_until(lambda: max(recordings_of(process), default=0) > 300, "a recording that grows")
+    wait_until(lambda: max(recordings_of(process), default=0) > 300, "a recording that grows", 60)
 
 
 def test_why_has_a_file_that_nobody_else_can_open(case):
@@ -307,13 +307,14 @@ while server.send(b"x") and server.recv(1):
 """
 
 
+@alone  # its samples are few where others take its CPUs
 def test_why_samples_who_is_waited_for(case):
     """A server that nobody named and that no target has started: in which line it makes others wait."""
     server = case.start(sys.executable, "-c", SERVER, case.path("socket"), name="server")
     wait_until(lambda: "ready" in server.out(), "the server")
     client = case.start(sys.executable, "-c", CLIENT, case.path("socket"), name="client")
     wait_until(lambda: "ready" in client.out(), "the client")
-    process = start(case, "-p", client.pid, "--no-gpu", "--duration", "2s", "-o", case.path("kept.cuscope"))
+    process = start(case, "-p", client.pid, "--no-gpu", "--duration", "4s", "-o", case.path("kept.cuscope"))
     checks.equal("status", 0, process.wait())
     checks.contains("what it says", rf"process {server.pid} \(.*\) is sampled, too: targets wait for it", process.err())
     profile = case.cuscope("profile", case.path("kept.cuscope"), "--per-process", "-o", case.path("kept.folded"))
@@ -375,7 +376,7 @@ def test_why_of_a_command_that_cannot_be_run(case):
 
 def test_why_answers_before_a_command_that_runs_on_is_waited_for(case):
     process = start(case, "--no-gpu", "--duration", "1s", "--format", "json", "--", Places.program("loop"), "60", "200", stdin=subprocess.PIPE)
-    wait_until(lambda: "is over; waiting for the command" in process.err(), "the watching to end")
+    wait_until(lambda: "is over; waiting for the command" in process.err(), "the watching to end", 60)
     checks.equal("it waits", None, process.process.poll())
     checks.equal("answers", 1, len(answers_of(process.out())))
     checks.equal("files", [], os.listdir(case.path("temporary")))
@@ -389,7 +390,7 @@ def test_why_watches_a_command_from_its_first_work_on(case):
     path = case.path("kept.cuscope")
     process = start(case, "--no-gpu", "--duration", "1s", "-o", path, "--", "/bin/sh", "-c",
                     f"sleep 3; {Places.program('loop')} 60 200", stdin=subprocess.PIPE)
-    wait_until(lambda: "is over; waiting for the command" in process.err(), "the watching to end", 30)
+    wait_until(lambda: "is over; waiting for the command" in process.err(), "the watching to end", 60)
     checks.contains("what it says meanwhile", "no work for a GPU yet: the 1 s begin with the first", process.err())
     told = case.cuscope("info", "--json", path)
     told.wait()
