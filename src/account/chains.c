@@ -106,28 +106,40 @@ static void add_function(const struct stack_frame *frame, struct buf *out)
 	free(name);
 }
 
+/* A damaged recording has names of no letters. */
+static bool has_text(const char *text)
+{
+	return text && *text;
+}
+
+static bool has_line(const struct stack_frame *frame)
+{
+	return has_text(frame->file) && frame->line;
+}
+
 void chains_label_frame(const struct stack_frame *frame, struct buf *out)
 {
-	if (frame->file && frame->line)
-		buf_printf(out, "%s:%u%s", place_file(frame->file), frame->line,
-		           frame->function ? " " : "");
-	if (frame->function)
+	bool named = has_text(frame->function);
+
+	if (has_line(frame))
+		buf_printf(out, "%s:%u%s", place_file(frame->file), frame->line, named ? " " : "");
+	if (named)
 		add_function(frame, out);
-	if (frame->file && frame->line)
+	if (has_line(frame))
 		return;
-	if (!frame->function && frame->module)
+	if (!named && has_text(frame->module))
 		buf_printf(out, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
-	else if (!frame->function)
+	else if (!named)
 		buf_puts(out, "[unknown]");
-	else if (frame->file)
+	else if (has_text(frame->file))
 		buf_printf(out, " (%s)", place_file(frame->file));
-	else if (frame->module)
+	else if (has_text(frame->module))
 		buf_printf(out, " (%s)", frame->module);
 }
 
 static bool has_words(const struct stack_frame *frame)
 {
-	return frame->function || frame->module || (frame->file && frame->line);
+	return has_text(frame->function) || has_text(frame->module) || has_line(frame);
 }
 
 /* Places in code without names are a function each: nothing tells which belong together. */
@@ -137,7 +149,7 @@ static uint32_t function_of(struct chains *chains, const struct stack_frame *fra
 	uint32_t function;
 
 	buf_reset(text);
-	if (frame->function) {
+	if (has_text(frame->function)) {
 		add_function(frame, text);
 		buf_printf(text, "\n%s\n%u",
 		           frame->file     ? place_file(frame->file)

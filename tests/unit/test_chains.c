@@ -284,6 +284,8 @@ static void test_a_file_without_a_line_is_told_behind(void **state)
 	begin();
 	assert_chain(stack_of(python("f", HOME "a.py", 0), NULL), "f (a.py)");
 	assert_chain(stack_of(python("f", NULL, 0), NULL), "f");
+	assert_chain(stack_of(native("", "app", "", 3), NULL), "app+0x0");
+	assert_chain(stack_of(native("", "", "", 0), NULL), "(no stack)");
 }
 
 /* ---- bounds -------------------------------------------------------------------------------- */
@@ -428,6 +430,157 @@ static void test_weights_that_overflow_stay_the_most(void **state)
 	assert_heaviest(&weights, "train.py:91 loop > train.py:27 decode", UINT64_MAX);
 }
 
+/* ---- anything ------------------------------------------------------------------------------ */
+
+static uint32_t random_state;
+
+static uint32_t chance(uint32_t below)
+{
+	random_state = random_state * 1664525u + 1013904223u;
+	return (random_state >> 8) % below;
+}
+
+static const char *any_of(const char *const texts[], uint32_t n)
+{
+	uint32_t i = chance(n + 1);
+
+	return i < n ? texts[i] : NULL;
+}
+
+static struct stack_frame any_frame(void)
+{
+	static const char *const functions[] = { "main",
+		                                 "<module>",
+		                                 "loop",
+		                                 "",
+		                                 "((((((((",
+		                                 "operator<",
+		                                 "void f<int>(int)",
+		                                 "> > >",
+		                                 "a::{lambda(int)#1}::operator()(int) const",
+		                                 "\n\x01\xff",
+		                                 "cudaLaunchKernel",
+		                                 "_start" };
+	static const char *const modules[] = { "app", "libtorch.so",     "python3.12", "libc.so.6",
+		                               "",    "x.cpython-312.so" };
+	static const char *const files[] = {
+		"/home/ann/a.py",  "a.cpp", "/", "", "/usr/lib/python3.12/queue.py",
+		"/usr/include/x.h"
+	};
+
+	return (struct stack_frame){ .kind = (enum frame_kind)chance(FRAME_COUNT),
+		                     .function = any_of(functions, ARRAY_SIZE(functions)),
+		                     .module = any_of(modules, ARRAY_SIZE(modules)),
+		                     .file = any_of(files, ARRAY_SIZE(files)),
+		                     .line = chance(3) ? chance(4) : UINT32_MAX,
+		                     .first_line = chance(3),
+		                     .offset = chance(2) ? chance(3) : UINT64_MAX };
+}
+
+/* A third of them have others as their parts. */
+static void make_any_frames(void)
+{
+	static const struct stack_frame *parts[64];
+
+	while (scene.n_frames < 200)
+		frame(any_frame());
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		parts[i] = &scene.frames[chance(60)];
+	for (size_t i = 60; i < 200; i++) {
+		if (chance(3))
+			continue;
+		scene.frames[i].n_parts = 1 + chance(64);
+		scene.frames[i].parts = parts;
+	}
+}
+
+static const struct stack *any_stack(void)
+{
+	struct stack *stack = &scene.stacks[scene.n_stacks];
+	size_t n = chance(4) ? 1 + chance(8) : 1 + chance(200);
+
+	*stack = (struct stack){ .id = scene.n_stacks++, .n_frames = n };
+	if (scene.n_pointers + n > ARRAY_SIZE(scene.pointers))
+		scene.n_pointers = 0; /* those before change: they were looked at */
+	stack->frames = &scene.pointers[scene.n_pointers];
+	for (size_t i = 0; i < n; i++)
+		scene.pointers[scene.n_pointers++] = &scene.frames[chance(200)];
+	return stack;
+}
+
+static void assert_is_chain(uint32_t node)
+{
+	uint32_t told[CHAINS_DEPTH_MAX];
+	struct buf text = { 0 };
+	size_t n;
+
+	assert_true(node < chains_count(scene.chains));
+	assert_true(chains_depth(scene.chains, node) <= CHAINS_DEPTH_MAX);
+	for (size_t most = 1; most < 4; most++) {
+		n = chains_told(scene.chains, node, most, told, NULL);
+		assert_true(n <= most);
+		assert_int_equal(n > 0, node > 0);
+		if (n)
+			assert_int_equal(told[n - 1], node);
+		buf_reset(&text);
+		chains_label(scene.chains, node, most, &text);
+		assert_true(text.len > 0);
+	}
+	for (; node; node = chains_parent(scene.chains, node)) {
+		assert_non_null(chains_frame(scene.chains, node));
+		assert_true(chains_parent(scene.chains, node) < node);
+		assert_int_equal(chains_depth(scene.chains, node),
+		                 chains_depth(scene.chains, chains_parent(scene.chains, node)) + 1);
+	}
+	buf_free(&text);
+}
+
+/* What is the heaviest has what it is told to have, and no more than there is. */
+static void assert_is_heaviest(uint64_t *ns, size_t n, double share)
+{
+	uint64_t subtree, all = 0, own = 0;
+	uint32_t node = chains_heaviest(scene.chains, ns, n, share, &subtree);
+
+	assert_true(node < chains_count(scene.chains));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = (uint32_t)i;
+
+		all += ns[i];
+		while (at > node)
+			at = chains_parent(scene.chains, at);
+		own += at == node ? ns[i] : 0;
+	}
+	assert_true(own <= subtree);
+	assert_true(subtree <= all);
+	if (!node)
+		assert_int_equal(subtree, all);
+}
+
+static void test_stacks_of_anything_are_chains(void **state)
+{
+	uint64_t ns[8192];
+	size_t n;
+
+	for (uint32_t seed = 1; seed < 400; seed++) {
+		random_state = seed;
+		begin();
+		make_any_frames();
+		while (scene.n_stacks < 100) {
+			const struct stack *stack = any_stack();
+			uint32_t node = chains_of(scene.chains, stack);
+
+			assert_is_chain(node);
+			assert_int_equal(chains_of(scene.chains, stack), node);
+		}
+		n = chains_count(scene.chains);
+		assert_true(n < ARRAY_SIZE(ns));
+		for (size_t i = 0; i < n; i++)
+			ns[i] = chance(3) ? 0 : chance(1000);
+		assert_is_heaviest(ns, n, 0.6);
+		assert_is_heaviest(ns, n, 0);
+	}
+}
+
 static int end(void **state)
 {
 	chains_free(scene.chains);
@@ -458,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_lines_that_call_one_function_are_added_up),
 		cmocka_unit_test(test_what_is_spread_out_ends_the_way),
 		cmocka_unit_test(test_weights_that_overflow_stay_the_most),
+		cmocka_unit_test(test_stacks_of_anything_are_chains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);
