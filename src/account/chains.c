@@ -7,8 +7,11 @@
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
+
+#define FRAME_COLUMNS 100 /* of a label: the rest of a longer one gives way */
 
 /* ---- numbers by keys ------------------------------------------------------------------------- */
 
@@ -428,6 +431,18 @@ size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint
 	return n;
 }
 
+/* A target's choice, as a screen may have it. */
+static void add_shown_frame(const struct stack_frame *frame, struct buf *out)
+{
+	struct buf raw = { 0 }, safe = { 0 };
+
+	chains_label_frame(frame, &raw);
+	text_add_safe(&safe, raw.data ? raw.data : "");
+	text_add_cut(out, safe.data ? safe.data : "", FRAME_COLUMNS);
+	buf_free(&raw);
+	buf_free(&safe);
+}
+
 void chains_label(const struct chains *chains, uint32_t node, size_t most, struct buf *out)
 {
 	uint32_t nodes[CHAINS_DEPTH_MAX];
@@ -443,6 +458,6 @@ void chains_label(const struct chains *chains, uint32_t node, size_t most, struc
 	n = chains_told(chains, node, most ? most : 1, nodes, &left_out);
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i ? " > " : left_out ? "... > " : "");
-		chains_label_frame(chains_frame(chains, nodes[i]), out);
+		add_shown_frame(chains_frame(chains, nodes[i]), out);
 	}
 }

@@ -9,6 +9,7 @@
 #include "analysis/missed.h"
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "report/why_bound.h"
 #include "report/why_words.h"
@@ -58,8 +59,8 @@ static void why_head(struct why *why, const struct account *account)
 	const struct steps *steps = why_steps(why, account);
 	struct buf *out = why->out;
 
-	buf_printf(out, "%s (pid %u)", why_words_process(&why->facts, account->process),
-	           account->process->pid);
+	why_words_name(out, why_words_process(&why->facts, account->process));
+	buf_printf(out, " (pid %u)", account->process->pid);
 	if (account->device != FACTS_NONE)
 		buf_printf(out, ", GPU %u", account->device);
 	else
@@ -110,12 +111,15 @@ static void why_who(struct why *why, const struct account *account, uint32_t num
 	if (number == FACTS_NONE || number == account->thread)
 		return;
 	thread = &why->facts.threads[number];
-	if (thread->process != account->process)
-		buf_printf(why->out, " of %s (pid %u)", thread->process->comm,
-		           thread->process->pid);
-	else
-		buf_printf(why->out, " of thread %s (%u)",
-		           thread->comm[0] ? thread->comm : thread->process->comm, thread->tid);
+	if (thread->process != account->process) {
+		buf_puts(why->out, " of ");
+		why_words_name(why->out, thread->process->comm);
+		buf_printf(why->out, " (pid %u)", thread->process->pid);
+		return;
+	}
+	buf_puts(why->out, " of thread ");
+	why_words_name(why->out, thread->comm[0] ? thread->comm : thread->process->comm);
+	buf_printf(why->out, " (%u)", thread->tid);
 }
 
 static void why_account(struct why *why, const struct account *account)
@@ -187,11 +191,13 @@ static void why_what(struct why *why, const struct answer_change *change)
 	}
 	why_who(why, change->account, change->thread);
 	why_step_part(why, change);
-	if (change->rival == why_pid(why, change))
+	if (change->rival == why_pid(why, change)) {
 		buf_puts(why->out, ", mostly while its own threads had the CPUs");
-	else if (change->rival)
-		buf_printf(why->out, ", mostly while %s (pid %u) had the CPU", change->rival_name,
-		           change->rival);
+	} else if (change->rival) {
+		buf_puts(why->out, ", mostly while ");
+		why_words_name(why->out, change->rival_name);
+		buf_printf(why->out, " (pid %u) had the CPU", change->rival);
+	}
 }
 
 /* The waits that lead there, from the GPU on. */
@@ -517,6 +523,8 @@ static int why_end(struct consumer *self, const struct run_info *run, struct err
 		why_json(why);
 	else
 		why_text(why);
+	if (!why->options.json)
+		text_wrap_lines(why->out, 0, why->options.width);
 	r = lines_flush(&lines, err);
 	lines_free(&lines);
 	answer_clear(&why->answer);

@@ -2,6 +2,9 @@
 #include "report/why_words.h"
 
 #include "base/array.h"
+#include "base/text.h"
+
+#define NAME_COLUMNS 64 /* the rest of a longer one gives way */
 
 void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out)
 {
@@ -20,6 +23,15 @@ void why_words_wait(const struct account_via *via, const struct chains *chains, 
 		buf_puts(out, " in ");
 		chains_label(chains, via->chain, 2, out);
 	}
+}
+
+void why_words_name(struct buf *out, const char *name)
+{
+	struct buf safe = { 0 };
+
+	text_add_safe(&safe, name ? name : "?");
+	text_add_cut(out, safe.data ? safe.data : "?", NAME_COLUMNS);
+	buf_free(&safe);
 }
 
 const char *why_words_process(const struct facts *facts, const struct process *process)

@@ -9,6 +9,9 @@
 /* "the host waits for a pipe in train.py:91 loop": half a sentence. */
 void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out);
 
+/* A name that a target chose, as a screen may have it; NULL: it is not known. */
+void why_words_name(struct buf *out, const char *name);
+
 /* Its command ("python3 train.py"), or the name that it has. */
 const char *why_words_process(const struct facts *facts, const struct process *process);
 
