@@ -76,15 +76,61 @@ static int ask_order(const void *a, const void *b)
 	                                : order_of(x->correlation, y->correlation);
 }
 
+#define ASK_TRIES 8 /* to guess a place, before it is bisected for */
+
+#define SORT_ROW   128 /* bytes */
+#define SORT_MOVES 8   /* that the rows of one that is nearly in order take each */
+
+/* Rows come nearly in order: each is put where it belongs among those before, as long as that is
+ * near. False: it is not. */
+static bool fact_sort_near(char *rows, size_t n, size_t bytes,
+                           int (*order)(const void *, const void *))
+{
+	char row[SORT_ROW];
+	size_t moves = SORT_MOVES * n;
+
+	for (size_t i = 1; i < n; i++) {
+		size_t to = i;
+
+		while (to && moves && order(rows + (to - 1) * bytes, rows + i * bytes) > 0) {
+			to--;
+			moves--;
+		}
+		if (to == i)
+			continue;
+		memcpy(row, rows + i * bytes, bytes);
+		memmove(rows + (to + 1) * bytes, rows + to * bytes, (i - to) * bytes);
+		memcpy(rows + to * bytes, row, bytes);
+		if (!moves)
+			return false;
+	}
+	return true;
+}
+
 static void fact_sort(void *rows, size_t n, size_t bytes, int (*order)(const void *, const void *))
 {
-	const char *row = rows;
+	if (bytes > SORT_ROW || !fact_sort_near(rows, n, bytes, order))
+		qsort(rows, n, bytes, order);
+}
 
-	for (size_t i = 1; i < n; i++)
-		if (order(row + (i - 1) * bytes, row + i * bytes) > 0) {
-			qsort(rows, n, bytes, order);
-			return;
-		}
+/* Each GPU's one after the other. */
+static void facts_sort_works(struct facts *facts)
+{
+	struct fact_work *works = facts->works;
+	size_t *at = xcalloc((size_t)facts->n_gpus + 1, sizeof(*at));
+
+	for (size_t i = 0; i < facts->n_works; i++)
+		at[works[i].gpu + 1]++;
+	for (uint32_t gpu = 0; gpu < facts->n_gpus; gpu++)
+		at[gpu + 1] += at[gpu];
+	if (facts->n_gpus > 1) {
+		facts->works = xcalloc(facts->n_works + 1, sizeof(*works));
+		for (size_t i = 0; i < facts->n_works; i++)
+			facts->works[at[works[i].gpu]++] = works[i];
+		free(works);
+	}
+	free(at);
+	fact_sort(facts->works, facts->n_works, sizeof(*works), work_order);
 }
 
 /* Spans of the same thread that overlap are cut, so that each moment is in one at most. */
@@ -240,24 +286,51 @@ void facts_order(struct facts *facts)
 		fact_cut_calls(thread, facts->end_ns);
 		fact_pass_on_wakers(thread);
 	}
+	facts_sort_works(facts);
 	facts_find_wakers(facts);
 	facts_find_pids(facts);
 	facts_find_asks(facts);
-	fact_sort(facts->works, facts->n_works, sizeof(*facts->works), work_order);
 	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
 	fact_sort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured), span_order);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
+/* Numbers of calls have few holes: what is asked for is mostly where it would be without any. */
+static const struct fact_ask *ask_find(const struct facts *facts, const struct fact_ask *key)
+{
+	const struct fact_ask *asks = facts->asks;
+	size_t low = 0, high = facts->n_asks;
+	unsigned tries = 0;
+
+	while (low < high) {
+		const struct fact_ask *first = &asks[low], *last = &asks[high - 1];
+		size_t middle = low + (high - low) / 2;
+		int is;
+
+		if (first->process == last->process && first->correlation < key->correlation &&
+		    key->correlation < last->correlation && tries++ < ASK_TRIES)
+			middle = low + (size_t)((double)(high - 1 - low) *
+			                        ((double)(key->correlation - first->correlation) /
+			                         (double)(last->correlation - first->correlation)));
+		is = ask_order(&asks[middle], key);
+		if (!is)
+			return &asks[middle];
+		if (is < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
 const struct fact_call *facts_call_of(const struct facts *facts, const struct fact_work *work,
                                       uint32_t *thread)
 {
 	struct fact_ask key = { .correlation = work->correlation, .process = work->process->id };
-	const struct fact_ask *ask =
-		bsearch(&key, facts->asks, facts->n_asks, sizeof(*facts->asks), ask_order);
+	const struct fact_ask *ask = work->correlation ? ask_find(facts, &key) : NULL;
 
-	if (!work->correlation || !ask)
+	if (!ask)
 		return NULL;
 	*thread = ask->thread;
 	return &facts->threads[ask->thread].calls[ask->index];

@@ -20,7 +20,8 @@ static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, en
 		gpu->room = gpu->room ? 2 * gpu->room : 256;
 		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
 	}
-	gpu->segments[gpu->n++] = (struct gpu_segment){ begin_ns, end_ns, work, state };
+	gpu->segments[gpu->n++] =
+		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, (uint8_t)state };
 }
 
 /* What runs until when, of each class the one that ends last. */

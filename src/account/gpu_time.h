@@ -12,8 +12,8 @@ enum gpu_state { STATE_KERNELS, STATE_COMMUNICATION, STATE_COPIES, STATE_IDLE };
 
 struct gpu_segment {
 	uint64_t begin_ns, end_ns;
-	size_t work; /* that ran; STATE_IDLE: that ended it. n_works: none */
-	enum gpu_state state;
+	uint32_t work; /* that ran; STATE_IDLE: that ended it. n_works: none */
+	uint8_t state; /* enum gpu_state */
 };
 
 struct gpu_time {
