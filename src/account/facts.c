@@ -130,8 +130,8 @@ static struct fact_thread *fact_thread_of(struct facts *facts, const struct even
 		thread->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;
 		thread->first_ns = event->time_ns;
 	}
-	if (event->time_ns > thread->last_ns)
-		thread->last_ns = event->time_ns;
+	if (facts_time(event->time_ns) > thread->last_ns)
+		thread->last_ns = facts_time(event->time_ns);
 	return thread;
 }
 
@@ -158,8 +158,8 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 
 	if (!row)
 		return;
-	row->begin_ns = call->begin_ns;
-	row->end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns;
+	row->begin_ns = facts_time(call->begin_ns);
+	row->end_ns = facts_time(call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns);
 	row->function = call->function;
 	row->op = (uint8_t)call->op;
 	row->open = call->flags & CALL_UNFINISHED;
@@ -223,8 +223,8 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	if (!row)
 		return;
 	row->gpu = gpu;
-	row->begin_ns = activity->begin_ns;
-	row->end_ns = activity->begin_ns + activity_duration_ns(activity);
+	row->begin_ns = facts_time(activity->begin_ns);
+	row->end_ns = facts_time(activity->begin_ns + activity_duration_ns(activity));
 	row->correlation = activity->correlation;
 	row->process = event->process;
 	row->kernel = activity->kernel;
@@ -260,7 +260,8 @@ static void fact_range_add(struct facts *facts, const struct event *event)
 		                                 &own->room_unmeasured, sizeof(*row));
 
 		if (row)
-			*row = (struct fact_span){ range->begin_ns, range->end_ns };
+			*row = (struct fact_span){ facts_time(range->begin_ns),
+				                   facts_time(range->end_ns) };
 		return;
 	}
 	if (range->kind != RANGE_PUSHPOP || !event->tid || range->end_ns <= range->begin_ns)
@@ -274,8 +275,8 @@ static void fact_range_add(struct facts *facts, const struct event *event)
 	buf_reset(&own->name);
 	buf_puts(&own->name, ""); /* never NULL */
 	row->likely = steps_name(range->name, &own->name);
-	row->begin_ns = range->begin_ns;
-	row->end_ns = range->end_ns;
+	row->begin_ns = facts_time(range->begin_ns);
+	row->end_ns = facts_time(range->end_ns);
 	row->thread = (uint32_t)(fact_thread_of(facts, event) - facts->threads);
 	row->depth = range->depth;
 	row->name = fact_name_of(own);
@@ -328,15 +329,16 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	const struct sample *sample = event->sample;
 	struct fact_thread *thread = fact_thread_of(facts, event);
 	struct fact_rest *row = FACT_ADD(facts, thread, rests);
-	uint64_t weight = sample->weight_ns < event->time_ns ? sample->weight_ns : event->time_ns;
+	uint64_t end_ns = facts_time(event->time_ns);
+	uint64_t weight = sample->weight_ns < end_ns ? sample->weight_ns : end_ns;
 	uint64_t ready = sample->runnable_ns < weight ? sample->runnable_ns : weight;
 
 	facts->rests = true;
 	if (!row)
 		return;
-	row->begin_ns = event->time_ns - weight;
-	row->end_ns = event->time_ns;
-	row->ready_ns = event->time_ns - ready;
+	row->begin_ns = end_ns - weight;
+	row->end_ns = end_ns;
+	row->ready_ns = end_ns - ready;
 	if (sample->blocked == BLOCKED_PREEMPTED)
 		row->ready_ns = row->begin_ns;
 	row->chain = fact_stack_of(facts, sample->stack);
@@ -373,7 +375,7 @@ static void fact_cpu_add(struct facts *facts, const struct event *event)
 	facts->samples = true;
 	if (!row)
 		return;
-	*row = (struct fact_sample){ event->time_ns, fact_stack_of(facts, stack),
+	*row = (struct fact_sample){ facts_time(event->time_ns), fact_stack_of(facts, stack),
 		                     stack_is_fault(stack) };
 	if (stack_polls(stack)) {
 		thread->polls++;

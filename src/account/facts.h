@@ -113,6 +113,14 @@ struct facts {
 	struct facts_own *own;
 };
 
+/* No time of a recording is later, or ever was: what is added up of them has room. */
+#define FACTS_TIME_MAX (1ull << 61)
+
+static inline uint64_t facts_time(uint64_t ns)
+{
+	return ns < FACTS_TIME_MAX ? ns : FACTS_TIME_MAX;
+}
+
 #define FACTS_BYTES (768ull << 20) /* of rows; what is beyond is counted in left_out */
 
 void facts_init(struct facts *facts);

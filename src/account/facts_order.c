@@ -272,8 +272,8 @@ static void facts_bound(struct facts *facts)
 
 void facts_order(struct facts *facts)
 {
-	facts->begin_ns = facts->run->begin_ns;
-	facts->end_ns = facts->run->end_ns;
+	facts->begin_ns = facts_time(facts->run->begin_ns);
+	facts->end_ns = facts_time(facts->run->end_ns);
 	if (facts->end_ns <= facts->begin_ns)
 		facts_bound(facts);
 	for (size_t i = 0; i < facts->n_threads; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Reports, the timeline and info of a trace from elsewhere. Three bytes of settings, then the
- * file, whose chunks are mutated from within.
+ * Reports, the timeline, info and what `why` says of a trace from elsewhere. Three bytes of
+ * settings, then the file, whose chunks are mutated from within.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -98,6 +98,20 @@ static void info(const char *path, const uint8_t *settings)
 	command_run(&line, true);
 }
 
+static void why(const char *path, const uint8_t *settings)
+{
+	bool json = settings[1] & 1;
+	struct command_line line;
+
+	command_begin(&line, cli_why, "cuscope why");
+	command_word(&line, path);
+	command_word(&line, json ? "--format=json" : "--format=text");
+	command_word(&line, settings[1] & 2 ? "--color=always" : "--color=never");
+	if (settings[1] & 4)
+		command_word(&line, path); /* two of one time */
+	command_run(&line, true);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *path;
@@ -109,6 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		timeline(path, data);
 	else if (data[0] >= 0xe0)
 		info(path, data);
+	else if (data[0] >= 0xc0)
+		why(path, data);
 	else
 		report(path, data);
 	return 0;
