@@ -110,6 +110,44 @@ static void change_add(struct answer_change *change, const struct account_part *
 		*most = part;
 }
 
+/* ---- what goes with it ----------------------------------------------------------------------- */
+
+/* Time of a thread of the host that is not in CUDA's calls. */
+static bool cause_is_hosts(enum account_cause cause)
+{
+	return cause >= ACCOUNT_COMPUTING;
+}
+
+/* Whether what the GPU runs is asked for in that function, or below it. */
+static bool place_launches(const struct chooser *chooser, uint32_t node)
+{
+	const struct account *account = chooser->account;
+
+	for (size_t i = 0; i < account->n_parts; i++) {
+		const struct account_part *part = &account->parts[i];
+
+		if ((part->cause == ACCOUNT_KERNELS || part->cause == ACCOUNT_COPIES) &&
+		    part->chain &&
+		    chain_is_below(chooser->answer->facts->chains, part->chain, node))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A function that asks for nothing on the GPU is changed as a whole: what it waits for, computes
+ * and has no CPU for goes with the largest of them. Of one that does, a loop, it is the same line.
+ */
+static bool part_goes_along(const struct chooser *chooser, const struct account_part *of,
+                            const struct account_part *part, uint32_t node, bool whole)
+{
+	if (!node || !cause_is_hosts(of->cause) || !cause_is_hosts(part->cause) ||
+	    part_process(chooser, of) != part_process(chooser, part))
+		return false;
+	return whole ? chain_is_below(chooser->answer->facts->chains, part->chain, node)
+	             : part->chain == node;
+}
+
 /* The process that had the CPU for more than half of it, if there is one. */
 static void change_find_rival(struct answer_change *change, const struct account_part *const *of,
                               size_t n)
@@ -135,6 +173,28 @@ static void change_find_rival(struct answer_change *change, const struct account
 	change->rival_name = most->longest ? most->longest->rival : "";
 }
 
+/* The cause that has most of the time, but for these parts. */
+static enum account_cause most_but(const struct account *account,
+                                   const struct account_part *const *but, size_t n)
+{
+	double ns[ACCOUNT_CAUSES] = { 0 };
+	enum account_cause most = ACCOUNT_UNKNOWN;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		ns[account->parts[i].cause] += account->parts[i].ns;
+	for (size_t i = 0; i < n; i++)
+		ns[but[i]->cause] -= but[i]->ns;
+	for (int cause = 1; cause < ACCOUNT_CAUSES; cause++)
+		if (ns[cause] > ns[most])
+			most = (enum account_cause)cause;
+	return most;
+}
+
+enum account_cause answer_bound(const struct account *account)
+{
+	return most_but(account, NULL, 0);
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
@@ -157,11 +217,17 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	change->account = account;
 	change->cause = of->cause;
 	change->chain = node;
+
+	bool whole = node && cause_is_hosts(of->cause) && !place_launches(chooser, node);
+
 	for (size_t i = 0; i < account->n_parts; i++) {
 		const struct account_part *part = &account->parts[i];
 
-		if (chooser->taken[i] || !parts_are_alike(chooser, of, part) ||
-		    !chain_is_below(chains, part->chain, node))
+		if (chooser->taken[i])
+			continue;
+		if (!(parts_are_alike(chooser, of, part) &&
+		      chain_is_below(chains, part->chain, node)) &&
+		    !part_goes_along(chooser, of, part, node, whole))
 			continue;
 		chooser->taken[i] = true;
 		chooser->of[n_of++] = part;
@@ -178,10 +244,10 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	change->call = most->call;
 	if (change->gain_ns > account->ns)
 		change->gain_ns = account->ns;
-	change->then = answer_bound(account, change);
+	change->then = most_but(account, chooser->of, n_of);
 }
 
-static bool run_lost_something(const struct run_info *run)
+bool answer_lost_something(const struct run_info *run)
 {
 	for (int i = 0; i < LOST_COUNT; i++)
 		if (run->lost[i] && i != LOST_LATE && i != LOST_NO_ENTRY && i != LOST_TEXTS)
@@ -206,25 +272,10 @@ static enum answer_sure change_sure(const struct answer *answer, const struct an
 
 	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain)
 		return ANSWER_NO;
-	if (unknown > 0.05 * account->ns || run_lost_something(answer->facts->run) ||
+	if (unknown > 0.05 * account->ns || answer_lost_something(answer->facts->run) ||
 	    (change->cause == ACCOUNT_COMPUTING && account->unsampled_ns > account->sampled_ns))
 		return ANSWER_MOSTLY;
 	return ANSWER_YES;
-}
-
-enum account_cause answer_bound(const struct account *account, const struct answer_change *without)
-{
-	double ns[ACCOUNT_CAUSES] = { 0 };
-	enum account_cause most = ACCOUNT_UNKNOWN;
-
-	for (size_t i = 0; i < account->n_parts; i++)
-		ns[account->parts[i].cause] += account->parts[i].ns;
-	if (without)
-		ns[without->cause] -= without->ns;
-	for (int cause = 1; cause < ACCOUNT_CAUSES; cause++)
-		if (ns[cause] > ns[most])
-			most = (enum account_cause)cause;
-	return most;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -341,6 +392,27 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 	steps_find(steps, &of);
 	free(launches);
 	free(ranges);
+}
+
+static double account_share(const struct account *account, enum account_cause first,
+                            enum account_cause last)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (account->parts[i].cause >= first && account->parts[i].cause <= last)
+			ns += account->parts[i].ns;
+	return account->ns > 0 ? ns / account->ns : 0;
+}
+
+double answer_busy(const struct account *account)
+{
+	return account_share(account, ACCOUNT_KERNELS, ACCOUNT_GPU_WAIT);
+}
+
+double answer_unknown(const struct account *account)
+{
+	return account_share(account, ACCOUNT_UNKNOWN, ACCOUNT_UNKNOWN);
 }
 
 void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)

@@ -57,7 +57,14 @@ void answer_clear(struct answer *answer);
 size_t answer_lines(const struct answer *answer, const struct account *account,
                     struct answer_line *lines, size_t most);
 
-/* The cause with the most time of the account but those of changes; what bounds it. */
-enum account_cause answer_bound(const struct account *account, const struct answer_change *without);
+/* Something that the account needs was lost while it was recorded. */
+bool answer_lost_something(const struct run_info *run);
+
+/* Shares of the account, of 1: of what the GPU runs, and of what is not known. */
+double answer_busy(const struct account *account);
+double answer_unknown(const struct account *account);
+
+/* The cause with the most time of the account: what bounds it. */
+enum account_cause answer_bound(const struct account *account);
 
 #endif

@@ -14,9 +14,11 @@
 #include "report/why_bound.h"
 #include "report/why_words.h"
 
-#define WHY_LINES       5  /* of an account */
-#define WHY_FRAMES      3  /* of a place */
-#define WHY_CAUSE       26 /* columns that most causes have */
+#define WHY_LINES       5    /* of an account */
+#define WHY_FRAMES      3    /* of a place */
+#define WHY_CAUSE       26   /* columns that most causes have */
+#define WHY_UNKNOWN     0.1  /* of an account: more, and "nothing is wrong" is not known */
+#define WHY_BUSY        0.75 /* less, and it is not said either */
 #define WHY_NEXT        2
 #define WHY_FACTOR_MOST 100 /* more is not worth a figure */
 
@@ -253,14 +255,22 @@ static void why_first(struct why *why, const struct answer_change *change)
 
 static void why_nothing(struct why *why, const struct account *account)
 {
-	enum account_cause bound = answer_bound(account, NULL);
+	enum account_cause bound = answer_bound(account);
+	struct buf by = { 0 };
 
-	if (bound == ACCOUNT_UNKNOWN)
-		buf_puts(why->out,
-		         "\nNot known: most of the time has no cause that was recorded.\n");
-	else
-		buf_printf(why->out, "\nNothing is wrong: most of the time is: %s.\n",
-		           account_cause_text(bound));
+	if (bound == ACCOUNT_UNKNOWN || answer_unknown(account) > WHY_UNKNOWN) {
+		buf_printf(why->out,
+		           "\nNot known: %.0f %% of the time has no cause that was recorded.\n",
+		           100 * answer_unknown(account));
+		return;
+	}
+	buf_printf(why->out, "\n%s: most of the time is: %s.\n",
+	           answer_busy(account) < WHY_BUSY ? "Nothing stands out" : "Nothing is wrong",
+	           account_cause_text(bound));
+	why_bound_text(why->metrics, account->device, &by);
+	if (bound == ACCOUNT_KERNELS && by.len)
+		buf_printf(why->out, "  What bounds them: %s.\n", by.data);
+	buf_free(&by);
 }
 
 static void why_not_known(struct why *why)
@@ -461,7 +471,7 @@ static void why_json_bound(const struct why *why, struct json *json)
 	const struct account *account = why_of(why);
 	const char *pipe = why_bound_name(why_bound_of(why->metrics, account->device));
 
-	json_string(json, "bound_by", account_cause_name(answer_bound(account, NULL)));
+	json_string(json, "bound_by", account_cause_name(answer_bound(account)));
 	if (pipe)
 		json_string(json, "kernels_bound_by", pipe);
 }

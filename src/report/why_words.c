@@ -175,13 +175,15 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 	if (!facts->n_works)
 		sentences[n++] =
 			"when the GPU was busy: GPU times were not recorded (record --gpu)";
-	if (!facts->samples)
+	if (!facts->samples && !facts->run->stacks.sample_ns)
 		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
-	if (!facts->rests)
+	if (!facts->rests && !facts->run->stacks.blocked && !facts->run->stacks.host_waits)
 		sentences[n++] =
 			"what threads waited for: it was not recorded (record --host-waits)";
 	if (words_lack_ranks(accounts))
 		sentences[n++] = "whether other ranks were late: one process alone was recorded";
+	if (answer_lost_something(facts->run))
+		sentences[n++] = "what was lost while it was recorded ('cuscope info' says what)";
 	if (facts->left_out)
 		sentences[n++] = "what a recording of this size has beyond the room for it";
 	if (options->part || options->chosen)
