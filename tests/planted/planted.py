@@ -479,7 +479,7 @@ def py_alloc():
 @kind
 def two_py_gc_sleep():
     global kept
-    kept = [Node(None) for _ in range(60000)]
+    kept = [Node(None) for _ in range(160000)]
 
     def step():
         train_step()
