@@ -356,18 +356,6 @@ def test_why_without_gpu_times_is_an_answer(case):
         silent(path, 1, "--cupti: .*" + said, start(case, "--cupti", path, "-p", program.pid))
 
 
-def test_why_shows_no_name_that_a_terminal_could_obey(case):
-    """Nor one that makes lines of its own: a process chooses what it is called."""
-    name = case.path("a\x1b[7m\nNext: b")
-    os.symlink(Places.program("loop"), name)
-    program = case.start(name, "60", "200", stdin=subprocess.PIPE, name="hostile")
-    wait_until(lambda: "ready" in program.out(), "the program to begin")
-    process = start(case, "-p", program.pid, "--no-gpu", "--duration", "2s")
-    checks.equal("status", 0, process.wait())
-    checks.contains("its name", r"^[^\n]*a\\x1b\[7m\\x0aNext: b[^\n]* \(pid \d+\)", process.out())
-    checks.contains_not("what a terminal obeys", "\x1b", process.out())
-
-
 # ---- a command -----------------------------------------------------------------------------------
 
 

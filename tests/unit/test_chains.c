@@ -130,6 +130,20 @@ static void test_no_stack_is_the_root(void **state)
 	assert_int_equal(chains_count(scene.chains), 1);
 }
 
+static void test_a_name_can_neither_command_a_terminal_nor_end_a_line(void **state)
+{
+	char name[1000], expected[200];
+
+	begin();
+	assert_chain(stack_of(train("lo\x1b[7mop", 91), evaluator(),
+	                      python("b\nChange first: c", HOME "a\r.py", 27), NULL),
+	             "train.py:91 lo\\x1b[7mop > a\\x0d.py:27 b\\x0aChange first: c");
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(expected, sizeof(expected), "train.py:91 %.85s...", name);
+	assert_chain(stack_of(train(name, 91), NULL), expected);
+}
+
 static void test_native_code_has_the_same_shape(void **state)
 {
 	begin();
@@ -594,6 +608,7 @@ int main(void)
 		cmocka_unit_test(
 			test_lines_of_the_user_are_told_without_libraries_and_the_interpreter),
 		cmocka_unit_test(test_no_stack_is_the_root),
+		cmocka_unit_test(test_a_name_can_neither_command_a_terminal_nor_end_a_line),
 		cmocka_unit_test(test_native_code_has_the_same_shape),
 		cmocka_unit_test(
 			test_native_code_inside_of_python_is_the_users_where_its_line_is_known),
