@@ -512,11 +512,11 @@ static void unhook(struct capture *c)
 	gpu_free(c->gpu);
 	driver_calls_free(c->driver_calls);
 	c->driver_calls = NULL;
-	if (!c->reader_hangs)
+	if (!c->reader_hangs) { /* else all that is behind its look is its own, for good */
 		modules_free(c->modules);
-	if (!c->reader_hangs)
 		own_hooks_free(c->own);
-	programs_free(c->programs);
+		programs_free(c->programs);
+	}
 	c->inside = NULL;
 	c->gpu = NULL;
 	c->modules = NULL;
@@ -585,7 +585,8 @@ void capture_free(struct capture *c)
 		close_events_at_leisure();
 	}
 	unhook(c);
-	kernel_features_free(c->features);
+	if (!c->reader_hangs)
+		kernel_features_free(c->features);
 	metrics_feed_free(c->metrics);
 	who_feed_free(c->who);
 	gpus_free(c->gpus);
@@ -594,5 +595,6 @@ void capture_free(struct capture *c)
 	free(c->ended_pids);
 	free(c->told_seccomp.pids);
 	free(c->told_valgrind.pids);
-	free(c);
+	if (!c->reader_hangs)
+		free(c);
 }

@@ -52,7 +52,7 @@ struct capture {
 	struct own_kernel *own_kernel; /* those of the kernel; NULL: none */
 	uint64_t own_looked_ns;        /* when modules of the kernel were looked for last */
 	struct file_reader *reader;    /* while the capture runs */
-	bool reader_hangs;             /* and has the modules for good */
+	bool reader_hangs;             /* and has modules and programs for good */
 	struct pipeline *pipeline;
 	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
