@@ -6,12 +6,12 @@
 
 #include "base/hash.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 #include "probe/patched.h"
 
 #define JUMP_BYTES 5           /* a probe that is nearer to the entry has no jump before it */
 #define LEAST_NS   100000000u  /* between two looks, */
 #define PART_OF    100u        /* of which each costs one part in so many, */
-#define HELPED     2u          /* as the helper has a processor for as long as we */
 #define TURN_NS    10000000u   /* of a look in one turn */
 #define FINISH_NS  500000000ul /* of the last one */
 #define TOLD_MOST  4096        /* processes and their libraries that are remembered */
@@ -36,17 +36,12 @@ struct foreign_jumps {
 	uint64_t found; /* ever */
 };
 
-static uint64_t ns_of(clockid_t clock)
+static uint64_t clock_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t clock_ns(void)
-{
-	return ns_of(CLOCK_MONOTONIC);
 }
 
 struct foreign_jumps *foreign_jumps_new(struct modules *modules, struct programs *programs,
@@ -202,13 +197,13 @@ static bool any_module(const struct foreign_jumps *jumps)
 static bool go_on(struct foreign_jumps *jumps, struct inside *inside, uint64_t most_ns)
 {
 	uint64_t begin_ns = clock_ns(), now_ns = begin_ns;
-	uint64_t used_ns = ns_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t busy_ns = helper_busy_ns();
 
 	while (jumps->at < jumps->n && now_ns - begin_ns < most_ns) {
 		look_at_process(jumps, inside, jumps->pids[jumps->at++]);
 		now_ns = clock_ns();
 	}
-	jumps->spent_ns += HELPED * (ns_of(CLOCK_THREAD_CPUTIME_ID) - used_ns);
+	jumps->spent_ns += helper_busy_ns() - busy_ns;
 	return jumps->at == jumps->n;
 }
 

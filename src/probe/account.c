@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "probe/account.h"
 
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/xalloc.h"
+
+#define USERS_MAX 512 /* before those are forgotten whose accounts are empty */
+
+struct account_user {
+	uint64_t person;
+	struct account account;
+	UT_hash_handle hh;
+};
+
 static void leak(struct account *account, uint64_t now_ns)
 {
 	uint64_t gone = now_ns > account->at_ns ? (now_ns - account->at_ns) / ACCOUNT_LEAK : 0;
@@ -31,4 +44,43 @@ bool account_is_empty(struct account *account, uint64_t now_ns)
 {
 	leak(account, now_ns);
 	return !account->waited_ns;
+}
+
+/* ---- of each user -------------------------------------------------------------------------- */
+
+static void forget_users(struct accounts *accounts, uint64_t now_ns)
+{
+	struct account_user *user, *next;
+
+	HASH_ITER (hh, accounts->users, user, next) {
+		if (account_is_empty(&user->account, now_ns)) {
+			HASH_DEL(accounts->users, user);
+			free(user);
+		}
+	}
+}
+
+struct account *accounts_of(struct accounts *accounts, uint64_t person, uint64_t now_ns)
+{
+	struct account_user *user;
+
+	HASH_FIND(hh, accounts->users, &person, sizeof(person), user);
+	if (user)
+		return &user->account;
+	if (HASH_COUNT(accounts->users) >= USERS_MAX)
+		forget_users(accounts, now_ns);
+	user = xcalloc(1, sizeof(*user));
+	user->person = person;
+	HASH_ADD(hh, accounts->users, person, sizeof(user->person), user);
+	return &user->account;
+}
+
+void accounts_free(struct accounts *accounts)
+{
+	struct account_user *user, *next;
+
+	HASH_ITER (hh, accounts->users, user, next) {
+		HASH_DEL(accounts->users, user);
+		free(user);
+	}
 }

@@ -31,4 +31,12 @@ bool account_is_over(struct account *account, uint64_t now_ns);
 
 bool account_is_empty(struct account *account, uint64_t now_ns);
 
+/* One of each user (person.h). */
+struct accounts {
+	struct account_user *users;
+};
+
+struct account *accounts_of(struct accounts *accounts, uint64_t person, uint64_t now_ns);
+void accounts_free(struct accounts *accounts);
+
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -35,6 +36,8 @@ static struct {
 	struct helper_request request;
 	struct helper_answer answer;
 } helper = { .lock = PTHREAD_MUTEX_INITIALIZER, .control = -1, .socket = -1 };
+
+static _Thread_local uint64_t helped_ns; /* that helpers ran for this thread */
 
 void helper_lock(void)
 {
@@ -265,6 +268,8 @@ static int ask_helper(int fd, int *fd_out)
 		drop_helper();
 		rc = exchange(fd, ms, fd_out);
 	}
+	if (!rc)
+		helped_ns += helper.answer.ran_ns;
 	if (rc == -ETIMEDOUT)
 		give_up(ms);
 	else if (rc)
@@ -272,6 +277,14 @@ static int ask_helper(int fd, int *fd_out)
 	else if (helper.answer.waited_ns >= FREE_NS)
 		waits_charge(to_blame(), helper.person, helper.answer.waited_ns);
 	return rc;
+}
+
+uint64_t helper_busy_ns(void)
+{
+	struct timespec ran;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+	return (uint64_t)ran.tv_sec * 1000000000 + (uint64_t)ran.tv_nsec + helped_ns;
 }
 
 const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc)

@@ -117,6 +117,9 @@ uint64_t helper_person_of(pid_t pid);
 int file_stat(int fd, struct stat *st);
 int path_stat(const char *path, struct stat *st);
 
+/* How long this thread, and helpers for it, have had a processor. */
+uint64_t helper_busy_ns(void);
+
 /* Whether nothing of this process is read now; also when it has ended meanwhile. */
 bool helper_gave_up(pid_t pid);
 

@@ -42,6 +42,7 @@ struct helper_answer {
 	uint16_t is_path;   /* the descriptor is one of O_PATH */
 	uint16_t is_roots;  /* and no user can make reading it slow but by the disk or network */
 	uint64_t waited_ns; /* for somebody, not for a processor, nor for a file that is root's */
+	uint64_t ran_ns;    /* on a processor */
 	char data[HELPER_BYTES];
 };
 
@@ -88,6 +89,9 @@ void names_end(void);
  */
 int helper_send(int socket, const void *message, size_t bytes, int fd);
 ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd);
+
+/* HELPER_CODE_OF, by a thread of the process: bytes of struct mapping, or a negative errno. */
+int64_t helper_code_by(pid_t tid, const struct helper_request *request, char *to);
 
 /* Never returns. `control`: the socket that orders come by. */
 void helper_process_main(int control) __attribute__((noreturn));

@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -147,72 +145,12 @@ static int64_t read_private_pages(const struct helper_request *request, char *to
 	return tid ? read_private_pages_of(tid, request, to) : n;
 }
 
-/* Of linux/fs.h since 6.11. */
-struct procmap_query {
-	uint64_t size, query_flags, query_addr;
-	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset;
-	uint64_t inode;
-	uint32_t dev_major, dev_minor;
-	uint32_t vma_name_size, build_id_size;
-	uint64_t vma_name_addr, build_id_addr;
-};
-
-#define PROCMAP_QUERY      _IOWR('f', 17, struct procmap_query)
-#define PROCMAP_WRITABLE   0x02
-#define PROCMAP_EXECUTABLE 0x04
-#define PROCMAP_SHARED     0x08
-#define PROCMAP_OR_NEXT    0x10
-#define PROCMAP_OF_FILE    0x20
-
-static struct mapping mapping_of(const struct procmap_query *query)
-{
-	return (struct mapping){
-		.start = query->vma_start,
-		.end = query->vma_end,
-		.offset = query->vma_offset,
-		.dev = makedev(query->dev_major, query->dev_minor),
-		.inode = query->inode,
-		.writable = query->vma_flags & PROCMAP_WRITABLE,
-		.executable = true,
-		.private = !(query->vma_flags & PROCMAP_SHARED),
-	};
-}
-
-static int64_t read_code_by(pid_t tid, const struct helper_request *request, char *to)
-{
-	struct procmap_query query = { .size = sizeof(query),
-		                       .query_flags = PROCMAP_EXECUTABLE | PROCMAP_OF_FILE |
-		                                      PROCMAP_OR_NEXT };
-	size_t have = 0;
-	char path[64];
-	int fd, rc;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", request->pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!(rc = ioctl(fd, PROCMAP_QUERY, &query)) &&
-	       have + sizeof(struct mapping) <= HELPER_BYTES) {
-		struct mapping mapping = mapping_of(&query);
-
-		/* overlayfs puts the number of a layer above the file's */
-		if (!((query.inode ^ request->address) << 16)) {
-			memcpy(to + have, &mapping, sizeof(mapping));
-			have += sizeof(mapping);
-		}
-		query.query_addr = query.vma_end;
-	}
-	rc = rc && errno != ENOENT ? -errno : 0;
-	close(fd);
-	return rc ? rc : (int64_t)have;
-}
-
 static int64_t read_code_of(const struct helper_request *request, char *to)
 {
-	int64_t n = read_code_by(request->pid, request, to);
+	int64_t n = helper_code_by(request->pid, request, to);
 	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
 
-	return tid ? read_code_by(tid, request, to) : n == -ESRCH ? 0 : n;
+	return tid ? helper_code_by(tid, request, to) : n == -ESRCH ? 0 : n;
 }
 
 /* A file of /proc gives a page at a time. */
@@ -296,7 +234,8 @@ static int queue_fd = -1; /* /proc/self/schedstat, where the kernel has it */
 struct helper_process_moment {
 	uint64_t ns;
 	uint64_t busy_ns; /* it ran until then, or waited for a processor */
-	long switches;    /* because it waited for something else */
+	uint64_t ran_ns;
+	long switches; /* because it waited for something else */
 };
 
 /* For a processor: the second number. */
@@ -323,9 +262,12 @@ static struct helper_process_moment now(void)
 
 	getrusage(RUSAGE_SELF, &usage);
 	clock_gettime(CLOCK_MONOTONIC, &clock);
-	return (struct helper_process_moment){ (uint64_t)clock.tv_sec * 1000000000 +
-		                                       (uint64_t)clock.tv_nsec,
-		                               ran_ns(&usage) + queued_ns(), usage.ru_nvcsw };
+	return (struct helper_process_moment){
+		.ns = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec,
+		.busy_ns = ran_ns(&usage) + queued_ns(),
+		.ran_ns = ran_ns(&usage),
+		.switches = usage.ru_nvcsw,
+	};
 }
 
 /* Most requests wait for nothing, and cost no more than this. */
@@ -341,6 +283,14 @@ static uint64_t waited_since(const struct helper_process_moment *before)
 	after = now();
 	waited = (int64_t)(after.ns - before->ns) - (int64_t)(after.busy_ns - before->busy_ns);
 	return waited > 0 ? (uint64_t)waited : 0; /* the clocks are not read at once */
+}
+
+static uint64_t ran_since(const struct helper_process_moment *before)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return ran_ns(&usage) - before->ran_ns;
 }
 
 /*
@@ -469,6 +419,7 @@ __attribute__((noreturn)) static void serve(int socket)
 		helper_do(&request, fd, true, &answer, &out);
 		waited = waited_since(&before);
 		answer.waited_ns = waited > answer.waited_ns ? waited - answer.waited_ns : 0;
+		answer.ran_ns = ran_since(&before);
 		if (helper_send(socket, &answer, answer_bytes(&request, &answer), out))
 			break;
 		if (out >= 0)

@@ -44,7 +44,7 @@ static void find_patched(struct module *module)
 {
 	struct patch_point *points = module_patch_points(module, false);
 
-	patched_find(module->fd, points, module->n_hooks, NULL, NULL);
+	patched_find(module->fd, points, module->n_hooks, NULL, NULL, 0);
 	for (size_t i = 0; i < module->n_hooks; i++)
 		module->hooks[i].patched = points[i].pid;
 	free(points);

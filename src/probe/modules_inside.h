@@ -175,6 +175,13 @@ struct seen_file *modules_read(struct modules *modules, struct file_key key, int
 /* Whether what is open is still what was read as this file. */
 bool modules_is_same(const struct seen_file *file, int fd);
 
+/* What is held waits for a look, and a huge .symtab takes long: it is read when nobody waits. */
+void modules_put_off(struct modules *modules, struct file_key key, int fd, const char *path,
+                     pid_t pid, uint64_t since_ns);
+
+/* The kernel need not tell of a file any more whose answer will be the same. */
+void modules_settled(struct modules *modules, const struct seen_file *file, uint64_t stamp);
+
 /* Forgets a file; a module is unhooked, and said to have been written anew. */
 void modules_forget(struct modules *modules, struct seen_file *file);
 

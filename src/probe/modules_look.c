@@ -10,13 +10,15 @@
 
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/look_time.h"
 #include "probe/person.h"
-
-/* Files that wait to be read whole: each is kept open. */
-#define UNDECIDED_MAX 64
 
 /* For reading whole what runs when tracing begins; then it waits like all others. */
 #define WHOLE_NS 2000000000ull
+
+#define TOO_MUCH                                                                                   \
+	"to look at what this user's processes map has taken too long: it is not looked into for " \
+	"the next 20 s or so"
 
 struct modules_look_search {
 	struct modules *modules;
@@ -34,6 +36,7 @@ struct modules_look_search {
 	bool told_failed; /* the file that was told of is one of these */
 	bool driver_came; /* mapped since it was looked at last */
 	struct modules_runtimes runtimes;
+	uint64_t person, busy_ns; /* who pays for it, and since when */
 };
 
 static uint64_t exe_inode(pid_t pid)
@@ -43,134 +46,6 @@ static uint64_t exe_inode(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	return path_stat(path, &st) ? 0 : st.st_ino;
-}
-
-/* ---- what looks had no time for ------------------------------------------------------------ */
-
-/* What is held waits for a look, and a huge .symtab takes long: it is read when nobody waits. */
-static void put_off(struct modules *modules, struct file_key key, int fd, const char *path,
-                    pid_t pid, uint64_t since_ns)
-{
-	struct undecided *undecided;
-
-	if (modules->n_undecided >= UNDECIDED_MAX || fd < 0) {
-		modules_not_looked_into(modules, path, (uint32_t)pid,
-		                        fd < 0 ? "its symbol table is large, and there was no file "
-		                                 "descriptor left to read it later"
-		                               : "its symbol table is large, and 64 such files "
-		                                 "wait to be read already");
-		modules_forget(modules, modules_file(modules, key)); /* the next look tries again */
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	undecided = xcalloc(1, sizeof(*undecided));
-	*undecided = (struct undecided){ .key = key,
-		                         .fd = fd,
-		                         .path = xstrdup(path),
-		                         .pid = pid,
-		                         .since_ns = since_ns,
-		                         .next = modules->undecided };
-	modules->undecided = undecided;
-	modules->n_undecided++;
-}
-
-static struct undecided *next_undecided(struct modules *modules)
-{
-	struct undecided *first;
-
-	pthread_mutex_lock(&modules->lock);
-	first = modules->undecided;
-	if (first) {
-		modules->undecided = first->next;
-		modules->n_undecided--;
-		modules->deciding = true;
-	}
-	pthread_mutex_unlock(&modules->lock);
-	return first;
-}
-
-struct settled {
-	struct modules *modules;
-	struct module *module;
-};
-
-static void tell_late(void *data, const struct unseen_user *user)
-{
-	struct settled *settled = data;
-
-	if (user->time_ns < settled->module->hooked_ns)
-		modules_late(settled->modules, settled->module, user->pid, user->time_ns);
-}
-
-/* Those that were seen to map a file before it was read. */
-static void settle_users(struct modules *modules, const struct wire_file *id, struct module *module)
-{
-	struct settled settled = { modules, module };
-	uint64_t more = unseen_settle(modules->unseen, id, module ? tell_late : NULL, &settled);
-
-	if (module && more)
-		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, 0,
-		             "and %llu more times it was loaded before it was hooked",
-		             (unsigned long long)more);
-}
-
-/* The kernel need not tell of a file any more whose answer will be the same. */
-static void settled(struct modules *modules, const struct seen_file *file, uint64_t stamp)
-{
-	const struct wire_file id = modules_file_id(file, stamp);
-
-	if (file->reading || file->put_off)
-		return;
-	settle_users(modules, &id, file->module);
-	if (file->stamp && !file->refused)
-		programs_file_known(modules->options.programs, &id, file->module ? KNOWN_CUDA : 0);
-}
-
-bool modules_undecided(struct modules *modules)
-{
-	bool any;
-
-	pthread_mutex_lock(&modules->lock);
-	any = modules->undecided;
-	pthread_mutex_unlock(&modules->lock);
-	return any;
-}
-
-bool modules_decide(struct modules *modules)
-{
-	struct undecided *undecided = next_undecided(modules);
-	struct module *module = NULL;
-	struct seen_file *file;
-	uint64_t stamp;
-	struct err err = { 0 };
-	bool found = false;
-	int answer;
-
-	if (!undecided)
-		return false;
-	stamp = module_file_stamp(undecided->fd);
-	/* without the lock: a look must not wait for this */
-	answer = module_open(undecided->fd, undecided->path, ELF_WHOLE, modules->options.selection,
-	                     &module, &err);
-	pthread_mutex_lock(&modules->lock);
-	modules->looking = LOOK_LATE;
-	modules->deciding = false;
-	file = modules_file(modules, undecided->key);
-	if (file && file->put_off) {
-		file->put_off = false;
-		modules_settle(modules, file, answer, module, undecided->path, &err);
-		found = file->module;
-		if (found)
-			modules_late(modules, file->module, undecided->pid, undecided->since_ns);
-		settled(modules, file, stamp);
-	} else {
-		module_free(module); /* it was written anew meanwhile, and read */
-	}
-	pthread_mutex_unlock(&modules->lock);
-	free(undecided->path);
-	free(undecided);
-	return found;
 }
 
 /* ---- looking at a process ------------------------------------------------------------------ */
@@ -202,8 +77,8 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 	if (search->look == LOOK_RUNNING)
 		modules->whole_ns += modules_now_ns() - begin_ns;
 	if (file->put_off) {
-		put_off(modules, key, again, mapping->path, search->pid,
-		        search->look == LOOK_LATE ? search->since_ns : modules_now_ns());
+		modules_put_off(modules, key, again, mapping->path, search->pid,
+		                search->look == LOOK_LATE ? search->since_ns : modules_now_ns());
 		return NULL;
 	}
 	if (again >= 0)
@@ -211,7 +86,7 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 	if (file->refused)
 		file->refused_to = person_of_process(search->pid);
 	file->refused_pid = search->pid;
-	settled(modules, file, stamp);
+	modules_settled(modules, file, stamp);
 	if (file->module && modules->count > before) {
 		search->result->hooked++;
 		if (search->look == LOOK_LATE)
@@ -219,6 +94,16 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 			             search->since_ns);
 	}
 	return file;
+}
+
+/* What was done since is the user's to pay for; a command that is held is who runs this. */
+static void pay(struct modules_look_search *search, enum look_time what)
+{
+	uint64_t busy_ns = helper_busy_ns();
+
+	if (search->look != LOOK_HELD)
+		look_time_charge(what, search->person, busy_ns - search->busy_ns);
+	search->busy_ns = busy_ns;
 }
 
 /* Another thread reads it: who is held waits for that, others are told of by what they map. */
@@ -322,6 +207,12 @@ static int look_at(const struct mapping *mapping, void *data)
 	struct err err = { 0 };
 	int fd = -1;
 
+	if (!file && search->look != LOOK_HELD &&
+	    look_time_is_over(LOOK_INTO_FILES, search->person)) {
+		modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid,
+		                        TOO_MUCH);
+		return 0;
+	}
 	if (!file || again || may_be_another(search, file)) {
 		fd = mapping_open(search->pid, mapping, &err);
 		if (fd < 0) {
@@ -333,7 +224,9 @@ static int look_at(const struct mapping *mapping, void *data)
 		} else {
 			if (file)
 				modules_forget(search->modules, file);
+			pay(search, LOOK_AT_MAPS);
 			file = see_file(search, mapping, key, fd);
+			pay(search, LOOK_INTO_FILES);
 		}
 	}
 	if (!file)
@@ -364,6 +257,7 @@ static int search_all(struct modules_look_search *search, struct err *err)
 	if (!search->result)
 		search->result = &unused;
 	memset(search->result, 0, sizeof(*search->result));
+	search->busy_ns = helper_busy_ns();
 	pthread_mutex_lock(&search->modules->lock);
 	search->exe_inode = exe_inode(search->pid);
 	r = maps_each(search->pid, look_at, search, &own);
@@ -377,6 +271,7 @@ static int search_all(struct modules_look_search *search, struct err *err)
 	if (search->driver_came)
 		modules_driver_came(search->modules, (uint32_t)search->pid, &search->runtimes);
 	pthread_mutex_unlock(&search->modules->lock);
+	pay(search, LOOK_AT_MAPS);
 	if (err)
 		*err = own;
 	return r;
@@ -385,10 +280,17 @@ static int search_all(struct modules_look_search *search, struct err *err)
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
                  struct look_result *result, struct err *err)
 {
-	struct modules_look_search search = {
-		.modules = modules, .pid = pid, .look = look, .since_ns = since_ns, .result = result
-	};
+	struct modules_look_search search = { .modules = modules,
+		                              .pid = pid,
+		                              .look = look,
+		                              .since_ns = since_ns,
+		                              .result = result,
+		                              .person = helper_person_of(pid) };
 
+	if (look == LOOK_AGAIN && look_time_is_over(LOOK_AT_MAPS, search.person)) {
+		memset(result, 0, sizeof(*result));
+		return 0; /* what it has executed is told of */
+	}
 	return search_all(&search, err);
 }
 
@@ -425,7 +327,8 @@ int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
 		                              .look = LOOK_LATE,
 		                              .since_ns = since_ns,
 		                              .every = true,
-		                              .result = result };
+		                              .result = result,
+		                              .person = helper_person_of(pid) };
 
 	return search_all(&search, err);
 }
@@ -460,10 +363,9 @@ static struct seen_file *read_by_path(struct modules *modules, const struct wire
 		                              .result = &(struct look_result){ 0 } };
 	struct mapping mapping = { .dev = key.dev, .inode = key.inode, .path = path };
 	/* where it did not come to an end it would not by its path: others are not to be blamed */
-	bool tried = helper_gave_up((pid_t)map->head.tgid);
-	int fd = *path && !tried
-	                 ? mapping_open_gone((pid_t)map->parent, person_of_uid(map->uid), &mapping)
-	                 : -ENOENT;
+	bool may_open = *path && !helper_gave_up((pid_t)map->head.tgid);
+	int fd = may_open ? mapping_open_gone((pid_t)map->parent, person_of_uid(map->uid), &mapping)
+	                  : -ENOENT;
 
 	if (fd >= 0 && module_file_stamp(fd) != map->file.stamp) {
 		close(fd); /* the number is another file's by now */
@@ -507,30 +409,61 @@ static void remember_user(struct modules *modules, const struct wire_map *map, c
 	unseen_add(modules->unseen, &map->file, slash ? slash + 1 : path, &user);
 }
 
+/* It was read, and is nothing for us. */
+static bool is_nothing(struct modules *modules, const struct wire_map *map)
+{
+	const struct seen_file *file;
+	bool nothing;
+
+	pthread_mutex_lock(&modules->lock);
+	file = modules_file(modules, modules_key(&map->file));
+	nothing = file && file->stamp == map->file.stamp && !file->module && !file->reading &&
+	          !file->put_off && !file->refused && !file->foreign;
+	pthread_mutex_unlock(&modules->lock);
+	return nothing;
+}
+
+/* Without the helper's lock: there can be many such records, and who holds it takes long. */
+static uint64_t person_of(const struct wire_map *map)
+{
+	uint64_t person = person_of_process((pid_t)map->head.tgid);
+
+	return person == PERSON_UNKNOWN ? person_of_uid(map->uid) : person;
+}
+
 void modules_mapped(struct modules *modules, const struct wire_map *map, struct look_result *result)
 {
 	struct modules_look_search search = { .modules = modules,
 		                              .pid = (pid_t)map->head.tgid,
 		                              .look = LOOK_AGAIN,
 		                              .told = &map->file,
-		                              .result = result };
+		                              .result = result,
+		                              .person = PERSON_UNKNOWN };
+	bool over = false;
 	char path[WIRE_PATH_MAX + 2];
 	struct seen_file *file;
 
 	memset(result, 0, sizeof(*result));
+	search.busy_ns = helper_busy_ns();
 	read_path(map, path);
-	if (!map->held)
-		search_all(&search, NULL); /* it may be gone */
+	if (!map->held && !is_nothing(modules, map)) {
+		search.person = person_of(map);
+		over = look_time_is_over(LOOK_INTO_FILES, search.person);
+		if (!look_time_is_over(LOOK_AT_MAPS, search.person)) /* else its path must do */
+			search_all(&search, NULL);                   /* it may be gone */
+	}
 	pthread_mutex_lock(&modules->lock);
-	file = file_told(modules, &search, map, path);
+	file = file_told(modules, &search, map, over ? "" : path);
 	if (!file && map->held && was_held_for(modules, &map->file)) {
 		; /* it was looked into, and hooked if it was to be */
 	} else if (!file && search.told_failed) {
 		; /* the process is there, and why was told */
+	} else if (!file && over) {
+		modules_not_looked_into(modules, path, map->head.tgid, TOO_MUCH);
 	} else if (!file) {
 		remember_user(modules, map, path);
 	} else {
-		settled(modules, file, map->file.stamp);
+		modules_settled(modules, file, map->file.stamp);
 		if (file->module && !result->modules)
 			found(&search, file->module);
 		if (file->module) {
@@ -542,6 +475,7 @@ void modules_mapped(struct modules *modules, const struct wire_map *map, struct 
 			modules_late(modules, file->module, map->head.tgid, map->head.time_ns);
 	}
 	pthread_mutex_unlock(&modules->lock);
+	pay(&search, LOOK_INTO_FILES);
 }
 
 /* ---- before anything is mapped ------------------------------------------------------------- */

@@ -13,18 +13,26 @@
 #define FIRST_NS 500000000ull
 #define LAST_NS  60000000000ull
 
+/* What one look may take, and the last, which the end waits for: there can be any number of
+ * processes, with as many mappings as they like. */
+#define LOOK_NS 1500000000ull
+#define END_NS  2500000000ull
+
 static bool is_target(void *data, pid_t pid)
 {
 	return modules_calls_cuda(data, pid);
 }
 
-/* Lets go of the lock meanwhile: a module that is busy stays where it is. */
-static void check_module(struct modules *modules, struct module *module)
+/* Lets go of the lock meanwhile: a module that is busy stays where it is. Whether there was time
+ * for all processes. */
+static bool check_module(struct modules *modules, struct module *module, uint64_t until_ns)
 {
 	struct patch_point *points = module_patch_points(module, true);
+	bool all;
 
 	pthread_mutex_unlock(&modules->lock);
-	patched_find(module->fd, points, module->n_hooks, is_target, modules->options.programs);
+	all = patched_find(module->fd, points, module->n_hooks, is_target,
+	                   modules->options.programs, until_ns);
 	pthread_mutex_lock(&modules->lock);
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
@@ -38,6 +46,7 @@ static void check_module(struct modules *modules, struct module *module)
 		             "since then are not seen");
 	}
 	free(points);
+	return all;
 }
 
 static bool is_due(struct modules *modules, uint64_t now_ns)
@@ -59,18 +68,25 @@ static bool is_due(struct modules *modules, uint64_t now_ns)
 
 void modules_check_patched(struct modules *modules, uint64_t now_ns)
 {
+	bool last = now_ns == MODULES_LAST_LOOK, all = true;
+	uint64_t until_ns = modules_now_ns() + (last ? END_NS : LOOK_NS);
+
 	pthread_mutex_lock(&modules->lock);
 	if (!modules->paused && is_due(modules, now_ns)) {
-		for (size_t i = 0; i < modules->count; i++) {
+		for (size_t i = 0; i < modules->count && all; i++) {
 			struct module *module = modules->list[i];
 
 			if (!module->attached || module->rewritten || module->expected ||
 			    module->probes != PROBES_THERE)
 				continue;
 			module->busy = true;
-			check_module(modules, module);
+			all = check_module(modules, module, until_ns);
 			module->busy = false;
 		}
 	}
+	if (last && !all)
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, NULL, 0,
+		             "in the end there was no time to look at all processes for code of "
+		             "their own over probes: calls past that are not seen");
 	pthread_mutex_unlock(&modules->lock);
 }

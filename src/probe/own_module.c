@@ -179,7 +179,7 @@ static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, v
 			                          .probe = function->skip,
 			                          .bytes = function->skip + function->length };
 	}
-	patched_find(fd, points, n, NULL, NULL);
+	patched_find(fd, points, n, NULL, NULL, 0);
 	for (size_t i = 0; i < n; i++) {
 		char why[sizeof(PATCHED_WHY) + 32];
 

@@ -7,17 +7,20 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/look_time.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
 
 #define WINDOW       65536u /* what is read of a process at a time */
 #define PAGES        4096u  /* of which it is asked at a time who has changed them */
 #define MAPPINGS_MAX 64     /* of the file, in one process */
+#define FREE_NS      500000 /* that looking for mappings takes: some thousands of them */
 
 /*
  * How often in one search. Mappings may be of any size, and somebody may have any number of
@@ -288,11 +291,30 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 	}
 }
 
+/*
+ * One with so many mappings that only to go through them takes long is its user's, and after so
+ * much of that no further one of his is looked at: what it has changed harms none but itself.
+ */
+static void note_its_mappings(struct patched_search *search, pid_t pid)
+{
+	uint64_t busy_ns = helper_busy_ns();
+
+	if (look_time_was_over(LOOK_FOR_JUMPS) &&
+	    look_time_is_over(LOOK_FOR_JUMPS, helper_person_of(pid))) {
+		search->n_mappings = 0;
+		return;
+	}
+	note_mappings(search, pid);
+	busy_ns = helper_busy_ns() - busy_ns;
+	if (busy_ns > FREE_NS)
+		look_time_charge(LOOK_FOR_JUMPS, helper_person_of(pid), busy_ns);
+}
+
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
 	search->counts = (struct patched_counts){ 0 };
 	search->user = NULL;
-	note_mappings(search, pid);
+	note_its_mappings(search, pid);
 	if (search->n_mappings && search->wants && !search->wants(search->data, pid))
 		return;
 	for (size_t i = 0; i < search->n_mappings; i++)
@@ -355,21 +377,35 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid)
 	search_free(search);
 }
 
-void patched_find(int fd, struct patch_point *points, size_t n,
-                  bool (*wants)(void *data, pid_t pid), void *data)
+static bool is_late(uint64_t until_ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return until_ns && (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec >= until_ns;
+}
+
+bool patched_find(int fd, struct patch_point *points, size_t n,
+                  bool (*wants)(void *data, pid_t pid), void *data, uint64_t until_ns)
 {
 	struct patched_search *search = search_new(fd, points, n);
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
+	bool late = false;
 
 	search->wants = wants;
 	search->data = data;
 	if (n && !file_stat(fd, &search->st)) {
-		while (proc && (entry = readdir(proc)))
-			if (isdigit((unsigned char)entry->d_name[0]))
+		while (proc && !late && (entry = readdir(proc))) {
+			if (!isdigit((unsigned char)entry->d_name[0]))
+				continue;
+			late = is_late(until_ns);
+			if (!late)
 				look_at_process(search, atoi(entry->d_name));
+		}
 	}
 	if (proc)
 		closedir(proc);
 	search_free(search);
+	return !late;
 }

@@ -26,12 +26,13 @@ struct patch_point {
 /*
  * Looks at all processes that have the file mapped, or at those that `wants` says (may be NULL).
  * Those whose maps or memory cannot be read are left out, and so is what a user's processes have
- * mapped of it beyond a bound: 256 MiB of each are looked at, and 64 GiB more of all of them. A breakpoint is no other code, since
- * other probes and debuggers put them there; nor is a jump of five bytes, with nops behind it, that
- * ends before the probe.
+ * mapped of it beyond a bound: 256 MiB of each are looked at, and 64 GiB more of all of them. A
+ * breakpoint is no other code, since other probes and debuggers put them there; nor is a jump of
+ * five bytes, with nops behind it, that ends before the probe. False: it was `until_ns` of
+ * CLOCK_MONOTONIC (0: never) before all were looked at.
  */
-void patched_find(int fd, struct patch_point *points, size_t n,
-                  bool (*wants)(void *data, pid_t pid), void *data);
+bool patched_find(int fd, struct patch_point *points, size_t n,
+                  bool (*wants)(void *data, pid_t pid), void *data, uint64_t until_ns);
 
 /*
  * The same of one process, for such jumps alone: calls go their way, and do not come to the probe.

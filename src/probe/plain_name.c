@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
 #include "probe/account.h"
@@ -20,23 +19,16 @@
 #define SIMPLE_MAX 512  /* letters of a name that is read here */
 #define BUSY_MS    1000 /* for a process that the machine does not let run */
 #define SUFFIX     ".abcdefghijklmnopqrstuvwxyz0123456789_"
-#define USERS_MAX  512 /* before those are forgotten who have used nothing for a while */
 
 /* What accounts are made for is waited for beside other work. This keeps the capture itself: one
  * second at once, and a fortieth of the time. */
 #define WEIGHT 4
 
-struct name_user {
-	uint64_t person;
-	struct account account;
-	UT_hash_handle hh;
-};
-
 static struct {
 	pthread_mutex_t lock;
 	int socket; /* of the process; -1: there is none */
 	pid_t pid;
-	struct name_user *users;
+	struct accounts users;
 	struct plain_name_ends ends;
 	struct names_request request;
 	struct names_answer answer;
@@ -87,36 +79,6 @@ static bool is_mangled(const char *name)
 	       !strncmp(name, KERNEL_NAME_STUB, strlen(KERNEL_NAME_STUB));
 }
 
-/* ---- accounts ------------------------------------------------------------------------------ */
-
-static void forget_users(void)
-{
-	uint64_t now = helper_now_ns();
-	struct name_user *user, *next;
-
-	HASH_ITER (hh, names.users, user, next) {
-		if (account_is_empty(&user->account, now)) {
-			HASH_DEL(names.users, user);
-			free(user);
-		}
-	}
-}
-
-static struct account *account_of(uint64_t person)
-{
-	struct name_user *user;
-
-	HASH_FIND(hh, names.users, &person, sizeof(person), user);
-	if (user)
-		return &user->account;
-	if (HASH_COUNT(names.users) >= USERS_MAX)
-		forget_users();
-	user = xcalloc(1, sizeof(*user));
-	user->person = person;
-	HASH_ADD(hh, names.users, person, sizeof(user->person), user);
-	return &user->account;
-}
-
 /* ---- the process --------------------------------------------------------------------------- */
 
 static void drop_process(void)
@@ -130,14 +92,9 @@ static void drop_process(void)
 
 void names_end(void)
 {
-	struct name_user *user, *next;
-
 	pthread_mutex_lock(&names.lock);
 	drop_process();
-	HASH_ITER (hh, names.users, user, next) {
-		HASH_DEL(names.users, user);
-		free(user);
-	}
+	accounts_free(&names.users);
 	pthread_mutex_unlock(&names.lock);
 }
 
@@ -199,7 +156,7 @@ static uint64_t time_of(bool is_read, uint64_t waited)
 /* With the lock. NULL: there is no time for it. */
 static char *ask(enum names_kind kind, const char *name, uint64_t person)
 {
-	struct account *account = account_of(person);
+	struct account *account = accounts_of(&names.users, person, helper_now_ns());
 	uint64_t begin = helper_now_ns(), now;
 	size_t len = strlen(name);
 	bool is_read;

@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/look_time.h"
 #include "probe/maps.h"
 #include "probe/plain_name.h"
 #include "stack/code_files.h"
@@ -358,6 +359,21 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 	return 0;
 }
 
+/* Stacks can be of any addresses, and each that leads nowhere asks for the list once more. */
+static int list_in_time(struct symbols *symbols, struct program *program,
+                        struct symbols_listing *listing, struct err *err)
+{
+	uint64_t person = helper_person_of(program->pid), busy_ns = helper_busy_ns();
+	int rc;
+
+	if (look_time_is_over(LOOK_FOR_NAMES, person))
+		return err_set(err, ETIMEDOUT, "to list what process %d has mapped takes too long",
+		               program->pid);
+	rc = list_code(symbols, program->pid, listing, &program->taken, err);
+	look_time_charge(LOOK_FOR_NAMES, person, helper_busy_ns() - busy_ns);
+	return rc;
+}
+
 static int see(struct symbols *symbols, struct program *program, struct err *err)
 {
 	uint64_t started = process_start_time(program->pid);
@@ -367,7 +383,7 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
 	if (program->started && program->started != started)
 		return recall(symbols, program, err);
-	if (list_code(symbols, program->pid, &listing, &program->taken, err))
+	if (list_in_time(symbols, program, &listing, err))
 		return recall(symbols, program, err);
 	program->started = started;
 	merge(symbols, program, &listing);

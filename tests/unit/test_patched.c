@@ -141,7 +141,7 @@ static pid_t who(uint32_t probe)
 		{ .entry = ENTRY + 32, .probe = 0, .bytes = 4 },
 	};
 
-	patched_find(fd, points, ARRAY_SIZE(points), wants, NULL);
+	patched_find(fd, points, ARRAY_SIZE(points), wants, NULL, 0);
 	assert_int_equal(points[0].pid, 0);
 	assert_int_equal(points[2].pid, 0);
 	return points[1].pid;
@@ -352,7 +352,7 @@ static void test_a_file_of_terabytes(void **state)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	patched_find(large, points, ARRAY_SIZE(points), NULL, NULL);
+	patched_find(large, points, ARRAY_SIZE(points), NULL, NULL, 0);
 	clock_gettime(CLOCK_MONOTONIC, &end_at);
 	end(pid);
 	close(large);
@@ -414,7 +414,7 @@ static void test_processes_of_one_user_are_not_asked_without_end(void **state)
 	for (size_t i = 0; i < WASTE; i++)
 		waster[i] = start_large(large, 4711, i, 100 + i);
 	honest = start_large(large, 4712, WASTE, 100 + WASTE);
-	patched_find(large, points, MANY, NULL, NULL);
+	patched_find(large, points, MANY, NULL, NULL, 0);
 	for (size_t i = 0; i < WASTE; i++) {
 		end(waster[i]);
 		assert_int_equal(points[i].pid, waster[i]);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A program with as many mappings as the kernel allows, by which each look at it takes long. It
+ * says "ready", and goes on until standard input ends:
+ *
+ *   mappings same N PATH      maps itself N times
+ *   mappings new N PATH       and the file at PATH again and again, which it changes each time
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+static void map(int fd, int times)
+{
+	for (int i = 0; i < times; i++)
+		mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+}
+
+/* It uses CUDA, or nobody would look at it. */
+static void call_driver(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+	int (*init)(unsigned) = driver ? (int (*)(unsigned))dlsym(driver, "cuInit") : NULL;
+
+	if (!init || init(0)) {
+		fprintf(stderr, "mappings: no driver: %s\n", dlerror());
+		exit(1);
+	}
+}
+
+static void change(int fd)
+{
+	static char byte;
+	void *page;
+
+	byte++;
+	if (pwrite(fd, &byte, 1, PAGE) != 1)
+		return;
+	page = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	if (page != MAP_FAILED)
+		munmap(page, PAGE);
+}
+
+int main(int argc, char **argv)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	bool anew = argc > 1 && !strcmp(argv[1], "new");
+	int self = open("/proc/self/exe", O_RDONLY), fd;
+
+	if (argc < 4)
+		return 2;
+	fd = open(argv[3], O_RDWR | O_CREAT, 0600);
+	call_driver();
+	map(self, atoi(argv[2]));
+	puts("ready");
+	fflush(stdout);
+	while (poll(&input, 1, anew ? 1 : 100) == 0)
+		if (anew)
+			change(fd);
+	return 0;
+}
