@@ -308,6 +308,8 @@ static const struct fact_ask *ask_find(const struct facts *facts, const struct f
 		size_t middle = low + (high - low) / 2;
 		int is;
 
+		if (!ask_order(first, key))
+			return first;
 		if (first->process == last->process && first->correlation < key->correlation &&
 		    key->correlation < last->correlation && tries++ < ASK_TRIES)
 			middle = low + (size_t)((double)(high - 1 - low) *
