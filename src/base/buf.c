@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/buf.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,4 +207,29 @@ void buf_duration(struct buf *buf, unsigned long long ns)
 		buf_fixed(buf, ns / 1000000 + (ns % 1000000 >= 500000), 3);
 		buf_add(buf, " s", 2);
 	}
+}
+
+struct buf_demangled {
+	struct buf *text;
+	size_t most;
+	jmp_buf too_long;
+};
+
+static void add_piece(const char *text, size_t len, void *opaque)
+{
+	struct buf_demangled *out = opaque;
+
+	buf_add(out->text, text, len);
+	if (out->text->len > out->most)
+		longjmp(out->too_long, 1);
+}
+
+bool buf_demangle(struct buf *buf, size_t most, const char *mangled,
+                  bool (*demangle)(const char *mangled, buf_piece_fn *add, void *opaque))
+{
+	struct buf_demangled out = { .text = buf, .most = most };
+
+	if (setjmp(out.too_long))
+		return true;
+	return demangle(mangled, add_piece, &out);
 }

@@ -7,6 +7,7 @@
 #define CUSCOPE_BASE_BUF_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf {
@@ -41,5 +42,14 @@ void buf_bytes(struct buf *buf, unsigned long long bytes);
 
 /* "812 ns", "1.34 us", "2.001 ms", "3.2 s": a duration as a person reads it. */
 void buf_duration(struct buf *buf, unsigned long long ns);
+
+/*
+ * The text that a demangler calls back with, piece by piece. It takes no answer, and what it makes
+ * of a name can be of any size: with more than `most` bytes it is left where it is. `demangle` is
+ * to hold nothing but its stack for that. What it returns, or true where it was left.
+ */
+typedef void buf_piece_fn(const char *text, size_t len, void *opaque);
+bool buf_demangle(struct buf *buf, size_t most, const char *mangled,
+                  bool (*demangle)(const char *mangled, buf_piece_fn *add, void *opaque));
 
 #endif

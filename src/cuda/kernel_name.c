@@ -8,7 +8,6 @@
 #include "cuda/kernel_name.h"
 
 #include <ctype.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,37 +116,18 @@ static char *outer_name(const char *mangled)
 	return out.data;
 }
 
-struct kernel_name_growing {
-	struct buf text;
-	jmp_buf too_long;
-};
-
-static void add_text(const char *text, size_t len, void *opaque)
+static bool call_gcc(const char *mangled, buf_piece_fn *add, void *opaque)
 {
-	struct kernel_name_growing *out = opaque;
-
-	buf_add(&out->text, text, len);
-	/* The demangler holds nothing but its stack, and takes no answer. */
-	if (out->text.len > TEXT_NAME_MAX)
-		longjmp(out->too_long, 1);
-}
-
-static bool demangle_into(struct kernel_name_growing *out, const char *mangled)
-{
-	if (setjmp(out->too_long))
-		text_cut_bytes(out->text.data, TEXT_NAME_MAX);
-	else if (__gcclibcxx_demangle_callback(mangled, add_text, out))
-		return false;
-	return out->text.len > 0;
+	return !__gcclibcxx_demangle_callback(mangled, add, opaque);
 }
 
 static char *demangle_bounded(const char *mangled)
 {
-	struct kernel_name_growing out = { 0 };
+	struct buf text = { 0 };
 
-	if (demangle_into(&out, mangled))
-		return out.text.data;
-	buf_free(&out.text);
+	if (buf_demangle(&text, TEXT_NAME_MAX, mangled, call_gcc) && text.len)
+		return text.data;
+	buf_free(&text);
 	return NULL;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "probe/function_name.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,28 +12,21 @@
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
 
-struct function_name_growing {
-	struct buf text;
-	jmp_buf too_long;
-};
-
-static void add_text(const char *text, size_t len, void *opaque)
+static bool call_rust(const char *linked, buf_piece_fn *add, void *opaque)
 {
-	struct function_name_growing *out = opaque;
-
-	buf_add(&out->text, text, len);
-	/* The demangler holds nothing but its stack, and takes no answer. */
-	if (out->text.len > TEXT_NAME_MAX)
-		longjmp(out->too_long, 1);
+	return rust_demangle_callback(linked, 0, add, opaque);
 }
 
-static bool demangle_rust(struct function_name_growing *out, const char *linked)
+static char *demangle_rust(const char *linked)
 {
-	if (setjmp(out->too_long))
-		text_cut_bytes(out->text.data, TEXT_NAME_MAX);
-	else if (!rust_demangle_callback(linked, 0, add_text, out))
-		return false;
-	return out->text.len > 0;
+	struct buf text = { 0 };
+
+	if (buf_demangle(&text, TEXT_NAME_MAX, linked, call_rust) && text.len) {
+		text_cut_bytes(text.data, TEXT_NAME_MAX);
+		return text.data;
+	}
+	buf_free(&text);
+	return NULL;
 }
 
 /* What compilers append when they split a function, or fit it to its callers. */
@@ -58,15 +50,11 @@ char *function_name_whole(const char *linked)
 char *function_name_demangle(const char *linked)
 {
 	char *whole = function_name_whole(linked), *plain;
-	struct function_name_growing out = { 0 };
 
 	/* Rust first: its old names are names of C++ as well, with "$LT$" and a hash in them. */
-	if (demangle_rust(&out, whole)) {
-		free(whole);
-		return out.text.data;
-	}
-	buf_free(&out.text);
-	plain = kernel_name_demangle(whole);
+	plain = demangle_rust(whole);
+	if (!plain)
+		plain = kernel_name_demangle(whole);
 	free(whole);
 	return plain;
 }
