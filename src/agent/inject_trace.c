@@ -18,14 +18,12 @@
 #include "agent/inject_handover.h"
 #include "agent/inject_seccomp.h"
 #include "agent/inject_stack.h"
+#include "agent/inject_stop.h"
 #include "base/array.h"
-#include "base/process.h"
 
 #define HELD_MAX_NS 40000000u   /* a thread is let go after this, whatever was reached */
 #define UNKNOWN_NS  1000000000u /* one whose stack ends in the unknown is not taken before */
 #define STILL_NS    200000000   /* in which a thread that waits for a lock has not moved */
-#define SEIZES      8           /* tries, */
-#define SEIZE_NS    1000000     /* and between two */
 #define RED_ZONE    128u
 #define USER_CODE   0x33u /* cs of 64-bit code */
 
@@ -45,86 +43,6 @@ uint64_t trace_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* ---- stopping -------------------------------------------------------------------------------- */
-
-enum stop { STOP_CALL, STOP_SIGNAL, STOP_TRAP, STOP_GROUP, STOP_GONE, STOP_LATE };
-
-static enum stop kind_of(int status)
-{
-	int sig;
-
-	if (!WIFSTOPPED(status))
-		return STOP_GONE;
-	sig = WSTOPSIG(status);
-	if (sig == (SIGTRAP | 0x80))
-		return STOP_CALL;
-	if (status >> 16 == PTRACE_EVENT_STOP)
-		return sig == SIGTRAP ? STOP_TRAP : STOP_GROUP;
-	return STOP_SIGNAL;
-}
-
-/* Waits for the thread's next stop. SIGCHLD is blocked: it is what ends the sleep. */
-static enum stop next_stop(pid_t tid, uint64_t until_ns, int *sig)
-{
-	sigset_t child;
-
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	for (;;) {
-		uint64_t now = trace_now_ns();
-		struct timespec rest;
-		int status;
-		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
-
-		if (r == tid) {
-			*sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-			return kind_of(status);
-		}
-		if (r < 0)
-			return STOP_GONE;
-		if (now >= until_ns)
-			return STOP_LATE;
-		rest.tv_sec = (time_t)((until_ns - now) / 1000000000u);
-		rest.tv_nsec = (long)((until_ns - now) % 1000000000u);
-		sigtimedwait(&child, NULL, &rest);
-	}
-}
-
-/* Lets a stopped thread go. `sig`: it was about to get that signal. */
-static int let_go(pid_t tid, int sig)
-{
-	ptrace(PTRACE_DETACH, tid, NULL, sig);
-	return -EAGAIN;
-}
-
-static bool is_ending(pid_t pid, pid_t tid)
-{
-	struct process_stat stat;
-
-	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
-}
-
-/* Another one that attaches has it for a moment, and may be gone when it is asked who has it. */
-static int seize(const struct inject_target *target, pid_t tid, struct err *err)
-{
-	bool traced = false;
-	int code = 0, rc;
-
-	for (int i = 0; i < SEIZES; i++) {
-		if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) == 0)
-			return 0;
-		code = errno;
-		if (code != EPERM)
-			break;
-		traced |= target_tracer(target->pid, tid) != 0;
-		nanosleep(&(struct timespec){ .tv_nsec = SEIZE_NS }, NULL);
-	}
-	if (code == ESRCH || is_ending(target->pid, tid))
-		return -EAGAIN;
-	rc = target_refused(target->pid, tid, code, err);
-	return rc == -EPERM && traced ? -EAGAIN : rc;
 }
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -232,7 +150,7 @@ static void undo_eintr(const struct inject_target *target, pid_t tid)
 static int let_go_on(const struct inject_target *target, pid_t tid)
 {
 	undo_eintr(target, tid);
-	return let_go(tid, 0);
+	return thread_let_go(tid, 0);
 }
 
 /*
@@ -245,11 +163,11 @@ static int stop_and_let_go(const struct inject_target *target, pid_t tid, uint64
 	int sig;
 
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	stop = next_stop(tid, deadline_ns, &sig);
+	stop = thread_next_stop(tid, deadline_ns, &sig);
 	if (stop == STOP_TRAP || stop == STOP_CALL)
 		return let_go_on(target, tid);
 	if (stop != STOP_GONE && stop != STOP_LATE)
-		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+		thread_let_go(tid, stop == STOP_SIGNAL ? sig : 0);
 	return -EAGAIN;
 }
 
@@ -347,7 +265,7 @@ static enum stop to_next_call(pid_t tid, uint64_t deadline_ns, struct __ptrace_s
 	do {
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, deliver))
 			return STOP_GONE;
-		stop = next_stop(tid, deadline_ns, &sig);
+		stop = thread_next_stop(tid, deadline_ns, &sig);
 		deliver = stop == STOP_SIGNAL ? sig : 0;
 	} while (stop == STOP_SIGNAL || stop == STOP_TRAP);
 	if (stop == STOP_CALL && ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(*info), info) <= 0)
@@ -372,7 +290,7 @@ static bool write_steps(const struct inject_target *target, const struct plan *p
 
 static int refused_memory(const struct inject_target *target, pid_t tid, int code, struct err *err)
 {
-	let_go(tid, 0);
+	thread_let_go(tid, 0);
 	return err_set(err, code, "process %d could not map %u KiB of memory: %s", target->pid,
 	               AREA_BYTES >> 10, strerror(-code));
 }
@@ -388,7 +306,7 @@ static int follow(const struct inject_options *options, const struct inject_targ
 	*base = 0;
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
 		if (trace_now_ns() > until_ns)
-			return let_go(tid, 0);
+			return thread_let_go(tid, 0);
 		if (info.op == PTRACE_SYSCALL_INFO_EXIT && !*base &&
 		    is_at(target, &info, inject_code_mapped)) {
 			if (info.exit.is_error)
@@ -396,14 +314,14 @@ static int follow(const struct inject_options *options, const struct inject_targ
 			*base = (uint64_t)info.exit.rval;
 			plan_make(plan, target, options, *base);
 			if (!write_steps(target, plan, *base))
-				return let_go(tid, 0);
+				return thread_let_go(tid, 0);
 		}
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_close && *base &&
 		    is_at(target, &info, inject_code_stepped))
 			return 0;
 	}
 	if (stop == STOP_GROUP)
-		return let_go(tid, 0);
+		return thread_let_go(tid, 0);
 	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
 }
 
@@ -490,17 +408,17 @@ int borrow_waiting(const struct inject_options *options, struct inject_target *t
 	int rc, sig;
 
 	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
-	rc = seize(target, tid, err);
+	rc = thread_seize(target, tid, err);
 	if (rc)
 		return rc;
 	borrowed->since_ns = trace_now_ns();
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return -EAGAIN;
-	stop = next_stop(tid, deadline_ns, &sig);
+	stop = thread_next_stop(tid, deadline_ns, &sig);
 	if (stop == STOP_GONE || stop == STOP_LATE)
 		return -EAGAIN;
 	if (stop != STOP_TRAP)
-		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+		return thread_let_go(tid, stop == STOP_SIGNAL ? sig : 0);
 	if (!get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
 	    point.regs.rsp != waiting->sp || (long)point.regs.orig_rax != waiting->call ||
 	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
@@ -536,15 +454,15 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
 	int rc, sig;
 
 	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
-	rc = seize(target, tid, err);
+	rc = thread_seize(target, tid, err);
 	if (rc)
 		return rc;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	stop = next_stop(tid, deadline_ns, &sig);
+	stop = thread_next_stop(tid, deadline_ns, &sig);
 	if (stop == STOP_GONE || stop == STOP_LATE)
 		return -EAGAIN;
 	if (stop != STOP_TRAP)
-		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+		return thread_let_go(tid, stop == STOP_SIGNAL ? sig : 0);
 	undo_eintr(target, tid);
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
 		borrowed->since_ns = trace_now_ns();
@@ -552,10 +470,10 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
 		    can_borrow_here(target, tid, &info, &point))
 			return borrow(options, target, &point, deadline_ns, borrowed, err);
 		if (borrowed->since_ns > until_ns)
-			return let_go(tid, 0);
+			return thread_let_go(tid, 0);
 	}
 	if (stop == STOP_GROUP)
-		return let_go(tid, 0);
+		return thread_let_go(tid, 0);
 	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
 }
 
@@ -610,10 +528,10 @@ bool give_back(const struct inject_target *target, const struct borrowed *borrow
 	bool sent;
 	int sig;
 
-	if (!waits_for_lock(target, borrowed) || seize(target, borrowed->tid, NULL))
+	if (!waits_for_lock(target, borrowed) || thread_seize(target, borrowed->tid, NULL))
 		return false;
 	ptrace(PTRACE_INTERRUPT, borrowed->tid, NULL, NULL);
-	stop = next_stop(borrowed->tid, trace_now_ns() + STILL_NS, &sig);
+	stop = thread_next_stop(borrowed->tid, trace_now_ns() + STILL_NS, &sig);
 	sent = stop == STOP_TRAP && send_back(target, borrowed);
 	ptrace(PTRACE_DETACH, borrowed->tid, NULL, stop == STOP_SIGNAL ? sig : 0);
 	return sent;
