@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "report/gaps/gaps.h"
+#include "report/gaps/gaps_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/work.h"
-#include "base/hash.h"
-#include "report/gaps/gap_cover.h"
 #include "report/gaps/gap_device.h"
-#include "report/gaps/gap_functions.h"
 #include "report/gaps/gap_meanwhile.h"
 #include "base/xalloc.h"
 
@@ -20,40 +17,6 @@
 #define FORGET_SAMPLES 4096 /* between two looks at samples that nobody needs */
 
 #define SWEEP_EVENTS 65536 /* between two looks at gaps whose call was not known */
-
-enum gap_kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
-
-struct gaps_line_key {
-	uint32_t kind, device, process, context, stream;
-};
-
-struct gaps_line {
-	struct gap_line row; /* first: what callers see */
-	struct gaps_line_key key;
-	struct gap_cover cover;
-	struct gaps_line *on, *of; /* a stream's device and its process on it */
-	bool nonblocking;          /* a stream that does not wait for the default one */
-	/* KIND_DEVICE only: */
-	struct gap_device *device;
-	struct gap_meanwhile *meanwhile;
-	struct gap_functions functions[GAP_CAUSES];
-	UT_hash_handle hh;
-};
-
-struct gaps {
-	struct consumer consumer; /* first: what callers hold */
-	struct gaps_options options;
-	struct work *work;
-	struct gap_calls *calls;
-	struct gap_threads *threads;
-	struct gaps_line *lines, *last; /* hash; last: the stream of the last activity */
-	size_t n_lines[KIND_COUNT];
-	const struct gap_line **rows[KIND_COUNT];
-	struct longest of_devices, of_streams;
-	uint64_t events, samples;
-	bool finished;
-	struct gaps_limits limits;
-};
 
 static void free_line(struct gaps_line *line)
 {
@@ -488,88 +451,6 @@ void gaps_finish(struct consumer *self)
 		gaps->limits.late += line->cover.late;
 		find_steady(gaps, line);
 	}
-}
-
-/* ---- rows ---------------------------------------------------------------------------------- */
-
-uint64_t gap_line_span_ns(const struct gap_line *line)
-{
-	return line->busy_ns + line->idle_ns;
-}
-
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int by_number(const void *left, const void *right)
-{
-	const struct gap_line *a = *(const struct gap_line *const *)left;
-	const struct gap_line *b = *(const struct gap_line *const *)right;
-	int order = compare(a->device, b->device);
-
-	if (!order && a->process)
-		order = compare(a->process->id, b->process->id);
-	if (!order)
-		order = compare(a->context, b->context);
-	return order ? order : compare(a->stream, b->stream);
-}
-
-static const struct gap_line *const *rows_of(struct gaps *gaps, enum gap_kind kind, size_t *n)
-{
-	struct gaps_line *line, *next;
-
-	free(gaps->rows[kind]);
-	gaps->rows[kind] = xcalloc(gaps->n_lines[kind] + 1, sizeof(struct gap_line *));
-	*n = 0;
-	HASH_ITER (hh, gaps->lines, line, next) {
-		if (line->key.kind == kind)
-			gaps->rows[kind][(*n)++] = &line->row;
-	}
-	qsort(gaps->rows[kind], *n, sizeof(struct gap_line *), by_number);
-	return gaps->rows[kind];
-}
-
-const struct gap_line *const *gaps_devices(struct consumer *self, size_t *n)
-{
-	return rows_of((struct gaps *)self, KIND_DEVICE, n);
-}
-
-const struct gap_line *const *gaps_processes(struct consumer *self, size_t *n)
-{
-	return rows_of((struct gaps *)self, KIND_PROCESS, n);
-}
-
-const struct gap_line *const *gaps_streams(struct consumer *self, size_t *n)
-{
-	return rows_of((struct gaps *)self, KIND_STREAM, n);
-}
-
-struct gpu_gap *gaps_longest(struct consumer *self, size_t *n)
-{
-	return longest_rows(&((struct gaps *)self)->of_devices, n);
-}
-
-struct gpu_gap *gaps_longest_of_streams(struct consumer *self, size_t *n)
-{
-	return longest_rows(&((struct gaps *)self)->of_streams, n);
-}
-
-const struct gap_whos *gaps_whos(struct consumer *self)
-{
-	const struct gap_threads *threads = ((struct gaps *)self)->threads;
-
-	return gap_threads_wait(threads) ? gap_threads_whos(threads) : NULL;
-}
-
-struct stack_places *gaps_places(struct consumer *self)
-{
-	return gap_threads_places(((struct gaps *)self)->threads);
-}
-
-struct gaps_limits gaps_limits(const struct consumer *self)
-{
-	return ((const struct gaps *)self)->limits;
 }
 
 static void gaps_free(struct consumer *self)
