@@ -5,6 +5,7 @@
 
 #include "base/xalloc.h"
 #include "trace/codec.h"
+#include "trace/decoded.h"
 #include "trace/format.h"
 #include "trace/names.h"
 
@@ -335,35 +336,6 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static enum activity_memory known_memory(uint64_t memory)
-{
-	return memory <= ACTIVITY_MEMORY_MANAGED_STATIC ? (enum activity_memory)memory
-	                                                : ACTIVITY_MEMORY_UNKNOWN;
-}
-
-static void fill_activity(struct activity *activity, const uint64_t *values)
-{
-	activity->device = (uint32_t)values[ACTIVITY_DEVICE];
-	activity->context = (uint32_t)values[ACTIVITY_CONTEXT];
-	activity->stream = (uint32_t)values[ACTIVITY_STREAM];
-	for (unsigned i = 0; i < 3; i++) {
-		activity->grid[i] = (uint32_t)values[ACTIVITY_GRID + i];
-		activity->block[i] = (uint32_t)values[ACTIVITY_BLOCK + i];
-	}
-	activity->registers = (uint32_t)values[ACTIVITY_REGISTERS];
-	activity->shmem_static = (uint32_t)values[ACTIVITY_SHMEM_STATIC];
-	activity->shmem_dynamic = (uint32_t)values[ACTIVITY_SHMEM_DYNAMIC];
-	activity->graph = values[ACTIVITY_GRAPH];
-	activity->graph_node = values[ACTIVITY_GRAPH_NODE];
-	activity->bytes = values[ACTIVITY_BYTES];
-	activity->direction = values[ACTIVITY_DIRECTION] < DIRECTION_COUNT
-	                              ? (enum api_direction)values[ACTIVITY_DIRECTION]
-	                              : DIRECTION_NONE;
-	activity->source = known_memory(values[ACTIVITY_SOURCE]);
-	activity->destination = known_memory(values[ACTIVITY_DESTINATION]);
-	activity->peer_device = (uint32_t)values[ACTIVITY_PEER];
-}
-
 static void read_activity_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
 {
 	for (uint32_t rest = mask & ((1u << ACTIVITY_KEPT) - 1); rest; rest &= rest - 1)
@@ -389,7 +361,7 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64
 		return DECODED_DAMAGE;
 	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
 	read_activity_values(decoder, slot, mask);
-	fill_activity(activity, slot->last);
+	decoded_activity(activity, slot->last);
 	activity->kind = (enum activity_kind)kind;
 	activity->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->activity);
 	activity->end_ns = event->time_ns;
@@ -403,25 +375,6 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64
 }
 
 /* ---- ranges and samples -------------------------------------------------------------------- */
-
-/* False where a name is not there. Number 0 is that of a range without one. */
-static bool fill_range(struct decoder *decoder, const uint64_t *values)
-{
-	struct range *range = &decoder->range;
-
-	range->kind = (enum range_kind)values[RANGE_VALUE_KIND];
-	range->name = values[RANGE_VALUE_NAME]
-	                      ? names_text(decoder->names, values[RANGE_VALUE_NAME])
-	                      : "";
-	range->domain = names_text(decoder->names, values[RANGE_VALUE_DOMAIN]);
-	range->depth = (uint32_t)values[RANGE_VALUE_DEPTH];
-	range->context = (uint32_t)values[RANGE_VALUE_CONTEXT];
-	range->stream = (uint32_t)values[RANGE_VALUE_STREAM];
-	range->correlation = values[RANGE_VALUE_CORRELATION];
-	range->category = (uint32_t)values[RANGE_VALUE_CATEGORY];
-	range->color = (uint32_t)values[RANGE_VALUE_COLOR];
-	return range->name && (range->domain || !values[RANGE_VALUE_DOMAIN]);
-}
 
 /* What is told as an activity of such a kind, without a kernel; after its kind. NULL: damage. */
 static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, uint64_t kind,
@@ -444,31 +397,6 @@ static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, u
 	return slot;
 }
 
-/* False where a name is not there. */
-static bool fill_sample(struct decoder *decoder, const uint64_t *values)
-{
-	struct sample *sample = &decoder->sample;
-	uint64_t waker = values[SAMPLE_VALUE_WAKER], rival = values[SAMPLE_VALUE_RIVAL];
-
-	sample->kind = (enum sample_kind)values[SAMPLE_VALUE_KIND];
-	sample->weight_ns = values[SAMPLE_VALUE_WEIGHT];
-	sample->blocked = values[SAMPLE_VALUE_BLOCKED] < BLOCKED_COUNT
-	                          ? (enum blocked)values[SAMPLE_VALUE_BLOCKED]
-	                          : BLOCKED_UNKNOWN;
-	sample->waker = names_text(decoder->names, waker);
-	sample->waker_tid = (uint32_t)values[SAMPLE_VALUE_WAKER_TID];
-	sample->count = values[SAMPLE_VALUE_COUNT];
-	sample->wait = values[SAMPLE_VALUE_WAIT] < WAIT_COUNT
-	                       ? (enum wait_kind)values[SAMPLE_VALUE_WAIT]
-	                       : WAIT_UNKNOWN;
-	sample->runnable_ns = values[SAMPLE_VALUE_RUNNABLE] < sample->weight_ns
-	                              ? values[SAMPLE_VALUE_RUNNABLE]
-	                              : sample->weight_ns;
-	sample->rival = names_text(decoder->names, rival);
-	sample->rival_pid = (uint32_t)values[SAMPLE_VALUE_RIVAL_PID];
-	return (sample->waker || !waker) && (sample->rival || !rival);
-}
-
 static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct event *event)
 {
 	struct sample *sample = &decoder->sample;
@@ -483,7 +411,7 @@ static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct e
 		return DECODED_NOTHING;
 	event->type = EVENT_SAMPLE;
 	event->sample = sample;
-	if (!fill_sample(decoder, slot->last))
+	if (!decoded_sample(sample, decoder->names, slot->last))
 		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
@@ -527,7 +455,7 @@ static enum decoded read_range(struct decoder *decoder, uint64_t head, struct ev
 		return DECODED_NOTHING;
 	event->type = EVENT_RANGE;
 	event->range = range;
-	if (!fill_range(decoder, slot->last))
+	if (!decoded_range(&decoder->range, decoder->names, slot->last))
 		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
