@@ -5,13 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/later.h"
-#include "base/process.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
@@ -23,163 +19,6 @@
 #define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
-
-/*
- * Only a session declines the return of a single hit. With the other mechanisms a return probe is
- * there for every process that maps the file, also for those under seccomp, which it would kill.
- */
-static void check_returns(struct capture *c, enum mechanism mechanism)
-{
-	c->seccomp_safe = !c->options.returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
-	if (c->seccomp_safe || mechanism == MECHANISM_SESSION)
-		return;
-	c->options.returns = c->run.returns = false;
-	c->seccomp_safe = true;
-	capture_notice(
-		c, "only entries are hooked, so there are no durations and results: this kernel's "
-		   "return probes kill processes under seccomp, and cannot be left out for those "
-		   "alone; newer stable releases of this kernel are free of that");
-}
-
-static int set_name(struct capture *c, struct err *err)
-{
-	struct wire_glob glob;
-	int r = target_glob(&c->options.target, &glob, err);
-
-	if (r)
-		return r;
-	r = programs_name_set(c->programs, &glob);
-	return r ? err_set(err, r, "--name: telling the eBPF programs: %s", strerror(-r)) : 0;
-}
-
-/* The number of the cgroup that is asked for, by which the programs know it. */
-static int find_cgroup(struct capture *c, __u64 *id, struct err *err)
-{
-	int folder = target_cgroup_open(&c->options.target, err), r = 0;
-	struct stat st;
-
-	if (folder < 0)
-		return folder;
-	if (fstat(folder, &st))
-		r = err_set(err, errno, "--cgroup: %s", strerror(errno));
-	*id = r ? 0 : st.st_ino;
-	close(folder);
-	return r;
-}
-
-/* Where there is none, numbers of stacks can be foretold, and nothing else is lost. */
-static uint64_t chance(void)
-{
-	uint64_t number = 0;
-
-	return getrandom(&number, sizeof(number), GRND_NONBLOCK) == sizeof(number)
-	               ? number
-	               : 0x9e3779b97f4a7c15ull;
-}
-
-/* The programs' kinds of calls: those who wait in a copy ask for it under both names. */
-uint8_t capture_stack_kinds(uint32_t calls)
-{
-	uint8_t kinds = 0;
-
-	if (calls & STACK_CALLS_LAUNCHES)
-		kinds |= 1 << STACK_OF_LAUNCH;
-	if (calls & STACK_CALLS_COPIES)
-		kinds |= 1 << STACK_OF_COPY | 1 << STACK_OF_WAITING_COPY;
-	if (calls & STACK_CALLS_WAITS)
-		kinds |= 1 << STACK_OF_WAIT | 1 << STACK_OF_WAITING_COPY;
-	if (calls & STACK_CALLS_ALLOCATIONS)
-		kinds |= 1 << STACK_OF_ALLOCATION | 1 << STACK_OF_FREE;
-	if (calls & STACK_CALLS_HOOKS)
-		kinds |= 1 << STACK_OF_HOOK;
-	return kinds;
-}
-
-static int load_programs(struct capture *c, struct err *err)
-{
-	const struct capture_options *o = &c->options;
-	struct programs_options options = {
-		.ring_bytes = o->ring_bytes,
-		.settings = {
-			.all = o->target.kind == TARGET_ALL,
-			.cgroup = o->target.kind == TARGET_CGROUP,
-			.nested_returns = o->nested_returns,
-			.begin_records = o->begin_records,
-			.name = o->target.kind == TARGET_NAME,
-			.follow = o->target.follow,
-			.inside = c->inside != NULL,
-			.driver_calls = o->kernel && !o->watch,
-		},
-	};
-	int64_t offset_ns;
-	int r = 0;
-
-	if (kernel_refuses(
-		    c->features)) /* without rights, every feature would seem to be missing */
-		return err_set(err, EPERM, PROGRAMS_REFUSED);
-	if (!kernel_has(c->features, FEATURE_PIDS))
-		return err_set(
-			err, ENOTSUP,
-			"cuscope runs in a pid namespace of its own (a container?), while the "
-			"kernel reports the host's process ids: run it on the host, or start "
-			"the container with --pid=host");
-	if (!process_clock_offset(getpid(), &offset_ns) || offset_ns)
-		return err_set(err, ENOTSUP,
-		               "cuscope runs in a time namespace, whose clock is not the one that "
-		               "the kernel reports times by: run it outside of that");
-	if (!kernel_has(c->features, FEATURE_BTF))
-		return err_set(
-			err, ENOTSUP,
-			"this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
-			"which the eBPF programs need; 'cuscope doctor' tells more");
-	options.mechanism = mechanism_best(c->features);
-	if ((options.mechanism == MECHANISM_SINGLE || options.mechanism == MECHANISM_STUB) &&
-	    kernel_lacks_because(c->features, FEATURE_UPROBE) == -EACCES)
-		return err_set(
-			err, EPERM,
-			"no function can be hooked: without links for a file's functions (Linux "
-			"6.6) this kernel wants CAP_SYS_ADMIN for that, which cuscope has not "
-			"('cuscope doctor' tells more; docs/install.md has the agent's unit)");
-	check_returns(c, options.mechanism);
-	options.settings.returns = c->options.returns;
-	options.settings.seccomp_entry_only = !c->seccomp_safe;
-	if (o->stacks) {
-		options.stacks = true;
-		options.settings.sample_ns = o->stacks->sample_ns;
-		options.settings.stack_seed = chance();
-		options.settings.call_stacks = capture_stack_kinds(o->stacks->calls);
-		options.settings.call_stack_one_in = o->stacks->one_in;
-		options.settings.call_stack_ns = o->stacks->call_ns;
-		options.settings.blocked = o->stacks->blocked || o->stacks->host_waits;
-		options.settings.walk_blocked = o->stacks->blocked;
-		options.settings.host_waits = o->stacks->host_waits;
-		options.settings.blocked_ns = o->stacks->blocked_ns;
-	}
-	if (o->watch) {
-		c->cuda_only = o->target.kind == TARGET_ALL && !c->inside && !o->selection.hooks;
-		options.settings.fold = c->options.selection.fold = o->watch->tools;
-		options.settings.stacks = o->watch->stacks;
-		options.settings.cuda_only = c->cuda_only;
-	}
-	options.own_hooks = own_hooks_kinds(o->selection.hooks);
-	if (o->target.kind == TARGET_CGROUP)
-		r = find_cgroup(c, &options.settings.cgroup_id, err);
-	if (!r)
-		r = programs_load(&options, &c->programs, err);
-	if (r)
-		return r;
-	programs_state(c->programs)->name_offset = KERNEL_HANDLE_NAME_OFFSET;
-	if (o->target.kind == TARGET_NAME)
-		r = set_name(c, err);
-	if (r)
-		return r;
-	r = programs_follow_processes(c->programs, &c->mmap_seen, err);
-	if (!r && c->mmap_seen && !kernel_has(c->features, FEATURE_TRACEFS)) { /* --without */
-		programs_stop_holding(c->programs);
-		c->mmap_seen = false;
-	}
-	return r;
-}
 
 static void launched(void *data, uint32_t pid, const struct call *call)
 {
@@ -432,24 +271,11 @@ static void open_driver_events(struct capture *c)
 	driver_events_turn(c->driver_events, capture_now_ns());
 }
 
-int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
+/* What the run tells of itself, as far as it is known before anything is hooked. */
+static void begin_run(struct capture *c)
 {
-	struct capture *c = xcalloc(1, sizeof(*c));
-	int r;
+	const struct capture_options *options = &c->options;
 
-	c->options = *options;
-	if (options->watch)
-		c->options.stacks = stacks_of_watch(options->watch);
-	r = helper_begin(err); /* first: what it is forked from is to be small */
-	if (r) {
-		free(c);
-		return r;
-	}
-	r = open_inside(c, err);
-	if (r) {
-		free(c);
-		return r;
-	}
 	c->unanswered_before = helper_unanswered();
 	c->run.returns = options->returns;
 	c->run.chosen = options->chosen;
@@ -461,34 +287,71 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);
 	host_describe(c->host, &c->run);
-	r = session_hold_back_end(options, err);
+}
+
+static int open_programs(struct capture *c, struct err *err)
+{
+	int r = kernel_features_new(c->options.without, &c->features, err);
+
 	if (!r)
-		r = kernel_features_new(options->without, &c->features, err);
-	if (!r)
-		r = load_programs(c, err);
-	if (!r) {
-		if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
-			last_resort_at_leisure();
-		make_parts(c);
-		capture_begin_clock(c);
-		r = session_open_agents(c, err);
-	}
-	if (!r)
-		r = open_stacks(c, err);
-	if (!r && options->kernel && !options->watch)
+		r = session_load_programs(c, err);
+	if (r)
+		return r;
+	if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
+		last_resort_at_leisure();
+	make_parts(c);
+	capture_begin_clock(c);
+	return session_open_agents(c, err);
+}
+
+static int open_sources(struct capture *c, struct err *err)
+{
+	bool kernel = c->options.kernel && !c->options.watch;
+	int r = open_stacks(c, err);
+
+	if (!r && kernel)
 		r = driver_calls_new(c->programs, c->pipeline, &c->driver_calls, err);
-	if (!r && c->options.kernel && !c->options.watch)
+	if (!r && kernel)
 		open_driver_events(c);
 	if (!r)
 		r = session_expect_libraries(c, err);
 	if (!r)
 		session_hook_kernel(c);
+	return r;
+}
+
+static int open_all(struct capture *c, struct err *err)
+{
+	int r = session_hold_back_end(&c->options, err);
+
+	if (!r)
+		r = open_programs(c, err);
+	if (!r)
+		r = open_sources(c, err);
 	if (!r)
 		r = check_end(err);
 	if (!r)
 		r = session_open_targets(c, err);
+	return r ? r : check_end(err);
+}
+
+int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
+{
+	struct capture *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	c->options = *options;
+	if (options->watch)
+		c->options.stacks = stacks_of_watch(options->watch);
+	r = helper_begin(err); /* first: what it is forked from is to be small */
 	if (!r)
-		r = check_end(err);
+		r = open_inside(c, err);
+	if (r) {
+		free(c);
+		return r;
+	}
+	begin_run(c);
+	r = open_all(c, err);
 	if (r) {
 		capture_free(c);
 		last_resort_end();

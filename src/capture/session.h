@@ -169,6 +169,9 @@ bool session_agents_told(struct capture *c, const struct wire_head *record);
 int session_agents_before(struct capture *c, const struct wire_head *record);
 void session_agents_after(struct capture *c, const struct wire_head *record);
 
+/* The programs are loaded, and follow processes (session_programs.c). */
+int session_load_programs(struct capture *c, struct err *err);
+
 /*
  * What targets will map is hooked, as far as it is known. A command waits while its libraries are
  * hooked, and processes by number have theirs already.
