@@ -7,6 +7,8 @@
 
 #define FLAGS "-fPIE -fasynchronous-unwind-tables -Wl,--eh-frame-hdr " PROGRAM
 
+static int functions = 40;
+
 /* Forty functions that ask for a state and say their names, one that begins, and what is given. */
 static int make(const char *more, const char *flags)
 {
@@ -22,7 +24,7 @@ static int make(const char *more, const char *flags)
 	buf_puts(&text, "int count; NI int state(void) { return count++; }\n"
 	                "NI int say(const char *name) { return count += !!name; }\n"
 	                "#define F(n) NI int n(int a) { return state() + say(#n) + a; }\n");
-	for (int i = 0; i < 40; i++)
+	for (int i = 0; i < functions; i++)
 		buf_printf(&text, "F(cudaFunction%d)\n", i);
 	buf_puts(&text, "int start(void) { return id_is_there() + cudaFunction1(1); }\n");
 	write_file(in_dir("head.h"), more && strstr(more, "no id")
@@ -54,6 +56,7 @@ static int forget(void **state)
 {
 	free(found);
 	found = NULL;
+	functions = 40;
 	return 0;
 }
 
@@ -105,6 +108,14 @@ static void test_what_two_of_its_functions_say_is_left(void **state)
 		"NI int cudaBoth(void) { return state() + say(\"cudaA\") + say(\"cudaB\"); }\n";
 
 	assert_int_equal(all_right(make(twice, "-include head.h " FLAGS)), 39);
+}
+
+static void test_fewer_than_any_runtime_has(void **state)
+{
+	functions = 32;
+	assert_int_equal(all_right(make(NULL, "-include head.h " FLAGS)), 32);
+	functions = 31;
+	assert_int_equal(look(make(NULL, "-include head.h -s " FLAGS)), -ENOTSUP);
 }
 
 static void test_a_program_without_a_runtime(void **state)
@@ -163,6 +174,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_functions_of_a_stripped_program, forget),
 		cmocka_unit_test_teardown(test_what_the_program_says_does_not_matter, forget),
 		cmocka_unit_test_teardown(test_what_two_of_its_functions_say_is_left, forget),
+		cmocka_unit_test_teardown(test_fewer_than_any_runtime_has, forget),
 		cmocka_unit_test_teardown(test_a_program_without_a_runtime, forget),
 		cmocka_unit_test_teardown(test_a_library_is_left_alone, forget),
 		cmocka_unit_test_teardown(test_as_many_wrappers_as_functions, forget),

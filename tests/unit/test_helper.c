@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -110,6 +111,26 @@ static void test_long_maps_are_read_whole(void **state)
 	assert_int_equal(after, before + pages / 2);
 	end_target(pid);
 	munmap(memory, pages * 4096);
+}
+
+/* Its answers are of 65,536 pages at most. */
+static void test_pages_are_asked_for_in_parts(void **state)
+{
+	const size_t pages = 70000, written = 66000, page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *private = calloc(pages, 1);
+	char *memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	pid_t pid;
+
+	assert_true(memory != MAP_FAILED);
+	memory[written * page] = 1;
+	pid = make_target();
+	assert_true(helper_private_pages(pid, (uint64_t)(uintptr_t)memory, private, pages));
+	end_target(pid);
+	for (size_t i = 0; i < pages; i++)
+		assert_int_equal(private[i], i == written);
+	munmap(memory, pages * page);
+	free(private);
 }
 
 /* One that has ended has no more of it than a thread of the kernel's. */
@@ -517,6 +538,7 @@ int main(void)
 		TEST(test_memory_is_read),
 		TEST(test_maps_are_read),
 		TEST(test_long_maps_are_read_whole),
+		TEST(test_pages_are_asked_for_in_parts),
 		TEST(test_who_has_no_memory_has_no_code),
 		TEST(test_files_are_opened_and_read),
 		TEST(test_only_regular_files_are_opened_by_path),

@@ -2,22 +2,28 @@
 /* Names as people read them: of all kinds, and those that a demangler does not get through. */
 #include "unit.h"
 
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "cuda/kernel_name.h"
 #include "hostile_names.h"
 #include "probe/function_name.h"
 #include "probe/helper.h"
+#include "probe/helper_inside.h"
 #include "probe/person.h"
 #include "probe/plain_name.h"
 
 #define SOMEBODY 1000
 #define ANOTHER  1001
+#define VICTIM   1002
 
 static int begin(void **state)
 {
@@ -40,12 +46,17 @@ static double now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void check_kernel(const char *mangled, const char *plain)
+static void check_kernel_of(uint64_t person, const char *mangled, const char *plain)
 {
-	char *name = plain_kernel_name(mangled, SOMEBODY);
+	char *name = plain_kernel_name(mangled, person);
 
 	assert_string_equal(name, plain);
 	free(name);
+}
+
+static void check_kernel(const char *mangled, const char *plain)
+{
+	check_kernel_of(SOMEBODY, mangled, plain);
 }
 
 static void check_function(const char *linked, const char *plain)
@@ -125,6 +136,65 @@ static void test_a_process_that_is_late_says_so(void **state)
 	buf_free(&hostile);
 }
 
+/* False: it is no process that reads names. */
+static bool parent_of(pid_t pid, int *parent)
+{
+	char path[64], name[32] = "", state = 'Z';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%31[^)]) %c %d", name, &state, parent) != 3)
+		*parent = 0;
+	fclose(file);
+	return state != 'Z' && !strcmp(name, "cuscope-names");
+}
+
+/* Of ours: the one that makes helpers has made it too. */
+static pid_t names_process(void)
+{
+	glob_t found;
+	pid_t pid = 0;
+	int maker = 0;
+	char byte;
+
+	helper_memory(getpid(), (uint64_t)(uintptr_t)&byte, &byte, 1);
+	parent_of(helper_now(), &maker);
+	assert_int_equal(glob("/proc/[0-9]*", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc && !pid; i++) {
+		int at = atoi(found.gl_pathv[i] + strlen("/proc/")), parent = 0;
+
+		if (parent_of(at, &parent) && parent == maker)
+			pid = at;
+	}
+	globfree(&found);
+	return pid;
+}
+
+/* What it said last is the name of something else. */
+static void test_a_process_that_is_stopped_or_killed_says_nothing(void **state)
+{
+	const int signals[] = { SIGKILL, SIGSTOP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		struct plain_name_ends before;
+		pid_t pid;
+
+		check_kernel("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
+		pid = names_process();
+		assert_true(pid > 0);
+		before = plain_name_ends();
+		kill(pid, signals[i]);
+		while (signals[i] == SIGKILL && names_process())
+			usleep(1000);
+		check_kernel_of(VICTIM, "_Z4tmplIdEvPT_i", "_Z4tmplIdEvPT_i");
+		assert_int_equal(plain_name_ends().late, before.late + (signals[i] == SIGSTOP));
+		check_kernel("_Z4tmplIdEvPT_i", "void tmpl<double>(double*, int)");
+	}
+}
+
 static void test_a_child_reads_only_what_is_simple(void **state)
 {
 	pid_t child = fork();
@@ -162,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_a_name_that_takes_for_ever_stays_as_it_is_linked),
 		cmocka_unit_test(test_a_process_that_is_late_says_so),
 		cmocka_unit_test(test_a_user_has_a_second_and_others_have_theirs),
+		cmocka_unit_test(test_a_process_that_is_stopped_or_killed_says_nothing),
 		cmocka_unit_test(test_a_child_reads_only_what_is_simple),
 		cmocka_unit_test(test_names_without_end_are_not_asked_for),
 	};
