@@ -197,6 +197,8 @@ static void test_a_probe_s_call_is_nested_in_an_agent_s(void **state)
 
 	assert_int_equal(depth_of_probe_s(inside, START + 90, PLACE), 0);
 	agent_begins(inside, START + 100, PLACE);
+	assert_int_equal(depth_of_probe_s(inside, START + 99, PLACE - 64), 0);
+	assert_int_equal(depth_of_probe_s(inside, START + 100, PLACE - 64), 1);
 	assert_int_equal(depth_of_probe_s(inside, START + 110, PLACE - 64), 1);
 	agent_tells(inside, WIRE_BEGIN, WIRE_NESTED, START + 120, START + 120, PLACE - 64);
 	assert_int_equal(depth_of_probe_s(inside, START + 130, PLACE - 128), 2);

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "base/array.h"
 #include "report/nvtx/range_work.h"
 
 #define RANGES  2000
@@ -246,6 +247,31 @@ static void test_all_work_is_found_whatever_comes_first(void **state)
 	}
 }
 
+/* What was asked for as it begins and as it ends, before it is told and after. */
+static void test_the_ends_of_a_range_are_its_own(void **state)
+{
+	static const double at_us[] = { 10, 100, 9.999, 100.001 };
+
+	for (int late = 0; late < 2; late++) {
+		n_ranges = 1;
+		ranges[0] = (struct one_range){ .tid = 1, .begin_us = 10, .end_us = 100 };
+		for (n_calls = 0; n_calls < ARRAY_SIZE(at_us); n_calls++) {
+			calls[n_calls] = (struct one_call){ 1, at_us[n_calls], 200, 201 };
+			see_call(n_calls);
+		}
+		if (late)
+			see_range(0);
+		for (size_t i = 0; i < n_calls; i++)
+			see_work(i);
+		if (!late)
+			see_range(0);
+		range_work_finish(work);
+		assert_int_equal(ranges[0].done.ops, 2);
+		tear_down(NULL);
+		set_up(NULL);
+	}
+}
+
 /* A range that was open during more work than is kept has the last of it, and that is said. */
 static void test_what_had_to_be_let_go_is_said(void **state)
 {
@@ -298,6 +324,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all_work_is_found_whatever_comes_first, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_the_ends_of_a_range_are_its_own, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_what_had_to_be_let_go_is_said, set_up,
 		                                tear_down),
