@@ -166,14 +166,27 @@ void memory_follow_captured(struct memory *memory, const struct event *event)
 		add_node(memory, &graphs_of(memory, event)->recorded, call->args.address, 0);
 }
 
-/* A graph's handle can be given out again: a new one has what is recorded now alone. */
-static void end_capture(struct memory *memory, struct memory_graphs *graphs, uint64_t handle)
+/* There is no room for it, so when it runs is not known: it is counted as if it did so once. */
+static void leave_out(struct memory *memory, const struct event *event, const struct graph *graph)
 {
+	struct memory_allocation made = memory_about(event, MEMORY_ASYNC);
+
+	made.bytes = graph->bytes;
+	if (graph->allocates)
+		memory_add_untracked(memory, &made, graph->allocates);
+}
+
+/* A graph's handle can be given out again: a new one has what is recorded now alone. */
+static void end_capture(struct memory *memory, struct memory_graphs *graphs,
+                        const struct event *event)
+{
+	uint64_t handle = event->call->args.source;
 	struct graph *recorded = &graphs->recorded;
 	struct graph *graph = recorded->n ? the_graph(memory, &graphs->graphs, handle)
 	                                  : find_graph(graphs->graphs, handle);
 
 	if (!graph) {
+		leave_out(memory, event, recorded);
 		empty(memory, recorded);
 		return;
 	}
@@ -182,15 +195,18 @@ static void end_capture(struct memory *memory, struct memory_graphs *graphs, uin
 	empty(memory, recorded);
 }
 
-static void instantiate(struct memory *memory, struct memory_graphs *graphs, uint64_t from,
-                        uint64_t handle)
+static void instantiate(struct memory *memory, struct memory_graphs *graphs,
+                        const struct event *event)
 {
-	const struct graph *graph = find_graph(graphs->graphs, from);
+	uint64_t handle = event->call->args.handle;
+	const struct graph *graph = find_graph(graphs->graphs, event->call->args.source);
 	struct graph *exec = graph ? the_graph(memory, &graphs->execs, handle)
 	                           : find_graph(graphs->execs, handle);
 
 	if (exec)
 		empty(memory, exec);
+	else if (graph)
+		leave_out(memory, event, graph);
 	if (graph && exec && (graph->cut || !may_work(graphs, graph->n))) {
 		exec->n = graph->n;
 		exec->allocates = graph->allocates;
@@ -227,21 +243,32 @@ static void launch(struct memory *memory, struct process_memory *process, const 
 	}
 }
 
+static void add_to_graph(struct memory *memory, const struct event *event)
+{
+	const struct api_call *args = &event->call->args;
+	struct graph *graph = the_graph(memory, &graphs_of(memory, event)->graphs, args->source);
+	uint64_t bytes = event->call->op == OP_GRAPH_ALLOC ? args->bytes : 0;
+
+	if (graph)
+		add_node(memory, graph, args->address, bytes);
+	else if (args->address)
+		leave_out(memory, event,
+		          &(struct graph){ .allocates = bytes != 0, .bytes = bytes });
+}
+
 void memory_follow_graph(struct memory *memory, const struct event *event)
 {
 	struct process_memory *process = memory_find_process(memory, event->process->id);
 	struct memory_graphs *graphs = process ? process->graphs : NULL;
-	const struct api_call *args = &event->call->args;
 
 	if (graphs)
 		graphs->due += WORK_EACH;
 	if (event->call->op == OP_GRAPH_ALLOC || event->call->op == OP_GRAPH_FREE)
-		add_node(memory, the_graph(memory, &graphs_of(memory, event)->graphs, args->source),
-		         args->address, event->call->op == OP_GRAPH_ALLOC ? args->bytes : 0);
+		add_to_graph(memory, event);
 	else if (graphs && event->call->op == OP_CAPTURE_END)
-		end_capture(memory, graphs, args->source);
+		end_capture(memory, graphs, event);
 	else if (graphs && event->call->op == OP_INSTANTIATE)
-		instantiate(memory, graphs, args->source, args->handle);
+		instantiate(memory, graphs, event);
 	else if (graphs && event->call->op == OP_GRAPH_LAUNCH)
 		launch(memory, process, event);
 }

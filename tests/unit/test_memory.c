@@ -560,6 +560,55 @@ static void test_a_graph_can_free_what_another_allocated(void **state)
 #define SECONDS_MOST 4
 #endif
 
+#define NODES_KEPT 65536
+
+/* Of a graph with more nodes than are kept all are counted, and none is followed. */
+static void test_a_graph_that_is_cut_is_counted_whole(void **state)
+{
+	const struct memory_totals *totals;
+
+	captured(alloc_at("cudaMallocAsync", 0, A, KIB));
+	graph_call(1, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0);
+	graph_call(2, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	for (int i = 0; i < NODES_KEPT + 10; i++)
+		captured(alloc_at("cudaMallocAsync", 3 + i / 1e6, A + (uint64_t)i * KIB, KIB));
+	graph_call(4, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0);
+	graph_call(5, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	launch_graph(6);
+	totals = memory_totals(memory, MEMORY_ASYNC);
+	assert_count(totals->allocated, NODES_KEPT + 10, (NODES_KEPT + 10) * KIB);
+	assert_int_equal(totals->untracked.count, NODES_KEPT + 10);
+	assert_int_equal(live(), 0);
+}
+
+/* Nor is it known when it runs: what it allocates is told once. */
+static void test_a_graph_without_room_is_told_of(void **state)
+{
+	const struct memory_totals *totals = memory_totals(memory, MEMORY_ASYNC);
+	struct call node = call_at("cuGraphAddMemAllocNode", 8, 10);
+
+	for (int i = 0; i < NODES_KEPT - 1; i++)
+		captured(alloc_at("cudaMallocAsync", i / 1e6, A + (uint64_t)i * KIB, KIB));
+	graph_call(1, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH, 0); /* it has the last room */
+	assert_int_equal(totals->untracked.count, 0);
+	graph_call(2, "cudaGraphInstantiate", OP_INSTANTIATE, GRAPH, EXEC);
+	launch_graph(3);
+	assert_count(totals->untracked, NODES_KEPT - 1, (NODES_KEPT - 1) * KIB);
+	captured(alloc_at("cudaMallocAsync", 4, A, KIB));
+	graph_call(5, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH + 1, 0);
+	assert_int_equal(totals->untracked.count, NODES_KEPT);
+	node.op = OP_GRAPH_ALLOC;
+	node.args.source = GRAPH + 2;
+	node.args.address = A;
+	node.args.bytes = KIB;
+	follow(the_process(), node);
+	assert_int_equal(totals->untracked.count, NODES_KEPT + 1);
+	node.op = OP_GRAPH_FREE;
+	follow(the_process(), node);
+	graph_call(9, "cudaStreamEndCapture", OP_CAPTURE_END, GRAPH + 3, 0); /* of no memory */
+	assert_count(totals->allocated, NODES_KEPT + 1, (NODES_KEPT + 1) * KIB);
+}
+
 /* A launch of a few bytes stands for all that is in the graph. */
 static void test_launches_of_a_huge_graph_cost_no_more_than_their_share(void **state)
 {
@@ -742,6 +791,8 @@ int main(void)
 		TEST(test_memory_of_a_graph_is_there_when_it_runs),
 		TEST(test_memory_that_a_graph_frees_itself_is_there_for_a_moment),
 		TEST(test_a_graph_can_free_what_another_allocated),
+		TEST(test_a_graph_that_is_cut_is_counted_whole),
+		TEST(test_a_graph_without_room_is_told_of),
 		TEST(test_launches_of_a_huge_graph_cost_no_more_than_their_share),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
