@@ -121,6 +121,21 @@ static inline uint64_t facts_time(uint64_t ns)
 	return ns < FACTS_TIME_MAX ? ns : FACTS_TIME_MAX;
 }
 
+#define FACTS_GUESSES 8 /* then it is bisected for: a few far ones can lead all guesses astray */
+
+/* Where between low and before high something is that lies between the values of both ends, were
+ * all as far from each other. */
+static inline size_t facts_guess(size_t low, size_t high, uint64_t first, uint64_t last,
+                                 uint64_t wanted)
+{
+	if (wanted <= first)
+		return low;
+	if (wanted >= last)
+		return high - 1;
+	return low + (size_t)((double)(high - 1 - low) *
+	                      ((double)(wanted - first) / (double)(last - first)));
+}
+
 #define FACTS_BYTES (768ull << 20) /* of rows; what is beyond is counted in left_out */
 
 void facts_init(struct facts *facts);

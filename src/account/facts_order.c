@@ -76,13 +76,11 @@ static int ask_order(const void *a, const void *b)
 	                                : order_of(x->correlation, y->correlation);
 }
 
-#define ASK_TRIES 8 /* to guess a place, before it is bisected for */
-
 #define SORT_ROW   128 /* bytes */
-#define SORT_MOVES 8   /* that the rows of one that is nearly in order take each */
+#define SORT_MOVES 8   /* that rows which are nearly in order take each, */
+#define SORT_NEAR  64  /* and one of them at most */
 
-/* Rows come nearly in order: each is put where it belongs among those before, as long as that is
- * near. False: it is not. */
+/* Each row is put where it belongs among those before. False: that is not near. */
 static bool fact_sort_near(char *rows, size_t n, size_t bytes,
                            int (*order)(const void *, const void *))
 {
@@ -92,17 +90,16 @@ static bool fact_sort_near(char *rows, size_t n, size_t bytes,
 	for (size_t i = 1; i < n; i++) {
 		size_t to = i;
 
-		while (to && moves && order(rows + (to - 1) * bytes, rows + i * bytes) > 0) {
+		while (to && order(rows + (to - 1) * bytes, rows + i * bytes) > 0) {
 			to--;
-			moves--;
+			if (!moves-- || i - to > SORT_NEAR)
+				return false;
 		}
 		if (to == i)
 			continue;
 		memcpy(row, rows + i * bytes, bytes);
 		memmove(rows + (to + 1) * bytes, rows + to * bytes, (i - to) * bytes);
 		memcpy(rows + to * bytes, row, bytes);
-		if (!moves)
-			return false;
 	}
 	return true;
 }
@@ -310,11 +307,9 @@ static const struct fact_ask *ask_find(const struct facts *facts, const struct f
 
 		if (!ask_order(first, key))
 			return first;
-		if (first->process == last->process && first->correlation < key->correlation &&
-		    key->correlation < last->correlation && tries++ < ASK_TRIES)
-			middle = low + (size_t)((double)(high - 1 - low) *
-			                        ((double)(key->correlation - first->correlation) /
-			                         (double)(last->correlation - first->correlation)));
+		if (first->process == last->process && tries++ < FACTS_GUESSES)
+			middle = facts_guess(low, high, first->correlation, last->correlation,
+			                     key->correlation);
 		is = ask_order(&asks[middle], key);
 		if (!is)
 			return &asks[middle];
@@ -340,12 +335,16 @@ const struct fact_call *facts_call_of(const struct facts *facts, const struct fa
 
 size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns)
 {
+	const struct fact_call *calls = thread->calls;
 	size_t low = 0, high = thread->n_calls;
 
-	while (low < high) {
+	for (unsigned tries = 0; low < high; tries++) {
 		size_t middle = low + (high - low) / 2;
 
-		if (thread->calls[middle].end_ns <= time_ns)
+		if (tries < FACTS_GUESSES)
+			middle = facts_guess(low, high, calls[low].end_ns, calls[high - 1].end_ns,
+			                     time_ns);
+		if (calls[middle].end_ns <= time_ns)
 			low = middle + 1;
 		else
 			high = middle;
