@@ -7,6 +7,7 @@
 #include "base/xalloc.h"
 
 #define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
+#define ANSWER_TIE   0.15  /* weight of the account's own time beside what is gained */
 #define ANSWER_FEW   5     /* stretches or samples that are no evidence */
 #define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
 #define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
@@ -40,11 +41,12 @@ static bool part_is_change(const struct account_part *part)
 
 /*
  * By what is gained at most. Time that follows a wait for the GPU is gained by the wait's removal,
- * and by that of what the host then did: where that is the way of launches, the wait comes first.
+ * and by that of what the host then did: of two that gain about the same the one comes first that
+ * the account gives the time to; launches, which are many small things, after a wait.
  */
 static double change_rank(const struct answer_change *change)
 {
-	double share = change->gain_ns / change->account->ns;
+	double share = (change->gain_ns + ANSWER_TIE * change->ns) / change->account->ns;
 
 	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * share : share;
 }
@@ -426,7 +428,7 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
 	if (answer->n_changes &&
-	    (change_rank(answer->changes) < ANSWER_FIRST ||
+	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].account->ns ||
 	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
 		answer->n_changes = 0;
 }

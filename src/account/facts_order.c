@@ -389,11 +389,10 @@ static bool thread_rests_at(const struct fact_thread *thread, uint64_t time_ns)
 	return at < thread->n_rests && thread->rests[at].begin_ns <= time_ns;
 }
 
-uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
-                       uint32_t but_thread)
+/* The first thread of the process with this number, or of a higher one. */
+static size_t pids_at(const struct facts *facts, uint32_t pid)
 {
 	size_t low = 0, high = facts->n_pids;
-	uint32_t most = FACTS_NONE;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -403,6 +402,22 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 		else
 			high = middle;
 	}
+	return low;
+}
+
+bool facts_has_pid(const struct facts *facts, uint32_t pid)
+{
+	size_t at = pids_at(facts, pid);
+
+	return at < facts->n_pids && facts->pids[at].pid == pid;
+}
+
+uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
+                       uint32_t but_thread)
+{
+	size_t low = pids_at(facts, pid), high;
+	uint32_t most = FACTS_NONE;
+
 	high = low + FACTS_ASKED < facts->n_pids ? low + FACTS_ASKED : facts->n_pids;
 	for (; low < high && facts->pids[low].pid == pid; low++) {
 		uint32_t number = facts->pids[low].thread;

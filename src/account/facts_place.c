@@ -5,6 +5,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/place.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 /* Whose frames the innermost of a chain is. */
@@ -125,6 +126,93 @@ static void placer_place_thread(struct placer *placer, struct fact_thread *threa
 		                                      thread->rests[i].chain);
 }
 
+/* Waits of a thread for a socket at one place. */
+struct peer {
+	struct peer_key {
+		uint32_t thread, chain;
+	} key;
+	uint32_t pid; /* the candidate: of a majority vote, then counted */
+	uint64_t ahead, waits, had;
+	UT_hash_handle hh;
+};
+
+static bool rest_has_peer(const struct fact_rest *rest)
+{
+	return rest->wait == WAIT_NETWORK && rest->waker == FACTS_NONE && !rest->waker_tid;
+}
+
+static struct peer *peer_of(struct peer **peers, uint32_t thread, uint32_t chain)
+{
+	struct peer_key key = { thread, chain };
+	struct peer *peer;
+
+	HASH_FIND(hh, *peers, &key, sizeof(key), peer);
+	if (!peer) {
+		peer = xcalloc(1, sizeof(*peer));
+		peer->key = key;
+		HASH_ADD(hh, *peers, key, sizeof(peer->key), peer);
+	}
+	return peer;
+}
+
+static void peer_vote(struct peer *peer, uint32_t pid)
+{
+	if (peer->pid == pid) {
+		peer->ahead++;
+	} else if (peer->ahead) {
+		peer->ahead--;
+	} else {
+		peer->pid = pid;
+		peer->ahead = 1;
+	}
+}
+
+/* Tells of each such wait. */
+static void peers_each(struct facts *facts, struct peer **peers,
+                       void (*tell)(const struct facts *facts, struct peer *peer,
+                                    struct fact_rest *rest))
+{
+	for (uint32_t i = 0; i < facts->n_threads; i++)
+		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
+			struct fact_rest *rest = &facts->threads[i].rests[k];
+
+			if (rest_has_peer(rest))
+				tell(facts, peer_of(peers, i, rest->chain), rest);
+		}
+}
+
+static void peer_hears(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+{
+	peer->waits++;
+	if (rest->rival_pid && rest->rival_pid != facts->threads[peer->key.thread].process->pid &&
+	    facts_has_pid(facts, rest->rival_pid))
+		peer_vote(peer, rest->rival_pid);
+}
+
+static void peer_counts(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+{
+	peer->had += peer->pid && rest->rival_pid == peer->pid;
+}
+
+static void peer_is_told(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+{
+	if (3 * peer->had >= peer->waits)
+		rest->peer_pid = peer->pid;
+}
+
+static void facts_find_peers(struct facts *facts)
+{
+	struct peer *peers = NULL, *peer, *next;
+
+	peers_each(facts, &peers, peer_hears);
+	peers_each(facts, &peers, peer_counts);
+	peers_each(facts, &peers, peer_is_told);
+	HASH_ITER (hh, peers, peer, next) {
+		HASH_DEL(peers, peer);
+		free(peer);
+	}
+}
+
 void facts_place(struct facts *facts)
 {
 	struct placer placer = { .facts = facts };
@@ -137,4 +225,5 @@ void facts_place(struct facts *facts)
 			                    &facts->threads[placer.waits[i]]);
 	free(placer.waits);
 	free(placer.whose);
+	facts_find_peers(facts);
 }

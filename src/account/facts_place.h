@@ -3,6 +3,10 @@
  * The places of facts: chains of the user's frames, made of stacks when all is known of them. What
  * a thread does in which no frame is the user's is at the place of the thread that waits for it: a
  * framework runs the backward half of a training on a thread of its own.
+ *
+ * And who the peer of a socket of this machine is: a wake-up by the network has no thread that made
+ * it, but mostly comes while the sender has the CPU. So it is the process of the recording that had
+ * it most often, of all waits of a thread at one place, if that was in a third of them.
  */
 #ifndef CUSCOPE_ACCOUNT_FACTS_PLACE_H
 #define CUSCOPE_ACCOUNT_FACTS_PLACE_H

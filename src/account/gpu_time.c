@@ -80,14 +80,34 @@ static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 	}
 }
 
+/*
+ * Whoever records a process that goes on stops with its GPU times before the rest: what is asked
+ * for from then on is in no record, and whether the GPU was idle is not known.
+ */
+static uint64_t gpu_told_until(const struct facts *facts, const struct fact_work *last)
+{
+	uint32_t number;
+	const struct fact_call *call = facts_call_of(facts, last, &number);
+
+	if (!call)
+		return facts->end_ns;
+	const struct fact_thread *thread = &facts->threads[number];
+	for (const struct fact_call *later = call + 1; later < thread->calls + thread->n_calls;
+	     later++) {
+		if (later->correlation)
+			return later->begin_ns;
+	}
+	return facts->end_ns;
+}
+
 /* Until the recording's end nothing came any more, if the process was there to ask. */
 static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
 {
 	const struct fact_work *last = &facts->works[gpu->last - 1];
 
 	if (gpu->n && !facts_ended(facts, last->process))
-		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, facts->end_ns, STATE_IDLE,
-		        facts->n_works);
+		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, gpu_told_until(facts, last),
+		        STATE_IDLE, facts->n_works);
 }
 
 static void gpu_join(struct gpu_time *gpu)

@@ -227,8 +227,7 @@ static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns)
 
 /*
  * Who ended the wait. A time-out is none, and a wake-up by the network comes in whatever thread
- * runs: then it is who ran meanwhile, of the same process for a lock, of the process that had the
- * CPU for a socket.
+ * runs: then it is who ran meanwhile, of the same process for a lock, of its peer for a socket.
  */
 static uint32_t walker_waker(const struct walker *walker, const struct stretch *stretch,
                              enum account_cause cause)
@@ -241,8 +240,8 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 		return rest->waker;
 	if (cause == ACCOUNT_GIL)
 		return facts_running(facts, walker->of->process->pid, middle, walker->thread);
-	if (cause == ACCOUNT_NETWORK && !rest->waker_tid && rest->rival_pid)
-		return facts_running(facts, rest->rival_pid, middle, walker->thread);
+	if (cause == ACCOUNT_NETWORK && rest->peer_pid)
+		return facts_running(facts, rest->peer_pid, middle, walker->thread);
 	return FACTS_NONE;
 }
 
