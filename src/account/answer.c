@@ -197,6 +197,15 @@ enum account_cause answer_bound(const struct account *account)
 	return most_but(account, NULL, 0);
 }
 
+/* Rounding can leave a little less than nothing, and times of a damaged recording more than all. */
+static void weigh(const struct chooser *chooser, uint32_t chain, double ns)
+{
+	uint64_t *sum = &chooser->ns[chain], most = UINT64_MAX - *sum;
+
+	if (ns > 0)
+		*sum += ns < (double)(most / 2) ? (uint64_t)ns : most / 2;
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
@@ -210,7 +219,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
 	for (size_t i = 0; i < account->n_parts; i++)
 		if (!chooser->taken[i] && parts_are_alike(chooser, of, &account->parts[i]))
-			chooser->ns[account->parts[i].chain] += (uint64_t)account->parts[i].gain_ns;
+			weigh(chooser, account->parts[i].chain, account->parts[i].gain_ns);
 
 	uint32_t node =
 		chains_heaviest(chains, chooser->ns, chooser->n_chains, ANSWER_SHARE, &subtree);
@@ -473,7 +482,7 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 				continue;
 			chooser->taken[k] = true;
 			line->ns += part->ns;
-			chooser->ns[part->chain] += (uint64_t)part->ns;
+			weigh(chooser, part->chain, part->ns);
 		}
 		line->chain = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
 		                              chooser->n_chains, ANSWER_SHARE, &subtree);
