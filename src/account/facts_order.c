@@ -335,16 +335,12 @@ const struct fact_call *facts_call_of(const struct facts *facts, const struct fa
 
 size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns)
 {
-	const struct fact_call *calls = thread->calls;
 	size_t low = 0, high = thread->n_calls;
 
-	for (unsigned tries = 0; low < high; tries++) {
+	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (tries < FACTS_GUESSES)
-			middle = facts_guess(low, high, calls[low].end_ns, calls[high - 1].end_ns,
-			                     time_ns);
-		if (calls[middle].end_ns <= time_ns)
+		if (thread->calls[middle].end_ns <= time_ns)
 			low = middle + 1;
 		else
 			high = middle;

@@ -153,16 +153,12 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 
 size_t gpu_time_at(const struct gpu_time *gpu, uint64_t time_ns)
 {
-	const struct gpu_segment *segments = gpu->segments;
 	size_t low = 0, high = gpu->n;
 
-	for (unsigned tries = 0; low < high; tries++) {
+	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (tries < FACTS_GUESSES)
-			middle = facts_guess(low, high, segments[low].end_ns,
-			                     segments[high - 1].end_ns, time_ns);
-		if (segments[middle].end_ns <= time_ns)
+		if (gpu->segments[middle].end_ns <= time_ns)
 			low = middle + 1;
 		else
 			high = middle;
