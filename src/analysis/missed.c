@@ -64,6 +64,7 @@ static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
 	[STACKS_LINES_LATE] = "lines_late",
 	[STACKS_LINES_LOST] = "lines_lost",
 	[STACKS_MAPPINGS] = "mappings_without_room",
+	[STACKS_WAKERS] = "wakers_without_room",
 };
 
 const char *missed_lost_key(enum lost_reason reason)

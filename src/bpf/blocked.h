@@ -168,13 +168,15 @@ static __always_inline void blocked_begun(void *ctx, int preempted, struct task_
                                           __u64 now)
 {
 	__u64 id = bpf_get_current_pid_tgid(), state_of = task_state(task);
-	struct wire_thread *thread = id ? thread_known(id) : 0;
+	struct wire_thread *thread = id ? thread_seen(id) : 0;
 
+	if (thread && !thread_is_sampled(thread))
+		thread = 0;
 	if (!id || state_of & TASK_DEAD || BPF_CORE_READ(task, flags) & PF_EXITING ||
-	    (!thread && !target_matches(id >> 32)))
+	    (!thread && !target_matches(id >> 32) && !process_is_waker(id >> 32)))
 		return;
 	if (!thread && BPF_CORE_READ(task, mm)) /* threads of the kernel have none */
-		thread = thread_get(id);
+		thread = thread_sampled(id);
 	preempted |= !state_of;
 	if (!thread || (preempted && !settings.host_waits))
 		return;
@@ -247,6 +249,7 @@ static __always_inline void blocked_woken(struct task_struct *task)
 	blocking = &thread->blocking;
 	blocking->woken_ns = bpf_ktime_get_ns();
 	blocking->waker_tid = in_interrupt() ? 0 : (__u32)id;
+	blocking->waker_tgid = id >> 32;
 	blocking->held = blocking->stopped && id >> 32 == settings.self_tgid;
 	if (blocking->waker_tid)
 		bpf_get_current_comm(blocking->waker, sizeof(blocking->waker));
@@ -283,6 +286,7 @@ static __attribute__((noinline)) int blocked_tell(struct wire_blocking *blocking
 	if (record.how != WIRE_BLOCKED_PREEMPTED && blocking->woken_ns >= blocking->since_ns) {
 		record.how = blocking->waker_tid ? WIRE_BLOCKED_WOKEN : WIRE_BLOCKED_INTERRUPT;
 		record.waker_tid = blocking->waker_tid;
+		record.waker_tgid = record.waker_tid ? blocking->waker_tgid : 0;
 		if (record.waker_tid)
 			__builtin_memcpy(record.waker, blocking->waker, sizeof(record.waker));
 	}
@@ -379,10 +383,10 @@ static __always_inline void blocked_ended(struct task_struct *task, __u64 now)
 	if (!id) /* the idle thread */
 		return;
 	id |= (__u64)BPF_CORE_READ(task, tgid) << 32;
-	thread = thread_known(id);
+	thread = thread_seen(id);
 	if (!thread)
 		blocked_before(task, id, now);
-	else if (thread->blocking.since_ns)
+	else if (thread->blocking.since_ns && thread_is_sampled(thread))
 		blocked_over(&thread->blocking, id, now);
 }
 

@@ -224,8 +224,11 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	if (!(ctx->prot & PROT_EXEC) || (ctx->flags & MAP_ANONYMOUS))
 		return;
 	flags = bpf_map_lookup_elem(&targets, &tgid);
-	if (!flags && !target_matches(tgid))
+	if (!flags && !target_matches(tgid)) {
+		if (process_is_waker(tgid))
+			tell_mapped(id, tgid);
 		return;
+	}
 	inside_left(id);
 	if (!settings.cuda_only)
 		tell_mapped(id, tgid);

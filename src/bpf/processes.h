@@ -70,6 +70,8 @@ static __always_inline void process_execed(__u32 old_tid)
 	process_over(tgid);
 	if (settings.inside)
 		bpf_map_delete_elem(&inside, &tgid);
+	if (waker_over(tgid))
+		emit_process(WIRE_EXIT, id, 0, 0, WAKE_IF_FULL);
 	flags = bpf_map_lookup_elem(&targets, &tgid);
 	held = flags && (*flags & TARGET_HOLD);
 	if (!flags && !target_matches(tgid))
@@ -100,6 +102,7 @@ static __always_inline void thread_exited(struct task_struct *task)
 	if (live > 0)
 		return;
 	call_share_over(tgid);
+	known |= waker_over(tgid);
 	told_of = (settings.all || settings.cgroup) && process_is_told_of(tgid);
 	process_over(tgid);
 	if (settings.inside)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
-/* Samples of what threads of targets do with the CPU. */
+/* Samples of what threads of targets, and of processes that these wait for, do with the CPU. */
 #ifndef CUSCOPE_BPF_SAMPLES_H
 #define CUSCOPE_BPF_SAMPLES_H
 
@@ -37,7 +37,7 @@ static __always_inline void sample_taken(struct bpf_perf_event_data *ctx)
 	__u32 slot;
 
 	if (!id || !BPF_CORE_READ(task, mm) ||
-	    !thread_get(id)) /* threads of the kernel have no mm */
+	    !thread_sampled(id)) /* threads of the kernel have no mm */
 		return;
 	now = bpf_ktime_get_ns();
 	slot = walk_claim();

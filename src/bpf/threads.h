@@ -108,13 +108,50 @@ static __always_inline void freed_put_back(struct wire_thread *thread)
 	bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST);
 }
 
-/* The state of a thread that was seen before; NULL for others. */
-static __always_inline struct wire_thread *thread_known(__u64 id)
+/* The state of a thread that was seen before, a target's or not; NULL for others. */
+static __always_inline struct wire_thread *thread_seen(__u64 id)
 {
 	__u32 tid = id;
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 
 	return thread && thread->tgid == id >> 32 ? thread : 0;
+}
+
+/* Of a target's. */
+static __always_inline struct wire_thread *thread_known(__u64 id)
+{
+	struct wire_thread *thread = thread_seen(id);
+
+	return thread && !thread->of_waker ? thread : 0;
+}
+
+/*
+ * A process that targets wait for, and that is none: of it samples and blocked time are told, and
+ * nothing else (capture/stacks/wakers.h).
+ */
+static __always_inline int process_is_waker(__u32 tgid)
+{
+#ifdef STACKS
+	return state.wakers && bpf_map_lookup_elem(&wakers, &tgid);
+#else
+	return 0;
+#endif
+}
+
+/* What it becomes by an exec is another program, which nobody has waited for. */
+static __always_inline int waker_over(__u32 tgid)
+{
+#ifdef STACKS
+	return state.wakers && !bpf_map_delete_elem(&wakers, &tgid);
+#else
+	return 0;
+#endif
+}
+
+/* Whether samples and blocked time of a thread that was seen are told. */
+static __always_inline int thread_is_sampled(const struct wire_thread *thread)
+{
+	return !thread->of_waker || process_is_waker(thread->tgid);
 }
 
 /* A new one's, which is not told of yet. NULL where there is no room. */
@@ -136,6 +173,19 @@ static __always_inline struct wire_thread *thread_make(__u64 id)
 	return thread;
 }
 
+/* The current thread, which is met for the first time. */
+static __always_inline struct wire_thread *thread_meet(__u64 id, int of_waker)
+{
+	struct wire_thread *thread = thread_make(id);
+
+	if (!thread)
+		return 0;
+	thread->of_waker = of_waker;
+	thread->born_ns = process_born(id >> 32);
+	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
+	return thread;
+}
+
 /* The current thread's state; made at its first hit. NULL when its process is no target. */
 static __always_inline struct wire_thread *thread_get(__u64 id)
 {
@@ -147,12 +197,22 @@ static __always_inline struct wire_thread *thread_get(__u64 id)
 		state.filtered++; /* an estimate: not atomic, this is the path of bystanders */
 		return 0;
 	}
-	thread = thread_make(id);
-	if (!thread)
-		return 0;
-	thread->born_ns = process_born(id >> 32);
-	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
-	return thread;
+	return thread_meet(id, 0);
+}
+
+/* The same where its process may be a waker as well. */
+static __always_inline struct wire_thread *thread_sampled(__u64 id)
+{
+	struct wire_thread *thread = thread_seen(id);
+	int target;
+
+	if (thread && thread_is_sampled(thread))
+		return thread;
+	target = target_matches(id >> 32);
+	if (target || process_is_waker(id >> 32))
+		return thread_meet(id, !target);
+	state.filtered++;
+	return 0;
 }
 
 static __always_inline struct wire_frame *frame_at(struct wire_thread *thread, __u32 depth)

@@ -284,6 +284,7 @@ struct wire_blocking {
 	__u8 held;       /* which was cuscope */
 	__u8 unused[2];
 	char waker[16];
+	__u32 waker_tgid, reserved;
 	__u64 credit_ns, credited_ns;   /* for walks: see blocked.h */
 	struct wire_sum brief, skipped; /* too short to be told one by one; without a stack */
 	__u64 told_ns;                  /* when these two were */
@@ -311,6 +312,7 @@ struct wire_thread {
 	__u64 declined_sp;               /* of the outermost call that was not looked at */
 	__u64 hook_ip, hook_sp, hook_ns; /* the last hit of a hook of wire_hooks.h */
 	__u32 hook_last, runtime_hook;
+	__u64 of_waker; /* of no target: its samples and blocked time alone are told */
 	/* A call of the runtime without a return of which no driver call was seen yet; 0: none. The
 	 * return address tells whether it is still under way. */
 	__u64 runtime_sp, runtime_back;
@@ -449,6 +451,7 @@ struct wire_state {
 	__u64 kernels_generation; /* grows when a module is unloaded: names are sent again */
 	__u64 filtered;           /* hits of processes that are no targets */
 	__u64 blocked_begin_ns;   /* threads that are older may be blocked since before it */
+	__u64 wakers;             /* processes in the map "wakers" */
 	__u64 open_captures;      /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;          /* folded calls that no map had room for */
 	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */

@@ -64,6 +64,8 @@ struct wire_python {
 	__u16 reserved;
 };
 
+#define WAKERS_MAX 16 /* processes that are no targets, and that targets wait for */
+
 /* ---- what is sent ---------------------------------------------------------------------------- */
 
 #define STACK_ENTRIES_MAX 1024 /* a walk of this CPU has to fit into 32 KiB of per-CPU memory */
@@ -169,6 +171,7 @@ struct wire_blocked {
 	struct wire_wait wait;
 	__u32 rival_pid; /* who ran until it went on; 0: the CPU was idle */
 	char rival[16];
+	__u32 waker_tgid; /* the process of waker_tid */
 };
 
 #endif

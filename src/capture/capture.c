@@ -58,8 +58,6 @@ void capture_hit(void *data, const struct wire_call *call)
 	else if (c->inside)
 		governor_told(c->governor, call, inside_meets_probe(c->inside, call));
 	runtime_launches_called(c->runtime_launches, call);
-	if (c->n_joined && session_is_joined(c, (pid_t)call->head.tgid))
-		return; /* nobody asked for it to be entered */
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 	if (c->inside)
@@ -194,11 +192,6 @@ static int open_stacks(struct capture *c, struct err *err)
 	options.blocked = asked->blocked || asked->host_waits;
 	options.walks = !asked->host_waits || asked->blocked || asked->sample_ns || asked->calls;
 	options.cuda_only = c->cuda_only;
-	if (c->options.join_wakers && options.blocked) {
-		c->wakers = wakers_new();
-		options.woken = session_woken;
-		options.data = c;
-	}
 	return sampler_new(&options, &c->sampler, err);
 }
 
@@ -309,6 +302,8 @@ static int open_sources(struct capture *c, struct err *err)
 	bool kernel = c->options.kernel && !c->options.watch;
 	int r = open_stacks(c, err);
 
+	if (!r)
+		session_open_wakers(c);
 	if (!r && kernel)
 		r = driver_calls_new(c->programs, c->pipeline, &c->driver_calls, err);
 	if (!r && kernel)

@@ -39,6 +39,7 @@ struct capture_stacks {
 	uint64_t blocked_ns; /* shorter stretches are added up */
 	bool host_waits;     /* what threads wait for, and how long for a CPU; with or without
 	                        stacks. Shorter ones than blocked_ns are added up, too */
+	bool wakers;         /* samples and blocked time of processes that targets wait for, too */
 };
 
 /* Whether calls are recorded inside of targets, where they can be. */
@@ -68,8 +69,6 @@ struct capture_options {
 	bool who_newest;               /* and of many rather of those that came last */
 	bool metrics_asked;            /* by the user: who is told why there are none */
 	const struct capture_stacks *stacks; /* NULL: none; not with `watch` */
-	bool join_wakers; /* processes that targets wait for have their stacks and waits told of, */
-			  /* too; with stacks->blocked, for targets by command, pid or name */
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	const struct watch_options

@@ -131,6 +131,8 @@ int capture_record(void *data, const struct wire_head *record)
 	if (session_agents_told(c, record))
 		return 0;
 	session_before_record(c, record);
+	if (c->wakers)
+		wakers_record(c->wakers, record);
 	r = c->sampler ? sampler_record(c->sampler, record, &c->failure) : 0;
 	if (c->watcher && r > 0 && record->type == WIRE_STACK_ENTRIES)
 		tell_stack(c, (const struct wire_stack_entries *)record);

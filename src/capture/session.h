@@ -25,7 +25,7 @@
 #include "capture/runtime_launches.h"
 #include "capture/pipeline.h"
 #include "capture/stacks/sampler.h"
-#include "capture/wakers.h"
+#include "capture/stacks/wakers.h"
 #include "capture/watch/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
@@ -40,8 +40,6 @@ struct told_processes {
 	size_t n;
 	bool more; /* that there are more of them */
 };
-
-#define JOINED_MAX 16
 
 struct capture {
 	struct capture_options options;
@@ -62,6 +60,7 @@ struct capture {
 	bool agents_told;                  /* to leave */
 	struct watcher *watcher;           /* NULL: calls go to consumers */
 	struct sampler *sampler;           /* NULL: no stacks */
+	struct wakers *wakers;             /* NULL: who wakes targets is not sampled */
 	struct driver_calls *driver_calls; /* NULL: not asked for */
 	struct governor *governor;
 	struct runtime_launches *runtime_launches;
@@ -95,10 +94,7 @@ struct capture {
 	size_t n_ended_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
-	struct wakers *wakers;               /* with options.join_wakers, else NULL */
-	pid_t joined[JOINED_MAX];
-	size_t n_joined;
-	bool told_waiting, told_unjoined, told_not_begun;
+	bool told_waiting, told_not_begun;
 	struct err failure;        /* of a record: what a consumer said */
 	int epoll, timer, signals; /* signals: of last_resort */
 	bool stopping;             /* a first signal came: a command gets a moment to end */
@@ -125,6 +121,8 @@ void capture_fill_stacks(const struct capture *capture, struct run_stacks *stack
 uint8_t capture_stack_kinds(uint32_t calls);
 /* Samples and blocked time from now on; says which of it nobody will know. */
 int capture_begin_stacks(struct capture *capture, struct err *err);
+/* Who wakes targets is sampled, too, where that was asked for. */
+void session_open_wakers(struct capture *capture);
 /* Lines of the stacks that were found (stack/lines), and which files could not be read for them. */
 void capture_take_lines(struct capture *capture);
 /* Processes may end while their files are read, before the first sample. */
@@ -212,12 +210,6 @@ void session_fill_run(struct capture *c);
 
 /* Takes a process that already runs for a target; for target_each. */
 int capture_target_runs(void *capture, pid_t pid);
-
-/* A thread of a target was woken by this one, after so long (session_wakers.c); for sampler_new. */
-void session_woken(void *capture, uint32_t tid, uint64_t blocked_ns);
-/* Processes that are sampled for that, until they end: they are not entered. */
-bool session_is_joined(const struct capture *c, pid_t pid);
-void session_unjoin(struct capture *c, pid_t pid);
 
 /* Around the records of processes: how they change which processes are targets. */
 void session_before_record(struct capture *c, const struct wire_head *record);

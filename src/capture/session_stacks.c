@@ -35,7 +35,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out,
 		            [STACKS_LINES_LATE] = f.names.lines.late,
 		            [STACKS_LINES_LOST] = f.names.lines.unanswered,
-		            [STACKS_MAPPINGS] = f.unwinder.cut },
+		            [STACKS_MAPPINGS] = f.unwinder.cut,
+		            [STACKS_WAKERS] = c->wakers ? wakers_without_room(c->wakers) : 0 },
 	};
 }
 
@@ -47,6 +48,30 @@ void capture_take_lines(struct capture *c)
 		sampler_take_lines(c->sampler);
 	while (c->sampler && sampler_news(c->sampler, text, sizeof(text)))
 		capture_notice(c, "%s", text);
+}
+
+static void waker_notice(void *data, const char *text)
+{
+	capture_notice(data, "%s", text);
+}
+
+/* Of those of a cgroup nobody keeps a list: what is known of one came from it. */
+static bool is_target(void *data, pid_t pid)
+{
+	const struct capture *c = data;
+
+	return programs_target_has(c->programs, pid) ||
+	       (c->options.target.kind == TARGET_CGROUP &&
+	        pipeline_process_known(c->pipeline, (uint32_t)pid) &&
+	        !programs_waker_has(c->programs, pid));
+}
+
+void session_open_wakers(struct capture *c)
+{
+	const struct wakers_options options = { c->programs, is_target, waker_notice, c };
+
+	if (c->options.stacks && c->options.stacks->wakers && c->options.target.kind != TARGET_ALL)
+		c->wakers = wakers_new(&options);
 }
 
 static void say_of_older_threads(struct capture *c)

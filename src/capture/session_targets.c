@@ -269,7 +269,6 @@ static void before_stream(struct capture *c, const struct wire_head *record)
 		break;
 	case WIRE_EXIT:
 		target_remove(c, record->tgid);
-		session_unjoin(c, (pid_t)record->tgid);
 		break;
 	}
 }
@@ -413,4 +412,6 @@ void session_look_again(struct capture *c, uint64_t now)
 	drop_dead(c, now);
 	sweep(c, now);
 	session_hook_kernel_again(c, now);
+	if (c->wakers)
+		wakers_turn(c->wakers, now);
 }

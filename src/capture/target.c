@@ -91,7 +91,7 @@ int target_seccomp_mode(pid_t pid)
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-bool target_is_of_kernel(pid_t pid)
+static bool is_of_kernel(pid_t pid)
 {
 	struct process_stat stat;
 
@@ -115,7 +115,7 @@ bool target_is_valgrind(pid_t pid)
 }
 
 /* What kill and /proc/PID take for a process may be one of its threads. */
-pid_t target_process_of(pid_t tid)
+static pid_t target_process_of(pid_t tid)
 {
 	return status_number(tid, "Tgid: %d");
 }
@@ -161,7 +161,7 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 			               "%d is a thread of process %d, and whole processes are "
 			               "traced: -p %d",
 			               pid, process, process);
-		if (target_is_of_kernel(pid))
+		if (is_of_kernel(pid))
 			return err_set(err, EINVAL,
 			               "%d is a thread of the kernel, and those use no CUDA", pid);
 		if (target_is_valgrind(pid))

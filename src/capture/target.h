@@ -45,10 +45,6 @@ bool target_name_matches(const struct target *target, pid_t pid);
 /* Opens the cgroup's folder; the caller closes it. */
 int target_cgroup_open(const struct target *target, struct err *err);
 
-/* The process that a thread is of; 0: it is gone. And whether that is a thread of the kernel. */
-pid_t target_process_of(pid_t tid);
-bool target_is_of_kernel(pid_t pid);
-
 /* Whether it runs under valgrind, which takes a breakpoint for the program's own and ends it. */
 bool target_is_valgrind(pid_t pid);
 #define TARGET_VALGRIND                                                                            \

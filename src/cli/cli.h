@@ -142,7 +142,7 @@ void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,
  * this struct, after cli_stacks_init().
  */
 struct cli_stacks {
-	bool samples, blocked, host_waits;
+	bool samples, blocked, host_waits, no_wakers;
 	uint32_t calls; /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;

@@ -12,7 +12,7 @@
 
 #define MOST_HZ 2000
 
-enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS };
+enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS, OPT_NO_WAKERS };
 
 static const struct argp_option share_options[] = {
 	{ 0, 0, 0, 0, "Stacks:", 4 },
@@ -89,6 +89,8 @@ static const struct argp_option which_options[] = {
 	  4 },
 	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL,
 	  CLI_WAITS_HELP "; --kernel has it on", 4 },
+	{ "no-wakers", OPT_NO_WAKERS, 0, 0,
+	  "with both of these: leave out other processes that targets wait for", 4 },
 	{ 0 }
 };
 
@@ -178,6 +180,9 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 	case OPT_HOST_WAITS:
 		cli_stacks_parse_waits(state, stacks, arg);
 		return 0;
+	case OPT_NO_WAKERS:
+		stacks->no_wakers = true;
+		return 0;
 	case ARGP_KEY_END:
 		if (!stacks->given || stacks->samples || stacks->blocked || stacks->calls)
 			return 0;
@@ -201,5 +206,7 @@ const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
 	stacks->settings.sample_ns = stacks->samples ? 1000000000 / stacks->hz : 0;
 	stacks->settings.calls = stacks->calls;
 	stacks->settings.blocked = stacks->blocked;
+	stacks->settings.wakers =
+		stacks->host_waits && (stacks->samples || stacks->blocked) && !stacks->no_wakers;
 	return &stacks->settings;
 }

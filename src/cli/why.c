@@ -260,9 +260,6 @@ static void choose_what(struct why_command *o)
 	if (!capture->duration_ns)
 		capture->duration_ns = WATCH_NS;
 	o->attach.choice.target.family = o->attach.choice.target.follow;
-	capture->join_wakers = o->attach.choice.target.kind == TARGET_PIDS ||
-	                       o->attach.choice.target.kind == TARGET_COMMAND ||
-	                       o->attach.choice.target.kind == TARGET_NAME;
 	capture->taken = "recording";
 }
 

@@ -124,6 +124,15 @@ enum held programs_thread_held(struct programs *programs, pid_t tid);
  */
 uint32_t *programs_targets(struct programs *programs, size_t *n);
 
+/*
+ * With stacks: a process that is no target, of which samples and blocked time are told all the
+ * same, until it ends or executes something. `n`: how many there are then. On any thread: whether
+ * it is one.
+ */
+int programs_waker_add(struct programs *programs, pid_t tgid, size_t n);
+void programs_waker_remove(struct programs *programs, pid_t tgid, size_t n);
+bool programs_waker_has(const struct programs *programs, pid_t tgid);
+
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Processes whose name matches become targets: with settings.name. */

@@ -93,6 +93,33 @@ bool programs_thread_in_call(const struct programs *p, pid_t tid, uint64_t *begi
 	return in_call;
 }
 
+int programs_waker_add(struct programs *p, pid_t tgid, size_t n)
+{
+	uint32_t key = (uint32_t)tgid;
+	uint8_t nothing = 0;
+
+	if (bpf_map_update_elem(programs_map(p, "wakers"), &key, &nothing, BPF_ANY))
+		return -errno;
+	programs_state(p)->wakers = n;
+	return 0;
+}
+
+void programs_waker_remove(struct programs *p, pid_t tgid, size_t n)
+{
+	uint32_t key = (uint32_t)tgid;
+
+	bpf_map_delete_elem(programs_map(p, "wakers"), &key);
+	programs_state(p)->wakers = n;
+}
+
+bool programs_waker_has(const struct programs *p, pid_t tgid)
+{
+	uint32_t key = (uint32_t)tgid;
+	uint8_t nothing;
+
+	return !bpf_map_lookup_elem(programs_map(p, "wakers"), &key, &nothing);
+}
+
 int programs_cgroup_set(struct programs *p, int cgroup_fd)
 {
 	uint32_t zero = 0;

@@ -75,6 +75,7 @@ static bool read_all(int folder, pid_t pid, pid_t tid, struct sight *sight)
 	if (!process_stat_read(pid, 0, &stat))
 		return false;
 	sight->start_time = stat.start_time;
+	sight->parent = stat.parent;
 	sight->of_kernel = stat.flags & PF_KTHREAD;
 	read_text(folder, "attr/current", sight->label, sizeof(sight->label));
 	if (!read_status(folder, "status", sight) || !read_closed(folder, sight) ||

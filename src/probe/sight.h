@@ -18,6 +18,7 @@ struct sight {
 	char label[128]; /* of a security module; empty: there is none */
 	bool closed;     /* it lets nobody look (PR_SET_DUMPABLE) */
 	bool of_kernel;
+	pid_t parent;
 	uint64_t start_time; /* by which it is told from another one with its number */
 };
 

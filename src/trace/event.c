@@ -68,6 +68,8 @@ const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
 		                        "information of their files could not be read" },
 		[STACKS_MAPPINGS] = { "process has more executable mappings" MAPPINGS_LEFT_OUT,
 		                      "processes have more executable mappings" MAPPINGS_LEFT_OUT },
+		[STACKS_WAKERS] = { "process that targets wait for was more than are sampled",
+		                    "processes that targets wait for were more than are sampled" },
 	};
 
 	if (missed >= STACKS_MISSED_COUNT)

@@ -263,6 +263,7 @@ enum stacks_missed {
 	STACKS_LINES_LATE,  /* places whose lines were not looked up when nobody waited any more */
 	STACKS_LINES_LOST,  /* places in files whose debug information could not be read */
 	STACKS_MAPPINGS,    /* processes with more executable mappings than are kept */
+	STACKS_WAKERS,      /* processes that targets wait for and that there was no room for */
 	STACKS_MISSED_COUNT
 };
 

@@ -332,8 +332,8 @@ static bool find_engine_symbol(const struct elf_image *image, const char *path, 
 	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
 }
 
-static void find_engine(struct code_tables *tables, const struct elf_image *image, int fd,
-                        const char *path)
+static void find_engine(struct code_tables *tables, const struct elf_image *image, pid_t pid,
+                        int fd, const char *path)
 {
 	const Elf64_Phdr *segment;
 	Elf64_Sym found;
@@ -342,7 +342,7 @@ static void find_engine(struct code_tables *tables, const struct elf_image *imag
 		return;
 	segment = elf_image_segment(image, found.st_value, 1);
 	if (segment && segment->p_flags & PF_X)
-		tables->engine(tables->data, fd,
+		tables->engine(tables->data, pid, fd,
 		               segment->p_offset + found.st_value - segment->p_vaddr);
 }
 
@@ -377,7 +377,7 @@ static void note_segments(struct code_table *table, const struct elf_image *imag
 	}
 }
 
-static void read_file(struct code_tables *tables, struct code_table *table, int fd,
+static void read_file(struct code_tables *tables, struct code_table *table, pid_t pid, int fd,
                       const char *path)
 {
 	struct frame_rows rows;
@@ -387,7 +387,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
-	find_engine(tables, &image, fd, path);
+	find_engine(tables, &image, pid, fd, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -454,7 +454,7 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
 	table->key = *key;
 	table->owner = (uint32_t)pid;
 	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
-	read_file(tables, table, fd, path);
+	read_file(tables, table, pid, fd, path);
 	tables->figures.ns += now_ns() - begin_ns;
 	return table;
 }

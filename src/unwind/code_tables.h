@@ -26,8 +26,9 @@ struct code_tables;
 /* A file that is held. */
 struct code_table;
 
-/* Told of a file that has PyTorch's autograd engine, and where in it a backward pass begins. */
-typedef void (*code_tables_engine)(void *data, int fd, uint64_t offset);
+/* Told of a file of this process that has PyTorch's autograd engine, and where in it a backward
+ * pass begins. */
+typedef void (*code_tables_engine)(void *data, pid_t pid, int fd, uint64_t offset);
 
 /*
  * Descriptors of the programs' maps "unwind_files" and "unwind_rules"; they stay the caller's.

@@ -314,9 +314,9 @@ def test_why_samples_who_is_waited_for(case):
     wait_until(lambda: "ready" in server.out(), "the server")
     client = case.start(sys.executable, "-c", CLIENT, case.path("socket"), name="client")
     wait_until(lambda: "ready" in client.out(), "the client")
-    process = start(case, "-p", client.pid, "--no-gpu", "--duration", "4s", "-o", case.path("kept.cuscope"))
+    process = start(case, "-p", client.pid, "--no-gpu", "--duration", "6s", "-o", case.path("kept.cuscope"))
     checks.equal("status", 0, process.wait())
-    checks.contains("what it says", rf"process {server.pid} \(.*\) is sampled, too: targets wait for it", process.err())
+    checks.contains("what it says", rf"process {server.pid} \(.*\), which process {client.pid} waits for, is sampled, too", process.err())
     profile = case.cuscope("profile", case.path("kept.cuscope"), "--per-process", "-o", case.path("kept.folded"))
     checks.equal("status of the profile", 0, profile.wait())
     with open(case.path("kept.folded")) as file:

@@ -74,15 +74,17 @@ static void looked(void *data, pid_t pid)
 
 /*
  * A probe where backward passes begin, also on that thread. The kernel reads the page of a probe
- * while no process can fork: so none in files that a user's process serves (helper.h).
+ * while no process can fork: so none in files that a user's process serves (helper.h). Nor for
+ * processes that are no targets: whose probes they would be.
  */
-static void found_engine(void *data, int fd, uint64_t offset)
+static void found_engine(void *data, pid_t pid, int fd, uint64_t offset)
 {
 	struct sampler *s = data;
 	char path[32];
 	int event, r;
 
-	if (s->n_engines == ENGINES_MAX || helper_is_users(fd))
+	if (s->n_engines == ENGINES_MAX || helper_is_users(fd) ||
+	    programs_waker_has(s->options.programs, pid))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	event = perf_uprobe_open(path, offset, 0, false);
@@ -174,12 +176,6 @@ void sampler_expect(struct sampler *s, pid_t pid)
 		unwinder_see(s->unwinder, pid);
 	if (s->blocked)
 		blocked_threads_expect(s->blocked, pid);
-}
-
-void sampler_join(struct sampler *s, pid_t pid)
-{
-	if (s->unwinder)
-		unwinder_see(s->unwinder, pid);
 }
 
 /* Of most processes nothing was ever looked up. */
@@ -363,8 +359,6 @@ static int on_blocked(struct sampler *s, const struct wire_blocked *record, stru
 		memcpy(waker, record->waker, sizeof(record->waker));
 		sample.waker = waker;
 		sample.waker_tid = record->waker_tid;
-		if (s->options.woken)
-			s->options.woken(s->options.data, record->waker_tid, record->weight_ns);
 	}
 	s->without_stack += record->stack && !sample.stack;
 	return pipeline_pass(s->options.pipeline, &event, err);

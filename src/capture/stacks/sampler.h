@@ -19,9 +19,6 @@ struct sampler_options {
 	bool walks;     /* stacks are walked: what is mapped where has to be known */
 	bool blocked;   /* programs were loaded for blocked time as well */
 	bool cuda_only; /* processes are told of when they use CUDA, and not before */
-	/* A thread was blocked for so long, and woken by `tid`. May be NULL. */
-	void (*woken)(void *data, uint32_t tid, uint64_t blocked_ns);
-	void *data;
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
@@ -29,9 +26,6 @@ void sampler_free(struct sampler *sampler);
 
 /* A target that runs already: its files are read before samples are taken. */
 void sampler_expect(struct sampler *sampler, pid_t pid);
-
-/* One that becomes a target while samples are taken. */
-void sampler_join(struct sampler *sampler, pid_t pid);
 
 /* One of those has ended, and its end was not told of. */
 void sampler_forget(struct sampler *sampler, pid_t pid);

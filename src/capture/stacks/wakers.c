@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+#include "capture/stacks/wakers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "probe/sight.h"
+
+#define SEEN_MAX   64             /* processes that something was waited for */
+#define AGAIN_NS   1000000000ull  /* until one is judged once more, or looked at */
+#define IDLE_NS    10000000000ull /* not waited for: it makes room */
+#define JUDGED_MAX 64             /* in a second: files of /proc are read */
+#define TOLD_MAX   4              /* sentences of either kind */
+
+struct waker {
+	pid_t pid;    /* 0: none */
+	pid_t target; /* that has waited for it, by others or not */
+	pid_t woke;   /* whose sight counts */
+	unsigned depth;
+	bool sampled, told, no_room;
+	uint64_t window_ns, waited_ns; /* since when, and for how long then */
+	uint64_t waited_for_ns;        /* when last */
+	uint64_t judged_ns;
+	struct sight sight, whose; /* its own, and of whom it woke */
+	char comm[17];
+};
+
+struct wakers {
+	struct wakers_options options;
+	struct waker of[SEEN_MAX];
+	size_t n_sampled;
+	unsigned told, refused_told;
+	uint64_t without_room, looked_ns;
+	uint64_t judging_ns; /* the second in which so many were judged: */
+	unsigned judged;
+};
+
+struct wakers *wakers_new(const struct wakers_options *options)
+{
+	struct wakers *w = xcalloc(1, sizeof(*w));
+
+	w->options = *options;
+	return w;
+}
+
+void wakers_free(struct wakers *w)
+{
+	free(w);
+}
+
+uint64_t wakers_without_room(const struct wakers *w)
+{
+	return w->without_room;
+}
+
+static struct waker *find(struct wakers *w, uint32_t pid)
+{
+	for (size_t i = 0; i < SEEN_MAX; i++) {
+		if (w->of[i].pid == (pid_t)pid)
+			return &w->of[i];
+	}
+	return NULL;
+}
+
+/* In the place of nobody, or of whom was waited for longest ago. */
+static struct waker *add(struct wakers *w, uint32_t pid)
+{
+	struct waker *place = NULL;
+
+	for (size_t i = 0; i < SEEN_MAX; i++) {
+		struct waker *at = &w->of[i];
+
+		if (!at->sampled && (!place || at->waited_for_ns < place->waited_for_ns))
+			place = at;
+	}
+	*place = (struct waker){ .pid = (pid_t)pid, .depth = WAKERS_DEPTH + 1 };
+	return place;
+}
+
+_Static_assert(SEEN_MAX > WAKERS_MAX, "there is always a place of one that is not sampled");
+
+/* ---- room --------------------------------------------------------------------------------------
+ */
+
+static void let_go(struct wakers *w, struct waker *waker)
+{
+	programs_waker_remove(w->options.programs, waker->pid, --w->n_sampled);
+	waker->sampled = false;
+}
+
+static size_t sampled_for(const struct wakers *w, pid_t target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < SEEN_MAX; i++)
+		n += w->of[i].sampled && w->of[i].target == target;
+	return n;
+}
+
+/* Whether one makes room for another: it is idle, further away, or of a target that has more. */
+static bool makes_room(const struct wakers *w, const struct waker *one, const struct waker *other)
+{
+	size_t has = sampled_for(w, one->target), others = sampled_for(w, other->target);
+
+	return other->waited_for_ns > one->waited_for_ns + IDLE_NS || has > others + 1 ||
+	       (one->depth > other->depth && has >= others);
+}
+
+static bool make_room(struct wakers *w, const struct waker *waker)
+{
+	struct waker *longest = NULL;
+
+	if (w->n_sampled < WAKERS_MAX)
+		return true;
+	for (size_t i = 0; i < SEEN_MAX; i++) {
+		struct waker *at = &w->of[i];
+
+		if (at->sampled && makes_room(w, at, waker) &&
+		    (!longest || at->waited_for_ns < longest->waited_for_ns))
+			longest = at;
+	}
+	if (longest)
+		let_go(w, longest);
+	return longest;
+}
+
+/* ---- who is sampled ----------------------------------------------------------------------------
+ */
+
+static void tell(struct wakers *w, struct waker *waker, unsigned *told, const char *what)
+{
+	char text[256], name[64];
+
+	if (waker->told || *told > TOLD_MAX)
+		return;
+	waker->told = true;
+	if ((*told)++ == TOLD_MAX) {
+		snprintf(text, sizeof(text), "further processes that targets wait for are %s",
+		         what);
+	} else {
+		snprintf(name, sizeof(name), "%s", waker->comm);
+		text_make_safe(name, sizeof(name));
+		snprintf(text, sizeof(text), "process %d (%s), which process %d waits for, is %s",
+		         waker->pid, name, waker->woke, what);
+	}
+	w->options.notice(w->options.data, text);
+}
+
+/* It may have become another program before the programs in the kernel would have noticed. */
+static bool still_is(struct waker *waker)
+{
+	struct sight now;
+
+	return sight_read(waker->pid, 0, &now) && now.start_time == waker->sight.start_time &&
+	       sight_covers(&waker->whose, &now);
+}
+
+static void take(struct wakers *w, struct waker *waker)
+{
+	if (!make_room(w, waker)) {
+		w->without_room += !waker->no_room;
+		waker->no_room = true;
+		return;
+	}
+	if (programs_waker_add(w->options.programs, waker->pid, w->n_sampled + 1))
+		return;
+	w->n_sampled++;
+	waker->sampled = true;
+	if (!still_is(waker)) {
+		let_go(w, waker);
+		return;
+	}
+	tell(w, waker, &w->told, "sampled, too");
+}
+
+static bool may_judge(struct wakers *w, uint64_t now_ns)
+{
+	if (now_ns - w->judging_ns > AGAIN_NS) {
+		w->judging_ns = now_ns;
+		w->judged = 0;
+	}
+	return w->judged++ < JUDGED_MAX;
+}
+
+static void judge(struct wakers *w, struct waker *waker, pid_t tid)
+{
+	if (w->options.is_target(w->options.data, waker->pid) ||
+	    !sight_read(waker->pid, tid, &waker->sight) || waker->sight.of_kernel ||
+	    waker->sight.parent == getpid() || /* one of cuscope's own */
+	    !sight_read(waker->woke, 0, &waker->whose))
+		return;
+	if (sight_covers(&waker->whose, &waker->sight))
+		take(w, waker);
+	else
+		tell(w, waker, &w->refused_told, "not sampled: that process may not look into it");
+}
+
+/* ---- records -----------------------------------------------------------------------------------
+ */
+
+/* By the shortest way from a target. */
+static void belongs_to(struct waker *waker, const struct wire_blocked *record,
+                       const struct waker *woken)
+{
+	unsigned depth = woken ? woken->depth + 1 : 1;
+
+	if (depth > waker->depth)
+		return;
+	waker->depth = depth;
+	waker->woke = (pid_t)record->head.tgid;
+	waker->target = woken ? woken->target : waker->woke;
+}
+
+static void woken_by(struct wakers *w, const struct wire_blocked *record)
+{
+	const struct waker *woken = find(w, record->head.tgid);
+	struct waker *waker;
+	uint64_t now = record->head.time_ns;
+
+	if (woken && (!woken->sampled || woken->depth >= WAKERS_DEPTH))
+		return;
+	waker = find(w, record->waker_tgid);
+	if (!waker)
+		waker = add(w, record->waker_tgid);
+	belongs_to(waker, record, woken);
+	if (now - waker->window_ns > WAKERS_WINDOW_NS) {
+		waker->window_ns = now;
+		waker->waited_ns = 0;
+	}
+	waker->waited_ns += record->weight_ns - record->runnable_ns;
+	waker->waited_for_ns = now;
+	if (waker->sampled || waker->waited_ns < WAKERS_WAITED_NS ||
+	    (waker->judged_ns && now - waker->judged_ns < AGAIN_NS) || !may_judge(w, now))
+		return;
+	waker->judged_ns = now;
+	memcpy(waker->comm, record->waker, sizeof(record->waker));
+	judge(w, waker, (pid_t)record->waker_tid);
+}
+
+static void ended(struct wakers *w, uint32_t pid)
+{
+	struct waker *waker = find(w, pid);
+
+	if (!waker)
+		return;
+	if (waker->sampled)
+		let_go(w, waker);
+	*waker = (struct waker){ 0 };
+}
+
+/* Who ends a stop, a debugger, has not worked for it meanwhile. */
+static bool tells_of_another(const struct wire_blocked *record)
+{
+	return record->how == WIRE_BLOCKED_WOKEN && record->waker_tgid &&
+	       record->waker_tgid != record->head.tgid &&
+	       record->waker_tgid != (uint32_t)getpid() &&
+	       !(record->wait.flags & WIRE_WAIT_STOPPED);
+}
+
+void wakers_record(struct wakers *w, const struct wire_head *record)
+{
+	const struct wire_blocked *blocked = (const struct wire_blocked *)record;
+
+	if (record->type == WIRE_EXIT)
+		ended(w, record->tgid);
+	else if (record->type == WIRE_BLOCKED && tells_of_another(blocked))
+		woken_by(w, blocked);
+}
+
+void wakers_turn(struct wakers *w, uint64_t now_ns)
+{
+	if (!w->n_sampled || now_ns - w->looked_ns < AGAIN_NS)
+		return;
+	w->looked_ns = now_ns;
+	for (size_t i = 0; i < SEEN_MAX; i++) {
+		struct waker *waker = &w->of[i];
+
+		if (waker->sampled &&
+		    (!programs_waker_has(w->options.programs, waker->pid) ||
+		     w->options.is_target(w->options.data, waker->pid) || !still_is(waker)))
+			let_go(w, waker);
+	}
+}
