@@ -40,13 +40,15 @@ static bool part_is_change(const struct account_part *part)
 }
 
 /*
- * By what is gained at most. Time that follows a wait for the GPU is gained by the wait's removal,
- * and by that of what the host then did: of two that gain about the same the one comes first that
- * the account gives the time to; launches, which are many small things, after a wait.
+ * By what is gained at most, of the longest account: what a GPU lacks that is used for a moment is
+ * little beside what another one lacks all the time. Time that follows a wait for the GPU is gained
+ * by the wait's removal, and by that of what the host then did: of two that gain about the same the
+ * one comes first that the account gives the time to; launches, which are many small things, after
+ * a wait.
  */
 static double change_rank(const struct answer_change *change)
 {
-	double share = (change->gain_ns + ANSWER_TIE * change->ns) / change->account->ns;
+	double share = (change->gain_ns + ANSWER_TIE * change->ns) / change->of_ns;
 
 	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * share : share;
 }
@@ -226,6 +228,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 
 	memset(change, 0, sizeof(*change));
 	change->account = account;
+	change->of_ns = chooser->answer->longest_ns;
 	change->cause = of->cause;
 	change->chain = node;
 
@@ -276,14 +279,27 @@ static double account_unknown_ns(const struct account *account)
 	return ns;
 }
 
+/* Of the time that samples give a place, the share that they stand for. */
+static double change_sampled(const struct answer *answer, const struct answer_change *change)
+{
+	uint64_t sample_ns = answer->facts->run->stacks.sample_ns;
+
+	if ((change->cause != ACCOUNT_COMPUTING && change->cause != ACCOUNT_GIL) || !sample_ns)
+		return 1;
+	return (double)change->count * (double)sample_ns / change->gain_ns;
+}
+
 static enum answer_sure change_sure(const struct answer *answer, const struct answer_change *change)
 {
 	const struct account *account = change->account;
 	double unknown = account_unknown_ns(account);
+	double sampled = change_sampled(answer, change);
 
-	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain)
+	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain ||
+	    sampled < 0.1)
 		return ANSWER_NO;
 	if (unknown > 0.05 * account->ns || answer_lost_something(answer->facts->run) ||
+	    sampled < 0.5 ||
 	    (change->cause == ACCOUNT_COMPUTING && account->unsampled_ns > account->sampled_ns))
 		return ANSWER_MOSTLY;
 	return ANSWER_YES;
@@ -432,8 +448,12 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 	answer->facts = facts;
 	answer->accounts = accounts;
 	answer->steps = xcalloc(accounts->n + 1, sizeof(*answer->steps));
+	for (size_t i = 0; i < accounts->n; i++)
+		if (accounts->of[i].ns > answer->longest_ns)
+			answer->longest_ns = accounts->of[i].ns;
 	for (size_t i = 0; i < accounts->n; i++) {
-		answer_choose(answer, &accounts->of[i]);
+		if (accounts->of[i].ns >= ANSWER_LEAST_NS)
+			answer_choose(answer, &accounts->of[i]);
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
 	if (answer->n_changes &&

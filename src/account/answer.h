@@ -15,6 +15,9 @@
 #define ANSWER_FIRST 0.10
 #define ANSWER_NEXT  0.05
 
+/* An account of less has not shown what a program does: a step of training takes longer. */
+#define ANSWER_LEAST_NS 1000000
+
 enum answer_sure { ANSWER_YES, ANSWER_MOSTLY, ANSWER_NO };
 
 struct answer_change {
@@ -25,6 +28,7 @@ struct answer_change {
 	uint32_t via;    /* the wait that led there, mostly; 0: none */
 	double ns;       /* of the account */
 	double gain_ns;  /* at most; of the account */
+	double of_ns;    /* the longest account's time, by which it is ranked */
 	uint64_t count;  /* stretches or samples */
 	enum answer_sure sure;
 	const struct fact_rest *longest; /* see struct account_part */
@@ -45,6 +49,7 @@ struct answer {
 	const struct facts *facts;
 	const struct accounts *accounts;
 	struct steps *steps;                       /* of each account */
+	double longest_ns;                         /* of all accounts */
 	struct answer_change changes[ANSWER_MOST]; /* most gain first */
 	size_t n_changes;                          /* 0: nothing is wrong, or nothing is known */
 };

@@ -50,7 +50,7 @@ size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint
 
 /*
  * Appends them: "train.py:91 loop > train.py:27 decode", "... > a.py:7 f" where some were left out,
- * PLACE_NO_STACK for the root.
+ * PLACE_NO_STACK for the root. A terminal obeys nothing of it.
  */
 void chains_label(const struct chains *chains, uint32_t node, size_t most, struct buf *out);
 

@@ -108,9 +108,11 @@ struct facts {
 	size_t n_asks;
 	struct fact_pid *pids; /* all threads, by their processes' numbers */
 	size_t n_pids;
-	uint64_t begin_ns, end_ns; /* of the recording */
-	uint64_t left_out;         /* events that there was no room for */
-	bool samples, rests;       /* some were recorded */
+	uint64_t begin_ns, end_ns; /* of the recording, or of what is read of it */
+	uint64_t from_ns,
+		to_ns;       /* what is read, after the begin; to 0: to its end. Set by the user */
+	uint64_t left_out;   /* events that there was no room for */
+	bool samples, rests; /* some were recorded */
 	struct facts_own *own;
 };
 

@@ -269,8 +269,12 @@ static void facts_bound(struct facts *facts)
 
 void facts_order(struct facts *facts)
 {
-	facts->begin_ns = facts_time(facts->run->begin_ns);
-	facts->end_ns = facts_time(facts->run->end_ns);
+	const struct run_info *run = facts->run;
+
+	facts->begin_ns = facts_time(run->begin_ns + facts->from_ns);
+	facts->end_ns = facts_time(run->end_ns);
+	if (facts->to_ns && facts->to_ns < run->end_ns - run->begin_ns)
+		facts->end_ns = facts_time(run->begin_ns + facts->to_ns);
 	if (facts->end_ns <= facts->begin_ns)
 		facts_bound(facts);
 	for (size_t i = 0; i < facts->n_threads; i++) {

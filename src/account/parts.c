@@ -56,6 +56,9 @@ struct parts {
 #define VIAS_MAX  (1u << 18) /* what is beyond is left out of the way */
 #define PARTS_MAX (1u << 18) /* places of all, and pools; what is beyond has none */
 
+#define PARTS_EXPECTED 10  /* samples of a pool, from which on their number tells something */
+#define PARTS_SEEN     0.8 /* of its time, of which it does not */
+
 struct parts *parts_new(const struct facts *facts)
 {
 	struct parts *parts = xcalloc(1, sizeof(*parts));
@@ -209,9 +212,37 @@ uint32_t parts_via(struct parts *parts, const struct account_via *via)
 	return known->number;
 }
 
+/*
+ * Where waits were not recorded, samples alone tell that a thread ran: what they do not stand for
+ * was no time on a CPU, or they were lost.
+ */
+static void pool_shrink(struct parts *parts, struct part_pool *pool, double sample_ns)
+{
+	struct part_key unknown = { ACCOUNT_UNKNOWN, 0, pool->key.thread, pool->key.via };
+	double seen = (double)pool->samples * sample_ns, share;
+
+	if (pool->key.cause != ACCOUNT_COMPUTING || pool->gain_ns < PARTS_EXPECTED * sample_ns ||
+	    seen > PARTS_SEEN * pool->gain_ns)
+		return;
+	share = seen / pool->gain_ns;
+
+	struct account_part *part = parts_add(parts, &unknown, 0, 0);
+
+	part->ns += pool->ns * (1 - share);
+	part->gain_ns += pool->gain_ns * (1 - share);
+	pool->ns *= share;
+	pool->gain_ns *= share;
+}
+
 /* The pool's time goes to its places. */
 static void parts_spread(struct parts *parts, struct account *account)
 {
+	const struct run_stacks *stacks = &parts->facts->run->stacks;
+	bool alone = stacks->sample_ns && parts->facts->samples && !parts->facts->rests &&
+	             !stacks->blocked && !stacks->host_waits;
+
+	for (struct part_pool *pool = alone ? parts->pools : NULL; pool; pool = pool->hh.next)
+		pool_shrink(parts, pool, (double)stacks->sample_ns);
 	for (struct part_pooled *pooled = parts->pooled; pooled; pooled = pooled->hh.next) {
 		struct part_pool *pool = pooled->pool;
 		double share = pool->samples       ? (double)pooled->samples / (double)pool->samples

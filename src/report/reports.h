@@ -47,4 +47,7 @@ report_create why_report_new;
 report_create xids_report_new;
 report_create channels_report_new;
 
+/* What `why` finds, for a report that has it among others: see why_add_text(). */
+struct consumer *why_report_kept(const struct report_options *options);
+
 #endif

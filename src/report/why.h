@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one answer: where the time of a recording went, and what to change first. A consumer: it is
- * fed a recording once, and prints in its end().
+ * fed a recording once, and prints in its end(), or after it is asked for what it found.
  */
 #ifndef CUSCOPE_REPORT_WHY_H
 #define CUSCOPE_REPORT_WHY_H
@@ -10,18 +10,25 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "trace/event.h"
 
 struct why_options {
-	FILE *text, *json; /* one is set: where the answer goes, in which form; not closed */
+	FILE *text, *json; /* where the answer goes, in which form; not closed. NULL, both: it is
+	                      kept */
 	bool color;        /* text: what matters in bold */
 	size_t width;      /* text: columns of the terminal; 0: any */
 	size_t next;       /* things to change after the first; 0: 2 */
-	bool part;         /* not all of the times or processes of the recording are read, */
-	bool chosen;       /* in all of its times not all calls */
+	uint64_t from_ns, to_ns; /* what is read, after the begin; to 0: to the end */
+	bool part;               /* not all of the times or processes of the recording are read, */
+	bool chosen;             /* in all of its times not all calls */
 };
 
 /* Its end() fails where what it prints cannot be written. */
 struct consumer *why_new(const struct why_options *options);
+
+/* What is kept, after end(): whole lines, no wider than `width`; an object with this key. */
+void why_add_text(struct consumer *why, struct buf *out);
+void why_add_json(const struct consumer *why, struct json *json, const char *key);
 
 #endif

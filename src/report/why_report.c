@@ -3,17 +3,37 @@
 #include "report/reports.h"
 #include "report/why.h"
 
+/* Of what a report reads of the recording; of how the report is written what is the same. */
+static struct why_options why_options_of(const struct report_options *options)
+{
+	const struct table_options *table = table_options(options->table);
+
+	return (struct why_options){ .color = table->color,
+		                     .width = table->width,
+		                     .next = table->top,
+		                     .from_ns = options->from_ns,
+		                     .to_ns = options->to_ns,
+		                     .part = options->part,
+		                     .chosen = options->chosen };
+}
+
 struct consumer *why_report_new(const struct report *report, const struct report_options *options)
 {
 	const struct table_options *table = table_options(options->table);
-	bool json = table->form == TABLE_FORM_JSON;
-	const struct why_options why = { .text = json ? NULL : table->out,
-		                         .json = json ? table->out : NULL,
-		                         .color = table->color,
-		                         .width = table->width,
-		                         .next = table->top,
-		                         .part = options->part,
-		                         .chosen = options->chosen };
+	struct why_options why = why_options_of(options);
 
+	if (table->form == TABLE_FORM_JSON)
+		why.json = table->out;
+	else
+		why.text = table->out;
+	return why_new(&why);
+}
+
+struct consumer *why_report_kept(const struct report_options *options)
+{
+	struct why_options why = why_options_of(options);
+
+	if (table_options(options->table)->form != TABLE_FORM_TEXT)
+		why.width = 0;
 	return why_new(&why);
 }

@@ -6,6 +6,33 @@
 
 #define NAME_COLUMNS 64 /* the rest of a longer one gives way */
 
+const char *why_words_unknown(const struct facts *facts, const struct why_options *options)
+{
+	if (options->chosen)
+		return "Only a choice of calls or processes was recorded or read: where the time "
+		       "went is not known of the rest, so nothing is judged";
+	if (!facts->run->returns && !facts->n_works && facts->n_threads)
+		return "Where the time went is not known: neither how long calls took was "
+		       "recorded, nor when the GPU was busy";
+	return NULL;
+}
+
+const char *why_words_none(const struct facts *facts, const struct why_options *options)
+{
+	const struct run_info *run = facts->run;
+	const char *unknown = why_words_unknown(facts, options);
+
+	if (unknown)
+		return unknown;
+	if (run->damaged_chunks || run->end_damaged || run->cut_short)
+		return "No work of a GPU is in what could be read of the file";
+	if (options->part)
+		return "No work of a GPU is in what was read: no process made a CUDA call that "
+		       "asks for some in this time";
+	return "No work of a GPU was seen: no process made a CUDA call that asks for some in this "
+	       "time";
+}
+
 void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out)
 {
 	static const char *const waits[ACCOUNT_CAUSES] = {
@@ -68,8 +95,12 @@ void why_words_sure(const struct answer_change *change, const struct facts *fact
 {
 	static const char *const sure[] = { "Sure", "Mostly sure", "Not sure" };
 
-	buf_printf(out, "%s: %llu %s", sure[change->sure], (unsigned long long)change->count,
-	           words_of_stretches(change->cause));
+	buf_printf(out, "%s: ", sure[change->sure]);
+	if (change->count)
+		buf_printf(out, "%llu %s", (unsigned long long)change->count,
+		           words_of_stretches(change->cause));
+	else
+		buf_puts(out, "what lies between other things");
 	if (!change->chain)
 		buf_puts(out, ", in many places or none that is known");
 	else if (change->sure == ANSWER_MOSTLY)
@@ -169,15 +200,18 @@ static bool words_lack_ranks(const struct accounts *accounts)
 const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
                                      const struct why_options *options)
 {
-	static const char *sentences[8];
+	static const char *sentences[9];
+	const struct run_stacks *stacks = &facts->run->stacks;
 	size_t n = 0;
 
-	if (!facts->n_works)
+	if (!facts->run->gpu_times && !facts->n_works)
 		sentences[n++] =
 			"when the GPU was busy: GPU times were not recorded (record --gpu)";
-	if (!facts->samples && !facts->run->stacks.sample_ns)
+	else if (!facts->n_works)
+		sentences[n++] = "what the GPU did: none of its work is in what was read";
+	if (!facts->samples && !stacks->sample_ns)
 		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
-	if (!facts->rests && !facts->run->stacks.blocked && !facts->run->stacks.host_waits)
+	if (!facts->rests && !stacks->blocked && !stacks->host_waits)
 		sentences[n++] =
 			"what threads waited for: it was not recorded (record --host-waits)";
 	if (words_lack_ranks(accounts))

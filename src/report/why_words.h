@@ -6,6 +6,12 @@
 #include "account/answer.h"
 #include "report/why.h"
 
+/* Why no account can be made of what there is; NULL: it can. */
+const char *why_words_unknown(const struct facts *facts, const struct why_options *options);
+
+/* Why there is no account: a sentence without its full stop. */
+const char *why_words_none(const struct facts *facts, const struct why_options *options);
+
 /* "the host waits for a pipe in train.py:91 loop": half a sentence. */
 void why_words_wait(const struct account_via *via, const struct chains *chains, struct buf *out);
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What the writers of the answer share: text in why.c, JSON in why_json.c. Private to them. */
+#ifndef CUSCOPE_REPORT_WHY_INSIDE_H
+#define CUSCOPE_REPORT_WHY_INSIDE_H
+
+#include "account/answer.h"
+#include "report/why.h"
+#include "report/why_bound.h"
+
+struct why {
+	struct consumer consumer; /* first: what callers hold */
+	struct why_options options;
+	struct facts facts;
+	struct accounts accounts;
+	struct answer answer;
+	struct metrics_use *metrics;
+	struct buf *out; /* of the text, while it is written */
+};
+
+/* The account that is told. */
+const struct account *why_of(const struct why *why);
+const struct steps *why_steps(const struct why *why, const struct account *account);
+
+/* How long a step is, where there are some. */
+uint64_t why_step_ns(const struct steps *steps);
+
+/* From the begin of the recording to the first work: of no account. */
+uint64_t why_start_ns(const struct why *why, const struct account *account);
+
+/* Tenths of a percent, that add up to 1,000. */
+void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned *tenths);
+
+/* What a change gains at most: of 1, and how many times as fast. */
+double why_share(const struct answer_change *change);
+double why_factor(const struct answer_change *change);
+
+#endif

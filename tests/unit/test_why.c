@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+/* What `why` says of runs that are made for it: the account, what to change first, how sure. */
+#include "stack_events.h"
+
+#include "report/why.h"
+#include "trace/consumers.h"
+
+static struct consumer *why;
+static struct why_options options;
+static struct run_info info;
+static uint64_t correlation;
+static double now_us;
+static struct buf text;
+
+static int set_up(void **state)
+{
+	info = default_run_info();
+	info.gpu_times = true;
+	options = (struct why_options){ 0 };
+	why = why_new(&options);
+	correlation = 0;
+	now_us = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	consumer_free(why);
+	buf_free(&text);
+	return 0;
+}
+
+static void choose(struct why_options chosen)
+{
+	consumer_free(why);
+	options = chosen;
+	why = why_new(&options);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void see(struct event event)
+{
+	feed(why, &event);
+}
+
+static uint64_t ask(const char *function, double at_us, double us, uint32_t line)
+{
+	struct call call = call_at(function, at_us, us);
+
+	call.correlation = ++correlation;
+	call.stack = line ? stack_of_line(line) : NULL;
+	see(call_event(the_process(), the_process()->pid, &call));
+	return correlation;
+}
+
+static void ask_nothing(const char *function, double at_us, double us)
+{
+	struct call call = call_at(function, at_us, us);
+
+	see(call_event(the_process(), the_process()->pid, &call));
+}
+
+static void kernel_on(uint32_t device, uint64_t asked_by, double begin_us, double us)
+{
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .device = device,
+		                     .context = 1,
+		                     .stream = 7,
+		                     .correlation = asked_by,
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(begin_us + us) };
+
+	see(activity_event(the_process(), &activity));
+}
+
+static void sample(enum sample_kind kind, double at_us, double us, uint32_t line)
+{
+	struct sample one = sample_of(kind, us, stack_of_line(line));
+
+	see(sample_event(the_process(), the_process()->pid, at_us, &one));
+}
+
+/* Steps of 10 ms, in each a kernel of so long. */
+static void steps(unsigned n, double kernel_us, uint32_t line)
+{
+	for (unsigned i = 0; i < n; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, kernel_us);
+		for (unsigned k = 3; line && k < 10; k++)
+			sample(SAMPLE_CPU, now_us + k * 1000, 1000, line);
+	}
+}
+
+/* The recording ends with what is in it. */
+static void conclude(double end_us)
+{
+	struct err err = { 0 };
+
+	info.end_ns = US(end_us);
+	assert_int_equal(consumers_end(&why, 1, &info, &err), 0);
+	why_add_text(why, &text);
+}
+
+static void assert_said(const char *words)
+{
+	if (!strstr(text.data, words))
+		fail_msg("nothing says '%s':\n%s", words, text.data);
+}
+
+static void assert_not_said(const char *words)
+{
+	if (strstr(text.data, words))
+		fail_msg("something says '%s':\n%s", words, text.data);
+}
+
+/* ---- with GPU times ------------------------------------------------------------------------ */
+
+static void test_a_host_that_is_late_is_told_with_its_line(void **state)
+{
+	steps(20, 2000, 31);
+	conclude(now_us);
+	assert_said("computing                   train.py:31 step");
+	assert_said("Change first: computing in train.py:31 step: 80 % of the time");
+	assert_said("Sure: 140 samples of what ran there.");
+	assert_said("At most 5.0 times as fast without it (10.000 ms to 2.010 ms a step)");
+}
+
+static void test_a_blocked_host_is_told_with_its_line(void **state)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		steps(1, 2000, 0);
+		sample(SAMPLE_OFF_CPU, now_us - 100, 7800, 44);
+	}
+	conclude(now_us);
+	assert_said("Change first: blocked in train.py:44 step: 7");
+	assert_said("Sure: 20 waits.");
+}
+
+/* Two samples say nothing of the places of the rest; of a thread that slept they would be all. */
+static void test_few_samples_are_of_little_time(void **state)
+{
+	info.stacks.sample_ns = 1000000;
+	info.stacks.missed[STACKS_LOST] = 130;
+	steps(20, 2000, 0);
+	sample(SAMPLE_CPU, 5000, 1000, 31);
+	conclude(now_us);
+	assert_said("79.5 %  not known");
+	assert_said("Not known: 79 % of the time has no cause that was recorded.");
+	assert_not_said("Change first");
+}
+
+/* All that a thread did is known where its waits were recorded, however few samples there are. */
+static void test_few_samples_beside_waits_are_not_sure(void **state)
+{
+	info.stacks.sample_ns = 1000000;
+	info.stacks.blocked = true;
+	steps(20, 2000, 0);
+	for (unsigned i = 1; i < 8; i++)
+		sample(SAMPLE_CPU, 10000 * i + 5000, 1000, 31);
+	conclude(now_us);
+	assert_said("Change first: computing in train.py:31 step");
+	assert_said("Not sure: 7 samples");
+}
+
+static void test_without_samples_is_said_how_to_take_them(void **state)
+{
+	steps(20, 2000, 0);
+	conclude(now_us);
+	assert_said("Not known: 80 % of the time has no cause that was recorded.");
+	assert_said("stacks were not sampled (record --stacks)");
+	assert_not_said("Change first");
+}
+
+static void test_a_busy_gpu_has_nothing_wrong(void **state)
+{
+	for (unsigned i = 0; i < 20; i++)
+		kernel_on(0, ask("cuLaunchKernel", 10 * i, 5, 0), 300 + 1001 * i, 1000);
+	conclude(300 + 1001 * 20);
+	assert_said("100.0 %  GPU runs kernels");
+	assert_said("Nothing is wrong: most of the time is: GPU runs kernels.");
+}
+
+/* What was lost may have been what was wrong. */
+static void test_losses_are_said_beside_all_else(void **state)
+{
+	info.lost[LOST_RING_FULL] = 1000;
+	for (unsigned i = 0; i < 20; i++)
+		kernel_on(0, ask("cuLaunchKernel", 10 * i, 5, 0), 300 + 1001 * i, 1000);
+	conclude(300 + 1001 * 20);
+	assert_said("what was lost while it was recorded");
+}
+
+static void test_waits_are_told_with_the_line_of_the_call(void **state)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		double at_us = 1000 * i;
+
+		kernel_on(0, ask("cuLaunchKernel", at_us, 5, 91), at_us + 10, 400);
+		ask("cudaStreamSynchronize", at_us + 20, 400, 95);
+	}
+	conclude(40000);
+	assert_said("Change first: after waits for the GPU in train.py:95 step");
+}
+
+static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state)
+{
+	for (unsigned i = 0; i < 200; i++)
+		kernel_on(0, ask("cuLaunchKernel", 20 * i, 10, 91), 20 * i + 11, 2);
+	conclude(4000);
+	assert_said("Change first: launching in train.py:91 step: 8");
+	assert_said("Sure: ");
+}
+
+/* Of the longest account: what is used for a moment has no weight. */
+static void test_a_gpu_that_was_used_for_a_moment_is_not_told_first(void **state)
+{
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 91), now_us + 10, 6000);
+		for (unsigned k = 6; k < 10; k++)
+			sample(SAMPLE_CPU, now_us + k * 1000 + 500, 1000, 31);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		kernel_on(3, ask("cuLaunchKernel", now_us + 20 * i, 10, 92), now_us + 20 * i + 11,
+		          2);
+	conclude(now_us + 2000);
+	assert_said("GPU 0: ");
+	assert_said("Change first: computing in train.py:31 step");
+}
+
+/* Each account has percentages of its own: another one's is named with them. */
+static void test_what_is_next_of_another_gpu_is_told_as_such(void **state)
+{
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 91), now_us + 10, 2000);
+		for (unsigned k = 3; k < 10; k++)
+			sample(SAMPLE_CPU, now_us + k * 1000, 1000, 31);
+		kernel_on(3, ask("cuLaunchKernel", now_us + 9000, 900, 92), now_us + 9950, 9000);
+	}
+	conclude(now_us);
+	assert_said("GPU 0: ");
+	assert_said("Change first: computing in train.py:31 step");
+	if (strstr(text.data, "Next: "))
+		assert_said("of the time");
+}
+
+static void test_a_moment_is_too_short_to_judge(void **state)
+{
+	kernel_on(0, ask("cuLaunchKernel", 0, 5, 91), 10, 100);
+	kernel_on(0, ask("cuLaunchKernel", 500, 5, 91), 510, 100);
+	conclude(610);
+	assert_said("Not known: this is too little to judge by; a longer recording tells more.");
+	assert_not_said("Change first");
+}
+
+static void test_of_chosen_calls_nothing_is_judged(void **state)
+{
+	choose((struct why_options){ .part = true, .chosen = true });
+	steps(20, 2000, 31);
+	conclude(now_us);
+	assert_said("Only a choice of calls or processes was recorded or read");
+	assert_not_said("%");
+}
+
+static void test_of_chosen_calls_that_were_recorded_nothing_is_judged(void **state)
+{
+	info.chosen = "--kernel gemm*";
+	steps(20, 2000, 31);
+	conclude(now_us);
+	assert_said("Only a choice of calls or processes was recorded or read");
+	assert_not_said("%");
+}
+
+static void test_a_part_ends_where_it_ends(void **state)
+{
+	choose((struct why_options){ .part = true, .to_ns = 50000000 });
+	steps(5, 2000, 31);
+	conclude(200000);
+	assert_said("GPU 0: 49.990 ms");
+	assert_said("what the parts have that were not read.");
+}
+
+static void test_gpu_times_without_work_in_them_are_not_asked_for(void **state)
+{
+	ask("cuLaunchKernel", 0, 5, 0);
+	ask("cuLaunchKernel", 9000, 5, 0);
+	conclude(10000);
+	assert_said("what the GPU did: none of its work is in what was read;");
+	assert_not_said("record --gpu");
+}
+
+static void test_a_long_start_is_told(void **state)
+{
+	now_us = 1.2e6;
+	steps(20, 2000, 31);
+	conclude(now_us);
+	assert_said("from its first work on, which came after 1.200 s\n");
+}
+
+/* ---- without ------------------------------------------------------------------------------- */
+
+static void test_nothing_recorded_is_nothing_wrong(void **state)
+{
+	conclude(10000);
+	assert_said("No work of a GPU was seen");
+	assert_not_said("Nothing is wrong");
+}
+
+static void test_a_damaged_file_does_not_tell_what_was_recorded(void **state)
+{
+	info.damaged_chunks = 1;
+	conclude(10000);
+	assert_said("No work of a GPU is in what could be read of the file");
+}
+
+static void test_a_file_without_its_end_does_not_tell_either(void **state)
+{
+	info.cut_short = true;
+	conclude(10000);
+	assert_said("No work of a GPU is in what could be read of the file");
+}
+
+static void test_calls_without_work_are_told_as_such(void **state)
+{
+	ask_nothing("cudaSetDevice", 0, 5);
+	conclude(10000);
+	assert_said("no process made a CUDA call that asks for some");
+}
+
+static void test_without_gpu_times_the_launching_thread_is_judged(void **state)
+{
+	info.gpu_times = false;
+	for (unsigned i = 0; i < 40; i++) {
+		ask("cuLaunchKernel", 10000 * i, 10, 0);
+		for (unsigned k = 1; k < 10; k++)
+			sample(SAMPLE_CPU, 10000 * i + 1000 * k, 1000, 31);
+	}
+	conclude(400000);
+	assert_said("without GPU times");
+	assert_said("Change first: computing in train.py:31 step: 100 % of the time");
+	assert_said("How much faster it would be without it is not known");
+	assert_said("GPU times were not recorded (record --gpu)");
+	assert_not_said("times as fast");
+}
+
+/* As far as is known the GPU worked meanwhile: it is no harm, and to wait less gains nothing. */
+static void test_without_gpu_times_a_thread_that_waits_is_well(void **state)
+{
+	info.gpu_times = false;
+	for (unsigned i = 0; i < 40; i++) {
+		ask("cuLaunchKernel", 10000 * i, 10, 0);
+		ask_nothing("cudaStreamSynchronize", 10000 * i + 20, 9900);
+	}
+	conclude(400000);
+	assert_said("waiting for the GPU");
+	assert_said(
+		"Nothing is wrong: most of the time is: waiting for the GPU.");
+}
+
+static void test_without_durations_nothing_is_claimed(void **state)
+{
+	info.gpu_times = false;
+	info.returns = false;
+	for (unsigned i = 0; i < 40; i++)
+		ask("cuLaunchKernel", 10000 * i, 10, 0);
+	conclude(400000);
+	assert_said("Where the time went is not known: neither how long calls took was recorded");
+	assert_not_said("%");
+}
+
+/* ---- bad input ----------------------------------------------------------------------------- */
+
+static void test_names_command_no_terminal(void **state)
+{
+	struct stack_frame frame = { .id = 70,
+		                     .kind = FRAME_PYTHON,
+		                     .function = "f\033[2J\nChange first: nothing",
+		                     .file = "/a\033b.py",
+		                     .line = 1 };
+	const struct stack_frame *frames[] = { &frame };
+	struct stack stack = { .id = 70, .n_frames = 1, .frames = frames };
+
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		struct sample one = sample_of(SAMPLE_CPU, 1000, &stack);
+
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 2000);
+		for (unsigned k = 3; k < 10; k++)
+			see(sample_event(the_process(), the_process()->pid, now_us + k * 1000,
+			                 &one));
+	}
+	conclude(now_us);
+	assert_said("f\\x1b[2J\\x0aChange first: nothing");
+	assert_not_said("\033");
+	assert_not_said("\nChange first: nothing");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(test_a_host_that_is_late_is_told_with_its_line),
+		TEST(test_a_blocked_host_is_told_with_its_line),
+		TEST(test_few_samples_are_of_little_time),
+		TEST(test_few_samples_beside_waits_are_not_sure),
+		TEST(test_without_samples_is_said_how_to_take_them),
+		TEST(test_a_busy_gpu_has_nothing_wrong),
+		TEST(test_losses_are_said_beside_all_else),
+		TEST(test_waits_are_told_with_the_line_of_the_call),
+		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
+		TEST(test_a_gpu_that_was_used_for_a_moment_is_not_told_first),
+		TEST(test_what_is_next_of_another_gpu_is_told_as_such),
+		TEST(test_a_moment_is_too_short_to_judge),
+		TEST(test_of_chosen_calls_nothing_is_judged),
+		TEST(test_of_chosen_calls_that_were_recorded_nothing_is_judged),
+		TEST(test_a_part_ends_where_it_ends),
+		TEST(test_gpu_times_without_work_in_them_are_not_asked_for),
+		TEST(test_a_long_start_is_told),
+		TEST(test_nothing_recorded_is_nothing_wrong),
+		TEST(test_a_damaged_file_does_not_tell_what_was_recorded),
+		TEST(test_a_file_without_its_end_does_not_tell_either),
+		TEST(test_calls_without_work_are_told_as_such),
+		TEST(test_without_gpu_times_the_launching_thread_is_judged),
+		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
+		TEST(test_without_durations_nothing_is_claimed),
+		TEST(test_names_command_no_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
