@@ -298,6 +298,37 @@ int table_end(struct table *table, struct err *err)
 	return flush(table, err);
 }
 
+static void write_lines(struct table *table, const struct table_passage *passage)
+{
+	const struct table_column column = { passage->column, TABLE_WORDS };
+	const char *at = passage->lines;
+	struct buf line = { 0 };
+
+	table_begin(table, passage->key, passage->title, &column, 1);
+	table_whole(table);
+	for (size_t len; *at; at += len + (at[len] == '\n')) {
+		len = strcspn(at, "\n");
+		buf_reset(&line);
+		if (!len) /* between tables alone */
+			continue;
+		buf_add(&line, at, len);
+		table_text(table, line.data);
+		table_end_row(table);
+	}
+	buf_free(&line);
+}
+
+int table_passage(struct table *table, const struct table_passage *passage, struct err *err)
+{
+	if (!table->ops->passage) {
+		write_lines(table, passage);
+		return table_end(table, err);
+	}
+	table->ops->passage(table, passage);
+	table->tables++;
+	return flush(table, err);
+}
+
 int table_finish(struct table *table, struct err *err)
 {
 	table_sort_end(table);

@@ -228,6 +228,20 @@ void table_end_row(struct table *table);
 void table_in_order(struct table *table); /* but options->sort is stronger */
 void table_key(struct table *table, uint64_t key);
 
+/*
+ * A text between the tables: whole lines, as they are, below its title. csv has them as the rows of
+ * one column, json what `add` makes with the key.
+ */
+struct table_passage {
+	const char *key, *title;
+	const char *column; /* csv */
+	const char *lines;
+	void (*add)(const void *data, struct json *json, const char *key);
+	const void *data;
+};
+
+int table_passage(struct table *table, const struct table_passage *passage, struct err *err);
+
 /* A sentence below the table that is open or will be next. */
 void table_note(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -92,6 +92,8 @@ struct table_form_ops {
 	void (*end_row)(struct table *table);
 	void (*end)(struct table *table);
 	void (*finish)(struct table *table); /* may be NULL */
+	/* NULL: the lines are rows */
+	void (*passage)(struct table *table, const struct table_passage *passage);
 };
 
 extern const struct table_form_ops table_text_form, table_csv_form, table_json_form,

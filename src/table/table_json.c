@@ -23,10 +23,15 @@ static void make_keys(struct table *table)
 	buf_free(&plain);
 }
 
-static void json_begin(struct table *table, const char *key, const char *title)
+static void begin_parts(struct table *table)
 {
 	if (table->parts && !table->tables)
 		json_open(&table->json, NULL, '{');
+}
+
+static void json_begin(struct table *table, const char *key, const char *title)
+{
+	begin_parts(table);
 	make_keys(table);
 	json_open(&table->json, table->parts ? key : NULL, '[');
 }
@@ -77,12 +82,17 @@ static void json_end(struct table *table)
 		buf_putc(table->json.out, '\n');
 }
 
+static void json_passage(struct table *table, const struct table_passage *passage)
+{
+	begin_parts(table);
+	passage->add(passage->data, &table->json, table->parts ? passage->key : NULL);
+}
+
 static void json_finish(struct table *table)
 {
 	if (!table->parts)
 		return;
-	if (!table->tables)
-		json_open(&table->json, NULL, '{');
+	begin_parts(table);
 	json_close(&table->json, '}');
 	buf_putc(table->json.out, '\n');
 }
@@ -96,4 +106,5 @@ const struct table_form_ops table_json_form = {
 	.end_row = json_end_row,
 	.end = json_end,
 	.finish = json_finish,
+	.passage = json_passage,
 };

@@ -213,6 +213,12 @@ static void text_end(struct table *table)
 	text_wrap_lines(out, from, table->options.width);
 }
 
+static void text_passage(struct table *table, const struct table_passage *passage)
+{
+	add_title(table, passage->title, table->tables > 0);
+	buf_puts(table->out, passage->lines);
+}
+
 const struct table_form_ops table_text_form = {
 	.name = "table",
 	.ending = ".txt",
@@ -220,4 +226,5 @@ const struct table_form_ops table_text_form = {
 	.cell = text_cell,
 	.end_row = text_end_row,
 	.end = text_end,
+	.passage = text_passage,
 };

@@ -62,9 +62,12 @@ def test_gap_lines_name_the_line_that_waits(case):
     checks.equal("the first line", f"Loader.next_batch (loader.py:{line_at('wait')})", first["Line"])
     if first["Share (%)"] < 60 or first["Blocked (ns)"] < 0.9 * (first["Blocked (ns)"] + first["On CPU (ns)"]):
         raise Failure(f"the loop waits for nearly all of the time: {first} of {known}")
-    checks.contains("the diagnosis", rf"For \d+ % of that time the main thread was in\s+Loader.next_batch\s+"
-                    rf"\(loader.py:{line_at('wait')}\), blocked", report(case, path).out())
-
+    change = json.loads(report(case, path, "--format", "json").out())["why"]["first"]
+    checks.equal("what to change: the line that it waits for", ("Loader.fill", line_at("late")),
+                 (change["place"][-1]["function"], change["place"][-1]["line"]))
+    checks.equal("in which it waits", line_at("wait"), change["through"][-1]["place"][-1]["line"])
+    checks.contains("the same in words", rf"Change first: blocked in loader\.py:{line_at('late')} Loader\.fill of thread \S+ \(\d+\): \d+ % of the "
+                    rf"time[^\n]*\.\n  it is waited for in [^\n]*loader\.py:{line_at('wait')} Loader\.next_batch\.\n", report(case, path).out())
 
 def test_gap_lines_without_samples(case):
     path = record(case, "fast", steps=20)

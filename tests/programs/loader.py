@@ -35,7 +35,7 @@ class Loader:
 
     def fill(self, steps):
         for step in range(steps):
-            time.sleep(self.seconds)
+            time.sleep(self.seconds)  # at late
             self.batches.put(step)
 
     def next_batch(self):

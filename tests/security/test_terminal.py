@@ -56,7 +56,7 @@ def test_names_of_a_target_are_harmless_in_every_command(case):
     recorded = case.path("trace.cuscope")
     said(case, "record", "-o", recorded, *command, env=env)
     for arguments in (["info", recorded], ["info", "--json", recorded], ["timeline", recorded],
-                      ["report", recorded], ["report", recorded, "overview"], ["diff", recorded, recorded],
+                      ["report", recorded], ["report", recorded, "overview"], ["why", recorded], ["diff", recorded, recorded],
                       ["report", recorded, "cuda_api_trace", "processes", "summary"],
                       ["export", recorded, "--format", "table"]):
         said(case, *arguments)
@@ -108,6 +108,7 @@ def test_a_trace_file_of_somebody_else_is_harmless(case):
                 if report in reports:
                     said(case, "report", trace, report, "--format", form, status=None)
         for arguments in (["info", trace], ["info", "--json", trace], ["timeline", trace],
-                          ["report", trace, "overview"], ["report", trace, "summary"],
+                          ["report", trace, "overview"], ["why", trace], ["why", trace, "--format", "json"],
+                          ["report", trace, "overview", "--format", "csv"], ["report", trace, "summary"],
                           ["report", trace, "summary", "--format", "json"], ["diff", trace, trace]):
             said(case, *arguments)

@@ -171,6 +171,50 @@ static void test_parts_are_members_of_one_object(void **state)
 	free(text);
 }
 
+static void add_passage(const void *data, struct json *json, const char *key)
+{
+	json_open(json, key, '{');
+	json_string(json, "said", data);
+	json_close(json, '}');
+}
+
+/* Between two tables, so that what divides them is seen. */
+static void write_passage(enum table_form form)
+{
+	static const struct table_column one[] = { { "N", TABLE_NUMBER } };
+	static const struct table_passage passage = { .key = "says",
+		                                      .title = "what it says",
+		                                      .column = "Says",
+		                                      .lines = "a, b\n\n  c\n",
+		                                      .add = add_passage,
+		                                      .data = "all" };
+	struct table *table = start_table((struct table_options){ .form = form, .top = 1 }, true);
+
+	assert_int_equal(table_passage(table, &passage, NULL), 0);
+	table_begin(table, "b", "b", one, 1);
+	table_u64(table, 7);
+	table_end_row(table);
+	table_end(table, NULL);
+	assert_int_equal(table_passage(table, &passage, NULL), 0);
+	finish_table(table);
+}
+
+static void test_a_passage_is_lines_rows_or_an_object(void **state)
+{
+	write_passage(TABLE_FORM_TEXT);
+	assert_string_equal(text, "what it says\na, b\n\n  c\n\nb\n  N\n  7\n\n"
+	                          "what it says\na, b\n\n  c\n");
+	free(text);
+	write_passage(TABLE_FORM_CSV);
+	assert_string_equal(text, "Says\n\"a, b\"\n  c\n\nN\n7\n\nSays\n\"a, b\"\n  c\n");
+	free(text);
+	write_passage(TABLE_FORM_JSON);
+	assert_string_equal(text, "{\n  \"says\": {\n    \"said\": \"all\"\n  },\n"
+	                          "  \"b\": [\n    {\"N\": 7}\n  ],\n"
+	                          "  \"says\": {\n    \"said\": \"all\"\n  }\n}\n");
+	free(text);
+}
+
 static void test_top_leaves_rows_out_and_counts_them(void **state)
 {
 	struct table *table =
@@ -409,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_json_is_an_array_of_objects),
 		cmocka_unit_test(test_tables_without_rows),
 		cmocka_unit_test(test_parts_are_members_of_one_object),
+		cmocka_unit_test(test_a_passage_is_lines_rows_or_an_object),
 		cmocka_unit_test(test_top_leaves_rows_out_and_counts_them),
 		cmocka_unit_test(test_a_name_is_cut_to_the_terminal),
 		cmocka_unit_test(test_large_rates_are_numbers_that_people_count_with),

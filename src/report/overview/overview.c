@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The report `overview`: one page on a trace. First what is wrong, then facts, one of each: for
+ * The report `overview`: one page on a trace. First what `why` says, then facts, one of each: for
  * people below each other, for programs one row; then the first rows of what other reports tell in
  * full.
  */
@@ -24,19 +24,9 @@
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-static int begin_overview(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	diagnoser_begin(((struct overview *)self)->diagnoser, run);
-	return 0;
-}
-
 static int see_overview(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct overview *overview = (struct overview *)self;
-	int rc = diagnoser_event(overview->diagnoser, event, err);
-
-	if (rc)
-		return rc;
 
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
 		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
@@ -49,7 +39,6 @@ static void free_overview(struct consumer *self)
 
 	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
 		consumer_free(overview->counts[i]);
-	diagnoser_free(overview->diagnoser);
 	free(overview);
 }
 
@@ -60,6 +49,34 @@ uint64_t overview_call_ns(const struct overview *overview)
 	for (size_t i = 0; i < CLASS_COUNT; i++)
 		sum += overview->class_ns[i];
 	return sum;
+}
+
+/* ---- where the time goes ------------------------------------------------------------------- */
+
+static void add_why(const void *why, struct json *json, const char *key)
+{
+	why_add_json(why, json, key);
+}
+
+static int write_why(struct overview *overview, const struct run_info *run, struct err *err)
+{
+	struct consumer *why = overview->counts[COUNT_WHY];
+	struct buf text = { 0 };
+	char title[160];
+	int rc;
+
+	report_title(overview->writer.report, title, sizeof(title));
+	why_add_text(why, &text);
+	rc = table_passage(overview->writer.table,
+	                   &(struct table_passage){ .key = "why",
+	                                            .title = title,
+	                                            .column = "Why",
+	                                            .lines = text.data,
+	                                            .add = add_why,
+	                                            .data = why },
+	                   err);
+	buf_free(&text);
+	return rc;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -439,7 +456,7 @@ static int write_overview(struct consumer *self, const struct run_info *run, str
 {
 	static int (*const parts[])(struct overview * overview, const struct run_info *run,
 	                            struct err *err) = {
-		overview_diagnosis,  write_facts,   write_processes,      write_functions,
+		write_why,           write_facts,   write_processes,      write_functions,
 		write_kernels,       overview_gpus, overview_gpu_kernels, write_transfers,
 		overview_gpu_copies, write_errors,  write_missed,         overview_hints,
 	};
@@ -452,9 +469,9 @@ static int write_overview(struct consumer *self, const struct run_info *run, str
 	return rc;
 }
 
-static const struct consumer_ops ops = {
-	.begin = begin_overview, .event = see_overview, .end = write_overview, .free = free_overview
-};
+static const struct consumer_ops ops = { .event = see_overview,
+	                                 .end = write_overview,
+	                                 .free = free_overview };
 
 struct consumer *overview_report_new(const struct report *report,
                                      const struct report_options *options)
@@ -466,7 +483,7 @@ struct consumer *overview_report_new(const struct report *report,
 	overview->counts[COUNT_FUNCTIONS] =
 		sums_new(sums_kind("cuda_api_sum", false), NAMES_FULL, false);
 	overview->counts[COUNT_PROCESSES] = processes_new();
-	overview->diagnoser = diagnoser_new(options->work);
+	overview->counts[COUNT_WHY] = why_report_kept(options);
 	overview->tally = summary_tally(overview->counts[COUNT_CALLS]);
 	return &overview->writer.consumer;
 }

@@ -4,21 +4,21 @@
 #define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
 
 #include "analysis/processes.h"
-#include "report/diagnosis/diagnosis.h"
 #include "report/report.h"
 #include "report/summary/tally.h"
+#include "report/why.h"
 
 enum {
 	COUNT_CALLS,     /* summary.h */
 	COUNT_FUNCTIONS, /* sums.h: of calls that no other call made */
 	COUNT_PROCESSES, /* processes.h */
+	COUNT_WHY,       /* why.h */
 	OVERVIEW_COUNTS,
 };
 
 struct overview {
 	struct report_writer writer; /* first: what callers hold */
 	struct consumer *counts[OVERVIEW_COUNTS];
-	struct diagnoser *diagnoser;
 	const struct tally *tally;      /* of COUNT_CALLS */
 	uint64_t duration_ns;           /* of what was read */
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
@@ -37,9 +37,6 @@ bool overview_left_out(const struct overview *overview, size_t n);
 
 /* A note where a table goes on in another report. */
 void overview_note_more(struct table *table, size_t n, const char *report);
-
-/* What it begins with: overview_diagnosis.c. */
-int overview_diagnosis(struct overview *overview, const struct run_info *run, struct err *err);
 
 /* Tables of GPUs: overview_gpu.c. */
 int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err);
