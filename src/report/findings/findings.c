@@ -90,7 +90,7 @@ static void tell_asked(void *data, const struct work_done *done, const struct wo
 	const struct stack *stack = call ? stack_of(findings, call) : NULL;
 
 	for (size_t i = 0; call && i < N_RULES; i++) {
-		if (rules[i]->asked && findings->states[i])
+		if (rules[i]->asked)
 			rules[i]->asked(findings->states[i], done, call, stack);
 	}
 }
@@ -137,7 +137,7 @@ static void see_call(struct findings *findings, const struct event *event)
 	}
 	seen.octave = process->now.octave;
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->call && findings->states[i])
+		if (rules[i]->call)
 			rules[i]->call(findings->states[i], &seen);
 	}
 }
@@ -153,7 +153,7 @@ static void see_activity(struct findings *findings, const struct event *event)
 static void tell_event(struct findings *findings, const struct event *event)
 {
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->event && findings->states[i])
+		if (rules[i]->event)
 			rules[i]->event(findings->states[i], event);
 	}
 }
@@ -161,7 +161,7 @@ static void tell_event(struct findings *findings, const struct event *event)
 static void tell_metrics(struct findings *findings, const struct gpu_metrics_sample *sample)
 {
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->metrics && findings->states[i])
+		if (rules[i]->metrics)
 			rules[i]->metrics(findings->states[i], sample);
 	}
 }
@@ -373,8 +373,6 @@ static void judge(struct findings *findings, const struct run_info *run,
 	for (size_t i = 0; i < N_RULES; i++) {
 		const char *why = cannot(findings, rules[i], run);
 
-		if (!findings->states[i])
-			continue;
 		if (why)
 			findings_cannot_judge(&verdicts, rules[i], why);
 		else
@@ -437,8 +435,7 @@ static void findings_free(struct consumer *self)
 	struct findings *findings = (struct findings *)self;
 
 	for (size_t i = 0; i < N_RULES; i++)
-		if (findings->states[i])
-			rules[i]->free(findings->states[i]);
+		rules[i]->free(findings->states[i]);
 	forget_rows(findings);
 	if (findings->gaps)
 		findings->gaps->ops->free(findings->gaps);
@@ -455,7 +452,7 @@ static const struct consumer_ops findings_ops = { .metrics = true,
 	                                          .event = findings_event,
 	                                          .free = findings_free };
 
-static struct consumer *make(struct work *work, bool launches)
+struct consumer *findings_new(struct work *work)
 {
 	struct findings *findings = xcalloc(1, sizeof(*findings));
 
@@ -465,16 +462,6 @@ static struct consumer *make(struct work *work, bool launches)
 	findings->xids = xids_new();
 	findings->places = stack_places_new();
 	for (size_t i = 0; i < N_RULES; i++)
-		findings->states[i] = launches || !rules[i]->launches ? rules[i]->create() : NULL;
+		findings->states[i] = rules[i]->create();
 	return &findings->consumer;
-}
-
-struct consumer *findings_new(struct work *work)
-{
-	return make(work, true);
-}
-
-struct consumer *findings_new_without_launches(struct work *work)
-{
-	return make(work, false);
 }

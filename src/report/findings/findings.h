@@ -76,9 +76,6 @@ struct finding_unjudged {
 struct work;
 struct consumer *findings_new(struct work *work); /* its window, or NULL: see work_share() */
 
-/* Without the rules on launches, which take most of the time: for who judges launches otherwise. */
-struct consumer *findings_new_without_launches(struct work *work);
-
 /* After the last event: most time lost first, what is not known last. Owned by `findings`. */
 const struct finding *findings_rows(struct consumer *findings, const struct run_info *run,
                                     size_t *n);

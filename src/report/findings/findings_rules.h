@@ -49,7 +49,6 @@ enum finding_needs {
 struct finding_rule {
 	const char *name, *title;
 	unsigned needs;
-	bool launches; /* see findings_new_without_launches() */
 	void *(*create)(void);
 	/* Each may be NULL. */
 	void (*call)(void *state, const struct finding_call *call);
