@@ -457,7 +457,7 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
 	if (answer->n_changes &&
-	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].account->ns ||
+	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].of_ns ||
 	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
 		answer->n_changes = 0;
 }

@@ -352,7 +352,10 @@ def child():
 
 
 def worker(function, *words):
-    multiprocessing.get_context("fork").Process(target=function, args=words, daemon=True).start()
+    def run():
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the program
+        function(*words)
+    multiprocessing.get_context("fork").Process(target=run, daemon=True).start()
 
 
 @kind

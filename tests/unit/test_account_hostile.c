@@ -23,7 +23,10 @@ static double seconds(void)
 /* All of one thread: their waits differ. */
 static const struct process process_of_parts = { .pid = 42 };
 static struct fact_thread thread_of_parts = { .process = &process_of_parts, .tid = 42 };
-static const struct facts facts_of_parts = { .threads = &thread_of_parts, .n_threads = 1 };
+static const struct run_info run_of_parts;
+static const struct facts facts_of_parts = { .run = &run_of_parts,
+	                                     .threads = &thread_of_parts,
+	                                     .n_threads = 1 };
 
 static void assert_bounded(struct parts *parts, double ns)
 {
