@@ -114,6 +114,7 @@ static void test_fewer_than_any_runtime_has(void **state)
 {
 	functions = 32;
 	assert_int_equal(all_right(make(NULL, "-include head.h " FLAGS)), 32);
+	forget(state);
 	functions = 31;
 	assert_int_equal(look(make(NULL, "-include head.h -s " FLAGS)), -ENOTSUP);
 }
