@@ -23,7 +23,7 @@
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* The account that is told. Without anything to change it is the longest. */
+/* The account that is told; NULL: there is none. Without anything to change it is the longest. */
 const struct account *why_of(const struct why *why)
 {
 	const struct accounts *all = &why->accounts;
@@ -34,7 +34,7 @@ const struct account *why_of(const struct why *why)
 	for (size_t i = 1; i < all->n; i++)
 		if (all->of[i].ns > all->of[longest].ns)
 			longest = i;
-	return &all->of[longest];
+	return all->n ? &all->of[longest] : NULL;
 }
 
 const struct steps *why_steps(const struct why *why, const struct account *account)

@@ -17,7 +17,7 @@ struct why {
 	struct buf *out; /* of the text, while it is written */
 };
 
-/* The account that is told. */
+/* The account that is told; NULL: there is none. */
 const struct account *why_of(const struct why *why);
 const struct steps *why_steps(const struct why *why, const struct account *account);
 
