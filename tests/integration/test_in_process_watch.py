@@ -165,7 +165,7 @@ def test_in_process_watch_knows_what_was_pinned_before(case):
 def test_in_process_watch_with_each_mechanism(case):
     for without in ("session", "session,multi", "session,multi,cookie"):
         case.env["SAMPLE_COUNTS"] = case.path(without + ".counts")
-        process = begin(case, ALL, ["--", Places.program("threads"), "8", "1000"], ["--without", without],
+        process = begin(case, ALL, ["--", Places.program("threads"), "8", "4000"], ["--without", without],
                         without)
         pages = pages_of(case, process, without, without + ".counts")
         sums_are_right(pages)
