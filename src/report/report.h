@@ -30,8 +30,9 @@ struct report_options {
 	uint64_t gap_ns;         /* gaps from this length on are told of; 0: the default */
 	struct work
 		*work; /* which calls asked for what ran, fed before the report; NULL: none is */
-	bool part;     /* that, or only some processes: what is not there may be elsewhere */
-	bool chosen;   /* only some calls or processes, whatever times */
+	struct consumer *why; /* the answer of all reports, fed before them; NULL: there is none */
+	bool part;            /* that, or only some processes: what is not there may be elsewhere */
+	bool chosen;          /* only some calls or processes, whatever times */
 };
 
 /* What columns of the reports can need, see table_of_run(). */

@@ -47,7 +47,11 @@ report_create why_report_new;
 report_create xids_report_new;
 report_create channels_report_new;
 
-/* What `why` finds, for a report that has it among others: see why_add_text(). */
+/* What `why` finds, for a report that shows some of it: that of the options, or one of its own. */
 struct consumer *why_report_kept(const struct report_options *options);
+
+/* The same for reports whose tables are written so: to be `why` of their options. */
+struct consumer *why_report_common(const struct table_options *table,
+                                   const struct report_options *options);
 
 #endif

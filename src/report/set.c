@@ -12,6 +12,8 @@
 #include "base/lines.h"
 #include "base/temporary.h"
 #include "base/xalloc.h"
+#include "report/reports.h"
+#include "report/why.h"
 #include "trace/consumers.h"
 
 struct set_member {
@@ -21,13 +23,17 @@ struct set_member {
 	struct table *table;
 };
 
+#define SET_COMMON 2
+
 struct report_set {
 	struct report_set_options options;
 	struct set_member *members;
-	struct consumer **consumers; /* the first is the window of calls and work */
+	struct consumer **consumers; /* of members, behind SET_COMMON places for what they share */
+	size_t first;                /* of the consumers that are asked for */
 	size_t n;
-	struct work *work;  /* of all of them */
-	struct lines lines; /* to the common stream: what is no report's own */
+	struct work *work;    /* of all of them, */
+	struct consumer *why; /* and what they share of the answer */
+	struct lines lines;   /* to the common stream: what is no report's own */
 };
 
 /* ---- where a report goes ------------------------------------------------------------------- */
@@ -83,6 +89,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 		                          .to_ns = set->options.to_ns,
 		                          .gap_ns = set->options.gap_ns,
 		                          .work = set->work,
+		                          .why = set->why,
 		                          .part = set->options.part,
 		                          .chosen = set->options.chosen };
 	int rc;
@@ -94,8 +101,18 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	table.out = member->out;
 	table.name = member->name;
 	options.table = member->table = table_open(&table, choice->report->parts);
-	set->consumers[i + 1] = choice->report->create(choice->report, &options);
+	set->consumers[SET_COMMON + i] = choice->report->create(choice->report, &options);
 	return 0;
+}
+
+/* Nobody needs to feed what none of the members asks for. */
+static void add_common(struct report_set *set)
+{
+	set->first = SET_COMMON;
+	if (why_is_shared(set->why))
+		set->consumers[--set->first] = why_feeder(set->why);
+	if (work_is_shared(set->work))
+		set->consumers[--set->first] = work_consumer(set->work);
 }
 
 int report_set_new(const struct report_choice *choices, size_t n,
@@ -107,14 +124,19 @@ int report_set_new(const struct report_choice *choices, size_t n,
 
 	s->options = *options;
 	s->members = xcalloc(n, sizeof(*s->members));
-	s->consumers = xcalloc(n + 1, sizeof(struct consumer *));
+	s->consumers = xcalloc(n + SET_COMMON, sizeof(struct consumer *));
 	s->work = work_new(WORK_BYTES);
-	s->consumers[0] = work_consumer(s->work);
+	s->why = why_report_common(&options->table,
+	                           &(struct report_options){ .from_ns = options->from_ns,
+	                                                     .to_ns = options->to_ns,
+	                                                     .part = options->part,
+	                                                     .chosen = options->chosen });
 	s->n = n;
 	if (!options->folder)
 		lines_init(&s->lines, options->table.out, "the report");
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = make_member(s, i, &choices[i], err);
+	add_common(s);
 	*set = s;
 	if (rc) {
 		report_set_free(s);
@@ -130,7 +152,7 @@ void report_set_free(struct report_set *set)
 	for (size_t i = 0; i < set->n; i++) {
 		struct set_member *member = &set->members[i];
 
-		consumer_free(set->consumers[i + 1]);
+		consumer_free(set->consumers[SET_COMMON + i]);
 		table_close(member->table);
 		if (member->file.out)
 			new_file_drop(&member->file);
@@ -139,6 +161,7 @@ void report_set_free(struct report_set *set)
 		free(member->name);
 	}
 	work_free(set->work);
+	consumer_free(set->why);
 	lines_free(&set->lines);
 	free(set->members);
 	free(set->consumers);
@@ -147,10 +170,8 @@ void report_set_free(struct report_set *set)
 
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n)
 {
-	bool asked = work_is_shared(set->work); /* else nobody needs to feed it */
-
-	*n = set->n + asked;
-	return set->consumers + !asked;
+	*n = SET_COMMON - set->first + set->n;
+	return set->consumers + set->first;
 }
 
 /* ---- printing ------------------------------------------------------------------------------ */

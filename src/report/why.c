@@ -2,6 +2,7 @@
 #include "report/why.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,7 +183,7 @@ static void why_account(struct why *why, const struct account *account)
 	}
 }
 
-double why_share(const struct answer_change *change)
+double why_part(const struct answer_change *change)
 {
 	return change->gain_ns / change->account->ns;
 }
@@ -198,7 +199,7 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 {
 	const struct steps *steps = why_steps(why, change->account);
 
-	buf_printf(why->out, ": %.0f %% of the time", 100 * why_share(change));
+	buf_printf(why->out, ": %.0f %% of the time", 100 * why_part(change));
 	if (change->account != why_of(why)) {
 		buf_puts(why->out, " of ");
 		why_whose(why, change->account);
@@ -206,7 +207,7 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 	if (steps->how != STEPS_NONE) {
 		buf_puts(why->out, ", ");
 		buf_duration(why->out,
-		             (unsigned long long)(why_share(change) * (double)why_step_ns(steps)));
+		             (unsigned long long)(why_part(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " of a step");
 	}
 }
@@ -265,7 +266,7 @@ static void why_gain(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
-		buf_duration(why->out, (unsigned long long)((1 - why_share(change)) *
+		buf_duration(why->out, (unsigned long long)((1 - why_part(change)) *
 		                                            (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
@@ -365,14 +366,20 @@ void why_add_text(struct consumer *self, struct buf *out)
 
 /* ---- consumer -------------------------------------------------------------------------------- */
 
-static int why_event(struct consumer *self, const struct event *event, struct err *err)
+static void why_see(struct why *why, const struct event *event)
 {
-	struct why *why = (struct why *)self;
-
 	if (event->type == EVENT_METRICS)
 		metrics_use_add(why->metrics, event->metrics);
 	else
 		facts_event(&why->facts, event);
+}
+
+static int why_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct why *why = (struct why *)self;
+
+	if (!why->fed)
+		why_see(why, event);
 	return 0;
 }
 
@@ -396,16 +403,22 @@ static int why_write(struct why *why, struct err *err)
 	return rc;
 }
 
-static int why_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void why_conclude(struct why *why, const struct run_info *run)
 {
-	struct why *why = (struct why *)self;
-
 	facts_end(&why->facts, run);
 	if (run->chosen)
 		why->options.chosen = true;
 	if (!why_words_unknown(&why->facts, &why->options))
 		accounts_make(&why->accounts, &why->facts);
 	answer_make(&why->answer, &why->facts, &why->accounts);
+}
+
+static int why_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct why *why = (struct why *)self;
+
+	if (!why->fed)
+		why_conclude(why, run);
 	return why->options.text || why->options.json ? why_write(why, err) : 0;
 }
 
@@ -413,6 +426,8 @@ static void why_free(struct consumer *self)
 {
 	struct why *why = (struct why *)self;
 
+	if (--why->owners)
+		return;
 	answer_clear(&why->answer);
 	accounts_clear(&why->accounts);
 	facts_clear(&why->facts);
@@ -424,11 +439,60 @@ static const struct consumer_ops why_ops = {
 	.metrics = true, .event = why_event, .end = why_end, .free = why_free
 };
 
+/* ---- several reports ------------------------------------------------------------------------- */
+
+static struct why *why_of_feeder(struct consumer *self)
+{
+	return (struct why *)((char *)self - offsetof(struct why, feeder));
+}
+
+static int feeder_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	why_see(why_of_feeder(self), event);
+	return 0;
+}
+
+static int feeder_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	why_conclude(why_of_feeder(self), run);
+	return 0;
+}
+
+static const struct consumer_ops feeder_ops = { .metrics = true,
+	                                        .event = feeder_event,
+	                                        .end = feeder_end };
+
+struct consumer *why_feeder(struct consumer *self)
+{
+	struct why *why = (struct why *)self;
+
+	why->fed = true;
+	why->feeder.ops = &feeder_ops;
+	return &why->feeder;
+}
+
+struct consumer *why_share(struct consumer *self)
+{
+	((struct why *)self)->owners++;
+	return self;
+}
+
+bool why_is_shared(const struct consumer *self)
+{
+	return ((const struct why *)self)->owners > 1;
+}
+
+const struct answer *why_answer(const struct consumer *self)
+{
+	return &((const struct why *)self)->answer;
+}
+
 struct consumer *why_new(const struct why_options *options)
 {
 	struct why *why = xcalloc(1, sizeof(*why));
 
 	why->consumer.ops = &why_ops;
+	why->owners = 1;
 	why->options = *options;
 	facts_init(&why->facts);
 	why->metrics = metrics_use_new();

@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "trace/event.h"
 
+struct answer;
+
 struct why_options {
 	FILE *text, *json; /* where the answer goes, in which form; not closed. NULL, both: it is
 	                      kept */
@@ -26,6 +28,17 @@ struct why_options {
 
 /* Its end() fails where what it prints cannot be written. */
 struct consumer *why_new(const struct why_options *options);
+
+/*
+ * Reports that are made of one pass over a recording share one answer: why_feeder() stands in front
+ * of them, and what they give to it themselves is passed over. Each that shares it frees it.
+ */
+struct consumer *why_share(struct consumer *why);
+bool why_is_shared(const struct consumer *why);
+struct consumer *why_feeder(struct consumer *why); /* its free() is not called */
+
+/* After end(): what it found. It lives as long. */
+const struct answer *why_answer(const struct consumer *why);
 
 /* What is kept, after end(): whole lines, no wider than `width`; an object with this key. */
 void why_add_text(struct consumer *why, struct buf *out);

@@ -9,6 +9,9 @@
 
 struct why {
 	struct consumer consumer; /* first: what callers hold */
+	struct consumer feeder;   /* see why_feeder() */
+	unsigned owners;
+	bool fed; /* by that: not by its owners */
 	struct why_options options;
 	struct facts facts;
 	struct accounts accounts;
@@ -31,7 +34,7 @@ uint64_t why_start_ns(const struct why *why, const struct account *account);
 void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned *tenths);
 
 /* What a change gains at most: of 1, and how many times as fast. */
-double why_share(const struct answer_change *change);
+double why_part(const struct answer_change *change);
 double why_factor(const struct answer_change *change);
 
 #endif

@@ -124,7 +124,7 @@ static void why_json_gain(const struct why *why, struct json *json,
 	json_fixed(json, "factor", (uint64_t)(100 * why_factor(change)), 2);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "step_ns",
-		         (uint64_t)((1 - why_share(change)) * (double)why_step_ns(steps)));
+		         (uint64_t)((1 - why_part(change)) * (double)why_step_ns(steps)));
 	json_string(json, "then", account_cause_name(change->then));
 	json_close(json, '}');
 }
@@ -149,7 +149,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 		json_u64(json, "rival_pid", change->rival);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "ns_per_step",
-		         (uint64_t)(why_share(change) * (double)why_step_ns(steps)));
+		         (uint64_t)(why_part(change) * (double)why_step_ns(steps)));
 	why_json_gain(why, json, change);
 	json_string(json, "sure", sure[change->sure]);
 	why_words_sure(change, &why->facts, &text);

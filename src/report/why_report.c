@@ -4,10 +4,9 @@
 #include "report/why.h"
 
 /* Of what a report reads of the recording; of how the report is written what is the same. */
-static struct why_options why_options_of(const struct report_options *options)
+static struct why_options why_options_of(const struct table_options *table,
+                                         const struct report_options *options)
 {
-	const struct table_options *table = table_options(options->table);
-
 	return (struct why_options){ .color = table->color,
 		                     .width = table->width,
 		                     .next = table->top,
@@ -20,7 +19,7 @@ static struct why_options why_options_of(const struct report_options *options)
 struct consumer *why_report_new(const struct report *report, const struct report_options *options)
 {
 	const struct table_options *table = table_options(options->table);
-	struct why_options why = why_options_of(options);
+	struct why_options why = why_options_of(table, options);
 
 	if (table->form == TABLE_FORM_JSON)
 		why.json = table->out;
@@ -29,11 +28,18 @@ struct consumer *why_report_new(const struct report *report, const struct report
 	return why_new(&why);
 }
 
-struct consumer *why_report_kept(const struct report_options *options)
+struct consumer *why_report_common(const struct table_options *table,
+                                   const struct report_options *options)
 {
-	struct why_options why = why_options_of(options);
+	struct why_options why = why_options_of(table, options);
 
-	if (table_options(options->table)->form != TABLE_FORM_TEXT)
+	if (table->form != TABLE_FORM_TEXT)
 		why.width = 0;
 	return why_new(&why);
+}
+
+struct consumer *why_report_kept(const struct report_options *options)
+{
+	return options->why ? why_share(options->why)
+	                    : why_report_common(table_options(options->table), options);
 }

@@ -2,6 +2,7 @@
 /* What `why` says of runs that are made for it: the account, what to change first, how sure. */
 #include "stack_events.h"
 
+#include "account/answer.h"
 #include "report/why.h"
 #include "trace/consumers.h"
 
@@ -352,8 +353,7 @@ static void test_without_gpu_times_a_thread_that_waits_is_well(void **state)
 	}
 	conclude(400000);
 	assert_said("waiting for the GPU");
-	assert_said(
-		"Nothing is wrong: most of the time is: waiting for the GPU.");
+	assert_said("Nothing is wrong: most of the time is: waiting for the GPU.");
 }
 
 static void test_without_durations_nothing_is_claimed(void **state)
@@ -393,6 +393,33 @@ static void test_names_command_no_terminal(void **state)
 	assert_not_said("\nChange first: nothing");
 }
 
+/* ---- several that share it ------------------------------------------------------------------- */
+
+static void test_what_shares_the_answer_does_not_feed_it_again(void **state)
+{
+	struct consumer *feeder = why_feeder(why), *other = why_share(why);
+	struct consumer *const all[] = { feeder, why, other };
+	struct activity activity = { .kind = ACTIVITY_KERNEL, .context = 1 };
+	struct err err = { 0 };
+
+	activity.begin_ns = US(100);
+	activity.end_ns = US(5100);
+	for (size_t i = 0; i < 3; i++) {
+		struct event event = activity_event(the_process(), &activity);
+
+		feed(all[i], &event);
+	}
+	info.end_ns = US(10000);
+	assert_int_equal(consumers_end(all, 3, &info, &err), 0);
+	assert_true(why_is_shared(why));
+	assert_int_equal(why_answer(other)->facts->n_works, 1);
+	assert_true(why_answer(other) == why_answer(why));
+	consumer_free(other);
+	assert_false(why_is_shared(why));
+	why_add_text(why, &text);
+	assert_said("GPU 0: ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +449,7 @@ int main(void)
 		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_names_command_no_terminal),
+		TEST(test_what_shares_the_answer_does_not_feed_it_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
