@@ -24,7 +24,7 @@ struct fact_name {
 struct facts_own {
 	struct thread_ids *ids;
 	struct gpu_ids *gpus;
-	size_t room_threads, room_works, room_ranges, room_unmeasured;
+	size_t n_contexts, room_threads, room_works, room_ranges, room_unmeasured;
 	uint64_t bytes;
 	struct fact_name *names; /* of ranges, without their numbers */
 	struct buf name;
@@ -77,6 +77,7 @@ void facts_clear(struct facts *facts)
 	free(own);
 	free(facts->threads);
 	free(facts->works);
+	free(facts->contexts);
 	free(facts->asks);
 	free(facts->pids);
 	free(facts->stacks);
@@ -222,6 +223,11 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 		               sizeof(*row));
 	if (!row)
 		return;
+	if (gpu >= own->n_contexts || !facts->contexts[gpu]) {
+		facts->contexts = by_id_room(facts->contexts, &own->n_contexts,
+		                             sizeof(*facts->contexts), gpu);
+		facts->contexts[gpu] = activity->context;
+	}
 	row->gpu = gpu;
 	row->begin_ns = facts_time(activity->begin_ns);
 	row->end_ns = facts_time(activity->begin_ns + activity_duration_ns(activity));

@@ -98,6 +98,7 @@ struct facts {
 	struct fact_work *works; /* by GPU, then by begin */
 	size_t n_works;
 	uint32_t n_gpus;
+	uint32_t *contexts;        /* of the first work of each */
 	struct fact_range *ranges; /* by begin */
 	size_t n_ranges;
 	struct fact_span *unmeasured; /* between windows of --gpu-window: apart, by begin */

@@ -5,7 +5,6 @@
 
 #include "analysis/work.h"
 #include "base/array.h"
-#include "report/expert/long_gaps.h"
 #include "report/report.h"
 #include "table/table.h"
 
@@ -209,7 +208,6 @@ static void test_what_is_left_of_a_gap_can_be_long_enough(void **state)
 	assert_rows("1,700000000,100000,4242,0,1\n");
 }
 
-/* What came late took all gaps with it that were behind its begin. */
 static void test_what_comes_late_leaves_what_is_before_and_behind_it(void **state)
 {
 	begin_report("gpu_gaps");
@@ -221,17 +219,6 @@ static void test_what_comes_late_leaves_what_is_before_and_behind_it(void **stat
 	assert_rows("1,1999900000,2000100000,4242,0,1\n"
 	            "2,1399900000,600100000,4242,0,1\n"
 	            "3,599900000,100000,4242,0,1\n");
-}
-
-static void test_what_comes_too_late_to_fill_a_gap_is_told(void **state)
-{
-	begin_report_with("gpu_gaps", 1);
-	for (unsigned i = 0; i < 66; i++) /* the first of 65 gaps is counted */
-		push_kernel(i * 600000, 100);
-	assert_string_equal(told, "");
-	push_kernel(300000, 100);
-	assert_rows("1,599900000,100000,4242,0,1\n");
-	assert_has(told, "gaps can be too long: 1 activities became known after");
 }
 
 static void test_cupti_at_work_is_no_gap(void **state)
@@ -248,7 +235,28 @@ static void test_cupti_at_work_is_no_gap(void **state)
 	                            .process = the_process(),
 	                            .range = &range });
 	push_kernel(700000, 100);
-	assert_rows("");
+	push_kernel(1300000, 100);
+	assert_rows("1,599900000,700100000,4242,0,1\n");
+}
+
+static void test_overhead_cuts_gaps_whose_begin_it_is_before(void **state)
+{
+	struct range range = {
+		.kind = RANGE_OVERHEAD, .begin_ns = US(50), .end_ns = US(1000200), .name = "flush"
+	};
+	struct event event = { .type = EVENT_RANGE, .process = the_process(), .range = &range };
+
+	begin_report("gpu_gaps");
+	push_kernel(0, 100);
+	push(&run, &event);
+	range.kind = RANGE_NOT_MEASURED;
+	range.begin_ns = US(1700000);
+	range.end_ns = US(1700001);
+	push(&run, &event);
+	push_kernel(600000, 100);
+	push_kernel(2300000, 100);
+	assert_rows("1,699800000,1000200000,4242,0,1\n"
+	            "2,599999000,1700001000,4242,0,1\n");
 }
 
 static void test_gpu_time_util_adds_up_and_joins_neighbours(void **state)
@@ -388,8 +396,8 @@ int main(void)
 		cmocka_unit_test(test_what_ends_later_can_fill_a_gap),
 		cmocka_unit_test(test_what_is_left_of_a_gap_can_be_long_enough),
 		cmocka_unit_test(test_what_comes_late_leaves_what_is_before_and_behind_it),
-		cmocka_unit_test(test_what_comes_too_late_to_fill_a_gap_is_told),
 		cmocka_unit_test(test_cupti_at_work_is_no_gap),
+		cmocka_unit_test(test_overhead_cuts_gaps_whose_begin_it_is_before),
 		cmocka_unit_test(test_gpu_time_util_adds_up_and_joins_neighbours),
 		cmocka_unit_test(test_bandwidth_is_bytes_by_time_on_the_gpu),
 		cmocka_unit_test(test_copies_without_a_duration_have_no_bandwidth),

@@ -1,16 +1,76 @@
 // SPDX-License-Identifier: MIT
 /*
  * Expert rules of Nsight Systems about GPUs that wait, with its names, criteria and columns:
- * gpu_gaps and gpu_time_util. The report `gaps` says why, and begins at 20 us.
+ * gpu_gaps and gpu_time_util. When a GPU was busy they have from the account of time, as `why` and
+ * `gaps`, which say why it was not.
  */
-#include "analysis/gpu_windows.h"
+#include <stdlib.h>
+
+#include "account/answer.h"
+#include "account/gpu_time.h"
 #include "base/number.h"
-#include "report/expert/long_gaps.h"
+#include "base/xalloc.h"
 #include "report/reports.h"
+#include "report/why.h"
+#include "table/longest.h"
 
 #define ROWS_DEFAULT 50
 #define LONG_GAP_NS  500000000
 #define LOW_USE      0.5
+#define WINDOWS      30
+#define MEASURED     0.1        /* of a window: of less nothing can be said */
+#define OVERHEADS    (1u << 20) /* times in which CUPTI was at work */
+
+/* Of the recording, whether or not others feed it. */
+static const struct facts *expert_facts(struct report_writer *writer, const struct run_info *run)
+{
+	struct err err = { 0 };
+
+	writer->analysis->ops->end(writer->analysis, run, &err);
+	return why_answer(writer->analysis)->facts;
+}
+
+/* GPUs by process and number. The caller frees them. */
+static int gpu_order(const void *left, const void *right)
+{
+	const struct fact_work *a = *(const struct fact_work *const *)left;
+	const struct fact_work *b = *(const struct fact_work *const *)right;
+
+	if (a->process->id != b->process->id)
+		return a->process->id < b->process->id ? -1 : 1;
+	return (a->device > b->device) - (a->device < b->device);
+}
+
+/* The first work of each. */
+static const struct fact_work **gpus_of(const struct facts *facts, size_t *n)
+{
+	const struct fact_work **gpus = xcalloc(facts->n_gpus + 1, sizeof(*gpus));
+
+	*n = 0;
+	for (size_t i = 0; i < facts->n_works; i++)
+		if (!i || facts->works[i].gpu != facts->works[i - 1].gpu)
+			gpus[(*n)++] = &facts->works[i];
+	qsort(gpus, *n, sizeof(*gpus), gpu_order);
+	return gpus;
+}
+
+static void write_gpu(struct table *table, const struct facts *facts, const struct fact_work *gpu)
+{
+	table_u64(table, gpu->process->pid);
+	table_u64(table, gpu->device);
+	table_u64(table, facts->contexts[gpu->gpu]);
+	table_end_row(table);
+}
+
+static void write_notes(struct report_writer *writer, const struct facts *facts,
+                        const struct run_info *run)
+{
+	if (facts->left_out)
+		table_note(writer->table, "left out for want of room: %llu events",
+		           (unsigned long long)facts->left_out);
+	report_note_gpu_lost(writer->table, run);
+}
+
 /* ---- gpu_gaps ------------------------------------------------------------------------------ */
 
 static const struct table_column gap_columns[] = {
@@ -18,54 +78,190 @@ static const struct table_column gap_columns[] = {
 	{ "PID", TABLE_NUMBER },  { "Device ID", TABLE_NUMBER },  { "Context ID", TABLE_NUMBER },
 };
 
+struct overhead {
+	const struct process *process;
+	uint64_t begin_ns, end_ns;
+};
+
+struct gpu_gaps {
+	struct report_writer writer; /* first: what callers hold */
+	struct overhead *overheads;
+	size_t n, room;
+	uint64_t left_out;
+	struct longest longest; /* struct gap */
+};
+
+struct gap {
+	const struct fact_work *gpu;
+	uint64_t begin_ns, end_ns;
+};
+
+static int longer(const void *left, const void *right)
+{
+	const struct gap *a = left, *b = right;
+	uint64_t of_a = a->end_ns - a->begin_ns, of_b = b->end_ns - b->begin_ns;
+
+	if (of_a != of_b)
+		return of_a < of_b ? 1 : -1;
+	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+}
+
+static int see_gaps(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+	const struct range *range = event->range;
+
+	if (event->type != EVENT_RANGE || range->kind != RANGE_OVERHEAD)
+		return report_feed(self, event, err);
+	if (gaps->n == OVERHEADS) {
+		gaps->left_out++;
+		return 0;
+	}
+	if (gaps->n == gaps->room) {
+		gaps->room = gaps->room ? 2 * gaps->room : 64;
+		gaps->overheads = xrealloc(gaps->overheads, gaps->room * sizeof(*gaps->overheads));
+	}
+	gaps->overheads[gaps->n++] =
+		(struct overhead){ event->process, range->begin_ns, range->end_ns };
+	return 0;
+}
+
+static int overhead_order(const void *left, const void *right)
+{
+	const struct overhead *a = left, *b = right;
+
+	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+}
+
+static void keep_gap(struct gpu_gaps *gaps, const struct fact_work *gpu, uint64_t begin_ns,
+                     uint64_t end_ns)
+{
+	if (end_ns > begin_ns && end_ns - begin_ns > LONG_GAP_NS)
+		longest_keep(&gaps->longest, &(struct gap){ gpu, begin_ns, end_ns });
+}
+
+/* Where a GPU's gaps are cut: what was not measured, and what CUPTI did, by begin. */
+struct cuts {
+	size_t spans, overheads; /* that are over */
+	uint64_t until_ns;
+};
+
+/* The next one that begins before this time; of another process it has no length. */
+static bool next_cut(struct cuts *cuts, const struct gpu_gaps *gaps, const struct facts *facts,
+                     const struct fact_work *gpu, uint64_t before_ns, struct fact_span *cut)
+{
+	const struct fact_span *span =
+		cuts->spans < facts->n_unmeasured ? &facts->unmeasured[cuts->spans] : NULL;
+	const struct overhead *over =
+		cuts->overheads < gaps->n ? &gaps->overheads[cuts->overheads] : NULL;
+
+	if (span && (!over || span->begin_ns <= over->begin_ns)) {
+		*cut = *span;
+		cuts->spans += cut->begin_ns < before_ns;
+	} else if (over) {
+		*cut = (struct fact_span){ over->begin_ns, over->process == gpu->process
+			                                           ? over->end_ns
+			                                           : over->begin_ns };
+		cuts->overheads += cut->begin_ns < before_ns;
+	}
+	return (span || over) && cut->begin_ns < before_ns;
+}
+
+static void cut_gap(struct gpu_gaps *gaps, const struct facts *facts, const struct fact_work *gpu,
+                    const struct gpu_segment *idle, struct cuts *cuts)
+{
+	uint64_t from_ns = idle->begin_ns;
+	struct fact_span cut;
+
+	if (cuts->until_ns > from_ns)
+		from_ns = cuts->until_ns;
+	while (next_cut(cuts, gaps, facts, gpu, idle->end_ns, &cut)) {
+		if (cut.end_ns <= cut.begin_ns)
+			continue;
+		keep_gap(gaps, gpu, from_ns, cut.begin_ns);
+		if (cut.end_ns > from_ns)
+			from_ns = cut.end_ns;
+	}
+	cuts->until_ns = from_ns;
+	keep_gap(gaps, gpu, from_ns, idle->end_ns);
+}
+
+static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
+{
+	struct gpu_time *times = gpu_times_new(facts);
+
+	for (uint32_t id = 0; id < facts->n_gpus; id++) {
+		const struct gpu_time *gpu = &times[id];
+		struct cuts cuts = { 0 };
+
+		for (size_t i = 0; i < gpu->n; i++) {
+			const struct gpu_segment *segment = &gpu->segments[i];
+
+			if (segment->state == STATE_IDLE && segment->work < facts->n_works &&
+			    segment->end_ns - segment->begin_ns > LONG_GAP_NS)
+				cut_gap(gaps, facts, &facts->works[gpu->first], segment, &cuts);
+		}
+	}
+	gpu_times_free(times, facts);
+}
+
 static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct report_writer *writer = (struct report_writer *)self;
-	struct table *table = writer->table;
-	const struct long_gap *rows;
-	uint64_t left_out;
+	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+	struct table *table = gaps->writer.table;
+	const struct facts *facts = expert_facts(&gaps->writer, run);
+	const struct gap *rows;
 	size_t n;
 
-	report_begin(writer, run, NULL, TABLE_COLUMNS(gap_columns));
+	if (gaps->n)
+		qsort(gaps->overheads, gaps->n, sizeof(*gaps->overheads), overhead_order);
+	find_gaps(gaps, facts);
+	report_begin(&gaps->writer, run, NULL, TABLE_COLUMNS(gap_columns));
 	table_whole(table);
-	rows = long_gaps_rows(writer->analysis, &n);
+	rows = longest_rows(&gaps->longest, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, i + 1);
 		table_u64(table, rows[i].end_ns - rows[i].begin_ns);
-		report_time(writer, rows[i].begin_ns);
-		table_u64(table, rows[i].process->pid);
-		table_u64(table, rows[i].device);
-		table_u64(table, rows[i].context);
-		table_end_row(table);
+		report_time(&gaps->writer, rows[i].begin_ns);
+		write_gpu(table, facts, rows[i].gpu);
 	}
-	left_out = long_gaps_left_out(writer->analysis);
-	if (left_out)
-		table_note(table, "shorter ones, left out: %llu", (unsigned long long)left_out);
-	if (!n && long_gaps_any_work(writer->analysis))
+	if (gaps->longest.seen > n)
+		table_note(table, "shorter ones, left out: %llu",
+		           (unsigned long long)(gaps->longest.seen - n));
+	if (!n && facts->n_works)
 		table_note(table, "nothing found: no gap is longer than 500 ms (the report gaps "
 		                  "has shorter ones)");
 	else if (!n)
-		report_note_no_gpu_times(table, writer->options.part, run);
-	if (long_gaps_late(writer->analysis))
-		table_note(table,
-		           "gaps can be too long: %llu activities became known after the gaps "
-		           "that they fill had been counted",
-		           (unsigned long long)long_gaps_late(writer->analysis));
-	report_note_gpu_lost(table, run);
+		report_note_no_gpu_times(table, gaps->writer.options.part, run);
+	if (gaps->left_out)
+		table_note(table, "times of CUPTI at work without room, which are gaps here: %llu",
+		           (unsigned long long)gaps->left_out);
+	write_notes(&gaps->writer, facts, run);
 	return table_end(table, err);
 }
 
-static const struct consumer_ops gaps_ops = { .event = report_feed,
+static void free_gaps(struct consumer *self)
+{
+	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+
+	free(gaps->overheads);
+	longest_free(&gaps->longest);
+	report_free(self);
+}
+
+static const struct consumer_ops gaps_ops = { .event = see_gaps,
 	                                      .end = write_gaps,
-	                                      .free = report_free };
+	                                      .free = free_gaps };
 
 struct consumer *gpu_gaps_report_new(const struct report *report,
                                      const struct report_options *options)
 {
+	struct gpu_gaps *gaps = report_make(sizeof(*gaps), &gaps_ops, report, options);
 	size_t top = table_options(options->table)->top;
 
-	return report_of(long_gaps_new(LONG_GAP_NS, top ? top : ROWS_DEFAULT), &gaps_ops, report,
-	                 options);
+	gaps->writer.analysis = why_report_kept(options);
+	longest_init(&gaps->longest, sizeof(struct gap), top ? top : ROWS_DEFAULT, longer);
+	return &gaps->writer.consumer;
 }
 
 /* ---- gpu_time_util ------------------------------------------------------------------------- */
@@ -76,30 +272,81 @@ static const struct table_column use_columns[] = {
 	{ "Context ID", TABLE_NUMBER },
 };
 
-/* Neighbours of low use are one row, with the mean of their use. */
-static size_t write_device(struct report_writer *writer, const struct gpu_windows_row *row,
-                           size_t number)
-{
-	double window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS;
-	struct table *table = writer->table;
+/* ns of each window from the first work to the last; what runs at the same time adds up. */
+struct use {
+	uint64_t begin_ns, end_ns;
+	double used[WINDOWS], unmeasured[WINDOWS];
+};
 
-	for (size_t i = 0; i < GPU_WINDOWS; i++) {
+static double window_ns(const struct use *use)
+{
+	return (double)(use->end_ns - use->begin_ns) / WINDOWS;
+}
+
+static void use_add(const struct use *use, double *windows, uint64_t begin_ns, uint64_t end_ns)
+{
+	double width = window_ns(use), from, to;
+
+	if (begin_ns < use->begin_ns)
+		begin_ns = use->begin_ns;
+	if (end_ns > use->end_ns)
+		end_ns = use->end_ns;
+	if (end_ns <= begin_ns)
+		return;
+	from = (double)(begin_ns - use->begin_ns);
+	to = (double)(end_ns - use->begin_ns);
+	for (size_t i = (size_t)(from / width); i < WINDOWS && (double)i * width < to; i++) {
+		double first = (double)i * width, last = first + width;
+
+		if (last > from)
+			windows[i] += (last < to ? last : to) - (first > from ? first : from);
+	}
+}
+
+static void use_make(struct use *use, const struct facts *facts, const struct fact_work *gpu)
+{
+	const struct fact_work *end = facts->works + facts->n_works;
+
+	*use = (struct use){ .begin_ns = gpu->begin_ns };
+	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
+		if (work->end_ns > use->end_ns)
+			use->end_ns = work->end_ns;
+	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
+		use_add(use, use->used, work->begin_ns, work->end_ns);
+	for (size_t i = 0; i < facts->n_unmeasured; i++)
+		use_add(use, use->unmeasured, facts->unmeasured[i].begin_ns,
+		        facts->unmeasured[i].end_ns);
+}
+
+/* Of what was measured of it; LOW_USE where that is too little. */
+static double use_of(const struct use *use, size_t window)
+{
+	double measured = window_ns(use) - use->unmeasured[window];
+
+	return measured < MEASURED * window_ns(use) ? LOW_USE : use->used[window] / measured;
+}
+
+/* Neighbours of low use are one row, with the mean of their use. */
+static size_t write_windows(struct report_writer *writer, const struct facts *facts,
+                            const struct fact_work *gpu, size_t number)
+{
+	struct table *table = writer->table;
+	struct use use;
+
+	use_make(&use, facts, gpu);
+	for (size_t i = 0; use.end_ns > use.begin_ns && i < WINDOWS; i++) {
 		size_t first = i;
 		double sum = 0;
 
-		while (i < GPU_WINDOWS && row->measured[i] >= GPU_WINDOW_MEASURED &&
-		       row->sum[i] < LOW_USE)
-			sum += row->sum[i++];
+		while (i < WINDOWS && use_of(&use, i) < LOW_USE)
+			sum += use_of(&use, i++);
 		if (i == first)
 			continue;
 		table_u64(table, ++number);
 		table_real(table, 100 * sum / (double)(i - first));
-		table_u64(table, number_rounded(window_ns * (double)(i - first)));
-		report_time(writer, row->begin_ns + number_rounded(window_ns * (double)first));
-		table_u64(table, row->process->pid);
-		table_u64(table, row->device);
-		table_u64(table, row->context);
-		table_end_row(table);
+		table_u64(table, number_rounded(window_ns(&use) * (double)(i - first)));
+		report_time(writer, use.begin_ns + number_rounded(window_ns(&use) * (double)first));
+		write_gpu(table, facts, gpu);
 	}
 	return number;
 }
@@ -107,14 +354,15 @@ static size_t write_device(struct report_writer *writer, const struct gpu_window
 static int write_use(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct report_writer *writer = (struct report_writer *)self;
+	const struct facts *facts = expert_facts(writer, run);
 	struct table *table = writer->table;
-	const struct gpu_windows_row *rows;
 	size_t n, number = 0;
+	const struct fact_work **gpus = gpus_of(facts, &n);
 
 	report_begin(writer, run, NULL, TABLE_COLUMNS(use_columns));
-	rows = gpu_windows_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
-		number = write_device(writer, &rows[i], number);
+		number = write_windows(writer, facts, gpus[i], number);
+	free(gpus);
 	if (!n)
 		report_note_no_gpu_times(table, writer->options.part, run);
 	else if (!number)
@@ -122,9 +370,9 @@ static int write_use(struct consumer *self, const struct run_info *run, struct e
 	if (number)
 		table_note(table,
 		           "of %d windows of each GPU's time; In-Use adds up what runs at "
-		           "the same time, as nsys does (within 1 %%)",
-		           GPU_WINDOWS);
-	report_note_gpu_lost(table, run);
+		           "the same time, as nsys does",
+		           WINDOWS);
+	write_notes(writer, facts, run);
 	return table_end(table, err);
 }
 
@@ -135,5 +383,5 @@ static const struct consumer_ops use_ops = { .event = report_feed,
 struct consumer *gpu_time_util_report_new(const struct report *report,
                                           const struct report_options *options)
 {
-	return report_of(gpu_windows_new(), &use_ops, report, options);
+	return report_of(why_report_kept(options), &use_ops, report, options);
 }
