@@ -218,7 +218,7 @@ static uint32_t why_pid(const struct why *why, const struct answer_change *chang
 	return change->thread == FACTS_NONE ? 1 : why->facts.threads[change->thread].process->pid;
 }
 
-static void why_what(struct why *why, const struct answer_change *change)
+void why_what(struct why *why, const struct answer_change *change)
 {
 	buf_puts(why->out, account_cause_text(change->cause));
 	if (change->chain) {
@@ -226,42 +226,57 @@ static void why_what(struct why *why, const struct answer_change *change)
 		why_place(why, change->chain);
 	}
 	why_who(why, change->account, change->thread);
-	why_step_part(why, change);
+}
+
+/* Who had the CPU meanwhile. */
+void why_rival(struct why *why, const struct answer_change *change)
+{
 	if (change->rival == why_pid(why, change)) {
-		buf_puts(why->out, ", mostly while its own threads had the CPUs");
+		buf_puts(why->out, "mostly while its own threads had the CPUs");
 	} else if (change->rival) {
-		buf_puts(why->out, ", mostly while ");
+		buf_puts(why->out, "mostly while ");
 		why_words_name(why->out, change->rival_name);
 		buf_printf(why->out, " (pid %u) had the CPU", change->rival);
 	}
 }
 
+static void why_change(struct why *why, const struct answer_change *change)
+{
+	why_what(why, change);
+	why_step_part(why, change);
+	if (change->rival)
+		buf_puts(why->out, ", ");
+	why_rival(why, change);
+	buf_puts(why->out, ".\n");
+}
+
 /* The waits that lead there, from the GPU on. */
-static void why_through(struct why *why, uint32_t via)
+void why_through(struct why *why, uint32_t via)
 {
 	const struct account_via *at = &why->accounts.vias[via];
 
 	if (at->before)
 		why_through(why, at->before);
-	buf_puts(why->out, at->before ? ", there " : "  ");
+	if (at->before)
+		buf_puts(why->out, ", there ");
 	why_words_wait(at, why->facts.chains, why->out);
 }
 
-static void why_gain(struct why *why, const struct answer_change *change)
+void why_gain(struct why *why, const struct answer_change *change)
 {
 	const struct steps *steps = why_steps(why, change->account);
 	double factor = why_factor(change);
 
 	if (change->account->device == FACTS_NONE) {
-		buf_puts(why->out, "  How much faster it would be without it is not known: the GPU "
-		                   "may have worked meanwhile.\n");
+		buf_puts(why->out, "How much faster it would be without it is not known: the GPU "
+		                   "may have worked meanwhile.");
 		return;
 	}
 	if (factor < WHY_FACTOR_MOST)
-		buf_printf(why->out, "  At most %.*f times as fast without it", factor < 10 ? 1 : 0,
+		buf_printf(why->out, "At most %.*f times as fast without it", factor < 10 ? 1 : 0,
 		           factor);
 	else
-		buf_puts(why->out, "  Nearly all of the time would be gained");
+		buf_puts(why->out, "Nearly all of the time would be gained");
 	if (steps->how != STEPS_NONE) {
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
@@ -270,7 +285,7 @@ static void why_gain(struct why *why, const struct answer_change *change)
 		                                            (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
-	buf_printf(why->out, "; then most is: %s.\n", account_cause_text(change->then));
+	buf_printf(why->out, "; then most is: %s.", account_cause_text(change->then));
 }
 
 static void why_first(struct why *why, const struct answer_change *change)
@@ -278,42 +293,46 @@ static void why_first(struct why *why, const struct answer_change *change)
 	const char *hint = why_words_try(change, why->facts.chains);
 
 	buf_puts(why->out, "\nChange first: ");
-	why_what(why, change);
-	buf_puts(why->out, ".\n");
+	why_change(why, change);
 	if (change->via) {
+		buf_puts(why->out, "  ");
 		why_through(why, change->via);
 		buf_puts(why->out, ".\n");
 	}
-	why_gain(why, change);
 	buf_puts(why->out, "  ");
+	why_gain(why, change);
+	buf_puts(why->out, "\n  ");
 	why_words_sure(change, &why->facts, why->out);
 	buf_putc(why->out, '\n');
 	if (hint)
 		buf_printf(why->out, "  Try: %s.\n", hint);
 }
 
-static void why_nothing(struct why *why, const struct account *account)
+void why_nothing(struct why *why, const struct account *account)
 {
 	enum account_cause bound = answer_bound(account);
+
+	if (account->ns < ANSWER_LEAST_NS)
+		buf_puts(why->out, "Not known: this is too little to judge by; a longer recording "
+		                   "tells more.");
+	else if (bound == ACCOUNT_UNKNOWN || answer_unknown(account) > WHY_UNKNOWN)
+		buf_printf(why->out,
+		           "Not known: %.0f %% of the time has no cause that was recorded.",
+		           100 * answer_unknown(account));
+	else
+		buf_printf(why->out, "%s: most of the time is: %s.",
+		           answer_busy(account) < WHY_BUSY ? "Nothing stands out"
+		                                           : "Nothing is wrong",
+		           account_cause_text(bound));
+}
+
+static void why_bounds(struct why *why, const struct account *account)
+{
 	struct buf by = { 0 };
 
-	if (account->ns < ANSWER_LEAST_NS) {
-		buf_puts(why->out,
-		         "\nNot known: this is too little to judge by; a longer recording "
-		         "tells more.\n");
-		return;
-	}
-	if (bound == ACCOUNT_UNKNOWN || answer_unknown(account) > WHY_UNKNOWN) {
-		buf_printf(why->out,
-		           "\nNot known: %.0f %% of the time has no cause that was recorded.\n",
-		           100 * answer_unknown(account));
-		return;
-	}
-	buf_printf(why->out, "\n%s: most of the time is: %s.\n",
-	           answer_busy(account) < WHY_BUSY ? "Nothing stands out" : "Nothing is wrong",
-	           account_cause_text(bound));
 	why_bound_text(why->metrics, account->device, &by);
-	if (bound == ACCOUNT_KERNELS && by.len)
+	if (account->ns >= ANSWER_LEAST_NS && answer_unknown(account) <= WHY_UNKNOWN &&
+	    answer_bound(account) == ACCOUNT_KERNELS && by.len)
 		buf_printf(why->out, "  What bounds them: %s.\n", by.data);
 	buf_free(&by);
 }
@@ -342,14 +361,17 @@ static void why_text(struct why *why)
 	}
 	why_head(why, account);
 	why_account(why, account);
-	if (!why->answer.n_changes)
-		why_nothing(why, account);
-	else
+	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);
+	} else {
+		buf_putc(why->out, '\n');
+		why_nothing(why, account);
+		buf_putc(why->out, '\n');
+		why_bounds(why, account);
+	}
 	for (size_t i = 1; i < why->answer.n_changes && i <= next; i++) {
 		buf_puts(why->out, "Next: ");
-		why_what(why, &why->answer.changes[i]);
-		buf_puts(why->out, ".\n");
+		why_change(why, &why->answer.changes[i]);
 	}
 	why_not_known(why);
 }

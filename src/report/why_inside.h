@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the writers of the answer share: text in why.c, JSON in why_json.c. Private to them. */
+/*
+ * What the writers of the answer share: text in why.c, JSON in why_json.c, tables in the folder
+ * findings. Private to them.
+ */
 #ifndef CUSCOPE_REPORT_WHY_INSIDE_H
 #define CUSCOPE_REPORT_WHY_INSIDE_H
 
@@ -29,6 +32,14 @@ uint64_t why_step_ns(const struct steps *steps);
 
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account);
+
+/* Words, appended to `out`: sentences, but for what and where a change is, the waits that lead
+ * there, and who had the CPU meanwhile. */
+void why_what(struct why *why, const struct answer_change *change);
+void why_through(struct why *why, uint32_t via);
+void why_rival(struct why *why, const struct answer_change *change);
+void why_gain(struct why *why, const struct answer_change *change);
+void why_nothing(struct why *why, const struct account *account); /* to be changed */
 
 /* Tenths of a percent, that add up to 1,000. */
 void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned *tenths);
