@@ -1,37 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What is planted, and what `cuscope why` is to say of it."""
 
-# Words of advice that fit small kernels and nothing else here.
-SMALL = ("larger launches", "CUDA graph", "fewer launches")
-LAUNCH = "cuLaunchKernel=4"
-
-
-class Kind:
-    """`causes`: the JSON's words of which any is right. `names`: functions of which one must be in the first paragraph;
-    `second`: the same two of the other problem, where there are two. `never`: words that must not be there. `costs`: what
-    calls take, in microseconds. `realtime`: it sleeps so shortly and often that on a machine with other work it would mostly
-    wait for a CPU. `says`: what the answer begins with where there is neither problem nor health."""
-
-    def __init__(self, name, causes=(), names=(), never=SMALL, costs=LAUNCH, second=None, attach=False, beside=None, options=(),
-                 program=None, gain=True, realtime=False, says=None):
-        self.name, self.causes, self.names, self.never = name, split(causes), split(names), never
-        self.second = second and (split(second[0]), split(second[1]))
-        self.attach, self.beside, self.options, self.gain = attach, beside, options, gain
-        self.realtime, self.says = realtime, says
-        self.program = program or name
-        self.env = {"SIMCUDA_CALL_US": costs}
-
-    @property
-    def healthy(self):
-        return not self.causes
-
-    @property
-    def python(self):
-        return self.program.startswith(("py_", "two_py_"))
-
-
-def split(words):
-    return tuple(words.split()) if isinstance(words, str) else tuple(words)
+from judging import LAUNCH, Kind
 
 
 def attached(name, *words, **more):
