@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""What is planted in the programs of this folder, and what `cuscope why` is to say of it.
+
+A name that begins with @ is the place of that comment in the program's file.
+"""
+
+import os
+
+from judging import Kind as PlantedKind
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+IDLE = "No work of a GPU was seen"
+
+
+def marked(file, mark):
+    with open(os.path.join(HERE, file), encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            if line.rstrip().endswith(f"# {mark}"):
+                return f"{file}:{number}"
+    raise ValueError(f"no {mark} in {file}")
+
+
+class Kind(PlantedKind):
+    def __init__(self, file, name, *words, gpus=1, env=None, **more):
+        super().__init__(name, *words, program=file, **more)
+        self.names = tuple(marked(file, name) if name.startswith("@") else name for name in self.names)
+        self.gpus, self.env = gpus, env or {}
+
+
+def of(file, *rows):
+    return [Kind(file, *(row if isinstance(row, tuple) else (row,))) for row in rows]
+
+
+SYNC = "synchronisation copy_call"
+
+HOST = of(
+    "torch_host.py",
+    ("slow_getitem", "computing", "decode_picture"),
+    ("slow_collate", "computing", "pad_sequences"),
+    ("tokenize_in_step", "computing", "tokenize"),
+    ("numpy_noise", "computing fault", "add_noise"),
+    ("loop_sleep", "sleep", "@sleeps"),
+    ("collect_each_step", "computing", "free_memory"),
+    ("fsync_journal", "disk", "append_record"),
+    ("tool_each_step", "computing child fault pipe", "read_temperature"),
+    ("checkpoint_often", "computing disk copy_call copies fault", "save_checkpoint"),
+    ("error_rate_each_step", "computing", "edit_distance"),
+    ("fresh_memory", "fault computing", "assemble_batch"),
+    ("cold_map", "fault disk", "look_up_rows"),
+    ("cold_reads", "disk", "read_rows"),
+    ("one_cpu_for_all", "no_cpu", "one_cpu_for_all model.py"),
+    ("compiled_for_each_length", "computing", "@recompiles"),
+    ("offloaded_optimizer", "computing copy_call copies", "offloaded_update"),
+    ("sampled_on_host", "computing", "sample_top_p"),
+)
+
+FEED = of(
+    "torch_feed.py",
+    ("workers_compute", "computing", "augment_picture"),
+    ("workers_sleep", "sleep", "fetch_remote"),
+    ("workers_disk", "disk", "read_sample read_rows"),
+    ("one_slow_worker", "computing", "read_old_format"),
+    ("watch_in_thread", "gil", "summarise_history"),
+    ("lock_of_exporter", "sleep", "export_values"),
+    ("thread_decompresses", "computing", "decompress_shard"),
+    ("thread_pool_decodes", "computing gil", "decode_record"),
+    ("process_cleans", "computing", "clean_words produce_batches"),
+    ("feature_server", "computing", "compute_features"),
+    ("object_store", "sleep", "answer_after_disk"),
+    ("manager_dict", "computing network pipe", "count_words serve_client"),
+    ("hook_in_backward", "computing", "note_gradient"),
+)
+
+CALLS = of(
+    "torch_calls.py",
+    ("empty_cache_each_step", "allocation", "release_memory"),
+    ("item_of_each_gradient", SYNC, "gradient_norms"),
+    ("logits_to_host", "copy_call copies synchronisation fault", "keep_predictions"),
+    ("pageable_upload", "copies copy_call", "upload_volume"),
+    ("pinned_in_turn", "copies", "copy_in"),
+    ("adam_for_each", "launching", "update_parameters", ()),
+    ("many_small_copies", SYNC, "move_targets"),
+    ("masks_of_each_sample", SYNC, "select_valid"),
+    ("memory_nearly_full", "allocation", "pad_batch"),
+    ("wait_for_each_layer", "synchronisation", "time_layer"),
+    ("words_one_by_one", "launching", "decode_word", ()),
+    ("average_one_by_one", "launching", "average_parameters", ()),
+    ("samples_one_by_one", "launching", "embed_sample", ()),
+    ("check_of_each_gradient", SYNC, "check_finite"),
+    ("mask_from_host", "computing copies copy_call fault", "new_mask"),
+    ("two_streams_in_turn", "synchronisation", "read_result"),
+)
+
+JAX = of(
+    "jax_planted.py",
+    ("jax_block_each_layer", "synchronisation", "check_layer"),
+    ("jax_activations_to_host", "copy_call copies synchronisation fault", "keep_activations"),
+    ("jax_traced_for_each_length", "computing driver", "crop_and_score jax_traced_for_each_length"),
+    ("jax_host_callback", "computing", "look_up_on_host"),
+    ("jax_without_jit", "launching computing", "polynomial_features", ()),
+    ("jax_batches_by_numpy", "computing fault", "make_batch"),
+)
+
+CUPY = of(
+    "cupy_planted.py",
+    ("cupy_get_each_step", "copy_call copies fault", "download_field"),
+    ("cupy_row_by_row", "launching", "relax_rows", ()),
+    ("cupy_kernel_for_each_step", "computing driver", "build_kernel cupy_kernel_for_each_step"),
+    ("cupy_without_pool", "allocation", "filter_image"),
+    ("cupy_wait_after_each", "synchronisation", "checked"),
+    ("cupy_residual_each_round", SYNC, "residual"),
+    ("cupy_median_by_numpy", "computing", "host_median"),
+)
+
+TWO = [
+    Kind("torch_two.py", "two_sleep_items", "sleep", "rate_limit", second=(SYNC, "gradient_norms")),
+    Kind("torch_two.py", "two_decode_cache", "computing", "decode_picture", second=("allocation", "release_memory")),
+    Kind("torch_two.py", "two_noise_nap", "computing", "add_noise", second=("sleep", "rest_briefly")),
+    Kind("torch_two.py", "two_distance_upload", "computing", "edit_distance", second=("copies copy_call", "upload_volume")),
+]
+
+HEALTHY = [
+    *of("torch_healthy.py", "fed_training", "fed_by_workers", "loss_now_and_then", "graph_of_inference", "big_inference",
+        "compiled_training", "copies_overlapped"),
+    Kind("torch_healthy.py", "single_precision", bound="fp32 fp32_alone"),
+    Kind("torch_healthy.py", "bound_by_memory", bound="dram"),
+    Kind("torch_healthy.py", "idle_server", says=IDLE),
+    *of("jax_planted.py", "jax_fed_training", "jax_loop_on_gpu"),
+    *of("cupy_planted.py", "cupy_fed_products", "cupy_fed_transforms"),
+]
+
+RANKS = [Kind("ranks_planted.py", *row, gpus=2) for row in (
+    ("ranks_sleep", "sleep", "fetch_late"),
+    ("ranks_slow_loader", "computing", "augment_picture"),
+    ("ranks_more_kernels", "kernels", "uneven_batch"),
+    ("ranks_score_on_one", "computing", "score_words edit_distance"),
+    ("ranks_checkpoint_on_first", "computing disk copy_call copies fault", "write_history save_checkpoint"),
+    ("ranks_healthy",),
+    ("ranks_sharded",),
+)]
+
+KINDS = [*HOST, *FEED, *CALLS, *JAX, *CUPY, *TWO, *HEALTHY, *RANKS]
