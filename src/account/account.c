@@ -50,7 +50,7 @@ struct wait {
 	uint64_t begin_ns, end_ns;
 };
 
-static bool idle_wait_call(const struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
+static bool idle_wait_call(struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
 {
 	uint64_t from_ns = dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0;
 	size_t at = facts_call_at(thread, from_ns);
@@ -70,7 +70,7 @@ static bool idle_wait_call(const struct fact_thread *thread, uint64_t dry_ns, st
 }
 
 /* Since its last call before. Such calls are not recorded: samples say that it makes them. */
-static bool idle_wait_poll(const struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
+static bool idle_wait_poll(struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
 {
 	size_t at = facts_call_at(thread, dry_ns);
 
@@ -179,7 +179,7 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
                             const struct gpu_segment *idle, const struct fact_call *call,
                             uint32_t thread)
 {
-	const struct fact_thread *of = &maker->facts->threads[thread];
+	struct fact_thread *of = &maker->facts->threads[thread];
 	uint64_t in_call = sooner(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
 	struct wait wait;
 	double share = 1;
@@ -271,15 +271,15 @@ static void segment_explain(const struct maker *maker, const struct cut *cut,
 /* ---- communication --------------------------------------------------------------------------- */
 
 /* The GPU that all others wait for at that time: it comes last; NULL: all are there. */
-static const struct gpu_time *peers_last(const struct maker *maker, const struct gpu_time *self,
-                                         uint64_t time_ns)
+static struct gpu_time *peers_last(const struct maker *maker, const struct gpu_time *self,
+                                   uint64_t time_ns)
 {
-	const struct gpu_time *last = NULL;
+	struct gpu_time *last = NULL;
 	uint64_t last_ns = time_ns;
 	size_t asked = 0;
 
 	for (size_t i = 0; i < maker->facts->n_gpus && asked < ACCOUNT_PEERS; i++) {
-		const struct gpu_time *peer = &maker->gpus[i];
+		struct gpu_time *peer = &maker->gpus[i];
 
 		if (peer == self || !peer->communicates)
 			continue;
@@ -298,7 +298,7 @@ static const struct gpu_time *peers_last(const struct maker *maker, const struct
 }
 
 /* What it does then, up to cut->end_ns at most. */
-static void peer_explain(const struct maker *maker, struct cut *cut, const struct gpu_time *peer)
+static void peer_explain(const struct maker *maker, struct cut *cut, struct gpu_time *peer)
 {
 	const struct gpu_segment *does = &peer->segments[gpu_time_at(peer, cut->begin_ns)];
 	/* nothing yet: it is waited for as it is between two pieces of its work */
@@ -318,9 +318,9 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 	uint64_t end_ns = cut.end_ns;
 
 	while (cut.begin_ns < end_ns) {
-		const struct gpu_time *peer = *maker->budget < ACCOUNT_PEERS
-		                                      ? NULL
-		                                      : peers_last(maker, self, cut.begin_ns);
+		struct gpu_time *peer = *maker->budget < ACCOUNT_PEERS
+		                                ? NULL
+		                                : peers_last(maker, self, cut.begin_ns);
 
 		cut.end_ns = end_ns;
 		if (!peer) {

@@ -78,7 +78,6 @@ void facts_clear(struct facts *facts)
 	free(facts->threads);
 	free(facts->works);
 	free(facts->contexts);
-	free(facts->asks);
 	free(facts->pids);
 	free(facts->stacks);
 	free(facts->ranges);
@@ -167,8 +166,6 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	row->chain = fact_stack_of(facts, call->stack);
 	row->kernel = call->kernel ? call->kernel->id + 1 : 0;
 	if (call->function->api) {
-		row->memory = (uint8_t)api_memory(call->function->api);
-		row->direction = (uint8_t)call->args.direction;
 		row->blocking = (call->op == OP_COPY || call->op == OP_SET) &&
 		                !api_is_async(call->function->api);
 	}
@@ -233,12 +230,8 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->end_ns = facts_time(activity->begin_ns + activity_duration_ns(activity));
 	row->correlation = activity->correlation;
 	row->process = event->process;
-	row->kernel = activity->kernel;
-	row->graph = activity->graph;
 	row->device = activity->device;
-	row->stream = activity->stream;
 	row->class = (uint8_t)fact_class_of(facts, activity);
-	row->direction = (uint8_t)activity->direction;
 	row->pageable = fact_is_pageable(activity);
 }
 

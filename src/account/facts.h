@@ -21,8 +21,6 @@ struct fact_call {
 	uint64_t correlation; /* 0: nothing on a GPU can name it */
 	uint32_t chain;       /* of its stack; 0: not known */
 	uint8_t op;           /* enum api_op */
-	uint8_t memory;       /* enum api_memory */
-	uint8_t direction;    /* enum api_direction */
 	bool blocking;        /* a copy or set that returns when it is done */
 	bool open;            /* it had not returned at the end, or never did */
 	uint32_t kernel;      /* its id and 1; 0: none */
@@ -62,6 +60,9 @@ struct fact_thread {
 	uint64_t polls;      /* samples in which it asked whether the GPU is done; */
 	uint32_t poll_chain; /* where it did last */
 	uint64_t asks;       /* calls that GPUs ran something for, or launches */
+	struct fact_near {
+		size_t call, rest, sample;
+	} near; /* what was asked for last: the next is mostly not far from it */
 };
 
 enum fact_class { FACT_KERNEL, FACT_COMMUNICATION, FACT_COPY, FACT_CLASSES };
@@ -69,15 +70,17 @@ enum fact_class { FACT_KERNEL, FACT_COMMUNICATION, FACT_COPY, FACT_CLASSES };
 /* Something that a GPU ran. */
 struct fact_work {
 	uint64_t begin_ns, end_ns;
-	uint64_t correlation;
 	const struct process *process;
-	const struct kernel *kernel; /* NULL: none */
-	uint64_t graph;
-	uint32_t gpu;            /* a dense number of the process's device; */
-	uint32_t device, stream; /* the process's own ones */
-	uint8_t class;           /* enum fact_class */
-	uint8_t direction;       /* of copies */
-	bool pageable;           /* a copy from or to memory of the host that is not pinned */
+	union {
+		uint64_t correlation; /* until facts_end(): then it is known */
+		struct {
+			uint32_t thread, call; /* that asked for it; FACTS_NONE: not known */
+		};
+	};
+	uint32_t gpu;    /* a dense number of the process's device; */
+	uint32_t device; /* the process's own one */
+	uint8_t class;   /* enum fact_class */
+	bool pageable;   /* a copy from or to memory of the host that is not pinned */
 };
 
 struct fact_span {
@@ -105,8 +108,6 @@ struct facts {
 	size_t n_unmeasured;
 	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
 	size_t n_stacks;
-	struct fact_ask *asks; /* calls that work can name, by that */
-	size_t n_asks;
 	struct fact_pid *pids; /* all threads, by their processes' numbers */
 	size_t n_pids;
 	uint64_t begin_ns, end_ns; /* of the recording, or of what is read of it */
@@ -125,20 +126,12 @@ static inline uint64_t facts_time(uint64_t ns)
 	return ns < FACTS_TIME_MAX ? ns : FACTS_TIME_MAX;
 }
 
-#define FACTS_GUESSES 8 /* then it is bisected for: a few far ones can lead all guesses astray */
-
-/* Where between low and before high something is that lies between the values of both ends, were
- * all as far from each other. */
-static inline size_t facts_guess(size_t low, size_t high, uint64_t first, uint64_t last,
-                                 uint64_t wanted)
-{
-	if (wanted <= first)
-		return low;
-	if (wanted >= last)
-		return high - 1;
-	return low + (size_t)((double)(high - 1 - low) *
-	                      ((double)(wanted - first) / (double)(last - first)));
-}
+/*
+ * The first of n rows in order whose time, `first` of the first one, is later; n: none. It is
+ * looked for around *near, where it was found before.
+ */
+size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t time_ns,
+                   size_t *near);
 
 #define FACTS_BYTES (768ull << 20) /* of rows; what is beyond is counted in left_out */
 
@@ -154,10 +147,10 @@ const struct fact_call *facts_call_of(const struct facts *facts, const struct fa
                                       uint32_t *thread);
 
 /* The first of the thread that ends later than this; n_calls, n_rests: none. */
-size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns);
-size_t facts_rest_at(const struct fact_thread *thread, uint64_t time_ns);
+size_t facts_call_at(struct fact_thread *thread, uint64_t time_ns);
+size_t facts_rest_at(struct fact_thread *thread, uint64_t time_ns);
 /* The first at this time or later. */
-size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns);
+size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns);
 
 /*
  * The thread of the process with this number that was not at rest at that time, of several the one

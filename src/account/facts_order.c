@@ -76,9 +76,9 @@ static int ask_order(const void *a, const void *b)
 	                                : order_of(x->correlation, y->correlation);
 }
 
-#define SORT_ROW   128 /* bytes */
-#define SORT_MOVES 8   /* that rows which are nearly in order take each, */
-#define SORT_NEAR  64  /* and one of them at most */
+#define SORT_ROW   128  /* bytes */
+#define SORT_MOVES 8    /* that rows which are nearly in order take each, */
+#define SORT_NEAR  1024 /* and one of them at most: a range comes after all that are in it */
 
 /* Each row is put where it belongs among those before. False: that is not near. */
 static bool fact_sort_near(char *rows, size_t n, size_t bytes,
@@ -104,10 +104,60 @@ static bool fact_sort_near(char *rows, size_t n, size_t bytes,
 	return true;
 }
 
+/* Where the run ends that begins there: all up to it is in order. */
+static size_t run_end(const char *rows, size_t n, size_t bytes, size_t from,
+                      int (*order)(const void *, const void *))
+{
+	size_t to = from + 1;
+
+	while (to < n && order(rows + (to - 1) * bytes, rows + to * bytes) <= 0)
+		to++;
+	return to < n ? to : n;
+}
+
+/* Two runs that follow on each other become one. The first is put aside for that. */
+static void runs_merge(char *rows, size_t middle, size_t n, size_t bytes, char *aside,
+                       int (*order)(const void *, const void *))
+{
+	const char *left = aside, *end = aside + middle * bytes, *right = rows + middle * bytes;
+	const char *last = rows + n * bytes;
+
+	if (order(right - bytes, right) <= 0)
+		return;
+	memcpy(aside, rows, middle * bytes);
+	for (; left < end; rows += bytes) {
+		bool of_right = right < last && order(left, right) > 0;
+
+		memcpy(rows, of_right ? right : left, bytes);
+		*(of_right ? &right : &left) += bytes;
+	}
+}
+
+/* Rows of a few that are each in order, one after the other. */
+static void fact_sort_runs(char *rows, size_t n, size_t bytes,
+                           int (*order)(const void *, const void *))
+{
+	char *aside = xmalloc(n * bytes + 1);
+
+	for (bool done = false; !done;) {
+		done = true;
+		for (size_t from = 0, middle, to; from < n; from = to) {
+			middle = run_end(rows, n, bytes, from, order);
+			to = middle < n ? run_end(rows, n, bytes, middle, order) : n;
+			if (middle == n)
+				break;
+			runs_merge(rows + from * bytes, middle - from, to - from, bytes, aside,
+			           order);
+			done &= from == 0 && to == n;
+		}
+	}
+	free(aside);
+}
+
 static void fact_sort(void *rows, size_t n, size_t bytes, int (*order)(const void *, const void *))
 {
 	if (bytes > SORT_ROW || !fact_sort_near(rows, n, bytes, order))
-		qsort(rows, n, bytes, order);
+		fact_sort_runs(rows, n, bytes, order);
 }
 
 /* Each GPU's one after the other. */
@@ -237,23 +287,75 @@ static void facts_find_pids(struct facts *facts)
 	qsort(facts->pids, facts->n_pids, sizeof(*facts->pids), pid_order);
 }
 
-static void facts_find_asks(struct facts *facts)
+/* Threads of a process after each other: of each its calls are in order already. */
+static struct fact_ask *facts_find_asks(const struct facts *facts, size_t *n)
 {
-	size_t n = 0;
+	struct fact_ask *asks;
 
+	*n = 0;
 	for (size_t i = 0; i < facts->n_threads; i++)
-		n += facts->threads[i].asks;
-	facts->asks = xcalloc(n + 1, sizeof(*facts->asks));
-	for (uint32_t i = 0; i < facts->n_threads; i++) {
-		const struct fact_thread *thread = &facts->threads[i];
+		*n += facts->threads[i].asks;
+	asks = xcalloc(*n + 1, sizeof(*asks));
+	*n = 0;
+	for (size_t i = 0; i < facts->n_pids; i++) {
+		uint32_t number = facts->pids[i].thread;
+		const struct fact_thread *thread = &facts->threads[number];
 
 		for (uint32_t k = 0; k < thread->n_calls; k++)
 			if (thread->calls[k].correlation)
-				facts->asks[facts->n_asks++] =
-					(struct fact_ask){ thread->calls[k].correlation,
-					                   thread->process->id, i, k };
+				asks[(*n)++] = (struct fact_ask){ thread->calls[k].correlation,
+					                          thread->process->id, number, k };
 	}
-	fact_sort(facts->asks, facts->n_asks, sizeof(*facts->asks), ask_order);
+	fact_sort(asks, *n, sizeof(*asks), ask_order);
+	return asks;
+}
+
+#define ASKS_NEAR 8 /* streams of a GPU are ahead of each other by so many, mostly */
+
+/* Around *near, where one of the same process was found before; else it is bisected for. */
+static const struct fact_ask *ask_find(const struct fact_ask *asks, size_t n,
+                                       const struct fact_ask *key, size_t *near)
+{
+	size_t low = 0, high = n;
+
+	for (size_t i = *near; i < n && i < *near + ASKS_NEAR; i++)
+		if (!ask_order(&asks[i], key)) {
+			*near = i + 1;
+			return &asks[i];
+		}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int is = ask_order(&asks[middle], key);
+
+		if (!is) {
+			*near = middle + 1;
+			return &asks[middle];
+		}
+		if (is < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+/* What asked for each work. */
+static void facts_join(struct facts *facts)
+{
+	size_t n, near = 0;
+	struct fact_ask *asks = facts_find_asks(facts, &n);
+
+	for (size_t i = 0; i < facts->n_works; i++) {
+		struct fact_work *work = &facts->works[i];
+		struct fact_ask key = { .correlation = work->correlation,
+			                .process = work->process->id };
+		const struct fact_ask *ask =
+			key.correlation ? ask_find(asks, n, &key, &near) : NULL;
+
+		work->thread = ask ? ask->thread : FACTS_NONE;
+		work->call = ask ? ask->index : FACTS_NONE;
+	}
+	free(asks);
 }
 
 /* The earliest and the latest of all that is known, where the recording does not say. */
@@ -290,99 +392,84 @@ void facts_order(struct facts *facts)
 	facts_sort_works(facts);
 	facts_find_wakers(facts);
 	facts_find_pids(facts);
-	facts_find_asks(facts);
+	if (facts->n_works)
+		facts_join(facts);
 	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
 	fact_sort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured), span_order);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* Numbers of calls have few holes: what is asked for is mostly where it would be without any. */
-static const struct fact_ask *ask_find(const struct facts *facts, const struct fact_ask *key)
-{
-	const struct fact_ask *asks = facts->asks;
-	size_t low = 0, high = facts->n_asks;
-	unsigned tries = 0;
-
-	while (low < high) {
-		const struct fact_ask *first = &asks[low], *last = &asks[high - 1];
-		size_t middle = low + (high - low) / 2;
-		int is;
-
-		if (!ask_order(first, key))
-			return first;
-		if (first->process == last->process && tries++ < FACTS_GUESSES)
-			middle = facts_guess(low, high, first->correlation, last->correlation,
-			                     key->correlation);
-		is = ask_order(&asks[middle], key);
-		if (!is)
-			return &asks[middle];
-		if (is < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-
 const struct fact_call *facts_call_of(const struct facts *facts, const struct fact_work *work,
                                       uint32_t *thread)
 {
-	struct fact_ask key = { .correlation = work->correlation, .process = work->process->id };
-	const struct fact_ask *ask = work->correlation ? ask_find(facts, &key) : NULL;
-
-	if (!ask)
+	if (work->thread == FACTS_NONE)
 		return NULL;
-	*thread = ask->thread;
-	return &facts->threads[ask->thread].calls[ask->index];
+	*thread = work->thread;
+	return &facts->threads[work->thread].calls[work->call];
 }
 
-size_t facts_call_at(const struct fact_thread *thread, uint64_t time_ns)
+static uint64_t time_of(const uint64_t *first, size_t row_bytes, size_t row)
 {
-	size_t low = 0, high = thread->n_calls;
+	return *(const uint64_t *)((const char *)first + row * row_bytes);
+}
 
+size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t time_ns,
+                   size_t *near)
+{
+	size_t low = 0, high = n, at = *near < n ? *near : n;
+
+	/* in steps that double, away from where it was, until it lies between */
+	for (size_t step = 1; at < high; step *= 2) {
+		if (time_of(first, row_bytes, at) > time_ns) {
+			high = at;
+			break;
+		}
+		low = at + 1;
+		at = high - at > step ? at + step : high;
+	}
+	for (size_t step = 1; at > low && high == at; step *= 2) {
+		at = at - low > step ? at - step : low;
+		if (time_of(first, row_bytes, at) > time_ns)
+			high = at;
+		else
+			low = at + 1;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (thread->calls[middle].end_ns <= time_ns)
+		if (time_of(first, row_bytes, middle) <= time_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	*near = low;
 	return low;
 }
 
-size_t facts_rest_at(const struct fact_thread *thread, uint64_t time_ns)
+size_t facts_call_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	size_t low = 0, high = thread->n_rests;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->rests[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return thread->n_calls ? facts_later(&thread->calls->end_ns, sizeof(*thread->calls),
+	                                     thread->n_calls, time_ns, &thread->near.call)
+	                       : 0;
 }
 
-size_t facts_sample_at(const struct fact_thread *thread, uint64_t time_ns)
+size_t facts_rest_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	size_t low = 0, high = thread->n_samples;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->samples[middle].time_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return thread->n_rests ? facts_later(&thread->rests->end_ns, sizeof(*thread->rests),
+	                                     thread->n_rests, time_ns, &thread->near.rest)
+	                       : 0;
 }
 
-static bool thread_rests_at(const struct fact_thread *thread, uint64_t time_ns)
+size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns)
+{
+	return thread->n_samples && time_ns
+	               ? facts_later(&thread->samples->time_ns, sizeof(*thread->samples),
+	                             thread->n_samples, time_ns - 1, &thread->near.sample)
+	               : 0;
+}
+
+static bool thread_rests_at(struct fact_thread *thread, uint64_t time_ns)
 {
 	size_t at = facts_rest_at(thread, time_ns);
 
@@ -421,7 +508,7 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 	high = low + FACTS_ASKED < facts->n_pids ? low + FACTS_ASKED : facts->n_pids;
 	for (; low < high && facts->pids[low].pid == pid; low++) {
 		uint32_t number = facts->pids[low].thread;
-		const struct fact_thread *thread = &facts->threads[number];
+		struct fact_thread *thread = &facts->threads[number];
 
 		if (number != but_thread && thread->n_samples && thread->first_ns <= time_ns &&
 		    !thread_rests_at(thread, time_ns) &&

@@ -98,8 +98,8 @@ static void placer_find_waits(struct placer *placer)
 }
 
 /* The line in which that thread waited then; else as it was. */
-static uint32_t placer_place(struct placer *placer, const struct fact_thread *waits,
-                             uint64_t time_ns, uint32_t chain)
+static uint32_t placer_place(struct placer *placer, struct fact_thread *waits, uint64_t time_ns,
+                             uint32_t chain)
 {
 	size_t at;
 
@@ -113,7 +113,7 @@ static uint32_t placer_place(struct placer *placer, const struct fact_thread *wa
 }
 
 static void placer_place_thread(struct placer *placer, struct fact_thread *thread,
-                                const struct fact_thread *waits)
+                                struct fact_thread *waits)
 {
 	for (size_t i = 0; i < thread->n_calls; i++)
 		thread->calls[i].chain = placer_place(placer, waits, thread->calls[i].begin_ns,

@@ -151,17 +151,9 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 	free(gpus);
 }
 
-size_t gpu_time_at(const struct gpu_time *gpu, uint64_t time_ns)
+size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns)
 {
-	size_t low = 0, high = gpu->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (gpu->segments[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return gpu->n ? facts_later(&gpu->segments->end_ns, sizeof(*gpu->segments), gpu->n, time_ns,
+	                            &gpu->near)
+	              : 0;
 }

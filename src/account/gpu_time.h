@@ -21,6 +21,7 @@ struct gpu_time {
 	size_t n, room;
 	size_t first, last; /* its works */
 	bool communicates;
+	size_t near;        /* see facts_later() */
 	uint64_t *joins_ns; /* by segment: when the next kernel of communication begins */
 };
 
@@ -30,6 +31,6 @@ struct gpu_time *gpu_times_new(const struct facts *facts);
 void gpu_times_free(struct gpu_time *gpus, const struct facts *facts);
 
 /* The segment that a time is in: the first that ends later; n: none. */
-size_t gpu_time_at(const struct gpu_time *gpu, uint64_t time_ns);
+size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns);
 
 #endif

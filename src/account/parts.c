@@ -4,13 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "account/keyed.h"
 #include "base/xalloc.h"
 
+/* A place, and what it has of its pool. */
 struct part_place {
-	struct part_key key;
+	struct place_key {
+		struct part_key key;
+		uint32_t pool; /* the cause of its pool and 1; 0: the same as its own */
+	} key;
 	struct account_part part;
-	UT_hash_handle hh;
+	uint64_t samples;
+	uint64_t stretches; /* and */
+	double ns;          /* of calls that came next there */
 };
 
 /* A pool has chain 0. */
@@ -19,38 +25,12 @@ struct part_pool {
 	double ns, gain_ns;
 	double placed_ns, placed_gain_ns; /* see parts_place_all() */
 	uint64_t samples;
-	UT_hash_handle hh;
-};
-
-struct part_pooled_key {
-	struct part_key place; /* with its own cause: not always the pool's */
-	uint32_t cause;        /* of the pool */
-};
-
-/* A place in a pool. */
-struct part_pooled {
-	struct part_pooled_key key;
-	struct part_pool *pool;
-	uint64_t samples;
-	uint64_t stretches; /* and */
-	double ns;          /* of calls that came next there */
-	UT_hash_handle hh;
-};
-
-struct part_via {
-	struct account_via via;
-	uint32_t number;
-	UT_hash_handle hh;
 };
 
 struct parts {
 	const struct facts *facts;
-	struct part_place *places;
-	struct part_pool *pools;
-	struct part_pooled *pooled;
-	struct part_via *known;
-	struct account_via *vias;
-	size_t n_vias, room_vias;
+	struct keyed places, pools;
+	struct keyed vias; /* struct account_via; the first is none */
 };
 
 #define VIAS_MAX  (1u << 18) /* what is beyond is left out of the way */
@@ -64,36 +44,23 @@ struct parts *parts_new(const struct facts *facts)
 	struct parts *parts = xcalloc(1, sizeof(*parts));
 
 	parts->facts = facts;
-	parts->room_vias = 16;
-	parts->vias = xcalloc(parts->room_vias, sizeof(*parts->vias));
-	parts->n_vias = 1;
+	parts->places = (struct keyed){ .row_bytes = sizeof(struct part_place),
+		                        .key_bytes = sizeof(struct place_key) };
+	parts->pools = (struct keyed){ .row_bytes = sizeof(struct part_pool),
+		                       .key_bytes = sizeof(struct part_key) };
+	parts->vias = (struct keyed){ .row_bytes = sizeof(struct account_via),
+		                      .key_bytes = sizeof(struct account_via) };
+	keyed_row(&parts->vias, &(struct account_via){ .thread = FACTS_NONE }, 1);
 	return parts;
-}
-
-#define PARTS_FREE_ALL(type, head)                                                                 \
-	do {                                                                                       \
-		type *one, *next;                                                                  \
-                                                                                                   \
-		HASH_ITER (hh, head, one, next) {                                                  \
-			HASH_DEL(head, one);                                                       \
-			free(one);                                                                 \
-		}                                                                                  \
-	} while (0)
-
-static void parts_empty(struct parts *parts)
-{
-	PARTS_FREE_ALL(struct part_place, parts->places);
-	PARTS_FREE_ALL(struct part_pool, parts->pools);
-	PARTS_FREE_ALL(struct part_pooled, parts->pooled);
 }
 
 void parts_free(struct parts *parts)
 {
 	if (!parts)
 		return;
-	parts_empty(parts);
-	PARTS_FREE_ALL(struct part_via, parts->known);
-	free(parts->vias);
+	keyed_free(&parts->places);
+	keyed_free(&parts->pools);
+	keyed_free(&parts->vias);
 	free(parts);
 }
 
@@ -102,114 +69,86 @@ static struct part_key key_of_cause(const struct part_key *of)
 	return (struct part_key){ of->cause, 0, FACTS_NONE, 0, 0 };
 }
 
-struct account_part *parts_add(struct parts *parts, const struct part_key *of, uint64_t ns,
+/* `no_place` where there is no room for another place: for that there always is. */
+static struct part_place *parts_place(struct parts *parts, struct place_key key,
+                                      struct part_key no_place)
+{
+	struct part_place *place = keyed_row(&parts->places, &key, PARTS_MAX);
+
+	if (!place) {
+		key.key = no_place;
+		place = keyed_row(&parts->places, &key, SIZE_MAX);
+	}
+	place->part.cause = place->key.key.cause;
+	place->part.chain = place->key.key.chain;
+	place->part.thread = place->key.key.thread;
+	place->part.via = place->key.key.via;
+	place->part.rival = place->key.key.rival;
+	return place;
+}
+
+struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
                                double share)
 {
-	struct part_place *place;
-	struct part_key no_place = key_of_cause(of);
-	const struct part_key *key = of;
+	struct account_part *part =
+		&parts_place(parts, (struct place_key){ *key, 0 }, key_of_cause(key))->part;
 
-	HASH_FIND(hh, parts->places, key, sizeof(*key), place);
-	if (!place && HASH_COUNT(parts->places) >= PARTS_MAX) {
-		key = &no_place;
-		HASH_FIND(hh, parts->places, key, sizeof(*key), place);
-	}
-	if (!place) {
-		place = xcalloc(1, sizeof(*place));
-		place->key = *key;
-		place->part.cause = key->cause;
-		place->part.chain = key->chain;
-		place->part.thread = key->thread;
-		place->part.via = key->via;
-		place->part.rival = key->rival;
-		HASH_ADD(hh, parts->places, key, sizeof(place->key), place);
-	}
-	place->part.ns += (double)ns * share;
-	place->part.gain_ns += (double)ns;
-	place->part.count++;
-	return &place->part;
+	part->ns += (double)ns * share;
+	part->gain_ns += (double)ns;
+	part->count++;
+	return part;
+}
+
+static struct part_key pool_key(const struct part_key *of)
+{
+	struct part_key key = *of;
+
+	key.chain = 0;
+	return key;
 }
 
 static struct part_pool *parts_pool(struct parts *parts, const struct part_key *of)
 {
-	struct part_key key = *of;
-	struct part_pool *pool;
+	struct part_key key = pool_key(of), no_place = key_of_cause(of);
+	struct part_pool *pool = keyed_row(&parts->pools, &key, PARTS_MAX);
 
-	key.chain = 0;
-	HASH_FIND(hh, parts->pools, &key, sizeof(key), pool);
-	if (!pool && HASH_COUNT(parts->pools) >= PARTS_MAX) {
-		key = key_of_cause(of);
-		HASH_FIND(hh, parts->pools, &key, sizeof(key), pool);
-	}
-	if (!pool) {
-		pool = xcalloc(1, sizeof(*pool));
-		pool->key = key;
-		HASH_ADD(hh, parts->pools, key, sizeof(pool->key), pool);
-	}
-	return pool;
+	return pool ? pool : keyed_row(&parts->pools, &no_place, SIZE_MAX);
 }
 
-static struct part_pooled *parts_pooled(struct parts *parts, const struct part_key *place,
-                                        struct part_pool *pool)
+static struct part_pool *parts_pool_of(struct parts *parts, const struct part_place *place)
 {
-	struct part_pooled_key key = { *place, pool->key.cause };
-	struct part_pooled *pooled;
+	struct part_key key = place->key.key;
 
-	HASH_FIND(hh, parts->pooled, &key, sizeof(key), pooled);
-	if (!pooled && HASH_COUNT(parts->pooled) >= PARTS_MAX) {
-		key.place = pool->key;
-		key.place.cause = place->cause;
-		HASH_FIND(hh, parts->pooled, &key, sizeof(key), pooled);
-	}
-	if (!pooled) {
-		pooled = xcalloc(1, sizeof(*pooled));
-		pooled->key = key;
-		pooled->pool = pool;
-		HASH_ADD(hh, parts->pooled, key, sizeof(pooled->key), pooled);
-	}
-	return pooled;
+	if (place->key.pool)
+		key.cause = place->key.pool - 1;
+	return parts_pool(parts, &key);
 }
 
 void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share)
 {
 	struct part_pool *pool = parts_pool(parts, key);
+	struct part_place *place = parts_place(parts, (struct place_key){ *key, 0 }, pool_key(key));
 
 	pool->ns += (double)ns * share;
 	pool->gain_ns += (double)ns;
-
-	struct part_pooled *pooled = parts_pooled(parts, key, pool);
-
-	pooled->ns += (double)ns;
-	pooled->stretches++;
+	place->ns += (double)ns;
+	place->stretches++;
 }
 
 void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause)
 {
-	struct part_pool *pool = parts_pool(parts, key);
-	struct part_key own = *key;
+	struct place_key own = { *key, key->cause == cause ? 0 : key->cause + 1 };
 
-	own.cause = cause;
-	pool->samples++;
-	parts_pooled(parts, &own, pool)->samples++;
+	own.key.cause = cause;
+	parts_pool(parts, key)->samples++;
+	parts_place(parts, own, pool_key(&own.key))->samples++;
 }
 
 uint32_t parts_via(struct parts *parts, const struct account_via *via)
 {
-	struct part_via *known;
+	const struct account_via *row = keyed_row(&parts->vias, via, VIAS_MAX);
 
-	HASH_FIND(hh, parts->known, via, sizeof(*via), known);
-	if (known || parts->n_vias >= VIAS_MAX)
-		return known ? known->number : via->before;
-	known = xcalloc(1, sizeof(*known));
-	known->via = *via;
-	known->number = (uint32_t)parts->n_vias;
-	HASH_ADD(hh, parts->known, via, sizeof(known->via), known);
-	if (parts->n_vias == parts->room_vias) {
-		parts->room_vias *= 2;
-		parts->vias = xrealloc(parts->vias, parts->room_vias * sizeof(*parts->vias));
-	}
-	parts->vias[parts->n_vias++] = *via;
-	return known->number;
+	return row ? (uint32_t)keyed_number(&parts->vias, row) : via->before;
 }
 
 /*
@@ -234,32 +173,38 @@ static void pool_shrink(struct parts *parts, struct part_pool *pool, double samp
 	pool->gain_ns *= share;
 }
 
-/* The pool's time goes to its places. */
+static void place_spread(struct parts *parts, const struct part_place *place,
+                         struct account *account)
+{
+	uint64_t samples = place->samples, stretches = place->stretches;
+	const struct part_pool *pool = samples || stretches ? parts_pool_of(parts, place) : NULL;
+	double share = !pool               ? 0
+	               : pool->samples     ? (double)samples / (double)pool->samples
+	               : pool->gain_ns > 0 ? place->ns / pool->gain_ns
+	                                   : 0;
+
+	if (share <= 0)
+		return;
+
+	struct account_part *part = parts_add(parts, &place->key.key, 0, 0);
+
+	part->ns += pool->ns * share;
+	part->gain_ns += pool->gain_ns * share;
+	part->count += (pool->samples ? samples : stretches) - 1;
+	*(pool->samples ? &account->sampled_ns : &account->unsampled_ns) += pool->ns * share;
+}
+
+/* The pools' time goes to their places. */
 static void parts_spread(struct parts *parts, struct account *account)
 {
 	const struct run_stacks *stacks = &parts->facts->run->stacks;
 	bool alone = stacks->sample_ns && parts->facts->samples && !parts->facts->rests &&
 	             !stacks->blocked && !stacks->host_waits;
 
-	for (struct part_pool *pool = alone ? parts->pools : NULL; pool; pool = pool->hh.next)
-		pool_shrink(parts, pool, (double)stacks->sample_ns);
-	for (struct part_pooled *pooled = parts->pooled; pooled; pooled = pooled->hh.next) {
-		struct part_pool *pool = pooled->pool;
-		double share = pool->samples       ? (double)pooled->samples / (double)pool->samples
-		               : pool->gain_ns > 0 ? pooled->ns / pool->gain_ns
-		                                   : 0;
-
-		if (share <= 0)
-			continue;
-
-		struct account_part *part = parts_add(parts, &pooled->key.place, 0, 0);
-
-		part->ns += pool->ns * share;
-		part->gain_ns += pool->gain_ns * share;
-		part->count += (pool->samples ? pooled->samples : pooled->stretches) - 1;
-		*(pool->samples ? &account->sampled_ns : &account->unsampled_ns) +=
-			pool->ns * share;
-	}
+	for (size_t i = 0; alone && i < parts->pools.n; i++)
+		pool_shrink(parts, keyed_at(&parts->pools, i), (double)stacks->sample_ns);
+	for (size_t i = 0, n = parts->places.n; i < n; i++)
+		place_spread(parts, keyed_at(&parts->places, i), account);
 }
 
 /* Those that can stand for each other's places: of one thread, or, wider, of one process. */
@@ -288,16 +233,19 @@ static void part_place_one(struct account_part *part, const struct part_pool *ki
 /* What has no stack, since not all are walked, is at the places of its kin that has. */
 static void parts_place_kin(struct parts *parts, bool wider)
 {
-	PARTS_FREE_ALL(struct part_pool, parts->pools);
-	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_key key = part_kin(parts, &place->key, wider);
+	keyed_empty(&parts->pools);
+	for (size_t i = 0; i < parts->places.n; i++) {
+		const struct part_place *place = keyed_at(&parts->places, i);
+		struct part_key key = part_kin(parts, &place->key.key, wider);
 		struct part_pool *kin = parts_pool(parts, &key);
 
-		*(place->key.chain ? &kin->placed_ns : &kin->ns) += place->part.ns;
-		*(place->key.chain ? &kin->placed_gain_ns : &kin->gain_ns) += place->part.gain_ns;
+		*(place->key.key.chain ? &kin->placed_ns : &kin->ns) += place->part.ns;
+		*(place->key.key.chain ? &kin->placed_gain_ns : &kin->gain_ns) +=
+			place->part.gain_ns;
 	}
-	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		struct part_key key = part_kin(parts, &place->key, wider);
+	for (size_t i = 0; i < parts->places.n; i++) {
+		struct part_place *place = keyed_at(&parts->places, i);
+		struct part_key key = part_kin(parts, &place->key.key, wider);
 
 		if (place->part.cause != ACCOUNT_UNKNOWN)
 			part_place_one(&place->part, parts_pool(parts, &key));
@@ -322,22 +270,27 @@ void parts_finish(struct parts *parts, struct account *account)
 	parts_spread(parts, account);
 	parts_place_kin(parts, false);
 	parts_place_kin(parts, true);
-	account->parts = xcalloc(HASH_COUNT(parts->places) + 1, sizeof(*account->parts));
-	for (struct part_place *place = parts->places; place; place = place->hh.next) {
-		if (place->part.ns <= 0 && place->part.gain_ns <= 0)
+	account->parts = xcalloc(parts->places.n + 1, sizeof(*account->parts));
+	for (size_t i = 0; i < parts->places.n; i++) {
+		const struct account_part *part =
+			&((const struct part_place *)keyed_at(&parts->places, i))->part;
+
+		if (part->ns <= 0 && part->gain_ns <= 0)
 			continue;
-		account->parts[account->n_parts++] = place->part;
-		account->ns += place->part.ns;
+		account->parts[account->n_parts++] = *part;
+		account->ns += part->ns;
 	}
 	qsort(account->parts, account->n_parts, sizeof(*account->parts), part_order);
-	parts_empty(parts);
+	keyed_empty(&parts->places);
+	keyed_empty(&parts->pools);
 }
 
 struct account_via *parts_take_vias(struct parts *parts, size_t *n)
 {
-	struct account_via *vias = parts->vias;
+	struct account_via *vias = keyed_at(&parts->vias, 0);
 
-	*n = parts->n_vias;
-	parts->vias = NULL;
+	*n = parts->vias.n;
+	parts->vias.rows = NULL;
+	keyed_empty(&parts->vias);
 	return vias;
 }

@@ -17,7 +17,7 @@
 struct walker {
 	const struct walk *walk;
 	struct walker *caller; /* of the thread that waits for this one */
-	const struct fact_thread *of;
+	struct fact_thread *of;
 	uint32_t thread, via;
 	unsigned depth;
 	bool gil; /* it has Python's lock, which the thread waits for that the GPU waits for */
@@ -90,7 +90,7 @@ static struct account_part *walker_add(const struct walker *walker, enum account
 /* No stack is walked of a thread that would run on: it is where it is seen to run next. */
 static uint32_t walker_chain_of_rest(const struct walker *walker, const struct fact_rest *rest)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 	size_t at;
 
 	if (rest->chain || !of->n_samples)
@@ -118,7 +118,7 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 /* How long the pause between two calls is that this stretch lies in. */
 static uint64_t walker_pause_ns(const struct walker *walker, const struct stretch *stretch)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 	size_t next = stretch->next_call;
 
 	if (!next || next >= of->n_calls)
@@ -140,7 +140,7 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 static void walker_add_samples(const struct walker *walker, const struct stretch *stretch,
                                struct part_key key, bool faults)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 
 	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
 	              walker->walk->share);
@@ -154,7 +154,7 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 
 static void walker_ran(const struct walker *walker, const struct stretch *stretch)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 	struct part_key key = {
 		walker_cause(walker, stretch),
 		stretch->next_call < of->n_calls ? of->calls[stretch->next_call].chain : 0,
@@ -279,7 +279,7 @@ static void walker_blocked(struct walker *walker, const struct stretch *stretch)
 static void stretch_find(const struct walker *walker, struct stretch *stretch, uint64_t end_ns,
                          size_t rest)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 
 	stretch->end_ns = end_ns;
 	stretch->call = NULL;
@@ -320,7 +320,7 @@ static void walker_stretch(struct walker *walker, const struct stretch *stretch)
 
 static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns)
 {
-	const struct fact_thread *of = walker->of;
+	struct fact_thread *of = walker->of;
 	struct stretch stretch = { .begin_ns = begin_ns };
 	size_t rest = facts_rest_at(of, begin_ns);
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "account/keyed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/xalloc.h"
+
+#define KEYED_SLOTS 64 /* at first */
+
+/* The slot of the key, or the free one for it. */
+static struct keyed_slot *keyed_find(const struct keyed *keyed, uint32_t hash, const void *key)
+{
+	size_t at = hash & (keyed->n_slots - 1);
+
+	for (;; at = (at + 1) & (keyed->n_slots - 1)) {
+		struct keyed_slot *slot = &keyed->slots[at];
+
+		if (!slot->row || (slot->hash == hash &&
+		                   !memcmp(keyed_at(keyed, slot->row - 1), key, keyed->key_bytes)))
+			return slot;
+	}
+}
+
+static void keyed_grow(struct keyed *keyed)
+{
+	struct keyed_slot *before = keyed->slots;
+	size_t n = keyed->n_slots;
+
+	keyed->n_slots = n ? 2 * n : KEYED_SLOTS;
+	keyed->slots = xcalloc(keyed->n_slots, sizeof(*keyed->slots));
+	for (size_t i = 0; i < n; i++) {
+		size_t at = before[i].hash & (keyed->n_slots - 1);
+
+		if (!before[i].row)
+			continue;
+		while (keyed->slots[at].row)
+			at = (at + 1) & (keyed->n_slots - 1);
+		keyed->slots[at] = before[i];
+	}
+	free(before);
+}
+
+void *keyed_row(struct keyed *keyed, const void *key, size_t most)
+{
+	struct keyed_slot *slot;
+	uint32_t hash;
+	char *row;
+
+	if (keyed->n && !memcmp(keyed_at(keyed, keyed->last), key, keyed->key_bytes))
+		return keyed_at(keyed, keyed->last);
+	hash = hash_bytes(key, keyed->key_bytes);
+	if (2 * keyed->n >= keyed->n_slots)
+		keyed_grow(keyed);
+	slot = keyed_find(keyed, hash, key);
+	if (slot->row) {
+		keyed->last = slot->row - 1;
+		return keyed_at(keyed, keyed->last);
+	}
+	if (keyed->n >= most)
+		return NULL;
+	if (keyed->n == keyed->room) {
+		keyed->room = keyed->room ? 2 * keyed->room : 16;
+		keyed->rows = xrealloc(keyed->rows, keyed->room * keyed->row_bytes);
+	}
+	keyed->last = keyed->n;
+	row = keyed_at(keyed, keyed->n++);
+	memset(row, 0, keyed->row_bytes);
+	memcpy(row, key, keyed->key_bytes);
+	*slot = (struct keyed_slot){ hash, (uint32_t)keyed->n };
+	return row;
+}
+
+void keyed_empty(struct keyed *keyed)
+{
+	keyed_free(keyed);
+	keyed->rows = NULL;
+	keyed->slots = NULL;
+	keyed->n = keyed->room = keyed->n_slots = keyed->last = 0;
+}
+
+void keyed_free(struct keyed *keyed)
+{
+	free(keyed->rows);
+	free(keyed->slots);
+}

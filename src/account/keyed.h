@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows that are found by the bytes with which they begin. They lie one after the other in the order
+ * in which they came, and so cost no more than they are: millions of look-ups are made in some ten
+ * thousand of them, which a table of pointers makes a wait for memory each.
+ */
+#ifndef CUSCOPE_ACCOUNT_KEYED_H
+#define CUSCOPE_ACCOUNT_KEYED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct keyed_slot {
+	uint32_t hash, row; /* the row and 1; 0: free */
+};
+
+struct keyed {
+	char *rows;
+	size_t n, room;
+	size_t row_bytes, key_bytes; /* the caller's */
+	struct keyed_slot *slots;
+	size_t n_slots; /* a power of two */
+	size_t last;    /* row that was asked for: often it is again */
+};
+
+/* The row with this key, where it is not there a new one, zeroed but for its key; NULL: that would
+ * be more than `most`. It may move with the next new one. */
+void *keyed_row(struct keyed *keyed, const void *key, size_t most);
+
+/* By the number, in the order in which they came. */
+static inline void *keyed_at(const struct keyed *keyed, size_t number)
+{
+	return keyed->rows + number * keyed->row_bytes;
+}
+
+static inline size_t keyed_number(const struct keyed *keyed, const void *row)
+{
+	return (size_t)((const char *)row - keyed->rows) / keyed->row_bytes;
+}
+
+void keyed_empty(struct keyed *keyed);
+void keyed_free(struct keyed *keyed);
+
+#endif
