@@ -77,7 +77,9 @@ extern "C" __global__ void scale(float *x, int n)
 
 
 def build_kernel(factor):
-    return cupy.RawKernel(SOURCE % factor, "scale")
+    kernel = cupy.RawKernel(SOURCE % factor, "scale")
+    kernel.compile()
+    return kernel
 
 
 def cupy_kernel_for_each_step(planted):
@@ -86,16 +88,12 @@ def cupy_kernel_for_each_step(planted):
     for step in itertools.count():
         work(a, a)
         if planted:
-            kernel = build_kernel(0.5 + cupy_seed() + step * 1e-6)
+            kernel = build_kernel(0.5 + SEED + step * 1e-6)
         kernel((4096,), (256,), (x, np.int32(x.size)))
         yield
 
 
-def cupy_seed():
-    """Else CuPy would find on its disk what an earlier run compiled."""
-    return SEED
-
-
+# Else CuPy would find on its disk what an earlier run compiled.
 SEED = float(np.random.default_rng().integers(1, 1000)) * 1e-3
 
 
@@ -122,7 +120,7 @@ def checked(x):
 
 
 def cupy_wait_after_each(planted):
-    x = field(1024)
+    x = field(2048)
     see = checked if planted else lambda x: x
     while True:
         for _ in range(60):
@@ -139,13 +137,13 @@ def residual(x, y):
 
 def cupy_residual_each_round(planted):
     """Asked after each of many short rounds whether it is done."""
-    x, y = field(1024), field(1024)
+    x, y = field(2048), field(2048)
     scale = cupy.ElementwiseKernel("float32 x, float32 y", "float32 z", "z = 0.999f * x + 0.001f * y", "mix")
     while True:
-        for i in range(100):
-            x = scale(x, y)
-            x = scale(x, y)
-            if (planted or i == 99) and residual(x, y) < 0:
+        for i in range(50):
+            for _ in range(4):
+                x = scale(x, y)
+            if (planted or i == 49) and residual(x, y) < 0:
                 return
         yield
 

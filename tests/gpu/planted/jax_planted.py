@@ -60,7 +60,7 @@ def check_layer(x, planted):
 
 def jax_block_each_layer(planted):
     """Of many small layers, to see the time of each."""
-    parameters, x = make_parameters(60, 64 if SMALL else 1024), jnp.ones((ROWS // 8, 64 if SMALL else 1024), jnp.bfloat16)
+    parameters, x = make_parameters(60), inputs(ROWS // 2)
     while True:
         out = x
         for weights in parameters:
@@ -95,13 +95,13 @@ def jax_traced_for_each_length(planted):
     parameters, x = make_parameters(), inputs()
     for step in itertools.count():
         parameters = update(parameters, x, x)
-        crop_and_score(x, ROWS - (step % (ROWS - 1) if planted else 0))
+        crop_and_score(x, ROWS - (step % (ROWS - 1) if planted else 0))  # @traces
         yield
 
 
 def look_up_on_host(numbers):
     total = np.zeros(numbers.shape, np.float32)
-    for i, number in enumerate(numbers.tolist()):
+    for i, number in enumerate(np.asarray(numbers).tolist()):
         total[i] = sum(divmod(int(number) * 31 + i, 7)) % 5
     return total
 
@@ -113,7 +113,7 @@ def add_looked_up(x, numbers):
 
 
 def jax_host_callback(planted):
-    parameters, x, numbers = make_parameters(), inputs(), jnp.arange(24000)
+    parameters, x, numbers = make_parameters(), inputs(), jnp.arange(40000)
     forward = jax.jit(predict)
     while True:
         seen = add_looked_up(x, numbers) if planted else x

@@ -61,7 +61,7 @@ FEED = of(
     ("workers_disk", "disk", "read_sample read_rows"),
     ("one_slow_worker", "computing", "read_old_format"),
     ("watch_in_thread", "gil", "summarise_history"),
-    ("lock_of_exporter", "sleep", "export_values"),
+    ("lock_of_exporter", "sleep lock", "export_values"),
     ("thread_decompresses", "computing", "decompress_shard"),
     ("thread_pool_decodes", "computing gil", "decode_record"),
     ("process_cleans", "computing", "clean_words produce_batches"),
@@ -81,21 +81,23 @@ CALLS = of(
     ("adam_for_each", "launching", "update_parameters", ()),
     ("many_small_copies", SYNC, "move_targets"),
     ("masks_of_each_sample", SYNC, "select_valid"),
-    ("memory_nearly_full", "allocation", "pad_batch"),
     ("wait_for_each_layer", "synchronisation", "time_layer"),
     ("words_one_by_one", "launching", "decode_word", ()),
     ("average_one_by_one", "launching", "average_parameters", ()),
     ("samples_one_by_one", "launching", "embed_sample", ()),
     ("check_of_each_gradient", SYNC, "check_finite"),
     ("mask_from_host", "computing copies copy_call fault", "new_mask"),
-    ("two_streams_in_turn", "synchronisation", "read_result"),
 )
+
+NO_SPLIT = "max_split_size_mb:128"  # as the message of memory that is out advises
+CALLS += [Kind("torch_calls.py", "memory_nearly_full", "allocation", "pad_batch",
+               env={"PYTORCH_CUDA_ALLOC_CONF": NO_SPLIT, "PYTORCH_ALLOC_CONF": NO_SPLIT})]
 
 JAX = of(
     "jax_planted.py",
     ("jax_block_each_layer", "synchronisation", "check_layer"),
     ("jax_activations_to_host", "copy_call copies synchronisation fault", "keep_activations"),
-    ("jax_traced_for_each_length", "computing driver", "crop_and_score jax_traced_for_each_length"),
+    ("jax_traced_for_each_length", "computing driver", "@traces crop_and_score"),
     ("jax_host_callback", "computing", "look_up_on_host"),
     ("jax_without_jit", "launching computing", "polynomial_features", ()),
     ("jax_batches_by_numpy", "computing fault", "make_batch"),
@@ -105,7 +107,7 @@ CUPY = of(
     "cupy_planted.py",
     ("cupy_get_each_step", "copy_call copies fault", "download_field"),
     ("cupy_row_by_row", "launching", "relax_rows", ()),
-    ("cupy_kernel_for_each_step", "computing driver", "build_kernel cupy_kernel_for_each_step"),
+    ("cupy_kernel_for_each_step", "computing driver", "build_kernel"),
     ("cupy_without_pool", "allocation", "filter_image"),
     ("cupy_wait_after_each", "synchronisation", "checked"),
     ("cupy_residual_each_round", SYNC, "residual"),

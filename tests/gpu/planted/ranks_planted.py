@@ -15,7 +15,7 @@ import time
 import steady
 import torch
 import torch.distributed as dist
-from model import BATCH, DEVICE, DTYPE, Model, Trainer, forever, patches, to_gpu, tokens, wait
+from model import BATCH, DEVICE, DTYPE, SMALL, Model, Trainer, forever, to_gpu, tokens, wait
 from torch.nn.parallel import DistributedDataParallel
 from torch_feed import Augmented, loader
 from torch_host import edit_distance, save_checkpoint
@@ -24,7 +24,7 @@ RANK = int(os.environ.get("RANK", "0"))
 
 
 def trainer_of_ranks(**more):
-    return Trainer(wrap=lambda model: DistributedDataParallel(model, device_ids=[RANK]), **more)
+    return Trainer(wrap=lambda model: DistributedDataParallel(model, device_ids=None if SMALL else [RANK]), **more)
 
 
 def fetch_late():
@@ -123,16 +123,16 @@ KINDS = {function.__name__: function for function in (
 def run_rank(options):
     """Rank 0 decides for both when it is over."""
     steady.hold(options)
-    torch.cuda.set_device(RANK)
-    dist.init_process_group("nccl" if DEVICE == "cuda" else "gloo", rank=RANK, world_size=2)
+    if not SMALL:
+        torch.cuda.set_device(RANK)
+    dist.init_process_group("gloo" if SMALL else "nccl", rank=RANK, world_size=2)
     steps = KINDS[options.kind](not options.without)
     if RANK == 0:
         steady.run_steps(steps, wait, options.seconds, options.early)
     else:
         for _ in steps:
             pass
-    sys.stdout.flush()
-    os._exit(0)
+    steady.leave()
 
 
 def free_port():

@@ -76,8 +76,17 @@ def main(kinds, wait):
     options = arguments(kinds)
     hold(options)
     run_steps(kinds[options.kind](not options.without), wait, options.seconds, options.early)
+    leave()
+
+
+def leave():
+    """At once: a kind's threads need not be waited for, and what it started ends with it."""
     sys.stdout.flush()
-    os._exit(0)  # threads, workers and servers of a kind need not be waited for
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children", encoding="utf-8") as children:
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGKILL)
+    os._exit(0)
 
 
 def folder():

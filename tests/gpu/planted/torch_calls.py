@@ -6,7 +6,6 @@ import random
 
 import steady
 import torch
-import torch.nn.functional as F
 from model import BATCH, DEVICE, DTYPE, SMALL, VOCAB, WIDTH, Block, Model, Trainer, tokens, wait
 
 
@@ -229,22 +228,22 @@ def captured(function):
     return graph
 
 
-def average_parameters(averages, model):
+def average_parameters(averages, model, kept):
     """An exponential average, kept one parameter after the other."""
     with torch.no_grad():
         for average, parameter in zip(averages, model.parameters()):
-            average.mul_(0.999)
-            average.add_(parameter.detach() * 0.001)
+            average.mul_(kept)
+            average.add_(parameter.detach() * (1 - kept))
 
 
 def average_one_by_one(planted):
-    trainer = Trainer(model=ManySmall(800))
-    x = tokens()
-    averages = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    trainer, x = Trainer(8), tokens(4)
+    averages = {kept: [parameter.detach().clone() for parameter in trainer.model.parameters()] for kept in (0.9, 0.99, 0.999, 0.9999)}
     while True:
         trainer.step(x, x)
         if planted:
-            average_parameters(averages, trainer.model)
+            for kept, average in averages.items():
+                average_parameters(average, trainer.model, kept)
         yield
 
 
@@ -296,29 +295,10 @@ def mask_from_host(planted):
         yield
 
 
-def two_streams_in_turn(planted):
-    """Two models that could share the GPU wait for each other's stream."""
-    models = [Model(2).to(DEVICE, DTYPE) for _ in range(2)]
-    x = tokens(1, length=256)
-    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
-    with torch.no_grad():
-        while True:
-            for model, stream in zip(models, streams):
-                with torch.cuda.stream(stream):
-                    F.log_softmax(model(x), -1)
-                if planted:
-                    read_result(stream)
-            yield
-
-
-def read_result(stream):
-    stream.synchronize()
-
-
 KINDS = {function.__name__: function for function in (
     empty_cache_each_step, item_of_each_gradient, logits_to_host, pageable_upload, pinned_in_turn, adam_for_each,
     many_small_copies, masks_of_each_sample, memory_nearly_full, wait_for_each_layer, words_one_by_one, average_one_by_one,
-    samples_one_by_one, check_of_each_gradient, mask_from_host, two_streams_in_turn)}
+    samples_one_by_one, check_of_each_gradient, mask_from_host)}
 
 if __name__ == "__main__":
     steady.main(KINDS, wait)

@@ -7,7 +7,6 @@ import http.server
 import itertools
 import json
 import multiprocessing
-import os
 import queue
 import random
 import socket
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import steady
 import torch
-from model import BATCH, DEVICE, DTYPE, LENGTH, PATCH, VOCAB, Trainer, forever, patches, to_gpu, tokens, wait
+from model import BATCH, DEVICE, DTYPE, LENGTH, PATCH, VOCAB, Trainer, forever, to_gpu, tokens, wait
 from torch.utils.data import DataLoader, Dataset
 from torch_host import ROW, FileTable
 
@@ -78,7 +77,7 @@ class OnDisk(Pictures):
 
 
 def read_sample(table, index):
-    table.read_rows([(index * 7919 + i * 104729) % table.rows for i in range(60)])
+    table.read_rows([(index * 7919 + i * 104729) % table.rows for i in range(100)])
     return PICTURE[0]
 
 
@@ -114,7 +113,7 @@ class SlowShard(Pictures):
 
 
 def read_old_format(index):
-    text = json.dumps([[index + i, i * 0.5, "label"] for i in range(2600)])
+    text = json.dumps([[index + i, i * 0.5, "label"] for i in range(6000)])
     return PICTURE[0] + len(json.loads(text)) * 0
 
 
@@ -178,7 +177,7 @@ def decompress_shard(packed):
 
 def thread_decompresses(planted):
     batches = queue.Queue(4)
-    rows = np.random.randint(0, 8, LENGTH * PATCH * BATCH * 4, dtype=np.uint8)
+    rows = np.random.randint(0, 8, LENGTH * PATCH * BATCH * 12, dtype=np.uint8)
     packed = zlib.compress(rows.tobytes(), 6)
 
     def produce():
@@ -215,7 +214,7 @@ def produce_batches(batches, planted):
     whole = {"pixels": np.zeros((BATCH, LENGTH, PATCH), np.float32), "words": list(range(1000))}
     while True:
         if planted:
-            clean_words([rng.integers(0, VOCAB) for _ in range(4000)])
+            clean_words([rng.integers(0, VOCAB) for _ in range(8000)])
         batches.put(whole)
 
 
@@ -228,7 +227,7 @@ def clean_words(words):
 
 
 def process_cleans(planted):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     batches = context.Queue(4)
     context.Process(target=produce_batches, args=(batches, planted), daemon=True).start()
     trainer, y = Trainer(patches=True), tokens()
@@ -240,7 +239,7 @@ def process_cleans(planted):
 
 def compute_features(number):
     value = number
-    for i in range(110000):
+    for i in range(250000):
         value = (value * 31 + i) % 65521
     return value
 
@@ -269,7 +268,7 @@ def serve_features(port):
 
 def in_process(function):
     """What a new process says first, of `function`."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     context.Process(target=function, args=(theirs,), daemon=True).start()
     return ours.recv()
@@ -325,7 +324,7 @@ def manager_dict(planted):
     """A dictionary that all processes share is asked for one word after the other, by a pipe."""
     words = dict.fromkeys(range(VOCAB), 1)
     if planted:
-        words = multiprocessing.get_context("spawn").Manager().dict(words)
+        words = multiprocessing.get_context("fork").Manager().dict(words)
     trainer, x = Trainer(), tokens()
     while True:
         count_words(words)

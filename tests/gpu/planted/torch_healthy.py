@@ -40,9 +40,11 @@ def loss_now_and_then(_):
 
 def graph_of_inference(_):
     model, x = Model(8).to(DEVICE, DTYPE), tokens()
-    graph = captured(lambda: model(x))
+    graph, before = captured(lambda: model(x)), torch.cuda.Event()
     while True:
         graph.replay()
+        before.synchronize()
+        before.record()
         yield
 
 
@@ -55,9 +57,9 @@ def big_inference(_):
 
 
 def compiled_training(_):
-    trainer = Trainer(4)
+    trainer = Trainer(2)
     trainer.model = torch.compile(trainer.model)
-    x = tokens(BATCH * 2)
+    x = tokens(BATCH * 4)
     while True:
         trainer.step(x, x)
         yield

@@ -25,18 +25,17 @@ class Photos(Dataset):
     """Pictures that are kept as runs of equal pixels."""
 
     def __init__(self, packed):
-        self.runs = [(random.randrange(1, 5), random.randrange(256)) for _ in range(LENGTH * PATCH // 2)]
+        self.runs = [(random.randrange(1, 8), random.randrange(256)) for _ in range(LENGTH * PATCH // 3)]
         self.ready = None if packed else self.decode_picture(0)
 
     def __len__(self):
         return SAMPLES
 
     def decode_picture(self, index):
-        pixels = []
+        pixels = bytearray()
         for count, value in self.runs:
-            for _ in range(count):
-                pixels.append(value ^ index & 15)
-        return torch.tensor(pixels[:LENGTH * PATCH], dtype=torch.uint8).view(LENGTH, PATCH)
+            pixels.extend(bytes((value ^ index & 15,)) * count)
+        return torch.frombuffer(pixels.ljust(LENGTH * PATCH)[:LENGTH * PATCH], dtype=torch.uint8).view(LENGTH, PATCH)
 
     def __getitem__(self, index):
         picture = self.ready if self.ready is not None else self.decode_picture(index)
@@ -70,7 +69,7 @@ def pad_sequences(sentences):
             follows = position + 1 < len(sentence)
             weight = 1.0 / (1 + abs(position - len(sentence) / 2)) if known else 0.0
             target.append(sentence[position + 1] if follows and weight > 0 else 0)
-        for _ in range(6):
+        for _ in range(3):
             row = [max(0, min(VOCAB - 1, word)) for word in row]
         rows.append(row)
         targets.append(target)
@@ -79,11 +78,11 @@ def pad_sequences(sentences):
 
 def slow_collate(planted):
     trainer = Trainer()
-    loader = DataLoader(Sentences(), batch_size=BATCH * 2, collate_fn=pad_sequences)
+    loader = DataLoader(Sentences(), batch_size=BATCH, collate_fn=pad_sequences)
     ready = next(iter(loader))
     for batch in forever(loader) if planted else itertools.repeat(ready):
         x, y = to_gpu(batch)
-        trainer.step(x[:BATCH], y[:BATCH])
+        trainer.step(x, y)
         yield
 
 
@@ -104,7 +103,7 @@ class Tokenizer:
 
 def tokenize_in_step(planted):
     trainer, tokenizer, x = Trainer(), Tokenizer(), tokens()
-    text = " ".join(random.choice(["it's", "a", "model", "of", "2026,", "trained", "(slowly)", "on", "words."]) for _ in range(24000))
+    text = " ".join(random.choice(["it's", "a", "model", "of", "2026,", "trained", "(slowly)", "on", "words."]) for _ in range(6000))
     while True:
         if planted:
             found = tokenizer.tokenize(text)
@@ -149,7 +148,7 @@ def free_memory():
 
 def collect_each_step(planted):
     trainer, x = Trainer(), tokens()
-    history = [Sample(i) for i in range(60000)]
+    history = [Sample(i) for i in range(10000)]
     while True:
         trainer.step(x, x)
         history[0].next = history[-1]
@@ -287,7 +286,7 @@ def cold_map(planted):
     trainer, x, table = Trainer(), tokens(), MappedTable()
     while True:
         if planted:
-            table.look_up_rows([random.randrange(table.rows) for _ in range(160)])
+            table.look_up_rows([random.randrange(table.rows) for _ in range(800)])
         trainer.step(x, x)
         yield
 
@@ -307,7 +306,7 @@ def cold_reads(planted):
     trainer, x, table = Trainer(), tokens(), FileTable()
     while True:
         if planted:
-            table.read_rows([random.randrange(table.rows) for _ in range(160)])
+            table.read_rows([random.randrange(table.rows) for _ in range(800)])
         trainer.step(x, x)
         yield
 
@@ -320,7 +319,7 @@ def one_cpu_for_all(planted):
         for thread in os.listdir("/proc/self/task"):
             os.sched_setaffinity(int(thread), one)
         for _ in range(4):
-            subprocess.Popen([sys.executable, "-c", "import os\nwhile os.getppid() != 1: sum(range(10000))"])
+            subprocess.Popen([sys.executable, "-c", "while True: sum(range(10000))"])
     while True:
         trainer.step(x, x)
         yield
