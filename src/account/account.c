@@ -4,33 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/gpu_time.h"
+#include "account/account_inside.h"
 #include "account/walk.h"
 #include "base/xalloc.h"
 
-#define ACCOUNT_QUEUE_NS 50000      /* what is asked for begins so soon, if nothing is in its way */
-#define ACCOUNT_POLLS    10         /* samples, and of so many one, make a thread one that polls */
-#define ACCOUNT_WAITS    64         /* calls of so short a time that are looked at */
-#define ACCOUNT_BUDGET   (1u << 28) /* steps, of all accounts: no recording that is one needs it */
-#define ACCOUNT_PEERS    16         /* other GPUs that are asked who is late */
-
-struct maker {
-	const struct facts *facts;
-	struct accounts *accounts;
-	struct gpu_time *gpus;
-	struct parts *parts;
-	uint64_t *budget; /* see struct walk */
-};
+#define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
+#define ACCOUNT_POLLS    10    /* samples, and of so many one, make a thread one that polls */
+#define ACCOUNT_WAITS    64    /* calls of so short a time that are looked at */
+#define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
-
-/* A part of a segment, whose causes are wanted, in one account. */
-struct cut {
-	uint64_t begin_ns, end_ns;
-	uint32_t via;
-	const struct account *account; /* its thread is asked where no work tells whose turn it was
-	                                */
-};
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -249,8 +232,8 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 		part->work = work;
 }
 
-static void segment_explain(const struct maker *maker, const struct cut *cut,
-                            const struct gpu_segment *segment)
+void segment_explain(const struct maker *maker, const struct cut *cut,
+                     const struct gpu_segment *segment)
 {
 	switch (segment->state) {
 	case STATE_KERNELS:
@@ -339,32 +322,15 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 /* Parts of a segment that lie in no pause of measuring. */
 static void segment_measured(const struct maker *maker, struct account *account,
                              const struct gpu_time *gpu, const struct gpu_segment *segment,
-                             size_t *pause)
+                             struct measured *part)
 {
-	const struct facts *facts = maker->facts;
-	struct cut cut = { segment->begin_ns, segment->end_ns, 0, account };
+	for (part->end_ns = segment->begin_ns; measured_next(part, segment->end_ns);) {
+		struct cut cut = { part->begin_ns, part->end_ns, 0, account };
 
-	while (cut.begin_ns < segment->end_ns) {
-		const struct fact_span *span = NULL;
-
-		while (*pause < facts->n_unmeasured &&
-		       facts->unmeasured[*pause].end_ns <= cut.begin_ns)
-			(*pause)++;
-		if (*pause < facts->n_unmeasured)
-			span = &facts->unmeasured[*pause];
-		if (span && span->begin_ns <= cut.begin_ns) {
-			uint64_t end = sooner(span->end_ns, segment->end_ns);
-
-			account->not_measured_ns += end - cut.begin_ns;
-			cut.begin_ns = end;
-			continue;
-		}
-		cut.end_ns = span ? sooner(span->begin_ns, segment->end_ns) : segment->end_ns;
 		if (segment->state == STATE_COMMUNICATION)
 			communication_explain(maker, cut, gpu, segment);
 		else
 			segment_explain(maker, &cut, segment);
-		cut.begin_ns = cut.end_ns;
 	}
 }
 
@@ -385,7 +351,7 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	const struct gpu_time *gpu = &maker->gpus[number];
 	const struct fact_work *first = &maker->facts->works[gpu->first];
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
-	size_t pause = 0;
+	struct measured part = measured_of(maker->facts, first->process);
 
 	account->process = first->process;
 	account->gpu = number;
@@ -394,7 +360,8 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	account->begin_ns = gpu->segments[0].begin_ns;
 	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
 	for (size_t i = 0; i < gpu->n; i++)
-		segment_measured(maker, account, gpu, &gpu->segments[i], &pause);
+		segment_measured(maker, account, gpu, &gpu->segments[i], &part);
+	account->not_measured_ns = part.not_measured_ns;
 	parts_finish(maker->parts, account);
 }
 

@@ -32,8 +32,8 @@ struct facts_own {
 	size_t n_ended;
 	uint8_t *hosts; /* whether each process put functions of the host on streams, by id */
 	size_t n_hosts;
-	uint8_t *kernels; /* enum fact_class and 1, by id; 0: not looked at */
-	size_t n_kernels;
+	uint8_t *kernels;          /* enum fact_class and 1, by id; 0: not looked at */
+	size_t n_kernels, n_known; /* of the facts' kernels */
 };
 
 void facts_init(struct facts *facts)
@@ -73,6 +73,7 @@ void facts_clear(struct facts *facts)
 	gpu_ids_free(own->gpus);
 	free(own->ended);
 	free(own->kernels);
+	free(facts->kernels);
 	free(own->hosts);
 	free(own);
 	free(facts->threads);
@@ -199,6 +200,16 @@ static enum fact_class fact_class_of(struct facts *facts, const struct activity 
 	return own->kernels[kernel->id] - 1;
 }
 
+static uint32_t fact_kernel_of(struct facts *facts, const struct kernel *kernel)
+{
+	if (!kernel || kernel->id == UINT32_MAX)
+		return 0;
+	facts->kernels = by_id_room(facts->kernels, &facts->own->n_known, sizeof(*facts->kernels),
+	                            kernel->id);
+	facts->kernels[kernel->id] = kernel;
+	return kernel->id + 1;
+}
+
 static bool fact_is_pageable(const struct activity *activity)
 {
 	return activity->kind == ACTIVITY_COPY &&
@@ -232,6 +243,9 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->process = event->process;
 	row->device = activity->device;
 	row->class = (uint8_t)fact_class_of(facts, activity);
+	row->kind = (uint8_t)activity->kind;
+	row->direction = (uint8_t)activity->direction;
+	row->kernel = fact_kernel_of(facts, activity->kernel);
 	row->pageable = fact_is_pageable(activity);
 }
 
@@ -260,7 +274,7 @@ static void fact_range_add(struct facts *facts, const struct event *event)
 
 		if (row)
 			*row = (struct fact_span){ facts_time(range->begin_ns),
-				                   facts_time(range->end_ns) };
+				                   facts_time(range->end_ns), event->process->id };
 		return;
 	}
 	if (range->kind != RANGE_PUSHPOP || !event->tid || range->end_ns <= range->begin_ns)

@@ -79,12 +79,16 @@ struct fact_work {
 	};
 	uint32_t gpu;    /* a dense number of the process's device; */
 	uint32_t device; /* the process's own one */
+	uint32_t kernel; /* its id and 1; 0: none, or not known */
 	uint8_t class;   /* enum fact_class */
-	bool pageable;   /* a copy from or to memory of the host that is not pinned */
+	uint8_t kind;    /* enum activity_kind */
+	uint8_t direction;
+	bool pageable; /* a copy from or to memory of the host that is not pinned */
 };
 
-struct fact_span {
+struct fact_span { /* in which nothing of a process was measured */
 	uint64_t begin_ns, end_ns;
+	uint32_t process; /* its id */
 };
 
 struct fact_range { /* of NVTX, pushed and popped */
@@ -101,10 +105,11 @@ struct facts {
 	struct fact_work *works; /* by GPU, then by begin */
 	size_t n_works;
 	uint32_t n_gpus;
-	uint32_t *contexts;        /* of the first work of each */
-	struct fact_range *ranges; /* by begin */
+	uint32_t *contexts;            /* of the first work of each */
+	const struct kernel **kernels; /* that GPUs ran, by their ids */
+	struct fact_range *ranges;     /* by begin */
 	size_t n_ranges;
-	struct fact_span *unmeasured; /* between windows of --gpu-window: apart, by begin */
+	struct fact_span *unmeasured; /* between windows of --gpu-window: by process and begin */
 	size_t n_unmeasured;
 	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
 	size_t n_stacks;

@@ -58,7 +58,8 @@ static int span_order(const void *a, const void *b)
 {
 	const struct fact_span *x = a, *y = b;
 
-	return order_of(x->begin_ns, y->begin_ns);
+	return x->process != y->process ? order_of(x->process, y->process)
+	                                : order_of(x->begin_ns, y->begin_ns);
 }
 
 static int range_order(const void *a, const void *b)

@@ -157,3 +157,93 @@ size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns)
 	                            &gpu->near)
 	              : 0;
 }
+
+/* The first of the process with this id, or of a higher one. */
+static const struct fact_span *spans_at(const struct facts *facts, uint64_t process)
+{
+	size_t low = 0, high = facts->n_unmeasured;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (facts->unmeasured[middle].process < process)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &facts->unmeasured[low];
+}
+
+struct measured measured_of(const struct facts *facts, const struct process *process)
+{
+	struct measured part = { 0 };
+
+	if (facts->n_unmeasured) {
+		part.at = spans_at(facts, process->id);
+		part.to = spans_at(facts, (uint64_t)process->id + 1);
+	}
+	return part;
+}
+
+bool measured_next(struct measured *part, uint64_t end_ns)
+{
+	uint64_t begin_ns = part->end_ns;
+
+	while (begin_ns < end_ns) {
+		while (part->at < part->to && part->at->end_ns <= begin_ns)
+			part->at++;
+
+		const struct fact_span *span = part->at < part->to ? part->at : NULL;
+
+		if (!span || span->begin_ns > begin_ns) {
+			part->begin_ns = begin_ns;
+			part->end_ns = span && span->begin_ns < end_ns ? span->begin_ns : end_ns;
+			return true;
+		}
+
+		uint64_t until_ns = span->end_ns < end_ns ? span->end_ns : end_ns;
+
+		part->not_measured_ns += until_ns - begin_ns;
+		begin_ns = until_ns;
+	}
+	return false;
+}
+
+/* ---- at once --------------------------------------------------------------------------------- */
+
+static void classes_add(struct measured *part, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+{
+	for (part->end_ns = begin_ns; measured_next(part, end_ns);)
+		*ns += part->end_ns - part->begin_ns;
+}
+
+void gpu_time_by_classes(const struct facts *facts, const struct gpu_time *gpu,
+                         uint64_t ns[1 << FACT_CLASSES])
+{
+	uint64_t until_ns[FACT_CLASSES] = { 0 }, now = 0;
+	struct measured part = measured_of(facts, facts->works[gpu->first].process);
+
+	for (size_t i = gpu->first; i <= gpu->last; i++) {
+		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;
+		uint64_t to_ns = work ? work->begin_ns : UINT64_MAX;
+
+		for (unsigned running = 1; running && now < to_ns;) {
+			uint64_t border_ns = to_ns;
+
+			running = 0;
+			for (unsigned class = 0; class < FACT_CLASSES; class ++) {
+				if (until_ns[class] <= now)
+					continue;
+				running |= 1u << class;
+				if (until_ns[class] < border_ns)
+					border_ns = until_ns[class];
+			}
+			if (running)
+				classes_add(&part, now, border_ns, &ns[running]);
+			now = border_ns;
+		}
+		now = to_ns;
+		if (work && work->end_ns > until_ns[work->class])
+			until_ns[work->class] = work->end_ns;
+	}
+}

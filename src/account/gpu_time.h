@@ -33,4 +33,24 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts);
 /* The segment that a time is in: the first that ends later; n: none. */
 size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns);
 
+/*
+ * Stretches of a process's time in the parts that were measured. The caller sets end_ns to the
+ * stretch's begin; stretches come in order.
+ */
+struct measured {
+	uint64_t begin_ns, end_ns;
+	uint64_t not_measured_ns;        /* of all so far */
+	const struct fact_span *at, *to; /* that were not, the next and behind the last */
+};
+
+struct measured measured_of(const struct facts *facts, const struct process *process);
+
+/* False: there is no other before the stretch's end. */
+bool measured_next(struct measured *part, uint64_t end_ns);
+
+/* How long of the measured time these classes ran, no others: by 1 << enum fact_class. The time in
+ * which none did is not told. */
+void gpu_time_by_classes(const struct facts *facts, const struct gpu_time *gpu,
+                         uint64_t ns[1 << FACT_CLASSES]);
+
 #endif

@@ -175,14 +175,15 @@ static enum account_cause walker_cause_of_call(const struct walker *walker,
 	return walker->walk->alone && cause == ACCOUNT_SYNCHRONISATION ? ACCOUNT_GPU_WAIT : cause;
 }
 
-/* Not all calls have stacks; where it was on a CPU samples say the place, else the wait does. */
+/* Not all calls have stacks; where it was on a CPU samples say the place, else the wait does. Then
+ * which call it was is not kept. */
 static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
 {
 	const struct fact_call *call = stretch->call;
 	enum account_cause cause = walker_cause_of_call(walker, call);
 	uint32_t chain = call->chain || !stretch->rest ? call->chain : stretch->rest->chain;
 
-	if (!chain) {
+	if (!chain && walker->walk->facts->samples) {
 		walker_add_samples(walker, stretch,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },
 		                   false);

@@ -127,6 +127,19 @@ static inline void waited(enum wait_kind wait, double begin_us, double end_us, u
 	waited_in(the_process(), MAIN, wait, begin_us, end_us, waker, line);
 }
 
+static inline void not_measured(const struct process *process, double begin_us, double end_us)
+{
+	struct range range = { .kind = RANGE_NOT_MEASURED,
+		               .begin_ns = US(begin_us),
+		               .end_ns = US(end_us),
+		               .name = "" };
+
+	see((struct event){ .type = EVENT_RANGE,
+	                    .time_ns = range.end_ns,
+	                    .process = process,
+	                    .range = &range });
+}
+
 static inline void exited(const struct process *process, double at_us)
 {
 	see(process_event(EVENT_EXIT, process, at_us));

@@ -599,31 +599,32 @@ static void test_ranks_that_are_all_there_communicate(void **state)
 
 /* ---- what was not measured ----------------------------------------------------------------- */
 
-static void not_measured(double begin_us, double end_us)
-{
-	struct range range = { .kind = RANGE_NOT_MEASURED,
-		               .begin_ns = US(begin_us),
-		               .end_ns = US(end_us),
-		               .name = "" };
-
-	see((struct event){ .type = EVENT_RANGE,
-	                    .time_ns = range.end_ns,
-	                    .process = the_process(),
-	                    .range = &range });
-}
-
 static void test_what_was_not_measured_is_apart(void **state)
 {
 	const struct account *account;
 
 	waited(WAIT_SLEEP, 200, 950, 0, 27);
-	not_measured(300, 500);
-	not_measured(400, 600);
-	not_measured(700, 710);
+	not_measured(the_process(), 300, 500);
+	not_measured(the_process(), 400, 600);
+	not_measured(the_process(), 700, 710);
 	pause_until(950);
 	account = the_account(2000);
 	assert_int_equal(account->not_measured_ns, 310000);
 	assert_us(account, ACCOUNT_SLEEP, 27, 440);
+}
+
+static void test_windows_are_of_their_process_alone(void **state)
+{
+	const struct account *account;
+
+	waited(WAIT_SLEEP, 200, 950, 0, 27);
+	not_measured(rank(0), 100, 300);
+	not_measured(the_process(), 300, 500);
+	not_measured(rank(1), 600, 700);
+	pause_until(950);
+	account = the_account(2000);
+	assert_int_equal(account->not_measured_ns, 200000);
+	assert_us(account, ACCOUNT_SLEEP, 27, 550);
 }
 
 static void test_time_after_the_last_work_is_its_threads(void **state)
@@ -731,6 +732,7 @@ int main(void)
 		TEST(test_a_rank_waits_for_one_that_has_not_begun),
 		TEST(test_ranks_that_are_all_there_communicate),
 		TEST(test_what_was_not_measured_is_apart),
+		TEST(test_windows_are_of_their_process_alone),
 		TEST(test_time_after_the_last_work_is_its_threads),
 		TEST(test_time_after_a_process_ended_is_nobodys),
 		TEST(test_work_that_no_call_asked_for_ends_time_that_is_not_known),

@@ -142,22 +142,23 @@ static void keep_gap(struct gpu_gaps *gaps, const struct fact_work *gpu, uint64_
 
 /* Where a GPU's gaps are cut: what was not measured, and what CUPTI did, by begin. */
 struct cuts {
-	size_t spans, overheads; /* that are over */
+	struct measured measured; /* its spans: those to come */
+	size_t overheads;         /* that are over */
 	uint64_t until_ns;
 };
 
 /* The next one that begins before this time; of another process it has no length. */
-static bool next_cut(struct cuts *cuts, const struct gpu_gaps *gaps, const struct facts *facts,
-                     const struct fact_work *gpu, uint64_t before_ns, struct fact_span *cut)
+static bool next_cut(struct cuts *cuts, const struct gpu_gaps *gaps, const struct fact_work *gpu,
+                     uint64_t before_ns, struct fact_span *cut)
 {
 	const struct fact_span *span =
-		cuts->spans < facts->n_unmeasured ? &facts->unmeasured[cuts->spans] : NULL;
+		cuts->measured.at < cuts->measured.to ? cuts->measured.at : NULL;
 	const struct overhead *over =
 		cuts->overheads < gaps->n ? &gaps->overheads[cuts->overheads] : NULL;
 
 	if (span && (!over || span->begin_ns <= over->begin_ns)) {
 		*cut = *span;
-		cuts->spans += cut->begin_ns < before_ns;
+		cuts->measured.at += cut->begin_ns < before_ns;
 	} else if (over) {
 		*cut = (struct fact_span){ over->begin_ns, over->process == gpu->process
 			                                           ? over->end_ns
@@ -167,7 +168,7 @@ static bool next_cut(struct cuts *cuts, const struct gpu_gaps *gaps, const struc
 	return (span || over) && cut->begin_ns < before_ns;
 }
 
-static void cut_gap(struct gpu_gaps *gaps, const struct facts *facts, const struct fact_work *gpu,
+static void cut_gap(struct gpu_gaps *gaps, const struct fact_work *gpu,
                     const struct gpu_segment *idle, struct cuts *cuts)
 {
 	uint64_t from_ns = idle->begin_ns;
@@ -175,7 +176,7 @@ static void cut_gap(struct gpu_gaps *gaps, const struct facts *facts, const stru
 
 	if (cuts->until_ns > from_ns)
 		from_ns = cuts->until_ns;
-	while (next_cut(cuts, gaps, facts, gpu, idle->end_ns, &cut)) {
+	while (next_cut(cuts, gaps, gpu, idle->end_ns, &cut)) {
 		if (cut.end_ns <= cut.begin_ns)
 			continue;
 		keep_gap(gaps, gpu, from_ns, cut.begin_ns);
@@ -194,12 +195,14 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 		const struct gpu_time *gpu = &times[id];
 		struct cuts cuts = { 0 };
 
+		if (gpu->n)
+			cuts.measured = measured_of(facts, facts->works[gpu->first].process);
 		for (size_t i = 0; i < gpu->n; i++) {
 			const struct gpu_segment *segment = &gpu->segments[i];
 
 			if (segment->state == STATE_IDLE && segment->work < facts->n_works &&
 			    segment->end_ns - segment->begin_ns > LONG_GAP_NS)
-				cut_gap(gaps, facts, &facts->works[gpu->first], segment, &cuts);
+				cut_gap(gaps, &facts->works[gpu->first], segment, &cuts);
 		}
 	}
 	gpu_times_free(times, facts);
@@ -313,9 +316,8 @@ static void use_make(struct use *use, const struct facts *facts, const struct fa
 			use->end_ns = work->end_ns;
 	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
 		use_add(use, use->used, work->begin_ns, work->end_ns);
-	for (size_t i = 0; i < facts->n_unmeasured; i++)
-		use_add(use, use->unmeasured, facts->unmeasured[i].begin_ns,
-		        facts->unmeasured[i].end_ns);
+	for (struct measured part = measured_of(facts, gpu->process); part.at < part.to; part.at++)
+		use_add(use, use->unmeasured, part.at->begin_ns, part.at->end_ns);
 }
 
 /* Of what was measured of it; LOW_USE where that is too little. */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What account.c and pauses.c share. Private to them. */
+#ifndef CUSCOPE_ACCOUNT_ACCOUNT_INSIDE_H
+#define CUSCOPE_ACCOUNT_ACCOUNT_INSIDE_H
+
+#include "account/account.h"
+#include "account/gpu_time.h"
+#include "account/parts.h"
+
+#define ACCOUNT_BUDGET (1u << 28) /* steps, of all accounts: no recording that is one needs it */
+
+struct maker {
+	const struct facts *facts;
+	struct accounts *accounts;
+	struct gpu_time *gpus;
+	struct parts *parts;
+	uint64_t *budget; /* see struct walk */
+};
+
+/* A part of a segment, whose causes are wanted, in one account. */
+struct cut {
+	uint64_t begin_ns, end_ns;
+	uint32_t via;
+	const struct account *account; /* its thread is asked where no work tells whose turn it was
+	                                */
+};
+
+/* Of a segment that is no wait for a peer. */
+void segment_explain(const struct maker *maker, const struct cut *cut,
+                     const struct gpu_segment *segment);
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "account/pauses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/account_inside.h"
+#include "base/xalloc.h"
+#include "table/longest.h"
+
+/* What is kept of a pause until it is among the longest. */
+struct found {
+	uint64_t begin_ns, end_ns;
+	const struct account *account;
+	const struct gpu_segment *segment, *before; /* NULL: none */
+};
+
+static int found_order(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	uint64_t x_ns = x->end_ns - x->begin_ns, y_ns = y->end_ns - y->begin_ns;
+
+	if (x_ns != y_ns)
+		return x_ns < y_ns ? 1 : -1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static void pause_count(struct account_pause_sum *sum, uint64_t ns, uint64_t least_ns)
+{
+	if (ns < least_ns) {
+		sum->short_count++;
+		sum->short_ns += ns;
+		return;
+	}
+	sum->count++;
+	sum->ns += ns;
+	if (ns > sum->longest_ns)
+		sum->longest_ns = ns;
+}
+
+static void pauses_of(const struct facts *facts, const struct gpu_time *gpu,
+                      const struct account *account, uint64_t least_ns,
+                      struct account_pause_sum *sum, struct longest *longest)
+{
+	struct measured part = measured_of(facts, account->process);
+
+	for (size_t i = 0; i < gpu->n; i++) {
+		const struct gpu_segment *segment = &gpu->segments[i];
+
+		if (segment->state != STATE_IDLE)
+			continue;
+		for (part.end_ns = segment->begin_ns; measured_next(&part, segment->end_ns);) {
+			bool first = part.begin_ns == segment->begin_ns;
+			struct found found = { part.begin_ns, part.end_ns, account, segment,
+				               first && i ? segment - 1 : NULL };
+
+			pause_count(sum, part.end_ns - part.begin_ns, least_ns);
+			if (part.end_ns - part.begin_ns >= least_ns)
+				longest_keep(longest, &found);
+		}
+	}
+}
+
+static const struct fact_work *pause_work(const struct facts *facts,
+                                          const struct gpu_segment *segment)
+{
+	return segment && segment->work < facts->n_works ? &facts->works[segment->work] : NULL;
+}
+
+static void pause_explain(const struct maker *maker, const struct found *found,
+                          struct account_pause *pause)
+{
+	const struct account *account = found->account;
+	struct cut cut = { found->begin_ns, found->end_ns, 0, &pause->of };
+	bool ends = found->end_ns == found->segment->end_ns;
+
+	pause->begin_ns = found->begin_ns;
+	pause->end_ns = found->end_ns;
+	pause->before = pause_work(maker->facts, found->before);
+	pause->after = ends ? pause_work(maker->facts, found->segment) : NULL;
+	pause->of = (struct account){ .process = account->process,
+		                      .gpu = account->gpu,
+		                      .device = account->device,
+		                      .thread = account->thread,
+		                      .begin_ns = found->begin_ns,
+		                      .end_ns = found->end_ns };
+	segment_explain(maker, &cut, found->segment);
+	parts_finish(maker->parts, &pause->of);
+}
+
+void account_pauses_make(struct account_pauses *pauses, const struct facts *facts,
+                         const struct accounts *accounts, uint64_t least_ns, size_t most)
+{
+	uint64_t budget = ACCOUNT_BUDGET;
+	struct maker maker = { .facts = facts,
+		               .gpus = gpu_times_new(facts),
+		               .parts = parts_new(facts),
+		               .budget = &budget };
+	struct longest longest = { 0 };
+	const struct found *found;
+
+	memset(pauses, 0, sizeof(*pauses));
+	pauses->sums = xcalloc(accounts->n + 1, sizeof(*pauses->sums));
+	longest_init(&longest, sizeof(*found), most, found_order);
+	for (size_t i = 0; i < accounts->n; i++)
+		if (accounts->of[i].gpu != FACTS_NONE)
+			pauses_of(facts, &maker.gpus[accounts->of[i].gpu], &accounts->of[i],
+			          least_ns, &pauses->sums[i], &longest);
+	found = longest_rows(&longest, &pauses->n);
+	pauses->longest = xcalloc(pauses->n + 1, sizeof(*pauses->longest));
+	for (size_t i = 0; i < pauses->n; i++)
+		pause_explain(&maker, &found[i], &pauses->longest[i]);
+	pauses->vias = parts_take_vias(maker.parts, &pauses->n_vias);
+	parts_free(maker.parts);
+	gpu_times_free(maker.gpus, facts);
+	longest_free(&longest);
+}
+
+void account_pauses_clear(struct account_pauses *pauses)
+{
+	for (size_t i = 0; i < pauses->n; i++)
+		free(pauses->longest[i].of.parts);
+	free(pauses->longest);
+	free(pauses->sums);
+	free(pauses->vias);
+	memset(pauses, 0, sizeof(*pauses));
+}
