@@ -125,8 +125,20 @@ void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned 
 			tenths[i] = left;
 		left -= tenths[i];
 	}
-	for (size_t i = 0; n && left; i = (i + 1) % n, left--)
-		tenths[i]++;
+	for (; n && left; left--) {
+		size_t next = 0;
+		double most = -1;
+
+		for (size_t i = 0; i < n; i++) {
+			double lacks = (all > 0 ? 1000 * lines[i].ns / all : 0) - tenths[i];
+
+			if (lacks > most) {
+				most = lacks;
+				next = i;
+			}
+		}
+		tenths[next]++;
+	}
 }
 
 static void why_place(struct why *why, uint32_t chain)
@@ -507,6 +519,13 @@ bool why_is_shared(const struct consumer *self)
 const struct answer *why_answer(const struct consumer *self)
 {
 	return &((const struct why *)self)->answer;
+}
+
+const char *why_none(const struct consumer *self)
+{
+	const struct why *why = (const struct why *)self;
+
+	return why->accounts.n ? NULL : why_words_none(&why->facts, &why->options);
 }
 
 struct consumer *why_new(const struct why_options *options)

@@ -40,6 +40,9 @@ struct consumer *why_feeder(struct consumer *why); /* its free() is not called *
 /* After end(): what it found. It lives as long. */
 const struct answer *why_answer(const struct consumer *why);
 
+/* Why there is no account: a sentence without its full stop. NULL: there is one. */
+const char *why_none(const struct consumer *why);
+
 /* What is kept, after end(): whole lines, no wider than `width`; an object with this key. */
 void why_add_text(struct consumer *why, struct buf *out);
 void why_add_json(const struct consumer *why, struct json *json, const char *key);

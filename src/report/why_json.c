@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The answer for programs. */
+#include <math.h>
+
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
@@ -55,7 +57,7 @@ static void why_json_cause(const struct why *why, struct json *json, enum accoun
                            const uint32_t chain_thread_via[3], double ns)
 {
 	json_string(json, "cause", cause == ACCOUNT_CAUSES ? "rest" : account_cause_name(cause));
-	json_u64(json, "ns", (uint64_t)ns);
+	json_u64(json, "ns", (uint64_t)llround(ns));
 	why_json_place(why, json, chain_thread_via[0]);
 	why_json_thread(why, json, chain_thread_via[1]);
 	json_open(json, "through", '[');
@@ -96,7 +98,7 @@ static void why_json_gpu(const struct why *why, struct json *json, const struct 
 	if (account->thread != FACTS_NONE)
 		json_u64(json, "tid", why->facts.threads[account->thread].tid);
 	json_u64(json, "start_ns", why_start_ns(why, account));
-	json_u64(json, "ns", (uint64_t)account->ns);
+	json_u64(json, "ns", (uint64_t)llround(account->ns));
 	json_u64(json, "not_measured_ns", account->not_measured_ns);
 	if (steps->how != STEPS_NONE) {
 		json_open(json, "steps", '{');
