@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
 	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
 	  0 },
 	{ "stacks", OPT_STACKS, 0, 0,
-	  "report gaps: also the whole stacks of the host, not only their lines", 0 },
+	  "report gaps: whole chains of calls, not the innermost three", 0 },
 	{ 0, 0, 0, 0, "Output:", 3 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
 	{ "output-dir", OPT_OUTPUT_DIR, "DIR", 0,

@@ -104,7 +104,8 @@ def draw(cuscope):
     picture.y += 8
     picture.command(GAPS)
     lines = printed(cuscope, GAPS)
-    for line in lines[1:lines.index("")]:
+    causes = lines[lines.index("Why they were idle"):]
+    for line in causes[:causes.index("")]:
         picture.y += LINE
         picture.text(LEFT, line)
     return picture.svg()

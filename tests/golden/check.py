@@ -318,6 +318,43 @@ def check_older(cuscope):
     return passed, failed
 
 
+BUSY = ("kernels", "copies", "communication", "gpu_wait")
+
+
+def gaps_unlike_why(cuscope, trace):
+    """What the report gaps has otherwise than why: of each GPU its time, and how long it was idle, by cause."""
+    gaps = read_json(run(cuscope, ["report", trace, "gaps", "--format", "json"]))
+    gpus = [gpu for gpu in read_json(run(cuscope, ["why", trace, "--format", "json"]))["gpus"] if "gpu" in gpu]
+    if sorted((gpu["gpu"], gpu["pid"]) for gpu in gpus) != [(gpu["GPU"], gpu["PID"]) for gpu in gaps["gpus"]]:
+        yield "other GPUs"
+        return
+    for gpu in gpus:
+        def mine(rows):
+            return [row for row in rows if (row["GPU"], row["PID"]) == (gpu["gpu"], gpu["pid"])]
+        told, = mine(gaps["gpus"])
+        rest = gpu["ns"] - sum(line["ns"] for line in gpu["account"] if line["cause"] != "rest") # of any causes
+        idle = sum(line["ns"] for line in gpu["account"] if line["cause"] not in (*BUSY, "rest"))
+        if told["Time (ns)"] != gpu["ns"] or not idle - 9 <= told["Idle (ns)"] <= idle + rest + 9:
+            yield f"idle for {idle} to {idle + rest} of {gpu['ns']} ns: {told}"
+        for cause in {line["cause"] for line in gpu["account"]} - {*BUSY, "rest"}:
+            why = sum(line["ns"] for line in gpu["account"] if line["cause"] == cause)
+            sums = [sum(row["Time (ns)"] for row in mine(gaps[part]) if row["Cause"] == cause) for part in ("causes", "places")]
+            if not all(why - 9 <= one <= why + rest + 9 for one in sums) or abs(sums[0] - sums[1]) > 9:
+                yield f"{cause}: {why} to {why + rest} ns, gaps has {sums}"
+        if abs(sum(row["Time (ns)"] for row in mine(gaps["causes"])) - told["Idle (ns)"]) > 9:
+            yield f"causes do not add up: {told}"
+
+
+def check_gaps(cuscope):
+    passed = failed = 0
+    for path in sorted(glob.glob(os.path.join(HERE, "*.cuscope"))):
+        wrong = list(gaps_unlike_why(cuscope, os.path.basename(path)))
+        if wrong:
+            print(f"FAIL: gaps and why of {path}", *wrong, sep="\n")
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+    return passed, failed
+
+
 def check_timelines(cuscope, update):
     """Counts of good and bad ones. No line may be wider than what was asked for."""
     passed = failed = 0
@@ -339,7 +376,7 @@ def check_timelines(cuscope, update):
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed, failed = check_timelines(cuscope, update)
-    for good, bad in (check_late(cuscope), check_older(cuscope)):
+    for good, bad in (check_late(cuscope), check_older(cuscope), check_gaps(cuscope)):
         passed, failed = passed + good, failed + bad
     good, bad = check_binary_formats(cuscope, update)
     passed, failed = passed + good, failed + bad

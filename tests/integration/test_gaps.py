@@ -25,48 +25,52 @@ def gaps(case, path, *options):
     return json.loads(report(case, path, "gaps", "--format", "json", *options))
 
 
-def adds_up(parts):
-    """Busy and idle are all there is, and the causes are all that is idle."""
+BUSY = ("kernels", "copies", "communication", "gpu_wait")
+
+
+def adds_up(case, path):
+    """Busy and idle are all there is, causes and places are all that is idle, and `why` says the same."""
+    parts = gaps(case, path)
+    why = json.loads(report(case, path, "why", "--format", "json"))["gpus"]
     for gpu in parts["gpus"]:
-        causes = [cause for cause in parts["causes"] if cause["GPU"] == gpu["GPU"]]
-        idle = sum(cause["In Gaps (ns)"] + cause["In Shorter (ns)"] for cause in causes)
-        checks.equal("idle time by causes", gpu["Idle (ns)"], idle)
-        checks.equal("gaps by causes", gpu["Gaps"], sum(cause["Gaps"] for cause in causes))
-        checks.equal("from the first to the last", gpu["Last (ns)"] - gpu["First (ns)"],
-                     gpu["Busy (ns)"] + gpu["Idle (ns)"] + gpu["Not Measured (ns)"])
-        for part in ("processes", "streams"):
-            for row in parts[part]:
-                if row["GPU"] == gpu["GPU"] and row["Busy (ns)"] > gpu["Busy (ns)"]:
-                    raise Failure(f"more busy than its GPU: {row}")
-    for stream in parts["streams"]:
-        checks.equal("idle time by the rule of HTA", stream["Idle (ns)"],
-                     stream["host_wait (ns)"] + stream["kernel_wait (ns)"] + stream["other (ns)"])
+        mine = [gpu["GPU"], gpu["PID"]]
+        checks.equal("busy and idle", gpu["Time (ns)"], gpu["Busy (ns)"] + gpu["Idle (ns)"])
+        for part in ("causes", "places"):
+            rows = [row["Time (ns)"] for row in parts[part] if [row["GPU"], row["PID"]] == mine]
+            if abs(sum(rows) - gpu["Idle (ns)"]) > len(rows):
+                raise Failure(f"{part} are {sum(rows)} ns of {gpu}")
+        if gpu["In Gaps (ns)"] + gpu["In Shorter (ns)"] + gpu["For Peers (ns)"] - gpu["Idle (ns)"] not in range(-9, 10):
+            raise Failure(f"its gaps are not its idle time: {gpu}")
+        account = next(one for one in why if [one["gpu"], one["pid"]] == mine)
+        checks.equal("the time of why", account["ns"], gpu["Time (ns)"])
+        busy = sum(line["ns"] for line in account["account"] if line["cause"] in BUSY)
+        rest = account["ns"] - sum(line["ns"] for line in account["account"] if line["cause"] != "rest")
+        if not busy - 9 <= gpu["Busy (ns)"] <= busy + rest + 9:
+            raise Failure(f"busy for {gpu['Busy (ns)']} ns, of why {busy} and {rest} of small ones")
+    return parts
 
 
 def test_gaps_of_all_that_ran(case):
     path = record(case, Places.program("gpustreams"), 30)
-    parts = gaps(case, path)
-    adds_up(parts)
-    ran = json.loads(report(case, path, "cuda_gpu_trace", "--format", "json"))
-    checks.equal("activities", len(ran), sum(gpu["Activities"] for gpu in parts["gpus"]))
-    checks.equal("activities of streams", len(ran), sum(row["Activities"] for row in parts["streams"]))
+    parts = adds_up(case, path)
     unknown = [cause for cause in parts["causes"] if cause["Cause"] == "unknown"]
     if unknown and unknown[0]["Share (%)"] > 20: # each call was seen
         raise Failure(f"too much is not known: {parts['causes']}")
 
 
 def test_gaps_of_a_program_that_copies(case):
-    parts = gaps(case, record(case, Places.program("gpucopies"), 3))
-    adds_up(parts)
+    parts = adds_up(case, record(case, Places.program("gpucopies"), 3))
     causes = {cause["Cause"]: cause for cause in parts["causes"]}
-    if "copy" not in causes:
+    if "copy_call" not in causes:
         raise Failure(f"no gap is due to copies: {list(causes)}")
+    calls = {place["By"] for place in parts["places"] if place["Cause"] == "copy_call"}
+    if not any(call and "emcpy" in call for call in calls):
+        raise Failure(f"no copy is named: {parts['places']}")
 
 
 def test_gaps_do_not_count_what_was_not_measured(case):
     program = f"sleep 2.3 | {Places.program('gpuloop')} 2 20 1"
-    parts = gaps(case, record(case, "/bin/sh", "-c", program, options=["--gpu-window", "200ms/1s"]))
-    adds_up(parts)
+    parts = adds_up(case, record(case, "/bin/sh", "-c", program, options=["--gpu-window", "200ms/1s"]))
     gpu = parts["gpus"][0]
     if not 500_000_000 < gpu["Not Measured (ns)"] < 2_000_000_000:
         raise Failure(f"two windows of 200 ms in two seconds: {gpu}")

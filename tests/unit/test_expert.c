@@ -310,10 +310,8 @@ static void test_launches_have_a_call_a_delay_and_a_run(void **state)
 
 static void test_work_whose_call_was_forgotten_is_told_of(void **state)
 {
-	static const char *const words[] = { "launch_stats", "cuda_kern_exec_sum",
-		                             "findings",     "cuda_memcpy_async",
-		                             "overlap",      "nvtx_kern_sum",
-		                             "gaps" };
+	static const char *const words[] = { "launch_stats", "cuda_kern_exec_sum", "findings",
+		                             "cuda_memcpy_async", "nvtx_kern_sum" };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
 		window = work_new(10000);
@@ -328,46 +326,6 @@ static void test_work_whose_call_was_forgotten_is_told_of(void **state)
 		work_free(window);
 	}
 	window = NULL;
-}
-
-static void test_overlap_takes_unions(void **state)
-{
-	static const struct kernel reduce = { .id = 60, .name = "ncclKernel_AllReduce" };
-
-	begin_report("overlap");
-	push_kernel(0, 40);
-	push_kernel(20, 40); /* computing from 0 to 60 */
-	push_ran((struct activity){ .kind = ACTIVITY_KERNEL, .kernel = &reduce }, 0, 50, 40);
-	push_ran(copy_between(ACTIVITY_MEMORY_PINNED, ACTIVITY_MEMORY_DEVICE), 0, 80, 20);
-	assert_rows("4242,0,100000,0,100000,60000,40000,20000,10000,0,10000,25.0,50.0\n"
-	            "\n"
-	            "PID,idle_time (ns),compute_time (ns),non_compute_time (ns),"
-	            "kernel_time (ns),idle_time_pctg,compute_time_pctg,non_compute_time_pctg,"
-	            "comp_comm_overlap_pctg\n"
-	            "4242,0,60000,40000,100000,0,60,40,25\n");
-}
-
-/* But to HTA, which knows nothing of it. */
-static void test_what_was_not_measured_is_neither_idle_nor_busy(void **state)
-{
-	struct range range = { .kind = RANGE_NOT_MEASURED,
-		               .begin_ns = US(100),
-		               .end_ns = US(400),
-		               .name = "not measured" };
-	struct event event = { .type = EVENT_RANGE, .process = the_process(), .range = &range };
-
-	begin_report("overlap");
-	push_kernel(0, 50);
-	push(&run, &event);
-	push_kernel(450, 50);
-	push(&run, &event); /* after the last work: beyond the span */
-	end_run(&run);
-	assert_has(run.text, "\n4242,0,500000,100000,100000,100000,");
-	assert_has(run.text, "\n4242,400000,100000,0,500000,80,20,0,\n");
-	assert_has(told, "a part of the Span was not measured");
-	table_finish(table, NULL);
-	table_close(table);
-	close_run(&run);
 }
 
 static void test_without_gpu_times_a_report_says_so(void **state)
@@ -403,8 +361,6 @@ int main(void)
 		cmocka_unit_test(test_copies_without_a_duration_have_no_bandwidth),
 		cmocka_unit_test(test_launches_have_a_call_a_delay_and_a_run),
 		cmocka_unit_test(test_work_whose_call_was_forgotten_is_told_of),
-		cmocka_unit_test(test_overlap_takes_unions),
-		cmocka_unit_test(test_what_was_not_measured_is_neither_idle_nor_busy),
 		cmocka_unit_test(test_without_gpu_times_a_report_says_so),
 	};
 

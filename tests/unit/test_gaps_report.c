@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* What the report `gaps` says: of models whose verdict is known, and in its edges. */
-#include "support.h"
+/* What the reports `gaps` and `overlap` say: the same time as `why`, divided further. */
+#include "stack_events.h"
 
 #include "report/report.h"
+
+#define THE_TID 4243 /* of push_call() */
 
 static struct run run;
 static struct table *table;
 static uint64_t correlation;
-static double model_at_us;
 static struct kernel *gemm; /* what runs; NULL: make one */
 
-static void begin_report(enum table_form form, uint64_t gap_ns, size_t top)
+static void begin_report(const char *name, enum table_form form, struct report_options options,
+                         size_t top)
 {
 	struct report_choice choice;
 	struct err err = { 0 };
@@ -18,13 +20,17 @@ static void begin_report(enum table_form form, uint64_t gap_ns, size_t top)
 	open_run(&run);
 	run.info.gpu_times = true;
 	correlation = 0;
-	model_at_us = 0;
-	assert_int_equal(report_choose("gaps", &choice, &err), 0);
+	assert_int_equal(report_choose(name, &choice, &err), 0);
+	options.names = choice.names;
 	table = table_open(&(struct table_options){ .out = run.out, .form = form, .top = top },
 	                   true);
-	begin_run(&run,
-	          choice.report->create(choice.report, &(struct report_options){
-							       .table = table, .gap_ns = gap_ns }));
+	options.table = table;
+	begin_run(&run, choice.report->create(choice.report, &options));
+}
+
+static void begin_gaps(enum table_form form, uint64_t gap_ns, size_t top)
+{
+	begin_report("gaps", form, (struct report_options){ .gap_ns = gap_ns }, top);
 }
 
 static void end_report(void)
@@ -33,13 +39,19 @@ static void end_report(void)
 	table_close(table);
 }
 
-static uint64_t ask(const char *function, double at_us, double duration_us)
+static uint64_t ask_at(const char *function, double at_us, double duration_us, uint32_t line)
 {
 	struct call call = call_at(function, at_us, duration_us);
 
 	call.correlation = ++correlation;
+	call.stack = line ? stack_of_line(line) : NULL;
 	push_call(&run, call);
 	return correlation;
+}
+
+static uint64_t ask(const char *function, double at_us, double duration_us)
+{
+	return ask_at(function, at_us, duration_us, 0);
 }
 
 static void kernel(uint64_t asked_by, double begin_us, double end_us)
@@ -57,191 +69,32 @@ static void kernel(uint64_t asked_by, double begin_us, double end_us)
 	push(&run, &event);
 }
 
-/*
- * A loop of launches, each of 5 us, that begins one every `period_us`; a kernel begins 8 us after
- * its launch, or when the one before has ended. With `wait` the host waits after each.
- */
-static void run_model(int launches, double period_us, double kernel_us, bool wait)
+static void rest(enum wait_kind wait, double begin_us, double end_us, uint32_t line)
 {
-	double at_us = model_at_us, free_us = 0;
+	struct sample sample =
+		sample_of(SAMPLE_OFF_CPU, end_us - begin_us, line ? stack_of_line(line) : NULL);
+	struct event event;
 
-	for (int i = 0; i < launches; i++) {
-		uint64_t asked = ask("cuLaunchKernel", at_us, 5);
-		double begin_us = at_us + 8 > free_us + 1 ? at_us + 8 : free_us + 1;
-
-		free_us = begin_us + kernel_us;
-		kernel(asked, begin_us, free_us);
-		if (wait)
-			ask("cudaStreamSynchronize", at_us + 5.5, free_us + 5 - at_us - 5.5);
-		at_us = wait ? free_us + 5 + period_us : at_us + period_us;
-	}
+	sample.wait = wait;
+	sample.blocked = BLOCKED_INTERRUPT;
+	event = sample_event(the_process(), THE_TID, end_us, &sample);
+	push(&run, &event);
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------ */
-
-static void test_small_kernels_one_after_the_other_are_launch_bound(void **state)
+static void exits(double at_us)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(1000, 6, 2, false);
-	end_report();
-	assert_has(run.text, "\n    0  launch-bound: busy 33 % of 5.996 ms; 67 % waiting for the "
-	                     "host to ask\n");
-	assert_has(run.text, "    -  why: 999 gaps of 4.00 us on average, most of it while the "
-	                     "host was asking, in cuLaunchKernel\n"
-	                     "    -  try: fewer and larger launches: ");
-	close_run(&run);
+	struct event event = process_event(EVENT_EXIT, the_process(), at_us);
+
+	push(&run, &event);
 }
 
-static void test_a_host_that_does_other_things_is_launch_bound(void **state)
+/* `launches` kernels of kernel_us, each 8 us after its launch, one every period_us. */
+static void run_model(int launches, double period_us, double kernel_us)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(100, 600, 20, false);
-	end_report();
-	assert_has(run.text, "\n    0  launch-bound: busy 3 % of 59.420 ms; 97 % waiting for the "
-	                     "host to ask\n");
-	assert_has(run.text, "until it asked, the host was outside of CUDA for 100 %\n"
-	                     "    -  try: fewer and larger launches: ");
-	close_run(&run);
-}
-
-static void test_a_host_that_takes_long_has_to_be_looked_at(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(100, 5000, 20, false);
-	end_report();
-	assert_has(run.text, "\n    0  launch-bound: ");
-	assert_has(run.text, "    -  try: prepare work while the GPU runs");
-	close_run(&run);
-}
-
-/* Its start, 2 s in which the host did not ask after a wait, is more than all of the rest. */
-static void test_the_steady_state_is_what_is_judged(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
-	ask("cudaStreamSynchronize", 10, 100);
-	model_at_us = 2000092;
-	run_model(1000, 6, 200, false);
-	end_report();
-	assert_has(run.text, "\n    0  GPU-bound: busy 99.5 % of 201.089 ms\n");
-	assert_has(run.text, "\n    -  apart from one gap of 2.000 s at 100.00 us (cause: host); "
-	                     "with it, busy 9 % of 2.201 s\n");
-	assert_has(run.text, "  Apart: few, and so long");
-	close_run(&run);
-}
-
-static void test_of_several_that_are_apart_the_longest_is_named(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	for (int i = 0; i < 150; i++) {
-		double at_us = 30 * i + (i > 50 ? 40000 : 0) + (i > 100 ? 60000 : 0);
-
-		kernel(ask("cuLaunchKernel", at_us, 5), at_us + 8, at_us + 28);
-	}
-	end_report();
-	assert_has(run.text, "launch-bound: busy 67 % of ");
-	assert_has(run.text,
-	           "apart from 2 gaps of 100.020 ms in all, the longest of 60.010 ms at ");
-	assert_has(run.text, " (cause: host); with them, busy 3 % of ");
-	close_run(&run);
-}
-
-static void test_large_kernels_are_gpu_bound(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(1000, 6, 200, false);
-	end_report();
-	assert_has(run.text, "\n    0  GPU-bound: busy 99.5 % of 200.999 ms\n");
-	assert_has(run.text, "    -  why: without any gap it would take 0.5 % less time\n"
-	                     "    -  try: faster kernels");
-	close_run(&run);
-}
-
-static void test_a_wait_after_each_kernel_is_synchronisation_bound(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(100, 30, 20, true);
-	end_report();
-	assert_has(run.text, "\n    0  synchronisation-bound: busy 32 %");
-	assert_has(run.text, "why: 99 gaps of 43.00 us on average, most in "
-	                     "cudaStreamSynchronize\n    -  try: ask for the next work");
-	close_run(&run);
-}
-
-static void test_a_full_queue_of_tiny_kernels(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(10000, 2.5, 2, false);
-	end_report();
-	assert_has(run.text, "\n    0  many small kernels: busy 67 %");
-	close_run(&run);
-}
-
-static void test_nothing_that_explains_it(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	kernel(0, 0, 100);
-	kernel(0, 200, 300);
-	end_report();
-	assert_has(run.text, "\n    0  not known: busy 67 % of 300.00 us; 33 % idle, and nothing "
-	                     "recorded tells why\n");
-	assert_has(run.text, "was not recorded, or is more than 1048576 calls back\n");
-	close_run(&run);
-}
-
-/* ---- what is shown ------------------------------------------------------------------------- */
-
-static void test_a_trace_without_gpu_times_says_so(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run.info.gpu_times = false;
-	ask("cuLaunchKernel", 0, 5);
-	end_report();
-	assert_has(run.text, "GPU times were not recorded");
-	assert_has_not(run.text, "Longest");
-	close_run(&run);
-}
-
-static void test_programs_find_all_parts_also_of_nothing(void **state)
-{
-	begin_report(TABLE_FORM_JSON, 0, 0);
-	end_report();
-	assert_has(run.text, "\"conclusion\": []");
-	assert_has(run.text, "\"gpus\": []");
-	assert_has(run.text, "\"processes\": []");
-	assert_has(run.text, "\"causes\": []");
-	assert_has(run.text, "\"longest\": []");
-	assert_has(run.text, "\"streams\": []");
-	assert_has(run.text, "\"stream_causes\": []");
-	assert_has(run.text, "\"longest_of_streams\": []");
-	close_run(&run);
-}
-
-static void test_the_threshold_can_be_chosen(void **state)
-{
-	begin_report(TABLE_FORM_JSON, 4000, 0);
-	run_model(10, 6, 2, false);
-	end_report();
-	assert_has(run.text, "\"Gaps\": 9, \"In Gaps (ns)\": 36000, \"Longest (ns)\": 4000, "
-	                     "\"Shorter\": 0");
-	close_run(&run);
-	begin_report(TABLE_FORM_JSON, 4001, 0);
-	run_model(10, 6, 2, false);
-	end_report();
-	assert_has(run.text, "\"Gaps\": 0, \"In Gaps (ns)\": 0, \"Longest (ns)\": 0, "
-	                     "\"Shorter\": 9, \"In Shorter (ns)\": 36000");
-	close_run(&run);
-}
-
-/* In each of twenty gaps the host is in a call of that name. */
-static void twenty_gaps(const char *(*name)(int i))
-{
-	for (int i = 0; i < 20; i++) {
-		uint64_t asked = ask("cuLaunchKernel", 1000 * i, 5);
-
-		kernel(asked, 1000 * i + 8, 1000 * i + 100);
-		ask(name(i), 1000 * i + 200, 50 + i);
-	}
+	for (int i = 0; i < launches; i++)
+		kernel(ask("cuLaunchKernel", period_us * i, 5), period_us * i + 8,
+		       period_us * i + 8 + kernel_us);
+	exits(period_us * launches);
 }
 
 static size_t count_of(const char *part)
@@ -253,56 +106,176 @@ static size_t count_of(const char *part)
 	return n;
 }
 
-static const char *a_name_each(int i)
-{
-	static char names[20][16];
+/* ---- idle time ----------------------------------------------------------------------------- */
 
-	snprintf(names[i], sizeof(names[i]), "cudaFree_%d", i);
-	return names[i];
-}
-
-static const char *always_the_same(int i)
+static void test_idle_time_by_cause_and_place(void **state)
 {
-	return "cudaFree";
-}
-
-static void test_top_is_how_many_of_the_longest(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 12);
-	twenty_gaps(a_name_each);
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	kernel(ask_at("cuLaunchKernel", 0, 5, 30), 8, 100);
+	rest(WAIT_SLEEP, 200, 900, 27);
+	kernel(ask_at("cuLaunchKernel", 1000, 5, 30), 1008, 1100);
+	exits(2000);
 	end_report();
-	assert_int_equal(count_of("  in cudaFree_"), 12);
-	assert_has_not(run.text, "Count");
+	assert_has(run.text,
+	           "    0  4242       0.008  1.092 ms  184.00 us      16.8  908.00 us     1  "
+	           "908.00 us  908.00 us  ");
+	assert_has(run.text, "    0  4242  700.00 us       64.1  sleep       asleep\n"
+	                     "    0  4242  200.00 us       18.3  computing   computing\n");
+	assert_has(run.text, "\nWhere, and in which thread\n");
+	assert_has(run.text, "  sleep       -                 4242  4243  train.py:27 ");
+	close_run(&run);
+}
+
+/* The longest, then those that come next in time; each with what it was. */
+static void test_a_long_gap_tells_all(void **state)
+{
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	kernel(ask("cuLaunchKernel", 0, 5), 8, 100);
+	rest(WAIT_DISK, 150, 240, 0);
+	ask("cudaMalloc", 250, 250);
+	kernel(ask("cuLaunchKernel", 500, 5), 508, 600);
+	exits(1000);
+	end_report();
+	assert_has(run.text, "\nLongest gaps\n");
+	assert_has(run.text,
+	           "      1       0.100  408.00 us    0  4242  void gemm<float>(Params)  "
+	           "void gemm<float>(Params)       61.3  allocation  ");
+	assert_has(run.text, "disk 22 %");
+	assert_has(run.text, "  cudaMalloc    4242  4243  ");
+	close_run(&run);
+}
+
+static void test_which_call_it_was_is_told_without_stacks(void **state)
+{
+	begin_gaps(TABLE_FORM_CSV, 0, 0);
+	kernel(ask("cuLaunchKernel", 0, 5), 8, 100);
+	ask("cudaMalloc", 150, 250);
+	kernel(ask("cuLaunchKernel", 402, 5), 410, 600);
+	exits(1000);
+	end_report();
+	assert_has(run.text, ",allocation,cudaMalloc,4242,4243,,");
+	close_run(&run);
+}
+
+/* ---- what is shown ------------------------------------------------------------------------- */
+
+static void test_a_trace_without_gpu_times_says_so(void **state)
+{
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	run.info.gpu_times = false;
+	ask("cuLaunchKernel", 0, 5);
+	end_report();
+	assert_has(run.text, "GPU times were not recorded");
+	assert_has_not(run.text, "Longest");
+	close_run(&run);
+}
+
+static void test_of_a_choice_nothing_is_judged(void **state)
+{
+	begin_report("gaps", TABLE_FORM_TEXT, (struct report_options){ .chosen = true }, 0);
+	run_model(10, 100, 20);
+	end_report();
+	assert_has(run.text, "Only a choice of calls or processes was recorded or read");
+	assert_has_not(run.text, "Longest");
+	close_run(&run);
+}
+
+static void test_programs_find_all_parts_also_of_nothing(void **state)
+{
+	begin_gaps(TABLE_FORM_JSON, 0, 0);
+	end_report();
+	assert_has(run.text, "\"gpus\": []");
+	assert_has(run.text, "\"causes\": []");
+	assert_has(run.text, "\"places\": []");
+	assert_has(run.text, "\"longest\": []");
+	close_run(&run);
+}
+
+static void test_the_threshold_can_be_chosen(void **state)
+{
+	begin_gaps(TABLE_FORM_JSON, 4000, 0);
+	run_model(10, 6, 2);
+	end_report();
+	assert_has(run.text, "\"Gaps\": 9, \"In Gaps (ns)\": 36000, \"Longest (ns)\": 4000, "
+	                     "\"Shorter\": 0");
+	close_run(&run);
+	begin_gaps(TABLE_FORM_JSON, 4001, 0);
+	run_model(10, 6, 2);
+	end_report();
+	assert_has(run.text, "\"Gaps\": 0, \"In Gaps (ns)\": 0, \"Longest (ns)\": 0, "
+	                     "\"Shorter\": 9, \"In Shorter (ns)\": 36000");
 	close_run(&run);
 }
 
 static void test_gaps_that_are_alike_are_one_row(void **state)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	twenty_gaps(always_the_same);
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	run_model(20, 1000, 92);
 	end_report();
-	assert_has(run.text, "\nLongest gaps\n  Count  Begin (ms)        Gap  ");
 	assert_has(run.text, "\n     19       0.100  908.00 us    0  ");
-	assert_int_equal(count_of("  in cudaFree 5"), 1);
 	assert_has(run.text,
 	           "\n  Count: gaps that are alike, of the longest 19; all else is of the "
 	           "longest of them\n");
 	close_run(&run);
 }
 
-static void test_a_long_gap_tells_all(void **state)
+static void test_top_is_how_many_of_the_longest(void **state)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
-	ask("cudaStreamSynchronize", 20, 100);
-	ask("cudaGraphInstantiate", 150, 300);
-	kernel(ask("cuLaunchKernel", 500, 5), 510, 600);
+	static const char *const calls[] = { "cudaMalloc", "cuModuleLoad",
+		                             "cudaDeviceSynchronize" };
+
+	begin_gaps(TABLE_FORM_TEXT, 0, 2);
+	for (int i = 0; i < 4; i++) {
+		kernel(ask("cuLaunchKernel", 1000 * i, 5), 1000 * i + 8, 1000 * i + 100);
+		ask(calls[i % 3], 1000 * i + 200, 750);
+	}
+	exits(4000);
 	end_report();
-	assert_has(run.text, "0.100  410.00 us    0  4242  4243     7  synchronisation  waited in "
-	                     "cudaStreamSynchronize, in cudaGraphInstantiate 300.00 us (73 %), "
-	                     "not in CUDA 80.00 us (20 %)  void gemm<float>(Params)  "
-	                     "void gemm<float>(Params)\n");
+	assert_int_equal(count_of("  void gemm<float>(Params)  void gemm<float>(Params)"), 2);
 	close_run(&run);
+}
+
+/* Five functions of Python that call each other. */
+static const struct stack *a_deep_stack(void)
+{
+	static const char *const names[] = { "decode", "collate", "fetch", "epoch", "train" };
+	static struct stack_frame frames[ARRAY_SIZE(names)];
+	static const struct stack_frame *pointers[ARRAY_SIZE(names)];
+	static struct stack stack = { .id = 1000,
+		                      .n_frames = ARRAY_SIZE(names),
+		                      .frames = pointers };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+		frames[i] = (struct stack_frame){ .id = 1000 + i,
+			                          .kind = FRAME_PYTHON,
+			                          .function = names[i],
+			                          .file = "deep.py",
+			                          .line = i + 1 };
+		pointers[i] = &frames[i];
+	}
+	return &stack;
+}
+
+/* Whole chains only where they are asked for. */
+static void test_whole_stacks_on_demand(void **state)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, 700, a_deep_stack());
+	struct event event = sample_event(the_process(), THE_TID, 900, &sample);
+
+	sample.wait = WAIT_SLEEP;
+	for (int whole = 0; whole < 2; whole++) {
+		begin_report("gaps", TABLE_FORM_CSV, (struct report_options){ .stacks = whole }, 0);
+		kernel(ask("cuLaunchKernel", 0, 5), 8, 100);
+		push(&run, &event);
+		kernel(ask("cuLaunchKernel", 1000, 5), 1008, 1100);
+		exits(2000);
+		end_report();
+		assert_has(run.text, whole ? ",deep.py:5 train > deep.py:4 epoch > deep.py:3 fetch "
+		                             "> deep.py:2 collate > deep.py:1 decode,"
+		                           : ",... > deep.py:3 fetch > deep.py:2 collate > "
+		                             "deep.py:1 decode,");
+		close_run(&run);
+	}
 }
 
 static void test_long_names_are_shortened_for_people(void **state)
@@ -311,7 +284,7 @@ static void test_long_names_are_shortened_for_people(void **state)
 				   ">(Op<float, void (*)(float, float, float)>)";
 
 	for (enum table_form form = TABLE_FORM_TEXT; form <= TABLE_FORM_CSV; form++) {
-		begin_report(form, 0, 0);
+		begin_gaps(form, 0, 0);
 		gemm = new_kernel(name, true);
 		kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
 		kernel(ask("cuLaunchKernel", 500, 5), 510, 600);
@@ -325,97 +298,60 @@ static void test_long_names_are_shortened_for_people(void **state)
 	gemm = NULL;
 }
 
-static void test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told(void **state)
+static void test_clocks_that_differ_are_told(void **state)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
-	ask("cudaGetDevice", 200, 4);
-	kernel(ask("cuLaunchKernel", 500, 5), 510, 600);
-	ask("cudaSetDevice", 700, 5);
-	kernel(ask("cuLaunchKernel", 1000, 5), 1010, 1100);
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	run.info.gpu_clock_error_ns = 3000;
+	run_model(10, 100, 20);
 	end_report();
-	assert_has(run.text, "  not in CUDA 396.00 us (97 %)  ");
-	assert_has(run.text, "  in cudaSetDevice 5.00 us (1 %), not in CUDA 395.00 us (96 %)  ");
+	assert_has(run.text, "times of the GPU can be off by 3.00 us against those of calls");
 	close_run(&run);
 }
 
-static void test_hardly_busy_is_more_than_nothing(void **state)
+/* ---- overlap ------------------------------------------------------------------------------- */
+
+static void test_overlap_divides_the_same_time(void **state)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run_model(100, 600, 2, false);
+	begin_report("overlap", TABLE_FORM_CSV, (struct report_options){ 0 }, 0);
+	kernel(ask("cuLaunchKernel", 0, 5), 100, 200);
+	kernel(ask("cuLaunchKernel", 10, 5), 150, 300);
+	gemm = new_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)", true);
+	kernel(ask("cuLaunchKernel", 20, 5), 250, 500);
+	gemm = NULL;
+	kernel(ask("cuLaunchKernel", 30, 5), 600, 700);
+	exits(2000);
 	end_report();
-	assert_has(run.text, "launch-bound: busy 0.3 % of 59.402 ms; 100 % waiting");
+	assert_has(run.text, "4242,0,600000,100000,300000,250000,0,50000,0,0,20.0,\n");
 	close_run(&run);
 }
 
-static void test_an_error_of_the_clock_is_told(void **state)
+static void test_overlap_without_gpu_times_says_so(void **state)
 {
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run.info.gpu_clock_error_ns = 3500;
-	run_model(10, 6, 2, false);
+	begin_report("overlap", TABLE_FORM_TEXT, (struct report_options){ 0 }, 0);
+	run.info.gpu_times = false;
+	ask("cuLaunchKernel", 0, 5);
 	end_report();
-	assert_has(run.text, "times of the GPU can be off by 3.50 us against those of calls, so "
-	                     "causes of gaps that are not longer can be wrong\n");
-	close_run(&run);
-}
-
-static void test_losses_are_told(void **state)
-{
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	run.info.lost[LOST_GPU_RING] = 3;
-	run.info.lost[LOST_GPU_BUFFERS] = 4;
-	run.info.lost[LOST_GPU_UNRECORDED] = 50;
-	run_model(10, 6, 2, false);
-	end_report();
-	assert_has(run.text, "57 activities were lost: gaps are counted where they ran\n");
-	close_run(&run);
-}
-
-static void test_windows_are_told(void **state)
-{
-	struct range range = { .kind = RANGE_NOT_MEASURED,
-		               .begin_ns = US(2000),
-		               .end_ns = US(9000),
-		               .name = "between windows" };
-
-	begin_report(TABLE_FORM_TEXT, 0, 0);
-	kernel(ask("cuLaunchKernel", 0, 5), 10, 1000);
-	push(&run, &(struct event){ .type = EVENT_RANGE,
-	                            .time_ns = range.end_ns,
-	                            .process = the_process(),
-	                            .range = &range });
-	kernel(ask("cuLaunchKernel", 9990, 5), 10000, 10010);
-	end_report();
-	assert_has(run.text, "GPU-bound: busy 100 % of 1.000 ms\n");
-	assert_has(run.text, "  9.000 ms      0      0 ns          100.0\n");
-	assert_has(run.text, "Not Measured: between windows, neither busy nor idle\n");
+	assert_has(run.text, "GPU times were not recorded");
 	close_run(&run);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_kernels_one_after_the_other_are_launch_bound),
-		cmocka_unit_test(test_a_host_that_does_other_things_is_launch_bound),
-		cmocka_unit_test(test_a_host_that_takes_long_has_to_be_looked_at),
-		cmocka_unit_test(test_the_steady_state_is_what_is_judged),
-		cmocka_unit_test(test_of_several_that_are_apart_the_longest_is_named),
-		cmocka_unit_test(test_large_kernels_are_gpu_bound),
-		cmocka_unit_test(test_long_names_are_shortened_for_people),
-		cmocka_unit_test(test_a_wait_after_each_kernel_is_synchronisation_bound),
-		cmocka_unit_test(test_a_full_queue_of_tiny_kernels),
-		cmocka_unit_test(test_nothing_that_explains_it),
+		cmocka_unit_test(test_idle_time_by_cause_and_place),
+		cmocka_unit_test(test_a_long_gap_tells_all),
+		cmocka_unit_test(test_which_call_it_was_is_told_without_stacks),
 		cmocka_unit_test(test_a_trace_without_gpu_times_says_so),
+		cmocka_unit_test(test_of_a_choice_nothing_is_judged),
 		cmocka_unit_test(test_programs_find_all_parts_also_of_nothing),
 		cmocka_unit_test(test_the_threshold_can_be_chosen),
-		cmocka_unit_test(test_top_is_how_many_of_the_longest),
 		cmocka_unit_test(test_gaps_that_are_alike_are_one_row),
-		cmocka_unit_test(test_a_long_gap_tells_all),
-		cmocka_unit_test(test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told),
-		cmocka_unit_test(test_hardly_busy_is_more_than_nothing),
-		cmocka_unit_test(test_an_error_of_the_clock_is_told),
-		cmocka_unit_test(test_losses_are_told),
-		cmocka_unit_test(test_windows_are_told),
+		cmocka_unit_test(test_top_is_how_many_of_the_longest),
+		cmocka_unit_test(test_whole_stacks_on_demand),
+		cmocka_unit_test(test_long_names_are_shortened_for_people),
+		cmocka_unit_test(test_clocks_that_differ_are_told),
+		cmocka_unit_test(test_overlap_divides_the_same_time),
+		cmocka_unit_test(test_overlap_without_gpu_times_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

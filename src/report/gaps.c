@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The report `gaps`: how long GPUs were idle, and why. A view of the account of time: what `why`
+ * gives to GPUs that run nothing, or nothing but waits for each other, by its causes and places;
+ * and when the longest pauses were.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "account/answer.h"
+#include "account/pauses.h"
+#include "base/array.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "report/names.h"
+#include "report/reports.h"
+#include "report/why.h"
+#include "report/why_words.h"
+#include "table/longest.h"
+
+#define PAUSES_DEFAULT 10
+#define PAUSES_MOST    10000
+#define PAUSE_NS       20000
+#define PLACE_FRAMES   3
+#define PLACE_LEAST    0.001 /* of the account: what is less has no row of places for people */
+#define NAME_WIDTH     40    /* columns of a name of a kernel, for people */
+#define ALSO_LEAST     0.05  /* of a pause: another cause that is worth a word */
+#define ALSO_MOST      3
+
+/* Idle time of one cause, or of one at one place: whose it mostly is. */
+struct idle {
+	const struct account *account;
+	const struct account_part *most;
+	double ns;
+};
+
+struct gaps {
+	struct report_writer writer; /* first: what callers hold */
+	const struct answer *answer;
+	const struct account **accounts; /* by the numbers of their GPUs */
+	size_t n;
+	struct account_pauses pauses;
+	bool people;
+};
+
+/* ---- idle time ------------------------------------------------------------------------------- */
+
+static bool part_is_idle(const struct account_part *part)
+{
+	return part->cause < ACCOUNT_KERNELS || part->cause > ACCOUNT_GPU_WAIT;
+}
+
+static uint64_t whole(double ns)
+{
+	return ns > 0 ? (uint64_t)llround(ns) : 0;
+}
+
+static double percent(double ns, const struct account *account)
+{
+	return account->ns > 0 ? 100 * ns / account->ns : 0;
+}
+
+static int idle_by_place(const void *left, const void *right)
+{
+	const struct account_part *a = *(const struct account_part *const *)left;
+	const struct account_part *b = *(const struct account_part *const *)right;
+
+	if (a->cause != b->cause)
+		return a->cause < b->cause ? -1 : 1;
+	if (a->chain != b->chain)
+		return a->chain < b->chain ? -1 : 1;
+	return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+static int idle_by_time(const void *left, const void *right)
+{
+	const struct idle *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? 1 : -1;
+	return (a->most->cause > b->most->cause) - (a->most->cause < b->most->cause);
+}
+
+/* Its idle time by cause, and by place where that is asked for: most first. The caller frees it. */
+static struct idle *idle_of(const struct account *account, bool places, size_t *n)
+{
+	const struct account_part **parts = xcalloc(account->n_parts + 1, sizeof(*account->parts));
+	struct idle *rows = xcalloc(account->n_parts + 1, sizeof(*rows));
+	size_t n_parts = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (part_is_idle(&account->parts[i]) && account->parts[i].ns > 0)
+			parts[n_parts++] = &account->parts[i];
+	qsort(parts, n_parts, sizeof(*parts), idle_by_place);
+	*n = 0;
+	for (size_t i = 0; i < n_parts; i++) {
+		struct idle *last = *n ? &rows[*n - 1] : NULL;
+
+		if (!last || last->most->cause != parts[i]->cause ||
+		    (places && last->most->chain != parts[i]->chain)) {
+			rows[(*n)++] = (struct idle){ account, parts[i], parts[i]->ns };
+			continue;
+		}
+		last->ns += parts[i]->ns;
+		if (parts[i]->ns > last->most->ns)
+			last->most = parts[i];
+	}
+	qsort(rows, *n, sizeof(*rows), idle_by_time);
+	free(parts);
+	return rows;
+}
+
+/* In kernels of communication, for other GPUs that were not there yet. */
+static bool part_is_for_peers(const struct gaps *gaps, const struct account_part *part)
+{
+	const struct account_via *vias = gaps->answer->accounts->vias;
+	uint32_t via = part->via;
+
+	while (via && vias[via].before)
+		via = vias[via].before;
+	return via && vias[via].cause == ACCOUNT_COMMUNICATION;
+}
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+static const struct table_column gpu_columns[] = {
+	{ "GPU", TABLE_NUMBER },         { "PID", TABLE_NUMBER },
+	{ "First", TABLE_TIME },         { "Time", TABLE_DURATION },
+	{ "Busy", TABLE_DURATION },      { "Busy", TABLE_PERCENT },
+	{ "Idle", TABLE_DURATION },      { "Gaps", TABLE_NUMBER },
+	{ "In Gaps", TABLE_DURATION },   { "Longest", TABLE_DURATION },
+	{ "Shorter", TABLE_NUMBER },     { "In Shorter", TABLE_DURATION },
+	{ "For Peers", TABLE_DURATION }, { "Not Measured", TABLE_DURATION },
+	{ "Process", TABLE_TEXT },
+};
+
+static void write_gpu(struct gaps *gaps, const struct account *account)
+{
+	const struct accounts *all = gaps->answer->accounts;
+	const struct account_pause_sum *sum = &gaps->pauses.sums[account - all->of];
+	struct table *table = gaps->writer.table;
+	double idle = 0, peers = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++) {
+		const struct account_part *part = &account->parts[i];
+
+		idle += part_is_idle(part) ? part->ns : 0;
+		peers += part_is_idle(part) && part_is_for_peers(gaps, part) ? part->ns : 0;
+	}
+	table_u64(table, account->device);
+	table_u64(table, account->process->pid);
+	report_time(&gaps->writer, account->begin_ns);
+	table_u64(table, whole(account->ns));
+	table_u64(table, whole(account->ns) - whole(idle));
+	table_real(table, 100 - percent(idle, account));
+	table_u64(table, whole(idle));
+	table_u64(table, sum->count);
+	table_u64(table, sum->ns);
+	table_u64(table, sum->longest_ns);
+	table_u64(table, sum->short_count);
+	table_u64(table, sum->short_ns);
+	table_u64(table, whole(peers));
+	table_u64(table, account->not_measured_ns);
+	table_text(table, account->process->comm);
+	table_end_row(table);
+}
+
+/* Whether a call came before or after a gap's begin is what tells its cause. */
+static void note_clock(struct table *table, const struct run_info *run)
+{
+	struct buf error = { 0 };
+
+	if (!run->gpu_clock_error_ns)
+		return;
+	buf_duration(&error, run->gpu_clock_error_ns);
+	table_note(table,
+	           "times of the GPU can be off by %s against those of calls, so causes of gaps "
+	           "that are not longer can be wrong",
+	           error.data);
+	buf_free(&error);
+}
+
+static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t least_ns)
+{
+	struct table *table = gaps->writer.table;
+	const char *none = why_none(gaps->writer.analysis);
+	struct buf least = { 0 };
+
+	if (!gaps->n) {
+		if (none && report_is_chosen(&gaps->writer.options, run))
+			table_note(table, "%s", none);
+		else
+			report_note_no_gpu_times(table, gaps->writer.options.part, run);
+		return;
+	}
+	buf_duration(&least, least_ns);
+	table_note(table,
+	           "Time: from a GPU's first work on; Gaps: in which nothing ran, of %s and more "
+	           "(--gap); For Peers: idle in kernels of communication",
+	           least.data);
+	buf_free(&least);
+	note_clock(table, run);
+	report_note_gpu_lost(table, run);
+	report_note_estimated(table, run);
+	if (gaps->answer->accounts->left_out)
+		table_note(table, "left out, those with least work: %zu GPUs",
+		           gaps->answer->accounts->left_out);
+}
+
+static int write_gpus(struct gaps *gaps, const struct run_info *run, uint64_t least_ns,
+                      struct err *err)
+{
+	report_begin(&gaps->writer, run, "gpus", TABLE_COLUMNS(gpu_columns));
+	for (size_t i = 0; i < gaps->n; i++)
+		write_gpu(gaps, gaps->accounts[i]);
+	note_gpus(gaps, run, least_ns);
+	return table_end(gaps->writer.table, err);
+}
+
+/* ---- causes and places ----------------------------------------------------------------------- */
+
+static const struct table_column cause_columns[] = {
+	{ "GPU", TABLE_NUMBER },    { "PID", TABLE_NUMBER }, { "Time", TABLE_DURATION },
+	{ "Share", TABLE_PERCENT }, { "Cause", TABLE_TEXT }, { "Meaning", TABLE_TEXT },
+};
+
+static int write_causes(struct gaps *gaps, struct err *err)
+{
+	struct table *table = gaps->writer.table;
+	size_t n;
+
+	table_begin(table, "causes", "Why they were idle", TABLE_COLUMNS(cause_columns));
+	for (size_t i = 0; i < gaps->n; i++) {
+		struct idle *rows = idle_of(gaps->accounts[i], false, &n);
+
+		for (size_t k = 0; k < n; k++) {
+			table_u64(table, rows[k].account->device);
+			table_u64(table, rows[k].account->process->pid);
+			table_u64(table, whole(rows[k].ns));
+			table_real(table, percent(rows[k].ns, rows[k].account));
+			table_text(table, account_cause_name(rows[k].most->cause));
+			table_text(table, account_cause_text(rows[k].most->cause));
+			table_end_row(table);
+		}
+		free(rows);
+	}
+	if (gaps->n)
+		table_note(table, "Share: of busy and idle time together, as 'cuscope report FILE "
+		                  "why' has it");
+	return table_end(table, err);
+}
+
+/* From the GPU on: "a pipe is waited for in train.py:91 loop, there ...". */
+static void add_through(const struct gaps *gaps, const struct account_via *vias, uint32_t via,
+                        struct buf *out)
+{
+	if (!via)
+		return;
+	if (vias[via].before) {
+		add_through(gaps, vias, vias[via].before, out);
+		buf_puts(out, ", there ");
+	}
+	why_words_wait(&vias[via], gaps->answer->facts->chains, out);
+}
+
+/* Which call it was, or who had the CPU. */
+static void write_by(struct table *table, const struct account_part *part)
+{
+	struct buf text = { 0 };
+
+	if (part->call && part->call->function)
+		buf_puts(&text, part->call->function->name);
+	else if (part->rival && part->longest) {
+		why_words_name(&text, part->longest->rival);
+		buf_printf(&text, " (%u)", part->rival);
+	}
+	table_text(table, text.data);
+	buf_free(&text);
+}
+
+/* Which, whose time, where, and through which waits. */
+static void write_place(struct gaps *gaps, const struct account_part *part,
+                        const struct account_via *vias)
+{
+	const struct fact_thread *thread = NULL;
+	const struct facts *facts = gaps->answer->facts;
+	size_t most = gaps->writer.options.stacks ? CHAINS_DEPTH_MAX : PLACE_FRAMES;
+	struct table *table = gaps->writer.table;
+	struct buf place = { 0 }, through = { 0 };
+
+	if (part->thread != FACTS_NONE)
+		thread = &facts->threads[part->thread];
+	if (part->chain)
+		chains_label(facts->chains, part->chain, most, &place);
+	add_through(gaps, vias, part->via, &through);
+	write_by(table, part);
+	table_known(table, thread, thread ? thread->process->pid : 0);
+	table_known(table, thread && thread->tid, thread ? thread->tid : 0);
+	table_text(table, place.data);
+	table_text(table, through.data);
+	buf_free(&place);
+	buf_free(&through);
+}
+
+static const struct table_column place_columns[] = {
+	{ "GPU", TABLE_NUMBER },    { "PID", TABLE_NUMBER }, { "Time", TABLE_DURATION },
+	{ "Share", TABLE_PERCENT }, { "Cause", TABLE_TEXT }, { "By", TABLE_TEXT },
+	{ "In PID", TABLE_NUMBER }, { "TID", TABLE_NUMBER }, { "Place", TABLE_TEXT },
+	{ "Through", TABLE_TEXT },
+};
+
+static int write_places(struct gaps *gaps, struct err *err)
+{
+	struct table *table = gaps->writer.table;
+	size_t n, left_out = 0;
+
+	table_begin(table, "places", "Where, and in which thread", TABLE_COLUMNS(place_columns));
+	for (size_t i = 0; i < gaps->n; i++) {
+		struct idle *rows = idle_of(gaps->accounts[i], true, &n);
+
+		for (size_t k = 0; k < n; k++) {
+			const struct account_part *part = rows[k].most;
+
+			if (gaps->people && rows[k].ns < PLACE_LEAST * rows[k].account->ns) {
+				left_out++;
+				continue;
+			}
+			table_u64(table, rows[k].account->device);
+			table_u64(table, rows[k].account->process->pid);
+			table_u64(table, whole(rows[k].ns));
+			table_real(table, percent(rows[k].ns, rows[k].account));
+			table_text(table, account_cause_name(part->cause));
+			write_place(gaps, part, gaps->answer->accounts->vias);
+			table_end_row(table);
+		}
+		free(rows);
+	}
+	if (left_out)
+		table_note(table,
+		           "left out, below 0.1 %% of the time each: %zu (csv and json "
+		           "have them)",
+		           left_out);
+	return table_end(table, err);
+}
+
+/* ---- the longest ----------------------------------------------------------------------------- */
+
+static const struct table_column long_columns[] = {
+	{ "Count", TABLE_NUMBER }, { "Begin", TABLE_TIME },    { "Gap", TABLE_DURATION },
+	{ "GPU", TABLE_NUMBER },   { "PID", TABLE_NUMBER },    { "Before", TABLE_TEXT },
+	{ "After", TABLE_TEXT },   { "Share", TABLE_PERCENT }, { "Cause", TABLE_TEXT },
+	{ "Also", TABLE_TEXT },    { "By", TABLE_TEXT },       { "In PID", TABLE_NUMBER },
+	{ "TID", TABLE_NUMBER },   { "Place", TABLE_TEXT },    { "Through", TABLE_TEXT },
+};
+
+static void write_work(struct gaps *gaps, const struct fact_work *work)
+{
+	const struct kernel *kernel;
+	struct activity activity;
+	struct buf name = { 0 }, cut = { 0 };
+
+	if (!work) {
+		table_unknown(gaps->writer.table);
+		return;
+	}
+	activity = (struct activity){ .kind = work->kind, .direction = work->direction };
+	kernel = work->kernel ? gaps->answer->facts->kernels[work->kernel - 1] : NULL;
+	if (kernel)
+		add_kernel_name(&name, kernel, gaps->writer.options.names);
+	else if (work->class == FACT_COPY)
+		buf_puts(&name, operation_name(&activity));
+	else
+		buf_puts(&name, work->kind == ACTIVITY_GRAPH_RUN ? "[CUDA graph]" : "(not known)");
+	if (gaps->people)
+		text_add_name(&cut, name.data, NAME_WIDTH);
+	table_text(gaps->writer.table, cut.data ? cut.data : name.data);
+	buf_free(&name);
+	buf_free(&cut);
+}
+
+/* "computing 20 %, ready, without a CPU 10 %" */
+static void write_also(struct table *table, const struct account *pause, enum account_cause but)
+{
+	struct buf text = { 0 };
+	size_t n, told = 0;
+	struct idle *rows = idle_of(pause, false, &n);
+
+	for (size_t i = 0; i < n && told < ALSO_MOST; i++) {
+		if (rows[i].most->cause == but || rows[i].ns < ALSO_LEAST * pause->ns)
+			continue;
+		buf_printf(&text, "%s%s %.0f %%", told++ ? ", " : "",
+		           account_cause_name(rows[i].most->cause), percent(rows[i].ns, pause));
+	}
+	table_text(table, text.data);
+	buf_free(&text);
+	free(rows);
+}
+
+/* A row of the longest: what most of it was. */
+struct pause_row {
+	const struct account_pause *pause;
+	const struct account_part *most; /* the largest of the cause that has most of it */
+	double ns;                       /* of that cause */
+};
+
+static struct pause_row pause_row_of(const struct account_pause *pause)
+{
+	static const struct account_part nothing = { .thread = FACTS_NONE };
+	size_t n;
+	struct idle *rows = idle_of(&pause->of, false, &n);
+	struct pause_row row = { pause, n ? rows[0].most : &nothing, n ? rows[0].ns : 0 };
+
+	free(rows);
+	return row;
+}
+
+static bool works_are_alike(const struct fact_work *a, const struct fact_work *b)
+{
+	if (!a || !b)
+		return a == b;
+	return a->kernel == b->kernel && a->kind == b->kind && a->direction == b->direction;
+}
+
+/* But for how long they took. */
+static bool pauses_are_alike(const void *left, const void *right)
+{
+	const struct pause_row *a = left, *b = right;
+
+	return a->pause->of.gpu == b->pause->of.gpu && a->most->cause == b->most->cause &&
+	       a->most->chain == b->most->chain && a->most->thread == b->most->thread &&
+	       works_are_alike(a->pause->before, b->pause->before) &&
+	       works_are_alike(a->pause->after, b->pause->after);
+}
+
+static void write_pause(struct gaps *gaps, const struct pause_row *row, uint64_t count)
+{
+	const struct account_pause *pause = row->pause;
+	struct table *table = gaps->writer.table;
+
+	table_u64(table, count);
+	report_time(&gaps->writer, pause->begin_ns);
+	table_u64(table, pause->end_ns - pause->begin_ns);
+	table_u64(table, pause->of.device);
+	table_u64(table, pause->of.process->pid);
+	write_work(gaps, pause->before);
+	write_work(gaps, pause->after);
+	table_real(table, percent(row->ns, &pause->of));
+	table_text(table, account_cause_name(row->most->cause));
+	write_also(table, &pause->of, row->most->cause);
+	write_place(gaps, row->most, gaps->pauses.vias);
+	table_end_row(table);
+}
+
+static int write_longest(struct gaps *gaps, size_t most, struct err *err)
+{
+	struct table *table = gaps->writer.table;
+	size_t n = gaps->pauses.n, n_rows;
+	struct pause_row *rows = xcalloc(n + 1, sizeof(*rows));
+	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
+
+	for (size_t i = 0; i < n; i++)
+		rows[i] = pause_row_of(&gaps->pauses.longest[i]);
+	n_rows = longest_group(rows, n, sizeof(*rows), pauses_are_alike, counts);
+	table_begin(table, "longest", "Longest gaps", TABLE_COLUMNS(long_columns));
+	for (size_t i = 0; i < n_rows && i < most; i++)
+		write_pause(gaps, &rows[i], counts[i]);
+	if (!longest_all_single(counts, n_rows))
+		report_note_grouped(table, "gaps", n);
+	free(rows);
+	free(counts);
+	return table_end(table, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int account_order(const void *left, const void *right)
+{
+	const struct account *a = *(const struct account *const *)left;
+	const struct account *b = *(const struct account *const *)right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->process->id > b->process->id) - (a->process->id < b->process->id);
+}
+
+static void find_accounts(struct gaps *gaps)
+{
+	const struct accounts *all = gaps->answer->accounts;
+
+	gaps->accounts = xcalloc(all->n + 1, sizeof(*gaps->accounts));
+	for (size_t i = 0; i < all->n; i++)
+		if (all->of[i].gpu != FACTS_NONE)
+			gaps->accounts[gaps->n++] = &all->of[i];
+	qsort(gaps->accounts, gaps->n, sizeof(*gaps->accounts), account_order);
+}
+
+static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct gaps *gaps = (struct gaps *)self;
+	const struct report_options *options = &gaps->writer.options;
+	uint64_t least_ns = options->gap_ns ? options->gap_ns : PAUSE_NS;
+	size_t top = table_options(gaps->writer.table)->top;
+	size_t most = !top ? PAUSES_DEFAULT : top < PAUSES_MOST ? top : PAUSES_MOST;
+	int rc = gaps->writer.analysis->ops->end(gaps->writer.analysis, run, err);
+
+	if (rc)
+		return rc;
+	gaps->answer = why_answer(gaps->writer.analysis);
+	find_accounts(gaps);
+	account_pauses_make(&gaps->pauses, gaps->answer->facts, gaps->answer->accounts, least_ns,
+	                    most > LONGEST_GROUPED ? most : LONGEST_GROUPED);
+	rc = write_gpus(gaps, run, least_ns, err);
+	if (rc || (gaps->people && !gaps->n))
+		return rc;
+	rc = write_causes(gaps, err);
+	rc = rc ? rc : write_places(gaps, err);
+	return rc ? rc : write_longest(gaps, most, err);
+}
+
+static void free_gaps(struct consumer *self)
+{
+	struct gaps *gaps = (struct gaps *)self;
+
+	account_pauses_clear(&gaps->pauses);
+	free(gaps->accounts);
+	report_free(self);
+}
+
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_gaps,
+	                                 .free = free_gaps };
+
+struct consumer *gaps_report_new(const struct report *report, const struct report_options *options)
+{
+	struct gaps *gaps = report_make(sizeof(*gaps), &ops, report, options);
+
+	gaps->writer.analysis = why_report_kept(options);
+	gaps->people = table_options(options->table)->form == TABLE_FORM_TEXT;
+	return &gaps->writer.consumer;
+}
