@@ -257,7 +257,7 @@ class Gpu:
 
     def models(self):
         """What gaps and findings say of a model that waits for launches and one that waits for the GPU."""
-        for size, steps, wanted in (("small", "200", "launch-bound"), ("large", "60", "GPU-bound")):
+        for size, steps, wanted in (("small", "200", (0, 50)), ("large", "60", (90, 100.1))):
             trace = self.record(f"gpu-{size}", [sys.executable, MODEL, size, steps])
             problems = list(self.problems(trace))
             self.report.test(f"gpu-{size}: runs", problems)
@@ -265,9 +265,10 @@ class Gpu:
                 text = trace.ask("report", trace.path + ".cuscope", name)
                 with open(os.path.join(self.folder, f"gpu-{size}.{name}.txt"), "w") as out:
                     out.write(text)
-                if name == "gaps":
-                    self.report.test(f"gpu-{size}: gaps says {wanted}", trace.broken or (
-                        [] if wanted in text else [text[:500]]))
+            busy = json.loads(trace.ask("report", trace.path + ".cuscope", "gaps", "--format", "json") or '{"gpus": [{"Busy (%)": -1}]}')
+            busy = busy["gpus"][0]["Busy (%)"]
+            self.report.test(f"gpu-{size}: gaps says busy for {wanted} %", trace.broken or (
+                [] if wanted[0] <= busy < wanted[1] else [f"busy for {busy} %"]))
 
     # ---- attached ----
 
