@@ -167,6 +167,9 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	row->chain = fact_stack_of(facts, call->stack);
 	row->kernel = call->kernel ? call->kernel->id + 1 : 0;
 	if (call->function->api) {
+		if (call->op == OP_COPY && !(call->flags & CALL_SIZE_UNKNOWN) &&
+		    call->args.bytes < FACTS_SMALL_COPY && call->args.direction != DIRECTION_H2H)
+			row->small = (uint8_t)(1 + call->args.direction);
 		row->blocking = (call->op == OP_COPY || call->op == OP_SET) &&
 		                !api_is_async(call->function->api);
 	}

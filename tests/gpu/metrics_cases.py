@@ -15,14 +15,14 @@ LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "metrics_load.py
 SECONDS = 8
 SMI = ("utilization.gpu", "clocks.sm")
 
-# By load: least and most of each metric, in percent, while the GPU was busy; and what the rule gpu_use says. On an H200
+# By load: least and most of each metric, in percent, while the GPU was busy; and what findings say that bounds it. On an H200
 # bf16 had 96 SM, 93 tensor, 16 DRAM; fp32 97 SM, 77 FP32, 5 DRAM; the sum 99 SM, 87 DRAM.
 LOADS = {
     "bf16": ({"SM active": (80, 100), "Tensor cores": (70, 100), "FP32 pipe": (0, 10), "DRAM bandwidth": (0, 50)},
-             "a GPU bound by computing"),
+             "its tensor cores"),
     "fp32": ({"SM active": (80, 100), "Tensor cores": (0, 5), "FP32 pipe": (55, 100), "DRAM bandwidth": (0, 40)},
-             "a GPU bound by computing"),
-    "add": ({"SM active": (80, 100), "Tensor cores": (0, 5), "DRAM bandwidth": (65, 100)}, "a GPU bound by its memory"),
+             "its FP32 pipes, while the tensor cores are idle"),
+    "add": ({"SM active": (80, 100), "Tensor cores": (0, 5), "DRAM bandwidth": (65, 100)}, "its memory"),
 }
 # Percent of a CPU. Ten readings a second are 0.24 ms each, metric 1 takes 0.9 to 1.8 ms once a second, and one of some 120
 # readings took 27 ms: see docs/gpu.md.
@@ -111,8 +111,8 @@ class Metrics:
             yield f"busy: {ours:.1f} %, nvidia-smi has {theirs:.1f}"
 
     def found(self, load, finding):
-        found = [row["Finding"] for row in load.report("findings")["findings"] if row["Rule"] == "gpu_use"]
-        if found != [finding]:
+        found = [row["Finding"] for row in load.report("findings")["findings"] if row["Cause"] == "bound"]
+        if len(found) != 1 or not found[0].startswith(f"what bounds kernels: {finding} ("):
             yield f"{found}, should be {finding}"
 
     def cheap(self, load):

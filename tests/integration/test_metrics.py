@@ -141,11 +141,13 @@ def test_metrics_that_no_gpu_can_have_are_left_out(case):
 
 
 def test_metrics_tell_what_a_gpu_is_bound_by(case):
-    for text, said in ((MEMORY, "a GPU bound by its memory"), (SMALL, "kernels too small for the GPU")):
+    for text, said in ((MEMORY, "its memory"), (SMALL, "kernels too small for its multiprocessors")):
         nvml(case, text)
         path, _ = record(case, "--force", "--gpu-metrics=20", seconds=2)
         findings = json.loads(read(case, "report", path, "findings", "--format", "json"))
-        checks.equal("findings", [said], [row["Finding"] for row in findings["findings"] if row["Rule"] == "gpu_use"])
+        found = [row["Finding"] for row in findings["findings"] if row["Cause"] == "bound"]
+        checks.equal("findings", 1, len(found))
+        checks.contains("what bounds it", rf"what bounds kernels: {said} \(", found[0])
 
 
 def test_metrics_are_in_a_trace_to_a_file(case):

@@ -1,467 +1,419 @@
 // SPDX-License-Identifier: MIT
+/*
+ * The report `findings`: what `why` tells, as tables. What to change, the most gain first, each
+ * with how sure it is and what to try; the whole account of each GPU; and facts beside it.
+ */
 #include "report/findings/findings.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
-#include "report/findings/findings_lines.h"
-#include "report/gaps/gaps.h"
-#include "analysis/memory.h"
-#include "analysis/thread_ids.h"
-#include "analysis/xids.h"
+#include "base/buf.h"
+#include "report/names.h"
+#include "report/reports.h"
+#include "report/why_words.h"
+#include "table/words.h"
 
-static const struct finding_rule *const rules[] = {
-	&rule_sync_copies,   &rule_sync_sets,      &rule_pageable_copies, &rule_small_copies,
-	&rule_needless_sync, &rule_polling,        &rule_short_kernels,   &rule_launch_calls,
-	&rule_allocation,    &rule_default_stream, &rule_copy_overlap,    &rule_communication,
-	&rule_low_use,       &rule_gpu_use,        &rule_host_waits,      &rule_run_queue,
-	&rule_xids,
-};
+#define WIDTH       100  /* of text that is not for a terminal */
+#define BEFORE_TEXT 16   /* columns before it: "  12  through  " and one to spare */
+#define LEAST       0.01 /* of an account: less of it has no row */
 
-#define N_RULES (ARRAY_SIZE(rules))
-#define GAPS_NS 20000 /* as the report gaps tells them by themselves */
-
-/* What is known of a process while events come. */
-struct seen_process {
-	struct finding_process now;
-	uint64_t first_ns, last_ns;
-};
-
-struct findings {
-	struct consumer consumer; /* first: what callers hold */
-	void *states[N_RULES];
-	struct work *work;
-	struct thread_ids *threads;
-	struct seen_process *processes; /* by id */
-	size_t n_processes;
-	bool gpu_times;
-	struct finding *rows;
-	size_t n_rows;
-	struct finding_unjudged unjudged[N_RULES];
-	size_t n_unjudged;
-	struct stack_places *places;
-	/* Of calls that work may come for, by their places in the window: */
-	struct walked_call {
-		uint64_t number;
-		const struct stack *stack;
-	} * walked;
-	size_t n_walked;
-	const struct stack *stack; /* of the call that the event is */
-	struct consumer *gaps;     /* from the first wait on that is told of; NULL: there is none */
+struct findings_report {
+	struct report_writer writer; /* first: what callers hold; its analysis is the answer */
+	struct findings facts;       /* those of Xids first: a program fails of them */
+	size_t n_xids;
 	struct xids *xids;
 	bool kernel_side; /* something of it was recorded */
+	size_t n;         /* rows so far */
 };
 
-size_t findings_rules(void)
+static struct why *why_of_report(const struct findings_report *report)
 {
-	return N_RULES;
+	return (struct why *)report->writer.analysis;
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
-
-/* The window keeps no stacks: they are beside it. */
-static const struct stack *stack_of(const struct findings *findings, const struct work_call *call)
+/* An empty table says nothing to people; programs find it at its place. */
+static bool is_left_out(const struct findings_report *report, size_t n)
 {
-	uint32_t place = work_now(findings->work)->place;
-
-	if (findings->stack)
-		return findings->stack;
-	if (place >= findings->n_walked || findings->walked[place].number != call->number)
-		return NULL;
-	return findings->walked[place].stack;
+	return !n && table_options(report->writer.table)->form == TABLE_FORM_TEXT;
 }
 
-static void keep_stack(struct findings *findings, const struct stack *stack)
+/* Whether the row of that number is told. */
+static bool is_told(const struct findings_report *report, size_t number)
 {
-	const struct work_now *now = work_now(findings->work);
-	struct walked_call *walked;
+	size_t top = table_options(report->writer.table)->top;
 
-	if (!now->call || !now->call->number)
-		return;
-	walked = FINDING_AT(findings->walked, findings->n_walked, now->place);
-	walked->number = now->call->number;
-	walked->stack = stack;
+	return !top || number < top;
 }
 
-static void tell_asked(void *data, const struct work_done *done, const struct work_call *call)
-{
-	struct findings *findings = data;
-	const struct stack *stack = call ? stack_of(findings, call) : NULL;
+/* ---- what to change ------------------------------------------------------------------------ */
 
-	for (size_t i = 0; call && i < N_RULES; i++) {
-		if (rules[i]->asked)
-			rules[i]->asked(findings->states[i], done, call, stack);
+static const struct table_column columns[] = {
+	{ "No", TABLE_NUMBER },        { "Gain", TABLE_DURATION }, { "Of Time", TABLE_PERCENT },
+	{ "Of Step", TABLE_DURATION }, { "Count", TABLE_NUMBER },  { "PID", TABLE_NUMBER },
+	{ "Device", TABLE_NUMBER },    { "TID", TABLE_NUMBER },    { "Sure", TABLE_TEXT },
+	{ "Cause", TABLE_TEXT },       { "Finding", TABLE_WORDS },
+};
+
+static void write_change(struct findings_report *report, const struct answer_change *change)
+{
+	static const char *const sure[] = { "yes", "mostly", "no" };
+	struct why *why = why_of_report(report);
+	const struct steps *steps = why_steps(why, change->account);
+	struct table *table = report->writer.table;
+	struct buf text = { 0 };
+
+	table_u64(table, ++report->n);
+	table_u64(table, (uint64_t)change->gain_ns);
+	table_real(table, 100 * why_part(change));
+	table_known(table, steps->how != STEPS_NONE,
+	            (uint64_t)(why_part(change) * (double)(steps->how ? why_step_ns(steps) : 0)));
+	table_u64(table, change->count);
+	table_u64(table, change->account->process->pid);
+	table_known(table, change->account->device != FACTS_NONE, change->account->device);
+	table_known(table, change->thread != FACTS_NONE,
+	            change->thread != FACTS_NONE ? why->facts.threads[change->thread].tid : 0);
+	table_text(table, sure[change->sure]);
+	table_text(table, account_cause_name(change->cause));
+	why->out = &text;
+	why_what(why, change);
+	table_text(table, text.data);
+	table_end_row(table);
+	buf_free(&text);
+}
+
+static void write_fact(struct findings_report *report, const struct finding *fact)
+{
+	struct table *table = report->writer.table;
+
+	table_u64(table, ++report->n);
+	table_unknown(table);
+	table_unknown(table);
+	table_unknown(table);
+	table_u64(table, fact->count);
+	table_known(table, fact->pid, fact->pid);
+	table_known(table, fact->device != FACTS_NONE, fact->device);
+	table_unknown(table);
+	table_unknown(table);
+	table_text(table, fact->cause);
+	table_text(table, fact->title);
+	table_end_row(table);
+}
+
+static void note_nothing(struct findings_report *report)
+{
+	struct why *why = why_of_report(report);
+	struct buf text = { 0 };
+
+	why->out = &text;
+	if (why->accounts.n)
+		why_nothing(why, why_of(why));
+	else
+		buf_puts(&text, why_words_none(&why->facts, &why->options));
+	table_note(report->writer.table, "%s", text.data);
+	buf_free(&text);
+}
+
+static int write_findings(struct findings_report *report, const struct run_info *run,
+                          struct err *err)
+{
+	const struct answer *answer = &why_of_report(report)->answer;
+	struct table *table = report->writer.table;
+
+	report_begin(&report->writer, run, "findings", TABLE_COLUMNS(columns));
+	for (size_t i = 0; i < report->n_xids; i++)
+		write_fact(report, &report->facts.rows[i]);
+	for (size_t i = 0; i < answer->n_changes; i++)
+		write_change(report, &answer->changes[i]);
+	for (size_t i = report->n_xids; i < report->facts.n; i++)
+		write_fact(report, &report->facts.rows[i]);
+	if (answer->n_changes)
+		table_note(table, "Gain: of the time of that GPU or thread at most, if it were not "
+		                  "there; what is gained by one can be gained by another, so that "
+		                  "gains do not add up");
+	else
+		note_nothing(report);
+	report_note_estimated(table, run);
+	return table_end(table, err);
+}
+
+/* ---- what is known of each ----------------------------------------------------------------- */
+
+static const struct table_column detail_columns[] = {
+	{ "No", TABLE_NUMBER },
+	{ "About", TABLE_TEXT },
+	{ "Text", TABLE_WORDS },
+};
+
+/* One row; for people as many as the text has lines. */
+static void write_detail(struct table *table, size_t number, const char *about, const char *text)
+{
+	size_t width = words_width(table, BEFORE_TEXT, WIDTH - BEFORE_TEXT);
+	struct buf line = { 0 };
+	bool more = text && *text;
+
+	table_u64(table, number);
+	table_text(table, about);
+	while (more) {
+		more = words_line(&text, width, &line);
+		table_text(table, line.data);
+		table_end_row(table);
+		if (!more)
+			break;
+		table_text(table, "");
+		table_text(table, "");
 	}
+	buf_free(&line);
 }
 
-static struct seen_process *process_of(struct findings *findings, const struct event *event,
-                                       uint64_t begin_ns, uint64_t end_ns)
+static void add_longest_name(const struct answer_change *change, struct buf *out)
 {
-	struct seen_process *process =
-		FINDING_AT(findings->processes, findings->n_processes, event->process->id);
-
-	if (!process->now.process) {
-		process->now.process = event->process;
-		process->first_ns = begin_ns;
-	}
-	if (begin_ns < process->first_ns)
-		process->first_ns = begin_ns;
-	if (end_ns > process->last_ns)
-		process->last_ns = end_ns;
-	return process;
-}
-
-static void see_call(struct findings *findings, const struct event *event)
-{
-	const struct call *call = event->call;
-	struct seen_process *process;
-	struct finding_call seen;
-
-	if (call->flags & CALL_NESTED)
-		return;
-	process = process_of(findings, event, call->begin_ns, event->time_ns);
-	if (!call_counts(call))
-		return;
-	seen = (struct finding_call){
-		.process = event->process,
-		.call = call,
-		.tid = event->tid,
-		.thread = thread_ids_of(findings->threads, event),
-		.launch = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH,
+	static const char *const classes[FACT_CLASSES] = {
+		[FACT_KERNEL] = "a kernel",
+		[FACT_COMMUNICATION] = "a kernel of communication",
+		[FACT_COPY] = "a copy",
 	};
-	if (seen.launch) {
-		uint64_t launches = ++process->now.launches;
 
-		process->now.octave += !(launches & (launches - 1));
+	if (change->call)
+		add_function_name(out, change->call->function);
+	else
+		buf_puts(out, change->work ? classes[change->work->class] : "a wait");
+}
+
+/* "cudaMemcpy took 1.200 ms, at 35.123 ms": of calls, work or waits the longest; nothing of others.
+ */
+static void add_longest(const struct findings_report *report, const struct answer_change *change,
+                        struct buf *out)
+{
+	uint64_t begin_ns, end_ns;
+
+	if (change->call)
+		begin_ns = change->call->begin_ns, end_ns = change->call->end_ns;
+	else if (change->work)
+		begin_ns = change->work->begin_ns, end_ns = change->work->end_ns;
+	else if (change->longest)
+		begin_ns = change->longest->begin_ns, end_ns = change->longest->end_ns;
+	else
+		return;
+	add_longest_name(change, out);
+	buf_puts(out, " took ");
+	buf_duration(out, end_ns - begin_ns);
+	buf_puts(out, ", at ");
+	buf_fixed(out,
+	          (begin_ns > report->writer.begin_ns ? begin_ns - report->writer.begin_ns + 500
+	                                              : 0) /
+	                  1000,
+	          3);
+	buf_puts(out, " ms");
+}
+
+static void write_change_details(struct findings_report *report, size_t number,
+                                 const struct answer_change *change)
+{
+	struct why *why = why_of_report(report);
+	struct table *table = report->writer.table;
+	const char *hint = why_words_try(change, why->facts.chains);
+	struct buf text = { 0 };
+
+	why->out = &text;
+	if (change->via) {
+		why_through(why, change->via);
+		write_detail(table, number, "through", text.data);
+		buf_reset(&text);
 	}
-	seen.octave = process->now.octave;
-	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->call)
-			rules[i]->call(findings->states[i], &seen);
+	if (change->rival) {
+		why_rival(why, change);
+		write_detail(table, number, "rival", text.data);
+		buf_reset(&text);
+	}
+	why_gain(why, change);
+	write_detail(table, number, "gain", text.data);
+	buf_reset(&text);
+	why_words_sure(change, &why->facts, &text);
+	write_detail(table, number, "sure", text.data);
+	buf_reset(&text);
+	add_longest(report, change, &text);
+	if (text.len)
+		write_detail(table, number, "longest", text.data);
+	if (hint)
+		write_detail(table, number, "try", hint);
+	buf_free(&text);
+}
+
+static void write_fact_details(struct findings_report *report, size_t *number, size_t from,
+                               size_t to)
+{
+	for (size_t i = from; i < to && is_told(report, *number); i++) {
+		const struct finding *fact = &report->facts.rows[i];
+
+		write_detail(report->writer.table, ++*number, "seen", fact->seen);
+		write_detail(report->writer.table, *number, "try", fact->hint);
 	}
 }
 
-static void see_activity(struct findings *findings, const struct event *event)
+static int write_details(struct findings_report *report, struct err *err)
 {
-	struct seen_process *process =
-		process_of(findings, event, event->activity->begin_ns, event->activity->end_ns);
+	const struct answer *answer = &why_of_report(report)->answer;
+	struct table *table = report->writer.table;
+	size_t number = 0;
 
-	process->now.gpu_times = findings->gpu_times = true;
-}
-
-static void tell_event(struct findings *findings, const struct event *event)
-{
-	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->event)
-			rules[i]->event(findings->states[i], event);
-	}
-}
-
-static void tell_metrics(struct findings *findings, const struct gpu_metrics_sample *sample)
-{
-	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->metrics)
-			rules[i]->metrics(findings->states[i], sample);
-	}
-}
-
-/* Few recordings tell what threads wait for, and gaps take time. */
-static int see_gaps(struct findings *findings, const struct event *event, struct err *err)
-{
-	const struct gaps_options options = { .threshold_ns = GAPS_NS,
-		                              .longest = 1,
-		                              .work = findings->work };
-
-	if (!findings->gaps && event->type == EVENT_SAMPLE && event->sample->wait)
-		findings->gaps = gaps_new(&options);
-	return findings->gaps ? findings->gaps->ops->event(findings->gaps, event, err) : 0;
-}
-
-static int findings_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	struct findings *findings = (struct findings *)self;
-
-	if (event->type == EVENT_METRICS) { /* of no process, and no work */
-		tell_metrics(findings, event->metrics);
+	if (is_left_out(report, report->n))
 		return 0;
+	table_begin(table, "details", "What is known of each, and what to try",
+	            TABLE_COLUMNS(detail_columns));
+	table_whole(table);
+	write_fact_details(report, &number, 0, report->n_xids);
+	for (size_t i = 0; i < answer->n_changes && is_told(report, number); i++)
+		write_change_details(report, ++number, &answer->changes[i]);
+	write_fact_details(report, &number, report->n_xids, report->facts.n);
+	return table_end(table, err);
+}
+
+/* ---- accounts ------------------------------------------------------------------------------ */
+
+static const struct table_column account_columns[] = {
+	{ "PID", TABLE_NUMBER },    { "Device", TABLE_NUMBER },   { "TID", TABLE_NUMBER },
+	{ "Time", TABLE_DURATION }, { "Of Time", TABLE_PERCENT }, { "Cause", TABLE_TEXT },
+	{ "What", TABLE_WORDS },
+};
+
+static void write_part(struct findings_report *report, const struct account *account,
+                       const struct answer_line *line)
+{
+	struct why *why = why_of_report(report);
+	struct table *table = report->writer.table;
+	const struct answer_change change = { .account = account,
+		                              .cause = line->cause,
+		                              .chain = line->chain,
+		                              .thread = line->thread };
+	bool rest = line->cause == ACCOUNT_CAUSES;
+	struct buf text = { 0 };
+
+	table_u64(table, account->process->pid);
+	table_known(table, account->device != FACTS_NONE, account->device);
+	table_known(table, line->thread != FACTS_NONE,
+	            line->thread != FACTS_NONE ? why->facts.threads[line->thread].tid : 0);
+	table_u64(table, (uint64_t)line->ns);
+	table_real(table, 100 * line->ns / account->ns);
+	table_text(table, rest ? "rest" : account_cause_name(line->cause));
+	why->out = &text;
+	if (rest)
+		buf_puts(&text, "all else");
+	else
+		why_what(why, &change);
+	table_text(table, text.data);
+	table_end_row(table);
+	buf_free(&text);
+}
+
+static int write_accounts(struct findings_report *report, struct err *err)
+{
+	struct why *why = why_of_report(report);
+	struct answer_line lines[4 * ACCOUNT_CAUSES];
+
+	if (is_left_out(report, why->accounts.n))
+		return 0;
+	table_begin(report->writer.table, "account", "What the time of each GPU consists of",
+	            TABLE_COLUMNS(account_columns));
+	table_whole(report->writer.table);
+	for (size_t i = 0; i < why->accounts.n; i++) {
+		const struct account *account = &why->accounts.of[i];
+		size_t n = answer_lines(&why->answer, account, lines, 4 * ACCOUNT_CAUSES), rest;
+
+		for (;;) {
+			rest = n && lines[n - 1].cause == ACCOUNT_CAUSES;
+			if (n - rest < 2 || lines[n - 1 - rest].ns >= LEAST * account->ns)
+				break;
+			n = answer_lines(&why->answer, account, lines, n - rest);
+		}
+		for (size_t k = 0; k < n; k++)
+			write_part(report, account, &lines[k]);
 	}
-	if (event->type == EVENT_THREAD)
-		thread_ids_renew(findings->threads, event);
-	else if (event->type == EVENT_CALL)
-		see_call(findings, event);
-	else if (event->type == EVENT_ACTIVITY)
-		see_activity(findings, event);
-	else if (event->type == EVENT_OTHER_CALL)
-		findings->kernel_side |= event->call->function->layer == LAYER_KERNEL;
-	if (event->type == EVENT_ACTIVITY || event->type == EVENT_RANGE)
-		tell_event(findings, event);
-	xids_event(findings->xids, event);
-	findings->stack = event->type == EVENT_CALL ? event->call->stack : NULL;
-	work_join(findings->work, event, tell_asked, findings);
-	if (findings->stack)
-		keep_stack(findings, findings->stack);
-	return see_gaps(findings, event, err);
+	return table_end(report->writer.table, err);
 }
 
-/* ---- what rules keep ----------------------------------------------------------------------- */
+/* ---- what is not known --------------------------------------------------------------------- */
 
-void finding_case(struct finding_cases *cases, const struct finding_example *example)
+static int write_unknown(struct findings_report *report, const struct run_info *run,
+                         struct err *err)
 {
-	cases->count++;
-	cases->cost_ns += example->cost_ns;
-	cases->bytes += example->bytes;
-	if (cases->count == 1 || example->cost_ns > cases->worst.cost_ns)
-		cases->worst = *example;
-	if (example->stack)
-		finding_stack_add(&cases->stacks,
-		                  &(struct finding_stack){ example->stack, 1, example->cost_ns });
-}
+	static const struct table_column unknown_columns[] = { { "What", TABLE_WORDS } };
+	struct why *why = why_of_report(report);
+	struct table *table = report->writer.table;
+	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
+	size_t n;
 
-struct finding_example finding_example_of(const struct finding_call *call)
-{
-	return (struct finding_example){
-		.function = call->call->function,
-		.kernel = call->call->kernel,
-		.tid = call->tid,
-		.begin_ns = call->call->begin_ns,
-		.duration_ns = call_duration_ns(call->call),
-		.bytes = call->call->args.bytes,
-		.cost_ns = call_duration_ns(call->call),
-		.stack = call->call->stack,
-	};
-}
-
-struct finding_cases *finding_loop_at(struct finding_loop *loop, unsigned octave)
-{
-	if (loop->octave != octave) {
-		if (loop->octave + 1 == octave)
-			loop->before = loop->now;
-		else
-			memset(&loop->before, 0, sizeof(loop->before));
-		memset(&loop->now, 0, sizeof(loop->now));
-		loop->octave = octave;
+	table_begin(table, "not_known", "Not known", TABLE_COLUMNS(unknown_columns));
+	table_whole(table);
+	for (; *sentence; sentence++) {
+		table_text(table, *sentence);
+		table_end_row(table);
 	}
-	return &loop->now;
-}
-
-struct finding_cases finding_loop_end(const struct finding_loop *loop, unsigned octave)
-{
-	struct finding_cases all = { 0 };
-
-	if (loop->octave + 1 < octave)
-		return all;
-	all = loop->now;
-	if (loop->octave != octave || !loop->before.count)
-		return all;
-	all.count += loop->before.count;
-	all.cost_ns += loop->before.cost_ns;
-	all.bytes += loop->before.bytes;
-	finding_add_stacks(&all.stacks, &loop->before.stacks);
-	if (!loop->now.count || loop->before.worst.cost_ns > loop->now.worst.cost_ns)
-		all.worst = loop->before.worst;
-	return all;
-}
-
-/* ---- verdicts ------------------------------------------------------------------------------ */
-
-const struct finding_process *finding_process(const struct finding_verdicts *verdicts, size_t id)
-{
-	return id < verdicts->n_processes && verdicts->processes[id].process
-	               ? &verdicts->processes[id]
-	               : NULL;
-}
-
-bool finding_is_worth(const struct finding_process *process, uint64_t lost_ns)
-{
-	return lost_ns && (double)lost_ns >= LIMIT_LOST_SHARE * (double)process->span_ns;
-}
-
-struct finding *findings_add(const struct finding_verdicts *verdicts,
-                             const struct finding_rule *rule, const struct finding_process *process)
-{
-	struct findings *findings = verdicts->findings;
-	struct finding *finding;
-
-	findings->rows = xrealloc(findings->rows, (findings->n_rows + 1) * sizeof(*findings->rows));
-	finding = &findings->rows[findings->n_rows++];
-	*finding = (struct finding){
-		.rule = rule->name,
-		.title = rule->title,
-		.process = process->process,
-		.span_ns = process->span_ns,
-	};
-	return finding;
-}
-
-void findings_cannot_judge(const struct finding_verdicts *verdicts, const struct finding_rule *rule,
-                           const char *why)
-{
-	struct findings *findings = verdicts->findings;
-
-	findings->unjudged[findings->n_unjudged++] =
-		(struct finding_unjudged){ .rule = rule->name, .title = rule->title, .why = why };
-}
-
-void finding_set_cases(const struct finding_verdicts *verdicts, struct finding *finding,
-                       const struct finding_cases *cases)
-{
-	finding_set_lines(finding, cases, verdicts->findings->places);
-	finding->count = cases->count;
-	finding->lost_ns = cases->cost_ns;
-	finding->lost_known = true;
-	finding->example = cases->worst;
-	finding->has_example = cases->count > 0;
-}
-
-void finding_say(struct finding *finding, struct buf *text)
-{
-	finding->evidence = text->data ? text->data : xstrdup("");
-	memset(text, 0, sizeof(*text));
-}
-
-void finding_count(struct buf *out, uint64_t n, const char *what)
-{
-	buf_u64(out, n);
-	buf_printf(out, " %s%s", what, n == 1 ? "" : "s");
-}
-
-static int by_time_lost(const void *left, const void *right)
-{
-	const struct finding *a = left, *b = right;
-	int order;
-
-	if (a->first_of_all != b->first_of_all)
-		return a->first_of_all ? -1 : 1;
-	if (a->lost_known != b->lost_known)
-		return a->lost_known ? -1 : 1;
-	if (a->lost_ns != b->lost_ns)
-		return a->lost_ns < b->lost_ns ? 1 : -1;
-	order = strcmp(a->rule, b->rule);
-	if (!order)
-		order = a->process->id < b->process->id ? -1 : a->process->id > b->process->id;
-	if (!order)
-		order = (a->device > b->device) - (a->device < b->device);
-	return order ? order
-	             : (a->example.begin_ns > b->example.begin_ns) -
-	                       (a->example.begin_ns < b->example.begin_ns);
-}
-
-static const char *cannot(const struct findings *findings, const struct finding_rule *rule,
-                          const struct run_info *run)
-{
-	if ((rule->needs & NEEDS_GPU) && !findings->gpu_times)
-		return "needs GPU times";
-	if ((rule->needs & NEEDS_DURATIONS) && !run->returns)
-		return "needs the durations of calls, which were not recorded";
-	return NULL;
-}
-
-static void judge(struct findings *findings, const struct run_info *run,
-                  struct finding_process *processes)
-{
-	struct finding_verdicts verdicts = { .processes = processes,
-		                             .n_processes = findings->n_processes,
-		                             .run = run,
-		                             .findings = findings,
-		                             .gaps = findings->gaps,
-		                             .xids = findings->kernel_side ? findings->xids
-		                                                           : NULL };
-
-	if (findings->gaps)
-		gaps_finish(findings->gaps);
-	for (size_t i = 0; i < N_RULES; i++) {
-		const char *why = cannot(findings, rules[i], run);
-
-		if (why)
-			findings_cannot_judge(&verdicts, rules[i], why);
-		else
-			rules[i]->judge(findings->states[i], rules[i], &verdicts);
+	metrics_use_gpus(why->metrics, &n);
+	if (!n) {
+		table_text(table, "what bounds kernels: metrics of GPUs were not recorded (record "
+		                  "--gpu-metrics)");
+		table_end_row(table);
 	}
-}
-
-static void forget_rows(struct findings *findings)
-{
-	for (size_t i = 0; i < findings->n_rows; i++)
-		free(findings->rows[i].evidence), free(findings->rows[i].lines);
-	free(findings->rows);
-	findings->rows = NULL;
-	findings->n_rows = findings->n_unjudged = 0;
-}
-
-const struct finding *findings_rows(struct consumer *self, const struct run_info *run, size_t *n)
-{
-	struct findings *findings = (struct findings *)self;
-	struct finding_process *processes = xcalloc(findings->n_processes + 1, sizeof(*processes));
-
-	forget_rows(findings);
-	for (size_t i = 0; i < findings->n_processes; i++) {
-		const struct seen_process *seen = &findings->processes[i];
-
-		processes[i] = seen->now;
-		processes[i].span_ns =
-			seen->last_ns > seen->first_ns ? seen->last_ns - seen->first_ns : 0;
+	if (!report->kernel_side) {
+		table_text(table, "errors that the driver reports: they were not recorded (record "
+		                  "--kernel)");
+		table_end_row(table);
 	}
-	judge(findings, run, processes);
-	free(processes);
-	if (findings->n_rows)
-		qsort(findings->rows, findings->n_rows, sizeof(*findings->rows), by_time_lost);
-	*n = findings->n_rows;
-	return findings->rows;
+	report_note_gpu_lost(table, run);
+	return table_end(table, err);
 }
 
-const struct finding_unjudged *findings_unjudged(const struct consumer *self, size_t *n)
+/* ---- the report ---------------------------------------------------------------------------- */
+
+static int findings_see(struct consumer *self, const struct event *event, struct err *err)
 {
-	const struct findings *findings = (const struct findings *)self;
+	struct findings_report *report = (struct findings_report *)self;
 
-	*n = findings->n_unjudged;
-	return findings->unjudged;
+	if (event->type == EVENT_OTHER_CALL)
+		report->kernel_side |= event->call->function->layer == LAYER_KERNEL;
+	if (event->type != EVENT_METRICS)
+		xids_event(report->xids, event);
+	return report_feed(self, event, err);
 }
 
-size_t findings_without_gpu_times(const struct consumer *self)
+static int findings_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	const struct findings *findings = (const struct findings *)self;
-	size_t n = 0;
+	struct findings_report *report = (struct findings_report *)self;
+	struct consumer *answer = report->writer.analysis;
+	const struct why *why = why_of_report(report);
+	int rc = answer->ops->end(answer, run, err);
 
-	for (size_t i = 0; findings->gpu_times && i < findings->n_processes; i++)
-		n += findings->processes[i].now.launches && !findings->processes[i].now.gpu_times;
-	return n;
+	if (rc)
+		return rc;
+	findings_add_xids(&report->facts, report->xids, run);
+	report->n_xids = report->facts.n;
+	findings_add_bounds(&report->facts, why->metrics);
+	findings_add_small_copies(&report->facts, &why->facts);
+	rc = write_findings(report, run, err);
+	rc = rc ? rc : write_details(report, err);
+	rc = rc ? rc : write_accounts(report, err);
+	return rc ? rc : write_unknown(report, run, err);
 }
-
-/* ---- life ---------------------------------------------------------------------------------- */
 
 static void findings_free(struct consumer *self)
 {
-	struct findings *findings = (struct findings *)self;
+	struct findings_report *report = (struct findings_report *)self;
 
-	for (size_t i = 0; i < N_RULES; i++)
-		rules[i]->free(findings->states[i]);
-	forget_rows(findings);
-	if (findings->gaps)
-		findings->gaps->ops->free(findings->gaps);
-	xids_free(findings->xids);
-	work_free(findings->work);
-	thread_ids_free(findings->threads);
-	stack_places_free(findings->places);
-	free(findings->walked);
-	free(findings->processes);
-	free(findings);
+	findings_clear(&report->facts);
+	xids_free(report->xids);
+	report_free(self);
 }
 
-static const struct consumer_ops findings_ops = { .metrics = true,
-	                                          .event = findings_event,
-	                                          .free = findings_free };
+static const struct consumer_ops ops = {
+	.metrics = true, .event = findings_see, .end = findings_end, .free = findings_free
+};
 
-struct consumer *findings_new(struct work *work)
+struct consumer *findings_report_new(const struct report *report,
+                                     const struct report_options *options)
 {
-	struct findings *findings = xcalloc(1, sizeof(*findings));
+	struct findings_report *findings = report_make(sizeof(*findings), &ops, report, options);
 
-	findings->consumer.ops = &findings_ops;
-	findings->work = work_share(work);
-	findings->threads = thread_ids_new();
+	findings->writer.analysis = why_report_kept(options);
 	findings->xids = xids_new();
-	findings->places = stack_places_new();
-	for (size_t i = 0; i < N_RULES; i++)
-		findings->states[i] = rules[i]->create();
-	return &findings->consumer;
+	return &findings->writer.consumer;
 }

@@ -5,7 +5,8 @@
 #include "analysis/xids.h"
 #include "cuda/error.h"
 #include "cuda/xid.h"
-#include "report/findings/findings_rules.h"
+#include "base/xalloc.h"
+#include "report/findings/findings.h"
 
 /* Xids of one process with one number. */
 struct same_xids {
@@ -13,11 +14,6 @@ struct same_xids {
 	const struct xid_row *cause; /* the earliest that a call failed of; NULL: none did */
 	uint64_t count, failed;
 };
-
-static void *make_nothing(void)
-{
-	return xcalloc(1, 1);
-}
 
 static bool is_same(const struct xid_row *a, const struct xid_row *b)
 {
@@ -63,13 +59,13 @@ static void add_failed(struct buf *out, const struct same_xids *same)
 		return;
 	}
 	buf_puts(out, "; ");
-	finding_count(out, same->failed, "call");
-	buf_printf(out, " failed of it, %s%s with ", same->failed == 1 ? "" : "the first ",
-	           cause->function->name);
+	buf_u64(out, same->failed);
+	buf_printf(out, " %s failed of it, %s%s with ", same->failed == 1 ? "call" : "calls",
+	           same->failed == 1 ? "" : "the first ", cause->function->name);
 	add_error(out, cause->function, cause->code);
 }
 
-static void say(struct finding *finding, const struct same_xids *same, const struct run_info *run,
+static void say(struct finding *row, const struct same_xids *same, const struct run_info *run,
                 uint64_t more)
 {
 	const struct xid_row *first = same->first;
@@ -86,59 +82,37 @@ static void say(struct finding *finding, const struct same_xids *same, const str
 	if (!first->process->pid)
 		buf_puts(&text, ", of no process that was traced");
 	add_failed(&text, same);
+	if (same->cause)
+		buf_puts(&text, "; after such an error a context is of no use, and what it had "
+		                "computed may be lost");
 	if (first->text[0])
 		buf_printf(&text, "; the driver says: %s", first->text);
 	if (more)
 		buf_printf(&text, "; %llu more Xids were not kept", (unsigned long long)more);
-	finding_say(finding, &text);
+	row->seen = text.data;
 }
 
-static void tell(const struct finding_verdicts *verdicts, const struct finding_rule *rule,
-                 const struct same_xids *same, uint64_t more)
-{
-	const struct process *of = same->first->process;
-	const struct finding_process *known = finding_process(verdicts, of->id);
-	const struct finding_process alone = { .process = of }; /* it made no call of CUDA's */
-	const struct xid *xid = xid_find(same->first->number);
-	struct finding *finding = findings_add(verdicts, rule, known ? known : &alone);
-
-	finding->count = same->count;
-	finding->first_of_all = true;
-	finding->example.begin_ns = same->first->time_ns; /* what they are sorted by */
-	say(finding, same, verdicts->run, more);
-	finding->estimate =
-		same->cause
-			? "no time: after such an error a context is of no use, and what it had "
-			  "computed may be lost"
-			: "no time: what it cost is not known";
-	finding->suggestion =
-		xid ? xid->meaning : "look the number up in NVIDIA's list of Xid errors";
-}
-
-static void judge_xids(void *state, const struct finding_rule *rule,
-                       const struct finding_verdicts *verdicts)
+void findings_add_xids(struct findings *findings, const struct xids *xids,
+                       const struct run_info *run)
 {
 	const struct xid_row *rows;
 	struct same_xids same;
 	uint64_t more;
 	size_t n;
 
-	(void)state;
-	if (!verdicts->xids) {
-		findings_cannot_judge(verdicts, rule, "needs record --kernel");
-		return;
-	}
-	rows = xids_rows(verdicts->xids, &n, &more);
+	rows = xids_rows(xids, &n, &more);
 	for (size_t i = 0; i < n; i++) {
-		if (gather(rows, n, i, &same))
-			tell(verdicts, rule, &same, more);
+		const struct xid *xid = xid_find(rows[i].number);
+		struct finding *row;
+
+		if (!gather(rows, n, i, &same))
+			continue;
+		row = findings_add(findings, "xids");
+		row->pid = same.first->process->pid;
+		row->count = same.count;
+		row->title = xstrdup("errors of the GPU that the driver reported");
+		say(row, &same, run, more);
+		row->hint =
+			xid ? xid->meaning : "look the number up in NVIDIA's list of Xid errors";
 	}
 }
-
-const struct finding_rule rule_xids = {
-	.name = "xids",
-	.title = "errors of the GPU that the driver reported",
-	.create = make_nothing,
-	.judge = judge_xids,
-	.free = free,
-};
