@@ -16,6 +16,7 @@
 
 enum account_cause {
 	ACCOUNT_UNKNOWN,
+	ACCOUNT_HOST, /* the host outside of CUDA: whether it ran or waited was not recorded */
 	/* What runs on the GPU: */
 	ACCOUNT_KERNELS,
 	ACCOUNT_COPIES,
@@ -48,6 +49,12 @@ enum account_cause {
 
 const char *account_cause_name(enum account_cause cause); /* "sleep": a word, for programs */
 const char *account_cause_text(enum account_cause cause); /* "asleep": half a line */
+
+/* Nothing can be changed by it but what is recorded. */
+static inline bool account_cause_is_unknown(enum account_cause cause)
+{
+	return cause <= ACCOUNT_HOST;
+}
 
 /* Whether it is of the GPU, so that nothing is to be changed in the host's way. */
 static inline bool account_cause_is_gpu(enum account_cause cause)

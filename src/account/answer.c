@@ -29,6 +29,7 @@ static bool part_is_change(const struct account_part *part)
 {
 	switch (part->cause) {
 	case ACCOUNT_UNKNOWN:
+	case ACCOUNT_HOST:
 	case ACCOUNT_TURNAROUND:
 	case ACCOUNT_GPU_WAIT:
 		return false;
@@ -274,7 +275,7 @@ static double account_unknown_ns(const struct account *account)
 	double ns = 0;
 
 	for (size_t i = 0; i < account->n_parts; i++)
-		if (account->parts[i].cause == ACCOUNT_UNKNOWN)
+		if (account_cause_is_unknown(account->parts[i].cause))
 			ns += account->parts[i].ns;
 	return ns;
 }
@@ -437,9 +438,14 @@ double answer_busy(const struct account *account)
 	return account_share(account, ACCOUNT_KERNELS, ACCOUNT_GPU_WAIT);
 }
 
+double answer_host(const struct account *account)
+{
+	return account_share(account, ACCOUNT_HOST, ACCOUNT_HOST);
+}
+
 double answer_unknown(const struct account *account)
 {
-	return account_share(account, ACCOUNT_UNKNOWN, ACCOUNT_UNKNOWN);
+	return account_share(account, ACCOUNT_UNKNOWN, ACCOUNT_HOST);
 }
 
 void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)

@@ -65,9 +65,11 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
 /* Something that the account needs was lost while it was recorded. */
 bool answer_lost_something(const struct run_info *run);
 
-/* Shares of the account, of 1: of what the GPU runs, and of what is not known. */
+/* Shares of the account, of 1: of what the GPU runs; of what is not known, and within that of what
+ * the host did outside of CUDA. */
 double answer_busy(const struct account *account);
 double answer_unknown(const struct account *account);
+double answer_host(const struct account *account);
 
 /* The cause with the most time of the account: what bounds it. */
 enum account_cause answer_bound(const struct account *account);

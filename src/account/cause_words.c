@@ -6,6 +6,7 @@ static const struct {
 	const char *name, *text;
 } words[ACCOUNT_CAUSES] = {
 	[ACCOUNT_UNKNOWN] = { "unknown", "not known" },
+	[ACCOUNT_HOST] = { "host", "host, outside of CUDA" },
 	[ACCOUNT_KERNELS] = { "kernels", "GPU runs kernels" },
 	[ACCOUNT_COPIES] = { "copies", "GPU copies" },
 	[ACCOUNT_COMMUNICATION] = { "communication", "GPUs communicate" },

@@ -157,7 +157,7 @@ uint32_t parts_via(struct parts *parts, const struct account_via *via)
  */
 static void pool_shrink(struct parts *parts, struct part_pool *pool, double sample_ns)
 {
-	struct part_key unknown = { ACCOUNT_UNKNOWN, 0, pool->key.thread, pool->key.via };
+	struct part_key host = { ACCOUNT_HOST, 0, pool->key.thread, pool->key.via };
 	double seen = (double)pool->samples * sample_ns, share;
 
 	if (pool->key.cause != ACCOUNT_COMPUTING || pool->gain_ns < PARTS_EXPECTED * sample_ns ||
@@ -165,7 +165,7 @@ static void pool_shrink(struct parts *parts, struct part_pool *pool, double samp
 		return;
 	share = seen / pool->gain_ns;
 
-	struct account_part *part = parts_add(parts, &unknown, 0, 0);
+	struct account_part *part = parts_add(parts, &host, 0, 0);
 
 	part->ns += pool->ns * (1 - share);
 	part->gain_ns += pool->gain_ns * (1 - share);
@@ -247,7 +247,7 @@ static void parts_place_kin(struct parts *parts, bool wider)
 		struct part_place *place = keyed_at(&parts->places, i);
 		struct part_key key = part_kin(parts, &place->key.key, wider);
 
-		if (place->part.cause != ACCOUNT_UNKNOWN)
+		if (!account_cause_is_unknown(place->part.cause))
 			part_place_one(&place->part, parts_pool(parts, &key));
 	}
 }

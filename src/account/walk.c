@@ -133,7 +133,7 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	if (walker_pause_ns(walker, stretch) < WALK_LAUNCHING_NS)
 		return ACCOUNT_LAUNCHING;
 	return walker->walk->facts->samples || walker->walk->facts->rests ? ACCOUNT_COMPUTING
-	                                                                  : ACCOUNT_UNKNOWN;
+	                                                                  : ACCOUNT_HOST;
 }
 
 /* Time on a CPU, by the samples in it. */
@@ -162,6 +162,8 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 		walker->via,
 	};
 
+	if (key.cause == ACCOUNT_HOST) /* the next call is not where it was */
+		key.chain = 0;
 	walker_add_samples(walker, stretch, key, true);
 }
 

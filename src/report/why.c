@@ -320,6 +320,22 @@ static void why_first(struct why *why, const struct answer_change *change)
 		buf_printf(why->out, "  Try: %s.\n", hint);
 }
 
+/* Of what is not known most: the host's time, or that without any cause. */
+static void why_unknown(struct why *why, const struct account *account)
+{
+	double unknown = answer_unknown(account), host = answer_host(account);
+
+	if (2 * host > unknown)
+		buf_printf(why->out,
+		           "Not known: what the host did outside of CUDA for %.0f %% of the time "
+		           "was not recorded.",
+		           100 * host);
+	else
+		buf_printf(why->out,
+		           "Not known: %.0f %% of the time has no cause that was recorded.",
+		           100 * unknown);
+}
+
 void why_nothing(struct why *why, const struct account *account)
 {
 	enum account_cause bound = answer_bound(account);
@@ -327,10 +343,8 @@ void why_nothing(struct why *why, const struct account *account)
 	if (account->ns < ANSWER_LEAST_NS)
 		buf_puts(why->out, "Not known: this is too little to judge by; a longer recording "
 		                   "tells more.");
-	else if (bound == ACCOUNT_UNKNOWN || answer_unknown(account) > WHY_UNKNOWN)
-		buf_printf(why->out,
-		           "Not known: %.0f %% of the time has no cause that was recorded.",
-		           100 * answer_unknown(account));
+	else if (account_cause_is_unknown(bound) || answer_unknown(account) > WHY_UNKNOWN)
+		why_unknown(why, account);
 	else
 		buf_printf(why->out, "%s: most of the time is: %s.",
 		           answer_busy(account) < WHY_BUSY ? "Nothing stands out"

@@ -145,8 +145,9 @@ static void test_few_samples_are_of_little_time(void **state)
 	steps(20, 2000, 0);
 	sample(SAMPLE_CPU, 5000, 1000, 31);
 	conclude(now_us);
-	assert_said("79.4 %  not known");
-	assert_said("Not known: 79 % of the time has no cause that was recorded.");
+	assert_said("79.4 %  host, outside of CUDA");
+	assert_said("Not known: what the host did outside of CUDA for 79 % of the time was not "
+	            "recorded.");
 	assert_not_said("Change first");
 }
 
@@ -167,7 +168,8 @@ static void test_without_samples_is_said_how_to_take_them(void **state)
 {
 	steps(20, 2000, 0);
 	conclude(now_us);
-	assert_said("Not known: 80 % of the time has no cause that was recorded.");
+	assert_said("Not known: what the host did outside of CUDA for 80 % of the time was not "
+	            "recorded.");
 	assert_said("stacks were not sampled (record --stacks)");
 	assert_not_said("Change first");
 }
