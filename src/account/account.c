@@ -359,6 +359,7 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	account->thread = asking_thread(maker->facts, first->process);
 	account->begin_ns = gpu->segments[0].begin_ns;
 	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
+	account->longest_stream_ns = gpu_longest_stream_ns(maker->facts, gpu);
 	for (size_t i = 0; i < gpu->n; i++)
 		segment_measured(maker, account, gpu, &gpu->segments[i], &part);
 	account->not_measured_ns = part.not_measured_ns;
@@ -387,6 +388,23 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	                          : later(facts->end_ns, thread->calls[last].end_ns);
 	walk_thread(&walk, number, account->begin_ns, account->end_ns, 0);
 	parts_finish(maker->parts, account);
+}
+
+void account_of_host(struct account *host, const struct facts *facts, const struct account *of)
+{
+	uint64_t budget = ACCOUNT_BUDGET;
+	struct parts *parts = parts_new(facts);
+	struct walk walk = { facts, parts, &budget, 1, false };
+
+	*host = (struct account){ .process = of->process,
+		                  .gpu = FACTS_NONE,
+		                  .device = FACTS_NONE,
+		                  .thread = of->thread,
+		                  .begin_ns = of->begin_ns,
+		                  .end_ns = of->end_ns };
+	walk_thread(&walk, of->thread, of->begin_ns, of->end_ns, 0);
+	parts_finish(parts, host);
+	parts_free(parts);
 }
 
 struct ranked {

@@ -94,6 +94,7 @@ struct account {
 	double ns;                /* that have causes: what parts add up to */
 	struct account_part *parts;
 	size_t n_parts;
+	double longest_stream_ns;        /* of a GPU: of the stream that had most to run */
 	double sampled_ns, unsampled_ns; /* of time on a CPU: with places by samples, and by calls
 	                                    alone */
 };
@@ -110,5 +111,9 @@ struct accounts {
 /* After facts_end(); both live as long as the facts, and the source's objects. */
 void accounts_make(struct accounts *accounts, const struct facts *facts);
 void accounts_clear(struct accounts *accounts);
+
+/* The time of the thread that asks for most of a GPU's work, while the GPU was busy, too: what the
+ * host has to do by itself. Numbers of waits are none of the accounts'. */
+void account_of_host(struct account *host, const struct facts *facts, const struct account *of);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/change.h"
+#include "account/gain.h"
 #include "base/xalloc.h"
 
 #define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
@@ -54,55 +56,6 @@ static double change_rank(const struct answer_change *change)
 	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * share : share;
 }
 
-static const struct process *part_process(const struct chooser *chooser,
-                                          const struct account_part *part)
-{
-	return part->thread == FACTS_NONE ? NULL
-	                                  : chooser->answer->facts->threads[part->thread].process;
-}
-
-static bool parts_are_alike(const struct chooser *chooser, const struct account_part *a,
-                            const struct account_part *b)
-{
-	return a->cause == b->cause && part_process(chooser, a) == part_process(chooser, b) &&
-	       !a->via == !b->via;
-}
-
-/* ---- places ---------------------------------------------------------------------------------- */
-
-static bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b)
-{
-	if (a == b)
-		return true;
-	if (!a || !b || a->kind != b->kind || !a->function || !b->function)
-		return false;
-	return !strcmp(a->function, b->function) &&
-	       (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
-}
-
-/* Whether a chain leads through the function at the end of another one, at the same depth. */
-static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
-{
-	size_t depth = chains_depth(chains, node), at = chains_depth(chains, chain);
-
-	if (!node)
-		return true;
-	for (; at > depth; at--)
-		chain = chains_parent(chains, chain);
-	if (at < depth)
-		return false;
-	for (; depth; depth--) {
-		if (chain == node)
-			return true;
-		if (!frames_are_one_function(chains_frame(chains, chain),
-		                             chains_frame(chains, node)))
-			return false;
-		chain = chains_parent(chains, chain);
-		node = chains_parent(chains, node);
-	}
-	return true;
-}
-
 /* ---- one change ------------------------------------------------------------------------------ */
 
 static void change_add(struct answer_change *change, const struct account_part *part,
@@ -113,44 +66,6 @@ static void change_add(struct answer_change *change, const struct account_part *
 	change->count += part->count;
 	if (!*most || part->gain_ns > (*most)->gain_ns)
 		*most = part;
-}
-
-/* ---- what goes with it ----------------------------------------------------------------------- */
-
-/* Time of a thread of the host that is not in CUDA's calls. */
-static bool cause_is_hosts(enum account_cause cause)
-{
-	return cause >= ACCOUNT_COMPUTING;
-}
-
-/* Whether what the GPU runs is asked for in that function, or below it. */
-static bool place_launches(const struct chooser *chooser, uint32_t node)
-{
-	const struct account *account = chooser->account;
-
-	for (size_t i = 0; i < account->n_parts; i++) {
-		const struct account_part *part = &account->parts[i];
-
-		if ((part->cause == ACCOUNT_KERNELS || part->cause == ACCOUNT_COPIES) &&
-		    part->chain &&
-		    chain_is_below(chooser->answer->facts->chains, part->chain, node))
-			return true;
-	}
-	return false;
-}
-
-/*
- * A function that asks for nothing on the GPU is changed as a whole: what it waits for, computes
- * and has no CPU for goes with the largest of them. Of one that does, a loop, it is the same line.
- */
-static bool part_goes_along(const struct chooser *chooser, const struct account_part *of,
-                            const struct account_part *part, uint32_t node, bool whole)
-{
-	if (!node || !cause_is_hosts(of->cause) || !cause_is_hosts(part->cause) ||
-	    part_process(chooser, of) != part_process(chooser, part))
-		return false;
-	return whole ? chain_is_below(chooser->answer->facts->chains, part->chain, node)
-	             : part->chain == node;
 }
 
 /* The process that had the CPU for more than half of it, if there is one. */
@@ -221,7 +136,8 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 
 	memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
 	for (size_t i = 0; i < account->n_parts; i++)
-		if (!chooser->taken[i] && parts_are_alike(chooser, of, &account->parts[i]))
+		if (!chooser->taken[i] &&
+		    parts_are_alike(chooser->answer->facts, of, &account->parts[i]))
 			weigh(chooser, account->parts[i].chain, account->parts[i].gain_ns);
 
 	uint32_t node =
@@ -233,16 +149,12 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	change->cause = of->cause;
 	change->chain = node;
 
-	bool whole = node && cause_is_hosts(of->cause) && !place_launches(chooser, node);
-
+	change->lead = of;
+	change->whole = change_is_whole(chooser->answer->facts, change);
 	for (size_t i = 0; i < account->n_parts; i++) {
 		const struct account_part *part = &account->parts[i];
 
-		if (chooser->taken[i])
-			continue;
-		if (!(parts_are_alike(chooser, of, part) &&
-		      chain_is_below(chains, part->chain, node)) &&
-		    !part_goes_along(chooser, of, part, node, whole))
+		if (chooser->taken[i] || !change_has(chooser->answer->facts, change, part))
 			continue;
 		chooser->taken[i] = true;
 		chooser->of[n_of++] = part;
@@ -377,6 +289,7 @@ static void answer_choose(struct answer *answer, const struct account *account)
 			break;
 		tries++;
 		change_make(&chooser, &account->parts[i], &change);
+		change.turn = tries;
 		change.sure = change_sure(answer, &change);
 		if (change.gain_ns >= ANSWER_NEXT * account->ns)
 			answer_keep(answer, &change);
@@ -448,6 +361,21 @@ double answer_unknown(const struct account *account)
 	return account_share(account, ACCOUNT_UNKNOWN, ACCOUNT_HOST);
 }
 
+static void answer_find_gains(struct answer *answer)
+{
+	struct gain_host *hosts = xcalloc(answer->accounts->n + 1, sizeof(*hosts));
+
+	for (size_t i = 0; i < answer->n_changes; i++) {
+		struct answer_change *change = &answer->changes[i];
+		size_t of = (size_t)(change->account - answer->accounts->of);
+
+		gain_find(answer, change, &hosts[of]);
+	}
+	for (size_t i = 0; i < answer->accounts->n; i++)
+		gain_host_clear(&hosts[i]);
+	free(hosts);
+}
+
 void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)
 {
 	memset(answer, 0, sizeof(*answer));
@@ -462,6 +390,7 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 			answer_choose(answer, &accounts->of[i]);
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
+	answer_find_gains(answer);
 	if (answer->n_changes &&
 	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].of_ns ||
 	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
@@ -504,7 +433,7 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 		for (size_t k = i; k < account->n_parts; k++) {
 			const struct account_part *part = &account->parts[k];
 
-			if (chooser->taken[k] || !parts_are_alike(chooser, of, part))
+			if (chooser->taken[k] || !parts_are_alike(chooser->answer->facts, of, part))
 				continue;
 			chooser->taken[k] = true;
 			line->ns += part->ns;

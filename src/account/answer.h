@@ -29,14 +29,18 @@ struct answer_change {
 	double ns;       /* of the account */
 	double gain_ns;  /* at most; of the account */
 	double of_ns;    /* the longest account's time, by which it is ranked */
-	uint64_t count;  /* stretches or samples */
+	double left_ns;  /* what the account would be without it: less than what gain_ns leaves */
+	const struct account_part *lead; /* its cause, and whose it is */
+	bool whole;                      /* see change_is_whole() */
+	size_t turn;    /* of those of its account: what an earlier one has is none of its */
+	uint64_t count; /* stretches or samples */
 	enum answer_sure sure;
 	const struct fact_rest *longest; /* see struct account_part */
 	const struct fact_work *work;
 	const struct fact_call *call;
 	uint32_t rival; /* ACCOUNT_NO_CPU: the process that had the CPU for most of it; 0: none */
 	const char *rival_name;
-	enum account_cause then; /* what most of the rest is */
+	enum account_cause then; /* what most of what is left is */
 };
 
 struct answer_line { /* of an account by causes: each place that has much of it, and the rest */

@@ -173,6 +173,8 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 		row->blocking = (call->op == OP_COPY || call->op == OP_SET) &&
 		                !api_is_async(call->function->api);
 	}
+	row->waits_all =
+		row->blocking || (call->op == OP_SYNC && !strstr(call->function->name, "Event"));
 	if (call->op == OP_HOST_LAUNCH) {
 		struct facts_own *own = facts->own;
 
@@ -245,6 +247,7 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->correlation = activity->correlation;
 	row->process = event->process;
 	row->device = activity->device;
+	row->stream = activity->stream;
 	row->class = (uint8_t)fact_class_of(facts, activity);
 	row->kind = (uint8_t)activity->kind;
 	row->direction = (uint8_t)activity->direction;

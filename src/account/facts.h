@@ -25,6 +25,7 @@ struct fact_call {
 	uint32_t chain;       /* of its stack; 0: not known */
 	uint8_t op;           /* enum api_op */
 	bool blocking;        /* a copy or set that returns when it is done */
+	bool waits_all;       /* it returns when all that was asked for before is done */
 	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY: its direction
 	                    and 1; 0: none */
 	bool open;       /* it had not returned at the end, or never did */
@@ -82,11 +83,11 @@ struct fact_work {
 			uint32_t thread, call; /* that asked for it; FACTS_NONE: not known */
 		};
 	};
-	uint32_t gpu;    /* a dense number of the process's device; */
-	uint32_t device; /* the process's own one */
-	uint32_t kernel; /* its id and 1; 0: none, or not known */
-	uint8_t class;   /* enum fact_class */
-	uint8_t kind;    /* enum activity_kind */
+	uint32_t gpu;            /* a dense number of the process's device; */
+	uint32_t device, stream; /* the process's own ones */
+	uint32_t kernel;         /* its id and 1; 0: none, or not known */
+	uint8_t class;           /* enum fact_class */
+	uint8_t kind;            /* enum activity_kind */
 	uint8_t direction;
 	bool pageable; /* a copy from or to memory of the host that is not pinned */
 };

@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include "account/keyed.h"
 #include "base/xalloc.h"
+
+#define GPU_STREAMS 4096 /* those beyond are not looked at */
 
 static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum gpu_state state,
                     size_t work)
@@ -149,6 +152,31 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 		free(gpus[i].joins_ns);
 	}
 	free(gpus);
+}
+
+double gpu_longest_stream_ns(const struct facts *facts, const struct gpu_time *gpu)
+{
+	struct stream {
+		uint32_t process, number;
+		double ns;
+	};
+	struct keyed streams = { .row_bytes = sizeof(struct stream),
+		                 .key_bytes = offsetof(struct stream, ns) };
+	double longest = 0;
+
+	for (size_t i = gpu->first; i < gpu->last; i++) {
+		const struct fact_work *work = &facts->works[i];
+		struct stream *stream = keyed_row(
+			&streams, (uint32_t[]){ work->process->id, work->stream }, GPU_STREAMS);
+
+		if (!stream)
+			continue;
+		stream->ns += (double)(work->end_ns - work->begin_ns);
+		if (stream->ns > longest)
+			longest = stream->ns;
+	}
+	keyed_free(&streams);
+	return longest;
 }
 
 size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns)

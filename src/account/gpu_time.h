@@ -30,6 +30,9 @@ struct gpu_time {
 struct gpu_time *gpu_times_new(const struct facts *facts);
 void gpu_times_free(struct gpu_time *gpus, const struct facts *facts);
 
+/* How long the stream ran something that had most to run, in all. */
+double gpu_longest_stream_ns(const struct facts *facts, const struct gpu_time *gpu);
+
 /* The segment that a time is in: the first that ends later; n: none. */
 size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns);
 

@@ -200,11 +200,16 @@ double why_part(const struct answer_change *change)
 	return change->gain_ns / change->account->ns;
 }
 
+double why_left(const struct answer_change *change)
+{
+	return change->left_ns / change->account->ns;
+}
+
 double why_factor(const struct answer_change *change)
 {
-	double left = change->account->ns - change->gain_ns;
+	double left = why_left(change);
 
-	return left > 0.001 * change->account->ns ? change->account->ns / left : 1000;
+	return left > 0.001 ? 1 / left : 1000;
 }
 
 static void why_step_part(struct why *why, const struct answer_change *change)
@@ -293,8 +298,8 @@ void why_gain(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
-		buf_duration(why->out, (unsigned long long)((1 - why_part(change)) *
-		                                            (double)why_step_ns(steps)));
+		buf_duration(why->out,
+		             (unsigned long long)(why_left(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
 	buf_printf(why->out, "; then most is: %s.", account_cause_text(change->then));

@@ -126,7 +126,7 @@ static void why_json_gain(const struct why *why, struct json *json,
 	json_fixed(json, "factor", (uint64_t)(100 * why_factor(change)), 2);
 	if (steps->how != STEPS_NONE)
 		json_u64(json, "step_ns",
-		         (uint64_t)((1 - why_part(change)) * (double)why_step_ns(steps)));
+		         (uint64_t)(why_left(change) * (double)why_step_ns(steps)));
 	json_string(json, "then", account_cause_name(change->then));
 	json_close(json, '}');
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "account/change.h"
+
+#include <string.h>
+
+static const struct process *part_process(const struct facts *facts,
+                                          const struct account_part *part)
+{
+	return part->thread == FACTS_NONE ? NULL : facts->threads[part->thread].process;
+}
+
+bool parts_are_alike(const struct facts *facts, const struct account_part *a,
+                     const struct account_part *b)
+{
+	return a->cause == b->cause && part_process(facts, a) == part_process(facts, b) &&
+	       !a->via == !b->via;
+}
+
+bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b)
+{
+	if (a == b)
+		return true;
+	if (!a || !b || a->kind != b->kind || !a->function || !b->function)
+		return false;
+	return !strcmp(a->function, b->function) &&
+	       (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
+}
+
+/* Whether a chain leads through the function at the end of another one, at the same depth. */
+static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
+{
+	size_t depth = chains_depth(chains, node), at = chains_depth(chains, chain);
+
+	if (!node)
+		return true;
+	for (; at > depth; at--)
+		chain = chains_parent(chains, chain);
+	if (at < depth)
+		return false;
+	for (; depth; depth--) {
+		if (chain == node)
+			return true;
+		if (!frames_are_one_function(chains_frame(chains, chain),
+		                             chains_frame(chains, node)))
+			return false;
+		chain = chains_parent(chains, chain);
+		node = chains_parent(chains, node);
+	}
+	return true;
+}
+
+/* Time of a thread of the host that is not in CUDA's calls. */
+static bool cause_is_hosts(enum account_cause cause)
+{
+	return cause >= ACCOUNT_COMPUTING;
+}
+
+static bool cause_is_copy(enum account_cause cause)
+{
+	return cause == ACCOUNT_COPIES || cause == ACCOUNT_COPY_CALL;
+}
+
+/* Whether what the GPU runs is asked for in that function, or below it. */
+static bool place_launches(const struct facts *facts, const struct account *account, uint32_t node)
+{
+
+	for (size_t i = 0; i < account->n_parts; i++) {
+		const struct account_part *part = &account->parts[i];
+
+		if ((part->cause == ACCOUNT_KERNELS || part->cause == ACCOUNT_COPIES) &&
+		    part->chain && chain_is_below(facts->chains, part->chain, node))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A function that asks for nothing on the GPU is changed as a whole: what it waits for, computes
+ * and has no CPU for goes with the largest of them. Of one that does, a loop, it is the same line.
+ * A copy is the GPU's time and the call's that waits for it.
+ */
+static bool part_goes_along(const struct facts *facts, const struct answer_change *change,
+                            const struct account_part *part)
+{
+	uint32_t node = change->chain;
+
+	if (node && cause_is_copy(change->cause) && part->chain == node &&
+	    part_process(facts, change->lead) == part_process(facts, part))
+		return cause_is_copy(part->cause) || part->cause == ACCOUNT_NO_CPU;
+	if (!node || !cause_is_hosts(change->cause) || !cause_is_hosts(part->cause) ||
+	    part_process(facts, change->lead) != part_process(facts, part))
+		return false;
+	return change->whole ? chain_is_below(facts->chains, part->chain, node)
+	                     : part->chain == node;
+}
+
+bool change_is_whole(const struct facts *facts, const struct answer_change *change)
+{
+	return change->chain && cause_is_hosts(change->cause) &&
+	       !place_launches(facts, change->account, change->chain);
+}
+
+bool change_has(const struct facts *facts, const struct answer_change *change,
+                const struct account_part *part)
+{
+	return (parts_are_alike(facts, change->lead, part) &&
+	        chain_is_below(facts->chains, part->chain, change->chain)) ||
+	       part_goes_along(facts, change, part);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Which parts of an account a change is of. Private to those who choose and judge changes. */
+#ifndef CUSCOPE_ACCOUNT_CHANGE_H
+#define CUSCOPE_ACCOUNT_CHANGE_H
+
+#include "account/answer.h"
+
+bool parts_are_alike(const struct facts *facts, const struct account_part *a,
+                     const struct account_part *b);
+bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b);
+
+/* All that its function does is changed, for it asks for nothing on the GPU. */
+bool change_is_whole(const struct facts *facts, const struct answer_change *change);
+
+/* Of the change's account, or of its host's (account_of_host()). */
+bool change_has(const struct facts *facts, const struct answer_change *change,
+                const struct account_part *part);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long an account would be without what a change is of.
+ *
+ * Who is slowest says how long a step is: the GPU, which runs what is left for it one after the
+ * other, or the thread that asks for it, which does what is left for it one after the other. What
+ * the GPU waits for is of two kinds. Where the host came too late, it is gone as soon as the host
+ * is fast enough: a launch that took long does not matter while the GPU has work. Where the host
+ * had waited for the GPU, or the GPU's own streams for each other, it stays, however fast the host
+ * is: that time is added to the GPU's.
+ */
+#ifndef CUSCOPE_ACCOUNT_GAIN_H
+#define CUSCOPE_ACCOUNT_GAIN_H
+
+#include "account/answer.h"
+
+/* Of the thread that asks for an account's work, made once it is wanted. */
+struct gain_host {
+	bool made, known; /* whether there is one whose time is known */
+	struct account account;
+	double after_ns; /* from waits for all that was asked for to what was asked for next */
+};
+
+/* Sets left_ns and then; of an account with GPU times. */
+void gain_find(const struct answer *answer, struct answer_change *change, struct gain_host *host);
+void gain_host_clear(struct gain_host *host);
+
+#endif

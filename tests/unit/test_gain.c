@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+/* How long a step would be without what is to be changed: a shape of overlap in each. */
+#include "account_scene.h"
+
+#include "account/answer.h"
+
+#define STEPS  20
+#define WORKER 4300
+
+static struct answer answer;
+
+static int end_scene(void **state)
+{
+	answer_clear(&answer);
+	return close_scene(state);
+}
+
+/* The change of a cause at a line, of all that are told. */
+static const struct answer_change *change_at(enum account_cause cause, uint32_t line)
+{
+	for (size_t i = 0; i < answer.n_changes; i++) {
+		const struct stack_frame *frame =
+			chains_frame(facts.chains, answer.changes[i].chain);
+
+		if (answer.changes[i].cause == cause && frame && frame->line == line)
+			return &answer.changes[i];
+	}
+	tell_account(&accounts.of[0]);
+	fail_msg("no change of %s at line %u", account_cause_name(cause), line);
+	return NULL;
+}
+
+/* What a step is without it. The last is over when its work is. */
+static void assert_left(enum account_cause cause, uint32_t line, double us, enum account_cause then)
+{
+	const struct answer_change *change;
+	double left;
+
+	info.stacks.sample_ns = 1000000;
+	exited(the_process(), 1e6);
+	make_accounts(1e6);
+	assert_all_add_up();
+	answer_make(&answer, &facts, &accounts);
+	change = change_at(cause, line);
+	left = change->left_ns / 1000 / STEPS;
+	if (left < 0.97 * us || left > 1.03 * us) {
+		tell_account(change->account);
+		fail_msg("%.3f us are left of a step, not %.3f", left, us);
+	}
+	assert_string_equal(account_cause_name(change->then), account_cause_name(then));
+}
+
+static void sampled_from(uint32_t tid, double begin_us, double end_us, uint32_t line)
+{
+	for (double at = begin_us + 50; at < end_us; at += 100)
+		sampled_in(the_process(), tid, at, line);
+}
+
+/* It sleeps so long that it is late with all; what it needs to launch is less than the GPU's time.
+ */
+static void test_a_host_that_is_no_longer_late_is_hidden_by_the_gpu(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 5400.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		waited(WAIT_SLEEP, at + 5, at + 5000, 0, 27);
+		sampled_from(MAIN, at + 5000, at + 5400, 28);
+	}
+	assert_left(ACCOUNT_SLEEP, 27, 995, ACCOUNT_KERNELS);
+}
+
+/* What it computes takes longer than what the GPU has to run: that is the step then. */
+static void test_the_hosts_own_time_bounds_a_step(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 1005);
+		waited(WAIT_SLEEP, at + 5, at + 4000, 0, 27);
+		sampled_from(MAIN, at + 4000, at + 6000, 28);
+	}
+	assert_left(ACCOUNT_SLEEP, 27, 1905, ACCOUNT_COMPUTING);
+}
+
+/* It waits for the GPU, and then computes: neither runs beside the other, with the sleep or not. */
+static void test_what_follows_a_wait_is_added_to_the_gpus_time(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		call_from(at + 10, at + 1000, "cuStreamSynchronize", 31);
+		sampled_from(MAIN, at + 1000, at + 1800, 28);
+		waited(WAIT_SLEEP, at + 1800, at + 6000, 0, 27);
+	}
+	assert_left(ACCOUNT_SLEEP, 27, 1800, ACCOUNT_KERNELS);
+}
+
+/* The wait finds nothing to wait for, since the host comes late: without the sleep it would. */
+static void test_a_wait_that_was_none_becomes_one(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		waited(WAIT_SLEEP, at + 20, at + 5200, 0, 27);
+		call_from(at + 5200, at + 5202, "cuStreamSynchronize", 31);
+		sampled_from(MAIN, at + 5202, at + 6000, 28);
+	}
+	assert_left(ACCOUNT_SLEEP, 27, 1800, ACCOUNT_KERNELS);
+}
+
+/* One of an event of a step before stays none. */
+static void test_a_wait_for_an_event_stays_none(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		waited(WAIT_SLEEP, at + 20, at + 5200, 0, 27);
+		call_from(at + 5200, at + 5202, "cuEventSynchronize", 31);
+		sampled_from(MAIN, at + 5202, at + 6000, 28);
+	}
+	assert_left(ACCOUNT_SLEEP, 27, 1000, ACCOUNT_KERNELS);
+}
+
+static void ran_on(uint32_t stream, uint64_t of, double begin_us, double end_us)
+{
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .context = 1,
+		                     .stream = stream,
+		                     .correlation = of,
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(end_us) };
+
+	see(activity_event(the_process(), &activity));
+}
+
+/* Two streams by turns, each of which waits for the other for a while; the host is a step ahead. */
+static void test_streams_that_do_not_wait_run_beside_each_other(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 2400.0 * i;
+
+		ran_on(7, launch(at, 30), at + 2600, at + 3600);
+		ran_on(8, launch(at + 10, 30), at + 3800, at + 4800);
+		call_from(at + 15, at + 2390, "cuEventSynchronize", 31);
+	}
+	assert_left(ACCOUNT_STREAM_WAIT, 30, 1000, ACCOUNT_KERNELS);
+}
+
+/* Another thread computes what it waits for, and has the CPU when it could go on. */
+static void test_a_cpu_that_the_cause_had_is_free(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 5500.0 * i;
+		struct sample ready = sample_of(SAMPLE_OFF_CPU, 1500, at_line(26));
+
+		ran(launch(at, 30), at + 5, at + 500);
+		waited(WAIT_LOCK, at + 5, at + 4000, WORKER, 26);
+		sampled_from(WORKER, at, at + 5500, 40);
+		ready.runnable_ns = ready.weight_ns;
+		ready.rival_pid = the_process()->pid;
+		see(sample_event(the_process(), MAIN, at + 5500, &ready));
+	}
+	assert_left(ACCOUNT_COMPUTING, 40, 500, ACCOUNT_KERNELS);
+}
+
+/* Copies that the host waits for are its time, too; both go. */
+static void test_a_copy_is_the_gpus_time_and_the_calls(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 3000.0 * i;
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .begin_ns = US(at + 1100),
+			                 .end_ns = US(at + 2600) };
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		copy.correlation = call_from(at + 1000, at + 3000, "cuMemcpyHtoD_v2", 31);
+		see(activity_event(the_process(), &copy));
+	}
+	assert_left(ACCOUNT_COPIES, 31, 1000, ACCOUNT_KERNELS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, end_scene)
+		TEST(test_a_host_that_is_no_longer_late_is_hidden_by_the_gpu),
+		TEST(test_the_hosts_own_time_bounds_a_step),
+		TEST(test_what_follows_a_wait_is_added_to_the_gpus_time),
+		TEST(test_a_wait_that_was_none_becomes_one),
+		TEST(test_a_wait_for_an_event_stays_none),
+		TEST(test_streams_that_do_not_wait_run_beside_each_other),
+		TEST(test_a_cpu_that_the_cause_had_is_free),
+		TEST(test_a_copy_is_the_gpus_time_and_the_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
