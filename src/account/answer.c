@@ -182,6 +182,14 @@ bool answer_lost_something(const struct run_info *run)
 	return run->cut_short || run->damaged_chunks;
 }
 
+bool answer_lost_stacks(const struct run_info *run)
+{
+	const uint64_t *missed = run->stacks.missed;
+
+	return missed[STACKS_LOST] || missed[STACKS_NO_ROOM] || missed[STACKS_PROCESSES] ||
+	       missed[STACKS_PYTHON];
+}
+
 static double account_unknown_ns(const struct account *account)
 {
 	double ns = 0;
@@ -212,7 +220,7 @@ static enum answer_sure change_sure(const struct answer *answer, const struct an
 	    sampled < 0.1)
 		return ANSWER_NO;
 	if (unknown > 0.05 * account->ns || answer_lost_something(answer->facts->run) ||
-	    sampled < 0.5 ||
+	    answer_lost_stacks(answer->facts->run) || sampled < 0.5 ||
 	    (change->cause == ACCOUNT_COMPUTING && account->unsampled_ns > account->sampled_ns))
 		return ANSWER_MOSTLY;
 	return ANSWER_YES;

@@ -68,6 +68,7 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
 
 /* Something that the account needs was lost while it was recorded. */
 bool answer_lost_something(const struct run_info *run);
+bool answer_lost_stacks(const struct run_info *run);
 
 /* Shares of the account, of 1: of what the GPU runs; of what is not known, and within that of what
  * the host did outside of CUDA. */

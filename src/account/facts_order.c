@@ -355,6 +355,8 @@ static void facts_join(struct facts *facts)
 
 		work->thread = ask ? ask->thread : FACTS_NONE;
 		work->call = ask ? ask->index : FACTS_NONE;
+		if (ask)
+			facts->threads[ask->thread].calls[ask->index].worked = true;
 	}
 	free(asks);
 }

@@ -85,22 +85,19 @@ static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 
 /*
  * Whoever records a process that goes on stops with its GPU times before the rest: what is asked
- * for from then on is in no record, and whether the GPU was idle is not known.
+ * for from then on is in no record, of any GPU, and whether this one was idle is not known.
  */
 static uint64_t gpu_told_until(const struct facts *facts, const struct fact_work *last)
 {
 	uint32_t number;
-	const struct fact_call *call = facts_call_of(facts, last, &number);
+	const struct fact_call *call = facts_call_of(facts, last, &number), *later, *asks = NULL;
 
 	if (!call)
 		return facts->end_ns;
 	const struct fact_thread *thread = &facts->threads[number];
-	for (const struct fact_call *later = call + 1; later < thread->calls + thread->n_calls;
-	     later++) {
-		if (later->correlation)
-			return later->begin_ns;
-	}
-	return facts->end_ns;
+	for (later = thread->calls + thread->n_calls; --later > call && !later->worked;)
+		asks = later->correlation ? later : asks;
+	return asks ? asks->begin_ns : facts->end_ns;
 }
 
 /* Until the recording's end nothing came any more, if the process was there to ask. */

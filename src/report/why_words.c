@@ -200,7 +200,7 @@ static bool words_lack_ranks(const struct accounts *accounts)
 const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
                                      const struct why_options *options)
 {
-	static const char *sentences[12];
+	static const char *sentences[16];
 	const struct run_stacks *stacks = &facts->run->stacks;
 	size_t n = 0;
 
@@ -218,10 +218,15 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 		sentences[n++] = "whether other ranks were late: one process alone was recorded";
 	if (answer_lost_something(facts->run))
 		sentences[n++] = "what was lost while it was recorded ('cuscope info' says what)";
+	if (answer_lost_stacks(facts->run))
+		sentences[n++] = "lines of stacks that were lost or could not be read ('cuscope "
+				 "info' says how many)";
 	if (accounts->left_out)
 		sentences[n++] = "what GPUs or threads have beyond those with most work";
 	if (chains_refused(facts->chains))
 		sentences[n++] = "the lines of stacks that there was no room for";
+	if (chains_cut(facts->chains))
+		sentences[n++] = "the outermost frames of stacks that are very deep";
 	if (facts->left_out)
 		sentences[n++] = "what a recording of this size has beyond the room for it";
 	if (options->part || options->chosen)

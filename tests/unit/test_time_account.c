@@ -639,6 +639,33 @@ static void test_time_after_the_last_work_is_its_threads(void **state)
 	assert_us(account, ACCOUNT_DISK, 27, 800);
 }
 
+static void ran_on_gpu(uint32_t device, uint64_t of, double begin_us, double end_us)
+{
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .device = device,
+		                     .context = 1 + device,
+		                     .stream = 7,
+		                     .correlation = of,
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(end_us) };
+
+	see(activity_event(the_process(), &activity));
+}
+
+/* Its thread goes on with another GPU; what it asks for in the end is in no record. */
+static void test_time_after_the_last_work_goes_on_while_any_work_is_recorded(void **state)
+{
+	ran_on_gpu(0, launch(90, 30), 100, 200);
+	for (int i = 0; i < 8; i++)
+		ran_on_gpu(1, launch(300 + 100 * i, 31), 310 + 100 * i, 400 + 100 * i);
+	launch(1100, 31);
+	launch(1200, 31);
+	make_accounts(2000);
+	assert_all_add_up();
+	for (size_t i = 0; i < accounts.n; i++)
+		assert_int_equal(accounts.of[i].end_ns, US(1100));
+}
+
 static void test_time_after_a_process_ended_is_nobodys(void **state)
 {
 	const struct account *account;
@@ -734,6 +761,7 @@ int main(void)
 		TEST(test_what_was_not_measured_is_apart),
 		TEST(test_windows_are_of_their_process_alone),
 		TEST(test_time_after_the_last_work_is_its_threads),
+		TEST(test_time_after_the_last_work_goes_on_while_any_work_is_recorded),
 		TEST(test_time_after_a_process_ended_is_nobodys),
 		TEST(test_work_that_no_call_asked_for_ends_time_that_is_not_known),
 		TEST(test_without_gpu_times_a_thread_has_an_account),

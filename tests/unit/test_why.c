@@ -148,7 +148,33 @@ static void test_few_samples_are_of_little_time(void **state)
 	assert_said("79.4 %  host, outside of CUDA");
 	assert_said("Not known: what the host did outside of CUDA for 79 % of the time was not "
 	            "recorded.");
+	assert_said("lines of stacks that were lost or could not be read");
 	assert_not_said("Change first");
+}
+
+/* So deep that their outermost frames are not kept. */
+static void test_stacks_that_are_cut_are_told(void **state)
+{
+	enum { DEPTH = CHAINS_DEPTH_MAX + 8 };
+	static struct stack_frame frames[DEPTH];
+	static const struct stack_frame *pointers[DEPTH];
+	static char names[DEPTH][8];
+	static struct stack deep = { .id = 300, .n_frames = DEPTH, .frames = pointers };
+	struct sample one = sample_of(SAMPLE_CPU, 1000, &deep);
+
+	for (unsigned i = 0; i < DEPTH; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%u", i);
+		frames[i] = (struct stack_frame){ .id = 300 + i,
+			                          .kind = FRAME_PYTHON,
+			                          .function = names[i],
+			                          .file = "/home/ann/deep.py",
+			                          .line = i + 1 };
+		pointers[i] = &frames[i];
+	}
+	steps(20, 2000, 31);
+	see(sample_event(the_process(), the_process()->pid, 5000, &one));
+	conclude(now_us);
+	assert_said("the outermost frames of stacks that are very deep");
 }
 
 /* All that a thread did is known where its waits were recorded, however few samples there are. */
@@ -429,6 +455,7 @@ int main(void)
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
 		TEST(test_a_blocked_host_is_told_with_its_line),
 		TEST(test_few_samples_are_of_little_time),
+		TEST(test_stacks_that_are_cut_are_told),
 		TEST(test_few_samples_beside_waits_are_not_sure),
 		TEST(test_without_samples_is_said_how_to_take_them),
 		TEST(test_a_busy_gpu_has_nothing_wrong),
