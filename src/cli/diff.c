@@ -89,11 +89,11 @@ static char *make_doc(void)
 	struct buf doc = { 0 };
 
 	buf_puts(&doc, "Two traces side by side: A, B, the change from A to B, and whether it is "
-	               "more than chance.\vNames are totals, cuda_api_sum and those of other "
+	               "more than chance.\vNames are why, totals, cuda_api_sum and those of other "
 	               "reports that sum up:\n");
 	for (size_t i = 0; diff_name(i); i++)
 		buf_printf(&doc, "  %s\n", diff_name(i));
-	buf_puts(&doc, "Without one: totals, cuda_api_sum and, where there are GPU times, "
+	buf_puts(&doc, "Without one: why, totals, cuda_api_sum and, where there are GPU times, "
 	               "cuda_gpu_kern_sum.\n\n"
 	               "Examples:\n"
 	               "  cuscope diff before.cuscope after.cuscope\n"
@@ -188,7 +188,12 @@ static int diff_files(struct diff_command *o, struct err *err)
 {
 	struct trace_file *files[DIFF_SIDES] = { NULL };
 	struct diff *diff;
-	int rc = diff_new(o->names, o->n_names, o->nested, &diff, err);
+	const struct report_options read = { .nested = o->nested,
+		                             .from_ns = o->range.from_ns,
+		                             .to_ns = o->range.has_to ? o->range.to_ns : 0,
+		                             .part = cli_is_part(&o->range),
+		                             .chosen = cli_is_chosen(&o->range) };
+	int rc = diff_new(o->names, o->n_names, &read, &diff, err);
 
 	if (rc)
 		return EXIT_USAGE;

@@ -27,6 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DIFFS = (
     ("diff", "plain", "gpu", []),
     ("diff_lost", "gpu", "lost", []),
+    ("diff_why", "host_line", "host_waits", ["why"]),
     ("diff_busy", "gpu", "ranges", ["totals"]),
     ("diff_place", "stacks", "plain", ["cuda_api_sum:place"]),
     ("diff_kern_sum", "gpu", "gpu", ["cuda_gpu_kern_gb_sum:base"]),

@@ -9,7 +9,7 @@ SMALL = ("larger launches", "CUDA graph", "fewer launches")
 LAUNCH = "cuLaunchKernel=4"
 LINES = 15
 GAIN_WITHIN = 0.2
-NEEDED = {"one": 0.95, "two": 0.8, "healthy": 1, "gain": 0.8}
+NEEDED = {"one": 0.95, "two": 0.8, "healthy": 1, "gain": 0.8, "diff": 0.8}
 
 
 class Kind:
@@ -103,6 +103,13 @@ def kind_wrongs(kind, answer):
         if not right or not any(name in answer.next for name in names):
             found.append(("second", answer.next[:160]))
     return found
+
+
+def diff_wrongs(kind, verdict):
+    """A step takes more, and the place of the problem is in what it takes more of."""
+    more = " ".join(re.findall(r"[:;] \+[^;]*", verdict))
+    right = re.search(r"a step takes [\d.]+ \w+ more", verdict) and any(name in more for name in kind.names)
+    return [] if right else [("diff", verdict[:300])]
 
 
 def step_us(text, word="steps"):

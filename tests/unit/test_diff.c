@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* Two traces side by side, and the test behind it. */
-#include "support.h"
+#include "stack_events.h"
 
 #include <math.h>
 
 #include "report/diff/welch.h"
 #include "report/diff/diff.h"
+
+static const struct report_options usual;
 
 /* ---- the test ------------------------------------------------------------------------------ */
 
@@ -78,7 +80,7 @@ static void begin_diff(const char *name)
 {
 	struct err err = { 0 };
 
-	assert_int_equal(diff_new(&name, 1, false, &diff, &err), 0);
+	assert_int_equal(diff_new(&name, 1, &usual, &diff, &err), 0);
 	free(told);
 	told = NULL;
 }
@@ -259,11 +261,135 @@ static void test_totals(void **state)
 	free(text);
 }
 
+/* ---- the accounts -------------------------------------------------------------------------- */
+
+/* Frames of a function, whose lines and folders move; a recording's own ids. */
+static const struct stack *stack_in(const char *function, const char *file, uint32_t line)
+{
+	static struct stack_frame frames[32];
+	static const struct stack_frame *pointers[32];
+	static struct stack stacks[32];
+	static uint32_t n;
+
+	assert_true(n < 32);
+	frames[n] = (struct stack_frame){
+		.id = n, .kind = FRAME_PYTHON, .function = function, .file = file, .line = line
+	};
+	pointers[n] = &frames[n];
+	stacks[n] = (struct stack){ .id = n, .n_frames = 1, .frames = &pointers[n] };
+	return &stacks[n++];
+}
+
+/* Twenty steps: a kernel of 2 ms, then a thread that computes there for the rest of so many ms, but
+ * for what they differ by. */
+static void push_steps(const struct stack *stack, unsigned ms, unsigned differ_us)
+{
+	double at_us = 0;
+
+	for (unsigned i = 0; i < 20; i++) {
+		double step_us = 1000 * ms + (i % 5) * differ_us;
+		struct call call = call_at("cuLaunchKernel", at_us, 5);
+		struct activity activity = { .kind = ACTIVITY_KERNEL, .context = 1 };
+
+		activity.begin_ns = US(at_us + 10);
+		activity.end_ns = US(at_us + 2010);
+		call.correlation = activity.correlation = i + 1;
+		push_call(&run, call);
+		push_work(&run, activity);
+		for (double us = 3000; us < step_us; us += 1000) {
+			struct sample one = sample_of(SAMPLE_CPU, 1000, stack);
+			struct event event = sample_event(the_process(), 4243, at_us + us, &one);
+
+			push(&run, &event);
+		}
+		at_us += step_us;
+	}
+	run.info.end_ns = US(at_us);
+}
+
+static void push_side(enum diff_side side, const struct stack *stack, unsigned ms,
+                      unsigned differ_us)
+{
+	begin_side(side);
+	push_steps(stack, ms, differ_us);
+	end_side();
+}
+
+static void test_what_a_step_costs_more_is_told_by_function(void **state)
+{
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "/old/data.py", 27), 10, 0);
+	push_side(DIFF_B, stack_in("decode", "/new/data.py", 31), 13, 0);
+	end_diff();
+	assert_has(text, "a step takes 3.000 ms more (10.000 ms to 13.000 ms): "
+	                 "+3.000 ms computing in data.py:31 decode; kernels the same");
+	assert_has(text, "\n10000000,13000000,3000000,30.0,all,a step\n");
+	assert_has(text, ",computing,computing in data.py:31 decode\n");
+	assert_has_not(text, "data.py:27"); /* it is the same function */
+	free(text);
+}
+
+static void test_what_moves_between_functions_is_both(void **state)
+{
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 0);
+	push_side(DIFF_B, stack_in("augment", "data.py", 40), 7, 0);
+	end_diff();
+	assert_has(text, "a step takes 3.000 ms less (10.000 ms to 7.000 ms): -3.000 ms computing");
+	assert_has(text, ",-100.0,computing,computing in data.py:27 decode\n");
+	assert_has(text, ",,computing,computing in data.py:40 augment\n");
+	free(text);
+}
+
+static void test_steps_that_vary_by_more_are_as_long(void **state)
+{
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 1000);
+	push_side(DIFF_B, stack_in("decode", "data.py", 27), 10, 1100);
+	end_diff();
+	assert_has(text, "a step takes as long (");
+	assert_has(text, ", which steps of one recording differ by as well)");
+	free(text);
+}
+
+static void test_the_same_costs_the_same(void **state)
+{
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 0);
+	push_side(DIFF_B, stack_in("decode", "data.py", 27), 10, 0);
+	end_diff();
+	assert_has(text, "a step takes as long (10.000 ms to 10.000 ms), of the same\"\n");
+	free(text);
+}
+
+static void test_what_is_not_known_of_a_side_is_not_compared(void **state)
+{
+	struct call call = call_at("cuLaunchKernel", 0, 900000);
+
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 0);
+	begin_side(DIFF_B);
+	end_side();
+	end_diff();
+	assert_has(text, "of B nothing is known: No work of a GPU was seen");
+	assert_has_not(text, "a step");
+	free(text);
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 0);
+	begin_side(DIFF_B);
+	call.correlation = 1;
+	push_call(&run, call);
+	end_side();
+	end_diff();
+	assert_has(text, "nothing is compared: when GPUs were busy is known of A alone");
+	free(text);
+}
+
 static void assert_refused(const char *word, const char *sentence)
 {
 	struct err err = { 0 };
 
-	assert_true(diff_new(&word, 1, false, &diff, &err) < 0);
+	assert_true(diff_new(&word, 1, &usual, &diff, &err) < 0);
 	assert_has(err.text, sentence);
 }
 
@@ -285,7 +411,7 @@ static void test_what_is_named_twice_is_compared_once(void **state)
 	struct err err = { 0 };
 	size_t n;
 
-	assert_int_equal(diff_new(words, 6, false, &diff, &err), 0);
+	assert_int_equal(diff_new(words, 6, &usual, &diff, &err), 0);
 	diff_consumers(diff, DIFF_A, &n);
 	assert_int_equal(n, 4);
 	diff_free(diff);
@@ -304,6 +430,11 @@ int main(void)
 		cmocka_unit_test(test_without_gpu_times_on_a_side_nothing_is_compared),
 		cmocka_unit_test(test_totals),
 		cmocka_unit_test(test_totals_of_gpus),
+		cmocka_unit_test(test_what_a_step_costs_more_is_told_by_function),
+		cmocka_unit_test(test_what_moves_between_functions_is_both),
+		cmocka_unit_test(test_steps_that_vary_by_more_are_as_long),
+		cmocka_unit_test(test_the_same_costs_the_same),
+		cmocka_unit_test(test_what_is_not_known_of_a_side_is_not_compared),
 		cmocka_unit_test(test_what_cannot_be_compared_is_said),
 		cmocka_unit_test(test_what_is_named_twice_is_compared_once),
 	};

@@ -12,14 +12,18 @@
 #include "base/xalloc.h"
 #include "report/diff/diff_totals.h"
 #include "report/diff/diff_rows.h"
+#include "report/diff/diff_why.h"
+#include "report/why.h"
 
 #define TOTALS "totals"
+#define WHY    "why"
 
 /* What one table compares. */
 struct diff_part {
-	struct report_choice choice; /* no report: the totals */
+	struct report_choice choice; /* no report: the totals, or */
+	bool why;                    /* the accounts of time */
 	const struct sums_kind *kind;
-	bool optional; /* not asked for: left out where there are no GPU times */
+	bool optional; /* not asked for: left out where there is nothing of it */
 };
 
 struct diff {
@@ -30,8 +34,9 @@ struct diff {
 
 const char *diff_name(size_t i)
 {
-	if (!i)
-		return TOTALS;
+	if (i < 2)
+		return i ? TOTALS : WHY;
+	i--;
 	for (const struct report *r = reports; r->name; r++) {
 		if (sums_kind(r->name, false) && !--i)
 			return r->name;
@@ -62,7 +67,7 @@ static int refuse(const char *word, struct err *err)
 static bool is_known(const struct diff *diff, const struct diff_part *part)
 {
 	for (size_t i = 0; i < diff->n; i++) {
-		if (diff->parts[i].kind == part->kind &&
+		if (diff->parts[i].kind == part->kind && diff->parts[i].why == part->why &&
 		    diff->parts[i].choice.names == part->choice.names)
 			return true;
 	}
@@ -76,7 +81,8 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 
 	memset(part, 0, sizeof(*part));
 	part->optional = optional;
-	if (strcmp(word, TOTALS)) {
+	part->why = !strcmp(word, WHY);
+	if (!part->why && strcmp(word, TOTALS)) {
 		rc = report_choose(word, &part->choice, NULL);
 		part->kind =
 			rc ? NULL : sums_kind(part->choice.report->name, part->choice.by_place);
@@ -90,16 +96,23 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 	return 0;
 }
 
-static struct consumer *new_consumer(const struct diff_part *part, bool nested)
+static struct consumer *new_consumer(const struct diff_part *part,
+                                     const struct report_options *options)
 {
+	if (part->why)
+		return why_new(&(struct why_options){ .from_ns = options->from_ns,
+		                                      .to_ns = options->to_ns,
+		                                      .part = options->part,
+		                                      .chosen = options->chosen });
 	if (!part->kind)
 		return summary_new(&(struct summary_options){ 0 });
-	return sums_new(part->kind, part->choice.names, nested);
+	return sums_new(part->kind, part->choice.names, options->nested);
 }
 
-int diff_new(const char *const *words, size_t n, bool nested, struct diff **diff, struct err *err)
+int diff_new(const char *const *words, size_t n, const struct report_options *options,
+             struct diff **diff, struct err *err)
 {
-	static const char *const usual[] = { TOTALS, "cuda_api_sum", "cuda_gpu_kern_sum" };
+	static const char *const usual[] = { WHY, TOTALS, "cuda_api_sum", "cuda_gpu_kern_sum" };
 	struct diff *d = xcalloc(1, sizeof(*d));
 	bool asked = n > 0;
 	int rc = 0;
@@ -114,7 +127,7 @@ int diff_new(const char *const *words, size_t n, bool nested, struct diff **diff
 	for (int side = 0; side < DIFF_SIDES && !rc; side++) {
 		d->consumers[side] = xcalloc(d->n, sizeof(struct consumer *));
 		for (size_t i = 0; i < d->n; i++)
-			d->consumers[side][i] = new_consumer(&d->parts[i], nested);
+			d->consumers[side][i] = new_consumer(&d->parts[i], options);
 	}
 	*diff = d;
 	if (rc) {
@@ -177,8 +190,11 @@ static int print_part(struct diff *diff, size_t i, const struct run_info *const 
 {
 	struct consumer *a = diff->consumers[DIFF_A][i], *b = diff->consumers[DIFF_B][i];
 	const struct diff_part *part = &diff->parts[i];
+	int rc = 0;
 
-	if (part->kind) {
+	if (part->why) {
+		rc = diff_why_print(a, b, runs, table, err);
+	} else if (part->kind) {
 		char *name = report_choice_name(&part->choice);
 
 		diff_rows_print(part->kind, name, part->choice.report->help, a, b, table);
@@ -188,17 +204,20 @@ static int print_part(struct diff *diff, size_t i, const struct run_info *const 
 	}
 	note_missing_gpu_times(diff, i, table);
 	note_estimates(runs, table);
-	return table_end(table, err);
+	return rc ? rc : table_end(table, err);
 }
 
 int diff_print(struct diff *diff, const struct run_info *const runs[DIFF_SIDES],
                const struct table_options *options, struct err *err)
 {
-	struct table *table = table_open(options, diff->n > 1);
+	struct table *table = table_open(options, diff->n > 1 || diff->parts[0].why);
 	int rc = 0;
 
 	for (size_t i = 0; i < diff->n && !rc; i++) {
-		bool nothing = !has_source(diff, i, DIFF_A) && !has_source(diff, i, DIFF_B);
+		bool nothing = diff->parts[i].why ? !diff_why_any(diff->consumers[DIFF_A][i],
+		                                                  diff->consumers[DIFF_B][i])
+		                                  : !has_source(diff, i, DIFF_A) &&
+		                                            !has_source(diff, i, DIFF_B);
 
 		if (!nothing || !diff->parts[i].optional)
 			rc = print_part(diff, i, runs, table, err);

@@ -16,11 +16,12 @@ enum diff_side { DIFF_A, DIFF_B, DIFF_SIDES };
 struct diff;
 
 /*
- * What is to be compared: names of reports ("cuda_gpu_kern_sum:base") and "totals". None: the
- * totals, cuda_api_sum and, where there are GPU times, cuda_gpu_kern_sum. A sentence for a name
- * that cannot be compared.
+ * What is to be compared: names of reports ("cuda_gpu_kern_sum:base"), "why" and "totals". None:
+ * these two, cuda_api_sum and, where there are GPU times, cuda_gpu_kern_sum. A sentence for a name
+ * that cannot be compared. Of the options counts what is read of the traces, and `nested`.
  */
-int diff_new(const char *const *words, size_t n, bool nested, struct diff **diff, struct err *err);
+int diff_new(const char *const *words, size_t n, const struct report_options *options,
+             struct diff **diff, struct err *err);
 void diff_free(struct diff *diff);
 
 /* Of one side, owned by the diff. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What a step costs in two traces, by the account of time of each. Private to diff.c. */
+#ifndef CUSCOPE_REPORT_DIFF_DIFF_WHY_H
+#define CUSCOPE_REPORT_DIFF_DIFF_WHY_H
+
+#include "report/diff/diff.h"
+
+/*
+ * A sentence, and a table of what it is made of. `a` and `b` are what why_new() made, after their
+ * ends.
+ */
+int diff_why_print(struct consumer *a, struct consumer *b,
+                   const struct run_info *const runs[DIFF_SIDES], struct table *table,
+                   struct err *err);
+
+/* Whether there is an account of either. */
+bool diff_why_any(struct consumer *a, struct consumer *b);
+
+#endif
