@@ -22,8 +22,6 @@ static void count_gone(struct busy *busy, const struct busy_piece *piece)
 {
 	busy->done_ns += piece->end_ns - piece->begin_ns;
 	busy->until_ns = piece->end_ns;
-	if (busy->gone)
-		busy->gone(busy->data, piece->begin_ns, piece->end_ns);
 }
 
 static void let_oldest_go(struct busy *busy)
@@ -129,7 +127,7 @@ void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
 		begin_ns = cut(busy, begin_ns, end_ns);
 	if (end_ns <= begin_ns)
 		return;
-	if (busy->n < most || busy->gone || piece_at(busy, busy->n - 1)->end_ns >= begin_ns) {
+	if (busy->n < most || piece_at(busy, busy->n - 1)->end_ns >= begin_ns) {
 		place(busy, most, (struct busy_piece){ begin_ns, end_ns });
 		return;
 	}
@@ -157,10 +155,4 @@ uint64_t busy_short_ns(const struct busy *busy)
 	if (!busy->cut_ns)
 		return 0;
 	return busy->cut_ns < idle_ns ? busy->cut_ns : idle_ns;
-}
-
-void busy_finish(struct busy *busy)
-{
-	while (busy->n)
-		let_oldest_go(busy);
 }

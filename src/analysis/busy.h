@@ -29,9 +29,6 @@ struct busy {
 		uint64_t begin_ns, end_ns;
 	} * pieces;            /* a ring */
 	size_t first, n, room; /* room: a power of two */
-	/* Told of every piece that no later interval can join, in order of time; NULL: nobody. */
-	void (*gone)(void *data, uint64_t begin_ns, uint64_t end_ns);
-	void *data;
 };
 
 void busy_free(struct busy *busy);
@@ -41,8 +38,5 @@ uint64_t busy_ns(const struct busy *busy);
 
 /* Of intervals that lie before pieces that were let go, busy_ns() lacks this at most. */
 uint64_t busy_short_ns(const struct busy *busy);
-
-/* After the last interval: gone() is told of what is left. */
-void busy_finish(struct busy *busy);
 
 #endif

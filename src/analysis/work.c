@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/correlations.h"
-#include "analysis/gpu_ids.h"
 #include "analysis/streams.h"
 #include "analysis/work_table.h"
 #include "base/xalloc.h"
@@ -18,7 +17,6 @@
 struct early {
 	const struct process *process; /* NULL: free */
 	struct activity activity;
-	uint64_t idle_since_ns;
 	uint32_t next; /* of its chain, or of those that the last event has joined */
 };
 
@@ -36,9 +34,6 @@ struct work {
 
 	struct correlations *gone; /* what left to make room; NULL: none */
 	uint64_t unjoined;
-
-	struct gpu_ids *gpus;
-	uint64_t end_ns[GPU_IDS_MAX]; /* of what ran there */
 
 	struct work_now now;
 	struct work_done done;   /* this event's; activity NULL: none */
@@ -160,7 +155,6 @@ static bool keep_early(struct work *work)
 		i = work->early[i].next;
 	early->process = work->done.process;
 	early->activity = *work->done.activity;
-	early->idle_since_ns = work->done.idle_since_ns;
 	early->next = *chain;
 	*chain = work->next_early;
 	work->next_early = (work->next_early + 1) % WORK_EARLY;
@@ -283,21 +277,6 @@ static void see_call(struct work *work, const struct event *event)
 		meet(work, (struct work_place *)work->now.call);
 }
 
-/* Since when the GPU was idle that an activity ran on. */
-static uint64_t idle_since(struct work *work, const struct event *event)
-{
-	const struct activity *activity = event->activity;
-	uint32_t gpu = gpu_ids_of(work->gpus, event);
-	uint64_t end_ns;
-
-	if (gpu == GPU_ID_NONE)
-		return 0;
-	end_ns = work->end_ns[gpu];
-	if (activity->end_ns > end_ns)
-		work->end_ns[gpu] = activity->end_ns;
-	return end_ns <= activity->begin_ns ? end_ns : 0;
-}
-
 static struct work_place *find_other(struct work *work, const struct event *event,
                                      uint64_t correlation)
 {
@@ -319,7 +298,7 @@ static void see_activity(struct work *work, const struct event *event)
 	struct work_place *place = find_other(work, event, correlation);
 
 	work->table.limit = work->table.most;
-	work->done = (struct work_done){ event->process, event->activity, idle_since(work, event) };
+	work->done = (struct work_done){ event->process, event->activity };
 	if (place) {
 		work->now.first = !has_met(&place->call);
 		meet(work, place);
@@ -365,8 +344,7 @@ const struct work_now *work_now(const struct work *work)
 static void tell_early(const struct early *early, const struct work_call *call, work_tell tell,
                        void *data)
 {
-	struct work_done done = { call ? call->process : early->process, &early->activity,
-		                  early->idle_since_ns };
+	struct work_done done = { call ? call->process : early->process, &early->activity };
 
 	tell(data, &done, call);
 }
@@ -458,7 +436,6 @@ struct work *work_new(size_t bytes)
 	work->owners = 1;
 	work_table_init(&work->table, bytes);
 	work->joined = WORK_NONE;
-	work->gpus = gpu_ids_new();
 	return work;
 }
 
@@ -485,7 +462,6 @@ void work_free(struct work *work)
 {
 	if (!work || --work->owners)
 		return;
-	gpu_ids_free(work->gpus);
 	correlations_free(work->gone);
 	work_table_free(&work->table);
 	free(work->early);

@@ -49,9 +49,6 @@ static inline uint64_t work_call_ns(const struct work_call *call)
 struct work_done {
 	const struct process *process;
 	const struct activity *activity;
-	/* When all that came before it on its device, of its process, had ended; 0: it is the
-	 * first, or something still ran when it began. */
-	uint64_t idle_since_ns;
 };
 
 /* Of the event that came last; valid until the next. */

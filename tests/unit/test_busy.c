@@ -124,33 +124,6 @@ static void test_the_oldest_that_comes_late_into_a_full_ring_is_let_go_itself(vo
 	busy_free(&busy);
 }
 
-static uint64_t told[8];
-static size_t n_told;
-
-static void tell(void *data, uint64_t begin_ns, uint64_t end_ns)
-{
-	told[n_told++] = begin_ns;
-	told[n_told++] = end_ns;
-}
-
-static void test_pieces_are_told_in_order_once_nothing_can_join_them(void **state)
-{
-	struct busy busy = { .gone = tell };
-
-	busy_add(&busy, 10, 20);
-	busy_add(&busy, 40, 50);
-	busy_add(&busy, 45, 60);
-	assert_int_equal(n_told, 0);
-	busy_finish(&busy);
-	assert_int_equal(n_told, 4);
-	assert_int_equal(told[0], 10);
-	assert_int_equal(told[1], 20);
-	assert_int_equal(told[2], 40);
-	assert_int_equal(told[3], 60);
-	assert_int_equal(busy_ns(&busy), 30);
-	busy_free(&busy);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,7 +135,6 @@ int main(void)
 		cmocka_unit_test(test_any_order_within_what_is_kept_is_exact),
 		cmocka_unit_test(test_what_may_be_left_out_beyond_that_is_known),
 		cmocka_unit_test(test_the_oldest_that_comes_late_into_a_full_ring_is_let_go_itself),
-		cmocka_unit_test(test_pieces_are_told_in_order_once_nothing_can_join_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

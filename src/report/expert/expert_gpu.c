@@ -30,30 +30,6 @@ static const struct facts *expert_facts(struct report_writer *writer, const stru
 	return why_answer(writer->analysis)->facts;
 }
 
-/* GPUs by process and number. The caller frees them. */
-static int gpu_order(const void *left, const void *right)
-{
-	const struct fact_work *a = *(const struct fact_work *const *)left;
-	const struct fact_work *b = *(const struct fact_work *const *)right;
-
-	if (a->process->id != b->process->id)
-		return a->process->id < b->process->id ? -1 : 1;
-	return (a->device > b->device) - (a->device < b->device);
-}
-
-/* The first work of each. */
-static const struct fact_work **gpus_of(const struct facts *facts, size_t *n)
-{
-	const struct fact_work **gpus = xcalloc(facts->n_gpus + 1, sizeof(*gpus));
-
-	*n = 0;
-	for (size_t i = 0; i < facts->n_works; i++)
-		if (!i || facts->works[i].gpu != facts->works[i - 1].gpu)
-			gpus[(*n)++] = &facts->works[i];
-	qsort(gpus, *n, sizeof(*gpus), gpu_order);
-	return gpus;
-}
-
 static void write_gpu(struct table *table, const struct facts *facts, const struct fact_work *gpu)
 {
 	table_u64(table, gpu->process->pid);
@@ -358,14 +334,13 @@ static int write_use(struct consumer *self, const struct run_info *run, struct e
 	struct report_writer *writer = (struct report_writer *)self;
 	const struct facts *facts = expert_facts(writer, run);
 	struct table *table = writer->table;
-	size_t n, number = 0;
-	const struct fact_work **gpus = gpus_of(facts, &n);
+	size_t number = 0;
 
 	report_begin(writer, run, NULL, TABLE_COLUMNS(use_columns));
-	for (size_t i = 0; i < n; i++)
-		number = write_windows(writer, facts, gpus[i], number);
-	free(gpus);
-	if (!n)
+	for (size_t i = 0; i < facts->n_works; i++)
+		if (!i || facts->works[i].gpu != facts->works[i - 1].gpu)
+			number = write_windows(writer, facts, &facts->works[i], number);
+	if (!facts->n_works)
 		report_note_no_gpu_times(table, writer->options.part, run);
 	else if (!number)
 		table_note(table, "nothing found: no window was in use below 50 %%");
