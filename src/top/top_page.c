@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/account.h"
 #include "analysis/missed.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -222,6 +223,22 @@ static void paint_process(struct painter *p, const struct top_process *process)
 	top_add_bytes(out, (double)process->memory[MEMORY_NONE].bytes);
 	buf_printf(out, " in use  %llu errors",
 	           (unsigned long long)numbers[TOP_COUNT_ERRORS].total);
+}
+
+/* What its sums prove of where its time goes, in why's words, and who tells the rest. */
+static void paint_why(struct painter *p, const struct top_process *process)
+{
+	struct buf *out;
+
+	if (process->ended) /* there is nothing to watch */
+		return;
+	out = screen_line(p->screen);
+	if (process->threads && !process->entries_only)
+		buf_printf(out, "%s %.0f%%, ", account_cause_text(ACCOUNT_GPU_WAIT),
+		           100 * process->sync_share);
+	if (p->page->snapshot->gpu_times && process->gpu_share >= 0)
+		buf_printf(out, "GPU busy with it %.0f%%, ", 100 * process->gpu_share);
+	buf_printf(out, "why: cuscope why -p %u", process->process->pid);
 }
 
 static void paint_tabs(struct painter *p)
@@ -522,6 +539,7 @@ static void paint(struct painter *p)
 	screen_line(p->screen);
 	if (opened) {
 		paint_process(p, opened);
+		paint_why(p, opened);
 		paint_tabs(p);
 	}
 	paint_table(p);

@@ -423,6 +423,7 @@ static void test_enter_opens_the_kernels(void **state)
 	open_python();
 	assert_has(render(24, 80),
 	           "4242 python3  400 calls/s  200 launches/s  12.0G in use  0 errors\n"
+	           "waiting for the GPU 25%, why: cuscope why -p 4242\n"
 	           " 1 kernels   2 functions   3 streams   4 memory   5 transfers\n"
 	           "KERNEL                                                   LAUNCHES LAUNCH/s "
 	           "SHARE\n"
@@ -439,7 +440,10 @@ static void test_kernels_have_their_time_on_the_gpu(void **state)
 	kernels[0].gpu_ns = 1200000000;
 	kernels[1].gpu_runs = 0;
 	open_python();
+	processes[0].gpu_share = 0.42;
 	assert_has(render(24, 80), "SHARE GPUTIME AVERAGE\n");
+	assert_has(text.data,
+	           "waiting for the GPU 25%, GPU busy with it 42%, why: cuscope why -p 4242\n");
 	assert_has(text.data, "30%   1.20s  2.00ms\n");
 	assert_has(text.data, "20%       -       -\n");
 }
