@@ -8,7 +8,6 @@
 struct gpu_ids {
 	uint64_t known[GPU_IDS_MAX]; /* process and number */
 	uint32_t n, last;
-	uint64_t left_out;
 };
 
 struct gpu_ids *gpu_ids_new(void)
@@ -32,10 +31,8 @@ uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event)
 		if (ids->known[i] == gpu)
 			return ids->last = i;
 	}
-	if (ids->n == GPU_IDS_MAX) {
-		ids->left_out++;
+	if (ids->n == GPU_IDS_MAX)
 		return GPU_ID_NONE;
-	}
 	ids->known[ids->n] = gpu;
 	return ids->last = ids->n++;
 }
@@ -43,9 +40,4 @@ uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event)
 uint32_t gpu_ids_count(const struct gpu_ids *ids)
 {
 	return ids->n;
-}
-
-uint64_t gpu_ids_left_out(const struct gpu_ids *ids)
-{
-	return ids->left_out;
 }

@@ -22,7 +22,4 @@ uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event);
 /* How many there are, from 0. */
 uint32_t gpu_ids_count(const struct gpu_ids *ids);
 
-/* Activities that got no id. */
-uint64_t gpu_ids_left_out(const struct gpu_ids *ids);
-
 #endif

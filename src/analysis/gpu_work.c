@@ -189,15 +189,3 @@ uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b
 	return apart > together ? apart - together : 0;
 }
 
-uint64_t gpu_work_idle_ns(const struct gpu_work_row *row)
-{
-	uint64_t span = row->end_ns - row->begin_ns;
-	uint64_t known = row->union_ns[WORK_ALL] + row->not_measured_ns;
-
-	return span > known ? span - known : 0;
-}
-
-uint64_t gpu_works_left_out(const struct gpu_works *works)
-{
-	return gpu_ids_left_out(works->ids);
-}

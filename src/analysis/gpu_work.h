@@ -46,12 +46,6 @@ void gpu_works_event(struct gpu_works *works, const struct event *event);
 /* By process and device. Owned by `works`, until the next event. */
 const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n);
 
-/* Activities of GPUs beyond GPU_IDS_MAX, which are in no row. */
-uint64_t gpu_works_left_out(const struct gpu_works *works);
-
-/* Between the first and the last work, in which nothing ran. */
-uint64_t gpu_work_idle_ns(const struct gpu_work_row *row);
-
 /* In which work of both ran. `a` and `b` have no class in common. */
 uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b);
 

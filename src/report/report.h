@@ -109,9 +109,6 @@ void report_note_no_gpu_times(struct table *table, bool part, const struct run_i
 /* Whether only some calls were recorded or read: what else there was may change what is judged. */
 bool report_is_chosen(const struct report_options *options, const struct run_info *run);
 
-/* The note on that of a report of gaps. */
-void report_note_chosen(const struct report_options *options, const struct run_info *run);
-
 /* Graph launches that were recorded as wholes, in a report of kernels; nothing of 0. */
 void report_note_whole_graphs(struct table *table, uint64_t count);
 

@@ -352,25 +352,6 @@ bool report_is_chosen(const struct report_options *options, const struct run_inf
 	return options->chosen || run->chosen;
 }
 
-void report_note_chosen(const struct report_options *options, const struct run_info *run)
-{
-	struct buf words = { 0 };
-
-	if (run->chosen) {
-		text_add_safe(&words, run->chosen);
-		table_note(options->table,
-		           "only some calls were recorded (%s): what else ran or was called is not "
-		           "in it, so what looks like a gap may be none, or have another cause",
-		           words.data);
-		buf_free(&words);
-	}
-	if (options->chosen)
-		table_note(options->table,
-		           "only some calls or processes were read (--kernel, --function, "
-		           "--failed, --max-events, --pid): what looks like a gap may be none, or "
-		           "have another cause");
-}
-
 void report_note_whole_graphs(struct table *table, uint64_t count)
 {
 	if (count)
