@@ -319,12 +319,14 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
-/* Parts of a segment that lie in no pause of measuring. */
+/* Parts of a segment that lie in that span, and in no pause of measuring. */
 static void segment_measured(const struct maker *maker, struct account *account,
                              const struct gpu_time *gpu, const struct gpu_segment *segment,
-                             struct measured *part)
+                             const struct fact_span *in, struct measured *part)
 {
-	for (part->end_ns = segment->begin_ns; measured_next(part, segment->end_ns);) {
+	uint64_t end_ns = sooner(segment->end_ns, in->end_ns);
+
+	for (part->end_ns = later(segment->begin_ns, in->begin_ns); measured_next(part, end_ns);) {
 		struct cut cut = { part->begin_ns, part->end_ns, 0, account };
 
 		if (segment->state == STATE_COMMUNICATION)
@@ -352,6 +354,7 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	const struct fact_work *first = &maker->facts->works[gpu->first];
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
 	struct measured part = measured_of(maker->facts, first->process);
+	const struct fact_span all = { 0, UINT64_MAX, 0 };
 
 	account->process = first->process;
 	account->gpu = number;
@@ -361,7 +364,7 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
 	account->longest_stream_ns = gpu_longest_stream_ns(maker->facts, gpu);
 	for (size_t i = 0; i < gpu->n; i++)
-		segment_measured(maker, account, gpu, &gpu->segments[i], &part);
+		segment_measured(maker, account, gpu, &gpu->segments[i], &all, &part);
 	account->not_measured_ns = part.not_measured_ns;
 	parts_finish(maker->parts, account);
 }
@@ -388,6 +391,43 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	                          : later(facts->end_ns, thread->calls[last].end_ns);
 	walk_thread(&walk, number, account->begin_ns, account->end_ns, 0);
 	parts_finish(maker->parts, account);
+}
+
+static void account_of_span(const struct maker *maker, struct account *account,
+                            const struct fact_span *span, struct measured *part)
+{
+	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, true };
+	struct gpu_time *gpu;
+
+	if (account->gpu == FACTS_NONE) {
+		walk_thread(&walk, account->thread, span->begin_ns, span->end_ns, 0);
+		return;
+	}
+	gpu = &maker->gpus[account->gpu];
+	for (size_t i = gpu_time_at(gpu, span->begin_ns);
+	     i < gpu->n && gpu->segments[i].begin_ns < span->end_ns; i++)
+		segment_measured(maker, account, gpu, &gpu->segments[i], span, part);
+}
+
+void account_of_spans(struct account *part, const struct facts *facts, struct gpu_time *gpus,
+                      const struct account *of, const struct fact_span *spans, size_t n)
+{
+	uint64_t budget = ACCOUNT_BUDGET;
+	struct measured measured = measured_of(facts, of->process);
+	struct maker maker = {
+		.facts = facts, .gpus = gpus, .parts = parts_new(facts), .budget = &budget
+	};
+
+	*part = (struct account){ .process = of->process,
+		                  .gpu = of->gpu,
+		                  .device = of->device,
+		                  .thread = of->thread,
+		                  .begin_ns = of->begin_ns,
+		                  .end_ns = of->end_ns };
+	for (size_t i = 0; i < n; i++)
+		account_of_span(&maker, part, &spans[i], &measured);
+	parts_finish(maker.parts, part);
+	parts_free(maker.parts);
 }
 
 void account_of_host(struct account *host, const struct facts *facts, const struct account *of)

@@ -112,6 +112,11 @@ struct accounts {
 void accounts_make(struct accounts *accounts, const struct facts *facts);
 void accounts_clear(struct accounts *accounts);
 
+/* Of those spans of an account, in their order. */
+struct gpu_time;
+void account_of_spans(struct account *part, const struct facts *facts, struct gpu_time *gpus,
+                      const struct account *of, const struct fact_span *spans, size_t n);
+
 /* The time of the thread that asks for most of a GPU's work, while the GPU was busy, too: what the
  * host has to do by itself. Numbers of waits are none of the accounts'. */
 void account_of_host(struct account *host, const struct facts *facts, const struct account *of);

@@ -6,6 +6,7 @@
 
 #include "account/change.h"
 #include "account/gain.h"
+#include "account/phases.h"
 #include "base/xalloc.h"
 
 #define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
@@ -13,6 +14,7 @@
 #define ANSWER_FEW   5     /* stretches or samples that are no evidence */
 #define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
 #define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
+#define ANSWER_STEPS 0.1   /* of the account that steps are */
 #define ANSWER_TRIES 3     /* places of one cause and process */
 
 /* Scratch of one account: time by node of its chains. */
@@ -339,6 +341,11 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 				                     range->depth, range->likely };
 	}
 	steps_find(steps, &of);
+	/* a few launches that come again are no steps of a program that mostly does something else
+	 */
+	if (steps->how != STEPS_NONE && steps->how != STEPS_RANGES &&
+	    (double)(steps->begin_ns[steps->n] - steps->begin_ns[0]) < ANSWER_STEPS * account->ns)
+		steps_clear(steps);
 	free(launches);
 	free(ranges);
 }
@@ -399,6 +406,7 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
 	answer_find_gains(answer);
+	phases_make(answer);
 	if (answer->n_changes &&
 	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].of_ns ||
 	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
@@ -410,6 +418,7 @@ void answer_clear(struct answer *answer)
 	for (size_t i = 0; answer->accounts && i < answer->accounts->n; i++)
 		steps_clear(&answer->steps[i]);
 	free(answer->steps);
+	free(answer->phases);
 	memset(answer, 0, sizeof(*answer));
 }
 

@@ -49,10 +49,33 @@ struct answer_line { /* of an account by causes: each place that has much of it,
 	double ns;
 };
 
+enum phase_kind {
+	PHASE_STEPS, /* that are usual */
+	PHASE_START, /* before the first step, */
+	PHASE_WARM_UP,
+	PHASE_OTHER,
+	PHASE_LONG, /* steps that are apart: see enum step_apart */
+	PHASE_END,  /* and after the last */
+	PHASE_KINDS
+};
+
+struct phase {
+	enum phase_kind kind;
+	size_t n_steps; /* 0: of no steps */
+	uint64_t ns;
+	struct answer_line most; /* what most of it is; ns 0: it was not asked */
+};
+
+struct phases { /* together all of the account's time; none without steps */
+	struct phase of[PHASE_KINDS];
+	size_t n;
+};
+
 struct answer {
 	const struct facts *facts;
 	const struct accounts *accounts;
-	struct steps *steps;                       /* of each account */
+	struct steps *steps;                       /* of each account, */
+	struct phases *phases;                     /* the same */
 	double longest_ns;                         /* of all accounts */
 	struct answer_change changes[ANSWER_MOST]; /* most gain first */
 	size_t n_changes;                          /* 0: nothing is wrong, or nothing is known */

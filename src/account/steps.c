@@ -11,6 +11,8 @@
 
 #define COVER      0.5 /* so much of the time from their first to their last are ranges of steps */
 #define APART      10  /* times the median */
+#define RARE       3   /* times, if no more than one of so many are: */
+#define RARE_OF    10
 #define WARM_UP    2
 #define OTHER      2   /* and so many times the launches of a step */
 #define PART_TIMES 1.5 /* so much longer is a step than a range of which it has several */
@@ -89,6 +91,18 @@ static bool is_longer(uint64_t ns, unsigned times, uint64_t median_ns)
 	return ns / times > median_ns || (ns / times == median_ns && ns % times);
 }
 
+/* Those that are clearly longer than most are apart, if they are few. */
+static void set_rare(struct steps *steps, uint64_t median)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < steps->n; i++)
+		n += !steps->apart[i] && is_longer(length_of(steps, i), RARE, median);
+	for (size_t i = 0; i < steps->n && n * RARE_OF <= steps->n; i++)
+		if (!steps->apart[i] && is_longer(length_of(steps, i), RARE, median))
+			steps->apart[i] = STEP_LONG;
+}
+
 /* `launches` of each step, or NULL. */
 static void set_apart(struct steps *steps, const uint32_t *launches)
 {
@@ -100,13 +114,19 @@ static void set_apart(struct steps *steps, const uint32_t *launches)
 		bool longer = is_longer(ns, WARM_UP, median);
 
 		regular |= !longer;
-		steps->apart[i] = is_longer(ns, APART, median) || (longer && !regular) ||
-		                  (longer && launches && launches[i] > OTHER * steps->period);
+		if (longer && !regular)
+			steps->apart[i] = STEP_WARM_UP;
+		else if (longer && launches && launches[i] > OTHER * steps->period)
+			steps->apart[i] = STEP_OTHER;
+		else if (is_longer(ns, APART, median))
+			steps->apart[i] = STEP_LONG;
+	}
+	set_rare(steps, median);
+	for (size_t i = 0; i < steps->n; i++)
 		if (steps->apart[i]) {
 			steps->n_apart++;
-			steps->apart_ns += ns;
+			steps->apart_ns += length_of(steps, i);
 		}
-	}
 	steps->median_ns = median_of(steps);
 }
 

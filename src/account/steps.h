@@ -58,15 +58,19 @@ struct steps_of {
 	uint64_t begin_ns, end_ns;
 };
 
+/* It is something else, by its length beside the median's. */
+enum step_apart {
+	STEP_USUAL,
+	STEP_WARM_UP, /* before the first that is not, longer than twice */
+	STEP_OTHER,   /* the same with other launches in it than a step's: an evaluation */
+	STEP_LONG,    /* than ten times; or three times, and few are: a checkpoint */
+};
+
 struct steps {
 	enum steps_how how;
 	size_t n;           /* steps */
 	uint64_t *begin_ns; /* n + 1: step i is from [i] to [i + 1] */
-	/*
-	 * n: it is something else. Longer than ten times the median: a start, an evaluation, a
-	 * checkpoint; or, before the first that is not, longer than twice: warm-up.
-	 */
-	bool *apart;
+	uint8_t *apart;     /* n: enum step_apart */
 	size_t n_apart;
 	uint64_t apart_ns;  /* of all that are apart */
 	uint64_t median_ns; /* of those that are not */

@@ -17,6 +17,7 @@
 #define WHY_CAUSE       26   /* columns that most causes have */
 #define WHY_UNKNOWN     0.1  /* of an account: more, and "nothing is wrong" is not known */
 #define WHY_BUSY        0.75 /* less, and it is not said either */
+#define WHY_STEPS       0.5  /* less, and what steps cost is not told of the whole */
 #define WHY_NEXT        2
 #define WHY_FACTOR_MOST 100 /* more is not worth a figure */
 
@@ -43,16 +44,34 @@ const struct steps *why_steps(const struct why *why, const struct account *accou
 	return &why->answer.steps[account - why->accounts.of];
 }
 
-/* Where many steps are apart from the others, none is like most: their mean then. */
+/* Where steps that are apart are many, or much of the time, no step is like all: their mean then. */
 static bool why_steps_differ(const struct steps *steps)
 {
-	return 10 * steps->n_apart > steps->n;
+	uint64_t ns = steps->begin_ns[steps->n] - steps->begin_ns[0];
+
+	return 10 * steps->n_apart > steps->n || (double)steps->apart_ns > 0.05 * (double)ns;
 }
 
 uint64_t why_step_ns(const struct steps *steps)
 {
 	return why_steps_differ(steps) ? (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n
 	                               : steps->median_ns;
+}
+
+/* Of the time that the account is of. */
+static double why_steps_share(const struct account *account, const struct steps *steps)
+{
+	double all = (double)(account->end_ns - account->begin_ns);
+	double ns = (double)(steps->begin_ns[steps->n] - steps->begin_ns[0]);
+
+	return ns < all ? ns / all : 1;
+}
+
+bool why_has_step(const struct why *why, const struct account *account)
+{
+	const struct steps *steps = why_steps(why, account);
+
+	return steps->how != STEPS_NONE && why_steps_share(account, steps) >= WHY_STEPS;
 }
 
 static void why_process(struct why *why, const struct process *process)
@@ -103,9 +122,9 @@ static void why_head(struct why *why, const struct account *account)
 		buf_duration(out, why_step_ns(steps));
 		if (why_steps_differ(steps))
 			buf_puts(out, " on average");
-		else if (steps->n_apart)
-			buf_printf(out, " (%zu longer ones are %.0f %% of the time)",
-			           steps->n_apart, 100.0 * (double)steps->apart_ns / account->ns);
+		if (!why_has_step(why, account))
+			buf_printf(out, " (%.0f %% of the time)",
+			           100 * why_steps_share(account, steps));
 	}
 	why_start(why, account);
 	buf_putc(out, '\n');
@@ -168,7 +187,8 @@ static void why_account(struct why *why, const struct account *account)
 {
 	struct answer_line lines[WHY_LINES];
 	unsigned tenths[WHY_LINES];
-	size_t n = answer_lines(&why->answer, account, lines, WHY_LINES);
+	size_t most = WHY_LINES - why_has_phases(why, account);
+	size_t n = answer_lines(&why->answer, account, lines, most);
 
 	why_tenths(lines, n, account->ns, tenths);
 	for (size_t i = 0; i < n; i++) {
@@ -221,7 +241,7 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " of ");
 		why_whose(why, change->account);
 	}
-	if (steps->how != STEPS_NONE) {
+	if (why_has_step(why, change->account)) {
 		buf_puts(why->out, ", ");
 		buf_duration(why->out,
 		             (unsigned long long)(why_part(change) * (double)why_step_ns(steps)));
@@ -235,14 +255,22 @@ static uint32_t why_pid(const struct why *why, const struct answer_change *chang
 	return change->thread == FACTS_NONE ? 1 : why->facts.threads[change->thread].process->pid;
 }
 
+void why_where(struct why *why, const struct account *account, const struct answer_line *line)
+{
+	buf_puts(why->out, account_cause_text(line->cause));
+	if (line->chain) {
+		buf_puts(why->out, " in ");
+		why_place(why, line->chain);
+	}
+	why_who(why, account, line->thread);
+}
+
 void why_what(struct why *why, const struct answer_change *change)
 {
-	buf_puts(why->out, account_cause_text(change->cause));
-	if (change->chain) {
-		buf_puts(why->out, " in ");
-		why_place(why, change->chain);
-	}
-	why_who(why, change->account, change->thread);
+	why_where(why, change->account,
+	          &(struct answer_line){ .cause = change->cause,
+	                                 .chain = change->chain,
+	                                 .thread = change->thread });
 }
 
 /* Who had the CPU meanwhile. */
@@ -294,7 +322,7 @@ void why_gain(struct why *why, const struct answer_change *change)
 		           factor);
 	else
 		buf_puts(why->out, "Nearly all of the time would be gained");
-	if (steps->how != STEPS_NONE) {
+	if (why_has_step(why, change->account)) {
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
@@ -392,6 +420,7 @@ static void why_text(struct why *why)
 	}
 	why_head(why, account);
 	why_account(why, account);
+	why_add_phases(why, account);
 	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);
 	} else {

@@ -30,11 +30,22 @@ const struct steps *why_steps(const struct why *why, const struct account *accou
 /* How long a step is, where there are some. */
 uint64_t why_step_ns(const struct steps *steps);
 
+/* Steps are so much of the account that what is true of it is so of a step. */
+bool why_has_step(const struct why *why, const struct account *account);
+
+/* What else there is than steps: a line of words, where it is much; all for programs. */
+bool why_has_phases(const struct why *why, const struct account *account);
+void why_add_phases(struct why *why, const struct account *account);
+void why_json_phases(const struct why *why, struct json *json, const struct account *account);
+void why_json_place(const struct why *why, struct json *json, uint32_t chain);
+void why_json_thread(const struct why *why, struct json *json, uint32_t number);
+
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account);
 
 /* Words, appended to `out`: sentences, but for what and where a change is, the waits that lead
  * there, and who had the CPU meanwhile. */
+void why_where(struct why *why, const struct account *account, const struct answer_line *line);
 void why_what(struct why *why, const struct answer_change *change);
 void why_through(struct why *why, uint32_t via);
 void why_rival(struct why *why, const struct answer_change *change);

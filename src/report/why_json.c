@@ -5,7 +5,7 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-static void why_json_place(const struct why *why, struct json *json, uint32_t chain)
+void why_json_place(const struct why *why, struct json *json, uint32_t chain)
 {
 	uint32_t nodes[16];
 	size_t n = chains_told(why->facts.chains, chain, 16, nodes, NULL);
@@ -28,7 +28,7 @@ static void why_json_place(const struct why *why, struct json *json, uint32_t ch
 	json_close(json, ']');
 }
 
-static void why_json_thread(const struct why *why, struct json *json, uint32_t number)
+void why_json_thread(const struct why *why, struct json *json, uint32_t number)
 {
 	const struct fact_thread *thread;
 
@@ -108,6 +108,7 @@ static void why_json_gpu(const struct why *why, struct json *json, const struct 
 		json_u64(json, "apart_ns", steps->apart_ns);
 		json_string(json, "found_by", steps_how_name(steps->how));
 		json_close(json, '}');
+		why_json_phases(why, json, account);
 	}
 	why_json_account(why, json, account);
 	json_close(json, '}');
@@ -124,7 +125,7 @@ static void why_json_gain(const struct why *why, struct json *json,
 	}
 	json_open(json, "gain", '{');
 	json_fixed(json, "factor", (uint64_t)(100 * why_factor(change)), 2);
-	if (steps->how != STEPS_NONE)
+	if (why_has_step(why, change->account))
 		json_u64(json, "step_ns",
 		         (uint64_t)(why_left(change) * (double)why_step_ns(steps)));
 	json_string(json, "then", account_cause_name(change->then));
@@ -149,7 +150,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);
 	if (change->rival)
 		json_u64(json, "rival_pid", change->rival);
-	if (steps->how != STEPS_NONE)
+	if (why_has_step(why, change->account))
 		json_u64(json, "ns_per_step",
 		         (uint64_t)(why_part(change) * (double)why_step_ns(steps)));
 	why_json_gain(why, json, change);

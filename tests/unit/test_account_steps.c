@@ -168,12 +168,30 @@ static void test_warm_up_is_apart(void **state)
 		train(MS(20));
 	find();
 	assert_int_equal(steps.how, STEPS_LAUNCHES);
-	assert_true(steps.apart[0]);
-	assert_true(steps.apart[1]);
+	assert_int_equal(steps.apart[0], STEP_WARM_UP);
+	assert_int_equal(steps.apart[1], STEP_WARM_UP);
 	assert_false(steps.apart[2]);
 	assert_int_equal(steps.n_apart, 2);
 	assert_int_equal(steps.apart_ns, 2 * TRAIN_NS + MS(350));
 	assert_int_equal(steps.median_ns, TRAIN_NS + MS(20));
+}
+
+/* A checkpoint each so often; what comes each few steps is of them. */
+static void test_few_steps_that_are_clearly_longer_are_apart(void **state)
+{
+	begin();
+	for (unsigned i = 0; i < 60; i++)
+		train(i % 20 == 10 ? MS(100) : MS(20));
+	find();
+	assert_int_equal(steps.how, STEPS_LAUNCHES);
+	assert_int_equal(steps.n_apart, 3);
+	assert_int_equal(steps.apart[9], STEP_LONG);
+	assert_int_equal(steps.apart[10], STEP_USUAL);
+	begin();
+	for (unsigned i = 0; i < 60; i++)
+		train(i % 5 == 3 ? MS(100) : MS(20));
+	find();
+	assert_int_equal(steps.n_apart, 0);
 }
 
 /* A step that is three times as long is one, where it has the launches of one. */
@@ -522,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_steps_without_pauses_are_found),
 		cmocka_unit_test(test_noise_does_not_matter),
 		cmocka_unit_test(test_warm_up_is_apart),
+		cmocka_unit_test(test_few_steps_that_are_clearly_longer_are_apart),
 		cmocka_unit_test(test_a_slow_step_is_a_step),
 		cmocka_unit_test(test_a_checkpoint_is_apart),
 		cmocka_unit_test(test_an_evaluation_every_fifty_steps_is_apart),

@@ -231,6 +231,64 @@ static void test_waits_are_told_with_the_line_of_the_call(void **state)
 	assert_said("Change first: after waits for the GPU in train.py:95 step");
 }
 
+/* ---- phases -------------------------------------------------------------------------------- */
+
+static void assert_in_json(const char *words)
+{
+	struct buf out = { 0 };
+	struct json json = { .out = &out };
+
+	why_add_json(why, &json, NULL);
+	if (!strstr(out.data, words))
+		fail_msg("nothing says '%s':\n%s", words, out.data);
+	buf_free(&out);
+}
+
+static void test_steps_that_are_apart_are_told_with_what_they_are(void **state)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		steps(20, 9000, 0);
+		if (i == 2)
+			break;
+		now_us += 190000;
+		sample(SAMPLE_OFF_CPU, now_us - 100, 189000, 50);
+	}
+	conclude(now_us);
+	assert_said("59 steps of 16.441 ms on average\n");
+	assert_said("Apart: 2 of 59 steps, 200.000 ms each (41 % of the time): blocked in "
+	            "train.py:50 step.\n");
+	assert_in_json("{\"phase\":\"steps\",\"steps\":57,");
+	assert_in_json("{\"phase\":\"long\",\"steps\":2,\"ns\":400000000,"
+	               "\"percent\":40.8,\"cause\":\"wait\",");
+}
+
+static void test_what_is_before_and_after_steps_is_told(void **state)
+{
+	kernel_on(0, ask("cuMemsetD8Async", now_us, 5, 0), now_us + 10, 20);
+	now_us += 100000;
+	sample(SAMPLE_OFF_CPU, now_us - 100, 99000, 20);
+	steps(20, 9000, 0);
+	sample(SAMPLE_OFF_CPU, now_us + 300000, 299000, 60);
+	conclude(now_us + 300000);
+	assert_said("19 steps of 10.000 ms (32 % of the time)\n");
+	assert_said("Apart: 310.000 ms after the last step (52 % of the time): blocked in "
+	            "train.py:60 step; 99.990 ms before the first step (17 % of the time): blocked "
+	            "in train.py:20 step.\n");
+	assert_not_said("of a step");
+	assert_not_said("a step)");
+}
+
+/* Seven that come again in a moment are none. */
+static void test_what_covers_little_of_the_time_is_no_step(void **state)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		ask("cuMemsetD8Async", 50 * i, 5, 90);
+		kernel_on(0, ask("cuLaunchKernel", 50 * i + 6, 5, 91), 50 * i + 12, 20);
+	}
+	conclude(9000);
+	assert_not_said("steps");
+}
+
 static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state)
 {
 	for (unsigned i = 0; i < 200; i++)
@@ -461,6 +519,9 @@ int main(void)
 		TEST(test_a_busy_gpu_has_nothing_wrong),
 		TEST(test_losses_are_said_beside_all_else),
 		TEST(test_waits_are_told_with_the_line_of_the_call),
+		TEST(test_steps_that_are_apart_are_told_with_what_they_are),
+		TEST(test_what_is_before_and_after_steps_is_told),
+		TEST(test_what_covers_little_of_the_time_is_no_step),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_a_gpu_that_was_used_for_a_moment_is_not_told_first),
 		TEST(test_what_is_next_of_another_gpu_is_told_as_such),

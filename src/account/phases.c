@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "account/phases.h"
+
+#include <stdlib.h>
+
+#include "account/gpu_time.h"
+#include "base/xalloc.h"
+
+#define PHASE_EDGE  2    /* times a step's length, from which on it is none */
+#define PHASE_ASKED 0.01 /* of the account: what a shorter one consists of is not asked */
+
+/* One that is looked at. */
+struct looker {
+	struct answer *answer;
+	const struct account *account;
+	const struct steps *steps;
+	struct gpu_time *gpus; /* made once they are wanted */
+	struct fact_span *spans;
+	size_t n_spans;
+};
+
+const char *phase_kind_name(enum phase_kind kind)
+{
+	static const char *const names[PHASE_KINDS] = {
+		[PHASE_STEPS] = "steps", [PHASE_START] = "start", [PHASE_WARM_UP] = "warm_up",
+		[PHASE_OTHER] = "other", [PHASE_LONG] = "long",   [PHASE_END] = "end",
+	};
+
+	return names[kind];
+}
+
+/* What of it lies in the account; it goes on where the one before ends. Returns its length. */
+static uint64_t span_add(struct looker *looker, uint64_t begin_ns, uint64_t end_ns)
+{
+	const struct account *account = looker->account;
+
+	if (begin_ns < account->begin_ns)
+		begin_ns = account->begin_ns;
+	if (end_ns > account->end_ns)
+		end_ns = account->end_ns;
+	if (end_ns <= begin_ns)
+		return 0;
+	looker->spans[looker->n_spans++] = (struct fact_span){ begin_ns, end_ns, 0 };
+	return end_ns - begin_ns;
+}
+
+/* Before the first step or after the last: what is as short as steps are is one of them, whose
+ * begin or end was not seen. */
+static void edge_add(struct looker *looker, struct phase *phase, enum phase_kind edge,
+                     uint64_t begin_ns, uint64_t end_ns)
+{
+	size_t n = looker->n_spans;
+	uint64_t ns = span_add(looker, begin_ns, end_ns);
+	bool step = ns / PHASE_EDGE <= looker->steps->median_ns;
+
+	if (step == (phase->kind == PHASE_STEPS) && (step || phase->kind == edge))
+		phase->ns += ns;
+	else
+		looker->n_spans = n;
+}
+
+static void phase_gather(struct looker *looker, struct phase *phase)
+{
+	static const enum step_apart apart[PHASE_KINDS] = { [PHASE_STEPS] = STEP_USUAL,
+		                                            [PHASE_WARM_UP] = STEP_WARM_UP,
+		                                            [PHASE_OTHER] = STEP_OTHER,
+		                                            [PHASE_LONG] = STEP_LONG };
+	const struct steps *steps = looker->steps;
+
+	looker->n_spans = 0;
+	if (phase->kind == PHASE_START || phase->kind == PHASE_STEPS)
+		edge_add(looker, phase, PHASE_START, 0, steps->begin_ns[0]);
+	for (size_t i = 0; i < steps->n; i++)
+		if (phase->kind != PHASE_START && phase->kind != PHASE_END &&
+		    steps->apart[i] == apart[phase->kind]) {
+			phase->n_steps++;
+			phase->ns += span_add(looker, steps->begin_ns[i], steps->begin_ns[i + 1]);
+		}
+	if (phase->kind == PHASE_END || phase->kind == PHASE_STEPS)
+		edge_add(looker, phase, PHASE_END, steps->begin_ns[steps->n], UINT64_MAX);
+}
+
+/* What most of it is. */
+static void phase_ask(struct looker *looker, struct phase *phase)
+{
+	const struct facts *facts = looker->answer->facts;
+	struct answer_line lines[2];
+	struct account part;
+
+	if (!looker->gpus)
+		looker->gpus = gpu_times_new(facts);
+	account_of_spans(&part, facts, looker->gpus, looker->account, looker->spans,
+	                 looker->n_spans);
+	if (answer_lines(looker->answer, &part, lines, 2) && lines[0].cause < ACCOUNT_CAUSES)
+		phase->most = lines[0];
+	free(part.parts);
+}
+
+static void phases_look_at(struct looker *looker, struct phases *phases)
+{
+	double all = (double)(looker->account->end_ns - looker->account->begin_ns);
+
+	looker->spans = xcalloc(looker->steps->n + 2, sizeof(*looker->spans));
+	for (int kind = 0; kind < PHASE_KINDS; kind++) {
+		struct phase phase = { .kind = (enum phase_kind)kind };
+
+		phase_gather(looker, &phase);
+		if (!phase.ns)
+			continue;
+		if (kind != PHASE_STEPS && (double)phase.ns >= PHASE_ASKED * all)
+			phase_ask(looker, &phase);
+		phases->of[phases->n++] = phase;
+	}
+	free(looker->spans);
+}
+
+void phases_make(struct answer *answer)
+{
+	struct looker looker = { .answer = answer };
+
+	answer->phases = xcalloc(answer->accounts->n + 1, sizeof(*answer->phases));
+	for (size_t i = 0; i < answer->accounts->n; i++) {
+		looker.account = &answer->accounts->of[i];
+		looker.steps = &answer->steps[i];
+		if (looker.steps->how != STEPS_NONE)
+			phases_look_at(&looker, &answer->phases[i]);
+	}
+	if (looker.gpus)
+		gpu_times_free(looker.gpus, answer->facts);
+}
