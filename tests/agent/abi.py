@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Our CUPTI headers against the real ones, wherever a toolkit has them: layouts and numbers by the
-compiler (abi.c), the numbers and argument shapes of calls here. Prints what was compared, or that
+compiler (abi.c, abi_pm.c), the numbers and argument shapes of calls here. Prints what was compared, or that
 nothing was. usage: abi.py CC"""
 import glob
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -86,6 +87,16 @@ def compare_calls(directories):
     return compared, wrong
 
 
+def compiles(directories):
+    with tempfile.TemporaryDirectory() as empty:
+        # CUDA 13.0's header for C includes one of C++, of which it uses nothing
+        with open(f"{empty}/string", "w", encoding="utf-8"):
+            pass
+        command = sys.argv[1].split() + ["-std=gnu17", "-w", "-fsyntax-only", f"-I{SOURCE}/src", f"-I{empty}"]
+        command += [f"-I{directory}" for directory in directories]
+        return not subprocess.run(command + [f"{HERE}/abi.c", f"{HERE}/abi_pm.c"], check=False).returncode
+
+
 def main():
     found = toolkits()
     if not found:
@@ -97,13 +108,11 @@ def main():
         if not version or int(version[1]) < 18:
             print(f"agent abi: SKIPPED {directories[0]}, older than CUDA 11.8")
             continue
-        compiled = subprocess.run(
-            sys.argv[1].split() + ["-std=gnu17", "-w", "-fsyntax-only", f"-I{SOURCE}/src"] +
-            [f"-I{directory}" for directory in directories] + [f"{HERE}/abi.c"], check=False)
+        compiled = compiles(directories)
         compared, wrong = compare_calls(directories)
         for line in wrong:
             print(f"agent abi: {line}")
-        if compiled.returncode or wrong or not compared:
+        if not compiled or wrong or not compared:
             failed = True
         print(f"agent abi: {'differs from' if failed else 'agrees with'} {directories[0]}, "
               f"{compared} calls compared")

@@ -25,7 +25,7 @@ endif
 SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
 
 SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
-            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI)
+            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI) $(SIM_B)/libnvperf_host.so
 
 simcuda: $(SIM_LIBS)
 
@@ -106,6 +106,11 @@ $(SIM_B)/libcupti.so.$(1): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.
 		-Wl,--version-script=$(SIM)/cupti.map -o $$@ $$(filter %.o,$$^) -ldl
 endef
 $(foreach release,13 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
+
+# What the real libcupti wants to be beside it; nothing of it is called.
+$(SIM_B)/libnvperf_host.so: $(SIM)/module.mk
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ -x c /dev/null
 
 # One object whose only global names are the API's: what is left of the runtime's own is local.
 $(SIM_B)/libcudart_static.a: $(SIM_RUNTIME13)

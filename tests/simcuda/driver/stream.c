@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "busy.h"
 #include "capture.h"
 #include "clock.h"
 #include "graph.h"
@@ -156,6 +157,7 @@ static void item_run(CUstream stream, struct item *item)
 		end = begin + took;
 	if (item->task.trace)
 		end = traced_end(begin, end);
+	busy_note(&item->task, stream, begin, end);
 	if (end > clock_now_ns())
 		clock_sleep_until(end);
 	trace_end(&item->task, begin, end);
