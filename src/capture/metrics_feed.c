@@ -32,7 +32,7 @@ void metrics_feed_free(struct metrics_feed *metrics)
 void metrics_feed_start(struct metrics_feed *metrics)
 {
 	if (!metrics->sampler)
-		metrics->sampler = gpu_sampler_new(metrics->interval_ns);
+		metrics->sampler = gpu_sampler_new(GPU_SAMPLING_METRICS, metrics->interval_ns);
 }
 
 void metrics_feed_settle(struct metrics_feed *metrics)

@@ -33,7 +33,8 @@ const struct gpu_metric_info *gpu_metric_info(enum gpu_metric metric)
 
 const char *gpu_metrics_source_name(enum gpu_metrics_source source)
 {
-	static const char *const names[GPU_METRICS_SOURCES] = { "none", "gpm", "utilization" };
+	static const char *const names[GPU_METRICS_SOURCES] = { "none", "gpm", "utilization",
+		                                                "pm" };
 
 	return source < GPU_METRICS_SOURCES ? names[source] : "unknown";
 }

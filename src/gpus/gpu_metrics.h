@@ -36,6 +36,9 @@ enum gpu_metrics_source {
 	GPU_METRICS_NONE,
 	GPU_METRICS_GPM,
 	GPU_METRICS_UTILIZATION, /* GPU_METRIC_BUSY and GPU_METRIC_MEMORY_BUSY only */
+	/* Stretches of CUPTI's PM sampling (stretches.h): GPU_METRIC_BUSY is the share of kernels,
+	 * GPU_METRIC_MEMORY_BUSY that of copies without any; SM, tensor cores, DRAM. */
+	GPU_METRICS_STRETCHES,
 	GPU_METRICS_SOURCES
 };
 
@@ -61,6 +64,16 @@ struct gpu_metric_info {
 };
 
 const struct gpu_metric_info *gpu_metric_info(enum gpu_metric metric);
+
+/* Whether it is a value of a counter: of stretches when a GPU was busy alone is, since NVML's means
+ * of the same time are the counters of the rest. */
+static inline bool gpu_metric_is_drawn(const struct gpu_metrics_sample *sample,
+                                       enum gpu_metric metric)
+{
+	return sample->value[metric] != GPU_METRIC_UNKNOWN &&
+	       (sample->source != GPU_METRICS_STRETCHES || metric == GPU_METRIC_BUSY ||
+	        metric == GPU_METRIC_MEMORY_BUSY);
+}
 
 /* Bytes a second, or percent with two decimals: "93.46". */
 struct buf;

@@ -9,9 +9,10 @@
 #include "gpus/gpu_clock.h"
 #include "gpus/nvml_process.h"
 
-#define ROOM         2048 /* samples: 12 s of 16 GPUs, ten times a second */
-#define FIRST_OF_GPU 2    /* readings that give nothing: see gpm.c */
-#define LATE_SHOWN   5    /* moments without a reading that is told of */
+#define ROOM         2048  /* samples: 12 s of 16 GPUs, ten times a second */
+#define STRETCHES    32768 /* the same: 3 s of what one GPU can have at most */
+#define FIRST_OF_GPU 2     /* readings that give nothing: see gpm.c */
+#define LATE_SHOWN   5     /* moments without a reading that is told of */
 
 /* Of one GPU, until the mean of their second is known: 20 a second, and what came early. */
 #define PENDING_MOST 32
@@ -24,9 +25,10 @@ struct pending {
 struct gpu_sampler {
 	struct nvml_process *process;
 	uint64_t interval_ns;
+	size_t room;
 	pthread_mutex_t lock; /* of all below */
 	struct gpu_sampler_figures figures;
-	struct gpu_metrics_sample *kept; /* ROOM, a ring */
+	struct gpu_metrics_sample *kept; /* `room` of them, a ring */
 	size_t first, n;
 	struct pending pending[GPUS_MAX];
 	uint64_t readings[GPUS_MAX]; /* of the process that runs */
@@ -37,15 +39,14 @@ struct gpu_sampler {
 
 static void keep(struct gpu_sampler *sampler, const struct gpu_metrics_sample *sample)
 {
-	if (sample->source == GPU_METRICS_GPM)
-		sampler->figures.gpm++;
-	else
-		sampler->figures.utilization++;
-	if (sampler->n == ROOM) {
+	sampler->figures.gpm += sample->source == GPU_METRICS_GPM;
+	sampler->figures.utilization += sample->source == GPU_METRICS_UTILIZATION;
+	sampler->figures.stretches += sample->source == GPU_METRICS_STRETCHES;
+	if (sampler->n == sampler->room) {
 		sampler->figures.dropped++;
 		return;
 	}
-	sampler->kept[(sampler->first + sampler->n) % ROOM] = *sample;
+	sampler->kept[(sampler->first + sampler->n) % sampler->room] = *sample;
 	sampler->n++;
 }
 
@@ -111,6 +112,38 @@ static void take_reading(struct gpu_sampler *sampler, const struct nvml_sample *
 	sampler->last_ns[told->index] = now_ns;
 }
 
+static void take_stretch(struct gpu_sampler *sampler, uint32_t gpu, const struct gpu_stretch *of)
+{
+	struct gpu_metrics_sample sample = { .gpu = gpu,
+		                             .source = GPU_METRICS_STRETCHES,
+		                             .begin_ns = of->begin_ns,
+		                             .end_ns = of->end_ns };
+
+	for (size_t i = 0; i < GPU_METRICS; i++)
+		sample.value[i] = GPU_METRIC_UNKNOWN;
+	sample.value[GPU_METRIC_BUSY] = of->busy;
+	sample.value[GPU_METRIC_MEMORY_BUSY] = of->copies;
+	sample.value[GPU_METRIC_SM] = of->sm;
+	sample.value[GPU_METRIC_TENSOR] = of->tensor;
+	sample.value[GPU_METRIC_DRAM] = of->dram;
+	keep(sampler, &sample);
+}
+
+static void take_stretches(struct gpu_sampler *sampler, const struct nvml_stretches *told)
+{
+	struct gpu_sampler_figures *figures = &sampler->figures;
+
+	figures->samples += told->samples;
+	figures->lost += told->lost;
+	figures->cpu_ns += told->cpu_ns;
+	if (told->interval_ns > figures->interval_ns)
+		figures->interval_ns = told->interval_ns;
+	if (told->n && told->clock_error_ns > figures->clock_error_ns)
+		figures->clock_error_ns = told->clock_error_ns;
+	for (uint32_t i = 0; i < told->n; i++)
+		take_stretch(sampler, told->index, &told->of[i]);
+}
+
 static void take(void *data, const struct nvml_message *message)
 {
 	struct gpu_sampler *sampler = data;
@@ -118,6 +151,8 @@ static void take(void *data, const struct nvml_message *message)
 	pthread_mutex_lock(&sampler->lock);
 	if (message->head.kind == NVML_MESSAGE_SAMPLE)
 		take_reading(sampler, &message->sample);
+	else if (message->head.kind == NVML_MESSAGE_STRETCHES)
+		take_stretches(sampler, &message->stretches);
 	else
 		snprintf(sampler->why, sizeof(sampler->why), "%s", message->beat.why);
 	pthread_mutex_unlock(&sampler->lock);
@@ -150,15 +185,18 @@ static void free_sampler(struct gpu_sampler *sampler)
 	free(sampler);
 }
 
-struct gpu_sampler *gpu_sampler_new(uint64_t interval_ns)
+struct gpu_sampler *gpu_sampler_new(enum gpu_sampling what, uint64_t interval_ns)
 {
 	struct gpu_sampler *sampler = xcalloc(1, sizeof(*sampler));
 	const struct nvml_listener listener = { .take = take, .gone = gone, .data = sampler };
 
 	sampler->interval_ns = interval_ns;
-	sampler->kept = xcalloc(ROOM, sizeof(*sampler->kept));
+	sampler->room = what == GPU_SAMPLING_STRETCHES ? STRETCHES : ROOM;
+	sampler->kept = xcalloc(sampler->room, sizeof(*sampler->kept));
 	pthread_mutex_init(&sampler->lock, NULL);
-	sampler->process = nvml_process_new(NVML_WANTED_SAMPLES, interval_ns, &listener);
+	sampler->process = nvml_process_new(what == GPU_SAMPLING_STRETCHES ? NVML_WANTED_STRETCHES
+	                                                                   : NVML_WANTED_SAMPLES,
+	                                    interval_ns, &listener);
 	if (sampler->process)
 		return sampler;
 	free_sampler(sampler);
@@ -173,7 +211,7 @@ bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sa
 	any = sampler->n > 0;
 	if (any) {
 		*sample = sampler->kept[sampler->first];
-		sampler->first = (sampler->first + 1) % ROOM;
+		sampler->first = (sampler->first + 1) % sampler->room;
 		sampler->n--;
 	}
 	pthread_mutex_unlock(&sampler->lock);

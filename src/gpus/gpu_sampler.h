@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics of all GPUs at an interval (gpu_metrics.h), kept until they are taken. As with
- * gpu_state.h, NVML is called in a process of its own, and nobody here waits for it.
+ * Metrics of all GPUs at an interval (gpu_metrics.h), or when each was busy (stretches.h), kept
+ * until they are taken. As with gpu_state.h, NVML or CUPTI is called in a process of its own, and
+ * nobody here waits for it.
  */
 #ifndef CUSCOPE_GPUS_GPU_SAMPLER_H
 #define CUSCOPE_GPUS_GPU_SAMPLER_H
@@ -9,6 +10,11 @@
 #include "gpus/gpu_metrics.h"
 
 struct gpu_sampler;
+
+enum gpu_sampling {
+	GPU_SAMPLING_METRICS,   /* by NVML */
+	GPU_SAMPLING_STRETCHES, /* by CUPTI's PM sampling */
+};
 
 /* What became of the samples. Those that were late are there: they stand for a longer time. */
 struct gpu_sampler_figures {
@@ -18,10 +24,15 @@ struct gpu_sampler_figures {
 	uint64_t dropped;    /* samples that there was no room for: nobody took them */
 	uint64_t cpu_ns;     /* that reading took, of all threads */
 	uint64_t reading_ns; /* how long readings took */
+	/* GPU_SAMPLING_STRETCHES: */
+	uint64_t stretches, samples; /* how many were made of how many */
+	uint64_t lost;               /* times that samples of a GPU were lost */
+	uint64_t interval_ns;        /* between two samples, the longest */
+	uint64_t clock_error_ns;     /* that their times can be wrong by at most */
 };
 
 /* NULL: no thread could be started. */
-struct gpu_sampler *gpu_sampler_new(uint64_t interval_ns);
+struct gpu_sampler *gpu_sampler_new(enum gpu_sampling what, uint64_t interval_ns);
 
 /*
  * The next sample; false while there is none. Those of one GPU come in order of time. By GPM, they

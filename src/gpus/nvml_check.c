@@ -82,6 +82,33 @@ static bool check_sample(struct nvml_sample *sample, uint64_t now_ns)
 	       (!sample->any || check_metrics(&sample->sample, sample->index, now_ns));
 }
 
+/* One after the other, each with a length; shares that cannot be are not known. */
+static bool check_stretches(struct nvml_stretches *stretches, uint64_t now_ns)
+{
+	uint64_t end_ns = 0;
+
+	if (stretches->index >= GPUS_MAX || stretches->n > NVML_STRETCHES ||
+	    stretches->interval_ns >= SECONDS_MOST || stretches->clock_error_ns >= SECONDS_MOST ||
+	    stretches->samples >= UINT32_MAX || stretches->lost >= UINT32_MAX ||
+	    stretches->cpu_ns >= SECONDS_MOST)
+		return false;
+	for (uint32_t i = 0; i < stretches->n; i++) {
+		struct gpu_stretch *of = &stretches->of[i];
+		int16_t *shares[] = { &of->sm, &of->tensor, &of->dram };
+
+		if (of->begin_ns < end_ns || of->end_ns <= of->begin_ns || of->end_ns > now_ns ||
+		    !between(of->busy, 0, GPU_SHARE_WHOLE) ||
+		    !between(of->copies, 0, GPU_SHARE_WHOLE))
+			return false;
+		end_ns = of->end_ns;
+		for (size_t k = 0; k < ARRAY_SIZE(shares); k++) {
+			if (!between(*shares[k], 0, GPU_SHARE_WHOLE))
+				*shares[k] = GPU_METRIC_UNKNOWN;
+		}
+	}
+	return true;
+}
+
 /* ---- what a machine has -------------------------------------------------------------------- */
 
 static bool check_gpu(struct gpu *gpu)
@@ -207,6 +234,9 @@ bool nvml_check(struct nvml_message *message, size_t bytes, enum nvml_wanted wan
 		return wanted == NVML_WANTED_STATES && check_state(&message->state, now_ns);
 	case NVML_MESSAGE_SAMPLE:
 		return wanted == NVML_WANTED_SAMPLES && check_sample(&message->sample, now_ns);
+	case NVML_MESSAGE_STRETCHES:
+		return wanted == NVML_WANTED_STRETCHES &&
+		       check_stretches(&message->stretches, now_ns);
 	default:
 		return false;
 	}

@@ -161,16 +161,22 @@ static int start_program(struct nvml_process *process, int program, int socket)
 	return r;
 }
 
-static void describe_failure(int error, char *why, size_t size)
+/* What a process does, for sentences: "the process that asks NVML". */
+static const char *does(const struct nvml_process *process)
+{
+	return process->wanted == NVML_WANTED_STRETCHES ? "samples GPUs" : "asks NVML";
+}
+
+static void describe_failure(const struct nvml_process *process, int error, char *why, size_t size)
 {
 	if (error == ENOENT)
 		snprintf(why, size,
-		         "no GPU figures: NVML is made for glibc, whose loader is not on this "
-		         "machine");
+		         "no GPU figures: %s is made for glibc, whose loader is not on this "
+		         "machine",
+		         process->wanted == NVML_WANTED_STRETCHES ? "CUPTI" : "NVML");
 	else
-		snprintf(why, size,
-		         "no GPU figures: the process that asks NVML cannot be started: %s",
-		         strerror(error));
+		snprintf(why, size, "no GPU figures: the process that %s cannot be started: %s",
+		         does(process), strerror(error));
 }
 
 /* False with the sentence in `why`. */
@@ -179,7 +185,7 @@ static bool start(struct nvml_process *process, char *why, size_t size)
 	int program = open_program(), pair[2], r;
 
 	if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		describe_failure(errno, why, size);
+		describe_failure(process, errno, why, size);
 		if (program >= 0)
 			close(program);
 		return false;
@@ -191,7 +197,7 @@ static bool start(struct nvml_process *process, char *why, size_t size)
 		close(pair[1]);
 	if (r) {
 		close(pair[0]);
-		describe_failure(r, why, size);
+		describe_failure(process, r, why, size);
 		return false;
 	}
 	process->socket = pair[0];
@@ -327,8 +333,8 @@ static void describe_end(const struct nvml_process *process, enum hearing heard,
 		snprintf(how, sizeof(how), "could not be loaded (it wants glibc)");
 	else
 		snprintf(how, sizeof(how), "ended");
-	snprintf(why, size, "no GPU figures: the process that asks NVML %s; the next one in %u s",
-	         how, pause_s(process->ends));
+	snprintf(why, size, "no GPU figures: the process that %s %s; the next one in %u s",
+	         does(process), how, pause_s(process->ends));
 }
 
 static void count_end(struct nvml_process *process, enum hearing heard)

@@ -10,6 +10,7 @@
 #define CUSCOPE_GPUS_NVML_WIRE_H
 
 #include "gpus/gpu_state.h"
+#include "gpus/stretches.h"
 
 #define NVML_LIBRARY "libnvidia-ml.so.1"
 
@@ -20,9 +21,10 @@
 
 /* What is asked for, the first argument of the process by its number. */
 enum nvml_wanted {
-	NVML_WANTED_GPUS,    /* struct gpus_sample of all GPUs together */
-	NVML_WANTED_STATES,  /* struct gpu_state of each */
-	NVML_WANTED_SAMPLES, /* metrics of each */
+	NVML_WANTED_GPUS,      /* struct gpus_sample of all GPUs together */
+	NVML_WANTED_STATES,    /* struct gpu_state of each */
+	NVML_WANTED_SAMPLES,   /* metrics of each */
+	NVML_WANTED_STRETCHES, /* when each was busy, by CUPTI rather than NVML */
 	NVML_WANTED_END
 };
 
@@ -31,6 +33,7 @@ enum nvml_message_kind {
 	NVML_MESSAGE_GPUS,
 	NVML_MESSAGE_STATE,
 	NVML_MESSAGE_SAMPLE,
+	NVML_MESSAGE_STRETCHES,
 	NVML_MESSAGE_KINDS
 };
 
@@ -58,6 +61,19 @@ struct nvml_sample {
 	struct gpu_metrics_sample sample;
 };
 
+#define NVML_STRETCHES 128
+
+/* Of one GPU, in their order; what lies between two is not known. */
+struct nvml_stretches {
+	uint32_t index, n;
+	uint64_t interval_ns;    /* between two samples, at present */
+	uint64_t clock_error_ns; /* that times can be wrong by against CLOCK_MONOTONIC */
+	uint64_t samples;        /* that were decoded since the message before */
+	uint64_t lost;           /* times that some were lost since then */
+	uint64_t cpu_ns;         /* that it took */
+	struct gpu_stretch of[NVML_STRETCHES];
+};
+
 struct nvml_message {
 	struct nvml_message_head head;
 	union {
@@ -65,6 +81,7 @@ struct nvml_message {
 		struct gpus_sample gpus;
 		struct gpu_state state;
 		struct nvml_sample sample;
+		struct nvml_stretches stretches;
 	};
 };
 
@@ -76,6 +93,7 @@ static inline size_t nvml_message_bytes(uint32_t kind)
 		[NVML_MESSAGE_GPUS] = sizeof(struct gpus_sample),
 		[NVML_MESSAGE_STATE] = sizeof(struct gpu_state),
 		[NVML_MESSAGE_SAMPLE] = sizeof(struct nvml_sample),
+		[NVML_MESSAGE_STRETCHES] = sizeof(struct nvml_stretches),
 	};
 
 	return kind < NVML_MESSAGE_KINDS ? offsetof(struct nvml_message, beat) + bytes[kind] : 0;

@@ -50,6 +50,9 @@ $(addprefix $(B)/fuzz/unit/,test_process_identities test_process_pod): $(B)/fuzz
 $(addprefix $(B)/tests/unit/,test_gpu_state test_gpu_sampler) $(addprefix $(B)/fuzz/unit/,test_gpu_state test_gpu_sampler): | \
 		$(B)/simnvml/libnvidia-ml.so.1
 
+# This one the simulated CUPTI
+$(addprefix $(B)/,tests/unit/test_gpu_busy fuzz/unit/test_gpu_busy): | $(SIM_LIBS)
+
 unit: $(UNIT_BIN)
 	tests/unit/run.sh $(UNIT_BIN)
 

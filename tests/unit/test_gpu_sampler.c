@@ -15,7 +15,7 @@ static struct gpu_sampler *start(const char *gpus, const char *settings)
 	setenv("SIMNVML_GPUS", gpus, 1);
 	unsetenv("SIMNVML_FAIL");
 	simnvml_set(settings);
-	sampler = gpu_sampler_new(TICK_NS);
+	sampler = gpu_sampler_new(GPU_SAMPLING_METRICS, TICK_NS);
 	assert_non_null(sampler);
 	return sampler;
 }

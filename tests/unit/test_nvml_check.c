@@ -128,6 +128,39 @@ static void test_samples_and_gpus_that_cannot_be_are_refused(void **state)
 	assert_false(check(wanted));
 }
 
+static struct nvml_stretches *good_stretches(void)
+{
+	memset(&message, 0, sizeof(message));
+	message.head = (struct nvml_message_head){ NVML_WIRE_MAGIC, NVML_MESSAGE_STRETCHES };
+	message.stretches.n = 2;
+	message.stretches.of[0] = (struct gpu_stretch){ 100, 200, 0, 0, 0, 0, 0 };
+	message.stretches.of[1] =
+		(struct gpu_stretch){ 200, NOW, GPU_SHARE_WHOLE, 0, 12000, -7, 500 };
+	return &message.stretches;
+}
+
+static void test_stretches_follow_each_other_and_are_over(void **state)
+{
+	enum nvml_wanted wanted = NVML_WANTED_STRETCHES;
+
+	(void)state;
+	good_stretches();
+	assert_true(check(wanted));
+	assert_int_equal(message.stretches.of[1].sm, GPU_METRIC_UNKNOWN);
+	assert_int_equal(message.stretches.of[1].tensor, GPU_METRIC_UNKNOWN);
+	assert_int_equal(message.stretches.of[1].dram, 500);
+	assert_false(check(NVML_WANTED_SAMPLES));
+	REFUSED(good_stretches(), index = GPUS_MAX);
+	REFUSED(good_stretches(), n = NVML_STRETCHES + 1);
+	REFUSED(good_stretches(), samples = UINT64_MAX);
+	REFUSED(good_stretches(), clock_error_ns = UINT64_MAX);
+	REFUSED(good_stretches(), of[1].begin_ns = 199);
+	REFUSED(good_stretches(), of[1].end_ns = NOW + 1);
+	REFUSED(good_stretches(), of[0].end_ns = 100);
+	REFUSED(good_stretches(), of[0].busy = GPU_SHARE_WHOLE + 1);
+	REFUSED(good_stretches(), of[0].copies = -1);
+}
+
 static void test_bytes_of_any_kind_are_read(void **state)
 {
 	unsigned seed = 1;
@@ -151,6 +184,7 @@ int main(void)
 		cmocka_unit_test(test_states_that_cannot_be_are_refused),
 		cmocka_unit_test(test_numbers_out_of_bounds_are_not_known),
 		cmocka_unit_test(test_samples_and_gpus_that_cannot_be_are_refused),
+		cmocka_unit_test(test_stretches_follow_each_other_and_are_over),
 		cmocka_unit_test(test_bytes_of_any_kind_are_read),
 	};
 

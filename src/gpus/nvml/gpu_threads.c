@@ -10,9 +10,12 @@
 #include "gpus/gpu_clock.h"
 #include "gpus/nvml/gpu_reader.h"
 #include "gpus/nvml/nvml.h"
+#include "gpus/nvml/pm_sampling.h"
 #include "gpus/nvml/send.h"
 
 #define TRY_AGAIN_NS 10000000000ull
+#define STRETCHES_NS 10000000ull /* between two readings of samples */
+#define STUCK_NS     10000000000ull
 
 struct gpu_thread {
 	struct gpu_threads *threads;
@@ -221,6 +224,57 @@ static void *open_nvml(void *data)
 	return NULL;
 }
 
+/* ---- stretches ----------------------------------------------------------------------------- */
+
+static void note_sampling(struct gpu_threads *threads, uint32_t n, const char *why)
+{
+	pthread_mutex_lock(&threads->lock);
+	threads->n = n;
+	snprintf(threads->why, sizeof(threads->why), "%s", why);
+	threads->opening_ns = 0;
+	pthread_mutex_unlock(&threads->lock);
+}
+
+/* All GPUs, one after the other: CUPTI's functions are called on one thread. */
+static void sample_on(struct gpu_threads *threads, struct pm_sampling *sampling, char *why,
+                      size_t size)
+{
+	uint64_t next_ns = gpu_clock_ns(), late;
+
+	for (;;) {
+		for (uint32_t i = 0; i < pm_sampling_all(sampling); i++) {
+			note_since(&threads->gpus[i], gpu_clock_ns());
+			pm_sampling_turn(sampling, i, why, size);
+			note_since(&threads->gpus[i], 0);
+		}
+		if (pm_sampling_gpus(sampling) == pm_sampling_all(sampling))
+			*why = '\0';
+		note_sampling(threads, pm_sampling_gpus(sampling), why);
+		next_ns = next_moment(next_ns, STRETCHES_NS, &late);
+		sleep_until(next_ns);
+	}
+}
+
+static void *sample_gpus(void *data)
+{
+	struct gpu_threads *threads = data;
+	struct pm_sampling *sampling;
+	char why[256] = "";
+
+	for (uint32_t i = 0; i < GPUS_MAX; i++)
+		threads->gpus[i].threads = threads;
+	while (!(sampling = pm_sampling_new(threads->folders, threads->interval_ns, why,
+	                                    sizeof(why)))) {
+		note_sampling(threads, 0, why);
+		send_beat(threads);
+		sleep_until(gpu_clock_ns() + TRY_AGAIN_NS);
+	}
+	note_sampling(threads, pm_sampling_gpus(sampling), why);
+	send_beat(threads);
+	sample_on(threads, sampling, why, sizeof(why));
+	return NULL;
+}
+
 struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval_ns,
                                       const char *folders)
 {
@@ -231,10 +285,24 @@ struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval
 	threads->folders = folders;
 	threads->opening_ns = gpu_clock_ns();
 	pthread_mutex_init(&threads->lock, NULL);
-	if (start(open_nvml, threads))
+	if (start(wanted == NVML_WANTED_STRETCHES ? sample_gpus : open_nvml, threads))
 		return threads;
 	free(threads);
 	return NULL;
+}
+
+/* One thread for all: where it hangs there is nothing any more. NVML's GPUs hang one by one. */
+bool gpu_threads_are_stuck(struct gpu_threads *threads)
+{
+	uint64_t now_ns;
+	bool stuck = false;
+
+	pthread_mutex_lock(&threads->lock);
+	now_ns = gpu_clock_ns(); /* of the time before the lock a reading may begin after it */
+	for (uint32_t i = 0; i < GPUS_MAX && threads->wanted == NVML_WANTED_STRETCHES; i++)
+		stuck |= threads->gpus[i].since_ns && now_ns - threads->gpus[i].since_ns > STUCK_NS;
+	pthread_mutex_unlock(&threads->lock);
+	return stuck;
 }
 
 void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat)

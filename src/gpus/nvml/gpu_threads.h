@@ -16,6 +16,9 @@ struct gpu_threads;
 struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval_ns,
                                       const char *folders);
 
+/* Nothing comes of them any more: the process is to end, for another one. */
+bool gpu_threads_are_stuck(struct gpu_threads *threads);
+
 /* How they are, all but what the process takes. */
 void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The program that calls NVML for cuscope, which carries it and runs it as a process of its own
- * (nvml_process.h):
+ * The program that calls NVML, or CUPTI's PM sampling, for cuscope, which carries it and runs it as
+ *a process of its own (nvml_process.h):
  *
  *	cuscope-nvml WANTED INTERVAL_NS PARENT FOLDERS
  *
@@ -68,7 +68,8 @@ static void beat_on(struct gpu_threads *threads)
 	struct pollfd cuscope = { .fd = NVML_WIRE_SOCKET, .events = POLLIN };
 	struct nvml_message message = { .head.kind = NVML_MESSAGE_BEAT };
 
-	while (poll(&cuscope, 1, NVML_WIRE_BEAT_NS / 1000000) <= 0) {
+	while (poll(&cuscope, 1, NVML_WIRE_BEAT_NS / 1000000) <= 0 &&
+	       !gpu_threads_are_stuck(threads)) {
 		gpu_threads_beat(threads, &message.beat);
 		message.beat.cpu_ns = cpu_ns();
 		message.beat.resident_bytes = own_resident_bytes();

@@ -99,7 +99,7 @@ static void *load_library(const char *folders, char *why, size_t size)
 	char path[4096], refused[4096];
 	void *library;
 
-	library_path_find(folders, path, sizeof(path), refused, sizeof(refused));
+	library_path_find(NVML_LIBRARY, folders, path, sizeof(path), refused, sizeof(refused));
 	library = dlopen(*path ? path : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (library)
 		return library;

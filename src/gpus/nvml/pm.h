@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CUPTI's PM sampling of GPUs: their counters, read by the hardware at an interval, whatever
+ * process uses them. Nothing is loaded into one, and no context is made here.
+ */
+#ifndef CUSCOPE_GPUS_NVML_PM_H
+#define CUSCOPE_GPUS_NVML_PM_H
+
+#include "gpus/stretches.h"
+
+struct pm;     /* the libraries */
+struct pm_gpu; /* a GPU that is sampled */
+
+/* `folders`: where libraries are looked for first. NULL with a sentence in `why`. */
+struct pm *pm_open(const char *folders, char *why, size_t size);
+
+/* As nvidia-smi counts them. */
+uint32_t pm_gpus(const struct pm *pm);
+
+/* Begins to sample. NULL with a sentence in `why`. */
+struct pm_gpu *pm_start(struct pm *pm, uint32_t index, uint64_t interval_ns, char *why,
+                        size_t size);
+void pm_stop(struct pm_gpu *gpu);
+
+enum pm_reading {
+	PM_READ,   /* all that there was */
+	PM_MORE,   /* there is more */
+	PM_LOST,   /* the hardware's buffer was full: some samples are lost */
+	PM_FAILED, /* nothing comes of it any more */
+};
+
+/* Gives `each` the samples that came, by the GPU's clock. */
+enum pm_reading pm_read(struct pm_gpu *gpu,
+                        void (*each)(void *data, const struct pm_sample *sample), void *data,
+                        size_t *n);
+
+#endif

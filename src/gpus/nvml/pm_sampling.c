@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+#include "gpus/nvml/pm_sampling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/xalloc.h"
+#include "gpus/gpu_clock.h"
+#include "gpus/nvml/send.h"
+
+#define CPU_MOST    0.08        /* of a CPU, of all GPUs together */
+#define LONGEST_NS  10000000ull /* between two samples: more tells too little */
+#define JUDGED_NS   500000000ull
+#define AGAIN_NS    10000000000ull /* after one has failed */
+#define CLOCK_NS    2000000000ull  /* the clocks may drift from each other in that time */
+#define CLOCK_TURNS 10             /* readings until times are good */
+#define FEW         32u            /* samples: so many are decoded at once */
+#define READS_MOST  8
+
+/*
+ * What is to be added to the GPU's times. A sample was there when it had been decoded, so the least
+ * difference that is seen between the two is nearest: by how long a decoding of few samples takes.
+ */
+struct offset {
+	int64_t now, before; /* the least of this stretch of CLOCK_NS, and of the one before */
+	uint64_t since_ns;
+	uint64_t error_ns; /* how long that decoding took */
+	unsigned turns;
+};
+
+struct sampled {
+	struct pm_gpu *gpu; /* NULL: it is not sampled */
+	uint64_t interval_ns, again_ns;
+	struct offset offset;
+	struct stretches stretches;
+	uint64_t told_ns; /* up to where, by this machine's time */
+	uint64_t last_ns; /* the end of the last sample, by the GPU's */
+	uint64_t judged_ns, judged_cpu_ns;
+	struct nvml_message message;
+};
+
+struct pm_sampling {
+	struct pm *pm;
+	uint32_t n, n_sampled;
+	struct sampled of[GPUS_MAX];
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_ns)
+{
+	uint64_t now_ns = gpu_clock_ns();
+	int64_t is = (int64_t)(now_ns - end_ns);
+
+	if (!offset->turns || now_ns - offset->since_ns > CLOCK_NS) {
+		offset->before = offset->turns ? offset->now : is;
+		offset->now = is;
+		offset->since_ns = now_ns;
+		offset->error_ns = now_ns - begun_ns;
+	} else if (is < offset->now) {
+		offset->now = is;
+		offset->error_ns = now_ns - begun_ns;
+	}
+	offset->turns++;
+}
+
+static uint64_t offset_apply(const struct offset *offset, uint64_t ns)
+{
+	return ns + (uint64_t)(offset->now < offset->before ? offset->now : offset->before);
+}
+
+/* ---- stretches ----------------------------------------------------------------------------- */
+
+static void send_stretches(struct sampled *sampled)
+{
+	struct nvml_stretches *told = &sampled->message.stretches;
+
+	if (!told->n && !told->lost && !told->samples)
+		return;
+	sampled->message.head.kind = NVML_MESSAGE_STRETCHES;
+	told->interval_ns = sampled->interval_ns;
+	told->clock_error_ns = sampled->offset.error_ns + sampled->interval_ns;
+	send_message(&sampled->message);
+	told->n = 0;
+	told->samples = told->lost = told->cpu_ns = 0;
+}
+
+/* A clock that is known better now may put a begin before the last end. */
+static void take_stretch(void *data, const struct gpu_stretch *stretch)
+{
+	struct sampled *sampled = data;
+	struct nvml_stretches *told = &sampled->message.stretches;
+	struct gpu_stretch *to = &told->of[told->n];
+
+	*to = *stretch;
+	to->begin_ns = offset_apply(&sampled->offset, stretch->begin_ns);
+	to->end_ns = offset_apply(&sampled->offset, stretch->end_ns);
+	if (to->begin_ns < sampled->told_ns)
+		to->begin_ns = sampled->told_ns;
+	if (to->end_ns <= to->begin_ns)
+		return;
+	sampled->told_ns = to->end_ns;
+	if (++told->n == NVML_STRETCHES)
+		send_stretches(sampled);
+}
+
+static void take_sample(void *data, const struct pm_sample *sample)
+{
+	struct sampled *sampled = data;
+
+	sampled->message.stretches.samples++;
+	sampled->last_ns = sample->end_ns;
+	if (sampled->offset.turns >= CLOCK_TURNS)
+		stretches_add(&sampled->stretches, sample);
+}
+
+/* ---- GPUs ---------------------------------------------------------------------------------- */
+
+static void begin_gpu(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
+{
+	struct sampled *sampled = &sampling->of[index];
+
+	sampled->gpu = pm_start(sampling->pm, index, sampled->interval_ns, why, size);
+	sampled->offset = (struct offset){ 0 };
+	sampled->stretches = (struct stretches){ .each = take_stretch, .data = sampled };
+	sampled->again_ns = sampled->gpu ? 0 : gpu_clock_ns() + AGAIN_NS;
+	sampled->judged_ns = gpu_clock_ns();
+	sampled->judged_cpu_ns = 0;
+	sampling->n_sampled += sampled->gpu != NULL;
+}
+
+static void end_gpu(struct pm_sampling *sampling, uint32_t index)
+{
+	struct sampled *sampled = &sampling->of[index];
+
+	stretches_end(&sampled->stretches);
+	send_stretches(sampled);
+	pm_stop(sampled->gpu);
+	sampled->gpu = NULL;
+	sampling->n_sampled--;
+}
+
+struct pm_sampling *pm_sampling_new(const char *folders, uint64_t interval_ns, char *why,
+                                    size_t size)
+{
+	struct pm *pm = pm_open(folders, why, size);
+	struct pm_sampling *sampling;
+
+	if (!pm)
+		return NULL;
+	sampling = xcalloc(1, sizeof(*sampling));
+	sampling->pm = pm;
+	sampling->n = pm_gpus(pm) < GPUS_MAX ? pm_gpus(pm) : GPUS_MAX;
+	for (uint32_t i = 0; i < sampling->n; i++) {
+		sampling->of[i].interval_ns = interval_ns * sampling->n;
+		sampling->of[i].message.stretches.index = i;
+		begin_gpu(sampling, i, why, size);
+	}
+	return sampling;
+}
+
+uint32_t pm_sampling_gpus(const struct pm_sampling *sampling)
+{
+	return sampling->n_sampled;
+}
+
+uint32_t pm_sampling_all(const struct pm_sampling *sampling)
+{
+	return sampling->n;
+}
+
+/* So few samples that they cost less than they may. Begun anew: CUPTI changes none that runs. */
+static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
+{
+	struct sampled *sampled = &sampling->of[index];
+	uint64_t now_ns = gpu_clock_ns(), ns = now_ns - sampled->judged_ns;
+	double most = CPU_MOST / sampling->n, is;
+
+	if (ns < JUDGED_NS)
+		return;
+	is = (double)sampled->judged_cpu_ns / (double)ns;
+	sampled->judged_ns = now_ns;
+	sampled->judged_cpu_ns = 0;
+	if (is <= most * 1.25 || sampled->interval_ns >= LONGEST_NS)
+		return;
+	sampled->interval_ns = (uint64_t)((double)sampled->interval_ns * is / most);
+	if (sampled->interval_ns > LONGEST_NS)
+		sampled->interval_ns = LONGEST_NS;
+	end_gpu(sampling, index);
+	begin_gpu(sampling, index, why, size);
+}
+
+static enum pm_reading read_gpu(struct sampled *sampled)
+{
+	enum pm_reading reading = PM_MORE;
+
+	/* until few came at once: by when they came, the clocks are compared */
+	for (int i = 0; i < READS_MOST && reading == PM_MORE; i++) {
+		uint64_t begun_ns = gpu_clock_ns();
+		size_t n;
+
+		reading = pm_read(sampled->gpu, take_sample, sampled, &n);
+		if (reading != PM_READ)
+			continue;
+		if (n && n <= FEW)
+			offset_learn(&sampled->offset, sampled->last_ns, begun_ns);
+		else
+			reading = PM_MORE;
+		if (!n)
+			nanosleep(&(struct timespec){ 0, (long)sampled->interval_ns / 2 }, NULL);
+	}
+	return reading;
+}
+
+void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
+{
+	struct sampled *sampled = &sampling->of[index];
+	uint64_t cpu_begin_ns = cpu_ns(), took_ns;
+	enum pm_reading reading;
+
+	if (!sampled->gpu) {
+		if (gpu_clock_ns() >= sampled->again_ns)
+			begin_gpu(sampling, index, why, size);
+		return;
+	}
+	reading = read_gpu(sampled);
+	took_ns = cpu_ns() - cpu_begin_ns;
+	sampled->judged_cpu_ns += took_ns;
+	sampled->message.stretches.cpu_ns += took_ns;
+	if (reading == PM_READ || reading == PM_MORE) {
+		send_stretches(sampled);
+		judge_cost(sampling, index, why, size);
+		return;
+	}
+	sampled->message.stretches.lost++;
+	end_gpu(sampling, index);
+	if (reading == PM_LOST) {
+		begin_gpu(sampling, index, why, size);
+		return;
+	}
+	snprintf(why, size, "CUPTI gives no samples of GPU %u any more", index);
+	sampled->again_ns = gpu_clock_ns() + AGAIN_NS;
+}
