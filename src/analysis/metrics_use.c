@@ -72,6 +72,9 @@ static void add_value(struct metric_use *use, int64_t value, uint64_t ns, bool b
 
 void metrics_use_add(struct metrics_use *use, const struct gpu_metrics_sample *sample)
 {
+	if (sample->source == GPU_METRICS_STRETCHES) /* the same time, told otherwise */
+		return;
+
 	struct metrics_gpu *gpu = gpu_of(use, sample->gpu);
 	uint64_t ns = sample->end_ns > sample->begin_ns ? sample->end_ns - sample->begin_ns : 0;
 	bool busy = is_busy(gpu, sample);

@@ -273,8 +273,8 @@ static void begin_run(struct capture *c)
 	c->run.returns = options->returns;
 	c->run.chosen = options->chosen;
 	c->run.estimate_scale = 1;
-	if (options->metrics_ns)
-		c->metrics = metrics_feed_new(options->metrics_ns);
+	if (options->metrics_ns || options->stretches_ns)
+		c->metrics = metrics_feed_new(options->metrics_ns, options->stretches_ns);
 	if (options->who)
 		c->who = who_feed_new(options->who_newest);
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv

@@ -65,6 +65,7 @@ struct capture_options {
 	bool kernel;                   /* system calls to the NVIDIA driver; not with */
 				       /* `watch` */
 	uint64_t metrics_ns;           /* between two samples of GPUs' metrics; 0: none */
+	uint64_t stretches_ns;         /* the same of whether GPUs are busy: by the user's wish */
 	bool who;                      /* who processes are is wanted, in run_info, */
 	bool who_newest;               /* and of many rather of those that came last */
 	bool metrics_asked;            /* by the user: who is told why there are none */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics of GPUs while a program is traced: NVML is read at an interval from when a target was
- * seen to load CUDA, and consumers get each sample as an EVENT_METRICS.
+ * Metrics of GPUs, and when each was busy, while a program is traced: NVML, and CUPTI's PM
+ * sampling, are read at an interval from when a target was seen to load CUDA, and consumers get
+ * each sample as an EVENT_METRICS.
  */
 #ifndef CUSCOPE_CAPTURE_METRICS_FEED_H
 #define CUSCOPE_CAPTURE_METRICS_FEED_H
@@ -10,8 +11,8 @@
 
 struct metrics_feed;
 
-/* `interval_ns`: between two samples of a GPU. */
-struct metrics_feed *metrics_feed_new(uint64_t interval_ns);
+/* Between two samples of a GPU; 0: without. */
+struct metrics_feed *metrics_feed_new(uint64_t metrics_ns, uint64_t stretches_ns);
 void metrics_feed_free(struct metrics_feed *metrics);
 
 /* Nothing is read before it, since that would wake up GPUs. Any number of times. */
@@ -29,7 +30,8 @@ bool metrics_feed_is_awaited(const struct metrics_feed *metrics);
 
 /* Why there is no sample; NULL: there are some, or it is not known yet. Says it once. */
 const char *metrics_feed_why_none(struct metrics_feed *metrics);
+const char *metrics_feed_why_no_stretches(struct metrics_feed *metrics);
 
-void metrics_feed_fill_run(struct metrics_feed *metrics, struct run_metrics *run);
+void metrics_feed_fill_run(struct metrics_feed *metrics, struct run_info *run);
 
 #endif

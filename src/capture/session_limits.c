@@ -16,6 +16,11 @@ static bool may_await(const struct capture *c, uint64_t now)
 	return order_passed_ns(c->order) < until_ns && now < until_ns + BEHIND_NS;
 }
 
+static bool metrics_asked(const struct capture *c)
+{
+	return c->metrics && (c->options.metrics_asked || c->options.stretches_ns);
+}
+
 /* Whether the time waits for what is to be taken all that time, and is on its way. */
 static bool awaits(const struct capture *c, uint64_t now)
 {
@@ -23,13 +28,13 @@ static bool awaits(const struct capture *c, uint64_t now)
 		return false;
 	if (c->gpu && (gpu_is_awaited(c->gpu) || (!gpu_measured(c->gpu) && may_await(c, now))))
 		return true;
-	return c->options.metrics_asked && c->metrics && metrics_feed_is_awaited(c->metrics);
+	return metrics_asked(c) && metrics_feed_is_awaited(c->metrics);
 }
 
 static bool has_come(const struct capture *c)
 {
 	return (c->gpu && gpu_measured(c->gpu)) ||
-	       (c->options.metrics_asked && c->metrics && metrics_feed_has_any(c->metrics));
+	       (metrics_asked(c) && metrics_feed_has_any(c->metrics));
 }
 
 /* Whether there is what the time is to be of; said where that takes long. */

@@ -154,6 +154,9 @@ int session_turn_metrics(struct capture *c, struct err *err)
 	why = c->options.metrics_asked ? metrics_feed_why_none(c->metrics) : NULL;
 	if (why)
 		capture_notice(c, "no GPU metrics: %s", why);
+	why = metrics_feed_why_no_stretches(c->metrics);
+	if (why)
+		capture_notice(c, "not known when GPUs were busy: %s", why);
 	return r;
 }
 
@@ -172,7 +175,7 @@ void session_fill_run(struct capture *c)
 
 	describe_gpus(c);
 	if (c->metrics)
-		metrics_feed_fill_run(c->metrics, &run->metrics);
+		metrics_feed_fill_run(c->metrics, run);
 	if (c->who)
 		who_feed_fill(c->who, run);
 

@@ -120,10 +120,11 @@ struct cli_gpu {
 extern const struct argp cli_gpu_argp;
 void cli_gpu_ask(struct cli_gpu *gpu); /* --gpu without a list */
 
-/* --gpu-metrics, --no-gpu-metrics. Input: this struct. */
+/* --gpu-metrics, --no-gpu-metrics, --gpu-busy. Input: this struct. */
 struct cli_metrics {
 	bool asked, off;
-	uint64_t hz; /* 0: the default */
+	uint64_t busy_ns; /* between two samples; 0: not asked for */
+	uint64_t hz;      /* 0: the default */
 };
 
 extern const struct argp cli_metrics_argp;
@@ -131,7 +132,9 @@ extern const struct argp cli_metrics_argp;
 /* How they were taken: a line of `info`, a member of its object. Nothing where they were not. */
 struct json;
 void info_add_metrics(struct buf *out, const struct run_info *run);
-void info_json_metrics(struct json *json, const struct run_metrics *metrics);
+void info_json_metrics(struct json *json, const struct run_info *run);
+
+#define CLI_GPU_BUSY_NS 100000ull /* 10,000 samples a second: a tenth of a CPU */
 
 /* `by_default`: where neither was given. */
 void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,

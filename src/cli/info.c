@@ -424,7 +424,7 @@ static void json_file(struct json *json, const struct info *info)
 	json_text_or_null(json, "kernel_release", info->run->kernel_release);
 	json_text_or_null(json, "driver_version", info->run->driver_version);
 	json_gpus(json, info->run);
-	info_json_metrics(json, &info->run->metrics);
+	info_json_metrics(json, info->run);
 	json_text_or_null(json, "command", info->run->command);
 	if (info->run->chosen)
 		json_text_or_null(json, "chosen_by", info->run->chosen);

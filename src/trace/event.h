@@ -303,6 +303,15 @@ struct run_metrics {
 	uint64_t cpu_ns;           /* that reading took, of all threads */
 };
 
+/* How it was told when GPUs were busy, from outside of processes; all 0: it was not. */
+struct run_stretches {
+	uint64_t interval_ns;    /* between two samples: what is shorter is not told apart */
+	uint64_t clock_error_ns; /* of their times */
+	uint64_t samples, lost;  /* that were taken; times that some were lost */
+	uint64_t dropped;        /* stretches that there was no room for */
+	uint64_t cpu_ns;         /* that it took */
+};
+
 #define RUN_GPUS_MAX 64 /* in a file; GPUS_MAX of src/cuda is what is asked for */
 
 /* What is known of who a process is. The numbers are in trace files: new ones come last. */
@@ -380,6 +389,7 @@ struct run_info {
 	size_t n_gpus;
 	struct run_stacks stacks;
 	struct run_metrics metrics;
+	struct run_stretches stretches;
 	const struct run_identity *identities; /* of processes, as they were met; known in end() */
 	size_t n_identities;
 	uint64_t identities_left_out; /* processes that there was no room for */

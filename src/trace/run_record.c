@@ -190,6 +190,21 @@ static void add_metrics(struct buf *raw, const struct run_metrics *metrics)
 	buf_free(&body);
 }
 
+static void add_stretches(struct buf *raw, const struct run_stretches *stretches)
+{
+	const uint64_t numbers[] = { stretches->interval_ns, stretches->clock_error_ns,
+		                     stretches->samples,     stretches->lost,
+		                     stretches->dropped,     stretches->cpu_ns };
+	struct buf body = { 0 };
+
+	if (!stretches->interval_ns)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		record_varint(&body, numbers[i]);
+	record_add(raw, RUN_STRETCHES, &body);
+	buf_free(&body);
+}
+
 void run_write(const struct run_info *run, struct buf *raw)
 {
 	buf_reset(raw);
@@ -218,6 +233,7 @@ void run_write(const struct run_info *run, struct buf *raw)
 		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
 	add_machine(raw, run);
 	add_metrics(raw, &run->metrics);
+	add_stretches(raw, &run->stretches);
 	for (size_t i = 0; i < run->n_gpus; i++)
 		add_device(raw, &run->gpus[i]);
 	add_stacks(raw, &run->stacks);
@@ -366,6 +382,16 @@ static void read_stacks(struct run_stacks *stacks, struct bytes *body)
 		stacks->missed[i] = body->at < body->end ? bytes_varint(body) : 0;
 }
 
+static void read_stretches(struct run_stretches *stretches, struct bytes *body)
+{
+	stretches->interval_ns = bytes_varint(body);
+	stretches->clock_error_ns = bytes_varint(body);
+	stretches->samples = bytes_varint(body);
+	stretches->lost = bytes_varint(body);
+	stretches->dropped = bytes_varint(body);
+	stretches->cpu_ns = bytes_varint(body);
+}
+
 static void read_metrics(struct run_metrics *metrics, struct bytes *body)
 {
 	metrics->interval_ns = bytes_varint(body);
@@ -455,6 +481,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_METRICS:
 		read_metrics(&run->metrics, body);
+		break;
+	case RUN_STRETCHES:
+		read_stretches(&run->stretches, body);
 		break;
 	case RUN_IDENTITY:
 		run_identity_read(run, body);

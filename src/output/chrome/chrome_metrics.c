@@ -14,7 +14,7 @@ void chrome_add_metrics(struct chrome_writer *writer, const struct event *event)
 	for (enum gpu_metric i = 0; i < GPU_METRICS; i++) {
 		const struct gpu_metric_info *info = gpu_metric_info(i);
 
-		if (sample->value[i] == GPU_METRIC_UNKNOWN)
+		if (!gpu_metric_is_drawn(sample, i))
 			continue;
 		chrome_begin_event(writer);
 		buf_printf(out,

@@ -18,7 +18,7 @@ void perfetto_add_metrics(struct perfetto *p, const struct event *event)
 		struct open_event open;
 		uint64_t track;
 
-		if (sample->value[i] == GPU_METRIC_UNKNOWN)
+		if (!gpu_metric_is_drawn(sample, i))
 			continue;
 		track = perfetto_metric_track(p->tracks, sample->gpu, i);
 		open = event_begin(out, sample->begin_ns, TYPE_COUNTER, track);

@@ -54,7 +54,7 @@ void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
 	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < RUN_GPUS_MAX; i++) {
 		bool is_rate = gpu_metric_info(i)->is_rate;
 
-		if (sample->value[i] == GPU_METRIC_UNKNOWN)
+		if (!gpu_metric_is_drawn(sample, i))
 			continue;
 		describe(sqlite, sample->gpu, i);
 		row_begin(db, TABLE_GPU_METRIC);

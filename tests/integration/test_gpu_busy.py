@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""When GPUs were busy, told from outside by the simulated CUPTI's PM sampling: in recordings, beside records of kernels, and where it is not to be had."""
+
+import json
+import os
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, wait_until
+
+
+def sampled(case):
+    """What drivers note of their work from now on, and counters tell."""
+    case.env["SIMCUDA_BUSY"] = case.path("busy")
+    case.env["SIMCUDA_KERNEL_US"] = "2000"
+    case.env["SIMCUDA_TIME_SCALE"] = "1"
+
+
+SECONDS = "4"
+
+
+def record(case, *options, seconds=SECONDS, output="run.cuscope"):
+    """Four kernels of 2 ms each, and a wait, over and over."""
+    process = case.cuscope("record", *options, "-o", case.path(output), "--", Places.program("gpuloop"), seconds, "4", "1",
+                           stdin=subprocess.PIPE)
+    checks.equal("status of record", 0, process.wait())
+    return case.path(output), process.err()
+
+
+def read(case, *arguments):
+    process = case.cuscope(*arguments)
+    checks.equal(f"status of {arguments[0]}", 0, process.wait())
+    return process.out()
+
+
+def info(case, path):
+    return json.loads(read(case, "info", path, "--json"))
+
+
+def stretches(case, path):
+    lines = [json.loads(line) for line in read(case, "export", path, "--format", "jsonl", "-o", "-").splitlines()]
+    return [line for line in lines if line["type"] == "gpu_metrics" and line["source"] == "pm"]
+
+
+def test_gpu_busy_is_recorded_and_outputs_have_it(case):
+    sampled(case)
+    path, _ = record(case, "--gpu-busy")
+    told = stretches(case, path)
+    if len(told) < 50:
+        raise Failure(f"{len(told)} stretches in {SECONDS} seconds")
+    for before, after in zip(told, told[1:]):
+        if after["ts"] * 1000 + 1 < before["ts"] * 1000 + before["duration_us"]:
+            raise Failure(f"stretches overlap: {before} {after}")
+    of = info(case, path)["gpu_busy"]
+    if of["samples"] < 5000 or of["interval_ns"] < 100000 or of["cpu_ns"] > 1000000000:
+        raise Failure(f"info: {of}")
+    checks.contains("info", "busy time of GPUs by", read(case, "info", path))
+    timeline = read(case, "export", path, "--format", "chrome", "-o", "-")
+    checks.contains("chrome", "GPU 0 GPU utilisation", timeline)
+    checks.contains_not("chrome", "GPU 0 SM active", timeline)  # means of NVML's are not mixed with it
+
+
+def busy_us(spans, begin, end):
+    """How long within that time one of these spans was under way; each is a begin and an end."""
+    total, until = 0, begin
+    for first, last in sorted(spans):
+        total += max(0, min(last, end) - max(first, until))
+        until = max(until, min(last, end))
+    return total
+
+
+def test_gpu_busy_is_as_records_of_kernels_have_it(case):
+    """Of one recording with both: busy time is the same, but for what samples are apart at each edge."""
+    sampled(case)
+    path, _ = record(case, "--gpu", "--gpu-busy")
+    lines = [json.loads(line) for line in read(case, "export", path, "--format", "jsonl", "-o", "-").splitlines()]
+    kernels = [(line["ts"] * 1000, line["ts"] * 1000 + line["duration_us"]) for line in lines if line["type"] == "gpu"]
+    told = [line for line in lines if line["type"] == "gpu_metrics" and line["source"] == "pm"]
+    begin, end = told[0]["ts"] * 1000, min(told[-1]["ts"] * 1000, kernels[-1][1])
+    records = busy_us(kernels, begin, end)
+    samples = sum(one["duration_us"] * one["busy_percent"] / 100 for one in told if one["ts"] * 1000 < end)
+    if len(kernels) < 100 or abs(records - samples) > 0.03 * records + 2000:
+        raise Failure(f"{len(kernels)} kernels: busy for {records:.0f} us by records, {samples:.0f} by samples of {end - begin:.0f}")
+
+
+def test_gpu_busy_that_cannot_be_had_is_said(case):
+    sampled(case)
+    case.env["SIMCUDA_FAIL"] = "cuptiPmSamplingEnable:*=26"
+    path, said = record(case, "--gpu-busy")
+    checks.contains("what record said", "not known when GPUs were busy: another program samples GPU 0", said)
+    checks.equal("gpu_busy", None, info(case, path).get("gpu_busy"))
+
+
+def test_gpu_busy_goes_on_after_its_process_was_killed(case):
+    sampled(case)
+    process = case.cuscope("record", "--gpu-busy", "-o", case.path("run.cuscope"), "--", Places.program("gpuloop"), "6", "4", "1",
+                           stdin=subprocess.PIPE)
+    killed = wait_until(lambda: samplers(process.pid), "a process that samples")
+    time.sleep(1.5)
+    os.kill(killed[0], 9)
+    wait_until(lambda: samplers(process.pid) not in ([], killed), "another process that samples")
+    checks.equal("status of record", 0, process.wait())
+    checks.contains("what it said", "the process that samples GPUs ended", process.err())
+    told = stretches(case, case.path("run.cuscope"))
+    holes = [after["ts"] - before["ts"] - before["duration_us"] / 1000 for before, after in zip(told, told[1:])]
+    if not max(holes) > 500:  # ms
+        raise Failure(f"no hole where none was: {max(holes):.1f} ms")
+
+
+def samplers(parent):
+    """Numbers of the processes of that cuscope that sample."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"cuscope-nvml", b"3"] and words[3] == str(parent).encode():
+            found.append(int(pid))
+    return found
+
+
+def test_gpu_busy_has_bounds(case):
+    for value in ("10us", "1s", "x", ""):
+        process = case.cuscope("record", "--gpu-busy=" + value, "--", "true")
+        checks.equal("status", 2, process.wait())
