@@ -71,9 +71,9 @@ def same_as_why(case, path, parts):
     checks.equal("status of why", 0, process.wait())
     why = json.loads(process.out())
     changes = ([why["first"]] if why["first"] else []) + why["next"]
-    told = [row for row in parts["findings"] if row["Gain (ns)"] is not None]
+    told = [row for row in parts["findings"] if row["Time (ns)"] is not None]
     checks.equal("changes", [(change["cause"], change["gain_ns"]) for change in changes],
-                 [(row["Cause"], row["Gain (ns)"]) for row in told])
+                 [(row["Cause"], row["Time (ns)"]) for row in told])
     for gpu in why["gpus"]:
         rows = [row for row in parts["account"] if (row["PID"], row["Device"]) == (gpu["pid"], gpu.get("gpu"))]
         checks.equal("the account", gpu["account"][0]["cause"], rows[0]["Cause"])

@@ -5,6 +5,7 @@
  */
 #include "report/findings/findings.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -48,10 +49,10 @@ static bool is_told(const struct findings_report *report, size_t number)
 /* ---- what to change ------------------------------------------------------------------------ */
 
 static const struct table_column columns[] = {
-	{ "No", TABLE_NUMBER },        { "Gain", TABLE_DURATION }, { "Of Time", TABLE_PERCENT },
-	{ "Of Step", TABLE_DURATION }, { "Count", TABLE_NUMBER },  { "PID", TABLE_NUMBER },
-	{ "Device", TABLE_NUMBER },    { "TID", TABLE_NUMBER },    { "Sure", TABLE_TEXT },
-	{ "Cause", TABLE_TEXT },       { "Finding", TABLE_WORDS },
+	{ "No", TABLE_NUMBER },        { "Time", TABLE_DURATION }, { "Of Time", TABLE_PERCENT },
+	{ "Of Step", TABLE_DURATION }, { "Faster", TABLE_REAL },   { "Count", TABLE_NUMBER },
+	{ "PID", TABLE_NUMBER },       { "Device", TABLE_NUMBER }, { "TID", TABLE_NUMBER },
+	{ "Sure", TABLE_TEXT },        { "Cause", TABLE_TEXT },    { "Finding", TABLE_WORDS },
 };
 
 static void write_change(struct findings_report *report, const struct answer_change *change)
@@ -67,6 +68,7 @@ static void write_change(struct findings_report *report, const struct answer_cha
 	table_real(table, 100 * why_part(change));
 	table_known(table, steps->how != STEPS_NONE,
 	            (uint64_t)(why_part(change) * (double)(steps->how ? why_step_ns(steps) : 0)));
+	table_real(table, change->account->device != FACTS_NONE ? why_factor(change) : NAN);
 	table_u64(table, change->count);
 	table_u64(table, change->account->process->pid);
 	table_known(table, change->account->device != FACTS_NONE, change->account->device);
@@ -86,9 +88,8 @@ static void write_fact(struct findings_report *report, const struct finding *fac
 	struct table *table = report->writer.table;
 
 	table_u64(table, ++report->n);
-	table_unknown(table);
-	table_unknown(table);
-	table_unknown(table);
+	for (int i = 0; i < 4; i++)
+		table_unknown(table);
 	table_u64(table, fact->count);
 	table_known(table, fact->pid, fact->pid);
 	table_known(table, fact->device != FACTS_NONE, fact->device);
@@ -127,9 +128,9 @@ static int write_findings(struct findings_report *report, const struct run_info 
 	for (size_t i = report->n_xids; i < report->facts.n; i++)
 		write_fact(report, &report->facts.rows[i]);
 	if (answer->n_changes)
-		table_note(table, "Gain: of the time of that GPU or thread at most, if it were not "
-		                  "there; what is gained by one can be gained by another, so that "
-		                  "gains do not add up");
+		table_note(table, "Time: of that GPU or thread; Faster: how many times as fast it "
+		                  "would be at most without it. Two can have the same time to "
+		                  "gain, so that they do not add up");
 	else
 		note_nothing(report);
 	report_note_estimated(table, run);
