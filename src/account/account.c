@@ -410,12 +410,12 @@ static void account_of_span(const struct maker *maker, struct account *account,
 }
 
 void account_of_spans(struct account *part, const struct facts *facts, struct gpu_time *gpus,
-                      const struct account *of, const struct fact_span *spans, size_t n)
+                      const struct account *of, const struct fact_span *spans, size_t n,
+                      uint64_t *budget)
 {
-	uint64_t budget = ACCOUNT_BUDGET;
 	struct measured measured = measured_of(facts, of->process);
 	struct maker maker = {
-		.facts = facts, .gpus = gpus, .parts = parts_new(facts), .budget = &budget
+		.facts = facts, .gpus = gpus, .parts = parts_new(facts), .budget = budget
 	};
 
 	*part = (struct account){ .process = of->process,
@@ -430,11 +430,11 @@ void account_of_spans(struct account *part, const struct facts *facts, struct gp
 	parts_free(maker.parts);
 }
 
-void account_of_host(struct account *host, const struct facts *facts, const struct account *of)
+void account_of_host(struct account *host, const struct facts *facts, const struct account *of,
+                     uint64_t *budget)
 {
-	uint64_t budget = ACCOUNT_BUDGET;
 	struct parts *parts = parts_new(facts);
-	struct walk walk = { facts, parts, &budget, 1, false };
+	struct walk walk = { facts, parts, budget, 1, false };
 
 	*host = (struct account){ .process = of->process,
 		                  .gpu = FACTS_NONE,

@@ -112,13 +112,18 @@ struct accounts {
 void accounts_make(struct accounts *accounts, const struct facts *facts);
 void accounts_clear(struct accounts *accounts);
 
-/* Of those spans of an account, in their order. */
+#define ACCOUNT_BUDGET                                                                             \
+	(1u << 28) /* stretches, of all accounts: no recording that is one needs it */
+
+/* Of those spans of an account, in their order; of the budget each stretch takes one. */
 struct gpu_time;
 void account_of_spans(struct account *part, const struct facts *facts, struct gpu_time *gpus,
-                      const struct account *of, const struct fact_span *spans, size_t n);
+                      const struct account *of, const struct fact_span *spans, size_t n,
+                      uint64_t *budget);
 
 /* The time of the thread that asks for most of a GPU's work, while the GPU was busy, too: what the
  * host has to do by itself. Numbers of waits are none of the accounts'. */
-void account_of_host(struct account *host, const struct facts *facts, const struct account *of);
+void account_of_host(struct account *host, const struct facts *facts, const struct account *of,
+                     uint64_t *budget);
 
 #endif

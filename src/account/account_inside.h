@@ -7,8 +7,6 @@
 #include "account/gpu_time.h"
 #include "account/parts.h"
 
-#define ACCOUNT_BUDGET (1u << 28) /* steps, of all accounts: no recording that is one needs it */
-
 struct maker {
 	const struct facts *facts;
 	struct accounts *accounts;

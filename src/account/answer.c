@@ -396,6 +396,7 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 	memset(answer, 0, sizeof(*answer));
 	answer->facts = facts;
 	answer->accounts = accounts;
+	answer->budget = ACCOUNT_BUDGET;
 	answer->steps = xcalloc(accounts->n + 1, sizeof(*answer->steps));
 	for (size_t i = 0; i < accounts->n; i++)
 		if (accounts->of[i].ns > answer->longest_ns)

@@ -74,9 +74,10 @@ struct phases { /* together all of the account's time; none without steps */
 struct answer {
 	const struct facts *facts;
 	const struct accounts *accounts;
-	struct steps *steps;                       /* of each account, */
-	struct phases *phases;                     /* the same */
-	double longest_ns;                         /* of all accounts */
+	struct steps *steps;   /* of each account, */
+	struct phases *phases; /* the same */
+	double longest_ns;     /* of all accounts */
+	uint64_t budget;       /* of what is walked once more, for gains and phases */
 	struct answer_change changes[ANSWER_MOST]; /* most gain first */
 	size_t n_changes;                          /* 0: nothing is wrong, or nothing is known */
 };

@@ -77,7 +77,8 @@ static bool place_launches(const struct facts *facts, const struct account *acco
 /*
  * A function that asks for nothing on the GPU is changed as a whole: what it waits for, computes
  * and has no CPU for goes with the largest of them. Of one that does, a loop, it is the same line.
- * A copy is the GPU's time and the call's that waits for it.
+ * With a CPU for it it still has to be computed. A copy is the GPU's time and the call's that waits
+ * for it.
  */
 static bool part_goes_along(const struct facts *facts, const struct answer_change *change,
                             const struct account_part *part)
@@ -87,7 +88,8 @@ static bool part_goes_along(const struct facts *facts, const struct answer_chang
 	if (node && cause_is_copy(change->cause) && part->chain == node &&
 	    part_process(facts, change->lead) == part_process(facts, part))
 		return cause_is_copy(part->cause) || part->cause == ACCOUNT_NO_CPU;
-	if (!node || !cause_is_hosts(change->cause) || !cause_is_hosts(part->cause) ||
+	if (!node || change->cause == ACCOUNT_NO_CPU || !cause_is_hosts(change->cause) ||
+	    !cause_is_hosts(part->cause) ||
 	    part_process(facts, change->lead) != part_process(facts, part))
 		return false;
 	return change->whole ? chain_is_below(facts->chains, part->chain, node)

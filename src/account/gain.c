@@ -52,9 +52,9 @@ static double host_after_waits(const struct fact_thread *thread, const struct ac
 	return ns;
 }
 
-static void host_make(struct gain_host *host, const struct facts *facts,
-                      const struct account *account)
+static void host_make(struct gain_host *host, struct answer *answer, const struct account *account)
 {
+	const struct facts *facts = answer->facts;
 	const struct fact_thread *thread;
 
 	host->made = true;
@@ -64,7 +64,7 @@ static void host_make(struct gain_host *host, const struct facts *facts,
 	if (GAIN_POLLS * thread->polls > thread->n_samples)
 		return; /* how much of its time it only waited is not known */
 	host->known = true;
-	account_of_host(&host->account, facts, account);
+	account_of_host(&host->account, facts, account, &answer->budget);
 	host->after_ns = host_after_waits(thread, account);
 }
 
@@ -157,13 +157,13 @@ static void gpu_left(const struct answer *answer, const struct answer_change *ch
 	left->all_ns -= left->ns[ACCOUNT_TURNAROUND];
 }
 
-void gain_find(const struct answer *answer, struct answer_change *change, struct gain_host *host)
+void gain_find(struct answer *answer, struct answer_change *change, struct gain_host *host)
 {
 	struct left gpu = { 0 }, own = { 0 };
 	double late_ns = 0, left_ns = change->account->ns - change->gain_ns;
 
 	if (!host->made)
-		host_make(host, answer->facts, change->account);
+		host_make(host, answer, change->account);
 	change->left_ns = left_ns;
 	if (!host->known)
 		return;

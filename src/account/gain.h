@@ -22,7 +22,7 @@ struct gain_host {
 };
 
 /* Sets left_ns and then; of an account with GPU times. */
-void gain_find(const struct answer *answer, struct answer_change *change, struct gain_host *host);
+void gain_find(struct answer *answer, struct answer_change *change, struct gain_host *host);
 void gain_host_clear(struct gain_host *host);
 
 #endif

@@ -90,7 +90,7 @@ static void phase_ask(struct looker *looker, struct phase *phase)
 	if (!looker->gpus)
 		looker->gpus = gpu_times_new(facts);
 	account_of_spans(&part, facts, looker->gpus, looker->account, looker->spans,
-	                 looker->n_spans);
+	                 looker->n_spans, &looker->answer->budget);
 	if (answer_lines(looker->answer, &part, lines, 2) && lines[0].cause < ACCOUNT_CAUSES)
 		phase->most = lines[0];
 	free(part.parts);

@@ -167,6 +167,21 @@ static void test_a_cpu_that_the_cause_had_is_free(void **state)
 	assert_left(ACCOUNT_COMPUTING, 40, 500, ACCOUNT_KERNELS);
 }
 
+/* With a CPU of its own it still computes what it does. */
+static void test_who_has_a_cpu_still_computes(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+		struct sample ready = sample_of(SAMPLE_OFF_CPU, 4000, at_line(26));
+
+		ran(launch(at, 30), at + 5, at + 500);
+		sampled_from(MAIN, at + 5, at + 2000, 26);
+		ready.runnable_ns = ready.weight_ns;
+		see(sample_event(the_process(), MAIN, at + 6000, &ready));
+	}
+	assert_left(ACCOUNT_NO_CPU, 26, 1910, ACCOUNT_COMPUTING);
+}
+
 /* Copies that the host waits for are its time, too; both go. */
 static void test_a_copy_is_the_gpus_time_and_the_calls(void **state)
 {
@@ -196,6 +211,7 @@ int main(void)
 		TEST(test_a_wait_for_an_event_stays_none),
 		TEST(test_streams_that_do_not_wait_run_beside_each_other),
 		TEST(test_a_cpu_that_the_cause_had_is_free),
+		TEST(test_who_has_a_cpu_still_computes),
 		TEST(test_a_copy_is_the_gpus_time_and_the_calls),
 	};
 
