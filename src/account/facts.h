@@ -47,7 +47,6 @@ struct fact_rest {
 	uint32_t waker;     /* thread that ended it: a row; FACTS_NONE: not known, or no thread */
 	uint32_t waker_tid; /* the same as the kernel has it; 0: none, or an interrupt */
 	uint32_t rival_pid; /* the process that had the CPU meanwhile; 0: not known */
-	uint32_t peer_pid; /* the process that mostly had it in such waits; 0: none, or no socket */
 	uint8_t wait;      /* enum wait_kind */
 	uint8_t how;       /* enum blocked */
 	bool gil;          /* it waited for Python's lock of its interpreter */
@@ -172,8 +171,8 @@ size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns);
 uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
                        uint32_t but_thread);
 
-/* Whether a process with this number is in the recording. */
-bool facts_has_pid(const struct facts *facts, uint32_t pid);
+/* The lowest number of a process of the recording that is above this one; 0: there is none. */
+uint32_t facts_pid_after(const struct facts *facts, uint32_t pid);
 
 /* It put functions of the host on streams. */
 bool facts_has_host_functions(const struct facts *facts, const struct process *process);

@@ -495,11 +495,11 @@ static size_t pids_at(const struct facts *facts, uint32_t pid)
 	return low;
 }
 
-bool facts_has_pid(const struct facts *facts, uint32_t pid)
+uint32_t facts_pid_after(const struct facts *facts, uint32_t pid)
 {
-	size_t at = pids_at(facts, pid);
+	size_t at = pids_at(facts, pid + 1);
 
-	return at < facts->n_pids && facts->pids[at].pid == pid;
+	return at < facts->n_pids ? facts->pids[at].pid : 0;
 }
 
 uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
@@ -513,7 +513,8 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 		uint32_t number = facts->pids[low].thread;
 		struct fact_thread *thread = &facts->threads[number];
 
-		if (number != but_thread && thread->n_samples && thread->first_ns <= time_ns &&
+		if (number != but_thread && (thread->n_samples || thread->n_rests) &&
+		    thread->first_ns <= time_ns && thread->last_ns > time_ns &&
 		    !thread_rests_at(thread, time_ns) &&
 		    (most == FACTS_NONE || thread->n_samples > facts->threads[most].n_samples))
 			most = number;

@@ -97,6 +97,39 @@ static void placer_find_waits(struct placer *placer)
 	free(ahead_ns);
 }
 
+/* What is known of a thread's places. */
+struct own {
+	size_t users, others;
+};
+
+static void own_count(struct placer *placer, struct own *own, uint32_t chain)
+{
+	enum whose whose;
+
+	if (!chain)
+		return;
+	whose = placer_whose(placer, chain);
+	*(whose == WHOSE_OTHERS ? &own->others : &own->users) += 1;
+}
+
+/*
+ * A thread that mostly runs the user's frames is at its own places, also where no stack says which:
+ * its calls have few stacks, and that it works while another waits for it does not make them that
+ * one's.
+ */
+static bool placer_has_own(struct placer *placer, const struct fact_thread *thread)
+{
+	struct own own = { 0 };
+
+	for (size_t i = 0; i < thread->n_calls; i++)
+		own_count(placer, &own, thread->calls[i].chain);
+	for (size_t i = 0; i < thread->n_samples; i++)
+		own_count(placer, &own, thread->samples[i].chain);
+	for (size_t i = 0; i < thread->n_rests; i++)
+		own_count(placer, &own, thread->rests[i].chain);
+	return own.users > own.others;
+}
+
 /* The line in which that thread waited then; else as it was. */
 static uint32_t placer_place(struct placer *placer, struct fact_thread *waits, uint64_t time_ns,
                              uint32_t chain)
@@ -126,14 +159,32 @@ static void placer_place_thread(struct placer *placer, struct fact_thread *threa
 		                                      thread->rests[i].chain);
 }
 
+/* ---- peers of sockets ------------------------------------------------------------------------ */
+
+#define PEER_WAITS      64  /* of a place that are asked */
+#define PEER_CANDIDATES 32  /* processes that are asked */
+#define PEER_RUNS       0.5 /* shares of the waits */
+#define PEER_MORE       0.3
+
 /* Waits of a thread for a socket at one place. */
 struct peer {
 	struct peer_key {
 		uint32_t thread, chain;
 	} key;
-	uint32_t pid; /* the candidate: of a majority vote, then counted */
-	uint64_t ahead, waits, had;
+	uint32_t pid; /* 0: not known */
+	uint64_t last_ns; /* the end of the wait before */
+	uint32_t waits;
+	struct {
+		uint32_t at_end, between; /* how often it ran: as the wait ended, and before it began */
+	} runs[PEER_CANDIDATES];
 	UT_hash_handle hh;
+};
+
+struct peers {
+	struct facts *facts;
+	uint32_t pids[PEER_CANDIDATES];
+	size_t n_pids;
+	struct peer *of;
 };
 
 static bool rest_has_peer(const struct fact_rest *rest)
@@ -141,74 +192,98 @@ static bool rest_has_peer(const struct fact_rest *rest)
 	return rest->wait == WAIT_NETWORK && rest->waker == FACTS_NONE && !rest->waker_tid;
 }
 
-static struct peer *peer_of(struct peer **peers, uint32_t thread, uint32_t chain)
+static struct peer *peer_of(struct peers *peers, uint32_t thread, uint32_t chain)
 {
 	struct peer_key key = { thread, chain };
 	struct peer *peer;
 
-	HASH_FIND(hh, *peers, &key, sizeof(key), peer);
+	HASH_FIND(hh, peers->of, &key, sizeof(key), peer);
 	if (!peer) {
 		peer = xcalloc(1, sizeof(*peer));
 		peer->key = key;
-		HASH_ADD(hh, *peers, key, sizeof(peer->key), peer);
+		HASH_ADD(hh, peers->of, key, sizeof(peer->key), peer);
 	}
 	return peer;
 }
 
-static void peer_vote(struct peer *peer, uint32_t pid)
-{
-	if (peer->pid == pid) {
-		peer->ahead++;
-	} else if (peer->ahead) {
-		peer->ahead--;
-	} else {
-		peer->pid = pid;
-		peer->ahead = 1;
-	}
-}
-
 /* Tells of each such wait. */
-static void peers_each(struct facts *facts, struct peer **peers,
-                       void (*tell)(const struct facts *facts, struct peer *peer,
-                                    struct fact_rest *rest))
+static void peers_each(struct peers *peers, void (*tell)(const struct peers *peers,
+                                                         struct peer *peer, struct fact_rest *rest))
 {
+	struct facts *facts = peers->facts;
+
 	for (uint32_t i = 0; i < facts->n_threads; i++)
 		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
 
 			if (rest_has_peer(rest))
-				tell(facts, peer_of(peers, i, rest->chain), rest);
+				tell(peers, peer_of(peers, i, rest->chain), rest);
 		}
 }
 
-static void peer_hears(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+static bool peer_ran(const struct peers *peers, const struct peer *peer, size_t candidate,
+                     uint64_t time_ns)
 {
+	return facts_running(peers->facts, peers->pids[candidate], time_ns, peer->key.thread) !=
+	       FACTS_NONE;
+}
+
+static void peer_hears(const struct peers *peers, struct peer *peer, struct fact_rest *rest)
+{
+	const struct facts *facts = peers->facts;
+	uint64_t middle = peer->last_ns + (rest->begin_ns - peer->last_ns) / 2;
+	bool before = peer->last_ns;
+
+	peer->last_ns = rest->end_ns;
+	if (!before || peer->waits == PEER_WAITS)
+		return;
 	peer->waits++;
-	if (rest->rival_pid && rest->rival_pid != facts->threads[peer->key.thread].process->pid &&
-	    facts_has_pid(facts, rest->rival_pid))
-		peer_vote(peer, rest->rival_pid);
+	for (size_t i = 0; i < peers->n_pids; i++) {
+		if (peers->pids[i] == facts->threads[peer->key.thread].process->pid)
+			continue;
+		peer->runs[i].at_end += peer_ran(peers, peer, i, rest->ready_ns - 1);
+		peer->runs[i].between += peer_ran(peers, peer, i, middle);
+	}
 }
 
-static void peer_counts(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+/* Of those that run as the waits end, the one that runs least else. */
+static void peer_choose(const struct peers *peers, struct peer *peer)
 {
-	peer->had += peer->pid && rest->rival_pid == peer->pid;
+	double most = PEER_MORE * peer->waits;
+
+	for (size_t i = 0; i < peers->n_pids; i++) {
+		double more = (double)peer->runs[i].at_end - peer->runs[i].between;
+
+		if (peer->runs[i].at_end >= PEER_RUNS * peer->waits && more > most) {
+			most = more;
+			peer->pid = peers->pids[i];
+		}
+	}
 }
 
-static void peer_is_told(const struct facts *facts, struct peer *peer, struct fact_rest *rest)
+static void peer_is_told(const struct peers *peers, struct peer *peer, struct fact_rest *rest)
 {
-	if (3 * peer->had >= peer->waits)
-		rest->peer_pid = peer->pid;
+	if (peer->pid)
+		rest->waker = facts_running(peers->facts, peer->pid, rest->ready_ns - 1,
+		                            peer->key.thread);
 }
 
 static void facts_find_peers(struct facts *facts)
 {
-	struct peer *peers = NULL, *peer, *next;
+	struct peers peers = { .facts = facts };
+	struct peer *peer, *next;
 
-	peers_each(facts, &peers, peer_hears);
-	peers_each(facts, &peers, peer_counts);
-	peers_each(facts, &peers, peer_is_told);
-	HASH_ITER (hh, peers, peer, next) {
-		HASH_DEL(peers, peer);
+	for (uint32_t pid = 0; peers.n_pids < PEER_CANDIDATES; peers.pids[peers.n_pids++] = pid) {
+		pid = facts_pid_after(facts, pid);
+		if (!pid)
+			break;
+	}
+	peers_each(&peers, peer_hears);
+	HASH_ITER (hh, peers.of, peer, next)
+		peer_choose(&peers, peer);
+	peers_each(&peers, peer_is_told);
+	HASH_ITER (hh, peers.of, peer, next) {
+		HASH_DEL(peers.of, peer);
 		free(peer);
 	}
 }
@@ -220,7 +295,7 @@ void facts_place(struct facts *facts)
 	placer_make_chains(&placer);
 	placer_find_waits(&placer);
 	for (size_t i = 0; i < facts->n_threads; i++)
-		if (placer.waits[i] != FACTS_NONE)
+		if (placer.waits[i] != FACTS_NONE && !placer_has_own(&placer, &facts->threads[i]))
 			placer_place_thread(&placer, &facts->threads[i],
 			                    &facts->threads[placer.waits[i]]);
 	free(placer.waits);

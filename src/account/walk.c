@@ -243,8 +243,6 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 		return rest->waker;
 	if (cause == ACCOUNT_GIL)
 		return facts_running(facts, walker->of->process->pid, middle, walker->thread);
-	if (cause == ACCOUNT_NETWORK && rest->peer_pid)
-		return facts_running(facts, rest->peer_pid, middle, walker->thread);
 	return FACTS_NONE;
 }
 

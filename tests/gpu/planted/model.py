@@ -11,7 +11,7 @@ DEVICE = os.environ.get("PLANTED_DEVICE", "cuda")  # "cpu" for trying out the pr
 SMALL = DEVICE == "cpu"
 DTYPE = torch.float32 if SMALL else torch.bfloat16
 VOCAB, PATCH = 4096, 96
-WIDTH = 64 if SMALL else 1024
+WIDTH = 64 if SMALL else 2048
 LENGTH = 16 if SMALL else 512
 BATCH = 8
 
@@ -43,7 +43,7 @@ class Block(nn.Module):
 class Model(nn.Module):
     """Of tokens (integers) or of patches of pictures (PATCH numbers each)."""
 
-    def __init__(self, layers=4, width=WIDTH, patches=False):
+    def __init__(self, layers=2, width=WIDTH, patches=False):
         super().__init__()
         self.first = nn.Linear(PATCH, width) if patches else nn.Embedding(VOCAB, width)
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
@@ -57,7 +57,7 @@ class Model(nn.Module):
 
 
 class Trainer:
-    def __init__(self, layers=4, patches=False, model=None, optimizer=None, wrap=None):
+    def __init__(self, layers=2, patches=False, model=None, optimizer=None, wrap=None):
         torch.manual_seed(1)
         self.model = (model or Model(layers, patches=patches)).to(DEVICE, DTYPE)
         if wrap:
