@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "account/walk.h"
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/hash.h"
@@ -62,6 +63,31 @@ static void placer_make_chains(struct placer *placer)
 		for (size_t k = 0; k < thread->n_rests; k++)
 			thread->rests[k].chain = placer_chain(placer, thread->rests[k].chain);
 		thread->poll_chain = placer_chain(placer, thread->poll_chain);
+	}
+}
+
+/* The call that a sample was taken in, or a little before. */
+static struct fact_call *call_of_sample(struct fact_thread *thread,
+                                        const struct fact_sample *sample)
+{
+	size_t at = facts_call_at(thread, sample->time_ns);
+	struct fact_call *call = at < thread->n_calls ? &thread->calls[at] : NULL;
+
+	return call && call->begin_ns < sample->time_ns + WALK_LAUNCHING_NS ? call : NULL;
+}
+
+/* Stacks of few calls are walked, and of those that are recorded inside of processes none. */
+static void placer_calls_by_samples(struct placer *placer)
+{
+	for (size_t i = 0; i < placer->facts->n_threads; i++) {
+		struct fact_thread *thread = &placer->facts->threads[i];
+
+		for (size_t k = 0; k < thread->n_samples; k++) {
+			struct fact_call *call = call_of_sample(thread, &thread->samples[k]);
+
+			if (call && !call->chain)
+				call->chain = thread->samples[k].chain;
+		}
 	}
 }
 
@@ -293,6 +319,7 @@ void facts_place(struct facts *facts)
 	struct placer placer = { .facts = facts };
 
 	placer_make_chains(&placer);
+	placer_calls_by_samples(&placer);
 	placer_find_waits(&placer);
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (placer.waits[i] != FACTS_NONE && !placer_has_own(&placer, &facts->threads[i]))

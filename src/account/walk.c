@@ -9,7 +9,6 @@
  * Between two launches of a thread that are nearer than this lies the way from one to the next;
  * what lies in longer pauses is work of the program's own.
  */
-#define WALK_LAUNCHING_NS 200000
 
 /* An asynchronous copy that takes longer waits: its memory is not pinned. */
 #define WALK_COPY_NS 50000

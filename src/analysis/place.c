@@ -40,7 +40,9 @@ static bool begins_with_any(const char *name, const char *const begins[], size_t
 	return false;
 }
 
-static const char *const cuda[] = { "libcuda.", "libcudart", "libnvidia-", "[uprobes]" };
+/* And what cuscope itself puts in the way of its calls. */
+static const char *const cuda[] = { "libcuda.",  "libcudart", "libnvidia-",
+	                            "libcupti.", "libcuscope-", "[uprobes]" };
 
 static const char *const frameworks[] = { "libtorch",        "libc10", "libtensorflow",
 	                                  "_pywrap_",        "libjax", "xla_extension",

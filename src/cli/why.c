@@ -11,6 +11,7 @@
 #include "report/why.h"
 
 #define WATCH_NS 10000000000ull /* without --duration */
+#define WATCH_HZ 99             /* samples a second: the lines of launches come from them alone */
 #define UNNAMED  "the recording"
 
 struct why_command {
@@ -245,12 +246,18 @@ static void answer_recorded(struct recording *recording, int fd)
 		        recording->missed.data);
 }
 
-/* What the answer is made of, whatever the cost of each: --max-overhead bounds them together. */
+/*
+ * What the answer is made of; --max-overhead bounds the cost of all together. Stacks of launches
+ * are not walked: that would leave launches to probes, where each takes some microseconds more than
+ * recorded inside, and a step has hundreds. Samples have their lines.
+ */
 static void choose_what(struct why_command *o)
 {
 	struct capture_options *capture = &o->attach.capture;
 
 	cli_stacks_all(&o->stacks);
+	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
+	o->stacks.hz = WATCH_HZ;
 	cli_stacks_wait(&o->stacks);
 	if (!o->no_gpu) {
 		cli_gpu_ask(&o->attach.gpu);
