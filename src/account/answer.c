@@ -126,6 +126,24 @@ static void weigh(const struct chooser *chooser, uint32_t chain, double ns)
 		*sum += ns < (double)(most / 2) ? (uint64_t)ns : most / 2;
 }
 
+/* How many processes there are of which these parts are, but one. */
+static uint32_t change_alike(const struct facts *facts, const struct account_part *const *of,
+                             size_t n)
+{
+	const struct process *seen[ANSWER_ALIKE + 1];
+	uint32_t n_seen = 0, at;
+
+	for (size_t i = 0; i < n && n_seen <= ANSWER_ALIKE; i++) {
+		if (of[i]->thread == FACTS_NONE)
+			continue;
+		for (at = 0; at < n_seen && seen[at] != facts->threads[of[i]->thread].process;)
+			at++;
+		if (at == n_seen)
+			seen[n_seen++] = facts->threads[of[i]->thread].process;
+	}
+	return n_seen ? n_seen - 1 : 0;
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
@@ -167,6 +185,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	if (of->cause == ACCOUNT_NO_CPU)
 		change_find_rival(change, chooser->of, n_of);
 	change->thread = most->thread;
+	change->alike = change_alike(chooser->answer->facts, chooser->of, n_of);
 	change->via = most->via;
 	change->longest = most->longest;
 	change->work = most->work;

@@ -20,12 +20,15 @@
 
 enum answer_sure { ANSWER_YES, ANSWER_MOSTLY, ANSWER_NO };
 
+#define ANSWER_ALIKE 64
+
 struct answer_change {
 	const struct account *account; /* where it costs most */
 	enum account_cause cause;
 	uint32_t chain;  /* its place; 0: not known, or in many places */
 	uint32_t thread; /* whose time it is mostly; FACTS_NONE: of no thread */
 	uint32_t via;    /* the wait that led there, mostly; 0: none */
+	uint32_t alike;  /* other processes of the same name that it is of, too; ANSWER_ALIKE at most */
 	double ns;       /* of the account */
 	double gain_ns;  /* at most; of the account */
 	double of_ns;    /* the longest account's time, by which it is ranked */

@@ -9,11 +9,20 @@ static const struct process *part_process(const struct facts *facts,
 	return part->thread == FACTS_NONE ? NULL : facts->threads[part->thread].process;
 }
 
+/* One process, or two of one name that are waited for: workers do the same, one as the other. */
+static bool parts_are_of_kin(const struct facts *facts, const struct account_part *a,
+                             const struct account_part *b)
+{
+	const struct process *of_a = part_process(facts, a), *of_b = part_process(facts, b);
+
+	return of_a == of_b ||
+	       (of_a && of_b && a->via && b->via && !strcmp(of_a->comm, of_b->comm));
+}
+
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b)
 {
-	return a->cause == b->cause && part_process(facts, a) == part_process(facts, b) &&
-	       !a->via == !b->via;
+	return a->cause == b->cause && !a->via == !b->via && parts_are_of_kin(facts, a, b);
 }
 
 bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b)

@@ -271,6 +271,8 @@ void why_what(struct why *why, const struct answer_change *change)
 	          &(struct answer_line){ .cause = change->cause,
 	                                 .chain = change->chain,
 	                                 .thread = change->thread });
+	if (change->alike)
+		buf_printf(why->out, " and %u like it", change->alike);
 }
 
 /* Who had the CPU meanwhile. */

@@ -147,6 +147,8 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	why_json_cause(why, json, change->cause,
 	               (const uint32_t[]){ change->chain, change->thread, change->via },
 	               change->ns);
+	if (change->alike)
+		json_u64(json, "alike", change->alike);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);
 	if (change->rival)
 		json_u64(json, "rival_pid", change->rival);

@@ -9,6 +9,7 @@ is planted: it yields after each step.
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -83,7 +84,7 @@ def leave():
     """At once: a kind's threads need not be waited for, and what it started ends with it."""
     sys.stdout.flush()
     for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/children", encoding="utf-8") as children:
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{task}/children", encoding="utf-8") as children:
             for child in children.read().split():
                 os.kill(int(child), signal.SIGKILL)
     os._exit(0)

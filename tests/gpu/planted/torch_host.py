@@ -174,7 +174,7 @@ def fsync_journal(planted):
     trainer, x, journal = Trainer(), tokens(), Journal(planted)
     for step in itertools.count():
         trainer.step(x, x)
-        for i in range(BATCH * 2):
+        for i in range(BATCH * 12):
             journal.append_record({"step": step, "sample": i, "words": LENGTH})
         yield
 
