@@ -2,16 +2,21 @@
 #include "base/process.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* 22 numbers and a name of at most 64 bytes are shorter; what follows them is not needed. */
 #define STAT_BYTES 1024
+
+#define FDS_MAX 65536
 
 /* The number of the machine's time namespace: PROC_TIME_INIT_INO of the kernel. */
 #define TIME_INITIAL 0xEFFFFFFAu
@@ -28,21 +33,96 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
 	                        &stat->start_time) == 5;
 }
 
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static ssize_t read_text(const char *path, char *to, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, to, bytes);
+	n = n < 0 ? -errno : n;
+	close(fd);
+	return n;
+}
+
+/* Takes what is known of the file rather than ask its file system. */
+static ssize_t read_file(const char *path, struct process_file *file)
+{
+	struct statx x;
+
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &x))
+		return -errno;
+	file->device = makedev(x.stx_dev_major, x.stx_dev_minor);
+	file->inode = x.stx_ino;
+	return sizeof(*file);
+}
+
+static ssize_t find_descriptors(pid_t pid, const char *text, int32_t *to, size_t room)
+{
+	char path[PATH_MAX];
+	const struct dirent *entry;
+	size_t n = 0;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	if (!folder)
+		return -errno;
+	for (int i = 0; i < FDS_MAX && n < room && (entry = readdir(folder)); i++) {
+		ssize_t len = readlinkat(dirfd(folder), entry->d_name, path, sizeof(path) - 1);
+
+		path[len > 0 ? len : 0] = '\0';
+		if (len > 0 && strstr(path, text))
+			to[n++] = atoi(entry->d_name);
+	}
+	closedir(folder);
+	return (ssize_t)(n * sizeof(*to));
+}
+
+ssize_t process_look_here(pid_t pid, enum process_look how, const char *name, void *to,
+                          size_t bytes)
+{
+	char path[128];
+	ssize_t n;
+
+	if (how == PROCESS_FDS)
+		return find_descriptors(pid, name, to, bytes / sizeof(int32_t));
+	if (snprintf(path, sizeof(path), "/proc/%d/%s", pid, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (how == PROCESS_TEXT)
+		return read_text(path, to, bytes);
+	if (how == PROCESS_FILE)
+		return read_file(path, to);
+	n = readlink(path, to, bytes);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t (*look_by)(pid_t, enum process_look, const char *, void *,
+                          size_t) = process_look_here;
+
+void process_look_by(ssize_t (*look)(pid_t, enum process_look, const char *, void *, size_t))
+{
+	look_by = look;
+}
+
+ssize_t process_look(pid_t pid, enum process_look how, const char *name, void *to, size_t bytes)
+{
+	return look_by(pid, how, name, to, bytes);
+}
+
+/* ---- what is seen -------------------------------------------------------------------------- */
+
 bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat)
 {
-	char path[64], text[STAT_BYTES];
+	char name[32] = "stat", text[STAT_BYTES];
 	ssize_t n;
-	int fd;
 
 	if (tid)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
+		snprintf(name, sizeof(name), "task/%d/stat", tid);
+	n = process_look(pid, PROCESS_TEXT, name, text, sizeof(text) - 1);
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
@@ -57,18 +137,18 @@ uint64_t process_start_time(pid_t pid)
 }
 
 /* The number of a namespace: "time" of the process itself, "time_for_children". 0: not known. */
-static ino_t namespace_of(pid_t pid, const char *name)
+static uint64_t namespace_of(pid_t pid, const char *name)
 {
-	struct stat st;
-	char path[64];
+	struct process_file file;
+	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, name);
-	return stat(path, &st) ? 0 : st.st_ino;
+	snprintf(path, sizeof(path), "ns/%s", name);
+	return process_look(pid, PROCESS_FILE, path, &file, sizeof(file)) < 0 ? 0 : file.inode;
 }
 
 bool process_clock_offset(pid_t pid, int64_t *offset_ns)
 {
-	ino_t own = namespace_of(pid, "time");
+	uint64_t own = namespace_of(pid, "time");
 	int64_t seconds = 0, ns = 0;
 	char path[64];
 	FILE *file;

@@ -1,11 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc/PID/stat says of a process or a thread. */
+/*
+ * What /proc/PID/stat says of a process or a thread, and what else the kernel tells of a process
+ * only while no exec of it is under way. An exec can be held up for as long as somebody likes, by a
+ * file of FUSE that it closes, and who looks then can do nothing but be killed. So whoever has
+ * processes for that is asked here, and has a limit (probe/helper.h).
+ */
 #ifndef CUSCOPE_BASE_PROCESS_H
 #define CUSCOPE_BASE_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+enum process_look {
+	PROCESS_TEXT, /* the first bytes of a file */
+	PROCESS_LINK, /* where a link leads to, without a NUL */
+	PROCESS_FILE, /* struct process_file: what a link leads to */
+	PROCESS_FDS,  /* int32_t of each descriptor whose link has `name` in it, of 65536 that are
+	                 looked at */
+};
+
+struct process_file {
+	uint64_t device, inode;
+};
+
+/* Of /proc/PID/`name`: bytes, or a negative errno. */
+ssize_t process_look(pid_t pid, enum process_look how, const char *name, void *to, size_t bytes);
+
+/* The same at once, whatever may come of it. */
+ssize_t process_look_here(pid_t pid, enum process_look how, const char *name, void *to,
+                          size_t bytes);
+
+/* Who looks from now on. */
+void process_look_by(ssize_t (*look)(pid_t pid, enum process_look how, const char *name, void *to,
+                                     size_t bytes));
 
 /* Some of its fields, see proc(5). */
 struct process_stat {
@@ -18,7 +46,7 @@ struct process_stat {
 
 /*
  * Of a process, or of its thread `tid` where that is not 0. False: it is gone. Does not wait for
- * the process's memory.
+ * the process's memory, nor, where somebody looks for this one, for its exec.
  */
 bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat);
 

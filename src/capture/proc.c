@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "capture/proc.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/process.h"
+
+#define TRIES_MAX 64 /* descriptors of files whose names have it in them */
 
 static bool read_comm(const char *path, char comm[16])
 {
@@ -40,19 +42,17 @@ void proc_thread_comm(pid_t pid, pid_t tid, char comm[16])
 
 bool proc_has_open(pid_t pid, const char *path)
 {
-	char folder[64], target[256];
-	struct dirent *entry;
-	bool found = false;
-	DIR *fds;
+	int32_t numbers[TRIES_MAX];
+	char name[32], target[256];
+	ssize_t found = process_look(pid, PROCESS_FDS, path, numbers, sizeof(numbers));
 
-	snprintf(folder, sizeof(folder), "/proc/%d/fd", pid);
-	fds = opendir(folder);
-	while (fds && !found && (entry = readdir(fds))) {
-		ssize_t n = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target));
+	for (ssize_t i = 0; i < found / (ssize_t)sizeof(*numbers); i++) {
+		ssize_t n;
 
-		found = n >= (ssize_t)strlen(path) && !strncmp(target, path, strlen(path));
+		snprintf(name, sizeof(name), "fd/%d", numbers[i]);
+		n = process_look(pid, PROCESS_LINK, name, target, sizeof(target));
+		if (n >= (ssize_t)strlen(path) && !strncmp(target, path, strlen(path)))
+			return true;
 	}
-	if (fds)
-		closedir(fds);
-	return found;
+	return false;
 }

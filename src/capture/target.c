@@ -21,11 +21,11 @@
 #include "capture/target_family.h"
 #include "probe/name_glob.h"
 
-static bool glob_matches_link(const struct wire_glob *glob, const char *path)
+static bool glob_matches_program(const struct wire_glob *glob, pid_t pid)
 {
 	static const char deleted[] = " (deleted)"; /* as the kernel says it in the link */
 	char file[PATH_MAX];
-	ssize_t n = readlink(path, file, sizeof(file) - 1);
+	ssize_t n = process_look(pid, PROCESS_LINK, "exe", file, sizeof(file) - 1);
 	const char *slash;
 
 	if (n <= 0)
@@ -63,8 +63,7 @@ bool target_name_matches(const struct target *target, pid_t pid)
 	}
 	if (name[0] && name_glob_matches(&glob, name))
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return glob_matches_link(&glob, path);
+	return glob_matches_program(&glob, pid);
 }
 
 /* A number of /proc/PID/status, 0 where it is not told. */
@@ -100,12 +99,10 @@ static bool is_of_kernel(pid_t pid)
 
 bool target_is_valgrind(pid_t pid)
 {
-	char path[64], file[PATH_MAX];
+	char file[PATH_MAX];
 	const char *slash;
-	ssize_t n;
+	ssize_t n = process_look(pid, PROCESS_LINK, "exe", file, sizeof(file) - 1);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, file, sizeof(file) - 1);
 	if (n <= 0)
 		return false;
 	file[n] = '\0';

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 #include "probe/uvm_queue.h"
@@ -22,8 +23,7 @@
 #define REASONS    8
 #define SINGLES_NS 27 /* bits: 134 ms, as in the programs */
 #define SINGLES    64
-#define FDS_MAX    65536 /* of a process that are looked at */
-#define TRIES_MAX  64    /* of those that may be one: most processes have two */
+#define TRIES_MAX  64 /* of those that may be one: most processes have two */
 
 /* A descriptor that is none costs 0.2 ms, and a process can make calls for it all day long. */
 #define TRIES_SLOTS  256 /* by pid; those that share one share what it has */
@@ -174,38 +174,15 @@ void uvm_queues_add(struct uvm_queues *queues, pid_t pid, int fd)
 		tell_once(queues, pid, -EAGAIN, "it asks for address spaces without an end");
 }
 
-/* Whether it may be one, by what the link says: no descriptor of others is taken without need. */
-static bool may_be_space(int folder, const char *name)
-{
-	char path[64];
-	ssize_t n = readlinkat(folder, name, path, sizeof(path) - 1);
-
-	if (n < 0)
-		return false;
-	path[n] = '\0';
-	return strstr(path, "nvidia-uvm") != NULL;
-}
-
+/* Those that may be one, by what the links say: no descriptor of others is taken without need. */
 static void look(struct uvm_queues *queues, pid_t pid,
                  void (*found)(struct uvm_queues *queues, pid_t pid, int fd))
 {
-	char path[64];
-	struct dirent *entry;
-	DIR *folder;
-	int tries = 0;
+	int32_t numbers[TRIES_MAX];
+	ssize_t bytes = process_look(pid, PROCESS_FDS, "nvidia-uvm", numbers, sizeof(numbers));
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	folder = opendir(path);
-	for (int i = 0; folder && i < FDS_MAX && (entry = readdir(folder)); i++) {
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    !may_be_space(dirfd(folder), entry->d_name))
-			continue;
-		if (++tries > TRIES_MAX)
-			break;
-		found(queues, pid, atoi(entry->d_name));
-	}
-	if (folder)
-		closedir(folder);
+	for (ssize_t i = 0; i < bytes / (ssize_t)sizeof(*numbers); i++)
+		found(queues, pid, numbers[i]);
 }
 
 void uvm_queues_look(struct uvm_queues *queues, pid_t pid)

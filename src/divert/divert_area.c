@@ -41,17 +41,16 @@ static bool read_ids(const char *thread, uint32_t ids[8])
 	return found == 8;
 }
 
-/* A file that somebody serves is not asked for. */
-static bool read_exe(const char *thread, struct divert_person *person)
+static bool read_exe(pid_t pid, pid_t tid, struct divert_person *person)
 {
-	struct statx st;
-	char path[96];
+	struct process_file exe;
+	char name[64];
 
-	snprintf(path, sizeof(path), "%s/exe", thread);
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
+	snprintf(name, sizeof(name), "task/%d/exe", tid);
+	if (process_look(pid, PROCESS_FILE, name, &exe, sizeof(exe)) < 0)
 		return false;
-	person->exe_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-	person->exe_inode = st.stx_ino;
+	person->exe_dev = exe.device;
+	person->exe_inode = exe.inode;
 	return true;
 }
 
@@ -60,9 +59,9 @@ bool area_person(pid_t pid, pid_t tid, struct divert_person *person)
 	char thread[64];
 
 	memset(person, 0, sizeof(*person));
-	snprintf(thread, sizeof(thread), "/proc/%d/task/%d", pid,
-	         tid ? tid : process_living_thread(pid));
-	return read_ids(thread, person->ids) && read_exe(thread, person);
+	tid = tid ? tid : process_living_thread(pid);
+	snprintf(thread, sizeof(thread), "/proc/%d/task/%d", pid, tid);
+	return read_ids(thread, person->ids) && read_exe(pid, tid, person);
 }
 
 bool write_read_at(const struct divert_target *target, uint64_t address, void *to, size_t bytes)

@@ -3,20 +3,72 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/process.h"
 #include "divert/divert_stop.h"
 
-#define NEW_MOST 1024 /* a microsecond each, while threads are stopped */
+#define NEW_MOST   1024 /* a microsecond each, two where there is one, while threads are stopped */
+#define SIZE_SLACK 64   /* pages */
 
-static long compare(pid_t pid, pid_t other)
+/* Pages that a process or thread has mapped: the kernel tells that even of one that executes a
+ * program just now. 0: it has none. */
+static uint64_t mapped_pages(pid_t tid)
 {
-	return syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0);
+	char path[32], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	return strtoull(text, NULL, 10);
+}
+
+/* A thread of it that has memory: a first thread that has ended has none. 0: it has none at all. */
+static pid_t thread_with_memory(pid_t pid)
+{
+	const struct dirent *entry;
+	pid_t tid = 0;
+	char path[32];
+	DIR *tasks;
+
+	if (mapped_pages(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !tid && (entry = readdir(tasks))) {
+		tid = atoi(entry->d_name);
+		tid = tid && mapped_pages(tid) ? tid : 0;
+	}
+	if (tasks)
+		closedir(tasks);
+	return tid;
+}
+
+/*
+ * Whether a thread has the memory of another one, of so many pages. kcmp waits for an exec that is
+ * under way in either, which anybody can hold up for good. What such a process has are the
+ * arguments of its new program: by its size it is not asked. What the same memory grew by between
+ * two looks is little.
+ */
+static bool has_memory(pid_t tid, uint64_t pages, pid_t other)
+{
+	uint64_t slack = pages / 8 + SIZE_SLACK, others = mapped_pages(other);
+
+	return others + slack >= pages && others <= pages + slack &&
+	       syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0) == 0;
+}
+
+static bool kernel_compares(void)
+{
+	return syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) == 0;
 }
 
 /* The last pid, of a process or a thread, that the system has given. 0: it does not say. */
@@ -33,30 +85,16 @@ static pid_t last_pid(void)
 	return last;
 }
 
-/* A thread of `other` that shows that it has the memory of `tid`; 0: it has not. A first thread
- * that has ended has none. */
-static pid_t same_memory(pid_t tid, pid_t other)
-{
-	struct process_stat stat;
-	long order = compare(tid, other);
-
-	if (order <= 0)
-		return order ? 0 : other;
-	if (!process_stat_read(other, other, &stat) || stat.state != 'Z')
-		return 0;
-	other = process_living_thread(other);
-	return other && compare(tid, other) == 0 ? other : 0;
-}
-
 static void look_at_all(struct peers *peers, pid_t tid, DIR *processes)
 {
+	uint64_t pages = mapped_pages(tid);
 	const struct dirent *entry;
 
 	while (peers->count < PEERS_MAX && (entry = readdir(processes))) {
 		pid_t other = atoi(entry->d_name);
-		pid_t shows = other > 0 && other != peers->pid ? same_memory(tid, other) : 0;
+		pid_t shows = other > 0 && other != peers->pid ? thread_with_memory(other) : 0;
 
-		if (!shows)
+		if (!shows || !has_memory(tid, pages, shows))
 			continue;
 		peers->tids[peers->count] = shows;
 		peers->pids[peers->count++] = other;
@@ -67,11 +105,11 @@ void peers_find(struct peers *peers, pid_t pid)
 {
 	/* one that has no memory any more would be like all that have none: threads of the kernel
 	 */
-	pid_t tid = process_living_thread(pid);
+	pid_t tid = thread_with_memory(pid);
 	DIR *processes;
 
 	*peers = (struct peers){ .pid = pid, .last = last_pid() };
-	peers->known = tid && compare(tid, tid) == 0;
+	peers->known = tid && kernel_compares();
 	processes = peers->known ? opendir("/proc") : NULL;
 	if (!processes)
 		return;
@@ -88,10 +126,10 @@ static bool is_stopped(const struct stop *stop, pid_t tid)
 }
 
 /* A peer that was stopped may be another process by now, which has nothing to do with it. */
-static bool are_peers_still(const struct peers *peers, pid_t tid)
+static bool are_peers_still(const struct peers *peers, pid_t tid, uint64_t pages)
 {
 	for (size_t i = 0; i < peers->count; i++)
-		if (compare(tid, peers->tids[i]) > 0)
+		if (mapped_pages(peers->tids[i]) && !has_memory(tid, pages, peers->tids[i]))
 			return false;
 	return true;
 }
@@ -99,16 +137,18 @@ static bool are_peers_still(const struct peers *peers, pid_t tid)
 enum peers_since peers_since(const struct peers *peers, const struct stop *stop)
 {
 	pid_t last, tid = stop_one(stop);
+	uint64_t pages;
 
 	if (!peers->known || !tid)
 		return PEERS_NONE;
-	if (!are_peers_still(peers, tid))
+	pages = mapped_pages(tid);
+	if (!are_peers_still(peers, tid, pages))
 		return PEERS_NEW;
 	last = last_pid();
 	if (!last || last < peers->last || last - peers->last > NEW_MOST)
 		return PEERS_MANY;
 	for (pid_t other = peers->last + 1; other <= last; other++)
-		if (compare(tid, other) == 0 && !is_stopped(stop, other))
+		if (has_memory(tid, pages, other) && !is_stopped(stop, other))
 			return PEERS_NEW;
 	return PEERS_NONE;
 }

@@ -4,7 +4,8 @@
  * alone. Stopping the threads of the one does not stop them, and they run the code that is written.
  * A child of vfork is one as well, but there the thread that made it does not stop.
  *
- * The kernel is asked of each process of the system (kcmp), before threads are stopped. In the stop
+ * The kernel is asked of each process of the system that has about as much memory (kcmp), before
+ * threads are stopped. In the stop
  * only those are asked that were made since: their pids lie between two readings of the last one.
  */
 #ifndef CUSCOPE_DIVERT_DIVERT_PEERS_H

@@ -100,17 +100,11 @@ static int check_tracer(pid_t pid, struct err *err)
 static int check_program(pid_t pid, pid_t tid, struct err *err)
 {
 	uint64_t pairs[64][2] = { 0 };
-	char path[64];
-	int fd;
+	char name[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/auxv", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, pairs, sizeof(pairs)) <= 0) {
-		if (fd >= 0)
-			close(fd);
+	snprintf(name, sizeof(name), "task/%d/auxv", tid);
+	if (process_look(pid, PROCESS_TEXT, name, pairs, sizeof(pairs)) <= 0)
 		return err_set(err, ESRCH, "process %d has ended", pid);
-	}
-	close(fd);
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
 		if (pairs[i][0] == AT_PHENT && pairs[i][1] == sizeof(Elf64_Phdr))
 			return 0;

@@ -111,13 +111,18 @@ static void find_memory(const char *text, struct process_reading *reading)
 	}
 }
 
-static bool read_stat(struct process_reading *reading)
+static bool read_stat(const struct process_reader *reader, struct process_reading *reading)
 {
 	struct process_stat stat;
 	char text[1024];
+	ssize_t n =
+		reader->options.made_proc
+			? read_file(reading->folder, "stat", text, sizeof(text))
+			: process_look(reading->pid, PROCESS_TEXT, "stat", text, sizeof(text) - 1);
 
-	if (read_file(reading->folder, "stat", text, sizeof(text)) <= 0 ||
-	    !process_stat_parse(text, &stat) || stat.state == 'Z' || stat.state == 'X')
+	text[n > 0 ? n : 0] = '\0';
+	if (!process_stat_parse(text, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	    (reading->start_time && reading->start_time != stat.start_time))
 		return false;
 	reading->start_time = stat.start_time;
 	find_memory(text, reading);
@@ -134,7 +139,7 @@ static bool begin_reading(const struct process_reader *reader, pid_t pid, uint64
 	reading->folder = openat(reader->proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (reading->folder < 0)
 		return false;
-	if (read_stat(reading) && (!latest || reading->start_time <= latest))
+	if (read_stat(reader, reading) && (!latest || reading->start_time <= latest))
 		return true;
 	close(reading->folder);
 	return false;
@@ -394,7 +399,7 @@ bool process_reader_read(struct process_reader *reader, pid_t pid, uint64_t late
 		uint64_t environment = reading.environment;
 
 		read_all(reader, &reading, identity);
-		there = read_stat(&reading);
+		there = read_stat(reader, &reading);
 		same = environment == reading.environment;
 	}
 	close(reading.folder);

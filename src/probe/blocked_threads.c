@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 
 #include "base/array.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 
 #define OLDER_MAX 16384 /* threads that were there before the begin */
@@ -60,8 +61,7 @@ void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
 	char path[64], program[1];
 	DIR *folder;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	if (readlink(path, program, sizeof(program)) < 0)
+	if (process_look(pid, PROCESS_LINK, "exe", program, sizeof(program)) < 0)
 		return; /* threads of the kernel have none */
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	folder = opendir(path);
@@ -176,20 +176,10 @@ static void tell_thread(const struct telling *telling, uint32_t tid,
 /* Whether it is there, and does not run: who ran all the time was never switched away from. */
 static bool is_blocked(const struct older *thread)
 {
-	char path[64], text[512];
-	const char *state;
-	size_t bytes;
-	FILE *file;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", thread->tgid, thread->tid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	bytes = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[bytes] = '\0';
-	state = strrchr(text, ')'); /* a name may have any character */
-	return state && strchr("SDTt", state[1] ? state[2] : '?');
+	return process_stat_read((pid_t)thread->tgid, (pid_t)thread->tid, &stat) &&
+	       strchr("SDTt", stat.state);
 }
 
 static void tell_older(const struct telling *telling, int map, struct wire_thread *thread)

@@ -12,7 +12,8 @@
  * waited for (account.h).
  *
  * That costs two switches of process, some 20 us. It is asked for names that the eBPF programs
- * could not read, for /proc/PID/maps, and for files that no look has met before.
+ * could not read, for /proc/PID/maps, for files that no look has met before, and for what else
+ * waits for an exec of the process to be over: helper_begin makes it who looks for base/process.h.
  *
  * There is one for the whole program, since what reads memory and files is far below what knows of
  * targets. Without helper_begin, and in a process that was forked since, everything is done here
@@ -48,7 +49,8 @@ bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
 /*
  * Executable mappings of files with an inode number, or one that overlayfs has made of it: at most
  * `most` of them, without their paths. How many, none of a thread of the kernel's, or a negative
- * errno: -ENOTTY where the kernel does not tell (before 6.11). Of a process with many mappings that takes a third of reading its maps.
+ * errno: -ENOTTY where the kernel does not tell (before 6.11). Of a process with many mappings that
+ * takes a third of reading its maps.
  */
 int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most);
 
@@ -112,6 +114,10 @@ uint64_t helper_mapped_by(int fd);
 
 /* Who is behind a process, as long as there is a helper; PERSON_UNKNOWN for this one. */
 uint64_t helper_person_of(pid_t pid);
+
+/* A namespace of a process, "user", for who is to be blamed if that cannot be had: a descriptor, or
+ * a negative errno. */
+int helper_open_namespace(pid_t pid, const char *kind, uint64_t person);
 
 /* fstat that takes what is known rather than ask the server of the file system. 0 or -1. */
 int file_stat(int fd, struct stat *st);

@@ -20,6 +20,8 @@ enum helper_op {
 	HELPER_CODE_OF,       /* pid, address: an inode; struct mapping of each */
 	HELPER_COPY,          /* pid; address: a number of its; bytes: the device that it must be */
 	HELPER_SAME,          /* with a descriptor; pid; address: a number of its */
+	HELPER_LOOK,          /* pid, path: a name; address: enum process_look; bytes */
+	HELPER_NAMESPACE,     /* pid, path: "ns/user"; a descriptor of it */
 	HELPER_OPEN_MAPPING,  /* pid, mapping, path */
 	HELPER_OPEN_IN_ROOT,  /* pid, path */
 	HELPER_PREAD,         /* with a descriptor of O_PATH: address, bytes */

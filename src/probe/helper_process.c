@@ -227,6 +227,16 @@ static int64_t same_file(const struct helper_request *request, int fd)
 	return r < 0 ? -errno : !r;
 }
 
+static int open_namespace(const struct helper_request *request)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%.32s", request->pid, request->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* ---- how long it waited -------------------------------------------------------------------- */
 
 static int queue_fd = -1; /* /proc/self/schedstat, where the kernel has it */
@@ -369,6 +379,14 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	case HELPER_SAME:
 		answer->result = same_file(request, fd);
 		break;
+	case HELPER_LOOK:
+		answer->result = process_look_here(request->pid, request->address, request->path,
+		                                   answer->data, request->bytes);
+		break;
+	case HELPER_NAMESPACE:
+		*fd_out = open_namespace(request);
+		answer->result = *fd_out < 0 ? *fd_out : 0;
+		break;
 	case HELPER_PREAD:
 		answer->result = read_file(fd, request, answer);
 		break;
@@ -392,7 +410,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)
 {
 	bool data = request->op != HELPER_OPEN_MAPPING && request->op != HELPER_OPEN_IN_ROOT &&
-	            request->op != HELPER_SAME;
+	            request->op != HELPER_SAME && request->op != HELPER_NAMESPACE;
 
 	return offsetof(struct helper_answer, data) +
 	       (data && answer->result > 0 ? (size_t)answer->result : 0);

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/account.h"
 #include "probe/helper.h"
@@ -18,14 +18,15 @@
 #define OF_USER_MAX 4   /* helpers that hang for a user; then all of his targets are given up */
 #define OF_ALL_MAX  16  /* and for all; then nobody's memory is read any more */
 #define NEWS_MAX    64  /* sentences; who goes on is counted only */
-#define KEPT_MAX    512 /* targets, and users, before those that do not matter are forgotten */
+#define KEPT_MAX    512 /* users, before those that do not matter are forgotten */
+#define PIDS_MAX    128 /* targets; of others their users are given up sooner */
 #define ENDED_NS    100000000ull /* how often helpers are looked at that hang */
 #define PERSON_NS   10000000ull  /* how long a process is taken for the same user's */
 
 /* A target that did not answer. */
 struct given_up {
 	pid_t pid;
-	uint64_t started; /* tells it from a later one of the same pid */
+	int process; /* a pidfd, which tells its end. When it began is what it may not tell */
 	UT_hash_handle hh;
 };
 
@@ -142,20 +143,35 @@ static void forget_ended(void)
 	}
 }
 
+static void forget_one(struct given_up *given_up)
+{
+	HASH_DEL(waits.given_up, given_up);
+	close(given_up->process);
+	free(given_up);
+}
+
+/* And its number may be another's. */
+static bool has_ended(const struct given_up *given_up)
+{
+	struct pollfd end = { .fd = given_up->process, .events = POLLIN };
+
+	return poll(&end, 1, 0) > 0;
+}
+
 bool waits_refuse(pid_t pid, uint64_t person)
 {
 	struct given_up *given_up;
 	struct user *user;
-	uint64_t started;
 
 	if (waits.n_hanging)
 		forget_ended();
 	if (waits.n_hanging >= OF_ALL_MAX)
 		return true;
 	HASH_FIND_INT(waits.given_up, &pid, given_up);
-	started = given_up ? process_start_time(pid) : 0;
-	if (given_up && (!started || given_up->started == started))
+	if (given_up && !has_ended(given_up))
 		return true;
+	if (given_up)
+		forget_one(given_up);
 	user = find_user(person);
 	return user &&
 	       (user->hung >= OF_USER_MAX || account_is_over(&user->account, helper_now_ns()));
@@ -222,26 +238,28 @@ static void forget_given_up(void)
 	struct given_up *given_up, *next;
 
 	HASH_ITER (hh, waits.given_up, given_up, next) {
-		if (process_start_time(given_up->pid) != given_up->started) {
-			HASH_DEL(waits.given_up, given_up);
-			free(given_up);
-		}
+		if (has_ended(given_up))
+			forget_one(given_up);
 	}
 }
 
 static void add_given_up(pid_t pid)
 {
 	struct given_up *given_up;
+	int process;
 
 	HASH_FIND_INT(waits.given_up, &pid, given_up);
-	if (!given_up) {
-		if (HASH_COUNT(waits.given_up) >= KEPT_MAX)
-			forget_given_up();
-		given_up = xcalloc(1, sizeof(*given_up));
-		given_up->pid = pid;
-		HASH_ADD_INT(waits.given_up, pid, given_up);
-	}
-	given_up->started = process_start_time(pid);
+	if (given_up)
+		return;
+	if (HASH_COUNT(waits.given_up) >= PIDS_MAX)
+		forget_given_up();
+	process = HASH_COUNT(waits.given_up) < PIDS_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (process < 0)
+		return;
+	given_up = xcalloc(1, sizeof(*given_up));
+	given_up->pid = pid;
+	given_up->process = process;
+	HASH_ADD_INT(waits.given_up, pid, given_up);
 }
 
 /* Of a process that is gone there is nothing more to be read, and its paths are looked for under
@@ -278,10 +296,8 @@ void waits_end(void)
 
 	while (waits.n_hanging)
 		close(waits.hanging[--waits.n_hanging].socket);
-	HASH_ITER (hh, waits.given_up, given_up, next_given_up) {
-		HASH_DEL(waits.given_up, given_up);
-		free(given_up);
-	}
+	HASH_ITER (hh, waits.given_up, given_up, next_given_up)
+		forget_one(given_up);
 	HASH_ITER (hh, waits.users, user, next) {
 		HASH_DEL(waits.users, user);
 		free(user);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -41,11 +42,9 @@ struct modules_look_search {
 
 static uint64_t exe_inode(pid_t pid)
 {
-	struct stat st;
-	char path[64];
+	struct process_file exe;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return path_stat(path, &st) ? 0 : st.st_ino;
+	return process_look(pid, PROCESS_FILE, "exe", &exe, sizeof(exe)) < 0 ? 0 : exe.inode;
 }
 
 /* ---- looking at a process ------------------------------------------------------------------ */

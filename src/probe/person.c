@@ -15,8 +15,10 @@
 #include "base/hash.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
-#define NESTED_MAX 33 /* user namespaces, as the kernel has it */
+#define NESTED_MAX 33   /* user namespaces, as the kernel has it */
+#define MAP_BYTES  4096 /* of ranges of uids: their begin tells */
 
 /* ---- ranges of uids ------------------------------------------------------------------------ */
 
@@ -173,12 +175,15 @@ static uint64_t person_of_status(pid_t pid)
 	return person;
 }
 
+/* Until it is known who the process is, its uid is to blame. */
 static int open_namespace(pid_t pid, const char *kind)
 {
-	char path[64];
+	return helper_open_namespace(pid, kind, person_of_status(pid));
+}
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
-	return open(path, O_RDONLY | O_CLOEXEC);
+static int open_ours(void)
+{
+	return open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
 }
 
 static bool is_same(int fd, int other)
@@ -221,7 +226,7 @@ static uint64_t owner_of_outermost(int namespace, int ours)
 
 static uint64_t person_of_namespace(pid_t pid)
 {
-	int ours = open_namespace(getpid(), "user"), its = open_namespace(pid, "user");
+	int ours = open_ours(), its = open_namespace(pid, "user");
 	uint64_t person = PERSON_UNKNOWN;
 
 	if (ours >= 0 && its >= 0)
@@ -233,15 +238,28 @@ static uint64_t person_of_namespace(pid_t pid)
 	return person;
 }
 
-/* Most processes; opening namespaces would cost more than what is asked of the process. */
+static bool read_map(const char *path, char text[MAP_BYTES])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, MAP_BYTES - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/*
+ * Most processes; opening namespaces would cost more than what is asked of the process, and waits
+ * for its exec. In another namespace uids of ours have other numbers: only who may give away all of
+ * ours can make one in which they have the same.
+ */
 static bool is_in_ours(pid_t pid)
 {
-	struct stat ours, its;
-	char path[64];
+	char path[64], ours[MAP_BYTES], its[MAP_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &its) == 0 &&
-	       ours.st_ino == its.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	return read_map("/proc/self/uid_map", ours) && read_map(path, its) && !strcmp(ours, its);
 }
 
 uint64_t person_of_process(pid_t pid)
@@ -261,7 +279,7 @@ uint64_t person_of_file(uid_t owner, uint64_t mapped_by)
 
 bool person_mounts_are_roots(pid_t pid)
 {
-	int ours = open_namespace(getpid(), "user"), mounts = open_namespace(pid, "mnt");
+	int ours = open_ours(), mounts = open_namespace(pid, "mnt");
 	int its = mounts < 0 ? -1 : ioctl(mounts, NS_GET_USERNS);
 	bool same = ours >= 0 && its >= 0 && is_same(ours, its);
 

@@ -46,13 +46,13 @@ static bool read_status(int folder, const char *name, struct sight *sight)
 	return read_ids(text, "\nUid:\t", sight->uid) && read_ids(text, "\nGid:\t", sight->gid);
 }
 
-static bool read_namespace(int folder, const char *name, uint64_t *number)
+static bool read_namespace(pid_t pid, const char *name, uint64_t *number)
 {
-	struct stat st;
+	struct process_file namespace;
 
-	if (fstatat(folder, name, &st, 0))
+	if (process_look(pid, PROCESS_FILE, name, &namespace, sizeof(namespace)) < 0)
 		return false;
-	*number = st.st_ino;
+	*number = namespace.inode;
 	return true;
 }
 
@@ -78,9 +78,10 @@ static bool read_all(int folder, pid_t pid, pid_t tid, struct sight *sight)
 	sight->parent = stat.parent;
 	sight->of_kernel = stat.flags & PF_KTHREAD;
 	read_text(folder, "attr/current", sight->label, sizeof(sight->label));
-	if (!read_status(folder, "status", sight) || !read_closed(folder, sight) ||
-	    !read_namespace(folder, "ns/user", &sight->user_namespace) ||
-	    !read_namespace(folder, "ns/pid", &sight->pid_namespace))
+	/* by its number, which is not another's: it is still there when that has been looked at */
+	if (!read_namespace(pid, "ns/user", &sight->user_namespace) ||
+	    !read_namespace(pid, "ns/pid", &sight->pid_namespace) ||
+	    !read_status(folder, "status", sight) || !read_closed(folder, sight))
 		return false;
 	snprintf(name, sizeof(name), "task/%d/status", tid);
 	return !tid || tid == pid || faccessat(folder, name, F_OK, 0) ||

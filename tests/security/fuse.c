@@ -5,7 +5,8 @@
  *   fuse FOLDER FILE SECONDS         serves FILE as FOLDER/file for so long, and prints "ready"
  *   fuse FOLDER FILE SECONDS UID     answers cuscope as well, but is mounted as that user
  *   fuse FOLDER FILE SECONDS UID MS  answers it so late each time; -1: never where it looks for
- *                                    CUDA libraries, and at once otherwise (it may be its loader)
+ *                                    CUDA libraries, and at once otherwise (it may be its loader);
+ *                                    -2: answers everybody, but who closes the file
  *
  * Whoever asks for something that is not answered waits in the kernel until this ends, and no
  * signal helps. Speaks the kernel's protocol itself, so that nothing has to be installed.
@@ -26,12 +27,15 @@
 #define FILE_NODE 2
 #define MOST      131072
 
+#define LATE_LIBRARIES (-1)
+#define LATE_CLOSING   (-2)
+
 struct server {
 	int device;
 	char *content;
 	uint64_t size;
 	bool never;   /* there is no answer for cuscope */
-	long late_ms; /* or such a one; -1: none to what looks for CUDA libraries */
+	long late_ms; /* or such a one; LATE_LIBRARIES, LATE_CLOSING */
 };
 
 static void fail(const char *what)
@@ -106,7 +110,7 @@ static bool leaves_waiting(const struct server *server, const struct fuse_in_hea
 {
 	bool looks = in->opcode == FUSE_OPENDIR || in->opcode == FUSE_READDIR ||
 	             (in->opcode == FUSE_LOOKUP && !strncmp((const char *)(in + 1), "libcud", 6));
-	bool never = server->never || (server->late_ms < 0 && looks);
+	bool never = server->never || (server->late_ms == LATE_LIBRARIES && looks);
 
 	if (never || server->late_ms > 0)
 		fprintf(stderr, "%s answer to process %u, operation %u\n", never ? "no" : "late",
@@ -129,6 +133,8 @@ static void serve(const struct server *server, const struct fuse_in_header *in)
 	if (in->opcode == FUSE_FORGET || in->opcode == FUSE_BATCH_FORGET ||
 	    in->opcode == FUSE_INTERRUPT)
 		return; /* these want no answer */
+	if (in->opcode == FUSE_FLUSH && server->late_ms == LATE_CLOSING)
+		return;
 	if (in->opcode != FUSE_INIT && is_cuscope(in->pid) && leaves_waiting(server, in))
 		return;
 	switch (in->opcode) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 
 #define TOLD_MOST    64 /* sentences */
@@ -100,8 +101,9 @@ bool inside_process_has_memory(uint32_t pid)
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	threads = opendir(path);
 	while (threads && !has && (thread = readdir(threads))) {
-		snprintf(path, sizeof(path), "/proc/%u/task/%.16s/exe", pid, thread->d_name);
-		has = *thread->d_name != '.' && readlink(path, exe, sizeof(exe)) >= 0;
+		snprintf(path, sizeof(path), "task/%.16s/exe", thread->d_name);
+		has = *thread->d_name != '.' &&
+		      process_look((pid_t)pid, PROCESS_LINK, path, exe, sizeof(exe)) >= 0;
 	}
 	if (threads)
 		closedir(threads);
