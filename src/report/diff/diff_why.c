@@ -94,9 +94,8 @@ static bool are_counterparts(const struct why *a, const struct account *of_a, co
 
 static double step_of(const struct why *why, const struct account *account)
 {
-	const struct steps *steps = why_steps(why, account);
-
-	return steps->how == STEPS_NONE ? NO_STEP_NS : (double)why_step_ns(steps);
+	return why_has_step(why, account) ? (double)why_step_ns(why_steps(why, account))
+	                                  : NO_STEP_NS;
 }
 
 /* Of GPUs that are in both those whose step changed most; else what each is told of. */
@@ -198,7 +197,7 @@ static void compare(struct comparison *all)
 		struct side *side = &all->sides[i];
 
 		side->steps = why_steps(side->why, side->account);
-		all->steps &= side->steps->how != STEPS_NONE;
+		all->steps &= why_has_step(side->why, side->account);
 	}
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		struct side *side = &all->sides[i];

@@ -55,19 +55,23 @@ static const struct table_column columns[] = {
 	{ "Sure", TABLE_TEXT },        { "Cause", TABLE_TEXT },    { "Finding", TABLE_WORDS },
 };
 
+static uint64_t ns_of_step(const struct why *why, const struct answer_change *change)
+{
+	return (uint64_t)(why_part(change) * (double)why_step_ns(why_steps(why, change->account)));
+}
+
 static void write_change(struct findings_report *report, const struct answer_change *change)
 {
 	static const char *const sure[] = { "yes", "mostly", "no" };
 	struct why *why = why_of_report(report);
-	const struct steps *steps = why_steps(why, change->account);
+	bool has_step = why_has_step(why, change->account);
 	struct table *table = report->writer.table;
 	struct buf text = { 0 };
 
 	table_u64(table, ++report->n);
 	table_u64(table, (uint64_t)change->gain_ns);
 	table_real(table, 100 * why_part(change));
-	table_known(table, steps->how != STEPS_NONE,
-	            (uint64_t)(why_part(change) * (double)(steps->how ? why_step_ns(steps) : 0)));
+	table_known(table, has_step, has_step ? ns_of_step(why, change) : 0);
 	table_real(table, change->account->device != FACTS_NONE ? why_factor(change) : NAN);
 	table_u64(table, change->count);
 	table_u64(table, change->account->process->pid);
@@ -282,10 +286,6 @@ static void write_part(struct findings_report *report, const struct account *acc
 {
 	struct why *why = why_of_report(report);
 	struct table *table = report->writer.table;
-	const struct answer_change change = { .account = account,
-		                              .cause = line->cause,
-		                              .chain = line->chain,
-		                              .thread = line->thread };
 	bool rest = line->cause == ACCOUNT_CAUSES;
 	struct buf text = { 0 };
 
@@ -300,7 +300,7 @@ static void write_part(struct findings_report *report, const struct account *acc
 	if (rest)
 		buf_puts(&text, "all else");
 	else
-		why_what(why, &change);
+		why_where(why, account, line);
 	table_text(table, text.data);
 	table_end_row(table);
 	buf_free(&text);
