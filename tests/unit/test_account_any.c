@@ -3,6 +3,8 @@
 #include "account_scene.h"
 
 #include "account/answer.h"
+#include "account/gpu_time.h"
+#include "account/pauses.h"
 
 static uint64_t seed;
 
@@ -114,6 +116,32 @@ static void any_range(void)
 	                    .range = &range });
 }
 
+/* What GPUs ran at once, and their pauses, are together what their accounts are of. */
+static void check_pauses(void)
+{
+	struct account_pauses pauses;
+	struct gpu_time *gpus = gpu_times_new(&facts);
+
+	account_pauses_make(&pauses, &facts, &accounts, 1000, 10);
+	for (size_t i = 0; i < pauses.n; i++)
+		assert_adds_up(&pauses.longest[i].of);
+	for (size_t i = 0; i < accounts.n; i++) {
+		const struct account *account = &accounts.of[i];
+		uint64_t all = pauses.sums[i].ns + pauses.sums[i].short_ns;
+		uint64_t ns[1 << FACT_CLASSES] = { 0 };
+
+		if (account->gpu == FACTS_NONE)
+			continue;
+		gpu_time_by_classes(&facts, &gpus[account->gpu], ns);
+		for (unsigned classes = 0; classes < 1 << FACT_CLASSES; classes++)
+			all += ns[classes];
+		assert_int_equal(all,
+		                 account->end_ns - account->begin_ns - account->not_measured_ns);
+	}
+	account_pauses_clear(&pauses);
+	gpu_times_free(gpus, &facts);
+}
+
 static void make_all(void)
 {
 	struct answer answer;
@@ -121,6 +149,7 @@ static void make_all(void)
 	facts_end(&facts, &info);
 	accounts_make(&accounts, &facts);
 	assert_all_add_up();
+	check_pauses();
 	answer_make(&answer, &facts, &accounts);
 	for (size_t i = 0; i < accounts.n; i++) {
 		struct answer_line lines[8];
