@@ -44,7 +44,8 @@ const struct steps *why_steps(const struct why *why, const struct account *accou
 	return &why->answer.steps[account - why->accounts.of];
 }
 
-/* Where steps that are apart are many, or much of the time, no step is like all: their mean then. */
+/* Where steps that are apart are many, or much of the time, no step is like all: their mean then.
+ */
 static bool why_steps_differ(const struct steps *steps)
 {
 	uint64_t ns = steps->begin_ns[steps->n] - steps->begin_ns[0];
@@ -467,20 +468,19 @@ static int why_event(struct consumer *self, const struct event *event, struct er
 	return 0;
 }
 
-static int why_write(struct why *why, struct err *err)
+int why_write(struct consumer *self, FILE *out, bool as_json, struct err *err)
 {
-	FILE *out = why->options.json ? why->options.json : why->options.text;
 	struct lines lines;
 	int rc;
 
 	lines_init(&lines, out, "the answer");
-	if (why->options.json) {
+	if (as_json) {
 		struct json json = { .out = &lines.pending, .lines = 2 };
 
-		why_add_json(&why->consumer, &json, NULL);
+		why_add_json(self, &json, NULL);
 		buf_putc(&lines.pending, '\n');
 	} else {
-		why_add_text(&why->consumer, &lines.pending);
+		why_add_text(self, &lines.pending);
 	}
 	rc = lines_flush(&lines, err);
 	lines_free(&lines);
@@ -503,7 +503,9 @@ static int why_end(struct consumer *self, const struct run_info *run, struct err
 
 	if (!why->fed)
 		why_conclude(why, run);
-	return why->options.text || why->options.json ? why_write(why, err) : 0;
+	if (why->options.json)
+		return why_write(self, why->options.json, true, err);
+	return why->options.text ? why_write(self, why->options.text, false, err) : 0;
 }
 
 static void why_free(struct consumer *self)

@@ -47,4 +47,7 @@ const char *why_none(const struct consumer *why);
 void why_add_text(struct consumer *why, struct buf *out);
 void why_add_json(const struct consumer *why, struct json *json, const char *key);
 
+/* The one or the other, as the command prints it. */
+int why_write(struct consumer *why, FILE *out, bool as_json, struct err *err);
+
 #endif

@@ -16,18 +16,6 @@ static struct why_options why_options_of(const struct table_options *table,
 		                     .chosen = options->chosen };
 }
 
-struct consumer *why_report_new(const struct report *report, const struct report_options *options)
-{
-	const struct table_options *table = table_options(options->table);
-	struct why_options why = why_options_of(table, options);
-
-	if (table->form == TABLE_FORM_JSON)
-		why.json = table->out;
-	else
-		why.text = table->out;
-	return why_new(&why);
-}
-
 struct consumer *why_report_common(const struct table_options *table,
                                    const struct report_options *options)
 {
@@ -42,4 +30,23 @@ struct consumer *why_report_kept(const struct report_options *options)
 {
 	return options->why ? why_share(options->why)
 	                    : why_report_common(table_options(options->table), options);
+}
+
+static int write_why(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct report_writer *writer = (struct report_writer *)self;
+	const struct table_options *table = table_options(writer->table);
+	int rc = writer->analysis->ops->end(writer->analysis, run, err);
+
+	return rc ? rc
+	          : why_write(writer->analysis, table->out, table->form == TABLE_FORM_JSON, err);
+}
+
+static const struct consumer_ops ops = {
+	.metrics = true, .event = report_feed, .end = write_why, .free = report_free
+};
+
+struct consumer *why_report_new(const struct report *report, const struct report_options *options)
+{
+	return report_of(why_report_kept(options), &ops, report, options);
 }
