@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make test-shipped        completions in real shells, manual pages, what is installed
 
-test-shipped: $(B)/cuscope $(B)/agent/embedded.so
+test-shipped: $(B)/cuscope $(B)/agent/embedded.so programs simcuda simnvml
 	+@MAKE='$(MAKE)' tests/shipped/check.py $(B)
 
 .PHONY: test-shipped
