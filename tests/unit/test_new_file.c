@@ -2,6 +2,7 @@
 /* Files that appear when they are whole, or grow, and never through a link. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -425,6 +426,26 @@ static void test_a_text_is_written_whole_or_not_at_all(void **state)
 	buf_free(&text);
 }
 
+/* Nothing can be opened: nothing is, and it is told. */
+static void test_a_file_without_a_name_that_cannot_be_made_is_told(void **state)
+{
+	struct rlimit before, none;
+	struct new_file file;
+	struct err err = { 0 };
+	int rc;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	rc = new_file_unnamed(&file, "the recording", &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rc, -EMFILE);
+	assert_non_null(strstr(err.text, "cannot make a temporary file"));
+	assert_int_equal(new_file_unnamed(&file, "the recording", &err), 0);
+	assert_non_null(file.out);
+	new_file_drop(&file);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -449,6 +470,7 @@ int main(void)
 		TEST(test_names_of_open_descriptors_are_those),
 		TEST(test_places_that_cannot_be_written_are_told),
 		TEST(test_a_text_is_written_whole_or_not_at_all),
+		TEST(test_a_file_without_a_name_that_cannot_be_made_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
