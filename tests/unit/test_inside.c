@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "bpf/wire_fold.h"
+#include "capture/inside/inside_private.h"
 
 /* ---- becoming the agent's ------------------------------------------------------------------ */
 
@@ -145,8 +146,23 @@ static void test_calls_belong_to_who_saw_their_begin(void **state)
 	assert_false(is_left_out(inside, 0, START + MS(10) - 1));
 	assert_true(is_left_out(inside, 0, START + MS(10)));
 	assert_false(is_left_out(inside, REFUSED, START + MS(11)));
+	assert_true(is_left_out(inside, HOOKS - 1, START + MS(10)));
 	assert_int_equal(programs_memory.inside[hooks[0].id], 1);
 	assert_int_equal(programs_memory.inside[hooks[REFUSED].id], 0);
+	inside_free(inside);
+}
+
+/* What it calls is sent by the programs, and left out here. */
+static void test_a_module_more_than_the_programs_can_tell_apart_is_looked_at(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	for (unsigned i = 1; i < INSIDE_BITS; i++)
+		inside->bit_of[i] = &runtime_module;
+	divert_process(inside);
+	assert_int_equal(flagged, INSIDE_ANY);
+	assert_int_equal(programs_memory.inside[hooks[0].id], 0);
+	assert_true(is_left_out(inside, 0, START + MS(10)));
 	inside_free(inside);
 }
 
@@ -716,6 +732,7 @@ int main(void)
 		cmocka_unit_test(test_areas_of_earlier_sessions_come_first),
 		cmocka_unit_test(test_why_probes_were_kept_to_the_end_is_told),
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
+		cmocka_unit_test(test_a_module_more_than_the_programs_can_tell_apart_is_looked_at),
 		cmocka_unit_test(test_calls_that_another_file_s_hook_tells_of_are_left_out_too),
 		cmocka_unit_test(test_calls_of_a_second_copy_that_the_process_has_mapped_are_kept),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
