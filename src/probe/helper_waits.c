@@ -20,8 +20,10 @@
 #define NEWS_MAX    64  /* sentences; who goes on is counted only */
 #define KEPT_MAX    512 /* users, before those that do not matter are forgotten */
 #define PIDS_MAX    128 /* targets; of others their users are given up sooner */
-#define ENDED_NS    100000000ull /* how often helpers are looked at that hang */
-#define PERSON_NS   10000000ull  /* how long a process is taken for the same user's */
+#define ENDED_NS    100000000ull   /* how often helpers are looked at that hang */
+#define PERSON_NS   10000000ull    /* how long a process is taken for the same user's */
+#define GONE_NS     60000000000ull /* then the pid of one that is gone may be another user's */
+#define ASKED_MOST  1024           /* processes that are remembered for these */
 
 /* A target that did not answer. */
 struct given_up {
@@ -44,6 +46,12 @@ struct hanging {
 	uint64_t person;
 };
 
+/* Who was found behind a process, and when. */
+struct asked {
+	pid_t pid;
+	uint64_t person, at_ns;
+};
+
 struct helper_waits_news {
 	pid_t pid;
 	char text[512];
@@ -58,9 +66,7 @@ static struct {
 	uint64_t looked_ns; /* at them */
 	struct helper_waits_news news[NEWS_MAX];
 	size_t n_news, told_news;
-	/* asked last */
-	pid_t pid;
-	uint64_t person, person_ns;
+	struct asked asked[ASKED_MOST]; /* by the last bits of their pids */
 } waits;
 
 uint64_t helper_now_ns(void)
@@ -73,19 +79,24 @@ uint64_t helper_now_ns(void)
 
 /* ---- who it is ----------------------------------------------------------------------------- */
 
-/* Before anything is asked: who waits for long may find the process gone. */
+/*
+ * Before anything is asked: who waits for long may find the process gone. Names of one that is gone
+ * take time as well, and that is its user's, not that of all who are gone.
+ */
 uint64_t waits_person(pid_t pid)
 {
-	uint64_t now = helper_now_ns();
+	struct asked *asked = &waits.asked[(unsigned)pid % ASKED_MOST];
+	uint64_t now = helper_now_ns(), person;
 
 	if (pid == getpid())
 		return PERSON_UNKNOWN;
-	if (waits.pid != pid || now - waits.person_ns > PERSON_NS) {
-		waits.person = person_of_process(pid);
-		waits.person_ns = now;
-		waits.pid = pid;
-	}
-	return waits.person;
+	if (asked->pid == pid && now - asked->at_ns <= PERSON_NS)
+		return asked->person;
+	person = person_of_process(pid);
+	if (person == PERSON_UNKNOWN)
+		return asked->pid == pid && now - asked->at_ns <= GONE_NS ? asked->person : person;
+	*asked = (struct asked){ .pid = pid, .person = person, .at_ns = now };
+	return person;
 }
 
 static struct user *find_user(uint64_t person)
@@ -302,7 +313,7 @@ void waits_end(void)
 		HASH_DEL(waits.users, user);
 		free(user);
 	}
-	waits.pid = 0;
+	memset(waits.asked, 0, sizeof(waits.asked));
 }
 
 /* ---- what is asked of outside -------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe/helper.h"
@@ -407,6 +408,31 @@ static void test_who_is_gone_is_not_given_up_for_others(void **state)
 	end_target(parent);
 }
 
+/* Its names are read later, and whoever starts and ends many has no others pay for that. */
+static void test_who_was_known_is_still_who_is_gone(void **state)
+{
+	const struct timespec later = { .tv_nsec = 20000000 };
+	const uint64_t person = 4721;
+	pid_t known, unknown;
+
+	if (geteuid())
+		skip();
+	known = fork();
+	if (known == 0) {
+		if (setresuid((uid_t)person, (uid_t)person, (uid_t)person))
+			_exit(1);
+		pause();
+	}
+	while (helper_person_of(known) != person)
+		nanosleep(&later, NULL); /* until it is that user's */
+	unknown = make_target();
+	end_target(known);
+	end_target(unknown);
+	nanosleep(&later, NULL); /* then the process is looked at again */
+	assert_int_equal(helper_person_of(known), person);
+	assert_int_equal(helper_person_of(unknown), PERSON_UNKNOWN);
+}
+
 static void test_a_helper_that_was_killed_is_replaced(void **state)
 {
 	static const char text[] = "read twice";
@@ -551,6 +577,7 @@ int main(void)
 		TEST(test_reading_what_answers_at_once_costs_nothing),
 		TEST(test_helpers_that_hang_count_until_they_end),
 		TEST(test_who_is_gone_is_not_given_up_for_others),
+		TEST(test_who_was_known_is_still_who_is_gone),
 		TEST(test_only_that_device_is_copied),
 		TEST(test_what_is_let_go_is_closed_and_not_waited_for),
 	};
