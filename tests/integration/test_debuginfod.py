@@ -65,6 +65,27 @@ def test_debuginfod_a_client_that_others_can_change_is_not_called_missing(case):
     checks.contains_not("doctor", "not installed", process.out())
 
 
+def test_debuginfod_why_a_client_is_not_run_is_told(case):
+    needs_client()
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        raise Skip("no mounts of a process's own here: / is no mount")
+    path, debug = apart(case)
+    os.unlink(debug)
+    os.mkdir(case.path("empty"))
+    os.chmod(shutil.copy(shutil.which("debuginfod-find"), case.path("client")), 0o775)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("DEBUGINFOD_")} | {"DEBUGINFOD_URLS": "http://127.0.0.1:1"}
+    for name, mount, why in (("missing", f"mount --bind {case.path('empty')} /usr/local/bin && mount --bind {case.path('empty')} /usr/bin",
+                              "debuginfod-find is not installed"),
+                             ("changed", f"mount --bind {case.path('client')} {shutil.which('debuginfod-find')}",
+                              "debuginfod-find is not run: others than root can change it")):
+        process = profiles.started(case, path, name="program-" + name)
+        run = case.start("unshare", "--mount", "sh", "-c", f"{mount} && exec \"$@\"", "sh", Places.cuscope(), "profile", "-F", "999",
+                         "--duration", "600ms", "-o", case.path(name + ".pb.gz"), "-p", str(process.pid), env=env, name=name)
+        checks.equal(f"{name}: status", 0, run.wait())
+        profiles.ended(process)
+        checks.contains(name, f"DEBUGINFOD_URLS is set, but {why}", run.err())
+
+
 def serving(build_id, debug):
     with open(debug, "rb") as file:
         body = file.read()

@@ -500,3 +500,11 @@ def test_closed_standard_output(case):
     trace = case.start("/bin/sh", "-c", f"{Places.cuscope()} trace -- {Places.program('threads')} 1 3 >&-")
     checks.equal("status", 0, trace.wait(10))
     checks.equal("complaints", "", trace.err())
+
+
+def test_rings_that_there_is_no_address_space_for(case):
+    """256 MiB are mapped twice."""
+    process = case.start("/bin/sh", "-c", 'ulimit -v 400000 && exec "$@"', "sh", Places.cuscope(), "trace", "--ring-size", "256MiB",
+                         "--", "/bin/true")
+    checks.equal("status", 1, process.wait())
+    checks.contains("what is said", "cuscope: loading the eBPF programs.*: Cannot allocate memory", process.err())
