@@ -20,6 +20,12 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Within it work begins that was asked for before, and times of stretches are no better. */
+static uint64_t queue_ns(const struct facts *facts)
+{
+	return ACCOUNT_QUEUE_NS + facts->resolution_ns;
+}
+
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -33,9 +39,11 @@ struct wait {
 	uint64_t begin_ns, end_ns;
 };
 
-static bool idle_wait_call(struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
+static bool idle_wait_call(const struct maker *maker, struct fact_thread *thread, uint64_t dry_ns,
+                           struct wait *wait)
 {
-	uint64_t from_ns = dry_ns > ACCOUNT_QUEUE_NS ? dry_ns - ACCOUNT_QUEUE_NS : 0;
+	uint64_t near_ns = queue_ns(maker->facts);
+	uint64_t from_ns = dry_ns > near_ns ? dry_ns - near_ns : 0;
 	size_t at = facts_call_at(thread, from_ns);
 
 	for (size_t i = 0;
@@ -105,7 +113,7 @@ static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, u
 static void idle_queued(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
                         uint64_t end_ns, const struct fact_call *call, uint32_t thread)
 {
-	bool waits = end_ns > begin_ns && end_ns - begin_ns > ACCOUNT_QUEUE_NS;
+	bool waits = end_ns > begin_ns && end_ns - begin_ns > queue_ns(maker->facts);
 	uint32_t runs = waits ? idle_host_function(maker, thread, begin_ns, end_ns) : FACTS_NONE;
 	struct cut in = *cut;
 
@@ -167,15 +175,16 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
 	struct wait wait;
 	double share = 1;
 
-	if ((idle_wait_call(of, begin_ns, &wait) && wait.call != call) ||
+	if ((idle_wait_call(maker, of, begin_ns, &wait) && wait.call != call) ||
 	    idle_wait_poll(of, begin_ns, &wait)) {
 		begin_ns = idle_returns(maker, cut, idle, &wait, thread);
 		share = idle_shared(maker, cut, begin_ns, idle, &wait, thread);
 	}
 	idle_walk(maker, cut, thread, begin_ns, in_call, share);
 	idle_add(maker, cut, later(begin_ns, in_call), idle->end_ns,
-	         (struct part_key){ idle->end_ns - in_call > ACCOUNT_QUEUE_NS ? ACCOUNT_STREAM_WAIT
-	                                                                      : ACCOUNT_TURNAROUND,
+	         (struct part_key){ idle->end_ns - in_call > queue_ns(maker->facts)
+	                                    ? ACCOUNT_STREAM_WAIT
+	                                    : ACCOUNT_TURNAROUND,
 	                            call->chain, thread, 0 },
 	         share);
 }
@@ -224,9 +233,14 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 	const struct fact_work *work = &maker->facts->works[segment->work];
 	uint32_t thread = FACTS_NONE;
 	const struct fact_call *call = facts_call_of(maker->facts, work, &thread);
-	struct part_key key = { cause, call ? call->chain : 0, thread, cut->via };
+	/* of a stretch it is not known which calls it was asked for by */
+	bool known = call && (!work->sampled || work->class == FACT_COPY);
+	struct part_key key = { cause, known ? call->chain : 0, known ? thread : FACTS_NONE,
+		                cut->via };
 	struct account_part *part = parts_add(maker->parts, &key, cut->end_ns - cut->begin_ns, 1);
 
+	if (work->sampled)
+		return;
 	if (!part->work ||
 	    part->work->end_ns - part->work->begin_ns < work->end_ns - work->begin_ns)
 		part->work = work;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/facts_busy.h"
 #include "account/facts_order.h"
 #include "account/facts_place.h"
 #include "account/steps.h"
@@ -24,7 +25,7 @@ struct fact_name {
 struct facts_own {
 	struct thread_ids *ids;
 	struct gpu_ids *gpus;
-	size_t n_contexts, room_threads, room_works, room_ranges, room_unmeasured;
+	size_t n_contexts, room_threads, room_works, room_ranges, room_unmeasured, room_busy;
 	uint64_t bytes;
 	struct fact_name *names; /* of ranges, without their numbers */
 	struct buf name;
@@ -83,6 +84,7 @@ void facts_clear(struct facts *facts)
 	free(facts->stacks);
 	free(facts->ranges);
 	free(facts->unmeasured);
+	free(facts->busy);
 	chains_free(facts->chains);
 	memset(facts, 0, sizeof(*facts));
 }
@@ -410,6 +412,25 @@ static void fact_sample_add(struct facts *facts, const struct event *event)
 		fact_cpu_add(facts, event);
 }
 
+static void fact_busy_add(struct facts *facts, const struct event *event)
+{
+	const struct gpu_metrics_sample *sample = event->metrics;
+	struct fact_busy *row;
+
+	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
+		return;
+	row = fact_add(facts, &facts->busy, &facts->n_busy, &facts->own->room_busy, sizeof(*row));
+	if (!row)
+		return;
+	row->begin_ns = facts_time(sample->begin_ns);
+	row->end_ns = facts_time(sample->end_ns);
+	row->gpu = sample->gpu;
+	if (sample->value[GPU_METRIC_BUSY] > 0)
+		row->busy = (uint16_t)sample->value[GPU_METRIC_BUSY];
+	if (sample->value[GPU_METRIC_MEMORY_BUSY] > 0 && !row->busy)
+		row->copies = (uint16_t)sample->value[GPU_METRIC_MEMORY_BUSY];
+}
+
 static void fact_exit(struct facts *facts, const struct event *event)
 {
 	struct facts_own *own = facts->own;
@@ -440,6 +461,9 @@ void facts_event(struct facts *facts, const struct event *event)
 	case EVENT_EXIT:
 		fact_exit(facts, event);
 		break;
+	case EVENT_METRICS:
+		fact_busy_add(facts, event);
+		break;
 	default:
 		break;
 	}
@@ -460,5 +484,6 @@ void facts_end(struct facts *facts, const struct run_info *run)
 	facts->run = run;
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
 	facts_order(facts);
+	facts_busy_make_works(facts);
 	facts_place(facts);
 }

@@ -89,6 +89,7 @@ struct fact_work {
 	uint8_t class;           /* enum fact_class */
 	uint8_t kind;            /* enum activity_kind */
 	uint8_t direction;
+	bool sampled;  /* a stretch in which the GPU was busy: facts_busy.h */
 	bool pageable; /* a copy from or to memory of the host that is not pinned */
 };
 
@@ -119,7 +120,12 @@ struct facts {
 	size_t n_unmeasured;
 	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
 	size_t n_stacks;
-	struct fact_pid *pids; /* all threads, by their processes' numbers */
+	struct fact_busy *busy; /* when GPUs were, where that is told from outside */
+	size_t n_busy;
+	uint32_t gpus_busy;     /* how many of them were */
+	uint64_t resolution_ns; /* of works that were made of it: 0 of those that were recorded */
+	uint64_t sampled_ns;    /* up to where it is told */
+	struct fact_pid *pids;  /* all threads, by their processes' numbers */
 	size_t n_pids;
 	uint64_t begin_ns, end_ns; /* of the recording, or of what is read of it */
 	uint64_t from_ns,

@@ -90,7 +90,11 @@ static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 static uint64_t gpu_told_until(const struct facts *facts, const struct fact_work *last)
 {
 	uint32_t number;
-	const struct fact_call *call = facts_call_of(facts, last, &number), *later, *asks = NULL;
+	const struct fact_call *call, *later, *asks = NULL;
+
+	if (last->sampled)
+		return facts->sampled_ns;
+	call = facts_call_of(facts, last, &number);
 
 	if (!call)
 		return facts->end_ns;

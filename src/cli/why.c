@@ -35,7 +35,7 @@ struct watching {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000, OPT_NO_GPU, OPT_CUPTI, OPT_FORMAT, OPT_COLOR };
+enum { OPT_FORCE = 3000, OPT_NO_GPU, OPT_BUSY, OPT_CUPTI, OPT_FORMAT, OPT_COLOR };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "Output:", 3 },
@@ -47,6 +47,10 @@ static const struct argp_option options[] = {
 	CLI_MODE_OPTION,
 	{ 0, 0, 0, 0, "What ran on the GPU:", 4 },
 	{ "no-gpu", OPT_NO_GPU, 0, 0, "without GPU times: by what threads do alone", 0 },
+	{ "gpu-busy", OPT_BUSY, 0, 0,
+	  "by samples of GPUs' counters, with nothing in the programs: whether one was busy, not "
+	  "with what",
+	  0 },
 	{ "cupti", OPT_CUPTI, "PATH", 0, "the libcupti.so to use; by default one is looked for",
 	  0 },
 	{ 0 }
@@ -79,6 +83,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NO_GPU:
 		o->no_gpu = true;
+		return 0;
+	case OPT_BUSY:
+		o->metrics.busy_ns = CLI_GPU_BUSY_NS;
 		return 0;
 	case OPT_CUPTI:
 		o->attach.gpu.settings.cupti = arg;
@@ -131,6 +138,7 @@ static const char *given_for_watching(const struct why_command *o)
 	       : choice->n_env                       ? "--env"
 	       : o->output                           ? "--output"
 	       : o->no_gpu                           ? "--no-gpu"
+	       : o->metrics.busy_ns                  ? "--gpu-busy"
 	       : o->attach.gpu.settings.cupti        ? "--cupti"
 	       : capture->duration_ns                ? "--duration"
 	       : capture->timeout_ns                 ? "--timeout"
@@ -155,6 +163,9 @@ static int check_options(struct why_command *o, struct err *err)
 		return err_set(err, EINVAL,
 		               "of what? A recording, a command after --, -p PID, --name GLOB, "
 		               "--cgroup PATH or --all");
+	if (o->metrics.busy_ns && (o->no_gpu || o->attach.gpu.settings.cupti))
+		return err_set(err, EINVAL, "--gpu-busy goes without %s",
+		               o->no_gpu ? "--no-gpu" : "--cupti");
 	if (o->no_gpu && o->attach.gpu.settings.cupti)
 		return err_set(err, EINVAL, "--cupti is for GPU times, which --no-gpu leaves out");
 	if (o->force && !o->output)
@@ -259,7 +270,7 @@ static void choose_what(struct why_command *o)
 	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
 	o->stacks.hz = WATCH_HZ;
 	cli_stacks_wait(&o->stacks);
-	if (!o->no_gpu) {
+	if (!o->no_gpu && !o->metrics.busy_ns) {
 		cli_gpu_ask(&o->attach.gpu);
 		o->attach.gpu.settings.if_any = true;
 		capture->gpu = &o->attach.gpu.settings;

@@ -455,8 +455,7 @@ static void why_see(struct why *why, const struct event *event)
 {
 	if (event->type == EVENT_METRICS)
 		metrics_use_add(why->metrics, event->metrics);
-	else
-		facts_event(&why->facts, event);
+	facts_event(&why->facts, event);
 }
 
 static int why_event(struct consumer *self, const struct event *event, struct err *err)

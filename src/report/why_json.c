@@ -183,6 +183,10 @@ void why_add_json(const struct consumer *self, struct json *json, const char *ke
 
 	json_open(json, key, '{');
 	json_string(json, "schema", "cuscope-why-1");
+	json_string(json, "gpu_times",
+	            !why->facts.n_works        ? "none"
+	            : why->facts.resolution_ns ? "samples"
+	                                       : "records");
 	json_open(json, "gpus", '[');
 	for (size_t i = 0; i < why->accounts.n; i++)
 		why_json_gpu(why, json, &why->accounts.of[i]);

@@ -204,11 +204,17 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 	const struct run_stacks *stacks = &facts->run->stacks;
 	size_t n = 0;
 
-	if (!facts->run->gpu_times && !facts->n_works)
+	if (!facts->run->gpu_times && !facts->n_works && facts->gpus_busy < 2)
 		sentences[n++] =
 			"when the GPU was busy: GPU times were not recorded (record --gpu)";
+	else if (facts->gpus_busy > 1 && !facts->n_works)
+		sentences[n++] = "which of the GPUs that were busy belongs to which process";
 	else if (!facts->n_works)
 		sentences[n++] = "what the GPU did: none of its work is in what was read";
+	if (facts->resolution_ns)
+		sentences[n++] =
+			"which kernels ran, and pauses of the GPU shorter than its samples "
+			"are apart (record --gpu)";
 	if (!facts->samples && !stacks->sample_ns)
 		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
 	if (!facts->rests && !stacks->blocked && !stacks->host_waits)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""When GPUs were busy, told from outside by the simulated CUPTI's PM sampling: in recordings, beside records of kernels, and where it is not to be had."""
+"""When GPUs were busy, told from outside by the simulated CUPTI's PM sampling: in recordings, in the answer of why beside that of
+records, and where it is not to be had."""
 
 import json
 import os
@@ -43,6 +44,14 @@ def stretches(case, path):
     return [line for line in lines if line["type"] == "gpu_metrics" and line["source"] == "pm"]
 
 
+def answer(case, path):
+    return json.loads(read(case, "why", path, "--format", "json"))
+
+
+def share(told, cause):
+    return sum(part["percent"] for part in told["gpus"][0]["account"] if part["cause"] == cause)
+
+
 def test_gpu_busy_is_recorded_and_outputs_have_it(case):
     sampled(case)
     path, _ = record(case, "--gpu-busy")
@@ -82,14 +91,47 @@ def test_gpu_busy_is_as_records_of_kernels_have_it(case):
     samples = sum(one["duration_us"] * one["busy_percent"] / 100 for one in told if one["ts"] * 1000 < end)
     if len(kernels) < 100 or abs(records - samples) > 0.03 * records + 2000:
         raise Failure(f"{len(kernels)} kernels: busy for {records:.0f} us by records, {samples:.0f} by samples of {end - begin:.0f}")
+    checks.equal("gpu_times", "records", answer(case, path)["gpu_times"])
+    checks.contains_not("text", "which kernels ran", read(case, "why", path))
 
 
-def test_gpu_busy_that_cannot_be_had_is_said(case):
+def test_gpu_busy_gives_an_account_of_the_gpu(case):
+    sampled(case)
+    path, _ = record(case, "--stacks", "--host-waits", "--gpu-busy")
+    told = answer(case, path)
+    checks.equal("gpu_times", "samples", told["gpu_times"])
+    checks.equal("GPU", 0, told["gpus"][0]["gpu"])
+    if not 20 < share(told, "kernels") <= 100:
+        raise Failure(f"kernels: {told['gpus'][0]['account']}")
+    checks.contains("text", "which kernels ran, and pauses of the GPU shorter", read(case, "why", path))
+
+
+def test_gpu_busy_is_why_without_anything_in_the_program(case):
+    sampled(case)
+    program = case.program("gpuloop", "20", "4", "1", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program to begin")
+    process = case.cuscope("why", "--gpu-busy", "--duration", "2s", "--format", "json", "-p", program.pid)
+    checks.equal("status", 0, process.wait())
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        text = maps.read()
+    checks.contains_not("maps", "libcupti", text)
+    checks.contains_not("maps", "libcuscope", text)
+    program.stop()
+    told = json.loads(process.out())
+    checks.equal("gpu_times", "samples", told["gpu_times"])
+    if share(told, "kernels") < 20:
+        raise Failure(f"kernels: {told['gpus'][0]['account']}")
+
+
+def test_gpu_busy_that_cannot_be_had_is_said_and_the_account_is_of_threads(case):
     sampled(case)
     case.env["SIMCUDA_FAIL"] = "cuptiPmSamplingEnable:*=26"
     path, said = record(case, "--gpu-busy")
     checks.contains("what record said", "not known when GPUs were busy: another program samples GPU 0", said)
     checks.equal("gpu_busy", None, info(case, path).get("gpu_busy"))
+    told = answer(case, path)
+    checks.equal("gpu_times", "none", told["gpu_times"])
+    checks.equal("GPU", None, told["gpus"][0].get("gpu"))
 
 
 def test_gpu_busy_goes_on_after_its_process_was_killed(case):
@@ -106,6 +148,8 @@ def test_gpu_busy_goes_on_after_its_process_was_killed(case):
     holes = [after["ts"] - before["ts"] - before["duration_us"] / 1000 for before, after in zip(told, told[1:])]
     if not max(holes) > 500:  # ms
         raise Failure(f"no hole where none was: {max(holes):.1f} ms")
+    if answer(case, case.path("run.cuscope"))["gpus"][0]["not_measured_ns"] < 500000000:
+        raise Failure("the hole was measured")
 
 
 def samplers(parent):
@@ -126,3 +170,6 @@ def test_gpu_busy_has_bounds(case):
     for value in ("10us", "1s", "x", ""):
         process = case.cuscope("record", "--gpu-busy=" + value, "--", "true")
         checks.equal("status", 2, process.wait())
+    process = case.cuscope("why", "--gpu-busy", "--no-gpu", "--", "true")
+    checks.equal("status", 2, process.wait())
+    checks.contains("what it said", "--gpu-busy goes without --no-gpu", process.err())
