@@ -310,6 +310,14 @@ def test_a_function_of_go_is_hooked_at_its_entry_alone(case):
     checks.equal("calls", 30, calls)
 
 
+def test_functions_of_go_are_told_of_once(case):
+    """step and main: of a whole program of Go it would be thousands of lines."""
+    result = case.trace("gostack", "30", options=["--hook", "uprobe:gostack:[sm][ta][ei]*"])
+    told = result.said("entry_only")
+    checks.equal("told", 1, len(told))
+    checks.contains("why", "^and 1 more: it is of a file with code of Go", told[0]["why"])
+
+
 def test_a_return_of_go_is_not_hooked(case):
     result = case.trace("gostack", "30", options=["--hook", "uretprobe:gostack:step"])
     told = [hook for hook in result.said("not_hooked") if hook.get("name") == "step"]
