@@ -16,18 +16,35 @@
 #define BUFFER_BYTES  (64u << 20) /* of the hardware: a second and more */
 #define SM_LEAST      0.01        /* percent: one warp for a hundredth of a sample has more */
 #define CLOCK_GHZ     1.4         /* of the system's clock, roughly: samples tell their times */
-#define DRAM_LEAST    2           /* percent, where engines for copies are not told */
+#define DRAM_LEAST    200         /* hundredths of a percent; these two: while no warp runs */
+#define COPY_LEAST    300         /* the same: an engine that copied says more */
+#define PCIE_LEAST    2e9         /* bytes a second */
 
 /* What is asked for, in the order of what is wanted most: all in one pass, or left out. */
-enum { VALUE_SM, VALUE_ENGINE, VALUE_COPY, VALUE_COPY_TOO, VALUE_TENSOR, VALUE_DRAM, VALUES };
+enum {
+	VALUE_SM,
+	VALUE_ENGINE,
+	VALUE_COPY, /* these three: engines for copies, of which no GPU tells all */
+	VALUE_COPY_ASYNC,
+	VALUE_COPY_FIRST,
+	VALUE_TENSOR,
+	VALUE_DRAM,
+	VALUE_PCIE_READ,
+	VALUE_PCIE_WRITE,
+	VALUES
+};
 static const char *const wanted[VALUES] = {
 	[VALUE_SM] = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
 	[VALUE_ENGINE] = "gr__cycles_active.avg.pct_of_peak_sustained_elapsed",
 	[VALUE_COPY] = "gpu__engine_cycles_active_any_syncce.avg.pct_of_peak_sustained_elapsed",
-	[VALUE_COPY_TOO] =
+	[VALUE_COPY_ASYNC] =
 		"gpu__engine_cycles_active_any_asyncce.avg.pct_of_peak_sustained_elapsed",
+	[VALUE_COPY_FIRST] =
+		"gpu__scheduler_engine_asyncce0_cycles_active.avg.pct_of_peak_sustained_elapsed",
 	[VALUE_TENSOR] = "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed",
 	[VALUE_DRAM] = "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+	[VALUE_PCIE_READ] = "pcie__read_bytes.sum.per_second",
+	[VALUE_PCIE_WRITE] = "pcie__write_bytes.sum.per_second",
 };
 
 struct pm {
@@ -60,7 +77,8 @@ static void *load_cuda(const char *folders, char *why, size_t size)
 	void *library;
 
 	library_path_find("libcuda.so.1", folders, path, sizeof(path), refused, sizeof(refused));
-	library = *path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
+	/* in no place that is known, the loader looks for it as root has told it to */
+	library = dlopen(*path ? path : "libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	if (!library && *path)
 		snprintf(why, size, "%s", dlerror());
 	else if (!library && *refused)
@@ -331,19 +349,39 @@ static int64_t share(const struct pm_gpu *gpu, const double *values, int i)
 	return value < 100 ? (int64_t)(100 * value) : GPU_SHARE_WHOLE;
 }
 
+static bool is_above(const struct pm_gpu *gpu, const double *values, int i, double least)
+{
+	return gpu->value[i] >= 0 && values[gpu->value[i]] >= least;
+}
+
+/* By engines, or where those that copy are not told by what moves while no warp runs. */
+static int64_t copies(const struct pm_gpu *gpu, const double *values, bool runs)
+{
+	int64_t most = 0;
+
+	for (int i = VALUE_COPY; i <= VALUE_COPY_FIRST; i++) {
+		int64_t is = share(gpu, values, i);
+
+		most = is > most ? is : most;
+	}
+	if (!runs && most < COPY_LEAST &&
+	    (share(gpu, values, VALUE_DRAM) >= DRAM_LEAST ||
+	     is_above(gpu, values, VALUE_PCIE_READ, PCIE_LEAST) ||
+	     is_above(gpu, values, VALUE_PCIE_WRITE, PCIE_LEAST)))
+		return GPU_SHARE_WHOLE;
+	return most;
+}
+
 static void fill(const struct pm_gpu *gpu, const double *values, struct pm_sample *sample)
 {
-	int64_t engine = share(gpu, values, VALUE_ENGINE), copy = share(gpu, values, VALUE_COPY),
-		too = share(gpu, values, VALUE_COPY_TOO);
-	bool runs = values[gpu->value[VALUE_SM]] > SM_LEAST;
+	int64_t engine = share(gpu, values, VALUE_ENGINE);
+	bool runs = is_above(gpu, values, VALUE_SM, SM_LEAST);
 
 	sample->sm = share(gpu, values, VALUE_SM);
 	sample->tensor = share(gpu, values, VALUE_TENSOR);
 	sample->dram = share(gpu, values, VALUE_DRAM);
 	sample->busy = !runs ? 0 : engine == GPU_METRIC_UNKNOWN ? GPU_SHARE_WHOLE : engine;
-	sample->copies = copy > too ? copy : too;
-	if (sample->copies == GPU_METRIC_UNKNOWN)
-		sample->copies = !runs && sample->dram >= 100 * DRAM_LEAST ? GPU_SHARE_WHOLE : 0;
+	sample->copies = copies(gpu, values, runs);
 }
 
 static bool read_sample(struct pm_gpu *gpu, size_t index, struct pm_sample *sample)
