@@ -39,10 +39,9 @@ static enum whose placer_whose(struct placer *placer, uint32_t chain)
 }
 
 /* What frames of CUDA's or the kernel's alone say is no place. */
-static uint32_t placer_chain(struct placer *placer, uint32_t stack)
+static uint32_t chain_of_stack(const struct facts *facts, const struct stack *stack)
 {
-	const struct facts *facts = placer->facts;
-	uint32_t chain = stack ? chains_of(facts->chains, facts->stacks[stack - 1]) : 0;
+	uint32_t chain = chains_of(facts->chains, stack);
 	const struct stack_frame *frame = chains_frame(facts->chains, chain);
 
 	if (frame && (frame->kind == FRAME_CUDA || frame->kind == FRAME_KERNEL_MODE ||
@@ -51,19 +50,27 @@ static uint32_t placer_chain(struct placer *placer, uint32_t stack)
 	return chain;
 }
 
-static void placer_make_chains(struct placer *placer)
+/* Each stack is looked at once: millions of rows have one. */
+static void facts_make_chains(struct facts *facts)
 {
-	for (size_t i = 0; i < placer->facts->n_threads; i++) {
-		struct fact_thread *thread = &placer->facts->threads[i];
+	uint32_t *chains =
+		xcalloc(facts->n_stacks + 1, sizeof(*chains)); /* by the number in rows */
+
+	for (size_t i = 0; i < facts->n_stacks; i++)
+		if (facts->stacks[i])
+			chains[i + 1] = chain_of_stack(facts, facts->stacks[i]);
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		struct fact_thread *thread = &facts->threads[i];
 
 		for (size_t k = 0; k < thread->n_calls; k++)
-			thread->calls[k].chain = placer_chain(placer, thread->calls[k].chain);
+			thread->calls[k].chain = chains[thread->calls[k].chain];
 		for (size_t k = 0; k < thread->n_samples; k++)
-			thread->samples[k].chain = placer_chain(placer, thread->samples[k].chain);
+			thread->samples[k].chain = chains[thread->samples[k].chain];
 		for (size_t k = 0; k < thread->n_rests; k++)
-			thread->rests[k].chain = placer_chain(placer, thread->rests[k].chain);
-		thread->poll_chain = placer_chain(placer, thread->poll_chain);
+			thread->rests[k].chain = chains[thread->rests[k].chain];
+		thread->poll_chain = chains[thread->poll_chain];
 	}
+	free(chains);
 }
 
 /* The call that a sample was taken in, or a little before. */
@@ -197,11 +204,12 @@ struct peer {
 	struct peer_key {
 		uint32_t thread, chain;
 	} key;
-	uint32_t pid; /* 0: not known */
+	uint32_t pid;     /* 0: not known */
 	uint64_t last_ns; /* the end of the wait before */
 	uint32_t waits;
 	struct {
-		uint32_t at_end, between; /* how often it ran: as the wait ended, and before it began */
+		uint32_t at_end,
+			between; /* how often it ran: as the wait ended, and before it began */
 	} runs[PEER_CANDIDATES];
 	UT_hash_handle hh;
 };
@@ -318,7 +326,7 @@ void facts_place(struct facts *facts)
 {
 	struct placer placer = { .facts = facts };
 
-	placer_make_chains(&placer);
+	facts_make_chains(facts);
 	placer_calls_by_samples(&placer);
 	placer_find_waits(&placer);
 	for (size_t i = 0; i < facts->n_threads; i++)

@@ -162,9 +162,11 @@ void gain_find(struct answer *answer, struct answer_change *change, struct gain_
 	struct left gpu = { 0 }, own = { 0 };
 	double late_ns = 0, left_ns = change->account->ns - change->gain_ns;
 
+	change->left_ns = left_ns;
+	if (change->account->gpu == FACTS_NONE)
+		return; /* the GPU may have worked meanwhile */
 	if (!host->made)
 		host_make(host, answer, change->account);
-	change->left_ns = left_ns;
 	if (!host->known)
 		return;
 	gpu_left(answer, change, &gpu, &late_ns);
