@@ -180,6 +180,20 @@ static void note_clock(struct table *table, const struct run_info *run)
 	buf_free(&error);
 }
 
+static void note_sampled(struct gaps *gaps)
+{
+	struct buf apart = { 0 };
+
+	if (!gaps->answer->facts->resolution_ns)
+		return;
+	buf_duration(&apart, gaps->answer->facts->resolution_ns);
+	table_note(gaps->writer.table,
+	           "GPUs were seen from outside: when they were busy is known within %s, what "
+	           "ran is not",
+	           apart.data);
+	buf_free(&apart);
+}
+
 static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t least_ns)
 {
 	struct table *table = gaps->writer.table;
@@ -200,6 +214,7 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t le
 	           least.data);
 	buf_free(&least);
 	note_clock(table, run);
+	note_sampled(gaps);
 	report_note_gpu_lost(table, run);
 	report_note_estimated(table, run);
 	if (gaps->answer->accounts->left_out)
@@ -357,6 +372,7 @@ static void write_work(struct gaps *gaps, const struct fact_work *work)
 {
 	const struct kernel *kernel;
 	struct activity activity;
+	const char *operation;
 	struct buf name = { 0 }, cut = { 0 };
 
 	if (!work) {
@@ -365,12 +381,13 @@ static void write_work(struct gaps *gaps, const struct fact_work *work)
 	}
 	activity = (struct activity){ .kind = work->kind, .direction = work->direction };
 	kernel = work->kernel ? gaps->answer->facts->kernels[work->kernel - 1] : NULL;
+	operation = operation_name(&activity);
 	if (kernel)
 		add_kernel_name(&name, kernel, gaps->writer.options.names);
-	else if (work->class == FACT_COPY)
-		buf_puts(&name, operation_name(&activity));
-	else
-		buf_puts(&name, work->kind == ACTIVITY_GRAPH_RUN ? "[CUDA graph]" : "(not known)");
+	else if (work->kind == ACTIVITY_GRAPH_RUN)
+		buf_puts(&name, "[CUDA graph]");
+	else /* of a GPU that is seen from outside it is not known what ran */
+		buf_puts(&name, operation ? operation : "(not known)");
 	if (gaps->people)
 		text_add_name(&cut, name.data, NAME_WIDTH);
 	table_text(gaps->writer.table, cut.data ? cut.data : name.data);
@@ -526,9 +543,9 @@ static void free_gaps(struct consumer *self)
 	report_free(self);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_gaps,
-	                                 .free = free_gaps };
+static const struct consumer_ops ops = {
+	.metrics = true, .event = report_feed, .end = write_gaps, .free = free_gaps
+};
 
 struct consumer *gaps_report_new(const struct report *report, const struct report_options *options)
 {

@@ -110,9 +110,9 @@ static int write_overlap(struct consumer *self, const struct run_info *run, stru
 	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_overlap,
-	                                 .free = report_free };
+static const struct consumer_ops ops = {
+	.metrics = true, .event = report_feed, .end = write_overlap, .free = report_free
+};
 
 struct consumer *overlap_report_new(const struct report *report,
                                     const struct report_options *options)

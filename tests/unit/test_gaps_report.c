@@ -137,9 +137,8 @@ static void test_a_long_gap_tells_all(void **state)
 	exits(1000);
 	end_report();
 	assert_has(run.text, "\nLongest gaps\n");
-	assert_has(run.text,
-	           "      1       0.100  408.00 us    0  4242  void gemm<float>(Params)  "
-	           "void gemm<float>(Params)       61.3  allocation  ");
+	assert_has(run.text, "      1       0.100  408.00 us    0  4242  void gemm<float>(Params)  "
+	                     "void gemm<float>(Params)       61.3  allocation  ");
 	assert_has(run.text, "disk 22 %");
 	assert_has(run.text, "  cudaMalloc    4242  4243  ");
 	close_run(&run);
@@ -308,6 +307,51 @@ static void test_clocks_that_differ_are_told(void **state)
 	close_run(&run);
 }
 
+/* Of GPUs that are seen from outside what ran is not known, of copies not where to. */
+static void gpu_was(double begin_us, double end_us, int kernels, int copies)
+{
+	struct gpu_metrics_sample sample = { .source = GPU_METRICS_STRETCHES,
+		                             .begin_ns = US(begin_us),
+		                             .end_ns = US(end_us) };
+	struct event event = { .type = EVENT_METRICS,
+		               .time_ns = US(end_us),
+		               .process = the_process(),
+		               .metrics = &sample };
+
+	for (size_t i = 0; i < GPU_METRICS; i++)
+		sample.value[i] = GPU_METRIC_UNKNOWN;
+	sample.value[GPU_METRIC_BUSY] = 100 * kernels;
+	sample.value[GPU_METRIC_MEMORY_BUSY] = 100 * copies;
+	push(&run, &event);
+}
+
+static void test_what_ran_is_not_known_from_outside(void **state)
+{
+	begin_gaps(TABLE_FORM_CSV, 0, 0);
+	ask("cuLaunchKernel", 95, 5);
+	gpu_was(0, 100, 0, 0);
+	gpu_was(100, 200, 100, 0);
+	gpu_was(200, 700, 0, 0);
+	ask("cudaMemcpy", 690, 110);
+	gpu_was(700, 800, 0, 100);
+	gpu_was(800, 1200, 0, 0);
+	ask("cuLaunchKernel", 1195, 5);
+	gpu_was(1200, 1300, 100, 0);
+	exits(2000);
+	end_report();
+	assert_has(run.text, ",(not known),(not known),");
+	assert_has_not(run.text, "[CUDA");
+	close_run(&run);
+	begin_gaps(TABLE_FORM_TEXT, 0, 0);
+	run.info.stretches.interval_ns = 10000;
+	ask("cuLaunchKernel", 95, 5);
+	gpu_was(0, 100, 0, 0);
+	gpu_was(100, 200, 100, 0);
+	end_report();
+	assert_has(run.text, "  GPUs were seen from outside: when they were busy is known within ");
+	close_run(&run);
+}
+
 /* ---- overlap ------------------------------------------------------------------------------- */
 
 static void test_overlap_divides_the_same_time(void **state)
@@ -350,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_whole_stacks_on_demand),
 		cmocka_unit_test(test_long_names_are_shortened_for_people),
 		cmocka_unit_test(test_clocks_that_differ_are_told),
+		cmocka_unit_test(test_what_ran_is_not_known_from_outside),
 		cmocka_unit_test(test_overlap_divides_the_same_time),
 		cmocka_unit_test(test_overlap_without_gpu_times_says_so),
 	};
