@@ -58,17 +58,33 @@ static void facts_free_names(struct facts_own *own)
 	buf_free(&own->name);
 }
 
+void facts_forget(struct facts *facts)
+{
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		struct fact_thread *thread = &facts->threads[i];
+
+		free(thread->calls);
+		free(thread->samples);
+		free(thread->rests);
+		thread->calls = NULL;
+		thread->samples = NULL;
+		thread->rests = NULL;
+		thread->n_calls = thread->n_samples = thread->n_rests = 0;
+	}
+	free(facts->works);
+	free(facts->ranges);
+	facts->works = NULL;
+	facts->ranges = NULL;
+	facts->n_works = facts->n_ranges = 0;
+}
+
 void facts_clear(struct facts *facts)
 {
 	struct facts_own *own = facts->own;
 
 	if (!own)
 		return;
-	for (size_t i = 0; i < facts->n_threads; i++) {
-		free(facts->threads[i].calls);
-		free(facts->threads[i].samples);
-		free(facts->threads[i].rests);
-	}
+	facts_forget(facts);
 	facts_free_names(own);
 	thread_ids_free(own->ids);
 	gpu_ids_free(own->gpus);
@@ -78,11 +94,9 @@ void facts_clear(struct facts *facts)
 	free(own->hosts);
 	free(own);
 	free(facts->threads);
-	free(facts->works);
 	free(facts->contexts);
 	free(facts->pids);
 	free(facts->stacks);
-	free(facts->ranges);
 	free(facts->unmeasured);
 	free(facts->busy);
 	chains_free(facts->chains);

@@ -47,10 +47,10 @@ struct fact_rest {
 	uint32_t waker;     /* thread that ended it: a row; FACTS_NONE: not known, or no thread */
 	uint32_t waker_tid; /* the same as the kernel has it; 0: none, or an interrupt */
 	uint32_t rival_pid; /* the process that had the CPU meanwhile; 0: not known */
-	uint8_t wait;      /* enum wait_kind */
-	uint8_t how;       /* enum blocked */
-	bool gil;          /* it waited for Python's lock of its interpreter */
-	char rival[16];    /* its name */
+	uint8_t wait;       /* enum wait_kind */
+	uint8_t how;        /* enum blocked */
+	bool gil;           /* it waited for Python's lock of its interpreter */
+	char rival[16];     /* its name */
 };
 
 struct fact_thread {
@@ -154,6 +154,9 @@ size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t t
 
 void facts_init(struct facts *facts);
 void facts_clear(struct facts *facts);
+
+/* What accounts of them do not need any more goes: rows of calls, work, samples and ranges. */
+void facts_forget(struct facts *facts);
 
 /* All events of a recording in their order; then once its end. */
 void facts_event(struct facts *facts, const struct event *event);

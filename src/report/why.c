@@ -494,6 +494,8 @@ static void why_conclude(struct why *why, const struct run_info *run)
 	if (!why_words_unknown(&why->facts, &why->options))
 		accounts_make(&why->accounts, &why->facts);
 	answer_make(&why->answer, &why->facts, &why->accounts);
+	if (why->options.brief && why->accounts.n)
+		facts_forget(&why->facts);
 }
 
 static int why_end(struct consumer *self, const struct run_info *run, struct err *err)

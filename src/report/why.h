@@ -23,6 +23,7 @@ struct why_options {
 	size_t next;       /* things to change after the first; 0: 2 */
 	uint64_t from_ns, to_ns; /* what is read, after the begin; to 0: to the end */
 	bool part;               /* not all of the times or processes of the recording are read, */
+	bool brief;              /* rows are not kept once there is an account: no text, no JSON */
 	bool chosen;             /* in all of its times not all calls */
 };
 

@@ -481,6 +481,20 @@ static void test_names_command_no_terminal(void **state)
 
 /* ---- several that share it ------------------------------------------------------------------- */
 
+/* Of two recordings one is kept while the other is read. */
+static void test_rows_are_not_kept_where_the_account_is_all(void **state)
+{
+	struct err err = { 0 };
+
+	choose((struct why_options){ .brief = true });
+	steps(20, 2000, 31);
+	info.end_ns = US(now_us);
+	assert_int_equal(consumers_end(&why, 1, &info, &err), 0);
+	assert_int_equal(why_answer(why)->accounts->n, 1);
+	assert_int_equal(why_answer(why)->facts->n_works, 0);
+	assert_int_equal(why_answer(why)->facts->threads[0].n_calls, 0);
+}
+
 static void test_what_shares_the_answer_does_not_feed_it_again(void **state)
 {
 	struct consumer *feeder = why_feeder(why), *other = why_share(why);
@@ -539,6 +553,7 @@ int main(void)
 		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_names_command_no_terminal),
+		TEST(test_rows_are_not_kept_where_the_account_is_all),
 		TEST(test_what_shares_the_answer_does_not_feed_it_again),
 	};
 

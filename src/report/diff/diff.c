@@ -102,6 +102,7 @@ static struct consumer *new_consumer(const struct diff_part *part,
 	if (part->why)
 		return why_new(&(struct why_options){ .from_ns = options->from_ns,
 		                                      .to_ns = options->to_ns,
+		                                      .brief = true,
 		                                      .part = options->part,
 		                                      .chosen = options->chosen });
 	if (!part->kind)

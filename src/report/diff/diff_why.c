@@ -334,7 +334,7 @@ static void add_step(const struct comparison *all, struct buf *out)
 	add_ns(out, all->sides[DIFF_A].step_ns);
 	buf_puts(out, " to ");
 	add_ns(out, all->sides[DIFF_B].step_ns);
-	if (!differs)
+	if (!differs && fabs(change) >= SAME * longer_step(all))
 		buf_puts(out, ", which steps of one recording differ by as well");
 	buf_putc(out, ')');
 }
