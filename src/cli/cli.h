@@ -129,6 +129,10 @@ struct cli_metrics {
 
 extern const struct argp cli_metrics_argp;
 
+/* Whether what is asked for fits the target. */
+int cli_metrics_check(const struct cli_metrics *metrics, const struct target *target,
+                      struct err *err);
+
 /* How they were taken: a line of `info`, a member of its object. Nothing where they were not. */
 struct json;
 void info_add_metrics(struct buf *out, const struct run_info *run);

@@ -2,6 +2,8 @@
 /* --gpu-metrics, --no-gpu-metrics and --gpu-busy, and what `info` says of them. */
 #include "cli/cli.h"
 
+#include <errno.h>
+
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -54,6 +56,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp cli_metrics_argp = { .options = options, .parser = parse };
+
+/* Who samples counters uses CUDA, too: it would be a target itself. */
+int cli_metrics_check(const struct cli_metrics *metrics, const struct target *target,
+                      struct err *err)
+{
+	if (metrics->busy_ns && target->kind == TARGET_ALL)
+		return err_set(err, EINVAL,
+		               "--gpu-busy goes without --all: name processes with -p, --name or "
+		               "--cgroup");
+	return 0;
+}
 
 void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,
                         struct capture_options *capture)

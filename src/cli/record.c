@@ -354,7 +354,8 @@ int cli_record(int argc, char **argv)
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (cli_target_settle(&o.attach.choice, o.attach.command, &err)) {
+	if (cli_target_settle(&o.attach.choice, o.attach.command, &err) ||
+	    cli_metrics_check(&o.metrics, &o.attach.choice.target, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}

@@ -170,7 +170,9 @@ static int check_options(struct why_command *o, struct err *err)
 		return err_set(err, EINVAL, "--cupti is for GPU times, which --no-gpu leaves out");
 	if (o->force && !o->output)
 		return err_set(err, EINVAL, "--force goes with --output");
-	return cli_target_settle(&o->attach.choice, o->attach.command, err);
+	if (cli_target_settle(&o->attach.choice, o->attach.command, err))
+		return err->code;
+	return cli_metrics_check(&o->metrics, &o->attach.choice.target, err);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */

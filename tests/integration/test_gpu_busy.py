@@ -170,6 +170,10 @@ def test_gpu_busy_has_bounds(case):
     for value in ("10us", "1s", "x", ""):
         process = case.cuscope("record", "--gpu-busy=" + value, "--", "true")
         checks.equal("status", 2, process.wait())
+    for command in ("record", "why"):
+        process = case.cuscope(command, "--gpu-busy", "--all", "--duration", "1s")
+        checks.equal("status", 2, process.wait())
+        checks.contains("what it said", "--gpu-busy goes without --all", process.err())
     process = case.cuscope("why", "--gpu-busy", "--no-gpu", "--", "true")
     checks.equal("status", 2, process.wait())
     checks.contains("what it said", "--gpu-busy goes without --no-gpu", process.err())
