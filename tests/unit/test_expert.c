@@ -269,6 +269,41 @@ static void test_gpu_time_util_adds_up_and_joins_neighbours(void **state)
 	assert_rows("1,0.9,1792000,128000,4242,0,1\n");
 }
 
+/* Of GPUs that are seen from outside no context is known. */
+static void gpu_was(double begin_us, double end_us, int percent)
+{
+	struct gpu_metrics_sample sample = { .source = GPU_METRICS_STRETCHES,
+		                             .begin_ns = US(begin_us),
+		                             .end_ns = US(end_us) };
+	struct event event = { .type = EVENT_METRICS,
+		               .time_ns = US(end_us),
+		               .process = the_process(),
+		               .metrics = &sample };
+
+	for (size_t i = 0; i < GPU_METRICS; i++)
+		sample.value[i] = GPU_METRIC_UNKNOWN;
+	sample.value[GPU_METRIC_BUSY] = 100 * percent;
+	push(&run, &event);
+}
+
+static void test_gaps_are_those_that_are_seen_from_outside(void **state)
+{
+	begin_report("gpu_gaps");
+	run.info.stretches.interval_ns = 10000;
+	push_numbered(launch_at("cuLaunchKernel", 0, NULL));
+	gpu_was(0, 100, 100);
+	gpu_was(100, 600100, 0);
+	push_numbered(launch_at("cuLaunchKernel", 600090, NULL));
+	gpu_was(600100, 600200, 100);
+	end_run(&run);
+	assert_has(run.text, "1,600000000,");
+	assert_has(run.text, ",4242,0,\n");
+	assert_has(told, "seen from outside: when they were busy is known within 10.00 us");
+	table_finish(table, NULL);
+	table_close(table);
+	close_run(&run);
+}
+
 /* ---- ours ---------------------------------------------------------------------------------- */
 
 static void test_bandwidth_is_bytes_by_time_on_the_gpu(void **state)
@@ -357,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_cupti_at_work_is_no_gap),
 		cmocka_unit_test(test_overhead_cuts_gaps_whose_begin_it_is_before),
 		cmocka_unit_test(test_gpu_time_util_adds_up_and_joins_neighbours),
+		cmocka_unit_test(test_gaps_are_those_that_are_seen_from_outside),
 		cmocka_unit_test(test_bandwidth_is_bytes_by_time_on_the_gpu),
 		cmocka_unit_test(test_copies_without_a_duration_have_no_bandwidth),
 		cmocka_unit_test(test_launches_have_a_call_a_delay_and_a_run),

@@ -34,7 +34,7 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 {
 	table_u64(table, gpu->process->pid);
 	table_u64(table, gpu->device);
-	table_u64(table, facts->contexts[gpu->gpu]);
+	table_known(table, !gpu->sampled, gpu->sampled ? 0 : facts->contexts[gpu->gpu]);
 	table_end_row(table);
 }
 
@@ -44,6 +44,15 @@ static void write_notes(struct report_writer *writer, const struct facts *facts,
 	if (facts->left_out)
 		table_note(writer->table, "left out for want of room: %llu events",
 		           (unsigned long long)facts->left_out);
+	if (facts->resolution_ns) {
+		struct buf apart = { 0 };
+
+		buf_duration(&apart, facts->resolution_ns);
+		table_note(writer->table,
+		           "GPUs were seen from outside: when they were busy is known within %s",
+		           apart.data);
+		buf_free(&apart);
+	}
 	report_note_gpu_lost(writer->table, run);
 }
 
@@ -228,9 +237,9 @@ static void free_gaps(struct consumer *self)
 	report_free(self);
 }
 
-static const struct consumer_ops gaps_ops = { .event = see_gaps,
-	                                      .end = write_gaps,
-	                                      .free = free_gaps };
+static const struct consumer_ops gaps_ops = {
+	.metrics = true, .event = see_gaps, .end = write_gaps, .free = free_gaps
+};
 
 struct consumer *gpu_gaps_report_new(const struct report *report,
                                      const struct report_options *options)
@@ -353,9 +362,9 @@ static int write_use(struct consumer *self, const struct run_info *run, struct e
 	return table_end(table, err);
 }
 
-static const struct consumer_ops use_ops = { .event = report_feed,
-	                                     .end = write_use,
-	                                     .free = report_free };
+static const struct consumer_ops use_ops = {
+	.metrics = true, .event = report_feed, .end = write_use, .free = report_free
+};
 
 struct consumer *gpu_time_util_report_new(const struct report *report,
                                           const struct report_options *options)

@@ -180,6 +180,8 @@ static void add_longest_name(const struct answer_change *change, struct buf *out
 
 	if (change->call)
 		add_function_name(out, change->call->function);
+	else if (change->work && change->work->sampled)
+		buf_puts(out, "what the GPU ran at a stretch");
 	else
 		buf_puts(out, change->work ? classes[change->work->class] : "a wait");
 }
