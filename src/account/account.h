@@ -94,6 +94,7 @@ struct account {
 	double ns;                /* that have causes: what parts add up to */
 	struct account_part *parts;
 	size_t n_parts;
+	bool no_room;                    /* for all of its places */
 	double longest_stream_ns;        /* of a GPU: of the stream that had most to run */
 	double sampled_ns, unsampled_ns; /* of time on a CPU: with places by samples, and by calls
 	                                    alone */

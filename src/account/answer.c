@@ -126,6 +126,19 @@ static void weigh(const struct chooser *chooser, uint32_t chain, double ns)
 		*sum += ns < (double)(most / 2) ? (uint64_t)ns : most / 2;
 }
 
+/* The place that has most of what was weighed; that is forgotten. */
+static uint32_t chooser_heaviest(struct chooser *chooser)
+{
+	const struct account *account = chooser->account;
+	uint64_t subtree;
+	uint32_t node = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
+	                                chooser->n_chains, ANSWER_SHARE, &subtree);
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		chooser->ns[account->parts[i].chain] = 0;
+	return node;
+}
+
 /* How many processes there are of which these parts are, but one. */
 static uint32_t change_alike(const struct facts *facts, const struct account_part *const *of,
                              size_t n)
@@ -148,20 +161,16 @@ static uint32_t change_alike(const struct facts *facts, const struct account_par
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
 {
-	const struct chains *chains = chooser->answer->facts->chains;
 	const struct account *account = chooser->account;
 	const struct account_part *most = NULL;
 	size_t n_of = 0;
-	uint64_t subtree;
 
-	memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
 	for (size_t i = 0; i < account->n_parts; i++)
 		if (!chooser->taken[i] &&
 		    parts_are_alike(chooser->answer->facts, of, &account->parts[i]))
 			weigh(chooser, account->parts[i].chain, account->parts[i].gain_ns);
 
-	uint32_t node =
-		chains_heaviest(chains, chooser->ns, chooser->n_chains, ANSWER_SHARE, &subtree);
+	uint32_t node = chooser_heaviest(chooser);
 
 	memset(change, 0, sizeof(*change));
 	change->account = account;
@@ -258,10 +267,9 @@ static bool changes_are_one(const struct answer *answer, const struct answer_cha
 	const struct process *of_b = b->thread == FACTS_NONE ? NULL : threads[b->thread].process;
 
 	return a->cause == b->cause && of_a == of_b &&
-	       (a->chain == b->chain ||
-	        (a->chain && b->chain &&
-	         frames_are_one_function(chains_frame(answer->facts->chains, a->chain),
-	                                 chains_frame(answer->facts->chains, b->chain))));
+	       (a->chain == b->chain || (a->chain && b->chain &&
+	                                 chains_function(answer->facts->chains, a->chain) ==
+	                                         chains_function(answer->facts->chains, b->chain)));
 }
 
 /* That others wait for it is worth telling, where it costs them about as much. */
@@ -460,13 +468,11 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 	for (size_t i = 0; i < account->n_parts && n < most; i++) {
 		const struct account_part *of = &account->parts[i];
 		struct answer_line *line = &lines[n];
-		uint64_t subtree;
 
 		if (chooser->taken[i])
 			continue;
 		n++;
 		*line = (struct answer_line){ of->cause, 0, of->thread, of->via, 0 };
-		memset(chooser->ns, 0, chooser->n_chains * sizeof(*chooser->ns));
 		for (size_t k = i; k < account->n_parts; k++) {
 			const struct account_part *part = &account->parts[k];
 
@@ -476,8 +482,7 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 			line->ns += part->ns;
 			weigh(chooser, part->chain, part->ns);
 		}
-		line->chain = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
-		                              chooser->n_chains, ANSWER_SHARE, &subtree);
+		line->chain = chooser_heaviest(chooser);
 	}
 	return n;
 }

@@ -389,6 +389,11 @@ const struct stack_frame *chains_frame(const struct chains *chains, uint32_t nod
 	return node ? chains->lines[chains->nodes[node].line].frame : NULL;
 }
 
+uint32_t chains_function(const struct chains *chains, uint32_t node)
+{
+	return node ? chains->lines[chains->nodes[node].line].function : CHAINS_NONE;
+}
+
 uint64_t chains_cut(const struct chains *chains)
 {
 	return chains->cut;

@@ -37,6 +37,9 @@ uint32_t chains_parent(const struct chains *chains, uint32_t node); /* 0 of the 
 size_t chains_depth(const struct chains *chains, uint32_t node);    /* 0 of the root */
 const struct stack_frame *chains_frame(const struct chains *chains, uint32_t node); /* NULL of it */
 
+/* A number that nodes have in common which are lines of one function. */
+uint32_t chains_function(const struct chains *chains, uint32_t node);
+
 uint64_t chains_cut(const struct chains *chains);     /* stacks that were deeper */
 uint64_t chains_refused(const struct chains *chains); /* stacks whose nodes had no room */
 

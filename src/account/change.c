@@ -25,16 +25,6 @@ bool parts_are_alike(const struct facts *facts, const struct account_part *a,
 	return a->cause == b->cause && !a->via == !b->via && parts_are_of_kin(facts, a, b);
 }
 
-bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b)
-{
-	if (a == b)
-		return true;
-	if (!a || !b || a->kind != b->kind || !a->function || !b->function)
-		return false;
-	return !strcmp(a->function, b->function) &&
-	       (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
-}
-
 /* Whether a chain leads through the function at the end of another one, at the same depth. */
 static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
 {
@@ -49,8 +39,7 @@ static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t
 	for (; depth; depth--) {
 		if (chain == node)
 			return true;
-		if (!frames_are_one_function(chains_frame(chains, chain),
-		                             chains_frame(chains, node)))
+		if (chains_function(chains, chain) != chains_function(chains, node))
 			return false;
 		chain = chains_parent(chains, chain);
 		node = chains_parent(chains, node);

@@ -7,7 +7,6 @@
 
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b);
-bool frames_are_one_function(const struct stack_frame *a, const struct stack_frame *b);
 
 /* All that its function does is changed, for it asks for nothing on the GPU. */
 bool change_is_whole(const struct facts *facts, const struct answer_change *change);

@@ -31,10 +31,18 @@ struct parts {
 	const struct facts *facts;
 	struct keyed places, pools;
 	struct keyed vias; /* struct account_via; the first is none */
+	size_t left;       /* places for all accounts to come */
+	bool no_room;      /* in this one */
 };
 
-#define VIAS_MAX  (1u << 18) /* what is beyond is left out of the way */
-#define PARTS_MAX (1u << 18) /* places of all, and pools; what is beyond has none */
+#define VIAS_MAX (1u << 18) /* what is beyond is left out of the way */
+
+/*
+ * Places of all accounts, of which one may have half of those that are left, and as many pools. All
+ * places are gone through for each thing to change, each with its callers.
+ */
+#define PARTS_MAX   (1u << 17)
+#define PARTS_LEAST 1024 /* that an account may have in any case */
 
 #define PARTS_EXPECTED 10  /* samples of a pool, from which on their number tells something */
 #define PARTS_SEEN     0.8 /* of its time, of which it does not */
@@ -44,6 +52,7 @@ struct parts *parts_new(const struct facts *facts)
 	struct parts *parts = xcalloc(1, sizeof(*parts));
 
 	parts->facts = facts;
+	parts->left = PARTS_MAX;
 	parts->places = (struct keyed){ .row_bytes = sizeof(struct part_place),
 		                        .key_bytes = sizeof(struct place_key) };
 	parts->pools = (struct keyed){ .row_bytes = sizeof(struct part_pool),
@@ -69,13 +78,19 @@ static struct part_key key_of_cause(const struct part_key *of)
 	return (struct part_key){ of->cause, 0, FACTS_NONE, 0, 0 };
 }
 
+static size_t parts_most(const struct parts *parts)
+{
+	return parts->left / 2 > PARTS_LEAST ? parts->left / 2 : PARTS_LEAST;
+}
+
 /* `no_place` where there is no room for another place: for that there always is. */
 static struct part_place *parts_place(struct parts *parts, struct place_key key,
                                       struct part_key no_place)
 {
-	struct part_place *place = keyed_row(&parts->places, &key, PARTS_MAX);
+	struct part_place *place = keyed_row(&parts->places, &key, parts_most(parts));
 
 	if (!place) {
+		parts->no_room = true;
 		key.key = no_place;
 		place = keyed_row(&parts->places, &key, SIZE_MAX);
 	}
@@ -110,8 +125,9 @@ static struct part_key pool_key(const struct part_key *of)
 static struct part_pool *parts_pool(struct parts *parts, const struct part_key *of)
 {
 	struct part_key key = pool_key(of), no_place = key_of_cause(of);
-	struct part_pool *pool = keyed_row(&parts->pools, &key, PARTS_MAX);
+	struct part_pool *pool = keyed_row(&parts->pools, &key, parts_most(parts));
 
+	parts->no_room |= !pool;
 	return pool ? pool : keyed_row(&parts->pools, &no_place, SIZE_MAX);
 }
 
@@ -281,6 +297,9 @@ void parts_finish(struct parts *parts, struct account *account)
 		account->ns += part->ns;
 	}
 	qsort(account->parts, account->n_parts, sizeof(*account->parts), part_order);
+	parts->left -= parts->left > account->n_parts ? account->n_parts : parts->left;
+	account->no_room = parts->no_room;
+	parts->no_room = false;
 	keyed_empty(&parts->places);
 	keyed_empty(&parts->pools);
 }

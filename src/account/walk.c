@@ -3,7 +3,8 @@
 
 #include "base/array.h"
 
-#define WALK_DEPTH 8 /* threads that wait for each other in a row */
+#define WALK_DEPTH 8  /* threads that wait for each other in a row */
+#define WALK_ASKS  64 /* of the budget: who ran is asked of so many threads */
 
 /*
  * Between two launches of a thread that are nearer than this lies the way from one to the next;
@@ -140,11 +141,13 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
                                struct part_key key, bool faults)
 {
 	struct fact_thread *of = walker->of;
+	uint64_t *budget = walker->walk->budget;
 
 	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
 	              walker->walk->share);
 	for (size_t i = facts_sample_at(of, stretch->begin_ns);
-	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns; i++) {
+	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns && *budget; i++) {
+		--*budget;
 		key.chain = of->samples[i].chain;
 		parts_add_sample(walker->walk->parts, &key,
 		                 faults && of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
@@ -240,9 +243,10 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 
 	if (rest->waker != FACTS_NONE)
 		return rest->waker;
-	if (cause == ACCOUNT_GIL)
-		return facts_running(facts, walker->of->process->pid, middle, walker->thread);
-	return FACTS_NONE;
+	if (cause != ACCOUNT_GIL || *walker->walk->budget < WALK_ASKS)
+		return FACTS_NONE;
+	*walker->walk->budget -= WALK_ASKS;
+	return facts_running(facts, walker->of->process->pid, middle, walker->thread);
 }
 
 /* The thread that ended it is asked for the same time. */

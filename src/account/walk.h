@@ -14,7 +14,8 @@
 struct walk {
 	const struct facts *facts;
 	struct parts *parts;
-	uint64_t *budget; /* stretches that may still be looked at; then all is not known */
+	uint64_t *budget; /* stretches and samples that may still be looked at; then all is not
+	                     known */
 	double share;     /* of each stretch: see parts_add() */
 	bool alone;       /* GPU times are not known: who waits for the GPU waits for its work */
 };

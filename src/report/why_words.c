@@ -197,6 +197,14 @@ static bool words_lack_ranks(const struct accounts *accounts)
 	return only;
 }
 
+static bool words_lack_places(const struct accounts *accounts)
+{
+	for (size_t i = 0; i < accounts->n; i++)
+		if (accounts->of[i].no_room)
+			return true;
+	return false;
+}
+
 const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
                                      const struct why_options *options)
 {
@@ -231,6 +239,9 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 		sentences[n++] = "what GPUs or threads have beyond those with most work";
 	if (chains_refused(facts->chains))
 		sentences[n++] = "the lines of stacks that there was no room for";
+	if (words_lack_places(accounts))
+		sentences[n++] = "the places of causes that have more of them than there is room "
+				 "for";
 	if (chains_cut(facts->chains))
 		sentences[n++] = "the outermost frames of stacks that are very deep";
 	if (facts->left_out)

@@ -7,6 +7,7 @@
 
 #include "account/answer.h"
 #include "account/parts.h"
+#include "account/walk.h"
 
 #define MANY 300000u
 
@@ -163,15 +164,19 @@ static void assert_adds_up(const struct account *account)
 		fail_msg("%.0f ns of %.0f have a cause", sum, time);
 }
 
-static void end_recording(struct recording *recording)
+/* Returns how many parts all accounts have. */
+static size_t end_recording(struct recording *recording)
 {
 	struct accounts accounts;
 	struct answer answer;
+	size_t n_parts = 0;
 
 	facts_end(&recording->facts, &recording->info);
 	accounts_make(&accounts, &recording->facts);
-	for (size_t i = 0; i < accounts.n; i++)
+	for (size_t i = 0; i < accounts.n; i++) {
 		assert_adds_up(&accounts.of[i]);
+		n_parts += accounts.of[i].n_parts;
+	}
 	answer_make(&answer, &recording->facts, &accounts);
 	for (size_t i = 0; i < accounts.n; i++) {
 		struct answer_line lines[12];
@@ -182,6 +187,7 @@ static void end_recording(struct recording *recording)
 	answer_clear(&answer);
 	accounts_clear(&accounts);
 	facts_clear(&recording->facts);
+	return n_parts;
 }
 
 static uint64_t some_time(struct recording *recording)
@@ -307,6 +313,146 @@ static void test_many_calls_at_one_moment_are_not_asked_for_each_pause(void **st
 	assert_true(seconds() - from < 5); /* 0.1 s */
 }
 
+/* ---- one thread that all wait for ----------------------------------------------------------- */
+
+#define HOSTS  60u
+#define ONE    5000u /* the thread */
+#define BEGIN  US(1000)
+#define END    US(2001000)
+#define DEPTH  60u
+#define STACKS 8192u
+#define PLACES 40000u
+
+/* Threads that launch, each of which then waits for that one to the end. */
+static void add_hosts(struct recording *recording)
+{
+	const struct sample sample = { .kind = SAMPLE_OFF_CPU,
+		                       .weight_ns = END - BEGIN - 2000,
+		                       .blocked = BLOCKED_WOKEN,
+		                       .waker_tid = ONE,
+		                       .count = 1,
+		                       .wait = WAIT_LOCK };
+
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		add_launch(recording, recording->processes[0], 1000 + i, BEGIN, BEGIN + 1000, i + 1,
+		           "cuLaunchKernel");
+		add_sample(recording, recording->processes[0], 1000 + i, END, &sample);
+	}
+}
+
+/* All differ, in lines of two functions whose names have four thousand letters in common. */
+static const struct stack *deep_stacks(void)
+{
+	static struct stack_frame frames[DEPTH][2];
+	static const struct stack_frame *of[STACKS][DEPTH];
+	static struct stack stacks[STACKS];
+	static char functions[2][4000];
+
+	for (unsigned i = 0; i < 2; i++) {
+		memset(functions[i], 'f', sizeof(functions[i]) - 1);
+		functions[i][sizeof(functions[i]) - 2] = (char)('a' + i);
+	}
+	for (unsigned k = 0; k < DEPTH; k++)
+		for (unsigned i = 0; i < 2; i++)
+			frames[k][i] = (struct stack_frame){ .id = 2 * k + i,
+				                             .kind = FRAME_PYTHON,
+				                             .function = functions[k % 2],
+				                             .file = "/home/ann/a.py",
+				                             .line = 2 * k + i + 1 };
+	for (unsigned i = 0; i < STACKS; i++) {
+		for (unsigned k = 0; k < DEPTH; k++)
+			of[i][k] = &frames[k][i >> k % 13 & 1];
+		stacks[i] = (struct stack){ .id = i, .n_frames = DEPTH, .frames = of[i] };
+	}
+	return stacks;
+}
+
+/* One of them has most of the time, so each thing to change is looked for among all the others. */
+static void test_places_without_end_do_not_cost_each_account_all_of_them(void **state)
+{
+	static const enum wait_kind waits[] = { WAIT_SLEEP, WAIT_DISK, WAIT_FAULT, WAIT_SWAP,
+		                                WAIT_CHILD };
+	const struct stack *stacks = deep_stacks();
+	struct recording recording;
+
+	begin_recording(&recording, 1);
+	add_hosts(&recording);
+	for (uint64_t i = 0; i < PLACES; i++) {
+		const struct sample sample = { .kind = SAMPLE_OFF_CPU,
+			                       .weight_ns = i ? 10000 : 1000000000,
+			                       .wait = waits[i % 5],
+			                       .blocked = BLOCKED_INTERRUPT,
+			                       .count = 1,
+			                       .stack = &stacks[i % STACKS] };
+
+		add_sample(&recording, recording.processes[0], ONE, BEGIN + 1000000000 + 20000 * i,
+		           &sample);
+	}
+	assert_in_range(end_recording(&recording), PLACES, 200000); /* and not 2,400,000: 11 s */
+}
+
+/* What one thread did from BEGIN to END, with so many steps. Returns what is left of them. */
+static uint64_t walk_one(struct recording *recording, uint64_t budget, struct account *account)
+{
+	struct parts *parts;
+
+	facts_end(&recording->facts, &recording->info);
+	parts = parts_new(&recording->facts);
+	walk_thread(
+		&(struct walk){
+			.facts = &recording->facts, .parts = parts, .budget = &budget, .share = 1 },
+		0, BEGIN, END, 0);
+	parts_finish(parts, account);
+	parts_free(parts);
+	facts_clear(&recording->facts);
+	return budget;
+}
+
+static void test_samples_count_as_what_is_looked_at(void **state)
+{
+	const struct sample sample = { .kind = SAMPLE_CPU, .count = 1 };
+	struct recording recording;
+	struct account account = { 0 };
+
+	begin_recording(&recording, 1);
+	for (uint64_t i = 0; i < 20000; i++)
+		add_sample(&recording, recording.processes[0], ONE, BEGIN + 100000 * i, &sample);
+	assert_int_equal(walk_one(&recording, 1000, &account), 0);
+	assert_true(account.n_parts && account.parts[0].count < 1001);
+	free(account.parts);
+}
+
+/* A condition variable of Python's own. */
+static const struct stack *waits_for_gil(void)
+{
+	static const struct stack_frame frames[] = {
+		{ .id = 0, .function = "pthread_cond_timedwait", .module = "libc.so.6" },
+		{ .id = 1, .function = "take_gil", .module = "python3.11" },
+	};
+	static const struct stack_frame *const of[] = { &frames[0], &frames[1] };
+	static const struct stack stack = { .n_frames = 2, .frames = of };
+
+	return &stack;
+}
+
+static void test_asking_who_ran_counts_for_each_thread_that_is_asked(void **state)
+{
+	const struct sample sample = { .kind = SAMPLE_OFF_CPU,
+		                       .weight_ns = 50000,
+		                       .wait = WAIT_LOCK,
+		                       .blocked = BLOCKED_INTERRUPT,
+		                       .count = 1,
+		                       .stack = waits_for_gil() };
+	struct recording recording;
+	struct account account = { 0 };
+
+	begin_recording(&recording, 1);
+	for (uint64_t i = 1; i <= 2000; i++)
+		add_sample(&recording, recording.processes[0], ONE, BEGIN + 1000000 * i, &sample);
+	assert_true(walk_one(&recording, 100000, &account) < 1000);
+	free(account.parts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +461,9 @@ int main(void)
 		cmocka_unit_test(test_more_waits_than_are_kept_are_left_out_of_the_way),
 		cmocka_unit_test(test_recordings_of_anything_add_up),
 		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
+		cmocka_unit_test(test_places_without_end_do_not_cost_each_account_all_of_them),
+		cmocka_unit_test(test_samples_count_as_what_is_looked_at),
+		cmocka_unit_test(test_asking_who_ran_counts_for_each_thread_that_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
