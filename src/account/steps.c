@@ -15,6 +15,7 @@
 #define RARE_OF    10
 #define WARM_UP    2
 #define OTHER      2   /* and so many times the launches of a step */
+#define NAME_MOST  256 /* letters of a range that are looked at, each time that it comes */
 #define PART_TIMES 1.5 /* so much longer is a step than a range of which it has several */
 
 const char *steps_how_name(enum steps_how how)
@@ -45,16 +46,20 @@ static bool has_word(const char *name, const char *word)
 
 unsigned steps_name(const char *name, struct buf *out)
 {
+	char begin[NAME_MOST + 1];
+	size_t len = strnlen(name, NAME_MOST);
 	bool number = false;
 
+	memcpy(begin, name, len);
+	begin[len] = '\0';
 	buf_puts(out, "");
-	for (const char *at = name; *at; at++) {
+	for (const char *at = begin; *at; at++) {
 		if (isdigit((unsigned char)*at))
 			number = true;
 		else
 			buf_putc(out, *at);
 	}
-	return (has_word(name, "step") || has_word(name, "iter") ? 2 : 0) + number;
+	return (has_word(begin, "step") || has_word(begin, "iter") ? 2 : 0) + number;
 }
 
 /* ---- what is returned ------------------------------------------------------------------------ */

@@ -443,6 +443,19 @@ static void test_names_of_ranges_lose_their_numbers(void **state)
 	assert_name("", "", 0);
 }
 
+/* Each time that such a range comes: a name of 8 KiB comes millions of times. */
+static void test_of_long_names_the_begin_is_looked_at(void **state)
+{
+	char name[8192], begin[257];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	memcpy(name + 5000, " step 7", 7);
+	memcpy(begin, name, sizeof(begin) - 1);
+	begin[sizeof(begin) - 1] = '\0';
+	assert_name(name, begin, 0);
+}
+
 static void test_ranges_that_are_steps_are_taken(void **state)
 {
 	begin();
@@ -558,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_launches_in_no_order_do_no_harm),
 		cmocka_unit_test(test_five_million_launches_take_no_time),
 		cmocka_unit_test(test_names_of_ranges_lose_their_numbers),
+		cmocka_unit_test(test_of_long_names_the_begin_is_looked_at),
 		cmocka_unit_test(test_ranges_that_are_steps_are_taken),
 		cmocka_unit_test(test_the_outermost_ranges_are_taken),
 		cmocka_unit_test(test_other_ranges_are_no_steps),
