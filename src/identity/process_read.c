@@ -381,6 +381,16 @@ static void read_all(struct process_reader *reader, struct process_reading *read
 	read_environment(reader, reading, identity);
 }
 
+/* Who was given up meanwhile is asked nothing more, but its folder is that of no other. */
+static bool is_still_there(const struct process_reader *reader, struct process_reading *reading)
+{
+	char name[IDENTITY_NAME + 1];
+
+	return read_stat(reader, reading) ||
+	       (helper_gave_up(reading->pid) &&
+	        read_file(reading->folder, "comm", name, sizeof(name)) > 0);
+}
+
 /*
  * Memory is read by number: what was read is the process's only if it is there afterwards, and has
  * not begun another program meanwhile. Then it is read once more, by what it is now.
@@ -399,7 +409,7 @@ bool process_reader_read(struct process_reader *reader, pid_t pid, uint64_t late
 		uint64_t environment = reading.environment;
 
 		read_all(reader, &reading, identity);
-		there = read_stat(reader, &reading);
+		there = is_still_there(reader, &reading);
 		same = environment == reading.environment;
 	}
 	close(reading.folder);
