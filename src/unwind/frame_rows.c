@@ -241,8 +241,10 @@ static bool add_row(struct compiler *compiler, uint64_t address, uint32_t rule)
 	                 !grow(compiler, &rows, sizeof(struct wire_row), out->n_rows + 1,
 	                       &compiler->rows_room, UNWIND_ROWS_MAX);
 	out->rows = rows;
-	out->rows[out->n_rows++] =
-		(struct wire_row){ (uint32_t)address, compiler->full ? NONE_NUMBER : rule };
+	if (compiler->full)
+		rule = NONE_NUMBER;
+	if (!compiler->full || !out->n_rows || out->rows[out->n_rows - 1].rule != rule)
+		out->rows[out->n_rows++] = (struct wire_row){ (uint32_t)address, rule };
 	return !compiler->full;
 }
 
