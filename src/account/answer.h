@@ -32,7 +32,8 @@ struct answer_change {
 	double ns;       /* of the account */
 	double gain_ns;  /* at most; of the account */
 	double of_ns;    /* the longest account's time, by which it is ranked */
-	double left_ns;  /* what the account would be without it: less than what gain_ns leaves */
+	double left_ns;  /* what the account would be without it, with the host as it was recorded */
+	double least_ns; /* and if the host were never late: what the GPU does by itself */
 	const struct account_part *lead; /* its cause, and whose it is */
 	bool whole;                      /* see change_is_whole() */
 	size_t turn;    /* of those of its account: what an earlier one has is none of its */

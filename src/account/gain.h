@@ -21,7 +21,7 @@ struct gain_host {
 	double after_ns; /* from waits for all that was asked for to what was asked for next */
 };
 
-/* Sets left_ns and then. */
+/* Sets left_ns, least_ns and then. */
 void gain_find(struct answer *answer, struct answer_change *change, struct gain_host *host);
 void gain_host_clear(struct gain_host *host);
 

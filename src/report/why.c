@@ -19,6 +19,8 @@
 #define WHY_BUSY        0.75 /* less, and it is not said either */
 #define WHY_STEPS       0.5  /* less, and what steps cost is not told of the whole */
 #define WHY_NEXT        2
+#define WHY_FACTORS_DIFFER 1.15 /* less is told as one */
+#define WHY_FACTOR_BOUND   1.5  /* of less other things than the GPU are in the way */
 #define WHY_FACTOR_MOST 100 /* more is not worth a figure */
 
 #define WHY_START_NS 1000000000
@@ -226,11 +228,19 @@ double why_left(const struct answer_change *change)
 	return change->left_ns / change->account->ns;
 }
 
+static double factor_of(double left)
+{
+	return left > 0.001 ? 1 / left : 1000;
+}
+
 double why_factor(const struct answer_change *change)
 {
-	double left = why_left(change);
+	return factor_of(why_left(change));
+}
 
-	return left > 0.001 ? 1 / left : 1000;
+double why_factor_most(const struct answer_change *change)
+{
+	return factor_of(change->least_ns / change->account->ns);
 }
 
 static void why_step_part(struct why *why, const struct answer_change *change)
@@ -313,7 +323,8 @@ void why_through(struct why *why, uint32_t via)
 void why_gain(struct why *why, const struct answer_change *change)
 {
 	const struct steps *steps = why_steps(why, change->account);
-	double factor = why_factor(change);
+	double factor = why_factor(change), most = why_factor_most(change);
+	bool differ = most > WHY_FACTORS_DIFFER * factor;
 
 	if (change->account->device == FACTS_NONE) {
 		buf_puts(why->out, "How much faster it would be without it is not known: the GPU "
@@ -321,8 +332,8 @@ void why_gain(struct why *why, const struct answer_change *change)
 		return;
 	}
 	if (factor < WHY_FACTOR_MOST)
-		buf_printf(why->out, "At most %.*f times as fast without it", factor < 10 ? 1 : 0,
-		           factor);
+		buf_printf(why->out, "%s %.*f times as fast without it",
+		           differ ? "About" : "At most", factor < 10 ? 1 : 0, factor);
 	else
 		buf_puts(why->out, "Nearly all of the time would be gained");
 	if (why_has_step(why, change->account)) {
@@ -333,6 +344,8 @@ void why_gain(struct why *why, const struct answer_change *change)
 		             (unsigned long long)(why_left(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
+	if (differ && factor >= WHY_FACTOR_BOUND && most < WHY_FACTOR_MOST)
+		buf_printf(why->out, ", %.*f at most", most < 10 ? 1 : 0, most);
 	buf_printf(why->out, "; then most is: %s.", account_cause_text(change->then));
 }
 

@@ -125,6 +125,7 @@ static void why_json_gain(const struct why *why, struct json *json,
 	}
 	json_open(json, "gain", '{');
 	json_fixed(json, "factor", (uint64_t)(100 * why_factor(change)), 2);
+	json_fixed(json, "at_most", (uint64_t)(100 * why_factor_most(change)), 2);
 	if (why_has_step(why, change->account))
 		json_u64(json, "step_ns",
 		         (uint64_t)(why_left(change) * (double)why_step_ns(steps)));

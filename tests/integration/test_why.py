@@ -168,7 +168,7 @@ def test_why_records_all_that_an_answer_is_made_of(case):
             raise Failure(f"no {what}: {told}")
     shown = case.cuscope("info", path)
     shown.wait()
-    checks.contains("stacks", r"\nstacks .*samples \(49 a second of each CPU\), .*times blocked", shown.out())
+    checks.contains("stacks", r"\nstacks .*samples \(99 a second of each CPU\), .*times blocked", shown.out())
     checks.equal("the program goes on", None, program.process.poll())
 
 
