@@ -126,6 +126,32 @@ static void test_a_host_that_is_late_is_told_with_its_line(void **state)
 	assert_said("At most 5.0 times as fast without it (10.000 ms to 2.005 ms a step)");
 }
 
+/* Of two workers that sleep in one line, waited for in turn, each has less than launching. */
+static void test_workers_that_do_the_same_are_one_change(void **state)
+{
+	static const struct process *workers[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		workers[i] = workers[i] ? workers[i] : new_process(900 + i, "worker");
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		struct sample waits = sample_of(SAMPLE_OFF_CPU, 8000, stack_of_line(31));
+		struct sample sleeps = sample_of(SAMPLE_OFF_CPU, 7900, stack_of_line(51));
+
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 1000);
+		sleeps.wait = WAIT_SLEEP;
+		sleeps.blocked = BLOCKED_INTERRUPT;
+		see(sample_event(workers[i % 2], 900 + i % 2, now_us + 9400, &sleeps));
+		waits.wait = WAIT_PIPE;
+		waits.blocked = BLOCKED_WOKEN;
+		waits.waker_tid = 900 + i % 2;
+		see(sample_event(the_process(), the_process()->pid, now_us + 9500, &waits));
+	}
+	conclude(now_us);
+	assert_said("Change first: asleep in ");
+	assert_said(" of worker (pid 900) and 1 like it: 79 % of the time");
+	assert_not_said("pid 901");
+}
+
 static void test_a_blocked_host_is_told_with_its_line(void **state)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -525,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
+		TEST(test_workers_that_do_the_same_are_one_change),
 		TEST(test_a_blocked_host_is_told_with_its_line),
 		TEST(test_few_samples_are_of_little_time),
 		TEST(test_stacks_that_are_cut_are_told),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+/* Where time is put down to that has no stack of its own, or that another process's thread takes. */
+#include "account_scene.h"
+
+static const struct account *the_account(double end_us)
+{
+	exited(the_process(), end_us);
+	make_accounts(end_us);
+	assert_int_equal(accounts.n, 1);
+	assert_all_add_up();
+	return &accounts.of[0];
+}
+
+/* Ten steps of 1 ms. In each the thread waits for a socket, in line 27, from 200 to 900 us. */
+static void steps_wait_for_a_socket(void)
+{
+	for (double at = 0; at < 10000; at += 1000) {
+		ran(launch(at + 50, 30), at + 60, at + 100);
+		waited(WAIT_NETWORK, at + 200, at + 900, 0, 27);
+	}
+}
+
+/* Its process waits for a request until 195 us, sleeps up to 850 us, in line 71, and answers. */
+static void serves(const struct process *server)
+{
+	for (double at = 0; at < 10000; at += 1000) {
+		waited_in(server, server->pid, WAIT_NETWORK, at - 90 > 0 ? at - 90 : 1, at + 195, 0,
+		          70);
+		waited_in(server, server->pid, WAIT_SLEEP, at + 200, at + 850, 0, 71);
+	}
+	sampled_in(server, server->pid, 9905, 72);
+}
+
+static void runs_always(const struct process *process)
+{
+	for (double at = 0; at < 11000; at += 500)
+		sampled_in(process, process->pid, at, 80);
+}
+
+static void test_the_peer_of_a_socket_is_who_runs_as_waits_end(void **state)
+{
+	static const struct process *server, *other;
+	const struct account *account;
+
+	server = server ? server : new_process(800, "server");
+	other = other ? other : new_process(801, "other");
+	runs_always(other);
+	serves(server);
+	steps_wait_for_a_socket();
+	account = the_account(10000);
+	assert_true(us_of(account, ACCOUNT_SLEEP, 71) > 5000);
+	assert_true(us_of(account, ACCOUNT_NETWORK, ANY) < 1);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 80) < 1);
+	assert_int_equal(
+		facts.threads[part_of(account, ACCOUNT_SLEEP, 71)->thread].process->pid, 800);
+}
+
+static void test_who_runs_always_is_nobodys_peer(void **state)
+{
+	static const struct process *other;
+	const struct account *account;
+
+	other = other ? other : new_process(802, "other");
+	runs_always(other);
+	steps_wait_for_a_socket();
+	account = the_account(10000);
+	assert_true(us_of(account, ACCOUNT_NETWORK, 27) > 5000);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 80) < 1);
+}
+
+/* Another thread waits in line 71 for the one that launches, which has lines of its own. */
+static void test_a_thread_with_lines_of_its_own_is_there(void **state)
+{
+	const struct account *account;
+
+	waited_in(the_process(), 51, WAIT_LOCK, 10, 940, MAIN, 71);
+	waited(WAIT_DISK, 210, 600, 0, 0);
+	waited(WAIT_DISK, 600, 620, 0, 33);
+	for (double at = 625; at < 900; at += 50)
+		sampled(at, 33);
+	pause_until(950);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_DISK, 33, 410);
+	assert_us(account, ACCOUNT_DISK, 71, 0);
+	assert_us(account, ACCOUNT_COMPUTING, 71, 0);
+}
+
+/* One of a framework has none: it is where it is waited for. */
+static void test_a_thread_without_lines_is_where_it_is_waited_for(void **state)
+{
+	static struct stack_frame frame = { .id = 90,
+		                            .kind = FRAME_NATIVE,
+		                            .function = "at::native::add",
+		                            .module = "libtorch_cuda.so" };
+	static const struct stack_frame *const frames[] = { &frame };
+	static const struct stack native = { .id = 90, .n_frames = 1, .frames = frames };
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, &native);
+	const struct account *account;
+
+	waited_in(the_process(), 51, WAIT_LOCK, 10, 1900, MAIN, 71);
+	for (double at = 225; at < 900; at += 50)
+		see(sample_event(the_process(), MAIN, at, &sample));
+	ran(launch(90, 0), 100, 200);
+	ran(launch(950, 0), 955, 1055);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 700);
+}
+
+static void test_a_call_without_a_stack_is_where_a_sample_in_it_is(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 0), 100, 200);
+	sampled(92, 33);
+	ran(launch(1000, 0), 1010, 1310);
+	sampled(990, 34); /* just before */
+	ran(launch(2500, 0), 2510, 2610);
+	sampled(2200, 35); /* long before */
+	account = the_account(3000);
+	assert_true(us_of(account, ACCOUNT_KERNELS, 34) > us_of(account, ACCOUNT_KERNELS, 33));
+	assert_us(account, ACCOUNT_KERNELS, 33, 125); /* with its share of what has no place */
+	assert_us(account, ACCOUNT_KERNELS, 34, 375);
+	assert_us(account, ACCOUNT_KERNELS, 35, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_peer_of_a_socket_is_who_runs_as_waits_end),
+		TEST(test_who_runs_always_is_nobodys_peer),
+		TEST(test_a_thread_with_lines_of_its_own_is_there),
+		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
+		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
