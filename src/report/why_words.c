@@ -178,23 +178,33 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 	}
 }
 
-/* GPUs communicate, and only one process that does so was recorded. */
+static double communication_ns(const struct account *account)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		ns += account->parts[i].cause == ACCOUNT_COMMUNICATION ? account->parts[i].ns : 0;
+	return ns;
+}
+
+/* GPUs communicate, and only one process that does so was recorded. Who is late waits for nobody,
+ * and communicates for a moment. */
 static bool words_lack_ranks(const struct accounts *accounts)
 {
 	const struct process *only = NULL;
+	bool much = false;
 
-	for (size_t i = 0; i < accounts->n; i++)
-		for (size_t k = 0; k < accounts->of[i].n_parts; k++) {
-			const struct account_part *part = &accounts->of[i].parts[k];
+	for (size_t i = 0; i < accounts->n; i++) {
+		double ns = communication_ns(&accounts->of[i]);
 
-			if (part->cause != ACCOUNT_COMMUNICATION ||
-			    part->ns < 0.05 * accounts->of[i].ns)
-				continue;
-			if (only && only != accounts->of[i].process)
-				return false;
-			only = accounts->of[i].process;
-		}
-	return only;
+		if (ns <= 0)
+			continue;
+		if (only && only != accounts->of[i].process)
+			return false;
+		only = accounts->of[i].process;
+		much |= ns >= 0.05 * accounts->of[i].ns;
+	}
+	return much;
 }
 
 static bool words_lack_places(const struct accounts *accounts)

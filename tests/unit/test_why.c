@@ -126,6 +126,56 @@ static void test_a_host_that_is_late_is_told_with_its_line(void **state)
 	assert_said("At most 5.0 times as fast without it (10.000 ms to 2.005 ms a step)");
 }
 
+static void runs_kernel(const struct process *process, const struct kernel *kernel, uint32_t device,
+                        double begin_us, double end_us)
+{
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .device = device,
+		                     .context = 1,
+		                     .stream = 9,
+		                     .kernel = kernel,
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(end_us) };
+
+	see(activity_event(process, &activity));
+}
+
+static void communicates(const struct process *process, uint32_t device, double begin_us,
+                         double end_us)
+{
+	static struct kernel *kernel;
+
+	kernel = kernel ? kernel : new_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", true);
+	runs_kernel(process, kernel, device, begin_us, end_us);
+}
+
+#define RANKS "whether other ranks were late"
+
+static void test_a_rank_alone_says_nothing_of_others(void **state)
+{
+	for (unsigned i = 0; i < 10; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 1000);
+		communicates(the_process(), 0, now_us + 1010, now_us + 5000);
+	}
+	conclude(now_us);
+	assert_said(RANKS);
+}
+
+static void test_a_rank_that_others_wait_for_was_recorded(void **state)
+{
+	static const struct process *late;
+
+	late = late ? late : new_process(950, "late");
+	runs_kernel(late, NULL, 1, 10, 900000); /* so that it communicates for 4 % of its time */
+	for (now_us = 900000; now_us < 1000000; now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 1000);
+		communicates(the_process(), 0, now_us + 1010, now_us + 5000);
+		communicates(late, 1, now_us + 1010, now_us + 5000);
+	}
+	conclude(now_us);
+	assert_not_said(RANKS);
+}
+
 /* Of two workers that sleep in one line, waited for in turn, each has less than launching. */
 static void test_workers_that_do_the_same_are_one_change(void **state)
 {
@@ -552,6 +602,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
 		TEST(test_workers_that_do_the_same_are_one_change),
+		TEST(test_a_rank_alone_says_nothing_of_others),
+		TEST(test_a_rank_that_others_wait_for_was_recorded),
 		TEST(test_a_blocked_host_is_told_with_its_line),
 		TEST(test_few_samples_are_of_little_time),
 		TEST(test_stacks_that_are_cut_are_told),
