@@ -16,6 +16,7 @@
 #define AGAIN_NS    10000000000ull /* after one has failed */
 #define CLOCK_NS    2000000000ull  /* the clocks may drift from each other in that time */
 #define CLOCK_TURNS 10             /* readings until times are good */
+#define LEARN_NS    500000000ull   /* then so seldom: each decoding costs a millisecond and more */
 #define FEW         32u            /* samples: so many are decoded at once */
 #define READS_MOST  8
 
@@ -26,7 +27,8 @@
 struct offset {
 	int64_t now, before; /* the least of this stretch of CLOCK_NS, and of the one before */
 	uint64_t since_ns;
-	uint64_t error_ns; /* how long that decoding took */
+	uint64_t error_ns;  /* how long that decoding took */
+	uint64_t learnt_ns; /* when it was last asked */
 	unsigned turns;
 };
 
@@ -71,7 +73,13 @@ static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_
 		offset->now = is;
 		offset->error_ns = now_ns - begun_ns;
 	}
+	offset->learnt_ns = now_ns;
 	offset->turns++;
+}
+
+static bool offset_is_due(const struct offset *offset)
+{
+	return offset->turns < CLOCK_TURNS || gpu_clock_ns() - offset->learnt_ns > LEARN_NS;
 }
 
 static uint64_t offset_apply(const struct offset *offset, uint64_t ns)
@@ -203,9 +211,10 @@ static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, 
 static enum pm_reading read_gpu(struct sampled *sampled)
 {
 	enum pm_reading reading = PM_MORE;
+	int most = offset_is_due(&sampled->offset) ? READS_MOST : 1;
 
 	/* until few came at once: by when they came, the clocks are compared */
-	for (int i = 0; i < READS_MOST && reading == PM_MORE; i++) {
+	for (int i = 0; i < most && reading == PM_MORE; i++) {
 		uint64_t begun_ns = gpu_clock_ns();
 		size_t n;
 
