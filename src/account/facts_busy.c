@@ -270,6 +270,8 @@ static void gpu_make_works(struct maker *maker, struct fact_busy *busy, size_t n
 			idle_ns = now->begin_ns;
 		works_of(maker, now, idle_ns);
 	}
+	if (!facts->n_works) /* all that it was busy for is too short: there is no account */
+		facts->n_unmeasured = 0;
 	for (size_t i = 0; i < facts->n_unmeasured; i++) /* whose account it is */
 		facts->unmeasured[i].process = facts->works[0].process->id;
 	if (busy[n - 1].end_ns > facts->sampled_ns)

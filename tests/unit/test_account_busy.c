@@ -212,6 +212,21 @@ static void test_stretches_that_cannot_be_make_an_account_that_adds_up(void **st
 	assert_all_add_up();
 }
 
+/* Of a stretch so short that no kernel is left of it; then nothing is told for a while. */
+static void test_a_gpu_that_was_busy_for_nothing_has_no_account(void **state)
+{
+	(void)state;
+	launch(1000, 30);
+	gpu_was(0, 1005, 1005.05, 1, 0);
+	idle(5000, 6000);
+	info.stretches.interval_ns = RESOLUTION_US * 1000;
+	make_accounts(6000);
+	assert_all_add_up();
+	assert_int_equal(accounts.n, 1); /* of the thread */
+	assert_int_equal(accounts.of[0].device, FACTS_NONE);
+	assert_int_equal(facts.n_unmeasured, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -225,6 +240,7 @@ int main(void)
 		TEST(test_of_several_busy_gpus_it_is_not_known_whose_they_are),
 		TEST(test_records_are_better_than_stretches),
 		TEST(test_stretches_that_cannot_be_make_an_account_that_adds_up),
+		TEST(test_a_gpu_that_was_busy_for_nothing_has_no_account),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
