@@ -194,9 +194,11 @@ static void placer_place_thread(struct placer *placer, struct fact_thread *threa
 
 /* ---- peers of sockets ------------------------------------------------------------------------ */
 
-#define PEER_WAITS      64  /* of a place that are asked */
-#define PEER_CANDIDATES 32  /* processes that are asked */
-#define PEER_RUNS       0.5 /* shares of the waits */
+#define PEER_WAITS      64    /* of a place that are asked, where there are few places */
+#define PEER_ASKED      16384 /* of all places: each of them asks all candidates' threads */
+#define PEER_PLACES     1024 /* so that each has enough; waits at others are left out, and counted */
+#define PEER_CANDIDATES 32   /* processes that are asked */
+#define PEER_RUNS       0.5  /* shares of the waits */
 #define PEER_MORE       0.3
 
 /* Waits of a thread for a socket at one place. */
@@ -217,7 +219,8 @@ struct peer {
 struct peers {
 	struct facts *facts;
 	uint32_t pids[PEER_CANDIDATES];
-	size_t n_pids;
+	size_t n_pids, waits; /* waits: of a place that are asked */
+	uint64_t left_out;
 	struct peer *of;
 };
 
@@ -226,13 +229,14 @@ static bool rest_has_peer(const struct fact_rest *rest)
 	return rest->wait == WAIT_NETWORK && rest->waker == FACTS_NONE && !rest->waker_tid;
 }
 
+/* NULL: there is no room for it. */
 static struct peer *peer_of(struct peers *peers, uint32_t thread, uint32_t chain)
 {
 	struct peer_key key = { thread, chain };
 	struct peer *peer;
 
 	HASH_FIND(hh, peers->of, &key, sizeof(key), peer);
-	if (!peer) {
+	if (!peer && HASH_COUNT(peers->of) < PEER_PLACES) {
 		peer = xcalloc(1, sizeof(*peer));
 		peer->key = key;
 		HASH_ADD(hh, peers->of, key, sizeof(peer->key), peer);
@@ -245,14 +249,29 @@ static void peers_each(struct peers *peers, void (*tell)(const struct peers *pee
                                                          struct peer *peer, struct fact_rest *rest))
 {
 	struct facts *facts = peers->facts;
+	struct peer *peer;
+
+	peers->left_out = 0;
 
 	for (uint32_t i = 0; i < facts->n_threads; i++)
 		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
 
-			if (rest_has_peer(rest))
-				tell(peers, peer_of(peers, i, rest->chain), rest);
+			if (!rest_has_peer(rest))
+				continue;
+			peer = peer_of(peers, i, rest->chain);
+			if (peer)
+				tell(peers, peer, rest);
+			else
+				peers->left_out++;
 		}
+}
+
+static void peer_is_there(const struct peers *peers, struct peer *peer, struct fact_rest *rest)
+{
+	(void)peers;
+	(void)peer;
+	(void)rest;
 }
 
 static bool peer_ran(const struct peers *peers, const struct peer *peer, size_t candidate,
@@ -269,7 +288,7 @@ static void peer_hears(const struct peers *peers, struct peer *peer, struct fact
 	bool before = peer->last_ns;
 
 	peer->last_ns = rest->end_ns;
-	if (!before || peer->waits == PEER_WAITS)
+	if (!before || peer->waits == peers->waits)
 		return;
 	peer->waits++;
 	for (size_t i = 0; i < peers->n_pids; i++) {
@@ -312,6 +331,11 @@ static void facts_find_peers(struct facts *facts)
 		if (!pid)
 			break;
 	}
+	peers_each(&peers, peer_is_there);
+	peers.waits = PEER_ASKED / (HASH_COUNT(peers.of) + 1);
+	if (peers.waits > PEER_WAITS)
+		peers.waits = PEER_WAITS;
+	facts->left_out += peers.left_out;
 	peers_each(&peers, peer_hears);
 	HASH_ITER (hh, peers.of, peer, next)
 		peer_choose(&peers, peer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Where time is put down to that has no stack of its own, or that another process's thread takes. */
+/* Where time is put down to that has no stack of its own, or that another process's thread takes.
+ */
 #include "account_scene.h"
 
 static const struct account *the_account(double end_us)
@@ -51,8 +52,8 @@ static void test_the_peer_of_a_socket_is_who_runs_as_waits_end(void **state)
 	assert_true(us_of(account, ACCOUNT_SLEEP, 71) > 5000);
 	assert_true(us_of(account, ACCOUNT_NETWORK, ANY) < 1);
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 80) < 1);
-	assert_int_equal(
-		facts.threads[part_of(account, ACCOUNT_SLEEP, 71)->thread].process->pid, 800);
+	assert_int_equal(facts.threads[part_of(account, ACCOUNT_SLEEP, 71)->thread].process->pid,
+	                 800);
 }
 
 static void test_who_runs_always_is_nobodys_peer(void **state)
@@ -66,6 +67,27 @@ static void test_who_runs_always_is_nobodys_peer(void **state)
 	account = the_account(10000);
 	assert_true(us_of(account, ACCOUNT_NETWORK, 27) > 5000);
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 80) < 1);
+}
+
+/* So many threads wait so often, each at a place of its own. */
+#define THREADS 4000
+#define WAITS   4
+
+/* Another process has threads that would be asked each time. */
+static void test_places_without_end_are_not_all_asked_for_peers(void **state)
+{
+	static const struct process *other;
+
+	other = other ? other : new_process(803, "other");
+	for (uint32_t i = 1; i <= THREADS; i++)
+		for (double at = 0; at < 1000 * WAITS; at += 1000) {
+			waited_in(the_process(), 10000 + i, WAIT_NETWORK, at + 200, at + 900, 0, 0);
+			if (i < 50)
+				sampled_in(other, 20000 + i, at + 800, 80);
+		}
+	launch(50, 30);
+	the_account(1000 * WAITS);
+	assert_int_equal(facts.left_out, (THREADS - 1024) * WAITS);
 }
 
 /* Another thread waits in line 71 for the one that launches, which has lines of its own. */
@@ -130,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_peer_of_a_socket_is_who_runs_as_waits_end),
 		TEST(test_who_runs_always_is_nobodys_peer),
+		TEST(test_places_without_end_are_not_all_asked_for_peers),
 		TEST(test_a_thread_with_lines_of_its_own_is_there),
 		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
