@@ -19,7 +19,7 @@
 #define WHY_BUSY        0.75 /* less, and it is not said either */
 #define WHY_STEPS       0.5  /* less, and what steps cost is not told of the whole */
 #define WHY_NEXT        2
-#define WHY_FACTORS_DIFFER 1.15 /* less is told as one */
+#define WHY_FACTORS_DIFFER 1.15 /* less is told as one: the larger */
 #define WHY_FACTOR_BOUND   1.5  /* of less other things than the GPU are in the way */
 #define WHY_FACTOR_MOST 100 /* more is not worth a figure */
 
@@ -238,9 +238,14 @@ double why_factor(const struct answer_change *change)
 	return factor_of(why_left(change));
 }
 
+static double why_least(const struct answer_change *change)
+{
+	return change->least_ns / change->account->ns;
+}
+
 double why_factor_most(const struct answer_change *change)
 {
-	return factor_of(change->least_ns / change->account->ns);
+	return factor_of(why_least(change));
 }
 
 static void why_step_part(struct why *why, const struct answer_change *change)
@@ -323,8 +328,10 @@ void why_through(struct why *why, uint32_t via)
 void why_gain(struct why *why, const struct answer_change *change)
 {
 	const struct steps *steps = why_steps(why, change->account);
-	double factor = why_factor(change), most = why_factor_most(change);
-	bool differ = most > WHY_FACTORS_DIFFER * factor;
+	double most = why_factor_most(change);
+	bool differ = most > WHY_FACTORS_DIFFER * why_factor(change);
+	double factor = differ ? why_factor(change) : most;
+	double left = differ ? why_left(change) : why_least(change);
 
 	if (change->account->device == FACTS_NONE) {
 		buf_puts(why->out, "How much faster it would be without it is not known: the GPU "
@@ -341,7 +348,7 @@ void why_gain(struct why *why, const struct answer_change *change)
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
 		buf_duration(why->out,
-		             (unsigned long long)(why_left(change) * (double)why_step_ns(steps)));
+		             (unsigned long long)(left * (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
 	if (differ && factor >= WHY_FACTOR_BOUND && most < WHY_FACTOR_MOST)

@@ -132,8 +132,8 @@ static int write_findings(struct findings_report *report, const struct run_info 
 	for (size_t i = report->n_xids; i < report->facts.n; i++)
 		write_fact(report, &report->facts.rows[i]);
 	if (answer->n_changes)
-		table_note(table, "Time: of that GPU or thread; Faster: how many times as fast it "
-		                  "would be at most without it. Two can have the same time to "
+		table_note(table, "Time: of that GPU or thread; Faster: about how many times as "
+		                  "fast it would be without it. Two can have the same time to "
 		                  "gain, so that they do not add up");
 	else
 		note_nothing(report);
