@@ -83,7 +83,8 @@ static size_t parts_most(const struct parts *parts)
 	return parts->left / 2 > PARTS_LEAST ? parts->left / 2 : PARTS_LEAST;
 }
 
-/* `no_place` where there is no room for another place: for that there always is. */
+/* `no_place` where there is no room for another place: for that there always is, so of these there
+ * are no more than pools. */
 static struct part_place *parts_place(struct parts *parts, struct place_key key,
                                       struct part_key no_place)
 {
@@ -143,7 +144,7 @@ static struct part_pool *parts_pool_of(struct parts *parts, const struct part_pl
 void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share)
 {
 	struct part_pool *pool = parts_pool(parts, key);
-	struct part_place *place = parts_place(parts, (struct place_key){ *key, 0 }, pool_key(key));
+	struct part_place *place = parts_place(parts, (struct place_key){ *key, 0 }, pool->key);
 
 	pool->ns += (double)ns * share;
 	pool->gain_ns += (double)ns;
@@ -154,10 +155,12 @@ void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns,
 void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause)
 {
 	struct place_key own = { *key, key->cause == cause ? 0 : key->cause + 1 };
+	struct part_pool *pool = parts_pool(parts, key);
+	struct part_key no_place = pool->key;
 
-	own.key.cause = cause;
-	parts_pool(parts, key)->samples++;
-	parts_place(parts, own, pool_key(&own.key))->samples++;
+	own.key.cause = no_place.cause = cause;
+	pool->samples++;
+	parts_place(parts, own, no_place)->samples++;
 }
 
 uint32_t parts_via(struct parts *parts, const struct account_via *via)

@@ -68,6 +68,20 @@ static void test_more_sampled_places_than_are_kept_keep_their_time(void **state)
 	assert_bounded(parts, 10.0 * MANY);
 }
 
+/* Each is reached through a wait of its own, of which no cause has room for all. */
+static void test_more_waits_with_samples_than_are_kept_keep_their_time(void **state)
+{
+	struct parts *parts = parts_new(&facts_of_parts);
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct part_key key = { ACCOUNT_COMPUTING, 0, 0, i, 0 };
+
+		parts_add_cpu(parts, &key, 10, 1);
+		parts_add_sample(parts, &key, ACCOUNT_COMPUTING);
+	}
+	assert_bounded(parts, 10.0 * MANY);
+}
+
 static void test_more_waits_than_are_kept_are_left_out_of_the_way(void **state)
 {
 	struct parts *parts = parts_new(&facts_of_parts);
@@ -458,6 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_more_places_than_are_kept_keep_their_time),
 		cmocka_unit_test(test_more_sampled_places_than_are_kept_keep_their_time),
+		cmocka_unit_test(test_more_waits_with_samples_than_are_kept_keep_their_time),
 		cmocka_unit_test(test_more_waits_than_are_kept_are_left_out_of_the_way),
 		cmocka_unit_test(test_recordings_of_anything_add_up),
 		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
