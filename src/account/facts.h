@@ -63,9 +63,11 @@ struct fact_thread {
 	struct fact_rest *rests;
 	size_t n_calls, n_samples, n_rests;
 	size_t room_calls, room_samples, room_rests;
-	uint64_t polls;      /* samples in which it asked whether the GPU is done; */
-	uint32_t poll_chain; /* where it did last */
-	uint64_t asks;       /* calls that GPUs ran something for, or launches */
+	uint64_t polls;       /* samples in which it asked whether the GPU is done; */
+	uint32_t poll_chain;  /* where it did last */
+	uint64_t asks;        /* calls that GPUs ran something for, or launches */
+	uint64_t unworked_ns; /* its first ask after the last that something is known to have run
+	                         for; UINT64_MAX: none */
 	struct fact_near {
 		size_t call, rest, sample;
 	} near; /* what was asked for last: the next is mostly not far from it */

@@ -361,6 +361,15 @@ static void facts_join(struct facts *facts)
 	free(asks);
 }
 
+/* From when on nothing is known to have run that it asked for. */
+static void thread_find_unworked(struct fact_thread *thread)
+{
+	thread->unworked_ns = UINT64_MAX;
+	for (size_t i = thread->n_calls; i-- > 0 && !thread->calls[i].worked;)
+		if (thread->calls[i].correlation)
+			thread->unworked_ns = thread->calls[i].begin_ns;
+}
+
 /* The earliest and the latest of all that is known, where the recording does not say. */
 static void facts_bound(struct facts *facts)
 {
@@ -397,6 +406,8 @@ void facts_order(struct facts *facts)
 	facts_find_pids(facts);
 	if (facts->n_works)
 		facts_join(facts);
+	for (size_t i = 0; i < facts->n_threads; i++)
+		thread_find_unworked(&facts->threads[i]);
 	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
 	fact_sort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured), span_order);
 }

@@ -90,18 +90,14 @@ static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 static uint64_t gpu_told_until(const struct facts *facts, const struct fact_work *last)
 {
 	uint32_t number;
-	const struct fact_call *call, *later, *asks = NULL;
+	uint64_t unworked_ns;
 
 	if (last->sampled)
 		return facts->sampled_ns;
-	call = facts_call_of(facts, last, &number);
-
-	if (!call)
+	if (!facts_call_of(facts, last, &number))
 		return facts->end_ns;
-	const struct fact_thread *thread = &facts->threads[number];
-	for (later = thread->calls + thread->n_calls; --later > call && !later->worked;)
-		asks = later->correlation ? later : asks;
-	return asks ? asks->begin_ns : facts->end_ns;
+	unworked_ns = facts->threads[number].unworked_ns;
+	return unworked_ns < UINT64_MAX ? unworked_ns : facts->end_ns;
 }
 
 /* Until the recording's end nothing came any more, if the process was there to ask. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "account/answer.h"
+#include "account/gpu_time.h"
 #include "account/parts.h"
 #include "account/walk.h"
 
@@ -327,6 +328,28 @@ static void test_many_calls_at_one_moment_are_not_asked_for_each_pause(void **st
 	assert_true(seconds() - from < 5); /* 0.1 s */
 }
 
+/* Of each GPU one work is known, and of most calls none. */
+static void test_many_calls_without_work_are_not_looked_at_for_each_gpu(void **state)
+{
+	struct recording recording;
+	uint64_t at = US(1000);
+	double from;
+
+	begin_recording(&recording, 1);
+	for (uint64_t i = 1; i <= MANY; i++)
+		add_launch(&recording, recording.processes[0], 1000, at + 2 * i, at + 2 * i, i,
+		           "cuLaunchKernel");
+	for (uint32_t i = 1; i <= 256; i++)
+		add_work(&recording, recording.processes[0], i, at + 2 * i, at + 2 * i + 1, i,
+		         true);
+	facts_end(&recording.facts, &recording.info);
+	from = seconds();
+	for (int i = 0; i < 3; i++)
+		gpu_times_free(gpu_times_new(&recording.facts), &recording.facts);
+	assert_true(seconds() - from < 0.1); /* 0.0 s */
+	facts_clear(&recording.facts);
+}
+
 /* ---- one thread that all wait for ----------------------------------------------------------- */
 
 #define HOSTS  60u
@@ -476,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_more_waits_than_are_kept_are_left_out_of_the_way),
 		cmocka_unit_test(test_recordings_of_anything_add_up),
 		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
+		cmocka_unit_test(test_many_calls_without_work_are_not_looked_at_for_each_gpu),
 		cmocka_unit_test(test_places_without_end_do_not_cost_each_account_all_of_them),
 		cmocka_unit_test(test_samples_count_as_what_is_looked_at),
 		cmocka_unit_test(test_asking_who_ran_counts_for_each_thread_that_is_asked),
