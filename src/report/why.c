@@ -12,16 +12,16 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-#define WHY_LINES       5    /* of an account */
-#define WHY_FRAMES      3    /* of a place */
-#define WHY_CAUSE       26   /* columns that most causes have */
-#define WHY_UNKNOWN     0.1  /* of an account: more, and "nothing is wrong" is not known */
-#define WHY_BUSY        0.75 /* less, and it is not said either */
-#define WHY_STEPS       0.5  /* less, and what steps cost is not told of the whole */
-#define WHY_NEXT        2
+#define WHY_LINES          5    /* of an account */
+#define WHY_FRAMES         3    /* of a place */
+#define WHY_CAUSE          26   /* columns that most causes have */
+#define WHY_UNKNOWN        0.1  /* of an account: more, and "nothing is wrong" is not known */
+#define WHY_BUSY           0.75 /* less, and it is not said either */
+#define WHY_STEPS          0.5  /* less, and what steps cost is not told of the whole */
+#define WHY_NEXT           2
 #define WHY_FACTORS_DIFFER 1.15 /* less is told as one: the larger */
 #define WHY_FACTOR_BOUND   1.5  /* of less other things than the GPU are in the way */
-#define WHY_FACTOR_MOST 100 /* more is not worth a figure */
+#define WHY_FACTOR_MOST    100  /* more is not worth a figure */
 
 #define WHY_START_NS 1000000000
 
@@ -288,7 +288,8 @@ void why_what(struct why *why, const struct answer_change *change)
 	                                 .chain = change->chain,
 	                                 .thread = change->thread });
 	if (change->alike)
-		buf_printf(why->out, " and %u like it", change->alike);
+		buf_printf(why->out, " and %u%s like it", change->alike,
+		           change->alike < ANSWER_ALIKE ? "" : " or more");
 }
 
 /* Who had the CPU meanwhile. */
@@ -347,8 +348,7 @@ void why_gain(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
-		buf_duration(why->out,
-		             (unsigned long long)(left * (double)why_step_ns(steps)));
+		buf_duration(why->out, (unsigned long long)(left * (double)why_step_ns(steps)));
 		buf_puts(why->out, " a step)");
 	}
 	if (differ && factor >= WHY_FACTOR_BOUND && most < WHY_FACTOR_MOST)

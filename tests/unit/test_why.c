@@ -202,6 +202,30 @@ static void test_workers_that_do_the_same_are_one_change(void **state)
 	assert_not_said("pid 901");
 }
 
+/* More of them than are counted. */
+static void test_how_many_are_alike_is_bounded_and_said_so(void **state)
+{
+	static struct process workers[70];
+
+	for (uint32_t i = 0; i < 70; i++)
+		workers[i] = (struct process){ .id = 100 + i, .pid = 1900 + i, .comm = "worker" };
+	for (unsigned i = 0; i < 140; i++, now_us += 10000) {
+		struct sample waits = sample_of(SAMPLE_OFF_CPU, 8000, stack_of_line(31));
+		struct sample sleeps = sample_of(SAMPLE_OFF_CPU, 7900, stack_of_line(51));
+
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 1000);
+		sleeps.wait = WAIT_SLEEP;
+		sleeps.blocked = BLOCKED_INTERRUPT;
+		see(sample_event(&workers[i % 70], 1900 + i % 70, now_us + 9400, &sleeps));
+		waits.wait = WAIT_PIPE;
+		waits.blocked = BLOCKED_WOKEN;
+		waits.waker_tid = 1900 + i % 70;
+		see(sample_event(the_process(), the_process()->pid, now_us + 9500, &waits));
+	}
+	conclude(now_us);
+	assert_said(" and 64 or more like it: 79 % of the time");
+}
+
 static void test_a_blocked_host_is_told_with_its_line(void **state)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -604,6 +628,7 @@ int main(void)
 		TEST(test_workers_that_do_the_same_are_one_change),
 		TEST(test_a_rank_alone_says_nothing_of_others),
 		TEST(test_a_rank_that_others_wait_for_was_recorded),
+		TEST(test_how_many_are_alike_is_bounded_and_said_so),
 		TEST(test_a_blocked_host_is_told_with_its_line),
 		TEST(test_few_samples_are_of_little_time),
 		TEST(test_stacks_that_are_cut_are_told),
