@@ -2,6 +2,8 @@
 /* The report `findings`: what `why` tells as tables, and facts beside it. */
 #include "stack_events.h"
 
+#include <time.h>
+
 #include "report/report.h"
 #include "table/table.h"
 
@@ -143,6 +145,68 @@ static void test_the_whole_account_is_there(void **state)
 	assert_has(run.text, ",kernels,GPU runs kernels\n");
 }
 
+#define STACKS  60000u
+#define WORKERS 90u
+
+/* Of a thread that nobody waits for. */
+static void samples_of_many_lines(void)
+{
+	static struct stack_frame frames[STACKS];
+	static const struct stack_frame *pointers[STACKS];
+	static struct stack stacks[STACKS];
+
+	for (uint32_t i = 0; i < STACKS; i++) {
+		struct sample one = sample_of(SAMPLE_CPU, 1, &stacks[i]);
+		struct event event = sample_event(the_process(), 4999, 10 + i, &one);
+
+		pointers[i] = &frames[i];
+		frames[i] = (struct stack_frame){ .id = 100 + i,
+			                          .kind = FRAME_PYTHON,
+			                          .function = "f",
+			                          .file = "/home/ann/many.py",
+			                          .line = 1 + i };
+		stacks[i] = (struct stack){ .id = 100 + i, .n_frames = 1, .frames = &pointers[i] };
+		push(&run, &event);
+	}
+}
+
+/* Each step the thread waits for another one of them, for 0.9 % of the time. */
+static void steps_wait_for_workers(void)
+{
+	static struct process workers[WORKERS];
+
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct sample waits = sample_of(SAMPLE_OFF_CPU, 8000, NULL), sleeps = waits;
+		struct event event;
+
+		workers[i] = (struct process){ .id = 100 + i, .pid = 900 + i };
+		snprintf(workers[i].comm, sizeof(workers[i].comm), "worker%u", i);
+		kernel("cuLaunchKernel", 10000 * i, 10000 * i + 10, 500);
+		sleeps.wait = WAIT_SLEEP;
+		sleeps.blocked = BLOCKED_INTERRUPT;
+		event = sample_event(&workers[i], 900 + i, 10000 * i + 9500, &sleeps);
+		push(&run, &event);
+		waits.wait = WAIT_PIPE;
+		waits.blocked = BLOCKED_WOKEN;
+		waits.waker_tid = 900 + i;
+		event = sample_event(the_process(), 4243, 10000 * i + 9500, &waits);
+		push(&run, &event);
+	}
+}
+
+/* What is less than 1 % is one row; which it is is not looked for again for each of them. */
+static void test_many_small_lines_of_an_account_take_no_time(void **state)
+{
+	clock_t from;
+
+	samples_of_many_lines();
+	steps_wait_for_workers();
+	from = clock();
+	conclude(10000 * WORKERS);
+	assert_has(run.text, ",rest,all else\n");
+	assert_true((double)(clock() - from) / CLOCKS_PER_SEC < 1); /* 0.13 s, and not 4.4 */
+}
+
 static void test_a_busy_gpu_has_nothing_to_change(void **state)
 {
 	steps(20, 9900, 0);
@@ -233,6 +297,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_what_why_would_change_is_a_row),
 		TEST(test_the_whole_account_is_there),
+		TEST(test_many_small_lines_of_an_account_take_no_time),
 		TEST(test_a_busy_gpu_has_nothing_to_change),
 		TEST(test_without_work_it_says_so),
 		TEST(test_many_short_kernels_of_a_busy_gpu_are_no_loss),

@@ -308,6 +308,22 @@ static void write_part(struct findings_report *report, const struct account *acc
 	buf_free(&text);
 }
 
+/* What is less than a row is worth is of all else; the first line, which has most, stays. */
+static size_t fold_small(const struct account *account, struct answer_line *lines, size_t n)
+{
+	size_t kept = n && lines[n - 1].cause == ACCOUNT_CAUSES ? n - 1 : n, before = kept;
+	double told = 0;
+
+	while (kept > 1 && lines[kept - 1].ns < LEAST * account->ns)
+		kept--;
+	if (kept == before)
+		return n;
+	for (size_t i = 0; i < kept; i++)
+		told += lines[i].ns;
+	lines[kept] = (struct answer_line){ ACCOUNT_CAUSES, 0, FACTS_NONE, 0, account->ns - told };
+	return kept + 1;
+}
+
 static int write_accounts(struct findings_report *report, struct err *err)
 {
 	struct why *why = why_of_report(report);
@@ -320,14 +336,9 @@ static int write_accounts(struct findings_report *report, struct err *err)
 	table_whole(report->writer.table);
 	for (size_t i = 0; i < why->accounts.n; i++) {
 		const struct account *account = &why->accounts.of[i];
-		size_t n = answer_lines(&why->answer, account, lines, 4 * ACCOUNT_CAUSES), rest;
+		size_t n = answer_lines(&why->answer, account, lines, 4 * ACCOUNT_CAUSES);
 
-		for (;;) {
-			rest = n && lines[n - 1].cause == ACCOUNT_CAUSES;
-			if (n - rest < 2 || lines[n - 1 - rest].ns >= LEAST * account->ns)
-				break;
-			n = answer_lines(&why->answer, account, lines, n - rest);
-		}
+		n = fold_small(account, lines, n);
 		for (size_t k = 0; k < n; k++)
 			write_part(report, account, &lines[k]);
 	}
