@@ -147,6 +147,8 @@ static void write_gpu(struct gaps *gaps, const struct account *account)
 		idle += part_is_idle(part) ? part->ns : 0;
 		peers += part_is_idle(part) && part_is_for_peers(gaps, part) ? part->ns : 0;
 	}
+	if (idle > account->ns) /* summed up in another order */
+		idle = account->ns;
 	table_u64(table, account->device);
 	table_u64(table, account->process->pid);
 	report_time(&gaps->writer, account->begin_ns);

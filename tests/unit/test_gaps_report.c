@@ -126,6 +126,23 @@ static void test_idle_time_by_cause_and_place(void **state)
 	close_run(&run);
 }
 
+/* Times of a damaged recording are so long that sums of them are not exact. */
+static void test_busy_is_never_less_than_nothing(void **state)
+{
+	const double end_us = 1.2e15;
+
+	begin_gaps(TABLE_FORM_CSV, 0, 0);
+	kernel(ask_at("cuLaunchKernel", 0, 5, 63), 8, 8.1);
+	for (uint32_t i = 0; i < 60; i++)
+		rest(WAIT_SLEEP, 1000 + 400 * i, 1387 + 400 * i, 1 + i);
+	rest(WAIT_DISK, 40000, end_us - 1000, 61);
+	kernel(ask_at("cuLaunchKernel", end_us, 5, 63), end_us + 8, end_us + 9);
+	exits(end_us + 1000);
+	end_report();
+	assert_has(run.text, "\n0,4242,8000,1200000000000001024,0,0.0,1200000000000001024,");
+	close_run(&run);
+}
+
 /* The longest, then those that come next in time; each with what it was. */
 static void test_a_long_gap_tells_all(void **state)
 {
@@ -383,6 +400,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle_time_by_cause_and_place),
+		cmocka_unit_test(test_busy_is_never_less_than_nothing),
 		cmocka_unit_test(test_a_long_gap_tells_all),
 		cmocka_unit_test(test_which_call_it_was_is_told_without_stacks),
 		cmocka_unit_test(test_a_trace_without_gpu_times_says_so),
