@@ -40,8 +40,9 @@ struct order {
 	size_t n_slots, n_fews;
 	uint64_t last_ns, late;
 	uint64_t passed_ns; /* all before that were */
-	uint64_t limit_ns;
-	uint64_t n_passed; /* by the last read */
+	uint64_t most_ns;   /* of a read; 0: no limit */
+	uint64_t limit_ns;  /* when this one has taken that */
+	uint64_t n_passed;  /* by the last read */
 	bool limited;
 	struct order_source source; /* besides the rings; peek is NULL where there is none */
 };
@@ -171,9 +172,9 @@ static bool take_first(struct order *order, uint64_t until_ns, struct order_item
 	return true;
 }
 
-void order_limit(struct order *order, uint64_t until_ns)
+void order_limit(struct order *order, uint64_t most_ns)
 {
-	order->limit_ns = until_ns;
+	order->most_ns = most_ns;
 }
 
 bool order_was_limited(const struct order *order)
@@ -181,15 +182,20 @@ bool order_was_limited(const struct order *order)
 	return order->limited;
 }
 
-/* Looked up at the first record of a read, and each sixteenth: the clock costs a tenth of one. */
-static bool is_time_up(struct order *order)
+static uint64_t clock_ns(void)
 {
 	struct timespec now;
 
-	if (!order->limit_ns || order->n_passed++ % 16)
-		return false;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec >= order->limit_ns;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Looked up at the first record of a read, and each sixteenth: the clock costs a tenth of one. */
+static bool is_time_up(struct order *order)
+{
+	if (!order->most_ns || order->n_passed++ % 16)
+		return false;
+	return clock_ns() >= order->limit_ns;
 }
 
 static int pass_one(struct order *order, const struct wire_head *record)
@@ -304,6 +310,7 @@ int order_read(struct order *order, struct rings *rings, uint64_t until_ns)
 
 	order->limited = false;
 	order->n_passed = 0;
+	order->limit_ns = order->most_ns ? clock_ns() + order->most_ns : 0;
 	while (more) {
 		uint64_t front_ns = 0;
 
@@ -329,7 +336,7 @@ uint64_t order_passed_ns(const struct order *order)
 int order_finish(struct order *order)
 {
 	order->limited = false;
-	order->limit_ns = 0;
+	order->most_ns = 0;
 	return pass_on(order, UINT64_MAX);
 }
 

@@ -29,11 +29,12 @@ void order_free(struct order *order);
 int order_read(struct order *order, struct rings *rings, uint64_t until_ns);
 
 /*
- * From then on (CLOCK_MONOTONIC) a read passes on a few records, at least one, and leaves the rest
- * to the next; 0: it takes as long as it takes. What there is no room for meanwhile is lost, and
+ * A read that has taken so long passes on a few more records, at least one, and leaves the rest to
+ * the next; 0: it takes as long as it takes. What came before a read does not count, or a slow
+ * machine would pass on one record a turn. What there is no room for meanwhile is lost, and
  * counted.
  */
-void order_limit(struct order *order, uint64_t until_ns);
+void order_limit(struct order *order, uint64_t most_ns);
 bool order_was_limited(const struct order *order); /* by the last read */
 
 /* Passes on what order_read and order_add left in the window. */

@@ -343,7 +343,7 @@ static void tell(struct capture *c, bool snapshot)
  */
 static int read_settled(struct capture *c, uint64_t now)
 {
-	order_limit(c->order, now + TURN_NS);
+	order_limit(c->order, TURN_NS);
 	return read_rings(c, now - SETTLE_NS);
 }
 

@@ -88,7 +88,7 @@ static void test_what_a_read_has_no_time_for_comes_with_the_next(void **state)
 
 	for (uint32_t i = 1; i <= 4; i++)
 		put(f, i % 2, 10 * i, i);
-	order_limit(f->order, 1); /* long ago */
+	order_limit(f->order, 1); /* ns */
 	assert_int_equal(read_until(f, NOW), 0);
 	assert_came(f, "1");
 	assert_true(order_was_limited(f->order));
@@ -103,6 +103,18 @@ static void test_what_a_read_has_no_time_for_comes_with_the_next(void **state)
 	put(f, 0, 50, 5);
 	put(f, 0, 60, 6);
 	assert_int_equal(order_finish(f->order), 0);
+}
+
+static void test_a_read_has_its_time_however_late_it_begins(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 1, 20, 2);
+	order_limit(f->order, 10000000000);
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_came(f, "1 2");
+	assert_false(order_was_limited(f->order));
 }
 
 static void test_rings_are_merged_by_time(void **state)
@@ -444,6 +456,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_a_read_has_no_time_for_comes_with_the_next),
+		TEST(test_a_read_has_its_time_however_late_it_begins),
 		TEST(test_rings_are_merged_by_time),
 		TEST(test_another_source_is_merged_with_the_rings),
 		TEST(test_what_was_kept_is_merged_with_what_is_in_the_rings),
