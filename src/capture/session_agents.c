@@ -29,6 +29,15 @@ static bool sees_all_launches(const struct capture *c)
 	return !selection->classes && !selection->n_only && !selection->n_skip;
 }
 
+/* The governor leaves some out, and so does who asks for those that failed. */
+static bool records_each_launch(const struct capture *c)
+{
+	const struct selection *selection = &c->options.selection;
+
+	return sees_all_launches(c) && selection->layers != LAYERS_RUNTIME && !selection->none &&
+	       !selection->fold && !selection->failed && !c->options.max_overhead;
+}
+
 static void notice(void *data, const char *text)
 {
 	capture_notice(data, "%s", text);
@@ -50,6 +59,7 @@ static int open_gpu(struct capture *c, struct err *err)
 		                       .programs = c->programs,
 		                       .correlate = c->correlate,
 		                       .all_launches = sees_all_launches(c),
+		                       .each_launch = records_each_launch(c),
 		                       .budget = c->budget,
 		                       .launches = c->options.selection.agents,
 		                       .ring_bytes = c->options.ring_bytes,

@@ -207,6 +207,7 @@ struct scene {
 	struct gpu_times *gpu;
 	struct capture_gpu settings;
 	bool launches; /* agents may tell of them */
+	bool each_launch;
 	char notices[1024];
 	size_t n_notices;
 };
@@ -229,6 +230,7 @@ static inline void open_gpu(struct scene *scene, enum target_kind target)
 		.programs = (struct programs *)scene, /* the fake above does not look */
 		.correlate = scene->correlate,
 		.launches = scene->launches,
+		.each_launch = scene->each_launch,
 		.notice = take_notice,
 		.data = scene,
 	};

@@ -302,6 +302,22 @@ static void test_what_waits_for_a_second_waits_in_vain(void **state)
 	assert_answer(*state, 2, CORRELATE_WAITS);
 }
 
+/* What an agent wrote may be read late, and the calls that it recorded with it. */
+static void test_what_is_told_seconds_late_waits_for_its_call(void **state)
+{
+	correlate_passed(*state, US(5000000));
+	for (uint64_t i = 0; i < 1000; i++)
+		agent(*state, (uint32_t)i, 1000 * i + 2, 1000 * i + 8);
+	for (uint64_t i = 0; i < 1000; i++)
+		call(*state, 1000 * i + 1, 1000 * i + 9, i + 1);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_number(*state, (uint32_t)i, i + 1);
+	agent(*state, 1000, 2000002, 2000008);
+	correlate_passed(*state, US(6000001));
+	agent(*state, 1001, 6100002, 6100008);
+	assert_answer(*state, 1000, CORRELATE_NONE);
+}
+
 /* On a busy machine: what agents say is read at once, and calls wait for their order. */
 static void test_calls_that_are_seconds_behind_are_waited_for(void **state)
 {
@@ -395,6 +411,7 @@ int main(void)
 		TEST(test_a_hundred_thousand_calls_are_remembered),
 		TEST(test_what_waits_in_vain_makes_room),
 		TEST(test_what_waits_for_a_second_waits_in_vain),
+		TEST(test_what_is_told_seconds_late_waits_for_its_call),
 		TEST(test_calls_that_are_seconds_behind_are_waited_for),
 		TEST(test_a_process_that_ended_is_forgotten),
 		TEST(test_what_a_new_program_did_is_kept),

@@ -139,6 +139,42 @@ static void test_one_whose_call_is_seconds_behind_waits_for_it(void **state)
 	behind_ns = 0;
 }
 
+static void test_one_whose_call_is_behind_by_more_waits_as_well(void **state)
+{
+	struct scene *scene = *state;
+
+	shapes();
+	agent_launch(500, 10);
+	kernel(500, 20, 30);
+	behind_ns = LATER;
+	turn(scene, LATER);
+	behind_ns = MS(20000);
+	turn(scene, MS(20000));
+	assert_int_equal(n_activities(scene), 0);
+	launch(scene, 10);
+	turn(scene, MS(20000));
+	assert_int_equal(last_activity(scene)->correlation, 1);
+	behind_ns = 0;
+}
+
+/* An agent told of the call, and none came; where all are recorded, that is a loss. */
+static void test_one_whose_call_was_announced_and_never_came_is_counted(void **state)
+{
+	struct scene *scene = *state;
+
+	for (int all = 0; all <= 1; all++) {
+		scene->each_launch = all;
+		open_gpu(scene, TARGET_PIDS);
+		shapes();
+		agent_launch(500, 10);
+		kernel(500, 20, 30);
+		turn(scene, MUCH);
+		turn(scene, 2 * MUCH);
+		assert_int_equal(last_activity(scene)->correlation, 0);
+		assert_int_equal(lost(scene, LOST_GPU_CALLS), all);
+	}
+}
+
 static void test_one_whose_call_is_never_told_has_none(void **state)
 {
 	struct scene *scene = *state;
@@ -525,6 +561,8 @@ int main(void)
 		TEST(test_several_activities_have_one_call),
 		TEST(test_one_whose_call_is_not_told_yet_waits),
 		TEST(test_one_whose_call_is_seconds_behind_waits_for_it),
+		TEST(test_one_whose_call_is_behind_by_more_waits_as_well),
+		TEST(test_one_whose_call_was_announced_and_never_came_is_counted),
 		TEST(test_one_whose_call_is_never_told_has_none),
 		TEST(test_a_call_that_has_not_ended_gets_the_number_of_its_copy),
 		TEST(test_a_function_that_is_not_hooked_takes_no_number),

@@ -9,7 +9,7 @@
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
 #define WAITING_MAX 131072 /* of a thread, a power of two */
-#define WAITING_NS  1000000000 /* a call that goes on for longer is not waited for */
+#define WAITING_NS  1000000000 /* of calls that are passed, since it was told */
 #define WAITING_FEW 16         /* more room than this is given back when it is empty */
 #define WAITING_ALL                                                                                \
 	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
@@ -41,6 +41,7 @@ struct seen_call {
 struct correlate_waiting {
 	struct correlate_id id;
 	uint64_t begin_ns, end_ns;
+	uint64_t told_ns; /* when calls had come that ended before; its own may be told with it */
 };
 
 struct correlate_thread {
@@ -270,11 +271,18 @@ uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, 
 	return call.number;
 }
 
+static bool waits_in_vain(const struct correlate *c, const struct correlate_waiting *w)
+{
+	uint64_t since_ns = w->end_ns > w->told_ns ? w->end_ns : w->told_ns;
+
+	return since_ns + WAITING_NS < c->passed_ns;
+}
+
 static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
                           struct correlate_waiting waiting)
 {
-	while (thread->count && (thread->count == WAITING_MAX ||
-	                         waiting_first(thread)->end_ns + WAITING_NS < c->passed_ns)) {
+	while (thread->count &&
+	       (thread->count == WAITING_MAX || waits_in_vain(c, waiting_first(thread)))) {
 		settle(c, waiting_first(thread)->id, NULL);
 		waiting_drop(c, thread);
 	}
@@ -334,7 +342,8 @@ void correlate_agent_call(struct correlate *c, const struct correlate_span *span
 		settle(c, id, call);
 	else
 		wait_for_call(c, thread,
-		              (struct correlate_waiting){ id, span->begin_ns, span->end_ns });
+		              (struct correlate_waiting){ id, span->begin_ns, span->end_ns,
+		                                          c->passed_ns });
 }
 
 enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id, uint64_t *number,

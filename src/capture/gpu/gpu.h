@@ -34,6 +34,7 @@ struct gpu_options {
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
 	bool all_launches; /* that can have work are seen, and known to be no graph's */
+	bool each_launch;  /* is recorded: work whose launch is not lacks it */
 	bool launches;     /* agents may tell of launches instead of probes */
 	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	/* Calls that the same agents record inside of processes, and who takes their records:

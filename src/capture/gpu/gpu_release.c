@@ -4,7 +4,6 @@
 
 #define HOLD_NS 1500000000ull  /* agents ask CUPTI for records every second */
 #define WAIT_NS 500000000ull   /* longer, for what is told of a call later than of its work */
-#define MOST_NS 10000000000ull /* in all, where calls themselves are behind */
 
 static struct correlate_id id_of(const struct gpu_item *item)
 {
@@ -37,12 +36,13 @@ void gpu_find_call(void *data, struct gpu_item *item)
 }
 
 /* Of work whose call has not come. On a busy machine calls are seconds behind: they wait until it
- * is known who tells of them, and what agents say of them is read at once. */
+ * is known who tells of them, and what agents say of them is read at once. However long that is,
+ * there is room for so much work. */
 static bool is_awaited(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t begin_ns)
 {
 	uint64_t waited_ns = gpu->now_ns - item->arrived_ns;
 
-	if (is_in_call(gpu, item) || waited_ns >= MOST_NS)
+	if (is_in_call(gpu, item))
 		return false;
 	return waited_ns < HOLD_NS + WAIT_NS ||
 	       begin_ns >= correlate_passed_ns(gpu->options.correlate);
@@ -128,6 +128,14 @@ static bool is_possible(struct gpu_times *gpu, const struct gpu_item *item, uint
 	return true;
 }
 
+/* Whether that is a loss: nobody told of such a call, or each launch was to be recorded. */
+static bool lacks_call(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t number,
+                       uint64_t begin_ns)
+{
+	return item->correlation && (!begin_ns || (!number && item->kind == ACTIVITY_KERNEL &&
+	                                           gpu->options.each_launch));
+}
+
 static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, struct event *event,
                          struct err *err)
 {
@@ -141,7 +149,7 @@ static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, str
 	}
 	gpu_item_activity(item, &activity);
 	activity.correlation = number;
-	gpu->no_call += item->correlation && !begin_ns; /* nobody told of such a call */
+	gpu->no_call += lacks_call(gpu, item, number, begin_ns);
 	event->type = EVENT_ACTIVITY;
 	event->activity = &activity;
 	return pipeline_pass(gpu->options.pipeline, event, err);
