@@ -191,7 +191,7 @@ def test_diff_of_two_runs(case):
     process = case.cuscope("diff", before, after, "--format", "json")
     checks.equal("status", 0, process.wait())
     tables = json.loads(process.out())
-    checks.equal("tables", ["totals", "cuda_api_sum"], list(tables))
+    checks.equal("tables", ["verdict", "why", "totals", "cuda_api_sum"], list(tables))
     launches = next(row for row in tables["totals"] if row["What"] == "Kernel launches")
     row = next(row for row in tables["cuda_api_sum"] if row["Name"] == "cuLaunchKernel")
     checks.equal("counts of launches", (launches["A"], launches["B"]), (row["Count A"], row["Count B"]))
