@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the writers of the answer share: text in why.c, JSON in why_json.c, tables in the folder
- * findings. Private to them.
+ * findings; and why_consumer.c, which reads. Private to them.
  */
 #ifndef CUSCOPE_REPORT_WHY_INSIDE_H
 #define CUSCOPE_REPORT_WHY_INSIDE_H
