@@ -59,6 +59,6 @@ void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned 
 double why_part(const struct answer_change *change);
 double why_factor(const struct answer_change *change);
 double why_factor_most(const struct answer_change *change); /* if the host were never late */
-double why_left(const struct answer_change *change); /* of 1: how long it is without it */
+double why_left(const struct answer_change *change);        /* of 1: how long it is without it */
 
 #endif
