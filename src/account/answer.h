@@ -28,11 +28,11 @@ struct answer_change {
 	uint32_t chain;  /* its place; 0: not known, or in many places */
 	uint32_t thread; /* whose time it is mostly; FACTS_NONE: of no thread */
 	uint32_t via;    /* the wait that led there, mostly; 0: none */
-	uint32_t alike;  /* other processes of the same name that it is of, too; ANSWER_ALIKE at most */
+	uint32_t alike;  /* other processes of its name that it is of; ANSWER_ALIKE at most */
 	double ns;       /* of the account */
 	double gain_ns;  /* at most; of the account */
 	double of_ns;    /* the longest account's time, by which it is ranked */
-	double left_ns;  /* what the account would be without it, with the host as it was recorded */
+	double left_ns; /* what the account would be without it, with the host as it was recorded */
 	double least_ns; /* and if the host were never late: what the GPU does by itself */
 	const struct account_part *lead; /* its cause, and whose it is */
 	bool whole;                      /* see change_is_whole() */

@@ -5,8 +5,8 @@
  * framework runs the backward half of a training on a thread of its own.
  *
  * And who the peer of a socket of this machine is: a wake-up by the network has no thread that made
- * it, but comes while the sender has the CPU. So it is the process of the recording that runs as the
- * waits of a thread at one place end, and does not run as often between them.
+ * it, but comes while the sender has the CPU. So it is the process of the recording that runs as
+ * the waits of a thread at one place end, and does not run as often between them.
  */
 #ifndef CUSCOPE_ACCOUNT_FACTS_PLACE_H
 #define CUSCOPE_ACCOUNT_FACTS_PLACE_H

@@ -44,8 +44,8 @@ struct step_range {
 
 /*
  * Appends the name without its numbers ("ProfilerStep#12": "ProfilerStep#"), by which ranges belong
- * together; of a long one its begin. Returns how much it looks like a step's: 2 where it says so (step, iter, batch), 1 more
- * where it has a number.
+ * together; of a long one its begin. Returns how much it looks like a step's: 2 where it says so
+ * (step, iter, batch), 1 more where it has a number.
  */
 unsigned steps_name(const char *name, struct buf *out);
 

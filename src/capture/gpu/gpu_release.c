@@ -2,8 +2,8 @@
 /* Agents' records as events, each with its call and in its place in time. */
 #include "capture/gpu/gpu_private.h"
 
-#define HOLD_NS 1500000000ull  /* agents ask CUPTI for records every second */
-#define WAIT_NS 500000000ull   /* longer, for what is told of a call later than of its work */
+#define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
+#define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
 
 static struct correlate_id id_of(const struct gpu_item *item)
 {
