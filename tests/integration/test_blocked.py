@@ -56,7 +56,8 @@ def program(*arguments):
 
 
 def test_blocked_functions_and_who_ends_them(case):
-    chains = blocked(case, program("once"))
+    # Tables of its code are made while it runs: before they are there, no stack is walked.
+    chains = blocked(case, program("once", int(500 * harness.patience)))
     expect(chains, "in_sleep", 100, "an interrupt", "nanosleep")
     expect(chains, "in_pipe", 200, "writer", "pipe_read")
     expect(chains, "in_lock", 250, "holder", "futex")

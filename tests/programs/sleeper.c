@@ -3,10 +3,10 @@
  * Threads that are blocked in known functions for known times, and are woken by known threads.
  *
  *	sleeper WHAT [NUMBER]
- *	  once           each kind once: a sleep, a pipe, a lock, a poll with a limit; prints what
- *it was forever        a thread reads a pipe that nobody writes to, until the input is over storm
- *THREADS  as many threads hand a byte on in pairs, as fast as they can beside         sleeps of 5
- *ms in one thread, until the input is over
+ *	  once [MS]      after so many ms, each kind once: a sleep, a pipe, a lock, a poll with a limit
+ *	  forever [MS]   a thread reads, after so many ms, a pipe that nobody writes to
+ *	  storm THREADS  as many threads hand a byte on in pairs, as fast as they can
+ *	  beside         sleeps of 5 ms in one thread
  *
  * It prints "ready", and ends with its input but for `once`.
  */
@@ -190,9 +190,10 @@ int main(int argc, char **argv)
 		begin(beside, NULL);
 	puts("ready");
 	fflush(stdout);
-	if (!strcmp(what, "once"))
+	if (!strcmp(what, "once")) {
+		pause_ms(argc > 2 ? atol(argv[2]) : 0);
 		once();
-	else
+	} else
 		take(STDIN_FILENO);
 	return 0;
 }
