@@ -48,7 +48,7 @@ static inline bool tick_clock_ns(struct tick_clock *clock, uint64_t ticks, uint6
 	return (at < line->ticks && *ns <= line->until_ns) || tick_clock_find(clock, ticks, ns);
 }
 
-/* How far a time may be off: the widest of the readings that are kept. */
+/* For tests: how far a time may be off: the widest of the readings that are kept. */
 uint64_t tick_clock_error_ns(const struct tick_clock *clock);
 
 #endif

@@ -96,7 +96,7 @@ int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample 
 /* Texts of calls that could not be read where they were. */
 uint64_t pipeline_lost_texts(const struct pipeline *pipeline);
 
-uint64_t pipeline_calls(const struct pipeline *pipeline); /* calls passed on so far */
+uint64_t pipeline_calls(const struct pipeline *pipeline); /* for tests: passed on so far */
 
 /* What stands for processes that ended so long ago that they are not told apart any more; by nobody
  * announced. */

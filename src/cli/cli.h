@@ -57,9 +57,6 @@ void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_notice(void *data, const char *text); /* the same, for struct capture_options */
 void cli_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same without an end. */
-void cli_print_safe(FILE *out, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-
 /*
  * A pipe that is closed (SIGPIPE) and a file that may not grow (SIGXFSZ) are errors of writing,
  * told like others. After origin_save(), where a command is started.

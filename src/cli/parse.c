@@ -11,7 +11,8 @@
 #include "cli/completion.h"
 #include "cli/scan.h"
 
-void cli_print_safe(FILE *out, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void cli_print_safe(FILE *out, const char *fmt,
+                                                                 va_list ap)
 {
 	struct buf text = { 0 }, safe = { 0 };
 

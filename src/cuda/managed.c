@@ -27,7 +27,7 @@ static const char *const causes[] = {
 	"tools", "migrate call",         "range group",    "hint"
 };
 
-const char *managed_kind_name(uint8_t kind)
+static const char *managed_kind_name(uint8_t kind)
 {
 	return kind < MANAGED_KINDS ? kinds[kind] : "?";
 }

@@ -48,7 +48,6 @@ const char *managed_library(const struct managed *event); /* "nvidia-uvm" or "nv
 /* What a name means; false: it is none of these. */
 bool managed_parse(const char *name, struct managed *event);
 
-const char *managed_kind_name(uint8_t kind);
 const char *managed_cause_name(uint8_t cause); /* of a migration; "" where it is not known */
 
 /* Where values are among the arguments: of sums, of single ones, of Xids. */

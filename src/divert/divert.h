@@ -35,7 +35,6 @@
 #define DIVERT_FUNCTIONS_MAX 4096            /* of one module */
 #define DIVERT_TARGETS_MAX   1024            /* modules of processes, at a time */
 #define DIVERT_THREADS_MAX   4096            /* of a process; one with more is refused */
-#define DIVERT_AREA_MAX      (2u << 20)      /* bytes */
 #define DIVERT_REACH         (1900ull << 20) /* how far from the module the area may lie */
 #define DIVERT_STOP_NS       5000000u /* from the first thread's stop to the last one's going on */
 

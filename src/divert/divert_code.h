@@ -16,6 +16,8 @@ struct divert_code;
 
 /* Memory for it, which is touched so that no page of it has to be made later. */
 struct divert_code *divert_code_new(const struct divert_target *target);
+
+/* For tests: the helper keeps it until it ends. */
 void divert_code_free(struct divert_code *code);
 
 /*

@@ -23,7 +23,6 @@
 #define MOVED_ALIGN  16u
 #define MAPPINGS_MAX 16          /* of a module's code */
 #define READ_MAX     (64u << 10) /* of memory_read */
-#define BEHIND       16u         /* bytes behind a function, for its padding */
 
 /* ---- the process ----------------------------------------------------------------------------- */
 

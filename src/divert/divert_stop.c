@@ -31,7 +31,6 @@
 #define LATE_NS   50000000u
 #define DOZE_NS   100000u
 #define FEW       8
-#define ONE_OF    4                /* threads of which one is stopped alone */
 #define ATTACHING "cuscope-attach" /* INJECT_COMM: traces for a moment */
 
 uint64_t stop_now_ns(void)

@@ -504,12 +504,6 @@ static bool has_place(const struct entry_move *move, uint64_t offset, uint32_t *
 	return false;
 }
 
-bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t *moved)
-{
-	return offset >= move->skip && offset < move->skip + move->bytes &&
-	       has_place(move, offset, moved);
-}
-
 enum entry_step entry_move_step(const struct entry_move *move, uint64_t offset, uint32_t *moved)
 {
 	bool written = offset >= move->skip && offset < move->skip + move->bytes;

@@ -143,15 +143,9 @@ enum entry_step entry_move_step(const struct entry_move *move, uint64_t offset, 
 bool entry_move_to_pad(const struct entry_move *move, uint64_t offset);
 
 /*
- * For a thread that stands in the bytes that will be written: the offset in the moved code at which
- * it goes on. False where `offset` is no border of an instruction among them.
- */
-bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t *moved);
-
-/*
- * For a thread that stands in the moved code when the entry is put back: the offset from the entry
- * at which it goes on. It may be outside of the function, where a branch is under way. False where
- * `moved` is no border of an instruction.
+ * For tests: the offset from the entry that an offset in the moved code stands for. It may be
+ * outside of the function, where a branch is under way. False: `moved` is no border of an
+ * instruction.
  */
 bool entry_move_backward(const struct entry_move *move, uint32_t moved, int64_t *original);
 

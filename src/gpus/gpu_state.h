@@ -71,9 +71,6 @@ enum gpu_value {
 	GPU_VALUES
 };
 
-/* Whether the value is a total: it only grows, until the driver is loaded anew. */
-bool gpu_value_is_total(enum gpu_value value);
-
 /*
  * The name of the lowest set bit of *reasons, which is cleared there: "sw_power_cap". NULL when
  * none is set. Bits without a name are "other".
@@ -171,7 +168,7 @@ struct gpu_states *gpu_states_new(uint64_t interval_ns);
 size_t gpu_states_read(struct gpu_states *states, struct gpu_state *into, size_t room,
                        uint64_t now_ns);
 
-/* Why nothing, or not all, is known: a sentence in `text`, empty where all is. */
+/* For tests: why nothing, or not all, is known: a sentence in `text`, empty where all is. */
 void gpu_states_why(struct gpu_states *states, char *text, size_t size);
 
 /* The driver's version, "580.159.04"; empty while it is not known. */

@@ -21,29 +21,6 @@ const struct gpu gpu_unknown = {
 	.memory_bandwidth = GPU_UNKNOWN,
 };
 
-bool gpu_value_is_total(enum gpu_value value)
-{
-	switch (value) {
-	case GPU_VALUE_ENERGY_MJ:
-	case GPU_VALUE_PCIE_TX_BYTES:
-	case GPU_VALUE_PCIE_RX_BYTES:
-	case GPU_VALUE_PCIE_REPLAYS:
-	case GPU_VALUE_ECC_CORRECTED:
-	case GPU_VALUE_ECC_UNCORRECTED:
-	case GPU_VALUE_ECC_CORRECTED_EVER:
-	case GPU_VALUE_ECC_UNCORRECTED_EVER:
-	case GPU_VALUE_NVLINK_TX_BYTES:
-	case GPU_VALUE_NVLINK_RX_BYTES:
-	case GPU_VALUE_NVLINK_FLIT_ERRORS:
-	case GPU_VALUE_NVLINK_DATA_ERRORS:
-	case GPU_VALUE_NVLINK_REPLAYS:
-	case GPU_VALUE_NVLINK_RECOVERIES:
-		return true;
-	default:
-		return false;
-	}
-}
-
 const char *gpu_throttle_name(uint64_t *reasons)
 {
 	/* nvmlClocksEventReason*, from the lowest bit */

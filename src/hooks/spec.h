@@ -163,7 +163,6 @@ const char *spec_kind_name(enum spec_kind kind); /* "uprobe" */
 bool spec_is_span(const struct hook_spec *spec); /* it has a begin and an end */
 bool spec_is_kernel(const struct hook_spec *spec);
 
-const char *spec_type_name(enum spec_type type);
 unsigned spec_type_bytes(enum spec_type type); /* 1 to 8; of text: those of its address */
 bool spec_type_is_signed(enum spec_type type);
 bool spec_type_is_text(enum spec_type type);
@@ -179,7 +178,8 @@ bool spec_needs_return(const struct hook_spec *spec);
 /* A value times the number of its table that `key` says; 0 for one that the table has not. */
 uint64_t spec_value_times(const struct spec_value *value, uint64_t number, uint64_t key);
 
-/* What the filter says of these values, one for each of the spec's, extended to 64 bits. */
+/* For tests: what the filter says of these values, one for each of the spec's, extended to 64 bits.
+ */
 bool spec_filter_passes(const struct filter_step *steps, size_t n, const uint64_t *values,
                         uint64_t duration_ns);
 

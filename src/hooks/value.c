@@ -27,11 +27,6 @@ static const struct {
 #define TYPES_SAID        "i8 to i64, u8 to u64, hex, bytes, ptr, str, char[N]"
 #define TYPES_SAID_KERNEL ", kstr, kchar[N]"
 
-const char *spec_type_name(enum spec_type type)
-{
-	return types[type].name;
-}
-
 unsigned spec_type_bytes(enum spec_type type)
 {
 	return types[type].bytes;

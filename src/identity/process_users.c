@@ -50,11 +50,6 @@ void process_users_free(struct process_users *users)
 	free(users);
 }
 
-size_t process_users_kept(const struct process_users *users)
-{
-	return HASH_COUNT(users->by_uid);
-}
-
 /*
  * Of the machine's first process, which is root's: in a container of our own, /etc/passwd is that
  * of an image. By the file itself, since asking name services could take as long as they like.

@@ -24,6 +24,4 @@ void process_users_free(struct process_users *users);
 void process_users_name(struct process_users *users, uint32_t uid, uint64_t now_ns, char *name,
                         size_t room);
 
-size_t process_users_kept(const struct process_users *users);
-
 #endif

@@ -136,16 +136,6 @@ void clients_end_before(struct clients *clients, uint64_t time_ns)
 	pthread_mutex_unlock(&clients->lock);
 }
 
-size_t clients_count(struct clients *clients)
-{
-	size_t count;
-
-	pthread_mutex_lock(&clients->lock);
-	count = clients->count;
-	pthread_mutex_unlock(&clients->lock);
-	return count;
-}
-
 uint64_t clients_ended(struct clients *clients)
 {
 	uint64_t ended;

@@ -26,7 +26,6 @@ void clients_remove(struct clients *clients, struct client *client);
 /* Ends those that began before. May be called by another thread than the others. */
 void clients_end_before(struct clients *clients, uint64_t time_ns);
 
-size_t clients_count(struct clients *clients);
 uint64_t clients_ended(struct clients *clients); /* so far, by the two above */
 
 #endif

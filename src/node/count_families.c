@@ -9,7 +9,7 @@
 		"cuscope_process_" name_, METRIC_COUNTER, unit_, help_ ", by process"              \
 	}
 
-const char *count_direction(size_t direction)
+static const char *count_direction(size_t direction)
 {
 	return direction ? api_direction_name((enum api_direction)direction) : "unknown";
 }

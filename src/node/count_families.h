@@ -18,7 +18,6 @@ struct count_family {
 extern const struct count_family count_families[];
 extern const size_t n_count_families;
 
-const char *count_direction(size_t direction);
 const char *count_kind(size_t kind);
 
 #endif

@@ -35,17 +35,6 @@ const char *rules_verdict_name(enum rules_verdict verdict)
 	return verdicts[verdict];
 }
 
-void rules_defaults(struct rules_settings *settings)
-{
-	*settings = (struct rules_settings){ .xid = true,
-		                             .leak = true,
-		                             .request = true,
-		                             .errors = "fatal",
-		                             .step_least_ns = 10000000,
-		                             .cool_down_ns = 300000000000ull,
-		                             .per_hour = 12 };
-}
-
 /* What is remembered of a GPU, by its place in the list and its UUID. */
 struct rules_seen {
 	char uuid[96];

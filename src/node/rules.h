@@ -50,9 +50,6 @@ struct rules_settings {
 	uint64_t per_hour;                /* recordings of all rules but requests */
 };
 
-/* What is on when a recorder is on and nothing else is said. */
-void rules_defaults(struct rules_settings *settings);
-
 /* ---- what is known of the machine ---------------------------------------------------------- */
 
 #define RULES_UNKNOWN -1 /* in any field that is signed */

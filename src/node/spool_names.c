@@ -67,7 +67,7 @@ bool spool_name_read(const char *name, uint64_t *number)
 	return dash + 1 + digits == name + length - ending && read_digits(dash + 1, digits, number);
 }
 
-bool spool_temporary_read(const char *name, uint64_t *number)
+static bool spool_temporary_read(const char *name, uint64_t *number)
 {
 	const char *digits = name + sizeof(TEMPORARY) - 1;
 

@@ -19,7 +19,6 @@ void spool_temporary_name(char name[SPOOL_NAME_MAX], uint64_t number);
 
 /* False: it is no such name. */
 bool spool_name_read(const char *name, uint64_t *number);
-bool spool_temporary_read(const char *name, uint64_t *number);
 
 struct spool_entry {
 	uint64_t number, bytes;

@@ -59,7 +59,8 @@ size_t nvidia_devices_read(FILE *file, struct nvidia_numbers numbers[NVIDIA_NUMB
 	return n;
 }
 
-enum nvidia_device nvidia_device_of_name(const char *name)
+/* By what it is called: "nvidia", "nvidiactl", "nvidia-uvm". */
+static enum nvidia_device nvidia_device_of_name(const char *name)
 {
 	for (int i = NVIDIA_NOTHING + 1; i < NVIDIA_DEVICES; i++) {
 		if (!strcmp(devices[i].name, name))

@@ -46,9 +46,6 @@ const char *nvidia_device_library(enum nvidia_device device);
 /* "nvidiactl", "nvidia0", "nvidia-uvm"; `room` bytes. */
 void nvidia_device_name(enum nvidia_device device, uint32_t minor, char *name, size_t room);
 
-/* By what it is called: "nvidia", "nvidiactl", "nvidia-uvm"; NVIDIA_NOTHING where it is none. */
-enum nvidia_device nvidia_device_of_name(const char *name);
-
 /* The major version of the driver that is loaded: 580; 0: none is, or it says none. */
 unsigned nvidia_driver_version(void);
 

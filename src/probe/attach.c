@@ -202,29 +202,11 @@ void attachment_drop_returns(struct attachment *attachment)
 
 void attachment_free(struct attachment *attachment)
 {
-	attachments_free(&attachment, 1);
-}
-
-static void fds_move(struct fds *to, struct fds *from)
-{
-	for (size_t i = 0; i < from->count; i++)
-		fds_add(to, from->fd[i]);
-	free(from->fd);
-}
-
-void attachments_free(struct attachment *const *attachments, size_t count)
-{
-	struct fds entries = { 0 }, returns = { 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		if (!attachments[i])
-			continue;
-		fds_move(&entries, &attachments[i]->entries);
-		fds_move(&returns, &attachments[i]->returns);
-		free(attachments[i]);
-	}
-	fds_close(&entries);
-	fds_close(&returns);
+	if (!attachment)
+		return;
+	fds_close(&attachment->entries);
+	fds_close(&attachment->returns);
+	free(attachment);
 }
 
 void attachment_free_later(struct attachment *attachment)

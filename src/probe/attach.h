@@ -40,9 +40,6 @@ void attachment_drop_returns(struct attachment *attachment);
 /* Unhooks; NULL is allowed. */
 void attachment_free(struct attachment *attachment);
 
-/* Several, of which some may be NULL, in the time of one. */
-void attachments_free(struct attachment *const *attachments, size_t count);
-
 /* The same, but nobody waits for the kernel's grace periods (later.h). */
 void attachment_free_later(struct attachment *attachment);
 

@@ -66,7 +66,7 @@ struct driver_functions {
 	struct driver_state *state;
 	struct ring *ring;
 	struct driver_hook told[HOOKS_MAX];
-	size_t n_told, n_attached;
+	size_t n_told;
 	struct bpf_link *links[2 * HOOKS_MAX];
 	size_t n_links;
 };
@@ -364,7 +364,6 @@ static void tell(struct driver_functions *hooks, const char *function, const cha
 	const char *advice;
 
 	*hook = (struct driver_hook){ .function = function, .gives = gives, .way = way };
-	hooks->n_attached += way != WAY_NONE;
 	if (way != WAY_NONE && !strcmp(function, "uvm_vm_fault_entry"))
 		hooks->state->faults = 1;
 	if (way == WAY_NONE)
@@ -464,11 +463,6 @@ void driver_functions_free(struct driver_functions *hooks)
 	btf__free(hooks->types);
 	btf__free(hooks->kernel_types);
 	free(hooks);
-}
-
-size_t driver_functions_count(const struct driver_functions *hooks)
-{
-	return hooks->n_attached;
 }
 
 void driver_functions_each(const struct driver_functions *hooks,

@@ -52,7 +52,6 @@ int driver_functions_open(enum driver_module module, const struct driver_functio
                           struct driver_functions **hooks, struct err *err);
 void driver_functions_free(struct driver_functions *hooks);
 
-size_t driver_functions_count(const struct driver_functions *hooks); /* that are attached */
 void driver_functions_each(const struct driver_functions *hooks,
                            void (*each)(void *data, const struct driver_hook *hook), void *data);
 

@@ -19,10 +19,9 @@
 /* libcuda exports about 680 functions, libcudart about 420. */
 #define FUNCTIONS_MAX 16384
 
-#define ALSO_MOST        512   /* bytes of other names of a function, and one more name */
-#define NAME_MAX_BYTES   128   /* of an API function */
-#define SYMBOL_MAX_BYTES 16384 /* of any: names of CUTLASS templates exceed 8 KiB */
-#define BYTES_MAX        (1u << 20)
+#define ALSO_MOST      512 /* bytes of other names of a function, and one more name */
+#define NAME_MAX_BYTES 128 /* of an API function */
+#define BYTES_MAX      (1u << 20)
 
 struct block { /* code that was handed out */
 	uint64_t offset;
@@ -30,17 +29,10 @@ struct block { /* code that was handed out */
 	uint8_t *data;
 };
 
-struct found { /* a symbol that was handed out */
-	uint64_t start, size;
-	char *name;
-};
-
-/* What elf_file_bytes and elf_file_symbol_at have read so far: theirs to change in a const file. */
+/* What elf_file_bytes has read so far: its own to change in a const file. */
 struct memo {
 	struct block *blocks;
 	size_t n_blocks;
-	struct found *found;
-	size_t n_found;
 };
 
 struct elf_file {
@@ -341,10 +333,7 @@ void elf_file_free(struct elf_file *file)
 		return;
 	for (size_t i = 0; i < file->memo->n_blocks; i++)
 		free(file->memo->blocks[i].data);
-	for (size_t i = 0; i < file->memo->n_found; i++)
-		free(file->memo->found[i].name);
 	free(file->memo->blocks);
-	free(file->memo->found);
 	free(file->memo);
 	for (size_t i = 0; i < file->n_functions; i++) {
 		free((char *)file->functions[i].name);
@@ -393,94 +382,4 @@ const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size
 	memo->blocks[memo->n_blocks++] = block;
 	*len = block.len;
 	return block.data;
-}
-
-uint64_t elf_file_address_of(const struct elf_file *file, uint64_t offset)
-{
-	for (size_t i = 0; i < file->image.n_segments; i++) {
-		const Elf64_Phdr *segment = &file->image.segments[i];
-
-		if (segment->p_type == PT_LOAD && offset >= segment->p_offset &&
-		    offset - segment->p_offset < segment->p_filesz)
-			return segment->p_vaddr + (offset - segment->p_offset);
-	}
-	return 0;
-}
-
-/* ---- symbols by address ---------------------------------------------------------------------- */
-
-struct elf_file_search {
-	uint64_t address;
-	Elf64_Sym best;
-	bool any;
-};
-
-/* Of several, the one that other files can name: its name is the one that people know. */
-static int consider(const Elf64_Sym *symbol, void *data)
-{
-	struct elf_file_search *search = data;
-	uint64_t into = search->address - symbol->st_value;
-
-	if (search->address < symbol->st_value || into >= (symbol->st_size ? symbol->st_size : 1))
-		return 0;
-	if (!search->any || (ELF64_ST_BIND(search->best.st_info) == STB_LOCAL &&
-	                     ELF64_ST_BIND(symbol->st_info) != STB_LOCAL)) {
-		search->best = *symbol;
-		search->any = true;
-	}
-	return 0;
-}
-
-static char *read_name(const struct elf_file *file, const struct elf_symbols *symbols,
-                       uint32_t string)
-{
-	char *name = xmalloc(SYMBOL_MAX_BYTES);
-	size_t len = SYMBOL_MAX_BYTES - 1;
-
-	if (string >= symbols->strings_bytes)
-		len = 0;
-	else if (len > symbols->strings_bytes - string)
-		len = symbols->strings_bytes - string;
-	if (!elf_image_read(&file->image, symbols->strings + string, name, len))
-		len = 0;
-	name[len] = '\0';
-	len = strcspn(name, "@");
-	name[len] = '\0';
-	if (len)
-		return xrealloc(name, len + 1);
-	free(name);
-	return NULL;
-}
-
-/* One pass over the table each time: it is asked once for each kernel, and an index would stay. */
-const char *elf_file_symbol_at(const struct elf_file *file, uint64_t address, uint64_t *start)
-{
-	const struct elf_symbols *tables[] = { &file->statics, &file->dynamic };
-	struct memo *memo = file->memo;
-
-	for (size_t i = 0; i < memo->n_found; i++) {
-		struct found *found = &memo->found[i];
-
-		if (address >= found->start && address - found->start < found->size) {
-			*start = found->start;
-			return found->name;
-		}
-	}
-	for (size_t i = 0; i < 2; i++) {
-		struct elf_file_search search = { .address = address };
-		struct found found;
-
-		if (elf_symbols_each(&file->image, tables[i], consider, &search) < 0 || !search.any)
-			continue;
-		found.start = search.best.st_value;
-		found.size = search.best.st_size ? search.best.st_size : 1;
-		found.name = read_name(file, tables[i], search.best.st_name);
-		if (!found.name)
-			continue;
-		memo->found = xrealloc(memo->found, (memo->n_found + 1) * sizeof(found));
-		memo->found[memo->n_found++] = found;
-		*start = found.start;
-		return found.name;
-	}
-	return NULL;
 }

@@ -58,10 +58,4 @@ bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer);
 /* The bytes of the file from `offset`, at most `len`: valid until elf_file_free. */
 const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len);
 
-/* The symbol of .symtab or .dynsym that covers a linked address, NULL if none: for host stubs. */
-const char *elf_file_symbol_at(const struct elf_file *file, uint64_t address, uint64_t *start);
-
-/* Linked address of a file offset, by the program headers; 0 if none maps it. */
-uint64_t elf_file_address_of(const struct elf_file *file, uint64_t offset);
-
 #endif

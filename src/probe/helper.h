@@ -38,7 +38,7 @@ struct root_file_rights;
  * are forked from what is there now. 0, or a negative errno with a sentence.
  */
 int helper_begin(struct err *err);
-void helper_end(void);
+void helper_end(void); /* for tests: programs end with it */
 
 /* All of it or false. */
 bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
@@ -121,7 +121,6 @@ int helper_open_namespace(pid_t pid, const char *kind, uint64_t person);
 
 /* fstat that takes what is known rather than ask the server of the file system. 0 or -1. */
 int file_stat(int fd, struct stat *st);
-int path_stat(const char *path, struct stat *st);
 
 /* How long this thread, and helpers for it, have had a processor. */
 uint64_t helper_busy_ns(void);

@@ -323,8 +323,3 @@ int file_stat(int fd, struct stat *st)
 {
 	return known_stat(fd, "", AT_EMPTY_PATH, st);
 }
-
-int path_stat(const char *path, struct stat *st)
-{
-	return known_stat(AT_FDCWD, path, 0, st);
-}

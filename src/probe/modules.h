@@ -116,8 +116,10 @@ const struct hook *modules_hook(const struct modules *modules, uint16_t id,
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
 void modules_pause(struct modules *modules, bool pause); /* hooks none that appear meanwhile */
-size_t modules_hooked(const struct modules *modules);    /* functions hooked at this moment */
-void modules_lock(struct modules *modules);              /* around changes of hooks and misses */
+
+/* For tests: functions that are hooked at this moment. */
+size_t modules_hooked(const struct modules *modules);
+void modules_lock(struct modules *modules); /* around changes of hooks and misses */
 void modules_unlock(struct modules *modules);
 
 /*

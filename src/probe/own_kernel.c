@@ -164,8 +164,13 @@ static bool waits_for_module(const struct hook_spec *spec)
 	       !own_symbols_is_loaded(spec->module);
 }
 
-int own_kernel_find(const struct hook_spec *spec, const struct own_symbols *symbols, size_t limit,
-                    struct own_targets *targets, struct hook_mistake *mistake)
+/*
+ * What a hook stands for on this machine; `symbols` may be NULL, of a tracepoint. -ENOENT with
+ * *mistake where there is nothing that can be hooked. An optional hook, and one on a module that is
+ * not loaded, may have nothing: 0 then.
+ */
+static int own_kernel_find(const struct hook_spec *spec, const struct own_symbols *symbols,
+                           size_t limit, struct own_targets *targets, struct hook_mistake *mistake)
 {
 	struct own_kernel_search search = { .spec = spec, .limit = limit, .targets = targets };
 	int r = search_all(&search, symbols, mistake);

@@ -22,14 +22,6 @@ struct own_targets {
 	size_t left_out; /* beyond the limit */
 };
 
-/*
- * What a hook stands for on this machine; `symbols` may be NULL, of a tracepoint. -ENOENT with
- * *mistake where there is nothing that can be hooked. An optional hook, and one on a module that is
- * not loaded, may have nothing: 0 then.
- */
-int own_kernel_find(const struct hook_spec *spec, const struct own_symbols *symbols, size_t limit,
-                    struct own_targets *targets, struct hook_mistake *mistake);
-
 /* The same for who only wants to know: with what cannot be hooked, the first `limit` of them. */
 int own_kernel_list(const struct hook_spec *spec, const struct own_symbols *symbols, size_t limit,
                     struct own_targets *targets, struct hook_mistake *mistake);

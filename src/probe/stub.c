@@ -13,7 +13,6 @@
 #include <bpf/bpf.h>
 
 #include "base/array.h"
-#include "probe/stub.h"
 
 #define INSN(op, d, s, o, i)                                                                       \
 	((struct bpf_insn){                                                                        \
@@ -25,7 +24,12 @@
 	INSN(BPF_LD | BPF_DW | BPF_IMM, d, s, 0, (uint32_t)(value)),                               \
 		INSN(0, 0, 0, 0, (uint64_t)(value) >> 32)
 
-int stub_load(bool tracepoint, int scratch_fd, int exit_fd, uint64_t cookie)
+/*
+ * Loads a stub that stores `cookie` in the first word of per-CPU map `scratch_fd` and tail-calls
+ * slot 0 of program array `exit_fd`, whose programs are of the same type. Returns a descriptor that
+ * the caller closes, or -errno.
+ */
+static int stub_load(bool tracepoint, int scratch_fd, int exit_fd, uint64_t cookie)
 {
 	const struct bpf_insn insns[] = {
 		MOVE(6, 1),

@@ -240,11 +240,6 @@ void uvm_queue_flush(struct uvm_queue *queue)
 		ioctl(queue->space, TOOLS_FLUSH_EVENTS, &status);
 }
 
-pid_t uvm_queue_process(const struct uvm_queue *queue)
-{
-	return queue->pid;
-}
-
 bool uvm_queue_is_over(const struct uvm_queue *queue)
 {
 	struct pollfd ready = { .fd = queue->pidfd, .events = POLLIN };

@@ -52,7 +52,6 @@ void uvm_queue_read(struct uvm_queue *queue,
 /* Migrations that the GPU has finished are told when the driver looks at it: it does so now. */
 void uvm_queue_flush(struct uvm_queue *queue);
 
-pid_t uvm_queue_process(const struct uvm_queue *queue);
 bool uvm_queue_is_over(const struct uvm_queue *queue); /* its process has ended */
 
 /* Its process has the address space no more at the number that it was opened with: it closed it, or
@@ -69,18 +68,18 @@ uint64_t uvm_queue_dropped(const struct uvm_queue *queue);
 /* Of the driver's own clock, which `offset_ns` makes ours. False: it is of no kind that we tell. */
 bool uvm_event_decode(const uint8_t entry[UVM_ENTRY], int64_t offset_ns, struct uvm_event *event);
 
-/* A queue over memory that the test writes as the driver does: control and `entries` (a power of
- * two) behind it. */
 struct uvm_control {
 	uint32_t get_ahead, get_behind, put_ahead, put_behind;
 	uint64_t dropped[64]; /* by type of event */
 };
 #define UVM_CONTROL_BYTES 4096
 
+/* For tests: a queue over memory that the test writes as the driver does: control, and behind it
+ * `entries`, a power of two. */
 struct uvm_queue *uvm_queue_over(void *memory, uint32_t entries);
 
-/* Its address space is a process's descriptor of anything, of which the queue owns a copy then.
- * Returns 0 or a negative errno. */
+/* For tests: its address space is a process's descriptor of anything, of which the queue owns a
+ * copy then. Returns 0 or a negative errno. */
 int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd, int copy);
 
 #endif

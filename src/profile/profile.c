@@ -466,16 +466,6 @@ void profile_not_kept(const struct profile *profile, struct profile_sums *sums)
 	*sums = profile->rows[PROFILE_ROW_NOT_KEPT].sums;
 }
 
-uint64_t profile_ended(const struct profile *profile, enum stack_end end)
-{
-	return profile->ends[end];
-}
-
-uint64_t profile_python_cut(const struct profile *profile)
-{
-	return profile->python_cut;
-}
-
 uint64_t profile_without_stack(const struct profile *profile)
 {
 	return profile->without_stack;

@@ -103,16 +103,11 @@ struct profile_sums {
 /* Of all that was added, kept or not. */
 void profile_total(const struct profile *profile, struct profile_sums *sums);
 
-/* Of what had no room. */
+/* For tests: the sums of what had no room; samples without a stack; stacks that differ; memory. */
 void profile_not_kept(const struct profile *profile, struct profile_sums *sums);
-
-/* How many stacks ended in that way, of all samples and activities that had one. */
-uint64_t profile_ended(const struct profile *profile, enum stack_end end);
-uint64_t profile_python_cut(const struct profile *profile); /* in which frames of Python miss */
 uint64_t profile_without_stack(const struct profile *profile);
-
-size_t profile_stacks(const struct profile *profile); /* that differ */
-size_t profile_bytes(const struct profile *profile);  /* of memory */
+size_t profile_stacks(const struct profile *profile);
+size_t profile_bytes(const struct profile *profile);
 
 /*
  * How whole it is, in a line: "98.2 % of 10000 stacks whole; 1.1 % end in a file without unwind

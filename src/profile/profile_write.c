@@ -7,26 +7,21 @@
 #include "profile/writers.h"
 
 static const struct format {
-	const char *ending, *text;
+	const char *ending;
 	void (*write)(const struct profile *profile, const struct profile_info *info,
 	              struct lines *lines);
 	bool compressed;
 } formats[PROFILE_FORMATS] = {
-	[PROFILE_FOLDED] = { ".folded", "a line for each stack, with its us", folded_write },
-	[PROFILE_SVG] = { ".svg", "a flame graph for a browser", svg_write },
-	[PROFILE_HTML] = { ".html", "a flame graph and tables for a browser", html_write },
-	[PROFILE_PPROF] = { ".pb.gz", "for pprof", pprof_write, .compressed = true },
-	[PROFILE_SPEEDSCOPE] = { ".speedscope.json", "for speedscope", speedscope_write },
+	[PROFILE_FOLDED] = { ".folded", folded_write },
+	[PROFILE_SVG] = { ".svg", svg_write },
+	[PROFILE_HTML] = { ".html", html_write },
+	[PROFILE_PPROF] = { ".pb.gz", pprof_write, .compressed = true },
+	[PROFILE_SPEEDSCOPE] = { ".speedscope.json", speedscope_write },
 };
 
 const char *profile_format_ending(enum profile_format format)
 {
 	return formats[format].ending;
-}
-
-const char *profile_format_text(enum profile_format format)
-{
-	return formats[format].text;
 }
 
 void profile_format_endings(struct buf *out)

@@ -23,9 +23,8 @@ enum profile_format {
 	PROFILE_FORMATS,
 };
 
-/* The ending, ".folded"; and what it is, in half a line. */
+/* ".folded" */
 const char *profile_format_ending(enum profile_format format);
-const char *profile_format_text(enum profile_format format);
 
 /* For sentences: ".folded, .svg". */
 void profile_format_endings(struct buf *out);

@@ -307,6 +307,11 @@ static void add_up(struct tree *tree, struct tree_sums *sums)
 	}
 }
 
+static uint64_t tree_width(const struct tree *tree, uint32_t node)
+{
+	return words_sum(tree_total(tree, 0, node), tree_total(tree, 1, node));
+}
+
 static int by_place(const void *left, const void *right, void *data)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -381,11 +386,6 @@ uint64_t tree_self(const struct tree *tree, unsigned side, uint32_t node)
 uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node)
 {
 	return tree->sums[side] ? sum_of(tree->sums[side][node].total) : 0;
-}
-
-uint64_t tree_width(const struct tree *tree, uint32_t node)
-{
-	return words_sum(tree_total(tree, 0, node), tree_total(tree, 1, node));
 }
 
 uint32_t tree_skip(const struct tree *tree, uint32_t node)

@@ -53,10 +53,9 @@ void tree_free(struct tree *tree);
 
 const char *tree_label(const struct tree *tree, uint32_t node);
 
-/* Of all kinds; of both sides with tree_width(). */
+/* Of all kinds. */
 uint64_t tree_self(const struct tree *tree, unsigned side, uint32_t node);
 uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node);
-uint64_t tree_width(const struct tree *tree, uint32_t node);
 
 /* The next one in depth-first order: children after their parent, the heaviest first. KEEP_NONE
  * after the last. tree_skip() leaves the children out. */

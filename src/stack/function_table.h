@@ -51,7 +51,7 @@ int function_table_find(struct function_table *table, uint64_t offset,
 /* The build id of the file; returns its length, 0: it has none. */
 size_t function_table_build_id(const struct function_table *table, uint8_t id[BUILD_ID_MAX]);
 
-size_t function_table_count(const struct function_table *table);
+size_t function_table_count(const struct function_table *table); /* for tests */
 size_t function_table_bytes(const struct function_table *table); /* of memory, about */
 
 #endif

@@ -24,7 +24,7 @@ struct kernel_symbols *kernel_symbols_read(FILE *from);
 struct kernel_symbols *kernel_symbols_of_this_kernel(void);
 void kernel_symbols_free(struct kernel_symbols *symbols);
 
-size_t kernel_symbols_count(const struct kernel_symbols *symbols);
+size_t kernel_symbols_count(const struct kernel_symbols *symbols); /* for tests */
 
 /* False where no function is known to be there. Strings live as long as the symbols. */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,

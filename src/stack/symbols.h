@@ -6,7 +6,7 @@
  * stacks can be read when it has ended, when a file was deleted or replaced, and when it lives in
  * another mount namespace. A file is known by device and inode and read once, whoever maps it.
  *
- *   symbols_see(symbols, process, NULL);               at first sight, and when it maps more
+ *   symbols_look(symbols, pid);                        before it may have ended
  *   symbols_find(symbols, process, address, &frame);
  *   symbols_forget(symbols, process);                  when nothing more will be asked
  *
@@ -58,8 +58,9 @@ void symbols_free(struct symbols *symbols);
 void symbols_look(struct symbols *symbols, pid_t pid);
 
 /*
- * Notes what the process has mapped now. What it had mapped before and has not since stays known.
- * Fails, with what was known left as it is, when it has ended or may not be looked at.
+ * For tests: what symbols_find() does by itself. Notes what the process has mapped now; what it had
+ * mapped before and has not since stays known. Fails, with what was known left as it is, when it
+ * has ended or may not be looked at.
  */
 int symbols_see(struct symbols *symbols, const struct process *process, struct err *err);
 void symbols_forget(struct symbols *symbols, const struct process *process);

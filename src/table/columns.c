@@ -28,12 +28,6 @@ void columns_end_cell(struct columns *columns)
 	buf_putc(&columns->cells, '\0');
 }
 
-void columns_text(struct columns *columns, const char *text)
-{
-	text_add_safe(&columns->cells, text); /* often a name that a target chose */
-	columns_end_cell(columns);
-}
-
 static void measure(struct columns *columns)
 {
 	const char *cell = columns->cells.data, *end = cell + columns->cells.len;

@@ -29,7 +29,6 @@ void columns_init(struct columns *columns, const char *align, const char *headin
 
 /* Append to `cells`, then end the cell; the rows follow from their number. */
 void columns_end_cell(struct columns *columns);
-void columns_text(struct columns *columns, const char *text);
 
 /* Appends the rows so far, two blanks before each, and forgets them. */
 void columns_piece(struct columns *columns, struct buf *out);

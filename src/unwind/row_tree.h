@@ -25,8 +25,8 @@ void row_tree_fill(struct wire_node *nodes, const struct wire_row *rows, uint32_
                    const uint32_t *numbers);
 
 /*
- * The rule at an address less than UNWIND_UNUSED, from the base of its file, and not before the
- * first row.
+ * For tests: the rule at an address less than UNWIND_UNUSED, from the base of its file, and not
+ * before the first row.
  */
 uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address);
 

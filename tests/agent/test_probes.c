@@ -39,7 +39,7 @@ static void test_whole_numbers_in_registers_and_on_the_stack(void **state)
 static void test_a_generous_copy_of_an_unknown_functions_stack(void **state)
 {
 	__typeof__(&many) thunk =
-		DIVERT(3, many, cookie_plain(WIRE_AT_BLOB, 6), PROBE_WORDS_UNKNOWN);
+		DIVERT(3, many, cookie_plain(WIRE_AT_BLOB, 6), AGENT_STACK_WORDS_UNKNOWN);
 
 	for (long i = 0; i < 100; i++)
 		assert_int_equal(thunk(i, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, i),
@@ -172,7 +172,7 @@ static int print(char *to, size_t size, const char *format, ...)
 static void test_varargs(void **state)
 {
 	__typeof__(&print) thunk =
-		DIVERT(1, print, cookie_plain(WIRE_AT_STACK, 0), PROBE_WORDS_UNKNOWN);
+		DIVERT(1, print, cookie_plain(WIRE_AT_STACK, 0), AGENT_STACK_WORDS_UNKNOWN);
 	char text[128];
 
 	thunk(text, sizeof(text), "%d %g %s %g %d %d %d %g", 1, 2.5, "three", 4.5, 5, 6, 7, 8.5);

@@ -30,7 +30,7 @@ static int answers(uint64_t value)
 
 static const void *count(uint32_t slot, const void *function)
 {
-	const void *thunk = divert(slot, function, PLAIN, PROBE_WORDS_UNKNOWN);
+	const void *thunk = divert(slot, function, PLAIN, AGENT_STACK_WORDS_UNKNOWN);
 
 	probes_turn(slot, PROBE_COUNT);
 	return thunk;
@@ -141,7 +141,7 @@ static int jumps(uint64_t value)
 static void test_what_a_counted_call_makes_is_nested(void **state)
 {
 	getter = COUNT(SLOT, calls_inner);
-	inner = DIVERT(SLOT + 1, answers, PLAIN, PROBE_WORDS_UNKNOWN);
+	inner = DIVERT(SLOT + 1, answers, PLAIN, AGENT_STACK_WORDS_UNKNOWN);
 	getter(0);
 	getter(0);
 	assert_int_equal(last_call()->head.lane, SLOT + 1);
@@ -165,7 +165,7 @@ static void test_after_a_longjmp_nothing_is_nested(void **state)
 	volatile char byte = 1;
 
 	getter = COUNT(SLOT, jumps);
-	inner = DIVERT(SLOT + 1, answers, PLAIN, PROBE_WORDS_UNKNOWN);
+	inner = DIVERT(SLOT + 1, answers, PLAIN, AGENT_STACK_WORDS_UNKNOWN);
 	getter(0);
 	getter(0);
 	if (!sigsetjmp(place, 1))
@@ -299,8 +299,8 @@ static void calls_of_children(pid_t (*forks)(void))
 static void test_calls_of_children_of_fork_are_counted_apart(void **state)
 {
 	getter = COUNT(SLOT, answers);
-	other = DIVERT(SLOT + 1, answers, PLAIN, PROBE_WORDS_UNKNOWN);
-	inner = DIVERT(SLOT + 2, answers, PLAIN, PROBE_WORDS_UNKNOWN);
+	other = DIVERT(SLOT + 1, answers, PLAIN, AGENT_STACK_WORDS_UNKNOWN);
+	inner = DIVERT(SLOT + 2, answers, PLAIN, AGENT_STACK_WORDS_UNKNOWN);
 	probes_turn(SLOT + 2, PROBE_PASSES_ON);
 	getter(0);
 	calls_of_children(fork);

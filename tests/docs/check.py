@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import dead
 import first_lines
 import layers
 import names
@@ -212,7 +213,8 @@ def main():
     checks += [("picture", check_picture(cuscope)), ("members of why", check_why(cuscope))]
     checks += [("links", check_links()), ("named files", check_named_files())]
     checks += [("layers", layers.broken(ROOT)), ("first lines", first_lines.silent(ROOT))]
-    checks += [("names of tests", names.unlike(ROOT))]
+    checks += [("names of tests", names.unlike(ROOT)), ("dead functions", dead.dead(ROOT, os.path.dirname(cuscope)))]
+    checks += [("planted dead functions", dead.blind())]
     failed = 0
     for name, findings in checks:
         findings = list(findings)

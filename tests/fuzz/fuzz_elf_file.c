@@ -42,15 +42,11 @@ static void use(const struct elf_file *file)
 		CHECK(!i || functions[i - 1].offset < functions[i].offset);
 	}
 	for (size_t i = 0; i < n && i < 4; i++) {
-		uint64_t start = functions[i].address;
 		size_t len = 4096;
 		const uint8_t *bytes = elf_file_bytes(file, functions[i].offset, &len);
-		const char *name = elf_file_symbol_at(file, functions[i].address + 1, &start);
 
 		CHECK(bytes || !len);
-		sink = (uint8_t)(sum(bytes, len) + (name ? strlen(name) : 0));
-		CHECK(!name || start <= functions[i].address + 1);
-		sink = (uint8_t)elf_file_address_of(file, functions[i].offset);
+		sink = sum(bytes, len);
 	}
 }
 

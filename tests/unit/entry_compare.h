@@ -188,11 +188,12 @@ static inline const char *entry_compare(const struct entry_code *code,
 		why = "no endbr64 before the moved code";
 	while (!why && at < code->size &&
 	       (at < end || (move->jump == JUMP_BEFORE_PROBE && at <= move->probe))) {
-		uint32_t forward = 0;
+		uint32_t forward = UINT32_MAX;
 		int64_t backward = -1;
 
-		if (entry_move_forward(move, at, &forward) != (at >= move->skip && at < end) ||
-		    (forward && forward != moved_at) ||
+		entry_move_step(move, at, &forward);
+		if ((at >= move->skip && at < end && forward == UINT32_MAX) ||
+		    (forward != UINT32_MAX && forward != moved_at) ||
 		    !entry_move_backward(move, (uint32_t)moved_at, &backward) ||
 		    backward != (int64_t)at)
 			return "the table of places is wrong";

@@ -144,8 +144,6 @@ static void expect_marked(const struct elf_file *file)
 	bytes = elf_file_bytes(file, function->offset, &len);
 	assert_int_equal(len, 14);
 	assert_memory_equal(bytes, "MARKED BY TEST", 14);
-	assert_int_equal(elf_file_address_of(file, function->offset), function->address);
-	assert_int_equal(elf_file_address_of(file, function->offset + 3), function->address + 3);
 }
 
 static void test_offset_leads_to_the_code_of_a_library(void **state)
@@ -184,68 +182,6 @@ static void test_bytes_end_with_the_file(void **state)
 	elf_file_free(file);
 }
 
-static void test_offset_outside_of_all_segments_has_no_address(void **state)
-{
-	struct elf_file *file = open_module(build(marked, LIBRARY), ELF_DYNSYM_ONLY);
-
-	assert_int_equal(elf_file_address_of(file, 1ull << 40), 0);
-	elf_file_free(file);
-}
-
-static void test_symbol_covers_the_addresses_of_its_body(void **state)
-{
-	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
-	uint64_t address = find(file, "cudaMarked")->address, start = 0;
-
-	assert_string_equal(elf_file_symbol_at(file, address, &start), "cudaMarked");
-	assert_int_equal(start, address);
-	start = 0;
-	assert_string_equal(elf_file_symbol_at(file, address + 13, &start), "cudaMarked");
-	assert_int_equal(start, address);
-	assert_null(elf_file_symbol_at(file, 1, &start));
-	elf_file_free(file);
-}
-
-static void test_symbol_ends_with_its_last_byte(void **state)
-{
-	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
-	uint64_t address = find(file, "cudaMarked")->address, start = 0;
-	const char *after;
-
-	assert_string_equal(elf_file_symbol_at(file, address + 13, &start), "cudaMarked");
-	after = elf_file_symbol_at(file, address + 14, &start);
-	assert_true(!after || strcmp(after, "cudaMarked") != 0);
-	elf_file_free(file);
-}
-
-static void test_symbols_of_a_stripped_library_come_from_dynsym(void **state)
-{
-	struct elf_file *file = open_module(build(marked, LIBRARY " -s"), ELF_DYNSYM_ONLY);
-	uint64_t start;
-
-	assert_string_equal(elf_file_symbol_at(file, find(file, "cudaMarked")->address, &start),
-	                    "cudaMarked");
-	elf_file_free(file);
-}
-
-static void test_host_stub_that_is_local_has_a_name(void **state)
-{
-	struct elf_file *file = open_module(
-		build("int cudaLaunchKernel(void) { return 1; }\n"
-	              "__attribute__((noinline, noclone)) static int _Z9vectorAddPf(int n) "
-	              "{ return n * 3; }\n"
-	              "int cudaStub(int n) { return _Z9vectorAddPf(n) + (int)(long)_Z9vectorAddPf; "
-	              "}",
-	              LIBRARY " -O0"),
-		ELF_DYNSYM_ONLY);
-	const struct elf_function *after = find(file, "cudaLaunchKernel");
-	uint64_t start;
-
-	assert_string_equal(elf_file_symbol_at(file, after->address + after->size, &start),
-	                    "_Z9vectorAddPf");
-	elf_file_free(file);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,11 +197,6 @@ int main(void)
 		cmocka_unit_test(test_offset_leads_to_the_code_of_a_library),
 		cmocka_unit_test(test_offset_leads_to_the_code_of_a_fixed_program),
 		cmocka_unit_test(test_bytes_end_with_the_file),
-		cmocka_unit_test(test_offset_outside_of_all_segments_has_no_address),
-		cmocka_unit_test(test_symbol_covers_the_addresses_of_its_body),
-		cmocka_unit_test(test_symbol_ends_with_its_last_byte),
-		cmocka_unit_test(test_symbols_of_a_stripped_library_come_from_dynsym),
-		cmocka_unit_test(test_host_stub_that_is_local_has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

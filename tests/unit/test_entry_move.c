@@ -497,11 +497,11 @@ static void test_a_thread_between_borders_has_no_place(void **state)
 	int64_t original;
 	uint32_t moved;
 
-	assert_true(entry_move_forward(&move, 1, &moved));
+	assert_int_equal(entry_move_step(&move, 1, &moved), ENTRY_MOVES);
 	assert_int_equal(moved, 1);
-	assert_false(entry_move_forward(&move, 2, &moved));
-	assert_false(entry_move_forward(&move, 6, &moved));    /* nothing is written there */
-	assert_true(entry_move_backward(&move, 6, &original)); /* the jump back */
+	assert_int_equal(entry_move_step(&move, 2, &moved), ENTRY_BETWEEN);
+	assert_int_equal(entry_move_step(&move, 6, &moved), ENTRY_STAYS); /* not written */
+	assert_true(entry_move_backward(&move, 6, &original));            /* the jump back */
 	assert_int_equal(original, 6);
 	assert_false(entry_move_backward(&move, 7, &original));
 }

@@ -31,9 +31,13 @@ static struct rules_gpu gpu(void)
 
 static struct rules *make(double memory_percent, double idle_seconds)
 {
-	struct rules_settings settings;
+	struct rules_settings settings = { .xid = true,
+		                           .leak = true,
+		                           .errors = "fatal",
+		                           .step_least_ns = 10000000,
+		                           .cool_down_ns = 300000000000ull,
+		                           .per_hour = 12 };
 
-	rules_defaults(&settings);
 	settings.memory_percent = memory_percent;
 	settings.idle_ns = S(idle_seconds);
 	memset(fired, 0, sizeof(fired));

@@ -22,9 +22,11 @@ static void hear(void *data, enum rule rule, const char *why)
 
 static struct call_rules *make(const char *step_range)
 {
-	struct rules_settings settings;
+	struct rules_settings settings = { .errors = "fatal",
+		                           .step_least_ns = 10000000,
+		                           .cool_down_ns = 300000000000ull,
+		                           .per_hour = 12 };
 
-	rules_defaults(&settings);
 	settings.slow_step = 3;
 	snprintf(settings.step_range, sizeof(settings.step_range), "%s", step_range);
 	memset(fired, 0, sizeof(fired));

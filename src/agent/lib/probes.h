@@ -20,8 +20,6 @@
 
 #include "agent/lib/ring.h"
 
-#define PROBE_WORDS_UNKNOWN AGENT_STACK_WORDS_UNKNOWN
-
 enum probe_does {
 	PROBE_PASSES_ON = AGENT_SLOT_PASSES_ON,
 	PROBE_ENTRY = AGENT_SLOT_ENTRY, /* without the return, which goes to the caller then */
@@ -32,7 +30,7 @@ enum probe_does {
 struct probe_plan {
 	const void *original; /* code that does what the function did before it was diverted */
 	uint64_t cookie;
-	uint32_t stack_words; /* of its arguments, or PROBE_WORDS_UNKNOWN */
+	uint32_t stack_words; /* of its arguments, or AGENT_STACK_WORDS_UNKNOWN */
 	bool begins;          /* AGENT_PROBE_BEGUN for its entries */
 };
 

@@ -124,7 +124,8 @@ static void on_record(void *data, uint32_t pid, const struct agent_head *record)
 		inside->bad_records++;
 }
 
-void inside_agent_is(struct inside *inside, const struct agent_status *status)
+/* How an agent is that is not its own. */
+static void inside_agent_is(struct inside *inside, const struct agent_status *status)
 {
 	if (status->state == AGENT_FAILED && status->why)
 		inside_process_keeps(inside_process_get(inside, status->pid), status->why);

@@ -74,9 +74,6 @@ int inside_divert_fd(const struct inside *inside);
 /* A record of an agent; false where it is none of a call. */
 bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record);
 
-/* How an agent is that is not its own. */
-void inside_agent_is(struct inside *inside, const struct agent_status *status);
-
 /*
  * Of each record, as it is passed on: one of an agent learns what it is nested in. True for what is
  * of use for that only.

@@ -111,7 +111,7 @@ void inside_forks_slot(struct inside_process *process, uint32_t slot, const stru
 	forks->slots[slot] = (struct fork_slot){ .hook = hook->id, .counts = true, .met = met };
 }
 
-void inside_forks_begin(struct inside_process *process)
+static void inside_forks_begin(struct inside_process *process)
 {
 	if (process->forks)
 		process->forks->any = true;

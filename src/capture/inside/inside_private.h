@@ -366,7 +366,6 @@ void inside_forks_tell(struct inside *inside); /* at the end, with the modules' 
 /* A slot records. `met`: a kernel's probe is, before the jump. */
 void inside_forks_slot(struct inside_process *process, uint32_t slot, const struct hook *hook,
                        bool met);
-void inside_forks_begin(struct inside_process *process); /* it has forked */
 
 /* A process was forked, by now or then; or ended, or executes another program; or loads a module
  * that its parent had not loaded. */

@@ -31,11 +31,6 @@ void fold_map_free(struct fold_map *map)
 	}
 }
 
-size_t fold_map_count(struct fold_map *map)
-{
-	return HASH_COUNT(map->entries);
-}
-
 static char *key_of(struct fold_map *map, struct fold_map_entry *entry)
 {
 	return (char *)entry->value + map->value_bytes;

@@ -31,8 +31,6 @@ void *fold_map_lookup(struct fold_map *map, const void *key);
 long fold_map_update(struct fold_map *map, const void *key, const void *value, uint64_t flags);
 long fold_map_delete(struct fold_map *map, const void *key);
 
-size_t fold_map_count(struct fold_map *map);
-
 /* Hands out each entry, which may be deleted meanwhile. */
 void fold_map_each(struct fold_map *map,
                    void (*each)(void *data, const void *key, const void *value), void *data);
