@@ -127,6 +127,11 @@ static void *fact_add(struct facts *facts, void *array, size_t *n, size_t *room,
 	fact_add(facts, &(owner)->name, &(owner)->n_##name, &(owner)->room_##name,                 \
 	         sizeof(*(owner)->name))
 
+static uint32_t fact_file_of(const struct event *event)
+{
+	return 1u << (event->process->file & 31);
+}
+
 static struct fact_thread *fact_thread_of(struct facts *facts, const struct event *event)
 {
 	uint32_t id = thread_ids_of(facts->own->ids, event);
@@ -143,6 +148,7 @@ static struct fact_thread *fact_thread_of(struct facts *facts, const struct even
 	struct fact_thread *thread = &facts->threads[id];
 
 	if (!thread->process) {
+		facts->files |= fact_file_of(event);
 		thread->process = event->process;
 		thread->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;
 		thread->first_ns = event->time_ns;
@@ -252,6 +258,7 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 		               sizeof(*row));
 	if (!row)
 		return;
+	facts->files_works |= fact_file_of(event);
 	if (gpu >= own->n_contexts || !facts->contexts[gpu]) {
 		facts->contexts = by_id_room(facts->contexts, &own->n_contexts,
 		                             sizeof(*facts->contexts), gpu);
@@ -368,7 +375,7 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	uint64_t weight = sample->weight_ns < end_ns ? sample->weight_ns : end_ns;
 	uint64_t ready = sample->runnable_ns < weight ? sample->runnable_ns : weight;
 
-	facts->rests = true;
+	facts->files_rests |= fact_file_of(event);
 	if (!row)
 		return;
 	row->begin_ns = end_ns - weight;
@@ -407,7 +414,7 @@ static void fact_cpu_add(struct facts *facts, const struct event *event)
 	struct fact_thread *thread = fact_thread_of(facts, event);
 	struct fact_sample *row = FACT_ADD(facts, thread, samples);
 
-	facts->samples = true;
+	facts->files_samples |= fact_file_of(event);
 	if (!row)
 		return;
 	*row = (struct fact_sample){ facts_time(event->time_ns), fact_stack_of(facts, stack),

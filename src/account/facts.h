@@ -131,9 +131,11 @@ struct facts {
 	size_t n_pids;
 	uint64_t begin_ns, end_ns; /* of the recording, or of what is read of it */
 	uint64_t from_ns,
-		to_ns;       /* what is read, after the begin; to 0: to its end. Set by the user */
-	uint64_t left_out;   /* events that there was no room for */
-	bool samples, rests; /* some were recorded */
+		to_ns;     /* what is read, after the begin; to 0: to its end. Set by the user */
+	uint64_t left_out; /* events that there was no room for */
+	/* Of files that were read together a bit for each: those that have processes, and work of
+	 * GPUs, samples and stretches of blocked time of such. */
+	uint32_t files, files_works, files_samples, files_rests;
 	struct facts_own *own;
 };
 

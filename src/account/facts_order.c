@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/facts_files.h"
 #include "base/xalloc.h"
 
 #define FACTS_ASKED  64     /* threads of a process that are asked who ran */
@@ -391,6 +392,8 @@ void facts_order(struct facts *facts)
 		facts->end_ns = facts_time(run->begin_ns + facts->to_ns);
 	if (facts->end_ns <= facts->begin_ns)
 		facts_bound(facts);
+	if (facts_of_files(facts))
+		facts_tell_once(facts);
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		struct fact_thread *thread = &facts->threads[i];
 

@@ -217,8 +217,8 @@ static void place_spread(struct parts *parts, const struct part_place *place,
 static void parts_spread(struct parts *parts, struct account *account)
 {
 	const struct run_stacks *stacks = &parts->facts->run->stacks;
-	bool alone = stacks->sample_ns && parts->facts->samples && !parts->facts->rests &&
-	             !stacks->blocked && !stacks->host_waits;
+	bool alone = stacks->sample_ns && parts->facts->files_samples &&
+	             !parts->facts->files_rests && !stacks->blocked && !stacks->host_waits;
 
 	for (size_t i = 0; alone && i < parts->pools.n; i++)
 		pool_shrink(parts, keyed_at(&parts->pools, i), (double)stacks->sample_ns);

@@ -132,8 +132,9 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 		return ACCOUNT_GIL;
 	if (walker_pause_ns(walker, stretch) < WALK_LAUNCHING_NS)
 		return ACCOUNT_LAUNCHING;
-	return walker->walk->facts->samples || walker->walk->facts->rests ? ACCOUNT_COMPUTING
-	                                                                  : ACCOUNT_HOST;
+	return walker->walk->facts->files_samples || walker->walk->facts->files_rests
+	               ? ACCOUNT_COMPUTING
+	               : ACCOUNT_HOST;
 }
 
 /* Time on a CPU, by the samples in it. */
@@ -187,7 +188,7 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 	enum account_cause cause = walker_cause_of_call(walker, call);
 	uint32_t chain = call->chain || !stretch->rest ? call->chain : stretch->rest->chain;
 
-	if (!chain && walker->walk->facts->samples) {
+	if (!chain && walker->walk->facts->files_samples) {
 		walker_add_samples(walker, stretch,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },
 		                   false);

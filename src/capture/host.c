@@ -13,6 +13,7 @@
 struct host {
 	struct utsname uname;
 	char driver[64]; /* "": none is loaded */
+	char boot[40];   /* "": not known */
 	struct buf command;
 	struct run_gpu gpus[GPUS_MAX];
 	size_t n_gpus;
@@ -54,6 +55,16 @@ static void find_driver(struct host *host)
 		host_driver_version(line, host->driver, sizeof(host->driver));
 }
 
+static void find_boot(struct host *host)
+{
+	char line[sizeof(host->boot)];
+
+	if (!read_line("/proc/sys/kernel/random/boot_id", line, sizeof(line)))
+		return;
+	line[strcspn(line, "\n")] = '\0';
+	strcpy(host->boot, line);
+}
+
 /* As a shell would want to have it: words that hold more than the usual in quotes. */
 static void add_word(struct buf *out, const char *word)
 {
@@ -82,6 +93,7 @@ struct host *host_new(char *const *command)
 
 	uname(&host->uname);
 	find_driver(host);
+	find_boot(host);
 	for (; command && *command; command++)
 		add_word(&host->command, *command);
 	return host;
@@ -127,6 +139,7 @@ void host_describe(const struct host *host, struct run_info *run)
 	run->kernel_release = host->uname.release;
 	run->driver_version = host->driver[0] ? host->driver : NULL;
 	run->command = host->command.len ? host->command.data : NULL;
+	run->boot = host->boot[0] ? host->boot : NULL;
 	run->machine = host->uname.machine;
 	run->cpus = (uint32_t)known(sysconf(_SC_NPROCESSORS_ONLN));
 	run->memory_bytes = known(sysconf(_SC_PHYS_PAGES)) * known(sysconf(_SC_PAGESIZE));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/why.h"
+#include "cli/why.h"
 
 #define WATCH_NS 10000000000ull /* without --duration */
 #define WATCH_HZ 99             /* samples a second: the lines of launches come from them alone */
@@ -177,65 +177,16 @@ static int check_options(struct why_command *o, struct err *err)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Of one recording, whose damage is told behind what it says. */
+/* Of what was watched, whose damage is told behind what it says. */
 static int answer(const struct why_command *o, struct trace_file *file, struct err *err)
 {
-	const struct why_options why = { .text = o->json ? NULL : stdout,
-		                         .json = o->json ? stdout : NULL,
-		                         .color = cli_color(o->color, stdout),
-		                         .width = cli_width(stdout) };
+	const struct why_options form = cli_why_form(o->json, o->color);
 	const struct trace_read_options all = { 0 };
-	struct consumer *consumer = why_new(&why);
+	struct consumer *consumer = why_new(&form);
 	int rc = trace_read(file, &all, &consumer, 1, err);
 
 	consumer->ops->free(consumer);
 	return rc;
-}
-
-/* Where there are several; the answer itself does not go by the stream's buffer. */
-static void print_heading(const char *path, bool first)
-{
-	if (!first)
-		putchar('\n');
-	cli_print_line("%s:", path);
-	fflush(stdout);
-}
-
-static int answer_file(const struct why_command *o, const char *path, struct err *err)
-{
-	const struct cli_range all = { 0 };
-	struct trace_file *file;
-	int rc = trace_open(path, &file, err);
-
-	if (rc == -EINVAL && !access(path, X_OK))
-		return err_set(err, EINVAL, "%s is no recording: to start it, put -- before it",
-		               path);
-	if (rc)
-		return rc;
-	cli_bound_output(&all, path);
-	if (o->n_files > 1 && !o->json)
-		print_heading(path, path == o->files[0]);
-	rc = answer(o, file, err);
-	if (!rc)
-		rc = cli_say_missed(path, trace_run(file), err);
-	trace_close(file);
-	return rc;
-}
-
-/* One that cannot be read keeps nobody from the others; returns the exit status. */
-static int answer_files(const struct why_command *o)
-{
-	int status = 0;
-
-	for (size_t i = 0; i < o->n_files; i++) {
-		struct err err = { 0 };
-
-		if (!answer_file(o, o->files[i], &err))
-			continue;
-		cli_say_failure(&err);
-		status = EXIT_FAILURE;
-	}
-	return status;
 }
 
 /* ---- watching ------------------------------------------------------------------------------ */
@@ -340,7 +291,13 @@ int cli_why(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
-	status = o.n_files ? answer_files(&o) : watch(&o, &err);
+	if (o.n_files) {
+		const struct why_options form = cli_why_form(o.json, o.color);
+
+		status = cli_why_files(&form, o.files, o.n_files);
+	} else {
+		status = watch(&o, &err);
+	}
 	if (err.text[0])
 		cli_say_failure(&err);
 	cli_attach_free(&o.attach);

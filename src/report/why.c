@@ -74,8 +74,15 @@ bool why_has_step(const struct why *why, const struct account *account)
 
 static void why_process(struct why *why, const struct process *process)
 {
+	const char *rank = why_words_rank(&why->facts, process);
+
 	why_words_name(why->out, why_words_process(&why->facts, process));
-	buf_printf(why->out, " (pid %u)", process->pid);
+	buf_printf(why->out, " (pid %u", process->pid);
+	if (rank) {
+		buf_puts(why->out, ", rank ");
+		why_words_name(why->out, rank);
+	}
+	buf_putc(why->out, ')');
 }
 
 static void why_whose(struct why *why, const struct account *account)

@@ -21,10 +21,12 @@ struct why_options {
 	bool color;        /* text: what matters in bold */
 	size_t width;      /* text: columns of the terminal; 0: any */
 	size_t next;       /* things to change after the first; 0: 2 */
-	uint64_t from_ns, to_ns; /* what is read, after the begin; to 0: to the end */
-	bool part;               /* not all of the times or processes of the recording are read, */
-	bool brief;              /* rows are not kept once there is an account: no text, no JSON */
-	bool chosen;             /* in all of its times not all calls */
+	uint64_t from_ns, to_ns;  /* what is read, after the begin; to 0: to the end */
+	const char *const *files; /* of a few the names, of which it is told; NULL: none */
+	size_t n_files;
+	bool part;   /* not all of the times or processes of the recording are read, */
+	bool brief;  /* rows are not kept once there is an account: no text, no JSON */
+	bool chosen; /* in all of its times not all calls */
 };
 
 /* Its end() fails where what it prints cannot be written. */

@@ -184,6 +184,12 @@ void why_add_json(const struct consumer *self, struct json *json, const char *ke
 
 	json_open(json, key, '{');
 	json_string(json, "schema", "cuscope-why-1");
+	if (why->options.n_files) {
+		json_open(json, "recordings", '[');
+		for (size_t i = 0; i < why->options.n_files; i++)
+			json_string(json, NULL, why->options.files[i]);
+		json_close(json, ']');
+	}
 	json_string(json, "gpu_times",
 	            !why->facts.n_works        ? "none"
 	            : why->facts.resolution_ns ? "samples"

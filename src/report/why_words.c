@@ -61,13 +61,26 @@ void why_words_name(struct buf *out, const char *name)
 	buf_free(&safe);
 }
 
-const char *why_words_process(const struct facts *facts, const struct process *process)
+static const char *words_identity(const struct facts *facts, const struct process *process,
+                                  enum run_identity_word word)
 {
 	const struct run_identity *identity =
 		run_identity_of(facts->run, process->pid, facts->end_ns);
-	const char *command = identity ? identity->words[RUN_IDENTITY_COMMAND] : NULL;
+	const char *text = identity ? identity->words[word] : NULL;
 
-	return command && *command ? command : process->comm;
+	return text && *text ? text : NULL;
+}
+
+const char *why_words_process(const struct facts *facts, const struct process *process)
+{
+	const char *command = words_identity(facts, process, RUN_IDENTITY_COMMAND);
+
+	return command ? command : process->comm;
+}
+
+const char *why_words_rank(const struct facts *facts, const struct process *process)
+{
+	return words_identity(facts, process, RUN_IDENTITY_RANK);
 }
 
 static const char *words_of_stretches(enum account_cause cause)
@@ -233,11 +246,20 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 		sentences[n++] =
 			"which kernels ran, and pauses of the GPU shorter than its samples "
 			"are apart (record --gpu)";
-	if (!facts->samples && !stacks->sample_ns)
+	if (!facts->files_samples && !stacks->sample_ns)
 		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
-	if (!facts->rests && !stacks->blocked && !stacks->host_waits)
+	if (!facts->files_rests && !stacks->blocked && !stacks->host_waits)
 		sentences[n++] =
 			"what threads waited for: it was not recorded (record --host-waits)";
+	if (facts->files_works && facts->files & ~facts->files_works)
+		sentences[n++] = "what GPUs did in those of the recordings that have no GPU times "
+				 "(record --gpu)";
+	if (facts->files_samples && facts->files & ~facts->files_samples)
+		sentences[n++] = "the lines that ran in those that have no samples of stacks "
+				 "(record --stacks)";
+	if (facts->files_rests && facts->files & ~facts->files_rests)
+		sentences[n++] = "what threads waited for in those that do not have it (record "
+				 "--host-waits)";
 	if (words_lack_ranks(accounts))
 		sentences[n++] = "whether other ranks were late: one process alone was recorded";
 	if (answer_lost_something(facts->run))

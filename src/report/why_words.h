@@ -21,6 +21,9 @@ void why_words_name(struct buf *out, const char *name);
 /* Its command ("python3 train.py"), or the name that it has. */
 const char *why_words_process(const struct facts *facts, const struct process *process);
 
+/* Its rank in its job, as it says; NULL: not known. */
+const char *why_words_rank(const struct facts *facts, const struct process *process);
+
 /* How sure it is, and why: a sentence. */
 void why_words_sure(const struct answer_change *change, const struct facts *facts, struct buf *out);
 

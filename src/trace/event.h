@@ -24,6 +24,7 @@ struct process {
 	uint32_t id;   /* dense, from 0: usable as an array index */
 	uint32_t pid;  /* thread group id, as the initial pid namespace counts */
 	char comm[16]; /* the process's name when it was first seen, or since its exec */
+	uint32_t file; /* which of several that are read together (trace/together.h); else 0 */
 };
 
 /* A thread of a traced process. A tid can be given to another one later. */
@@ -382,6 +383,7 @@ struct run_info {
 	bool output_full; /* for a format's end(): of the rest of the trace nothing is written */
 	/* where it was recorded; NULL: not known */
 	const char *hostname, *kernel_release, *driver_version, *command;
+	const char *boot;           /* the kernel's id of this boot, which no other machine has */
 	const char *machine;        /* as `uname -m` has it: "x86_64" */
 	uint32_t cpus;              /* CPUs that are online; 0: not known */
 	uint64_t memory_bytes;      /* of the host; 0: not known */

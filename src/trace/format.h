@@ -96,6 +96,7 @@ enum run_field {
 	RUN_IDENTITIES_LOST, /* how many had no room; since 1.5 */
 	RUN_HOST_WAITS, /* what threads waited for; below how many ns it was added up; since 1.5 */
 	RUN_STRETCHES,  /* how it was told when GPUs were busy; since 1.5 */
+	RUN_BOOT,       /* which boot of which machine it was; since 1.5 */
 };
 
 /* The columns of an event chunk. */

@@ -21,8 +21,26 @@ struct objects *objects_new(void)
 {
 	struct objects *objects = xcalloc(1, sizeof(*objects));
 
+	objects->numbers.bytes = OBJECTS_BYTES_MAX;
 	objects->budget = budget_new(OBJECTS_BYTES_MAX, OBJECTS_BYTES_MAX);
 	return objects;
+}
+
+void objects_number(struct objects *objects, const struct objects_numbers *numbers)
+{
+	objects->numbers = *numbers;
+	budget_free(objects->budget);
+	objects->budget = budget_new(numbers->bytes, numbers->bytes);
+}
+
+void objects_numbers_pass(struct objects_numbers *numbers, const struct objects *objects)
+{
+	numbers->first[OBJECT_PROCESS] += objects->n_processes;
+	numbers->first[OBJECT_FUNCTION] += objects->n_functions;
+	numbers->first[OBJECT_KERNEL] += objects->n_kernels;
+	numbers->first[OBJECT_FRAME] += objects->n_frames;
+	numbers->first[OBJECT_STACK] += objects->n_stacks;
+	numbers->file++;
 }
 
 static void kernel_free(struct kernel *kernel)
@@ -217,7 +235,8 @@ static bool read_process(struct objects *objects, struct bytes *body)
 		return true;
 	objects->processes = objects_make_room(objects->processes, &objects->n_processes, id);
 	process = xcalloc(1, sizeof(*process));
-	process->id = (uint32_t)id;
+	process->id = objects_id(objects, OBJECT_PROCESS, id);
+	process->file = objects->numbers.file;
 	process->pid = (uint32_t)pid;
 	read_comm(body, process->comm);
 	objects->processes[id] = process;
@@ -274,7 +293,7 @@ static bool read_function(struct objects *objects, struct bytes *body)
 		return true;
 	objects->functions = objects_make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
-	known->function.id = (uint32_t)id;
+	known->function.id = objects_id(objects, OBJECT_FUNCTION, id);
 	known->function.name = name = record_name(body);
 	known->function.lib = record_name(body);
 	layer = bytes_varint(body);
@@ -306,7 +325,7 @@ static bool name_kernel(struct objects *objects, uint64_t id, struct bytes *body
 	kernel = objects->kernels[id];
 	keep_old(objects, kernel->name);
 	keep_old(objects, kernel->mangled);
-	kernel->id = (uint32_t)id;
+	kernel->id = objects_id(objects, OBJECT_KERNEL, id);
 	kernel->resolved = bytes_varint(body) != 0;
 	kernel->name = record_name(body);
 	kernel->mangled = bytes_varint(body) ? record_name(body) : NULL;

@@ -22,6 +22,16 @@
 struct objects;
 
 struct objects *objects_new(void);
+
+/*
+ * Of one of several files whose events one consumer is given: numbers begin behind those of the
+ * others, and each has a part of the room. Before anything is read.
+ */
+struct objects_numbers;
+void objects_number(struct objects *objects, const struct objects_numbers *numbers);
+
+/* Moves on behind those of this file, for the next. */
+void objects_numbers_pass(struct objects_numbers *numbers, const struct objects *objects);
 void objects_free(struct objects *objects);
 
 /*
@@ -59,6 +69,12 @@ enum object_kind {
 	OBJECT_FRAME,
 	OBJECT_STACK,
 	OBJECT_KINDS
+};
+
+struct objects_numbers {
+	uint32_t first[OBJECT_KINDS];
+	uint32_t file; /* of its processes */
+	size_t bytes;  /* of OBJECTS_BYTES_MAX, its part */
 };
 bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id);
 bool objects_lost_any(const struct objects *objects);

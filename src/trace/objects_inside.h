@@ -32,6 +32,7 @@ struct objects {
 	uint64_t holes[OBJECT_KINDS]; /* of each kind, among the numbers that there are */
 	struct budget *budget;
 	struct budget *ahead; /* of frames, until they are known; else NULL */
+	struct objects_numbers numbers;
 	uint64_t refused_ahead;
 	bool frames_known;
 };
@@ -52,6 +53,12 @@ bool objects_is_next(const struct objects *objects, enum object_kind kind, uint3
 bool objects_afford(struct objects *objects, size_t bytes, const struct bytes *body);
 bool objects_afford_next(struct objects *objects, enum object_kind kind, uint32_t count,
                          uint64_t id, size_t bytes, const struct bytes *body);
+
+/* The number that consumers know it by. */
+static inline uint32_t objects_id(const struct objects *objects, enum object_kind kind, uint64_t id)
+{
+	return objects->numbers.first[kind] + (uint32_t)id;
+}
 
 /* Room for the element `id`, with a hole before it where something was lost. */
 void *objects_make_room(void *table, uint32_t *count, uint64_t id);

@@ -81,7 +81,7 @@ bool objects_read_frame(struct objects *objects, struct bytes *body)
 		return true;
 	objects->frames = objects_make_room(objects->frames, &objects->n_frames, id);
 	objects->frames[id] = frame = xcalloc(1, sizeof(*frame));
-	frame->id = (uint32_t)id;
+	frame->id = objects_id(objects, OBJECT_FRAME, id);
 	kind = bytes_varint(body);
 	frame->kind = kind < FRAME_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
 	frame->inlined = bytes_varint(body) & FRAME_INLINED;
@@ -186,7 +186,7 @@ bool objects_read_stack(struct objects *objects, struct bytes *body)
 		return true;
 	objects->stacks[id] = stack = xcalloc(1, sizeof(*stack) + n * sizeof(*parted));
 	memcpy(stack + 1, &parted[PARTED_MAX - n], n * sizeof(*parted));
-	stack->id = (uint32_t)id;
+	stack->id = objects_id(objects, OBJECT_STACK, id);
 	stack->end = end < STACK_END_COUNT ? (enum stack_end)end : STACK_BAD;
 	stack->python_cut = flags & STACK_PYTHON_CUT;
 	stack->n_frames = n;

@@ -533,11 +533,13 @@ static int read_chunks(struct chunk_reading *reading, struct err *err)
 	return r;
 }
 
-static void forget_objects(struct trace_file *file)
+static void forget_objects(struct trace_file *file, const struct objects_numbers *numbers)
 {
 	decoder_free(file->decoder);
 	objects_free(file->objects);
 	file->objects = objects_new();
+	if (numbers)
+		objects_number(file->objects, numbers);
 	file->decoder = decoder_new(file->objects);
 	rows_free(file->rows);
 	file->rows = rows_new(ROWS_OF_FILE);
@@ -568,13 +570,15 @@ int trace_read(struct trace_file *file, const struct trace_read_options *options
 	if (!reading.options.to_ns)
 		reading.options.to_ns = UINT64_MAX;
 	reading.all = wants_all(&reading.options);
-	forget_objects(file);
+	forget_objects(file, reading.options.numbers);
 	forget_damage(file);
 	r = consumers_begin(consumers, n_consumers, &file->run.info, err);
 	if (r)
 		return r;
 	look_ahead(&reading);
 	r = read_chunks(&reading, err);
+	if (reading.options.numbers)
+		objects_numbers_pass(reading.options.numbers, file->objects);
 	end = consumers_end(consumers, n_consumers, &file->run.info, &at_end);
 	if (r)
 		return r;

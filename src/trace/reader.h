@@ -10,6 +10,7 @@
 
 struct trace_file;
 struct filter;
+struct objects_numbers;
 
 /*
  * Opens and checks a file. A failure's sentence says what is wrong with it: empty, not a trace,
@@ -47,6 +48,8 @@ struct trace_read_options {
 	const uint32_t *pids;  /* only events of these */
 	size_t n_pids;         /* 0: of all */
 	struct filter *filter; /* trace/filter.h: NULL for none */
+	struct objects_numbers
+		*numbers; /* of files that are read together: moved on; NULL: from 0 */
 	/* Told now and then of the share of the file that was read, 0 to 1; may be NULL. False ends
 	 * the reading as if the file ended there. */
 	bool (*progress)(void *data, double share);

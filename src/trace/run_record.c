@@ -224,6 +224,7 @@ void run_write(const struct run_info *run, struct buf *raw)
 	if (run->overhead_most_percent > 0)
 		add_overhead(raw, run);
 	add_text(raw, RUN_HOSTNAME, run->hostname);
+	add_text(raw, RUN_BOOT, run->boot);
 	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
 	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
 	add_text(raw, RUN_COMMAND, run->command);
@@ -253,6 +254,7 @@ void run_free(struct kept_run *run)
 	}
 	free(misses);
 	free((char *)run->info.hostname);
+	free((char *)run->info.boot);
 	free((char *)run->info.kernel_release);
 	free((char *)run->info.driver_version);
 	free((char *)run->info.command);
@@ -442,6 +444,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_HOSTNAME:
 		read_text(&run->hostname, body);
+		break;
+	case RUN_BOOT:
+		read_text(&run->boot, body);
 		break;
 	case RUN_KERNEL_RELEASE:
 		read_text(&run->kernel_release, body);

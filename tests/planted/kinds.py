@@ -8,6 +8,10 @@ def attached(name, *words, **more):
     return Kind("attach_" + name, *words, attach=True, program=name, gain=False, **more)
 
 
+def apart(name, *words):
+    return Kind("apart_" + name, *words, apart=True, program=name, gain=False)
+
+
 ALLOC = LAUNCH + ",cuMemAlloc_v2=3000,cuMemFree_v2=2000"
 
 KINDS = [
@@ -67,6 +71,8 @@ KINDS = [
     Kind("rank_sleep", "sleep", "fetch_on_one_rank"),
     Kind("rank_prep", "computing", "tokenize_on_one_rank"),
     Kind("rank_kernels", "kernels", "run_longer_kernels"),
+    apart("rank_sleep", "sleep", "fetch_on_one_rank"),
+    apart("rank_prep", "computing", "tokenize_on_one_rank"),
     # C++
     Kind("cpp_future", "computing", "decode_image"),
     Kind("cpp_pool", "sleep", "fetch_record"),
@@ -130,6 +136,7 @@ KINDS = [
     Kind("busy_long"),
     Kind("busy_callback"),
     Kind("rank_busy"),
+    apart("rank_busy"),
     Kind("py_busy"),
     Kind("py_busy_threads"),
     Kind("py_busy_loader"),

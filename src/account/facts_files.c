@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "account/facts_files.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* What one of several files has of a process. */
+struct fact_copy {
+	uint32_t pid, file;
+	uint64_t works, asks, rows;
+	bool told;
+};
+
+static int copy_order(const void *a, const void *b)
+{
+	const struct fact_copy *x = a, *y = b;
+
+	return x->pid != y->pid ? order_of(x->pid, y->pid) : order_of(x->file, y->file);
+}
+
+static struct fact_copy *copy_of(struct fact_copy *copies, size_t n, const struct process *process)
+{
+	const struct fact_copy key = { .pid = process->pid, .file = process->file };
+
+	return bsearch(&key, copies, n, sizeof(key), copy_order);
+}
+
+/* A pid is in several files where one has what is waited for in another. */
+static bool copy_has_more(const struct fact_copy *a, const struct fact_copy *b)
+{
+	if (a->works != b->works)
+		return a->works > b->works;
+	return a->asks != b->asks ? a->asks > b->asks : a->rows > b->rows;
+}
+
+/* One for each process and file; those that have most of a process are told. */
+static struct fact_copy *copies_find(const struct facts *facts, size_t *n)
+{
+	struct fact_copy *copies = xcalloc(facts->n_threads + 1, sizeof(*copies)), *copy;
+	size_t all = 0, most = 0;
+
+	for (size_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].process)
+			copies[all++] = (struct fact_copy){ facts->threads[i].process->pid,
+				                            facts->threads[i].process->file };
+	qsort(copies, all, sizeof(*copies), copy_order);
+	*n = 0;
+	for (size_t i = 0; i < all; i++)
+		if (!i || copy_order(&copies[i], &copies[*n - 1]))
+			copies[(*n)++] = copies[i];
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		const struct fact_thread *thread = &facts->threads[i];
+
+		copy = thread->process ? copy_of(copies, *n, thread->process) : NULL;
+		if (!copy)
+			continue;
+		copy->asks += thread->asks;
+		copy->rows += thread->n_calls + thread->n_samples + thread->n_rests;
+	}
+	for (size_t i = 0; i < facts->n_works; i++)
+		if ((copy = copy_of(copies, *n, facts->works[i].process)))
+			copy->works++;
+	for (size_t i = 0; i < *n; i++) {
+		if (!i || copies[i].pid != copies[i - 1].pid)
+			most = i;
+		else if (copy_has_more(&copies[i], &copies[most]))
+			most = i;
+		copies[most].told = i + 1 == *n || copies[i + 1].pid != copies[i].pid;
+	}
+	return copies;
+}
+
+static void thread_forget(struct fact_thread *thread)
+{
+	thread->n_calls = thread->n_samples = thread->n_rests = 0;
+	thread->asks = thread->polls = 0;
+	thread->tid = 0; /* nobody's waker */
+}
+
+void facts_tell_once(struct facts *facts)
+{
+	size_t n, works = 0, ranges = 0;
+	struct fact_copy *copies = copies_find(facts, &n), *copy;
+
+	for (size_t i = 0; i < facts->n_works; i++) {
+		copy = copy_of(copies, n, facts->works[i].process);
+		if (!copy || copy->told)
+			facts->works[works++] = facts->works[i];
+	}
+	for (size_t i = 0; i < facts->n_ranges; i++) {
+		copy = copy_of(copies, n, facts->threads[facts->ranges[i].thread].process);
+		if (!copy || copy->told)
+			facts->ranges[ranges++] = facts->ranges[i];
+	}
+	facts->n_works = works;
+	facts->n_ranges = ranges;
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		struct fact_thread *thread = &facts->threads[i];
+
+		copy = thread->process ? copy_of(copies, n, thread->process) : NULL;
+		if (copy && !copy->told)
+			thread_forget(thread);
+	}
+	free(copies);
+}
