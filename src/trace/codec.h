@@ -12,29 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/event.h"
+#include "trace/fields.h"
 #include "trace/format.h"
 
-/* The values of a call. A set bit of the mask says that the value differs from what
+/* Bits of a call's mask beyond its values. A set bit says that what it stands for differs from what
  * was expected. */
-enum call_value {
-	VALUE_ARG,                               /* and eleven more */
-	VALUE_HANDLE = VALUE_ARG + API_ARGS_MAX, /* to VALUE_SHMEM: may follow an argument */
-	VALUE_STREAM,
-	VALUE_EVENT,
-	VALUE_ADDRESS,
-	VALUE_SOURCE,
-	VALUE_BYTES,
-	VALUE_SHMEM,
-	VALUE_GRID,
-	VALUE_BLOCK = VALUE_GRID + 3,
-	VALUE_FLAGS = VALUE_BLOCK + 3,
-	VALUE_DEPTH,
-	VALUE_RESULT,
-	VALUE_SHAPE,       /* SHAPE_* */
-	VALUE_CORRELATION, /* expected: one more than the last of the process */
-	VALUE_END,         /* expected: the event's time, or 0 where the flags say "no end" */
-	VALUE_TEXT,        /* expected: none */
+enum {
+	VALUE_CORRELATION = CALL_VALUES, /* expected: one more than the last of the process */
+	VALUE_END,  /* expected: the event's time, or 0 where the flags say "no end" */
+	VALUE_TEXT, /* expected: none */
 	VALUE_COUNT,
 };
 
@@ -48,69 +34,13 @@ enum call_value {
 #define FLAGS_OVERHEAD_SHIFT 16
 #define FLAGS_OVERHEAD_MOST  (UINT64_MAX >> FLAGS_OVERHEAD_SHIFT)
 
-/* The values of an activity, in the same way; of none is expected that it follows another. */
-enum activity_value {
-	ACTIVITY_DEVICE,
-	ACTIVITY_CONTEXT,
-	ACTIVITY_STREAM,
-	ACTIVITY_GRID,
-	ACTIVITY_BLOCK = ACTIVITY_GRID + 3,
-	ACTIVITY_REGISTERS = ACTIVITY_BLOCK + 3,
-	ACTIVITY_SHMEM_STATIC,
-	ACTIVITY_SHMEM_DYNAMIC,
-	ACTIVITY_GRAPH,
-	ACTIVITY_GRAPH_NODE,
-	ACTIVITY_BYTES,
-	ACTIVITY_DIRECTION,
-	ACTIVITY_SOURCE,
-	ACTIVITY_DESTINATION,
-	ACTIVITY_PEER,
-	ACTIVITY_KEPT, /* values before this one are kept in the slot */
-	ACTIVITY_CORRELATION = VALUE_CORRELATION,
-	ACTIVITY_END = VALUE_END,
-};
-
-/*
- * The values of a range, which is told like an activity. Its correlation is a value like others:
- * few ranges have one, and that of activities is to stay as it is expected.
- */
-enum range_value {
-	RANGE_VALUE_KIND,
-	RANGE_VALUE_NAME,   /* CHUNK_NAMES */
-	RANGE_VALUE_DOMAIN, /* the same; 0: none */
-	RANGE_VALUE_DEPTH,
-	RANGE_VALUE_CONTEXT,
-	RANGE_VALUE_STREAM,
-	RANGE_VALUE_CORRELATION,
-	RANGE_VALUE_CATEGORY, /* these two: since 1.2 */
-	RANGE_VALUE_COLOR,
-	RANGE_VALUE_KEPT,
-};
-
-/* The values of a sample, which is told like an activity without a correlation. */
-enum sample_value {
-	SAMPLE_VALUE_KIND,
-	SAMPLE_VALUE_WEIGHT, /* ns */
-	SAMPLE_VALUE_STACK,  /* its number and one, 0 for none */
-	SAMPLE_VALUE_BLOCKED,
-	SAMPLE_VALUE_WAKER, /* CHUNK_NAMES; 0: none */
-	SAMPLE_VALUE_WAKER_TID,
-	SAMPLE_VALUE_COUNT,
-	SAMPLE_VALUE_WAIT, /* these: since 1.5 */
-	SAMPLE_VALUE_RUNNABLE,
-	SAMPLE_VALUE_RIVAL, /* CHUNK_NAMES; 0: none */
-	SAMPLE_VALUE_RIVAL_PID,
-	SAMPLE_VALUE_KEPT,
-};
-
-/* The values of metrics of a GPU, in the same way. */
-enum metrics_value {
-	METRICS_VALUE_GPU,
-	METRICS_VALUE_SOURCE,
-	METRICS_VALUE_FIRST, /* and those after it: one more than the number, 0 for none */
-	METRICS_VALUE_KEPT = METRICS_VALUE_FIRST + GPU_METRICS,
-};
-_Static_assert((int)METRICS_VALUE_KEPT <= (int)VALUE_CORRELATION, "they have bits in the mask");
+/* Bits of the mask of an activity that are no values of its slot. */
+#define ACTIVITY_CORRELATION VALUE_CORRELATION
+#define ACTIVITY_END         VALUE_END
+#define KEPT_MOST            VALUE_CORRELATION /* values of what is told as an activity, at most */
+_Static_assert((int)METRICS_VALUES <= KEPT_MOST && (int)ACTIVITY_VALUES <= KEPT_MOST &&
+                       (int)SAMPLE_VALUES <= KEPT_MOST && (int)RANGE_VALUES <= KEPT_MOST,
+               "they have bits in the mask");
 
 /*
  * Above the mask of a call: the number of its stack and one, 0 for none; since 1.3. Older readers

@@ -5,7 +5,6 @@
 
 #include "base/xalloc.h"
 #include "trace/codec.h"
-#include "trace/decoded.h"
 #include "trace/format.h"
 #include "trace/names.h"
 
@@ -243,27 +242,19 @@ static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mas
 	decoder->at[COLUMN_VALUES] = at;
 }
 
-static void fill_args(struct api_call *args, const uint64_t *values, size_t n_args)
+static void fill_call(struct call *call, const uint64_t *values, size_t n_args)
 {
 	uint64_t shape = values[VALUE_SHAPE];
+	struct api_call *args = &call->args;
 
-	memcpy(args->arg, values + VALUE_ARG, sizeof(args->arg));
+	fields_fill(FIELDS_CALL, call, NULL, values);
 	args->n_args = (uint8_t)(SHAPE_ARGS(shape) < n_args ? SHAPE_ARGS(shape) : n_args);
 	args->has_stream = SHAPE_HAS_STREAM(shape);
 	args->direction = SHAPE_DIRECTION(shape) < DIRECTION_COUNT
 	                          ? (enum api_direction)SHAPE_DIRECTION(shape)
 	                          : DIRECTION_NONE;
-	args->handle = values[VALUE_HANDLE];
-	args->stream = values[VALUE_STREAM];
-	args->event = values[VALUE_EVENT];
-	args->address = values[VALUE_ADDRESS];
-	args->source = values[VALUE_SOURCE];
-	args->bytes = values[VALUE_BYTES];
-	args->shmem_bytes = values[VALUE_SHMEM];
-	for (unsigned i = 0; i < 3; i++) {
-		args->grid[i] = (uint32_t)values[VALUE_GRID + i];
-		args->block[i] = (uint32_t)values[VALUE_BLOCK + i];
-	}
+	call->flags = (uint32_t)values[VALUE_FLAGS] & KNOWN_FLAGS;
+	call->overhead_ns = values[VALUE_FLAGS] >> FLAGS_OVERHEAD_SHIFT;
 }
 
 static struct last_correlation *correlation_of(struct decoder *decoder)
@@ -317,11 +308,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 		return DECODED_DAMAGE;
 	slot = codec_slot(codec, (uint32_t)id, last->kernel);
 	read_values(decoder, slot, mask);
-	fill_args(&call->args, slot->last, function->api ? api_args(function->api, &args) : 0);
-	call->flags = (uint32_t)slot->last[VALUE_FLAGS] & KNOWN_FLAGS;
-	call->overhead_ns = slot->last[VALUE_FLAGS] >> FLAGS_OVERHEAD_SHIFT;
-	call->depth = (uint32_t)slot->last[VALUE_DEPTH];
-	call->result = (int32_t)slot->last[VALUE_RESULT];
+	fill_call(call, slot->last, function->api ? api_args(function->api, &args) : 0);
 	call->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->call);
 	call->end_ns = call_has_end(call) ? event->time_ns : 0;
 	if (mask >> VALUE_END & 1 && !read_end(decoder, event, &call->end_ns))
@@ -334,130 +321,121 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
-/* ---- activities ---------------------------------------------------------------------------- */
+/* ---- activities, ranges, samples, metrics --------------------------------------------------- */
 
-static void read_activity_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
+/* What is told as an activity, after its kind. False: damage. */
+struct decoded_kind {
+	const uint64_t *values;
+	const struct kernel *kernel;
+	uint64_t begin_ns, end_ns, correlation;
+};
+
+static bool read_kind(struct decoder *decoder, uint64_t head, uint64_t kind, struct event *event,
+                      struct decoded_kind *read)
 {
-	for (uint32_t rest = mask & ((1u << ACTIVITY_KEPT) - 1); rest; rest &= rest - 1)
+	struct codec *codec = &decoder->codec;
+	struct last_kernel *last = codec_kernel(codec, (uint32_t)kind);
+	struct slot *slot;
+	uint32_t mask;
+
+	if (!read_kernel(decoder, head, last, &read->kernel))
+		return false;
+	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	if (!read_times(decoder, event, &read->begin_ns))
+		return false;
+	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
+	for (uint32_t rest = mask & ((1u << ACTIVITY_VALUES) - 1); rest; rest &= rest - 1)
 		slot->last[__builtin_ctz(rest)] += unfold(next_number(decoder, COLUMN_VALUES));
+	read->values = slot->last;
+	read->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->activity);
+	read->end_ns = event->time_ns;
+	return !(mask >> ACTIVITY_END & 1) || read_end(decoder, event, &read->end_ns);
+}
+/* The event of a struct that was filled: `whole` where the names in it are there. */
+static enum decoded told(const struct decoder *decoder, bool whole)
+{
+	if (!whole)
+		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
-/* After its kind. */
-static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64_t kind,
-                                  struct event *event)
+static enum decoded tell_activity(struct decoder *decoder, const struct decoded_kind *read,
+                                  uint64_t kind, struct event *event)
 {
 	struct activity *activity = &decoder->activity;
-	struct codec *codec = &decoder->codec;
-	struct last_kernel *last;
-	struct slot *slot;
-	uint32_t mask;
 
-	last = codec_kernel(codec, (uint32_t)kind);
-	if (!read_kernel(decoder, head, last, &activity->kernel) ||
-	    (kind == ACTIVITY_KERNEL && !activity->kernel && !decoder->lost))
+	if (kind == ACTIVITY_KERNEL && !read->kernel && !decoder->lost)
 		return DECODED_DAMAGE;
-	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	if (!read_times(decoder, event, &activity->begin_ns))
-		return DECODED_DAMAGE;
-	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
-	read_activity_values(decoder, slot, mask);
-	decoded_activity(activity, slot->last);
-	activity->kind = (enum activity_kind)kind;
-	activity->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->activity);
-	activity->end_ns = event->time_ns;
-	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &activity->end_ns))
-		return DECODED_DAMAGE;
-	event->type = EVENT_ACTIVITY;
-	event->activity = activity;
 	if (kind >= ACTIVITY_COUNT)
 		return DECODED_NOTHING;
-	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+	fields_fill(FIELDS_ACTIVITY, activity, NULL, read->values);
+	activity->kind = (enum activity_kind)kind;
+	activity->kernel = read->kernel;
+	activity->correlation = read->correlation;
+	activity->begin_ns = read->begin_ns;
+	activity->end_ns = read->end_ns;
+	event->type = EVENT_ACTIVITY;
+	event->activity = activity;
+	return told(decoder, true);
 }
 
-/* ---- ranges and samples -------------------------------------------------------------------- */
-
-/* What is told as an activity of such a kind, without a kernel; after its kind. NULL: damage. */
-static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, uint64_t kind,
-                                       struct event *event, uint64_t *begin_ns, uint64_t *end_ns)
-{
-	struct slot *slot;
-	uint32_t mask;
-
-	if (head & HEAD_KERNEL)
-		return NULL;
-	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	if (!read_times(decoder, event, begin_ns))
-		return NULL;
-	slot = codec_slot(&decoder->codec, SLOT_OF_KIND(kind), 0);
-	read_activity_values(decoder, slot, mask);
-	read_correlation(decoder, mask, &correlation_of(decoder)->activity);
-	*end_ns = event->time_ns;
-	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, end_ns))
-		return NULL;
-	return slot;
-}
-
-static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct event *event)
+static enum decoded tell_sample(struct decoder *decoder, const struct decoded_kind *read,
+                                struct event *event)
 {
 	struct sample *sample = &decoder->sample;
-	const struct slot *slot;
-	uint64_t begin_ns, end_ns;
+	bool whole;
 
-	slot = read_as_kind(decoder, head, FORMAT_KIND_SAMPLE, event, &begin_ns, &end_ns);
-	if (!slot || slot->last[SAMPLE_VALUE_WEIGHT] >= FORMAT_TIME_MAX ||
-	    !read_stack(decoder, slot->last[SAMPLE_VALUE_STACK], &sample->stack))
+	if (read->values[SAMPLE_VALUE_WEIGHT] >= FORMAT_TIME_MAX ||
+	    !read_stack(decoder, read->values[SAMPLE_VALUE_STACK], &sample->stack))
 		return DECODED_DAMAGE;
-	if (slot->last[SAMPLE_VALUE_KIND] >= SAMPLE_KIND_COUNT)
+	if (read->values[SAMPLE_VALUE_KIND] >= SAMPLE_KIND_COUNT)
 		return DECODED_NOTHING;
+	whole = fields_fill(FIELDS_SAMPLE, sample, decoder->names, read->values);
+	if (sample->runnable_ns > sample->weight_ns)
+		sample->runnable_ns = sample->weight_ns;
 	event->type = EVENT_SAMPLE;
 	event->sample = sample;
-	if (!decoded_sample(sample, decoder->names, slot->last))
-		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
-	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+	return told(decoder, whole);
 }
 
-/* Each number is one more than it says, so that 0 is what was not told. */
-static enum decoded read_metrics(struct decoder *decoder, uint64_t head, struct event *event)
+static enum decoded tell_metrics(struct decoder *decoder, const struct decoded_kind *read,
+                                 struct event *event)
 {
 	struct gpu_metrics_sample *metrics = &decoder->metrics;
-	const struct slot *slot;
 
-	slot = read_as_kind(decoder, head, FORMAT_KIND_METRICS, event, &metrics->begin_ns,
-	                    &metrics->end_ns);
-	if (!slot || slot->last[METRICS_VALUE_GPU] >= RUN_GPUS_MAX)
+	if (read->values[METRICS_VALUE_GPU] >= RUN_GPUS_MAX)
 		return DECODED_DAMAGE;
-	if (slot->last[METRICS_VALUE_SOURCE] >= GPU_METRICS_SOURCES)
+	if (read->values[METRICS_VALUE_SOURCE] >= GPU_METRICS_SOURCES)
 		return DECODED_NOTHING;
-	metrics->gpu = (uint32_t)slot->last[METRICS_VALUE_GPU];
-	metrics->source = (enum gpu_metrics_source)slot->last[METRICS_VALUE_SOURCE];
 	for (unsigned i = 0; i < GPU_METRICS; i++) {
-		uint64_t number = slot->last[METRICS_VALUE_FIRST + i];
-
-		if (number > (gpu_metric_info(i)->is_rate ? GPU_RATE_MOST : GPU_SHARE_WHOLE) + 1)
+		if (read->values[METRICS_VALUE_FIRST + i] >
+		    (gpu_metric_info(i)->is_rate ? GPU_RATE_MOST : GPU_SHARE_WHOLE) + 1)
 			return DECODED_DAMAGE;
-		metrics->value[i] = (int64_t)number - 1;
 	}
+	fields_fill(FIELDS_METRICS, metrics, NULL, read->values);
+	metrics->begin_ns = read->begin_ns;
+	metrics->end_ns = read->end_ns;
 	event->type = EVENT_METRICS;
 	event->metrics = metrics;
-	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+	return told(decoder, true);
 }
 
-static enum decoded read_range(struct decoder *decoder, uint64_t head, struct event *event)
+static enum decoded tell_range(struct decoder *decoder, const struct decoded_kind *read,
+                               struct event *event)
 {
 	struct range *range = &decoder->range;
-	const struct slot *slot;
+	bool whole;
 
-	slot = read_as_kind(decoder, head, FORMAT_KIND_RANGE, event, &range->begin_ns,
-	                    &range->end_ns);
-	if (!slot)
-		return DECODED_DAMAGE;
-	if (slot->last[RANGE_VALUE_KIND] >= RANGE_COUNT)
+	if (read->values[RANGE_VALUE_KIND] >= RANGE_COUNT)
 		return DECODED_NOTHING;
+	whole = fields_fill(FIELDS_RANGE, range, decoder->names, read->values);
+	if (!range->name) /* it has none, or that is not there */
+		range->name = "";
+	range->begin_ns = read->begin_ns;
+	range->end_ns = read->end_ns;
 	event->type = EVENT_RANGE;
 	event->range = range;
-	if (!decoded_range(&decoder->range, decoder->names, slot->last))
-		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
-	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+	return told(decoder, whole);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -474,6 +452,7 @@ static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct eve
 
 static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct event *event)
 {
+	struct decoded_kind read;
 	uint64_t kind;
 
 	if (!read_thread(decoder, head, event))
@@ -481,15 +460,19 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 	kind = next_number(decoder, COLUMN_HEADS);
 	if (kind >= KINDS_MAX)
 		return DECODED_DAMAGE;
+	if (kind >= FORMAT_KIND_METRICS && head & HEAD_KERNEL)
+		return DECODED_DAMAGE;
+	if (!read_kind(decoder, head, kind, event, &read))
+		return DECODED_DAMAGE;
 	switch (kind) {
 	case FORMAT_KIND_RANGE:
-		return read_range(decoder, head, event);
+		return tell_range(decoder, &read, event);
 	case FORMAT_KIND_SAMPLE:
-		return read_sample(decoder, head, event);
+		return tell_sample(decoder, &read, event);
 	case FORMAT_KIND_METRICS:
-		return read_metrics(decoder, head, event);
+		return tell_metrics(decoder, &read, event);
 	default:
-		return read_activity(decoder, head, kind, event);
+		return tell_activity(decoder, &read, kind, event);
 	}
 }
 

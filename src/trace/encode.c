@@ -171,21 +171,8 @@ static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATI
 {
 	const struct api_call *args = &call->args;
 
-	memcpy(values + VALUE_ARG, args->arg, sizeof(args->arg));
-	values[VALUE_HANDLE] = args->handle;
-	values[VALUE_STREAM] = args->stream;
-	values[VALUE_EVENT] = args->event;
-	values[VALUE_ADDRESS] = args->address;
-	values[VALUE_SOURCE] = args->source;
-	values[VALUE_BYTES] = args->bytes;
-	values[VALUE_SHMEM] = args->shmem_bytes;
-	for (unsigned i = 0; i < 3; i++) {
-		values[VALUE_GRID + i] = args->grid[i];
-		values[VALUE_BLOCK + i] = args->block[i];
-	}
+	fields_list(FIELDS_CALL, call, NULL, 0, values);
 	values[VALUE_FLAGS] = flags_value(call);
-	values[VALUE_DEPTH] = call->depth;
-	values[VALUE_RESULT] = (uint64_t)(int64_t)call->result;
 	values[VALUE_SHAPE] = SHAPE(args->n_args, args->direction, args->has_stream);
 }
 
@@ -283,155 +270,51 @@ static void encode_call(struct encoder *encoder, const struct event *event,
 		add_text(encoder, call->text);
 }
 
-/* ---- activities ---------------------------------------------------------------------------- */
+/* ---- activities, ranges, samples, metrics --------------------------------------------------- */
 
-static void list_activity(const struct activity *activity, uint64_t values[ACTIVITY_KEPT])
-{
-	values[ACTIVITY_DEVICE] = activity->device;
-	values[ACTIVITY_CONTEXT] = activity->context;
-	values[ACTIVITY_STREAM] = activity->stream;
-	for (unsigned i = 0; i < 3; i++) {
-		values[ACTIVITY_GRID + i] = activity->grid[i];
-		values[ACTIVITY_BLOCK + i] = activity->block[i];
-	}
-	values[ACTIVITY_REGISTERS] = activity->registers;
-	values[ACTIVITY_SHMEM_STATIC] = activity->shmem_static;
-	values[ACTIVITY_SHMEM_DYNAMIC] = activity->shmem_dynamic;
-	values[ACTIVITY_GRAPH] = activity->graph;
-	values[ACTIVITY_GRAPH_NODE] = activity->graph_node;
-	values[ACTIVITY_BYTES] = activity->bytes;
-	values[ACTIVITY_DIRECTION] = activity->direction;
-	values[ACTIVITY_SOURCE] = activity->source;
-	values[ACTIVITY_DESTINATION] = activity->destination;
-	values[ACTIVITY_PEER] = activity->peer_device;
-}
+/* An event that is told as an activity. */
+struct encode_as {
+	uint32_t kind;
+	enum fields fields;
+	const void *record; /* its struct */
+	uint64_t begin_ns, end_ns;
+};
 
-static void encode_activity(struct encoder *encoder, const struct event *event,
-                            const struct event_ids *ids)
+/* The kernel and the correlation are those of an activity: others have none, and count as if they
+ * had the number that is expected, as a reader of 1.0 counts. */
+static void encode_as_kind(struct encoder *encoder, const struct event *event,
+                           const struct event_ids *ids, const struct encode_as *as)
 {
-	const struct activity *activity = event->activity;
 	struct codec *codec = &encoder->codec;
-	struct last_kernel *kernel = codec_kernel(codec, activity->kind);
-	struct last_correlation *correlation = codec_correlation(codec, ids->process);
-	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(activity->kind), ids->kernel);
-	uint64_t values[ACTIVITY_KEPT];
+	struct last_kernel *kernel = codec_kernel(codec, as->kind);
+	struct last_correlation *last = codec_correlation(codec, ids->process);
+	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(as->kind), ids->kernel);
+	uint64_t correlation = event->activity ? event->activity->correlation : last->activity + 1;
+	size_t n_values = fields_of[as->fields].count;
 	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+	uint64_t values[KEPT_MOST];
 	uint32_t mask = 0;
 
-	list_activity(activity, values);
-	for (unsigned i = 0; i < ACTIVITY_KEPT; i++)
+	fields_list(as->fields, as->record, encoder->names, ids->stack, values);
+	for (unsigned i = 0; i < n_values; i++)
 		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
-	mask |= (uint32_t)(activity->correlation != correlation->activity + 1)
-	        << ACTIVITY_CORRELATION;
-	mask |= (uint32_t)(activity->end_ns != event->time_ns) << ACTIVITY_END;
+	mask |= (uint32_t)(correlation != last->activity + 1) << ACTIVITY_CORRELATION;
+	mask |= (uint32_t)(as->end_ns != event->time_ns) << ACTIVITY_END;
 	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, kernel->kernel != ids->kernel);
-	at = put_varint(at, activity->kind);
+	at = put_varint(at, as->kind);
 	if (kernel->kernel != ids->kernel)
 		at = put_varint(at, ids->kernel);
 	kernel->kernel = ids->kernel;
 	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
 
-	put_times(encoder, event->time_ns, activity->begin_ns);
-	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, ACTIVITY_KEPT, mask);
-	if (mask >> ACTIVITY_CORRELATION & 1)
-		at = put_varint(at, fold(activity->correlation - correlation->activity));
-	if (mask >> ACTIVITY_END & 1)
-		at = put_varint(at, fold(activity->end_ns - event->time_ns));
-	column_upto(encoder, COLUMN_VALUES, at);
-	correlation->activity = activity->correlation;
-}
-
-/* ---- ranges, samples, metrics
- * -------------------------------------------------------------------- */
-
-struct as_kind {
-	uint32_t kind;
-	const uint64_t *values;
-	size_t n_values;
-	uint64_t begin_ns, end_ns;
-};
-
-/* An event that is told as an activity without a kernel and a correlation. */
-static void encode_as_kind(struct encoder *encoder, const struct event *event,
-                           const struct event_ids *ids, const struct as_kind *as)
-{
-	struct codec *codec = &encoder->codec;
-	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(as->kind), 0);
-	uint8_t *at = column_at(encoder, COLUMN_HEADS);
-	uint32_t mask = 0;
-
-	for (unsigned i = 0; i < as->n_values; i++)
-		mask |= (uint32_t)(as->values[i] != slot->last[i]) << i;
-	mask |= (uint32_t)(as->end_ns != event->time_ns) << ACTIVITY_END;
-	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, false);
-	at = put_varint(at, as->kind);
-	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
-
 	put_times(encoder, event->time_ns, as->begin_ns);
-	at = put_values(column_at(encoder, COLUMN_VALUES), slot, as->values, as->n_values, mask);
+	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, n_values, mask);
+	if (mask >> ACTIVITY_CORRELATION & 1)
+		at = put_varint(at, fold(correlation - last->activity));
 	if (mask >> ACTIVITY_END & 1)
 		at = put_varint(at, fold(as->end_ns - event->time_ns));
 	column_upto(encoder, COLUMN_VALUES, at);
-	codec_correlation(codec, ids->process)->activity++; /* as a reader of 1.0 counts */
-}
-
-static void encode_range(struct encoder *encoder, const struct event *event,
-                         const struct event_ids *ids)
-{
-	const struct range *range = event->range;
-	const uint64_t values[RANGE_VALUE_KEPT] = {
-		[RANGE_VALUE_KIND] = range->kind,
-		[RANGE_VALUE_NAME] = names_number(encoder->names, range->name),
-		[RANGE_VALUE_DOMAIN] = names_number(encoder->names, range->domain),
-		[RANGE_VALUE_DEPTH] = range->depth,
-		[RANGE_VALUE_CONTEXT] = range->context,
-		[RANGE_VALUE_STREAM] = range->stream,
-		[RANGE_VALUE_CORRELATION] = range->correlation,
-		[RANGE_VALUE_CATEGORY] = range->category,
-		[RANGE_VALUE_COLOR] = range->color,
-	};
-
-	encode_as_kind(encoder, event, ids,
-	               &(struct as_kind){ FORMAT_KIND_RANGE, values, RANGE_VALUE_KEPT,
-	                                  range->begin_ns, range->end_ns });
-}
-
-static void encode_sample(struct encoder *encoder, const struct event *event,
-                          const struct event_ids *ids)
-{
-	const uint64_t values[SAMPLE_VALUE_KEPT] = {
-		[SAMPLE_VALUE_KIND] = event->sample->kind,
-		[SAMPLE_VALUE_WEIGHT] = event->sample->weight_ns,
-		[SAMPLE_VALUE_STACK] = ids->stack,
-		[SAMPLE_VALUE_BLOCKED] = event->sample->blocked,
-		[SAMPLE_VALUE_WAKER] = names_number(encoder->names, event->sample->waker),
-		[SAMPLE_VALUE_WAKER_TID] = event->sample->waker_tid,
-		[SAMPLE_VALUE_COUNT] = event->sample->count,
-		[SAMPLE_VALUE_WAIT] = event->sample->wait,
-		[SAMPLE_VALUE_RUNNABLE] = event->sample->runnable_ns,
-		[SAMPLE_VALUE_RIVAL] = names_number(encoder->names, event->sample->rival),
-		[SAMPLE_VALUE_RIVAL_PID] = event->sample->rival_pid,
-	};
-
-	encode_as_kind(encoder, event, ids,
-	               &(struct as_kind){ FORMAT_KIND_SAMPLE, values, SAMPLE_VALUE_KEPT,
-	                                  event->time_ns, event->time_ns });
-}
-
-static void encode_metrics(struct encoder *encoder, const struct event *event,
-                           const struct event_ids *ids)
-{
-	const struct gpu_metrics_sample *metrics = event->metrics;
-	uint64_t values[METRICS_VALUE_KEPT] = {
-		[METRICS_VALUE_GPU] = metrics->gpu,
-		[METRICS_VALUE_SOURCE] = metrics->source,
-	};
-
-	for (unsigned i = 0; i < GPU_METRICS; i++)
-		values[METRICS_VALUE_FIRST + i] = (uint64_t)(metrics->value[i] + 1);
-	encode_as_kind(encoder, event, ids,
-	               &(struct as_kind){ FORMAT_KIND_METRICS, values, METRICS_VALUE_KEPT,
-	                                  metrics->begin_ns, metrics->end_ns });
+	last->activity = correlation;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -446,24 +329,40 @@ static void encode_exit(struct encoder *encoder, const struct event *event,
 	put_times(encoder, event->time_ns, event->time_ns);
 }
 
+#define AS_KIND(kind, fields, record)                                                              \
+	encode_as_kind(                                                                            \
+		encoder, event, ids,                                                               \
+		&(struct encode_as){ kind, fields, record, (record)->begin_ns, (record)->end_ns })
+
 void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids)
 {
 	count_event(encoder, event->time_ns,
 	            event->call                     ? event->call->begin_ns
 	            : event->type == EVENT_ACTIVITY ? event->activity->begin_ns
 	                                            : event->time_ns);
-	if (event->type == EVENT_CALL || event->type == EVENT_OTHER_CALL)
+	switch (event->type) {
+	case EVENT_CALL:
+	case EVENT_OTHER_CALL:
 		encode_call(encoder, event, ids);
-	else if (event->type == EVENT_ACTIVITY)
-		encode_activity(encoder, event, ids);
-	else if (event->type == EVENT_RANGE)
-		encode_range(encoder, event, ids);
-	else if (event->type == EVENT_SAMPLE)
-		encode_sample(encoder, event, ids);
-	else if (event->type == EVENT_METRICS)
-		encode_metrics(encoder, event, ids);
-	else
+		break;
+	case EVENT_ACTIVITY:
+		AS_KIND(event->activity->kind, FIELDS_ACTIVITY, event->activity);
+		break;
+	case EVENT_RANGE:
+		AS_KIND(FORMAT_KIND_RANGE, FIELDS_RANGE, event->range);
+		break;
+	case EVENT_METRICS:
+		AS_KIND(FORMAT_KIND_METRICS, FIELDS_METRICS, event->metrics);
+		break;
+	case EVENT_SAMPLE:
+		encode_as_kind(encoder, event, ids,
+		               &(struct encode_as){ FORMAT_KIND_SAMPLE, FIELDS_SAMPLE,
+		                                    event->sample, event->time_ns,
+		                                    event->time_ns });
+		break;
+	default:
 		encode_exit(encoder, event, ids);
+	}
 }
 
 void encoder_take_names(struct encoder *encoder, struct buf *raw)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import dead
+import fields
 import first_lines
 import layers
 import names
@@ -214,7 +215,7 @@ def main():
     checks += [("links", check_links()), ("named files", check_named_files())]
     checks += [("layers", layers.broken(ROOT)), ("first lines", first_lines.silent(ROOT))]
     checks += [("names of tests", names.unlike(ROOT)), ("dead functions", dead.dead(ROOT, os.path.dirname(cuscope)))]
-    checks += [("planted dead functions", dead.blind())]
+    checks += [("planted dead functions", dead.blind()), ("fields of events", fields.broken(ROOT))]
     failed = 0
     for name, findings in checks:
         findings = list(findings)
