@@ -8,6 +8,10 @@ def attached(name, *words, **more):
     return Kind("attach_" + name, *words, attach=True, program=name, gain=False, **more)
 
 
+def contained(name, *words):
+    return Kind("contained_" + name, *words, attach=True, contained=True, program=name, gain=False)
+
+
 def apart(name, *words):
     return Kind("apart_" + name, *words, apart=True, program=name, gain=False)
 
@@ -73,6 +77,10 @@ KINDS = [
     Kind("rank_kernels", "kernels", "run_longer_kernels"),
     apart("rank_sleep", "sleep", "fetch_on_one_rank"),
     apart("rank_prep", "computing", "tokenize_on_one_rank"),
+    # in a root, and namespaces of pids, mounts and users, of their own
+    contained("prep", "computing", "prepare_batch"),
+    contained("pipe_sleep", "sleep", "fetch_in_worker"),
+    contained("py_decode", "computing", "decode_sample"),
     # C++
     Kind("cpp_future", "computing", "decode_image"),
     Kind("cpp_pool", "sleep", "fetch_record"),
