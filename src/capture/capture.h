@@ -39,6 +39,7 @@ struct capture_stacks {
 	uint64_t blocked_ns; /* shorter stretches are added up */
 	bool host_waits;     /* what threads wait for, and how long for a CPU; with or without
 	                        stacks. Shorter ones than blocked_ns are added up, too */
+	bool if_any;         /* samples: where none can be taken that is no failure */
 	bool wakers;         /* samples and blocked time of processes that targets wait for, too */
 };
 

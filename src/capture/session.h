@@ -86,7 +86,8 @@ struct capture {
 	atomic_bool cuda_seen; /* a target has mapped a CUDA module */
 	bool mmap_seen;        /* mappings are reported; else /proc is looked at */
 	bool seccomp_safe;
-	bool cuda_only; /* of processes without CUDA nothing is told: wire_settings */
+	bool no_samples; /* none could be taken, and need not */
+	bool cuda_only;  /* of processes without CUDA nothing is told: wire_settings */
 
 	pid_t *target_pids; /* processes by pid or name that have not ended */
 	size_t n_target_pids;

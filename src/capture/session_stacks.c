@@ -17,7 +17,7 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 	if (!capture_stack_figures(c, &f))
 		return;
 	*stacks = (struct run_stacks){
-		.sample_ns = asked->sample_ns,
+		.sample_ns = c->no_samples ? 0 : asked->sample_ns,
 		.calls = asked->calls,
 		.one_in = asked->one_in,
 		.call_ns = asked->call_ns,
@@ -93,8 +93,16 @@ static void say_of_older_threads(struct capture *c)
 
 int capture_begin_stacks(struct capture *c, struct err *err)
 {
-	int r = sampler_begin(c->sampler, c->options.stacks->sample_ns, err);
+	int r = sampler_begin(c->sampler, c->options.stacks->sample_ns, !c->options.stacks->if_any,
+	                      err);
 
+	if (r && c->options.stacks->if_any) {
+		capture_notice(c, "no samples of stacks, without which all else is recorded: %s",
+		               err->text);
+		*err = (struct err){ 0 };
+		c->no_samples = true;
+		return 0;
+	}
 	if (!r)
 		say_of_older_threads(c);
 	return r;
@@ -106,7 +114,8 @@ void capture_say_why_no_samples(struct capture *c)
 	struct sampler_figures figures;
 
 	if (!capture_stack_figures(c, &figures) || !c->options.stacks->sample_ns ||
-	    figures.samples || target->kind != TARGET_PIDS || c->n_target_pids)
+	    c->options.stacks->if_any || figures.samples || target->kind != TARGET_PIDS ||
+	    c->n_target_pids)
 		return;
 	if (target->n_pids == 1)
 		capture_notice(c, "process %d has ended: no sample of it was taken",

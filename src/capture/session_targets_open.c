@@ -23,7 +23,7 @@ static void look_held(void *data, pid_t pid, bool begins)
 		return;
 	if (c->who && begins)
 		who_feed_held(c->who, pid, capture_now_ns());
-	if (c->sampler)
+	if (c->sampler && !c->options.stacks->if_any)
 		sampler_held(c->sampler, pid);
 	if (modules_look_held(c->modules, pid, told ? &file : NULL, &found, NULL) == 0 &&
 	    found.modules)

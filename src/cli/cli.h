@@ -146,14 +146,16 @@ void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,
  * this struct, after cli_stacks_init().
  */
 struct cli_stacks {
-	bool samples, blocked, host_waits, no_wakers;
+	bool samples, blocked, host_waits, no_wakers, none;
 	uint32_t calls; /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;
 	const char *given; /* -F or --launch-stacks; NULL: neither was */
 };
 
-#define CLI_STACKS_HZ    49
+#define CLI_STACKS_HZ 49
+#define CLI_WHY_HZ    99 /* of `why`, and of record by itself: most lines are known by samples alone \
+	                  */
 #define CLI_STACKS_CALLS 1000   /* walked a second of each thread */
 #define CLI_BLOCKED_NS   100000 /* shorter ones are added up */
 #define CLI_WAITS_NS     10000  /* the same of --host-waits: a disk answers in some 30 us */
@@ -162,6 +164,9 @@ extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
 
 void cli_stacks_init(struct cli_stacks *stacks);
 void cli_stacks_all(struct cli_stacks *stacks); /* --stacks without a list */
+
+/* What costs next to nothing, where nothing was asked for. */
+void cli_stacks_cheap(struct cli_stacks *stacks);
 
 /* --host-waits with its argument, or NULL; and the same where it is not given by itself. */
 #define CLI_WAITS_HELP                                                                             \

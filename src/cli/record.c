@@ -329,11 +329,15 @@ static int record(struct record_options *o, struct err *err)
 		return EXIT_USAGE;
 	if (check_output(&run, err))
 		return EXIT_FAILURE;
+	words = chosen_words(&o->attach.selection, &o->chosen);
+	/* of a choice of calls nobody can say where the time went, and all processes are many */
+	if (!words && o->attach.choice.target.kind != TARGET_ALL)
+		cli_stacks_cheap(&o->stacks);
 	/* of all processes, waits of those that have to do with no GPU would be most of the file */
 	if (o->attach.capture.kernel && o->attach.choice.target.kind != TARGET_ALL)
 		cli_stacks_wait(&o->stacks);
 	o->attach.capture.nested_returns = o->verbose;
-	run.recording.chosen_words = words = chosen_words(&o->attach.selection, &o->chosen);
+	run.recording.chosen_words = words;
 	status = o->last_ns || o->last_bytes ? record_window(&run, err) : record_all(&run, err);
 	free(words);
 	free(run.name);

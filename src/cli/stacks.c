@@ -12,7 +12,7 @@
 
 #define MOST_HZ 2000
 
-enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS, OPT_NO_WAKERS };
+enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS, OPT_NO_WAKERS, OPT_NO_STACKS };
 
 static const struct argp_option share_options[] = {
 	{ 0, 0, 0, 0, "Stacks:", 4 },
@@ -87,6 +87,7 @@ static const struct argp_option which_options[] = {
 	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
 	  "and no blanks, of all",
 	  4 },
+	{ "no-stacks", OPT_NO_STACKS, 0, 0, "none, which are samples otherwise, 99 a second", 4 },
 	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL,
 	  CLI_WAITS_HELP "; --kernel has it on", 4 },
 	{ "no-wakers", OPT_NO_WAKERS, 0, 0,
@@ -161,6 +162,15 @@ void cli_stacks_all(struct cli_stacks *stacks)
 	stacks->calls = STACK_CALLS_ALL;
 }
 
+void cli_stacks_cheap(struct cli_stacks *stacks)
+{
+	if (stacks->none || stacks->samples || stacks->blocked || stacks->calls ||
+	    stacks->host_waits)
+		return;
+	stacks->samples = stacks->no_wakers = stacks->settings.if_any = true;
+	stacks->hz = CLI_WHY_HZ;
+}
+
 static error_t parse_which(int key, char *arg, struct argp_state *state)
 {
 	struct cli_stacks *stacks = state->input;
@@ -180,10 +190,18 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 	case OPT_HOST_WAITS:
 		cli_stacks_parse_waits(state, stacks, arg);
 		return 0;
+	case OPT_NO_STACKS:
+		stacks->none = true;
+		return 0;
 	case OPT_NO_WAKERS:
 		stacks->no_wakers = true;
 		return 0;
 	case ARGP_KEY_END:
+		if (stacks->none && (stacks->samples || stacks->blocked || stacks->calls)) {
+			fprintf(stderr, "%s: --no-stacks and --stacks exclude each other\n",
+			        state->name);
+			exit(EXIT_USAGE);
+		}
 		if (!stacks->given || stacks->samples || stacks->blocked || stacks->calls)
 			return 0;
 		fprintf(stderr, "%s: %s goes with --stacks\n", state->name, stacks->given);

@@ -11,7 +11,6 @@
 #include "cli/why.h"
 
 #define WATCH_NS 10000000000ull /* without --duration */
-#define WATCH_HZ 99             /* samples a second: the lines of launches come from them alone */
 #define UNNAMED  "the recording"
 
 struct why_command {
@@ -221,7 +220,7 @@ static void choose_what(struct why_command *o)
 
 	cli_stacks_all(&o->stacks);
 	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
-	o->stacks.hz = WATCH_HZ;
+	o->stacks.hz = CLI_WHY_HZ;
 	cli_stacks_wait(&o->stacks);
 	if (!o->no_gpu && !o->metrics.busy_ns) {
 		cli_gpu_ask(&o->attach.gpu);

@@ -61,7 +61,7 @@ def test_export_tells_which_rank_a_process_was(case):
     run(case, "export", case.path("both.cuscope"), "-o", case.path("both.json"))
     told = hta_rules.parse(hta_rules.text_of(case.path("both.json")))
     checks.equal("of two ranks", {"backend": "nccl", "rank": 0, "world_size": 1}, told["distributedInfo"])
-    pids = {process["rank"]: process["pid"] for process in told["cuscope"]["processes"]}
+    pids = {process["rank"]: process["pid"] for process in told["cuscope"]["processes"] if "rank" in process}
     checks.equal("ranks", {"6", "7"}, set(pids))
     for rank, pid in pids.items():
         run(case, "export", case.path("both.cuscope"), "-p", str(pid), "-o", case.path(f"{rank}.json"))

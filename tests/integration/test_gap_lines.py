@@ -70,7 +70,7 @@ def test_gap_lines_name_the_line_that_waits(case):
 
 
 def test_gap_lines_without_samples(case):
-    path = record(case, "fast", steps=20)
+    path = record(case, "fast", "--no-stacks", steps=20)
     process = report(case, path, "gaps")
     checks.contains("what is said", r"has no samples of stacks: 'cuscope record --stacks' takes them", process.err())
     if "loader.py" in process.out():

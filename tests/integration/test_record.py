@@ -312,8 +312,8 @@ def test_only_the_last_seconds_are_kept(case):
 
 
 def test_a_window_in_bytes_is_no_larger(case):
-    """Whatever the machine makes of the rate: the chunks are an eighth of the window each."""
-    process = start_loop(case, ["--last", "8k"], rate=4000)
+    """Whatever the machine makes of the rate: the chunks are an eighth of the window each. Stacks stand beside them."""
+    process = start_loop(case, ["--last", "8k", "--no-stacks"], rate=4000)
     time.sleep(3)
     process.process.stdin.close()
     process.process.stdin = None

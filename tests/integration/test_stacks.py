@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Stacks in trace files: what `record --stacks` keeps, and the profiles that are made of it."""
 
+import ctypes
 import json
 import os
 import re
+import struct
 import subprocess
 import time
 
@@ -95,10 +97,42 @@ def test_stacks_are_in_the_last_part_of_a_recording(case):
         raise Failure("no kernel is under its launch")
 
 
-def test_stacks_are_not_recorded_unless_asked_for(case):
-    path = record(case)
+def asked_of(case, path):
     info = json.loads(succeed(case, "info", "--json", path))["stacks"]
-    checks.equal("stacks", (0, 0, 0), (info["samples"], info["calls"], info["sample_ns"]))
+    return info["sample_ns"], info["calls"], info["samples"]
+
+
+def test_record_takes_samples_by_itself(case):
+    """They cost next to nothing; not those of calls, nor where only some calls are kept."""
+    for options, expected in (((), (10101010, 0)), (("--no-stacks",), (0, 0)), (("--only", "cu*"), (0, 0)), (("-F", "49", "--stacks=samples"), (20408163, 0))):
+        checks.equal(f"stacks, {options}", expected, asked_of(case, record(case, *options, "--force"))[:2])
+
+
+def refuse_samples():
+    """perf_event_open() of this process and what it starts is EPERM, as where a container has no right to it."""
+    code = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, {"x86_64": 298, "aarch64": 241}[os.uname().machine],
+                       0x06, 0, 0, 0x00050001, 0x06, 0, 0, 0x7fff0000)
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_char_p(program)):
+        raise OSError("prctl")
+
+
+def test_record_without_samples_has_all_else(case):
+    """Nobody asked for them."""
+    for options, status in (((), 0), (("--stacks=samples",), 1)):
+        path = case.path("refused.cuscope")
+        process = case.cuscope("record", "--force", *options, "-o", path, "--", Places.program("loop"), "1", "10", preexec_fn=refuse_samples)
+        checks.equal(f"status, {options}", status, process.wait())
+        checks.contains("why", "taking samples of the CPUs: Operation not permitted", process.err())
+        if not status:
+            checks.equal("stacks", (0, 0, 0), asked_of(case, path))
+
+
+def test_stacks_are_not_recorded_where_they_are_not_wanted(case):
+    path = record(case, "--no-stacks")
+    checks.equal("stacks", (0, 0, 0), asked_of(case, path))
     checks.contains("its profile", "has no samples of stacks: 'cuscope record --stacks' takes them",
                     ended_with(case, 1, "profile", path))
 

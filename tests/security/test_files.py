@@ -271,7 +271,7 @@ def test_a_pipe_that_somebody_planted_gets_nothing(case):
 def test_a_recording_that_is_killed_is_there_under_its_name(case):
     for options in ([], ["--force"]):
         path = case.path("killed.cuscope")
-        process = case.cuscope("record", *options, "-o", path, "--", Places.program("loop"), "60",
+        process = case.cuscope("record", "--no-stacks", *options, "-o", path, "--", Places.program("loop"), "60",
                                "2000", stdin=subprocess.PIPE)
         wait_until(lambda: "ready" in process.out(), "the program to begin")
         wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 20000, "the file")

@@ -213,11 +213,11 @@ void sampler_held(struct sampler *s, pid_t pid)
 		unwinder_look(s->unwinder, pid, HELD_NS);
 }
 
-int sampler_begin(struct sampler *s, uint64_t period_ns, struct err *err)
+int sampler_begin(struct sampler *s, uint64_t period_ns, bool wait, struct err *err)
 {
 	int r = 0;
 
-	if (s->unwinder)
+	if (s->unwinder && wait)
 		unwinder_wait(s->unwinder, READY_NS);
 	if (s->blocked)
 		r = blocked_threads_begin(s->blocked, err);

@@ -36,9 +36,9 @@ void sampler_forget(struct sampler *sampler, pid_t pid);
  */
 void sampler_held(struct sampler *sampler, pid_t pid);
 
-/* One sample of each CPU in `period_ns` from now on (0: none); waits a moment for files that are
- * still being read. */
-int sampler_begin(struct sampler *sampler, uint64_t period_ns, struct err *err);
+/* One sample of each CPU in `period_ns` from now on (0: none); with `wait` it waits a moment for
+ * files that are still being read, without which the first stacks are cut. */
+int sampler_begin(struct sampler *sampler, uint64_t period_ns, bool wait, struct err *err);
 void sampler_end(struct sampler *sampler); /* and no more */
 
 /* After the last record: tells of threads that are still blocked. What a consumer said. */
