@@ -65,6 +65,7 @@ static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
 	[STACKS_LINES_LOST] = "lines_lost",
 	[STACKS_MAPPINGS] = "mappings_without_room",
 	[STACKS_WAKERS] = "wakers_without_room",
+	[STACKS_NAMES_LATE] = "names_late",
 };
 
 const char *missed_lost_key(enum lost_reason reason)

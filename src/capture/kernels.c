@@ -242,15 +242,16 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t value, uint6
 
 /*
  * CUDA up to 12 launches by the address of a function in the program: its symbol has the name, NULL
- * where it has none. The file is held until the end: a library has hundreds of kernels, and its
- * table is read once.
+ * where it has none, or *late: where that is not known. The file is held until the end: a library
+ * has hundreds of kernels, and its table is read once.
  */
 static const char *symbol_at(struct kernels *kernels, uint32_t tgid, const struct mapping *mapping,
-                             uint64_t offset)
+                             uint64_t offset, bool *late)
 {
 	struct code_file *file = code_files_hold(kernels->files, (pid_t)tgid, mapping);
 	uint64_t into = 0;
-	const char *symbol = code_file_function(kernels->files, file, offset, &into);
+	const char *symbol =
+		code_file_function(kernels->files, file, (pid_t)tgid, offset, &into, late);
 
 	return into ? NULL : symbol; /* the address of a function is where it begins */
 }
@@ -263,16 +264,20 @@ static struct known_kernel *unresolved(struct kernels *kernels, uint32_t tgid, u
 	return intern(kernels, tgid, text, false);
 }
 
+/* NULL: there is no time to look now. */
 static struct known_kernel *resolve_stub(struct kernels *kernels, uint32_t tgid, uint64_t value,
                                          const struct mapping *mapping)
 {
 	const char *slash = strrchr(mapping->path, '/'), *symbol;
 	uint64_t offset = value - mapping->start + mapping->offset;
 	char place[512];
+	bool late;
 
 	snprintf(place, sizeof(place), "%s+0x%llx", slash ? slash + 1 : mapping->path,
 	         (unsigned long long)offset);
-	symbol = symbol_at(kernels, tgid, mapping, offset);
+	symbol = symbol_at(kernels, tgid, mapping, offset, &late);
+	if (late)
+		return NULL;
 	if (symbol && kernel_name_plausible(symbol))
 		return intern(kernels, tgid, symbol, true);
 	return intern(kernels, tgid, place, false);

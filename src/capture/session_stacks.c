@@ -36,7 +36,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		            [STACKS_LINES_LATE] = f.names.lines.late,
 		            [STACKS_LINES_LOST] = f.names.lines.unanswered,
 		            [STACKS_MAPPINGS] = f.unwinder.cut,
-		            [STACKS_WAKERS] = c->wakers ? wakers_without_room(c->wakers) : 0 },
+		            [STACKS_WAKERS] = c->wakers ? wakers_without_room(c->wakers) : 0,
+		            [STACKS_NAMES_LATE] = f.names.late },
 	};
 }
 

@@ -10,13 +10,12 @@
 
 /*
  * What accounts are made for is waited for beside other work. This keeps the capture itself. What
- * has another way, or can be left out with no harm to others, gets least: 0.5 s at once.
+ * has another way, or can be left out with no harm to others, gets least: 0.5 s at once. Symbols of
+ * all libraries of a large program take a second or two, and are read once.
  */
 static const unsigned weights[LOOK_TIMES] = {
-	[LOOK_AT_MAPS] = 8,
-	[LOOK_INTO_FILES] = 4,
-	[LOOK_FOR_JUMPS] = 2,
-	[LOOK_FOR_NAMES] = 4,
+	[LOOK_AT_MAPS] = 8,   [LOOK_INTO_FILES] = 4, [LOOK_FOR_JUMPS] = 2,
+	[LOOK_FOR_NAMES] = 4, [LOOK_AT_SYMBOLS] = 1,
 };
 
 static struct {

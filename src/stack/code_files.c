@@ -2,7 +2,6 @@
 #include "stack/code_files.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/look_time.h"
 #include "stack/function_table.h"
 #include "stack/lines/debug_file.h"
 
@@ -155,25 +155,29 @@ static uint64_t now_ns(void)
 }
 
 /*
- * A program that writes to a file of its code all the time shall not keep us busy: beyond FREE_NS,
- * reading that file may take a tenth of the time.
+ * A program that writes to a file of its code all the time shall not keep us busy, nor one that
+ * asks about files in turn that have no room beside each other: beyond FREE_NS, reading that file
+ * may take a tenth of the time.
  */
 static bool is_dear(const struct code_file *file, uint64_t now)
 {
 	return file->spent_ns > FREE_NS && file->spent_ns > (now - file->first_ns) / 10;
 }
 
-static void read_table(struct code_files *files, struct code_file *file)
+/* False: there is no table, and no time to read it. */
+static bool read_table(struct code_files *files, struct code_file *file, pid_t pid)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = now_ns(), busy_ns = helper_busy_ns(), person;
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
 	struct stat st;
 
-	if (file_stat(file->fd, &st) < 0)
-		return;
-	if ((file->table || file->unreadable) && (is_as_read(file, &st) || is_dear(file, begin_ns)))
-		return;
+	if (file_stat(file->fd, &st) < 0 ||
+	    ((file->table || file->unreadable) && is_as_read(file, &st)))
+		return true;
+	person = helper_person_of(pid);
+	if (is_dear(file, begin_ns) || look_time_is_over(LOOK_AT_SYMBOLS, person))
+		return file->table != NULL;
 	drop_table(files, file);
 	file->size = st.st_size;
 	file->written = st.st_mtim;
@@ -187,19 +191,22 @@ static void read_table(struct code_files *files, struct code_file *file)
 	make_room(files);
 	file->first_ns = file->first_ns ? file->first_ns : begin_ns;
 	file->spent_ns += now_ns() - begin_ns;
+	look_time_charge(LOOK_AT_SYMBOLS, person, helper_busy_ns() - busy_ns);
+	return true;
 }
 
-const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
-                               uint64_t *into_bytes)
+const char *code_file_function(struct code_files *files, struct code_file *file, pid_t pid,
+                               uint64_t offset, uint64_t *into_bytes, bool *late)
 {
 	struct function_found found;
 	size_t before;
 	int rc;
 
+	*late = false;
 	if (file->fd < 0)
 		return NULL;
 	file->used = ++files->calls;
-	read_table(files, file);
+	*late = !read_table(files, file, pid);
 	if (!file->table)
 		return NULL;
 	before = function_table_bytes(file->table);

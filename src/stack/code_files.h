@@ -6,6 +6,7 @@
 #ifndef CUSCOPE_STACK_CODE_FILES_H
 #define CUSCOPE_STACK_CODE_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,11 +27,13 @@ void code_files_hold_again(struct code_file *file); /* NULL is allowed */
 void code_files_drop(struct code_files *files, struct code_file *file);
 
 /*
- * The name, as linked, of the function at a file offset; NULL where there is none. Valid until the
- * next call of any of these.
+ * The name, as linked, of the function at a file offset; NULL where there is none, or *late: it is
+ * not known, since reading what the user behind `pid` wants to know of files has taken too long
+ * (probe/look_time.h), or what that file holds, and may be later. Valid until the next call of any
+ * of these.
  */
-const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
-                               uint64_t *into_bytes);
+const char *code_file_function(struct code_files *files, struct code_file *file, pid_t pid,
+                               uint64_t offset, uint64_t *into_bytes, bool *late);
 
 /* Descriptor of it, or -1; by path only where somebody serves it (probe/helper.h). */
 int code_file_fd(const struct code_file *file);

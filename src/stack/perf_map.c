@@ -2,7 +2,6 @@
 #include "stack/perf_map.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/budget.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/look_time.h"
 
 #define TEXT_MAX   (8u << 20)
 #define LINE_BYTES 32 /* few are shorter; of a file of shorter ones not all are kept */
@@ -200,16 +200,21 @@ static void read_whole(struct perf_map *map, off_t size)
 
 /*
  * Whether there was something new to read. A program that makes its file grow all the time shall
- * not keep us busy: reading may take a tenth of the time.
+ * not keep us busy: reading may take a tenth of the time, and what its user has of that.
  */
-static bool read_again(struct perf_map *map)
+static bool read_again(struct perf_map *map, bool *late)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = now_ns(), busy_ns = helper_busy_ns(), person;
 	struct stat st;
 
-	if (file_stat(map->fd, &st) < 0 || st.st_size == map->read || begin_ns < map->again_ns)
+	if (file_stat(map->fd, &st) < 0 || st.st_size == map->read)
+		return false;
+	person = helper_person_of((pid_t)map->owner);
+	*late = begin_ns < map->again_ns || look_time_is_over(LOOK_AT_SYMBOLS, person);
+	if (*late)
 		return false;
 	read_whole(map, st.st_size);
+	look_time_charge(LOOK_AT_SYMBOLS, person, helper_busy_ns() - busy_ns);
 	map->again_ns = begin_ns + 10 * (now_ns() - begin_ns);
 	return true;
 }
@@ -241,11 +246,12 @@ static const struct perf_map_line *find_line(const struct perf_map *map, uint64_
 	return best;
 }
 
-const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes)
+const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes, bool *late)
 {
 	const struct perf_map_line *line = find_line(map, address);
 
-	if (!line && read_again(map))
+	*late = false;
+	if (!line && read_again(map, late))
 		line = find_line(map, address);
 	if (!line)
 		return NULL;

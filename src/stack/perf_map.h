@@ -7,6 +7,7 @@
 #ifndef CUSCOPE_STACK_PERF_MAP_H
 #define CUSCOPE_STACK_PERF_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,8 +30,8 @@ void perf_map_free(struct perf_map *map);    /* NULL is allowed */
  * MiB of the file are read, and a function for each 32 bytes of them. They are read again when the
  * file has grown and what was read does not tell. Nothing is read where the budget has no room. Of
  * functions that overlap the one written last is meant. The name belongs to the map, until the next
- * call.
+ * call. *late: the file was not read, since that takes too much time.
  */
-const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes);
+const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes, bool *late);
 
 #endif

@@ -531,18 +531,23 @@ static const struct code *code_at(struct symbols *symbols, struct program *progr
 }
 
 static const char *function_at(struct symbols *symbols, const struct program *program,
-                               const struct code *code, uint64_t place, uint64_t *into_bytes)
+                               const struct code *code, uint64_t place, struct frame *frame)
 {
+	uint64_t *into_bytes = &frame->into_bytes;
 	const char *name = NULL;
+	bool late;
 
 	if (code->file)
-		name = code_file_function(symbols->files, code->file,
-		                          place - code->start + code->offset, into_bytes);
+		name = code_file_function(symbols->files, code->file, program->pid,
+		                          place - code->start + code->offset, into_bytes,
+		                          &frame->late);
 	if (name)
 		return keep_demangled(symbols, program->pid, name);
 	/* Code made at run time may be in a file without a name (memfd), too. */
-	if (program->perf_map)
-		name = perf_map_find(program->perf_map, place, into_bytes);
+	if (program->perf_map) {
+		name = perf_map_find(program->perf_map, place, into_bytes, &late);
+		frame->late = (frame->late || late) && !name;
+	}
 	return name ? keep_name(symbols, name) : NULL;
 }
 
@@ -560,7 +565,7 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 		return;
 	frame->module = code->module;
 	frame->path = code->path;
-	frame->function = function_at(symbols, program, code, place, &frame->into_bytes);
+	frame->function = function_at(symbols, program, code, place, frame);
 	if (!frame->function)
 		frame->into_bytes = place - code->start + code->offset;
 	frame->into_bytes += address - place;

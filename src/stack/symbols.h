@@ -44,6 +44,7 @@ struct frame {
 	const char *path;     /* of the file, as the process names it; module where it is no file */
 	uint64_t into_bytes;  /* from the begin of the function, or of file or memory without one */
 	uint64_t offset;      /* in the file; 0 where it is none */
+	bool late;            /* its function is not known, since finding it takes too long */
 	int fd;               /* of the file, while the process is not forgotten; -1: none */
 	const char *build_id; /* of the file, in hexadecimal; NULL where it has none */
 };

@@ -35,6 +35,7 @@ const char *lost_reason_text(enum lost_reason reason)
 #define PYTHON_NOT_READ                                                                            \
 	" whose frames are not read (3.9 to 3.14 are, but for debug and free-threaded builds)"
 #define MAPPINGS_LEFT_OUT " than the 1,024 that are kept: stacks end in the others"
+#define READ_TOO_LONG     ": to read its user's files takes too long"
 #define TOO_FAST          ", 10,000 a second of a thread"
 
 const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
@@ -70,6 +71,10 @@ const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
 		                      "processes have more executable mappings" MAPPINGS_LEFT_OUT },
 		[STACKS_WAKERS] = { "process that targets wait for was more than are sampled",
 		                    "processes that targets wait for were more than are sampled" },
+		[STACKS_NAMES_LATE] = { "frame of native code is without its "
+		                        "function" READ_TOO_LONG,
+		                        "frames of native code are without "
+		                        "functions" READ_TOO_LONG },
 	};
 
 	if (missed >= STACKS_MISSED_COUNT)

@@ -266,6 +266,7 @@ enum stacks_missed {
 	STACKS_LINES_LOST,  /* places in files whose debug information could not be read */
 	STACKS_MAPPINGS,    /* processes with more executable mappings than are kept */
 	STACKS_WAKERS,      /* processes that targets wait for and that there was no room for */
+	STACKS_NAMES_LATE,  /* frames of native code whose names take too long to find */
 	STACKS_MISSED_COUNT
 };
 

@@ -67,9 +67,10 @@ static void use_map(const uint8_t *data, size_t size)
 
 	for (size_t i = 0; i + 8 <= size; i += size / 16 + 1) {
 		const char *name;
+		bool late;
 
 		memcpy(&address, data + i, 8);
-		name = perf_map_find(map, i % 2 ? address : address & 0xffff, &into);
+		name = perf_map_find(map, i % 2 ? address : address & 0xffff, &into, &late);
 		CHECK(!name || *name);
 	}
 	perf_map_free(map);

@@ -24,7 +24,8 @@ static int file_with(const char *text)
 static void expect(struct perf_map *map, uint64_t address, const char *name, uint64_t into)
 {
 	uint64_t found = 0;
-	const char *text = perf_map_find(map, address, &found);
+	bool late;
+	const char *text = perf_map_find(map, address, &found, &late);
 
 	if (!name) {
 		assert_null(text);
@@ -136,6 +137,7 @@ static void test_a_map_takes_from_the_budget_what_it_keeps(void **state)
 	struct perf_map *map, *none;
 	uint64_t into = 0;
 	char path[64];
+	bool late;
 	FILE *file;
 
 	own_path(path, sizeof(path));
@@ -145,14 +147,14 @@ static void test_a_map_takes_from_the_budget_what_it_keeps(void **state)
 	fclose(file);
 	map = perf_map_open(getpid(), budget);
 	expect(map, 0x1001, "a_name_that_is_not_short_0", 1);
-	assert_null(perf_map_find(map, 0x1000 + 16 * 499999, &into));
+	assert_null(perf_map_find(map, 0x1000 + 16 * 499999, &into, &late));
 	now = mallinfo2().uordblks + mallinfo2().hblkhd;
 	assert_true(now - before < 16 << 20);
 	assert_true(budget_used(budget) > 8 << 20 && budget_used(budget) <= 16 << 20);
 
 	/* the same process's again: it has taken what it may */
 	none = perf_map_open(getpid(), budget);
-	assert_null(perf_map_find(none, 0x1001, &into));
+	assert_null(perf_map_find(none, 0x1001, &into, &late));
 	assert_int_equal(budget_refused(budget), 1);
 	perf_map_free(none);
 	perf_map_free(map);

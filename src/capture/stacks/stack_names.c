@@ -42,7 +42,7 @@ struct stack_names {
 	struct stacks *stacks;
 	struct source_lines *lines; /* NULL: cuscope was built without */
 	struct known_place *places;
-	uint64_t loosely, python_lost;
+	uint64_t loosely, python_lost, late;
 };
 
 /* What a record is turned into, and by what. */
@@ -141,8 +141,9 @@ static void want_lines(struct stack_names *names, const struct frame *found,
 	source_lines_want(names->lines, &place, (void *)frame);
 }
 
-static const struct stack_frame *
-find_native(struct stack_names *names, const struct process *process, uint64_t address, bool call)
+static const struct stack_frame *find_native(struct stack_names *names,
+                                             const struct process *process, uint64_t address,
+                                             bool call, bool *late)
 {
 	struct stack_frame frame = { 0 };
 	const struct stack_frame *kept;
@@ -152,6 +153,8 @@ find_native(struct stack_names *names, const struct process *process, uint64_t a
 		symbols_find_call(names->symbols, process, address, &found);
 	else
 		symbols_find(names->symbols, process, address, &found);
+	*late = found.late;
+	names->late += found.late;
 	frame.kind = kind_of(&found);
 	frame.function = found.function;
 	frame.module = found.module;
@@ -169,13 +172,14 @@ native_frame(struct stack_names *names, const struct process *process, uint64_t 
 	const struct place_key key = { address, process->id, call };
 	const struct stack_frame *frame;
 	struct known_place *place;
+	bool late;
 
 	HASH_FIND(hh, names->places, &key, sizeof(key), place);
 	if (place)
 		return place->frame;
-	frame = find_native(names, process, address, call);
-	if (!frame ||
-	    !frame->module) /* it may have been mapped since, when it is asked for again */
+	frame = find_native(names, process, address, call, &late);
+	/* It may be mapped, or there be time for it, when it is asked for again. */
+	if (!frame || !frame->module || late)
 		return frame;
 	if (HASH_COUNT(names->places) >= CACHE_MAX)
 		forget_places(names);
@@ -383,4 +387,5 @@ void stack_names_figures(const struct stack_names *names, struct stack_names_fig
 	figures->loosely = names->loosely;
 	source_lines_figures(names->lines, &figures->lines);
 	figures->python_lost = names->python_lost;
+	figures->late = names->late;
 }

@@ -55,6 +55,7 @@ struct stack_names_figures {
 	uint64_t loosely; /* stacks whose frames of Python are not where they should be for sure */
 	struct source_lines_figures lines;
 	uint64_t python_lost; /* frames of Python whose names could not be read */
+	uint64_t late;        /* frames of native code whose names take too long to find */
 };
 
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures);
