@@ -40,6 +40,7 @@ struct modules *modules_new(const struct modules_options *options)
 
 	modules->options = *options;
 	modules->unseen = unseen_new();
+	modules->shares = shares_init();
 	pthread_mutex_init(&modules->lock, NULL);
 	pthread_cond_init(&modules->read, NULL);
 	return modules;

@@ -15,7 +15,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PERSON_ROOT    0ull
+#include "base/quota.h"
+
+#define PERSON_ROOT    QUOTA_ROOT
 #define PERSON_UNKNOWN UINT64_MAX /* of a process that is gone */
 
 /* A uid below 2^32, or one of the two other kinds. */

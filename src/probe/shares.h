@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/quota.h"
+
 #define SHARE_FILE 2048 /* libcuda has 680 functions, libcudart 420 */
 #define SHARE_USER 8192 /* forty programs with cudart linked in */
 #define SHARE_ROOT 4096 /* that nobody else gets */
@@ -23,22 +25,19 @@
 #define SHARE_USERS_FILES 3072 /* of all but root */
 
 struct shares {
-	struct share {
-		uint64_t owner;
-		size_t taken, files;
-		size_t live; /* of those taken: of files that are hooked */
-	} * users;
-	size_t n_users;
-	size_t taken, taken_by_users; /* in all; by all but root */
-	size_t files_of_users;
+	struct quota hooks, files;
+	struct quota live; /* hooks of files that are hooked: those of `hooks` or less */
 };
+
+struct shares shares_init(void);
 
 /* One more file of this owner: NULL, or why not (static). */
 const char *shares_take_file(struct shares *shares, uint64_t owner);
 
 /*
  * How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL). It
- * gets none where there is no room for all that a file may have.
+ * gets none where there is no room for all that a file may have: who has little left would leave
+ * others' files with a hook or two.
  */
 size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why);
 
@@ -53,11 +52,7 @@ void shares_keep(struct shares *shares, uint64_t owner);
 void shares_file_gone(struct shares *shares, uint64_t owner, size_t hooks);
 void shares_file_back(struct shares *shares, uint64_t owner, size_t hooks);
 
-/*
- * Whether half of what this owner's files may have, or of all that he shares, is in use. Of another
- * user but root no more counts than half of his share: else one who has all of it would have the
- * files of everybody let go as soon as nobody maps them.
- */
+/* Whether half of what this owner's files may have, or of all that he shares, is in use. */
 bool shares_are_crowded(const struct shares *shares, uint64_t owner);
 
 void shares_free(struct shares *shares);

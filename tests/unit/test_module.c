@@ -121,10 +121,11 @@ static void no_number_is_used_again(void *data, uint16_t id)
 static int number_from(size_t first)
 {
 	struct hook_numbers *numbers = calloc(1, sizeof(*numbers));
-	struct shares shares = { .taken = first };
+	struct shares shares = shares_init();
 	const char *why;
 	int r;
 
+	quota_add(&shares.hooks, 0, 0, first);
 	numbers->next = first;
 	r = hook_numbers_take(numbers, &shares, module, no_number_is_used_again, NULL, &why);
 	hook_numbers_free(numbers);

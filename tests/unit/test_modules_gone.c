@@ -66,15 +66,6 @@ static void let_go_after(uint64_t ns)
 	let_go();
 }
 
-static size_t live_hooks(void)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < modules->shares.n_users; i++)
-		n += modules->shares.users[i].live;
-	return n;
-}
-
 static uint16_t number_of(const char *lib, const char *function)
 {
 	for (size_t m = 0; m < modules_count(modules); m++) {
@@ -165,7 +156,7 @@ static void test_what_is_mapped_again_before_it_goes_stays(void **state)
 	look(LOOK_RUNNING);
 	let_go();
 	assert_int_equal(modules_count(modules), 1);
-	assert_int_equal(live_hooks(), attached);
+	assert_int_equal(modules->shares.live.taken, attached);
 }
 
 static void test_what_is_on_its_way_still_finds_its_hook(void **state)
@@ -361,8 +352,8 @@ static void test_files_that_come_one_after_the_other_take_no_more_numbers(void *
 		assert_int_equal(modules_count(modules), 0);
 	}
 	assert_int_equal(modules->numbers.next, SHARE_FILE);
-	assert_int_equal(modules->shares.taken, SHARE_FILE);
-	assert_int_equal(live_hooks(), 0);
+	assert_int_equal(modules->shares.hooks.taken, SHARE_FILE);
+	assert_int_equal(modules->shares.live.taken, 0);
 }
 
 #define SUMS(name) cmocka_unit_test_setup_teardown(name, make_sums, destroy)

@@ -82,7 +82,7 @@ static void test_ranges_that_change_are_read_again(void **state)
 
 static void test_one_person_with_many_uids_has_one_share(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 	unsigned n = 0;
 
 	for (uid_t uid = 100000; uid < 100000 + 2 * SHARE_USER_FILES; uid++)

@@ -15,7 +15,7 @@ static unsigned files_of(struct shares *shares, uid_t owner)
 
 static void test_one_user_does_not_fill_the_list_of_files(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 
 	assert_int_equal(files_of(&shares, 1000), SHARE_USER_FILES);
 	assert_non_null(strstr(shares_take_file(&shares, 1000), "of one user"));
@@ -25,11 +25,11 @@ static void test_one_user_does_not_fill_the_list_of_files(void **state)
 
 static void test_all_users_leave_some_to_root(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 
 	for (uid_t user = 1000; user < 1010; user++)
 		files_of(&shares, user);
-	assert_int_equal(shares.files_of_users, SHARE_USERS_FILES);
+	assert_int_equal(shares.files.taken_by_others, SHARE_USERS_FILES);
 	assert_non_null(strstr(shares_take_file(&shares, 2000), "other than root"));
 	assert_null(shares_take_file(&shares, 0));
 	shares_free(&shares);
@@ -37,7 +37,7 @@ static void test_all_users_leave_some_to_root(void **state)
 
 static void test_a_file_has_all_its_hooks_or_none(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 	const char *why;
 
 	for (unsigned i = 0; i < SHARE_USER / SHARE_FILE - 1; i++)
@@ -64,7 +64,7 @@ static void take(struct shares *shares, uid_t owner, size_t hooks)
 
 static void test_one_user_is_no_crowd_for_others(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 
 	take(&shares, 1000, SHARE_USER);
 	take(&shares, 1001, 1000);
@@ -79,7 +79,7 @@ static void test_one_user_is_no_crowd_for_others(void **state)
 
 static void test_many_are_a_crowd_for_everybody(void **state)
 {
-	struct shares shares = { 0 };
+	struct shares shares = shares_init();
 
 	for (uid_t user = 1000; user < 1008; user++)
 		take(&shares, user, 1000);
