@@ -29,16 +29,10 @@ struct process_place {
 	uint64_t asked_ns, looked_ns, hash;
 	bool known, ended, waits, under_way, again;
 	unsigned tries;
-	struct process_person *person; /* in whose share it is; NULL: nobody's */
+	uint64_t person; /* in whose share it is, where it is in one */
+	bool in_share;
 	struct process_identity identity;
 	TAILQ_ENTRY(process_place) waiting, asked, looked;
-	UT_hash_handle hh;
-};
-
-/* Who has places by process_identities_expect. */
-struct process_person {
-	uint64_t person;
-	unsigned n;
 	UT_hash_handle hh;
 };
 
@@ -52,7 +46,7 @@ struct process_identities {
 	pthread_cond_t wake, settled;
 	bool stop, busy, chosen;      /* chosen: the reader is to be told */
 	struct process_place *places; /* by key */
-	struct process_person *persons;
+	struct quota shares;          /* of places by process_identities_expect */
 	struct process_places waiting;
 	struct process_places asked;  /* who has ended, then who was asked for longest ago */
 	struct process_places looked; /* who was looked at longest ago is the first */
@@ -91,13 +85,9 @@ static void no_longer_waits(struct process_identities *identities, struct proces
 
 static void give_back_share(struct process_identities *identities, struct process_place *place)
 {
-	struct process_person *person = place->person;
-
-	place->person = NULL;
-	if (!person || --person->n)
-		return;
-	HASH_DEL(identities->persons, person);
-	free(person);
+	if (place->in_share)
+		quota_give(&identities->shares, place->person, 0, 1);
+	place->in_share = false;
 }
 
 static void forget(struct process_identities *identities, struct process_place *place)
@@ -367,6 +357,7 @@ void process_identities_free(struct process_identities *identities)
 	pthread_join(identities->thread, NULL);
 	while (identities->places)
 		forget(identities, identities->places);
+	quota_free(&identities->shares);
 	process_reader_free(identities->reader);
 	end_waits(identities);
 	free(identities);
@@ -439,56 +430,40 @@ bool process_identities_get_soon(struct process_identities *identities, pid_t pi
 	return known;
 }
 
-static struct process_person *person_with_share(struct process_identities *identities,
-                                                uint64_t number, unsigned share)
-{
-	struct process_person *person;
-
-	HASH_FIND(hh, identities->persons, &number, sizeof(number), person);
-	if (person)
-		return person->n < share ? person : NULL;
-	person = xcalloc(1, sizeof(*person));
-	person->person = number;
-	HASH_ADD(hh, identities->persons, person, sizeof(number), person);
-	return person;
-}
-
+/* The share is taken now, since another place of the same person may be the one to go. */
 static bool make_expected(struct process_identities *identities, pid_t pid, uint64_t incarnation,
-                          struct process_person *person)
+                          uint64_t person)
 {
 	struct process_place *place;
 
-	if (person)
-		person->n++; /* now, since another place of the same person may be the one to go */
-	place = make(identities, pid, incarnation, now_ns());
-	if (place) {
-		place->person = person;
-		place->asked_ns = now_ns();
-	} else if (person) {
-		give_back_share(identities, &(struct process_place){ .person = person });
+	if (quota_take(&identities->shares, person, 0, 1)) {
+		identities->counts.over_share++;
+		return false;
 	}
-	return place;
+	place = make(identities, pid, incarnation, now_ns());
+	if (!place) {
+		quota_give(&identities->shares, person, 0, 1);
+		return false;
+	}
+	place->person = person;
+	place->in_share = true;
+	place->asked_ns = now_ns();
+	return true;
 }
 
 bool process_identities_expect(struct process_identities *identities, pid_t pid,
-                               uint64_t incarnation, uint64_t number, unsigned share)
+                               uint64_t incarnation, uint64_t person, unsigned share)
 {
-	struct process_person *person = NULL;
 	struct process_place *place;
 	bool has_room = true;
 
 	pthread_mutex_lock(&identities->lock);
+	identities->shares.user.most = share;
 	place = find(identities, pid, incarnation);
-	if (place) {
+	if (place)
 		was_asked(identities, place, now_ns());
-	} else {
-		if (number != PERSON_ROOT)
-			person = person_with_share(identities, number, share);
-		has_room = number == PERSON_ROOT || person;
-		identities->counts.over_share += !has_room;
-		if (has_room)
-			has_room = make_expected(identities, pid, incarnation, person);
-	}
+	else
+		has_room = make_expected(identities, pid, incarnation, person);
 	pthread_mutex_unlock(&identities->lock);
 	return has_room;
 }

@@ -41,6 +41,9 @@ struct modules *modules_new(const struct modules_options *options)
 	modules->options = *options;
 	modules->unseen = unseen_new();
 	modules->shares = shares_init();
+	modules->listed = (struct quota){ .process = { .most = MISSES_OF_ONE },
+		                          .user = { .most = MISSES_OF_PERSON },
+		                          .all = { .most = MISSES_MAX } };
 	pthread_mutex_init(&modules->lock, NULL);
 	pthread_cond_init(&modules->read, NULL);
 	return modules;
@@ -89,7 +92,7 @@ void modules_free(struct modules *modules)
 	for (size_t i = 0; i < modules->n_misses; i++)
 		miss_free(&modules->misses[i]);
 	free(modules->misses);
-	free(modules->miss_persons);
+	quota_free(&modules->listed);
 	unseen_free(modules->unseen);
 	shares_free(&modules->shares);
 	hook_numbers_free(&modules->numbers);
@@ -100,25 +103,13 @@ void modules_free(struct modules *modules)
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
-/* Whether a process, or who is behind it, has as many as may be listed. */
-static bool has_its_share(const struct modules *modules, uint32_t pid, uint64_t person)
-{
-	size_t its = 0, persons = 0;
-
-	for (size_t i = 0; pid && i < modules->n_misses; i++) {
-		its += modules->misses[i].pid == pid;
-		persons += modules->misses[i].pid && modules->miss_persons[i] == person;
-	}
-	return its >= MISSES_OF_ONE || (person != PERSON_ROOT && persons >= MISSES_OF_PERSON);
-}
-
 /* The slot of the new miss, counted from 1; 0: there was no room. */
 static size_t add_miss(struct modules *modules, struct miss miss)
 {
 	uint64_t person = miss.pid ? person_of_process((pid_t)miss.pid) : PERSON_ROOT;
 
-	if (modules->n_misses == MISSES_MAX || has_its_share(modules, miss.pid, person) ||
-	    (miss.name && modules->n_functions_missed == FUNCTIONS_MAX)) {
+	if ((miss.name && modules->n_functions_missed == FUNCTIONS_MAX) ||
+	    quota_take(&modules->listed, person, miss.pid, 1)) {
 		modules->left_out[miss.kind]++;
 		miss_free(&miss);
 		return 0;
@@ -127,9 +118,6 @@ static size_t add_miss(struct modules *modules, struct miss miss)
 	drop_told(modules);
 	modules->misses = xrealloc(modules->misses,
 	                           (modules->n_misses + 1 + TOLD_MAX) * sizeof(*modules->misses));
-	modules->miss_persons = xrealloc(modules->miss_persons,
-	                                 (modules->n_misses + 1) * sizeof(*modules->miss_persons));
-	modules->miss_persons[modules->n_misses] = person;
 	modules->misses[modules->n_misses++] = miss;
 	return modules->n_misses;
 }

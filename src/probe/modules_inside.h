@@ -89,7 +89,7 @@ struct modules {
 	struct account own_reads; /* the same, of files that hooks of users name */
 	struct hook_slot slots[WIRE_HOOKS_MAX];
 	struct miss *misses;
-	uint64_t *miss_persons;              /* of the first n_misses: who is behind the process */
+	struct quota listed;                 /* of misses */
 	size_t n_misses, n_functions_missed; /* the second: of the first */
 	size_t left_out[MISS_LAST + 1];      /* beyond */
 	uint64_t more[MISS_LAST + 1];        /* processes over the budget that are not named */

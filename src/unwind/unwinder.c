@@ -18,7 +18,7 @@
 
 #define AGAIN_NS  20000000ull                    /* between two looks at one process */
 #define MOST_NS   10240000000ull                 /* and when they brought nothing new */
-#define SHARE_MAX (UNWIND_PROCESSES_MAX * 3 / 4) /* processes of one user but root */
+#define SHARE_MAX (UNWIND_PROCESSES_MAX * 3 / 4) /* of one user but root */
 
 struct unwound { /* a process */
 	pid_t pid;
@@ -49,8 +49,9 @@ struct unwinder {
 	pthread_cond_t asked, done;
 	pthread_t thread;
 	struct unwound *processes;
-	uint32_t generation; /* the last one of any process: a pid may be used again */
-	bool looking;        /* the tables are in use */
+	struct quota told_of; /* processes that are in the map */
+	uint32_t generation;  /* the last one of any process: a pid may be used again */
+	bool looking;         /* the tables are in use */
 	bool stopping;
 	struct unwinder_figures figures;
 };
@@ -105,23 +106,22 @@ static void tell_python(struct unwinder *u, struct unwound *process, const struc
 	}
 }
 
-/* How many processes of this user the programs are told of; the others of them wait. */
-static bool has_share(const struct unwinder *u, uint64_t person)
+/* So many processes of one user but root; the others of them wait. */
+static bool put_code(struct unwinder *u, struct unwound *process, const struct code_look *look)
 {
-	const struct unwound *process;
-	size_t n = 0;
+	uint32_t key = (uint32_t)process->pid;
 
-	if (person == PERSON_ROOT)
-		return true;
-	for (process = u->processes; process; process = process->hh.next)
-		n += process->in_map && process->person == person;
-	return n < SHARE_MAX;
+	if (!process->in_map && quota_take(&u->told_of, process->person, 0, 1))
+		return false;
+	if (bpf_map_update_elem(u->maps.code, &key, &look->code, BPF_ANY) == 0)
+		return process->in_map = true;
+	if (!process->in_map)
+		quota_give(&u->told_of, process->person, 0, 1);
+	return false;
 }
 
 static void tell_code(struct unwinder *u, struct unwound *process, struct code_look *look)
 {
-	uint32_t key = (uint32_t)process->pid;
-
 	u->figures.cut += look->cut && !process->cut;
 	process->cut |= look->cut;
 	if (process->told != look->sum)
@@ -133,10 +133,7 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 	look->code.generation = ++u->generation;
 	for (uint32_t i = look->code.count; i < UNWIND_MAPPINGS_MAX; i++)
 		look->code.begin[i] = UNWIND_NOWHERE;
-	if ((process->in_map || has_share(u, process->person)) &&
-	    bpf_map_update_elem(u->maps.code, &key, &look->code, BPF_ANY) == 0)
-		process->in_map = true;
-	else if (!process->refused++)
+	if (!put_code(u, process, look) && !process->refused++)
 		u->figures.without_room++;
 	process->told = look->sum;
 }
@@ -184,8 +181,10 @@ static void untell(struct unwinder *u, struct unwound *process)
 {
 	uint32_t key = (uint32_t)process->pid;
 
-	if (process->in_map)
+	if (process->in_map) {
 		bpf_map_delete_elem(u->maps.code, &key);
+		quota_give(&u->told_of, process->person, 0, 1);
+	}
 	process->in_map = false;
 	untell_python(u, process);
 }
@@ -314,6 +313,7 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
 
 	u->maps = *maps;
 	u->told = *told;
+	u->told_of.user.most = SHARE_MAX;
 	u->tables = code_tables_new(maps->files, maps->rules, told->engine, told->data);
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
@@ -344,6 +344,7 @@ void unwinder_free(struct unwinder *u)
 	pthread_join(u->thread, NULL); /* each read of a file has a limit: probe/helper.h */
 	HASH_ITER (hh, u->processes, process, next)
 		drop_process(u, process);
+	quota_free(&u->told_of);
 	code_tables_free(u->tables);
 	pthread_cond_destroy(&u->asked);
 	pthread_cond_destroy(&u->done);
