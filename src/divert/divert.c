@@ -124,6 +124,7 @@ int divert_new(divert_done_fn done, void *data, struct divert **out, struct err 
 	divert->done = done;
 	divert->data = data;
 	divert->files = judged_files_new();
+	divert->shares = divert_shares_init();
 	*out = divert;
 	return 0;
 }
@@ -315,18 +316,18 @@ void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 	if (!places)
 		return;
 	divert_gone(divert, child); /* of an earlier process of that number */
-	if (!shares_has_room(&divert->shares, owner, places))
+	if (!quota_has_room(&divert->shares.of_children, owner, 0, places))
 		sweep(divert);
 	if (shares_child(&divert->shares, owner, child, places) &&
 	    send_order(divert, &order, -1, NULL)) {
 		shares_child_free(&divert->shares, child);
-		divert->shares.refused++;
+		divert->shares.of_children.refused++;
 	}
 }
 
 uint64_t divert_refused_children(const struct divert *divert)
 {
-	return divert->shares.refused;
+	return divert->shares.of_children.refused;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -367,6 +367,7 @@ void divert_process(int socket, struct divert_shared *shared)
 
 	work.socket = socket;
 	work.shared = shared;
+	work.shares = divert_shares_init();
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &child, NULL);

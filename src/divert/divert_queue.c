@@ -42,15 +42,14 @@ static int send_now(int socket, const struct divert_order *order, int fd)
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-static size_t *counter_of(struct divert_queue *queue, enum divert_kind kind)
+/* NULL: orders of this kind are never refused. */
+static struct quota *quota_of(struct divert_queue *queue, enum divert_kind kind)
 {
-	static size_t any;
-
 	switch (kind) {
 	case DIVERT_PUT:
 		return &queue->puts;
 	case DIVERT_TAKE_BACK:
-		return &any;
+		return NULL;
 	default:
 		return &queue->others;
 	}
@@ -60,59 +59,43 @@ static size_t *counter_of(struct divert_queue *queue, enum divert_kind kind)
 static void drop(struct divert_queue *queue, struct queued_order **link)
 {
 	struct queued_order *one = *link;
+	struct quota *quota = quota_of(queue, one->order.kind);
 
 	*link = one->next;
 	if (queue->last == &one->next)
 		queue->last = link;
-	--*counter_of(queue, one->order.kind);
+	if (quota)
+		quota_give(quota, QUOTA_ROOT, (uint32_t)one->order.pid, 1);
 	if (one->fd >= 0)
 		close(one->fd);
 	free(one);
 }
 
-static size_t count_of(const struct divert_queue *queue, pid_t pid, bool puts)
-{
-	size_t count = 0;
-
-	for (const struct queued_order *one = queue->first; one; one = one->next)
-		count += one->order.pid == pid && one->order.kind != DIVERT_TAKE_BACK &&
-		         (one->order.kind == DIVERT_PUT) == puts;
-	return count;
-}
-
-static bool has_room(const struct divert_queue *queue, const struct divert_order *order)
-{
-	switch (order->kind) {
-	case DIVERT_TAKE_BACK:
-		return true;
-	case DIVERT_PUT:
-		return queue->puts < QUEUE_PUTS &&
-		       count_of(queue, order->pid, true) < QUEUE_PUTS_OF_ONE;
-	default:
-		return queue->others < QUEUE_OTHERS &&
-		       count_of(queue, order->pid, false) < QUEUE_OTHERS_OF_ONE;
-	}
-}
-
 static int append(struct divert_queue *queue, const struct divert_order *order, int fd)
 {
+	struct quota *quota = quota_of(queue, order->kind);
 	struct queued_order *one;
 
-	if (!has_room(queue, order))
+	if (!queue->last)
+		*queue = (struct divert_queue){
+			.last = &queue->first,
+			.puts = { .process = { QUEUE_PUTS_OF_ONE }, .all = { QUEUE_PUTS } },
+			.others = { .process = { QUEUE_OTHERS_OF_ONE }, .all = { QUEUE_OTHERS } }
+		};
+	if (quota && !quota_has_room(quota, QUOTA_ROOT, (uint32_t)order->pid, 1))
 		return -EAGAIN;
 	if (fd >= 0) {
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)
 			return -EAGAIN;
 	}
+	if (quota)
+		quota_add(quota, QUOTA_ROOT, (uint32_t)order->pid, 1);
 	one = xcalloc(1, sizeof(*one));
 	one->order = *order;
 	one->fd = fd;
-	if (!queue->last)
-		queue->last = &queue->first;
 	*queue->last = one;
 	queue->last = &one->next;
-	++*counter_of(queue, order->kind);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #ifndef CUSCOPE_DIVERT_DIVERT_QUEUE_H
 #define CUSCOPE_DIVERT_DIVERT_QUEUE_H
 
+#include "base/quota.h"
 #include "divert/divert_inside.h"
 
 #define QUEUE_PUTS_OF_ONE   4   /* orders to divert that wait, of a process */
@@ -25,7 +26,7 @@ struct queued_order {
 
 struct divert_queue {
 	struct queued_order *first, **last; /* last: NULL while it is new */
-	size_t puts, others;
+	struct quota puts, others;
 };
 
 /*

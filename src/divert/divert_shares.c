@@ -15,55 +15,40 @@ struct divert_child {
 	UT_hash_handle hh;
 };
 
-/* Users are as many as have something: those before may be taken over. */
-static struct divert_user *user_of(struct divert_shares *shares, uint64_t owner)
+struct divert_shares divert_shares_init(void)
 {
-	struct divert_user *free_one = NULL;
+	static const char of_all[] = "1,024 modules with 524,288 functions are diverted at most",
+			  of_user[] = "of one user's processes 256 modules with 65,536 functions "
+				      "are diverted at most";
 
-	for (size_t i = 0; i < shares->n_users; i++) {
-		struct divert_user *user = &shares->users[i];
-
-		if (user->owner == owner)
-			return user;
-		if (!user->places && !user->children)
-			free_one = user;
-	}
-	if (!free_one) {
-		shares->users =
-			xrealloc(shares->users, (shares->n_users + 1) * sizeof(*shares->users));
-		free_one = &shares->users[shares->n_users++];
-	}
-	*free_one = (struct divert_user){ .owner = owner };
-	return free_one;
+	return (struct divert_shares){
+		.places = { .user = { SHARE_USER_PLACES, of_user },
+		            .all = { SHARE_PLACES, of_all } },
+		.entries = { .user = { SHARE_USER_ENTRIES, of_user },
+		             .all = { SHARE_ENTRIES, of_all } },
+		.of_children = { .user = { .most = SHARE_USER_CHILDREN },
+		                 .all = { .most = SHARE_CHILDREN } },
+	};
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
 const char *shares_put(struct divert_shares *shares, uint64_t owner, uint32_t entries)
 {
-	struct divert_user *user = user_of(shares, owner);
+	const char *why = quota_take(&shares->places, owner, 0, 1);
 
-	if (shares->places == SHARE_PLACES || shares->entries + entries > SHARE_ENTRIES)
-		return "1,024 modules with 524,288 functions are diverted at most";
-	if (owner != PERSON_ROOT &&
-	    (user->places == SHARE_USER_PLACES || user->entries + entries > SHARE_USER_ENTRIES))
-		return "of one user's processes 256 modules with 65,536 functions are diverted at "
-		       "most";
-	user->places++;
-	user->entries += entries;
-	shares->places++;
-	shares->entries += entries;
-	return NULL;
+	if (why)
+		return why;
+	why = quota_take(&shares->entries, owner, 0, entries);
+	if (why)
+		quota_give(&shares->places, owner, 0, 1);
+	return why;
 }
 
 void shares_put_free(struct divert_shares *shares, uint64_t owner, uint32_t entries)
 {
-	struct divert_user *user = user_of(shares, owner);
-
-	user->places--;
-	user->entries -= entries;
-	shares->places--;
-	shares->entries -= entries;
+	quota_give(&shares->places, owner, 0, 1);
+	quota_give(&shares->entries, owner, 0, entries);
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
@@ -76,36 +61,18 @@ static struct divert_child *find(const struct divert_shares *shares, pid_t pid)
 	return child;
 }
 
-bool shares_has_room(const struct divert_shares *shares, uint64_t owner, size_t places)
-{
-	size_t taken = 0;
-
-	for (size_t i = 0; i < shares->n_users; i++)
-		if (shares->users[i].owner == owner)
-			taken = shares->users[i].children;
-	return shares->child_places + places <= SHARE_CHILDREN &&
-	       (owner == PERSON_ROOT || taken + places <= SHARE_USER_CHILDREN);
-}
-
 bool shares_child(struct divert_shares *shares, uint64_t owner, pid_t pid, size_t places)
 {
-	struct divert_user *user = user_of(shares, owner);
 	struct divert_child *child = find(shares, pid);
 
-	if (child)
+	if (child || quota_take(&shares->of_children, owner, 0, places))
 		return false;
-	if (!shares_has_room(shares, owner, places)) {
-		shares->refused++;
-		return false;
-	}
 	child = xcalloc(1, sizeof(*child));
 	child->pid = pid;
 	child->start_time = process_start_time(pid);
 	child->owner = owner;
 	child->places = places;
 	HASH_ADD_INT(shares->children, pid, child);
-	user->children += places;
-	shares->child_places += places;
 	return true;
 }
 
@@ -121,8 +88,7 @@ size_t shares_child_has(const struct divert_shares *shares, pid_t pid, uint64_t 
 
 static void free_child(struct divert_shares *shares, struct divert_child *child)
 {
-	user_of(shares, child->owner)->children -= child->places;
-	shares->child_places -= child->places;
+	quota_give(&shares->of_children, child->owner, 0, child->places);
 	HASH_DEL(shares->children, child);
 	free(child);
 }
@@ -160,7 +126,6 @@ void divert_shares_free(struct divert_shares *shares)
 
 	HASH_ITER (hh, shares->children, child, next)
 		free_child(shares, child);
-	free(shares->users);
-	shares->users = NULL;
-	shares->n_users = 0;
+	quota_free(&shares->places);
+	quota_free(&shares->entries);
 }

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/quota.h"
+
 #define SHARE_PLACES        1024      /* of all, without children's */
 #define SHARE_USER_PLACES   256       /* of a user but root */
 #define SHARE_ENTRIES       (1 << 19) /* functions, some 1 KiB each */
@@ -26,21 +28,16 @@ struct divert_child;
 
 struct divert_shares {
 	struct divert_child *children;
-	struct divert_user {
-		uint64_t owner;
-		size_t places, entries, children;
-	} * users;
-	size_t n_users;
-	size_t places, entries, child_places;
+	struct quota places, entries;
+	struct quota of_children; /* their places; refused: of children there was no room for */
 	uint64_t swept_ns;
-	uint64_t refused; /* children there was no room for */
 };
+
+struct divert_shares divert_shares_init(void);
 
 /* One more module with so many functions: NULL, or why not (static). */
 const char *shares_put(struct divert_shares *shares, uint64_t owner, uint32_t entries);
 void shares_put_free(struct divert_shares *shares, uint64_t owner, uint32_t entries);
-
-bool shares_has_room(const struct divert_shares *shares, uint64_t owner, size_t places);
 
 /*
  * A child with as many modules as its parent has; its owner is the parent's. False: there is no

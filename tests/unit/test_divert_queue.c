@@ -118,7 +118,7 @@ static void test_what_is_gone_is_not_sent(void **state)
 		assert_int_equal(received.kind, n++ ? DIVERT_GONE : DIVERT_FORKED);
 	}
 	assert_int_equal(n, 2);
-	assert_int_equal(queue.puts, 0);
+	assert_int_equal(queue.puts.taken, 0);
 }
 
 /* Its caller closes its own at once. */
