@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "node/user_shares.h"
 #include "probe/person.h"
 
 #define LINGER_NS    60000000000ull /* that a process which has ended keeps its series */
@@ -367,7 +367,7 @@ static uint64_t person_of(const struct counts *counts, struct counted *c)
 struct ranking {
 	struct counted **list;
 	size_t n;
-	struct user_shares shares;
+	struct quota shares;
 };
 
 /* Once with shares, and once without them. */
@@ -378,7 +378,7 @@ static void choose_some(struct counts *counts, struct ranking *ranking, size_t t
 		struct counted *c = ranking->list[i];
 
 		if (c->chosen || is_replaced(ranking->list, ranking->n, c) ||
-		    (with_shares && !user_shares_take(&ranking->shares, person_of(counts, c))))
+		    (with_shares && quota_take(&ranking->shares, person_of(counts, c), 0, 1)))
 			continue;
 		c->chosen = true;
 		show(counts, c, now_ns);
@@ -403,7 +403,7 @@ static void choose(struct counts *counts, const struct counts_options *options, 
 {
 	size_t n = HASH_COUNT(counts->processes);
 	struct ranking ranking = { .list = xcalloc(n + 1, sizeof(struct counted *)),
-		                   .shares = { .most = user_shares_of(options->top) } };
+		                   .shares = quota_of_places(options->top) };
 
 	for (struct counted *c = counts->processes; c; c = c->hh.next) {
 		take_score(c);
@@ -421,7 +421,7 @@ static void choose(struct counts *counts, const struct counts_options *options, 
 		if (!c->chosen)
 			hide(counts, c, options, now_ns);
 	}
-	user_shares_free(&ranking.shares);
+	quota_free(&ranking.shares);
 	free(ranking.list);
 }
 

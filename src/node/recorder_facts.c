@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
 #include "gpus/gpu_state.h"
-#include "node/user_shares.h"
 
 #define STALE_NS     5000000000ull /* values that are older are not known any more */
 #define SUSPECTS_MAX 256           /* that are remembered; who is none any more gives way */
@@ -26,7 +26,7 @@ struct recorder_facts {
 	size_t n_suspects;
 	uint64_t turn, told;
 	size_t no_room;
-	struct user_shares shares; /* of those in the list */
+	struct quota shares; /* of those in the list */
 	char leak[RULES_TEXT_MAX];
 };
 
@@ -36,7 +36,7 @@ struct recorder_facts *recorder_facts_new(const struct node_settings *settings,
 	const struct node_recorder *recorder = &settings->recorder;
 	struct recorder_facts *facts = xcalloc(1, sizeof(*facts));
 
-	facts->shares.most = user_shares_of(SUSPECTS_MAX);
+	facts->shares = quota_of_places(SUSPECTS_MAX);
 	if (recorder->enabled && (recorder->xid || recorder->memory_percent || recorder->idle_ns))
 		facts->gpus = gpus;
 	return facts;
@@ -45,7 +45,7 @@ struct recorder_facts *recorder_facts_new(const struct node_settings *settings,
 void recorder_facts_free(struct recorder_facts *facts)
 {
 	if (facts)
-		user_shares_free(&facts->shares);
+		quota_free(&facts->shares);
 	free(facts);
 }
 
@@ -90,7 +90,7 @@ static bool forget_one(struct recorder_facts *facts, const uint64_t *person)
 	}
 	if (!oldest)
 		return false;
-	user_shares_give_back(&facts->shares, oldest->person);
+	quota_give(&facts->shares, oldest->person, 0, 1);
 	*oldest = facts->suspects[--facts->n_suspects];
 	return true;
 }
@@ -100,8 +100,8 @@ static bool remember(struct recorder_facts *facts, uint64_t key, uint64_t person
 {
 	if (facts->n_suspects == SUSPECTS_MAX && !forget_one(facts, NULL))
 		return false;
-	if (!user_shares_take(&facts->shares, person) &&
-	    (!forget_one(facts, &person) || !user_shares_take(&facts->shares, person)))
+	if (quota_take(&facts->shares, person, 0, 1) &&
+	    (!forget_one(facts, &person) || quota_take(&facts->shares, person, 0, 1)))
 		return false;
 	facts->suspects[facts->n_suspects++] =
 		(struct suspect){ .key = key, .person = person, .turn = facts->turn };

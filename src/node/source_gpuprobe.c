@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
+#include "base/quota.h"
 #include "cuda/error.h"
-#include "node/user_shares.h"
 
 #define ROWS 1000 /* of each, by what is most */
 
@@ -25,7 +25,7 @@ static const struct metric_family errors = {
 struct rows {
 	const struct node_view *view;
 	struct metrics *metrics;
-	struct user_shares shares;
+	struct quota shares;
 	size_t n;
 	bool in_share;
 };
@@ -33,7 +33,7 @@ struct rows {
 static bool takes(struct rows *rows, const struct process *process)
 {
 	if (rows->n == ROWS ||
-	    user_shares_take(&rows->shares, counts_person(rows->view->counts, process)) !=
+	    !quota_take(&rows->shares, counts_person(rows->view->counts, process), 0, 1) !=
 	            rows->in_share)
 		return false;
 	rows->n++;
@@ -114,18 +114,17 @@ static void add_errors(struct rows *rows)
 static void add_all(const struct node_view *view, struct metrics *metrics,
                     const struct metric_family *family, void (*add)(struct rows *rows))
 {
-	struct rows rows = { .view = view,
-		             .metrics = metrics,
-		             .shares = { .most = user_shares_of(ROWS) },
-		             .in_share = true };
+	struct rows rows = {
+		.view = view, .metrics = metrics, .shares = quota_of_places(ROWS), .in_share = true
+	};
 
 	metrics_family(metrics, family);
 	add(&rows);
-	user_shares_free(&rows.shares);
+	quota_free(&rows.shares);
 	rows.in_share = false;
 	if (rows.n < ROWS)
 		add(&rows);
-	user_shares_free(&rows.shares);
+	quota_free(&rows.shares);
 }
 
 static void fill(void *state, const struct node_view *view, struct metrics *metrics)

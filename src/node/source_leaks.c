@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "analysis/place.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
-#include "node/user_shares.h"
 #include "watch/places.h"
 
 #define PLACE_BYTES    256
@@ -86,14 +86,14 @@ static void add_suspect(struct source *source, const struct suspect *suspect)
 /* Those in their user's share, or those that are not, which take what is left. */
 static void take_suspects(struct source *source, const struct node_view *view, bool in_share)
 {
-	struct user_shares shares = { .most = user_shares_of(view->settings->leak_places) };
+	struct quota shares = quota_of_places(view->settings->leak_places);
 	const struct held_place *places;
 	size_t n = places_list(view->places, &places);
 	struct suspect suspect;
 
 	for (size_t i = 0; i < n; i++) {
 		if (places[i].ended || places[i].trend != TREND_SUSPECT ||
-		    user_shares_take(&shares, counts_person(view->counts, places[i].process)) !=
+		    !quota_take(&shares, counts_person(view->counts, places[i].process), 0, 1) !=
 		            in_share)
 			continue;
 		if (source->n == view->settings->leak_places) {
@@ -104,7 +104,7 @@ static void take_suspects(struct source *source, const struct node_view *view, b
 		copy_place(&places[i], &suspect);
 		add_suspect(source, &suspect);
 	}
-	user_shares_free(&shares);
+	quota_free(&shares);
 }
 
 static void judge(struct source *source, const struct node_view *view)
