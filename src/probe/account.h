@@ -21,6 +21,7 @@
 struct account {
 	uint64_t waited_ns, at_ns;
 	bool over;
+	bool told; /* its owner's */
 };
 
 /* True: that was too much, and was not before. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/account.h"
 #include "probe/helper.h"
@@ -18,7 +19,6 @@
 #define OF_USER_MAX 4   /* helpers that hang for a user; then all of his targets are given up */
 #define OF_ALL_MAX  16  /* and for all; then nobody's memory is read any more */
 #define NEWS_MAX    64  /* sentences; who goes on is counted only */
-#define KEPT_MAX    512 /* users, before those that do not matter are forgotten */
 #define PIDS_MAX    128 /* targets; of others their users are given up sooner */
 #define ENDED_NS    100000000ull   /* how often helpers are looked at that hang */
 #define PERSON_NS   10000000ull    /* how long a process is taken for the same user's */
@@ -29,14 +29,6 @@
 struct given_up {
 	pid_t pid;
 	int process; /* a pidfd, which tells its end. When it began is what it may not tell */
-	UT_hash_handle hh;
-};
-
-struct user {
-	uint64_t person;
-	unsigned hung;
-	struct account account;
-	bool told;
 	UT_hash_handle hh;
 };
 
@@ -60,14 +52,14 @@ struct helper_waits_news {
 static struct {
 	uint64_t unanswered;
 	struct given_up *given_up;
-	struct user *users;
+	struct accounts users;
 	struct hanging hanging[OF_ALL_MAX];
-	unsigned n_hanging;
-	uint64_t looked_ns; /* at them */
+	struct quota of_hanging; /* as many as it says are taken */
+	uint64_t looked_ns;      /* at them */
 	struct helper_waits_news news[NEWS_MAX];
 	size_t n_news, told_news;
 	struct asked asked[ASKED_MOST]; /* by the last bits of their pids */
-} waits;
+} waits = { .of_hanging = { .user = { OF_USER_MAX }, .all = { OF_ALL_MAX }, .root_too = true } };
 
 uint64_t helper_now_ns(void)
 {
@@ -99,41 +91,6 @@ uint64_t waits_person(pid_t pid)
 	return person;
 }
 
-static struct user *find_user(uint64_t person)
-{
-	struct user *user;
-
-	HASH_FIND(hh, waits.users, &person, sizeof(person), user);
-	return user;
-}
-
-static void forget_users(void)
-{
-	uint64_t now = helper_now_ns();
-	struct user *user, *next;
-
-	HASH_ITER (hh, waits.users, user, next) {
-		if (!user->hung && account_is_empty(&user->account, now)) {
-			HASH_DEL(waits.users, user);
-			free(user);
-		}
-	}
-}
-
-static struct user *get_user(uint64_t person)
-{
-	struct user *user = find_user(person);
-
-	if (user)
-		return user;
-	if (HASH_COUNT(waits.users) >= KEPT_MAX)
-		forget_users();
-	user = xcalloc(1, sizeof(*user));
-	user->person = person;
-	HASH_ADD(hh, waits.users, person, sizeof(user->person), user);
-	return user;
-}
-
 /* ---- helpers that hang --------------------------------------------------------------------- */
 
 static void forget_ended(void)
@@ -143,14 +100,14 @@ static void forget_ended(void)
 	if (now - waits.looked_ns < ENDED_NS)
 		return;
 	waits.looked_ns = now;
-	for (unsigned i = waits.n_hanging; i-- > 0;) {
+	for (size_t i = waits.of_hanging.taken; i-- > 0;) {
 		struct pollfd end = { .fd = waits.hanging[i].socket };
 
 		if (poll(&end, 1, 0) <= 0)
 			continue;
 		close(end.fd);
-		get_user(waits.hanging[i].person)->hung--;
-		waits.hanging[i] = waits.hanging[--waits.n_hanging];
+		quota_give(&waits.of_hanging, waits.hanging[i].person, 0, 1);
+		waits.hanging[i] = waits.hanging[waits.of_hanging.taken];
 	}
 }
 
@@ -171,21 +128,19 @@ static bool has_ended(const struct given_up *given_up)
 
 bool waits_refuse(pid_t pid, uint64_t person)
 {
+	uint64_t now = helper_now_ns();
 	struct given_up *given_up;
-	struct user *user;
 
-	if (waits.n_hanging)
+	if (waits.of_hanging.taken)
 		forget_ended();
-	if (waits.n_hanging >= OF_ALL_MAX)
+	if (!quota_has_room(&waits.of_hanging, person, 0, 1))
 		return true;
 	HASH_FIND_INT(waits.given_up, &pid, given_up);
 	if (given_up && !has_ended(given_up))
 		return true;
 	if (given_up)
 		forget_one(given_up);
-	user = find_user(person);
-	return user &&
-	       (user->hung >= OF_USER_MAX || account_is_over(&user->account, helper_now_ns()));
+	return account_is_over(accounts_of(&waits.users, person, now), now);
 }
 
 /* ---- giving up ----------------------------------------------------------------------------- */
@@ -236,12 +191,13 @@ static void tell_over(pid_t pid)
 
 void waits_charge(pid_t pid, uint64_t person, uint64_t waited_ns)
 {
-	struct user *user = get_user(person);
-	bool over = account_charge(&user->account, waited_ns, helper_now_ns());
+	uint64_t now = helper_now_ns();
+	struct account *account = accounts_of(&waits.users, person, now);
+	bool over = account_charge(account, waited_ns, now);
 
-	if (over && !user->told)
+	if (over && !account->told)
 		tell_over(pid);
-	user->told |= over;
+	account->told |= over;
 }
 
 static void forget_given_up(void)
@@ -277,17 +233,15 @@ static void add_given_up(pid_t pid)
  * the root of others. */
 void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int socket)
 {
-	struct user *user = get_user(person);
-
-	waits.hanging[waits.n_hanging++] = (struct hanging){ socket, person };
-	user->hung++;
+	waits.hanging[waits.of_hanging.taken] = (struct hanging){ socket, person };
+	quota_add(&waits.of_hanging, person, 0, 1);
 	if (pid && person != PERSON_UNKNOWN)
 		add_given_up(pid);
-	if (waits.n_hanging == OF_ALL_MAX)
+	if (waits.of_hanging.taken == OF_ALL_MAX)
 		tell(pid, what, ms,
 		     "; too many hang, so nobody's memory and files are read until some have "
 		     "ended");
-	else if (user->hung == OF_USER_MAX)
+	else if (quota_of_user(&waits.of_hanging, person) == OF_USER_MAX)
 		tell(pid, what, ms,
 		     "; nor are those of other processes of this user, while four such reads hang");
 	else
@@ -303,16 +257,13 @@ void waits_unanswered(void)
 void waits_end(void)
 {
 	struct given_up *given_up, *next_given_up;
-	struct user *user, *next;
 
-	while (waits.n_hanging)
-		close(waits.hanging[--waits.n_hanging].socket);
+	for (size_t i = 0; i < waits.of_hanging.taken; i++)
+		close(waits.hanging[i].socket);
+	quota_free(&waits.of_hanging);
 	HASH_ITER (hh, waits.given_up, given_up, next_given_up)
 		forget_one(given_up);
-	HASH_ITER (hh, waits.users, user, next) {
-		HASH_DEL(waits.users, user);
-		free(user);
-	}
+	accounts_free(&waits.users);
 	memset(waits.asked, 0, sizeof(waits.asked));
 }
 

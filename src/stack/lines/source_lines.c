@@ -47,16 +47,6 @@ static size_t id_of(const char *hex, uint8_t *id)
 	return n;
 }
 
-bool source_lines_take_bytes(struct source_lines *lines, struct source_lines_person *person,
-                             size_t bytes)
-{
-	if (person->bytes + bytes > EACH_BYTES || lines->bytes + bytes > ALL_BYTES)
-		return false;
-	person->bytes += bytes;
-	lines->bytes += bytes;
-	return true;
-}
-
 static struct source_lines_file *make_file(struct source_lines *lines,
                                            const struct source_lines_place *place,
                                            const struct source_lines_file_key *key,
@@ -69,11 +59,13 @@ static struct source_lines_file *make_file(struct source_lines *lines,
 	struct source_lines_file *file;
 	int fd;
 
-	if (lines->n_files >= ALL_FILES || person->files >= EACH_FILES)
+	if (quota_take(&lines->of_files, person->id, 0, 1))
 		return NULL;
 	fd = helper_dup(place->fd);
-	if (fd < 0)
+	if (fd < 0) {
+		quota_give(&lines->of_files, person->id, 0, 1);
 		return NULL;
+	}
 	file = xcalloc(1, sizeof(*file));
 	file->key = *key;
 	file->person = person;
@@ -83,8 +75,6 @@ static struct source_lines_file *make_file(struct source_lines *lines,
 	file->roots = roots;
 	file->others = (struct debug_files){ .debug = -1, .alt = -1 };
 	file->last = &file->first;
-	person->files++;
-	lines->n_files++;
 	HASH_ADD(hh, lines->files, key, sizeof(file->key), file);
 	return file;
 }
@@ -153,7 +143,7 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 		pthread_mutex_unlock(&lines->lock);
 		return;
 	}
-	if (!file || !source_lines_take_bytes(lines, file->person, sizeof(*known))) {
+	if (!file || quota_take(&lines->bytes, file->person->id, 0, sizeof(*known))) {
 		lines->figures.refused++;
 	} else {
 		if (known) {
@@ -177,6 +167,10 @@ struct source_lines *source_lines_new(void (*run)(int socket))
 		return NULL;
 	lines = xcalloc(1, sizeof(*lines));
 	lines->run = run;
+	lines->bytes =
+		(struct quota){ .user = { EACH_BYTES }, .all = { ALL_BYTES }, .root_too = true };
+	lines->of_files =
+		(struct quota){ .user = { EACH_FILES }, .all = { ALL_FILES }, .root_too = true };
 	pthread_mutex_init(&lines->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -280,6 +274,8 @@ void source_lines_free(struct source_lines *lines)
 		HASH_DEL(lines->persons, person);
 		free(person);
 	}
+	quota_free(&lines->bytes);
+	quota_free(&lines->of_files);
 	for (size_t i = 0; i < lines->n_news; i++)
 		free(lines->news[i]);
 	pthread_cond_destroy(&lines->asked);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/quota.h"
 #include "stack/lines/debug_fetch.h"
 #include "stack/lines/debug_file.h"
 #include "stack/lines/reader.h"
@@ -17,7 +18,6 @@
 
 struct source_lines_person {
 	uint64_t id, spent_ns, fetched_ns;
-	size_t bytes, files;
 	UT_hash_handle hh;
 };
 
@@ -72,7 +72,8 @@ struct source_lines {
 	struct source_lines_person *persons;
 	struct source_lines_file *files;
 	struct asked_place *by_what, *all;
-	size_t bytes, waiting, n_files;
+	struct quota bytes, of_files;
+	size_t waiting;
 	uint64_t slices;
 	struct source_lines_figures figures;
 	char *news[NEWS_MAX];
@@ -84,10 +85,6 @@ struct source_lines {
 	bool has_fetch_thread, stop_fetching;
 	size_t n_fetching; /* files that are wanted or under way */
 };
-
-/* Of a person and of all; false: there is no room. */
-bool source_lines_take_bytes(struct source_lines *lines, struct source_lines_person *person,
-                             size_t bytes);
 
 /* All three with the lock. A sentence on a file, which is called by its name without folders. */
 void source_lines_tell(struct source_lines *lines, const char *of, const char *text);

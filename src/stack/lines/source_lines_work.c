@@ -122,7 +122,7 @@ static struct found_parts *keep_parts(struct source_lines *lines,
 		bytes += sizeof(*part) + (part->function ? strlen(part->function) + 1 : 0) +
 		         (part->file ? strlen(part->file) + 1 : 0);
 	}
-	if (!source_lines_take_bytes(lines, person, bytes))
+	if (quota_take(&lines->bytes, person->id, 0, bytes))
 		return NULL;
 	found = xmalloc(bytes);
 	found->n = answer->n;
