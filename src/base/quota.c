@@ -78,9 +78,13 @@ static const struct quota_limit *refusing(const struct quota *quota, uint64_t us
 	return NULL;
 }
 
-bool quota_has_room(const struct quota *quota, uint64_t user, uint32_t pid, size_t n)
+const char *quota_refuses(const struct quota *quota, uint64_t user, uint32_t pid, size_t n)
 {
-	return !refusing(quota, user, pid, n);
+	const struct quota_limit *limit = refusing(quota, user, pid, n);
+
+	if (!limit)
+		return NULL;
+	return limit->why ? limit->why : "there is no room";
 }
 
 void quota_add(struct quota *quota, uint64_t user, uint32_t pid, size_t n)
@@ -96,14 +100,13 @@ void quota_add(struct quota *quota, uint64_t user, uint32_t pid, size_t n)
 
 const char *quota_take(struct quota *quota, uint64_t user, uint32_t pid, size_t n)
 {
-	const struct quota_limit *limit = refusing(quota, user, pid, n);
+	const char *why = quota_refuses(quota, user, pid, n);
 
-	if (!limit) {
+	if (why)
+		quota->refused++;
+	else
 		quota_add(quota, user, pid, n);
-		return NULL;
-	}
-	quota->refused++;
-	return limit->why ? limit->why : "there is no room";
+	return why;
 }
 
 void quota_give(struct quota *quota, uint64_t user, uint32_t pid, size_t n)

@@ -44,8 +44,8 @@ void quota_add(struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 /* Gives back what the same user and process took. */
 void quota_give(struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 
-/* Whether so many could be taken. */
-bool quota_has_room(const struct quota *quota, uint64_t user, uint32_t pid, size_t n);
+/* Why so many could not be taken; NULL: they could. Nothing is taken or counted. */
+const char *quota_refuses(const struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 
 /* What a user has. */
 size_t quota_of_user(const struct quota *quota, uint64_t user);

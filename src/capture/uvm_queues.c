@@ -45,7 +45,8 @@ struct uvm_queues {
 	pid_t pid[UVM_QUEUES];
 	uint64_t person[UVM_QUEUES];
 	uint64_t window[UVM_QUEUES], told[UVM_QUEUES]; /* single events of late */
-	size_t n, most, bytes;
+	size_t n, bytes;
+	struct quota of_queues;
 	struct tries tries[TRIES_SLOTS];
 	struct sum_row *rows;
 	uint64_t read_ns;       /* the last time */
@@ -60,13 +61,21 @@ struct uvm_queues *uvm_queues_new(size_t ring_bytes, void (*notice)(void *data, 
                                   void *data)
 {
 	struct uvm_queues *queues = xcalloc(1, sizeof(*queues));
+	size_t most;
 
 	queues->bytes = ring_bytes ? UVM_QUEUE_LEAST : USUAL_BYTES;
 	while (queues->bytes < ring_bytes / 8 && queues->bytes < UVM_QUEUE_MOST)
 		queues->bytes *= 2;
-	queues->most = UVM_QUEUES_BYTES / queues->bytes;
-	if (queues->most > UVM_QUEUES)
-		queues->most = UVM_QUEUES;
+	most = UVM_QUEUES_BYTES / queues->bytes;
+	if (most > UVM_QUEUES)
+		most = UVM_QUEUES;
+	queues->of_queues = (struct quota){
+		.process = { UVM_QUEUES_PROCESS,
+		             "it has two address spaces of which they are told already" },
+		.user = { most / 2, "its user has half of all queues already" },
+		.all = { most, "as many processes as there is room for have queues of the driver's "
+		               "already" },
+	};
 	queues->notice = notice;
 	queues->data = data;
 	return queues;
@@ -89,6 +98,7 @@ void uvm_queues_free(struct uvm_queues *queues)
 	for (size_t i = 0; i < queues->n; i++)
 		uvm_queue_free(queues->queue[i]);
 	free_rows(queues);
+	quota_free(&queues->of_queues);
 	free(queues);
 }
 
@@ -111,23 +121,6 @@ static void tell_once(struct uvm_queues *queues, pid_t pid, int code, const char
 	queues->notice(queues->data, text);
 }
 
-static const char *no_room(const struct uvm_queues *queues, pid_t pid, uint64_t person)
-{
-	size_t of_process = 0, of_person = 0;
-
-	for (size_t i = 0; i < queues->n; i++) {
-		of_process += queues->pid[i] == pid;
-		of_person += queues->person[i] == person;
-	}
-	if (of_process >= UVM_QUEUES_PROCESS)
-		return "it has two address spaces of which they are told already";
-	if (queues->n == queues->most)
-		return "as many processes as there is room for have queues of the driver's already";
-	if (of_person >= queues->most / 2 && person != PERSON_ROOT)
-		return "its user has half of all queues already";
-	return NULL;
-}
-
 void uvm_queues_take(struct uvm_queues *queues, struct uvm_queue *queue, pid_t pid)
 {
 	size_t i = queues->n++;
@@ -135,6 +128,7 @@ void uvm_queues_take(struct uvm_queues *queues, struct uvm_queue *queue, pid_t p
 	queues->queue[i] = queue;
 	queues->pid[i] = pid;
 	queues->person[i] = person_of_process(pid);
+	quota_add(&queues->of_queues, queues->person[i], (uint32_t)pid, 1);
 	queues->window[i] = queues->told[i] = 0;
 }
 
@@ -150,7 +144,8 @@ static bool may_try(struct uvm_queues *queues, pid_t pid)
 
 static void open_space(struct uvm_queues *queues, pid_t pid, int fd)
 {
-	const char *why = no_room(queues, pid, person_of_process(pid));
+	const char *why =
+		quota_refuses(&queues->of_queues, person_of_process(pid), (uint32_t)pid, 1);
 	struct uvm_queue *queue;
 	struct err err = { 0 };
 	int r;
@@ -194,6 +189,7 @@ static void let_go(struct uvm_queues *queues, size_t i)
 {
 	size_t last = --queues->n;
 
+	quota_give(&queues->of_queues, queues->person[i], (uint32_t)queues->pid[i], 1);
 	queues->dropped += uvm_queue_dropped(queues->queue[i]);
 	uvm_queue_free(queues->queue[i]);
 	queues->queue[i] = queues->queue[last];

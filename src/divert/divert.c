@@ -316,7 +316,7 @@ void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 	if (!places)
 		return;
 	divert_gone(divert, child); /* of an earlier process of that number */
-	if (!quota_has_room(&divert->shares.of_children, owner, 0, places))
+	if (quota_refuses(&divert->shares.of_children, owner, 0, places))
 		sweep(divert);
 	if (shares_child(&divert->shares, owner, child, places) &&
 	    send_order(divert, &order, -1, NULL)) {

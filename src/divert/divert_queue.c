@@ -82,7 +82,7 @@ static int append(struct divert_queue *queue, const struct divert_order *order, 
 			.puts = { .process = { QUEUE_PUTS_OF_ONE }, .all = { QUEUE_PUTS } },
 			.others = { .process = { QUEUE_OTHERS_OF_ONE }, .all = { QUEUE_OTHERS } }
 		};
-	if (quota && !quota_has_room(quota, QUOTA_ROOT, (uint32_t)order->pid, 1))
+	if (quota && quota_refuses(quota, QUOTA_ROOT, (uint32_t)order->pid, 1))
 		return -EAGAIN;
 	if (fd >= 0) {
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -133,7 +133,7 @@ bool waits_refuse(pid_t pid, uint64_t person)
 
 	if (waits.of_hanging.taken)
 		forget_ended();
-	if (!quota_has_room(&waits.of_hanging, person, 0, 1))
+	if (quota_refuses(&waits.of_hanging, person, 0, 1))
 		return true;
 	HASH_FIND_INT(waits.given_up, &pid, given_up);
 	if (given_up && !has_ended(given_up))

@@ -66,7 +66,7 @@ static void test_children_of_one_user_take_no_room_of_others(void **state)
 	assert_int_equal(owner, BOB);
 	assert_true(shares_child_free(&shares, DEAD + 1));
 	assert_false(shares_child_free(&shares, DEAD + 1));
-	assert_true(quota_has_room(&shares.of_children, ANN, 0, 2));
+	assert_null(quota_refuses(&shares.of_children, ANN, 0, 2));
 }
 
 static void test_children_whose_end_was_not_told_make_room(void **state)

@@ -47,7 +47,7 @@ static void test_what_is_refused_is_not_taken(void **state)
 	assert_non_null(quota_take(&quota, ANN, 1, 3));
 	assert_int_equal(quota.taken, 0);
 	assert_null(quota.owners);
-	assert_false(quota_has_room(&quota, ANN, 1, 3));
+	assert_string_equal(quota_refuses(&quota, ANN, 1, 3), "a process");
 	assert_int_equal(quota.refused, 1); /* asking is not taking */
 }
 
@@ -55,7 +55,7 @@ static void test_what_is_given_back_is_there_for_others(void **state)
 {
 	assert_null(quota_take(&quota, ANN, 1, 2));
 	quota_give(&quota, ANN, 1, 1);
-	assert_true(quota_has_room(&quota, ANN, 1, 1));
+	assert_null(quota_refuses(&quota, ANN, 1, 1));
 	assert_int_equal(quota_of_user(&quota, ANN), 1);
 	quota_give(&quota, ANN, 1, 1);
 	assert_null(quota.owners); /* nobody is kept who has nothing */

@@ -61,6 +61,7 @@ int inside_new(struct inside **result, struct err *err)
 		free(inside);
 		return r;
 	}
+	inside_forks_init(inside);
 	inside->queue = call_queue_new();
 	inside->tids = tids_new();
 	if (tick_clock_is_usable())

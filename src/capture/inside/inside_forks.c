@@ -11,10 +11,10 @@
  */
 #include "capture/inside/inside_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "probe/person.h"
 
 #define INTERVAL_NS   200000000ull
 #define ORPHANS_MOST  256 /* 130 KiB each */
@@ -45,32 +45,10 @@ struct inside_forks {
 	struct inside_forks *next;
 };
 
-/* What is kept of the children of one user's processes. */
-struct inside_forker {
-	uint64_t owner;
-	size_t orphans, children;
-};
-
-/* Those who have nothing may be taken over. */
-static struct inside_forker *forker_of(struct inside *inside, uint64_t owner)
+void inside_forks_init(struct inside *inside)
 {
-	struct inside_forker *free_one = NULL;
-
-	for (size_t i = 0; i < inside->n_forkers; i++) {
-		struct inside_forker *forker = &inside->forkers[i];
-
-		if (forker->owner == owner)
-			return forker;
-		if (!forker->orphans && !forker->children)
-			free_one = forker;
-	}
-	if (!free_one) {
-		inside->forkers = xrealloc(inside->forkers,
-		                           (inside->n_forkers + 1) * sizeof(*inside->forkers));
-		free_one = &inside->forkers[inside->n_forkers++];
-	}
-	*free_one = (struct inside_forker){ .owner = owner };
-	return free_one;
+	inside->of_orphans = (struct quota){ .user = { ORPHANS_USER }, .all = { ORPHANS_MOST } };
+	inside->of_children = (struct quota){ .user = { CHILDREN_USER }, .all = { CHILDREN_MOST } };
 }
 
 struct inside_forks *inside_forks_new(struct inside_process *process)
@@ -215,20 +193,15 @@ void inside_forks_leave(struct inside_process *process)
 {
 	struct inside *inside = process->inside;
 	struct inside_forks *forks = process->forks;
-	struct inside_forker *forker;
 
 	process->forks = NULL;
 	if (!forks)
 		return;
 	forks->process = NULL;
 	read_once_more(inside, forks);
-	forker = forker_of(inside, forks->owner);
-	if (may_go_on(forks) && inside->n_orphans < ORPHANS_MOST &&
-	    (forks->owner == PERSON_ROOT || forker->orphans < ORPHANS_USER)) {
+	if (may_go_on(forks) && !quota_take(&inside->of_orphans, forks->owner, 0, 1)) {
 		forks->next = inside->orphans;
 		inside->orphans = forks;
-		inside->n_orphans++;
-		forker->orphans++;
 		return;
 	}
 	if (forks->any && (!forks->counts || may_go_on(forks)))
@@ -245,8 +218,7 @@ static void leave_orphan(struct inside *inside, struct inside_forks *forks)
 	while (*at != forks)
 		at = &(*at)->next;
 	*at = forks->next;
-	inside->n_orphans--;
-	forker_of(inside, forks->owner)->orphans--;
+	quota_give(&inside->of_orphans, forks->owner, 0, 1);
 	free_forks(forks);
 }
 
@@ -259,20 +231,18 @@ void inside_forks_free(struct inside *inside)
 		inside->orphans = forks->next;
 		free_forks(forks);
 	}
-	free(inside->forkers);
-	inside->forkers = NULL;
-	inside->n_forkers = 0;
+	quota_free(&inside->of_orphans);
 }
 
 void inside_forks_tell(struct inside *inside)
 {
-	if (inside->n_children_refused)
-		modules_miss(
-			inside->options.modules, MISS_OVER_BUDGET, NULL, NULL, 0,
-			"%zu children of processes that are recorded inside were more than are "
-			"kept (%d, and %d of one user's): calls of theirs that probes told of "
-			"may be among those that were counted",
-			inside->n_children_refused, CHILDREN_MOST, CHILDREN_USER);
+	if (inside->of_children.refused)
+		modules_miss(inside->options.modules, MISS_OVER_BUDGET, NULL, NULL, 0,
+		             "%" PRIu64
+		             " children of processes that are recorded inside were more than are "
+		             "kept (%d, and %d of one user's): calls of theirs that probes told of "
+		             "may be among those that were counted",
+		             inside->of_children.refused, CHILDREN_MOST, CHILDREN_USER);
 }
 
 /* ---- who the children are ---------------------------------------------------------------------
@@ -301,15 +271,10 @@ static bool had_agent(const struct inside_process *process, uint64_t time_ns)
 /* NULL: there is no room. */
 static struct inside_child *new_child(struct inside *inside, uint32_t pid, uint64_t owner)
 {
-	struct inside_forker *forker = forker_of(inside, owner);
 	struct inside_child *child;
 
-	if (HASH_COUNT(inside->children) >= CHILDREN_MOST ||
-	    (owner != PERSON_ROOT && forker->children >= CHILDREN_USER)) {
-		inside->n_children_refused++;
+	if (quota_take(&inside->of_children, owner, 0, 1))
 		return NULL;
-	}
-	forker->children++;
 	child = xcalloc(1, sizeof(*child));
 	child->pid = pid;
 	child->owner = owner;
@@ -346,7 +311,7 @@ static void drop_child(struct inside *inside, struct inside_child *child)
 {
 	struct inside_forks *forks = child->forks;
 
-	forker_of(inside, child->owner)->children--;
+	quota_give(&inside->of_children, child->owner, 0, 1);
 	HASH_DEL(inside->children, child);
 	free(child);
 	if (forks && !--forks->children && !forks->process && !forks->unknown)

@@ -13,6 +13,7 @@
 #include "agent/probe_records.h"
 #include "agent/tick_clock.h"
 #include "base/hash.h"
+#include "base/quota.h"
 #include "capture/call_queue.h"
 #include "capture/gpu/gpu_targets.h"
 #include "capture/inside/inside.h"
@@ -151,9 +152,7 @@ struct inside {
 	struct inside_met *met_recent[MET_RECENT]; /* by tid */
 	struct inside_total *totals;               /* of calls that were counted, by function */
 	struct inside_forks *orphans; /* of processes that ended, whose children may go on */
-	size_t n_orphans;
-	struct inside_forker *forkers; /* users of whose processes something is kept */
-	size_t n_forkers, n_children_refused;
+	struct quota of_orphans, of_children;
 	struct inside_counted *counted_left; /* of processes that ended */
 	size_t n_counted_left;
 	uint64_t counted_dropped, counted_lost; /* there was no room; and who asked lacks them */
@@ -360,6 +359,7 @@ struct inside_child {
 
 struct inside_forks *inside_forks_new(struct inside_process *process);
 void inside_forks_leave(struct inside_process *process); /* it ends, or has another program */
+void inside_forks_init(struct inside *inside);
 void inside_forks_free(struct inside *inside);
 void inside_forks_tell(struct inside *inside); /* at the end, with the modules' lock */
 
