@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probe/rights.h"
+#include "base/rights.h"
 #include "probe/roots_path.h"
 
 #define HIGH_FD     16 /* from where on the process has what it needs meanwhile */

@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/rights.h"
 #include "cuda/kernel_name.h"
 #include "probe/function_name.h"
 #include "probe/helper_inside.h"
 #include "probe/plain_name.h"
-#include "probe/rights.h"
 
 #define MEMORY_BYTES ((uint64_t)512 << 20) /* what it was forked from included */
 

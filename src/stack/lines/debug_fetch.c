@@ -18,8 +18,8 @@
 
 #include "base/array.h"
 #include "base/folder.h"
+#include "base/rights.h"
 #include "base/xalloc.h"
-#include "probe/rights.h"
 #include "probe/roots_path.h"
 #include "stack/lines/debug_file.h"
 

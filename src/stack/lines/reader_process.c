@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/rights.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
-#include "probe/rights.h"
 #include "stack/lines/debug_info.h"
 
 #define MEMORY_BYTES ((uint64_t)512 << 20) /* besides the files, which are mapped */

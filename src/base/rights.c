@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "probe/rights.h"
+#include "base/rights.h"
 
 #include <errno.h>
 #include <grp.h>

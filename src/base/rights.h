@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving up rights, in processes that run code or read files of strangers. Never to be had back. */
-#ifndef CUSCOPE_PROBE_RIGHTS_H
-#define CUSCOPE_PROBE_RIGHTS_H
+#ifndef CUSCOPE_BASE_RIGHTS_H
+#define CUSCOPE_BASE_RIGHTS_H
 
 #include <stdint.h>
 #include <sys/types.h>
