@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,27 +56,6 @@ bool helper_is_there(void)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* Nobody's child, so that nobody who waits for children meets it. */
-static int start(int ours, int its)
-{
-	pid_t child = fork();
-	int status = 0;
-
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		setsid();
-		child = fork();
-		if (child == 0)
-			helper_process_main(its);
-		_exit(child < 0 ? 1 : 0);
-	}
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return 0; /* another thread, which waits for all children, was faster */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
-}
-
 /* For process_look_by. Of this process and of helpers themselves nothing is held up. */
 static ssize_t look(pid_t pid, enum process_look how, const char *name, void *to, size_t bytes)
 {
@@ -116,20 +94,14 @@ int helper_open_namespace(pid_t pid, const char *kind, uint64_t person)
 
 int helper_begin(struct err *err)
 {
-	int pair[2], rc;
+	int rc;
 
 	if (helper_is_there())
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return err_set(err, errno, "making sockets: %s", strerror(errno));
-	rc = start(pair[0], pair[1]);
-	close(pair[1]);
-	if (rc) {
-		close(pair[0]);
+	rc = worker_fork(true, helper_process_main, NULL, &helper.control);
+	if (rc)
 		return err_set(err, rc, "cannot make the process that reads targets' memory: %s",
 		               strerror(-rc));
-	}
-	helper.control = pair[0];
 	helper.owner = getpid();
 	process_look_by(look);
 	return 0;
@@ -168,10 +140,10 @@ static int make(enum helper_does what, int *socket, pid_t *pid)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	pthread_mutex_lock(&orders);
-	rc = helper_send(helper.control, &order, sizeof(order), pair[1]);
+	rc = worker_send(helper.control, &order, sizeof(order), pair[1]);
 	pthread_mutex_unlock(&orders);
 	close(pair[1]);
-	if (!rc && helper_receive(pair[0], &its, sizeof(its), &none) != sizeof(its))
+	if (!rc && worker_receive(pair[0], &its, sizeof(its), &none) != sizeof(its))
 		rc = -EIO; /* the process that makes them was killed, or cannot fork */
 	if (rc) {
 		close(pair[0]);
@@ -203,7 +175,7 @@ static void end_helper(pid_t pid)
 {
 	const struct helper_order order = { HELPER_KILL, pid };
 
-	helper_send(helper.control, &order, sizeof(order), -1);
+	worker_send(helper.control, &order, sizeof(order), -1);
 }
 
 void helper_kill(pid_t pid)
@@ -252,12 +224,12 @@ static int exchange(int fd, int ms, int *fd_out)
 	int rc = make_reader();
 
 	if (!rc)
-		rc = helper_send(helper.socket, &helper.request, bytes, fd);
+		rc = worker_send(helper.socket, &helper.request, bytes, fd);
 	if (!rc)
 		rc = wait_for_answer(ms);
 	if (rc)
 		return rc;
-	n = helper_receive(helper.socket, &helper.answer, sizeof(helper.answer), fd_out);
+	n = worker_receive(helper.socket, &helper.answer, sizeof(helper.answer), fd_out);
 	return n > 0 ? 0 : -EIO;
 }
 
@@ -481,9 +453,9 @@ void helper_let_go(int fd)
 		return;
 	}
 	pthread_mutex_lock(&orders);
-	if (!helper_send(helper.control, &take, sizeof(take), fd)) {
+	if (!worker_send(helper.control, &take, sizeof(take), fd)) {
 		close(fd);
-		helper_send(helper.control, &drop, sizeof(drop), -1);
+		worker_send(helper.control, &drop, sizeof(drop), -1);
 	}
 	pthread_mutex_unlock(&orders);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/worker.h"
 #include "probe/maps.h"
 
 #define HELPER_BYTES 65536u /* in one answer */
@@ -85,18 +86,11 @@ struct names_answer {
 void names_main(int socket) __attribute__((noreturn));
 void names_end(void);
 
-/*
- * One message with or without a descriptor. Bytes received, 0 at the end of the other side, or a
- * negative errno; *fd is -1 where none came.
- */
-int helper_send(int socket, const void *message, size_t bytes, int fd);
-ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd);
-
 /* HELPER_CODE_OF, by a thread of the process: bytes of struct mapping, or a negative errno. */
 int64_t helper_code_by(pid_t tid, const struct helper_request *request, char *to);
 
 /* Never returns. `control`: the socket that orders come by. */
-void helper_process_main(int control) __attribute__((noreturn));
+void helper_process_main(void *none, int control) __attribute__((noreturn));
 
 /* ---- between helper.c, helper_files.c and helper_waits.c, with the lock held --------------- */
 

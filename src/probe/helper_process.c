@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,56 +23,6 @@
 
 #define HELPERS_MAX 64 /* that were made and have not ended */
 #define CLOSERS_MAX 64 /* the same; what comes then stays open */
-
-/* ---- messages ------------------------------------------------------------------------------ */
-
-union control {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
-int helper_send(int socket, const void *message, size_t bytes, int fd)
-{
-	union control control = { 0 };
-	struct iovec data = { (void *)message, bytes };
-	struct msghdr head = { .msg_iov = &data, .msg_iovlen = 1 };
-	ssize_t n;
-
-	if (fd >= 0) {
-		head.msg_control = &control;
-		head.msg_controllen = sizeof(control);
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	}
-	do
-		n = sendmsg(socket, &head, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
-ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd)
-{
-	union control control = { 0 };
-	struct iovec data = { message, bytes };
-	struct msghdr head = { .msg_iov = &data,
-		               .msg_iovlen = 1,
-		               .msg_control = &control,
-		               .msg_controllen = sizeof(control) };
-	struct cmsghdr *first;
-	ssize_t n;
-
-	*fd = -1;
-	do
-		n = recvmsg(socket, &head, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	first = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
-	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
-	    first->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(first), sizeof(*fd));
-	return n < 0 ? -errno : n;
-}
 
 /* ---- what helpers do ----------------------------------------------------------------------- */
 
@@ -426,9 +375,9 @@ __attribute__((noreturn)) static void serve(int socket)
 	int fd, out;
 
 	queue_fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
-	if (helper_send(socket, &pid, sizeof(pid), -1))
+	if (worker_send(socket, &pid, sizeof(pid), -1))
 		_exit(1);
-	while (helper_receive(socket, &request, sizeof(request), &fd) > 0) {
+	while (worker_receive(socket, &request, sizeof(request), &fd) > 0) {
 		request.path[sizeof(request.path) - 1] = '\0';
 		if (request.bytes > HELPER_BYTES && request.op != HELPER_COPY)
 			request.bytes = HELPER_BYTES;
@@ -438,7 +387,7 @@ __attribute__((noreturn)) static void serve(int socket)
 		waited = waited_since(&before);
 		answer.waited_ns = waited > answer.waited_ns ? waited - answer.waited_ns : 0;
 		answer.ran_ns = ran_since(&before);
-		if (helper_send(socket, &answer, answer_bytes(&request, &answer), out))
+		if (worker_send(socket, &answer, answer_bytes(&request, &answer), out))
 			break;
 		if (out >= 0)
 			close(out);
@@ -449,23 +398,6 @@ __attribute__((noreturn)) static void serve(int socket)
 }
 
 /* ---- the process that makes them ----------------------------------------------------------- */
-
-/* Nothing that cuscope has open is to live as long as something that hangs. */
-static void close_all_but(int keep)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int i = 0; i < 3; i++)
-		if (null >= 0)
-			dup2(null, i);
-	if (keep > 3)
-		syscall(SYS_close_range, 3, (unsigned)keep - 1, 0);
-	if (!syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0))
-		return;
-	for (int fd = 3; fd < 65536; fd++) /* Linux 5.8 has no close_range */
-		if (fd != keep)
-			close(fd);
-}
 
 /* They end when cuscope does, and not before: what a terminal or systemd sends to all is its. */
 static void leave_signals_to_cuscope(void)
@@ -503,7 +435,7 @@ static void make_helper(pid_t *helpers, enum helper_does what, int socket)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != maker)
 			_exit(1);
-		close_all_but(socket);
+		worker_close_all_but(socket, -1); /* nothing lives as long as what hangs */
 		if (what == HELPER_MAKE_NAMES)
 			names_main(socket);
 		serve(socket);
@@ -547,7 +479,7 @@ static void close_elsewhere(pid_t *closers, int control, int fd)
 	close(go[1]);
 }
 
-void helper_process_main(int control)
+void helper_process_main(void *data, int control)
 {
 	pid_t helpers[HELPERS_MAX] = { 0 }, closers[CLOSERS_MAX] = { 0 };
 	struct helper_order order;
@@ -555,8 +487,8 @@ void helper_process_main(int control)
 
 	prctl(PR_SET_NAME, "cuscope-read");
 	leave_signals_to_cuscope();
-	close_all_but(control);
-	while (helper_receive(control, &order, sizeof(order), &fd) == sizeof(order)) {
+	worker_close_all_but(control, -1);
+	while (worker_receive(control, &order, sizeof(order), &fd) == sizeof(order)) {
 		forget_ended(helpers, HELPERS_MAX);
 		forget_ended(closers, CLOSERS_MAX);
 		if (order.does == HELPER_KILL) {

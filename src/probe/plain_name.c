@@ -3,11 +3,9 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -98,28 +96,12 @@ void names_end(void)
 	pthread_mutex_unlock(&names.lock);
 }
 
-static bool wait_for_answer(void)
-{
-	uint64_t end = helper_now_ns() + BUSY_MS * 1000000ull, now;
-	struct pollfd answer = { .fd = names.socket, .events = POLLIN };
-	int n;
-
-	do {
-		now = helper_now_ns();
-		n = poll(&answer, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
-}
-
 /* Descriptors it has none to send, and there is no room for any. An answer without text says that
  * its time has run out. */
 static bool receive(void)
 {
-	ssize_t bytes;
+	ssize_t bytes = worker_receive(names.socket, &names.answer, sizeof(names.answer), NULL);
 
-	do
-		bytes = recv(names.socket, &names.answer, sizeof(names.answer), 0);
-	while (bytes < 0 && errno == EINTR);
 	if (bytes < (ssize_t)sizeof(names.answer.ran_ns)) {
 		names.ends.crashed++;
 		return false;
@@ -138,9 +120,9 @@ static bool exchange(enum names_kind kind, const char *name, size_t len)
 		return false;
 	names.request.kind = kind;
 	memcpy(names.request.name, name, len);
-	if (helper_send(names.socket, &names.request, bytes, -1))
+	if (worker_send(names.socket, &names.request, bytes, -1))
 		return false;
-	if (!wait_for_answer()) {
+	if (worker_wait(names.socket, BUSY_MS, NULL)) {
 		names.ends.late++;
 		return false;
 	}

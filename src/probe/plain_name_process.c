@@ -73,13 +73,13 @@ void names_main(int socket)
 	answers = socket;
 	signal(SIGPROF, say_late);
 	prctl(PR_SET_NAME, "cuscope-names");
-	if (rights_give_up(MEMORY_BYTES) || helper_send(socket, &pid, sizeof(pid), -1))
+	if (rights_give_up(MEMORY_BYTES) || worker_send(socket, &pid, sizeof(pid), -1))
 		_exit(1);
-	while ((bytes = helper_receive(socket, &request, sizeof(request), &fd)) > 0) {
+	while ((bytes = worker_receive(socket, &request, sizeof(request), &fd)) > 0) {
 		size_t end = (size_t)bytes - sizeof(request.kind);
 
 		request.name[end < NAMES_BYTES ? end : NAMES_BYTES - 1] = '\0';
-		if (helper_send(socket, &answer, read_name(&request, &answer), -1))
+		if (worker_send(socket, &answer, read_name(&request, &answer), -1))
 			break;
 	}
 	_exit(0);

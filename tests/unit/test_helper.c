@@ -521,7 +521,7 @@ static void test_what_is_let_go_is_closed_and_not_waited_for(void **state)
 		char byte;
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-		assert_int_equal(helper_send(pair[1], "x", 1, slow), 0);
+		assert_int_equal(worker_send(pair[1], "x", 1, slow), 0);
 		assert_int_equal(dup2(pair[1], slow), slow); /* not the last that has it */
 		begin = helper_now_ns();
 		helper_let_go(i % 2 ? pair[0] : slow);
@@ -531,7 +531,7 @@ static void test_what_is_let_go_is_closed_and_not_waited_for(void **state)
 		end.fd = pair[1];
 		assert_int_equal(poll(&end, 1, 2000), 1);
 		assert_true(end.revents & POLLHUP);
-		assert_true(helper_receive(pair[1], &byte, 1, &read_end) <= 0);
+		assert_true(worker_receive(pair[1], &byte, 1, &read_end) <= 0);
 		close(pair[1]);
 	}
 	helper_let_go(-1);

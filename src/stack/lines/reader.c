@@ -110,7 +110,7 @@ int reader_send(struct reader *reader, enum lines_what what, uint32_t crc, int f
 {
 	const struct lines_request request = { .what = what, .crc = crc };
 
-	return helper_send(reader->socket, &request, sizeof(request), fd);
+	return worker_send(reader->socket, &request, sizeof(request), fd);
 }
 
 static uint64_t now_ms(void)
@@ -151,7 +151,7 @@ int reader_ask(struct reader *reader, enum lines_what what, uint64_t offset, uns
                const bool *stop, struct lines_answer *answer)
 {
 	const struct lines_request request = { .what = what, .offset = offset };
-	int rc = helper_send(reader->socket, &request, sizeof(request), -1);
+	int rc = worker_send(reader->socket, &request, sizeof(request), -1);
 	ssize_t bytes;
 
 	if (rc)

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/rights.h"
@@ -66,7 +64,7 @@ static void answer(int socket, const struct lines_answer *what)
 	struct buf message = { 0 };
 
 	lines_answer_write(what, &message);
-	if (helper_send(socket, message.data, message.len, -1))
+	if (worker_send(socket, message.data, message.len, -1))
 		_exit(0);
 	buf_free(&message);
 }
@@ -77,7 +75,7 @@ static bool receive_files(int socket, struct debug_info_files *files, uint64_t *
 	struct lines_request request;
 	int fd;
 
-	while (helper_receive(socket, &request, sizeof(request), &fd) == sizeof(request)) {
+	while (worker_receive(socket, &request, sizeof(request), &fd) == sizeof(request)) {
 		if (request.what == LINES_READY)
 			return files->main >= 0;
 		if (request.what == LINES_MAIN)
@@ -92,20 +90,6 @@ static bool receive_files(int socket, struct debug_info_files *files, uint64_t *
 	_exit(0);
 }
 
-/* What was handed on by mistake is no use to it. */
-static void close_all_but(int socket)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd < 3; fd++)
-		if (null >= 0 && fd != socket)
-			dup2(null, fd);
-	for (int fd = 3; fd < 1024; fd++)
-		if (fd != socket)
-			close(fd);
-	syscall(SYS_close_range, 1024, ~0u, 0);
-}
-
 void reader_main(int socket)
 {
 	static struct lines_answer found; /* 2 KiB, and answers of all kinds */
@@ -117,7 +101,7 @@ void reader_main(int socket)
 
 	prctl(PR_SET_NAME, READER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* of the thread that asks */
-	close_all_but(socket);
+	worker_close_all_but(socket, -1); /* what was handed on by mistake is no use to it */
 	rc = setpriority(PRIO_PROCESS, 0, 10);
 	if (!receive_files(socket, &files, &bytes))
 		rc = -ENOENT;
@@ -130,7 +114,7 @@ void reader_main(int socket)
 		info = debug_info_open(&files);
 	found.status = info ? LINES_OK : LINES_NOTHING;
 	answer(socket, &found);
-	while (info && helper_receive(socket, &request, sizeof(request), &fd) == sizeof(request)) {
+	while (info && worker_receive(socket, &request, sizeof(request), &fd) == sizeof(request)) {
 		debug_info_find(info, request.offset, &found);
 		answer(socket, &found);
 	}
