@@ -303,7 +303,8 @@ __attribute__((noreturn)) static void run_command(const struct worker_command *c
 	signal(SIGPIPE, SIG_DFL);
 	umask(077);
 	setsid();
-	setpriority(PRIO_PROCESS, 0, command->nice);
+	if (command->nice)
+		setpriority(PRIO_PROCESS, 0, command->nice);
 	if (program >= 0 && !chdir("/") && !give_up_rights(command))
 		syscall(SYS_execveat, program, "", command->argv, command->environment,
 		        AT_EMPTY_PATH);

@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	const char *typed = argc > 1 ? argv[1] : NULL;
 
 	if (argc == 1 && !strcmp(argv[0], READER_NAME))
-		reader_main(READER_SOCKET); /* which cuscope has started, see there */
+		reader_main(WORKER_SOCKET); /* which cuscope has started, see there */
 	fill_standard_streams();
 	if (argc == 1 && !strcmp(argv[0], RECORDER_NAME))
 		return recorder_process_main();

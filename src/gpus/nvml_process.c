@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,9 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_clock.h"
 #include "gpus/nvml_check.h"
@@ -31,6 +29,8 @@
 #define PAUSE_MOST_S    600
 #define STUCK_MOST      4 /* processes that do not end when they are killed */
 
+_Static_assert(NVML_WIRE_SOCKET == WORKER_SOCKET, "where the program has its socket");
+
 extern char **environ;
 extern const char embedded_nvml[], embedded_nvml_end[];
 
@@ -41,10 +41,10 @@ struct nvml_process {
 	pthread_t thread;
 	int wake; /* an eventfd: the end is wanted */
 	bool end; /* the rest is the thread's, but for the figures */
-	int socket, pidfd;
+	struct worker worker;
 	uint64_t begun_ns, heard_ns;
 	unsigned ends; /* in a row */
-	int stuck[STUCK_MOST];
+	struct worker stuck[STUCK_MOST];
 	size_t n_stuck;
 	struct nvml_message message;
 	pthread_mutex_t lock;
@@ -54,32 +54,17 @@ struct nvml_process {
 
 /* ---- starting it --------------------------------------------------------------------------- */
 
-/*
- * The same file under a number that is none of those which the child gives to others before it
- * executes the program; the old one is closed. -1 with errno.
- */
-static int above_childs(int fd)
-{
-	int other, error;
-
-	if (fd < 0 || fd > NVML_WIRE_SOCKET)
-		return fd;
-	other = fcntl(fd, F_DUPFD_CLOEXEC, NVML_WIRE_SOCKET + 1);
-	error = errno;
-	close(fd);
-	errno = error;
-	return other;
-}
-
 /* The program as a file that has no name and cannot be written any more. */
 static int open_program(void)
 {
 	size_t bytes = (size_t)(embedded_nvml_end - embedded_nvml), done = 0;
-	int fd = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	int low = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC), fd;
 
-	if (fd < 0 && errno == EINVAL) /* before 6.3 */
-		fd = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	fd = above_childs(fd);
+	if (low < 0 && errno == EINVAL) /* before 6.3 */
+		low = memfd_create(NVML_WIRE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, WORKER_SOCKET + 1); /* none of its own */
+	if (low >= 0)
+		close(low);
 	while (fd >= 0 && done < bytes) {
 		ssize_t n = write(fd, embedded_nvml + done, bytes - done);
 
@@ -112,53 +97,28 @@ static char **clean_environment(void)
 	return clean;
 }
 
-/* 0, or an errno. Only the C library's own way to start a process is quick where much is mapped. */
-static int spawn(int program, int socket, char *const *argv, pid_t *pid)
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	char path[32], **env = clean_environment();
-	sigset_t all;
-	int r;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
-	sigfillset(&all); /* the keys of a terminal are for cuscope */
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawn_file_actions_init(&actions);
-	for (int i = 0; i < 3; i++)
-		posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&actions, socket, NVML_WIRE_SOCKET);
-	r = posix_spawn(pid, path, &actions, &attr, argv, env);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	free(env);
-	return r;
-}
-
-static int start_program(struct nvml_process *process, int program, int socket)
+/* 0 or a negative errno. The keys of a terminal are for cuscope, so it is deaf to signals. */
+static int start_program(struct nvml_process *process, int program)
 {
 	const char *folders = getauxval(AT_SECURE) ? NULL : getenv("LD_LIBRARY_PATH");
-	char wanted[16], interval[24], parent[16];
+	char path[32], wanted[16], interval[24], parent[16], **environment = clean_environment();
 	char *argv[] = { (char *)NVML_WIRE_NAME, wanted, interval, parent, NULL, NULL };
-	pid_t pid;
-	int r;
+	const struct worker_program its = { .path = path,
+		                            .argv = argv,
+		                            .environment = environment,
+		                            .with = -1,
+		                            .silent = true,
+		                            .deaf = true };
+	int rc;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
 	snprintf(wanted, sizeof(wanted), "%d", (int)process->wanted);
 	snprintf(interval, sizeof(interval), "%llu", (unsigned long long)process->interval_ns);
 	snprintf(parent, sizeof(parent), "%d", (int)getpid());
 	argv[4] = (char *)(folders ? folders : "");
-	r = spawn(program, socket, argv, &pid);
-	if (r)
-		return r;
-	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (process->pidfd >= 0)
-		return 0;
-	r = errno;
-	kill(pid, SIGKILL); /* ours until it is waited for */
-	waitpid(pid, NULL, 0);
-	return r;
+	rc = worker_start(&process->worker, &its);
+	free(environment);
+	return rc;
 }
 
 /* What a process does, for sentences: "the process that asks NVML". */
@@ -182,25 +142,15 @@ static void describe_failure(const struct nvml_process *process, int error, char
 /* False with the sentence in `why`. */
 static bool start(struct nvml_process *process, char *why, size_t size)
 {
-	int program = open_program(), pair[2], r;
+	int program = open_program(), rc;
 
-	if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		describe_failure(process, errno, why, size);
-		if (program >= 0)
-			close(program);
+	rc = program < 0 ? -errno : start_program(process, program);
+	if (program >= 0)
+		close(program);
+	if (rc) {
+		describe_failure(process, -rc, why, size);
 		return false;
 	}
-	pair[1] = above_childs(pair[1]);
-	r = pair[1] < 0 ? errno : start_program(process, program, pair[1]);
-	close(program);
-	if (pair[1] >= 0)
-		close(pair[1]);
-	if (r) {
-		close(pair[0]);
-		describe_failure(process, r, why, size);
-		return false;
-	}
-	process->socket = pair[0];
 	process->begun_ns = process->heard_ns = gpu_clock_ns();
 	pthread_mutex_lock(&process->lock);
 	process->figures.starts++;
@@ -210,26 +160,12 @@ static bool start(struct nvml_process *process, char *why, size_t size)
 
 /* ---- ending it ----------------------------------------------------------------------------- */
 
-/* Waits for one that was killed; false where it is stuck in the driver. */
-static bool reap(int pidfd, int patience_ms, siginfo_t *info)
-{
-	struct pollfd gone = { .fd = pidfd, .events = POLLIN };
-
-	info->si_pid = 0;
-	if (poll(&gone, 1, patience_ms) <= 0)
-		return false;
-	waitid((idtype_t)P_PIDFD, (id_t)pidfd, info, WEXITED);
-	close(pidfd);
-	return true;
-}
-
 static void reap_stuck(struct nvml_process *process)
 {
-	siginfo_t info;
 	size_t left = 0;
 
 	for (size_t i = 0; i < process->n_stuck; i++) {
-		if (!reap(process->stuck[i], 0, &info))
+		if (!worker_ended(&process->stuck[i], 0, NULL))
 			process->stuck[left++] = process->stuck[i];
 	}
 	process->n_stuck = left;
@@ -237,12 +173,8 @@ static void reap_stuck(struct nvml_process *process)
 
 static void end_process(struct nvml_process *process, siginfo_t *info)
 {
-	close(process->socket);
-	process->socket = -1;
-	syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
-	if (!reap(process->pidfd, END_PATIENCE_MS, info))
-		process->stuck[process->n_stuck++] = process->pidfd;
-	process->pidfd = -1;
+	if (!worker_kill(&process->worker, END_PATIENCE_MS, info)) /* it is stuck in the driver */
+		process->stuck[process->n_stuck++] = process->worker;
 	pthread_mutex_lock(&process->lock);
 	process->cpu_before_ns = process->figures.cpu_ns;
 	process->figures.resident_bytes = 0;
@@ -268,7 +200,8 @@ static void count_beat(struct nvml_process *process, const struct nvml_beat *bea
 static enum hearing hear(struct nvml_process *process)
 {
 	struct nvml_message *message = &process->message;
-	ssize_t n = recv(process->socket, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n =
+		recv(process->worker.socket, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return NOTHING;
@@ -292,9 +225,9 @@ static bool end_wanted(struct nvml_process *process)
 static enum hearing listen_on(struct nvml_process *process)
 {
 	while (!end_wanted(process)) {
-		struct pollfd ready[3] = { { .fd = process->socket, .events = POLLIN },
+		struct pollfd ready[3] = { { .fd = process->worker.socket, .events = POLLIN },
 			                   { .fd = process->wake, .events = POLLIN },
-			                   { .fd = process->pidfd, .events = POLLIN } };
+			                   { .fd = process->worker.pidfd, .events = POLLIN } };
 		enum hearing heard;
 
 		if (gpu_clock_ns() - process->heard_ns > NVML_SILENCE_NS)
@@ -386,7 +319,7 @@ static void *listen_always(void *data)
 		poll(&wake, 1, (int)pause_s(process->ends) * 1000);
 	}
 	for (size_t i = 0; i < process->n_stuck; i++)
-		close(process->stuck[i]);
+		close(process->stuck[i].pidfd);
 	return NULL;
 }
 
@@ -402,7 +335,6 @@ struct nvml_process *nvml_process_new(enum nvml_wanted wanted, uint64_t interval
 	process->wanted = wanted;
 	process->interval_ns = interval_ns;
 	process->listener = *listener;
-	process->socket = process->pidfd = -1;
 	process->wake = eventfd(0, EFD_CLOEXEC);
 	pthread_mutex_init(&process->lock, NULL);
 	sigfillset(&all); /* signals are for the thread that reads them */

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "node/process_curl.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rights.h"
+#include "base/worker.h"
 #include "probe/roots_path.h"
 
-#define HIGH_FD     16 /* from where on the process has what it needs meanwhile */
 #define CPU_SECONDS 10
-#define DESCRIPTORS 64
 #define LOOK_MS     50
+#define LEAVING_MS  200
 #define PIECE       65536
 
 const char *process_curl_word(enum process_curl_outcome outcome)
@@ -79,79 +73,6 @@ static int configuration(const char *url, const char *token)
 	return fd;
 }
 
-/* ---- the process: between fork and exec, with nothing but system calls --------------------- */
-
-struct process_curl_files {
-	int program, configuration, authority, out;
-};
-
-static int give_up_rights(void)
-{
-	int rc = rights_limit(RLIMIT_CPU, CPU_SECONDS);
-
-	rc = rc ? rc : rights_limit(RLIMIT_FSIZE, 0);
-	rc = rc ? rc : rights_limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : rights_limit(RLIMIT_NOFILE, DESCRIPTORS);
-	rc = rc ? rc : rights_become_unseen();
-	return rc ? rc : rights_close();
-}
-
-/* 0: what it is told, 1: the answer, 2: nothing, 3: certificates; and the program. */
-static int take_descriptors(const struct process_curl_files *files)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const int from[] = { files->configuration, files->out, null, files->authority };
-	int high[4], program = fcntl(files->program, F_DUPFD_CLOEXEC, HIGH_FD);
-
-	for (int fd = 0; fd < 4; fd++)
-		high[fd] = fcntl(from[fd], F_DUPFD_CLOEXEC, HIGH_FD);
-	for (int fd = 0; fd < 4; fd++)
-		if (high[fd] < 0 || dup2(high[fd], fd) < 0)
-			return -1;
-	for (int fd = 4; fd < 1024; fd++)
-		if (fd != program)
-			close(fd);
-	syscall(SYS_close_range, program < 1024 ? 1024 : program + 1, ~0u, 0);
-	return program;
-}
-
-__attribute__((noreturn)) static void run(const struct process_curl_files *files)
-{
-	static char *const argv[] = { "curl",
-		                      "-q",
-		                      "--silent",
-		                      "--fail",
-		                      "--max-time",
-		                      "6",
-		                      "--connect-timeout",
-		                      "3",
-		                      "--max-filesize",
-		                      "16777216",
-		                      "--proto",
-		                      "=https",
-		                      "--max-redirs",
-		                      "0",
-		                      "--noproxy",
-		                      "*",
-		                      "--cacert",
-		                      "/proc/self/fd/3",
-		                      "-K",
-		                      "-",
-		                      NULL };
-	static char *const environment[] = { "PATH=/usr/bin:/bin", NULL };
-	int program = take_descriptors(files);
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	setsid();
-	if (program < 0 || chdir("/") || give_up_rights())
-		_exit(126);
-	syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
-	_exit(126);
-}
-
 /* ---- its answer ---------------------------------------------------------------------------- */
 
 static uint64_t now_ms(void)
@@ -207,56 +128,73 @@ static enum process_curl_outcome outcome_of(int status)
 	return PROCESS_CURL_FAILED;
 }
 
-/* By its pidfd: another thread that waits for all children may have been told of its end. */
-static enum process_curl_outcome end_of(pid_t pid, enum process_curl_outcome outcome)
+/* 0: what it is told, 1: the answer, 2: nothing, 3: certificates. */
+static enum process_curl_outcome fetch(int program, const int fds[4], int in, struct buf *answer,
+                                       const bool *stop)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	siginfo_t info = { 0 };
+	static char *const argv[] = { "curl",
+		                      "-q",
+		                      "--silent",
+		                      "--fail",
+		                      "--max-time",
+		                      "6",
+		                      "--connect-timeout",
+		                      "3",
+		                      "--max-filesize",
+		                      "16777216",
+		                      "--proto",
+		                      "=https",
+		                      "--max-redirs",
+		                      "0",
+		                      "--noproxy",
+		                      "*",
+		                      "--cacert",
+		                      "/proc/self/fd/3",
+		                      "-K",
+		                      "-",
+		                      NULL };
+	static char *const environment[] = { "PATH=/usr/bin:/bin", NULL };
+	const struct worker_command command = { .program = program,
+		                                .argv = argv,
+		                                .environment = environment,
+		                                .fds = { fds[0], fds[1], fds[2], fds[3] },
+		                                .cpu_s = CPU_SECONDS };
+	enum process_curl_outcome outcome;
+	struct worker worker;
+	siginfo_t info;
+	int rc = worker_run(&worker, &command);
 
-	if (pidfd < 0)
+	close(fds[1]);
+	if (rc)
 		return PROCESS_CURL_FAILED;
-	if (outcome != PROCESS_CURL_READ)
-		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) || info.si_code != CLD_EXITED)
-		info.si_status = -1;
-	close(pidfd);
-	return outcome == PROCESS_CURL_READ ? outcome_of(info.si_status) : outcome;
-}
-
-static enum process_curl_outcome fetch(const struct process_curl_files *files, int in,
-                                       struct buf *answer, const bool *stop)
-{
-	pid_t pid = fork();
-
-	if (pid == 0)
-		run(files);
-	close(files->out);
-	if (pid < 0)
-		return PROCESS_CURL_FAILED;
-	return end_of(pid, read_answer(in, answer, stop));
+	outcome = read_answer(in, answer, stop);
+	if (outcome == PROCESS_CURL_READ && worker_ended(&worker, PROCESS_CURL_MS, &info))
+		return outcome_of(info.si_pid && info.si_code == CLD_EXITED ? info.si_status : -1);
+	if (!worker_kill(&worker, LEAVING_MS, NULL))
+		close(worker.pidfd);
+	return outcome == PROCESS_CURL_READ ? PROCESS_CURL_FAILED : outcome;
 }
 
 enum process_curl_outcome process_curl(const char *url, const char *token,
                                        const struct buf *authority, struct buf *answer,
                                        const bool *stop)
 {
-	struct process_curl_files files = { .program = roots_path_open("/usr/bin/curl") };
 	enum process_curl_outcome outcome = PROCESS_CURL_FAILED;
-	int both[2] = { -1, -1 };
+	int program = roots_path_open("/usr/bin/curl"), both[2], fds[4] = { -1, -1, -1, -1 };
 
-	if (files.program < 0)
+	if (program < 0)
 		return PROCESS_CURL_NO_CURL;
-	files.configuration = configuration(url, token);
-	files.authority = memory_with(authority->data, authority->len);
-	if (files.configuration >= 0 && files.authority >= 0 && !pipe2(both, O_CLOEXEC)) {
-		files.out = both[1];
-		outcome = fetch(&files, both[0], answer, stop);
+	fds[0] = configuration(url, token);
+	fds[3] = memory_with(authority->data, authority->len);
+	if (fds[0] >= 0 && fds[3] >= 0 && !pipe2(both, O_CLOEXEC)) {
+		fds[1] = both[1];
+		outcome = fetch(program, fds, both[0], answer, stop);
 		close(both[0]);
 	}
-	close(files.program);
-	if (files.configuration >= 0)
-		close(files.configuration);
-	if (files.authority >= 0)
-		close(files.authority);
+	close(program);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[3] >= 0)
+		close(fds[3]);
 	return outcome;
 }

@@ -61,9 +61,9 @@ static struct recorder *make(const struct node_settings *settings)
 	recorder->rules = rules_new(&recorder->settings.rules);
 	recorder->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	recorder->current = recorder->next = -1;
-	recorder->gpu.child.socket = recorder->gpu.child.pidfd = -1;
+	recorder->gpu.child.worker = (struct worker){ .pidfd = -1, .socket = -1 };
 	for (int i = 0; i < CHILDREN_MAX; i++)
-		recorder->children[i].socket = recorder->children[i].pidfd = -1;
+		recorder->children[i].worker.socket = recorder->children[i].worker.pidfd = -1;
 	pthread_mutex_init(&recorder->lock, NULL);
 	return recorder;
 }

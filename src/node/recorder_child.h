@@ -3,14 +3,12 @@
 #ifndef CUSCOPE_NODE_RECORDER_CHILD_H
 #define CUSCOPE_NODE_RECORDER_CHILD_H
 
-#include <sys/types.h>
-
+#include "base/worker.h"
 #include "node/recorder_wire.h"
 
 struct recorder_child {
-	pid_t pid;         /* 0: there is none */
-	int pidfd, socket; /* socket -1: it was told to end */
-	bool ready;        /* it records */
+	struct worker worker; /* socket -1: it was told to end */
+	bool ready;           /* it records */
 	uint64_t ready_ns, end_by_ns;
 	uint64_t heard_ns;           /* it said something last: its loop does each second */
 	struct recorder_state state; /* as it told last */

@@ -63,7 +63,7 @@ void recorder_gpu_begin(struct recorder *recorder, const struct recorder_save *s
 
 	if (!recorder->settings.gpu_window_ns)
 		return;
-	if (gpu->child.pid) {
+	if (gpu->child.worker.pid) {
 		count(recorder, RECORDER_GPU_BUSY);
 		return;
 	}
@@ -79,7 +79,7 @@ void recorder_gpu_begin(struct recorder *recorder, const struct recorder_save *s
 	message.save.last_ns = 0;
 	snprintf(message.save.reason, sizeof(message.save.reason), "%.*s; GPU times after it",
 	         RULES_TEXT_MAX, save->reason);
-	recorder_send(gpu->child.socket, &message);
+	recorder_send(gpu->child.worker.socket, &message);
 }
 
 /* ---- while it measures --------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ static void hear(struct recorder *recorder, uint64_t now_ns)
 	struct gpu_window *gpu = &recorder->gpu;
 	struct recorder_message message;
 
-	for (unsigned n = 0; n < AT_ONCE && gpu->child.socket >= 0; n++) {
-		if (recorder_receive(gpu->child.socket, &message))
+	for (unsigned n = 0; n < AT_ONCE && gpu->child.worker.socket >= 0; n++) {
+		if (recorder_receive(gpu->child.worker.socket, &message))
 			return;
 		if (message.kind == RECORDER_STATE)
 			gpu->child.state = message.state;
@@ -126,7 +126,7 @@ void recorder_gpu_turn(struct recorder *recorder, uint64_t now_ns)
 	struct gpu_window *gpu = &recorder->gpu;
 	struct recorder_state state;
 
-	if (!gpu->child.pid)
+	if (!gpu->child.worker.pid)
 		return;
 	hear(recorder, now_ns);
 	if (now_ns > gpu->give_up_ns) {

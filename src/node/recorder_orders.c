@@ -140,6 +140,6 @@ void recorder_orders_turn(struct recorder *recorder, uint64_t now_ns)
 		return;
 	}
 	message.save = first->save;
-	if (!recorder_send(recorder->children[recorder->current].socket, &message))
+	if (!recorder_send(recorder->children[recorder->current].worker.socket, &message))
 		recorder->sent_ns = now_ns;
 }

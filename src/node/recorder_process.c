@@ -194,10 +194,10 @@ static void hold_back_user_signals(void)
 
 static int receive_setup(struct flight *flight)
 {
-	struct pollfd ready = { .fd = RECORDER_SOCKET, .events = POLLIN };
+	struct pollfd ready = { .fd = WORKER_SOCKET, .events = POLLIN };
 	struct recorder_message message;
 
-	if (poll(&ready, 1, SETUP_MS) != 1 || recorder_receive(RECORDER_SOCKET, &message) ||
+	if (poll(&ready, 1, SETUP_MS) != 1 || recorder_receive(WORKER_SOCKET, &message) ||
 	    message.kind != RECORDER_SETUP)
 		return -EPROTO;
 	flight->settings = message.setup;
@@ -253,14 +253,14 @@ static void wait_for_writer(struct flight *flight)
 int recorder_process_main(void)
 {
 	struct flight flight = { .consumer = { &ops },
-		                 .saver = { .socket = RECORDER_SOCKET,
+		                 .saver = { .socket = WORKER_SOCKET,
 		                            .spool = RECORDER_SPOOL,
 		                            .settings = &flight.settings } };
 	struct err err = { 0 };
 	int rc;
 
 	prctl(PR_SET_NAME, RECORDER_NAME);
-	fcntl(RECORDER_SOCKET, F_SETFD, FD_CLOEXEC);
+	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(RECORDER_SPOOL, F_SETFD, FD_CLOEXEC);
 	hold_back_user_signals();
 	be_the_one_that_goes();

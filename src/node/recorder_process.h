@@ -12,9 +12,10 @@
 #ifndef CUSCOPE_NODE_RECORDER_PROCESS_H
 #define CUSCOPE_NODE_RECORDER_PROCESS_H
 
-#define RECORDER_NAME   "cuscope-flight" /* argv[0] of it */
-#define RECORDER_SOCKET 3                /* to the agent, */
-#define RECORDER_SPOOL  4                /* and the folder that it writes to */
+#include "base/worker.h"
+
+#define RECORDER_NAME  "cuscope-flight"    /* argv[0] of it */
+#define RECORDER_SPOOL (WORKER_SOCKET + 1) /* the folder that it writes to */
 
 /* The process itself; its exit status. */
 int recorder_process_main(void);

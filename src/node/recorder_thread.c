@@ -34,7 +34,7 @@ static uint64_t now_ns(void)
 static int free_slot(const struct recorder *recorder)
 {
 	for (int i = 0; i < CHILDREN_MAX; i++) {
-		if (!recorder->children[i].pid)
+		if (!recorder->children[i].worker.pid)
 			return i;
 	}
 	return -1;
@@ -98,7 +98,7 @@ static void look_at_child(struct recorder *recorder, int slot, uint64_t now)
 	bool asked = child->end_by_ns != 0;
 	bool was_well = child->ready && now - child->ready_ns > WELL_AFTER_NS;
 
-	if (!child->pid || !recorder_child_ended(child, now))
+	if (!child->worker.pid || !recorder_child_ended(child, now))
 		return;
 	recorder_remember(recorder, &state);
 	if (!asked)
@@ -178,8 +178,8 @@ static void hear(struct recorder *recorder, uint64_t now)
 	struct recorder_message message;
 
 	for (int i = 0; i < CHILDREN_MAX; i++) {
-		for (unsigned n = 0; n < 64 && recorder->children[i].socket >= 0; n++) {
-			if (recorder_receive(recorder->children[i].socket, &message))
+		for (unsigned n = 0; n < 64 && recorder->children[i].worker.socket >= 0; n++) {
+			if (recorder_receive(recorder->children[i].worker.socket, &message))
 				break;
 			take(recorder, i, &message, now);
 		}
@@ -271,7 +271,7 @@ static void publish(struct recorder *recorder)
 	for (int i = 0; i < CHILDREN_MAX; i++) {
 		const struct recorder_state *one = &recorder->children[i].state;
 
-		if (!recorder->children[i].pid)
+		if (!recorder->children[i].worker.pid)
 			continue;
 		state.events += one->events;
 		state.lost += one->lost;
@@ -300,10 +300,10 @@ static void wait_for_work(struct recorder *recorder)
 	uint64_t count;
 
 	for (int i = 0; i < CHILDREN_MAX; i++)
-		fds[1 + i] =
-			(struct pollfd){ .fd = recorder->children[i].socket, .events = POLLIN };
+		fds[1 + i] = (struct pollfd){ .fd = recorder->children[i].worker.socket,
+			                      .events = POLLIN };
 	fds[1 + CHILDREN_MAX] =
-		(struct pollfd){ .fd = recorder->gpu.child.socket, .events = POLLIN };
+		(struct pollfd){ .fd = recorder->gpu.child.worker.socket, .events = POLLIN };
 	poll(fds, 2 + CHILDREN_MAX, TURN_MS);
 	if (fds[0].revents && read(recorder->wake, &count, sizeof(count)) < 0)
 		return; /* somebody else was faster, which does not matter */

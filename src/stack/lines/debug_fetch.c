@@ -4,31 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/folder.h"
 #include "base/rights.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "probe/roots_path.h"
 #include "stack/lines/debug_file.h"
 
 #define CPU_SECONDS 60
-#define DESCRIPTORS 64
-#define LOOK_MS     50
 #define LEAVING_MS  200
-#define MEMORY_FD   3  /* of the process: the file system in memory */
-#define HIGH_FD     16 /* and from where on it has what it needs meanwhile */
 #define OWN_WORDS   8
 
 /* Of ours, what a client of HTTP wants to know besides. */
@@ -168,101 +159,28 @@ void debug_fetcher_free(struct debug_fetcher *fetcher)
 	free(fetcher);
 }
 
-/* ---- the process: between fork and exec, with nothing but system calls --------------------- */
-
-static int give_up_rights(const struct debug_fetcher *fetcher)
-{
-	int rc = rights_limit(RLIMIT_CPU, CPU_SECONDS);
-
-	rc = rc ? rc : rights_limit(RLIMIT_FSIZE, DEBUG_FETCH_FILE_BYTES);
-	rc = rc ? rc : rights_limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : rights_limit(RLIMIT_NOFILE, DESCRIPTORS);
-	rc = rc ? rc : rights_become(fetcher->user, fetcher->group);
-	return rc ? rc : rights_close();
-}
-
-/* It has /dev/null and the file system in memory, and nothing else. */
-static int take_descriptors(const struct debug_fetcher *fetcher)
-{
-	int program = fcntl(fetcher->program, F_DUPFD_CLOEXEC, HIGH_FD);
-	int memory = fcntl(fetcher->memory, F_DUPFD_CLOEXEC, HIGH_FD);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd < MEMORY_FD; fd++)
-		if (dup2(null, fd) < 0)
-			return -1;
-	if (fetcher->memory >= 0 && dup2(memory, MEMORY_FD) < 0)
-		return -1;
-	for (int fd = fetcher->memory >= 0 ? MEMORY_FD + 1 : MEMORY_FD; fd < 1024; fd++)
-		if (fd != program)
-			close(fd);
-	syscall(SYS_close_range, program < 1024 ? 1024 : program + 1, ~0u, 0);
-	return program;
-}
-
-static void run(const struct debug_fetcher *fetcher, char *const argv[])
-{
-	int program = take_descriptors(fetcher);
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	umask(077);
-	setsid();
-	setpriority(PRIO_PROCESS, 0, 10);
-	if (program < 0 || chdir("/") || give_up_rights(fetcher))
-		_exit(1);
-	syscall(SYS_execveat, program, "", argv, fetcher->environment, AT_EMPTY_PATH);
-	_exit(1);
-}
-
 /* ---- fetching ------------------------------------------------------------------------------ */
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* 0: it has ended. */
-static int wait_for_end(int pidfd, unsigned ms, const bool *stop)
-{
-	struct pollfd one = { .fd = pidfd, .events = POLLIN };
-	uint64_t until = now_ms() + ms;
-
-	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
-		if (poll(&one, 1, LOOK_MS) > 0)
-			return 0;
-		if (now_ms() > until)
-			return -ETIMEDOUT;
-	}
-	return -ECANCELED;
-}
-
-/* By its pidfd: another thread that waits for all children may have been told of its end. */
 static int run_to_end(const struct debug_fetcher *fetcher, char *const argv[], unsigned ms,
                       const bool *stop)
 {
-	struct pollfd one = { .events = POLLIN };
-	pid_t pid = fork();
-	int rc;
+	const struct worker_command command = { .program = fetcher->program,
+		                                .argv = argv,
+		                                .environment = fetcher->environment,
+		                                .fds = { -1, -1, -1, fetcher->memory },
+		                                .nice = 10,
+		                                .cpu_s = CPU_SECONDS,
+		                                .file_bytes = DEBUG_FETCH_FILE_BYTES,
+		                                .user = fetcher->user,
+		                                .group = fetcher->group };
+	struct worker worker;
+	int rc = worker_run(&worker, &command);
 
-	if (pid == 0)
-		run(fetcher, argv);
-	if (pid < 0)
-		return -errno;
-	one.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (one.fd < 0) /* not by its number, which may be another's by now; it ends by itself */
-		return errno == ESRCH ? 0 : -errno;
-	rc = wait_for_end(one.fd, ms, stop);
-	if (rc) {
-		syscall(SYS_pidfd_send_signal, one.fd, SIGKILL, NULL, 0);
-		poll(&one, 1, LEAVING_MS);
-	}
-	waitid(P_PIDFD, (id_t)one.fd, NULL, WEXITED | WNOHANG);
-	close(one.fd);
+	if (rc) /* it has ended and another thread was told, or it ends by itself */
+		return rc == -ESRCH ? 0 : rc;
+	rc = worker_wait(worker.pidfd, ms, stop);
+	if (!worker_kill(&worker, LEAVING_MS, NULL))
+		close(worker.pidfd);
 	return rc;
 }
 

@@ -17,14 +17,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/worker.h"
 #include "stack/lines/answer.h"
 
-#define READER_NAME   "cuscope-lines" /* argv[0] of it */
-#define READER_SOCKET 3               /* where it has its socket */
+#define READER_NAME "cuscope-lines" /* argv[0] of it */
 
 struct reader {
-	pid_t pid; /* 0: there is none */
-	int pidfd, socket;
+	struct worker worker;
 	struct buf texts; /* of the answer */
 	char *message;    /* LINES_ANSWER_BYTES */
 };

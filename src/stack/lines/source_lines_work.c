@@ -83,8 +83,8 @@ static void make_room(struct source_lines *lines)
 	size_t readers = 0;
 
 	HASH_ITER (hh, lines->files, file, next) {
-		readers += file->reader.pid != 0;
-		if (file->reader.pid && (!oldest || file->used < oldest->used))
+		readers += file->reader.worker.pid != 0;
+		if (file->reader.worker.pid && (!oldest || file->used < oldest->used))
 			oldest = file;
 	}
 	if (readers >= LINES_READERS_MAX)
@@ -206,7 +206,7 @@ static bool make_ready(struct source_lines *lines, struct source_lines_file *fil
 {
 	int rc;
 
-	if (file->reader.pid)
+	if (file->reader.worker.pid)
 		return true;
 	if (!has_others(lines, file))
 		return false;
@@ -259,7 +259,8 @@ static struct source_lines_file *next_file(struct source_lines *lines)
 	HASH_ITER (hh, lines->files, file, next)
 		if (file->first && !is_fetched_now(file) &&
 		    (!best || file->person->spent_ns < best->person->spent_ns ||
-		     (file->person == best->person && file->reader.pid && !best->reader.pid)))
+		     (file->person == best->person && file->reader.worker.pid &&
+		      !best->reader.worker.pid)))
 			best = file;
 	return best;
 }
