@@ -2,7 +2,6 @@
 #include "divert/divert.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,11 +10,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
@@ -45,18 +43,6 @@ struct divert {
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-static void close_all_but(int fd)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int i = 0; i < 3; i++)
-		if (null >= 0)
-			dup2(null, i);
-	if (fd > 3)
-		syscall(SYS_close_range, 3, (unsigned)fd - 1, 0);
-	syscall(SYS_close_range, (unsigned)fd + 1, ~0u, 0);
-}
-
 /* It ends when its socket does, and not before it has put back what it has diverted. */
 static void own_signals(void)
 {
@@ -68,37 +54,19 @@ static void own_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* Nobody's child, so that nobody needs to wait for it, and in no terminal's session. */
-static int start(int ours, int its, struct divert_shared *shared)
+static void run(void *shared, int socket)
 {
-	pid_t child = fork();
-	int status;
-
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		close(ours);
-		setsid();
-		child = fork();
-		if (child == 0) {
-			prctl(PR_SET_NAME, DIVERT_COMM);
-			own_signals();
-			close_all_but(its);
-			divert_process(its, shared);
-		}
-		_exit(child < 0 ? 1 : 0);
-	}
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return 0; /* another thread, which waits for all children, was faster */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+	prctl(PR_SET_NAME, DIVERT_COMM);
+	own_signals();
+	worker_close_all_but(socket, -1);
+	divert_process(socket, shared);
 }
 
 int divert_new(divert_done_fn done, void *data, struct divert **out, struct err *err)
 {
 	struct divert_shared *shared;
 	struct divert *divert;
-	int pair[2], rc;
+	int socket, rc;
 
 #ifndef __x86_64__
 	return err_set(err, ENOTSUP, "functions are not diverted on this machine yet");
@@ -107,19 +75,13 @@ int divert_new(divert_done_fn done, void *data, struct divert **out, struct err 
 	              0);
 	if (shared == MAP_FAILED)
 		return err_set(err, errno, "diverting: no memory: %s", strerror(errno));
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		munmap(shared, sizeof(*shared));
-		return err_set(err, errno, "diverting: no sockets: %s", strerror(errno));
-	}
-	rc = start(pair[0], pair[1], shared);
-	close(pair[1]);
+	rc = worker_fork(true, run, shared, &socket);
 	if (rc) {
 		munmap(shared, sizeof(*shared));
-		close(pair[0]);
 		return err_set(err, rc, "diverting: cannot make a process: %s", strerror(-rc));
 	}
 	divert = xcalloc(1, sizeof(*divert));
-	divert->socket = pair[0];
+	divert->socket = socket;
 	divert->shared = shared;
 	divert->done = done;
 	divert->data = data;

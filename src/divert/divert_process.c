@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "divert/divert_shares.h"
 
@@ -334,24 +335,10 @@ static void obey(struct divert_work *work, const struct divert_order *order, int
 /* False: cuscope is gone. */
 static bool next_order(struct divert_work *work)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	struct divert_order order;
-	struct iovec data = { &order, sizeof(order) };
-	struct msghdr message = { .msg_iov = &data,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(work->socket, &message, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	int fd = -1;
+	int fd;
+	ssize_t n = worker_receive(work->socket, &order, sizeof(order), &fd);
 
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return true;
-	if (head && head->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	if (n == sizeof(order))
 		obey(work, &order, fd);
 	if (fd >= 0)

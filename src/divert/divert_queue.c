@@ -5,39 +5,17 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "base/xalloc.h"
 
 /* 0; -EAGAIN: there is no room; -ECHILD: nobody is there. */
 static int send_now(int socket, const struct divert_order *order, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { (void *)order, sizeof(*order) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-	ssize_t n;
+	int rc = worker_send_now(socket, order, sizeof(*order), fd);
 
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)sizeof(*order))
-		return 0;
-	return n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM ||
-	                 errno == ETOOMANYREFS)
-	               ? -EAGAIN
-	               : -ECHILD;
+	return rc && rc != -EAGAIN ? -ECHILD : rc;
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */

@@ -9,7 +9,8 @@
  * process that gets a series, loses it or ends moves nothing. A process that is younger than
  * `age_ns` waits: then it gets a series, with all that it did, or is one of the others.
  *
- * Of several users none has more than a share of the series (quota_of_places) while others want them.
+ * Of several users none has more than a share of the series (quota_of_places) while others want
+ * them.
  */
 #ifndef CUSCOPE_NODE_COUNTS_H
 #define CUSCOPE_NODE_COUNTS_H

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "trace/writer.h"
 
 #define CHILD_SECONDS 120 /* a disk that takes longer is given up */
@@ -41,18 +42,6 @@ struct writing {
 	struct recorder_saved saved;
 	const struct recorder_settings *settings;
 };
-
-/* Probes and maps are the recorder's: a child that hangs must not keep them. */
-static void close_all_but(int one, int other)
-{
-	int low = one < other ? one : other, high = one < other ? other : one;
-
-	if (low > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
-	if (high > low + 1)
-		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-	close_range((unsigned)high + 1, ~0u, 0);
-}
 
 /* The writer closes a descriptor of its own. */
 static int open_file(void *data, const char **name, struct err *err)
@@ -138,7 +127,8 @@ static void write_and_tell(struct recorder_saver *saver, const struct recorder_s
 	struct err err = { 0 };
 
 	prctl(PR_SET_NAME, "cuscope-save");
-	close_all_but(saver->socket, saver->spool);
+	/* Probes and maps are the recorder's: a child that hangs must not keep them. */
+	worker_close_all_but(saver->socket, saver->spool);
 	alarm(CHILD_SECONDS);
 	if (!write_file(saver, &writing, save, run, &why, &err))
 		why = SPOOL_OK;

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "probe/terminal_relay.h"
 
@@ -47,44 +46,26 @@ static int open_pair(int like, uid_t owner, int *master, int *slave)
 	return 0;
 }
 
-/* Nobody's child, so that who waits for all children does not meet it. */
-static int start_relay(const struct relay *relay, int ours)
+static void run_relay(void *data, int socket)
 {
-	pid_t child = fork();
-	int status;
+	struct relay *relay = data;
 
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		close(ours);
-		child = fork();
-		if (child == 0)
-			relay_run(relay);
-		_exit(child < 0);
-	}
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+	relay->control = socket;
+	relay_run(relay);
 }
 
 static int begin(struct own_terminal *terminal, struct relay *relay, uid_t owner)
 {
-	int pair[2] = { -1, -1 }, rc;
+	int rc = open_pair(relay->out, owner, &relay->master, &relay->slave);
 
-	rc = open_pair(relay->out, owner, &relay->master, &relay->slave);
-	if (!rc && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		rc = -errno;
-	relay->control = pair[1];
 	if (!rc)
-		rc = start_relay(relay, pair[0]);
-	if (!rc && read(pair[0], &terminal->relay, sizeof(pid_t)) != sizeof(pid_t))
+		rc = worker_fork(false, run_relay, relay, &terminal->control);
+	if (!rc && worker_receive(terminal->control, &terminal->relay, sizeof(pid_t), NULL) !=
+	                   sizeof(pid_t))
 		rc = -EPIPE;
 	terminal->slave = relay->slave;
-	terminal->control = pair[0];
 	if (relay->master >= 0)
 		close(relay->master);
-	if (pair[1] >= 0)
-		close(pair[1]);
 	return rc;
 }
 
