@@ -154,8 +154,9 @@ struct cli_stacks {
 };
 
 #define CLI_STACKS_HZ 49
-#define CLI_WHY_HZ    99 /* of `why`, and of record by itself: most lines are known by samples alone \
-	                  */
+#define CLI_WHY_HZ                                                                                 \
+	99 /* of `why`, and of record by itself: most lines are known by samples alone             \
+	    */
 #define CLI_STACKS_CALLS 1000   /* walked a second of each thread */
 #define CLI_BLOCKED_NS   100000 /* shorter ones are added up */
 #define CLI_WAITS_NS     10000  /* the same of --host-waits: a disk answers in some 30 us */

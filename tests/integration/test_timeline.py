@@ -37,16 +37,12 @@ def test_memory_kept_is_what_the_program_did_not_free(case):
     checks.equal("by exit", live["bytes"], everything["By Exit (bytes)"])
 
 
-def test_launches_and_gaps_are_those_of_the_program(case):
+def test_launches_are_those_of_the_program(case):
     path = record(case, "threads", "3", "20")
     launched = Counts(case.path("counts")).of("calls")["cuLaunchKernel"]
     parts = tables(case, path, "launches")
     checks.equal("launches of kernels", launched, sum(row["Launches"] for row in parts["kernels"]))
     checks.equal("shapes of a kernel", [3, 3], [row["Shapes"] for row in parts["kernels"]])
-    checks.equal("launches of threads", launched, sum(row["Launches"] for row in parts["gaps"]))
-    checks.equal("threads", 3, len(parts["gaps"]))
-    lengths = [row["Gap (ns)"] for row in parts["longest"]]
-    checks.equal("longest gaps", (10, sorted(lengths, reverse=True)), (len(lengths), lengths))
 
 
 def test_streams_and_threads_share_the_work(case):

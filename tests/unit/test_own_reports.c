@@ -42,46 +42,6 @@ static void push_launch(double at_us)
 	push_call(&run, launch_at("cuLaunchKernel", at_us, NULL));
 }
 
-static void test_a_long_gap_names_three_functions(void **state)
-{
-	static const char *const names[] = { "cudaFree", "cudaMemcpy", "cudaMalloc", "cudaMemset",
-		                             "cudaSetDevice" };
-
-	begin_report("launches", 0);
-	push_launch(0);
-	for (size_t i = 0; i < 5; i++)
-		push_call(&run, call_at(names[i], 10 + 20 * (double)i, 1 + (double)i));
-	push_call(&run, call_at("cudaMemset", 150, 4));
-	push_launch(205);
-	end_report();
-	assert_has(run.text, "  200.00 us  4242  4243    181.00 us  2 cudaMemset 8.00 us, "
-	                     "cudaSetDevice 5.00 us, cudaMalloc 3.00 us, 2 others 3.00 us\n");
-	close_run(&run);
-}
-
-static void test_a_gap_without_calls_says_so(void **state)
-{
-	begin_report("launches", 0);
-	push_launch(0);
-	push_launch(55);
-	end_report();
-	assert_has(run.text, "  50.00 us  4242  4243     50.00 us  not in CUDA\n");
-	close_run(&run);
-}
-
-static void test_a_command_is_told_once_for_the_more_urgent_reason(void **state)
-{
-	begin_report("overview", 0);
-	push_call(&run, call_at("cudaDeviceSynchronize", 0, 50000));
-	for (int i = 0; i < 1000; i++)
-		push_call(&run, copy_at("cudaMemcpy", 60000 + 20 * i, DIRECTION_H2D, 100));
-	end_report();
-	assert_int_equal(count_of(run.text, "cuscope report FILE streams "), 1);
-	assert_has(run.text, "83 % of the time in CUDA calls is waiting for the GPU");
-	assert_has_not(run.text, "1000 copies of");
-	close_run(&run);
-}
-
 /* A kernel of 5 us each 100 us, and one that comes when nobody knows any more what ran then. */
 static void late_work(const char *report)
 {
@@ -111,17 +71,7 @@ static void test_what_busy_times_can_lack_is_said(void **state)
 	}
 }
 
-static void test_small_copies_are_told(void **state)
-{
-	begin_report("overview", 0);
-	for (int i = 0; i < 1000; i++)
-		push_call(&run, copy_at("cudaMemcpy", 20 * i, DIRECTION_H2D, 2048));
-	end_report();
-	assert_has(run.text, "1000 copies of 2.00 KiB on average: fewer and larger ones cost less");
-	close_run(&run);
-}
-
-static void test_copies_of_unknown_size_are_no_small_ones(void **state)
+static void test_bytes_of_copies_of_unknown_size_are_not_told(void **state)
 {
 	begin_report("overview", 0);
 	for (int i = 0; i < 1000; i++) {
@@ -347,12 +297,8 @@ static void test_a_part_of_the_trace_is_as_long_as_the_part(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_long_gap_names_three_functions),
-		cmocka_unit_test(test_a_gap_without_calls_says_so),
-		cmocka_unit_test(test_a_command_is_told_once_for_the_more_urgent_reason),
 		cmocka_unit_test(test_what_busy_times_can_lack_is_said),
-		cmocka_unit_test(test_small_copies_are_told),
-		cmocka_unit_test(test_copies_of_unknown_size_are_no_small_ones),
+		cmocka_unit_test(test_bytes_of_copies_of_unknown_size_are_not_told),
 		cmocka_unit_test(test_an_overview_of_nothing_has_three_hints),
 		cmocka_unit_test(test_losses_come_first),
 		cmocka_unit_test(test_the_facts_are_all_there_whatever_top_says),

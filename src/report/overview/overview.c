@@ -29,7 +29,7 @@ static int see_overview(struct consumer *self, const struct event *event, struct
 	struct overview *overview = (struct overview *)self;
 
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
-		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
+		overview->calls_ns += call_duration_ns(event->call);
 	return consumers_event(overview->counts, OVERVIEW_COUNTS, event, err);
 }
 
@@ -40,15 +40,6 @@ static void free_overview(struct consumer *self)
 	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
 		consumer_free(overview->counts[i]);
 	free(overview);
-}
-
-uint64_t overview_call_ns(const struct overview *overview)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < CLASS_COUNT; i++)
-		sum += overview->class_ns[i];
-	return sum;
 }
 
 /* ---- where the time goes ------------------------------------------------------------------- */
@@ -141,7 +132,7 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 {
 	const struct tally *tally = overview->tally;
 	const struct memory_totals *memory = memory_totals(tally->memory, MEMORY_NONE);
-	uint64_t calls_ns = overview_call_ns(overview);
+	uint64_t calls_ns = overview->calls_ns;
 	bool all = run->estimate_scale <= 1; /* else what is live is not known */
 
 	add_text(facts, "Recorded", recorded);

@@ -19,13 +19,10 @@ enum {
 struct overview {
 	struct report_writer writer; /* first: what callers hold */
 	struct consumer *counts[OVERVIEW_COUNTS];
-	const struct tally *tally;      /* of COUNT_CALLS */
-	uint64_t duration_ns;           /* of what was read */
-	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
+	const struct tally *tally; /* of COUNT_CALLS */
+	uint64_t duration_ns;      /* of what was read */
+	uint64_t calls_ns;         /* in calls that no other call made, of all threads */
 };
-
-/* Time in CUDA calls, of all threads. */
-uint64_t overview_call_ns(const struct overview *overview);
 
 #define OVERVIEW_ROWS        5   /* of each table */
 #define OVERVIEW_NAMES_WIDTH 120 /* columns of a table of kernels that goes to no terminal */
@@ -43,9 +40,8 @@ int overview_gpus(struct overview *overview, const struct run_info *run, struct 
 int overview_gpu_kernels(struct overview *overview, const struct run_info *run, struct err *err);
 int overview_gpu_copies(struct overview *overview, const struct run_info *run, struct err *err);
 
-/* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
-#define HINTS_LEAST 3
-#define HINTS_MOST  6
+/* The table of what to look at next: HINTS_MOST rows at most. */
+#define HINTS_MOST 6
 
 int overview_hints(struct overview *overview, const struct run_info *run, struct err *err);
 
