@@ -9,9 +9,12 @@
 
 #include "base/hash.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
+#include "probe/look_time.h"
 
 #define AGAIN_NS      1000000ull /* after a look in vain, and twice that after the next */
 #define AGAIN_MOST_NS 100000000ull
+#define AGAIN_TIMES   10 /* as long as the look has taken, where that is more */
 #define THREADS_MAX   16384
 #define RECENT        64
 
@@ -121,7 +124,7 @@ static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 	known->host = host;
 }
 
-static void look(struct tids *tids, const struct namespace *namespace)
+static void read_threads(struct tids *tids, const struct namespace *namespace)
 {
 	char path[64];
 	struct dirent *entry;
@@ -180,6 +183,31 @@ static bool is_another_process(uint32_t pid, uint32_t tid)
 	return line && strtoul(line + strlen("\nTgid:"), NULL, 10) != pid;
 }
 
+static void ask_for(struct tids *tids, const struct namespace *namespace, uint32_t tid)
+{
+	if (!namespace->initial)
+		read_threads(tids, namespace);
+	else if (!is_another_process(namespace->pid, tid))
+		learn(tids, namespace->pid, tid, tid);
+}
+
+/*
+ * A process can have tens of thousands of threads, and tell of others that it never had: each such
+ * number is asked for. Returns how long that has taken of a processor.
+ */
+static uint64_t look(struct tids *tids, const struct namespace *namespace, uint32_t tid)
+{
+	uint64_t person = helper_person_of((pid_t) namespace->pid), busy_ns;
+
+	if (look_time_is_over(LOOK_AT_THREADS, person))
+		return 0;
+	busy_ns = helper_busy_ns();
+	ask_for(tids, namespace, tid);
+	busy_ns = helper_busy_ns() - busy_ns;
+	look_time_charge(LOOK_AT_THREADS, person, busy_ns);
+	return busy_ns;
+}
+
 static uint32_t find(struct tids *tids, struct tid_key key)
 {
 	struct tid_known **recent = &tids->recent_of[key.tid % RECENT], *known = *recent;
@@ -196,22 +224,23 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 {
 	struct namespace *namespace = namespace_of(tids, pid);
 	struct tid_key key = { pid, tid };
+	uint64_t took_ns;
 	uint32_t host;
 
 	host = find(tids, key);
-	if (!host && namespace->initial && !is_another_process(pid, tid))
-		learn(tids, pid, tid, host = tid);
-	if (host || namespace->initial || now_ns < namespace->next_ns)
+	if (host || now_ns < namespace->next_ns)
 		return host;
-	look(tids, namespace);
+	took_ns = look(tids, namespace, tid);
 	host = find(tids, key);
-	if (host) {
+	if (host || namespace->initial) {
 		namespace->again_ns = 0;
 	} else {
 		namespace->again_ns = namespace->again_ns ? 2 * namespace->again_ns : AGAIN_NS;
 		if (namespace->again_ns > AGAIN_MOST_NS)
 		namespace->again_ns = AGAIN_MOST_NS;
-		namespace->next_ns = now_ns + namespace->again_ns;
+		namespace->next_ns = now_ns + (took_ns * AGAIN_TIMES > namespace->again_ns
+		                                       ? took_ns * AGAIN_TIMES
+		                                       : namespace->again_ns);
 	}
 	return host;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time that looks at what processes have mapped take of the capture, an account (account.h) for
- * each user but root, of each kind of them. A process can have 65,530 mappings, and map another
- * file each moment: each look goes through all of them. Who has used a half to four seconds of a
- * processor has a small part of the time from then on. On any thread.
+ * The time that looks at what processes have mapped, and at their threads, take of the capture, an
+ * account (account.h) for each user but root, of each kind of them. A process can have 65,530
+ * mappings, and map another file each moment: each look goes through all of them. Who has used a
+ * half to four seconds of a processor has a small part of the time from then on. On any thread.
  */
 #ifndef CUSCOPE_PROBE_LOOK_TIME_H
 #define CUSCOPE_PROBE_LOOK_TIME_H
@@ -17,6 +17,7 @@ enum look_time {
 	LOOK_FOR_JUMPS,  /* where probes would be */
 	LOOK_FOR_NAMES,  /* of what is on stacks */
 	LOOK_AT_SYMBOLS, /* of the files that these are in */
+	LOOK_AT_THREADS, /* which number each has in its pid namespace */
 	LOOK_TIMES
 };
 

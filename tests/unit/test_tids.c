@@ -2,9 +2,15 @@
 /* Numbers of threads in other pid namespaces. */
 #include "unit.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/tids.h"
+#include "probe/helper.h"
 
 static void test_the_innermost_number_counts(void **state)
 {
@@ -45,6 +51,91 @@ static void test_a_process_that_is_gone_counts_like_us(void **state)
 	tids_free(tids);
 }
 
+/* ---- a process with many threads in a namespace of its own ----------------------------------- */
+
+#define THREADS 4000
+#define STEP_NS 20000000ull
+#define STEPS   200
+
+static void *sleep_for_good(void *data)
+{
+	pause();
+	return data;
+}
+
+/* Says that they are there by its parent's number of it. */
+static void have_threads(int ready, int number)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	pid_t pid;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 16384);
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, &small, sleep_for_good, NULL))
+			_exit(1);
+	if (read(number, &pid, sizeof(pid)) == sizeof(pid) &&
+	    write(ready, &pid, sizeof(pid)) == sizeof(pid))
+		pause();
+	_exit(1);
+}
+
+/* A process between enters the namespace: who has one is not looked through for leaks. */
+static void have_namespace(int ready)
+{
+	int number[2];
+	pid_t pid;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (unshare(CLONE_NEWPID) || pipe(number))
+		_exit(1);
+	pid = fork();
+	if (!pid)
+		have_threads(ready, number[0]);
+	if (write(number[1], &pid, sizeof(pid)) == sizeof(pid))
+		waitpid(pid, NULL, 0);
+	_exit(0);
+}
+
+/* 0: there are no namespaces for us. */
+static pid_t begin_threads(void)
+{
+	pid_t pid = 0, between;
+	int ready[2];
+
+	assert_int_equal(pipe(ready), 0);
+	between = fork();
+	if (!between)
+		have_namespace(ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &pid, sizeof(pid)) != sizeof(pid))
+		pid = 0;
+	close(ready[0]);
+	return pid;
+}
+
+static void test_threads_that_are_not_found_take_a_part_of_the_time(void **state)
+{
+	struct tids *tids = tids_new();
+	uint64_t begin_ns, now_ns = 1;
+	pid_t pid = begin_threads();
+
+	if (!pid) {
+		tids_free(tids);
+		skip();
+	}
+	assert_int_not_equal(tids_host(tids, (uint32_t)pid, 2, now_ns), 0);
+	begin_ns = helper_busy_ns();
+	for (uint32_t i = 0; i < STEPS; i++, now_ns += STEP_NS)
+		assert_int_equal(tids_host(tids, (uint32_t)pid, 1000000 + i, now_ns), 0);
+	assert_in_range(helper_busy_ns() - begin_ns, 0, STEPS * STEP_NS / 5);
+	kill(pid, SIGKILL);
+	wait(NULL);
+	tids_free(tids);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -53,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_in_the_initial_namespace_threads_are_what_they_are),
 		cmocka_unit_test(test_threads_of_other_processes_are_none_of_its_own),
 		cmocka_unit_test(test_a_process_that_is_gone_counts_like_us),
+		cmocka_unit_test(test_threads_that_are_not_found_take_a_part_of_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
