@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/maps.h"
@@ -172,9 +173,7 @@ static int note_mapping(const struct mapping *mapping, void *data)
 
 	if (mappings->n == MAPPINGS_MAX)
 		return 0;
-	if (!(mappings->n & (mappings->n - 1)))
-		mappings->at = xrealloc(mappings->at, (mappings->n ? 2 * mappings->n : 1) *
-		                                              sizeof(*mappings->at));
+	mappings->at = vec_room(mappings->at, mappings->n, sizeof(*mappings->at));
 	mappings->at[mappings->n] = *mapping;
 	mappings->at[mappings->n++].path = xstrdup(mapping->path);
 	return 0;

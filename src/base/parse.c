@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 struct parse_unit {
@@ -112,7 +113,7 @@ bool parse_pids(const char *text, int **pids, size_t *count)
 
 		good = parse_number(one, 1 << 30, &pid) && pid > 0;
 		if (good) {
-			*pids = xrealloc(*pids, (total + 1) * sizeof(**pids));
+			*pids = vec_room(*pids, total, sizeof(**pids));
 			(*pids)[total++] = pid;
 		}
 	}

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/temporary.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define READ_BYTES  (32u << 10) /* of a stretch at a time, when they are merged */
@@ -38,7 +39,7 @@ struct sorter {
 	int (*tie)(const void *a, const void *b); /* may be NULL */
 	struct buf records;
 	struct sorter_slot *slots;
-	size_t n, room;
+	size_t n;
 	int file; /* -1: none yet */
 	off_t file_end;
 	struct stretch *stretches;
@@ -150,7 +151,7 @@ static int spill(struct sorter *sorter, struct err *err)
 	if (sorter->file < 0)
 		return sorter->file;
 	sorter->stretches =
-		xrealloc(sorter->stretches, (sorter->n_stretches + 1) * sizeof(*sorter->stretches));
+		vec_room(sorter->stretches, sorter->n_stretches, sizeof(*sorter->stretches));
 	stretch = &sorter->stretches[sorter->n_stretches++];
 	*stretch = (struct stretch){ .at = sorter->file_end };
 	for (size_t i = 0; i < sorter->n && !rc; i++) {
@@ -181,10 +182,7 @@ int sorter_add(struct sorter *sorter, uint64_t key, const void *record, size_t b
 	}
 	if (rc)
 		return rc;
-	if (sorter->n == sorter->room) {
-		sorter->room = 2 * sorter->room + 64;
-		sorter->slots = xrealloc(sorter->slots, sorter->room * sizeof(*sorter->slots));
-	}
+	sorter->slots = vec_room(sorter->slots, sorter->n, sizeof(*sorter->slots));
 	sorter->slots[sorter->n++] = (struct sorter_slot){ .key = key,
 		                                           .at = sorter->records.len,
 		                                           .bytes = (uint32_t)bytes };

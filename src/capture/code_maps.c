@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/budget.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define AGAIN_NS     100000000u /* 100 ms */
@@ -49,10 +50,7 @@ static int note(const struct mapping *mapping, void *data)
 	    !budget_take(reading->budget, reading->tgid, bytes))
 		return 1;
 	maps->bytes += bytes;
-	if (maps->count == maps->room) {
-		maps->room = maps->room ? 2 * maps->room : 16;
-		maps->mappings = xrealloc(maps->mappings, maps->room * sizeof(*mapping));
-	}
+	maps->mappings = vec_room(maps->mappings, maps->count, sizeof(*mapping));
 	maps->mappings[maps->count] = *mapping;
 	maps->mappings[maps->count++].path = xstrdup(mapping->path);
 	return 0;

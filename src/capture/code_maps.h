@@ -29,7 +29,7 @@ struct code_maps_share {
 /* Of one process; all 0 is one that was not read yet. */
 struct code_maps {
 	struct mapping *mappings; /* by address; paths are ours */
-	size_t count, room, bytes;
+	size_t count, bytes;
 	uint64_t read_ns, again_ns; /* when it was read, and may be again */
 };
 

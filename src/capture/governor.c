@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define INTERVAL_NS     250000000ull
@@ -155,7 +156,7 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 			if (!is_of(hook, group) || !hook->hooked || hook->moved ||
 			    !g->hits[hook->id])
 				continue;
-			*victims = xrealloc(*victims, (count + 1) * sizeof(**victims));
+			*victims = vec_room(*victims, count, sizeof(**victims));
 			(*victims)[count++] = (struct victim){ module, hook, g->hits[hook->id] };
 		}
 	}

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/heap.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 /* a thread may be preempted for a time slice between taking the time and sending */
@@ -34,7 +35,7 @@ struct order {
 	struct order_item *items;
 	size_t first, count, capacity;
 	struct order_item *heap;
-	size_t n_heap, heap_room;
+	size_t n_heap;
 	uint64_t arrivals;
 	void *slots[SLOTS_MAX], *fews[FEWS_MAX]; /* free copies of SLOT_BYTES, and of FEW_BYTES */
 	size_t n_slots, n_fews;
@@ -127,10 +128,7 @@ HEAP_OF(heap, struct order_item, is_before)
 
 static void add_late(struct order *order, struct order_item item)
 {
-	if (order->n_heap == order->heap_room) {
-		order->heap_room = order->heap_room ? 2 * order->heap_room : 64;
-		order->heap = xrealloc(order->heap, order->heap_room * sizeof(*order->heap));
-	}
+	order->heap = vec_room(order->heap, order->n_heap, sizeof(*order->heap));
 	heap_add(order->heap, order->n_heap++, item);
 }
 

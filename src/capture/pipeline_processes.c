@@ -8,6 +8,7 @@
 
 #include "base/budget.h"
 #include "base/process.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
 #include "capture/kernels.h"
@@ -96,7 +97,7 @@ static struct process *keep_process(struct pipeline *pipeline, uint32_t pid)
 	kept->process.id = next_number(pipeline);
 	kept->process.pid = pid;
 	kept->slot = pipeline->n_all;
-	pipeline->all = xrealloc(pipeline->all, (pipeline->n_all + 1) * sizeof(*pipeline->all));
+	pipeline->all = vec_room(pipeline->all, pipeline->n_all, sizeof(*pipeline->all));
 	pipeline->all[pipeline->n_all++] = &kept->process;
 	return &kept->process;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
@@ -16,7 +17,7 @@
 
 static void target_add(struct capture *c, pid_t pid)
 {
-	c->target_pids = xrealloc(c->target_pids, (c->n_target_pids + 1) * sizeof(*c->target_pids));
+	c->target_pids = vec_room(c->target_pids, c->n_target_pids, sizeof(*c->target_pids));
 	c->target_pids[c->n_target_pids++] = pid;
 }
 
@@ -60,7 +61,7 @@ static bool tell_of(struct told_processes *told, pid_t pid, bool *first_beyond)
 		told->more = true;
 		return false;
 	}
-	told->pids = xrealloc(told->pids, (told->n + 1) * sizeof(*told->pids));
+	told->pids = vec_room(told->pids, told->n, sizeof(*told->pids));
 	told->pids[told->n++] = pid;
 	return true;
 }
@@ -339,7 +340,7 @@ static void note_ended(struct capture *c, pid_t pid)
 {
 	if (!c->cuda_only)
 		return;
-	c->ended_pids = xrealloc(c->ended_pids, (c->n_ended_pids + 1) * sizeof(*c->ended_pids));
+	c->ended_pids = vec_room(c->ended_pids, c->n_ended_pids, sizeof(*c->ended_pids));
 	c->ended_pids[c->n_ended_pids++] = pid;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define PASSES_MAX 4
@@ -45,9 +46,7 @@ static void add(struct family *family, pid_t pid)
 
 	if (pid == getpid() || !process_stat_read(pid, 0, &stat))
 		return;
-	if ((family->n & (family->n - 1)) == 0)
-		family->all = xrealloc(family->all,
-		                       (family->n ? 2 * family->n : 1) * sizeof(*family->all));
+	family->all = vec_room(family->all, family->n, sizeof(*family->all));
 	family->all[family->n++] = (struct relative){ .pid = pid, .parent = stat.parent };
 }
 

@@ -10,6 +10,7 @@
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/diff/diff.h"
 
@@ -44,7 +45,7 @@ static void add_word(struct diff_command *o, const char *word)
 		o->paths[o->n_paths++] = word;
 		return;
 	}
-	o->names = xrealloc(o->names, (o->n_names + 1) * sizeof(*o->names));
+	o->names = vec_room(o->names, o->n_names, sizeof(*o->names));
 	o->names[o->n_names++] = word;
 }
 

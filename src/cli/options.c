@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "base/suggest.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 /* ---- targets ------------------------------------------------------------------------------- */
@@ -26,7 +27,7 @@ enum {
 
 static void add_word(const char ***words, size_t *count, const char *word)
 {
-	*words = xrealloc(*words, (*count + 1) * sizeof(**words));
+	*words = vec_room(*words, *count, sizeof(**words));
 	(*words)[(*count)++] = word;
 }
 

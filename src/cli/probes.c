@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/entry_module.h"
 #include "probe/helper.h"
@@ -242,7 +243,7 @@ static int list_fd(struct probes_listing *listing, int fd, const char *path, str
 			return 1;
 		}
 	}
-	listing->shown = xrealloc(listing->shown, (listing->n_shown + 1) * sizeof(*listing->shown));
+	listing->shown = vec_room(listing->shown, listing->n_shown, sizeof(*listing->shown));
 	listing->shown[listing->n_shown++] = (struct shown){ st.st_dev, st.st_ino };
 	r = module_open(fd, path, ELF_WHOLE, listing->selection, &module, err);
 	if (r)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/libraries.h"
@@ -265,7 +266,7 @@ static bool is_new(struct hook_listing *listing, int fd)
 		if (listing->seen[i].dev == st.st_dev && listing->seen[i].inode == st.st_ino)
 			return false;
 	}
-	listing->seen = xrealloc(listing->seen, (listing->n_seen + 1) * sizeof(*listing->seen));
+	listing->seen = vec_room(listing->seen, listing->n_seen, sizeof(*listing->seen));
 	listing->seen[listing->n_seen].dev = st.st_dev;
 	listing->seen[listing->n_seen++].inode = st.st_ino;
 	return true;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/set.h"
 
@@ -46,8 +47,8 @@ static const struct argp_option options[] = {
 	{ "gap", OPT_GAP, "TIME", 0,
 	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
 	  0 },
-	{ "stacks", OPT_STACKS, 0, 0,
-	  "report gaps: whole chains of calls, not the innermost three", 0 },
+	{ "stacks", OPT_STACKS, 0, 0, "report gaps: whole chains of calls, not the innermost three",
+	  0 },
 	{ 0, 0, 0, 0, "Output:", 3 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
 	{ "output-dir", OPT_OUTPUT_DIR, "DIR", 0,
@@ -70,7 +71,7 @@ static void add_choice(struct report_command *o, const struct report_choice *cho
 		    o->choices[i].by_place == choice->by_place)
 			return;
 	}
-	o->choices = xrealloc(o->choices, (o->n_choices + 1) * sizeof(*o->choices));
+	o->choices = vec_room(o->choices, o->n_choices, sizeof(*o->choices));
 	o->choices[o->n_choices++] = *choice;
 }
 

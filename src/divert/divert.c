@@ -14,6 +14,7 @@
 
 #include "base/process.h"
 #include "base/worker.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
@@ -191,7 +192,7 @@ int divert_take_back(struct divert *divert, pid_t pid, struct err *err)
 
 	if (rc)
 		return rc;
-	divert->backs = xrealloc(divert->backs, (divert->n_backs + 1) * sizeof(*divert->backs));
+	divert->backs = vec_room(divert->backs, divert->n_backs, sizeof(*divert->backs));
 	divert->backs[divert->n_backs++] = (struct back){ pid, order.number, order.place };
 	return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "base/array.h"
 #include "base/process.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/divert_inside.h"
 
@@ -231,10 +232,7 @@ static int add(struct stop *stop, pid_t pid, pid_t tid, struct err *err)
 	if (stop->count == DIVERT_THREADS_MAX)
 		return err_set(err, E2BIG, "process %d has more than %d threads", stop->pid,
 		               DIVERT_THREADS_MAX);
-	if (stop->count == stop->room) {
-		stop->room = stop->room ? 2 * stop->room : 64;
-		stop->threads = xrealloc(stop->threads, stop->room * sizeof(*stop->threads));
-	}
+	stop->threads = vec_room(stop->threads, stop->count, sizeof(*stop->threads));
 	thread = &stop->threads[stop->count];
 	*thread = (struct stop_thread){ .tid = tid };
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
@@ -561,7 +559,7 @@ uint64_t stop_let_go(struct stop *stop)
 	let_late_go(stop, late);
 	free(stop->threads);
 	stop->threads = NULL;
-	stop->count = stop->room = 0;
+	stop->count = 0;
 	return stop->begin_ns ? end - stop->begin_ns : 0;
 }
 

@@ -38,7 +38,7 @@ struct stop {
 	struct stop_group groups[1 + PEERS_MAX]; /* it, and its peers */
 	size_t n_groups;
 	struct stop_thread *threads;
-	size_t count, room;
+	size_t count;
 	uint64_t begin_ns; /* the first one was told to stop */
 	uint64_t until_ns; /* by when all have to be */
 	uint64_t end_ns;   /* by when all have to go on again */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/entry_decode.h"
 
@@ -103,10 +104,7 @@ static void note_hit(struct entry_targets *targets, uint64_t end, uint64_t targe
 		targets->unconfirmed[i] |= 1u << offset;
 		return;
 	}
-	if (!(targets->n_hits & (targets->n_hits - 1)))
-		targets->hits =
-			xrealloc(targets->hits, (targets->n_hits ? 2 * targets->n_hits : 1) *
-		                                        sizeof(*targets->hits));
+	targets->hits = vec_room(targets->hits, targets->n_hits, sizeof(*targets->hits));
 	targets->hits[targets->n_hits++] =
 		(struct hit){ .end = end, .function = (uint32_t)i, .offset = (uint8_t)offset };
 }

@@ -10,6 +10,7 @@
 #include "base/secure_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "hooks/cursor.h"
 
@@ -125,7 +126,7 @@ static int add_hook(struct hook_list *list, const char *file, size_t line, const
 	spec->file = file;
 	spec->line = line;
 	spec->optional = optional;
-	list->spec = xrealloc(list->spec, (list->n + 1) * sizeof(struct hook_spec *));
+	list->spec = vec_room(list->spec, list->n, sizeof(struct hook_spec *));
 	list->spec[list->n++] = spec;
 	return 0;
 }
@@ -313,7 +314,7 @@ int hook_list_add_text(struct hook_list *list, const char *file, const char *tex
 	struct reading reading = { .list = list, .for_driver = true, .for_machine = true };
 	int r = 0;
 
-	list->files = xrealloc(list->files, (list->n_files + 1) * sizeof(char *));
+	list->files = vec_room(list->files, list->n_files, sizeof(char *));
 	reading.file = list->files[list->n_files++] = xstrdup(file);
 	while (*text && !r) {
 		size_t len = strcspn(text, "\n");

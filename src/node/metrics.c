@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define LABEL_BYTES 256 /* of a value, before it is escaped */
@@ -30,7 +31,7 @@ struct run { /* the values of one family */
 struct metrics {
 	struct buf labels; /* one text after the other, each with its NUL; the first is empty */
 	struct value *values;
-	size_t count, room;
+	size_t count;
 	struct run *runs;
 	size_t n_runs;
 };
@@ -55,10 +56,7 @@ void metrics_free(struct metrics *metrics)
 
 void metrics_family(struct metrics *metrics, const struct metric_family *family)
 {
-	if (!(metrics->n_runs & (metrics->n_runs - 1)))
-		metrics->runs =
-			xrealloc(metrics->runs, (metrics->n_runs ? 2 * metrics->n_runs : 1) *
-		                                        sizeof(*metrics->runs));
+	metrics->runs = vec_room(metrics->runs, metrics->n_runs, sizeof(*metrics->runs));
 	metrics->runs[metrics->n_runs++] = (struct run){ family, metrics->count, 0 };
 }
 
@@ -113,11 +111,7 @@ metric_labels metrics_labels(struct metrics *metrics, metric_labels base, ...)
 
 static struct value *new_value(struct metrics *metrics, metric_labels labels)
 {
-	if (metrics->count == metrics->room) {
-		metrics->room = metrics->room ? 2 * metrics->room : 256;
-		metrics->values =
-			xrealloc(metrics->values, metrics->room * sizeof(*metrics->values));
-	}
+	metrics->values = vec_room(metrics->values, metrics->count, sizeof(*metrics->values));
 	metrics->runs[metrics->n_runs - 1].count++;
 	metrics->values[metrics->count] = (struct value){ .labels = labels };
 	return &metrics->values[metrics->count++];

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define ENDING       ".cuscope"
@@ -81,9 +82,7 @@ static void add_entry(struct spool_list *list, const char *name, uint64_t number
 {
 	struct spool_entry *entry;
 
-	if ((list->n & (list->n - 1)) == 0)
-		list->entries = xrealloc(list->entries,
-		                         (list->n ? 2 * list->n : 1) * sizeof(*list->entries));
+	list->entries = vec_room(list->entries, list->n, sizeof(*list->entries));
 	entry = &list->entries[list->n++];
 	entry->number = number;
 	entry->bytes = bytes;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/later.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 
@@ -22,7 +23,7 @@ struct attachment {
 
 static void fds_add(struct fds *fds, int fd)
 {
-	fds->fd = xrealloc(fds->fd, (fds->count + 1) * sizeof(*fds->fd));
+	fds->fd = vec_room(fds->fd, fds->count, sizeof(*fds->fd));
 	fds->fd[fds->count++] = fd;
 }
 

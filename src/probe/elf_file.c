@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/elf_runtime.h"
@@ -205,10 +206,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 		return 0;
 	if (file->n_functions == FUNCTIONS_MAX)
 		return -EBADMSG;
-	if (!(file->n_functions & (file->n_functions - 1)))
-		file->functions =
-			xrealloc(file->functions, (file->n_functions ? 2 * file->n_functions : 1) *
-		                                          sizeof(*function));
+	file->functions = vec_room(file->functions, file->n_functions, sizeof(*function));
 	function = &file->functions[file->n_functions++];
 	function->name = xstrdup(name);
 	function->also = NULL;
@@ -378,7 +376,7 @@ const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size
 		free(block.data);
 		return NULL;
 	}
-	memo->blocks = xrealloc(memo->blocks, (memo->n_blocks + 1) * sizeof(block));
+	memo->blocks = vec_room(memo->blocks, memo->n_blocks, sizeof(block));
 	memo->blocks[memo->n_blocks++] = block;
 	*len = block.len;
 	return block.data;

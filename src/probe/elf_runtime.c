@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
 
@@ -195,8 +196,8 @@ static void note_reference(struct search *search, uint64_t from, uint64_t to)
 	start = start_before(search, from);
 	if (start == SIZE_MAX)
 		return;
-	search->references = xrealloc(search->references,
-	                              (search->n_references + 1) * sizeof(*search->references));
+	search->references =
+		vec_room(search->references, search->n_references, sizeof(*search->references));
 	search->references[search->n_references++] =
 		(struct reference){ (uint32_t)into, (uint32_t)start };
 }
@@ -292,7 +293,7 @@ static void note_calls(struct search *search, uint32_t start, struct calls *call
 		if (code[at] != 0xe8)
 			continue;
 		memcpy(&distance, code + at + 1, sizeof(distance));
-		calls->list = xrealloc(calls->list, (calls->n + 1) * sizeof(*calls->list));
+		calls->list = vec_room(calls->list, calls->n, sizeof(*calls->list));
 		calls->list[calls->n++] =
 			(struct call){ address + at + CALL_BYTES + (uint64_t)(int64_t)distance,
 			               start };

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/own_terminal.h"
 
@@ -484,7 +485,7 @@ int hold_let_go(struct hold *hold, pid_t pid)
 	if (!hold->thread_runs || !hold->traced)
 		return 0;
 	pthread_mutex_lock(&hold->lock);
-	hold->free = xrealloc(hold->free, (hold->n_free + 1) * sizeof(*hold->free));
+	hold->free = vec_room(hold->free, hold->n_free, sizeof(*hold->free));
 	hold->free[hold->n_free++] = pid;
 	pthread_mutex_unlock(&hold->lock);
 	atomic_store(&hold->asked, true);

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 struct spare_numbers {
 	char *function; /* its layer, its name, and the name of its file where that counts */
 	uint16_t *ids;
-	size_t n, room;
+	size_t n;
 	UT_hash_handle hh;
 };
 
@@ -42,10 +43,7 @@ static void put(struct hook_numbers *numbers, const struct module *module, const
 		HASH_ADD_KEYPTR(hh, numbers->spare, spare->function, strlen(spare->function),
 		                spare);
 	}
-	if (spare->n == spare->room) {
-		spare->room = spare->room ? 2 * spare->room : 4;
-		spare->ids = xrealloc(spare->ids, spare->room * sizeof(*spare->ids));
-	}
+	spare->ids = vec_room(spare->ids, spare->n, sizeof(*spare->ids));
 	spare->ids[spare->n++] = hook->id;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/patched.h"
 
@@ -252,7 +253,7 @@ static void flip(struct module *module, struct programs *programs, struct hook *
 {
 	struct wire_state *state = programs_state(programs);
 
-	module->moved = xrealloc(module->moved, (module->n_moved + 1) * sizeof(*module->moved));
+	module->moved = vec_room(module->moved, module->n_moved, sizeof(*module->moved));
 	module->moved[module->n_moved++] = attachment;
 	for (size_t i = 0; i < count; i++) {
 		hooks[i]->moved = true;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/suggest.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
 #include "cuda/kernel_name.h"
@@ -153,7 +154,7 @@ static void add_function(struct own_functions_search *search, size_t spec, const
 	/* beyond the limit they are only counted: none of them will be hooked */
 	if (into->matches[spec]++ >= 2 * own_functions_limit(search->hooks))
 		return;
-	into->list = xrealloc(into->list, (into->n + 1) * sizeof(*into->list));
+	into->list = vec_room(into->list, into->n, sizeof(*into->list));
 	function = &into->list[into->n++];
 	*function = (struct own_function){
 		.name = xstrdup(name),

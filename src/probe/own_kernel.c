@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 
@@ -43,7 +44,7 @@ static void add_target(struct own_kernel_search *search, const char *name, const
 		targets->left_out++;
 		return;
 	}
-	targets->list = xrealloc(targets->list, (targets->n + 1) * sizeof(*targets->list));
+	targets->list = vec_room(targets->list, targets->n, sizeof(*targets->list));
 	targets->list[targets->n++] =
 		(struct own_target){ .name = xstrdup(name), .module = xstrdup(module), .why = why };
 }
@@ -286,7 +287,7 @@ struct own_kernel {
 
 static void keep(struct own_kernel *kernel, int fd)
 {
-	kernel->events = xrealloc(kernel->events, (kernel->n_events + 1) * sizeof(int));
+	kernel->events = vec_room(kernel->events, kernel->n_events, sizeof(int));
 	kernel->events[kernel->n_events++] = fd;
 }
 

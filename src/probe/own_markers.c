@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define NOTES_MAX    (4u << 20) /* bytes of all notes of a file; libpython has 3 KiB */
@@ -63,7 +64,7 @@ static void add_marker(const struct elf_image *image, const struct marker *marke
 	    strlen(marker->provider) + strlen(marker->name) >= NAME_BYTES)
 		return;
 	into->matches[number]++;
-	into->list = xrealloc(into->list, (into->n + 1) * sizeof(*into->list));
+	into->list = vec_room(into->list, into->n, sizeof(*into->list));
 	function = &into->list[into->n++];
 	*function = (struct own_function){
 		.name = xasprintf("%s:%s", marker->provider, marker->name),

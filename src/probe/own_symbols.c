@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/kernel_features.h"
 
@@ -168,7 +169,7 @@ struct own_symbols *own_symbols_new(void)
 	struct own_symbols *symbols;
 	struct own_symbol symbol;
 	char *line = NULL;
-	size_t room = 0, space = 0;
+	size_t room = 0;
 
 	if (!file)
 		return NULL;
@@ -177,10 +178,7 @@ struct own_symbols *own_symbols_new(void)
 		symbol = (struct own_symbol){ 0 };
 		if (!read_line(line, &symbol))
 			continue;
-		if (symbols->n == space) {
-			space = space ? 2 * space : 65536;
-			symbols->list = xrealloc(symbols->list, space * sizeof(symbol));
-		}
+		symbols->list = vec_room(symbols->list, symbols->n, sizeof(symbol));
 		symbols->list[symbols->n++] = symbol;
 	}
 	free(line);

@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/parse.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
@@ -122,7 +123,7 @@ static void read_ranges(void)
 	users = read_users();
 	file = fopen(known.ranges_path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
-		known.ranges = xrealloc(known.ranges, (known.n + 1) * sizeof(*known.ranges));
+		known.ranges = vec_room(known.ranges, known.n, sizeof(*known.ranges));
 		if (parse_range(users, line, &known.ranges[known.n]))
 			known.n++;
 	}

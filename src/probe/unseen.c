@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 /* All together, and of one file; beyond, processes are counted by the file and not told apart. */
@@ -89,9 +90,7 @@ void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *n
 		file->more++;
 		return;
 	}
-	if (!(file->n_users & (file->n_users - 1)))
-		file->users = xrealloc(file->users, (file->n_users ? 2 * file->n_users : 1) *
-		                                            sizeof(*file->users));
+	file->users = vec_room(file->users, file->n_users, sizeof(*file->users));
 	file->users[file->n_users++] = *user;
 	unseen->n_users++;
 }

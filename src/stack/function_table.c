@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 
@@ -34,7 +35,7 @@ struct function_table {
 	struct elf_symbols statics, dynamic;
 	struct function_table_entry *entries;
 	char **names; /* of those that were asked for, by index */
-	size_t count, room, names_bytes;
+	size_t count, names_bytes;
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
 };
@@ -109,10 +110,7 @@ static int add_entry(const Elf64_Sym *symbol, void *data)
 
 	if (table->count == FUNCTION_TABLE_MAX)
 		return 1;
-	if (table->count == table->room) {
-		table->room = table->room ? 2 * table->room : 256;
-		table->entries = xrealloc(table->entries, table->room * sizeof(*entry));
-	}
+	table->entries = vec_room(table->entries, table->count, sizeof(*entry));
 	entry = &table->entries[table->count++];
 	entry->start = symbol->st_value;
 	entry->size = symbol->st_size < SIZE_MOST ? symbol->st_size : SIZE_MOST;
@@ -147,7 +145,7 @@ static void sort_entries(struct function_table *table)
 	for (size_t i = 0; i < table->count; i++)
 		if (!kept || table->entries[kept - 1].start != table->entries[i].start)
 			table->entries[kept++] = table->entries[i];
-	table->count = table->room = kept;
+	table->count = kept;
 	table->entries = xrealloc(table->entries, (kept ? kept : 1) * sizeof(*table->entries));
 	table->names = xcalloc(kept ? kept : 1, sizeof(*table->names));
 }

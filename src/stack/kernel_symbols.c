@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define SYMBOLS_MAX  (2u << 20)
@@ -21,7 +22,7 @@ struct kernel_symbol {
 
 struct kernel_symbols {
 	struct kernel_symbol *symbols;
-	size_t count, room;
+	size_t count;
 	struct buf text;
 	uint32_t last_module; /* its lines stand together */
 };
@@ -58,10 +59,7 @@ static void take_line(struct kernel_symbols *s, const char *line)
 		return;
 	if (!address || !strchr("tTwW", type) || s->count == SYMBOLS_MAX || s->text.len > TEXT_MAX)
 		return;
-	if (s->count == s->room) {
-		s->room = s->room ? 2 * s->room : 1 << 16;
-		s->symbols = xrealloc(s->symbols, s->room * sizeof(*s->symbols));
-	}
+	s->symbols = vec_room(s->symbols, s->count, sizeof(*s->symbols));
 	symbol = &s->symbols[s->count++];
 	symbol->address = address;
 	symbol->module = keep_module(s, module);

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define TABLE_BITS 15 /* twice UNWIND_RULES_MAX */
@@ -50,10 +51,7 @@ static uint32_t add_rule(struct frame_rules *rules, const struct wire_rule *rule
 {
 	if (rules->count == UNWIND_RULES_MAX)
 		return UNWIND_UNUSED;
-	if (rules->count == rules->room) {
-		rules->room = rules->room ? 2 * rules->room : 64;
-		rules->rules = xrealloc(rules->rules, rules->room * sizeof(*rule));
-	}
+	rules->rules = vec_room(rules->rules, rules->count, sizeof(*rule));
 	rules->rules[rules->count] = *rule;
 	return rules->count++;
 }

@@ -22,7 +22,7 @@ struct known_state {
 
 struct frame_rules {
 	struct wire_rule *rules;
-	uint32_t count, room;
+	uint32_t count;
 	uint16_t *table; /* by hash: number + 1, 0 for none */
 	struct known_state *states;
 };

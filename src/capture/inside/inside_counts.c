@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define RECORD_NS   300.0 /* what a call that is recorded costs a program whose caches are full */
@@ -82,9 +83,8 @@ static void leave_counted(struct inside *inside, uint32_t pid, const struct insi
 			inside->counted_dropped++;
 			continue;
 		}
-		inside->counted_left =
-			xrealloc(inside->counted_left,
-		                 (inside->n_counted_left + 1) * sizeof(*inside->counted_left));
+		inside->counted_left = vec_room(inside->counted_left, inside->n_counted_left,
+		                                sizeof(*inside->counted_left));
 		inside->counted_left[inside->n_counted_left++] = (struct inside_counted){
 			.pid = pid, .hook = at->hook->id, .calls = at->calls - at->shown
 		};
@@ -142,7 +142,7 @@ void inside_counts_slot(struct inside_process *process, uint32_t slot, const str
 	}
 	if (!may)
 		return;
-	counts->all = xrealloc(counts->all, (counts->n + 1) * sizeof(*counts->all));
+	counts->all = vec_room(counts->all, counts->n, sizeof(*counts->all));
 	counts->all[counts->n++] = (struct counted){ .slot = slot, .hook = hook, .module = module };
 	counts->at[slot] = (uint32_t)counts->n;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/budget.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
@@ -41,7 +42,7 @@ struct watch_memory_part {
 	uint64_t no_room;              /* stacks that were not kept */
 	struct fold_table live;        /* as it was last read */
 	struct watch_allocation *left; /* by processes that ended since the page before */
-	size_t n_left, left_room;
+	size_t n_left;
 	struct watch_memory page;
 };
 
@@ -234,10 +235,7 @@ static void fill_allocation(struct watch_memory_part *part, struct watch_memory_
 
 static void keep_left(struct watch_memory_part *part, struct watch_memory_live live)
 {
-	if (part->n_left == part->left_room) {
-		part->left_room = part->left_room ? 2 * part->left_room : 64;
-		part->left = xrealloc(part->left, part->left_room * sizeof(*part->left));
-	}
+	part->left = vec_room(part->left, part->n_left, sizeof(*part->left));
 	fill_allocation(part, live, &part->left[part->n_left++]);
 }
 

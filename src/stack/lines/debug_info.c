@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define SIZELESS_REACH 4096 /* of functions of assembly code: a guess */
@@ -31,7 +32,7 @@ struct range {
 
 struct ranges {
 	struct range *at;
-	size_t n, room;
+	size_t n;
 };
 
 /* A namespace, a class or a function, which others are in. */
@@ -52,7 +53,7 @@ struct unit {
 	struct ranges functions; /* with code */
 	struct scope *scopes;
 	struct named *named;
-	size_t n_scopes, scopes_room, n_named, named_room;
+	size_t n_scopes, n_named;
 	UT_hash_handle hh;
 };
 
@@ -80,10 +81,7 @@ static void add_range(struct ranges *ranges, uint64_t begin, uint64_t end, Dwarf
 {
 	if (begin >= end)
 		return;
-	if (ranges->n == ranges->room) {
-		ranges->room = ranges->room ? 2 * ranges->room : 64;
-		ranges->at = xrealloc(ranges->at, ranges->room * sizeof(*ranges->at));
-	}
+	ranges->at = vec_room(ranges->at, ranges->n, sizeof(*ranges->at));
 	ranges->at[ranges->n++] = (struct range){ begin, end, die };
 }
 
@@ -258,25 +256,16 @@ static bool address_of(const struct debug_info *info, uint64_t offset, uint64_t 
 	return false;
 }
 
-static void *grow(void *array, size_t n, size_t *room, size_t bytes)
-{
-	if (n < *room)
-		return array;
-	*room = *room ? 2 * *room : 64;
-	return xrealloc(array, *room * bytes);
-}
-
 static uint32_t add_scope(struct unit *unit, uint32_t outer, Dwarf_Die *die)
 {
-	unit->scopes =
-		grow(unit->scopes, unit->n_scopes, &unit->scopes_room, sizeof(*unit->scopes));
+	unit->scopes = vec_room(unit->scopes, unit->n_scopes, sizeof(*unit->scopes));
 	unit->scopes[unit->n_scopes++] = (struct scope){ outer, dwarf_dieoffset(die) };
 	return (uint32_t)unit->n_scopes;
 }
 
 static void add_named(struct unit *unit, uint32_t scope, Dwarf_Die *die)
 {
-	unit->named = grow(unit->named, unit->n_named, &unit->named_room, sizeof(*unit->named));
+	unit->named = vec_room(unit->named, unit->n_named, sizeof(*unit->named));
 	unit->named[unit->n_named++] = (struct named){ dwarf_dieoffset(die), scope };
 }
 
