@@ -13,6 +13,78 @@
 
 #define SCALE_MAX 1e6 /* a window is at least 50 ms; what is larger is damage */
 
+/* ---- what a run consists of ---------------------------------------------------------------- */
+
+enum run_type {
+	RUN_U64, /* or a struct of nothing else, in the order of the file; the first decides */
+	RUN_U32,
+	RUN_S64,
+	RUN_BOOL,
+	RUN_PERCENT, /* a double; in hundredths */
+	RUN_TEXT,
+	RUN_CHARS, /* an array of them */
+};
+
+/* A value of a record (docs/trace-format.md). Those of one record follow each other, as in the
+ * file. */
+struct run_value {
+	enum run_field field;
+	enum run_type type;
+	uint16_t offset;
+	uint16_t size;
+	bool decides; /* the record is there where this is not 0; without such a value always */
+};
+
+#define VALUE(of, field, type, member, ...)                                                        \
+	{                                                                                          \
+		field, type, offsetof(struct of, member), sizeof(((struct of *)0)->member),        \
+			__VA_ARGS__                                                                \
+	}
+
+/* In the order in which they are written; what is beyond this many after lists. */
+#define VALUES_OF_TIME 4
+
+static const struct run_value values[] = {
+	VALUE(run_info, RUN_BEGIN, RUN_U64, begin_ns),
+	VALUE(run_info, RUN_END, RUN_U64, end_ns),
+	VALUE(run_info, RUN_REALTIME_OFFSET, RUN_S64, realtime_offset_ns),
+	VALUE(run_info, RUN_BOOTTIME_OFFSET, RUN_S64, boottime_offset_ns),
+	VALUE(run_info, RUN_RETURNS, RUN_BOOL, returns),
+	VALUE(run_info, RUN_HOLDS, RUN_U64, holds),
+	VALUE(run_info, RUN_HOLDS, RUN_U64, longest_hold_ns),
+	VALUE(run_info, RUN_OVERHEAD, RUN_PERCENT, overhead_percent),
+	VALUE(run_info, RUN_OVERHEAD, RUN_PERCENT, overhead_most_percent, .decides = true),
+	VALUE(run_info, RUN_HOSTNAME, RUN_TEXT, hostname, .decides = true),
+	VALUE(run_info, RUN_BOOT, RUN_TEXT, boot, .decides = true),
+	VALUE(run_info, RUN_KERNEL_RELEASE, RUN_TEXT, kernel_release, .decides = true),
+	VALUE(run_info, RUN_DRIVER_VERSION, RUN_TEXT, driver_version, .decides = true),
+	VALUE(run_info, RUN_COMMAND, RUN_TEXT, command, .decides = true),
+	VALUE(run_info, RUN_CHOSEN, RUN_TEXT, chosen, .decides = true),
+	VALUE(run_info, RUN_REASON, RUN_TEXT, reason, .decides = true),
+	VALUE(run_info, RUN_GPU, RUN_BOOL, gpu_times, .decides = true),
+	VALUE(run_info, RUN_GPU, RUN_U64, gpu_clock_error_ns),
+	VALUE(run_info, RUN_MACHINE, RUN_TEXT, machine, .decides = true),
+	VALUE(run_info, RUN_MACHINE, RUN_U32, cpus),
+	VALUE(run_info, RUN_MACHINE, RUN_U64, memory_bytes),
+	VALUE(run_info, RUN_METRICS, RUN_U64, metrics, .decides = true),
+	VALUE(run_info, RUN_STRETCHES, RUN_U64, stretches, .decides = true),
+};
+
+_Static_assert(sizeof(struct run_metrics) == 7 * 8 && sizeof(struct run_stretches) == 6 * 8,
+               "these are in files, number by number");
+
+static const struct run_value device[] = {
+	VALUE(run_gpu, RUN_DEVICE, RUN_CHARS, name),
+	VALUE(run_gpu, RUN_DEVICE, RUN_CHARS, uuid),
+	VALUE(run_gpu, RUN_DEVICE, RUN_CHARS, bus),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U64, memory_bytes),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U64, clock_hz),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U64, memory_bandwidth),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U32, major),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U32, minor),
+	VALUE(run_gpu, RUN_DEVICE, RUN_U32, multiprocessors),
+};
+
 /* ---- writing ------------------------------------------------------------------------------- */
 
 static void add_numbers(struct buf *raw, enum run_field field, uint64_t one, const uint64_t *two)
@@ -26,14 +98,60 @@ static void add_numbers(struct buf *raw, enum run_field field, uint64_t one, con
 	buf_free(&body);
 }
 
-static void add_text(struct buf *raw, enum run_field field, const char *text)
+static void add_value(struct buf *body, const struct run_value *value, const void *record)
+{
+	const void *at = (const char *)record + value->offset;
+
+	switch (value->type) {
+	case RUN_U64:
+		for (size_t i = 0; i < value->size / sizeof(uint64_t); i++)
+			record_varint(body, ((const uint64_t *)at)[i]);
+		break;
+	case RUN_U32:
+		record_varint(body, *(const uint32_t *)at);
+		break;
+	case RUN_S64:
+		record_varint(body, fold(*(const uint64_t *)at));
+		break;
+	case RUN_BOOL:
+		record_varint(body, *(const bool *)at);
+		break;
+	case RUN_PERCENT:
+		record_varint(body, (uint64_t)(100 * *(const double *)at + 0.5));
+		break;
+	case RUN_TEXT:
+		record_text(body, *(const char *const *)at);
+		break;
+	case RUN_CHARS:
+		record_text(body, at);
+		break;
+	}
+}
+
+static bool is_set(const struct run_value *value, const void *record)
+{
+	static const char zero[sizeof(uint64_t)];
+	size_t size = value->size < sizeof(zero) ? value->size : sizeof(zero);
+
+	return memcmp((const char *)record + value->offset, zero, size) != 0;
+}
+
+/* Each record that is there. */
+static void add_values(struct buf *raw, const struct run_value *of, size_t n, const void *record)
 {
 	struct buf body = { 0 };
+	bool there = true;
 
-	if (!text)
-		return;
-	record_text(&body, text);
-	record_add(raw, field, &body);
+	for (size_t i = 0; i < n; i++) {
+		there = there && (!of[i].decides || is_set(&of[i], record));
+		add_value(&body, &of[i], record);
+		if (i + 1 < n && of[i + 1].field == of[i].field)
+			continue;
+		if (there)
+			record_add(raw, of[i].field, &body);
+		buf_reset(&body);
+		there = true;
+	}
 	buf_free(&body);
 }
 
@@ -106,41 +224,6 @@ static void add_scale(struct buf *raw, double scale)
 	buf_free(&body);
 }
 
-static void add_machine(struct buf *raw, const struct run_info *run)
-{
-	struct buf body = { 0 };
-
-	if (!run->machine)
-		return;
-	record_text(&body, run->machine);
-	record_varint(&body, run->cpus);
-	record_varint(&body, run->memory_bytes);
-	record_add(raw, RUN_MACHINE, &body);
-	buf_free(&body);
-}
-
-static void add_device(struct buf *raw, const struct run_gpu *gpu)
-{
-	const uint64_t numbers[] = { gpu->memory_bytes, gpu->clock_hz, gpu->memory_bandwidth,
-		                     gpu->major,        gpu->minor,    gpu->multiprocessors };
-	struct buf body = { 0 };
-
-	record_text(&body, gpu->name);
-	record_text(&body, gpu->uuid);
-	record_text(&body, gpu->bus);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		record_varint(&body, numbers[i]);
-	record_add(raw, RUN_DEVICE, &body);
-	buf_free(&body);
-}
-
-static void add_overhead(struct buf *raw, const struct run_info *run)
-{
-	uint64_t most = (uint64_t)(100 * run->overhead_most_percent + 0.5);
-
-	add_numbers(raw, RUN_OVERHEAD, (uint64_t)(100 * run->overhead_percent + 0.5), &most);
-}
-
 /*
  * 1 alone is what files say that know of launches and copies only. Others have the calls above it,
  * and 1 as well where launches or copies are among them, for their readers.
@@ -175,68 +258,24 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 	buf_free(&body);
 }
 
-static void add_metrics(struct buf *raw, const struct run_metrics *metrics)
-{
-	const uint64_t numbers[] = { metrics->interval_ns, metrics->gpm,  metrics->utilization,
-		                     metrics->late,        metrics->none, metrics->dropped,
-		                     metrics->cpu_ns };
-	struct buf body = { 0 };
-
-	if (!metrics->interval_ns)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		record_varint(&body, numbers[i]);
-	record_add(raw, RUN_METRICS, &body);
-	buf_free(&body);
-}
-
-static void add_stretches(struct buf *raw, const struct run_stretches *stretches)
-{
-	const uint64_t numbers[] = { stretches->interval_ns, stretches->clock_error_ns,
-		                     stretches->samples,     stretches->lost,
-		                     stretches->dropped,     stretches->cpu_ns };
-	struct buf body = { 0 };
-
-	if (!stretches->interval_ns)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		record_varint(&body, numbers[i]);
-	record_add(raw, RUN_STRETCHES, &body);
-	buf_free(&body);
-}
-
 void run_write(const struct run_info *run, struct buf *raw)
 {
+	struct buf body = { 0 };
+
 	buf_reset(raw);
-	add_text(raw, RUN_WRITER, "cuscope " CUSCOPE_VERSION);
-	add_numbers(raw, RUN_BEGIN, run->begin_ns, NULL);
-	add_numbers(raw, RUN_END, run->end_ns, NULL);
-	add_numbers(raw, RUN_REALTIME_OFFSET, fold((uint64_t)run->realtime_offset_ns), NULL);
-	add_numbers(raw, RUN_BOOTTIME_OFFSET, fold((uint64_t)run->boottime_offset_ns), NULL);
+	record_text(&body, "cuscope " CUSCOPE_VERSION);
+	record_add(raw, RUN_WRITER, &body);
+	buf_free(&body);
+	add_values(raw, values, VALUES_OF_TIME, run);
 	for (uint64_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
 			add_numbers(raw, RUN_LOST, i, &run->lost[i]);
 	}
 	add_misses(raw, run);
 	add_scale(raw, run->estimate_scale);
-	add_numbers(raw, RUN_RETURNS, run->returns, NULL);
-	add_numbers(raw, RUN_HOLDS, run->holds, &run->longest_hold_ns);
-	if (run->overhead_most_percent > 0)
-		add_overhead(raw, run);
-	add_text(raw, RUN_HOSTNAME, run->hostname);
-	add_text(raw, RUN_BOOT, run->boot);
-	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
-	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
-	add_text(raw, RUN_COMMAND, run->command);
-	add_text(raw, RUN_CHOSEN, run->chosen);
-	add_text(raw, RUN_REASON, run->reason);
-	if (run->gpu_times)
-		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
-	add_machine(raw, run);
-	add_metrics(raw, &run->metrics);
-	add_stretches(raw, &run->stretches);
+	add_values(raw, values + VALUES_OF_TIME, ARRAY_SIZE(values) - VALUES_OF_TIME, run);
 	for (size_t i = 0; i < run->n_gpus; i++)
-		add_device(raw, &run->gpus[i]);
+		add_values(raw, device, ARRAY_SIZE(device), &run->gpus[i]);
 	add_stacks(raw, &run->stacks);
 	run_identities_add(raw, run);
 }
@@ -253,14 +292,10 @@ void run_free(struct kept_run *run)
 		free((char *)misses[i].why);
 	}
 	free(misses);
-	free((char *)run->info.hostname);
-	free((char *)run->info.boot);
-	free((char *)run->info.kernel_release);
-	free((char *)run->info.driver_version);
-	free((char *)run->info.command);
-	free((char *)run->info.chosen);
-	free((char *)run->info.reason);
-	free((char *)run->info.machine);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		if (values[i].type == RUN_TEXT)
+			free(*(char **)((char *)&run->info + values[i].offset));
+	}
 	free((struct run_gpu *)run->info.gpus);
 	run_identities_free(&run->info);
 	free(run->writer);
@@ -324,25 +359,51 @@ static void read_scale(struct run_info *run, struct bytes *body)
 		run->estimate_scale = 1;
 }
 
-static void read_text(const char **text, struct bytes *body)
+/* Tracing costs at most nine times a thread's own time: governor.c knows it no better. */
+static double read_percent(struct bytes *body)
 {
-	free((char *)*text);
+	uint64_t hundredths = bytes_varint(body);
+
+	return (hundredths < 100000 ? (double)hundredths : 100000) / 100;
+}
+
+static void read_text(char **text, struct bytes *body)
+{
+	free(*text);
 	*text = record_string(body);
 }
 
-static void read_machine(struct run_info *run, struct bytes *body)
+static void read_value(const struct run_value *value, void *record, struct bytes *body)
 {
-	read_text(&run->machine, body);
-	run->cpus = (uint32_t)bytes_varint(body);
-	run->memory_bytes = bytes_varint(body);
-}
+	void *at = (char *)record + value->offset;
+	char *all;
 
-static void read_into(char *text, size_t size, struct bytes *body)
-{
-	char *all = record_string(body);
-
-	snprintf(text, size, "%s", all);
-	free(all);
+	switch (value->type) {
+	case RUN_U64:
+		for (size_t i = 0; i < value->size / sizeof(uint64_t); i++)
+			((uint64_t *)at)[i] = bytes_varint(body);
+		break;
+	case RUN_U32:
+		*(uint32_t *)at = (uint32_t)bytes_varint(body);
+		break;
+	case RUN_S64:
+		*(uint64_t *)at = unfold(bytes_varint(body));
+		break;
+	case RUN_BOOL:
+		*(bool *)at = bytes_varint(body) != 0;
+		break;
+	case RUN_PERCENT:
+		*(double *)at = read_percent(body);
+		break;
+	case RUN_TEXT:
+		read_text(at, body);
+		break;
+	case RUN_CHARS:
+		all = record_string(body);
+		snprintf(at, value->size, "%s", all);
+		free(all);
+		break;
+	}
 }
 
 /* What is beyond the most is left out, as a damaged file's ten thousandth GPU is no loss. */
@@ -355,23 +416,8 @@ static void read_device(struct run_info *run, struct bytes *body)
 	if (!gpus)
 		run->gpus = gpus = xcalloc(RUN_GPUS_MAX, sizeof(*gpus));
 	gpu = &gpus[run->n_gpus++];
-	read_into(gpu->name, sizeof(gpu->name), body);
-	read_into(gpu->uuid, sizeof(gpu->uuid), body);
-	read_into(gpu->bus, sizeof(gpu->bus), body);
-	gpu->memory_bytes = bytes_varint(body);
-	gpu->clock_hz = bytes_varint(body);
-	gpu->memory_bandwidth = bytes_varint(body);
-	gpu->major = (uint32_t)bytes_varint(body);
-	gpu->minor = (uint32_t)bytes_varint(body);
-	gpu->multiprocessors = (uint32_t)bytes_varint(body);
-}
-
-/* Tracing costs at most nine times a thread's own time: governor.c knows it no better. */
-static double read_percent(struct bytes *body)
-{
-	uint64_t hundredths = bytes_varint(body);
-
-	return (hundredths < 100000 ? (double)hundredths : 100000) / 100;
+	for (size_t i = 0; i < ARRAY_SIZE(device); i++)
+		read_value(&device[i], gpu, body);
 }
 
 static void read_stacks(struct run_stacks *stacks, struct bytes *body)
@@ -384,44 +430,11 @@ static void read_stacks(struct run_stacks *stacks, struct bytes *body)
 		stacks->missed[i] = body->at < body->end ? bytes_varint(body) : 0;
 }
 
-static void read_stretches(struct run_stretches *stretches, struct bytes *body)
-{
-	stretches->interval_ns = bytes_varint(body);
-	stretches->clock_error_ns = bytes_varint(body);
-	stretches->samples = bytes_varint(body);
-	stretches->lost = bytes_varint(body);
-	stretches->dropped = bytes_varint(body);
-	stretches->cpu_ns = bytes_varint(body);
-}
-
-static void read_metrics(struct run_metrics *metrics, struct bytes *body)
-{
-	metrics->interval_ns = bytes_varint(body);
-	metrics->gpm = bytes_varint(body);
-	metrics->utilization = bytes_varint(body);
-	metrics->late = bytes_varint(body);
-	metrics->none = bytes_varint(body);
-	metrics->dropped = bytes_varint(body);
-	metrics->cpu_ns = bytes_varint(body);
-}
-
 static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body)
 {
 	struct run_info *run = &kept->info;
 
 	switch (field) {
-	case RUN_BEGIN:
-		run->begin_ns = bytes_varint(body);
-		break;
-	case RUN_END:
-		run->end_ns = bytes_varint(body);
-		break;
-	case RUN_REALTIME_OFFSET:
-		run->realtime_offset_ns = (int64_t)unfold(bytes_varint(body));
-		break;
-	case RUN_BOOTTIME_OFFSET:
-		run->boottime_offset_ns = (int64_t)unfold(bytes_varint(body));
-		break;
 	case RUN_LOST:
 		read_lost(run, body);
 		break;
@@ -430,45 +443,6 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_SCALE:
 		read_scale(run, body);
-		break;
-	case RUN_RETURNS:
-		run->returns = bytes_varint(body) != 0;
-		break;
-	case RUN_HOLDS:
-		run->holds = bytes_varint(body);
-		run->longest_hold_ns = bytes_varint(body);
-		break;
-	case RUN_OVERHEAD:
-		run->overhead_percent = read_percent(body);
-		run->overhead_most_percent = read_percent(body);
-		break;
-	case RUN_HOSTNAME:
-		read_text(&run->hostname, body);
-		break;
-	case RUN_BOOT:
-		read_text(&run->boot, body);
-		break;
-	case RUN_KERNEL_RELEASE:
-		read_text(&run->kernel_release, body);
-		break;
-	case RUN_DRIVER_VERSION:
-		read_text(&run->driver_version, body);
-		break;
-	case RUN_COMMAND:
-		read_text(&run->command, body);
-		break;
-	case RUN_CHOSEN:
-		read_text(&run->chosen, body);
-		break;
-	case RUN_REASON:
-		read_text(&run->reason, body);
-		break;
-	case RUN_GPU:
-		run->gpu_times = bytes_varint(body) != 0;
-		run->gpu_clock_error_ns = bytes_varint(body);
-		break;
-	case RUN_MACHINE:
-		read_machine(run, body);
 		break;
 	case RUN_DEVICE:
 		read_device(run, body);
@@ -484,12 +458,6 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		run->stacks.host_waits = true;
 		run->stacks.blocked_ns = bytes_varint(body);
 		break;
-	case RUN_METRICS:
-		read_metrics(&run->metrics, body);
-		break;
-	case RUN_STRETCHES:
-		read_stretches(&run->stretches, body);
-		break;
 	case RUN_IDENTITY:
 		run_identity_read(run, body);
 		break;
@@ -497,10 +465,13 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		run->identities_left_out = bytes_varint(body);
 		break;
 	case RUN_WRITER:
-		read_text((const char **)&kept->writer, body);
+		read_text(&kept->writer, body);
 		break;
 	default:
-		break; /* of a later minor version */
+		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+			if (values[i].field == field) /* no row: of a later minor version */
+				read_value(&values[i], run, body);
+		}
 	}
 }
 

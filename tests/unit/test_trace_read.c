@@ -443,6 +443,7 @@ static void test_all_that_is_known_of_a_run_comes_back(void **state)
 	run.kernel_release = "6.1";
 	run.machine = "aarch64";
 	run.command = "app 'a b'";
+	run.boot = "0fd86ccc-7be0-45e5-b838-6b80e45e7eee";
 	write_list(fd, &run, &none);
 	file = read_list(fd, NULL, &keeper);
 	read = &keeper.run;
@@ -468,6 +469,7 @@ static void test_all_that_is_known_of_a_run_comes_back(void **state)
 	}
 	assert_same_text(read->hostname, "host");
 	assert_same_text(read->kernel_release, "6.1");
+	assert_same_text(read->boot, run.boot);
 	assert_same_text(read->machine, "aarch64");
 	assert_same_text(read->driver_version, NULL);
 	assert_same_text(read->command, "app 'a b'");
