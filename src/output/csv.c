@@ -22,11 +22,22 @@
 #include "output/fragments.h"
 #include "output/frames.h"
 
-static const char header[] =
-	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
-	"grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_memory,stream,bytes,direction,address,"
-	"memory,flags,correlation,device,context,name,domain,depth,graph,graph_node,queue_ns,stack,"
-	"value\n";
+/* clang-format off */
+#define CSV_COLUMNS(C)                                                                             \
+	C(TIME, time_ns) C(DURATION, duration_ns) C(PROCESS, process) C(PID, pid) C(TID, tid)      \
+	C(THREAD, thread) C(LAYER, layer) C(CLASS, class) C(FUNCTION, function) C(RESULT, result)  \
+	C(RESULT_NAME, result_name) C(KERNEL, kernel) C(GRID, grid_x) C(GRID_Y, grid_y)            \
+	C(GRID_Z, grid_z) C(BLOCK, block_x) C(BLOCK_Y, block_y) C(BLOCK_Z, block_z)                \
+	C(SHARED_MEMORY, shared_memory) C(STREAM, stream) C(BYTES, bytes) C(DIRECTION, direction)  \
+	C(ADDRESS, address) C(MEMORY, memory) C(FLAGS, flags) C(CORRELATION, correlation)          \
+	C(DEVICE, device) C(CONTEXT, context) C(NAME, name) C(DOMAIN, domain) C(DEPTH, depth)      \
+	C(GRAPH, graph) C(GRAPH_NODE, graph_node) C(QUEUE, queue_ns) C(STACK, stack) C(VALUE, value)
+/* clang-format on */
+
+#define COLUMN(id, name)  COLUMN_##id,
+#define HEADING(id, name) #name ","
+enum csv_column { CSV_COLUMNS(COLUMN) };
+static const char header[] = CSV_COLUMNS(HEADING);
 
 struct csv {
 	struct sink sink; /* first */
@@ -34,6 +45,7 @@ struct csv {
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
 	struct thread_ids *thread_ids;
 	struct fragments threads, processes, functions, kernels;
+	enum csv_column column; /* of the row that is written: the one that is next */
 	struct buf safe;
 };
 
@@ -58,57 +70,78 @@ static void add_text(struct csv *csv, struct buf *out, const char *text)
 	buf_putc(out, '"');
 }
 
-static void add_time(const struct csv *csv, struct buf *out, uint64_t time_ns)
+/* Where a column's field goes, of a row that has got no further than it; the others are empty. */
+static struct buf *csv_at(struct csv *csv, enum csv_column column)
 {
-	buf_s64(out, (int64_t)(time_ns - csv->sink.begin_ns));
+	struct buf *out = &csv->sink.lines.pending;
+
+	if (column > csv->column)
+		buf_fill(out, ',', column - csv->column);
+	csv->column = column;
+	return out;
+}
+
+static void begin_row(struct csv *csv, uint64_t begin_ns)
+{
+	csv->column = 0;
+	buf_s64(csv_at(csv, COLUMN_TIME), (int64_t)(begin_ns - csv->sink.begin_ns));
+}
+
+static void end_row(struct csv *csv)
+{
+	buf_putc(csv_at(csv, COLUMN_VALUE), '\n');
+}
+
+static void add_u64(struct csv *csv, enum csv_column column, uint64_t value)
+{
+	buf_u64(csv_at(csv, column), value);
+}
+
+static void add_unless_0(struct csv *csv, enum csv_column column, uint64_t value)
+{
+	if (value)
+		add_u64(csv, column, value);
 }
 
 /* A column each: readers take three numbers with blanks for a date. */
-static void add_triple(struct buf *out, const uint32_t dims[3])
+static void add_triple(struct csv *csv, enum csv_column column, const uint32_t dims[3])
 {
-	for (int i = 0; i < 3; i++) {
-		buf_u64(out, dims[i]);
-		buf_putc(out, ',');
-	}
+	for (int i = 0; i < 3; i++)
+		add_u64(csv, column + (enum csv_column)i, dims[i]);
 }
 
-static void next(struct buf *out)
-{
-	buf_putc(out, ',');
-}
-
-static void skip(struct buf *out, unsigned fields)
-{
-	while (fields--)
-		buf_putc(out, ',');
-}
-
-/* "vectorAdd,4242,": both are the same for all rows of a process. */
-static void add_process(struct csv *csv, struct buf *out, const struct process *process)
+/* "vectorAdd,4242": both are the same for all rows of a process. */
+static void add_process(struct csv *csv, const struct process *process)
 {
 	struct buf *text = fragment(&csv->processes, process->id);
 
 	if (!text->len) {
 		add_text(csv, text, process->comm);
-		buf_printf(text, ",%u,", process->pid);
+		buf_printf(text, ",%u", process->pid);
 	}
-	buf_add(out, text->data, text->len);
+	buf_add(csv_at(csv, COLUMN_PROCESS), text->data, text->len);
+	csv->column = COLUMN_PID;
 }
 
-static void add_thread(struct csv *csv, struct buf *out, const struct event *event)
+static void add_thread(struct csv *csv, const struct event *event)
 {
 	uint32_t id = thread_ids_of(csv->thread_ids, event);
 	const struct buf *name = fragment(&csv->threads, id);
 
-	buf_u64(out, event->tid);
-	next(out);
+	add_u64(csv, COLUMN_TID, event->tid);
 	if (id != THREAD_ID_OTHERS)
-		buf_add(out, name->data, name->len);
-	next(out);
+		buf_add(csv_at(csv, COLUMN_THREAD), name->data, name->len);
 }
 
-/* "runtime,memory,cudaMalloc," */
-static void add_function(struct csv *csv, struct buf *out, const struct function *function)
+/* Layer, class and function. */
+static void add_what(struct csv *csv, const char *words)
+{
+	buf_puts(csv_at(csv, COLUMN_LAYER), words);
+	csv->column = COLUMN_FUNCTION;
+}
+
+/* "runtime,memory,cudaMalloc" */
+static void add_function(struct csv *csv, const struct function *function)
 {
 	struct buf *text = fragment(&csv->functions, function->id);
 
@@ -116,13 +149,13 @@ static void add_function(struct csv *csv, struct buf *out, const struct function
 		buf_printf(text, "%s,%s,", api_layer_name(function->layer),
 		           api_class_name(function->cls));
 		add_text(csv, text, function->name);
-		next(text);
 	}
-	buf_add(out, text->data, text->len);
+	buf_add(csv_at(csv, COLUMN_LAYER), text->data, text->len);
+	csv->column = COLUMN_FUNCTION;
 }
 
 /* A name that is still to be found is not kept. */
-static void add_kernel(struct csv *csv, struct buf *out, const struct kernel *kernel)
+static void add_kernel(struct csv *csv, const struct kernel *kernel)
 {
 	struct buf *text = fragment(&csv->kernels, kernel->id), shown = { 0 };
 
@@ -132,41 +165,30 @@ static void add_kernel(struct csv *csv, struct buf *out, const struct kernel *ke
 		add_text(csv, text, shown.data);
 		buf_free(&shown);
 	}
-	buf_add(out, text->data, text->len);
+	buf_add(csv_at(csv, COLUMN_KERNEL), text->data, text->len);
 	if (!kernel->resolved)
 		buf_reset(text);
 }
 
-/* ---- calls -------------------------------------------------------------------------------- */
-
-static void add_result_fields(struct buf *out, const struct call *call)
+static void add_launch(struct csv *csv, const struct kernel *kernel, const uint32_t grid[3],
+                       const uint32_t block[3], uint64_t shared_memory)
 {
-	const char *name;
-
-	if (!call_has_end(call)) {
-		skip(out, 2);
-		return;
-	}
-	buf_s64(out, call->result);
-	next(out);
-	name = cuda_error_name(call->function->layer, call->result);
-	buf_puts(out, name ? name : "");
-	next(out);
+	if (kernel)
+		add_kernel(csv, kernel);
+	add_triple(csv, COLUMN_GRID, grid);
+	add_triple(csv, COLUMN_BLOCK, block);
+	add_u64(csv, COLUMN_SHARED_MEMORY, shared_memory);
 }
 
-static void add_launch_fields(struct csv *csv, struct buf *out, const struct call *call)
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static void add_status(struct csv *csv, const struct call *call)
 {
-	if (call->op != OP_LAUNCH) {
-		skip(out, 8);
-		return;
-	}
-	if (call->kernel)
-		add_kernel(csv, out, call->kernel);
-	next(out);
-	add_triple(out, call->args.grid);
-	add_triple(out, call->args.block);
-	buf_u64(out, call->args.shmem_bytes);
-	next(out);
+	const char *name = cuda_error_name(call->function->layer, call->result);
+
+	buf_s64(csv_at(csv, COLUMN_RESULT), call->result);
+	if (name)
+		buf_puts(csv_at(csv, COLUMN_RESULT_NAME), name);
 }
 
 static bool has_bytes(const struct csv *csv, const struct call *call)
@@ -177,21 +199,19 @@ static bool has_bytes(const struct csv *csv, const struct call *call)
 	       ((call->op == OP_FREE || call->op == OP_UNMAP) && csv->memory_bytes);
 }
 
-static void add_memory_fields(struct csv *csv, struct buf *out, const struct call *call)
+static void add_memory(struct csv *csv, const struct call *call)
 {
+	bool frees = call->op == OP_FREE || call->op == OP_UNMAP;
+
 	if (has_bytes(csv, call))
-		buf_u64(out, call->op == OP_FREE || call->op == OP_UNMAP ? csv->memory_bytes
-		                                                         : call->args.bytes);
-	next(out);
+		add_u64(csv, COLUMN_BYTES, frees ? csv->memory_bytes : call->args.bytes);
 	if (call->op == OP_COPY && call->args.direction != DIRECTION_NONE)
-		buf_puts(out, api_direction_name(call->args.direction));
-	next(out);
+		buf_puts(csv_at(csv, COLUMN_DIRECTION), api_direction_name(call->args.direction));
 	if (call->args.address)
-		buf_hex(out, call->args.address);
-	next(out);
+		buf_hex(csv_at(csv, COLUMN_ADDRESS), call->args.address);
 	if (call->op == OP_ALLOC || call->op == OP_FREE)
-		buf_puts(out, api_memory_name(api_memory(call->function->api)));
-	next(out);
+		buf_puts(csv_at(csv, COLUMN_MEMORY),
+		         api_memory_name(api_memory(call->function->api)));
 }
 
 static void add_flags(struct buf *out, uint32_t flags)
@@ -217,122 +237,87 @@ static void add_flags(struct buf *out, uint32_t flags)
 }
 
 /* The arguments, in one column: what they are differs from one to the next. */
-static void add_words(struct csv *csv, struct buf *out, const struct call *call)
+static void add_words(struct csv *csv, const struct call *call)
 {
 	struct description about = { 0 };
 
 	describe(call, &about);
 	if (about.words.len)
-		add_text(csv, out, about.words.data);
+		add_text(csv, csv_at(csv, COLUMN_NAME), about.words.data);
 	description_free(&about);
 }
 
 static void add_call(struct csv *csv, const struct event *event)
 {
-	struct buf *out = &csv->sink.lines.pending;
 	const struct call *call = event->call;
 
-	add_time(csv, out, call->begin_ns);
-	next(out);
+	begin_row(csv, call->begin_ns);
 	if (call_has_end(call))
-		buf_u64(out, call_duration_ns(call));
-	next(out);
-	add_process(csv, out, event->process);
-	add_thread(csv, out, event);
-	add_function(csv, out, call->function);
-	add_result_fields(out, call);
-	add_launch_fields(csv, out, call);
+		add_u64(csv, COLUMN_DURATION, call_duration_ns(call));
+	add_process(csv, event->process);
+	add_thread(csv, event);
+	add_function(csv, call->function);
+	if (call_has_end(call))
+		add_status(csv, call);
+	if (call->op == OP_LAUNCH)
+		add_launch(csv, call->kernel, call->args.grid, call->args.block,
+		           call->args.shmem_bytes);
 	if (call_has_stream(call))
-		add_stream(out, call, call->args.stream);
-	next(out);
-	add_memory_fields(csv, out, call);
-	add_flags(out, call->flags);
-	next(out);
-	if (call->correlation)
-		buf_u64(out, call->correlation);
-	skip(out, 3);
+		add_stream(csv_at(csv, COLUMN_STREAM), call, call->args.stream);
+	add_memory(csv, call);
+	if (call->flags)
+		add_flags(csv_at(csv, COLUMN_FLAGS), call->flags);
+	add_unless_0(csv, COLUMN_CORRELATION, call->correlation);
 	if (!call_is_cuda(call))
-		add_words(csv, out, call);
-	skip(out, 6);
+		add_words(csv, call);
 	if (call->stack)
-		buf_u64(out, call->stack->id);
-	buf_puts(out, ",\n");
+		add_u64(csv, COLUMN_STACK, call->stack->id);
+	end_row(csv);
 }
 
 /* ---- activities --------------------------------------------------------------------------- */
 
-static void add_kernel_fields(struct csv *csv, struct buf *out, const struct activity *a)
+static void add_transfer(struct csv *csv, const struct activity *a)
 {
-	if (a->kind != ACTIVITY_KERNEL) {
-		skip(out, 8);
-		return;
-	}
-	if (a->kernel)
-		add_kernel(csv, out, a->kernel);
-	next(out);
-	add_triple(out, a->grid);
-	add_triple(out, a->block);
-	buf_u64(out, (uint64_t)a->shmem_static + a->shmem_dynamic);
-	next(out);
-}
+	bool copy = a->kind == ACTIVITY_COPY;
 
-/* bytes, direction, address, memory */
-static void add_copy_fields(struct buf *out, const struct activity *a)
-{
-	if (a->kind != ACTIVITY_COPY && a->kind != ACTIVITY_SET) {
-		skip(out, 4);
-		return;
-	}
-	buf_u64(out, a->bytes);
-	next(out);
-	if (a->kind == ACTIVITY_COPY && a->direction != DIRECTION_NONE)
-		buf_puts(out, api_direction_name(a->direction));
-	skip(out, 2);
-	if (a->kind == ACTIVITY_COPY) {
-		buf_puts(out, activity_memory_name(a->source));
-		buf_puts(out, " -> ");
-	}
-	buf_puts(out, activity_memory_name(a->destination));
-	next(out);
+	add_u64(csv, COLUMN_BYTES, a->bytes);
+	if (copy && a->direction != DIRECTION_NONE)
+		buf_puts(csv_at(csv, COLUMN_DIRECTION), api_direction_name(a->direction));
+	if (copy)
+		buf_printf(csv_at(csv, COLUMN_MEMORY), "%s -> ", activity_memory_name(a->source));
+	buf_puts(csv_at(csv, COLUMN_MEMORY), activity_memory_name(a->destination));
 }
 
 static void add_activity(struct csv *csv, const struct event *event)
 {
 	static const char *const kinds[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "launch,kernel",
-		[ACTIVITY_COPY] = "transfer,memcpy",
-		[ACTIVITY_SET] = "transfer,memset",
-		[ACTIVITY_GRAPH_RUN] = "launch,graph",
+		[ACTIVITY_KERNEL] = "gpu,launch,kernel",
+		[ACTIVITY_COPY] = "gpu,transfer,memcpy",
+		[ACTIVITY_SET] = "gpu,transfer,memset",
+		[ACTIVITY_GRAPH_RUN] = "gpu,launch,graph",
 	};
-	struct buf *out = &csv->sink.lines.pending;
 	const struct activity *a = event->activity;
 	struct delay delay = delay_of(&csv->sink, event);
 
-	add_time(csv, out, a->begin_ns);
-	next(out);
-	buf_u64(out, activity_duration_ns(a));
-	next(out);
-	add_process(csv, out, event->process);
-	buf_puts(out, ",,gpu,");
-	buf_puts(out, kinds[a->kind]);
-	skip(out, 3);
-	add_kernel_fields(csv, out, a);
-	buf_u64(out, a->stream);
-	next(out);
-	add_copy_fields(out, a);
-	next(out);
-	if (a->correlation)
-		buf_u64(out, a->correlation);
-	buf_printf(out, ",%u,%u,,,,", a->device, a->context);
-	if (a->graph)
-		buf_u64(out, a->graph);
-	next(out);
-	if (a->graph_node)
-		buf_u64(out, a->graph_node);
-	next(out);
+	begin_row(csv, a->begin_ns);
+	add_u64(csv, COLUMN_DURATION, activity_duration_ns(a));
+	add_process(csv, event->process);
+	add_what(csv, kinds[a->kind]);
+	if (a->kind == ACTIVITY_KERNEL)
+		add_launch(csv, a->kernel, a->grid, a->block,
+		           (uint64_t)a->shmem_static + a->shmem_dynamic);
+	add_u64(csv, COLUMN_STREAM, a->stream);
+	if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
+		add_transfer(csv, a);
+	add_unless_0(csv, COLUMN_CORRELATION, a->correlation);
+	add_u64(csv, COLUMN_DEVICE, a->device);
+	add_u64(csv, COLUMN_CONTEXT, a->context);
+	add_unless_0(csv, COLUMN_GRAPH, a->graph);
+	add_unless_0(csv, COLUMN_GRAPH_NODE, a->graph_node);
 	if (delay.queued)
-		buf_u64(out, delay.queue_ns);
-	buf_puts(out, ",,\n");
+		add_u64(csv, COLUMN_QUEUE, delay.queue_ns);
+	end_row(csv);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
@@ -347,70 +332,55 @@ static void add_range(struct csv *csv, const struct event *event)
 		[RANGE_OVERHEAD] = "gpu,other,overhead",
 		[RANGE_NOT_MEASURED] = "gpu,other,not_measured",
 	};
-	struct buf *out = &csv->sink.lines.pending;
 	const struct range *range = event->range;
 
-	add_time(csv, out, range->begin_ns);
-	next(out);
-	buf_u64(out, range_duration_ns(range));
-	next(out);
-	add_process(csv, out, event->process);
+	begin_row(csv, range->begin_ns);
+	add_u64(csv, COLUMN_DURATION, range_duration_ns(range));
+	add_process(csv, event->process);
 	if (event->tid)
-		add_thread(csv, out, event);
-	else
-		skip(out, 2);
-	buf_puts(out, kinds[range->kind]);
-	skip(out, 11);
-	if (range->stream)
-		buf_u64(out, range->stream);
-	skip(out, 6);
-	if (range->correlation)
-		buf_u64(out, range->correlation);
-	skip(out, 2);
-	if (range->context)
-		buf_u64(out, range->context);
-	next(out);
-	add_text(csv, out, range->name);
-	next(out);
+		add_thread(csv, event);
+	add_what(csv, kinds[range->kind]);
+	add_unless_0(csv, COLUMN_STREAM, range->stream);
+	add_unless_0(csv, COLUMN_CORRELATION, range->correlation);
+	add_unless_0(csv, COLUMN_CONTEXT, range->context);
+	add_text(csv, csv_at(csv, COLUMN_NAME), range->name);
 	if (range->domain)
-		add_text(csv, out, range->domain);
-	next(out);
+		add_text(csv, csv_at(csv, COLUMN_DOMAIN), range->domain);
 	if (range->kind == RANGE_PUSHPOP)
-		buf_u64(out, range->depth);
-	buf_puts(out, ",,,,,\n");
+		add_u64(csv, COLUMN_DEPTH, range->depth);
+	end_row(csv);
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
+static void add_stack(struct csv *csv, const struct stack *stack)
+{
+	struct buf name = { 0 };
+
+	frame_add_words(stack->frames[0], &name);
+	add_text(csv, csv_at(csv, COLUMN_NAME), name.data);
+	add_u64(csv, COLUMN_STACK, stack->id);
+	buf_free(&name);
+}
+
 /* What is no stretch of time, such as a sum of many, begins when it is told. */
 static void add_sample(struct csv *csv, const struct event *event)
 {
-	struct buf *out = &csv->sink.lines.pending, name = { 0 };
 	const struct sample *sample = event->sample;
 	bool blocked = sample->kind == SAMPLE_OFF_CPU;
 
-	add_time(csv, out, event->time_ns - (sample_is_stretch(sample) ? sample->weight_ns : 0));
-	next(out);
-	buf_u64(out, sample->weight_ns);
-	next(out);
-	add_process(csv, out, event->process);
-	add_thread(csv, out, event);
-	buf_puts(out, blocked ? "cpu,sample,blocked" : "cpu,sample,on_cpu");
-	skip(out, 16);
+	begin_row(csv, event->time_ns - (sample_is_stretch(sample) ? sample->weight_ns : 0));
+	add_u64(csv, COLUMN_DURATION, sample->weight_ns);
+	add_process(csv, event->process);
+	add_thread(csv, event);
+	add_what(csv, blocked ? "cpu,sample,blocked" : "cpu,sample,on_cpu");
 	if (blocked)
-		buf_puts(out, blocked_name(sample->blocked));
+		buf_puts(csv_at(csv, COLUMN_FLAGS), blocked_name(sample->blocked));
 	if (blocked && sample->wait)
-		buf_printf(out, " %s", wait_kind_name(sample->wait));
-	skip(out, 4);
-	if (sample->stack) {
-		frame_add_words(sample->stack->frames[0], &name);
-		add_text(csv, out, name.data);
-	}
-	skip(out, 6);
+		buf_printf(csv_at(csv, COLUMN_FLAGS), " %s", wait_kind_name(sample->wait));
 	if (sample->stack)
-		buf_u64(out, sample->stack->id);
-	buf_puts(out, ",\n");
-	buf_free(&name);
+		add_stack(csv, sample->stack);
+	end_row(csv);
 }
 
 /* ---- metrics ------------------------------------------------------------------------------ */
@@ -419,7 +389,6 @@ static void add_sample(struct csv *csv, const struct event *event)
 static void add_metrics(struct csv *csv, const struct event *event)
 {
 	const struct gpu_metrics_sample *sample = event->metrics;
-	struct buf *out = &csv->sink.lines.pending;
 	uint64_t ns = sample->end_ns > sample->begin_ns ? sample->end_ns - sample->begin_ns : 0;
 
 	for (enum gpu_metric i = 0; i < GPU_METRICS; i++) {
@@ -427,18 +396,14 @@ static void add_metrics(struct csv *csv, const struct event *event)
 
 		if (sample->value[i] == GPU_METRIC_UNKNOWN)
 			continue;
-		add_time(csv, out, sample->begin_ns);
-		next(out);
-		buf_u64(out, ns);
-		skip(out, 5);
-		buf_printf(out, "gpu,metric,%s", info->key);
-		skip(out, 18);
-		buf_u64(out, sample->gpu);
-		skip(out, 2);
-		buf_puts(out, info->name);
-		skip(out, 7);
-		gpu_metric_print(out, i, sample->value[i]);
-		buf_putc(out, '\n');
+		begin_row(csv, sample->begin_ns);
+		add_u64(csv, COLUMN_DURATION, ns);
+		add_what(csv, "gpu,metric,");
+		buf_puts(csv_at(csv, COLUMN_FUNCTION), info->key);
+		add_u64(csv, COLUMN_DEVICE, sample->gpu);
+		buf_puts(csv_at(csv, COLUMN_NAME), info->name);
+		gpu_metric_print(csv_at(csv, COLUMN_VALUE), i, sample->value[i]);
+		end_row(csv);
 	}
 }
 
@@ -451,7 +416,10 @@ static struct csv *csv_of(struct consumer *self)
 
 static int csv_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	buf_puts(&csv_of(self)->sink.lines.pending, header);
+	struct buf *out = &csv_of(self)->sink.lines.pending;
+
+	buf_add(out, header, sizeof(header) - 2); /* without the last comma */
+	buf_putc(out, '\n');
 	return 0;
 }
 
@@ -489,14 +457,11 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 
 static void add_missed(struct csv *csv, uint64_t time_ns, const char *what, const char *why)
 {
-	struct buf *out = &csv->sink.lines.pending;
-
-	add_time(csv, out, time_ns);
-	buf_puts(out, ",,,,,,cuscope,missed,");
-	buf_puts(out, what);
-	skip(out, 20);
-	add_text(csv, out, why);
-	buf_puts(out, ",,,,,,,\n");
+	begin_row(csv, time_ns);
+	add_what(csv, "cuscope,missed,");
+	buf_puts(csv_at(csv, COLUMN_FUNCTION), what);
+	add_text(csv, csv_at(csv, COLUMN_NAME), why);
+	end_row(csv);
 }
 
 /* Who reads rows only has to see that there should be more. */

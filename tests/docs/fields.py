@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The fields of events, as trace/fields.h lists them: docs/trace-format.md has each value, and some view reads each field."""
+"""The fields of events, as trace/fields.h lists them: docs/trace-format.md has each value, some view reads each field, and
+docs/csv.md has csv's columns."""
 
 import glob
 import os
@@ -49,8 +50,14 @@ def bits_of_page(page, section):
     return bits
 
 
+def columns_of_csv(root):
+    return re.findall(r"\bC\(\w+, (\w+)\)", source(root, "src/output/csv.c"))
+
+
 def broken(root):
     """A sentence for each field that lacks something."""
+    if ",".join(columns_of_csv(root)) + "\n" not in source(root, "docs/csv.md"):
+        yield "docs/csv.md: its header is not that of src/output/csv.c"
     page = source(root, "docs/trace-format.md")
     views = "".join(source(root, path) for path in glob.glob(os.path.join(root, "src", "*", "**", "*.[ch]"), recursive=True)
                     if os.path.relpath(path, root).split(os.sep)[1] in ("analysis", "account", "output", "report"))
