@@ -12,8 +12,11 @@
 #define PCIE_BYTES_PER_NS 24
 #define DRAM_BYTES_PER_NS 1500
 
+#define SLEEP_LEAST_NS 100000 /* with SIMCUDA_AT_WAITS */
+
 static double scale = 1.0;
 static double kernel_us = -1.0;
+static bool at_waits;
 
 static double setting(const char *name, double otherwise)
 {
@@ -28,11 +31,17 @@ void clock_read_settings(void)
 {
 	scale = setting("SIMCUDA_TIME_SCALE", 1.0);
 	kernel_us = setting("SIMCUDA_KERNEL_US", -1.0);
+	at_waits = setting("SIMCUDA_AT_WAITS", 0) > 0;
 }
 
 bool clock_is_instant(void)
 {
 	return scale == 0;
+}
+
+bool clock_at_waits(void)
+{
+	return at_waits;
 }
 
 uint64_t clock_now_ns(void)
@@ -46,7 +55,10 @@ void clock_sleep_until(uint64_t ns)
 {
 	struct timespec until = { .tv_sec = (time_t)(ns / 1000000000u),
 		                  .tv_nsec = (long)(ns % 1000000000u) };
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+	while ((!at_waits || ns > clock_now_ns() + SLEEP_LEAST_NS) &&
+	       clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+	while (clock_now_ns() < ns)
 		;
 }
 

@@ -16,6 +16,8 @@
 #define DEFAULT_STREAM 7
 #define FIRST_STREAM   13
 
+#define LATE_NS 1000000 /* with SIMCUDA_AT_WAITS: what nobody waits for runs so late */
+
 /* A task in a queue, with what it must wait for beyond the tasks before it. */
 struct item {
 	struct item *next;
@@ -74,11 +76,14 @@ bool mark_reached(const struct mark *mark)
 	return mark->stream->completed >= mark->ticket;
 }
 
+static bool stream_run_next(CUstream stream);
+
 void mark_wait(const struct mark *mark)
 {
 	mark->stream->waiters++;
 	while (!mark_reached(mark))
-		pthread_cond_wait(&mark->stream->done, &sim_lock);
+		if (!clock_at_waits() || !stream_run_next(mark->stream))
+			pthread_cond_wait(&mark->stream->done, &sim_lock);
 	mark->stream->waiters--;
 }
 
@@ -165,6 +170,34 @@ static void item_run(CUstream stream, struct item *item)
 	stream_complete(stream, &item->task, result, end);
 }
 
+/* Called and left with sim_lock held. False: nothing is queued, or another thread runs it. */
+static bool stream_run_next(CUstream stream)
+{
+	struct item *item = stream->head;
+
+	if (!item || stream->busy)
+		return false;
+	stream->head = item->next;
+	if (!stream->head)
+		stream->tail = &stream->head;
+	stream->busy = true;
+	item_run(stream, item);
+	stream->busy = false;
+	free(item);
+	if (clock_at_waits() && (stream->head || stream->closing))
+		pthread_cond_signal(&stream->work);
+	return true;
+}
+
+/* By the clock: what nobody has waited for. */
+static bool stream_is_late(CUstream stream)
+{
+	const struct item *item = stream->head;
+	uint64_t begin = item->submit_ns > stream->free_ns ? item->submit_ns : stream->free_ns;
+
+	return begin + task_duration_ns(&item->task) <= clock_now_ns();
+}
+
 static void *stream_thread(void *data)
 {
 	CUstream stream = data;
@@ -178,14 +211,13 @@ static void *stream_thread(void *data)
 				goto out;
 			pthread_cond_wait(&stream->work, &sim_lock);
 		}
-		struct item *item = stream->head;
-		stream->head = item->next;
-		if (!stream->head)
-			stream->tail = &stream->head;
-		stream->busy = true;
-		item_run(stream, item);
-		stream->busy = false;
-		free(item);
+		if (!clock_at_waits() || stream_is_late(stream)) {
+			stream_run_next(stream);
+			continue;
+		}
+		sim_leave();
+		clock_sleep_until(clock_now_ns() + LATE_NS);
+		sim_enter();
 	}
 out:
 	stream_put(stream);
