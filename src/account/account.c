@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "account/account_inside.h"
+#include "account/waits.h"
 #include "account/walk.h"
 #include "base/xalloc.h"
 
-#define ACCOUNT_QUEUE_NS 50000 /* what is asked for begins so soon, if nothing is in its way */
-#define ACCOUNT_POLLS    10    /* samples, and of so many one, make a thread one that polls */
-#define ACCOUNT_WAITS    64    /* calls of so short a time that are looked at */
-#define ACCOUNT_PEERS    16    /* other GPUs that are asked who is late */
+#define ACCOUNT_PEERS 16 /* other GPUs that are asked who is late */
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
 
@@ -20,57 +18,9 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Within it work begins that was asked for before, and times of stretches are no better. */
-static uint64_t queue_ns(const struct facts *facts)
-{
-	return ACCOUNT_QUEUE_NS + facts->resolution_ns;
-}
-
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
-}
-
-/* A wait of the host's for the GPU that was under way as it ran dry. */
-struct wait {
-	const struct fact_call *call; /* NULL: it asked again and again whether the GPU is done */
-	enum account_cause cause;
-	uint32_t chain;
-	uint64_t begin_ns, end_ns;
-};
-
-static bool idle_wait_call(const struct maker *maker, struct fact_thread *thread, uint64_t dry_ns,
-                           struct wait *wait)
-{
-	uint64_t near_ns = queue_ns(maker->facts);
-	uint64_t from_ns = dry_ns > near_ns ? dry_ns - near_ns : 0;
-	size_t at = facts_call_at(thread, from_ns);
-
-	for (size_t i = 0;
-	     i < ACCOUNT_WAITS && at < thread->n_calls && thread->calls[at].begin_ns < dry_ns;
-	     at++, i++) {
-		const struct fact_call *call = &thread->calls[at];
-		enum account_cause cause = walk_cause_of_call(call);
-
-		if (cause != ACCOUNT_SYNCHRONISATION && cause != ACCOUNT_COPY_CALL)
-			continue;
-		*wait = (struct wait){ call, cause, call->chain, call->begin_ns, call->end_ns };
-		return true;
-	}
-	return false;
-}
-
-/* Since its last call before. Such calls are not recorded: samples say that it makes them. */
-static bool idle_wait_poll(struct fact_thread *thread, uint64_t dry_ns, struct wait *wait)
-{
-	size_t at = facts_call_at(thread, dry_ns);
-
-	if (thread->polls < ACCOUNT_POLLS || ACCOUNT_POLLS * thread->polls < thread->n_samples ||
-	    !at || (at < thread->n_calls && thread->calls[at].begin_ns < dry_ns))
-		return false;
-	*wait = (struct wait){ NULL, ACCOUNT_SYNCHRONISATION, thread->poll_chain,
-		               thread->calls[at - 1].end_ns, dry_ns };
-	return true;
 }
 
 static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
@@ -83,15 +33,13 @@ static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t 
 		parts_add(maker->parts, &key, end_ns - begin_ns, share);
 }
 
-static void idle_walk(const struct maker *maker, const struct cut *cut, uint32_t thread,
-                      uint64_t begin_ns, uint64_t end_ns, double share)
+static void idle_walk(const struct walk *walk, const struct cut *cut, uint32_t thread,
+                      uint64_t begin_ns, uint64_t end_ns)
 {
-	struct walk walk = { maker->facts, maker->parts, maker->budget, share, false };
-
 	begin_ns = later(begin_ns, cut->begin_ns);
 	end_ns = sooner(end_ns, cut->end_ns);
 	if (begin_ns < end_ns)
-		walk_thread(&walk, thread, begin_ns, end_ns, cut->via);
+		walk_thread(walk, thread, begin_ns, end_ns, cut->via);
 }
 
 /*
@@ -109,100 +57,120 @@ static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, u
 	return facts_running(facts, process->pid, begin_ns + (end_ns - begin_ns) / 2, thread);
 }
 
-/* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */
-static void idle_queued(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
-                        uint64_t end_ns, const struct fact_call *call, uint32_t thread)
+/*
+ * Work that was there before something else began, on a stream that had nothing to do, and that
+ * began only after that had ended, and the GPU had paused: it waited for that. They could have run
+ * side by side, and of two that take turns each is waited for by the other.
+ */
+static double idle_turn_ns(const struct facts *facts, size_t number, const struct fact_call *call)
 {
-	bool waits = end_ns > begin_ns && end_ns - begin_ns > queue_ns(maker->facts);
-	uint32_t runs = waits ? idle_host_function(maker, thread, begin_ns, end_ns) : FACTS_NONE;
-	struct cut in = *cut;
+	const struct fact_work *work = &facts->works[number];
+	const struct fact_work *before = number ? work - 1 : work;
+	const struct fact_work *own = number > 1 ? work - 2 : work;
+	uint64_t ns, before_ns;
 
+	if (before == work || before->gpu != work->gpu || before->process != work->process ||
+	    before->stream == work->stream || call->end_ns > before->begin_ns ||
+	    before->class == FACT_COMMUNICATION || work->class == FACT_COMMUNICATION ||
+	    work->sampled)
+		return 0;
+	if (own != work && own->gpu == work->gpu && own->end_ns > before->begin_ns)
+		return 0;
+	ns = work->end_ns - work->begin_ns;
+	before_ns = before->end_ns - before->begin_ns;
+	return (double)sooner(ns, before_ns) / 2;
+}
+
+/* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */
+static void idle_queued(const struct maker *maker, const struct cut *cut,
+                        const struct gpu_segment *idle, uint64_t begin_ns,
+                        const struct fact_call *call, uint32_t thread, double share)
+{
+	uint64_t from_ns = later(begin_ns, cut->begin_ns),
+		 to_ns = sooner(idle->end_ns, cut->end_ns);
+	struct walk walk = { maker->facts, maker->parts, maker->budget, share };
+	struct part_key key = { ACCOUNT_TURNAROUND, call->chain, thread, cut->via };
+	uint32_t runs = FACTS_NONE;
+	struct cut in = *cut;
+	double turn_ns;
+
+	if (from_ns >= to_ns)
+		return;
+	turn_ns = idle_turn_ns(maker->facts, idle->work, call);
+	if (turn_ns > 0 || idle->end_ns - begin_ns > gpu_queue_ns(maker->facts)) {
+		key.cause = ACCOUNT_STREAM_WAIT;
+		runs = idle_host_function(maker, thread, begin_ns, idle->end_ns);
+	}
 	if (runs != FACTS_NONE) {
 		in.via = parts_via(maker->parts,
 		                   &(struct account_via){ cut->via, ACCOUNT_STREAM_WAIT, thread,
 		                                          call->chain });
-		idle_walk(maker, &in, runs, begin_ns, end_ns, 1);
+		idle_walk(&walk, &in, runs, from_ns, to_ns);
 		return;
 	}
-	idle_add(maker, cut, begin_ns, end_ns,
-	         (struct part_key){ waits ? ACCOUNT_STREAM_WAIT : ACCOUNT_TURNAROUND, call->chain,
-	                            thread, 0 },
-	         1);
+	parts_add(maker->parts, &key, to_ns - from_ns, share)->gain_ns +=
+		turn_ns * (double)(to_ns - from_ns) / (double)(idle->end_ns - begin_ns);
 }
 
-/* What the host still was in that wait, after the GPU ran dry. */
-static uint64_t idle_returns(const struct maker *maker, const struct cut *cut,
-                             const struct gpu_segment *idle, const struct wait *wait,
-                             uint32_t thread)
+/* Of what is left of a pause after a wait for the GPU: its share of that is owed to the wait. */
+static void idle_owed(const struct maker *maker, const struct cut *cut, double left_ns,
+                      const struct gpu_debt *debt)
 {
-	uint64_t end_ns = sooner(later(wait->end_ns, idle->begin_ns), idle->end_ns);
-
-	idle_walk(maker, cut, thread, idle->begin_ns, end_ns, 1);
-	return end_ns;
-}
-
-/*
- * The host waited for the GPU until it ran dry. Had it not, it would have been ahead by as long as
- * it waited: so much of what is left of the pause is the wait's, whatever the host then did.
- * Returns the share that is not.
- */
-static double idle_shared(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
-                          const struct gpu_segment *idle, const struct wait *wait, uint32_t thread)
-{
-	uint64_t length = idle->end_ns - begin_ns, waited = idle->begin_ns - wait->begin_ns;
-	uint64_t from = later(begin_ns, cut->begin_ns);
-	double share = waited < length ? (double)waited / (double)length : 1;
-	struct part_key key = { wait->cause, wait->chain, thread, cut->via };
+	struct part_key key = { debt->cause, debt->chain, debt->thread, cut->via };
+	const struct fact_call *call = debt->call;
+	double owed_ns = left_ns * debt->share;
 	struct account_part *part;
 
-	if (!length || from >= cut->end_ns)
-		return 1;
-	part = parts_add(maker->parts, &key, cut->end_ns - from, share);
-	/* what is gained by not waiting is that share alone */
-	part->gain_ns -= (double)(cut->end_ns - from) * (1 - share);
-	if (wait->call && (!part->call || part->call->end_ns - part->call->begin_ns <
-	                                          wait->end_ns - wait->begin_ns))
-		part->call = wait->call;
-	return 1 - share;
+	if (owed_ns <= 0)
+		return;
+	part = parts_add(maker->parts, &key, 0, 0);
+	part->ns += owed_ns;
+	part->gain_ns += owed_ns;
+	if (call && (!part->call ||
+	             part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns))
+		part->call = call;
 }
 
+/* Up to the call's end it was not asked for. Calls that are what the wait is are not owed to it: it
+ * is gained by their removal as well. */
 static void idle_asked_late(const struct maker *maker, const struct cut *cut,
-                            const struct gpu_segment *idle, const struct fact_call *call,
-                            uint32_t thread)
+                            const struct gpu_segment *idle, const struct gpu_debt *debt,
+                            const struct fact_call *call, uint32_t thread)
 {
-	struct fact_thread *of = &maker->facts->threads[thread];
 	uint64_t in_call = sooner(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
-	struct wait wait;
-	double share = 1;
+	double own_ns = 0;
+	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, .whole_ns = &own_ns };
 
-	if ((idle_wait_call(maker, of, begin_ns, &wait) && wait.call != call) ||
-	    idle_wait_poll(of, begin_ns, &wait)) {
-		begin_ns = idle_returns(maker, cut, idle, &wait, thread);
-		share = idle_shared(maker, cut, begin_ns, idle, &wait, thread);
+	if (debt) {
+		begin_ns = sooner(later(debt->end_ns, begin_ns), idle->end_ns);
+		idle_walk(&walk, cut, thread, idle->begin_ns, begin_ns);
+		walk.whole = debt->cause;
+		walk.share -= debt->share;
 	}
-	idle_walk(maker, cut, thread, begin_ns, in_call, share);
-	idle_add(maker, cut, later(begin_ns, in_call), idle->end_ns,
-	         (struct part_key){ idle->end_ns - in_call > queue_ns(maker->facts)
-	                                    ? ACCOUNT_STREAM_WAIT
-	                                    : ACCOUNT_TURNAROUND,
-	                            call->chain, thread, 0 },
-	         share);
+	idle_walk(&walk, cut, thread, begin_ns, in_call);
+	idle_queued(maker, cut, idle, later(begin_ns, in_call), call, thread, walk.share);
+	begin_ns = later(begin_ns, cut->begin_ns);
+	if (debt && begin_ns < cut->end_ns)
+		idle_owed(maker, cut, (double)(cut->end_ns - begin_ns) - own_ns, debt);
 }
 
 /* No work ended it: what the thread did that asks for most. */
 static void idle_unended(const struct maker *maker, const struct cut *cut)
 {
+	struct walk walk = { maker->facts, maker->parts, maker->budget, 1 };
+
 	if (cut->account->thread != FACTS_NONE)
-		idle_walk(maker, cut, cut->account->thread, cut->begin_ns, cut->end_ns, 1);
+		idle_walk(&walk, cut, cut->account->thread, cut->begin_ns, cut->end_ns);
 	else
 		idle_add(maker, cut, cut->begin_ns, cut->end_ns,
 		         (struct part_key){ ACCOUNT_UNKNOWN, 0, FACTS_NONE, 0 }, 1);
 }
 
 static void idle_explain(const struct maker *maker, const struct cut *cut,
-                         const struct gpu_segment *idle)
+                         const struct gpu_time *gpu, const struct gpu_segment *idle)
 {
 	const struct facts *facts = maker->facts;
+	const struct gpu_debt *debt = gpu_debt_of(gpu, idle);
 	const struct fact_call *call = NULL;
 	uint32_t thread = FACTS_NONE;
 
@@ -214,15 +182,10 @@ static void idle_explain(const struct maker *maker, const struct cut *cut,
 	if (!call)
 		idle_add(maker, cut, cut->begin_ns, cut->end_ns,
 		         (struct part_key){ ACCOUNT_UNKNOWN, 0, FACTS_NONE, 0 }, 1);
-	else if (call->begin_ns >= idle->begin_ns)
-		idle_asked_late(maker, cut, idle, call, thread);
-	else if (call->end_ns > idle->begin_ns) {
-		uint64_t in_call = sooner(call->end_ns, idle->end_ns);
-
-		idle_walk(maker, cut, thread, idle->begin_ns, in_call, 1);
-		idle_queued(maker, cut, in_call, idle->end_ns, call, thread);
-	} else
-		idle_queued(maker, cut, idle->begin_ns, idle->end_ns, call, thread);
+	else if (call->end_ns > idle->begin_ns)
+		idle_asked_late(maker, cut, idle, debt, call, thread);
+	else
+		idle_queued(maker, cut, idle, idle->begin_ns, call, thread, 1);
 }
 
 /* ---- what ran -------------------------------------------------------------------------------- */
@@ -246,7 +209,7 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 		part->work = work;
 }
 
-void segment_explain(const struct maker *maker, const struct cut *cut,
+void segment_explain(const struct maker *maker, const struct cut *cut, const struct gpu_time *gpu,
                      const struct gpu_segment *segment)
 {
 	switch (segment->state) {
@@ -260,7 +223,7 @@ void segment_explain(const struct maker *maker, const struct cut *cut,
 		busy_add(maker, cut, ACCOUNT_COMMUNICATION, segment);
 		break;
 	case STATE_IDLE:
-		idle_explain(maker, cut, segment);
+		idle_explain(maker, cut, gpu, segment);
 		break;
 	}
 }
@@ -300,12 +263,12 @@ static void peer_explain(const struct maker *maker, struct cut *cut, struct gpu_
 	const struct gpu_segment *does = &peer->segments[gpu_time_at(peer, cut->begin_ns)];
 	/* nothing yet: it is waited for as it is between two pieces of its work */
 	const struct gpu_segment before = { sooner(cut->begin_ns, maker->facts->begin_ns),
-		                            does->begin_ns, does->work, STATE_IDLE };
+		                            does->begin_ns, does->work, STATE_IDLE, 0 };
 
 	if (cut->begin_ns < before.end_ns)
 		does = &before;
 	cut->end_ns = sooner(cut->end_ns, does->end_ns);
-	segment_explain(maker, cut, does);
+	segment_explain(maker, cut, peer, does);
 }
 
 static void communication_explain(const struct maker *maker, struct cut cut,
@@ -322,7 +285,7 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 		cut.end_ns = end_ns;
 		if (!peer) {
 			cut.via = waits.before;
-			segment_explain(maker, &cut, segment);
+			segment_explain(maker, &cut, self, segment);
 			return;
 		}
 		cut.via = parts_via(maker->parts, &waits);
@@ -346,7 +309,7 @@ static void segment_measured(const struct maker *maker, struct account *account,
 		if (segment->state == STATE_COMMUNICATION)
 			communication_explain(maker, cut, gpu, segment);
 		else
-			segment_explain(maker, &cut, segment);
+			segment_explain(maker, &cut, gpu, segment);
 	}
 }
 
@@ -410,7 +373,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 static void account_of_span(const struct maker *maker, struct account *account,
                             const struct fact_span *span, struct measured *part)
 {
-	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, true };
+	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, .alone = true };
 	struct gpu_time *gpu;
 
 	if (account->gpu == FACTS_NONE) {

@@ -23,8 +23,8 @@ struct cut {
 	                                */
 };
 
-/* Of a segment that is no wait for a peer. */
-void segment_explain(const struct maker *maker, const struct cut *cut,
+/* Of a segment of that GPU's that is no wait for a peer. */
+void segment_explain(const struct maker *maker, const struct cut *cut, const struct gpu_time *gpu,
                      const struct gpu_segment *segment);
 
 #endif

@@ -16,6 +16,7 @@
 #define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
 #define ANSWER_STEPS 0.1   /* of the account that steps are */
 #define ANSWER_TRIES 3     /* places of one cause and process */
+#define ANSWER_PART  0.3   /* of a change: so much is told of a place within it */
 
 /* Scratch of one account: time by node of its chains. */
 struct chooser {
@@ -126,17 +127,57 @@ static void weigh(const struct chooser *chooser, uint32_t chain, double ns)
 		*sum += ns < (double)(most / 2) ? (uint64_t)ns : most / 2;
 }
 
-/* The place that has most of what was weighed; that is forgotten. */
-static uint32_t chooser_heaviest(struct chooser *chooser)
+/* The place that has so much of what was weighed; that is forgotten. */
+static uint32_t chooser_heaviest(struct chooser *chooser, double share, uint64_t *subtree)
 {
 	const struct account *account = chooser->account;
-	uint64_t subtree;
 	uint32_t node = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
-	                                chooser->n_chains, ANSWER_SHARE, &subtree);
+	                                chooser->n_chains, share, subtree);
 
 	for (size_t i = 0; i < account->n_parts; i++)
 		chooser->ns[account->parts[i].chain] = 0;
 	return node;
+}
+
+static bool within_has(const struct chains *chains, const struct answer_within *within, size_t n,
+                       uint32_t chain)
+{
+	for (size_t i = 0; i < n; i++)
+		if (chain_is_below(chains, chain, within[i].chain))
+			return true;
+	return false;
+}
+
+/* Of a place that calls several who take the time, none of them most of it: those who do. */
+static void change_find_within(struct chooser *chooser, struct answer_change *change, size_t n_of)
+{
+	const struct chains *chains = chooser->answer->facts->chains;
+	struct answer_within within[ANSWER_WITHIN] = { 0 }, less;
+	double all = 0;
+
+	for (size_t n = 0; n < ANSWER_WITHIN; n++) {
+		uint64_t ns;
+
+		for (size_t i = 0; i < n_of; i++)
+			if (!within_has(chains, within, n, chooser->of[i]->chain))
+				weigh(chooser, chooser->of[i]->chain, chooser->of[i]->gain_ns);
+
+		uint32_t node = chooser_heaviest(chooser, n ? ANSWER_SHARE : ANSWER_PART, &ns);
+
+		if (chains_depth(chains, node) <= chains_depth(chains, change->chain) ||
+		    (double)ns < ANSWER_PART * change->gain_ns)
+			break;
+		within[n] = (struct answer_within){ node, (double)ns / change->gain_ns };
+		all += within[n].share;
+	}
+	if (all < ANSWER_SHARE)
+		return;
+	if (within[1].share > within[0].share) {
+		less = within[0];
+		within[0] = within[1];
+		within[1] = less;
+	}
+	memcpy(change->within, within, sizeof(within));
 }
 
 /* How many processes there are of which these parts are, but one. */
@@ -157,12 +198,30 @@ static uint32_t change_alike(const struct facts *facts, const struct account_par
 	return n_seen ? n_seen - 1 : 0;
 }
 
+/* Whose it is, and by which waits: of the most of it; what all threads of a process lack is all
+ * theirs. */
+static void change_set_whose(struct answer_change *change, const struct account_part *most,
+                             const struct facts *facts)
+{
+	uint32_t own = change->account->thread;
+
+	change->thread = most->thread;
+	change->via = most->via;
+	if (change->cause != ACCOUNT_NO_CPU || change->chain || own == FACTS_NONE ||
+	    most->thread == FACTS_NONE ||
+	    facts->threads[own].process != facts->threads[most->thread].process)
+		return;
+	change->thread = own;
+	change->via = 0;
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
 {
 	const struct account *account = chooser->account;
 	const struct account_part *most = NULL;
+	uint64_t subtree;
 	size_t n_of = 0;
 
 	for (size_t i = 0; i < account->n_parts; i++)
@@ -170,7 +229,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 		    parts_are_alike(chooser->answer->facts, of, &account->parts[i]))
 			weigh(chooser, account->parts[i].chain, account->parts[i].gain_ns);
 
-	uint32_t node = chooser_heaviest(chooser);
+	uint32_t node = chooser_heaviest(chooser, ANSWER_SHARE, &subtree);
 
 	memset(change, 0, sizeof(*change));
 	change->account = account;
@@ -193,12 +252,12 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 		most = of;
 	if (of->cause == ACCOUNT_NO_CPU)
 		change_find_rival(change, chooser->of, n_of);
-	change->thread = most->thread;
+	change_set_whose(change, most, chooser->answer->facts);
 	change->alike = change_alike(chooser->answer->facts, chooser->of, n_of);
-	change->via = most->via;
 	change->longest = most->longest;
 	change->work = most->work;
 	change->call = most->call;
+	change_find_within(chooser, change, n_of);
 	if (change->gain_ns > account->ns)
 		change->gain_ns = account->ns;
 	change->then = most_but(account, chooser->of, n_of);
@@ -246,8 +305,8 @@ static enum answer_sure change_sure(const struct answer *answer, const struct an
 	double unknown = account_unknown_ns(account);
 	double sampled = change_sampled(answer, change);
 
-	if (change->count < ANSWER_FEW || unknown > change->gain_ns || !change->chain ||
-	    sampled < 0.1)
+	if (change->count < ANSWER_FEW || unknown > change->gain_ns || sampled < 0.1 ||
+	    (!change->chain && change->cause != ACCOUNT_NO_CPU))
 		return ANSWER_NO;
 	if (unknown > 0.05 * account->ns || answer_lost_something(answer->facts->run) ||
 	    answer_lost_stacks(answer->facts->run) || sampled < 0.5 ||
@@ -463,6 +522,7 @@ static int line_order(const void *a, const void *b)
 static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, size_t most)
 {
 	const struct account *account = chooser->account;
+	uint64_t subtree;
 	size_t n = 0;
 
 	for (size_t i = 0; i < account->n_parts && n < most; i++) {
@@ -482,7 +542,7 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 			line->ns += part->ns;
 			weigh(chooser, part->chain, part->ns);
 		}
-		line->chain = chooser_heaviest(chooser);
+		line->chain = chooser_heaviest(chooser, ANSWER_SHARE, &subtree);
 	}
 	return n;
 }

@@ -20,12 +20,21 @@
 
 enum answer_sure { ANSWER_YES, ANSWER_MOSTLY, ANSWER_NO };
 
-#define ANSWER_ALIKE 64
+#define ANSWER_ALIKE  64
+#define ANSWER_WITHIN 2
+
+/* A place below that of a change, and how much of its gain is there, of 1. */
+struct answer_within {
+	uint32_t chain;
+	double share;
+};
 
 struct answer_change {
 	const struct account *account; /* where it costs most */
 	enum account_cause cause;
-	uint32_t chain;  /* its place; 0: not known, or in many places */
+	uint32_t chain;                             /* its place; 0: not known, or in many places */
+	struct answer_within within[ANSWER_WITHIN]; /* where most of it is, if that only calls those
+	                                               who take it; chain 0: in no others */
 	uint32_t thread; /* whose time it is mostly; FACTS_NONE: of no thread */
 	uint32_t via;    /* the wait that led there, mostly; 0: none */
 	uint32_t alike;  /* other processes of its name that it is of; ANSWER_ALIKE at most */

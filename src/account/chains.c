@@ -466,3 +466,18 @@ void chains_label(const struct chains *chains, uint32_t node, size_t most, struc
 		add_shown_frame(chains_frame(chains, nodes[i]), out);
 	}
 }
+
+void chains_label_below(const struct chains *chains, uint32_t node, uint32_t caller,
+                        struct buf *out)
+{
+	size_t depth = chains->nodes[caller].depth;
+	uint32_t callee = node;
+
+	while (chains->nodes[callee].depth > depth + 1)
+		callee = chains->nodes[callee].parent;
+	add_shown_frame(chains_frame(chains, callee), out);
+	if (callee == node)
+		return;
+	buf_puts(out, chains->nodes[node].parent == callee ? " > " : " > ... > ");
+	add_shown_frame(chains_frame(chains, node), out);
+}

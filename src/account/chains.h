@@ -57,6 +57,10 @@ size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint
  */
 void chains_label(const struct chains *chains, uint32_t node, size_t most, struct buf *out);
 
+/* Of those that are below a caller of the node's the outermost and the innermost. */
+void chains_label_below(const struct chains *chains, uint32_t node, uint32_t caller,
+                        struct buf *out);
+
 /* One of them: "model.cpp:23 Model::grow", "Model::grow (app)" where no line is known, "app+0x1234"
  * where it has no name. */
 void chains_label_frame(const struct stack_frame *frame, struct buf *out);

@@ -19,14 +19,15 @@ static bool parts_are_of_kin(const struct facts *facts, const struct account_par
 	       (of_a && of_b && a->via && b->via && !strcmp(of_a->comm, of_b->comm));
 }
 
+/* What a process lacks of CPUs is one thing, in whichever of its threads. */
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b)
 {
-	return a->cause == b->cause && !a->via == !b->via && parts_are_of_kin(facts, a, b);
+	return a->cause == b->cause && (!a->via == !b->via || a->cause == ACCOUNT_NO_CPU) &&
+	       parts_are_of_kin(facts, a, b);
 }
 
-/* Whether a chain leads through the function at the end of another one, at the same depth. */
-static bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
+bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
 {
 	size_t depth = chains_depth(chains, node), at = chains_depth(chains, chain);
 
@@ -104,6 +105,7 @@ bool change_has(const struct facts *facts, const struct answer_change *change,
                 const struct account_part *part)
 {
 	return (parts_are_alike(facts, change->lead, part) &&
-	        chain_is_below(facts->chains, part->chain, change->chain)) ||
+	        (part->cause == ACCOUNT_NO_CPU ||
+	         chain_is_below(facts->chains, part->chain, change->chain))) ||
 	       part_goes_along(facts, change, part);
 }

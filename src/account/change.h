@@ -5,6 +5,9 @@
 
 #include "account/answer.h"
 
+/* Whether a chain leads through the function at the end of another one, at the same depth. */
+bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node);
+
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b);
 

@@ -30,6 +30,7 @@ struct fact_call {
 	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY: its direction
 	                    and 1; 0: none */
 	bool open;       /* it had not returned at the end, or never did */
+	bool by_sample;  /* its chain is that of a sample in it, or a little before */
 	uint32_t kernel; /* its id and 1; 0: none */
 };
 

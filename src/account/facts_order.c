@@ -341,6 +341,14 @@ static const struct fact_ask *ask_find(const struct fact_ask *asks, size_t n,
 	return NULL;
 }
 
+/* Into memory of the host that is not pinned a copy has gone when its call returns. */
+static void call_worked(struct fact_call *call, const struct fact_work *work)
+{
+	call->worked = true;
+	if (work->pageable && work->direction == DIRECTION_D2H)
+		call->blocking = call->waits_all = true;
+}
+
 /* What asked for each work. */
 static void facts_join(struct facts *facts)
 {
@@ -357,7 +365,7 @@ static void facts_join(struct facts *facts)
 		work->thread = ask ? ask->thread : FACTS_NONE;
 		work->call = ask ? ask->index : FACTS_NONE;
 		if (ask)
-			facts->threads[ask->thread].calls[ask->index].worked = true;
+			call_worked(&facts->threads[ask->thread].calls[ask->index], work);
 	}
 	free(asks);
 }

@@ -50,27 +50,87 @@ static uint32_t chain_of_stack(const struct facts *facts, const struct stack *st
 	return chain;
 }
 
+/* What rows have until they have chains: a stack's number. */
+struct numbered {
+	uint32_t *chains; /* by it */
+	bool *cut;        /* it ends before the program's begin */
+};
+
 /* Each stack is looked at once: millions of rows have one. */
-static void facts_make_chains(struct facts *facts)
+static struct numbered facts_number(struct facts *facts)
 {
-	uint32_t *chains =
-		xcalloc(facts->n_stacks + 1, sizeof(*chains)); /* by the number in rows */
+	struct numbered numbered = { xcalloc(facts->n_stacks + 1, sizeof(*numbered.chains)),
+		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.cut)) };
 
-	for (size_t i = 0; i < facts->n_stacks; i++)
-		if (facts->stacks[i])
-			chains[i + 1] = chain_of_stack(facts, facts->stacks[i]);
-	for (size_t i = 0; i < facts->n_threads; i++) {
-		struct fact_thread *thread = &facts->threads[i];
-
-		for (size_t k = 0; k < thread->n_calls; k++)
-			thread->calls[k].chain = chains[thread->calls[k].chain];
-		for (size_t k = 0; k < thread->n_samples; k++)
-			thread->samples[k].chain = chains[thread->samples[k].chain];
-		for (size_t k = 0; k < thread->n_rests; k++)
-			thread->rests[k].chain = chains[thread->rests[k].chain];
-		thread->poll_chain = chains[thread->poll_chain];
+	for (size_t i = 0; i < facts->n_stacks; i++) {
+		if (!facts->stacks[i])
+			continue;
+		numbered.chains[i + 1] = chain_of_stack(facts, facts->stacks[i]);
+		numbered.cut[i + 1] = facts->stacks[i]->end != STACK_WHOLE &&
+		                      facts->stacks[i]->end != STACK_BY_POINTERS;
 	}
-	free(chains);
+	return numbered;
+}
+
+/*
+ * Where a thread is whose stack has this number, and that was at `seen` before: deep in a library's
+ * code the stack is cut before it is at a line of the user's, or of Python where it is Python's.
+ */
+static uint32_t placer_chain(struct placer *placer, const struct numbered *numbered,
+                             uint32_t number, uint32_t seen)
+{
+	uint32_t chain = numbered->chains[number];
+	enum whose whose = placer_whose(placer, chain);
+
+	if (!numbered->cut[number] || !seen || whose == WHOSE_PYTHON ||
+	    (whose == WHOSE_USERS && placer_whose(placer, seen) == WHOSE_USERS))
+		return chain;
+	return seen;
+}
+
+static void placer_samples(struct placer *placer, struct fact_thread *thread,
+                           const struct numbered *numbered)
+{
+	uint32_t seen = 0;
+
+	for (size_t i = 0; i < thread->n_samples; i++) {
+		uint32_t number = thread->samples[i].chain, chain = numbered->chains[number];
+
+		if (!numbered->cut[number] && placer_whose(placer, chain) != WHOSE_OTHERS)
+			seen = chain;
+		thread->samples[i].chain = placer_chain(placer, numbered, number, seen);
+	}
+}
+
+/* Of another row of the thread's, whose samples have their places already. */
+static uint32_t placer_row(struct placer *placer, struct fact_thread *thread, uint64_t time_ns,
+                           uint32_t number, const struct numbered *numbered)
+{
+	size_t at = numbered->cut[number] ? facts_sample_at(thread, time_ns) : 0;
+
+	return placer_chain(placer, numbered, number, at ? thread->samples[at - 1].chain : 0);
+}
+
+static void placer_make_chains(struct placer *placer)
+{
+	struct numbered numbered = facts_number(placer->facts);
+
+	for (size_t i = 0; i < placer->facts->n_threads; i++) {
+		struct fact_thread *thread = &placer->facts->threads[i];
+
+		placer_samples(placer, thread, &numbered);
+		for (size_t k = 0; k < thread->n_calls; k++)
+			thread->calls[k].chain =
+				placer_row(placer, thread, thread->calls[k].begin_ns,
+			                   thread->calls[k].chain, &numbered);
+		for (size_t k = 0; k < thread->n_rests; k++)
+			thread->rests[k].chain =
+				placer_row(placer, thread, thread->rests[k].begin_ns,
+			                   thread->rests[k].chain, &numbered);
+		thread->poll_chain = numbered.chains[thread->poll_chain];
+	}
+	free(numbered.chains);
+	free(numbered.cut);
 }
 
 /* The call that a sample was taken in, or a little before. */
@@ -92,8 +152,10 @@ static void placer_calls_by_samples(struct placer *placer)
 		for (size_t k = 0; k < thread->n_samples; k++) {
 			struct fact_call *call = call_of_sample(thread, &thread->samples[k]);
 
-			if (call && !call->chain)
+			if (call && !call->chain) {
 				call->chain = thread->samples[k].chain;
+				call->by_sample = true;
+			}
 		}
 	}
 }
@@ -350,7 +412,7 @@ void facts_place(struct facts *facts)
 {
 	struct placer placer = { .facts = facts };
 
-	facts_make_chains(facts);
+	placer_make_chains(&placer);
 	placer_calls_by_samples(&placer);
 	placer_find_waits(&placer);
 	for (size_t i = 0; i < facts->n_threads; i++)

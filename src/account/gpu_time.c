@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "account/keyed.h"
+#include "account/waits.h"
 #include "base/xalloc.h"
 
 #define GPU_STREAMS 4096 /* those beyond are not looked at */
@@ -24,7 +25,7 @@ static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, en
 		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
 	}
 	gpu->segments[gpu->n++] =
-		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, (uint8_t)state };
+		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, state, 0 };
 }
 
 /* What runs until when, of each class the one that ends last. */
@@ -138,6 +139,7 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 		gpu_sweep(facts, gpu);
 		gpu_trail(facts, gpu);
 		gpu_join(gpu);
+		gpu_find_debts(gpu, facts);
 	}
 	return gpus;
 }
@@ -146,6 +148,7 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 {
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
 		free(gpus[i].segments);
+		free(gpus[i].debts);
 		free(gpus[i].joins_ns);
 	}
 	free(gpus);

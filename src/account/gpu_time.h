@@ -12,8 +12,9 @@ enum gpu_state { STATE_KERNELS, STATE_COMMUNICATION, STATE_COPIES, STATE_IDLE };
 
 struct gpu_segment {
 	uint64_t begin_ns, end_ns;
-	uint32_t work; /* that ran; STATE_IDLE: that ended it. n_works: none */
-	uint8_t state; /* enum gpu_state */
+	uint32_t work;      /* that ran; STATE_IDLE: that ended it. n_works: none */
+	uint32_t state : 2; /* enum gpu_state */
+	uint32_t debt : 30; /* of STATE_IDLE its debt and 1: waits.h; 0: none */
 };
 
 struct gpu_time {
@@ -21,7 +22,9 @@ struct gpu_time {
 	size_t n, room;
 	size_t first, last; /* its works */
 	bool communicates;
-	size_t near;        /* see facts_later() */
+	size_t near; /* see facts_later() */
+	struct gpu_debt *debts;
+	size_t n_debts, room_debts;
 	uint64_t *joins_ns; /* by segment: when the next kernel of communication begins */
 };
 

@@ -84,7 +84,7 @@ static void pause_explain(const struct maker *maker, const struct found *found,
 		                      .thread = account->thread,
 		                      .begin_ns = found->begin_ns,
 		                      .end_ns = found->end_ns };
-	segment_explain(maker, &cut, found->segment);
+	segment_explain(maker, &cut, &maker->gpus[account->gpu], found->segment);
 	parts_finish(maker->parts, &pause->of);
 }
 

@@ -47,9 +47,11 @@ enum account_cause walk_cause_of_call(const struct fact_call *call)
 		return ACCOUNT_LAUNCHING;
 	case OP_COPY:
 	case OP_SET:
-		return call->blocking || call->end_ns - call->begin_ns > WALK_COPY_NS
-		               ? ACCOUNT_COPY_CALL
-		               : ACCOUNT_LAUNCHING;
+		if (!call->blocking && call->end_ns - call->begin_ns <= WALK_COPY_NS)
+			return ACCOUNT_LAUNCHING;
+		/* of a few bytes it is the wait that takes the time */
+		return call->small == 1 + DIRECTION_D2H ? ACCOUNT_SYNCHRONISATION
+		                                        : ACCOUNT_COPY_CALL;
 	default:
 		return ACCOUNT_DRIVER;
 	}
@@ -72,13 +74,18 @@ static enum account_cause walk_cause_of_rest(const struct fact_rest *rest)
 	return rest->wait < ARRAY_SIZE(causes) ? causes[rest->wait] : ACCOUNT_OTHER_WAIT;
 }
 
+static double walker_share(const struct walker *walker, enum account_cause cause)
+{
+	return cause && cause == walker->walk->whole ? 1 : walker->walk->share;
+}
+
 static struct account_part *walker_add_beside(const struct walker *walker, enum account_cause cause,
                                               uint32_t chain, uint32_t rival, uint64_t ns)
 {
 	const struct walk *walk = walker->walk;
 	struct part_key key = { cause, chain, walker->thread, walker->via, rival };
 
-	return parts_add(walk->parts, &key, ns, walk->share);
+	return parts_add(walk->parts, &key, ns, walker_share(walker, cause));
 }
 
 static struct account_part *walker_add(const struct walker *walker, enum account_cause cause,
@@ -145,7 +152,7 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 	uint64_t *budget = walker->walk->budget;
 
 	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
-	              walker->walk->share);
+	              walker_share(walker, key.cause));
 	for (size_t i = facts_sample_at(of, stretch->begin_ns);
 	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns && *budget; i++) {
 		--*budget;
@@ -180,14 +187,18 @@ static enum account_cause walker_cause_of_call(const struct walker *walker,
 	return walker->walk->alone && cause == ACCOUNT_SYNCHRONISATION ? ACCOUNT_GPU_WAIT : cause;
 }
 
-/* Not all calls have stacks; where it was on a CPU samples say the place, else the wait does. Then
- * which call it was is not kept. */
+/* Not all calls have stacks; where it was on a CPU samples say the places of them all, else the
+ * wait does. Then which call it was is not kept. */
 static void walker_add_call(const struct walker *walker, const struct stretch *stretch)
 {
 	const struct fact_call *call = stretch->call;
 	enum account_cause cause = walker_cause_of_call(walker, call);
-	uint32_t chain = call->chain || !stretch->rest ? call->chain : stretch->rest->chain;
+	uint32_t chain = call->by_sample ? 0 : call->chain;
 
+	if (!chain && stretch->rest)
+		chain = stretch->rest->chain;
+	if (cause == walker->walk->whole && walker->walk->whole_ns)
+		*walker->walk->whole_ns += (double)(stretch->end_ns - stretch->begin_ns);
 	if (!chain && walker->walk->facts->files_samples) {
 		walker_add_samples(walker, stretch,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },

@@ -18,6 +18,8 @@ struct walk {
 	                     known */
 	double share;     /* of each stretch: see parts_add() */
 	bool alone;       /* GPU times are not known: who waits for the GPU waits for its work */
+	enum account_cause whole; /* calls that are this have all of their time; 0: none */
+	double *whole_ns;         /* gets theirs; NULL: nobody asks */
 };
 
 /* From begin_ns to before end_ns; `via`: the waits that led there, 0: none. */

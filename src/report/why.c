@@ -298,7 +298,9 @@ void why_what(struct why *why, const struct answer_change *change)
 void why_rival(struct why *why, const struct answer_change *change)
 {
 	if (change->rival == why_pid(why, change)) {
-		buf_puts(why->out, "mostly while its own threads had the CPUs");
+		buf_puts(why->out, "mostly while its own threads (");
+		why_words_name(why->out, change->rival_name);
+		buf_puts(why->out, ") had the CPU");
 	} else if (change->rival) {
 		buf_puts(why->out, "mostly while ");
 		why_words_name(why->out, change->rival_name);
@@ -306,9 +308,23 @@ void why_rival(struct why *why, const struct answer_change *change)
 	}
 }
 
+/* " (40 % in a.py:3 f, 35 % in a.py:7 g)": who is called there and takes the time. */
+static void why_within(struct why *why, const struct answer_change *change)
+{
+	for (size_t i = 0; i < ANSWER_WITHIN && change->within[i].chain; i++) {
+		const struct answer_within *within = &change->within[i];
+
+		buf_printf(why->out, "%s%.0f %% in ", i ? ", " : " (", 100 * within->share);
+		chains_label_below(why->facts.chains, within->chain, change->chain, why->out);
+	}
+	if (change->within[0].chain)
+		buf_putc(why->out, ')');
+}
+
 static void why_change(struct why *why, const struct answer_change *change)
 {
 	why_what(why, change);
+	why_within(why, change);
 	why_step_part(why, change);
 	if (change->rival)
 		buf_puts(why->out, ", ");

@@ -133,6 +133,19 @@ static void why_json_gain(const struct why *why, struct json *json,
 	json_close(json, '}');
 }
 
+static void why_json_within(const struct why *why, struct json *json,
+                            const struct answer_change *change)
+{
+	json_open(json, "within", '[');
+	for (size_t i = 0; i < ANSWER_WITHIN && change->within[i].chain; i++) {
+		json_open(json, NULL, '{');
+		json_fixed(json, "percent", (uint64_t)llround(1000 * change->within[i].share), 1);
+		why_json_place(why, json, change->within[i].chain);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void why_json_change(const struct why *why, struct json *json, const char *key,
                             const struct answer_change *change)
 {
@@ -148,6 +161,8 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	why_json_cause(why, json, change->cause,
 	               (const uint32_t[]){ change->chain, change->thread, change->via },
 	               change->ns);
+	if (change->within[0].chain)
+		why_json_within(why, json, change);
 	if (change->alike)
 		json_u64(json, "alike", change->alike);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);

@@ -114,7 +114,7 @@ void why_words_sure(const struct answer_change *change, const struct facts *fact
 		           words_of_stretches(change->cause));
 	else
 		buf_puts(out, "what lies between other things");
-	if (!change->chain)
+	if (!change->chain && change->cause != ACCOUNT_NO_CPU)
 		buf_puts(out, ", in many places or none that is known");
 	else if (change->sure == ANSWER_MOSTLY)
 		buf_puts(out, ", of a recording that lacks some");

@@ -145,6 +145,73 @@ static void test_a_call_without_a_stack_is_where_a_sample_in_it_is(void **state)
 	assert_us(account, ACCOUNT_KERNELS, 35, 0);
 }
 
+/* A call that a sample is in has a place by it, and is no less one of all calls: their time is
+ * where samples are, not where the few are that lie between them. */
+static void test_samples_in_calls_speak_for_all_calls(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 20; i++) {
+		double at = 100 + 100 * i;
+
+		ran(call_from(at, at + 90, "cuLaunchKernel", 0), at + 95, at + 99);
+		if (i % 5 == 0)
+			sampled(at + 50, 33);
+	}
+	sampled(100 + 100 * 7 + 93, 34); /* between two */
+	account = the_account(3000);
+	assert_true(us_of(account, ACCOUNT_LAUNCHING, 33) >
+	            3 * us_of(account, ACCOUNT_LAUNCHING, 34));
+}
+
+/* ---- stacks that are cut ------------------------------------------------------------------- */
+
+static void sampled_deep(double at_us, uint32_t number)
+{
+	static struct stack_frame frames[4];
+	static const struct stack_frame *pointers[4];
+	static struct stack stacks[4];
+	static const char *const functions[] = { "save", "save_list", "batch_list", "hash" };
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, &stacks[number]);
+
+	frames[number] = (struct stack_frame){ .id = 80 + number,
+		                               .kind = FRAME_NATIVE,
+		                               .function = functions[number],
+		                               .module = "_pickle.cpython-311.so" };
+	pointers[number] = &frames[number];
+	stacks[number] = (struct stack){
+		.id = 80 + number, .end = STACK_TOO_DEEP, .n_frames = 1, .frames = &pointers[number]
+	};
+	see(sample_event(the_process(), MAIN, at_us, &sample));
+}
+
+static void test_a_thread_deep_in_a_library_is_where_it_was_before(void **state)
+{
+	const struct account *account;
+
+	sampled(210, 33);
+	for (uint32_t i = 0; i < 4; i++)
+		sampled_deep(300 + 100 * i, i);
+	sampled(800, 34);
+	pause_until(950);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_COMPUTING, 33, 750.0 * 5 / 6);
+	assert_us(account, ACCOUNT_COMPUTING, 34, 750.0 / 6);
+}
+
+static void test_a_thread_that_was_seen_nowhere_is_in_the_library(void **state)
+{
+	const struct account *account;
+
+	sampled_deep(300, 0);
+	sampled_deep(400, 1);
+	pause_until(950);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_COMPUTING, 0, 750);
+	assert_string_equal(frame_of(part_of(account, ACCOUNT_COMPUTING, 0))->module,
+	                    "_pickle.cpython-311.so");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -156,6 +223,9 @@ int main(void)
 		TEST(test_a_thread_with_lines_of_its_own_is_there),
 		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
+		TEST(test_samples_in_calls_speak_for_all_calls),
+		TEST(test_a_thread_deep_in_a_library_is_where_it_was_before),
+		TEST(test_a_thread_that_was_seen_nowhere_is_in_the_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

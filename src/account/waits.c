@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+#include "account/waits.h"
+
+#include "account/walk.h"
+#include "base/xalloc.h"
+
+#define WAITS_QUEUE_NS 50000  /* what is asked for begins so soon, if nothing is in its way */
+#define WAITS_TOLD_NS  200000 /* that a function of the host runs, and whom it wakes */
+#define WAITS_POLLS    10     /* samples, and of so many one, make a thread one that polls */
+#define WAITS_CALLS    64     /* calls of so short a time that are looked at */
+
+uint64_t gpu_queue_ns(const struct facts *facts)
+{
+	return WAITS_QUEUE_NS + facts->resolution_ns;
+}
+
+/* The host's lead that a wait took, while a GPU is gone through. */
+struct lead {
+	struct gpu_debt debt;
+	uint64_t begin_ns, waited_ns; /* of the wait, 0: there was none */
+	uint64_t left_ns;             /* of what it took */
+};
+
+static uint64_t span_ns(uint64_t begin_ns, uint64_t end_ns)
+{
+	return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The longest call that was under way as the GPU ran dry, but those that ask for work. */
+static bool wait_find_call(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
+                           const struct fact_call *but, struct lead *wait)
+{
+	uint64_t near_ns = gpu_queue_ns(facts);
+	size_t at = facts_call_at(thread, dry_ns > near_ns ? dry_ns - near_ns : 0);
+
+	wait->waited_ns = 0;
+	for (size_t i = 0; i < WAITS_CALLS && at < thread->n_calls; at++, i++) {
+		const struct fact_call *call = &thread->calls[at];
+		uint64_t waited = span_ns(call->begin_ns, sooner(call->end_ns, dry_ns));
+		enum account_cause cause = walk_cause_of_call(call);
+
+		if (call->begin_ns >= dry_ns)
+			break;
+		if (call == but || cause == ACCOUNT_LAUNCHING || waited <= wait->waited_ns)
+			continue;
+		*wait = (struct lead){ .debt = { .call = call,
+			                         .cause = cause,
+			                         .chain = call->chain,
+			                         .end_ns = call->end_ns },
+			               .begin_ns = call->begin_ns,
+			               .waited_ns = waited };
+	}
+	return wait->waited_ns;
+}
+
+/* Since its last call before. Such calls are not recorded: samples say that it makes them. */
+static bool wait_find_poll(struct fact_thread *thread, uint64_t dry_ns, struct lead *wait)
+{
+	size_t at = facts_call_at(thread, dry_ns);
+
+	if (thread->polls < WAITS_POLLS || WAITS_POLLS * thread->polls < thread->n_samples || !at ||
+	    (at < thread->n_calls && thread->calls[at].begin_ns < dry_ns))
+		return false;
+	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
+		                         .chain = thread->poll_chain,
+		                         .end_ns = dry_ns },
+		               .begin_ns = thread->calls[at - 1].end_ns };
+	wait->waited_ns = span_ns(wait->begin_ns, dry_ns);
+	return true;
+}
+
+/*
+ * It was blocked until just after the GPU ran dry, in a process that has the GPU's end told to it
+ * by functions of the host: whoever woke it had waited for that.
+ */
+static bool wait_find_rest(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
+                           struct lead *wait)
+{
+	size_t at = facts_rest_at(thread, dry_ns);
+	const struct fact_rest *rest = at < thread->n_rests ? &thread->rests[at] : NULL;
+
+	if (!rest || !facts_has_host_functions(facts, thread->process) ||
+	    rest->begin_ns >= dry_ns || rest->ready_ns < dry_ns ||
+	    rest->ready_ns - dry_ns > WAITS_TOLD_NS + facts->resolution_ns ||
+	    rest->waker == FACTS_NONE || facts->threads[rest->waker].process != thread->process ||
+	    rest->gil)
+		return false;
+	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
+		                         .chain = rest->chain,
+		                         .end_ns = dry_ns },
+		               .begin_ns = rest->begin_ns,
+		               .waited_ns = rest->end_ns - rest->begin_ns };
+	return true;
+}
+
+/* How the thread had waited as the GPU ran dry: of several ways the longest. */
+static bool wait_find(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
+                      const struct fact_call *but, struct lead *wait)
+{
+	struct lead rest;
+	bool found = wait_find_call(facts, thread, dry_ns, but, wait);
+
+	if (wait_find_rest(facts, thread, dry_ns, &rest) &&
+	    (!found || rest.waited_ns > wait->waited_ns)) {
+		*wait = rest;
+		return true;
+	}
+	return found || wait_find_poll(thread, dry_ns, wait);
+}
+
+/* It takes what lead the host would have had, and so no more than an earlier one has taken. */
+static void lead_wait(struct lead *lead, const struct lead *wait, uint32_t thread)
+{
+	uint64_t left = lead->debt.thread == thread ? lead->left_ns : 0;
+
+	if (lead->waited_ns && lead->debt.thread == thread && lead->begin_ns >= wait->begin_ns)
+		return; /* it is in the lead already */
+	if (left < wait->waited_ns) {
+		*lead = *wait;
+		lead->left_ns = wait->waited_ns;
+		lead->debt.thread = thread;
+		return;
+	}
+	lead->debt.end_ns = wait->debt.end_ns;
+	lead->begin_ns = wait->begin_ns;
+}
+
+static void debt_add(struct gpu_time *gpu, struct gpu_segment *idle, const struct gpu_debt *debt)
+{
+	if (gpu->n_debts == gpu->room_debts) {
+		gpu->room_debts = gpu->room_debts ? 2 * gpu->room_debts : 64;
+		gpu->debts = xrealloc(gpu->debts, gpu->room_debts * sizeof(*gpu->debts));
+	}
+	gpu->debts[gpu->n_debts++] = *debt;
+	idle->debt = (uint32_t)gpu->n_debts;
+}
+
+/* The host came too late with that call. */
+static void lead_pause(const struct facts *facts, struct gpu_time *gpu, struct gpu_segment *idle,
+                       const struct fact_call *call, uint32_t thread, struct lead *lead)
+{
+	struct gpu_debt debt;
+	struct lead wait;
+	uint64_t ns, owed;
+
+	if (wait_find(facts, &facts->threads[thread], idle->begin_ns, call, &wait))
+		lead_wait(lead, &wait, thread);
+	if (!lead->left_ns || lead->debt.thread != thread)
+		return;
+	debt = lead->debt;
+	ns = span_ns(debt.end_ns > idle->begin_ns ? debt.end_ns : idle->begin_ns, idle->end_ns);
+	owed = sooner(lead->left_ns, ns);
+	debt.share = ns ? (double)owed / (double)ns : 0;
+	lead->left_ns -= owed;
+	debt_add(gpu, idle, &debt);
+}
+
+/* Work that was there already: by how much the host is ahead, which is not to be had again. */
+static void lead_work(struct lead *lead, const struct fact_work *work, const struct fact_call *call,
+                      uint32_t thread)
+{
+	uint64_t ahead = span_ns(call->end_ns, work->begin_ns);
+
+	if (thread != lead->debt.thread)
+		return;
+	lead->left_ns = sooner(lead->left_ns, span_ns(ahead, lead->waited_ns));
+}
+
+void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts)
+{
+	struct lead lead = { .debt.thread = FACTS_NONE };
+
+	for (size_t i = 0; i < gpu->n; i++) {
+		struct gpu_segment *segment = &gpu->segments[i];
+		const struct fact_work *work =
+			segment->work < facts->n_works ? &facts->works[segment->work] : NULL;
+		uint32_t thread;
+		const struct fact_call *call = work ? facts_call_of(facts, work, &thread) : NULL;
+
+		if (!call)
+			continue;
+		if (segment->state != STATE_IDLE)
+			lead_work(&lead, work, call, thread);
+		else if (call->end_ns > segment->begin_ns)
+			lead_pause(facts, gpu, segment, call, thread, &lead);
+	}
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What pauses of a GPU owe to waits of the host for it.
+ *
+ * A wait that lasts until the GPU has nothing more to do takes the host's lead: without it the host
+ * would have been ahead by as long as it waited. Until it is ahead by so much again, pauses in
+ * which the GPU waits for the host are the wait's up to that lead, whatever the host did in them.
+ * The rest of them is the host's own: it would have come too late in any case.
+ */
+#ifndef CUSCOPE_ACCOUNT_WAITS_H
+#define CUSCOPE_ACCOUNT_WAITS_H
+
+#include "account/account.h"
+#include "account/gpu_time.h"
+
+struct gpu_debt {
+	const struct fact_call *call; /* the wait; NULL: no call of CUDA's was */
+	enum account_cause cause;
+	uint32_t chain, thread;
+	uint64_t end_ns; /* when it was over: before the pause, or in it */
+	double share;    /* of the pause from then on that is owed to it, 0 to 1 */
+};
+
+/* Its segments get the numbers of their debts. */
+void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts);
+
+/* NULL: the pause owes nothing to a wait. */
+static inline const struct gpu_debt *gpu_debt_of(const struct gpu_time *gpu,
+                                                 const struct gpu_segment *segment)
+{
+	return segment->debt ? &gpu->debts[segment->debt - 1] : NULL;
+}
+
+/* Within it work begins that was asked for before, and times of stretches are no better. */
+uint64_t gpu_queue_ns(const struct facts *facts);
+
+#endif

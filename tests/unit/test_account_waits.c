@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/* What pauses of a GPU owe to waits of the host for it, and streams to each other. */
+#include "account_scene.h"
+
+static const struct account *the_account(double end_us)
+{
+	exited(the_process(), end_us);
+	make_accounts(end_us);
+	assert_int_equal(accounts.n, 1);
+	assert_all_add_up();
+	return &accounts.of[0];
+}
+
+/* The GPU is busy until 1,000, and the host waits for it for the last `waited_us`. */
+static void wait_for_the_gpu(double waited_us)
+{
+	ran(launch(90, 30), 100, 1000);
+	call_from(1000 - waited_us, 1000, "cudaStreamSynchronize", 44);
+}
+
+/* Kernels of 2 us, of which each is launched 100 us after the one before; ends at 1,100, 1,200 and
+ * so on. */
+static void small_kernels(double from_us, int n)
+{
+	for (int i = 0; i < n; i++) {
+		double ends_us = from_us + 100 * (i + 1);
+
+		ran(launch(ends_us - 7, 31), ends_us - 2, ends_us);
+	}
+}
+
+static void test_a_wait_answers_for_all_pauses_that_it_would_have_hidden(void **state)
+{
+	const struct account *account;
+
+	wait_for_the_gpu(800);
+	small_kernels(1000, 5);
+	account = the_account(1600);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 44, 5 * 98);
+	assert_us(account, ACCOUNT_LAUNCHING, ANY, 0);
+	assert_gain(account, ACCOUNT_SYNCHRONISATION, 44, 5 * 98);
+}
+
+static void test_and_for_no_more_than_it_waited(void **state)
+{
+	const struct account *account;
+
+	wait_for_the_gpu(98 + 49);
+	small_kernels(1000, 5);
+	account = the_account(1600);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 44, 98 + 49);
+	assert_us(account, ACCOUNT_LAUNCHING, ANY, 3 * 98 + 49);
+}
+
+/* It is ahead again by as much as it was when it began to wait. */
+static void test_a_host_that_is_ahead_again_owes_nothing(void **state)
+{
+	const struct account *account;
+
+	wait_for_the_gpu(400);
+	ran(launch(1093, 30), 1098, 2000);
+	ran(launch(1110, 31), 2000, 2100); /* ahead by 885 */
+	small_kernels(2100, 2);
+	account = the_account(2400);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 44, 98);
+}
+
+static void test_a_host_that_is_a_little_ahead_owes_the_rest(void **state)
+{
+	const struct account *account;
+
+	wait_for_the_gpu(400);
+	ran(launch(1093, 30), 1098, 1200);
+	ran(launch(1100, 31), 1200, 1300); /* ahead by 95, and of the 400 could be by 302 more */
+	small_kernels(1300, 4);
+	account = the_account(1800);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 44, 98 + 302);
+}
+
+static void test_a_wait_is_owed_once(void **state)
+{
+	const struct account *account;
+
+	/* over just before the GPU has nothing to do, again and again */
+	wait_for_the_gpu(20);
+	for (int i = 0; i < 4; i++) {
+		double at_us = 1000 + 20 * i;
+
+		ran(launch(at_us + 3, 31), at_us + 8, at_us + 10);
+		ran(launch(at_us + 13, 31), at_us + 18, at_us + 20);
+	}
+	account = the_account(1100);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 44, 20);
+}
+
+static void test_short_waits_leave_what_a_long_one_has_taken(void **state)
+{
+	const struct account *account;
+
+	wait_for_the_gpu(800);
+	for (int i = 0; i < 5; i++) {
+		double at_us = 1000 + 100 * i;
+
+		ran(launch(at_us + 80, 31), at_us + 90, at_us + 95);
+		call_from(at_us + 88, at_us + 100, "cudaStreamSynchronize", 45);
+	}
+	ran(launch(1580, 31), 1585, 1600);
+	account = the_account(1700);
+	assert_us(account, ACCOUNT_LAUNCHING, ANY, 0);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 45, 5 * 5);
+}
+
+static void test_a_wait_of_another_thread_is_none(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	call_in(the_process(), 51, call_at("cudaStreamSynchronize", 200, 800), 44);
+	small_kernels(1000, 3);
+	account = the_account(1400);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, ANY, 0);
+}
+
+/* ---- calls that wait beside what they do --------------------------------------------------- */
+
+static uint64_t copy_from(double begin_us, double end_us, const char *function, uint64_t bytes)
+{
+	struct call call = call_at(function, begin_us, end_us - begin_us);
+
+	call.op = OP_COPY;
+	call.args.bytes = bytes;
+	call.args.direction = DIRECTION_D2H;
+	return call_in(the_process(), MAIN, call, 44);
+}
+
+static void copied(uint64_t of, double begin_us, double end_us, enum activity_memory to)
+{
+	struct activity copy = { .kind = ACTIVITY_COPY,
+		                 .context = 1,
+		                 .stream = 7,
+		                 .direction = DIRECTION_D2H,
+		                 .destination = to,
+		                 .correlation = of,
+		                 .begin_ns = US(begin_us),
+		                 .end_ns = US(end_us) };
+
+	see(activity_event(the_process(), &copy));
+}
+
+static const struct account *account_of_copy(uint64_t bytes, enum activity_memory to)
+{
+	ran(launch(90, 30), 100, 150);
+	copied(copy_from(110, 160, "cudaMemcpyAsync", bytes), 150, 152, to);
+	small_kernels(160, 1);
+	return the_account(1000);
+}
+
+static void test_a_small_copy_into_memory_that_is_not_pinned_is_a_wait(void **state)
+{
+	assert_us(account_of_copy(4, ACTIVITY_MEMORY_PAGEABLE), ACCOUNT_SYNCHRONISATION, 44, 50);
+}
+
+static void test_a_large_one_is_a_copy(void **state)
+{
+	assert_us(account_of_copy(1 << 20, ACTIVITY_MEMORY_PAGEABLE), ACCOUNT_COPY_CALL, 44, 50);
+}
+
+static void test_one_into_pinned_memory_is_asked_for_like_a_kernel(void **state)
+{
+	assert_us(account_of_copy(4, ACTIVITY_MEMORY_PINNED), ACCOUNT_LAUNCHING, 44, 8);
+}
+
+/* Freeing waits for the GPU, and what comes after it is owed to that; other calls of its kind are
+ * it themselves, and are gained once. */
+static void test_memory_that_is_freed_is_waited_for(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	call_from(400, 1000, "cudaFree", 44);
+	call_from(1000, 1100, "cudaFree", 44);
+	call_from(1100, 1200, "cudaMalloc", 45);
+	ran(launch(1290, 30), 1300, 1400);
+	small_kernels(1400, 1);
+	account = the_account(1600);
+	assert_us(account, ACCOUNT_ALLOCATION, 44, 100 + 100 + 98);
+	assert_us(account, ACCOUNT_ALLOCATION, 45, 100);
+	assert_gain(account, ACCOUNT_ALLOCATION, ANY, 300 + 98);
+}
+
+/* ---- waits that are no calls --------------------------------------------------------------- */
+
+/* The thread waits for another one, from 400 until the GPU's end is told to that at `told_us`. */
+static const struct account *wait_to_be_told(const char *function, double told_us)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	call_from(100, 101, function, 30);
+	sampled_in(the_process(), 51, told_us - 1, 71);
+	waited(WAIT_LOCK, 400, told_us, 51, 27);
+	small_kernels(1300, 1);
+	account = the_account(1500);
+	return account;
+}
+
+static void test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu(void **state)
+{
+	const struct account *account = wait_to_be_told("cuLaunchHostFunc", 1020);
+
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 27, 398);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
+static void test_without_such_functions_another_thread_was_waited_for(void **state)
+{
+	assert_us(wait_to_be_told("cuEventRecord", 1020), ACCOUNT_SYNCHRONISATION, ANY, 0);
+}
+
+static void test_who_waits_for_longer_waits_for_something_else(void **state)
+{
+	const struct account *account = wait_to_be_told("cuLaunchHostFunc", 1290);
+
+	assert_us(account, ACCOUNT_SYNCHRONISATION, ANY, 0);
+	assert_us(account, ACCOUNT_COMPUTING, 71, 290);
+}
+
+/* ---- streams that take turns --------------------------------------------------------------- */
+
+static void ran_on(uint32_t stream, const char *name, double asked_us, double begin_us,
+                   double end_us)
+{
+	static struct kernel kernel = { .id = 1 };
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .context = 1,
+		                     .stream = stream,
+		                     .correlation = launch(asked_us, 30),
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(end_us) };
+
+	kernel.name = name;
+	activity.kernel = name ? &kernel : NULL;
+	see(activity_event(the_process(), &activity));
+}
+
+/* Ten kernels of 98 us, all asked for at the begin, on two streams in turn. */
+static const struct account *turns(const char *name, uint32_t other)
+{
+	for (int i = 0; i < 10; i++)
+		ran_on(i % 2 ? other : 13, name, 6.0 * i, 100 + 100 * i, 198 + 100 * i);
+	return the_account(1100);
+}
+
+static void test_streams_that_take_turns_could_run_side_by_side(void **state)
+{
+	const struct account *account = turns(NULL, 14);
+
+	assert_us(account, ACCOUNT_STREAM_WAIT, 30, 9 * 2);
+	assert_gain(account, ACCOUNT_STREAM_WAIT, 30, 9 * (2 + 98.0 / 2));
+}
+
+static void test_of_one_stream_the_next_is_no_turn(void **state)
+{
+	const struct account *account = turns(NULL, 13);
+
+	assert_us(account, ACCOUNT_STREAM_WAIT, ANY, 0);
+	assert_gain(account, ACCOUNT_TURNAROUND, 30, 9 * 2);
+}
+
+static void test_communication_takes_no_turns(void **state)
+{
+	assert_us(turns("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 14), ACCOUNT_STREAM_WAIT, ANY,
+	          0);
+}
+
+/* The second was asked for while the first ran: it came when the host had it. */
+static void test_what_is_asked_for_meanwhile_is_no_turn(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 10; i++)
+		ran_on(i % 2 ? 14 : 13, NULL, 50 + 100.0 * i, 100 + 100 * i, 198 + 100 * i);
+	account = the_account(1100);
+	assert_us(account, ACCOUNT_STREAM_WAIT, ANY, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_wait_answers_for_all_pauses_that_it_would_have_hidden),
+		TEST(test_and_for_no_more_than_it_waited),
+		TEST(test_a_host_that_is_ahead_again_owes_nothing),
+		TEST(test_a_host_that_is_a_little_ahead_owes_the_rest),
+		TEST(test_a_wait_is_owed_once),
+		TEST(test_short_waits_leave_what_a_long_one_has_taken),
+		TEST(test_a_wait_of_another_thread_is_none),
+		TEST(test_a_small_copy_into_memory_that_is_not_pinned_is_a_wait),
+		TEST(test_a_large_one_is_a_copy),
+		TEST(test_one_into_pinned_memory_is_asked_for_like_a_kernel),
+		TEST(test_memory_that_is_freed_is_waited_for),
+		TEST(test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu),
+		TEST(test_without_such_functions_another_thread_was_waited_for),
+		TEST(test_who_waits_for_longer_waits_for_something_else),
+		TEST(test_streams_that_take_turns_could_run_side_by_side),
+		TEST(test_of_one_stream_the_next_is_no_turn),
+		TEST(test_communication_takes_no_turns),
+		TEST(test_what_is_asked_for_meanwhile_is_no_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
