@@ -367,6 +367,31 @@ static void step_turns(void)
 	mark_step(stream);
 }
 
+/* The same with kernels that are long beside the way from one to the next. */
+static PLANT void launch_long_in_turns(void)
+{
+	for (int i = 0; i < 2; i++) {
+		compute_anyway(.2);
+		launch(gemm, 3000, stream);
+		if (with_problem) {
+			DRIVER(cuEventRecord, event, stream);
+			DRIVER(cuStreamWaitEvent, other_stream, event, 0);
+		}
+		launch(gemm, 3000, other_stream);
+		if (with_problem) {
+			DRIVER(cuEventRecord, other_event, other_stream);
+			DRIVER(cuStreamWaitEvent, stream, other_event, 0);
+		}
+	}
+}
+
+static void step_long_turns(void)
+{
+	keep_two_steps(stream);
+	launch_long_in_turns();
+	mark_step(stream);
+}
+
 /* The copy of the next batch could run beside the kernels; the kernels' stream waits for it. */
 static PLANT void upload_in_turn(void)
 {
@@ -447,6 +472,7 @@ const struct kind gpu_kinds[] = {
 	{ "graph_tiny", prepare_tiny_graph, step_graph_tiny },
 	{ "graph_rebuild", NULL, step_graph_rebuild },
 	{ "turns", prepare_events, step_turns },
+	{ "long_turns", prepare_events, step_long_turns },
 	{ "copy_turns", prepare_copies, step_copy_turns },
 	{ "default_stream", prepare_default, step_default },
 	{ "callback", NULL, step_callback },

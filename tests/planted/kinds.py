@@ -18,6 +18,11 @@ def apart(name, *words):
 
 ALLOC = LAUNCH + ",cuMemAlloc_v2=3000,cuMemFree_v2=2000"
 
+# A driver that is as fast as a real one: waits are over a moment after what they wait for.
+FAST = "cuLaunchKernel=4,cuMemcpyDtoHAsync_v2=5,cuStreamSynchronize=2,cuCtxSynchronize=2"
+CACHE = FAST + ",cuMemAlloc_v2=250,cuMemFree_v2=300"
+SYNC = "synchronisation copy_call"
+
 KINDS = [
     # the thread that launches
     Kind("sleep", "sleep", "pause_between_steps"),
@@ -55,7 +60,7 @@ KINDS = [
     Kind("sync_stream", "synchronisation", "wait_for_stream"),
     Kind("sync_event", "synchronisation", "wait_for_event"),
     Kind("query", "synchronisation", "ask_event"),
-    Kind("sync_each", "synchronisation", "run_and_wait", never=(), costs="cuLaunchKernel=20"),
+    Kind("sync_each", "synchronisation", "run_and_wait", never=(), costs="cuLaunchKernel=20", spin=True),
     Kind("loss", "synchronisation copy_call", "read_loss"),
     Kind("pageable", "copies copy_call", "upload_pageable"),
     Kind("pinned_wait", "copies copy_call synchronisation", "upload_and_wait"),
@@ -71,10 +76,24 @@ KINDS = [
     Kind("copy_turns", "copies stream_wait", "upload_in_turn"),
     Kind("default_stream", "stream_wait", "launch_on_default"),
     Kind("callback", "computing stream_wait", "average_on_host"),
+    Kind("long_turns", "stream_wait", "launch_long_in_turns"),
+    # the same on a GPU with a fast driver
+    Kind("items", SYNC, "gradient_norms", costs=FAST, spin=True),
+    Kind("layers", "synchronisation", "time_layer", costs=FAST, spin=True),
+    Kind("ready", "synchronisation", "block_until_ready", costs=FAST),
+    Kind("words", "launching", "decode_words launch_next", never=(), costs=FAST, spin=True),
+    Kind("fresh_memory", "allocation", "take_memory release_memory", costs=CACHE, spin=True),
+    Kind("one_cpu", "no_cpu", "statistics"),
+    Kind("one_cpu_threads", "no_cpu", "statistics"),
+    Kind("deep", "computing", "compile_for_length optimize_graph"),
+    Kind("py_items", SYNC, "gradient_norms", costs=FAST, spin=True),
+    Kind("py_cache", "allocation", "pad_batch empty_blocks", costs=CACHE, spin=True),
+    Kind("py_deep", "computing", "crop_and_score"),
     # ranks: two processes on two GPUs
     Kind("rank_sleep", "sleep", "fetch_on_one_rank"),
     Kind("rank_prep", "computing", "tokenize_on_one_rank"),
     Kind("rank_kernels", "kernels", "run_longer_kernels"),
+    Kind("rank_batch", "kernels", "run_larger_batch"),
     apart("rank_sleep", "sleep", "fetch_on_one_rank"),
     apart("rank_prep", "computing", "tokenize_on_one_rank"),
     # in a root, and namespaces of pids, mounts and users, of their own
@@ -128,6 +147,9 @@ KINDS = [
     Kind("two_loss_sleep", "sleep", "two_pause", second=("synchronisation copy_call", "read_loss")),
     Kind("two_py_gc_sleep", "computing", "collect_garbage", second=("sleep", "nap step")),
     Kind("two_py_worker_json", "computing", "decode_long_shards", second=("computing", "read_labels")),
+    Kind("two_rounds", "launching", "step_rounds run_forward", second=(SYNC, "residual"), never=(), costs=FAST, spin=True),
+    Kind("two_sleep_items", "sleep", "rate_limit", second=(SYNC, "gradient_norms"), costs=FAST, spin=True),
+    Kind("two_prep_cache", "computing", "decode_pictures", second=("allocation", "take_memory release_memory"), costs=CACHE, spin=True),
     # nothing is wrong
     Kind("busy"),
     Kind("busy_streams"),

@@ -4,7 +4,7 @@
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
-PLANTED_C := planted host workers gpu ranks healthy
+PLANTED_C := planted host workers gpu waits ranks healthy
 
 planted-programs: $(PLANTED_B)/planted
 

@@ -22,8 +22,8 @@ struct kind {
 	void (*step)(void);
 };
 
-extern const struct kind host_kinds[], worker_kinds[], gpu_kinds[], rank_kinds[], cpp_kinds[],
-	healthy_kinds[];
+extern const struct kind host_kinds[], worker_kinds[], gpu_kinds[], wait_kinds[], rank_kinds[],
+	cpp_kinds[], healthy_kinds[];
 
 /* Of kinds that are two processes, each on a GPU of its own; 0 of all others. */
 extern int rank;

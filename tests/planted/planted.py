@@ -479,6 +479,94 @@ def py_alloc():
     return after_each(empty_cache)
 
 
+def between():
+    rounds(int(.01 * rounds_a_ms))
+
+
+def small_kernels(n, us):
+    for _ in range(n):
+        gpu.launch(gpu.add, us)
+        between()
+
+
+value, values = ctypes.c_float(), ctypes.c_void_p()
+
+
+def item():
+    gpu.call("cuMemcpyDtoHAsync_v2", ctypes.byref(value), values, ctypes.c_size_t(4), gpu.stream)
+    gpu.wait()
+    between()
+
+
+def gradient_norms():
+    for _ in range(50):
+        small_kernels(1, 0)
+        if planted:
+            item()
+
+
+@kind
+def py_items():
+    def step():
+        if not values:
+            gpu.call("cuMemAlloc_v2", ctypes.byref(values), ctypes.c_size_t(4096))
+        gpu.keep_two_steps()
+        small_kernels(60, 8)
+        small_kernels(5, 800)
+        gradient_norms()
+        small_kernels(20, 8)
+        gpu.mark()
+    return step
+
+
+kept_blocks = []
+
+
+def pad_batch():
+    for _ in range(6 if planted or not kept_blocks else 0):
+        kept_blocks.append(ctypes.c_void_p())
+        gpu.call("cuMemAlloc_v2", ctypes.byref(kept_blocks[-1]), ctypes.c_size_t(1 << 20))
+
+
+def empty_blocks():
+    while planted and kept_blocks:
+        gpu.call("cuMemFree_v2", kept_blocks.pop())
+
+
+def train_with_cache():
+    pad_batch()
+    small_kernels(5, 800)
+    empty_blocks()
+
+
+@kind
+def py_cache():
+    def step():
+        gpu.keep_two_steps()
+        train_with_cache()
+        gpu.mark()
+    return step
+
+
+def trace_function(graph):
+    pickle.dumps(graph)
+
+
+def crop_and_score(graph):
+    for _ in range(40 if planted else 0):
+        trace_function(graph)
+
+
+@kind
+def py_deep():
+    """The stack is so deep in code of the interpreter that a walk ends before it is at the program's lines."""
+    sys.setrecursionlimit(10000)
+    graph = []
+    for i in range(900):
+        graph = [graph, {i: str(i)}]
+    return after_each(lambda: crop_and_score(graph))
+
+
 @kind
 def two_py_gc_sleep():
     global kept

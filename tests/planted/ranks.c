@@ -78,8 +78,41 @@ static PLANT void tokenize_on_one_rank(void)
 
 static PLANT void run_longer_kernels(void)
 {
+	compute_anyway(.2);
 	for (int i = 0; with_problem && i < 5; i++)
 		launch(gemm, LATE_MS * 200, stream);
+}
+
+/* Gradients are reduced beside the kernels that make the next ones; one rank has more to make. */
+static CUstream reducing;
+static CUevent made, reduced;
+
+static void prepare_reducing(void)
+{
+	DRIVER(cuStreamCreate, &reducing, CU_STREAM_NON_BLOCKING);
+	DRIVER(cuEventCreate, &made, CU_EVENT_DISABLE_TIMING);
+	DRIVER(cuEventCreate, &reduced, CU_EVENT_DISABLE_TIMING);
+}
+
+static PLANT void run_larger_batch(double times)
+{
+	for (int i = 0; i < 5; i++) {
+		compute_anyway(.05);
+		launch(gemm, 600 * times, stream);
+		DRIVER(cuEventRecord, made, stream);
+		DRIVER(cuStreamWaitEvent, reducing, made, 0);
+		launch(reduce, 300, reducing);
+	}
+	DRIVER(cuEventRecord, reduced, reducing);
+	DRIVER(cuStreamWaitEvent, stream, reduced, 0);
+	launch(add, 100, stream);
+}
+
+static void step_batch(void)
+{
+	keep_two_steps(stream);
+	run_larger_batch(rank == 1 && with_problem ? 4 : 1);
+	mark_step(stream);
 }
 
 static void nothing(void)
@@ -107,9 +140,7 @@ static void step_busy(void)
 }
 
 const struct kind rank_kinds[] = {
-	{ "rank_sleep", NULL, step_sleep },
-	{ "rank_prep", NULL, step_prep },
-	{ "rank_kernels", NULL, step_kernels },
-	{ "rank_busy", NULL, step_busy },
-	{ NULL, NULL, NULL },
+	{ "rank_sleep", NULL, step_sleep },     { "rank_prep", NULL, step_prep },
+	{ "rank_kernels", NULL, step_kernels }, { "rank_batch", prepare_reducing, step_batch },
+	{ "rank_busy", NULL, step_busy },       { NULL, NULL, NULL },
 };
