@@ -61,6 +61,7 @@ static int errors_event(struct consumer *self, const struct event *event, struct
 		kept = make(errors, event, key);
 	kept->row.count++;
 	kept->row.last_ns = event->time_ns;
+	recurrence_note(&kept->row.seen, event->time_ns);
 	return 0;
 }
 
@@ -106,6 +107,8 @@ static size_t join(struct error_row *rows, size_t n)
 		last->count += rows[i].count;
 		if (rows[i].last_ns > last->last_ns)
 			last->last_ns = rows[i].last_ns;
+		if (rows[i].seen.times > last->seen.times)
+			last->seen = rows[i].seen;
 	}
 	return to;
 }

@@ -397,29 +397,26 @@ static int write_errors(struct overview *overview, const struct run_info *run, s
 		{ "Error", TABLE_TEXT },
 	};
 	struct table *table = overview->writer.table;
-	const struct error_tally **rows;
+	const struct error_row *rows;
 	size_t n;
-	int rc = 0;
 
-	rows = tally_errors(overview->tally, &n);
-	if (!overview_left_out(overview, n)) {
-		table_begin(table, "errors", "Errors", TABLE_COLUMNS(columns));
-		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-			const struct function *function = rows[i]->key.function->function;
-			int code = (int)rows[i]->key.code;
+	rows = errors_rows(overview->tally->errors, &n);
+	if (overview_left_out(overview, n))
+		return 0;
+	table_begin(table, "errors", "Errors", TABLE_COLUMNS(columns));
+	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+		const struct function *function = rows[i].function;
+		int code = rows[i].code;
 
-			table_u64(table, rows[i]->count);
-			table_text(table, function->name);
-			table_u64(table, (uint32_t)code);
-			table_text(table, cuda_error_name(function->layer, code));
-			table_end_row(table);
-		}
-		report_note_shutdown(table, overview->tally->after_shutdown);
-		overview_note_more(table, n, "errors");
-		rc = table_end(table, err);
+		table_u64(table, rows[i].count);
+		table_text(table, function->name);
+		table_u64(table, (uint32_t)code);
+		table_text(table, cuda_error_name(function->layer, code));
+		table_end_row(table);
 	}
-	free(rows);
-	return rc;
+	report_note_shutdown(table, overview->tally->after_shutdown);
+	overview_note_more(table, n, "errors");
+	return table_end(table, err);
 }
 
 static int write_missed(struct overview *overview, const struct run_info *run, struct err *err)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "analysis/errors.h"
 #include "report/summary/summary_page.h"
 #include "base/file.h"
 #include "base/lines.h"
@@ -84,27 +83,6 @@ static void add_kernel(struct tally *tally, const struct kernel_count *count)
 	row->captured += count->captured;
 	if (count->seen.times > row->seen.times)
 		row->seen = count->seen;
-}
-
-static void count_error(struct tally *tally, const struct function_tally *function,
-                        const struct event *event)
-{
-	struct error_key key = { function, event->call->result };
-	struct error_tally *row;
-
-	if (HASH_COUNT(tally->errors) >= ERRORS_MAX)
-		HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
-	if (HASH_COUNT(tally->errors) >= ERRORS_MAX && !row)
-		key.code = INT32_MAX;
-
-	HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
-	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->key = key;
-		HASH_ADD(hh, tally->errors, key, sizeof(row->key), row);
-	}
-	row->count++;
-	recurrence_note(&row->seen, event->time_ns);
 }
 
 static void count_function(struct function_tally *row, const struct event *event)
@@ -188,10 +166,9 @@ static void count_captured(struct summary *summary, const struct call *call)
 static __attribute__((noinline)) void count_call(struct summary *summary, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct function_tally *function = function_tally(summary, call->function);
 	struct tally *tally = &summary->tally;
 
-	count_function(function, event);
+	count_function(function_tally(summary, call->function), event);
 	if (call->flags & CALL_NESTED) {
 		tally->nested++;
 		return;
@@ -204,7 +181,7 @@ static __attribute__((noinline)) void count_call(struct summary *summary, const 
 		tally->failed++;
 		tally->after_shutdown +=
 			cuda_error_is_shutdown(call->function->layer, call->result);
-		count_error(tally, function, event);
+		tally->errors->ops->event(tally->errors, event, NULL);
 	} else if (call->flags & CALL_CAPTURED) {
 		count_captured(summary, call);
 	} else {
@@ -326,12 +303,8 @@ static void summary_free(struct consumer *self)
 	struct summary *summary = summary_of(self);
 	struct function_tally *function, *next_function;
 	struct kernel_tally *kernel, *next_kernel;
-	struct error_tally *error, *next_error;
 
-	HASH_ITER (hh, summary->tally.errors, error, next_error) {
-		HASH_DELETE(hh, summary->tally.errors, error);
-		free(error);
-	}
+	consumer_free(summary->tally.errors);
 	HASH_ITER (hh, summary->tally.kernels, kernel, next_kernel) {
 		HASH_DELETE(hh, summary->tally.kernels, kernel);
 		free(kernel);
@@ -370,6 +343,7 @@ struct consumer *summary_new(const struct summary_options *options)
 	summary->options = *options;
 	summary->json_path = options->json ? xstrdup(options->json) : NULL;
 	summary->tally.memory = memory_new();
+	summary->tally.errors = errors_new();
 	gpu_tally_init(&summary->gpu, options->work);
 	summary->tally.gpu = &summary->gpu;
 	return &summary->consumer;

@@ -274,37 +274,36 @@ static const struct table_column error_columns[] = {
 	{ "ERROR", TABLE_TEXT, TABLE_AT(struct error_line, shown) },
 };
 
-static void add_error(const struct summary_page *p, const struct error_tally *row)
+static void add_error(const struct summary_page *p, const struct error_row *row)
 {
-	const struct function *function = row->key.function->function;
-	const char *name = cuda_error_name(function->layer, (int)row->key.code);
+	const struct function *function = row->function;
+	const char *name = cuda_error_name(function->layer, row->code);
 	struct error_line line = {
 		.function = function->name,
 		.name = name ? name : "",
-		.code = row->key.code,
+		.code = row->code,
 		.count = row->count,
 	};
 
-	buf_printf(&line.shown, "%s (%d)", name ? name : "unknown error", (int)row->key.code);
-	table_as_seen(p->table, !tally_is_error_scalable(row));
+	buf_printf(&line.shown, "%s (%d)", name ? name : "unknown error", row->code);
+	table_as_seen(p->table, !tally_is_error_scalable(p->tally, row));
 	table_row(p->table, &line);
 	buf_free(&line.shown);
 }
 
 static void add_errors(const struct summary_page *p)
 {
-	const struct error_tally **rows;
+	const struct error_row *rows;
 	size_t n;
 
-	rows = tally_errors(p->tally, &n);
+	rows = errors_rows(p->tally->errors, &n);
 	table_begin(p->table, "errors", "ERRORS", TABLE_COLUMNS(error_columns));
 	table_whole(p->table);
 	for (size_t i = 0; i < n; i++)
-		add_error(p, rows[i]);
+		add_error(p, &rows[i]);
 	note_count(p, "harmless: ", p->tally->after_shutdown,
 	           " that came at the end of the process, when CUDA was shut down already");
 	table_end(p->table, NULL);
-	free(rows);
 }
 
 #define KERNEL(member) TABLE_AT(struct kernel_tally, member)

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/number.h"
 #include "base/xalloc.h"
-#include "cuda/error.h"
 
 static int descending(uint64_t a, uint64_t b)
 {
@@ -57,25 +56,6 @@ static int compare_launches(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static int came_after_shutdown(const struct error_tally *row)
-{
-	return cuda_error_is_shutdown(row->key.function->function->layer, (int)row->key.code);
-}
-
-/* What is harmless comes last. */
-static int compare_errors(const void *left, const void *right)
-{
-	const struct error_tally *a = *(const struct error_tally *const *)left;
-	const struct error_tally *b = *(const struct error_tally *const *)right;
-	int order = came_after_shutdown(a) - came_after_shutdown(b);
-
-	if (!order)
-		order = descending(a->count, b->count);
-	if (!order)
-		order = by_name(a->key.function, b->key.function);
-	return order ? order : (a->key.code > b->key.code) - (a->key.code < b->key.code);
-}
-
 const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
                                               size_t *n)
 {
@@ -105,18 +85,6 @@ const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n)
 	HASH_ITER (hh, tally->kernels, row, next)
 		rows[(*n)++] = row;
 	qsort(rows, *n, sizeof(*rows), compare_launches);
-	return rows;
-}
-
-const struct error_tally **tally_errors(const struct tally *tally, size_t *n)
-{
-	const struct error_tally **rows = xcalloc(HASH_COUNT(tally->errors), sizeof(*rows));
-	struct error_tally *row, *next;
-
-	*n = 0;
-	HASH_ITER (hh, tally->errors, row, next)
-		rows[(*n)++] = row;
-	qsort(rows, *n, sizeof(*rows), compare_errors);
 	return rows;
 }
 
@@ -177,7 +145,8 @@ static void multiply_transfers(struct transfer_count *count, bool scalable, doub
 static void estimate_calls(struct tally *told, const struct tally *tally, double scale)
 {
 	const struct function_tally *function, *next;
-	const struct error_tally *error, *next_error;
+	const struct error_row *errors;
+	size_t n;
 
 	told->calls = told->nested = told->failed = 0;
 	HASH_ITER (hh, tally->functions, function, next) {
@@ -188,10 +157,11 @@ static void estimate_calls(struct tally *told, const struct tally *tally, double
 		told->calls += calls;
 		told->nested += nested;
 	}
-	HASH_ITER (hh, tally->errors, error, next_error) {
-		uint64_t count = error->count;
+	errors = errors_rows(tally->errors, &n);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t count = errors[i].count;
 
-		multiply(&count, tally_is_error_scalable(error), scale);
+		multiply(&count, tally_is_error_scalable(tally, &errors[i]), scale);
 		told->failed += count;
 	}
 	if (tally->calls)
@@ -199,9 +169,12 @@ static void estimate_calls(struct tally *told, const struct tally *tally, double
 		                                  (double)tally->calls);
 }
 
-bool tally_is_error_scalable(const struct error_tally *error)
+bool tally_is_error_scalable(const struct tally *tally, const struct error_row *error)
 {
-	return recurrence_is(&error->seen) && tally_is_scalable(error->key.function);
+	const struct function_tally *function;
+
+	HASH_FIND_STR(tally->functions, error->function->name, function);
+	return function && recurrence_is(&error->seen) && tally_is_scalable(function);
 }
 
 struct tally tally_estimated(const struct tally *tally, double scale)

@@ -3,34 +3,12 @@
 #ifndef CUSCOPE_REPORT_SUMMARY_TALLY_H
 #define CUSCOPE_REPORT_SUMMARY_TALLY_H
 
+#include "analysis/errors.h"
 #include "analysis/gpu_tally.h"
 #include "analysis/memory.h"
 #include "analysis/sketch.h"
 #include "base/hash.h"
 #include "trace/event.h"
-
-/*
- * When something was seen, as far as an estimate asks. Of a trace that was measured in windows of
- * time, what was seen in several of them goes on all the time: its number can be multiplied. What
- * was seen in one or two, such as at the begin and the end, may have been all that there was.
- */
-struct recurrence {
-	uint64_t last_ns;
-	uint64_t times; /* with a pause before each */
-};
-#define RECURRENCE_PAUSE_NS 250000000ull /* windows are 2 s apart, and shorter than most of it */
-#define RECURRENCE_TIMES    3
-
-static inline void recurrence_note(struct recurrence *seen, uint64_t time_ns)
-{
-	seen->times += !seen->times || time_ns > seen->last_ns + RECURRENCE_PAUSE_NS;
-	seen->last_ns = time_ns;
-}
-
-static inline bool recurrence_is(const struct recurrence *seen)
-{
-	return seen->times >= RECURRENCE_TIMES;
-}
 
 /* All functions of one name, whatever their module: two copies of a library are one row. */
 struct function_tally {
@@ -38,18 +16,6 @@ struct function_tally {
 	uint64_t calls, nested, failed, unfinished;
 	struct recurrence seen;
 	struct sketch durations; /* of the calls that have an end */
-	UT_hash_handle hh;
-};
-
-struct error_key {
-	const struct function_tally *function;
-	int64_t code; /* as wide as the pointer: no padding for the hash to read */
-};
-
-struct error_tally {
-	struct error_key key;
-	uint64_t count;
-	struct recurrence seen;
 	UT_hash_handle hh;
 };
 
@@ -85,7 +51,7 @@ struct tally {
 	struct memory *memory;
 	struct gpu_tally *gpu;            /* of which rows are asked for, too */
 	struct function_tally *functions; /* hash by name */
-	struct error_tally *errors;       /* hash by key */
+	struct consumer *errors;          /* analysis/errors.h */
 	struct kernel_tally *kernels;     /* hash by name */
 };
 
@@ -98,13 +64,12 @@ enum function_order { BY_CALLS, BY_TOTAL_TIME, BY_AVERAGE_TIME };
 const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
                                               size_t *n);
 const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n);
-const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
 
 /* Whether the numbers of a function's calls can be multiplied: they recur, and do not come in pairs
  * with those of another function, of which more may have been seen. */
 bool tally_is_scalable(const struct function_tally *function);
 
-bool tally_is_error_scalable(const struct error_tally *error);
+bool tally_is_error_scalable(const struct tally *tally, const struct error_row *error);
 
 /* The counts as they would be had all been seen, where they can be multiplied; memory is not. */
 struct tally tally_estimated(const struct tally *tally, double scale);
