@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
-#include "report/thread_names.h"
+#include "base/hash.h"
+#include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -13,9 +14,86 @@ static const struct table_column columns[] = {
 	{ "Tid", TABLE_NUMBER },    { "T-Pri", TABLE_NUMBER },      { "Thread Name", TABLE_TEXT },
 };
 
+/* ---- what threads are called ----------------------------------------------------------------- */
+
+struct named_thread {
+	uint64_t key; /* process id and tid */
+	struct thread thread;
+	UT_hash_handle hh;
+};
+
+struct thread_names {
+	struct named_thread *entries;
+	const struct named_thread *last; /* found: most calls follow one of their own thread */
+};
+
+static uint64_t thread_names_key(const struct process *process, uint32_t tid)
+{
+	return (uint64_t)process->id << 32 | tid;
+}
+
+static struct named_thread *thread_names_entry(struct thread_names *threads, uint64_t key)
+{
+	struct named_thread *entry;
+
+	HASH_FIND(hh, threads->entries, &key, sizeof(key), entry);
+	return entry;
+}
+
+/* Of one process, or of all where it is NULL. */
+static void thread_names_forget(struct thread_names *threads, const struct process *process)
+{
+	struct named_thread *entry, *next;
+
+	threads->last = NULL;
+	HASH_ITER (hh, threads->entries, entry, next) {
+		if (process && entry->key >> 32 != process->id)
+			continue;
+		HASH_DELETE(hh, threads->entries, entry);
+		free(entry);
+	}
+}
+
+static void thread_names_event(struct thread_names *threads, const struct event *event)
+{
+	struct named_thread *entry;
+	uint64_t key;
+
+	if (event->type == EVENT_EXIT)
+		thread_names_forget(threads, event->process);
+	if (event->type != EVENT_THREAD)
+		return;
+	key = thread_names_key(event->process, event->tid);
+	entry = thread_names_entry(threads, key);
+	if (!entry) {
+		entry = xcalloc(1, sizeof(*entry));
+		entry->key = key;
+		HASH_ADD(hh, threads->entries, key, sizeof(key), entry);
+	}
+	entry->thread = *event->thread;
+}
+
+/* As it was called last; NULL where nothing told, or its process has ended. */
+static const struct thread *thread_names_find(struct thread_names *threads,
+                                              const struct process *process, uint32_t tid)
+{
+	uint64_t key = thread_names_key(process, tid);
+
+	if (!threads->last || threads->last->key != key) {
+		const struct named_thread *entry = thread_names_entry(threads, key);
+
+		if (!entry)
+			return NULL;
+		threads->last = entry;
+	}
+	return &threads->last->thread;
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
 struct api_trace {
 	struct report_writer writer; /* first: what callers hold */
-	struct thread_names *threads;
+	struct thread_names threads;
 	char **names; /* of functions, by id */
 	size_t n_names;
 	uint64_t nested; /* left out */
@@ -50,7 +128,8 @@ static int api_trace_begin(struct consumer *self, const struct run_info *run, st
 
 static void add_row(struct api_trace *trace, const struct event *event)
 {
-	const struct thread *thread = thread_names_find(trace->threads, event->process, event->tid);
+	const struct thread *thread =
+		thread_names_find(&trace->threads, event->process, event->tid);
 	struct table *table = trace->writer.table;
 	const struct call *call = event->call;
 
@@ -83,7 +162,7 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 {
 	struct api_trace *trace = trace_of(self);
 
-	thread_names_event(trace->threads, event);
+	thread_names_event(&trace->threads, event);
 	if (event->type != EVENT_CALL)
 		return 0;
 	if ((event->call->flags & CALL_NESTED) && !trace->writer.options.nested)
@@ -109,7 +188,7 @@ static void api_trace_free(struct consumer *self)
 	for (size_t i = 0; i < trace->n_names; i++)
 		free(trace->names[i]);
 	free(trace->names);
-	thread_names_free(trace->threads);
+	thread_names_forget(&trace->threads, NULL);
 	free(trace);
 }
 
@@ -123,8 +202,5 @@ static const struct consumer_ops api_trace_ops = {
 struct consumer *api_trace_report_new(const struct report *report,
                                       const struct report_options *options)
 {
-	struct api_trace *trace = report_make(sizeof(*trace), &api_trace_ops, report, options);
-
-	trace->threads = thread_names_new();
-	return &trace->writer.consumer;
+	return report_make(sizeof(struct api_trace), &api_trace_ops, report, options);
 }
