@@ -9,9 +9,15 @@
 #include "report/reports.h"
 
 static const struct table_column columns[] = {
-	{ "Start", TABLE_TIME },    { "Duration", TABLE_DURATION }, { "Name", TABLE_TEXT },
-	{ "Result", TABLE_NUMBER }, { "CorrID", TABLE_NUMBER },     { "Pid", TABLE_NUMBER },
-	{ "Tid", TABLE_NUMBER },    { "T-Pri", TABLE_NUMBER },      { "Thread Name", TABLE_TEXT },
+	{ "Start", TABLE_TIME },
+	{ "Duration", TABLE_DURATION },
+	{ "Name", TABLE_TEXT },
+	{ "Result", TABLE_NUMBER },
+	{ "CorrID", TABLE_NUMBER, TABLE_VIA(struct event, call, correlation), .flags = TABLE_ZERO },
+	{ "Pid", TABLE_NUMBER, TABLE_VIA(struct event, process, pid) },
+	{ "Tid", TABLE_NUMBER, TABLE_AT(struct event, tid) },
+	{ "T-Pri", TABLE_NUMBER },
+	{ "Thread Name", TABLE_TEXT },
 };
 
 /* ---- what threads are called ----------------------------------------------------------------- */
@@ -134,21 +140,13 @@ static void add_row(struct api_trace *trace, const struct event *event)
 	const struct call *call = event->call;
 
 	table_s64(table, (int64_t)(call->begin_ns - trace->writer.begin_ns));
-	if (call_has_end(call)) {
-		table_u64(table, call_duration_ns(call));
-		table_text(table, name_of(trace, call->function));
+	table_known(table, call_has_end(call), call_duration_ns(call));
+	table_text(table, name_of(trace, call->function));
+	if (call_has_end(call))
 		table_s64(table, call->result);
-	} else {
-		table_unknown(table);
-		table_text(table, name_of(trace, call->function));
-		table_unknown(table);
-	}
-	if (call->correlation)
-		table_u64(table, call->correlation);
 	else
 		table_unknown(table);
-	table_u64(table, event->process->pid);
-	table_u64(table, event->tid);
+	table_fields(table, event);
 	if (thread && thread->priority)
 		table_s64(table, thread->priority);
 	else

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cuda_gpu_trace: everything that ran on the GPU, in the order in which it began. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +9,47 @@
 #include "report/names.h"
 #include "report/reports.h"
 
+/* The activity as what it is, NULL as what it is not: of that nothing is known. */
+struct gpu_trace_row {
+	const struct activity *any, *kernel, *transfer;
+	int64_t start_ns;
+	uint64_t ns;
+	double throughput;
+	const char *source, *destination, *device, *name;
+};
+
+#define KERNEL(member)   TABLE_VIA(struct gpu_trace_row, kernel, member)
+#define ANY(member)      TABLE_VIA(struct gpu_trace_row, any, member)
+#define TRANSFER(member) TABLE_VIA(struct gpu_trace_row, transfer, member)
+#define OWN(member)      TABLE_AT(struct gpu_trace_row, member)
+
 static const struct table_column columns[] = {
-	{ "Start", TABLE_TIME },      { "Duration", TABLE_DURATION },  { "CorrId", TABLE_NUMBER },
-	{ "GrdX", TABLE_NUMBER },     { "GrdY", TABLE_NUMBER },        { "GrdZ", TABLE_NUMBER },
-	{ "BlkX", TABLE_NUMBER },     { "BlkY", TABLE_NUMBER },        { "BlkZ", TABLE_NUMBER },
-	{ "Reg/Trd", TABLE_NUMBER },  { "StcSMem", TABLE_MB },         { "DymSMem", TABLE_MB },
-	{ "Bytes", TABLE_MB },        { "Throughput", TABLE_MB_RATE }, { "SrcMemKd", TABLE_TEXT },
-	{ "DstMemKd", TABLE_TEXT },   { "Device", TABLE_TEXT },        { "Ctx", TABLE_NUMBER },
-	{ "GreenCtx", TABLE_NUMBER }, { "Strm", TABLE_NUMBER },        { "Name", TABLE_TEXT },
+	{ "Start", TABLE_TIME, OWN(start_ns) },
+	{ "Duration", TABLE_DURATION, OWN(ns) },
+	{ "CorrId", TABLE_NUMBER, ANY(correlation), .flags = TABLE_ZERO },
+	{ "GrdX", TABLE_NUMBER, KERNEL(grid[0]) },
+	{ "GrdY", TABLE_NUMBER, KERNEL(grid[1]) },
+	{ "GrdZ", TABLE_NUMBER, KERNEL(grid[2]) },
+	{ "BlkX", TABLE_NUMBER, KERNEL(block[0]) },
+	{ "BlkY", TABLE_NUMBER, KERNEL(block[1]) },
+	{ "BlkZ", TABLE_NUMBER, KERNEL(block[2]) },
+	{ "Reg/Trd", TABLE_NUMBER, KERNEL(registers) },
+	{ "StcSMem", TABLE_MB, KERNEL(shmem_static) },
+	{ "DymSMem", TABLE_MB, KERNEL(shmem_dynamic) },
+	{ "Bytes", TABLE_MB, TRANSFER(bytes) },
+	{ "Throughput", TABLE_MB_RATE, OWN(throughput) },
+	{ "SrcMemKd", TABLE_TEXT, OWN(source) },
+	{ "DstMemKd", TABLE_TEXT, OWN(destination) },
+	{ "Device", TABLE_TEXT, OWN(device) },
+	{ "Ctx", TABLE_NUMBER, ANY(context) },
+	{ "GreenCtx", TABLE_NUMBER }, /* they are not told apart */
+	{ "Strm", TABLE_NUMBER, ANY(stream) },
+	{ "Name", TABLE_TEXT, OWN(name) },
 };
 
 struct gpu_trace {
 	struct report_writer writer; /* first: what callers hold */
-	struct buf name;
+	struct buf device, name;
 	const char *gpus; /* what all GPUs of the machine are called */
 	bool any;
 };
@@ -53,63 +82,8 @@ static int gpu_trace_begin(struct consumer *self, const struct run_info *run, st
 	return 0;
 }
 
-static void add_sizes(struct table *table, const struct activity *activity)
+static const char *name_of(struct gpu_trace *trace, const struct activity *activity)
 {
-	for (int i = 0; i < 3; i++)
-		table_u64(table, activity->grid[i]);
-	for (int i = 0; i < 3; i++)
-		table_u64(table, activity->block[i]);
-	table_u64(table, activity->registers);
-	table_u64(table, activity->shmem_static);
-	table_u64(table, activity->shmem_dynamic);
-	for (int i = 0; i < 4; i++) /* bytes, throughput, kinds of memory */
-		table_unknown(table);
-}
-
-static void add_transfer(struct table *table, const struct activity *activity, uint64_t ns)
-{
-	for (int i = 0; i < 9; i++)
-		table_unknown(table);
-	table_u64(table, activity->bytes);
-	if (ns)
-		table_real(table, (double)activity->bytes * 1e9 / (double)ns);
-	else
-		table_unknown(table);
-	table_text(table,
-	           activity->kind == ACTIVITY_COPY ? activity_memory_name(activity->source) : NULL);
-	table_text(table, activity_memory_name(activity->destination));
-}
-
-/* Of a graph launch as a whole no size is known. */
-static void add_graph(struct table *table)
-{
-	for (int i = 0; i < 13; i++)
-		table_unknown(table);
-}
-
-static void add_row(struct gpu_trace *trace, const struct activity *activity)
-{
-	uint64_t ns = activity_duration_ns(activity);
-	struct table *table = trace->writer.table;
-
-	table_s64(table, (int64_t)(activity->begin_ns - trace->writer.begin_ns));
-	table_u64(table, ns);
-	if (activity->correlation)
-		table_u64(table, activity->correlation);
-	else
-		table_unknown(table);
-	if (activity->kind == ACTIVITY_KERNEL)
-		add_sizes(table, activity);
-	else if (activity->kind == ACTIVITY_GRAPH_RUN)
-		add_graph(table);
-	else
-		add_transfer(table, activity, ns);
-	buf_reset(&trace->name);
-	buf_printf(&trace->name, "%s (%u)", trace->gpus, activity->device);
-	table_text(table, trace->name.data);
-	table_u64(table, activity->context);
-	table_unknown(table); /* green contexts are not told apart */
-	table_u64(table, activity->stream);
 	buf_reset(&trace->name);
 	if (activity->kernel)
 		add_kernel_name(&trace->name, activity->kernel, trace->writer.options.names);
@@ -118,9 +92,41 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 	else
 		buf_puts(&trace->name,
 		         activity->kind == ACTIVITY_KERNEL ? "unknown" : operation_name(activity));
-	table_text(table, trace->name.data);
+	return trace->name.data;
+}
+
+/* Kinds of memory and throughput. */
+static void fill_transfer(struct gpu_trace_row *row, const struct activity *activity)
+{
+	row->transfer = activity;
+	if (row->ns)
+		row->throughput = (double)activity->bytes * 1e9 / (double)row->ns;
+	if (activity->kind == ACTIVITY_COPY)
+		row->source = activity_memory_name(activity->source);
+	row->destination = activity_memory_name(activity->destination);
+}
+
+static void add_row(struct gpu_trace *trace, const struct activity *activity)
+{
+	struct gpu_trace_row row = {
+		.any = activity,
+		.kernel = activity->kind == ACTIVITY_KERNEL ? activity : NULL,
+		.start_ns = (int64_t)(activity->begin_ns - trace->writer.begin_ns),
+		.ns = activity_duration_ns(activity),
+		.throughput = NAN,
+		.name = name_of(trace, activity),
+	};
+	struct table *table = trace->writer.table;
+
+	if (activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET)
+		fill_transfer(&row, activity);
+	buf_reset(&trace->device);
+	buf_printf(&trace->device, "%s (%u)", trace->gpus, activity->device);
+	row.device = trace->device.data;
+	table_fields(table, &row);
+	table_unknown(table);
 	table_key(table, activity->begin_ns);
-	table_end_row(table);
+	table_row(table, &row);
 }
 
 static int gpu_trace_event(struct consumer *self, const struct event *event, struct err *err)
@@ -147,6 +153,7 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 
 static void gpu_trace_free(struct consumer *self)
 {
+	buf_free(&trace_of(self)->device);
 	buf_free(&trace_of(self)->name);
 	free(trace_of(self));
 }

@@ -162,17 +162,12 @@ static void add_times(struct kern_exec *exec, const struct work_call *launch,
 	struct table *table = exec->writer.table;
 
 	add_time(exec, launch->begin_ns);
-	if (times.has_api)
-		table_u64(table, times.api_ns);
+	table_known(table, times.has_api, times.api_ns);
+	if (times.has_queue)
+		add_time(exec, launch->end_ns);
 	else
 		table_unknown(table);
-	if (times.has_queue) {
-		add_time(exec, launch->end_ns);
-		table_u64(table, times.queue_ns);
-	} else {
-		table_unknown(table);
-		table_unknown(table);
-	}
+	table_known(table, times.has_queue, times.queue_ns);
 	add_time(exec, activity->begin_ns);
 	table_u64(table, times.kernel_ns);
 	table_u64(table, times.total_ns);

@@ -441,10 +441,7 @@ static void print_row(struct sums *sums, struct sums_row *row, double total)
 		else
 			table_unknown(table);
 	}
-	if (values->count)
-		table_u64(table, values->sum);
-	else
-		table_unknown(table);
+	table_known(table, values->count, values->sum);
 	table_u64(table, row->count);
 	if (values->count) {
 		table_real(table, spread_average(values));
