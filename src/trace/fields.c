@@ -8,7 +8,7 @@
 
 #define ROW(record, id, member, type_, ...)                                                        \
 	[id... id##_LAST] = { .name = #member,                                                     \
-		              .type = FIELD_##type_,                                               \
+		              .type = MEMBER_##type_,                                              \
 		              .number = id,                                                        \
 		              .count = FIELD_VALUES(record, member, type_),                        \
 		              .offset = offsetof(struct record, member),                           \
@@ -46,20 +46,20 @@ STRAIGHT uint64_t value_of(const struct field *field, unsigned value, void *reco
                            struct names *names, uint32_t stack)
 {
 	switch (field->type) {
-	case FIELD_U32:
-	case FIELD_WORD:
+	case MEMBER_U32:
+	case MEMBER_WORD:
 		return *(uint32_t *)place_of(field, value, record, sizeof(uint32_t));
-	case FIELD_U64:
+	case MEMBER_U64:
 		return *(uint64_t *)place_of(field, value, record, sizeof(uint64_t));
-	case FIELD_S32:
+	case MEMBER_S32:
 		return (uint64_t)(int64_t) * (int32_t *)place_of(field, value, record, 0);
-	case FIELD_MEASURE:
+	case MEMBER_MEASURE:
 		return *(uint64_t *)place_of(field, value, record, sizeof(int64_t)) + 1;
-	case FIELD_TEXT:
+	case MEMBER_TEXT:
 		return names_number(names, *(const char **)place_of(field, value, record, 0));
-	case FIELD_STACK:
+	case MEMBER_STACK:
 		return stack;
-	case FIELD_NONE:
+	case MEMBER_NONE:
 		break;
 	}
 	return 0;
@@ -70,7 +70,7 @@ STRAIGHT void list_all(const struct field *fields, unsigned count, void *record,
 {
 	EACH for (unsigned i = 0; i < count; i++)
 	{
-		if (fields[i].type != FIELD_NONE)
+		if (fields[i].type != MEMBER_NONE)
 			values[i] = value_of(&fields[i], i, record, names, stack);
 	}
 }
@@ -108,26 +108,26 @@ STRAIGHT bool fill(const struct field *field, unsigned i, void *record, const st
 	const char **text;
 
 	switch (field->type) {
-	case FIELD_U32:
-	case FIELD_S32:
+	case MEMBER_U32:
+	case MEMBER_S32:
 		*(uint32_t *)place_of(field, i, record, sizeof(uint32_t)) = (uint32_t)value;
 		break;
-	case FIELD_WORD:
+	case MEMBER_WORD:
 		*(uint32_t *)place_of(field, i, record, 0) =
 			value < field->words ? (uint32_t)value : 0;
 		break;
-	case FIELD_U64:
+	case MEMBER_U64:
 		*(uint64_t *)place_of(field, i, record, sizeof(uint64_t)) = value;
 		break;
-	case FIELD_MEASURE:
+	case MEMBER_MEASURE:
 		*(uint64_t *)place_of(field, i, record, sizeof(int64_t)) = value - 1;
 		break;
-	case FIELD_TEXT:
+	case MEMBER_TEXT:
 		text = place_of(field, i, record, 0);
 		*text = names_text(names, value);
 		return *text || !value;
-	case FIELD_STACK:
-	case FIELD_NONE:
+	case MEMBER_STACK:
+	case MEMBER_NONE:
 		break;
 	}
 	return true;

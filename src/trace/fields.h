@@ -13,23 +13,23 @@
 
 #include "trace/event.h"
 
-enum field_type {
-	FIELD_NONE, /* told by hand: it is not in the struct as it is in the file */
-	FIELD_U32,
-	FIELD_U64,
-	FIELD_S32,
-	FIELD_WORD,    /* of an enum: below field.words; a number that is not is 0 */
-	FIELD_MEASURE, /* int64_t, -1: not known; in the file one more */
-	FIELD_TEXT,    /* NULL: none; in the file a number of its NAMES, 0: none */
-	FIELD_STACK,   /* NULL: none; in the file its number and one, 0: none */
+enum member_type {
+	MEMBER_NONE, /* told by hand: it is not in the struct as it is in the file */
+	MEMBER_U32,
+	MEMBER_U64,
+	MEMBER_S32,
+	MEMBER_WORD,    /* of an enum: below field.words; a number that is not is 0 */
+	MEMBER_MEASURE, /* int64_t, -1: not known; in the file one more */
+	MEMBER_TEXT,    /* NULL: none; in the file a number of its NAMES, 0: none */
+	MEMBER_STACK,   /* NULL: none; in the file its number and one, 0: none */
 };
 
 struct field {
 	const char *name; /* of the member */
-	enum field_type type;
+	enum member_type type;
 	uint8_t number, count; /* of the first value; values of it, 3 of a size */
 	uint16_t offset;
-	uint32_t words; /* FIELD_WORD */
+	uint32_t words; /* MEMBER_WORD */
 };
 
 /* ---- the lists: number, member, type, and what else is not 0 of its row --------------- */
@@ -104,17 +104,17 @@ struct field {
 
 /* Of one value in the struct. */
 enum {
-	FIELD_BYTES_NONE = 4,
-	FIELD_BYTES_U32 = 4,
-	FIELD_BYTES_S32 = 4,
-	FIELD_BYTES_WORD = 4,
-	FIELD_BYTES_U64 = 8,
-	FIELD_BYTES_MEASURE = 8,
-	FIELD_BYTES_TEXT = 8,
-	FIELD_BYTES_STACK = 8,
+	MEMBER_BYTES_NONE = 4,
+	MEMBER_BYTES_U32 = 4,
+	MEMBER_BYTES_S32 = 4,
+	MEMBER_BYTES_WORD = 4,
+	MEMBER_BYTES_U64 = 8,
+	MEMBER_BYTES_MEASURE = 8,
+	MEMBER_BYTES_TEXT = 8,
+	MEMBER_BYTES_STACK = 8,
 };
 #define FIELD_VALUES(record, member, type)                                                         \
-	((int)(sizeof(((struct record *)0)->member) / FIELD_BYTES_##type))
+	((int)(sizeof(((struct record *)0)->member) / MEMBER_BYTES_##type))
 #define FIELD_NUMBER(record, id, member, type, ...)                                                \
 	id, id##_LAST = id + FIELD_VALUES(record, member, type) - 1,
 
@@ -144,14 +144,14 @@ extern const struct fields_of fields_of[FIELDS];
 struct names;
 
 /*
- * All values of a struct as a file has them, those of FIELD_NONE left alone. Texts get their
- * numbers of `names`; `stack` is what a FIELD_STACK is told by.
+ * All values of a struct as a file has them, those of MEMBER_NONE left alone. Texts get their
+ * numbers of `names`; `stack` is what a MEMBER_STACK is told by.
  */
 void fields_list(enum fields of, const void *record, struct names *names, uint32_t stack,
                  uint64_t *values);
 
 /*
- * And back, but for FIELD_NONE and FIELD_STACK. A number that has no word here becomes 0. False
+ * And back, but for MEMBER_NONE and MEMBER_STACK. A number that has no word here becomes 0. False
  * where a name is not there.
  */
 bool fields_fill(enum fields of, void *record, const struct names *names, const uint64_t *values);

@@ -20,11 +20,11 @@ static const size_t sizes[FIELDS] = {
 static size_t bytes_of(const struct field *field)
 {
 	switch (field->type) {
-	case FIELD_U64:
-	case FIELD_MEASURE:
+	case MEMBER_U64:
+	case MEMBER_MEASURE:
 		return sizeof(uint64_t);
-	case FIELD_TEXT:
-	case FIELD_STACK:
+	case MEMBER_TEXT:
+	case MEMBER_STACK:
 		return sizeof(void *);
 	default:
 		return sizeof(uint32_t);
@@ -68,13 +68,13 @@ static void test_no_two_fields_are_in_one_place(void **state)
 static uint64_t some_value(const struct field *field, unsigned i, unsigned *texts)
 {
 	switch (field->type) {
-	case FIELD_WORD:
+	case MEMBER_WORD:
 		return field->words - 1;
-	case FIELD_U32:
+	case MEMBER_U32:
 		return 0xfffffff0u + i;
-	case FIELD_S32:
+	case MEMBER_S32:
 		return (uint64_t)-7 - i;
-	case FIELD_TEXT:
+	case MEMBER_TEXT:
 		return ++*texts;
 	default:
 		return 0xfedcba9876543200u + i;
@@ -97,13 +97,13 @@ static void test_what_is_filled_is_listed_again(void **state)
 		unsigned texts = 0;
 
 		for (unsigned i = 0; i < fields_of[of].count; i++) {
-			if (fields_of[of].field[i].type != FIELD_NONE)
+			if (fields_of[of].field[i].type != MEMBER_NONE)
 				values[i] = some_value(&fields_of[of].field[i], i, &texts);
 		}
 		assert_true(fields_fill(of, record, names, values));
 		fields_list(of, record, written, (uint32_t)values[SAMPLE_VALUE_STACK], again);
 		for (unsigned i = 0; i < fields_of[of].count; i++) {
-			if (fields_of[of].field[i].type == FIELD_STACK)
+			if (fields_of[of].field[i].type == MEMBER_STACK)
 				assert_int_equal(again[i], (uint32_t)values[i]);
 			else
 				assert_int_equal(again[i], values[i]);
