@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope doctor`: what this machine allows, tried out, and what to do about the rest. */
 #include "cli/cli.h"
+#include "cli/option.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -451,25 +452,13 @@ static void check_lines(struct doctor_page *report)
 		check_fetching(report);
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	const char **without = state->input;
-
-	if (key != 3000)
-		return ARGP_ERR_UNKNOWN;
-	*without = arg;
-	return 0;
-}
-
-static const struct argp_option options[] = {
-	{ "without", 3000, "LIST", 0, "kernel features to treat as missing (names of the lines)",
-	  0 },
-	{ 0 }
+static const struct option_row rows[] = {
+	{ "without", 0, "LIST", "kernel features to treat as missing (names of the lines)",
+	  OPTION_TEXT },
 };
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows) },
 	.doc = "Checks what this machine allows: each line is ok, degraded (something else is "
 	       "used) or "
 	       "missing, with what to do. The status is 0 when tracing works.",
@@ -482,7 +471,7 @@ int cli_doctor(int argc, char **argv)
 	struct utsname name = { 0 };
 	struct err err = { 0 };
 
-	cli_parse(&argp, argc, argv, false, &without);
+	option_parse(&options, argc, argv, false, &without);
 	if (kernel_features_new(without, &report.features, &err)) {
 		cli_say("%s", err.text);
 		return EXIT_USAGE;

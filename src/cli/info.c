@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope info`: what is in a trace file. */
 #include "cli/cli.h"
+#include "cli/option.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,36 +34,29 @@ struct info {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_JSON = 3000 };
-
-static const struct argp_option options[] = { { "json", OPT_JSON, 0, 0, "as JSON", 0 }, { 0 } };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static bool info_word(const struct argp_state *state, void *into, char *word)
 {
-	struct info_options *o = state->input;
+	struct info_options *o = into;
 
-	switch (key) {
-	case OPT_JSON:
-		o->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->path)
-			argp_failure(state, EXIT_USAGE, 0, "one file at a time");
-		o->path = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->path)
-			argp_failure(state, EXIT_USAGE, 0,
-			             "which trace file? 'cuscope record' makes one");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (o->path)
+		option_bad_usage(state, "one file at a time");
+	o->path = word;
+	return true;
 }
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "FILE",
+static void info_end(const struct argp_state *state, void *into)
+{
+	if (!((struct info_options *)into)->path)
+		option_bad_usage(state, "which trace file? 'cuscope record' makes one");
+}
+
+static const struct option_row rows[] = {
+	{ "json", 0, NULL, "as JSON", OPTION_YES, offsetof(struct info_options, json) },
+};
+
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .word = info_word, .end = info_end },
+	.operands = "FILE",
 	.doc = "Says when and where a trace file was recorded, what is in it, and what was missed.",
 };
 
@@ -558,7 +552,7 @@ int cli_info(int argc, char **argv)
 	struct info_options o = { 0 };
 	struct err err = { 0 };
 
-	cli_parse(&argp, argc, argv, false, &o);
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	if (!inform(&o, &err))
 		return 0;

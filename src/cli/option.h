@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options of commands, each described once, as a row: --help and manual pages, completion, the
+ * search for the nearest name, the check of a value and its place in the command's struct are made
+ * from it. argp (of libc) reads the command line.
+ */
+#ifndef CUSCOPE_CLI_OPTION_H
+#define CUSCOPE_CLI_OPTION_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct completion_value;
+
+/* What a value is, and the type of the member that it goes to. */
+enum option_kind {
+	OPTION_YES,    /* bool, set; no value */
+	OPTION_NO,     /* bool, cleared; no value */
+	OPTION_TEXT,   /* const char *, the argument itself; with `is_no` it may not be empty, with
+	                * `words` it is one of them */
+	OPTION_TEXTS,  /* const char **, grown by one each time; `with`: size_t, their number */
+	OPTION_NUMBER, /* uint64_t or size_t, from least to most */
+	OPTION_TIME,   /* uint64_t of ns, likewise */
+	OPTION_BYTES,  /* uint64_t, likewise */
+	OPTION_WORD,   /* unsigned or an enum: the index of one of `words` */
+	OPTION_SET,    /* uint32_t or unsigned: a list with commas of `words`, bit 1 << index each,
+	                * added to the bits that are there; without a value the bits `least` */
+	OPTION_TAKE,   /* `take` says */
+};
+
+/* Another member that an option fills: 0 is none. */
+#define OPTION_WITH(type, member) (offsetof(type, member) + 1)
+
+#define OPTION_ANY (UINT64_MAX / 2) /* `most` of a value without one: what is added to it fits */
+
+struct option_row {
+	const char *name;  /* without dashes; NULL: the row is a title */
+	int letter;        /* of a short option, 0: none */
+	const char *value; /* what --help calls its value; NULL: it has none */
+	const char *help;  /* NULL: the option is understood and not shown */
+	enum option_kind kind;
+	size_t at;   /* of the member, in the group's struct */
+	size_t with; /* OPTION_WITH(): a bool that is set when the option is given, the number of
+	              * OPTION_TEXTS */
+	uint64_t least, most;
+	const char *const *words; /* up to a NULL */
+	/* What a wrong value is said not to be, "'x' is no SIZE"; NULL: made of the kind and its
+	 * bounds. Of OPTION_WORD and OPTION_SET the noun alone: "layer". */
+	const char *is_no;
+	bool optional; /* its value; without one, OPTION_TEXT gets NULL, and `take` as well */
+	/*
+	 * Stores a value into the member (`at` 0: into the group's struct). False: it is none, as
+	 * `is_no` says. What needs other words for that ends the program by itself.
+	 */
+	bool (*take)(const struct argp_state *state, void *to, const char *value);
+	/* Completion of a value, `words` apart. `list`: of what stands behind its last comma. */
+	void (*offer)(const struct completion_value *value);
+	bool list;
+	char *(*tell)(void); /* what stands instead of help, the caller frees it */
+	const char *title;   /* of a group of rows in --help; */
+	int order;           /* among those; 0: as the row before */
+};
+
+/* Rows that go together, and the groups that belong to them. */
+struct option_group {
+	const struct option_row *rows;
+	size_t n_rows;
+	const struct option_part {
+		const struct option_group *group;
+		size_t at; /* of its struct in this group's */
+	} * parts;         /* up to one without a group; NULL: none */
+	void (*begin)(void *into);
+	/* When all is parsed: checks, which end the program. */
+	void (*end)(const struct argp_state *state, void *into);
+	/* A word that is no option; false: not one of this group's. NULL: none is. */
+	bool (*word)(const struct argp_state *state, void *into, char *word);
+	/* All words from the first on that `word` did not take, up to a NULL. NULL: none are. */
+	void (*words)(void *into, char **words, size_t count);
+};
+
+/* The rows of an array. */
+#define OPTION_ROWS(array) .rows = (array), .n_rows = sizeof(array) / sizeof(*(array))
+
+struct option_command {
+	struct option_group group;
+	const char *operands; /* "[-- COMMAND [ARG...]]", a usage a line */
+	const char *doc; /* the sentence at the begin of --help, '\v', what stands at its end */
+};
+
+/*
+ * Parses the options of a command into `into`. Answers instead, where a shell asks what there is
+ * (completion.h). Ends the program on wrong usage; an option that does not exist gets the nearest
+ * name. With `command`, the first word that is no option begins a command, whose own options are
+ * not ours.
+ */
+void option_parse(const struct option_command *of, int argc, char **argv, bool command, void *into);
+
+/* Ends the program: "cuscope trace: TEXT". */
+void option_bad_usage(const struct argp_state *state, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+
+#endif
