@@ -7,116 +7,105 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/buf.h"
+#include "base/xalloc.h"
 #include "node/node.h"
 
-#define GIVEN_MOST 32
-
 /* An option stands for a key of the configuration, and comes before what a file says. */
-static const struct option_key {
-	int option;
-	const char *name, *section, *key;
-} option_keys[] = {
-	{ 'l', "--listen", "agent", "listen" },
-	{ 6001, "--names", "agent", "names" },
-	{ 6002, "--top", "agent", "top" },
-	{ 6003, "--interval", "agent", "interval" },
-	{ 6004, "--tls-cert", "tls", "certificate" },
-	{ 6005, "--tls-key", "tls", "key" },
-	{ 6006, "--token-file", "tls", "token" },
-	{ 6007, "--label-env", "labels", "env" },
-	{ 6008, "--library", "agent", "libraries" },
+enum {
+	KEY_LISTEN,
+	KEY_NAMES,
+	KEY_TOP,
+	KEY_INTERVAL,
+	KEY_CERTIFICATE,
+	KEY_KEY,
+	KEY_TOKEN,
+	KEY_LABEL_ENV,
+	KEY_LIBRARY,
+	KEYS
 };
 
-enum { OPT_CONFIG = 6100, OPT_WITHOUT, OPT_EXAMPLE };
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Serving:", 1 },
-	{ "listen", 'l', "ADDR:PORT", 0, "where to serve (127.0.0.1:9407); [::1]:9407 is IPv6", 0 },
-	{ "tls-cert", 6004, "FILE", 0, "certificate and chain, PEM", 0 },
-	{ "tls-key", 6005, "FILE", 0, "its key, PEM; nobody else may read the file", 0 },
-	{ "token-file", 6006, "FILE", 0, "what clients have to send as 'Authorization: Bearer'",
-	  0 },
-	{ 0, 0, 0, 0, "What is shown:", 2 },
-	{ "interval", 6003, "TIME", 0, "how often sums are read (1s)", 0 },
-	{ "top", 6002, "N", 0, "processes with series of their own (20)", 0 },
-	{ "label-env", 6007, "NAME", 0,
-	  "a variable of a process's environment becomes a label; may be repeated", 0 },
-	{ "names", 6001, "NAME", 0, "gpuprobe: the metrics of gpuprobe-daemon as well", 0 },
-	{ 0, 0, 0, 0, "Settings:", 3 },
-	{ "config", OPT_CONFIG, "FILE", 0, "an INI file of settings; SIGHUP reads it anew", 0 },
-	{ "example-config", OPT_EXAMPLE, 0, 0, "print such a file with every key, and end", 0 },
-	{ "library", 6008, "FILE", 0,
-	  "hook this CUDA library before a process maps it; may be repeated", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0,
-	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
-	{ 0 }
+static const struct {
+	const char *option, *section, *key;
+} keys[KEYS] = {
+	[KEY_LISTEN] = { "--listen", "agent", "listen" },
+	[KEY_NAMES] = { "--names", "agent", "names" },
+	[KEY_TOP] = { "--top", "agent", "top" },
+	[KEY_INTERVAL] = { "--interval", "agent", "interval" },
+	[KEY_CERTIFICATE] = { "--tls-cert", "tls", "certificate" },
+	[KEY_KEY] = { "--tls-key", "tls", "key" },
+	[KEY_TOKEN] = { "--token-file", "tls", "token" },
+	[KEY_LABEL_ENV] = { "--label-env", "labels", "env" },
+	[KEY_LIBRARY] = { "--library", "agent", "libraries" },
 };
 
 struct agent_options {
 	const char *config, *without;
 	bool example;
-	struct {
-		const struct option_key *key;
-		char *value;
-	} given[GIVEN_MOST];
-	size_t n_given;
+	char *given[KEYS]; /* of what `keys` says; NULL: was not given */
 };
 
-/* --label-env and --library are lists: each one more word. */
-static void give(const struct argp_state *state, struct agent_options *o,
-                 const struct option_key *key, const char *value)
+/* A list: one more word. */
+static bool agent_take_word(const struct argp_state *state, void *to, const char *value)
 {
-	struct buf list = { 0 };
-	size_t i = 0;
+	char **given = to, *list;
 
-	while (i < o->n_given && o->given[i].key != key)
-		i++;
-	if (i < o->n_given && (!strcmp(key->key, "env") || !strcmp(key->key, "libraries")))
-		buf_printf(&list, "%s,", o->given[i].value);
-	buf_puts(&list, value);
-	if (i == o->n_given)
-		o->n_given++;
-	else
-		free(o->given[i].value);
-	o->given[i].key = key;
-	o->given[i].value = list.data;
+	list = *given ? xasprintf("%s,%s", *given, value) : xstrdup(value);
+	free(*given);
+	*given = list;
+	return true;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static bool agent_take(const struct argp_state *state, void *to, const char *value)
 {
-	struct agent_options *o = state->input;
+	char **given = to;
 
-	for (size_t i = 0; i < ARRAY_SIZE(option_keys); i++) {
-		if (option_keys[i].option != key)
-			continue;
-		give(state, o, &option_keys[i], arg);
-		return 0;
-	}
-	switch (key) {
-	case OPT_CONFIG:
-		o->config = arg;
-		return 0;
-	case OPT_WITHOUT:
-		o->without = arg;
-		return 0;
-	case OPT_EXAMPLE:
-		o->example = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "no argument is taken, and '%s' is one", arg);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	free(*given);
+	*given = xstrdup(value);
+	return true;
 }
 
-static const struct argp_child children[] = { { &cli_no_hooks_argp, 0, NULL, 0 }, { 0 } };
+static bool agent_word(const struct argp_state *state, void *into, char *word)
+{
+	argp_error(state, "no argument is taken, and '%s' is one", word);
+	return true;
+}
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.children = children,
+#define GIVEN(key) OPTION_TAKE, offsetof(struct agent_options, given[key]), .take = agent_take
+#define LIST(key)  OPTION_TAKE, offsetof(struct agent_options, given[key]), .take = agent_take_word
+
+static const char *const names[] = { "gpuprobe", NULL };
+
+static const struct option_row rows[] = {
+	{ .title = "Serving:", .order = 1 },
+	{ "listen", 'l', "ADDR:PORT", "where to serve (127.0.0.1:9407); [::1]:9407 is IPv6",
+	  GIVEN(KEY_LISTEN) },
+	{ "tls-cert", 0, "FILE", "certificate and chain, PEM", GIVEN(KEY_CERTIFICATE) },
+	{ "tls-key", 0, "FILE", "its key, PEM; nobody else may read the file", GIVEN(KEY_KEY) },
+	{ "token-file", 0, "FILE", "what clients have to send as 'Authorization: Bearer'",
+	  GIVEN(KEY_TOKEN) },
+	{ .title = "What is shown:", .order = 2 },
+	{ "interval", 0, "TIME", "how often sums are read (1s)", GIVEN(KEY_INTERVAL) },
+	{ "top", 0, "N", "processes with series of their own (20)", GIVEN(KEY_TOP) },
+	{ "label-env", 0, "NAME",
+	  "a variable of a process's environment becomes a label; may be repeated",
+	  LIST(KEY_LABEL_ENV), .offer = completion_variables },
+	{ "names", 0, "NAME", "gpuprobe: the metrics of gpuprobe-daemon as well", GIVEN(KEY_NAMES),
+	  .words = names },
+	{ .title = "Settings:", .order = 3 },
+	{ "config", 0, "FILE", "an INI file of settings; SIGHUP reads it anew", OPTION_TEXT,
+	  offsetof(struct agent_options, config) },
+	{ "example-config", 0, NULL, "print such a file with every key, and end", OPTION_YES,
+	  offsetof(struct agent_options, example) },
+	{ "library", 0, "FILE", "hook this CUDA library before a process maps it; may be repeated",
+	  LIST(KEY_LIBRARY) },
+	CLI_WITHOUT_ROW(struct agent_options, without),
+};
+
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows),
+	           .parts = (const struct option_part[]){ { &cli_no_hooks_options, 0 }, { 0 } },
+	           .word = agent_word },
 	.doc = "Serves metrics of all processes of this machine that use CUDA, and of its GPUs, to "
 	       "Prometheus."
 	       "\vExamples:\n"
@@ -130,12 +119,12 @@ static int settle(void *data, struct node_settings *settings, struct err *err)
 	const struct agent_options *o = data;
 	int r = o->config ? config_read_file(settings, o->config, err) : 0;
 
-	for (size_t i = 0; !r && i < o->n_given; i++) {
-		const struct option_key *key = o->given[i].key;
-
-		r = config_set(settings, key->section, key->key, o->given[i].value, err);
+	for (size_t i = 0; !r && i < KEYS; i++) {
+		if (!o->given[i])
+			continue;
+		r = config_set(settings, keys[i].section, keys[i].key, o->given[i], err);
 		if (r)
-			err_prefix(err, "%s", key->name);
+			err_prefix(err, "%s", keys[i].option);
 	}
 	return r;
 }
@@ -183,14 +172,14 @@ int cli_agent(int argc, char **argv)
 	sigset_t hangup;
 	int status;
 
-	cli_parse(&argp, argc, argv, false, &o);
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&hangup);
 	sigaddset(&hangup, SIGHUP);
 	sigprocmask(SIG_BLOCK, &hangup, NULL); /* a reload while it starts waits for the loop */
 	status = o.example ? print_example() : run(&o, argv[0], &err);
-	for (size_t i = 0; i < o.n_given; i++)
-		free(o.given[i].value);
+	for (size_t i = 0; i < KEYS; i++)
+		free(o.given[i]);
 	return status;
 }

@@ -6,7 +6,6 @@
 #ifndef CUSCOPE_CLI_CLI_H
 #define CUSCOPE_CLI_CLI_H
 
-#include <argp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "capture/capture.h"
+#include "cli/completion.h"
+#include "cli/option.h"
 #include "hooks/hook_list.h"
 #include "probe/selection.h"
 #include "table/table.h"
@@ -71,19 +72,9 @@ size_t cli_width(FILE *out);
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
-/*
- * argp_parse, after a look for options that do not exist: those get the nearest name. Ends the
- * program on wrong usage. With `command`, the first word that is no option begins a command, whose
- * own options are not ours.
- */
-void cli_parse(const struct argp *argp, int argc, char **argv, bool command, void *input);
-
-/* -p, --name, --cgroup, --all. Input: struct target_choice. */
-extern const struct argp cli_process_argp;
-
-/* --user, --env, --keep-env, --no-follow, --no-hold: of what is started. Input: struct
- * target_choice, too. */
-extern const struct argp cli_start_argp;
+/* -p, --name, --cgroup, --all; and --user, --env, --keep-env, --no-follow, --no-hold: of what is
+ * started. Of struct target_choice. */
+extern const struct option_group cli_process_options, cli_start_options;
 
 struct target_choice {
 	struct target target;
@@ -101,30 +92,30 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 /* "process 4242", "./app --fast": what a target is called; the caller frees it. */
 char *cli_target_text(const struct target *target);
 
-/* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
-extern const struct argp cli_selection_argp;
+/* --only, --skip, --class, --layer, --all-calls. Of struct selection. */
+extern const struct option_group cli_selection_options;
 
 /* --duration, --timeout, --max-overhead, --ring-size, --without; the other has these, and
- * --no-returns, --in-process. Input: struct capture_options. */
-extern const struct argp cli_bounds_argp, cli_limits_argp;
+ * --no-returns, --in-process. Of struct capture_options. */
+extern const struct option_group cli_bounds_options, cli_limits_options;
 
-/* --gpu, --gpu-window, --cupti. Input: this struct. */
+/* --gpu, --gpu-window, --cupti. Of this struct. */
 struct cli_gpu {
 	bool asked;
 	struct capture_gpu settings;
 };
 
-extern const struct argp cli_gpu_argp;
+extern const struct option_group cli_gpu_options;
 void cli_gpu_ask(struct cli_gpu *gpu); /* --gpu without a list */
 
-/* --gpu-metrics, --no-gpu-metrics, --gpu-busy. Input: this struct. */
+/* --gpu-metrics, --no-gpu-metrics, --gpu-busy. Of this struct. */
 struct cli_metrics {
 	bool asked, off;
 	uint64_t busy_ns; /* between two samples; 0: not asked for */
 	uint64_t hz;      /* 0: the default */
 };
 
-extern const struct argp cli_metrics_argp;
+extern const struct option_group cli_metrics_options;
 
 /* Whether what is asked for fits the target. */
 int cli_metrics_check(const struct cli_metrics *metrics, const struct target *target,
@@ -142,12 +133,13 @@ void cli_metrics_settle(const struct cli_metrics *metrics, bool by_default,
                         struct capture_options *capture);
 
 /*
- * -F, --launch-stacks; the other has --stacks as well, without which the two are refused. Input:
- * this struct, after cli_stacks_init().
+ * -F, --launch-stacks; the other has --stacks as well, without which the two are refused. Of this
+ * struct, after cli_stacks_init().
  */
 struct cli_stacks {
 	bool samples, blocked, host_waits, no_wakers, none;
-	uint32_t calls; /* whose stacks: enum stack_calls */
+	uint32_t chosen; /* of --stacks, while it is parsed */
+	uint32_t calls;  /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;
 	const char *given; /* -F or --launch-stacks; NULL: neither was */
@@ -161,7 +153,7 @@ struct cli_stacks {
 #define CLI_BLOCKED_NS   100000 /* shorter ones are added up */
 #define CLI_WAITS_NS     10000  /* the same of --host-waits: a disk answers in some 30 us */
 
-extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
+extern const struct option_group cli_stacks_options, cli_which_stacks_options;
 
 void cli_stacks_init(struct cli_stacks *stacks);
 void cli_stacks_all(struct cli_stacks *stacks); /* --stacks without a list */
@@ -169,23 +161,28 @@ void cli_stacks_all(struct cli_stacks *stacks); /* --stacks without a list */
 /* What costs next to nothing, where nothing was asked for. */
 void cli_stacks_cheap(struct cli_stacks *stacks);
 
-/* --host-waits with its argument, or NULL; and the same where it is not given by itself. */
+/* The row of --host-waits, and the same where it is not given by itself. */
 #define CLI_WAITS_HELP                                                                             \
 	"what threads wait for (a CPU, a disk, the network, locks); times below MIN are added "    \
 	"up (default: 10us)"
-void cli_stacks_parse_waits(const struct argp_state *state, struct cli_stacks *stacks,
-                            const char *arg);
+bool cli_take_waits(const struct argp_state *state, void *stacks, const char *value);
+#define CLI_HOST_WAITS_ROW(at, help)                                                               \
+	{                                                                                          \
+		"host-waits", 0, "MIN", help, OPTION_TAKE, at,                                     \
+			.take = cli_take_waits, .optional = true,                                  \
+			.is_no = "duration (10us, 1.5ms, 2s, 3m)"                                  \
+	}
 void cli_stacks_wait(struct cli_stacks *stacks);
 
 /* For struct capture_options; NULL: none. It is in `stacks`. */
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks);
 
-/* The same options, each with a sentence on which commands have them. No input. */
-extern const struct argp cli_no_gpu_argp;
+/* The same options as those of a GPU, each with a sentence on which commands have them. */
+extern const struct option_group cli_no_gpu_options;
 
-/* --hook, --hooks, --hook-limit. Input: struct hook_list. */
-extern const struct argp cli_hooks_argp;
-extern const struct argp cli_no_hooks_argp; /* says why the agent has none */
+/* --hook, --hooks, --hook-limit. Of struct hook_list. */
+extern const struct option_group cli_hooks_options;
+extern const struct option_group cli_no_hooks_options; /* says why the agent has none */
 
 /* Refuses what cannot be with --no-returns. */
 int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err);
@@ -193,8 +190,7 @@ int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err
 /* Refuses, for a profile, what is a moment. */
 int cli_hooks_check_spans(const struct hook_list *hooks, struct err *err);
 
-/* All of these, and the command after "--": what trace, record and top share. Input:
- * this struct. */
+/* All of these, and the command after "--": what trace, record and top share. Of this struct. */
 struct cli_attach {
 	struct target_choice choice;
 	struct selection selection;
@@ -204,36 +200,103 @@ struct cli_attach {
 	char **command; /* NULL: none */
 };
 
-extern const struct argp cli_attach_argp;
+extern const struct option_group cli_attach_options;
 
 /* Frees what parsing made. */
 void cli_attach_free(struct cli_attach *attach);
 
-/* A duration that is an option's value; ends the program where it is none. */
-uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
-
-/* The same for the value of --ring-size. */
-uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
-
-static inline enum in_process cli_in_process(bool yes)
-{
-	return yes ? IN_PROCESS_YES : IN_PROCESS_NO;
-}
+/*
+ * Rows that several groups have: `type` is the group's struct, `member` what the value goes to.
+ */
+#define CLI_DURATION_ROW(type, member)                                                             \
+	{                                                                                          \
+		"duration", 0, "TIME", "end after this time (10s, 2m)", OPTION_TIME,               \
+			offsetof(type, member), .least = 1, .most = OPTION_ANY                     \
+	}
+#define CLI_TIMEOUT_ROW(type, member)                                                              \
+	{                                                                                          \
+		"timeout", 0, "TIME", "give up when no CUDA library was loaded by then",           \
+			OPTION_TIME, offsetof(type, member), .least = 1, .most = OPTION_ANY        \
+	}
+#define CLI_RING_SIZE_ROW(type, member, help)                                                      \
+	{                                                                                          \
+		"ring-size", 0, "BYTES", help, OPTION_BYTES, offsetof(type, member),               \
+			.least = 64 << 10, .most = 8ull << 30, .is_no = "size from 64KiB to 8GiB"  \
+	}
+#define CLI_WITHOUT_ROW(type, member)                                                              \
+	{                                                                                          \
+		"without", 0, "LIST",                                                              \
+			"kernel features not to use, as 'cuscope doctor' names them", OPTION_TEXT, \
+			offsetof(type, member), .offer = completion_features, .list = true         \
+	}
+#define CLI_IN_PROCESS_ROW(type, member)                                                           \
+	{                                                                                          \
+		"in-process", 0, NULL,                                                             \
+			"record calls inside of the processes, where that can be, without the "    \
+			"traps of probes",                                                         \
+			OPTION_TAKE, offsetof(type, member), .take = cli_take_in_process           \
+	}
+#define CLI_NO_IN_PROCESS_ROW(type, member, help)                                                  \
+	{                                                                                          \
+		"no-in-process", 0, NULL, help, OPTION_TAKE, offsetof(type, member),               \
+			.take = cli_take_no_in_process                                             \
+	}
+#define CLI_COLOR_ROW(type, member)                                                                \
+	{                                                                                          \
+		"color", 0, "WHEN",                                                                \
+			"always, never, or auto (the default): on a terminal, unless NO_COLOR is " \
+			"set",                                                                     \
+			OPTION_TEXT, offsetof(type, member), .words = cli_whens                    \
+	}
+#define CLI_TABLE_FORMAT_ROW(type, member)                                                         \
+	{                                                                                          \
+		"format", 0, "NAME", "table (default), csv or json", OPTION_WORD,                  \
+			offsetof(type, member), .words = table_form_names, .is_no = "format"       \
+	}
+#define CLI_TOP_ROW(type, member)                                                                  \
+	{                                                                                          \
+		"top", 0, "N", "the first N rows of each table", OPTION_NUMBER,                    \
+			offsetof(type, member), .least = 1, .most = OPTION_ANY                     \
+	}
+#define CLI_SINK_FORMAT_ROW(type, member)                                                          \
+	{                                                                                          \
+		"format", 0, "NAME", .kind = OPTION_TAKE, .at = offsetof(type, member),            \
+				     .take = cli_take_format, .tell = cli_help_formats,            \
+				     .offer = completion_sinks                                     \
+	}
+#define CLI_FORCE_ROW(type, member, help)                                                          \
+	{                                                                                          \
+		"force", 0, NULL, help, OPTION_YES, offsetof(type, member)                         \
+	}
+/* The permissions of files; and the name that it had before, which means something else in
+ * `profile` and is still understood. */
+#define CLI_MODE_ROW(type, member)                                                                 \
+	{                                                                                          \
+		"output-mode", 0, "BITS", "permissions of the files that are made (0600)",         \
+			OPTION_TAKE, offsetof(type, member), .take = cli_take_mode,                \
+							     .is_no = CLI_A_MODE                   \
+	}
+#define CLI_A_MODE "mode in octal digits, readable by its owner (0600, 640, 0644)"
+#define CLI_OLD_MODE_ROW(type, member)                                                             \
+	{                                                                                          \
+		"mode", 0, "BITS", NULL, OPTION_TAKE, offsetof(type, member),                      \
+			.take = cli_take_mode, .is_no = CLI_A_MODE                                 \
+	}
+extern const char *const cli_whens[]; /* always, never, auto */
+bool cli_take_in_process(const struct argp_state *state, void *to, const char *value);
+bool cli_take_no_in_process(const struct argp_state *state, void *to, const char *value);
+bool cli_take_mode(const struct argp_state *state, void *to, const char *value);
+bool cli_take_format(const struct argp_state *state, void *to, const char *value);
 
 /* What is given up for its cost is a matter of probes: those options do not go with it. */
 void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture);
 
-/* Values of --format, --top and --color; each ends the program where it is none. */
-enum table_form cli_table_form(const struct argp_state *state, const char *arg);
-size_t cli_top_rows(const struct argp_state *state, const char *arg);
-const char *cli_when(const struct argp_state *state, const char *arg);
-
 /* --from, --to, --pid, --function, --kernel: of the commands that read trace files, and --failed,
- * --max-events of those whose output has none of its own. Input: struct cli_range. */
-extern const struct argp cli_range_argp, cli_calls_argp;
+ * --max-events of those whose output has none of its own. Of struct cli_range. */
+extern const struct option_group cli_range_options, cli_calls_options;
 
-/* --from, --to alone, of commands for which a trace file is one of several. The same input. */
-extern const struct argp cli_times_argp;
+/* --from, --to alone, of commands for which a trace file is one of several. Of the same. */
+extern const struct option_group cli_times_options;
 
 struct cli_range {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
@@ -283,24 +346,17 @@ void cli_print_incomplete(const struct run_info *run);
 /* Why a table was not printed. That its reader (head, less) has seen enough is no news to him. */
 void cli_say_failure(const struct err *err);
 
-/* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
-void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
-                   const char *what) __attribute__((noreturn));
-
 /* ---- output formats -------------------------------------------------------------------------- */
 
 struct sink_format;
 
-/* --failed, --min-duration, --max-events, in group 3. Input: struct sink_options. */
-extern const struct argp cli_filter_argp;
-
-/* The format of that name; ends the program, with the nearest name, where there is none. */
-const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name);
+/* --failed, --min-duration, --max-events, in group 3. Of struct sink_options. */
+extern const struct option_group cli_filter_options;
 
 /* The format that a file's name ends in; NULL, with a sentence, where it is none of the endings. */
 const struct sink_format *cli_format_of(const char *path, struct err *err);
 
-/* For an argp help_filter: every format with its endings, in memory that argp frees. */
+/* What --help says of them: every format with its endings; the caller frees it. */
 char *cli_help_formats(void);
 
 /* Of a sink that has ended: how often a call and its work were not joined, and what helps. */
@@ -310,22 +366,6 @@ void cli_say_unjoined(const struct consumer *sink, const char *advice);
 int cli_check_stdout(const struct sink_format *format, struct err *err);
 
 /* ---- tracing ------------------------------------------------------------------------------- */
-
-/*
- * The row of --output-mode in a table of options, and one of the name that it had before, which
- * means something else in `profile`: it is still understood.
- */
-#define CLI_OPT_MODE 2300
-#define CLI_MODE_OPTION                                                                            \
-	{                                                                                          \
-		"output-mode", CLI_OPT_MODE, "BITS", 0,                                            \
-			"permissions of the files that are made (0600)", 0                         \
-	}
-#define CLI_OLD_MODE_OPTION                                                                        \
-	{                                                                                          \
-		"mode", CLI_OPT_MODE, "BITS", OPTION_HIDDEN, 0, 0                                  \
-	}
-mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
 
 bool cli_is_stdout(FILE *out); /* by another name too, such as /dev/stdout */
 

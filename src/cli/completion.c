@@ -41,18 +41,17 @@ void completion_offer(const struct completion_value *value, const char *word, co
 }
 
 /* The first part of what --help says of it. */
-static void offer_option(const struct completion_value *value, const struct argp_option *option)
+static void offer_option(const struct completion_value *value, const struct option_row *option)
 {
 	struct buf word = { 0 };
 	char text[TEXT_MOST];
 
-	snprintf(text, sizeof(text), "%s", option->doc ? option->doc : "");
+	snprintf(text, sizeof(text), "%s", option->help ? option->help : "");
 	text[strcspn(text, ";")] = '\0';
-	buf_printf(&word, "--%s%s", option->name,
-	           option->arg && !(option->flags & OPTION_ARG_OPTIONAL) ? "=" : "");
+	buf_printf(&word, "--%s%s", option->name, option->value && !option->optional ? "=" : "");
 	completion_offer(value, word.data, text);
 	buf_free(&word);
-	if (option->flags & OPTION_ARG_OPTIONAL) {
+	if (option->optional) {
 		buf_printf(&word, "--%s=", option->name);
 		completion_offer(value, word.data, text);
 		buf_free(&word);
@@ -64,7 +63,7 @@ static void offer_options(const struct scan_known *known, const char *typed)
 	const struct completion_value value = { .before = "", .typed = typed };
 
 	for (size_t i = 0; i < known->count; i++) {
-		if (!(known->option[i]->flags & OPTION_HIDDEN))
+		if (known->option[i]->help || known->option[i]->tell)
 			offer_option(&value, known->option[i]);
 	}
 }
@@ -103,24 +102,24 @@ static void read_operands(const char *usage, struct operands *operands)
 }
 
 struct cursor {
-	const struct argp_option *option; /* whose value the word is, NULL: no option's */
-	size_t operands;                  /* that stand before it */
-	bool only_operands;               /* behind "--" */
-	bool in_command;                  /* it belongs to another command, */
-	size_t command;                   /* which begins at this word */
+	const struct option_row *option; /* whose value the word is, NULL: no option's */
+	size_t operands;                 /* that stand before it */
+	bool only_operands;              /* behind "--" */
+	bool in_command;                 /* it belongs to another command, */
+	size_t command;                  /* which begins at this word */
 };
 
 /* The option that takes its value from the next word; NULL where none does. */
-static const struct argp_option *awaits_value(const struct scan_known *known, const char *word)
+static const struct option_row *awaits_value(const struct scan_known *known, const char *word)
 {
-	const struct argp_option *option;
+	const struct option_row *option;
 
 	if (word[1] != '-')
 		return scan_short_takes_next(known, word);
 	if (strchr(word, '='))
 		return NULL;
 	option = scan_find_long(known, word + 2, strlen(word + 2));
-	return option && option->arg && !(option->flags & OPTION_ARG_OPTIONAL) ? option : NULL;
+	return option && option->value && !option->optional ? option : NULL;
 }
 
 /* Operands without an end: then a command begins after "--" alone. */
@@ -182,22 +181,21 @@ static void offer_operand(const struct operands *operands, size_t index, const c
 static bool offer_joined_value(const struct scan_known *known, char *word)
 {
 	char *equals = strchr(word, '=');
-	const struct argp_option *option;
+	const struct option_row *option;
 	struct buf before = { 0 };
 
 	if (strncmp(word, "--", 2) || !equals)
 		return false;
 	option = scan_find_long(known, word + 2, (size_t)(equals - word - 2));
 	buf_add(&before, word, (size_t)(equals + 1 - word));
-	if (option && option->arg)
-		completion_option_values(
-			asked->command, option,
-			&(struct completion_value){ .before = before.data, .typed = equals + 1 });
+	if (option && option->value)
+		completion_option_values(option, &(struct completion_value){ .before = before.data,
+		                                                             .typed = equals + 1 });
 	buf_free(&before);
 	return true;
 }
 
-void completion_answer(const struct argp *argp)
+void completion_answer(const struct option_command *of)
 {
 	struct scan_known known = { .count = 0 };
 	struct operands operands;
@@ -206,16 +204,15 @@ void completion_answer(const struct argp *argp)
 
 	if (!asked)
 		return;
-	scan_known_of(argp, &known);
-	read_operands(argp->args_doc, &operands);
+	scan_known_of(&of->group, &known);
+	read_operands(of->operands, &operands);
 	cursor = find_cursor(&known, &operands);
 	typed = asked->words[asked->count - 1];
 	if (cursor.in_command)
 		printf(":command\t%zu\n", cursor.command);
 	else if (cursor.option)
 		completion_option_values(
-			asked->command, cursor.option,
-			&(struct completion_value){ .before = "", .typed = typed });
+			cursor.option, &(struct completion_value){ .before = "", .typed = typed });
 	else if (cursor.only_operands || *typed != '-')
 		offer_operand(&operands, cursor.operands, typed);
 	else if (!offer_joined_value(&known, typed))

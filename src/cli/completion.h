@@ -4,8 +4,9 @@
  * which ask the program itself: `cuscope completion words WORD...`. It answers from the tables that
  * commands parse their options by, so what is offered is what is understood.
  *
- * A command's table is met where the command hands it to cli_parse(). So completion_ask() is said,
- * the command is begun, and cli_parse() lets completion_answer() answer rather than parsing.
+ * A command's rows are met where the command hands them to option_parse(). So completion_ask() is
+ * said, the command is begun, and option_parse() lets completion_answer() answer rather than
+ * parsing.
  *
  * An answer is lines: "CANDIDATE<TAB>WHAT IT IS". One that begins with a colon says what the shell
  * finds better:
@@ -21,9 +22,10 @@
 #ifndef CUSCOPE_CLI_COMPLETION_H
 #define CUSCOPE_CLI_COMPLETION_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "cli/option.h"
 
 struct completion {
 	const char *command;
@@ -34,7 +36,7 @@ struct completion {
 void completion_ask(const struct completion *question);
 
 /* Prints the answer and ends the program, where something was asked; returns where nothing was. */
-void completion_answer(const struct argp *argp);
+void completion_answer(const struct option_command *of);
 
 /* ---- values -------------------------------------------------------------------------------- */
 
@@ -43,9 +45,8 @@ struct completion_value {
 	const char *before, *typed;
 };
 
-/* The values of an option, by its name and that of its argument. */
-void completion_option_values(const char *command, const struct argp_option *option,
-                              const struct completion_value *value);
+/* The values of an option, as its row says: by `offer`, of `words`, or files where it is a FILE. */
+void completion_option_values(const struct option_row *row, const struct completion_value *value);
 
 /* Those of what is no option, by its name in the usage: FILE, NAME. */
 void completion_operands(const char *command, const char *name,
@@ -53,5 +54,16 @@ void completion_operands(const char *command, const char *name,
 
 /* Prints a candidate where it begins as what is typed. `text`: what it is, or NULL. */
 void completion_offer(const struct completion_value *value, const char *word, const char *text);
+
+/* For rows of options: what this machine has, and what cuscope knows. */
+void completion_pids(const struct completion_value *value);
+void completion_names(const struct completion_value *value);
+void completion_users(const struct completion_value *value);
+void completion_variables(const struct completion_value *value);
+void completion_folders(const struct completion_value *value);
+void completion_traces(const struct completion_value *value);
+void completion_functions(const struct completion_value *value);
+void completion_features(const struct completion_value *value);
+void completion_sinks(const struct completion_value *value);
 
 #endif

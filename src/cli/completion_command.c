@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `cuscope completion SHELL`, and `completion words`, by which the shells ask. It stands apart from
- * what answers: cli_parse() needs that part in every program that parses options, this one needs
+ * what answers: option_parse() needs that part in every program that parses options, this one needs
  * the table of all commands.
  */
 #include "cli/completion.h"

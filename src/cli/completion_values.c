@@ -35,42 +35,27 @@ static struct completion_value last_of_list(value *v, struct buf *before)
 	return (struct completion_value){ .before = before->data, .typed = typed };
 }
 
-static void offer_words(value *v, const char *words)
+static void offer_words(value *v, const char *const *words)
 {
-	char copy[256];
-
-	snprintf(copy, sizeof(copy), "%s", words);
-	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-		completion_offer(v, word, NULL);
+	for (size_t i = 0; words[i]; i++)
+		completion_offer(v, words[i], NULL);
 }
 
 /* ---- of tables ----------------------------------------------------------------------------- */
 
-static void offer_classes(value *v)
-{
-	for (int i = 0; i < CLASS_COUNT; i++)
-		completion_offer(v, api_class_name(i), NULL);
-}
-
-static void offer_features(value *v)
+void completion_features(value *v)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++)
 		completion_offer(v, feature_info(i)->name, feature_info(i)->gives);
 }
 
-static void offer_sinks(value *v)
+void completion_sinks(value *v)
 {
 	for (const struct sink_format *format = sink_formats; format->name; format++)
 		completion_offer(v, format->name, format->help);
 }
 
-static void offer_forms(value *v)
-{
-	for (int i = 0; i < TABLE_FORM_COUNT; i++)
-		completion_offer(v, table_form_name(i), NULL);
-}
-
-static void offer_functions(value *v)
+void completion_functions(value *v)
 {
 	for (size_t i = 0; api_known(i); i++)
 		completion_offer(v, api_known(i), NULL);
@@ -81,7 +66,7 @@ static void offer_functions_and_kinds(value *v)
 {
 	char begin[32];
 
-	offer_functions(v);
+	completion_functions(v);
 	for (int kind = 0; kind < SPEC_KINDS; kind++) {
 		snprintf(begin, sizeof(begin), "%s:", spec_kind_name(kind));
 		completion_offer(v, begin, NULL);
@@ -115,7 +100,7 @@ static void offer_reports(value *v)
 
 /* ---- of this machine ----------------------------------------------------------------------- */
 
-static void offer_variables(value *v)
+void completion_variables(value *v)
 {
 	for (char **variable = environ; *variable; variable++) {
 		size_t len = strspn(*variable, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -232,17 +217,17 @@ static void offer_processes(value *v, bool by_name)
 	free(list);
 }
 
-static void offer_pids(value *v)
+void completion_pids(value *v)
 {
 	offer_processes(v, false);
 }
 
-static void offer_names(value *v)
+void completion_names(value *v)
 {
 	offer_processes(v, true);
 }
 
-static void offer_users(value *v)
+void completion_users(value *v)
 {
 	puts(":users");
 }
@@ -252,109 +237,73 @@ static void offer_files(value *v)
 	puts(":files");
 }
 
-static void offer_folders(value *v)
+void completion_folders(value *v)
 {
 	puts(":folders");
 }
 
-static void offer_traces(value *v)
+void completion_traces(value *v)
 {
 	puts(":files\t.cuscope");
 }
 
 /* ---- whose ---------------------------------------------------------------------------------- */
 
-/*
- * The first row that fits counts. `command` NULL: of any, `option` NULL: of any whose argument is
- * called `argument`. Either `words` or `offer` says what there is. tests/completion holds the words
- * to what the program accepts.
- */
-static const struct rule {
-	const char *command, *option, *argument;
-	bool list; /* with commas */
+void completion_option_values(const struct option_row *row, value *v)
+{
+	struct buf before = { 0 };
+	struct completion_value part = *v;
+
+	if (row->list || row->kind == OPTION_SET)
+		part = last_of_list(v, &before);
+	if (row->offer)
+		row->offer(&part);
+	else if (row->words)
+		offer_words(&part, row->words);
+	else if (!strcmp(row->value, "FILE"))
+		offer_files(&part);
+	else if (!strcmp(row->value, "DIR"))
+		completion_folders(&part);
+	else if (!strcmp(row->value, "PATH"))
+		offer_files(&part);
+	buf_free(&before);
+}
+
+static void offer_tools(value *v)
+{
+	static const char *const tools[] = { "memleak", "launches", "bandwidth", NULL };
+	struct buf before = { 0 };
+	struct completion_value part = last_of_list(v, &before);
+
+	offer_words(&part, tools);
+	buf_free(&before);
+}
+
+/* Words that are no options, by their name in the usage. The first row that fits counts. */
+static const struct operand {
+	const char *command, *name; /* NULL: of any command */
 	void (*offer)(value *v);
-	const char *words;
-} rules[] = {
-	{ NULL, "pid", NULL, true, offer_pids, NULL },
-	{ NULL, "name", NULL, false, offer_names, NULL },
-	{ NULL, "user", NULL, false, offer_users, NULL },
-	{ NULL, "env", NULL, false, offer_variables, NULL },
-	{ NULL, "cgroup", NULL, false, offer_folders, NULL },
-	{ NULL, "class", NULL, true, offer_classes, NULL },
-	{ NULL, "layer", NULL, false, NULL, "auto driver runtime both" },
-	{ NULL, "only", NULL, false, offer_functions, NULL },
-	{ NULL, "skip", NULL, false, offer_functions, NULL },
-	{ NULL, "function", NULL, false, offer_functions, NULL },
-	{ NULL, "without", NULL, true, offer_features, NULL },
-	{ NULL, "gpu", NULL, true, NULL, "kernels copies sets sync graphs nvtx overhead" },
-	{ NULL, "stacks", NULL, true, NULL, "samples launches copies waits allocations blocked" },
-	{ NULL, "launch-stacks", NULL, false, NULL, "all" },
-	{ NULL, "color", NULL, false, NULL, "always never auto" },
-	{ "profile", "mode", NULL, false, NULL, "merge gpu cpu off-cpu hooks" },
-	{ "trace", "format", NULL, false, offer_sinks, NULL },
-	{ "export", "format", NULL, false, offer_sinks, NULL },
-	{ "top", "format", NULL, false, NULL, "text json" },
-	{ "why", "format", NULL, false, NULL, "text json" },
-	{ "memleak", "format", NULL, false, NULL, "table json classic" },
-	{ "launches", "format", NULL, false, NULL, "table json classic" },
-	{ "bandwidth", "format", NULL, false, NULL, "table json classic" },
-	{ "watch", "format", NULL, false, NULL, "table json classic" },
-	{ NULL, "format", NULL, false, offer_forms, NULL },
-	{ NULL, "label-env", NULL, false, offer_variables, NULL },
-	{ "agent", "names", NULL, false, NULL, "gpuprobe" },
-	{ NULL, "diff", NULL, false, offer_traces, NULL },
-	{ NULL, NULL, "DIR", false, offer_folders, NULL },
-	{ NULL, NULL, "PATH", false, offer_files, NULL },
-	/* operands */
-	{ "why", NULL, "FILE...", false, offer_traces, NULL },
-	{ "report", NULL, "NAME...", false, offer_reports, NULL },
-	{ "diff", NULL, "NAME...", false, offer_reports, NULL },
-	{ "probes", NULL, "FILE", false, offer_files, NULL },
-	{ "probes", NULL, "GLOB|SPEC", false, offer_functions_and_kinds, NULL },
-	{ "watch", NULL, "LIST", true, NULL, "memleak launches bandwidth" },
+} operand_values[] = {
+	{ "report", "NAME...", offer_reports },
+	{ "diff", "NAME...", offer_reports },
+	{ "probes", "FILE", offer_files },
+	{ "probes", "GLOB|SPEC", offer_functions_and_kinds },
+	{ "watch", "LIST", offer_tools },
+	{ NULL, "FILE...", completion_traces },
+	{ NULL, "FILE", completion_traces },
+	{ NULL, "A", completion_traces },
+	{ NULL, "B", completion_traces },
 };
-
-static bool fits(const struct rule *rule, const char *command, const char *option,
-                 const char *argument)
-{
-	if (rule->command && strcmp(rule->command, command))
-		return false;
-	if (rule->option)
-		return option && !strcmp(rule->option, option);
-	return !strcmp(rule->argument, argument);
-}
-
-/* Whether there is a row. */
-static bool offer_by_rule(const char *command, const char *option, const char *argument, value *v)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-		const struct rule *rule = rules + i;
-		struct buf before = { 0 };
-		struct completion_value part = *v;
-
-		if (!fits(rule, command, option, argument))
-			continue;
-		if (rule->list)
-			part = last_of_list(v, &before);
-		if (rule->offer)
-			rule->offer(&part);
-		else
-			offer_words(&part, rule->words);
-		buf_free(&before);
-		return true;
-	}
-	return false;
-}
-
-void completion_option_values(const char *command, const struct argp_option *option, value *v)
-{
-	if (!offer_by_rule(command, option->name, option->arg, v) && !strcmp(option->arg, "FILE"))
-		offer_files(v);
-}
 
 void completion_operands(const char *command, const char *name, value *v)
 {
-	if (!offer_by_rule(command, NULL, name, v) &&
-	    (!strcmp(name, "FILE") || !strcmp(name, "A") || !strcmp(name, "B")))
-		offer_traces(v);
+	for (size_t i = 0; i < ARRAY_SIZE(operand_values); i++) {
+		const struct operand *operand = &operand_values[i];
+
+		if ((operand->command && strcmp(operand->command, command)) ||
+		    strcmp(operand->name, name))
+			continue;
+		operand->offer(v);
+		return;
+	}
 }

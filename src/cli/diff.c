@@ -10,7 +10,6 @@
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/diff/diff.h"
 
@@ -26,64 +25,38 @@ struct diff_command {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORMAT = 3000, OPT_TOP, OPT_NESTED, OPT_COLOR };
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "What is shown:", 2 },
-	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
-	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
-	{ 0, 0, 0, 0, "Output:", 3 },
-	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
-	{ "color", OPT_COLOR, "WHEN", 0,
-	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ 0 }
+static const struct option_row rows[] = {
+	{ .title = "What is shown:", .order = 2 },
+	CLI_TOP_ROW(struct diff_command, table.top),
+	{ "nested", 0, NULL, "also the calls that other calls made", OPTION_YES,
+	  offsetof(struct diff_command, nested) },
+	{ .title = "Output:", .order = 3 },
+	CLI_TABLE_FORMAT_ROW(struct diff_command, table.form),
+	CLI_COLOR_ROW(struct diff_command, color),
 };
 
-static void add_word(struct diff_command *o, const char *word)
+static bool diff_word(const struct argp_state *state, void *into, char *word)
 {
-	if (o->n_paths < DIFF_SIDES) {
+	struct diff_command *o = into;
+
+	if (o->n_paths < DIFF_SIDES)
 		o->paths[o->n_paths++] = word;
-		return;
-	}
-	o->names = vec_room(o->names, o->n_names, sizeof(*o->names));
-	o->names[o->n_names++] = word;
+	else
+		option_add_text(&o->names, &o->n_names, word);
+	return true;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static void diff_end(const struct argp_state *state, void *into)
 {
-	struct diff_command *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->range;
-		return 0;
-	case OPT_FORMAT:
-		o->table.form = cli_table_form(state, arg);
-		return 0;
-	case OPT_TOP:
-		o->table.top = cli_top_rows(state, arg);
-		return 0;
-	case OPT_NESTED:
-		o->nested = true;
-		return 0;
-	case OPT_COLOR:
-		o->color = cli_when(state, arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		add_word(o, arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (o->n_paths < DIFF_SIDES)
-			argp_failure(state, EXIT_USAGE, 0,
-			             "which two trace files? 'cuscope record' makes them");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (((struct diff_command *)into)->n_paths < DIFF_SIDES)
+		option_bad_usage(state, "which two trace files? 'cuscope record' makes them");
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
-	                                      { &cli_calls_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct option_part parts[] = {
+	{ &cli_range_options, offsetof(struct diff_command, range) },
+	{ &cli_calls_options, offsetof(struct diff_command, range) },
+	{ 0 }
+};
 
 static char *make_doc(void)
 {
@@ -209,19 +182,17 @@ static int diff_files(struct diff_command *o, struct err *err)
 
 int cli_diff(int argc, char **argv)
 {
-	struct argp argp = {
-		.options = options,
-		.parser = parse_option,
-		.args_doc = "A B [NAME...]",
-		.children = children,
+	struct option_command options = {
+		.group = { OPTION_ROWS(rows), .parts = parts, .word = diff_word, .end = diff_end },
+		.operands = "A B [NAME...]",
 	};
 	struct diff_command o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
 	int status;
 
-	argp.doc = doc;
-	cli_parse(&argp, argc, argv, false, &o);
+	options.doc = doc;
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	status = diff_files(&o, &err);
 	if (status)

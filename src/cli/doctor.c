@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope doctor`: what this machine allows, tried out, and what to do about the rest. */
 #include "cli/cli.h"
-#include "cli/option.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -454,7 +453,7 @@ static void check_lines(struct doctor_page *report)
 
 static const struct option_row rows[] = {
 	{ "without", 0, "LIST", "kernel features to treat as missing (names of the lines)",
-	  OPTION_TEXT },
+	  OPTION_TEXT, .offer = completion_features, .list = true },
 };
 
 static const struct option_command options = {

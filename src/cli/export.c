@@ -32,105 +32,72 @@ struct export_options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_FORMAT = 3000,
-	OPT_FORCE,
-	OPT_RANK,
-	OPT_BEGIN_END,
-};
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Which calls:", 3 },
-	{ 0, 0, 0, 0, "What is written, and where:", 4 },
-	{ "output", 'o', "FILE", 0, "the file; its ending chooses the format; - is standard output",
-	  0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
-	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
-	CLI_MODE_OPTION,
-	CLI_OLD_MODE_OPTION,
-	{ 0, 0, 0, 0, "For single formats:", 5 },
-	{ "rank", OPT_RANK, "N[/SIZE]", 0,
-	  "chrome: which rank of a distributed program this is, of how many", 0 },
-	{ "begin-end", OPT_BEGIN_END, 0, 0,
-	  "jsonl: a B and an E line for each call instead of one X", 0 },
-	{ 0 }
-};
-
-static void parse_rank(const struct argp_state *state, struct sink_options *sink, const char *arg)
+static bool export_take_rank(const struct argp_state *state, void *to, const char *value)
 {
-	const char *slash = strchr(arg, '/');
+	struct sink_options *sink = to;
+	const char *slash = strchr(value, '/');
 	char rank[16] = "";
 	uint64_t number, size = 0;
 
-	if (!slash || slash - arg < (long)sizeof(rank))
-		memcpy(rank, arg, slash ? (size_t)(slash - arg) : strnlen(arg, sizeof(rank) - 1));
+	if (!slash || slash - value < (long)sizeof(rank))
+		memcpy(rank, value,
+		       slash ? (size_t)(slash - value) : strnlen(value, sizeof(rank) - 1));
 	if (!parse_number(rank, 1 << 24, &number) ||
 	    (slash && (!parse_number(slash + 1, 1 << 24, &size) || size <= number)))
-		cli_bad_value(state, "--rank", arg, "rank (3, or 3/8 of eight)");
+		return false;
 	sink->rank = (unsigned)number;
 	sink->world_size = (unsigned)size;
+	return true;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static bool export_word(const struct argp_state *state, void *into, char *word)
 {
-	struct export_options *o = state->input;
+	struct export_options *o = into;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->range;
-		state->child_inputs[1] = &o->sink;
-		return 0;
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORMAT:
-		o->format = cli_parse_format(state, arg);
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	case OPT_RANK:
-		parse_rank(state, &o->sink, arg);
-		o->has_rank = true;
-		return 0;
-	case OPT_BEGIN_END:
-		o->sink.begin_end = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->input)
-			argp_error(state, "one trace file at a time: '%s' is a second one", arg);
-		o->input = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
+	if (o->input)
+		argp_error(state, "one trace file at a time: '%s' is a second one", word);
+	o->input = word;
+	return true;
+}
+
+static void export_end(const struct argp_state *state, void *into)
+{
+	if (!((struct export_options *)into)->input)
 		argp_error(state, "which trace? 'cuscope record' makes one");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
 }
 
-static char *help_filter(int key, const char *text, void *input)
-{
-	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
-}
+static const struct option_row rows[] = {
+	{ .title = "Which calls:", .order = 3 },
+	{ .title = "What is written, and where:", .order = 4 },
+	{ "output", 'o', "FILE", "the file; its ending chooses the format; - is standard output",
+	  OPTION_TEXT, offsetof(struct export_options, output) },
+	CLI_SINK_FORMAT_ROW(struct export_options, format),
+	CLI_FORCE_ROW(struct export_options, force, "overwrite a file that exists"),
+	CLI_MODE_ROW(struct export_options, mode),
+	CLI_OLD_MODE_ROW(struct export_options, mode),
+	{ .title = "For single formats:", .order = 5 },
+	{ "rank", 0, "N[/SIZE]", "chrome: which rank of a distributed program this is, of how many",
+	  OPTION_TAKE, offsetof(struct export_options, sink),
+	  OPTION_WITH(struct export_options, has_rank), .take = export_take_rank,
+	  .is_no = "rank (3, or 3/8 of eight)" },
+	{ "begin-end", 0, NULL, "jsonl: a B and an E line for each call instead of one X",
+	  OPTION_YES, offsetof(struct export_options, sink.begin_end) },
+};
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
-	                                      { &cli_filter_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct option_part parts[] = {
+	{ &cli_range_options, offsetof(struct export_options, range) },
+	{ &cli_filter_options, offsetof(struct export_options, sink) },
+	{ 0 }
+};
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "FILE -o OUT",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .word = export_word, .end = export_end },
+	.operands = "FILE -o OUT",
 	.doc = "Writes a trace file in the format of another tool."
 	       "\vExamples:\n"
 	       "  cuscope export train.cuscope -o train.pftrace\n"
 	       "  cuscope export train.cuscope -o train.json.gz --pid 4242 --rank 0/8\n"
 	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n",
-	.children = children,
-	.help_filter = help_filter,
 };
 
 static bool to_stdout(const struct export_options *o)
@@ -358,7 +325,7 @@ int cli_export(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
-	cli_parse(&argp, argc, argv, false, &o);
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -25,20 +25,21 @@ static const char *nearest(const char *typed)
 	return suggest(typed, names, count);
 }
 
-const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name)
+bool cli_take_format(const struct argp_state *state, void *to, const char *name)
 {
-	const struct sink_format *format = sink_format_by_name(name);
+	const struct sink_format **format = to;
 	const char *near = nearest(name);
 	struct buf what = { 0 };
 
-	if (format)
-		return format;
+	*format = sink_format_by_name(name);
+	if (*format)
+		return true;
 	buf_puts(&what, "format (");
 	sink_format_names(&what);
 	buf_puts(&what, ")");
 	if (near)
 		buf_printf(&what, "; did you mean '%s'?", near);
-	cli_bad_value(state, "--format", name, what.data);
+	option_bad_value(state, "--format", name, what.data);
 }
 
 /* What is there and no regular file has no ending that says anything: a pipe, /dev/stdout. */
@@ -75,7 +76,7 @@ char *cli_help_formats(void)
 			buf_printf(&text, "%s%s", ending == format->endings ? " (" : ", ", *ending);
 		buf_printf(&text, "%s: %s", format->endings[0] ? ")" : "", format->help);
 	}
-	return text.data; /* argp frees it */
+	return text.data;
 }
 
 void cli_say_unjoined(const struct consumer *sink, const char *advice)

@@ -8,28 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/parse.h"
 #include "probe/own_kernel.h"
 
-enum { OPT_HOOK = 2400, OPT_HOOKS, OPT_HOOK_LIMIT };
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Hooks of your own (see docs/hooks.md):", 7 },
-	{ "hook", OPT_HOOK, "SPEC", 0,
-	  "hook another function: 'uprobe:libx.so:f(n=arg0:u64) as x if n > 9'; uprobe, uentry, "
-	  "uretprobe, usdt, kprobe, kentry, kretprobe, tracepoint; may be repeated",
-	  7 },
-	{ "hooks", OPT_HOOKS, "FILE", 0,
-	  "hooks of a file, one a line, or of one that cuscope has (nccl, cublas, cudnn, pytorch, "
-	  "nvidia, nvidia-uvm); may be repeated",
-	  7 },
-	{ "hook-limit", OPT_HOOK_LIMIT, "N", 0, "functions that one pattern may stand for (512)",
-	  7 },
-	{ 0 }
-};
-
 /* Lines with a caret, which were made harmless where they were made. */
-static void end_with(const struct argp_state *state, const char *wrong)
+static void hooks_end_with(const struct argp_state *state, const char *wrong)
 {
 	fprintf(stderr, "%s: %s\n", state->name, wrong);
 	exit(EXIT_USAGE);
@@ -49,36 +31,54 @@ static unsigned driver_version(void)
 	return (unsigned)strtoul(text, NULL, 10);
 }
 
-static error_t parse_hooks(int key, char *arg, struct argp_state *state)
+static bool hooks_take(const struct argp_state *state, void *to, const char *value)
 {
-	struct hook_list *list = state->input;
 	struct buf wrong = { 0 };
-	uint64_t limit;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		list->driver = driver_version();
-		return 0;
-	case ARGP_KEY_END:
-		if (list->n && own_kernel_check(list, &wrong))
-			end_with(state, wrong.data);
-		return 0;
-	case OPT_HOOK:
-		if (hook_list_add(list, arg, &wrong))
-			end_with(state, wrong.data);
-		return 0;
-	case OPT_HOOKS:
-		if (hook_list_add_file(list, arg, &wrong))
-			end_with(state, wrong.data);
-		return 0;
-	case OPT_HOOK_LIMIT:
-		if (!parse_number(arg, HOOK_MATCHES_TOP, &limit) || !limit)
-			cli_bad_value(state, "--hook-limit", arg, "number from 1 to 8192");
-		list->matches = limit;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (hook_list_add(to, value, &wrong))
+		hooks_end_with(state, wrong.data);
+	return true;
 }
+
+static bool hooks_take_file(const struct argp_state *state, void *to, const char *value)
+{
+	struct buf wrong = { 0 };
+
+	if (hook_list_add_file(to, value, &wrong))
+		hooks_end_with(state, wrong.data);
+	return true;
+}
+
+static void hooks_begin(void *into)
+{
+	((struct hook_list *)into)->driver = driver_version();
+}
+
+static void hooks_end(const struct argp_state *state, void *into)
+{
+	struct hook_list *list = into;
+	struct buf wrong = { 0 };
+
+	if (list->n && own_kernel_check(list, &wrong))
+		hooks_end_with(state, wrong.data);
+}
+
+static const struct option_row rows[] = {
+	{ .title = "Hooks of your own (see docs/hooks.md):", .order = 7 },
+	{ "hook", 0, "SPEC",
+	  "hook another function: 'uprobe:libx.so:f(n=arg0:u64) as x if n > 9'; uprobe, uentry, "
+	  "uretprobe, usdt, kprobe, kentry, kretprobe, tracepoint; may be repeated",
+	  OPTION_TAKE, .take = hooks_take },
+	{ "hooks", 0, "FILE",
+	  "hooks of a file, one a line, or of one that cuscope has (nccl, cublas, cudnn, pytorch, "
+	  "nvidia, nvidia-uvm); may be repeated",
+	  OPTION_TAKE, .take = hooks_take_file },
+	{ "hook-limit", 0, "N", "functions that one pattern may stand for (512)", OPTION_NUMBER,
+	  offsetof(struct hook_list, matches), .least = 1, .most = HOOK_MATCHES_TOP },
+};
+
+const struct option_group cli_hooks_options = { OPTION_ROWS(rows), .begin = hooks_begin,
+	                                        .end = hooks_end };
 
 int cli_hooks_check(const struct hook_list *hooks, bool returns, struct err *err)
 {
@@ -115,24 +115,33 @@ int cli_hooks_check_spans(const struct hook_list *hooks, struct err *err)
 	return 0;
 }
 
-const struct argp cli_hooks_argp = { .options = options, .parser = parse_hooks };
-
 /* ---- the agent, which has none --------------------------------------------------------------- */
 
-static const struct argp_option no_options[] = { { "hook", OPT_HOOK, "SPEC", OPTION_HIDDEN, 0, 0 },
-	                                         { "hooks", OPT_HOOKS, "FILE", OPTION_HIDDEN, 0,
-	                                           0 },
-	                                         { 0 } };
+static void hooks_refuse(const struct argp_state *state, const char *name)
+	__attribute__((noreturn));
 
-static error_t refuse(int key, char *arg, struct argp_state *state)
+static void hooks_refuse(const struct argp_state *state, const char *name)
 {
-	if (key != OPT_HOOK && key != OPT_HOOKS)
-		return ARGP_ERR_UNKNOWN;
-	fprintf(stderr,
-	        "%s: there is no option '--%s' here: the agent looks at programs that use CUDA "
-	        "alone, and hooks may be of any; launches and watch have it\n",
-	        state->name, key == OPT_HOOK ? "hook" : "hooks");
-	exit(EXIT_USAGE);
+	option_bad_usage(
+		state,
+		"there is no option '--%s' here: the agent looks at programs that use CUDA "
+		"alone, and hooks may be of any; launches and watch have it",
+		name);
 }
 
-const struct argp cli_no_hooks_argp = { .options = no_options, .parser = refuse };
+static bool hooks_refuse_spec(const struct argp_state *state, void *to, const char *value)
+{
+	hooks_refuse(state, "hook");
+}
+
+static bool hooks_refuse_file(const struct argp_state *state, void *to, const char *value)
+{
+	hooks_refuse(state, "hooks");
+}
+
+static const struct option_row no_rows[] = {
+	{ "hook", 0, "SPEC", NULL, OPTION_TAKE, .take = hooks_refuse_spec },
+	{ "hooks", 0, "FILE", NULL, OPTION_TAKE, .take = hooks_refuse_file },
+};
+
+const struct option_group cli_no_hooks_options = { OPTION_ROWS(no_rows) };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope info`: what is in a trace file. */
 #include "cli/cli.h"
-#include "cli/option.h"
 
 #include <errno.h>
 #include <stdlib.h>

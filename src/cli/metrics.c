@@ -15,47 +15,49 @@
 #define BUSY_LEAST_NS 20000ull
 #define BUSY_MOST_NS  10000000ull
 
-enum { OPT_METRICS = 4400, OPT_NO_METRICS, OPT_BUSY };
-
-static const struct argp_option options[] = {
-	{ "gpu-metrics", OPT_METRICS, "HZ", OPTION_ARG_OPTIONAL,
-	  "how well GPUs are used, so often a second, 1 to 20 (default: 10): SM, tensor cores, "
-	  "memory, links by NVML's GPM, or utilisation where a GPU has none",
-	  6 },
-	{ "gpu-busy", OPT_BUSY, "TIME", OPTION_ARG_OPTIONAL,
-	  "when GPUs were busy, told from outside of programs by samples of their counters, so far "
-	  "apart (default: 100us)",
-	  6 },
-	{ "no-gpu-metrics", OPT_NO_METRICS, 0, 0, "do not read them", 6 },
-	{ 0 }
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool metrics_take_hz(const struct argp_state *state, void *to, const char *value)
 {
-	struct cli_metrics *metrics = state->input;
+	struct cli_metrics *metrics = to;
 
-	switch (key) {
-	case OPT_METRICS:
-		metrics->asked = true;
-		metrics->off = false;
-		metrics->hz = HZ;
-		if (arg && (!parse_number(arg, MOST_HZ, &metrics->hz) || !metrics->hz))
-			cli_bad_value(state, "--gpu-metrics", arg, "number from 1 to 20");
-		return 0;
-	case OPT_BUSY:
-		metrics->busy_ns = arg ? cli_duration(state, "--gpu-busy", arg) : CLI_GPU_BUSY_NS;
-		if (metrics->busy_ns < BUSY_LEAST_NS || metrics->busy_ns > BUSY_MOST_NS)
-			cli_bad_value(state, "--gpu-busy", arg, "time from 20us to 10ms");
-		return 0;
-	case OPT_NO_METRICS:
-		metrics->off = true;
-		metrics->asked = false;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	metrics->asked = true;
+	metrics->off = false;
+	metrics->hz = HZ;
+	return !value || (parse_number(value, MOST_HZ, &metrics->hz) && metrics->hz);
 }
 
-const struct argp cli_metrics_argp = { .options = options, .parser = parse };
+static bool metrics_take_busy(const struct argp_state *state, void *to, const char *value)
+{
+	uint64_t *ns = to;
+
+	*ns = CLI_GPU_BUSY_NS;
+	return !value ||
+	       (parse_duration_ns(value, ns) && *ns >= BUSY_LEAST_NS && *ns <= BUSY_MOST_NS);
+}
+
+static bool metrics_take_none(const struct argp_state *state, void *to, const char *value)
+{
+	struct cli_metrics *metrics = to;
+
+	metrics->off = true;
+	metrics->asked = false;
+	return true;
+}
+
+static const struct option_row rows[] = {
+	{ "gpu-metrics", 0, "HZ",
+	  "how well GPUs are used, so often a second, 1 to 20 (default: 10): SM, tensor cores, "
+	  "memory, links by NVML's GPM, or utilisation where a GPU has none",
+	  OPTION_TAKE, .take = metrics_take_hz, .is_no = "number from 1 to 20", .optional = true,
+	  .order = 6 },
+	{ "gpu-busy", 0, "TIME",
+	  "when GPUs were busy, told from outside of programs by samples of their counters, so far "
+	  "apart (default: 100us)",
+	  OPTION_TAKE, offsetof(struct cli_metrics, busy_ns), .take = metrics_take_busy,
+	  .is_no = "time from 20us to 10ms", .optional = true },
+	{ "no-gpu-metrics", 0, NULL, "do not read them", OPTION_TAKE, .take = metrics_take_none },
+};
+
+const struct option_group cli_metrics_options = { OPTION_ROWS(rows) };
 
 /* Who samples counters uses CUDA, too: it would be a target itself. */
 int cli_metrics_check(const struct cli_metrics *metrics, const struct target *target,

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/suggest.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "cli/cli.h"
 #include "cli/completion.h"
@@ -30,8 +31,8 @@ struct option_parser {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static void option_bad_value(const struct argp_state *state, const char *option, const char *value,
-                             const char *is_no)
+void option_bad_value(const struct argp_state *state, const char *option, const char *value,
+                      const char *is_no)
 {
 	fprintf(stderr, "%s: %s: '%s' is no %s\n", state->name, option, value, is_no);
 	exit(EXIT_USAGE);
@@ -170,9 +171,9 @@ static uint32_t option_take_set(const struct argp_state *state, const struct opt
 	return set;
 }
 
-static void option_add_text(const char ***texts, size_t *count, const char *text)
+void option_add_text(const char ***texts, size_t *count, const char *text)
 {
-	*texts = xrealloc(*texts, (*count + 1) * sizeof(**texts));
+	*texts = vec_room(*texts, *count, sizeof(**texts));
 	(*texts)[(*count)++] = text;
 }
 
@@ -370,12 +371,12 @@ void option_parse(const struct option_command *of, int argc, char **argv, bool c
 	struct option_parser parser = { .n_parts = 0 };
 	struct unknown_option unknown;
 
+	completion_answer(of);
+	if (!scan_options(&of->group, argc, argv, command, &unknown))
+		option_refuse_unknown(argv[0], &unknown);
 	option_parser_begin(&parser, &of->group, into);
 	parser.argp.args_doc = of->operands;
 	parser.argp.doc = of->doc;
-	completion_answer(&parser.argp);
-	if (!scan_options(&parser.argp, argc, argv, command, &unknown))
-		option_refuse_unknown(argv[0], &unknown);
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser.argp, argc, argv, command ? ARGP_IN_ORDER : 0, NULL, &parser))
 		exit(EXIT_USAGE);

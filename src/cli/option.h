@@ -97,6 +97,13 @@ struct option_command {
  */
 void option_parse(const struct option_command *of, int argc, char **argv, bool command, void *into);
 
+/* Adds a text to an array that grows; the caller frees the array. */
+void option_add_text(const char ***texts, size_t *count, const char *text);
+
+/* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
+void option_bad_value(const struct argp_state *state, const char *option, const char *value,
+                      const char *is_no) __attribute__((noreturn));
+
 /* Ends the program: "cuscope trace: TEXT". */
 void option_bad_usage(const struct argp_state *state, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));

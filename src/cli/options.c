@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Options that several commands take: which processes, which functions. */
+/* Options that several commands take: which processes, which functions, and how much of it. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -7,127 +7,104 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "base/suggest.h"
-#include "base/vec.h"
-#include "base/xalloc.h"
+#include "output/sink.h"
 
 /* ---- targets ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_NAME = 2000,
-	OPT_CGROUP,
-	OPT_ALL,
-	OPT_USER,
-	OPT_ENV,
-	OPT_KEEP_ENV,
-	OPT_NO_FOLLOW,
-	OPT_NO_HOLD,
-	OPT_LIBRARY
-};
-
-static void add_word(const char ***words, size_t *count, const char *word)
+static void target_give(struct target_choice *choice, enum target_kind kind)
 {
-	*words = vec_room(*words, *count, sizeof(**words));
-	(*words)[(*count)++] = word;
+	choice->target.kind = kind;
+	choice->given |= 1u << kind;
 }
 
-static const struct argp_option process_options[] = {
-	{ 0, 0, 0, 0, "Which processes:", 1 },
-	{ "pid", 'p', "PID[,PID]", 0, "processes that already run", 0 },
-	{ "name", OPT_NAME, "GLOB", 0,
-	  "processes by name or by their program's file name, now and later", 0 },
-	{ "cgroup", OPT_CGROUP, "PATH", 0, "processes of a cgroup (v2) and below", 0 },
-	{ "all", OPT_ALL, 0, 0, "every process", 0 },
-	{ 0 }
+static bool target_take_pids(const struct argp_state *state, void *to, const char *value)
+{
+	struct target_choice *choice = to;
+
+	target_give(choice, TARGET_PIDS);
+	return parse_pids(value, &choice->pids, &choice->n_pids);
+}
+
+static bool target_take_name(const struct argp_state *state, void *to, const char *value)
+{
+	struct target_choice *choice = to;
+
+	target_give(choice, TARGET_NAME);
+	choice->target.glob = value;
+	return *value;
+}
+
+static bool target_take_cgroup(const struct argp_state *state, void *to, const char *value)
+{
+	struct target_choice *choice = to;
+
+	target_give(choice, TARGET_CGROUP);
+	choice->target.cgroup = value;
+	return *value;
+}
+
+static bool target_take_all(const struct argp_state *state, void *to, const char *value)
+{
+	target_give(to, TARGET_ALL);
+	return true;
+}
+
+static bool target_take_variable(const struct argp_state *state, void *to, const char *value)
+{
+	struct target_choice *choice = to;
+
+	option_add_text(&choice->env, &choice->n_env, value);
+	return *value && *value != '=';
+}
+
+static void target_begin(void *into)
+{
+	struct target_choice *choice = into;
+
+	choice->target.follow = true;
+	choice->target.command.hold = true;
+}
+
+static const struct option_row process_rows[] = {
+	{ .title = "Which processes:", .order = 1 },
+	{ "pid", 'p', "PID[,PID]", "processes that already run", OPTION_TAKE,
+	  .take = target_take_pids, .is_no = "list of process ids (123 or 123,456)",
+	  .offer = completion_pids, .list = true },
+	{ "name", 0, "GLOB", "processes by name or by their program's file name, now and later",
+	  OPTION_TAKE, .take = target_take_name, .is_no = "name or pattern ('python*')",
+	  .offer = completion_names },
+	{ "cgroup", 0, "PATH", "processes of a cgroup (v2) and below", OPTION_TAKE,
+	  .take = target_take_cgroup, .is_no = "path of a cgroup", .offer = completion_folders },
+	{ "all", 0, NULL, "every process", OPTION_TAKE, .take = target_take_all },
 };
 
-static const struct argp_option start_options[] = {
-	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 1 },
-	{ "env", OPT_ENV, "NAME[=VALUE]", 0,
+const struct option_group cli_process_options = { OPTION_ROWS(process_rows),
+	                                          .begin = target_begin };
+
+static const struct option_row start_rows[] = {
+	{ "user", 0, "NAME", "run the command as this user", OPTION_TEXT,
+	  offsetof(struct target_choice, target.command.user), .offer = completion_users,
+	  .order = 1 },
+	{ "env", 0, "NAME[=VALUE]",
 	  "hand this variable on to the command of --user, or with a value set it; NAME may be a "
-	  "glob; "
-	  "may be repeated",
-	  1 },
-	{ "keep-env", OPT_KEEP_ENV, 0, 0, "hand on all variables to the command of --user", 1 },
-	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 1 },
-	{ "library", OPT_LIBRARY, "FILE", 0,
+	  "glob; may be repeated",
+	  OPTION_TAKE, .take = target_take_variable, .is_no = "variable (NAME or NAME=VALUE)",
+	  .offer = completion_variables },
+	{ "keep-env", 0, NULL, "hand on all variables to the command of --user", OPTION_YES,
+	  offsetof(struct target_choice, target.command.environment.keep) },
+	{ "no-follow", 0, NULL, "leave out the processes that targets start", OPTION_NO,
+	  offsetof(struct target_choice, target.follow) },
+	{ "library", 0, "FILE",
 	  "hook this library, or program with the runtime linked in, before a process maps it; may "
 	  "be repeated",
-	  1 },
-	{ "no-hold", OPT_NO_HOLD, 0, 0,
+	  OPTION_TEXTS, offsetof(struct target_choice, target.libraries),
+	  OPTION_WITH(struct target_choice, target.n_libraries) },
+	{ "no-hold", 0, NULL,
 	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked",
-	  1 },
-	{ 0 }
+	  OPTION_NO, offsetof(struct target_choice, target.command.hold) },
 };
 
-static error_t parse_processes(int key, char *arg, struct argp_state *state)
-{
-	struct target_choice *choice = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		choice->target.follow = true;
-		choice->target.command.hold = true;
-		return 0;
-	case 'p':
-		if (!parse_pids(arg, &choice->pids, &choice->n_pids))
-			cli_bad_value(state, "-p", arg, "list of process ids (123 or 123,456)");
-		choice->target.kind = TARGET_PIDS;
-		choice->given |= 1u << TARGET_PIDS;
-		return 0;
-	case OPT_NAME:
-		if (!*arg)
-			cli_bad_value(state, "--name", arg, "name or pattern ('python*')");
-		choice->target.glob = arg;
-		choice->target.kind = TARGET_NAME;
-		choice->given |= 1u << TARGET_NAME;
-		return 0;
-	case OPT_CGROUP:
-		if (!*arg)
-			cli_bad_value(state, "--cgroup", arg, "path of a cgroup");
-		choice->target.cgroup = arg;
-		choice->target.kind = TARGET_CGROUP;
-		choice->given |= 1u << TARGET_CGROUP;
-		return 0;
-	case OPT_ALL:
-		choice->target.kind = TARGET_ALL;
-		choice->given |= 1u << TARGET_ALL;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static error_t parse_start(int key, char *arg, struct argp_state *state)
-{
-	struct target_choice *choice = state->input;
-
-	switch (key) {
-	case OPT_USER:
-		choice->target.command.user = arg;
-		return 0;
-	case OPT_ENV:
-		if (!*arg || *arg == '=')
-			cli_bad_value(state, "--env", arg, "variable (NAME or NAME=VALUE)");
-		add_word(&choice->env, &choice->n_env, arg);
-		return 0;
-	case OPT_KEEP_ENV:
-		choice->target.command.environment.keep = true;
-		return 0;
-	case OPT_NO_FOLLOW:
-		choice->target.follow = false;
-		return 0;
-	case OPT_LIBRARY:
-		add_word(&choice->target.libraries, &choice->target.n_libraries, arg);
-		return 0;
-	case OPT_NO_HOLD:
-		choice->target.command.hold = false;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-const struct argp cli_process_argp = { .options = process_options, .parser = parse_processes };
-const struct argp cli_start_argp = { .options = start_options, .parser = parse_start };
+const struct option_group cli_start_options = { OPTION_ROWS(start_rows) };
 
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err)
 {
@@ -161,99 +138,155 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-enum { OPT_ONLY = 2100, OPT_SKIP, OPT_CLASS, OPT_LAYER, OPT_ALL_CALLS };
+static bool selection_take_all_calls(const struct argp_state *state, void *to, const char *value)
+{
+	struct selection *selection = to;
 
-static const struct argp_option selection_options[] = {
-	{ 0, 0, 0, 0, "Which functions:", 2 },
-	{ "only", OPT_ONLY, "GLOB", 0,
-	  "only functions whose name matches, always hooked; may be repeated", 0 },
-	{ "skip", OPT_SKIP, "GLOB", 0, "not functions whose name matches; may be repeated", 0 },
-	{ "class", OPT_CLASS, "LIST", 0,
+	selection->all_calls = true;
+	selection->each_call = value != NULL;
+	return !value || !strcmp(value, "each");
+}
+
+static const char *const layers[] = { "auto", "driver", "runtime", "both", NULL };
+
+static const struct option_row selection_rows[] = {
+	{ .title = "Which functions:", .order = 2 },
+	{ "only", 0, "GLOB", "only functions whose name matches, always hooked; may be repeated",
+	  OPTION_TEXTS, offsetof(struct selection, only), OPTION_WITH(struct selection, n_only),
+	  .offer = completion_functions },
+	{ "skip", 0, "GLOB", "not functions whose name matches; may be repeated", OPTION_TEXTS,
+	  offsetof(struct selection, skip), OPTION_WITH(struct selection, n_skip),
+	  .offer = completion_functions },
+	{ "class", 0, "LIST",
 	  "only functions of these classes: launch, memory, transfer, sync, stream, event, graph, "
 	  "module, device, other (LIST has commas, no blanks)",
-	  0 },
-	{ "layer", OPT_LAYER, "LAYER", 0,
+	  OPTION_SET, offsetof(struct selection, classes), .words = api_class_names,
+	  .is_no = "class" },
+	{ "layer", 0, "LAYER",
 	  "driver, runtime, both, or auto (the default): launches in the driver only, the rest in "
 	  "both",
-	  0 },
-	{ "all-calls", OPT_ALL_CALLS, "each", OPTION_ARG_OPTIONAL,
+	  OPTION_WORD, offsetof(struct selection, layers), .words = layers, .is_no = "layer" },
+	{ "all-calls", 0, "each",
 	  "also getters and polls, which tell little and are many; with --in-process those that "
 	  "are called all the time are counted, and with --all-calls=each recorded one by one",
-	  0 },
+	  OPTION_TAKE, .take = selection_take_all_calls, .optional = true,
+	  .is_no = "way to see them (each, or none)" },
+};
+
+const struct option_group cli_selection_options = { OPTION_ROWS(selection_rows) };
+
+/* ---- of what is written -------------------------------------------------------------------- */
+
+static const struct option_row filter_rows[] = {
+	{ "failed", 0, NULL, "only calls that returned an error", OPTION_YES,
+	  offsetof(struct sink_options, failed_only), .order = 3 },
+	{ "min-duration", 0, "TIME",
+	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", OPTION_TIME,
+	  offsetof(struct sink_options, min_duration_ns), .least = 1, .most = OPTION_ANY },
+	{ "max-events", 0, "N", "end when N calls were written, those that they made not counted",
+	  OPTION_NUMBER, offsetof(struct sink_options, max_events), .least = 1,
+	  .most = OPTION_ANY },
+};
+
+const struct option_group cli_filter_options = { OPTION_ROWS(filter_rows) };
+
+/* ---- how long, and at what cost ------------------------------------------------------------ */
+
+static bool limits_take_percent(const struct argp_state *state, void *to, const char *value)
+{
+	return parse_percent(value, to);
+}
+
+static const struct option_row bound_rows[] = {
+	{ .title = "How long, and at what cost:", .order = 5 },
+	CLI_DURATION_ROW(struct capture_options, duration_ns),
+	CLI_TIMEOUT_ROW(struct capture_options, timeout_ns),
+	{ "max-overhead", 0, "N%",
+	  "give up detail to slow targets down by less than this: getters, then durations, then "
+	  "all but windows of time",
+	  OPTION_TAKE, offsetof(struct capture_options, max_overhead), .take = limits_take_percent,
+	  .is_no = "percentage (5% or 0.5%)" },
+	CLI_RING_SIZE_ROW(struct capture_options, ring_bytes,
+	                  "memory of all ring buffers together (8 MiB for each CPU)"),
+	CLI_WITHOUT_ROW(struct capture_options, without),
+};
+
+const struct option_group cli_bounds_options = { OPTION_ROWS(bound_rows) };
+
+bool cli_take_in_process(const struct argp_state *state, void *to, const char *value)
+{
+	*(enum in_process *)to = IN_PROCESS_YES;
+	return true;
+}
+
+bool cli_take_no_in_process(const struct argp_state *state, void *to, const char *value)
+{
+	*(enum in_process *)to = IN_PROCESS_NO;
+	return true;
+}
+
+/* What is given up for its cost is a matter of probes: those options do not go with it. */
+void cli_check_in_process(const struct argp_state *state, const struct capture_options *capture)
+{
+	if (capture->in_process != IN_PROCESS_YES || (capture->returns && !capture->max_overhead))
+		return;
+	option_bad_usage(state,
+	                 "--in-process does not go with %s: what that saves is the cost of probes",
+	                 capture->returns ? "--max-overhead" : "--no-returns");
+}
+
+static void limits_end(const struct argp_state *state, void *into)
+{
+	cli_check_in_process(state, into);
+}
+
+static const struct option_row limit_rows[] = {
+	{ "no-returns", 0, NULL, "half the cost: no durations, no results", OPTION_NO,
+	  offsetof(struct capture_options, returns), .order = 5 },
+	CLI_IN_PROCESS_ROW(struct capture_options, in_process),
+	CLI_NO_IN_PROCESS_ROW(struct capture_options, in_process,
+	                      "by probes alone (default without --gpu)"),
+};
+
+const struct option_group cli_limits_options = {
+	OPTION_ROWS(limit_rows),
+	.parts = (const struct option_part[]){ { &cli_bounds_options, 0 }, { 0 } },
+	.end = limits_end,
+};
+
+/* ---- all that is traced, and how ----------------------------------------------------------- */
+
+static void attach_end(const struct argp_state *state, void *into)
+{
+	struct cli_attach *attach = into;
+
+	attach->capture.gpu = attach->gpu.asked ? &attach->gpu.settings : NULL;
+	attach->selection.hooks = attach->hooks.n ? &attach->hooks : NULL;
+}
+
+static void attach_words(void *into, char **words, size_t count)
+{
+	((struct cli_attach *)into)->command = words;
+}
+
+static const struct option_part attach_parts[] = {
+	{ &cli_process_options, offsetof(struct cli_attach, choice) },
+	{ &cli_start_options, offsetof(struct cli_attach, choice) },
+	{ &cli_selection_options, offsetof(struct cli_attach, selection) },
+	{ &cli_gpu_options, offsetof(struct cli_attach, gpu) },
+	{ &cli_limits_options, offsetof(struct cli_attach, capture) },
 	{ 0 }
 };
 
-/* " (launch, memory, ... or other)" */
-static void say_classes(const char *const *names)
+const struct option_group cli_attach_options = { .parts = attach_parts,
+	                                         .words = attach_words,
+	                                         .end = attach_end };
+
+void cli_attach_free(struct cli_attach *attach)
 {
-	for (int i = 0; i < CLASS_COUNT; i++)
-		fprintf(stderr, "%s%s", !i ? " (" : i < CLASS_COUNT - 1 ? ", " : " or ", names[i]);
-	fputs(")\n", stderr);
+	free(attach->choice.pids);
+	free(attach->choice.env);
+	free(attach->selection.only);
+	free(attach->selection.skip);
+	hook_list_free(&attach->hooks);
 }
-
-static void parse_classes(const struct argp_state *state, struct selection *selection, char *list)
-{
-	char *rest = list, *name;
-
-	while ((name = strsep(&rest, ","))) {
-		int cls = api_class_parse(name);
-		const char *names[CLASS_COUNT], *near;
-
-		if (cls >= 0) {
-			selection->classes |= 1u << cls;
-			continue;
-		}
-		for (int i = 0; i < CLASS_COUNT; i++)
-			names[i] = api_class_name(i);
-		near = suggest(name, names, CLASS_COUNT);
-		fprintf(stderr, "%s: --class: there is no class '%s'", state->name, name);
-		if (near)
-			fprintf(stderr, "; did you mean '%s'?\n", near);
-		else
-			say_classes(names);
-		exit(EXIT_USAGE);
-	}
-}
-
-static void parse_layer(const struct argp_state *state, struct selection *selection,
-                        const char *arg)
-{
-	static const char *const names[] = { "auto", "driver", "runtime", "both" };
-
-	for (size_t i = 0; i < 4; i++) {
-		if (!strcmp(arg, names[i])) {
-			selection->layers = (enum layer_choice)i;
-			return;
-		}
-	}
-	cli_bad_value(state, "--layer", arg, "layer (auto, driver, runtime or both)");
-}
-
-static error_t parse_selection(int key, char *arg, struct argp_state *state)
-{
-	struct selection *selection = state->input;
-
-	switch (key) {
-	case OPT_ONLY:
-		add_word(&selection->only, &selection->n_only, arg);
-		return 0;
-	case OPT_SKIP:
-		add_word(&selection->skip, &selection->n_skip, arg);
-		return 0;
-	case OPT_CLASS:
-		parse_classes(state, selection, arg);
-		return 0;
-	case OPT_LAYER:
-		parse_layer(state, selection, arg);
-		return 0;
-	case OPT_ALL_CALLS:
-		if (arg && strcmp(arg, "each") != 0)
-			cli_bad_value(state, "--all-calls", arg, "way to see them (each, or none)");
-		selection->all_calls = true;
-		selection->each_call = arg != NULL;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-const struct argp cli_selection_argp = { .options = selection_options, .parser = parse_selection };

@@ -17,15 +17,13 @@ void cli_ignore_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-mode_t cli_parse_mode(const struct argp_state *state, const char *arg)
+bool cli_take_mode(const struct argp_state *state, void *to, const char *value)
 {
 	char *end;
-	unsigned long mode = strtoul(arg, &end, 8);
+	unsigned long mode = strtoul(value, &end, 8);
 
-	if (!*arg || *end || arg[0] == '-' || mode > MODE_MOST || !(mode & S_IRUSR))
-		cli_bad_value(state, "--output-mode", arg,
-		              "mode in octal digits, readable by its owner (0600, 640, 0644)");
-	return (mode_t)mode;
+	*(mode_t *)to = (mode_t)mode;
+	return *value && !*end && value[0] != '-' && mode <= MODE_MOST && mode & S_IRUSR;
 }
 
 bool cli_is_stdout(FILE *out)

@@ -45,49 +45,34 @@ struct probes_listing {
 	size_t modules, functions, hooked, movable, listed;
 };
 
-enum { OPTION_DIVERT = 1000, OPTION_FORMAT };
-
-static const struct argp_option options[] = {
-	{ "divert", OPTION_DIVERT, NULL, 0,
-	  "show which functions could be diverted at their entry, and why the others could not",
-	  0 },
-	{ "format", OPTION_FORMAT, "NAME", 0, "of a SPEC: table (default), csv or json", 0 },
-	{ 0 },
-};
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static bool probes_word(const struct argp_state *state, void *into, char *word)
 {
-	struct probes_options *o = state->input;
+	struct probes_options *o = into;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->choice;
-		state->child_inputs[1] = &o->selection;
-		return 0;
-	case OPTION_DIVERT:
-		o->divert = true;
-		return 0;
-	case OPTION_FORMAT:
-		o->formatted = true;
-		o->form = cli_table_form(state, arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->n_words == 2)
-			return ARGP_ERR_UNKNOWN;
-		o->word[o->n_words++] = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (o->n_words == 2)
+		return false;
+	o->word[o->n_words++] = word;
+	return true;
 }
 
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_selection_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct option_row rows[] = {
+	{ "divert", 0, NULL,
+	  "show which functions could be diverted at their entry, and why the others could not",
+	  OPTION_YES, offsetof(struct probes_options, divert) },
+	{ "format", 0, "NAME", "of a SPEC: table (default), csv or json", OPTION_WORD,
+	  offsetof(struct probes_options, form), OPTION_WITH(struct probes_options, formatted),
+	  .words = table_form_names, .is_no = "format" },
+};
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[FILE] [GLOB|SPEC]",
+static const struct option_part parts[] = {
+	{ &cli_process_options, offsetof(struct probes_options, choice) },
+	{ &cli_selection_options, offsetof(struct probes_options, selection) },
+	{ 0 }
+};
+
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .word = probes_word },
+	.operands = "[FILE] [GLOB|SPEC]",
 	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where "
 	       "the probe goes and why, its class, and whether it is on. With SPEC, what a hook of "
 	       "your own stands for."
@@ -97,7 +82,6 @@ static const struct argp argp = {
 	       "SPEC is a hook as --hook has it: 'kprobe:nv*', 'tracepoint:sched:*', "
 	       "'uprobe:libnccl.so:nccl*'. What it stands for is listed, and why some of that "
 	       "cannot be hooked.\n",
-	.children = children,
 };
 
 /* ---- printing ------------------------------------------------------------------------------ */
@@ -352,7 +336,7 @@ int cli_probes(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
-	cli_parse(&argp, argc, argv, false, &o);
+	option_parse(&options, argc, argv, false, &o);
 	status = list_hook(&o);
 	if (status >= 0) {
 		free(o.choice.pids);

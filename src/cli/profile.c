@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/parse.h"
 #include "capture/stacks/sampler.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
@@ -59,50 +60,6 @@ struct profiling {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_FORCE = 5000,
-	OPT_MODE,
-	OPT_OFF_CPU,
-	OPT_DIFF,
-	OPT_PER_PROCESS,
-	OPT_PER_THREAD,
-	OPT_FUNCTIONS,
-	OPT_INTERPRETER,
-	OPT_DURATION,
-	OPT_RING_SIZE,
-	OPT_WITHOUT,
-};
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "What is profiled, and where it goes:", 3 },
-	{ "output", 'o', "FILE", 0, "the profile, in a form by its ending (default: text)", 0 },
-	{ "diff", OPT_DIFF, "BEFORE", 0,
-	  "what has changed since this profile, of which FILE is the other one; both are .folded",
-	  0 },
-	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
-	CLI_MODE_OPTION,
-	{ "mode", OPT_MODE, "MODE", 0,
-	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
-	  "merge: both (default with --gpu); off-cpu: time blocked; hooks: time in calls that "
-	  "--hook names (default with it)",
-	  0 },
-	{ "off-cpu", OPT_OFF_CPU, "MIN", OPTION_ARG_OPTIONAL,
-	  "also how long threads were blocked, where, and who woke them; times below MIN are "
-	  "added up (default: 100us)",
-	  0 },
-	{ "per-process", OPT_PER_PROCESS, 0, 0, "processes apart", 0 },
-	{ "per-thread", OPT_PER_THREAD, 0, 0, "processes and their threads apart", 0 },
-	{ "functions", OPT_FUNCTIONS, 0, 0, "functions of Python whole, not line by line", 0 },
-	{ "interpreter", OPT_INTERPRETER, 0, 0, "also the functions that make up Python", 0 },
-	{ 0, 0, 0, 0, "How long, and by what:", 5 },
-	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
-	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0,
-	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
-	{ 0 }
-};
-
 /* Whether a word is the trace file that the profile is of, rather than a command. */
 static bool is_trace(const struct argp_state *state, const char *word)
 {
@@ -113,121 +70,99 @@ static bool is_trace(const struct argp_state *state, const char *word)
 	return (ending && !strcmp(ending, ".cuscope")) || profile_begins_as_trace(word);
 }
 
-static error_t parse_run(int key, char *arg, struct argp_state *state)
+/* Options may stand behind a trace file. */
+static bool profile_word(const struct argp_state *state, void *into, char *word)
 {
-	struct profile_command *o = state->input;
+	struct profile_command *o = into;
 
-	switch (key) {
-	case OPT_DURATION:
-		o->capture.duration_ns = cli_duration(state, "--duration", arg);
-		return 0;
-	case OPT_RING_SIZE:
-		o->capture.ring_bytes = cli_ring_bytes(state, arg);
-		return 0;
-	case OPT_WITHOUT:
-		o->capture.without = arg;
-		return 0;
-	case ARGP_KEY_ARG: /* options may stand behind a trace file */
-		if (o->diff.before && !o->diff.after) {
-			o->diff.after = arg;
-			return 0;
-		}
-		if (!is_trace(state, arg))
-			return ARGP_ERR_UNKNOWN;
-		if (o->trace)
-			argp_error(state, "one trace file at a time: '%s' is a second one", arg);
-		o->trace = arg;
-		return 0;
-	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
-		o->command = state->argv + state->next;
-		return 0;
+	if (o->diff.before && !o->diff.after) {
+		o->diff.after = word;
+		return true;
 	}
-	return ARGP_ERR_UNKNOWN;
+	if (!is_trace(state, word))
+		return false;
+	if (o->trace)
+		argp_error(state, "one trace file at a time: '%s' is a second one", word);
+	o->trace = word;
+	return true;
 }
 
-static enum profile_mode parse_mode(const struct argp_state *state, const char *arg)
+static void profile_words(void *into, char **words, size_t count)
 {
-	static const char *const modes[] = { "merge", "gpu", "cpu", "off-cpu", "hooks" };
+	((struct profile_command *)into)->command = words;
+}
+
+static bool profile_take_off_cpu(const struct argp_state *state, void *to, const char *value)
+{
+	struct profile_command *o = to;
+	uint64_t *least_ns = &o->stacks.settings.blocked_ns;
+
+	o->stacks.blocked = true;
+	o->least_given |= value != NULL;
+	return !value || (parse_duration_ns(value, least_ns) && *least_ns);
+}
+
+static const char *const modes[] = { "merge", "gpu", "cpu", "off-cpu", "hooks", NULL };
+
+static bool profile_take_mode(const struct argp_state *state, void *to, const char *value)
+{
 	unsigned at = 0;
 
-	while (at < ARRAY_SIZE(modes) && strcmp(arg, modes[at]))
+	while (modes[at] && strcmp(value, modes[at]))
 		at++;
-	if (at == ARRAY_SIZE(modes))
-		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu, off-cpu, hooks)");
-	return (enum profile_mode)(MODE_MERGE + at);
+	*(enum profile_mode *)to = (enum profile_mode)(MODE_MERGE + at);
+	return modes[at];
 }
 
-static error_t parse_what(int key, char *arg, struct argp_state *state)
-{
-	struct profile_command *o = state->input;
+static const struct option_row rows[] = {
+	{ .title = "What is profiled, and where it goes:", .order = 3 },
+	{ "output", 'o', "FILE", "the profile, in a form by its ending (default: text)",
+	  OPTION_TEXT, offsetof(struct profile_command, output) },
+	{ "diff", 0, "BEFORE",
+	  "what has changed since this profile, of which FILE is the other one; both are .folded",
+	  OPTION_TEXT, offsetof(struct profile_command, diff.before), .offer = completion_traces },
+	CLI_FORCE_ROW(struct profile_command, force, "overwrite FILE"),
+	CLI_MODE_ROW(struct profile_command, output_mode),
+	{ "mode", 0, "MODE",
+	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
+	  "merge: both (default with --gpu); off-cpu: time blocked; hooks: time in calls that "
+	  "--hook names (default with it)",
+	  OPTION_TAKE, offsetof(struct profile_command, mode), .words = modes, .is_no = "mode",
+	  .take = profile_take_mode },
+	{ "off-cpu", 0, "MIN",
+	  "also how long threads were blocked, where, and who woke them; times below MIN are "
+	  "added up (default: 100us)",
+	  OPTION_TAKE, .take = profile_take_off_cpu, .is_no = "duration (10us, 1.5ms, 2s, 3m)",
+	  .optional = true },
+	{ "per-process", 0, NULL, "processes apart", OPTION_YES,
+	  offsetof(struct profile_command, profile.per_process) },
+	{ "per-thread", 0, NULL, "processes and their threads apart", OPTION_YES,
+	  offsetof(struct profile_command, profile.per_thread) },
+	{ "functions", 0, NULL, "functions of Python whole, not line by line", OPTION_YES,
+	  offsetof(struct profile_command, profile.functions) },
+	{ "interpreter", 0, NULL, "also the functions that make up Python", OPTION_YES,
+	  offsetof(struct profile_command, profile.interpreter) },
+	{ .title = "How long, and by what:", .order = 5 },
+	CLI_DURATION_ROW(struct profile_command, capture.duration_ns),
+	CLI_RING_SIZE_ROW(struct profile_command, capture.ring_bytes,
+	                  "memory of all ring buffers together (8 MiB for each CPU)"),
+	CLI_WITHOUT_ROW(struct profile_command, capture.without),
+};
 
-	switch (key) {
-	case OPT_MODE:
-		o->mode = parse_mode(state, arg);
-		return 0;
-	case OPT_OFF_CPU:
-		o->stacks.blocked = true;
-		if (arg) {
-			o->stacks.settings.blocked_ns = cli_duration(state, "--off-cpu", arg);
-			o->least_given = true;
-		}
-		return 0;
-	case OPT_PER_PROCESS:
-		o->profile.per_process = true;
-		return 0;
-	case OPT_PER_THREAD:
-		o->profile.per_thread = true;
-		return 0;
-	case OPT_FUNCTIONS:
-		o->profile.functions = true;
-		return 0;
-	case OPT_INTERPRETER:
-		o->profile.interpreter = true;
-		return 0;
-	case OPT_DIFF:
-		o->diff.before = arg;
-		return 0;
-	}
-	return parse_run(key, arg, state);
-}
+static const struct option_part parts[] = {
+	{ &cli_process_options, offsetof(struct profile_command, choice) },
+	{ &cli_start_options, offsetof(struct profile_command, choice) },
+	{ &cli_gpu_options, offsetof(struct profile_command, gpu) },
+	{ &cli_stacks_options, offsetof(struct profile_command, stacks) },
+	{ &cli_times_options, offsetof(struct profile_command, range) },
+	{ &cli_hooks_options, offsetof(struct profile_command, hooks) },
+	{ 0 }
+};
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct profile_command *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->choice;
-		state->child_inputs[2] = &o->gpu;
-		state->child_inputs[3] = &o->stacks;
-		state->child_inputs[4] = &o->range;
-		state->child_inputs[5] = &o->hooks;
-		return 0;
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->output_mode = cli_parse_mode(state, arg);
-		return 0;
-	}
-	return parse_what(key, arg, state);
-}
-
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_gpu_argp, 0, NULL, 0 },
-	                                      { &cli_stacks_argp, 0, NULL, 0 },
-	                                      { &cli_times_argp, 0, NULL, 0 },
-	                                      { &cli_hooks_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]\nFILE",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .word = profile_word,
+	           .words = profile_words },
+	.operands = "[-- COMMAND [ARG...]]\nFILE",
 	.doc = "Looks at what threads do so many times a second, and shows the functions and lines "
 	       "that they were in: native code, Python and the kernel in one stack; with --gpu "
 	       "also "
@@ -238,7 +173,6 @@ static const struct argp argp = {
 	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n"
 	       "  cuscope profile run.cuscope -o run.html --from 2s --to 2.5s\n"
 	       "  cuscope profile --diff before.folded after.folded -o change.svg\n",
-	.children = children,
 };
 
 static bool with_gpu(const struct profile_command *o)
@@ -575,7 +509,7 @@ int cli_profile(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_stacks_init(&o.stacks);
-	cli_parse(&argp, argc, argv, true, &o);
+	option_parse(&options, argc, argv, true, &o);
 	o.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */

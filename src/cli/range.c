@@ -12,140 +12,87 @@
 #include "base/lines.h"
 #include "base/parse.h"
 
-enum {
-	OPT_FROM = 2200,
-	OPT_TO,
-	OPT_FUNCTION,
-	OPT_KERNEL,
-	OPT_FAILED,
-	OPT_MAX_EVENTS,
-	OPT_MAX_SIZE,
-};
-
-#define MAX_SIZE                                                                                   \
-	{ 0, 0, 0, 0, "How much is written:", 9 },                                                 \
+#define FROM_ROW                                                                                   \
 	{                                                                                          \
-		"max-size", OPT_MAX_SIZE, "SIZE", 0,                                               \
+		"from", 0, "TIME", "what ended later than this after the trace's begin (10ms)",    \
+			OPTION_TIME, offsetof(struct cli_range, from_ns),                          \
+			OPTION_WITH(struct cli_range, has_from), .most = OPTION_ANY,               \
+								 .is_no = A_TIME                   \
+	}
+#define TO_ROW                                                                                     \
+	{                                                                                          \
+		"to", 0, "TIME", "what ended earlier (1.5s)", OPTION_TIME,                         \
+			offsetof(struct cli_range, to_ns), OPTION_WITH(struct cli_range, has_to),  \
+			.most = OPTION_ANY, .is_no = A_TIME                                        \
+	}
+#define A_TIME "time since the trace's begin (10us, 1.5ms, 2s)"
+#define SIZE_TITLE                                                                                 \
+	{                                                                                          \
+		.title = "How much is written:", .order = 9                                        \
+	}
+#define MAX_SIZE_ROW                                                                               \
+	{                                                                                          \
+		"max-size", 0, "SIZE",                                                             \
 			"each output has this size at most, 0: any (default: 1000 times the "      \
 			"file's, and 64M)",                                                        \
-			0                                                                          \
+			OPTION_BYTES, offsetof(struct cli_range, max_size),                        \
+			OPTION_WITH(struct cli_range, has_max_size),                               \
+			.most = OPTION_ANY, .is_no = "size (100M, 2GiB; 0: any)"                   \
 	}
 
-#define FROM_TO                                                                                    \
-	{                                                                                          \
-		"from",                                                                            \
-		OPT_FROM,                                                                          \
-		"TIME",                                                                            \
-		0,                                                                                 \
-		"what ended later than this after the trace's begin (10ms)",                       \
-		0                                                                                  \
-	},                                                                                         \
-	{                                                                                          \
-		"to", OPT_TO, "TIME", 0, "what ended earlier (1.5s)", 0                            \
-	}
+static void range_end(const struct argp_state *state, void *into)
+{
+	struct cli_range *range = into;
 
-static const struct argp_option range_options[] = {
-	{ 0, 0, 0, 0, "Which part of the trace:", 1 },
-	FROM_TO,
-	{ "pid", 'p', "PID[,PID]", 0, "what these processes did; may be repeated", 0 },
-	{ "function", OPT_FUNCTION, "GLOB", 0, "only calls of these functions ('cuMemcpy*')", 0 },
-	{ "kernel", OPT_KERNEL, "GLOB", 0,
-	  "only these kernels and their launches ('gemm*'), by full, short or mangled name", 0 },
-	MAX_SIZE,
-	{ 0 }
+	if (range->has_to && range->to_ns <= range->from_ns)
+		option_bad_usage(state, "--to is not later than --from");
+}
+
+static const struct option_row times_rows[] = { { .title = "Which part of a trace file:",
+	                                          .order = 2 },
+	                                        FROM_ROW,
+	                                        TO_ROW,
+	                                        SIZE_TITLE,
+	                                        MAX_SIZE_ROW };
+
+const struct option_group cli_times_options = { OPTION_ROWS(times_rows), .end = range_end };
+
+static bool range_take_pids(const struct argp_state *state, void *to, const char *value)
+{
+	struct cli_range *range = to;
+
+	return parse_pids(value, &range->pids, &range->n_pids);
+}
+
+static const struct option_row range_rows[] = {
+	{ .title = "Which part of the trace:", .order = 1 },
+	FROM_ROW,
+	TO_ROW,
+	{ "pid", 'p', "PID[,PID]", "what these processes did; may be repeated", OPTION_TAKE,
+	  .take = range_take_pids, .is_no = "list of process ids (123 or 123,456)",
+	  .offer = completion_pids, .list = true },
+	{ "function", 0, "GLOB", "only calls of these functions ('cuMemcpy*')", OPTION_TEXT,
+	  offsetof(struct cli_range, filter.function), .is_no = "pattern ('cuMemcpy*')",
+	  .offer = completion_functions },
+	{ "kernel", 0, "GLOB",
+	  "only these kernels and their launches ('gemm*'), by full, short or mangled name",
+	  OPTION_TEXT, offsetof(struct cli_range, filter.kernel), .is_no = "pattern ('gemm*')" },
+	SIZE_TITLE,
+	MAX_SIZE_ROW,
 };
 
-static uint64_t parse_time(const struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t ns;
+const struct option_group cli_range_options = { OPTION_ROWS(range_rows), .end = range_end };
 
-	if (!parse_duration_ns(arg, &ns))
-		cli_bad_value(state, option, arg, "time since the trace's begin (10us, 1.5ms, 2s)");
-	return ns;
-}
-
-static error_t parse_times(int key, char *arg, struct argp_state *state)
-{
-	struct cli_range *range = state->input;
-
-	switch (key) {
-	case OPT_FROM:
-		range->from_ns = parse_time(state, "--from", arg);
-		range->has_from = true;
-		return 0;
-	case OPT_TO:
-		range->to_ns = parse_time(state, "--to", arg);
-		range->has_to = true;
-		return 0;
-	case OPT_MAX_SIZE:
-		if (!parse_bytes(arg, &range->max_size))
-			cli_bad_value(state, "--max-size", arg, "size (100M, 2GiB; 0: any)");
-		range->has_max_size = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (range->has_to && range->to_ns <= range->from_ns)
-			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_option times_options[] = {
-	{ 0, 0, 0, 0, "Which part of a trace file:", 2 }, FROM_TO, MAX_SIZE, { 0 }
-};
-
-const struct argp cli_times_argp = { .options = times_options, .parser = parse_times };
-
-static error_t parse_range(int key, char *arg, struct argp_state *state)
-{
-	struct cli_range *range = state->input;
-
-	switch (key) {
-	case 'p':
-		if (!parse_pids(arg, &range->pids, &range->n_pids))
-			cli_bad_value(state, "--pid", arg, "list of process ids (123 or 123,456)");
-		return 0;
-	case OPT_FUNCTION:
-		if (!*arg)
-			cli_bad_value(state, "--function", arg, "pattern ('cuMemcpy*')");
-		range->filter.function = arg;
-		return 0;
-	case OPT_KERNEL:
-		if (!*arg)
-			cli_bad_value(state, "--kernel", arg, "pattern ('gemm*')");
-		range->filter.kernel = arg;
-		return 0;
-	}
-	return parse_times(key, arg, state);
-}
-
-const struct argp cli_range_argp = { .options = range_options, .parser = parse_range };
-
-static const struct argp_option calls_options[] = {
-	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 1 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0,
+static const struct option_row calls_rows[] = {
+	{ "failed", 0, NULL, "only calls that returned an error", OPTION_YES,
+	  offsetof(struct cli_range, filter.failed), .order = 1 },
+	{ "max-events", 0, "N",
 	  "only the first N calls with those that they made, and what ran on the GPU until then",
-	  1 },
-	{ 0 }
+	  OPTION_NUMBER, offsetof(struct cli_range, filter.max_calls), .least = 1,
+	  .most = OPTION_ANY },
 };
 
-static error_t parse_calls(int key, char *arg, struct argp_state *state)
-{
-	struct filter_choice *filter = &((struct cli_range *)state->input)->filter;
-
-	switch (key) {
-	case OPT_FAILED:
-		filter->failed = true;
-		return 0;
-	case OPT_MAX_EVENTS:
-		if (!parse_number(arg, UINT64_MAX / 2, &filter->max_calls) || !filter->max_calls)
-			cli_bad_value(state, "--max-events", arg, "number from 1 on");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-const struct argp cli_calls_argp = { .options = calls_options, .parser = parse_calls };
+const struct option_group cli_calls_options = { OPTION_ROWS(calls_rows) };
 
 bool cli_is_chosen(const struct cli_range *range)
 {

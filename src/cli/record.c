@@ -36,103 +36,59 @@ struct record_run {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000, OPT_LAST, OPT_FAILED, OPT_MIN_DURATION, OPT_MAX_EVENTS, OPT_KERNEL };
+static bool record_take_last(const struct argp_state *state, void *to, const char *value)
+{
+	struct record_options *o = to;
 
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "What is kept, and where:", 3 },
-	{ "output", 'o', "FILE", 0,
-	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
-	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
-	CLI_MODE_OPTION,
-	CLI_OLD_MODE_OPTION,
-	{ "last", OPT_LAST, "LENGTH", 0,
-	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
-	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
-	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
-	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0,
-	  "end when N calls were kept, those that they made not counted", 0 },
-	{ "kernel", OPT_KERNEL, 0, 0, "also system calls to the NVIDIA driver, decoded", 0 },
-	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
+	if (!parse_duration_ns(value, &o->last_ns) && !parse_bytes(value, &o->last_bytes))
+		return false;
+	if (!o->last_ns && !o->last_bytes)
+		option_bad_value(state, "--last", value, "length of time or of memory");
+	return true;
+}
+
+static const struct option_row rows[] = {
+	{ .title = "What is kept, and where:", .order = 3 },
+	{ "output", 'o', "FILE",
+	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", OPTION_TEXT,
+	  offsetof(struct record_options, output) },
+	CLI_FORCE_ROW(struct record_options, force, "overwrite files that exist"),
+	CLI_MODE_ROW(struct record_options, mode),
+	CLI_OLD_MODE_ROW(struct record_options, mode),
+	{ "last", 0, "LENGTH",
+	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2",
+	  OPTION_TAKE, .take = record_take_last,
+	  .is_no = "duration (10s, 2m) or size (64MiB, 1GB)" },
+	{ "failed", 0, NULL, "only calls that returned an error", OPTION_YES,
+	  offsetof(struct record_options, chosen.failed) },
+	{ "min-duration", 0, "TIME",
+	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", OPTION_TIME,
+	  offsetof(struct record_options, chosen.min_duration_ns), .least = 1, .most = OPTION_ANY },
+	{ "max-events", 0, "N", "end when N calls were kept, those that they made not counted",
+	  OPTION_NUMBER, offsetof(struct record_options, chosen.max_calls), .least = 1,
+	  .most = OPTION_ANY },
+	{ "kernel", 0, NULL, "also system calls to the NVIDIA driver, decoded", OPTION_YES,
+	  offsetof(struct record_options, attach.capture.kernel) },
+	{ "verbose", 'v', NULL, "also the durations of driver calls that runtime calls make",
+	  OPTION_YES, offsetof(struct record_options, verbose) },
+};
+
+static const struct option_part parts[] = {
+	{ &cli_attach_options, offsetof(struct record_options, attach) },
+	{ &cli_which_stacks_options, offsetof(struct record_options, stacks) },
+	{ &cli_metrics_options, offsetof(struct record_options, metrics) },
+	{ &cli_hooks_options, offsetof(struct record_options, attach.hooks) },
 	{ 0 }
 };
 
-static void parse_last(const struct argp_state *state, struct record_options *o, const char *arg)
-{
-	if (!parse_duration_ns(arg, &o->last_ns) && !parse_bytes(arg, &o->last_bytes))
-		cli_bad_value(state, "--last", arg, "duration (10s, 2m) or size (64MiB, 1GB)");
-	if (!o->last_ns && !o->last_bytes)
-		cli_bad_value(state, "--last", arg, "length of time or of memory");
-}
-
-static error_t parse_chosen(int key, char *arg, struct argp_state *state)
-{
-	struct chosen_options *o = &((struct record_options *)state->input)->chosen;
-
-	switch (key) {
-	case OPT_FAILED:
-		o->failed = true;
-		return 0;
-	case OPT_MIN_DURATION:
-		o->min_duration_ns = cli_duration(state, "--min-duration", arg);
-		return 0;
-	case OPT_MAX_EVENTS:
-		if (!parse_number(arg, UINT64_MAX / 2, &o->max_calls) || !o->max_calls)
-			cli_bad_value(state, "--max-events", arg, "number from 1 on");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct record_options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->attach;
-		state->child_inputs[1] = &o->stacks;
-		state->child_inputs[2] = &o->metrics;
-		state->child_inputs[3] = &o->attach.hooks;
-		return 0;
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	case OPT_LAST:
-		parse_last(state, o, arg);
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case OPT_KERNEL:
-		o->attach.capture.kernel = true;
-		return 0;
-	}
-	return parse_chosen(key, arg, state);
-}
-
-static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
-	                                      { &cli_which_stacks_argp, 0, NULL, 0 },
-	                                      { &cli_metrics_argp, 0, NULL, 0 },
-	                                      { &cli_hooks_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts },
+	.operands = "[-- COMMAND [ARG...]]",
 	.doc = "Keeps every CUDA call of a program in a file, for report, timeline and export."
 	       "\vExamples:\n"
 	       "  sudo cuscope record -o run.cuscope -- ./app\n"
 	       "  sudo cuscope record -p 1234 --duration 10s\n"
 	       "  sudo cuscope record --name 'python*' --last 30s -o crash.cuscope\n",
-	.children = children,
 };
 
 /* ---- files --------------------------------------------------------------------------------- */
@@ -354,7 +310,7 @@ int cli_record(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_stacks_init(&o.stacks);
-	cli_parse(&argp, argc, argv, true, &o);
+	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/set.h"
@@ -26,42 +27,6 @@ struct report_command {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_FORMAT = 3000,
-	OPT_FORCE,
-	OPT_OUTPUT_DIR,
-	OPT_TOP,
-	OPT_NESTED,
-	OPT_GAP,
-	OPT_COLOR,
-	OPT_SORT,
-	OPT_STACKS
-};
-
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "What is shown:", 2 },
-	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
-	{ "sort", OPT_SORT, "COLUMN", 0,
-	  "rows by this column (\"Total Time\", calls:asc), of the tables that have it", 0 },
-	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
-	{ "gap", OPT_GAP, "TIME", 0,
-	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
-	  0 },
-	{ "stacks", OPT_STACKS, 0, 0, "report gaps: whole chains of calls, not the innermost three",
-	  0 },
-	{ 0, 0, 0, 0, "Output:", 3 },
-	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
-	{ "output-dir", OPT_OUTPUT_DIR, "DIR", 0,
-	  "a file in DIR for each report (cuda_api_sum.csv)", 0 },
-	{ "output", OPT_OUTPUT_DIR, "DIR", OPTION_HIDDEN, 0, 0 }, /* as nsys stats calls it */
-	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
-	CLI_MODE_OPTION,
-	CLI_OLD_MODE_OPTION,
-	{ "color", OPT_COLOR, "WHEN", 0,
-	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ 0 }
-};
-
 /* The same report twice says nothing more. */
 static void add_choice(struct report_command *o, const struct report_choice *choice)
 {
@@ -75,77 +40,75 @@ static void add_choice(struct report_command *o, const struct report_choice *cho
 	o->choices[o->n_choices++] = *choice;
 }
 
-static void parse_word(const struct argp_state *state, struct report_command *o, const char *word)
+static bool report_word(const struct argp_state *state, void *into, char *word)
 {
+	struct report_command *o = into;
 	struct report_choice choice;
 	struct err err = { 0 };
 
 	if (!o->path) {
 		o->path = word;
-		return;
+		return true;
 	}
-	if (report_choose(word, &choice, &err)) {
-		fprintf(stderr, "%s: %s\n", state->name, err.text);
-		exit(EXIT_USAGE);
-	}
+	if (report_choose(word, &choice, &err))
+		option_bad_usage(state, "%s", err.text);
 	add_choice(o, &choice);
+	return true;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static void report_end(const struct argp_state *state, void *into)
 {
-	struct report_command *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->range;
-		return 0;
-	case OPT_FORMAT:
-		o->set.table.form = cli_table_form(state, arg);
-		return 0;
-	case OPT_OUTPUT_DIR:
-		o->set.folder = arg;
-		return 0;
-	case OPT_FORCE:
-		o->set.replace = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->set.mode = cli_parse_mode(state, arg);
-		return 0;
-	case OPT_TOP:
-		o->set.table.top = cli_top_rows(state, arg);
-		return 0;
-	case OPT_SORT:
-		o->set.table.sort = arg;
-		return 0;
-	case OPT_NESTED:
-		o->set.nested = true;
-		return 0;
-	case OPT_GAP:
-		o->set.gap_ns = cli_duration(state, "--gap", arg);
-		o->of_gaps = "--gap";
-		return 0;
-	case OPT_STACKS:
-		o->set.stacks = true;
-		o->of_gaps = "--stacks";
-		return 0;
-	case OPT_COLOR:
-		o->color = cli_when(state, arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		parse_word(state, o, arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->path)
-			argp_failure(state, EXIT_USAGE, 0,
-			             "which trace file? 'cuscope record' makes one");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (!((struct report_command *)into)->path)
+		option_bad_usage(state, "which trace file? 'cuscope record' makes one");
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
-	                                      { &cli_calls_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static bool report_take_gap(const struct argp_state *state, void *to, const char *value)
+{
+	struct report_command *o = to;
+
+	o->of_gaps = "--gap";
+	return parse_duration_ns(value, &o->set.gap_ns) && o->set.gap_ns;
+}
+
+static bool report_take_stacks(const struct argp_state *state, void *to, const char *value)
+{
+	struct report_command *o = to;
+
+	o->of_gaps = "--stacks";
+	o->set.stacks = true;
+	return true;
+}
+
+static const struct option_row rows[] = {
+	{ .title = "What is shown:", .order = 2 },
+	CLI_TOP_ROW(struct report_command, set.table.top),
+	{ "sort", 0, "COLUMN",
+	  "rows by this column (\"Total Time\", calls:asc), of the tables that have it",
+	  OPTION_TEXT, offsetof(struct report_command, set.table.sort) },
+	{ "nested", 0, NULL, "also the calls that other calls made", OPTION_YES,
+	  offsetof(struct report_command, set.nested) },
+	{ "gap", 0, "TIME",
+	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
+	  OPTION_TAKE, .take = report_take_gap, .is_no = "duration (10us, 1.5ms, 2s, 3m)" },
+	{ "stacks", 0, NULL, "report gaps: whole chains of calls, not the innermost three",
+	  OPTION_TAKE, .take = report_take_stacks },
+	{ .title = "Output:", .order = 3 },
+	CLI_TABLE_FORMAT_ROW(struct report_command, set.table.form),
+	{ "output-dir", 0, "DIR", "a file in DIR for each report (cuda_api_sum.csv)", OPTION_TEXT,
+	  offsetof(struct report_command, set.folder) },
+	{ "output", 0, "DIR", NULL, OPTION_TEXT, /* as nsys stats calls it */
+	  offsetof(struct report_command, set.folder) },
+	CLI_FORCE_ROW(struct report_command, set.replace, "overwrite files that exist"),
+	CLI_MODE_ROW(struct report_command, set.mode),
+	CLI_OLD_MODE_ROW(struct report_command, set.mode),
+	CLI_COLOR_ROW(struct report_command, color),
+};
+
+static const struct option_part parts[] = {
+	{ &cli_range_options, offsetof(struct report_command, range) },
+	{ &cli_calls_options, offsetof(struct report_command, range) },
+	{ 0 }
+};
 
 /* The reports, a line each. */
 static void add_reports(struct buf *out)
@@ -284,19 +247,18 @@ static int report(struct report_command *o, struct err *err)
 
 int cli_report(int argc, char **argv)
 {
-	struct argp argp = {
-		.options = options,
-		.parser = parse_option,
-		.args_doc = "FILE [NAME...]",
-		.children = children,
+	struct option_command options = {
+		.group = { OPTION_ROWS(rows), .parts = parts, .word = report_word,
+		           .end = report_end },
+		.operands = "FILE [NAME...]",
 	};
 	struct report_command o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
 	int status = 0;
 
-	argp.doc = doc;
-	cli_parse(&argp, argc, argv, false, &o);
+	options.doc = doc;
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	if (check_options(&o, &err))
 		status = EXIT_USAGE;

@@ -6,38 +6,36 @@
 
 #include "base/suggest.h"
 
-static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
-	                                          { "usage", 1000, 0, 0, 0, 0 },
-	                                          { "version", 'V', 0, 0, 0, 0 },
-	                                          { 0 } };
+/* Those of argp. */
+static const struct option_row own_rows[] = {
+	{ "help", '?', .help = "" },
+	{ "usage", .help = "" },
+	{ "version", 'V', .help = "" },
+};
+static const struct option_group own = { OPTION_ROWS(own_rows) };
 
-static void collect(const struct argp_option *options, struct scan_known *known)
+static void scan_collect(const struct option_group *group, struct scan_known *known)
 {
-	for (; options && (options->name || options->key || options->doc); options++) {
-		if (!options->name || known->count == SCAN_OPTIONS_MAX)
+	for (size_t i = 0; i < group->n_rows; i++) {
+		if (!group->rows[i].name || known->count == SCAN_OPTIONS_MAX)
 			continue;
-		known->option[known->count] = options;
-		known->name[known->count++] = options->name;
+		known->option[known->count] = &group->rows[i];
+		known->name[known->count++] = group->rows[i].name;
 	}
+	for (const struct option_part *part = group->parts; part && part->group; part++)
+		scan_collect(part->group, known);
 }
 
-static void collect_all(const struct argp *argp, struct scan_known *known)
+void scan_known_of(const struct option_group *group, struct scan_known *known)
 {
-	collect(argp->options, known);
-	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		collect_all(c->argp, known);
+	scan_collect(group, known);
+	scan_collect(&own, known);
 }
 
-void scan_known_of(const struct argp *argp, struct scan_known *known)
+const struct option_row *scan_find_long(const struct scan_known *known, const char *name,
+                                        size_t len)
 {
-	collect_all(argp, known);
-	collect(own_options, known);
-}
-
-const struct argp_option *scan_find_long(const struct scan_known *known, const char *name,
-                                         size_t len)
-{
-	const struct argp_option *found = NULL;
+	const struct option_row *found = NULL;
 	size_t hits = 0;
 
 	for (size_t i = 0; i < known->count; i++) {
@@ -51,11 +49,11 @@ const struct argp_option *scan_find_long(const struct scan_known *known, const c
 	return hits ? found : NULL; /* an ambiguous one is getopt's to complain about */
 }
 
-const struct argp_option *scan_short_takes_next(const struct scan_known *known, const char *word)
+const struct option_row *scan_short_takes_next(const struct scan_known *known, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		for (size_t i = 0; i < known->count; i++) {
-			if (known->option[i]->key == *c && known->option[i]->arg)
+			if (known->option[i]->letter == *c && known->option[i]->value)
 				return c[1] == '\0' ? known->option[i] : NULL;
 		}
 	}
@@ -70,22 +68,22 @@ static void describe(const struct scan_known *known, const char *name, size_t le
 	size_t n = 0;
 
 	for (size_t i = 0; i < known->count; i++)
-		if (!(known->option[i]->flags & OPTION_HIDDEN))
+		if (known->option[i]->help || known->option[i]->tell)
 			shown[n++] = known->name[i];
 	snprintf(unknown->typed, sizeof(unknown->typed), "%.*s", (int)len, name);
 	unknown->near = suggest(unknown->typed, shown, n);
 }
 
-bool scan_options(const struct argp *argp, int argc, char **argv, bool command,
+bool scan_options(const struct option_group *group, int argc, char **argv, bool command,
                   struct unknown_option *unknown)
 {
 	static char help[] = "--help";
 	struct scan_known known = { .count = 0 };
 
-	scan_known_of(argp, &known);
+	scan_known_of(group, &known);
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		const char *name = argv[i] + 2;
-		const struct argp_option *option;
+		const struct option_row *option;
 		size_t len;
 
 		if (argv[i][0] != '-' || !argv[i][1]) {
@@ -107,7 +105,7 @@ bool scan_options(const struct argp *argp, int argc, char **argv, bool command,
 			describe(&known, name, len, unknown);
 			return false;
 		}
-		if (option->arg && !name[len])
+		if (option->value && !option->optional && !name[len])
 			i++;
 	}
 	return true;

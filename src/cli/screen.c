@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+const char *const cli_whens[] = { "auto", "always", "never", NULL };
+
 bool cli_color(const char *when, FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");

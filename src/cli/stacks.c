@@ -2,27 +2,12 @@
 /* Options that say which stacks are walked: --stacks, --frequency, --launch-stacks. */
 #include "cli/cli.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/parse.h"
-#include "base/suggest.h"
-#include "base/xalloc.h"
 
 #define MOST_HZ 2000
-
-enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS, OPT_HOST_WAITS, OPT_NO_WAKERS, OPT_NO_STACKS };
-
-static const struct argp_option share_options[] = {
-	{ 0, 0, 0, 0, "Stacks:", 4 },
-	{ "frequency", 'F', "HZ", 0, "samples a second of each CPU (default: 49)", 0 },
-	{ "launch-stacks", OPT_LAUNCH_STACKS, "SHARE", 0,
-	  "of which launches and copies stacks are walked: all, 1/N, or so many a second of each "
-	  "thread (default: 1000)",
-	  0 },
-	{ 0 }
-};
 
 void cli_stacks_init(struct cli_stacks *stacks)
 {
@@ -32,120 +17,83 @@ void cli_stacks_init(struct cli_stacks *stacks)
 		                                     .blocked_ns = CLI_BLOCKED_NS } };
 }
 
-static void parse_share(const struct argp_state *state, struct capture_stacks *stacks,
-                        const char *arg)
+static bool stacks_take_share(const struct argp_state *state, void *to, const char *value)
 {
+	struct cli_stacks *stacks = to;
+	struct capture_stacks *settings = &stacks->settings;
 	uint64_t number;
 
-	stacks->one_in = 1;
-	stacks->call_ns = 0;
-	if (!strcmp(arg, "all"))
-		return;
-	if (!strncmp(arg, "1/", 2) && parse_number(arg + 2, UINT32_MAX, &number) && number)
-		stacks->one_in = (uint32_t)number;
-	else if (parse_number(arg, 1000000, &number) && number)
-		stacks->call_ns = 1000000000 / number;
-	else
-		cli_bad_value(state, "--launch-stacks", arg,
-		              "share (all, 1/N, or a number a second from 1 to 1000000)");
-}
-
-static error_t parse_settings(int key, char *arg, struct argp_state *state)
-{
-	struct cli_stacks *stacks = state->input;
-
-	switch (key) {
-	case 'F':
-		if (!parse_number(arg, MOST_HZ, &stacks->hz) || !stacks->hz)
-			cli_bad_value(state, "--frequency", arg, "number from 1 to 2000");
-		stacks->given = "--frequency";
-		return 0;
-	case OPT_LAUNCH_STACKS:
-		parse_share(state, &stacks->settings, arg);
-		stacks->given = "--launch-stacks";
-		return 0;
+	stacks->given = "--launch-stacks";
+	settings->one_in = 1;
+	settings->call_ns = 0;
+	if (!strcmp(value, "all"))
+		return true;
+	if (!strncmp(value, "1/", 2)) {
+		if (!parse_number(value + 2, UINT32_MAX, &number) || !number)
+			return false;
+		settings->one_in = (uint32_t)number;
+		return true;
 	}
-	return ARGP_ERR_UNKNOWN;
+	if (!parse_number(value, 1000000, &number) || !number)
+		return false;
+	settings->call_ns = 1000000000 / number;
+	return true;
 }
 
-const struct argp cli_stacks_argp = { .options = share_options, .parser = parse_settings };
+static bool stacks_take_hz(const struct argp_state *state, void *to, const char *value)
+{
+	struct cli_stacks *stacks = to;
 
-/* ---- which: --stacks --------------------------------------------------------------------------
- */
+	stacks->given = "--frequency";
+	return parse_number(value, MOST_HZ, &stacks->hz) && stacks->hz;
+}
 
-static const char *const kinds[] = { "samples", "launches",    "copies",
-	                             "waits",   "allocations", "blocked" };
+static void stacks_offer_shares(const struct completion_value *value)
+{
+	completion_offer(value, "all", NULL);
+}
 
-static const uint32_t calls_of[ARRAY_SIZE(kinds)] = {
-	0, STACK_CALLS_LAUNCHES, STACK_CALLS_COPIES, STACK_CALLS_WAITS, STACK_CALLS_ALLOCATIONS, 0
+static const struct option_row share_rows[] = {
+	{ .title = "Stacks:", .order = 4 },
+	{ "frequency", 'F', "HZ", "samples a second of each CPU (default: 49)", OPTION_TAKE,
+	  .take = stacks_take_hz, .is_no = "number from 1 to 2000" },
+	{ "launch-stacks", 0, "SHARE",
+	  "of which launches and copies stacks are walked: all, 1/N, or so many a second of each "
+	  "thread (default: 1000)",
+	  OPTION_TAKE, .take = stacks_take_share,
+	  .is_no = "share (all, 1/N, or a number a second from 1 to 1000000)",
+	  .offer = stacks_offer_shares },
 };
 
-static const struct argp_option which_options[] = {
-	{ "stacks", OPT_STACKS, "LIST", OPTION_ARG_OPTIONAL,
-	  "whole stacks: of samples of what threads do, of where they are blocked, and of calls: "
-	  "launches, copies (and sets), "
-	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
-	  "and no blanks, of all",
-	  4 },
-	{ "no-stacks", OPT_NO_STACKS, 0, 0, "none, which are samples otherwise, 99 a second", 4 },
-	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL,
-	  CLI_WAITS_HELP "; --kernel has it on", 4 },
-	{ "no-wakers", OPT_NO_WAKERS, 0, 0,
-	  "with both of these: leave out other processes that targets wait for", 4 },
-	{ 0 }
-};
+const struct option_group cli_stacks_options = { OPTION_ROWS(share_rows) };
 
-static void bad_kind(const struct argp_state *state, const char *name) __attribute__((noreturn));
+/* ---- which: --stacks ------------------------------------------------------------------------- */
 
-static void bad_kind(const struct argp_state *state, const char *name)
+/* By the names' order: samples, enum stack_calls, blocked. */
+#define STACKS_SAMPLES (1u << 0)
+#define STACKS_CALLS   (STACK_CALLS_ALL << 1)
+#define STACKS_BLOCKED (1u << 5)
+#define STACKS_ALL     (STACKS_SAMPLES | STACKS_CALLS | STACKS_BLOCKED)
+static_assert(STACK_CALLS_ALL == 15 && STACK_CALLS_LAUNCHES == 1, "bits by the names' order");
+
+static const char *const kinds[] = { "samples",     "launches", "copies", "waits",
+	                             "allocations", "blocked",  NULL };
+
+static void stacks_choose(struct cli_stacks *stacks, uint32_t chosen)
 {
-	const char *near = suggest(name, kinds, ARRAY_SIZE(kinds));
-
-	fprintf(stderr, "%s: --stacks: there are no stacks of '%s'", state->name, name);
-	if (near)
-		fprintf(stderr, "; did you mean '%s'?", near);
-	for (size_t i = 0; !near && i < ARRAY_SIZE(kinds); i++)
-		fprintf(stderr, "%s%s", i ? ", " : " (", kinds[i]);
-	fputs(near ? "\n" : ")\n", stderr);
-	exit(EXIT_USAGE);
+	stacks->samples |= chosen & STACKS_SAMPLES;
+	stacks->blocked |= chosen & STACKS_BLOCKED;
+	stacks->calls |= (chosen & STACKS_CALLS) >> 1;
 }
 
-static void parse_kinds(const struct argp_state *state, struct cli_stacks *stacks, const char *list)
+bool cli_take_waits(const struct argp_state *state, void *to, const char *value)
 {
-	char *copy = xstrdup(list), *rest = copy, *name;
-	size_t kind;
+	struct cli_stacks *stacks = to;
 
-	while ((name = strsep(&rest, ","))) {
-		for (kind = 0; kind < ARRAY_SIZE(kinds) && strcmp(name, kinds[kind]); kind++)
-			;
-		if (kind == ARRAY_SIZE(kinds))
-			bad_kind(state, name);
-		stacks->samples |= kind == 0;
-		stacks->blocked |= kind == ARRAY_SIZE(kinds) - 1;
-		stacks->calls |= calls_of[kind];
-	}
-	free(copy);
-}
-
-/* "--stacks samples": the word would be taken for the command. */
-static void check_next_word(const struct argp_state *state)
-{
-	const char *word = state->argv[state->next];
-	bool kind = false;
-
-	for (size_t i = 0; word && i < ARRAY_SIZE(kinds); i++)
-		kind |= !strncmp(word, kinds[i], strlen(kinds[i]));
-	if (!kind)
-		return;
-	fprintf(stderr, "%s: --stacks: its list follows '=': --stacks=%.60s\n", state->name, word);
-	exit(EXIT_USAGE);
-}
-
-void cli_stacks_parse_waits(const struct argp_state *state, struct cli_stacks *stacks,
-                            const char *arg)
-{
 	stacks->host_waits = true;
-	stacks->settings.blocked_ns = arg ? cli_duration(state, "--host-waits", arg) : CLI_WAITS_NS;
+	stacks->settings.blocked_ns = CLI_WAITS_NS;
+	return !value || (parse_duration_ns(value, &stacks->settings.blocked_ns) &&
+	                  stacks->settings.blocked_ns);
 }
 
 void cli_stacks_wait(struct cli_stacks *stacks)
@@ -158,8 +106,7 @@ void cli_stacks_wait(struct cli_stacks *stacks)
 
 void cli_stacks_all(struct cli_stacks *stacks)
 {
-	stacks->samples = stacks->blocked = true;
-	stacks->calls = STACK_CALLS_ALL;
+	stacks_choose(stacks, STACKS_ALL);
 }
 
 void cli_stacks_cheap(struct cli_stacks *stacks)
@@ -171,50 +118,38 @@ void cli_stacks_cheap(struct cli_stacks *stacks)
 	stacks->hz = CLI_WHY_HZ;
 }
 
-static error_t parse_which(int key, char *arg, struct argp_state *state)
+static void stacks_end(const struct argp_state *state, void *into)
 {
-	struct cli_stacks *stacks = state->input;
+	struct cli_stacks *stacks = into;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = stacks;
-		return 0;
-	case OPT_STACKS:
-		if (arg) {
-			parse_kinds(state, stacks, arg);
-			return 0;
-		}
-		check_next_word(state);
-		cli_stacks_all(stacks);
-		return 0;
-	case OPT_HOST_WAITS:
-		cli_stacks_parse_waits(state, stacks, arg);
-		return 0;
-	case OPT_NO_STACKS:
-		stacks->none = true;
-		return 0;
-	case OPT_NO_WAKERS:
-		stacks->no_wakers = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (stacks->none && (stacks->samples || stacks->blocked || stacks->calls)) {
-			fprintf(stderr, "%s: --no-stacks and --stacks exclude each other\n",
-			        state->name);
-			exit(EXIT_USAGE);
-		}
-		if (!stacks->given || stacks->samples || stacks->blocked || stacks->calls)
-			return 0;
-		fprintf(stderr, "%s: %s goes with --stacks\n", state->name, stacks->given);
-		exit(EXIT_USAGE);
-	}
-	return ARGP_ERR_UNKNOWN;
+	stacks_choose(stacks, stacks->chosen);
+	if (stacks->none && (stacks->samples || stacks->blocked || stacks->calls))
+		option_bad_usage(state, "--no-stacks and --stacks exclude each other");
+	if (stacks->given && !stacks->samples && !stacks->blocked && !stacks->calls)
+		option_bad_usage(state, "%s goes with --stacks", stacks->given);
 }
 
-static const struct argp_child settings[] = { { &cli_stacks_argp, 0, NULL, 0 }, { 0 } };
+static const struct option_row which_rows[] = {
+	{ "stacks", 0, "LIST",
+	  "whole stacks: of samples of what threads do, of where they are blocked, and of calls: "
+	  "launches, copies (and sets), "
+	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
+	  "and no blanks, of all",
+	  OPTION_SET, offsetof(struct cli_stacks, chosen), .least = STACKS_ALL, .words = kinds,
+	  .is_no = "kind", .optional = true, .order = 4 },
+	{ "no-stacks", 0, NULL, "none, which are samples otherwise, 99 a second", OPTION_YES,
+	  offsetof(struct cli_stacks, none) },
+	CLI_HOST_WAITS_ROW(0, CLI_WAITS_HELP "; --kernel has it on"),
+	{ "no-wakers", 0, NULL,
+	  "with both of these: leave out other processes that targets wait for", OPTION_YES,
+	  offsetof(struct cli_stacks, no_wakers) },
+};
 
-const struct argp cli_which_stacks_argp = { .options = which_options,
-	                                    .parser = parse_which,
-	                                    .children = settings };
+const struct option_group cli_which_stacks_options = {
+	OPTION_ROWS(which_rows),
+	.parts = (const struct option_part[]){ { &cli_stacks_options, 0 }, { 0 } },
+	.end = stacks_end,
+};
 
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
 {

@@ -28,70 +28,49 @@ struct timeline_command {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_TID = 3000, OPT_WIDTH, OPT_TOP, OPT_COLOR };
+static bool timeline_word(const struct argp_state *state, void *into, char *word)
+{
+	struct timeline_command *o = into;
 
-static const struct argp_option options[] = {
-	{ "tid", OPT_TID, "TID", 0, "what this thread did", 1 },
-	{ 0, 0, 0, 0, "Output:", 2 },
-	{ "width", OPT_WIDTH, "N", 0, "columns (default: the terminal's, or 100)", 0 },
-	{ "top", OPT_TOP, "N", 0, "longest calls to show (default: 10)", 0 },
-	{ "color", OPT_COLOR, "WHEN", 0,
-	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+	if (o->path)
+		option_bad_usage(state, "one file at a time, not also '%s'", word);
+	o->path = word;
+	return true;
+}
+
+static void timeline_end(const struct argp_state *state, void *into)
+{
+	if (!((struct timeline_command *)into)->path)
+		option_bad_usage(state, "which trace file? 'cuscope record' makes one");
+}
+
+static const struct option_row rows[] = {
+	{ "tid", 0, "TID", "what this thread did", OPTION_NUMBER,
+	  offsetof(struct timeline_command, tid), .least = 1, .most = INT32_MAX,
+	  .is_no = "thread id", .order = 1 },
+	{ .title = "Output:", .order = 2 },
+	{ "width", 0, "N", "columns (default: the terminal's, or 100)", OPTION_NUMBER,
+	  offsetof(struct timeline_command, width), .least = TIMELINE_WIDTH_LEAST,
+	  .most = WIDTH_MOST, .is_no = "number of columns from 40 to 2000" },
+	{ "top", 0, "N", "longest calls to show (default: 10)", OPTION_NUMBER,
+	  offsetof(struct timeline_command, top), .most = TOP_MOST },
+	CLI_COLOR_ROW(struct timeline_command, color),
+};
+
+static const struct option_part parts[] = {
+	{ &cli_range_options, offsetof(struct timeline_command, range) },
+	{ &cli_calls_options, offsetof(struct timeline_command, range) },
 	{ 0 }
 };
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct timeline_command *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->range;
-		return 0;
-	case OPT_TID:
-		if (!parse_number(arg, INT32_MAX, &o->tid) || !o->tid)
-			cli_bad_value(state, "--tid", arg, "thread id");
-		return 0;
-	case OPT_WIDTH:
-		if (!parse_number(arg, WIDTH_MOST, &o->width) || o->width < TIMELINE_WIDTH_LEAST)
-			cli_bad_value(state, "--width", arg, "number of columns from 40 to 2000");
-		return 0;
-	case OPT_TOP:
-		if (!parse_number(arg, TOP_MOST, &o->top))
-			cli_bad_value(state, "--top", arg, "number up to 10000");
-		return 0;
-	case OPT_COLOR:
-		o->color = cli_when(state, arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->path)
-			argp_failure(state, EXIT_USAGE, 0, "one file at a time, not also '%s'",
-			             arg);
-		o->path = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->path)
-			argp_failure(state, EXIT_USAGE, 0,
-			             "which trace file? 'cuscope record' makes one");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
-	                                      { &cli_calls_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "FILE",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .word = timeline_word, .end = timeline_end },
+	.operands = "FILE",
 	.doc = "Shows when each thread, and each stream of a GPU, was doing what."
 	       "\vExamples:\n"
 	       "  cuscope timeline run.cuscope\n"
 	       "  cuscope timeline run.cuscope --from 1.2s --to 1.25s\n"
 	       "  cuscope timeline run.cuscope --tid 4243 --top 30\n",
-	.children = children,
 };
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -184,7 +163,7 @@ int cli_timeline(int argc, char **argv)
 	struct err err = { 0 };
 	int rc;
 
-	cli_parse(&argp, argc, argv, false, &o);
+	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	cli_bound_output(&o.range, o.path);
 	rc = trace_open(o.path, &file, &err);

@@ -23,6 +23,7 @@ struct top_options {
 	struct cli_attach attach;
 	struct top_screen_options screen;
 	const char *command_output;
+	enum { TOP_TEXT, TOP_JSON } form;
 	mode_t mode;
 	bool force;
 	struct new_file file; /* that it goes to */
@@ -30,73 +31,43 @@ struct top_options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_INTERVAL = 3500, OPT_ONCE, OPT_FORMAT, OPT_FORCE, OPT_COMMAND_OUTPUT };
+static const char *const forms[] = { "text", "json", NULL };
 
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "The screen:", 3 },
-	{ "interval", OPT_INTERVAL, "TIME", 0, "time between two pages (500ms, 2s; 1s)", 0 },
-	{ "once", OPT_ONCE, 0, 0, "wait one interval, print one page, end", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "with --once: text (default) or json", 0 },
-	{ "command-output", OPT_COMMAND_OUTPUT, "FILE", 0,
-	  "what a command that is started prints goes to FILE and not to /dev/null", 0 },
-	{ "output", 'o', "FILE", OPTION_HIDDEN, 0, 0 }, /* as it was called before */
-	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
-	CLI_MODE_OPTION,
-	CLI_OLD_MODE_OPTION,
+static const struct option_row rows[] = {
+	{ .title = "The screen:", .order = 3 },
+	{ "interval", 0, "TIME", "time between two pages (500ms, 2s; 1s)", OPTION_TIME,
+	  offsetof(struct top_options, screen.interval_ns), .least = INTERVAL_LEAST_NS,
+	  .most = INTERVAL_MOST_NS },
+	{ "once", 0, NULL, "wait one interval, print one page, end", OPTION_YES,
+	  offsetof(struct top_options, screen.once) },
+	{ "format", 0, "NAME", "with --once: text (default) or json", OPTION_WORD,
+	  offsetof(struct top_options, form), .words = forms, .is_no = "format" },
+	{ "command-output", 0, "FILE",
+	  "what a command that is started prints goes to FILE and not to /dev/null", OPTION_TEXT,
+	  offsetof(struct top_options, command_output) },
+	{ "output", 'o', "FILE", NULL, OPTION_TEXT, /* as it was called before */
+	  offsetof(struct top_options, command_output) },
+	CLI_FORCE_ROW(struct top_options, force, "overwrite FILE"),
+	CLI_MODE_ROW(struct top_options, mode),
+	CLI_OLD_MODE_ROW(struct top_options, mode),
+};
+
+static void top_end(const struct argp_state *state, void *into)
+{
+	struct top_options *o = into;
+
+	o->screen.json = o->form == TOP_JSON;
+}
+
+static const struct option_part parts[] = {
+	{ &cli_attach_options, offsetof(struct top_options, attach) },
+	{ &cli_hooks_options, offsetof(struct top_options, attach.hooks) },
 	{ 0 }
 };
 
-static void parse_interval(const struct argp_state *state, struct top_options *o, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_duration_ns(arg, &ns) || ns < INTERVAL_LEAST_NS || ns > INTERVAL_MOST_NS)
-		cli_bad_value(state, "--interval", arg, "time from 100ms to 1h");
-	o->screen.interval_ns = ns;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct top_options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->attach;
-		state->child_inputs[1] = &o->attach.hooks;
-		return 0;
-	case OPT_INTERVAL:
-		parse_interval(state, o, arg);
-		return 0;
-	case OPT_ONCE:
-		o->screen.once = true;
-		return 0;
-	case OPT_FORMAT:
-		if (strcmp(arg, "text") && strcmp(arg, "json"))
-			cli_bad_value(state, "--format", arg, "format (text or json)");
-		o->screen.json = !strcmp(arg, "json");
-		return 0;
-	case 'o':
-	case OPT_COMMAND_OUTPUT:
-		o->command_output = arg;
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
-	                                      { &cli_hooks_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .end = top_end },
+	.operands = "[-- COMMAND [ARG...]]",
 	.doc = "Shows what processes do with CUDA at the moment, on a screen that is drawn again "
 	       "every "
 	       "second. Without a target: all processes. The key h shows all keys."
@@ -104,7 +75,6 @@ static const struct argp argp = {
 	       "  sudo cuscope top\n"
 	       "  sudo cuscope top --name 'python*' --interval 500ms\n"
 	       "  sudo cuscope top --once --format json -p 1234\n",
-	.children = children,
 };
 
 /* ---- the target ---------------------------------------------------------------------------- */
@@ -233,7 +203,7 @@ int cli_top(int argc, char **argv)
 	int status;
 
 	origin_save(&origin);
-	cli_parse(&argp, argc, argv, true, &o);
+	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */

@@ -32,121 +32,47 @@ struct trace_options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_FORMAT = 3000,
-	OPT_FORCE,
-	OPT_BEGIN_END,
-	OPT_SUMMARY_ONLY,
-	OPT_JSON_SUMMARY,
-	OPT_COLOR,
-	OPT_KERNEL,
-	OPT_HOST_WAITS,
+static const struct option_row rows[] = {
+	{ .title = "Which calls are shown (the summary counts all):", .order = 3 },
+	{ "kernel", 0, NULL,
+	  "also system calls to the NVIDIA driver, decoded, inside of the calls that made them",
+	  OPTION_YES, offsetof(struct trace_options, attach.capture.kernel) },
+	CLI_HOST_WAITS_ROW(offsetof(struct trace_options, stacks), CLI_WAITS_HELP),
+	{ "verbose", 'v', NULL,
+	  "also the driver calls that runtime calls make, with their durations", OPTION_YES,
+	  offsetof(struct trace_options, verbose) },
+	{ .title = "Output:", .order = 4 },
+	{ "output", 'o', "FILE", "write the calls to FILE; its ending chooses the format",
+	  OPTION_TEXT, offsetof(struct trace_options, output) },
+	CLI_SINK_FORMAT_ROW(struct trace_options, format),
+	CLI_FORCE_ROW(struct trace_options, force, "overwrite files that exist"),
+	CLI_MODE_ROW(struct trace_options, mode),
+	CLI_OLD_MODE_ROW(struct trace_options, mode),
+	{ "begin-end", 0, NULL, "jsonl: a B and an E line for each call instead of one X",
+	  OPTION_YES, offsetof(struct trace_options, sink.begin_end) },
+	{ "summary-only", 0, NULL, "no calls, just the summary", OPTION_YES,
+	  offsetof(struct trace_options, summary_only) },
+	{ "json-summary", 0, "FILE", "also write the summary as JSON", OPTION_TEXT,
+	  offsetof(struct trace_options, json_summary) },
+	CLI_COLOR_ROW(struct trace_options, color),
 };
 
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Which calls are shown (the summary counts all):", 3 },
-	{ "kernel", OPT_KERNEL, 0, 0,
-	  "also system calls to the NVIDIA driver, decoded, inside of the calls that made them",
-	  0 },
-	{ "host-waits", OPT_HOST_WAITS, "MIN", OPTION_ARG_OPTIONAL, CLI_WAITS_HELP, 0 },
-	{ "verbose", 'v', 0, 0,
-	  "also the driver calls that runtime calls make, with their durations", 0 },
-	{ 0, 0, 0, 0, "Output:", 4 },
-	{ "output", 'o', "FILE", 0, "write the calls to FILE; its ending chooses the format", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
-	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
-	CLI_MODE_OPTION,
-	CLI_OLD_MODE_OPTION,
-	{ "begin-end", OPT_BEGIN_END, 0, 0,
-	  "jsonl: a B and an E line for each call instead of one X", 0 },
-	{ "summary-only", OPT_SUMMARY_ONLY, 0, 0, "no calls, just the summary", 0 },
-	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "also write the summary as JSON", 0 },
-	{ "color", OPT_COLOR, "WHEN", 0,
-	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+static const struct option_part parts[] = {
+	{ &cli_attach_options, offsetof(struct trace_options, attach) },
+	{ &cli_filter_options, offsetof(struct trace_options, sink) },
+	{ &cli_metrics_options, offsetof(struct trace_options, metrics) },
+	{ &cli_hooks_options, offsetof(struct trace_options, attach.hooks) },
 	{ 0 }
 };
 
-static error_t parse_output(int key, char *arg, struct argp_state *state)
-{
-	struct trace_options *o = state->input;
-
-	switch (key) {
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORMAT:
-		o->format = cli_parse_format(state, arg);
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	case OPT_BEGIN_END:
-		o->sink.begin_end = true;
-		return 0;
-	case OPT_SUMMARY_ONLY:
-		o->summary_only = true;
-		return 0;
-	case OPT_JSON_SUMMARY:
-		o->json_summary = arg;
-		return 0;
-	case OPT_COLOR:
-		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
-		o->color = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct trace_options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->attach;
-		state->child_inputs[1] = &o->sink;
-		state->child_inputs[2] = &o->metrics;
-		state->child_inputs[3] = &o->attach.hooks;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case OPT_KERNEL:
-		o->attach.capture.kernel = true;
-		return 0;
-	case OPT_HOST_WAITS:
-		cli_stacks_parse_waits(state, &o->stacks, arg);
-		return 0;
-	}
-	return parse_output(key, arg, state);
-}
-
-static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
-	                                      { &cli_filter_argp, 0, NULL, 0 },
-	                                      { &cli_metrics_argp, 0, NULL, 0 },
-	                                      { &cli_hooks_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static char *help_filter(int key, const char *text, void *input)
-{
-	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
-}
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts },
+	.operands = "[-- COMMAND [ARG...]]",
 	.doc = "Shows every CUDA call of a program as it happens, and sums it up at the end."
 	       "\vExamples:\n"
 	       "  sudo cuscope trace -- ./app\n"
 	       "  sudo cuscope trace -p 1234 --duration 10s --summary-only\n"
 	       "  sudo cuscope trace --name 'python*' --class memory,launch -o calls.jsonl\n",
-	.children = children,
-	.help_filter = help_filter,
 };
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -317,7 +243,7 @@ int cli_trace(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_stacks_init(&o.stacks);
-	cli_parse(&argp, argc, argv, true, &o);
+	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */

@@ -56,17 +56,19 @@ static const struct tool {
 #define WATCH_TOOL (&tools[TOOLS - 1])
 #define ALL_TOOLS  (WATCH_MEMORY | WATCH_LAUNCHES | WATCH_COPIES)
 
+enum watch_form { FORMAT_TABLE, FORMAT_JSON, FORMAT_CLASSIC };
+
+static const char *const format_names[] = { "table", "json", "classic", NULL };
+
 static const struct watch_format {
-	const char *name;
 	void (*print)(const struct watch_page *page, const struct page_options *options,
 	              struct buf *out);
 	bool screen; /* takes a terminal's whole screen, page after page */
 } formats[] = {
-	{ "table", page_text, true },
-	{ "json", page_json, false },
-	{ "classic", page_classic, false }, /* has no hooks */
+	[FORMAT_TABLE] = { page_text, true },
+	[FORMAT_JSON] = { page_json, false },
+	[FORMAT_CLASSIC] = { page_classic, false }, /* has no hooks */
 };
-#define FORMATS (ARRAY_SIZE(formats))
 
 struct watch_command {
 	const struct tool *tool;
@@ -76,7 +78,7 @@ struct watch_command {
 	struct capture_options capture;
 	struct watch_options watch;
 	struct page_options look;
-	const struct watch_format *format;
+	enum watch_form form;
 	const char *output;
 	const char *plot_file;
 	mode_t mode;
@@ -90,207 +92,90 @@ struct watch_command {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum {
-	OPT_INTERVAL = 5000,
-	OPT_ONCE,
-	OPT_TOP,
-	OPT_OLDER,
-	OPT_STACKS,
-	OPT_PLOT,
-	OPT_FORMAT,
-	OPT_FORCE,
-	OPT_DURATION,
-	OPT_TIMEOUT,
-	OPT_NO_RETURNS,
-	OPT_RING_SIZE,
-	OPT_WITHOUT,
-	OPT_IN_PROCESS,
-	OPT_NO_IN_PROCESS,
-};
-
 /* An option is there for the commands that can have one of its tools. */
+#define OPTION_OF(name) offsetof(struct watch_command, name)
 static const struct {
 	unsigned tools;
-	struct argp_option option;
-} all_options[] = {
-	{ ALL_TOOLS, { 0, 0, 0, 0, "What is shown:", 3 } },
-	{ ALL_TOOLS, { "interval", OPT_INTERVAL, "TIME", 0, "between two pages (5s)", 0 } },
-	{ ALL_TOOLS, { "once", OPT_ONCE, 0, 0, "one page, after one interval, and end", 0 } },
-	{ ALL_TOOLS, { "top", OPT_TOP, "N", 0, "rows of each table (20)", 0 } },
-	{ WATCH_MEMORY,
-	  { "older", OPT_OLDER, "TIME", 0, "only memory that is this old (10s); 0s: all", 0 } },
-	{ WATCH_MEMORY, { "stacks", OPT_STACKS, 0, 0, "each stack apart, with every frame", 0 } },
-	{ ALL_TOOLS, { 0, 0, 0, 0, "Output:", 4 } },
+	struct option_row row;
+} all_rows[] = {
+	{ ALL_TOOLS, { .title = "What is shown:", .order = 3 } },
 	{ ALL_TOOLS,
-	  { "format", OPT_FORMAT, "NAME", 0,
+	  { "interval", 0, "TIME", "between two pages (5s)", OPTION_TIME,
+	    OPTION_OF(watch.interval_ns), .least = 1, .most = OPTION_ANY } },
+	{ ALL_TOOLS,
+	  { "once", 0, NULL, "one page, after one interval, and end", OPTION_YES,
+	    OPTION_OF(once) } },
+	{ ALL_TOOLS,
+	  { "top", 0, "N", "rows of each table (20)", OPTION_NUMBER, OPTION_OF(look.top),
+	    .least = 1, .most = TOP_MOST } },
+	{ WATCH_MEMORY,
+	  { "older", 0, "TIME", "only memory that is this old (10s); 0s: all", OPTION_TIME,
+	    OPTION_OF(watch.older_ns), .most = OPTION_ANY,
+	    .is_no = "duration (10s, 1m; 0s for all)" } },
+	{ WATCH_MEMORY,
+	  { "stacks", 0, NULL, "each stack apart, with every frame", OPTION_YES,
+	    OPTION_OF(look.stacks) } },
+	{ ALL_TOOLS, { .title = "Output:", .order = 4 } },
+	{ ALL_TOOLS,
+	  { "format", 0, "NAME",
 	    "table (default), json: an object a page, or classic: the lines of gpuprobe-daemon",
-	    0 } },
-	{ ALL_TOOLS, { "output", 'o', "FILE", 0, "write the pages to FILE", 0 } },
+	    OPTION_WORD, OPTION_OF(form), .words = format_names, .is_no = "format" } },
+	{ ALL_TOOLS,
+	  { "output", 'o', "FILE", "write the pages to FILE", OPTION_TEXT, OPTION_OF(output) } },
 	{ WATCH_MEMORY,
-	  { "plot", OPT_PLOT, "FILE", 0, "draw live memory over time, anew with each page (SVG)",
-	    0 } },
-	{ ALL_TOOLS, { "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 } },
-	{ ALL_TOOLS, CLI_MODE_OPTION },
-	{ ALL_TOOLS, CLI_OLD_MODE_OPTION },
-	{ ALL_TOOLS, { 0, 0, 0, 0, "How long, and at what cost:", 5 } },
-	{ ALL_TOOLS, { "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 } },
-	{ ALL_TOOLS,
-	  { "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then",
-	    0 } },
+	  { "plot", 0, "FILE", "draw live memory over time, anew with each page (SVG)", OPTION_TEXT,
+	    OPTION_OF(plot_file) } },
+	{ ALL_TOOLS, CLI_FORCE_ROW(struct watch_command, force, "overwrite a file that exists") },
+	{ ALL_TOOLS, CLI_MODE_ROW(struct watch_command, mode) },
+	{ ALL_TOOLS, CLI_OLD_MODE_ROW(struct watch_command, mode) },
+	{ ALL_TOOLS, { .title = "How long, and at what cost:", .order = 5 } },
+	{ ALL_TOOLS, CLI_DURATION_ROW(struct watch_command, capture.duration_ns) },
+	{ ALL_TOOLS, CLI_TIMEOUT_ROW(struct watch_command, capture.timeout_ns) },
 	{ WATCH_LAUNCHES | WATCH_COPIES,
-	  { "no-returns", OPT_NO_RETURNS, 0, 0,
-	    "half the cost: no times, and calls that fail count as well (not with memleak)", 0 } },
-	{ ALL_TOOLS,
-	  { "in-process", OPT_IN_PROCESS, 0, 0,
-	    "record calls inside of the processes, where that can be, without the traps of probes",
-	    0 } },
-	{ ALL_TOOLS, { "no-in-process", OPT_NO_IN_PROCESS, 0, 0, "by probes alone (default)", 0 } },
-	{ ALL_TOOLS,
-	  { "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	    "memory of the ring buffers that names and ends of processes come by (16 MiB)", 0 } },
-	{ ALL_TOOLS,
-	  { "without", OPT_WITHOUT, "LIST", 0,
-	    "kernel features not to use, as 'cuscope doctor' names them", 0 } },
+	  { "no-returns", 0, NULL,
+	    "half the cost: no times, and calls that fail count as well (not with memleak)",
+	    OPTION_NO, OPTION_OF(capture.returns) } },
+	{ ALL_TOOLS, CLI_IN_PROCESS_ROW(struct watch_command, capture.in_process) },
+	{ ALL_TOOLS, CLI_NO_IN_PROCESS_ROW(struct watch_command, capture.in_process,
+	                                   "by probes alone (default)") },
+	{ ALL_TOOLS, CLI_RING_SIZE_ROW(struct watch_command, capture.ring_bytes,
+	                               "memory of the ring buffers that names and ends of "
+	                               "processes come by (16 MiB)") },
+	{ ALL_TOOLS, CLI_WITHOUT_ROW(struct watch_command, capture.without) },
 };
-#define OPTIONS (ARRAY_SIZE(all_options))
+#define ROWS (ARRAY_SIZE(all_rows))
 
-static void parse_format(const struct argp_state *state, struct watch_command *c, const char *arg)
+static void watch_words(void *into, char **words, size_t count)
 {
-	for (size_t i = 0; i < FORMATS; i++) {
-		if (!strcmp(formats[i].name, arg)) {
-			c->format = &formats[i];
-			return;
-		}
-	}
-	cli_bad_value(state, "--format", arg, "format (table, json or classic)");
+	((struct watch_command *)into)->command = words;
 }
 
-static void parse_older(const struct argp_state *state, struct watch_command *c, const char *arg)
+static void watch_end(const struct argp_state *state, void *into)
 {
-	if (!parse_duration_ns(arg, &c->watch.older_ns))
-		cli_bad_value(state, "--older", arg, "duration (10s, 1m; 0s for all)");
+	cli_check_in_process(state, &((struct watch_command *)into)->capture);
 }
 
-static void parse_top(const struct argp_state *state, struct watch_command *c, const char *arg)
-{
-	uint64_t top;
-
-	if (!parse_number(arg, TOP_MOST, &top) || !top)
-		cli_bad_value(state, "--top", arg, "number from 1 to 1000000");
-	c->look.top = top;
-}
-
-static error_t parse_shown(int key, char *arg, struct argp_state *state)
-{
-	struct watch_command *c = state->input;
-
-	switch (key) {
-	case OPT_INTERVAL:
-		c->watch.interval_ns = cli_duration(state, "--interval", arg);
-		return 0;
-	case OPT_ONCE:
-		c->once = true;
-		return 0;
-	case OPT_TOP:
-		parse_top(state, c, arg);
-		return 0;
-	case OPT_OLDER:
-		parse_older(state, c, arg);
-		return 0;
-	case OPT_STACKS:
-		c->look.stacks = true;
-		return 0;
-	case OPT_PLOT:
-		c->plot_file = arg;
-		return 0;
-	case OPT_FORMAT:
-		parse_format(state, c, arg);
-		return 0;
-	case 'o':
-		c->output = arg;
-		return 0;
-	case OPT_FORCE:
-		c->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		c->mode = cli_parse_mode(state, arg);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static error_t parse_limits(int key, char *arg, struct argp_state *state)
-{
-	struct watch_command *c = state->input;
-
-	switch (key) {
-	case OPT_DURATION:
-		c->capture.duration_ns = cli_duration(state, "--duration", arg);
-		return 0;
-	case OPT_TIMEOUT:
-		c->capture.timeout_ns = cli_duration(state, "--timeout", arg);
-		return 0;
-	case OPT_NO_RETURNS:
-		c->capture.returns = false;
-		return 0;
-	case OPT_RING_SIZE:
-		c->capture.ring_bytes = cli_ring_bytes(state, arg);
-		return 0;
-	case OPT_WITHOUT:
-		c->capture.without = arg;
-		return 0;
-	case OPT_IN_PROCESS:
-	case OPT_NO_IN_PROCESS:
-		c->capture.in_process = cli_in_process(key == OPT_IN_PROCESS);
-		return 0;
-	case ARGP_KEY_END:
-		cli_check_in_process(state, &c->capture);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct watch_command *c = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &c->choice;
-		state->child_inputs[1] = &c->choice;
-		state->child_inputs[3] = &c->hooks;
-		return 0;
-	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
-		c->command = state->argv + state->next;
-		return 0;
-	}
-	if (parse_shown(key, arg, state) == 0)
-		return 0;
-	return parse_limits(key, arg, state);
-}
-
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_no_gpu_argp, 0, NULL, 0 },
-	                                      { &cli_hooks_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct option_part parts[] = { { &cli_process_options, OPTION_OF(choice) },
+	                                    { &cli_start_options, OPTION_OF(choice) },
+	                                    { &cli_no_gpu_options, 0 },
+	                                    { &cli_hooks_options, OPTION_OF(hooks) },
+	                                    { 0 } };
 
 static void parse(struct watch_command *c, int argc, char **argv)
 {
-	struct argp_option options[OPTIONS + 1] = { 0 };
-	const struct argp argp = { .options = options,
-		                   .parser = parse_option,
-		                   .args_doc = c->tool == WATCH_TOOL ? "LIST [-- COMMAND [ARG...]]"
-		                                                     : "[-- COMMAND [ARG...]]",
-		                   .doc = c->tool->doc,
-		                   .children = children };
-	size_t count = 0;
+	struct option_row rows[ROWS];
+	struct option_command options = {
+		.group = { .rows = rows, .parts = parts, .words = watch_words, .end = watch_end },
+		.operands = c->tool == WATCH_TOOL ? "LIST [-- COMMAND [ARG...]]"
+		                                  : "[-- COMMAND [ARG...]]",
+		.doc = c->tool->doc,
+	};
 
-	for (size_t i = 0; i < OPTIONS; i++) {
-		if (all_options[i].tools & c->chosen)
-			options[count++] = all_options[i].option;
+	for (size_t i = 0; i < ROWS; i++) {
+		if (all_rows[i].tools & c->chosen)
+			rows[options.group.n_rows++] = all_rows[i].row;
 	}
-	cli_parse(&argp, argc, argv, true, c);
+	option_parse(&options, argc, argv, true, c);
 }
 
 /* "memleak,launches" */
@@ -375,13 +260,13 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	bool screen;
 	int r = 0;
 
-	screen = c->format->screen && isatty(fileno(c->out)) &&
+	screen = formats[c->form].screen && isatty(fileno(c->out)) &&
 	         ioctl(fileno(c->out), TIOCGWINSZ, &size) == 0 && size.ws_row;
 	c->look.width = screen ? size.ws_col : 0;
 	c->look.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
 	if (page->memory)
 		places_take(c->places, page);
-	c->format->print(page, &c->look, &text);
+	formats[c->form].print(page, &c->look, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
 	r = new_file_place(&c->file, err);
@@ -426,7 +311,7 @@ static int check_options(const struct watch_command *c, struct err *err)
 		return err_set(err, EINVAL,
 		               "memleak needs the addresses that calls return, which --no-returns "
 		               "does not record");
-	if (c->hooks.n && c->format->print == page_classic)
+	if (c->hooks.n && formats[c->form].print == page_classic)
 		return err_set(err, EINVAL,
 		               "--format classic has no lines for hooks; table and json do");
 	return cli_hooks_check(&c->hooks, c->capture.returns, err);
@@ -465,7 +350,7 @@ static int watch(struct watch_command *c, struct err *err)
 		c->capture.duration_ns = c->watch.interval_ns;
 		c->watch.interval_ns = UINT64_MAX;
 	}
-	if (!c->format->screen)
+	if (!formats[c->form].screen)
 		cli_part_command(c->out, &c->choice.target);
 	c->capture.target = c->choice.target;
 	c->capture.watch = &c->watch;
@@ -506,7 +391,6 @@ static struct watch_command new_command(const struct tool *tool)
 	return (struct watch_command){
 		.tool = tool,
 		.chosen = tool->tool,
-		.format = &formats[0],
 		.capture = { .returns = true, .ring_bytes = RING_BYTES },
 		.watch = { .interval_ns = INTERVAL_NS, .older_ns = OLDER_NS },
 		.look = { .top = TOP },

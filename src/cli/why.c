@@ -21,7 +21,8 @@ struct why_command {
 	size_t n_files;
 	const char *output, *color;
 	mode_t mode;
-	bool force, no_gpu, json;
+	bool force, no_gpu;
+	enum { WHY_TEXT, WHY_JSON } form;
 };
 
 /* What is watched, and recorded for it. */
@@ -34,84 +35,52 @@ struct watching {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000, OPT_NO_GPU, OPT_BUSY, OPT_CUPTI, OPT_FORMAT, OPT_COLOR };
+static const char *const forms[] = { "text", "json", NULL };
 
-static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Output:", 3 },
-	{ "format", OPT_FORMAT, "NAME", 0, "text (default) or json", 0 },
-	{ "color", OPT_COLOR, "WHEN", 0,
-	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ "output", 'o', "FILE", 0, "keep the recording that the answer is made from", 0 },
-	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
-	CLI_MODE_OPTION,
-	{ 0, 0, 0, 0, "What ran on the GPU:", 4 },
-	{ "no-gpu", OPT_NO_GPU, 0, 0, "without GPU times: by what threads do alone", 0 },
-	{ "gpu-busy", OPT_BUSY, 0, 0,
+static bool why_take_busy(const struct argp_state *state, void *to, const char *value)
+{
+	*(uint64_t *)to = CLI_GPU_BUSY_NS;
+	return true;
+}
+
+static void why_words(void *into, char **words, size_t count)
+{
+	struct why_command *o = into;
+
+	o->files = words;
+	o->n_files = count;
+}
+
+static const struct option_row rows[] = {
+	{ .title = "Output:", .order = 3 },
+	{ "format", 0, "NAME", "text (default) or json", OPTION_WORD,
+	  offsetof(struct why_command, form), .words = forms, .is_no = "format" },
+	CLI_COLOR_ROW(struct why_command, color),
+	{ "output", 'o', "FILE", "keep the recording that the answer is made from", OPTION_TEXT,
+	  offsetof(struct why_command, output) },
+	CLI_FORCE_ROW(struct why_command, force, "overwrite FILE"),
+	CLI_MODE_ROW(struct why_command, mode),
+	{ .title = "What ran on the GPU:", .order = 4 },
+	{ "no-gpu", 0, NULL, "without GPU times: by what threads do alone", OPTION_YES,
+	  offsetof(struct why_command, no_gpu) },
+	{ "gpu-busy", 0, NULL,
 	  "by samples of GPUs' counters, with nothing in the programs: whether one was busy, not "
 	  "with what",
-	  0 },
-	{ "cupti", OPT_CUPTI, "PATH", 0, "the libcupti.so to use; by default one is looked for",
-	  0 },
+	  OPTION_TAKE, offsetof(struct why_command, metrics.busy_ns), .take = why_take_busy },
+	{ "cupti", 0, "PATH", "the libcupti.so to use; by default one is looked for", OPTION_TEXT,
+	  offsetof(struct why_command, attach.gpu.settings.cupti) },
+};
+
+static const struct option_part parts[] = {
+	{ &cli_process_options, offsetof(struct why_command, attach.choice) },
+	{ &cli_start_options, offsetof(struct why_command, attach.choice) },
+	{ &cli_bounds_options, offsetof(struct why_command, attach.capture) },
 	{ 0 }
 };
 
-static bool parse_format(const struct argp_state *state, const char *arg)
-{
-	if (strcmp(arg, "text") && strcmp(arg, "json"))
-		cli_bad_value(state, "--format", arg, "format (text or json)");
-	return !strcmp(arg, "json");
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct why_command *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->attach.choice;
-		state->child_inputs[2] = &o->attach.capture;
-		return 0;
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	case OPT_NO_GPU:
-		o->no_gpu = true;
-		return 0;
-	case OPT_BUSY:
-		o->metrics.busy_ns = CLI_GPU_BUSY_NS;
-		return 0;
-	case OPT_CUPTI:
-		o->attach.gpu.settings.cupti = arg;
-		return 0;
-	case OPT_FORMAT:
-		o->json = parse_format(state, arg);
-		return 0;
-	case OPT_COLOR:
-		o->color = cli_when(state, arg);
-		return 0;
-	case ARGP_KEY_ARGS: /* all of them */
-		o->files = state->argv + state->next;
-		o->n_files = (size_t)(state->argc - state->next);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_bounds_argp, 0, NULL, 0 },
-	                                      { 0 } };
-
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]\nFILE...",
+static const struct option_command options = {
+	.group = { OPTION_ROWS(rows), .parts = parts, .words = why_words },
+	.operands = "[-- COMMAND [ARG...]]\nFILE...",
 	.doc = "Watches programs for ten seconds, and says where the time goes, what to change "
 	       "first, in which line, and how much that would gain. Of recordings it says the "
 	       "same."
@@ -119,7 +88,6 @@ static const struct argp argp = {
 	       "  sudo cuscope why -p 1234\n"
 	       "  sudo cuscope why --duration 1m -o run.cuscope -- python3 train.py\n"
 	       "  cuscope why run.cuscope --format json\n",
-	.children = children,
 };
 
 /* The first option that was given and is for watching alone; NULL: none was. */
@@ -179,7 +147,7 @@ static int check_options(struct why_command *o, struct err *err)
 /* Of what was watched, whose damage is told behind what it says. */
 static int answer(const struct why_command *o, struct trace_file *file, struct err *err)
 {
-	const struct why_options form = cli_why_form(o->json, o->color);
+	const struct why_options form = cli_why_form(o->form == WHY_JSON, o->color);
 	const struct trace_read_options all = { 0 };
 	struct consumer *consumer = why_new(&form);
 	int rc = trace_read(file, &all, &consumer, 1, err);
@@ -282,7 +250,7 @@ int cli_why(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_stacks_init(&o.stacks);
-	cli_parse(&argp, part_command(&o, argc, argv), argv, false, &o);
+	option_parse(&options, part_command(&o, argc, argv), argv, false, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
@@ -291,7 +259,7 @@ int cli_why(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (o.n_files) {
-		const struct why_options form = cli_why_form(o.json, o.color);
+		const struct why_options form = cli_why_form(o.form == WHY_JSON, o.color);
 
 		status = cli_why_files(&form, o.files, o.n_files);
 	} else {

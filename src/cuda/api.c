@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/xalloc.h"
 
-static const char *const class_names[CLASS_COUNT] = {
+const char *const api_class_names[CLASS_COUNT + 1] = {
 	[CLASS_LAUNCH] = "launch", [CLASS_MEMORY] = "memory", [CLASS_TRANSFER] = "transfer",
 	[CLASS_SYNC] = "sync",     [CLASS_STREAM] = "stream", [CLASS_EVENT] = "event",
 	[CLASS_GRAPH] = "graph",   [CLASS_MODULE] = "module", [CLASS_DEVICE] = "device",
@@ -257,15 +257,7 @@ size_t api_args(const struct api *api, const struct api_arg **args)
 
 const char *api_class_name(enum api_class cls)
 {
-	return cls < CLASS_COUNT ? class_names[cls] : "other";
-}
-
-int api_class_parse(const char *name)
-{
-	for (int cls = 0; cls < CLASS_COUNT; cls++)
-		if (!strcmp(class_names[cls], name))
-			return cls;
-	return -1;
+	return cls < CLASS_COUNT ? api_class_names[cls] : "other";
 }
 
 const char *api_direction_name(enum api_direction dir)

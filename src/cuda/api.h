@@ -188,8 +188,8 @@ bool api_is_async(const struct api *api); /* returns before the work is done */
 bool api_is_narrow(const struct api *api);
 size_t api_args(const struct api *api, const struct api_arg **args); /* decoded arguments */
 
-const char *api_class_name(enum api_class cls);         /* "launch" */
-int api_class_parse(const char *name);                  /* -1 where unknown */
+extern const char *const api_class_names[]; /* "launch", by enum api_class, up to a NULL */
+const char *api_class_name(enum api_class cls);
 const char *api_direction_name(enum api_direction dir); /* "H2D" */
 const char *api_memory_name(enum api_memory memory);    /* "device" */
 

@@ -18,10 +18,7 @@ static const struct table_form_ops *const forms[TABLE_FORM_COUNT] = {
 	[TABLE_FORM_JSON] = &table_json_form,
 };
 
-const char *table_form_name(enum table_form form)
-{
-	return forms[form]->name;
-}
+const char *const table_form_names[] = { "table", "csv", "json", NULL };
 
 const char *table_form_ending(enum table_form form)
 {

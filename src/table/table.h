@@ -41,7 +41,7 @@
 
 enum table_form { TABLE_FORM_TEXT, TABLE_FORM_CSV, TABLE_FORM_JSON, TABLE_FORM_COUNT };
 
-const char *table_form_name(enum table_form form);   /* "table", "csv", "json" */
+extern const char *const table_form_names[];         /* "table", "csv", "json", NULL */
 const char *table_form_ending(enum table_form form); /* ".txt", ".csv", ".json" */
 
 enum table_type {

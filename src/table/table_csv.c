@@ -85,7 +85,6 @@ static void csv_end(struct table *table)
 }
 
 const struct table_form_ops table_csv_form = {
-	.name = "csv",
 	.ending = ".csv",
 	.begin = csv_begin,
 	.cell = csv_cell,

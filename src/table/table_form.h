@@ -84,7 +84,7 @@ void table_write_row(struct table *table);
 
 /* Each appends whole lines to table->out; end_row() and end() may leave some pending. */
 struct table_form_ops {
-	const char *name, *ending;
+	const char *ending;
 	void (*begin)(struct table *table, const char *key, const char *title);
 	void (*begin_row)(struct table *table); /* may be NULL */
 	void (*cell)(struct table *table, const struct table_column *column,

@@ -98,7 +98,6 @@ static void json_finish(struct table *table)
 }
 
 const struct table_form_ops table_json_form = {
-	.name = "json",
 	.ending = ".json",
 	.begin = json_begin,
 	.begin_row = json_begin_row,

@@ -112,7 +112,6 @@ static void members_end(struct table *table)
 }
 
 const struct table_form_ops table_members_form = {
-	.name = "page",
 	.ending = ".json",
 	.begin = members_begin,
 	.begin_row = members_begin_row,

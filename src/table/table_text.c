@@ -220,7 +220,6 @@ static void text_passage(struct table *table, const struct table_passage *passag
 }
 
 const struct table_form_ops table_text_form = {
-	.name = "table",
 	.ending = ".txt",
 	.begin = text_begin,
 	.cell = text_cell,

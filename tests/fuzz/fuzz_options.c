@@ -28,22 +28,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- a command's options ------------------------------------------------------------------- */
 
-static const struct argp_option options[] = { { "output", 'o', "FILE", 0, "", 0 },
-	                                      { "verbose", 'v', 0, 0, "", 0 },
-	                                      { "duration", 3000, "TIME", 0, "", 0 },
-	                                      { 0 } };
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_selection_argp, 0, NULL, 0 },
-	                                      { 0 } };
-static const struct argp argp = { .options = options, .children = children };
+static const struct option_row rows[] = { { "output", 'o', "FILE", "" },
+	                                  { "verbose", 'v', .help = "" },
+	                                  { "duration", 0, "TIME", "" } };
+static const struct option_part parts[] = {
+	{ &cli_process_options, 0 }, { &cli_start_options, 0 }, { &cli_selection_options, 0 }, { 0 }
+};
+static const struct option_group group = { OPTION_ROWS(rows), .parts = parts };
 
 /* The same for getopt_long. */
 static struct option long_options[OPTIONS_MAX];
 static char short_options[2 * OPTIONS_MAX] = "+";
 static size_t n_options;
 
-static void add(const char *name, int key, bool takes_value)
+static void add(const char *name, int key, int takes_value)
 {
 	char letter[] = { (char)key, takes_value ? ':' : '\0', '\0' };
 
@@ -54,19 +52,22 @@ static void add(const char *name, int key, bool takes_value)
 		strcat(short_options, letter);
 }
 
-static void add_all(const struct argp *of)
+static void add_all(const struct option_group *of)
 {
-	for (const struct argp_option *o = of->options; o->name || o->key || o->doc; o++) {
-		if (o->name)
-			add(o->name, o->key, o->arg != NULL);
+	for (const struct option_row *row = of->rows; row < of->rows + of->n_rows; row++) {
+		if (row->name)
+			add(row->name, row->letter ? row->letter : 3000,
+			    !row->value     ? no_argument
+			    : row->optional ? optional_argument
+			                    : required_argument);
 	}
-	for (const struct argp_child *c = of->children; c && c->argp; c++)
-		add_all(c->argp);
+	for (const struct option_part *part = of->parts; part && part->group; part++)
+		add_all(part->group);
 }
 
 static void add_options(void)
 {
-	add_all(&argp);
+	add_all(&group);
 	add("help", '?', false);
 	add("usage", 1000, false);
 	add("version", 'V', false);
@@ -112,7 +113,7 @@ static void scan(int argc, char *const *argv, bool command)
 	struct unknown_option unknown = { .near = NULL };
 	enum verdict verdict = ask_getopt(argc, argv, command);
 
-	if (scan_options(&argp, argc, argv, command, &unknown)) {
+	if (scan_options(&group, argc, argv, command, &unknown)) {
 		CHECK(verdict != UNKNOWN);
 		return;
 	}
@@ -145,15 +146,12 @@ static void parse_value(const char *word)
 
 static void choose(const char *word)
 {
-	const char *names[CLASS_COUNT], *near;
-	int cls = api_class_parse(word);
+	const char *near = suggest(word, (const char **)api_class_names, CLASS_COUNT);
+	int cls = 0;
 
-	for (int i = 0; i < CLASS_COUNT; i++)
-		names[i] = api_class_name(i);
-	near = suggest(word, names, CLASS_COUNT);
-	CHECK(cls < CLASS_COUNT);
-	CHECK(cls < 0 || !strcmp(near, names[cls]));
-	CHECK(!near || api_class_parse(near) >= 0);
+	while (cls < CLASS_COUNT && strcmp(word, api_class_names[cls]))
+		cls++;
+	CHECK(cls == CLASS_COUNT || !strcmp(near, api_class_names[cls]));
 	selection_matches(word, "cuMemcpyHtoD_v2_ptds");
 	selection_matches("cuMemcpy*", word);
 }

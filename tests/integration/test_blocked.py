@@ -236,7 +236,7 @@ def test_blocked_storm_does_not_blind_others(case):
 
 def test_blocked_bad_options(case):
     for words, arguments in (("--off-cpu: 'x' is no", ["--off-cpu=x", "--", "true"]),
-                             ("mode (merge, gpu, cpu, off-cpu, hooks)", ["--mode", "offcpu", "--", "true"])):
+                             ("mode (merge, gpu, cpu, off-cpu or hooks)", ["--mode", "offcpu", "--", "true"])):
         process = case.cuscope("profile", *arguments)
         checks.equal(f"status of {arguments}", 2, process.wait())
         if words not in process.err():

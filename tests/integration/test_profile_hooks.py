@@ -95,7 +95,7 @@ def test_profile_hooks_of_the_kernel(case):
 
 def test_profile_hooks_bad_input(case):
     for options, told in ((["--mode", "hooks"], "--mode hooks needs --hook or --hooks: whose time?"),
-                          (["--mode", "hook"], "mode (merge, gpu, cpu, off-cpu, hooks)"),
+                          (["--mode", "hook"], "mode (merge, gpu, cpu, off-cpu or hooks)"),
                           (["--mode", "cpu", *words(RECURSE)], "it goes with no --gpu, --off-cpu or other --mode than hooks"),
                           (["--off-cpu", *words(RECURSE)], "it goes with no --gpu, --off-cpu or other --mode than hooks"),
                           (["--gpu", *words(RECURSE)], "it goes with no --gpu, --off-cpu or other --mode than hooks"),

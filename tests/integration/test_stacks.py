@@ -274,7 +274,7 @@ def test_stacks_and_options_that_do_not_go_together(case):
                             ("its list follows '='", ["record", "--stacks", "launches", "--", "true"]),
                             ("did you mean 'samples'?", ["record", "--stacks=sampels", "--", "true"]),
                             ("did you mean 'allocations'?", ["record", "--stacks=waits,allocation", "--", "true"]),
-                            ("(samples, launches, copies, waits, allocations)", ["record", "--stacks=x", "--", "true"]),
+                            ("(samples, launches, copies, waits, allocations or blocked)", ["record", "--stacks=x", "--", "true"]),
                             ("its list follows '='", ["record", "--stacks", "waits", "--", "true"]),
                             ("--frequency is for taking a profile", ["profile", path, "-F", "9"]),
                             ("--gpu is for taking a profile", ["profile", path, "--gpu"]),

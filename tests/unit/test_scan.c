@@ -4,17 +4,16 @@
 
 #include "cli/scan.h"
 
-static const struct argp_option child_options[] = { { 0, 0, 0, 0, "Targets:", 1 },
-	                                            { "pid", 'p', "PID", 0, "", 0 },
-	                                            { "all", 2000, 0, 0, "", 0 },
-	                                            { "all-calls", 2001, 0, 0, "", 0 },
-	                                            { 0 } };
-static const struct argp child = { .options = child_options };
-static const struct argp_child children[] = { { &child, 0, NULL, 0 }, { 0 } };
-static const struct argp_option options[] = { { "verbose", 'v', 0, 0, "", 0 },
-	                                      { "duration", 3000, "TIME", 0, "", 0 },
-	                                      { 0 } };
-static const struct argp argp = { .options = options, .children = children };
+static const struct option_row child_rows[] = { { .title = "Targets:", .order = 1 },
+	                                        { "pid", 'p', "PID", "" },
+	                                        { "all", .help = "" },
+	                                        { "all-calls", 0, "each", "", .optional = true } };
+static const struct option_group child = { OPTION_ROWS(child_rows) };
+static const struct option_part parts[] = { { &child, 0 }, { 0 } };
+static const struct option_row rows[] = { { "verbose", 'v', .help = "" },
+	                                  { "duration", 0, "TIME", "" },
+	                                  { "secret", .help = NULL } };
+static const struct option_group group = { OPTION_ROWS(rows), .parts = parts };
 
 static struct unknown_option unknown;
 
@@ -27,7 +26,7 @@ static bool scan(const char *line, bool command)
 
 	while ((argv[argc] = strsep(&rest, " ")))
 		argc++;
-	good = scan_options(&argp, argc, argv, command, &unknown);
+	good = scan_options(&group, argc, argv, command, &unknown);
 	free(copy);
 	return good;
 }
@@ -66,6 +65,8 @@ static void test_an_unknown_option_has_the_nearest_name(void **state)
 	assert_unknown("-v --alll", "alll", "all");
 	assert_unknown("--hepl", "hepl", "help");
 	assert_unknown("--xyzzy", "xyzzy", NULL);
+	assert_good("--secret");
+	assert_unknown("--secreet", "secreet", NULL); /* what --help does not show */
 }
 
 static void test_a_value_is_no_part_of_a_name(void **state)
