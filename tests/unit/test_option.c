@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/completion.h"
 #include "cli/option.h"
 
 struct part {
@@ -274,6 +275,46 @@ static void test_help_shows_what_is_not_hidden(void **state)
 	assert_null(strstr(help, "hidden"));
 }
 
+static void assert_offered(const char *line, const char *wanted)
+{
+	char *copy = strdup(line), *rest = copy, *asked[8];
+	struct completion question = { .command = "x", .words = asked };
+	int status, out[2];
+	char text[1024];
+	ssize_t got;
+	pid_t pid;
+
+	while (rest)
+		asked[question.count++] = strsep(&rest, " ");
+	assert_int_equal(pipe(out), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(out[1], STDOUT_FILENO);
+		completion_ask(&question);
+		option_parse(&command, 1, argv, false, &parsed);
+		_exit(99);
+	}
+	close(out[1]);
+	got = read(out[0], text, sizeof(text) - 1);
+	text[got > 0 ? got : 0] = '\0';
+	close(out[0]);
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	assert_string_equal(text, wanted);
+	free(copy);
+}
+
+static void test_values_are_offered(void **state)
+{
+	assert_offered("--layer ", "alpha\nbeta\n");
+	assert_offered("--layer=b", "--layer=beta\n");
+	assert_offered("--set=red,b", "--set=red,blue\n");
+	assert_offered("--num", "--number=\tbounded\n");
+	assert_offered("--se", "--set\tbits\n--set=\tbits\n");
+	assert_offered("--hid", "");
+	assert_offered("--text ", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_value_is_told_with_its_bounds),
 		cmocka_unit_test(test_words_are_the_commands),
 		cmocka_unit_test(test_help_shows_what_is_not_hidden),
+		cmocka_unit_test(test_values_are_offered),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -84,6 +84,13 @@ static void test_a_value_may_look_like_an_option(void **state)
 	assert_unknown("-v --what", "what", NULL);
 }
 
+static void test_a_value_that_may_be_left_out_is_not_the_next_word(void **state)
+{
+	assert_unknown("--all-calls --what", "what", NULL);
+	assert_true(scan("--all-calls ./app --what", true));
+	assert_good("--all-calls=each");
+}
+
 static void test_what_follows_two_dashes_is_not_looked_at(void **state)
 {
 	assert_good("-v -- --what");
@@ -120,6 +127,7 @@ int main(void)
 		cmocka_unit_test(test_an_unknown_option_has_the_nearest_name),
 		cmocka_unit_test(test_a_value_is_no_part_of_a_name),
 		cmocka_unit_test(test_a_value_may_look_like_an_option),
+		cmocka_unit_test(test_a_value_that_may_be_left_out_is_not_the_next_word),
 		cmocka_unit_test(test_what_follows_two_dashes_is_not_looked_at),
 		cmocka_unit_test(test_words_are_stepped_over),
 		cmocka_unit_test(test_a_commands_own_options_are_not_looked_at),
