@@ -15,6 +15,7 @@
 #include "agent/agent_library.h"
 #include "agent/agent_reads.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -28,14 +29,6 @@
 #define STUCK_NS       10000000000ull
 #define STATE_UNKNOWN  UINT32_MAX
 #define PROCESS_EXITS  0x4 /* PF_EXITING in /proc/PID/stat */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct agent *agent_new(struct agent_common *common, pid_t pid)
 {
@@ -513,7 +506,7 @@ void agent_end(struct agent *agent)
 	/* the turn may have begun before it did; and a thread may launch on while another one
 	 * is in the exit, behind the last flush */
 	if (agent->since_ns && (!shared.active_until_ns || shared.state == AGENT_RUNNING))
-		shared.active_until_ns = clock_ns();
+		shared.active_until_ns = clock_now_ns();
 	if (agent->spoke)
 		say(agent, &shared, AGENT_OFF, NULL);
 	finish(agent);

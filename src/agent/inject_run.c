@@ -17,6 +17,7 @@
 #include "agent/inject_thread.h"
 #include "agent/inject_trace.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/text.h"
 
 #define MS          1000000ull
@@ -74,7 +75,7 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 
 	*report = (struct inject_outcome){ 0 };
 	for (;;) {
-		uint64_t now = trace_now_ns();
+		uint64_t now = clock_now_ns();
 		ssize_t n;
 		int r;
 
@@ -146,10 +147,10 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 
 	if (!ended && !report.loaded && give_back(&run->target, borrowed)) {
 		given_back = true;
-		await_report(borrowed, trace_now_ns() + BACK_NS, &report);
+		await_report(borrowed, clock_now_ns() + BACK_NS, &report);
 	}
 
-	result->stopped_ns = trace_now_ns() - borrowed->since_ns;
+	result->stopped_ns = clock_now_ns() - borrowed->since_ns;
 	result->may_read = borrowed->may_read;
 	close(borrowed->report);
 	if (!ended)
@@ -202,7 +203,7 @@ static int try_waiting(struct run *run, struct borrowed *borrowed, struct err *e
 	for (int i = 0; i < n && i < TRIES && rc == -EAGAIN; i++) {
 		const struct waiting *one = &list[(run->skip + (size_t)i) % (size_t)n];
 
-		if (one->rank >= RANK_LAST && trace_now_ns() - run->begin_ns < CHOICE_NS)
+		if (one->rank >= RANK_LAST && clock_now_ns() - run->begin_ns < CHOICE_NS)
 			continue;
 		rc = try_one(run, one, borrowed, err);
 	}
@@ -212,7 +213,7 @@ static int try_waiting(struct run *run, struct borrowed *borrowed, struct err *e
 
 static int try_running(struct run *run, struct borrowed *borrowed, struct err *err)
 {
-	uint64_t until_ns = trace_now_ns() + SLICE_NS;
+	uint64_t until_ns = clock_now_ns() + SLICE_NS;
 	pid_t tid = thread_number(run->options->pid, run->turn++);
 
 	if (until_ns > run->deadline_ns)
@@ -257,7 +258,7 @@ static int find_thread(struct run *run, struct borrowed *borrowed, struct err *e
 	uint64_t now;
 	int rc;
 
-	while ((now = trace_now_ns()) < run->deadline_ns) {
+	while ((now = clock_now_ns()) < run->deadline_ns) {
 		rc = try_waiting(run, borrowed, err);
 		if (rc == -EAGAIN && now - run->begin_ns > PATIENCE_NS)
 			rc = try_running(run, borrowed, err);
@@ -285,13 +286,13 @@ static int look_and_find(struct run *run, struct borrowed *borrowed, struct err 
 		}
 		if (rc == -ESTALE)
 			nanosleep(&pause, NULL);
-	} while (rc == -ESTALE && trace_now_ns() < run->deadline_ns);
+	} while (rc == -ESTALE && clock_now_ns() < run->deadline_ns);
 	return rc == -ESTALE ? no_point(run, err) : rc;
 }
 
 int inject_run(const struct inject_options *options, struct inject_result *result, struct err *err)
 {
-	struct run run = { .options = options, .begin_ns = trace_now_ns() };
+	struct run run = { .options = options, .begin_ns = clock_now_ns() };
 	struct borrowed borrowed;
 	int rc;
 

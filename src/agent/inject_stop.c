@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent/inject_trace.h"
+#include "base/clock.h"
 #include "base/process.h"
 
 #define SEIZES   8       /* tries, */
@@ -36,7 +37,7 @@ enum stop thread_next_stop(pid_t tid, uint64_t until_ns, int *sig)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	for (;;) {
-		uint64_t now = trace_now_ns();
+		uint64_t now = clock_now_ns();
 		struct timespec rest;
 		int status;
 		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);

@@ -17,6 +17,7 @@
 #include "agent/inject_trace.h"
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -489,7 +490,7 @@ int target_look(const struct inject_options *options, struct inject_target *targ
 
 	*target = (struct inject_target){ .pid = options->pid,
 		                          .memory = -1,
-		                          .looked_ns = trace_now_ns() };
+		                          .looked_ns = clock_now_ns() };
 	rc = find_alive(target, err);
 	if (!rc)
 		rc = check_program(target, err);

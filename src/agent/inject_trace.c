@@ -20,6 +20,7 @@
 #include "agent/inject_stack.h"
 #include "agent/inject_stop.h"
 #include "base/array.h"
+#include "base/clock.h"
 
 #define HELD_MAX_NS 40000000u   /* a thread is let go after this, whatever was reached */
 #define UNKNOWN_NS  1000000000u /* one whose stack ends in the unknown is not taken before */
@@ -36,14 +37,6 @@
 #define ERESTARTNOINTR        513
 #define ERESTARTNOHAND        514
 #define ERESTART_RESTARTBLOCK 516
-
-uint64_t trace_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
@@ -305,7 +298,7 @@ static int follow(const struct inject_options *options, const struct inject_targ
 
 	*base = 0;
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
-		if (trace_now_ns() > until_ns)
+		if (clock_now_ns() > until_ns)
 			return thread_let_go(tid, 0);
 		if (info.op == PTRACE_SYSCALL_INFO_EXIT && !*base &&
 		    is_at(target, &info, inject_code_mapped)) {
@@ -346,7 +339,7 @@ static int check_stack(struct inject_target *target, pid_t tid, const struct poi
 	enum stack_tells tells = thread_stacks_look(target->stacks, target->memory, &registers);
 
 	if (tells == STACK_FREE ||
-	    (tells == STACK_UNKNOWN && trace_now_ns() - target->looked_ns >= UNKNOWN_NS))
+	    (tells == STACK_UNKNOWN && clock_now_ns() - target->looked_ns >= UNKNOWN_NS))
 		return 0;
 	let_go_on(target, tid);
 	if (tells == STACK_LATER)
@@ -388,7 +381,7 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 	rc = handover(options, target, tid, &plan, base, borrowed, err);
 	borrowed->mark = plan.mark;
 	borrowed->base = base;
-	borrowed->free_ns = trace_now_ns();
+	borrowed->free_ns = clock_now_ns();
 	if (ptrace(PTRACE_DETACH, tid, NULL, NULL) && !rc)
 		rc = -EAGAIN; /* killed */
 	if (rc)
@@ -411,7 +404,7 @@ int borrow_waiting(const struct inject_options *options, struct inject_target *t
 	rc = thread_seize(target, tid, err);
 	if (rc)
 		return rc;
-	borrowed->since_ns = trace_now_ns();
+	borrowed->since_ns = clock_now_ns();
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return -EAGAIN;
 	stop = thread_next_stop(tid, deadline_ns, &sig);
@@ -465,7 +458,7 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
 		return thread_let_go(tid, stop == STOP_SIGNAL ? sig : 0);
 	undo_eintr(target, tid);
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
-		borrowed->since_ns = trace_now_ns();
+		borrowed->since_ns = clock_now_ns();
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
 		    can_borrow_here(target, tid, &info, &point))
 			return borrow(options, target, &point, deadline_ns, borrowed, err);
@@ -531,7 +524,7 @@ bool give_back(const struct inject_target *target, const struct borrowed *borrow
 	if (!waits_for_lock(target, borrowed) || thread_seize(target, borrowed->tid, NULL))
 		return false;
 	ptrace(PTRACE_INTERRUPT, borrowed->tid, NULL, NULL);
-	stop = thread_next_stop(borrowed->tid, trace_now_ns() + STILL_NS, &sig);
+	stop = thread_next_stop(borrowed->tid, clock_now_ns() + STILL_NS, &sig);
 	sent = stop == STOP_TRAP && send_back(target, borrowed);
 	ptrace(PTRACE_DETACH, borrowed->tid, NULL, stop == STOP_SIGNAL ? sig : 0);
 	return sent;

@@ -48,6 +48,4 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
  */
 bool give_back(const struct inject_target *target, const struct borrowed *borrowed);
 
-uint64_t trace_now_ns(void);
-
 #endif

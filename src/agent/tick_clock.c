@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 /* 80 s of a look every 20 ms; of what lies further back every second one goes, again and again. */
@@ -41,14 +42,6 @@ uint64_t tick_clock_ticks(void)
 #else
 	return 0;
 #endif
-}
-
-static uint64_t ns_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 bool tick_clock_is_usable(void)
@@ -120,7 +113,8 @@ void tick_clock_look(struct tick_clock *clock)
 	struct reading best = { .error_ns = UINT64_MAX };
 
 	for (int i = 0; i < SANDWICHES; i++) {
-		uint64_t before = ns_now(), ticks = tick_clock_ticks(), width = ns_now() - before;
+		uint64_t before = clock_now_ns(), ticks = tick_clock_ticks(),
+			 width = clock_now_ns() - before;
 
 		if (width / 2 + 1 < best.error_ns)
 			best = (struct reading){ ticks, before + width / 2, width / 2 + 1 };

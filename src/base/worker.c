@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/rights.h"
 
 #define LOOK_MS     50 /* at whether to stop */
@@ -88,23 +88,15 @@ ssize_t worker_receive(int socket, void *message, size_t bytes, int *fd)
 	return n < 0 ? -errno : n;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 int worker_wait(int fd, unsigned ms, const bool *stop)
 {
 	struct pollfd one = { .fd = fd, .events = POLLIN };
-	uint64_t until = now_ms() + ms;
+	uint64_t until = clock_now_ms() + ms;
 
 	while (!stop || !__atomic_load_n(stop, __ATOMIC_RELAXED)) {
 		if (poll(&one, 1, ms < LOOK_MS ? (int)ms : LOOK_MS) > 0)
 			return 0;
-		if (now_ms() >= until)
+		if (clock_now_ms() >= until)
 			return -ETIMEDOUT;
 	}
 	return -ECANCELED;

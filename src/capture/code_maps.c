@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -13,14 +13,6 @@
 #define AGAIN_PER_NS 50u        /* of reading */
 #define SHARE        10u        /* one part in so many */
 #define CREDIT_MOST  500000000u
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void code_maps_drop(struct code_maps *maps, struct budget *budget, uint32_t tgid)
 {
@@ -80,7 +72,7 @@ static bool read_again(struct code_maps *maps, struct code_maps_share *share, st
                        uint32_t tgid)
 {
 	struct code_maps_reading reading = { .maps = maps, .budget = budget, .tgid = tgid };
-	uint64_t begin = now_ns(), took;
+	uint64_t begin = clock_now_ns(), took;
 
 	if (begin < maps->again_ns || !has_credit(share, begin))
 		return false;
@@ -88,7 +80,7 @@ static bool read_again(struct code_maps *maps, struct code_maps_share *share, st
 	maps_each((pid_t)tgid, note, &reading, NULL);
 	if (maps->count) /* of the kernel they come in this order */
 		qsort(maps->mappings, maps->count, sizeof(*maps->mappings), by_address);
-	maps->read_ns = now_ns();
+	maps->read_ns = clock_now_ns();
 	took = maps->read_ns - begin;
 	share->credit_ns -= took < share->credit_ns ? took : share->credit_ns;
 	maps->again_ns =

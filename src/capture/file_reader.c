@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 #define CHECK_NS   500000000 /* how often files are looked at for changes */
@@ -22,14 +23,6 @@ struct file_reader {
 	atomic_bool stop;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void *reader_main(void *argument)
 {
 	struct file_reader *reader = argument;
@@ -41,8 +34,8 @@ static void *reader_main(void *argument)
 				reader->found(reader->data);
 		}
 		modules_check_files(reader->modules);
-		modules_look_for_gone(reader->modules, now_ns());
-		modules_check_patched(reader->modules, now_ns());
+		modules_look_for_gone(reader->modules, clock_now_ns());
+		modules_check_patched(reader->modules, clock_now_ns());
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CHECK_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;

@@ -2,8 +2,8 @@
 #include "capture/foreign_jumps.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -35,14 +35,6 @@ struct foreign_jumps {
 	uint64_t due_ns, look;
 	uint64_t found; /* ever */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct foreign_jumps *foreign_jumps_new(struct modules *modules, struct programs *programs,
                                         const uint64_t *begin_ns)
@@ -125,7 +117,7 @@ static void tell(struct foreign_jumps *jumps, const struct module *module, uint3
 	modules_miss(jumps->modules, MISS_UNHOOKED, NULL, module->name, pid,
 	             "calls of %zu functions (%s), seen at %.0f ms: there are jumps before their "
 	             "probes, as of another cuscope that records inside of the process",
-	             n, first, (double)(clock_ns() - *jumps->begin_ns) / 1e6);
+	             n, first, (double)(clock_now_ns() - *jumps->begin_ns) / 1e6);
 	modules_unlock(jumps->modules);
 }
 
@@ -196,12 +188,12 @@ static bool any_module(const struct foreign_jumps *jumps)
 /* Whether it is through. */
 static bool go_on(struct foreign_jumps *jumps, struct inside *inside, uint64_t most_ns)
 {
-	uint64_t begin_ns = clock_ns(), now_ns = begin_ns;
+	uint64_t begin_ns = clock_now_ns(), now_ns = begin_ns;
 	uint64_t busy_ns = helper_busy_ns();
 
 	while (jumps->at < jumps->n && now_ns - begin_ns < most_ns) {
 		look_at_process(jumps, inside, jumps->pids[jumps->at++]);
-		now_ns = clock_ns();
+		now_ns = clock_now_ns();
 	}
 	jumps->spent_ns += helper_busy_ns() - busy_ns;
 	return jumps->at == jumps->n;
@@ -219,7 +211,7 @@ static void begin(struct foreign_jumps *jumps)
 
 void foreign_jumps_turn(struct foreign_jumps *jumps, struct inside *inside)
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (!jumps->pids && now_ns >= jumps->due_ns)
 		begin(jumps);

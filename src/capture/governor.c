@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -182,24 +182,16 @@ static double percent_per_hit(const struct governor *g)
 	return total ? g->percent / total : 0;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* The others of the module are away meanwhile, and what they were called is not known. */
 static void relink(struct governor *g, struct module *module)
 {
-	uint64_t begin_ns = clock_ns();
+	uint64_t begin_ns = clock_now_ns();
 
 	if (module_relink_little(module, g->options.programs, g->options.returns))
 		modules_miss(g->options.modules, MISS_UNHOOKED, NULL, module->name, 0,
 		             "everything that tells little, for %.0f ms while some of it was "
 		             "taken away",
-		             (clock_ns() - begin_ns) / 1e6);
+		             (clock_now_ns() - begin_ns) / 1e6);
 	modules_tell_unhooked(g->options.modules, module);
 }
 

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -180,20 +180,12 @@ bool order_was_limited(const struct order *order)
 	return order->limited;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Looked up at the first record of a read, and each sixteenth: the clock costs a tenth of one. */
 static bool is_time_up(struct order *order)
 {
 	if (!order->most_ns || order->n_passed++ % 16)
 		return false;
-	return clock_ns() >= order->limit_ns;
+	return clock_now_ns() >= order->limit_ns;
 }
 
 static int pass_one(struct order *order, const struct wire_head *record)
@@ -308,7 +300,7 @@ int order_read(struct order *order, struct rings *rings, uint64_t until_ns)
 
 	order->limited = false;
 	order->n_passed = 0;
-	order->limit_ns = order->most_ns ? clock_ns() + order->most_ns : 0;
+	order->limit_ns = order->most_ns ? clock_now_ns() + order->most_ns : 0;
 	while (more) {
 		uint64_t front_ns = 0;
 

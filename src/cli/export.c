@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "output/sink.h"
@@ -150,14 +150,6 @@ static void interrupt(int number)
 	interrupted = number;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void draw(struct progress *progress, double share, uint64_t now)
 {
 	int filled = (int)(share * BAR_WIDTH);
@@ -178,7 +170,7 @@ static bool on_progress(void *data, double share)
 		return false;
 	if (!progress->terminal)
 		return true;
-	now = now_ns();
+	now = clock_now_ns();
 	if (now - progress->begin_ns > PATIENCE_NS && now - progress->drawn_ns > REDRAW_NS)
 		draw(progress, progress->done + progress->part * (share < 1 ? share : 1), now);
 	return true;
@@ -215,7 +207,7 @@ static int convert(struct export_options *o, struct trace_file *file, struct err
 	struct consumer *sink = o->format->create(&o->sink);
 	struct progress progress = { .sink = sink,
 		                     .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
-		                     .begin_ns = now_ns(),
+		                     .begin_ns = clock_now_ns(),
 		                     .part = 1 };
 	int rc;
 

@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "analysis/missed.h"
 #include "analysis/work.h"
 
@@ -28,14 +28,6 @@ void recording_notice(void *data, const char *text)
 	cli_say("%s", text);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* "123456 events  1.02 MiB  0 lost  overhead 1.2 %", over and over in the same line. */
 static void show_progress(void *data, const struct capture_state *state)
 {
@@ -44,9 +36,9 @@ static void show_progress(void *data, const struct capture_state *state)
 	struct winsize size;
 	struct buf line = { 0 };
 
-	if (now_ns() - r->shown_ns < PROGRESS_NS || ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
+	if (clock_now_ns() - r->shown_ns < PROGRESS_NS || ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
 		return;
-	r->shown_ns = now_ns();
+	r->shown_ns = clock_now_ns();
 	r->shown = true;
 	writer_stats(r->writer, &stats);
 	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
@@ -53,14 +54,6 @@ struct process_identities {
 	uint64_t next_read_ns;        /* at the average rate */
 	struct process_identities_counts counts;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- places, with the lock held ------------------------------------------------------------ */
 
@@ -263,7 +256,7 @@ static struct timespec as_timespec(uint64_t ns)
 
 static void wait_some(struct process_identities *identities, uint64_t ns)
 {
-	struct timespec until = as_timespec(now_ns() + ns);
+	struct timespec until = as_timespec(clock_now_ns() + ns);
 
 	identities->busy = false;
 	pthread_cond_broadcast(&identities->settled);
@@ -279,7 +272,8 @@ static void *work(void *data)
 	identities->busy = true;
 	while (!identities->stop) {
 		struct process_place *place = TAILQ_FIRST(&identities->waiting);
-		uint64_t now = now_ns(), look_ns = (uint64_t)identities->options.again_ms * 100000;
+		uint64_t now = clock_now_ns(),
+			 look_ns = (uint64_t)identities->options.again_ms * 100000;
 
 		if (place && may_read(identities, now))
 			read_one(identities, place);
@@ -383,7 +377,7 @@ bool process_identities_get(struct process_identities *identities, pid_t pid, ui
 	uint64_t now;
 
 	pthread_mutex_lock(&identities->lock);
-	now = now_ns();
+	now = clock_now_ns();
 	place = find(identities, pid, incarnation);
 	if (!place)
 		place = make(identities, pid, incarnation, now);
@@ -407,7 +401,7 @@ bool process_identities_get_soon(struct process_identities *identities, pid_t pi
                                  uint64_t incarnation, unsigned ms,
                                  struct process_identity *identity)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	struct timespec until = as_timespec(now + (uint64_t)ms * 1000000);
 	struct process_place *place;
 	bool known = false;
@@ -440,14 +434,14 @@ static bool make_expected(struct process_identities *identities, pid_t pid, uint
 		identities->counts.over_share++;
 		return false;
 	}
-	place = make(identities, pid, incarnation, now_ns());
+	place = make(identities, pid, incarnation, clock_now_ns());
 	if (!place) {
 		quota_give(&identities->shares, person, 0, 1);
 		return false;
 	}
 	place->person = person;
 	place->in_share = true;
-	place->asked_ns = now_ns();
+	place->asked_ns = clock_now_ns();
 	return true;
 }
 
@@ -461,7 +455,7 @@ bool process_identities_expect(struct process_identities *identities, pid_t pid,
 	identities->shares.user.most = share;
 	place = find(identities, pid, incarnation);
 	if (place)
-		was_asked(identities, place, now_ns());
+		was_asked(identities, place, clock_now_ns());
 	else
 		has_room = make_expected(identities, pid, incarnation, person);
 	pthread_mutex_unlock(&identities->lock);
@@ -512,7 +506,7 @@ void process_identities_count(struct process_identities *identities,
 
 bool process_identities_settle(struct process_identities *identities, unsigned ms)
 {
-	struct timespec until = as_timespec(now_ns() + (uint64_t)ms * 1000000);
+	struct timespec until = as_timespec(clock_now_ns() + (uint64_t)ms * 1000000);
 	bool settled;
 	int rc = 0;
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "node/address.h"
 #include "node/clients.h"
@@ -53,14 +53,6 @@ struct answer {
 	struct MHD_Response *response;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static struct answer say(unsigned status, const char *text)
 {
 	return (struct answer){ status, "text/plain; charset=utf-8",
@@ -77,7 +69,7 @@ static void look_at_loops(struct http *http, struct http_loops *loops)
 		recorder_figures(http->recorder, &figures);
 	pthread_mutex_unlock(&http->lock);
 	*loops = (struct http_loops){
-		.now_ns = now_ns(),
+		.now_ns = clock_now_ns(),
 		.turned_ns = { [LOOP_AGENT] = snapshots_turned_ns(http->snapshots),
 		               [LOOP_RECORDER] = figures.heard_ns },
 	};
@@ -109,7 +101,7 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 
 	if (!snapshot)
 		return say(MHD_HTTP_SERVICE_UNAVAILABLE, "There are no figures yet.\n");
-	if (snapshot_is_stale(snapshot, now_ns())) {
+	if (snapshot_is_stale(snapshot, clock_now_ns())) {
 		snapshot_put(snapshot);
 		return say(MHD_HTTP_SERVICE_UNAVAILABLE,
 		           "The figures are old; /healthz says how old.\n");
@@ -156,7 +148,7 @@ static struct answer answer_page(struct http *http, const char *accept)
 	struct answer answer;
 
 	http_page(snapshot ? snapshot_metrics(snapshot) : NULL,
-	          snapshot ? snapshot_age_ns(snapshot, now_ns()) : 0, &text);
+	          snapshot ? snapshot_age_ns(snapshot, clock_now_ns()) : 0, &text);
 	snapshot_put(snapshot);
 	answer = say(MHD_HTTP_OK, text.data);
 	answer.type = "text/html; charset=utf-8";
@@ -313,7 +305,8 @@ static void on_connection(void *data, struct MHD_Connection *connection, void **
 	struct http *http = data;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED && fd && from)
-		*state = clients_add(http->clients, fd->connect_fd, from->client_addr, now_ns());
+		*state = clients_add(http->clients, fd->connect_fd, from->client_addr,
+		                     clock_now_ns());
 	else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *state)
 		clients_remove(http->clients, *state);
 }

@@ -5,9 +5,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/worker.h"
 #include "probe/roots_path.h"
 
@@ -75,21 +75,13 @@ static int configuration(const char *url, const char *token)
 
 /* ---- its answer ---------------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Up to its end: 0, or what went wrong. */
 static enum process_curl_outcome read_answer(int fd, struct buf *answer, const bool *stop)
 {
-	uint64_t until = now_ms() + PROCESS_CURL_MS;
+	uint64_t until = clock_now_ms() + PROCESS_CURL_MS;
 	struct pollfd one = { .fd = fd, .events = POLLIN };
 
-	while (!__atomic_load_n(stop, __ATOMIC_RELAXED) && now_ms() < until) {
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED) && clock_now_ms() < until) {
 		ssize_t n;
 
 		if (poll(&one, 1, LOOK_MS) <= 0)

@@ -5,8 +5,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define TURN_MS       100
 #define LOOK_NS       10000000000ull  /* between two looks at the spool */
@@ -20,14 +21,6 @@
  * the window refers to is never dropped. Before that, another process takes over.
  */
 #define PROCESSES_MOST 16384
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- the processes that record ------------------------------------------------------------- */
 
@@ -190,7 +183,7 @@ static void hear(struct recorder *recorder, uint64_t now)
 
 static void rule_fired(void *data, enum rule rule, const char *why)
 {
-	recorder_fired(data, rule, why, 0, 0, now_ns());
+	recorder_fired(data, rule, why, 0, 0, clock_now_ns());
 }
 
 static void judge(struct recorder *recorder, uint64_t now)
@@ -328,12 +321,12 @@ static void end_children(struct recorder *recorder)
 	bool left = true;
 
 	for (int i = 0; i < CHILDREN_MAX; i++)
-		recorder_child_stop(&recorder->children[i], now_ns());
-	recorder_gpu_stop(recorder, now_ns());
+		recorder_child_stop(&recorder->children[i], clock_now_ns());
+	recorder_gpu_stop(recorder, clock_now_ns());
 	while (left) {
-		left = !recorder_gpu_stopped(recorder, now_ns());
+		left = !recorder_gpu_stopped(recorder, clock_now_ns());
 		for (int i = 0; i < CHILDREN_MAX; i++)
-			left |= !recorder_child_ended(&recorder->children[i], now_ns());
+			left |= !recorder_child_ended(&recorder->children[i], clock_now_ns());
 		if (left)
 			poll(NULL, 0, TURN_MS / 10);
 	}
@@ -348,7 +341,7 @@ void *recorder_run(void *data)
 		recorder_say(recorder, "recorder: %u unfinished recording%s removed from %s",
 		             cleaned, cleaned == 1 ? " was" : "s were", recorder->path);
 	while (!is_over(recorder)) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_ns();
 
 		keep_recording(recorder, now);
 		hear(recorder, now);

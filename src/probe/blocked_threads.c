@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 
@@ -28,14 +28,6 @@ struct blocked_threads {
 	struct older *older;
 	size_t n_older, without_room;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 struct blocked_threads *blocked_threads_new(struct programs *programs)
 {
@@ -101,7 +93,7 @@ int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
 		{ "sched_switch", "on_switch" },
 	};
 
-	threads->begin_ns = now_ns();
+	threads->begin_ns = clock_now_ns();
 	if (threads->n_older) /* else targets begin later, and what held them is not of interest */
 		programs_state(threads->programs)->blocked_begin_ns = threads->begin_ns;
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
@@ -122,7 +114,7 @@ void blocked_threads_end(struct blocked_threads *threads)
 		threads->links[i] = -1;
 	}
 	if (!threads->end_ns)
-		threads->end_ns = now_ns();
+		threads->end_ns = clock_now_ns();
 }
 
 /* ---- what has not come to its end ------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper_inside.h"
@@ -198,11 +199,11 @@ static bool is_running(pid_t pid)
 
 static int wait_for_answer(int ms)
 {
-	uint64_t begin = helper_now_ns(), end = begin + (uint64_t)ms * 1000000;
+	uint64_t begin = clock_now_ns(), end = begin + (uint64_t)ms * 1000000;
 	struct pollfd answer = { .fd = helper.socket, .events = POLLIN };
 
 	for (;;) {
-		uint64_t now = helper_now_ns();
+		uint64_t now = clock_now_ns();
 		int wait = now < end ? (int)((end - now) / 1000000) + 1 : 20;
 		int n = poll(&answer, 1, wait);
 
@@ -210,7 +211,7 @@ static int wait_for_answer(int ms)
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		now = helper_now_ns();
+		now = clock_now_ns();
 		if (now >= end &&
 		    (!is_running(helper.pid) || now >= begin + (uint64_t)BUSY_MS * 1000000))
 			return poll(&answer, 1, 0) > 0 ? 0 : -ETIMEDOUT;

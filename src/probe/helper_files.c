@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "probe/person.h"
@@ -226,7 +227,7 @@ static bool is_cached(int fd, const struct note *note, uint64_t offset)
 {
 	return files.any_cached && files.cached_fd == fd && files.cached_number == note->number &&
 	       offset >= files.cached_at && offset - files.cached_at < files.cached_len &&
-	       helper_now_ns() - files.cached_ns < CACHED_NS;
+	       clock_now_ns() - files.cached_ns < CACHED_NS;
 }
 
 /* The piece of the file that begins at `offset`. */
@@ -249,7 +250,7 @@ static int fill_cache(int fd, const struct note *note, uint64_t offset)
 	files.cached_number = note->number;
 	files.cached_at = offset;
 	files.cached_len = (uint64_t)answer->result;
-	files.cached_ns = helper_now_ns();
+	files.cached_ns = clock_now_ns();
 	memcpy(files.cached, answer->data, (size_t)answer->result);
 	return 0;
 }

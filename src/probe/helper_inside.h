@@ -127,7 +127,6 @@ void waits_unanswered(void);
 
 void waits_end(void);
 void files_end(void);
-uint64_t helper_now_ns(void);
 
 /* For tests: a descriptor is from now on one that helper_pread reads aside; the helper there is. */
 void helper_note(int fd, pid_t pid, uint64_t person);

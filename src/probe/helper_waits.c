@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
@@ -61,14 +61,6 @@ static struct {
 	struct asked asked[ASKED_MOST]; /* by the last bits of their pids */
 } waits = { .of_hanging = { .user = { OF_USER_MAX }, .all = { OF_ALL_MAX }, .root_too = true } };
 
-uint64_t helper_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- who it is ----------------------------------------------------------------------------- */
 
 /*
@@ -78,7 +70,7 @@ uint64_t helper_now_ns(void)
 uint64_t waits_person(pid_t pid)
 {
 	struct asked *asked = &waits.asked[(unsigned)pid % ASKED_MOST];
-	uint64_t now = helper_now_ns(), person;
+	uint64_t now = clock_now_ns(), person;
 
 	if (pid == getpid())
 		return PERSON_UNKNOWN;
@@ -95,7 +87,7 @@ uint64_t waits_person(pid_t pid)
 
 static void forget_ended(void)
 {
-	uint64_t now = helper_now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (now - waits.looked_ns < ENDED_NS)
 		return;
@@ -128,7 +120,7 @@ static bool has_ended(const struct given_up *given_up)
 
 bool waits_refuse(pid_t pid, uint64_t person)
 {
-	uint64_t now = helper_now_ns();
+	uint64_t now = clock_now_ns();
 	struct given_up *given_up;
 
 	if (waits.of_hanging.taken)
@@ -191,7 +183,7 @@ static void tell_over(pid_t pid)
 
 void waits_charge(pid_t pid, uint64_t person, uint64_t waited_ns)
 {
-	uint64_t now = helper_now_ns();
+	uint64_t now = clock_now_ns();
 	struct account *account = accounts_of(&waits.users, person, now);
 	bool over = account_charge(account, waited_ns, now);
 

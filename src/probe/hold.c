@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/own_terminal.h"
@@ -56,14 +57,6 @@ struct hold {
 	int status;
 	atomic_ullong holds, longest_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* ---- the child ----------------------------------------------------------------------------- */
 
@@ -106,10 +99,10 @@ static void child_main(struct hold *hold)
 
 static void look(struct hold *hold, pid_t pid, bool begins)
 {
-	uint64_t begin = now_ns(), took;
+	uint64_t begin = clock_now_ns(), took;
 
 	hold->look(hold->data, pid, begins);
-	took = now_ns() - begin;
+	took = clock_now_ns() - begin;
 	atomic_fetch_add(&hold->holds, 1);
 	if (took > atomic_load(&hold->longest_ns))
 		atomic_store(&hold->longest_ns, took);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "probe/account.h"
 #include "probe/helper_inside.h"
 #include "probe/person.h"
@@ -36,7 +37,7 @@ bool look_time_was_over(enum look_time what)
 
 bool look_time_is_over(enum look_time what, uint64_t person)
 {
-	uint64_t now_ns = helper_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	bool over;
 
 	if (!is_limited(person) || !look_time_was_over(what))
@@ -49,7 +50,7 @@ bool look_time_is_over(enum look_time what, uint64_t person)
 
 void look_time_charge(enum look_time what, uint64_t person, uint64_t busy_ns)
 {
-	uint64_t now_ns = helper_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (!is_limited(person))
 		return;

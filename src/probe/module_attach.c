@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/patched.h"
@@ -97,14 +97,6 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	return r;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static int attach_all(struct module *module, struct programs *programs, bool returns,
                       bool runtime_launches, struct err *err)
 {
@@ -137,7 +129,7 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 	module->attached = true;
 	r = attach_all(module, programs, returns, runtime_launches, err);
 	if (!module->hooked_ns)
-		module->hooked_ns = now_ns();
+		module->hooked_ns = clock_now_ns();
 	return r;
 }
 
@@ -320,7 +312,7 @@ int module_put_back(struct module *module, struct programs *programs, bool retur
 	module->probes = PROBES_THERE;
 	module->came_back = true;
 	r = attach_all(module, programs, returns, runtime_launches, err);
-	module->hooked_ns = now_ns();
+	module->hooked_ns = clock_now_ns();
 	return r;
 }
 

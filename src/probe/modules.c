@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 #include "probe/patched.h"
@@ -25,14 +25,6 @@
 #define MISSES_OF_PERSON 2048  /* of all processes of somebody but root */
 #define LATE_NAMED       8     /* processes of a module that are told of one by one */
 #define LATE_MAX         16384 /* of a module that are known; the others are counted */
-
-uint64_t modules_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 struct modules *modules_new(const struct modules_options *options)
 {
@@ -462,7 +454,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 		return r;
 	}
 	module->expected = module->beforehand = modules->expecting;
-	module->used_ns = modules_now_ns();
+	module->used_ns = clock_now_ns();
 	modules->gone_looks = 0;
 	modules->list[modules->count] = module;
 	publish_hooks(modules, module);

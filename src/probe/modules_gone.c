@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
@@ -205,7 +206,7 @@ static bool look_twice(struct modules *modules, bool *unread)
 
 void modules_stay(struct modules *modules, struct module *module)
 {
-	module->used_ns = modules_now_ns();
+	module->used_ns = clock_now_ns();
 	if (module->leaving == LEAVING_NOT)
 		return;
 	if (module->leaving == LEAVING_NOW)
@@ -283,7 +284,7 @@ static bool is_due(const struct modules *modules, uint64_t now_ns)
 /* Without a list of processes nothing is known of anybody. */
 static size_t look_and_decide(struct modules *modules, uint64_t now_ns)
 {
-	uint64_t begin_ns = modules_now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	bool unread = false, listed;
 
 	ask_for_all(modules, now_ns);
@@ -291,7 +292,7 @@ static size_t look_and_decide(struct modules *modules, uint64_t now_ns)
 	for (size_t i = 0; i < modules->count; i++)
 		modules->list[i]->mapped |= !listed;
 	keep_mapped(modules, now_ns);
-	modules->gone_look_ns = modules_now_ns() - begin_ns;
+	modules->gone_look_ns = clock_now_ns() - begin_ns;
 	return decide(modules, now_ns + modules->gone_look_ns, unread);
 }
 

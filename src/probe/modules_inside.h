@@ -96,8 +96,6 @@ struct modules {
 	size_t n_told; /* behind n_misses: made by modules_misses, for the moment */
 };
 
-uint64_t modules_now_ns(void);
-
 /*
  * Takes in what module_open found in a file, or notes what it said of it. The module is NULL
  * afterwards where it is not hooked.

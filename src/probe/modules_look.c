@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -67,17 +68,17 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 {
 	struct modules *modules = search->modules;
 	size_t before = modules->count;
-	uint64_t begin_ns = modules_now_ns(), stamp = module_file_stamp(fd);
+	uint64_t begin_ns = clock_now_ns(), stamp = module_file_stamp(fd);
 	int again = helper_dup(fd); /* if it has to be put off */
 	struct err err = { 0 };
 	struct seen_file *file = modules_read(modules, key, fd, mapping->path,
 	                                      depth_of(search, mapping), search->look, &err);
 
 	if (search->look == LOOK_RUNNING)
-		modules->whole_ns += modules_now_ns() - begin_ns;
+		modules->whole_ns += clock_now_ns() - begin_ns;
 	if (file->put_off) {
 		modules_put_off(modules, key, again, mapping->path, search->pid,
-		                search->look == LOOK_LATE ? search->since_ns : modules_now_ns());
+		                search->look == LOOK_LATE ? search->since_ns : clock_now_ns());
 		return NULL;
 	}
 	if (again >= 0)

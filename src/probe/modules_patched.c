@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "probe/patched.h"
 
 #define FIRST_NS 500000000ull
@@ -69,7 +70,7 @@ static bool is_due(struct modules *modules, uint64_t now_ns)
 void modules_check_patched(struct modules *modules, uint64_t now_ns)
 {
 	bool last = now_ns == MODULES_LAST_LOOK, all = true;
-	uint64_t until_ns = modules_now_ns() + (last ? END_NS : LOOK_NS);
+	uint64_t until_ns = clock_now_ns() + (last ? END_NS : LOOK_NS);
 
 	pthread_mutex_lock(&modules->lock);
 	if (!modules->paused && is_due(modules, now_ns)) {

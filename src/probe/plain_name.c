@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
 #include "probe/account.h"
@@ -138,8 +139,8 @@ static uint64_t time_of(bool is_read, uint64_t waited)
 /* With the lock. NULL: there is no time for it. */
 static char *ask(enum names_kind kind, const char *name, uint64_t person)
 {
-	struct account *account = accounts_of(&names.users, person, helper_now_ns());
-	uint64_t begin = helper_now_ns(), now;
+	struct account *account = accounts_of(&names.users, person, clock_now_ns());
+	uint64_t begin = clock_now_ns(), now;
 	size_t len = strlen(name);
 	bool is_read;
 
@@ -148,7 +149,7 @@ static char *ask(enum names_kind kind, const char *name, uint64_t person)
 	is_read = exchange(kind, name, len);
 	if (!is_read)
 		drop_process();
-	now = helper_now_ns();
+	now = clock_now_ns();
 	account_charge(account, WEIGHT * time_of(is_read, now - begin), now);
 	return is_read ? xstrdup(names.answer.text) : NULL;
 }

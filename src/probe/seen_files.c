@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
@@ -118,13 +119,13 @@ static int open_bounded(struct modules *modules, int fd, const char *path, enum 
 	int answer;
 
 	if (own && depth == ELF_SMALL_SYMTAB &&
-	    account_is_over(&modules->own_reads, modules_now_ns()))
+	    account_is_over(&modules->own_reads, clock_now_ns()))
 		depth = ELF_DYNSYM_ONLY;
 	pthread_mutex_unlock(&modules->lock);
 	answer = module_open(fd, path, depth, selection, module, err);
 	pthread_mutex_lock(&modules->lock);
 	if (own)
-		account_charge(&modules->own_reads, cpu_now_ns() - begin_ns, modules_now_ns());
+		account_charge(&modules->own_reads, cpu_now_ns() - begin_ns, clock_now_ns());
 	return answer;
 }
 

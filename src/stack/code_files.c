@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -146,14 +147,6 @@ static bool is_as_read(const struct code_file *file, const struct stat *st)
 	       st->st_mtim.tv_nsec == file->written.tv_nsec;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /*
  * A program that writes to a file of its code all the time shall not keep us busy, nor one that
  * asks about files in turn that have no room beside each other: beyond FREE_NS, reading that file
@@ -167,7 +160,7 @@ static bool is_dear(const struct code_file *file, uint64_t now)
 /* False: there is no table, and no time to read it. */
 static bool read_table(struct code_files *files, struct code_file *file, pid_t pid)
 {
-	uint64_t begin_ns = now_ns(), busy_ns = helper_busy_ns(), person;
+	uint64_t begin_ns = clock_now_ns(), busy_ns = helper_busy_ns(), person;
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
 	struct stat st;
@@ -190,7 +183,7 @@ static bool read_table(struct code_files *files, struct code_file *file, pid_t p
 	}
 	make_room(files);
 	file->first_ns = file->first_ns ? file->first_ns : begin_ns;
-	file->spent_ns += now_ns() - begin_ns;
+	file->spent_ns += clock_now_ns() - begin_ns;
 	look_time_charge(LOOK_AT_SYMBOLS, person, helper_busy_ns() - busy_ns);
 	return true;
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -159,14 +159,6 @@ static void parse_text(struct perf_map *map, size_t len)
 		qsort(map->lines, map->count, sizeof(*map->lines), compare_lines);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool take_room(struct perf_map *map, size_t bytes)
 {
 	if (bytes <= map->taken)
@@ -204,7 +196,7 @@ static void read_whole(struct perf_map *map, off_t size)
  */
 static bool read_again(struct perf_map *map, bool *late)
 {
-	uint64_t begin_ns = now_ns(), busy_ns = helper_busy_ns(), person;
+	uint64_t begin_ns = clock_now_ns(), busy_ns = helper_busy_ns(), person;
 	struct stat st;
 
 	if (file_stat(map->fd, &st) < 0 || st.st_size == map->read)
@@ -215,7 +207,7 @@ static bool read_again(struct perf_map *map, bool *late)
 		return false;
 	read_whole(map, st.st_size);
 	look_time_charge(LOOK_AT_SYMBOLS, person, helper_busy_ns() - busy_ns);
-	map->again_ns = begin_ns + 10 * (now_ns() - begin_ns);
+	map->again_ns = begin_ns + 10 * (clock_now_ns() - begin_ns);
 	return true;
 }
 

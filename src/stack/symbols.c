@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "base/xalloc.h"
@@ -495,14 +496,6 @@ void symbols_free(struct symbols *symbols)
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Whether to see the process again for the sake of an address: once, and not for everything. */
 static bool is_worth_a_look(struct program *program, uint64_t address)
 {
@@ -510,12 +503,12 @@ static bool is_worth_a_look(struct program *program, uint64_t address)
 		if (program->missed[i] == address)
 			return false;
 	if (program->n_missed == MISSES) {
-		if (now_ns() < program->misses_ns + MISSES_NS)
+		if (clock_now_ns() < program->misses_ns + MISSES_NS)
 			return false;
 		program->n_missed = 0;
 	}
 	if (!program->n_missed)
-		program->misses_ns = now_ns();
+		program->misses_ns = clock_now_ns();
 	program->missed[program->n_missed++] = address;
 	return true;
 }

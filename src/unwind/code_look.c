@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
 
@@ -13,14 +13,6 @@
 #define FIRST_KEPT       64            /* mappings of files, where there are too many */
 #define SEEN_MAX         262144 /* executable mappings: a kernel lets a process have 65,530 */
 #define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* "python3.10", "libpython3.10.so.1.0": for those that do not say themselves. */
 static uint32_t version_of_name(const char *path)
@@ -124,7 +116,7 @@ static int take_mapping(const struct mapping *mapping, void *data)
 
 static void read_file(struct code_look *look, struct looked_at *at)
 {
-	bool late = now_ns() > look->until_ns;
+	bool late = clock_now_ns() > look->until_ns;
 
 	at->table = code_tables_hold(look->all, look->pid, &at->mapping, !late);
 	look->late |= late && !at->table && at->mapping.inode;
@@ -180,7 +172,7 @@ struct code_look *code_look_at(struct code_tables *tables, pid_t pid)
 
 	look->all = tables;
 	look->pid = pid;
-	look->until_ns = now_ns() + FILES_NS;
+	look->until_ns = clock_now_ns() + FILES_NS;
 	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;
 	if (!failed) {
 		read_files(look);

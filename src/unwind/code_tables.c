@@ -7,12 +7,12 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
@@ -93,14 +93,6 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_en
 	return tables;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Where the kernel takes no batches (before 5.17), or one of them has no room. */
 static void tell_each(struct code_tables *tables)
 {
@@ -116,7 +108,7 @@ static void tell_each(struct code_tables *tables)
 void code_tables_tell(struct code_tables *tables)
 {
 	struct waiting_tables *waiting = &tables->waiting;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	uint32_t count = waiting->n;
 
 	if (!count)
@@ -127,7 +119,7 @@ void code_tables_tell(struct code_tables *tables)
 	for (uint32_t i = 0; i < waiting->n; i++)
 		close(waiting->map[i]); /* the map of maps keeps it */
 	waiting->n = 0;
-	tables->figures.ns += now_ns() - begin_ns;
+	tables->figures.ns += clock_now_ns() - begin_ns;
 }
 
 static void free_table(struct code_tables *tables, struct code_table *table)
@@ -444,7 +436,7 @@ static bool find_key(const struct mapping *mapping, int fd, struct table_key *ke
 static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, int fd,
                                        const struct table_key *key, const char *path, bool may_read)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	struct code_table *table;
 
 	HASH_FIND(hh, tables->files, key, sizeof(*key), table);
@@ -455,7 +447,7 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
 	table->owner = (uint32_t)pid;
 	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
 	read_file(tables, table, pid, fd, path);
-	tables->figures.ns += now_ns() - begin_ns;
+	tables->figures.ns += clock_now_ns() - begin_ns;
 	return table;
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
@@ -270,14 +271,6 @@ static struct code_object *read_object(struct python_codes *codes, struct code_r
 	return object;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool has_time(const struct code_reads *reads, uint64_t now, uint64_t each_ns)
 {
 	return reads->until_ns + each_ns <= now;
@@ -310,7 +303,7 @@ static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
  */
 static bool may_read(struct python_codes *codes, struct code_reads *reads)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (!has_time(reads, now, READ_NS) || !has_time(&codes->all_reads, now, ALL_READ_NS)) {
 		codes->refused++;

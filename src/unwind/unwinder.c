@@ -11,6 +11,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
@@ -55,14 +56,6 @@ struct unwinder {
 	bool stopping;
 	struct unwinder_figures figures;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static struct timespec time_of(uint64_t ns)
 {
@@ -204,7 +197,7 @@ static void drop_process(struct unwinder *u, struct unwound *process)
 static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 {
 	struct unwound *process, *next, *first = NULL;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	*wait_ns = 0;
 	HASH_ITER (hh, u->processes, process, next) {
@@ -246,7 +239,7 @@ static void wait_for_asked(struct unwinder *u, uint64_t wait_ns)
 	}
 	if (!is_asked(u))
 		pthread_cond_broadcast(&u->done);
-	until = time_of(now_ns() + wait_ns);
+	until = time_of(clock_now_ns() + wait_ns);
 	pthread_cond_timedwait(&u->asked, &u->lock, &until);
 }
 
@@ -262,7 +255,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 		return;
 	}
 	process->asked = false;
-	process->looked_ns = now_ns();
+	process->looked_ns = clock_now_ns();
 	u->looking = true;
 	pthread_mutex_unlock(&u->lock);
 	look = look_at(u, pid, program, told);
@@ -389,7 +382,7 @@ void unwinder_see(struct unwinder *u, pid_t pid)
 
 bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
 {
-	struct timespec until = time_of(now_ns() + most_ns);
+	struct timespec until = time_of(clock_now_ns() + most_ns);
 	struct unwound *process;
 	uint64_t looks;
 	bool done;
@@ -447,7 +440,7 @@ void unwinder_forget(struct unwinder *u, pid_t pid)
 
 bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
 {
-	struct timespec until = time_of(now_ns() + most_ns);
+	struct timespec until = time_of(clock_now_ns() + most_ns);
 	bool idle;
 
 	pthread_mutex_lock(&u->lock);

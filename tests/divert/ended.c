@@ -5,6 +5,7 @@
  */
 #include "divert/divert.c"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "one_target.h"

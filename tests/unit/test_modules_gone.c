@@ -4,6 +4,8 @@
 
 #include <sys/resource.h>
 
+#include "base/clock.h"
+
 #define SECOND  1000000000ull
 #define MINUTES (20 * 60 * SECOND) /* longer than what is not used stays */
 
@@ -62,7 +64,7 @@ static void let_go(void)
 
 static void let_go_after(uint64_t ns)
 {
-	modules_look_for_gone(modules, modules_now_ns() + ns);
+	modules_look_for_gone(modules, clock_now_ns() + ns);
 	let_go();
 }
 
@@ -150,7 +152,7 @@ static void test_what_is_mapped_again_before_it_goes_stays(void **state)
 	map_library("driver.so");
 	look(LOOK_RUNNING);
 	unmap_last();
-	modules_look_for_gone(modules, modules_now_ns() + MINUTES);
+	modules_look_for_gone(modules, clock_now_ns() + MINUTES);
 	assert_int_equal(modules->n_leaving, 1);
 	map_library("driver.so");
 	look(LOOK_RUNNING);
@@ -162,7 +164,7 @@ static void test_what_is_mapped_again_before_it_goes_stays(void **state)
 static void test_what_is_on_its_way_still_finds_its_hook(void **state)
 {
 	static const struct modules_gone gone = { note_number, look_again, NULL };
-	uint64_t now_ns = modules_now_ns() + MINUTES;
+	uint64_t now_ns = clock_now_ns() + MINUTES;
 	uint16_t number;
 
 	map_library("driver.so");
@@ -228,7 +230,7 @@ static void test_without_descriptors_nothing_is_known_of_anybody(void **state)
 		unmap_last();
 		refuse_maps = more > 0;
 		limit = leave_descriptors(more);
-		modules_look_for_gone(modules, modules_now_ns() + (more ? 2 : 1) * MINUTES);
+		modules_look_for_gone(modules, clock_now_ns() + (more ? 2 : 1) * MINUTES);
 		setrlimit(RLIMIT_NOFILE, &limit);
 		let_go();
 		assert_int_equal(modules_count(modules), 1);
@@ -295,7 +297,7 @@ static void test_in_a_crowd_the_one_that_was_used_longest_ago_goes_first(void **
 		unmap_last();
 	}
 	for (size_t i = 0; i < modules_count(modules); i++) /* however long that took */
-		modules->list[i]->used_ns = modules_now_ns() + i;
+		modules->list[i]->used_ns = clock_now_ns() + i;
 	let_go_after(SECOND);
 	assert_int_equal(modules_count(modules), 5);
 	let_go_after(10 * SECOND);
@@ -312,7 +314,7 @@ static void test_looks_that_take_long_are_rare(void **state)
 	slow_maps = true;
 	map_large(1, 6);
 	unmap_first();
-	now_ns = modules_now_ns() + 10 * SECOND;
+	now_ns = clock_now_ns() + 10 * SECOND;
 	modules_look_for_gone(modules, now_ns); /* 0.4 s */
 	let_go();
 	assert_int_equal(modules_count(modules), 5);

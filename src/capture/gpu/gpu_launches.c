@@ -2,8 +2,8 @@
 #include "capture/gpu/gpu_launches.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 #define SETTLED_NS      300000000ull   /* all have agents, and nothing changed: probes may go */
@@ -28,14 +28,6 @@ struct gpu_launches {
 	uint64_t look_ns;           /* when to look at who is in a launch */
 	uint64_t from_ns, until_ns; /* agents tell of what began between */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *programs,
                                       bool returns)
@@ -138,7 +130,7 @@ void gpu_launches_put_back(struct gpu_launches *l, uint64_t now_ns)
 	if (l->settle_ns > SETTLED_MOST_NS)
 		l->settle_ns = SETTLED_MOST_NS;
 	l->state = HOOKED;
-	l->until_ns = clock_ns() + OVERLAP_NS; /* hooking took a while */
+	l->until_ns = clock_now_ns() + OVERLAP_NS; /* hooking took a while */
 	l->unsettled_ns = now_ns;
 }
 

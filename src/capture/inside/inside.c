@@ -9,19 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/hold.h"
 
 /* An agent writes what three programs' rings would take: a call of six words each 0.3 us. */
 #define RING_BYTES (32u << 20)
-
-uint64_t inside_clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void say(const struct inside *inside, const char *fmt, va_list ap)
 {
@@ -424,7 +417,7 @@ void inside_finish(struct inside *inside)
 {
 	for (struct inside_process *process = inside->processes; process;
 	     process = process->hh.next) {
-		inside_process_tell_gap(process, inside_clock_ns());
+		inside_process_tell_gap(process, clock_now_ns());
 		inside_counts_read(process);
 	}
 	modules_lock(inside->options.modules);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/maps.h"
 
@@ -287,12 +288,12 @@ static void drop_sweep(struct inside *inside)
 static void go_on_sweeping(struct inside *inside)
 {
 	struct inside_sweep *sweep = inside->sweep;
-	uint64_t begin_ns = inside_clock_ns(), now_ns = begin_ns;
+	uint64_t begin_ns = clock_now_ns(), now_ns = begin_ns;
 	struct inside_away *it, *next;
 
 	while (sweep->at < sweep->n && now_ns < begin_ns + SWEEP_NS) {
 		sweep_process(inside, sweep->pids[sweep->at++]);
-		now_ns = inside_clock_ns();
+		now_ns = clock_now_ns();
 	}
 	sweep->spent_ns += now_ns - begin_ns;
 	if (sweep->spent_ns > SWEEP_MOST_NS) {
@@ -392,7 +393,7 @@ static void look(struct inside *inside, struct inside_away *it)
 	if (!it->moved_ns) {
 		if (module_move_hooks(it->module, inside->options.programs, true, stays, &of, &err))
 			put_back(inside, it);
-		it->moved_ns = inside_clock_ns();
+		it->moved_ns = clock_now_ns();
 	} else if (!it->open) {
 		module_take_away(it->module);
 		away_gone(&it->away, inside->now_ns);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -283,7 +284,7 @@ static void read_one(struct inside_process *process, struct counted *at, uint64_
 void inside_counts_read(struct inside_process *process)
 {
 	struct inside_counts *counts = process->counts;
-	uint64_t now_ns = inside_clock_ns();
+	uint64_t now_ns = clock_now_ns();
 	uint64_t most;
 
 	if (!counts)

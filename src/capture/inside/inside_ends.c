@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 
@@ -152,7 +153,7 @@ void inside_process_agent_ended(struct inside_process *process, const char *why)
 {
 	struct inside *inside = process->inside;
 	struct inside_module *at = process->current;
-	uint64_t now = inside_clock_ns();
+	uint64_t now = clock_now_ns();
 
 	process->ready = false;
 	process->gone_ns = now;
@@ -186,7 +187,7 @@ void inside_process_end_untaken(struct inside_process *process)
 	for (const struct inside_module *at = process->modules; at; at = at->next)
 		any |= at->since_ns != 0;
 	if (any)
-		inside_process_tell_gap(process, inside_clock_ns());
+		inside_process_tell_gap(process, clock_now_ns());
 	process->ended_ns = 0;
 }
 

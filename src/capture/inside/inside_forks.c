@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 #define INTERVAL_NS   200000000ull
@@ -62,7 +63,7 @@ struct inside_forks *inside_forks_new(struct inside_process *process)
 	forks->process = process;
 	forks->owner = process->owner;
 	forks->counts = agents_probes_children(inside->agents, (pid_t)process->pid);
-	forks->read_ns = inside_clock_ns();
+	forks->read_ns = clock_now_ns();
 	return forks;
 }
 
@@ -119,7 +120,7 @@ static void read_slot(struct inside *inside, struct fork_slot *at, uint64_t call
 
 static void read_forks(struct inside *inside, struct inside_forks *forks)
 {
-	uint64_t now_ns = inside_clock_ns(), most = inside_calls_most(forks->read_ns, now_ns);
+	uint64_t now_ns = clock_now_ns(), most = inside_calls_most(forks->read_ns, now_ns);
 
 	for (uint32_t i = 0; forks->any && forks->counts && i < forks->n; i++) {
 		struct fork_slot *at = &forks->slots[i];

@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 #define THREADS_MAX 8192       /* as many as the programs know */
@@ -265,7 +266,7 @@ static struct inside_thread *still_in_calls(struct inside *inside, struct inside
 	if (inside->now_ns < thread->look_ns)
 		return thread;
 	thread->look_ns = inside->now_ns + LOOK_NS;
-	now_ns = inside_clock_ns();
+	now_ns = clock_now_ns();
 	if (programs_thread_in_call(inside->options.programs, (pid_t)thread->tid, &open_ns))
 		thread->over_ns = 0;
 	else if (!thread->over_ns)

@@ -173,8 +173,6 @@ void inside_notice(struct inside *inside, const char *fmt, ...)
 /* What users are to know, also where they have not asked for calls to be recorded inside. */
 void inside_warn(struct inside *inside, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-uint64_t inside_clock_ns(void); /* CLOCK_MONOTONIC */
-
 /* ---- processes ------------------------------------------------------------------------------ */
 
 struct inside_process *inside_process_find(struct inside *inside, uint32_t pid);

@@ -2,6 +2,8 @@
 /* What agents record, and which of the programs' records that replaces. */
 #include "capture/inside/inside_private.h"
 
+#include "base/clock.h"
+
 /* ---- what agents record -------------------------------------------------------------------- */
 
 static uint32_t thread_of(void *data, uint32_t tid)
@@ -65,7 +67,7 @@ bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head 
 	    record->type != AGENT_PROBE_NAME)
 		return false;
 	process = inside_process_find(inside, pid);
-	now_ns = inside->ticks ? inside->now_ns : inside_clock_ns();
+	now_ns = inside->ticks ? inside->now_ns : clock_now_ns();
 	if (!process || !process->records ||
 	    probe_records_take(process->records, record, now_ns) != PROBE_RECORD_TAKEN)
 		inside->bad_records++;

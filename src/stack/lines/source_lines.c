@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"
@@ -210,7 +211,7 @@ static bool wait_until(struct source_lines *lines, uint64_t until_ns)
 /* With the lock. */
 static void wait_for_fetched(struct source_lines *lines)
 {
-	uint64_t until_ns = source_lines_now_ns() + FETCH_NS;
+	uint64_t until_ns = clock_now_ns() + FETCH_NS;
 
 	while (lines->n_fetching && wait_until(lines, until_ns))
 		;
@@ -225,11 +226,11 @@ size_t source_lines_wait(struct source_lines *lines, uint64_t ns)
 	if (!lines)
 		return 0;
 	pthread_mutex_lock(&lines->lock);
-	until_ns = source_lines_now_ns() + ns;
+	until_ns = clock_now_ns() + ns;
 	do {
 		if (lines->n_fetching) {
 			wait_for_fetched(lines);
-			until_ns = source_lines_now_ns() + ns;
+			until_ns = clock_now_ns() + ns;
 		}
 	} while (lines->waiting && lines->has_thread && wait_until(lines, until_ns));
 	left = lines->waiting;

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define EACH_NS 60000000000ull  /* for files of a person */
 #define ALL_NS  120000000000ull /* for all */
 
@@ -62,7 +64,7 @@ static int fetch(struct source_lines *lines, struct source_lines_file *file)
 /* With the lock. */
 static void serve(struct source_lines *lines, struct source_lines_file *file)
 {
-	uint64_t begin_ns = source_lines_now_ns(), ns;
+	uint64_t begin_ns = clock_now_ns(), ns;
 	int rc;
 
 	if (file->person->fetched_ns >= EACH_NS || lines->figures.fetch_ns >= ALL_NS) {
@@ -73,7 +75,7 @@ static void serve(struct source_lines *lines, struct source_lines_file *file)
 	pthread_mutex_unlock(&lines->lock);
 	rc = fetch(lines, file);
 	pthread_mutex_lock(&lines->lock);
-	ns = source_lines_now_ns() - begin_ns;
+	ns = clock_now_ns() - begin_ns;
 	file->person->fetched_ns += ns;
 	lines->figures.fetch_ns += ns;
 	if (rc == -ETIMEDOUT)

@@ -98,12 +98,4 @@ void source_lines_stop_fetching(struct source_lines *lines);
 /* The thread: of struct source_lines, until its stop. */
 void *source_lines_work(void *lines);
 
-static inline uint64_t source_lines_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 #endif

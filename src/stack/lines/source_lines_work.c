@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/plain_name.h"
@@ -233,17 +234,17 @@ static bool make_ready(struct source_lines *lines, struct source_lines_file *fil
 /* With the lock. */
 static void serve(struct source_lines *lines, struct source_lines_file *file)
 {
-	uint64_t begin = source_lines_now_ns();
+	uint64_t begin = clock_now_ns();
 
 	file->used = ++lines->slices;
 	if (make_ready(lines, file))
-		while (file->first && !lines->stop && source_lines_now_ns() - begin < SLICE_NS)
+		while (file->first && !lines->stop && clock_now_ns() - begin < SLICE_NS)
 			if (!ask_next(lines, file))
 				break;
 	if (file->over)
 		drop_waiting(lines, file);
-	file->person->spent_ns += source_lines_now_ns() - begin;
-	lines->figures.ns += source_lines_now_ns() - begin;
+	file->person->spent_ns += clock_now_ns() - begin;
+	lines->figures.ns += clock_now_ns() - begin;
 }
 
 static bool is_fetched_now(const struct source_lines_file *file)
