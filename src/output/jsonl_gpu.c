@@ -3,11 +3,18 @@
 
 #include "base/number.h"
 #include "output/activity.h"
+#include "output/args.h"
 
 static void add_u64(struct buf *out, const char *key, uint64_t value)
 {
 	buf_puts(out, key);
 	buf_u64(out, value);
+}
+
+static void add_unless_0(struct buf *out, const char *key, uint64_t value)
+{
+	if (value)
+		add_u64(out, key, value);
 }
 
 static void add_word(struct buf *out, const char *key, const char *word)
@@ -22,16 +29,6 @@ static void add_text(struct buf *out, const char *key, const char *text)
 {
 	buf_puts(out, key);
 	buf_json_string(out, text);
-}
-
-static void add_triple(struct buf *out, const char *key, const uint32_t dims[3])
-{
-	buf_puts(out, key);
-	for (int i = 0; i < 3; i++) {
-		buf_putc(out, i ? ',' : '[');
-		buf_u64(out, dims[i]);
-	}
-	buf_putc(out, ']');
 }
 
 static void add_us(struct buf *out, const char *key, uint64_t ns)
@@ -52,8 +49,7 @@ void jsonl_begin_activity(struct buf *out, const struct activity *activity,
 		[ACTIVITY_GRAPH_RUN] = "graph",
 	};
 
-	if (delay->tid)
-		add_u64(out, ",\"tid\":", delay->tid);
+	add_unless_0(out, ",\"tid\":", delay->tid);
 	buf_puts(out, ",\"phase\":\"X\",\"type\":\"gpu\"");
 	add_word(out, ",\"op\":", ops[activity->kind]);
 	add_us(out, ",\"duration_us\":", activity_duration_ns(activity));
@@ -69,8 +65,10 @@ static void add_kernel(struct buf *out, const struct activity *a)
 	}
 	if (a->kernel && !a->kernel->resolved)
 		buf_puts(out, ",\"unresolved\":true");
-	add_triple(out, ",\"grid\":", a->grid);
-	add_triple(out, ",\"block\":", a->block);
+	buf_puts(out, ",\"grid\":");
+	add_dims_json(out, a->grid);
+	buf_puts(out, ",\"block\":");
+	add_dims_json(out, a->block);
 	add_u64(out, ",\"registers\":", a->registers);
 	add_u64(out, ",\"shmem\":", (uint64_t)a->shmem_static + a->shmem_dynamic);
 }
@@ -98,16 +96,13 @@ void jsonl_add_activity(struct buf *out, const struct activity *a)
 	add_u64(out, ",\"device\":", a->device);
 	add_u64(out, ",\"context\":", a->context);
 	add_u64(out, ",\"stream\":", a->stream);
-	if (a->correlation)
-		add_u64(out, ",\"correlation\":", a->correlation);
+	add_unless_0(out, ",\"correlation\":", a->correlation);
 	if (a->kind == ACTIVITY_KERNEL)
 		add_kernel(out, a);
 	else if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
 		add_transfer(out, a);
-	if (a->graph)
-		add_u64(out, ",\"graph\":", a->graph);
-	if (a->graph_node)
-		add_u64(out, ",\"graph_node\":", a->graph_node);
+	add_unless_0(out, ",\"graph\":", a->graph);
+	add_unless_0(out, ",\"graph_node\":", a->graph_node);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------- */
@@ -120,8 +115,7 @@ void jsonl_begin_range(struct buf *out, const struct range *range, uint32_t tid)
 		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not_measured",
 	};
 
-	if (tid)
-		add_u64(out, ",\"tid\":", tid);
+	add_unless_0(out, ",\"tid\":", tid);
 	buf_puts(out, ",\"phase\":\"X\",\"type\":\"range\"");
 	add_word(out, ",\"op\":", ops[range->kind]);
 	add_text(out, ",\"name\":", range->name);
@@ -134,12 +128,9 @@ void jsonl_add_range(struct buf *out, const struct range *range)
 {
 	if (range->domain)
 		add_text(out, ",\"domain\":", range->domain);
-	if (range->context)
-		add_u64(out, ",\"context\":", range->context);
-	if (range->stream)
-		add_u64(out, ",\"stream\":", range->stream);
-	if (range->correlation)
-		add_u64(out, ",\"correlation\":", range->correlation);
+	add_unless_0(out, ",\"context\":", range->context);
+	add_unless_0(out, ",\"stream\":", range->stream);
+	add_unless_0(out, ",\"correlation\":", range->correlation);
 }
 
 /* ---- metrics ------------------------------------------------------------------------------- */
