@@ -299,6 +299,8 @@ int64_t row_end(struct database *db)
 {
 	struct inserter *row = db->row;
 
+	while (row && db->column < row->columns)
+		row_null(db);
 	db->row = NULL;
 	if (!row)
 		return 0;

@@ -45,7 +45,7 @@ void row_null(struct database *db);
 void row_text(struct database *db, const char *text);   /* NULL: NULL; escapes made harmless; not */
 							/* in tables with a row for each event */
 void row_static(struct database *db, const char *text); /* as it is; must stay; may be NULL */
-int64_t row_end(struct database *db);                   /* the row's number */
+int64_t row_end(struct database *db); /* the row's number; columns that are left are NULL */
 
 /*
  * The id that StringIds gives a text, written there when it is seen first. The memory that this

@@ -40,7 +40,6 @@ static void add_kernel(struct sqlite *sqlite, const struct event *event)
 	for (int i = 0; i < 4; i++)
 		row_null(db); /* local memory, grid id, shared memory as the driver set it */
 	add_or_null(db, a->graph_node, a->graph_node);
-	row_null(db);
 	row_end(db);
 }
 
@@ -111,7 +110,6 @@ static void add_graph(struct sqlite *sqlite, const struct event *event)
 {
 	begin_activity(sqlite, event, TABLE_GRAPH_TRACE);
 	row_int(sqlite->db, (int64_t)event->activity->graph);
-	row_null(sqlite->db);
 	row_end(sqlite->db);
 }
 

@@ -39,9 +39,6 @@ static int memory_kind(enum api_memory kind)
 	}
 }
 
-/* A pool is a handle to calls: where it lies and how large it is only the driver knows. */
-#define POOL_COLUMNS 6
-
 static void add_usage(struct sqlite *sqlite, const struct event *event,
                       const struct sqlite_change *change)
 {
@@ -60,9 +57,8 @@ static void add_usage(struct sqlite *sqlite, const struct event *event,
 	row_int(db, change->fate != MEMORY_MADE);
 	row_null(db); /* name */
 	add_correlation(db, event->process, event->call ? event->call->correlation : 0);
-	row_null(db); /* stream: its number is not known, see cuscope_call */
-	for (int i = 0; i < POOL_COLUMNS; i++)
-		row_null(db);
+	/* Not known: the stream's number, see cuscope_call; and where a pool lies and how large it
+	 * is, which is a handle to calls. */
 	row_end(db);
 }
 

@@ -42,8 +42,6 @@ static void end_nvtx(struct database *db, const struct event *event, int64_t tex
 	row_null(db); /* another thread that ended it */
 	row_int(db, text);
 	row_int(db, domain);
-	for (int i = 0; i < 9; i++)
-		row_null(db);
 	row_end(db);
 }
 
@@ -130,9 +128,7 @@ static void add_wait(struct sqlite *sqlite, const struct event *event)
 	add_correlation(db, event->process, range->correlation);
 	row_int(db, global_pid(event->process));
 	row_int(db, nsys_enum_of_label("ENUM_CUPTI_SYNC_TYPE", range->name, 0));
-	row_null(db); /* its event is told by its call, at the end */
-	row_null(db);
-	row_end(db);
+	row_end(db); /* its event is told by its call, at the end */
 }
 
 /*

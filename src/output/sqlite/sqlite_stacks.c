@@ -107,7 +107,6 @@ static void add_special(struct sqlite *sqlite, int64_t id, size_t depth, enum st
 	row_int(db, 0);
 	row_null(db);
 	row_int(db, (int64_t)depth);
-	row_null(db);
 	row_end(db);
 }
 
@@ -205,7 +204,6 @@ static void add_switch(struct sqlite *sqlite, const struct event *event, uint64_
 	row_int(db, in);
 	row_int(db, global_tid(event));
 	row_int(db, in ? NSYS_THREAD_RUNNING : out_state(event->sample));
-	row_null(db);
 	row_end(db);
 }
 

@@ -65,10 +65,7 @@ static void add_context(struct database *db, const struct sqlite_stream *first)
 	row_int(db, first->key.pid);
 	row_int(db, first->device);
 	row_int(db, first->key.context);
-	row_null(db); /* its parent, and whether it is a green one, CUPTI tells, but not of kernels
-	               */
-	row_null(db);
-	row_end(db);
+	row_end(db); /* its parent, and whether it is a green one, CUPTI does not tell of kernels */
 }
 
 static void add_stream(struct database *db, const struct sqlite_stream *stream)
