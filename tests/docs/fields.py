@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The fields of events, as trace/fields.h lists them: docs/trace-format.md has each value, some view reads each field, and
-docs/csv.md has csv's columns."""
+"""The fields of events, as trace/fields.h lists them: docs/trace-format.md has each value, some view reads each field, run_record.c
+has each field of a run, and docs/csv.md has csv's columns."""
 
 import glob
 import os
@@ -56,6 +56,11 @@ def columns_of_csv(root):
 
 def broken(root):
     """A sentence for each field that lacks something."""
+    written = "".join(source(root, f"src/trace/{name}.c") for name in ("run_record", "run_identity"))
+    tags = re.search(r"enum run_field \{(.*?)\n\}", source(root, "src/trace/format.h"), re.S).group(1)
+    for tag in re.findall(r"^\t(RUN_\w+)", tags, re.M):
+        if not re.search(rf"\b{tag}\b", written):
+            yield f"src/trace/format.h: {tag} is in no row of run_record.c: files have it, and it is neither written nor read"
     if ",".join(columns_of_csv(root)) + "\n" not in source(root, "docs/csv.md"):
         yield "docs/csv.md: its header is not that of src/output/csv.c"
     page = source(root, "docs/trace-format.md")
