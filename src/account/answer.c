@@ -18,14 +18,14 @@
 #define ANSWER_TRIES 3     /* places of one cause and process */
 #define ANSWER_PART  0.3   /* of a change: so much is told of a place within it */
 
-/* Scratch of one account: time by node of its chains. */
+/* Scratch of one account. */
 struct chooser {
-	struct answer *answer;
+	const struct answer *answer;
 	const struct account *account;
-	uint64_t *ns;                   /* by chain */
+	struct chains_weight *weights; /* of the parts of one kind */
+	size_t n_weights;
 	bool *taken;                    /* by part */
 	const struct account_part **of; /* those of one change */
-	size_t n_chains;
 };
 
 /* ---- what can be changed --------------------------------------------------------------------- */
@@ -119,24 +119,22 @@ enum account_cause answer_bound(const struct account *account)
 }
 
 /* Rounding can leave a little less than nothing, and times of a damaged recording more than all. */
-static void weigh(const struct chooser *chooser, uint32_t chain, double ns)
+static void weigh(struct chooser *chooser, uint32_t chain, double ns)
 {
-	uint64_t *sum = &chooser->ns[chain], most = UINT64_MAX - *sum;
+	const uint64_t most = UINT64_MAX / 2;
 
 	if (ns > 0)
-		*sum += ns < (double)(most / 2) ? (uint64_t)ns : most / 2;
+		chooser->weights[chooser->n_weights++] =
+			(struct chains_weight){ chain, ns < (double)most ? (uint64_t)ns : most };
 }
 
 /* The place that has so much of what was weighed; that is forgotten. */
 static uint32_t chooser_heaviest(struct chooser *chooser, double share, uint64_t *subtree)
 {
-	const struct account *account = chooser->account;
-	uint32_t node = chains_heaviest(chooser->answer->facts->chains, chooser->ns,
-	                                chooser->n_chains, share, subtree);
+	size_t n = chooser->n_weights;
 
-	for (size_t i = 0; i < account->n_parts; i++)
-		chooser->ns[account->parts[i].chain] = 0;
-	return node;
+	chooser->n_weights = 0;
+	return chains_heaviest(chooser->answer->facts->chains, chooser->weights, n, share, subtree);
 }
 
 static bool within_has(const struct chains *chains, const struct answer_within *within, size_t n,
@@ -365,14 +363,10 @@ static void answer_keep(struct answer *answer, const struct answer_change *chang
 /* Parts are in order of their time, so the first of a kind leads it. */
 static void answer_choose(struct answer *answer, const struct account *account)
 {
-	struct chooser chooser = {
-		.answer = answer,
-		.account = account,
-		.n_chains = chains_count(answer->facts->chains),
-	};
+	struct chooser chooser = { .answer = answer, .account = account };
 	size_t tries = 0;
 
-	chooser.ns = xcalloc(chooser.n_chains + 1, sizeof(*chooser.ns));
+	chooser.weights = xcalloc(account->n_parts + 1, sizeof(*chooser.weights));
 	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
 	chooser.of = xcalloc(account->n_parts + 1, sizeof(struct account_part *));
 	for (size_t i = 0; i < account->n_parts && tries < ACCOUNT_CAUSES * ANSWER_TRIES; i++) {
@@ -390,7 +384,7 @@ static void answer_choose(struct answer *answer, const struct account *account)
 		if (change.gain_ns >= ANSWER_NEXT * account->ns)
 			answer_keep(answer, &change);
 	}
-	free(chooser.ns);
+	free(chooser.weights);
 	free(chooser.taken);
 	free(chooser.of);
 }
@@ -551,17 +545,14 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
                     struct answer_line *lines, size_t most)
 {
 	struct answer_line all[4 * ACCOUNT_CAUSES];
-	struct chooser chooser = { .account = account,
-		                   .n_chains = chains_count(answer->facts->chains) };
-	struct answer self = *answer;
+	struct chooser chooser = { .answer = answer, .account = account };
 	double told = 0;
 	size_t n;
 
-	chooser.answer = &self;
-	chooser.ns = xcalloc(chooser.n_chains + 1, sizeof(*chooser.ns));
+	chooser.weights = xcalloc(account->n_parts + 1, sizeof(*chooser.weights));
 	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
 	n = lines_gather(&chooser, all, 4 * ACCOUNT_CAUSES);
-	free(chooser.ns);
+	free(chooser.weights);
 	free(chooser.taken);
 	qsort(all, n, sizeof(*all), line_order);
 	while (n && all[n - 1].ns < ANSWER_LINE * account->ns)

@@ -65,13 +65,20 @@ void chains_label_below(const struct chains *chains, uint32_t node, uint32_t cal
  * where it has no name. */
 void chains_label_frame(const struct stack_frame *frame, struct buf *out);
 
+/* Own time of a node; one that is in a list several times has the sum. */
+struct chains_weight {
+	uint32_t node;
+	uint64_t ns;
+};
+
 /*
- * Given the own time of each node (of n; further ones have none), the node that stands for what to
- * change: from the root down as long as one function holds `share` (of 1) of what its callers have,
- * by all of its lines. Of the last one the line with the most is returned; *subtree_ns is the time
- * of all its lines there and of what they call. 0: it is spread out from the root on.
+ * The node that stands for what to change: from the root down as long as one function holds `share`
+ * (of 1) of what its callers have, by all of its lines. Of the last one the line with the most is
+ * returned; *subtree_ns is the time of all its lines there and of what they call. 0: it is spread
+ * out from the root on. What it takes grows with n and the chains' depth, however many others there
+ * are.
  */
-uint32_t chains_heaviest(const struct chains *chains, const uint64_t *ns, size_t n, double share,
-                         uint64_t *subtree_ns);
+uint32_t chains_heaviest(const struct chains *chains, const struct chains_weight *weights, size_t n,
+                         double share, uint64_t *subtree_ns);
 
 #endif

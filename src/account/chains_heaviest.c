@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * It is asked for each cause that is told, of trees of which a cause has little: so only nodes that
- * have some time are gone through, and those around them.
+ * have some time are gone through.
  */
 #include "account/chains_inside.h"
 
@@ -20,7 +20,7 @@ static void make_room(const struct chains *chains)
 	struct chains_scratch *scratch = chains->scratch;
 
 	if (scratch->n_sums < chains->n_nodes) {
-		scratch->sums = by_id_room(scratch->sums, &scratch->n_sums, sizeof(uint64_t),
+		scratch->sums = by_id_room(scratch->sums, &scratch->n_sums, sizeof(*scratch->sums),
 		                           (uint32_t)chains->n_nodes);
 		free(scratch->group);
 		free(scratch->inner);
@@ -31,29 +31,28 @@ static void make_room(const struct chains *chains)
 	                                  sizeof(uint64_t), (uint32_t)chains->n_functions);
 }
 
-/* What each node has, with all that it calls. */
-static void sum_up(const struct chains *chains, const uint64_t *ns, size_t n)
+static void node_add(const struct chains *chains, uint32_t node, uint64_t ns)
 {
-	uint64_t *sums = chains->scratch->sums;
+	struct chains_sum *sums = chains->scratch->sums;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (!ns[i])
-			continue;
-		for (uint32_t at = i; at; at = chains->nodes[at].parent)
-			sums[at] = add_ns(sums[at], ns[i]);
-		sums[0] = add_ns(sums[0], ns[i]);
+	for (uint32_t at = node; at; at = chains->nodes[at].parent) {
+		if (!sums[at].ns) {
+			struct chains_sum *parent = &sums[chains->nodes[at].parent];
+
+			sums[at].sibling = parent->child;
+			parent->child = at;
+		}
+		sums[at].ns = add_ns(sums[at].ns, ns);
 	}
+	sums[0].ns = add_ns(sums[0].ns, ns);
 }
 
-static void forget_sums(const struct chains *chains, const uint64_t *ns, size_t n)
+static void node_forget(const struct chains *chains, uint32_t node)
 {
-	uint64_t *sums = chains->scratch->sums;
+	struct chains_sum *sums = chains->scratch->sums;
 
-	sums[0] = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (ns[i])
-			for (uint32_t at = i; at && sums[at]; at = chains->nodes[at].parent)
-				sums[at] = 0;
+	for (uint32_t at = node; at && sums[at].ns; at = chains->nodes[at].parent)
+		sums[at] = (struct chains_sum){ 0 };
 }
 
 /* Nodes that are one function, called in the same way. */
@@ -67,15 +66,15 @@ struct group {
 static uint32_t most_called(const struct chains *chains, const struct group *group, uint64_t *ns)
 {
 	const struct chains_node *nodes = chains->nodes;
-	const uint64_t *sums = chains->scratch->sums;
+	const struct chains_sum *sums = chains->scratch->sums;
 	uint64_t *by_function = chains->scratch->by_function;
 	uint32_t best = CHAINS_NONE, function;
 
 	*ns = 0;
 	for (size_t i = 0; i < group->n; i++) {
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling) {
+		for (uint32_t at = sums[group->nodes[i]].child; at; at = sums[at].sibling) {
 			function = chains->lines[nodes[at].line].function;
-			by_function[function] = add_ns(by_function[function], sums[at]);
+			by_function[function] = add_ns(by_function[function], sums[at].ns);
 			if (by_function[function] > *ns ||
 			    (by_function[function] == *ns && function < best)) {
 				*ns = by_function[function];
@@ -84,7 +83,7 @@ static uint32_t most_called(const struct chains *chains, const struct group *gro
 		}
 	}
 	for (size_t i = 0; i < group->n; i++)
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
+		for (uint32_t at = sums[group->nodes[i]].child; at; at = sums[at].sibling)
 			by_function[chains->lines[nodes[at].line].function] = 0;
 	return best;
 }
@@ -93,42 +92,41 @@ static uint32_t most_called(const struct chains *chains, const struct group *gro
 static void enter(const struct chains *chains, const struct group *group, uint32_t function,
                   struct group *inner)
 {
-	const struct chains_node *nodes = chains->nodes;
+	const struct chains_sum *sums = chains->scratch->sums;
 
 	inner->n = 0;
 	for (size_t i = 0; i < group->n; i++)
-		for (uint32_t at = nodes[group->nodes[i]].child; at; at = nodes[at].sibling)
-			if (chains->scratch->sums[at] &&
-			    chains->lines[nodes[at].line].function == function)
+		for (uint32_t at = sums[group->nodes[i]].child; at; at = sums[at].sibling)
+			if (chains->lines[chains->nodes[at].line].function == function)
 				inner->nodes[inner->n++] = at;
 }
 
 /* Of equals the first. */
-static uint32_t heaviest_of(const struct group *group, const uint64_t *sums)
+static uint32_t heaviest_of(const struct group *group, const struct chains_sum *sums)
 {
 	uint32_t best = group->nodes[0];
 
 	for (size_t i = 1; i < group->n; i++)
-		if (sums[group->nodes[i]] > sums[best] ||
-		    (sums[group->nodes[i]] == sums[best] && group->nodes[i] < best))
+		if (sums[group->nodes[i]].ns > sums[best].ns ||
+		    (sums[group->nodes[i]].ns == sums[best].ns && group->nodes[i] < best))
 			best = group->nodes[i];
 	return best;
 }
 
-uint32_t chains_heaviest(const struct chains *chains, const uint64_t *ns, size_t n, double share,
-                         uint64_t *subtree_ns)
+uint32_t chains_heaviest(const struct chains *chains, const struct chains_weight *weights, size_t n,
+                         double share, uint64_t *subtree_ns)
 {
 	struct group group = { .n = 1 }, inner = { 0 }, outer;
 	uint32_t function, best;
 
-	if (n > chains->n_nodes)
-		n = chains->n_nodes;
 	make_room(chains);
-	sum_up(chains, ns, n);
+	for (size_t i = 0; i < n; i++)
+		if (weights[i].ns && weights[i].node < chains->n_nodes)
+			node_add(chains, weights[i].node, weights[i].ns);
 	group.nodes = chains->scratch->group;
 	inner.nodes = chains->scratch->inner;
 	group.nodes[0] = 0; /* the root */
-	group.ns = chains->scratch->sums[0];
+	group.ns = chains->scratch->sums[0].ns;
 	for (;;) {
 		function = most_called(chains, &group, &inner.ns);
 		if (!inner.ns || (double)inner.ns < share * (double)group.ns)
@@ -140,6 +138,9 @@ uint32_t chains_heaviest(const struct chains *chains, const uint64_t *ns, size_t
 	}
 	best = heaviest_of(&group, chains->scratch->sums);
 	*subtree_ns = group.ns;
-	forget_sums(chains, ns, n);
+	for (size_t i = 0; i < n; i++)
+		if (weights[i].node < chains->n_nodes)
+			node_forget(chains, weights[i].node);
+	chains->scratch->sums[0] = (struct chains_sum){ 0 };
 	return best;
 }

@@ -39,11 +39,17 @@ struct known_frame {
 	uint8_t rank;  /* the same */
 };
 
+/* What a node has with all that it calls. */
+struct chains_sum {
+	uint64_t ns;
+	uint32_t child, sibling; /* as of a node, of those that have some time */
+};
+
 /*
  * What is zero between two calls: clearing all of it each time would cost more than what is asked.
  */
 struct chains_scratch {
-	uint64_t *sums; /* by node */
+	struct chains_sum *sums; /* by node */
 	size_t n_sums;
 	uint64_t *by_function;
 	size_t n_by_function;
