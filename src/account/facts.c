@@ -66,10 +66,12 @@ void facts_forget(struct facts *facts)
 		free(thread->calls);
 		free(thread->samples);
 		free(thread->rests);
+		free(thread->sums);
 		thread->calls = NULL;
 		thread->samples = NULL;
 		thread->rests = NULL;
-		thread->n_calls = thread->n_samples = thread->n_rests = 0;
+		thread->sums = NULL;
+		thread->n_calls = thread->n_samples = thread->n_rests = thread->n_sums = 0;
 	}
 	free(facts->works);
 	free(facts->ranges);
@@ -393,6 +395,24 @@ static void fact_rest_add(struct facts *facts, const struct event *event)
 	strncpy(row->rival, sample->rival ? sample->rival : "", sizeof(row->rival) - 1);
 }
 
+/* The sums of a thread are told at once. */
+static void fact_sum_add(struct facts *facts, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	struct fact_thread *thread = fact_thread_of(facts, event);
+	uint64_t end_ns = facts_time(event->time_ns);
+	struct fact_sum *row = thread->n_sums ? &thread->sums[thread->n_sums - 1] : NULL;
+
+	if (!row || row->end_ns != end_ns)
+		row = FACT_ADD(facts, thread, sums);
+	if (!row)
+		return;
+	row->end_ns = end_ns;
+	facts->files_rests |= fact_file_of(event);
+	*(sample->wait == WAIT_CPU ? &row->ready_ns : &row->blocked_ns) +=
+		facts_time(sample->weight_ns);
+}
+
 /* It asks CUDA whether something is done: mostly again and again, and such calls are not recorded.
  */
 static bool stack_polls(const struct stack *stack)
@@ -429,6 +449,9 @@ static void fact_sample_add(struct facts *facts, const struct event *event)
 {
 	if (sample_is_stretch(event->sample))
 		fact_rest_add(facts, event);
+	else if (event->sample->blocked == BLOCKED_BRIEF ||
+	         event->sample->blocked == BLOCKED_SKIPPED)
+		fact_sum_add(facts, event);
 	else if (event->sample->kind == SAMPLE_CPU)
 		fact_cpu_add(facts, event);
 }

@@ -54,6 +54,14 @@ struct fact_rest {
 	char rival[16];     /* its name */
 };
 
+/* Waits that were told together, and not by themselves: since the sum before. */
+struct fact_sum {
+	uint64_t end_ns;
+	uint64_t blocked_ns,
+		ready_ns;   /* ready: without a CPU, as threads that were preempted are */
+	uint64_t untold_ns; /* of the time that it is of, what no other row says */
+};
+
 struct fact_thread {
 	const struct process *process;
 	uint32_t tid;
@@ -62,15 +70,16 @@ struct fact_thread {
 	struct fact_call *calls;
 	struct fact_sample *samples;
 	struct fact_rest *rests;
-	size_t n_calls, n_samples, n_rests;
-	size_t room_calls, room_samples, room_rests;
+	struct fact_sum *sums;
+	size_t n_calls, n_samples, n_rests, n_sums;
+	size_t room_calls, room_samples, room_rests, room_sums;
 	uint64_t polls;       /* samples in which it asked whether the GPU is done; */
 	uint32_t poll_chain;  /* where it did last */
 	uint64_t asks;        /* calls that GPUs ran something for, or launches */
 	uint64_t unworked_ns; /* its first ask after the last that something is known to have run
 	                         for; UINT64_MAX: none */
 	struct fact_near {
-		size_t call, rest, sample;
+		size_t call, rest, sample, sum;
 	} near; /* what was asked for last: the next is mostly not far from it */
 };
 
@@ -171,9 +180,10 @@ void facts_end(struct facts *facts, const struct run_info *run);
 const struct fact_call *facts_call_of(const struct facts *facts, const struct fact_work *work,
                                       uint32_t *thread);
 
-/* The first of the thread that ends later than this; n_calls, n_rests: none. */
+/* The first of the thread that ends later than this; n_calls, n_rests, n_sums: none. */
 size_t facts_call_at(struct fact_thread *thread, uint64_t time_ns);
 size_t facts_rest_at(struct fact_thread *thread, uint64_t time_ns);
+size_t facts_sum_at(struct fact_thread *thread, uint64_t time_ns);
 /* The first at this time or later. */
 size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns);
 

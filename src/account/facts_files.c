@@ -78,7 +78,7 @@ static struct fact_copy *copies_find(const struct facts *facts, size_t *n)
 
 static void thread_forget(struct fact_thread *thread)
 {
-	thread->n_calls = thread->n_samples = thread->n_rests = 0;
+	thread->n_calls = thread->n_samples = thread->n_rests = thread->n_sums = 0;
 	thread->asks = thread->polls = 0;
 	thread->tid = 0; /* nobody's waker */
 }

@@ -48,6 +48,13 @@ static int rest_order(const void *a, const void *b)
 	return order_of(x->begin_ns, y->begin_ns);
 }
 
+static int sum_order(const void *a, const void *b)
+{
+	const struct fact_sum *x = a, *y = b;
+
+	return order_of(x->end_ns, y->end_ns);
+}
+
 static int work_order(const void *a, const void *b)
 {
 	const struct fact_work *x = a, *y = b;
@@ -200,6 +207,41 @@ static void fact_cut_calls(struct fact_thread *thread, uint64_t end_ns)
 			rest->end_ns = rest[1].begin_ns;
 		if (rest->ready_ns > rest->end_ns)
 			rest->ready_ns = rest->end_ns;
+	}
+}
+
+/* How much of a stretch of time no rest is. */
+static uint64_t thread_untold_ns(const struct fact_thread *thread, uint64_t begin_ns,
+                                 uint64_t end_ns, size_t *rest)
+{
+	uint64_t ns = end_ns - begin_ns;
+
+	while (*rest < thread->n_rests && thread->rests[*rest].end_ns <= begin_ns)
+		++*rest;
+	for (; *rest < thread->n_rests; ++*rest) {
+		const struct fact_rest *row = &thread->rests[*rest];
+		uint64_t from_ns = row->begin_ns > begin_ns ? row->begin_ns : begin_ns;
+
+		if (from_ns >= end_ns)
+			break;
+		ns -= (row->end_ns < end_ns ? row->end_ns : end_ns) - from_ns;
+		if (row->end_ns > end_ns)
+			break;
+	}
+	return ns;
+}
+
+static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
+{
+	size_t rest = 0;
+
+	fact_sort(thread->sums, thread->n_sums, sizeof(*thread->sums), sum_order);
+	for (size_t i = 0; i < thread->n_sums; i++) {
+		struct fact_sum *sum = &thread->sums[i];
+
+		if (sum->end_ns > begin_ns)
+			sum->untold_ns = thread_untold_ns(thread, begin_ns, sum->end_ns, &rest);
+		begin_ns = sum->end_ns;
 	}
 }
 
@@ -411,6 +453,7 @@ void facts_order(struct facts *facts)
 		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), rest_order);
 		fact_cut_calls(thread, facts->end_ns);
 		fact_pass_on_wakers(thread);
+		fact_order_sums(thread, facts->begin_ns);
 	}
 	facts_sort_works(facts);
 	facts_find_wakers(facts);
@@ -484,6 +527,13 @@ size_t facts_rest_at(struct fact_thread *thread, uint64_t time_ns)
 	return thread->n_rests ? facts_later(&thread->rests->end_ns, sizeof(*thread->rests),
 	                                     thread->n_rests, time_ns, &thread->near.rest)
 	                       : 0;
+}
+
+size_t facts_sum_at(struct fact_thread *thread, uint64_t time_ns)
+{
+	return thread->n_sums ? facts_later(&thread->sums->end_ns, sizeof(*thread->sums),
+	                                    thread->n_sums, time_ns, &thread->near.sum)
+	                      : 0;
 }
 
 size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns)

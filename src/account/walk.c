@@ -16,7 +16,7 @@
 
 struct walker {
 	const struct walk *walk;
-	struct walker *caller; /* of the thread that waits for this one */
+	const struct walker *caller; /* of the thread that waits for this one */
 	struct fact_thread *of;
 	uint32_t thread, via;
 	unsigned depth;
@@ -29,6 +29,7 @@ struct stretch {
 	const struct fact_call *call; /* that it is in; NULL: none */
 	const struct fact_rest *rest; /* the same */
 	size_t next_call;             /* the first that ends later */
+	bool of_sum;                  /* `rest` is like it, and is counted where it is */
 };
 
 enum account_cause walk_cause_of_call(const struct fact_call *call)
@@ -115,6 +116,7 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 	                                              cause == ACCOUNT_NO_CPU ? rest->rival_pid : 0,
 	                                              stretch->end_ns - stretch->begin_ns);
 
+	part->count -= stretch->of_sum;
 	if (!part->longest ||
 	    part->longest->end_ns - part->longest->begin_ns < rest->end_ns - rest->begin_ns)
 		part->longest = rest;
@@ -144,15 +146,14 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	               : ACCOUNT_HOST;
 }
 
-/* Time on a CPU, by the samples in it. */
+/* Time on a CPU, `ns` of the stretch, by the samples in it. */
 static void walker_add_samples(const struct walker *walker, const struct stretch *stretch,
-                               struct part_key key, bool faults)
+                               uint64_t ns, struct part_key key, bool faults)
 {
 	struct fact_thread *of = walker->of;
 	uint64_t *budget = walker->walk->budget;
 
-	parts_add_cpu(walker->walk->parts, &key, stretch->end_ns - stretch->begin_ns,
-	              walker_share(walker, key.cause));
+	parts_add_cpu(walker->walk->parts, &key, ns, walker_share(walker, key.cause));
 	for (size_t i = facts_sample_at(of, stretch->begin_ns);
 	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns && *budget; i++) {
 		--*budget;
@@ -161,6 +162,8 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 		                 faults && of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
 	}
 }
+
+static uint64_t walker_add_sums(const struct walker *walker, const struct stretch *stretch);
 
 static void walker_ran(const struct walker *walker, const struct stretch *stretch)
 {
@@ -174,7 +177,9 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 
 	if (key.cause == ACCOUNT_HOST) /* the next call is not where it was */
 		key.chain = 0;
-	walker_add_samples(walker, stretch, key, true);
+	walker_add_samples(walker, stretch,
+	                   stretch->end_ns - stretch->begin_ns - walker_add_sums(walker, stretch),
+	                   key, true);
 }
 
 /* ---- in calls -------------------------------------------------------------------------------- */
@@ -200,7 +205,7 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 	if (cause == walker->walk->whole && walker->walk->whole_ns)
 		*walker->walk->whole_ns += (double)(stretch->end_ns - stretch->begin_ns);
 	if (!chain && walker->walk->facts->files_samples) {
-		walker_add_samples(walker, stretch,
+		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },
 		                   false);
 		return;
@@ -262,7 +267,7 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 }
 
 /* The thread that ended it is asked for the same time. */
-static void walker_blocked(struct walker *walker, const struct stretch *stretch)
+static void walker_blocked(const struct walker *walker, const struct stretch *stretch)
 {
 	enum account_cause cause = walk_cause_of_rest(stretch->rest);
 	uint32_t thread = cause_has_waker(cause) && walker->depth < WALK_DEPTH
@@ -287,6 +292,60 @@ static void walker_blocked(struct walker *walker, const struct stretch *stretch)
 		walker->walk->parts,
 		&(struct account_via){ walker->via, cause, walker->thread, stretch->rest->chain });
 	walker_go(&waker, stretch->begin_ns, stretch->end_ns);
+}
+
+#define WALK_NEAR 8 /* rests to either side that are asked */
+
+/* One that was told of the time of a sum; those were chosen by chance. NULL: none is near. */
+static const struct fact_rest *sum_told_by(struct fact_thread *of, size_t sum, uint64_t time_ns)
+{
+	uint64_t begin_ns = sum ? of->sums[sum - 1].end_ns : 0, end_ns = of->sums[sum].end_ns;
+	size_t at = facts_rest_at(of, time_ns);
+
+	for (size_t i = 0; i < 2 * WALK_NEAR; i++) {
+		size_t k = i % 2 ? at - 1 - i / 2 : at + i / 2;
+
+		if (k < of->n_rests && of->rests[k].how != BLOCKED_PREEMPTED &&
+		    of->rests[k].end_ns > begin_ns && of->rests[k].begin_ns < end_ns)
+			return &of->rests[k];
+	}
+	return NULL;
+}
+
+/*
+ * Waits that were not told by themselves lie anywhere in the time of their sum that nothing else is
+ * known of, and are taken to be as the nearest that was told. Returns how much of the stretch they
+ * are.
+ */
+static uint64_t walker_add_sums(const struct walker *walker, const struct stretch *stretch)
+{
+	struct fact_thread *of = walker->of;
+	size_t at = facts_sum_at(of, stretch->begin_ns);
+	const struct fact_sum *sum = at < of->n_sums ? &of->sums[at] : NULL;
+	uint64_t ns = stretch->end_ns - stretch->begin_ns, blocked_ns, ready_ns;
+	struct stretch part = *stretch;
+
+	if (!sum || !sum->untold_ns)
+		return 0;
+
+	double share = (double)ns / (double)sum->untold_ns;
+	double blocked = share * (double)sum->blocked_ns, ready = share * (double)sum->ready_ns;
+
+	blocked_ns = blocked < (double)ns ? (uint64_t)blocked : ns;
+	ready_ns = ready < (double)(ns - blocked_ns) ? (uint64_t)ready : ns - blocked_ns;
+	part.rest = sum_told_by(of, at, stretch->begin_ns);
+	part.of_sum = true;
+	part.end_ns = part.begin_ns + blocked_ns;
+	if (blocked_ns && part.rest)
+		walker_blocked(walker, &part);
+	else if (blocked_ns)
+		walker_add(walker, ACCOUNT_OTHER_WAIT, 0, blocked_ns);
+	if (ready_ns)
+		walker_add(walker, ACCOUNT_NO_CPU,
+		           walker_chain_of_rest(walker,
+		                                &(struct fact_rest){ .end_ns = stretch->end_ns }),
+		           ready_ns);
+	return blocked_ns + ready_ns;
 }
 
 /* ---- a thread's time ------------------------------------------------------------------------- */
@@ -319,6 +378,12 @@ static void stretch_find(const struct walker *walker, struct stretch *stretch, u
 		stretch->rest = now->begin_ns <= begin ? now : NULL;
 		if (border < stretch->end_ns)
 			stretch->end_ns = border;
+	}
+	if (!stretch->call && !stretch->rest) {
+		size_t sum = facts_sum_at(of, stretch->begin_ns);
+
+		if (sum < of->n_sums && of->sums[sum].end_ns < stretch->end_ns)
+			stretch->end_ns = of->sums[sum].end_ns;
 	}
 }
 

@@ -127,6 +127,16 @@ static inline void waited(enum wait_kind wait, double begin_us, double end_us, u
 	waited_in(the_process(), MAIN, wait, begin_us, end_us, waker, line);
 }
 
+/* Waits that were told together. */
+static inline void waited_sum(enum blocked how, enum wait_kind wait, double at_us, double us)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, us, NULL);
+
+	sample.wait = wait;
+	sample.blocked = how;
+	see(sample_event(the_process(), MAIN, at_us, &sample));
+}
+
 static inline void not_measured(const struct process *process, double begin_us, double end_us)
 {
 	struct range range = { .kind = RANGE_NOT_MEASURED,

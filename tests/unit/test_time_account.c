@@ -219,6 +219,50 @@ static void test_what_was_asked_for_takes_a_moment(void **state)
 	assert_us(account, ACCOUNT_STREAM_WAIT, ANY, 0);
 }
 
+static void test_waits_that_are_told_as_a_sum_are_like_those_that_were_told(void **state)
+{
+	const struct account *account;
+
+	pause_until(1000);
+	waited(WAIT_SLEEP, 300, 400, 0, 27);
+	/* of 800 us that nothing else is known of, 600 of them in the pause */
+	waited_sum(BLOCKED_BRIEF, WAIT_UNKNOWN, 900, 300);
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 900, 100);
+	waited_sum(BLOCKED_BRIEF, WAIT_CPU, 900, 80);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_SLEEP, 27, 100 + 300);
+	assert_us(account, ACCOUNT_NO_CPU, ANY, 60);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 800 - 400 - 60);
+	assert_int_equal(part_of(account, ACCOUNT_SLEEP, 27)->count, 1); /* that is known */
+}
+
+static void test_waits_of_which_none_was_told_have_no_place(void **state)
+{
+	const struct account *account;
+
+	pause_until(1000);
+	waited(WAIT_SLEEP, 10, 20, 0, 27);
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 30, 0.01);
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 1030, 500);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_OTHER_WAIT, 0, 400);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 400);
+}
+
+/* More than there can be: nothing is told twice. */
+static void test_a_sum_is_no_more_than_its_time(void **state)
+{
+	const struct account *account;
+
+	pause_until(1000);
+	waited(WAIT_SLEEP, 300, 400, 0, 27);
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 1000, 1e9);
+	waited_sum(BLOCKED_BRIEF, WAIT_CPU, 1000, 1e9);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_SLEEP, 27, 800);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
 static void test_what_was_asked_for_and_does_not_begin_waits(void **state)
 {
 	const struct account *account;
@@ -738,6 +782,9 @@ int main(void)
 		TEST(test_calls_are_what_they_do),
 		TEST(test_calls_within_calls_are_theirs),
 		TEST(test_what_was_asked_for_takes_a_moment),
+		TEST(test_waits_that_are_told_as_a_sum_are_like_those_that_were_told),
+		TEST(test_waits_of_which_none_was_told_have_no_place),
+		TEST(test_a_sum_is_no_more_than_its_time),
 		TEST(test_what_was_asked_for_and_does_not_begin_waits),
 		TEST(test_a_wait_for_the_gpu_answers_for_the_pause_after_it),
 		TEST(test_a_wait_answers_for_as_long_as_it_waited),
