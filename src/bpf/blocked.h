@@ -17,14 +17,18 @@
 
 #define MS 1000000ull
 
-#define THREAD_WALK_NS   (1 * MS)   /* between two of a thread, in the long run */
-#define THREAD_CREDIT_NS (64 * MS)  /* 64 walks in a row */
-#define CPU_SHARE        20         /* of its time goes to walks at most: 1 / 20 */
-#define PROCESS_SHARE    40         /* to those of one process */
-#define CPU_CREDIT_NS    (10 * MS)  /* of walking, in a row */
-#define TELL_NS          (100 * MS) /* between two sums of a thread */
-#define TELL_COST_NS     500        /* of a stretch without a stack, from the same credits */
+/* Between two of a thread, in the long run: with what it waits for each tells more. */
+#define THREAD_WALK_NS   (settings.host_waits ? 2 * MS : 1 * MS)
+#define THREAD_CREDIT_NS (64 * THREAD_WALK_NS) /* 64 walks in a row */
+#define CPU_SHARE        20                    /* of its time goes to walks at most: 1 / 20 */
+#define PROCESS_SHARE    40                    /* to those of one process */
+#define CPU_CREDIT_NS    (10 * MS)             /* of walking, in a row */
+#define TELL_NS          (100 * MS)            /* between two sums of a thread */
+#define TELL_COST_NS     500 /* of a stretch without a stack, from the same credits */
 #define BRIEFS_MAX       6
+#define THREAD_TELL_NS   250000                 /* between two of a thread without a stack */
+#define THREAD_TELLS_NS  (256 * THREAD_TELL_NS) /* so many in a row */
+#define TOLD_NS          (1 * MS)               /* longer ones are told all the same */
 
 struct walk_credit {
 	__u64 ns, at_ns;
@@ -74,9 +78,9 @@ static __always_inline struct walk_credit *credit_of_process(__u32 tgid)
 }
 
 /* The same place again and again: by the registers, since no more is known before the walk. */
-static __always_inline __u32 place_find(struct wire_blocking *blocking, const struct walk *walk)
+static __always_inline __u32 place_find(struct wire_blocking *blocking, const struct left_at *left)
 {
-	__u32 key = (__u32)(walk->pc * 31 + walk->sp), at = key >> 4 & (WIRE_BLOCKED_PLACES - 1);
+	__u32 key = (__u32)(left->pc * 31 + left->sp), at = key >> 4 & (WIRE_BLOCKED_PLACES - 1);
 
 	if (blocking->places[at] != key) {
 		blocking->places[at] = key;
@@ -86,29 +90,39 @@ static __always_inline __u32 place_find(struct wire_blocking *blocking, const st
 	return blocking->briefs[at];
 }
 
-static __always_inline int by_chance(__u32 of_1024)
+/* The less likely, the more often in a row the thread was blocked briefly there. */
+static __always_inline int by_chance(__u32 credit, __u32 briefs)
 {
-	return (bpf_get_prandom_u32() & 1023) < of_1024;
+	__u32 chance = credit;
+
+	if (credit >= 1024)
+		return 1;
+	for (__u32 i = 0; i < 2 * BRIEFS_MAX && i < 2 * briefs; i++)
+		chance = chance * credit >> 10;
+	return (bpf_get_prandom_u32() & 1023) < chance;
 }
 
-static __always_inline int walk_is_due(struct wire_blocking *blocking, const struct walk *walk,
-                                       struct walk_credit *cpu, struct walk_credit *process,
+/* The thread's own credit is asked first: those that are blocked most often go no further. */
+static __always_inline int walk_is_due(struct wire_blocking *blocking, const struct left_at *left,
                                        __u64 now)
 {
-	__u32 briefs = place_find(blocking, walk);
-	__u32 thread = credit_chance(&blocking->credit_ns, &blocking->credited_ns, now, 1,
-	                             THREAD_CREDIT_NS);
+	__u32 briefs = place_find(blocking, left);
+
+	return left->pc && !IS_KERNEL_PC(left->pc) &&
+	       by_chance(credit_chance(&blocking->credit_ns, &blocking->credited_ns, now, 1,
+	                               THREAD_CREDIT_NS),
+	                 briefs);
+}
+
+static __always_inline int walk_is_paid(struct wire_blocking *blocking, struct walk_credit *cpu,
+                                        struct walk_credit *process, __u64 now)
+{
+	__u32 briefs = blocking->briefs[blocking->place & (WIRE_BLOCKED_PLACES - 1)];
 	__u32 all = credit_chance(&cpu->ns, &cpu->at_ns, now, CPU_SHARE, CPU_CREDIT_NS);
 	__u32 own =
 		credit_chance(&process->ns, &process->at_ns, now, PROCESS_SHARE, CPU_CREDIT_NS / 2);
 
-	__u32 credit = (thread * all >> 10) * own >> 10, chance = credit;
-
-	for (__u32 i = 0; i < 2 * BRIEFS_MAX; i++) {
-		if (i < 2 * briefs)
-			chance = chance * credit >> 10;
-	}
-	return by_chance(chance);
+	return by_chance(all * own >> 10, briefs);
 }
 
 /* ---- it is switched away from ----------------------------------------------------------------
@@ -129,7 +143,7 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	walk_begin(walk, id);
 	walk->blocked = 1;
 	if (cpu && process && blocking && !walk_from_kernel(walk) &&
-	    walk_is_due(blocking, walk, cpu, process, now)) {
+	    walk_is_paid(blocking, cpu, process, now)) {
 		walk_kernel_frames(walk, ctx);
 		blocking->stack = walk_all(slot, id, now);
 		spent = bpf_ktime_get_ns() - now;
@@ -141,23 +155,25 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	return 0;
 }
 
-#define TASK_DEAD  0x80
+#define TASK_DEAD 0x80
 
 static __always_inline __u64 task_state(struct task_struct *task)
 {
 	struct task_struct___before *before = (void *)task;
 
-	return bpf_core_field_exists(task->__state) ? BPF_CORE_READ(task, __state)
-	                                            : BPF_CORE_READ(before, state);
+	return bpf_core_field_exists(task->__state) ? task->__state : before->state;
 }
 
-static __always_inline void wait_begun(struct wire_blocking *blocking, int preempted,
-                                       __u64 state_of)
+static __always_inline void wait_at(void *ctx, struct wire_blocking *blocking,
+                                    struct task_struct *task, __u64 state_of, __u64 now)
 {
-	blocking->preempted = preempted;
-	blocking->wait.flags = 0;
-	if (!preempted)
-		wait_look(&blocking->wait, state_of);
+	struct left_at left = {};
+
+	left_at_read(&left);
+	if (settings.host_waits)
+		wait_begun(blocking, &left, task, state_of, now);
+	if (settings.walk_blocked && walk_is_due(blocking, &left, now))
+		blocked_walk(ctx, blocking, now);
 }
 
 /*
@@ -172,10 +188,10 @@ static __always_inline void blocked_begun(void *ctx, int preempted, struct task_
 
 	if (thread && !thread_is_sampled(thread))
 		thread = 0;
-	if (!id || state_of & TASK_DEAD || BPF_CORE_READ(task, flags) & PF_EXITING ||
+	if (!id || state_of & TASK_DEAD || task->flags & PF_EXITING ||
 	    (!thread && !target_matches(id >> 32) && !process_is_waker(id >> 32)))
 		return;
-	if (!thread && BPF_CORE_READ(task, mm)) /* threads of the kernel have none */
+	if (!thread && task->mm) /* threads of the kernel have none */
 		thread = thread_sampled(id);
 	preempted |= !state_of;
 	if (!thread || (preempted && !settings.host_waits))
@@ -185,10 +201,9 @@ static __always_inline void blocked_begun(void *ctx, int preempted, struct task_
 	thread->blocking.stopped = (state_of & TASK_TRACED) != 0;
 	thread->blocking.held = 0;
 	thread->blocking.since_ns = now;
-	if (settings.host_waits)
-		wait_begun(&thread->blocking, preempted, state_of);
-	if (settings.walk_blocked && !preempted)
-		blocked_walk(ctx, &thread->blocking, now);
+	thread->blocking.preempted = preempted;
+	if (!preempted)
+		wait_at(ctx, &thread->blocking, task, state_of, now);
 }
 
 /* ---- it is woken -----------------------------------------------------------------------------
@@ -240,7 +255,7 @@ static __always_inline int in_interrupt(void)
 static __always_inline void blocked_woken(struct task_struct *task)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tid = BPF_CORE_READ(task, pid);
+	__u32 tid = task->pid;
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	struct wire_blocking *blocking;
 
@@ -301,15 +316,34 @@ static __always_inline void sum_add(struct wire_sum *sum, __u64 ns)
 }
 
 /*
+ * Of a thread that is blocked thousands of times a second, those that are told are chosen by chance
+ * as walks are, and the others added up: a record costs as much as all else that is done for it.
+ */
+static __always_inline int thread_tells(struct wire_blocking *blocking, __u64 ns, __u64 now)
+{
+	__u32 chance =
+		credit_chance(&blocking->tells_ns, &blocking->tells_at_ns, now, 1, THREAD_TELLS_NS);
+
+	if (ns < TOLD_NS && !by_chance(chance, 0))
+		return 0;
+	credit_pay(&blocking->tells_ns, THREAD_TELL_NS);
+	return 1;
+}
+
+/*
  * Without a stack that was paid for: telling has to have credit of its own, so that a process whose
  * threads wait all the time cannot fill rings.
  */
-static __attribute__((noinline)) int tell_is_due(__u64 id, __u64 now)
+static __attribute__((noinline)) int tell_is_due(struct wire_blocking *blocking, __u64 id,
+                                                 __u64 now)
 {
 	__u32 zero = 0;
-	struct walk_credit *cpu = bpf_map_lookup_elem(&cpu_credit, &zero);
-	struct walk_credit *process = credit_of_process(id >> 32);
+	struct walk_credit *cpu, *process;
 
+	if (!blocking || !thread_tells(blocking, now - blocking->since_ns, now))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_credit, &zero);
+	process = credit_of_process(id >> 32);
 	if (!cpu || !process)
 		return 0;
 	credit_chance(&cpu->ns, &cpu->at_ns, now, CPU_SHARE, CPU_CREDIT_NS);
@@ -340,7 +374,7 @@ static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 i
 		*briefs += *briefs < BRIEFS_MAX && !blocking->preempted;
 	} else {
 		*briefs = blocking->preempted ? *briefs : 0;
-		if (blocking->stack || (settings.host_waits && tell_is_due(id, now)))
+		if (blocking->stack || (settings.host_waits && tell_is_due(blocking, id, now)))
 			blocked_tell(blocking, id, now);
 		else
 			blocked_add_up(blocking, &blocking->skipped, ns);
@@ -377,12 +411,12 @@ static __attribute__((noinline)) int blocked_before(struct task_struct *task, __
 
 static __always_inline void blocked_ended(struct task_struct *task, __u64 now)
 {
-	__u64 id = BPF_CORE_READ(task, pid);
+	__u64 id = task->pid;
 	struct wire_thread *thread;
 
 	if (!id) /* the idle thread */
 		return;
-	id |= (__u64)BPF_CORE_READ(task, tgid) << 32;
+	id |= (__u64)task->tgid << 32;
 	thread = thread_seen(id);
 	if (!thread)
 		blocked_before(task, id, now);

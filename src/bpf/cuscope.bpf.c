@@ -262,18 +262,22 @@ int on_backward(struct pt_regs *ctx)
 	return 0;
 }
 
-/* 5.18 added the state of who leaves as a fourth argument; nobody needs it. */
-SEC("raw_tp/sched_switch")
-int on_switch(struct bpf_raw_tracepoint_args *ctx)
+/*
+ * With the types of their arguments, so that each field of a thread that is read costs an
+ * instruction instead of a call: these run whenever a thread is switched. 5.18 added the state of
+ * who leaves as a fourth argument; nobody needs it.
+ */
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
 {
-	switched(ctx, (__u8)ctx->args[0], (void *)ctx->args[1], (void *)ctx->args[2]);
+	switched(ctx, (__u8)ctx[0], (void *)ctx[1], (void *)ctx[2]);
 	return 0;
 }
 
-SEC("raw_tp/sched_waking")
-int on_waking(struct bpf_raw_tracepoint_args *ctx)
+SEC("tp_btf/sched_waking")
+int on_waking(__u64 *ctx)
 {
-	blocked_woken((void *)ctx->args[0]);
+	blocked_woken((void *)ctx[0]);
 	return 0;
 }
 

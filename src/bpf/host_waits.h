@@ -12,26 +12,42 @@
 #include "bpf/stacks.h"
 
 #ifdef __TARGET_ARCH_arm64
+#define POLL  (-2) /* there is none */
+#define PPOLL 73
+#else
+#define POLL  7
+#define PPOLL 271
+#endif
+
+#define TASK_STOPPED 0x04
+#define TASK_TRACED  0x08
+
+#define LOOKED_NS 1000000ull /* so long the same wait is taken to be for the same file */
+
+/* Where the current thread has left its program, and for what. */
+struct left_at {
+	__u64 pc, sp;
+	__u64 first; /* argument */
+	__s64 call;  /* -1: none, an exception */
+};
+
+#ifdef __TARGET_ARCH_arm64
 struct pt_regs___waits {
 	__u64 orig_x0;
 	__s32 syscallno;
 } __ksym_struct;
 
-#define POLL  (-2) /* there is none */
-#define PPOLL 73
-
-static __always_inline __s32 system_call(void)
+static __always_inline void left_at_read(struct left_at *at)
 {
 	struct pt_regs___waits *regs = saved_user_regs();
+	struct user_pt_regs *user = (void *)regs;
+	__u64 words[2] = {}; /* sp, pc */
 
-	return BPF_CORE_READ(regs, syscallno);
-}
-
-static __always_inline __u64 first_argument(void)
-{
-	struct pt_regs___waits *regs = saved_user_regs();
-
-	return BPF_CORE_READ(regs, orig_x0);
+	bpf_probe_read_kernel(words, sizeof(words), &user->sp);
+	at->sp = words[0];
+	at->pc = words[1];
+	at->first = BPF_CORE_READ(regs, orig_x0);
+	at->call = BPF_CORE_READ(regs, syscallno);
 }
 
 static __always_inline __u64 second_argument(void)
@@ -43,42 +59,39 @@ static __always_inline __u64 second_argument(void)
 	return value;
 }
 #else
-#define POLL  7
-#define PPOLL 271
-
-/* User programs know these names of the kernel's own structure. */
-#define SAVED_WORD(field)                                                                          \
-	({                                                                                         \
-		struct pt_regs *regs = saved_user_regs();                                          \
-		__u64 value = 0;                                                                   \
-		bpf_probe_read_kernel(&value, sizeof(value), &regs->field);                        \
-		value;                                                                             \
-	})
-
-/* -1 in an exception: the kernel puts that in the place of what the CPU pushed. */
-static __always_inline __s32 system_call(void)
+/* User programs know these names of the kernel's own structure. They stand together, and reading
+ * costs by the call rather than by the byte. */
+static __always_inline void left_at_read(struct left_at *at)
 {
-	return SAVED_WORD(orig_rax);
-}
+	struct pt_regs *regs = saved_user_regs();
+	struct {
+		__u64 rdi, orig_rax, rip, cs, eflags, rsp;
+	} words = {};
 
-static __always_inline __u64 first_argument(void)
-{
-	return SAVED_WORD(rdi);
+	_Static_assert(__builtin_offsetof(struct pt_regs, rsp) ==
+	                       __builtin_offsetof(struct pt_regs, rdi) + sizeof(words) - 8,
+	               "they stand together");
+	bpf_probe_read_kernel(&words, sizeof(words), &regs->rdi);
+	at->sp = words.rsp;
+	at->pc = words.rip;
+	at->first = words.rdi;
+	at->call = (__s32)words.orig_rax; /* in an exception -1, not what the CPU pushed */
 }
 
 static __always_inline __u64 second_argument(void)
 {
-	return SAVED_WORD(rsi);
+	struct pt_regs *regs = saved_user_regs();
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), &regs->rsi);
+	return value;
 }
 #endif
 
-#define TASK_STOPPED 0x04
-#define TASK_TRACED  0x08
-
 /* The file that a call is about: its first argument, or the only one that is polled. */
-static __always_inline struct file *file_waited_for(struct wire_wait *wait)
+static __always_inline struct file *file_waited_for(struct wire_wait *wait, __u64 first)
 {
-	__u64 first = first_argument(), n;
+	__u64 n;
 	__u32 fd;
 
 	if (wait->call != POLL && wait->call != PPOLL)
@@ -92,26 +105,44 @@ static __always_inline struct file *file_waited_for(struct wire_wait *wait)
 }
 
 /* Of the current thread. */
-static __attribute__((noinline)) int wait_look(struct wire_wait *wait, __u64 state_of)
+static __attribute__((noinline)) int wait_look(struct wire_wait *wait, const struct left_at *at)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct file *file;
 
-	if (!wait)
+	if (!wait || !at)
 		return 0;
 	wait->flags = WIRE_WAIT_KNOWN;
 	wait->mode = 0;
-	wait->call = system_call();
-	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
-		wait->flags |= WIRE_WAIT_IO;
-	if (state_of & (TASK_STOPPED | TASK_TRACED))
-		wait->flags |= WIRE_WAIT_STOPPED;
-	file = wait->call >= 0 ? file_waited_for(wait) : 0;
+	wait->call = at->call;
+	file = wait->call >= 0 ? file_waited_for(wait, at->first) : 0;
 	if (file) {
 		wait->mode = BPF_CORE_READ(file, f_inode, i_mode);
 		wait->flags |= WIRE_WAIT_FILE;
 	}
 	return 0;
+}
+
+/*
+ * A thread that waits thousands of times a second waits for the same again: the file is then looked
+ * at once in a while. One that has another with the same number meanwhile is told as what that was
+ * before, for so long.
+ */
+static __always_inline void wait_begun(struct wire_blocking *blocking, const struct left_at *at,
+                                       struct task_struct *task, __u64 state_of, __u64 now)
+{
+	__u64 looked_at = (at->pc * 31 + at->sp) * 31 + at->first;
+
+	if (now - blocking->looked_ns > LOOKED_NS || blocking->looked_at != looked_at ||
+	    blocking->wait.call != at->call) {
+		blocking->looked_ns = now;
+		blocking->looked_at = looked_at;
+		wait_look(&blocking->wait, at);
+	}
+	blocking->wait.flags &= ~(WIRE_WAIT_IO | WIRE_WAIT_STOPPED);
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		blocking->wait.flags |= WIRE_WAIT_IO;
+	if (state_of & (TASK_STOPPED | TASK_TRACED))
+		blocking->wait.flags |= WIRE_WAIT_STOPPED;
 }
 
 /* ---- who has the CPU meanwhile --------------------------------------------------------------- */

@@ -291,28 +291,30 @@ struct wire_blocking {
 	__u32 place;                    /* where it is blocked: of `places` */
 	__u32 places[WIRE_BLOCKED_PLACES];
 	__u8 briefs[WIRE_BLOCKED_PLACES]; /* how many in a row were brief there */
+	__u64 preempted;                  /* it is not blocked: another one has its CPU */
 	/* with settings.host_waits: */
-	__u64 preempted; /* it is not blocked: another one has its CPU */
 	struct wire_wait wait;
-	struct wire_sum cpu; /* times without a CPU that are not told one by one */
+	__u64 looked_ns, looked_at;  /* when that was looked at, and of which wait */
+	__u64 tells_ns, tells_at_ns; /* credit for telling what has no stack */
+	struct wire_sum cpu;         /* times without a CPU that are not told one by one */
 };
 
 struct wire_thread {
 	__u64 born_ns; /* of its process, where calls are folded */
-	struct wire_freed freed;
-	__u32 tgid; /* a mismatch means that the tid was reused */
+	__u32 tgid;    /* a mismatch means that the tid was reused */
 	__u32 depth;
+	__u64 of_waker; /* of no target: its samples and blocked time alone are told */
+	struct wire_blocking blocking; /* beside what is asked whenever it is switched */
+	struct wire_freed freed;
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
 	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 stack_ns[WIRE_STACK_KINDS]; /* by kind: see call_stacks.h */
 	__u64 allocation_stack; /* of the call that is under way, where calls are folded */
 	__u64 return_sp, return_ns;
-	struct wire_blocking blocking;
 	__u64 declined_sp;               /* of the outermost call that was not looked at */
 	__u64 hook_ip, hook_sp, hook_ns; /* the last hit of a hook of wire_hooks.h */
 	__u32 hook_last, runtime_hook;
-	__u64 of_waker; /* of no target: its samples and blocked time alone are told */
 	/* A call of the runtime without a return of which no driver call was seen yet; 0: none. The
 	 * return address tells whether it is still under way. */
 	__u64 runtime_sp, runtime_back;

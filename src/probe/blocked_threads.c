@@ -89,8 +89,9 @@ int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
 		{ "hrtimer_expire_entry", "on_interrupt" },
 		{ "softirq_exit", "on_softirq_end" },
 		{ "softirq_entry", "on_softirq" },
-		{ "sched_waking", "on_waking" },
-		{ "sched_switch", "on_switch" },
+		/* which the programs name themselves */
+		{ NULL, "on_waking" },
+		{ NULL, "on_switch" },
 	};
 
 	threads->begin_ns = clock_now_ns();
@@ -100,8 +101,8 @@ int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
 		threads->links[i] = bpf_raw_tracepoint_open(
 			programs[i][0], programs_fd(threads->programs, programs[i][1]));
 		if (threads->links[i] < 0)
-			return err_set(err, errno, "attaching to the kernel's tracepoint %s: %s",
-			               programs[i][0], strerror(errno));
+			return err_set(err, errno, "attaching %s to the kernel's tracepoint: %s",
+			               programs[i][1], strerror(errno));
 	}
 	return 0;
 }
