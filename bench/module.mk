@@ -35,12 +35,16 @@ bench-pipeline: $(BENCH)/pipeline
 bench-sums: $(B)/cuscope $(BENCH)/sums simcuda
 	bench/sums/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
 
-bench-host-waits: $(B)/cuscope $(BENCH)/switches
+bench-host-waits: $(B)/cuscope $(BENCH)/switches $(BENCH)/steps simcuda
 	bench/host-waits/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
-$(BENCH)/switches: bench/host-waits/switches.c
+$(BENCH)/switches: bench/host-waits/switches.c bench/host-waits/chunks.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -o $@ $<
+
+$(BENCH)/steps: bench/host-waits/steps.c bench/host-waits/chunks.h $(B)/programs/sample.o
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -o $@ $(filter-out %.h,$^) -ldl
 
 bench-hooks: $(B)/cuscope $(BENCH)/hooks-caller
 	bench/hooks/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
