@@ -120,7 +120,9 @@ static bool has_line(const struct stack_frame *frame)
 	return has_text(frame->file) && frame->line;
 }
 
-void chains_label_frame(const struct stack_frame *frame, struct buf *out)
+/* One frame: "model.cpp:23 Model::grow", "Model::grow (app)" where no line is known, "app+0x1234"
+ * where it has no name. */
+static void chains_label_frame(const struct stack_frame *frame, struct buf *out)
 {
 	bool named = has_text(frame->function);
 

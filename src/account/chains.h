@@ -61,10 +61,6 @@ void chains_label(const struct chains *chains, uint32_t node, size_t most, struc
 void chains_label_below(const struct chains *chains, uint32_t node, uint32_t caller,
                         struct buf *out);
 
-/* One of them: "model.cpp:23 Model::grow", "Model::grow (app)" where no line is known, "app+0x1234"
- * where it has no name. */
-void chains_label_frame(const struct stack_frame *frame, struct buf *out);
-
 /* Own time of a node; one that is in a list several times has the sum. */
 struct chains_weight {
 	uint32_t node;

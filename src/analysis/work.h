@@ -96,7 +96,7 @@ void work_each_open(const struct work *work,
                     void (*tell)(void *data, const struct work_call *call, uint32_t place),
                     void *data);
 
-/* NULL where it is not, or no longer, or not yet known. */
+/* For tests: NULL where it is not, or no longer, or not yet known. */
 const struct work_call *work_find(const struct work *work, const struct process *process,
                                   uint64_t correlation);
 

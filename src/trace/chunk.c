@@ -15,7 +15,7 @@
 
 /* ---- heads --------------------------------------------------------------------------------- */
 
-void chunk_head_write(const struct chunk_head *head, uint8_t into[FORMAT_CHUNK_BYTES])
+static void chunk_head_write(const struct chunk_head *head, uint8_t into[FORMAT_CHUNK_BYTES])
 {
 	uint8_t *at = into;
 

@@ -25,8 +25,6 @@ struct chunk_head {
 	uint32_t payload_crc;       /* CRC-32 of the payload, as it is in the file */
 };
 
-void chunk_head_write(const struct chunk_head *head, uint8_t into[FORMAT_CHUNK_BYTES]);
-
 /* False where the bytes are no head: another magic, another checksum, impossible sizes. */
 bool chunk_head_read(const uint8_t from[FORMAT_CHUNK_BYTES], struct chunk_head *head);
 

@@ -11,8 +11,6 @@ import tempfile
 
 # What is called by its name and by no object: by the loader, CUPTI, NVTX, a borrowed thread; and a place for debuggers.
 ENTRIES = {"main", "InitializeInjection", "InitializeInjectionNvtx2", "cuscope_agent_enter", "probe_thunks_end"}
-# To be made static where their folders are rewritten.
-LEFT = {"chains_label_frame", "chunk_head_write", "timeline_add_bar", "timeline_title", "work_find"}
 
 
 def symbols(objects):
@@ -53,7 +51,7 @@ def dead(root, build):
                     objects[path] = source + ending
     defined, wanted = symbols(list(objects))
     headers = [text for path, text in sources.items() if path.endswith(".h")]
-    for name in sorted(set(defined) - wanted - ENTRIES - LEFT):
+    for name in sorted(set(defined) - wanted - ENTRIES):
         path = objects[defined[name]]
         is_used = len(re.findall(rf"\b{name}\b", code(sources[path]))) > 1
         if is_used and name not in tests:

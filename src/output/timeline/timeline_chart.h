@@ -18,11 +18,6 @@ int64_t timeline_since(const struct timeline_printer *p, uint64_t time_ns);
 void timeline_style(const struct timeline_printer *p, const char *code); /* NULL: none */
 void timeline_category_style(const struct timeline_printer *p, enum category category);
 void timeline_style_off(const struct timeline_printer *p);
-void timeline_title(const struct timeline_printer *p, const char *text);
-
-/* `length` of `columns`, in eighths where there are such characters; at least a trace of it. */
-void timeline_add_bar(const struct timeline_printer *p, struct buf *out, double length,
-                      double columns);
 
 /* Axis, lanes and legend. */
 void timeline_chart(const struct timeline_printer *p);

@@ -46,7 +46,7 @@ void timeline_style_off(const struct timeline_printer *p)
 	timeline_style(p, "\033[0m");
 }
 
-void timeline_title(const struct timeline_printer *p, const char *text)
+static void timeline_title(const struct timeline_printer *p, const char *text)
 {
 	buf_putc(p->out, '\n');
 	timeline_style(p, "\033[1m");
@@ -55,8 +55,9 @@ void timeline_title(const struct timeline_printer *p, const char *text)
 	buf_putc(p->out, '\n');
 }
 
-void timeline_add_bar(const struct timeline_printer *p, struct buf *out, double length,
-                      double columns)
+/* `length` of `columns`, in eighths where there are such characters; at least a trace of it. */
+static void timeline_add_bar(const struct timeline_printer *p, struct buf *out, double length,
+                             double columns)
 {
 	static const char *const parts[] = { "",       "\u258f", "\u258e", "\u258d",
 		                             "\u258c", "\u258b", "\u258a", "\u2589" };
