@@ -91,7 +91,7 @@ def test_manual_pages_name_the_pages_that_they_link_to(build):
     shown = text_of(os.path.join(build, "man", "cuscope-record.1"))
     also = shown[shown.index("SEE ALSO"):]
     for name in ("cuscope(1)", "cuscope-trace(1)", "cuscope-trace-format(5)", "cuscope-in-process(7)"):
-        assert name in also.replace("‐\n", "").replace("-\n       ", "-"), also
+        assert name in re.sub("‐\n *", "", also).replace("-\n       ", "-"), also
     for page in pages(build):
         for name, section in re.findall(r"\\f\[B\](cuscope[\w-]*)\\f\[R\]\((\d)\)", open(page, encoding="utf-8").read()):
             assert os.path.exists(os.path.join(build, "man", f"{name}.{section}")), f"{page} names {name}({section})"
