@@ -76,7 +76,8 @@ static bool wait_find_poll(struct fact_thread *thread, uint64_t dry_ns, struct l
 
 /*
  * It was blocked until just after the GPU ran dry, in a process that has the GPU's end told to it
- * by functions of the host: whoever woke it had waited for that.
+ * by functions of the host: whoever woke it had waited for that. One that asks for work itself had
+ * not: it hands work on, and functions of the host must not call CUDA.
  */
 static bool wait_find_rest(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
                            struct lead *wait)
@@ -88,7 +89,7 @@ static bool wait_find_rest(const struct facts *facts, struct fact_thread *thread
 	    rest->begin_ns >= dry_ns || rest->ready_ns < dry_ns ||
 	    rest->ready_ns - dry_ns > WAITS_TOLD_NS + facts->resolution_ns ||
 	    rest->waker == FACTS_NONE || facts->threads[rest->waker].process != thread->process ||
-	    rest->gil)
+	    facts->threads[rest->waker].asks || rest->gil)
 		return false;
 	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
 		                         .chain = rest->chain,

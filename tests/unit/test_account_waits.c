@@ -225,6 +225,17 @@ static void test_who_waits_for_longer_waits_for_something_else(void **state)
 	assert_us(account, ACCOUNT_COMPUTING, 71, 290);
 }
 
+/* The other thread hands work on: it asks for some itself, which no function of the host may. */
+static void test_who_waits_for_one_that_asks_for_work_waits_for_that(void **state)
+{
+	const struct account *account;
+
+	launch_in(the_process(), 51, 50, 71);
+	account = wait_to_be_told("cuLaunchHostFunc", 1020);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, ANY, 0);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 19);
+}
+
 /* ---- streams that take turns --------------------------------------------------------------- */
 
 static void ran_on(uint32_t stream, const char *name, double asked_us, double begin_us,
@@ -303,6 +314,7 @@ int main(void)
 		TEST(test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu),
 		TEST(test_without_such_functions_another_thread_was_waited_for),
 		TEST(test_who_waits_for_longer_waits_for_something_else),
+		TEST(test_who_waits_for_one_that_asks_for_work_waits_for_that),
 		TEST(test_streams_that_take_turns_could_run_side_by_side),
 		TEST(test_of_one_stream_the_next_is_no_turn),
 		TEST(test_communication_takes_no_turns),
