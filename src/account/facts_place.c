@@ -9,6 +9,9 @@
 #include "base/hash.h"
 #include "base/xalloc.h"
 
+/* A thread of a pool waits for another one of it, which the user's thread never waits for. */
+#define PLACE_ROUNDS 3
+
 /* Whose frames the innermost of a chain is. */
 enum whose { WHOSE_NOT_KNOWN, WHOSE_USERS, WHOSE_PYTHON, WHOSE_OTHERS };
 
@@ -167,7 +170,6 @@ static void placer_find_waits(struct placer *placer)
 	const struct facts *facts = placer->facts;
 	uint64_t *ahead_ns = xcalloc(facts->n_threads + 1, sizeof(*ahead_ns));
 
-	placer->waits = xcalloc(facts->n_threads + 1, sizeof(*placer->waits));
 	for (size_t i = 0; i < facts->n_threads; i++)
 		placer->waits[i] = FACTS_NONE;
 	for (uint32_t i = 0; i < facts->n_threads; i++)
@@ -408,17 +410,31 @@ static void facts_find_peers(struct facts *facts)
 	}
 }
 
+/* Threads without places of their own, which others wait for; returns whether there were any. */
+static bool placer_place_threads(struct placer *placer)
+{
+	struct facts *facts = placer->facts;
+	bool placed = false;
+
+	placer_find_waits(placer);
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		if (placer->waits[i] == FACTS_NONE || placer_has_own(placer, &facts->threads[i]))
+			continue;
+		placer_place_thread(placer, &facts->threads[i], &facts->threads[placer->waits[i]]);
+		placed = true;
+	}
+	return placed;
+}
+
 void facts_place(struct facts *facts)
 {
 	struct placer placer = { .facts = facts };
 
 	placer_make_chains(&placer);
 	placer_calls_by_samples(&placer);
-	placer_find_waits(&placer);
-	for (size_t i = 0; i < facts->n_threads; i++)
-		if (placer.waits[i] != FACTS_NONE && !placer_has_own(&placer, &facts->threads[i]))
-			placer_place_thread(&placer, &facts->threads[i],
-			                    &facts->threads[placer.waits[i]]);
+	placer.waits = xcalloc(facts->n_threads + 1, sizeof(*placer.waits));
+	for (size_t i = 0; i < PLACE_ROUNDS && placer_place_threads(&placer); i++)
+		;
 	free(placer.waits);
 	free(placer.whose);
 	facts_find_peers(facts);

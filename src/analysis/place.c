@@ -41,12 +41,17 @@ static bool begins_with_any(const char *name, const char *const begins[], size_t
 }
 
 /* And what cuscope itself puts in the way of its calls. */
-static const char *const cuda[] = { "libcuda.",  "libcudart", "libnvidia-",
+static const char *const cuda[] = { "libcuda.",  "libcudart",   "libnvidia-",
 	                            "libcupti.", "libcuscope-", "[uprobes]" };
 
-static const char *const frameworks[] = { "libtorch",        "libc10", "libtensorflow",
-	                                  "_pywrap_",        "libjax", "xla_extension",
-	                                  "libonnxruntime.", "libcupy" };
+static const char *const frameworks[] = {
+	"libtorch",  "libc10",          "libtensorflow",
+	"_pywrap_",  "libjax",          "_jax.",
+	"xla_",      "libonnxruntime.", "libcupy",
+	"libtriton", "libcublas",       "libcudnn",
+	"libcufft",  "libcusparse",     "libcusolver",
+	"libnccl",   "libnvrtc",        "cuda_plugin_extension",
+};
 
 /* Of the system, the compiler and CUDA: functions of their headers are inlined everywhere. */
 static const char *const header_folders[] = { "/usr/include/", "/include/c++/", "/lib/gcc/",

@@ -107,8 +107,7 @@ static void test_a_thread_with_lines_of_its_own_is_there(void **state)
 	assert_us(account, ACCOUNT_COMPUTING, 71, 0);
 }
 
-/* One of a framework has none: it is where it is waited for. */
-static void test_a_thread_without_lines_is_where_it_is_waited_for(void **state)
+static void sampled_in_framework(uint32_t tid, double at_us)
 {
 	static struct stack_frame frame = { .id = 90,
 		                            .kind = FRAME_NATIVE,
@@ -117,15 +116,38 @@ static void test_a_thread_without_lines_is_where_it_is_waited_for(void **state)
 	static const struct stack_frame *const frames[] = { &frame };
 	static const struct stack native = { .id = 90, .n_frames = 1, .frames = frames };
 	struct sample sample = sample_of(SAMPLE_CPU, 1000, &native);
+
+	see(sample_event(the_process(), tid, at_us, &sample));
+}
+
+/* One of a framework has none: it is where it is waited for. */
+static void test_a_thread_without_lines_is_where_it_is_waited_for(void **state)
+{
 	const struct account *account;
 
 	waited_in(the_process(), 51, WAIT_LOCK, 10, 1900, MAIN, 71);
 	for (double at = 225; at < 900; at += 50)
-		see(sample_event(the_process(), MAIN, at, &sample));
+		sampled_in_framework(MAIN, at);
 	ran(launch(90, 0), 100, 200);
 	ran(launch(950, 0), 955, 1055);
 	account = the_account(2000);
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 700);
+}
+
+/* And so is the one that it waits for itself. */
+static void test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for(void **state)
+{
+	const struct account *account;
+
+	waited_in(the_process(), 51, WAIT_LOCK, 10, 1900, MAIN, 71);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_framework(52, at);
+	waited(WAIT_LOCK, 205, 910, 52, 0);
+	ran(launch(90, 0), 100, 200);
+	ran(launch(950, 0), 955, 1055);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 700);
+	assert_int_equal(tid_of(part_of(account, ACCOUNT_COMPUTING, 71)->thread), 52);
 }
 
 static void test_a_call_without_a_stack_is_where_a_sample_in_it_is(void **state)
@@ -222,6 +244,7 @@ int main(void)
 		TEST(test_places_without_end_are_not_all_asked_for_peers),
 		TEST(test_a_thread_with_lines_of_its_own_is_there),
 		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
+		TEST(test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
 		TEST(test_samples_in_calls_speak_for_all_calls),
 		TEST(test_a_thread_deep_in_a_library_is_where_it_was_before),

@@ -120,6 +120,21 @@ static void test_frameworks_are_places_only_where_nothing_else_is(void **state)
 	assert_ptr_equal(PLACE(&launch, &addmm, &evaluator, &begin), &addmm);
 }
 
+static void test_what_jax_is_compiled_to_is_a_framework(void **state)
+{
+	static const char *const modules[] = { "xla_cuda_plugin.so", "libjax_common.so",
+		                               "cuda_plugin_extension.so", "libcublasLt.so.13",
+		                               "libcudnn_graph.so.9" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
+		const struct stack_frame frame = { .kind = FRAME_NATIVE,
+			                           .function = "xla::HloModule::Clone()",
+			                           .module = modules[i] };
+
+		assert_int_equal(place_rank(&frame), PLACE_FRAMEWORK);
+	}
+}
+
 static void test_functions_of_library_headers_are_passed_over(void **state)
 {
 	static const struct stack_frame push_back = {
@@ -212,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_python_that_could_not_be_read_is_no_place),
 		cmocka_unit_test(test_cuda_and_allocators_are_passed_over),
 		cmocka_unit_test(test_frameworks_are_places_only_where_nothing_else_is),
+		cmocka_unit_test(test_what_jax_is_compiled_to_is_a_framework),
 		cmocka_unit_test(test_functions_of_library_headers_are_passed_over),
 		cmocka_unit_test(test_system_libraries_are_passed_over),
 		cmocka_unit_test(test_code_made_at_run_time_is_a_place_where_it_has_a_name),
