@@ -346,6 +346,17 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	parts_finish(maker->parts, account);
 }
 
+/* Of its time between the parts that were measured; returns how long those are not. */
+static uint64_t thread_walk(const struct walk *walk, uint32_t number, uint64_t begin_ns,
+                            uint64_t end_ns)
+{
+	struct measured part = measured_of(walk->facts, walk->facts->threads[number].process);
+
+	for (part.end_ns = begin_ns; measured_next(&part, end_ns);)
+		walk_thread(walk, number, part.begin_ns, part.end_ns, 0);
+	return part.not_measured_ns;
+}
+
 /* Without GPU times: from its first call that asks to its last, or on to the recording's end. */
 static void account_of_thread(const struct maker *maker, uint32_t number)
 {
@@ -366,7 +377,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	account->end_ns = facts_ended(facts, thread->process)
 	                          ? thread->calls[last].end_ns
 	                          : later(facts->end_ns, thread->calls[last].end_ns);
-	walk_thread(&walk, number, account->begin_ns, account->end_ns, 0);
+	account->not_measured_ns = thread_walk(&walk, number, account->begin_ns, account->end_ns);
 	parts_finish(maker->parts, account);
 }
 
@@ -419,7 +430,7 @@ void account_of_host(struct account *host, const struct facts *facts, const stru
 		                  .thread = of->thread,
 		                  .begin_ns = of->begin_ns,
 		                  .end_ns = of->end_ns };
-	walk_thread(&walk, of->thread, of->begin_ns, of->end_ns, 0);
+	host->not_measured_ns = thread_walk(&walk, of->thread, of->begin_ns, of->end_ns);
 	parts_finish(parts, host);
 	parts_free(parts);
 }

@@ -7,6 +7,7 @@
 #include "account/facts_busy.h"
 #include "account/facts_order.h"
 #include "account/facts_place.h"
+#include "account/facts_watched.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
 #include "analysis/gpu_ids.h"
@@ -529,5 +530,6 @@ void facts_end(struct facts *facts, const struct run_info *run)
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
 	facts_order(facts);
 	facts_busy_make_works(facts);
+	facts_watched(facts);
 	facts_place(facts);
 }

@@ -62,14 +62,6 @@ static int work_order(const void *a, const void *b)
 	return x->gpu != y->gpu ? order_of(x->gpu, y->gpu) : order_of(x->begin_ns, y->begin_ns);
 }
 
-static int span_order(const void *a, const void *b)
-{
-	const struct fact_span *x = a, *y = b;
-
-	return x->process != y->process ? order_of(x->process, y->process)
-	                                : order_of(x->begin_ns, y->begin_ns);
-}
-
 static int range_order(const void *a, const void *b)
 {
 	const struct fact_range *x = a, *y = b;
@@ -463,7 +455,6 @@ void facts_order(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++)
 		thread_find_unworked(&facts->threads[i]);
 	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
-	fact_sort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured), span_order);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */

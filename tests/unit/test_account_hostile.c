@@ -167,7 +167,7 @@ static void add_sample(struct recording *recording, const struct process *proces
 static void assert_adds_up(const struct account *account)
 {
 	double time =
-		(double)(account->end_ns - account->begin_ns) - (double)account->not_measured_ns;
+		(double)(account->end_ns - account->begin_ns - account->not_measured_ns);
 	double sum = 0, most = 10 + time / 1e9;
 
 	for (size_t i = 0; i < account->n_parts; i++) {

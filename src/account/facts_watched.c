@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#include "account/facts_watched.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+/* Of the threads of one process. */
+struct watched {
+	uint64_t told_ns;  /* the last sample, or end of a wait that is over */
+	uint64_t still_ns; /* when those that were not over were asked for; 0: none was */
+	bool went_on;      /* the thread of one of these made a call before it was asked for */
+};
+
+/* A thread that makes a call does not wait any more. */
+static bool rest_went_on(struct fact_thread *thread, const struct fact_rest *rest)
+{
+	size_t call = facts_call_at(thread, rest->begin_ns);
+
+	if (call < thread->n_calls && thread->calls[call].begin_ns <= rest->begin_ns)
+		call++;
+	return call < thread->n_calls && thread->calls[call].begin_ns < rest->end_ns;
+}
+
+static void watched_add(struct watched *watched, struct fact_thread *thread)
+{
+	if (thread->n_samples && thread->samples[thread->n_samples - 1].time_ns > watched->told_ns)
+		watched->told_ns = thread->samples[thread->n_samples - 1].time_ns;
+	for (size_t i = 0; i < thread->n_rests; i++) {
+		const struct fact_rest *rest = &thread->rests[i];
+
+		if (rest->how != BLOCKED_STILL) {
+			if (rest->end_ns > watched->told_ns)
+				watched->told_ns = rest->end_ns;
+			continue;
+		}
+		if (!watched->still_ns || rest->end_ns < watched->still_ns)
+			watched->still_ns = rest->end_ns;
+		watched->went_on |= rest_went_on(thread, rest);
+	}
+}
+
+static uint64_t watched_end(const struct watched *watched)
+{
+	return watched->went_on && watched->told_ns < watched->still_ns ? watched->told_ns
+	                                                                : watched->still_ns;
+}
+
+static int span_order(const void *a, const void *b)
+{
+	const struct fact_span *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static void span_add(struct facts *facts, struct fact_span span)
+{
+	facts->unmeasured =
+		xrealloc(facts->unmeasured, (facts->n_unmeasured + 1) * sizeof(*facts->unmeasured));
+	facts->unmeasured[facts->n_unmeasured++] = span;
+}
+
+void facts_watched(struct facts *facts)
+{
+	struct watched *by_id;
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].process && facts->threads[i].process->id > most)
+			most = facts->threads[i].process->id;
+	by_id = xcalloc((size_t)most + 1, sizeof(*by_id));
+	for (size_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].process)
+			watched_add(&by_id[facts->threads[i].process->id], &facts->threads[i]);
+	for (uint32_t id = 0; id <= most; id++)
+		if (by_id[id].still_ns && watched_end(&by_id[id]) < facts->end_ns)
+			span_add(facts,
+			         (struct fact_span){ watched_end(&by_id[id]), FACTS_TIME_MAX, id });
+	if (facts->n_unmeasured)
+		qsort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured),
+		      span_order);
+	free(by_id);
+}

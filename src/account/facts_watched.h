@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Up to when threads were watched. At the end of a recording calls and GPU times can come for some
+ * hundred milliseconds more than samples and waits do: why a GPU paused then was not measured.
+ */
+#ifndef CUSCOPE_ACCOUNT_FACTS_WATCHED_H
+#define CUSCOPE_ACCOUNT_FACTS_WATCHED_H
+
+#include "account/facts.h"
+
+/* Adds what comes after to what was not measured, and puts that in order. Rows are in order. */
+void facts_watched(struct facts *facts);
+
+#endif

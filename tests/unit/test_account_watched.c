@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+/* Calls and GPU times that come after threads were watched for the last time. */
+#include "account_scene.h"
+
+static void still_waits(const struct process *process, enum wait_kind wait, double begin_us,
+                        double end_us, uint32_t line)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, end_us - begin_us, at_line(line));
+
+	sample.wait = wait;
+	sample.blocked = BLOCKED_STILL;
+	see(sample_event(process, MAIN, end_us, &sample));
+}
+
+/* Computes until 500, waits to be told until 600, goes on unseen, and is asked for at 2,000. */
+static void go_on_unseen(void)
+{
+	ran(launch(90, 30), 100, 200);
+	for (double at = 210; at < 500; at += 10)
+		sampled(at, 28);
+	waited(WAIT_DISK, 500, 600, 0, 27);
+	ran(launch(1000, 30), 1005, 1105);
+	ran(launch(1800, 30), 1805, 1905);
+	still_waits(the_process(), WAIT_LOCK, 900, 2000, 31);
+}
+
+static void test_who_calls_does_not_wait_any_more(void **state)
+{
+	const struct account *account;
+
+	go_on_unseen();
+	make_accounts(3000);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_us(account, ACCOUNT_LOCK, ANY, 0);
+	assert_us(account, ACCOUNT_DISK, 27, 100);
+	assert_us(account, ACCOUNT_COMPUTING, 28, 300);
+	assert_int_equal(account->not_measured_ns, US(3000) - US(600));
+}
+
+static void test_who_still_waits_has_waited(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 200);
+	still_waits(the_process(), WAIT_LOCK, 300, 2000, 31);
+	make_accounts(3000);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_us(account, ACCOUNT_LOCK, 31, 1700);
+	assert_int_equal(account->not_measured_ns, US(3000) - US(2000));
+}
+
+/* A call that had begun before is what it waits in. */
+static void test_who_waits_in_a_call_still_waits(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 200);
+	call_from(250, 2500, "cuStreamSynchronize", 31);
+	still_waits(the_process(), WAIT_DEVICE, 300, 2000, 31);
+	make_accounts(2000);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_int_equal(account->not_measured_ns, 0);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 31, 1750);
+}
+
+static void test_other_processes_were_watched_on(void **state)
+{
+	const struct process *other = new_process(900, "other");
+
+	go_on_unseen();
+	ran_in(other, NULL, launch_in(other, 900, 90, 30), 100, 200);
+	waited_in(other, 900, WAIT_SLEEP, 200, 2500, 0, 27);
+	make_accounts(2500);
+	assert_all_add_up();
+	assert_int_equal(account_of(other)->not_measured_ns, 0);
+	assert_us(account_of(other), ACCOUNT_SLEEP, 27, 2300);
+}
+
+static void test_without_gpu_times_too(void **state)
+{
+	launch(100, 30);
+	waited(WAIT_SLEEP, 105, 505, 0, 27);
+	launch(505, 30);
+	launch(900, 30);
+	still_waits(the_process(), WAIT_LOCK, 510, 1000, 31);
+	make_accounts(1000);
+	assert_all_add_up();
+	assert_us(&accounts.of[0], ACCOUNT_LOCK, ANY, 0);
+	assert_us(&accounts.of[0], ACCOUNT_SLEEP, 27, 400);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+		TEST(test_who_calls_does_not_wait_any_more),
+		TEST(test_who_still_waits_has_waited),
+		TEST(test_who_waits_in_a_call_still_waits),
+		TEST(test_other_processes_were_watched_on),
+		TEST(test_without_gpu_times_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
