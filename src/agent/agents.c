@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/agent_channel.h"
 #include "agent/agent_library.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
@@ -134,14 +135,9 @@ static void reap(struct agents *agents)
 
 void agents_free(struct agents *agents)
 {
-	struct agent *agent, *next;
-
 	if (!agents)
 		return;
-	HASH_ITER (hh, agents->all, agent, next) {
-		HASH_DEL(agents->all, agent);
-		agent_free(agent);
-	}
+	MAP_FREE(agents->all, agent_free);
 	reap(agents);
 	stop_listening(agents);
 	close_fd(&agents->timer);
@@ -204,10 +200,7 @@ int agents_environment(struct agents *agents, char *const **environment, struct 
 
 static struct agent *find(const struct agents *agents, pid_t pid)
 {
-	struct agent *agent;
-
-	HASH_FIND_INT(agents->all, &pid, agent);
-	return agent;
+	return MAP_FIND(agents->all, &pid);
 }
 
 /* Those that are over are not freed yet: an event that epoll has given may still mean them. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define NEWS_MAX     64
@@ -42,8 +42,7 @@ struct budget *budget_new(size_t each, size_t all)
 
 static void account_drop(struct budget *budget, struct budget_account *account)
 {
-	HASH_DEL(budget->accounts, account);
-	free(account);
+	MAP_DROP(budget->accounts, account);
 }
 
 void budget_free(struct budget *budget)
@@ -57,10 +56,7 @@ void budget_free(struct budget *budget)
 
 static struct budget_account *find(const struct budget *budget, uint32_t owner)
 {
-	struct budget_account *account;
-
-	HASH_FIND(hh, budget->accounts, &owner, sizeof(owner), account);
-	return account;
+	return MAP_FIND(budget->accounts, &owner);
 }
 
 static struct budget_account *get(struct budget *budget, uint32_t owner)
@@ -71,10 +67,7 @@ static struct budget_account *get(struct budget *budget, uint32_t owner)
 		return account;
 	if (HASH_COUNT(budget->accounts) >= ACCOUNTS_MAX)
 		budget_end(budget, budget->accounts->owner);
-	account = xcalloc(1, sizeof(*account));
-	account->owner = owner;
-	HASH_ADD(hh, budget->accounts, owner, sizeof(account->owner), account);
-	return account;
+	return MAP_ADD(budget->accounts, owner, &owner);
 }
 
 static void refuse(struct budget *budget, struct budget_account *account, bool all)

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 
 #define PROCESS (1ull << 62) /* and the pid: no user's number */
 
@@ -16,10 +15,7 @@ struct quota_owner {
 
 static struct quota_owner *owner_find(const struct quota *quota, uint64_t id)
 {
-	struct quota_owner *owner;
-
-	HASH_FIND(hh, quota->owners, &id, sizeof(id), owner);
-	return owner;
+	return MAP_FIND(quota->owners, &id);
 }
 
 static size_t owner_has(const struct quota *quota, uint64_t id)
@@ -33,11 +29,8 @@ static void owner_add(struct quota *quota, uint64_t id, size_t n)
 {
 	struct quota_owner *owner = owner_find(quota, id);
 
-	if (!owner) {
-		owner = xcalloc(1, sizeof(*owner));
-		owner->id = id;
-		HASH_ADD(hh, quota->owners, id, sizeof(owner->id), owner);
-	}
+	if (!owner)
+		owner = MAP_ADD(quota->owners, id, &id);
 	owner->taken += n;
 }
 
@@ -51,8 +44,7 @@ static void owner_give(struct quota *quota, uint64_t id, size_t n)
 	owner->taken -= n < owner->taken ? n : owner->taken;
 	if (owner->taken)
 		return;
-	HASH_DEL(quota->owners, owner);
-	free(owner);
+	MAP_DROP(quota->owners, owner);
 }
 
 static bool limit_fits(const struct quota_limit *limit, size_t taken, size_t n)
@@ -162,11 +154,6 @@ struct quota quota_of_places(size_t places)
 
 void quota_free(struct quota *quota)
 {
-	struct quota_owner *owner, *next;
-
-	HASH_ITER (hh, quota->owners, owner, next) {
-		HASH_DEL(quota->owners, owner);
-		free(owner);
-	}
+	MAP_FREE(quota->owners, free);
 	quota->taken = quota->taken_by_others = 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/heap.h"
 #include "base/words.h"
 #include "base/xalloc.h"
@@ -172,8 +172,7 @@ static void drop(struct call_queue *queue, struct process_queue *process)
 {
 	queue->front = queue->recent = NULL;
 	give_room_back(queue, process);
-	HASH_DEL(queue->processes, process);
-	free(process);
+	MAP_DROP(queue->processes, process);
 }
 
 static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
@@ -181,23 +180,19 @@ static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
 	struct process_queue *process = queue->recent;
 
 	if (!process || process->pid != pid)
-		HASH_FIND_INT(queue->processes, &pid, process);
+		process = MAP_FIND(queue->processes, &pid);
 	if (process) {
 		queue->recent = process;
 		process->over = false;
 		return process;
 	}
-	process = xcalloc(1, sizeof(*process));
-	process->pid = pid;
-	HASH_ADD_INT(queue->processes, pid, process);
-	return process;
+	return MAP_ADD(queue->processes, pid, &pid);
 }
 
 void call_queue_forget(struct call_queue *queue, uint32_t pid)
 {
-	struct process_queue *process;
+	struct process_queue *process = MAP_FIND(queue->processes, &pid);
 
-	HASH_FIND_INT(queue->processes, &pid, process);
 	if (process && !process->live)
 		drop(queue, process);
 	else if (process)

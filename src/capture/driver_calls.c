@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 #include "nvidia/decode.h"
@@ -130,7 +130,7 @@ static struct driver_function *function_of(struct driver_calls *calls,
 	char key[sizeof(known->key)];
 
 	snprintf(key, sizeof(key), "%s %s", call->library, call->name);
-	HASH_FIND_STR(calls->functions, key, known);
+	known = MAP_FIND_TEXT(calls->functions, key);
 	if (known)
 		return known;
 	if (!may_be_made_up(record, call))
@@ -142,7 +142,7 @@ static struct driver_function *function_of(struct driver_calls *calls,
 	snprintf(call->name, sizeof(call->name), "[others]");
 	call->fields = call->more = "";
 	snprintf(key, sizeof(key), "%s %s", call->library, call->name);
-	HASH_FIND_STR(calls->functions, key, known);
+	known = MAP_FIND_TEXT(calls->functions, key);
 	return known ? known : make_function(calls, key, call);
 }
 

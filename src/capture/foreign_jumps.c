@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/patched.h"
@@ -57,14 +57,9 @@ static void drop_look(struct foreign_jumps *jumps)
 
 void foreign_jumps_free(struct foreign_jumps *jumps)
 {
-	struct told_jumps *told, *next;
-
 	if (!jumps)
 		return;
-	HASH_ITER (hh, jumps->told, told, next) {
-		HASH_DEL(jumps->told, told);
-		free(told);
-	}
+	MAP_FREE(jumps->told, free);
 	drop_look(jumps);
 	free(jumps);
 }
@@ -80,9 +75,8 @@ static struct told_key key_of(const struct module *module, uint32_t pid)
 static bool was_told(struct foreign_jumps *jumps, const struct module *module, uint32_t pid)
 {
 	const struct told_key key = key_of(module, pid);
-	struct told_jumps *told;
+	struct told_jumps *told = MAP_FIND(jumps->told, &key);
 
-	HASH_FIND(hh, jumps->told, &key, sizeof(key), told);
 	if (told)
 		told->look = jumps->look;
 	return told;
@@ -96,8 +90,7 @@ static void forget_others(struct foreign_jumps *jumps)
 	HASH_ITER (hh, jumps->told, told, next) {
 		if (told->look == jumps->look)
 			continue;
-		HASH_DEL(jumps->told, told);
-		free(told);
+		MAP_DROP(jumps->told, told);
 	}
 }
 

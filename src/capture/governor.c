@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -62,13 +62,8 @@ struct governor *governor_new(const struct governor_options *options, uint64_t n
 
 static void forget_threads(struct governor *g)
 {
-	struct thread_cost *thread, *next;
-
 	memset(g->recent, 0, sizeof(g->recent));
-	HASH_ITER (hh, g->threads, thread, next) {
-		HASH_DEL(g->threads, thread);
-		free(thread);
-	}
+	MAP_FREE(g->threads, free);
 }
 
 void governor_free(struct governor *g)
@@ -91,12 +86,7 @@ static struct thread_cost *thread_get(struct governor *g, const struct wire_call
 
 	if (thread && thread->tid == tid)
 		return thread;
-	HASH_FIND_INT(g->threads, &tid, thread);
-	if (!thread) {
-		thread = xcalloc(1, sizeof(*thread));
-		thread->tid = tid;
-		HASH_ADD_INT(g->threads, tid, thread);
-	}
+	thread = MAP_MAKE(g->threads, tid, &tid);
 	return *recent = thread;
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 struct graph_captures_key {
@@ -34,10 +34,8 @@ static void drop(struct graph_captures_member **table, uint32_t tgid, uint64_t c
 	struct graph_captures_member *member, *next;
 
 	HASH_ITER (hh, *table, member, next) {
-		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture) {
-			HASH_DEL(*table, member);
-			free(member);
-		}
+		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture)
+			MAP_DROP(*table, member);
 	}
 }
 
@@ -60,10 +58,7 @@ static struct graph_captures_key stream_key(uint32_t tgid, uint32_t tid, uint64_
 static struct graph_captures_member *find(struct graph_captures_member *table,
                                           struct graph_captures_key key)
 {
-	struct graph_captures_member *member;
-
-	HASH_FIND(hh, table, &key, sizeof(key), member);
-	return member;
+	return MAP_FIND(table, &key);
 }
 
 static void join(struct graph_captures_member **table, struct graph_captures_key key,
@@ -71,11 +66,8 @@ static void join(struct graph_captures_member **table, struct graph_captures_key
 {
 	struct graph_captures_member *member = find(*table, key);
 
-	if (!member) {
-		member = xcalloc(1, sizeof(*member));
-		member->key = key;
-		HASH_ADD(hh, *table, key, sizeof(member->key), member);
-	}
+	if (!member)
+		member = MAP_ADD(*table, key, &key);
 	member->capture = capture;
 }
 
@@ -83,10 +75,8 @@ static void leave(struct graph_captures_member **table, struct graph_captures_ke
 {
 	struct graph_captures_member *member = find(*table, key);
 
-	if (member) {
-		HASH_DEL(*table, member);
-		free(member);
-	}
+	if (member)
+		MAP_DROP(*table, member);
 }
 
 static void end_capture(struct graph_captures *captures, struct graph_captures_key key)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/budget.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/code_maps.h"
 #include "cuda/kernel_name.h"
@@ -64,10 +64,7 @@ struct kernels {
 
 static struct owner *find_owner(struct kernels *kernels, uint32_t tgid)
 {
-	struct owner *owner;
-
-	HASH_FIND(hh, kernels->owners, &tgid, sizeof(tgid), owner);
-	return owner;
+	return MAP_FIND(kernels->owners, &tgid);
 }
 
 /* NULL: there is no room. */
@@ -77,10 +74,8 @@ static struct owner *get_owner(struct kernels *kernels, uint32_t tgid)
 
 	if (owner || !budget_take(kernels->budget, tgid, OWNER_BYTES))
 		return owner;
-	owner = xcalloc(1, sizeof(*owner));
-	owner->tgid = tgid;
+	owner = MAP_ADD(kernels->owners, tgid, &tgid);
 	owner->generation = 1;
-	HASH_ADD(hh, kernels->owners, tgid, sizeof(owner->tgid), owner);
 	return owner;
 }
 
@@ -90,14 +85,12 @@ static void drop_owner(struct kernels *kernels, struct owner *owner)
 
 	memset(kernels->recent, 0, sizeof(kernels->recent));
 	HASH_ITER (hh, owner->handles, handle, next) {
-		HASH_DEL(owner->handles, handle);
-		free(handle);
+		MAP_DROP(owner->handles, handle);
 		budget_give(kernels->budget, owner->tgid, HANDLE_BYTES);
 	}
 	code_maps_drop(&owner->maps, kernels->budget, owner->tgid);
 	budget_give(kernels->budget, owner->tgid, OWNER_BYTES);
-	HASH_DEL(kernels->owners, owner);
-	free(owner);
+	MAP_DROP(kernels->owners, owner);
 }
 
 struct kernels *kernels_new(struct budget *budget)
@@ -156,10 +149,9 @@ static struct known_kernel *intern(struct kernels *kernels, uint32_t tgid, const
                                    bool resolved)
 {
 	size_t bytes = KERNEL_BYTES + 2 * strlen(text), longer;
-	struct known_kernel *kernel;
 	char *shown;
+	struct known_kernel *kernel = MAP_FIND_TEXT(kernels->by_name, text);
 
-	HASH_FIND_STR(kernels->by_name, text, kernel);
 	if (kernel)
 		return kernel;
 	if (!budget_take(kernels->budget, tgid, bytes))
@@ -187,7 +179,7 @@ static struct handle *find_handle(struct kernels *kernels, uint32_t tgid, uint64
 	owner = find_owner(kernels, tgid);
 	if (!owner)
 		return NULL;
-	HASH_FIND(hh, owner->handles, &value, sizeof(value), handle);
+	handle = MAP_FIND(owner->handles, &value);
 	if (handle)
 		*recent = handle;
 	return handle;
@@ -201,10 +193,8 @@ static void set_handle(struct kernels *kernels, uint32_t tgid, uint64_t value,
 	struct handle *handle = find_handle(kernels, tgid, value);
 
 	if (!handle) {
-		handle = xcalloc(1, sizeof(*handle));
-		handle->value = value;
+		handle = MAP_ADD(owner->handles, value, &value);
 		handle->tgid = tgid;
-		HASH_ADD(hh, owner->handles, value, sizeof(handle->value), handle);
 	} else if (handle->given == owner->generation && !given && handle->kernel) {
 		return;
 	}

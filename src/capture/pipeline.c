@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
@@ -97,12 +98,11 @@ uint64_t pipeline_lost_texts(const struct pipeline *pipeline)
 /* The first handle whose name a call gave tells whether handles hold it where we look. */
 static void calibrate(struct pipeline *pipeline, const struct wire_name *name)
 {
-	struct known_process *process;
 	struct wire_state *state = pipeline->options.state;
 	const struct module *module;
 	const struct hook *hook = modules_hook(pipeline->options.modules, name->head.hook, &module);
+	struct known_process *process = MAP_FIND(pipeline->processes, &name->head.tgid);
 
-	HASH_FIND(hh, pipeline->processes, &name->head.tgid, sizeof(name->head.tgid), process);
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;

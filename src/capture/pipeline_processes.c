@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/budget.h"
+#include "base/map.h"
 #include "base/process.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -35,17 +36,15 @@ struct pipeline_known_thread *pipeline_thread_get(struct pipeline *pipeline, uin
 
 	if (thread && thread->tid == tid)
 		return thread;
-	HASH_FIND(hh, pipeline->threads, &tid, sizeof(tid), thread);
+	thread = MAP_FIND(pipeline->threads, &tid);
 	if (thread) {
 		*recent = thread;
 		return thread;
 	}
 	if (HASH_COUNT(pipeline->threads) >= THREADS_MAX)
 		thread_drop(pipeline, pipeline->threads);
-	thread = xcalloc(1, sizeof(*thread));
-	thread->tid = tid;
+	thread = MAP_ADD(pipeline->threads, tid, &tid);
 	thread->tgid = tgid;
-	HASH_ADD(hh, pipeline->threads, tid, sizeof(thread->tid), thread);
 	return thread;
 }
 
@@ -148,9 +147,8 @@ const struct process *pipeline_process_at(const struct pipeline *pipeline, uint3
                                           uint64_t time_ns)
 {
 	const struct passed_process *passed;
-	const struct known_process *known;
+	const struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (known && known->born_ns <= time_ns)
 		return known->process;
 	passed = passed_find(pipeline, pid, time_ns);
@@ -164,7 +162,7 @@ void pipeline_forget_process(struct pipeline *pipeline, const struct process *pr
 
 	if (process == &pipeline->ended || process == pipeline->others)
 		return;
-	HASH_FIND(hh, pipeline->processes, &process->pid, sizeof(process->pid), known);
+	known = MAP_FIND(pipeline->processes, &process->pid);
 	if (known && known->process == process)
 		return;
 	if (pipeline->first == process)
@@ -179,14 +177,8 @@ void pipeline_forget_process(struct pipeline *pipeline, const struct process *pr
 static struct known_process *process_make(struct pipeline *pipeline, uint32_t pid, const char *comm)
 {
 	const struct passed_process *before = passed_find(pipeline, pid, UINT64_MAX);
-	struct known_process *known;
+	struct known_process *known = MAP_MAKE(pipeline->processes, pid, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	if (!known) {
-		known = xcalloc(1, sizeof(*known));
-		known->pid = pid;
-		HASH_ADD(hh, pipeline->processes, pid, sizeof(known->pid), known);
-	}
 	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
@@ -230,7 +222,7 @@ int pipeline_process_get(struct pipeline *pipeline, uint32_t pid, const char *co
 		*process = *recent;
 		return 0;
 	}
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), *process);
+	*process = MAP_FIND(pipeline->processes, &pid);
 	if (!*process)
 		*process = process_make(pipeline, pid, comm);
 	*recent = *process;
@@ -240,10 +232,9 @@ int pipeline_process_get(struct pipeline *pipeline, uint32_t pid, const char *co
 static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
 {
 	struct pipeline_known_thread *thread, *next;
-	struct known_process *known;
 	int r;
+	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (!known)
 		return 0;
 	r = known->announced && known->process != pipeline->others
@@ -252,8 +243,7 @@ static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns
 	pipeline->recent_process[pid % RECENT] = NULL;
 	pipeline->n_ending -= known->exit_ns != 0;
 	passed_add(pipeline, known, now_ns);
-	HASH_DEL(pipeline->processes, known);
-	free(known);
+	MAP_DROP(pipeline->processes, known);
 	kernels_forget(pipeline->kernels, pid);
 	graph_captures_forget(pipeline->captures, pid);
 	budget_end(pipeline->options.budget, pid);
@@ -283,9 +273,8 @@ static bool has_other_threads(const struct pipeline *pipeline, uint32_t pid, uin
 
 static int process_exited(struct pipeline *pipeline, const struct wire_head *head, struct err *err)
 {
-	struct known_process *known;
+	struct known_process *known = MAP_FIND(pipeline->processes, &head->tgid);
 
-	HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), known);
 	if (!known)
 		return 0;
 	if (known->exit_ns || !has_other_threads(pipeline, head->tgid, head->tid))
@@ -322,11 +311,10 @@ int pipeline_settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct er
 static int on_fork(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
 {
 	uint64_t now_ns = record->head.time_ns;
-	struct known_process *known;
 	bool met; /* its own first record came before this one */
 	int r;
+	struct known_process *known = MAP_FIND(pipeline->processes, &record->other);
 
-	HASH_FIND(hh, pipeline->processes, &record->other, sizeof(record->other), known);
 	met = known && !known->exit_ns && known->announced;
 	r = known && known->exit_ns ? process_gone(pipeline, record->other, now_ns, err) : 0;
 	if (r)
@@ -343,13 +331,12 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 {
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
-	struct pipeline_known_thread *known;
 	struct thread thread = { 0 };
 	struct process_stat stat;
 	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
 	int r;
+	struct pipeline_known_thread *known = MAP_FIND(pipeline->threads, &head->tid);
 
-	HASH_FIND(hh, pipeline->threads, &head->tid, sizeof(head->tid), known);
 	if (known) /* a reused tid starts afresh */
 		thread_drop(pipeline, known);
 	r = pipeline_process_get(pipeline, head->tgid, record->comm, head->time_ns, &process, err);
@@ -377,7 +364,7 @@ int pipeline_on_process(struct pipeline *pipeline, const struct wire_process *re
 		return process_exited(pipeline, head, err);
 	case WIRE_EXEC:
 		/* what the old program held is gone: for the consumers it ends here */
-		HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), process);
+		process = MAP_FIND(pipeline->processes, &head->tgid);
 		if (!process)
 			return 0; /* no target yet: the capture decides (--name) */
 		r = process_gone(pipeline, head->tgid, head->time_ns, err);
@@ -391,10 +378,9 @@ int pipeline_on_process(struct pipeline *pipeline, const struct wire_process *re
 
 int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err)
 {
-	struct known_process *known;
 	int r = 0;
+	struct known_process *known = MAP_FIND(pipeline->processes, &event->process->pid);
 
-	HASH_FIND(hh, pipeline->processes, &event->process->pid, sizeof(known->pid), known);
 	if (known && known->process == event->process)
 		r = process_announce(pipeline, known, NULL, event->time_ns, err);
 	return r ? r : pipeline_push(pipeline, event, err);
@@ -425,26 +411,23 @@ uint64_t pipeline_other_processes(const struct pipeline *pipeline)
 
 const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
 {
-	struct known_process *known;
+	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	return (known ? known : process_make(pipeline, pid, NULL))->process;
 }
 
 const struct process *pipeline_driver_process(struct pipeline *pipeline)
 {
-	struct known_process *known;
 	uint32_t none = 0;
+	struct known_process *known = MAP_FIND(pipeline->processes, &none);
 
-	HASH_FIND(hh, pipeline->processes, &none, sizeof(none), known);
 	return (known ? known : process_make(pipeline, none, "[driver]"))->process;
 }
 
 const struct process *pipeline_process_known(const struct pipeline *pipeline, uint32_t pid)
 {
-	struct known_process *known;
+	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	return known ? known->process : NULL;
 }
 
@@ -455,33 +438,27 @@ uint64_t *pipeline_calls_of(struct pipeline *pipeline, struct known_process *pro
 
 uint64_t pipeline_next_call(struct pipeline *pipeline, uint32_t pid)
 {
-	struct known_process *known;
+	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	return known ? *pipeline_calls_of(pipeline, known) + 1 : 0;
 }
 
 void pipeline_take_number(struct pipeline *pipeline, uint32_t pid)
 {
-	struct known_process *known;
+	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (known)
 		++*pipeline_calls_of(pipeline, known);
 }
 
 void pipeline_free_processes(struct pipeline *pipeline)
 {
-	struct known_process *process, *next_process;
 	struct pipeline_known_thread *thread, *next_thread;
 
 	HASH_ITER (hh, pipeline->threads, thread, next_thread) {
 		thread_drop(pipeline, thread);
 	}
-	HASH_ITER (hh, pipeline->processes, process, next_process) {
-		HASH_DEL(pipeline->processes, process);
-		free(process);
-	}
+	MAP_FREE(pipeline->processes, free);
 	for (size_t i = 0; i < pipeline->n_all; i++)
 		free(pipeline->all[i]);
 	free(pipeline->others);

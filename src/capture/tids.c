@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -51,15 +51,13 @@ struct tids *tids_new(void)
 static void known_drop(struct tids *tids, struct tid_known *known)
 {
 	tids->recent_of[known->key.tid % RECENT] = NULL;
-	HASH_DEL(tids->known, known);
-	free(known);
+	MAP_DROP(tids->known, known);
 }
 
 static void namespace_drop(struct tids *tids, struct namespace *namespace)
 {
 	tids->recent = NULL;
-	HASH_DEL(tids->namespaces, namespace);
-	free(namespace);
+	MAP_DROP(tids->namespaces, namespace);
 }
 
 void tids_free(struct tids *tids)
@@ -111,15 +109,12 @@ static uint32_t innermost_of(uint32_t pid, const char *task)
 static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 {
 	struct tid_key key = { pid, tid };
-	struct tid_known *known;
+	struct tid_known *known = MAP_FIND(tids->known, &key);
 
-	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
 	if (!known) {
 		if (HASH_COUNT(tids->known) >= THREADS_MAX)
 			known_drop(tids, tids->known);
-		known = xcalloc(1, sizeof(*known));
-		known->key = key;
-		HASH_ADD(hh, tids->known, key, sizeof(key), known);
+		known = MAP_ADD(tids->known, key, &key);
 	}
 	known->host = host;
 }
@@ -151,15 +146,13 @@ static struct namespace *namespace_of(struct tids *tids, uint32_t pid)
 
 	if (namespace && namespace->pid == pid)
 		return namespace;
-	HASH_FIND_INT(tids->namespaces, &pid, namespace);
+	namespace = MAP_FIND(tids->namespaces, &pid);
 	if (!namespace) {
 		snprintf(task, sizeof(task), "%u", pid);
 		inner = innermost_of(pid, task);
-		namespace = xcalloc(1, sizeof(*namespace));
-		namespace->pid = pid;
+		namespace = MAP_ADD(tids->namespaces, pid, &pid);
 		/* one that is gone by now counted like us, as nearly all do */
 		namespace->initial = !inner || inner == pid;
-		HASH_ADD_INT(tids->namespaces, pid, namespace);
 	}
 	return tids->recent = namespace;
 }
@@ -214,7 +207,7 @@ static uint32_t find(struct tids *tids, struct tid_key key)
 
 	if (known && known->key.pid == key.pid && known->key.tid == key.tid)
 		return known->host;
-	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
+	known = MAP_FIND(tids->known, &key);
 	if (known)
 		*recent = known;
 	return known ? known->host : 0;
@@ -247,10 +240,9 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 
 void tids_forget(struct tids *tids, uint32_t pid)
 {
-	struct namespace *namespace;
 	struct tid_known *known, *next;
+	struct namespace *namespace = MAP_FIND(tids->namespaces, &pid);
 
-	HASH_FIND_INT(tids->namespaces, &pid, namespace);
 	if (!namespace)
 		return;
 	HASH_ITER (hh, tids->known, known, next) {

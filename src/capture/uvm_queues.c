@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
@@ -83,12 +83,7 @@ struct uvm_queues *uvm_queues_new(size_t ring_bytes, void (*notice)(void *data, 
 
 static void free_rows(struct uvm_queues *queues)
 {
-	struct sum_row *row, *next;
-
-	HASH_ITER (hh, queues->rows, row, next) {
-		HASH_DEL(queues->rows, row);
-		free(row);
-	}
+	MAP_FREE(queues->rows, free);
 }
 
 void uvm_queues_free(struct uvm_queues *queues)
@@ -204,17 +199,13 @@ static void let_go(struct uvm_queues *queues, size_t i)
 
 static struct sum_row *row_of(struct uvm_queues *queues, const struct driver_key *key)
 {
-	struct sum_row *row;
+	struct sum_row *row = MAP_FIND(queues->rows, key);
 
-	HASH_FIND(hh, queues->rows, key, sizeof(*key), row);
 	if (row || HASH_COUNT(queues->rows) >= DRIVER_ROWS + DRIVER_ROWS_FEW)
 		return row;
 	if (key->block && HASH_COUNT(queues->rows) >= DRIVER_ROWS)
 		return NULL;
-	row = xcalloc(1, sizeof(*row));
-	row->key = *key;
-	HASH_ADD(hh, queues->rows, key, sizeof(row->key), row);
-	return row;
+	return MAP_ADD(queues->rows, key, key);
 }
 
 static unsigned size_class(uint64_t bytes)

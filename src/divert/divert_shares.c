@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/process.h"
-#include "base/xalloc.h"
 #include "probe/person.h"
 
 struct divert_child {
@@ -55,10 +54,7 @@ void shares_put_free(struct divert_shares *shares, uint64_t owner, uint32_t entr
 
 static struct divert_child *find(const struct divert_shares *shares, pid_t pid)
 {
-	struct divert_child *child;
-
-	HASH_FIND_INT(shares->children, &pid, child);
-	return child;
+	return MAP_FIND(shares->children, &pid);
 }
 
 bool shares_child(struct divert_shares *shares, uint64_t owner, pid_t pid, size_t places)
@@ -67,12 +63,10 @@ bool shares_child(struct divert_shares *shares, uint64_t owner, pid_t pid, size_
 
 	if (child || quota_take(&shares->of_children, owner, 0, places))
 		return false;
-	child = xcalloc(1, sizeof(*child));
-	child->pid = pid;
+	child = MAP_ADD(shares->children, pid, &pid);
 	child->start_time = process_start_time(pid);
 	child->owner = owner;
 	child->places = places;
-	HASH_ADD_INT(shares->children, pid, child);
 	return true;
 }
 
@@ -89,8 +83,7 @@ size_t shares_child_has(const struct divert_shares *shares, pid_t pid, uint64_t 
 static void free_child(struct divert_shares *shares, struct divert_child *child)
 {
 	quota_give(&shares->of_children, child->owner, 0, child->places);
-	HASH_DEL(shares->children, child);
-	free(child);
+	MAP_DROP(shares->children, child);
 }
 
 bool shares_child_free(struct divert_shares *shares, pid_t pid)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 
@@ -61,10 +61,8 @@ static struct process_place *find(struct process_identities *identities, pid_t p
                                   uint64_t incarnation)
 {
 	const struct process_place_key key = { incarnation, (uint64_t)pid };
-	struct process_place *place;
 
-	HASH_FIND(hh, identities->places, &key, sizeof(key), place);
-	return place;
+	return MAP_FIND(identities->places, &key);
 }
 
 static void no_longer_waits(struct process_identities *identities, struct process_place *place)
@@ -89,8 +87,7 @@ static void forget(struct process_identities *identities, struct process_place *
 	no_longer_waits(identities, place);
 	TAILQ_REMOVE(&identities->asked, place, asked);
 	TAILQ_REMOVE(&identities->looked, place, looked);
-	HASH_DEL(identities->places, place);
-	free(place);
+	MAP_DROP(identities->places, place);
 }
 
 static void want(struct process_identities *identities, struct process_place *place)

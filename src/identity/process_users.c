@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "identity/process_environ.h"
 #include "identity/process_identity.h"
@@ -37,8 +37,7 @@ struct process_users *process_users_new(const char *passwd)
 
 static void forget(struct process_users *users, struct process_user *user)
 {
-	HASH_DEL(users->by_uid, user);
-	free(user);
+	MAP_DROP(users->by_uid, user);
 }
 
 void process_users_free(struct process_users *users)
@@ -96,9 +95,8 @@ static void look_up(struct process_users *users, struct process_user *user)
 void process_users_name(struct process_users *users, uint32_t uid, uint64_t now_ns, char *name,
                         size_t room)
 {
-	struct process_user *user;
+	struct process_user *user = MAP_FIND(users->by_uid, &uid);
 
-	HASH_FIND(hh, users->by_uid, &uid, sizeof(uid), user);
 	if (user && now_ns - user->read_ns > KEPT_NS) {
 		forget(users, user);
 		user = NULL;
@@ -106,11 +104,9 @@ void process_users_name(struct process_users *users, uint32_t uid, uint64_t now_
 	if (!user) {
 		if (HASH_COUNT(users->by_uid) >= PROCESS_USERS_MAX)
 			forget(users, users->by_uid);
-		user = xcalloc(1, sizeof(*user));
-		user->uid = uid;
+		user = MAP_ADD(users->by_uid, uid, &uid);
 		user->read_ns = now_ns;
 		look_up(users, user);
-		HASH_ADD(hh, users->by_uid, uid, sizeof(user->uid), user);
 	}
 	snprintf(name, room, "%s", user->name);
 }

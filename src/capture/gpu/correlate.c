@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
@@ -100,7 +100,7 @@ static struct correlate_thread *thread_get(struct correlate *c, uint32_t pid, ui
 	struct correlate_thread *thread = c->recent;
 
 	if (!thread || thread->tid != tid)
-		HASH_FIND_INT(c->threads, &tid, thread);
+		thread = MAP_FIND(c->threads, &tid);
 	if (thread && thread->pid != pid) { /* the tid was given to another process */
 		thread_drop(c, thread);
 		thread = NULL;
@@ -108,10 +108,8 @@ static struct correlate_thread *thread_get(struct correlate *c, uint32_t pid, ui
 	if (!thread) {
 		if (HASH_COUNT(c->threads) >= THREADS_MAX)
 			thread_drop(c, c->threads);
-		thread = xcalloc(1, sizeof(*thread));
-		thread->tid = tid;
+		thread = MAP_ADD(c->threads, tid, &tid);
 		thread->pid = pid;
-		HASH_ADD_INT(c->threads, tid, thread);
 	}
 	c->recent = thread;
 	return thread;
@@ -418,7 +416,7 @@ static struct correlate_thread *waits_where(const struct correlate *c,
 
 	if (!entry || entry->number != NUMBER_WAITS)
 		return NULL;
-	HASH_FIND_INT(c->threads, &entry->tid, thread);
+	thread = MAP_FIND(c->threads, &entry->tid);
 	return thread && waits_in(thread, entry) ? thread : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "capture/proc.h"
@@ -38,14 +39,12 @@ struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid)
 
 	if (process && process->pid == pid)
 		return process;
-	HASH_FIND_INT(gpu->processes, &pid, process);
+	process = MAP_FIND(gpu->processes, &pid);
 	if (!process) {
-		process = xcalloc(1, sizeof(*process));
+		process = MAP_ADD(gpu->processes, pid, &pid);
 		process->gpu = gpu;
-		process->pid = pid;
 		process->agent = ++gpu->n_agents;
 		process->records = new_records(process);
-		HASH_ADD_INT(gpu->processes, pid, process);
 	}
 	return gpu->recent = process;
 }
@@ -102,9 +101,8 @@ static void tell_no_agent(struct gpu_times *gpu, pid_t pid)
 /* Whether CUDA works in a process, and its agent neither measured nor failed. */
 static bool is_not_in(const struct gpu_times *gpu, pid_t pid)
 {
-	const struct gpu_times_process *process;
+	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
-	HASH_FIND_INT(gpu->processes, &pid, process);
 	return gpu_targets_has(gpu->targets, pid) &&
 	       (!process || (!process->measured && !process->told));
 }
@@ -286,9 +284,8 @@ static bool has_work(const struct gpu_times *gpu, const struct call *call)
 
 void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 {
-	struct gpu_times_process *process;
+	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
-	HASH_FIND_INT(gpu->processes, &pid, process);
 	if (!process || !process->since_ns || !gpu->options.all_launches ||
 	    gpu->options.settings->window_ns || !has_work(gpu, call))
 		return;
@@ -321,9 +318,8 @@ static int failed(const struct gpu_times *gpu, struct err *err)
 static bool tells_of_launches(void *data, pid_t pid)
 {
 	const struct gpu_times *gpu = data;
-	const struct gpu_times_process *process;
+	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
-	HASH_FIND_INT(gpu->processes, &pid, process);
 	return process && process->running && gpu_targets_driver(gpu->targets, pid);
 }
 
@@ -367,10 +363,7 @@ static int settle(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err
 
 static struct gpu_times_process *process_find(const struct gpu_times *gpu, pid_t pid)
 {
-	struct gpu_times_process *process;
-
-	HASH_FIND_INT(gpu->processes, &pid, process);
-	return process;
+	return MAP_FIND(gpu->processes, &pid);
 }
 
 /* Its program ends: where its agent had not come, what it did has no GPU times. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/call_queue.h"
 #include "probe/memory.h"
@@ -69,18 +69,12 @@ uint64_t gpu_calls_refused(const struct gpu_calls *calls)
 
 static void forget_names(struct gpu_calls *calls)
 {
-	struct named *named, *next;
-
-	HASH_ITER (hh, calls->named, named, next) {
-		HASH_DEL(calls->named, named);
-		free(named);
-	}
+	MAP_FREE(calls->named, free);
 }
 
 static void thread_drop(struct gpu_calls *calls, struct gpu_calls_thread *thread)
 {
-	HASH_DEL(calls->threads, thread);
-	free(thread);
+	MAP_DROP(calls->threads, thread);
 }
 
 void gpu_calls_free(struct gpu_calls *calls)
@@ -110,8 +104,7 @@ void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
 	HASH_ITER (hh, calls->named, named, next) {
 		if (named->key.pid != pid)
 			continue;
-		HASH_DEL(calls->named, named);
-		free(named);
+		MAP_DROP(calls->named, named);
 	}
 }
 
@@ -154,12 +147,10 @@ static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, u
 	    HASH_COUNT(calls->named) >= NAMED)
 		forget_names(calls);
 	calls->generation = calls->state->kernels_generation;
-	HASH_FIND(hh, calls->named, &key, sizeof(key), named);
+	named = MAP_FIND(calls->named, &key);
 	if (named || !handle)
 		return;
-	named = xcalloc(1, sizeof(*named));
-	named->key = key;
-	HASH_ADD(hh, calls->named, key, sizeof(key), named);
+	named = MAP_ADD(calls->named, key, &key);
 	add_name(calls, call, handle);
 }
 
@@ -167,9 +158,8 @@ static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, u
 
 static struct gpu_calls_thread *thread_get(struct gpu_calls *calls, uint32_t pid, uint32_t tid)
 {
-	struct gpu_calls_thread *thread;
+	struct gpu_calls_thread *thread = MAP_FIND(calls->threads, &tid);
 
-	HASH_FIND_INT(calls->threads, &tid, thread);
 	/* what the other one tells of the same launch may be on its way */
 	if (thread && HASH_COUNT(calls->threads) >= THREADS_MAX) {
 		HASH_DEL(calls->threads, thread);
@@ -178,9 +168,7 @@ static struct gpu_calls_thread *thread_get(struct gpu_calls *calls, uint32_t pid
 	if (!thread) {
 		if (HASH_COUNT(calls->threads) >= THREADS_MAX)
 			thread_drop(calls, calls->threads);
-		thread = xcalloc(1, sizeof(*thread));
-		thread->tid = tid;
-		HASH_ADD_INT(calls->threads, tid, thread);
+		thread = MAP_ADD(calls->threads, tid, &tid);
 	}
 	thread->pid = pid;
 	return thread;
@@ -256,10 +244,9 @@ static bool are_one(const struct told *told, const struct wire_call *call)
 
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
 {
-	const struct gpu_calls_thread *thread;
 	uint32_t tid = call->head.tid, older = 0;
+	const struct gpu_calls_thread *thread = MAP_FIND(calls->threads, &tid);
 
-	HASH_FIND_INT(calls->threads, &tid, thread);
 	if (thread && thread->pid != call->head.tgid)
 		thread = NULL;
 	for (uint64_t i = thread ? thread->count : 0; i > 0 && thread->count - i < LAST; i--) {

@@ -2,6 +2,8 @@
 /* Agents' records as events, each with its call and in its place in time. */
 #include "capture/gpu/gpu_private.h"
 
+#include "base/map.h"
+
 #define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
 #define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
 
@@ -89,18 +91,16 @@ static uint64_t number_of(struct gpu_times *gpu, const struct gpu_item *item, ui
 
 static uint64_t error_of(const struct gpu_times *gpu, uint32_t pid)
 {
-	const struct gpu_times_process *process;
+	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
-	HASH_FIND_INT(gpu->processes, &pid, process);
 	return process ? process->clock_error_ns : gpu->clock_error_ns;
 }
 
 /* Copies and sets may be of calls of their own, but a graph may consist of them. */
 static void note_told(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t number)
 {
-	struct gpu_times_process *process;
+	struct gpu_times_process *process = MAP_FIND(gpu->processes, &item->pid);
 
-	HASH_FIND_INT(gpu->processes, &item->pid, process);
 	if (process && (number || item->kind == ACTIVITY_KERNEL))
 		unrecorded_told(&process->unrecorded, number);
 }

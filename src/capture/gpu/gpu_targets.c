@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* An agent that comes with the environment is there when cuInit returns. */
@@ -43,8 +43,7 @@ static void drop(struct gpu_targets *t, struct gpu_target *target)
 {
 	t->recent = NULL;
 	t->n_due -= target->due;
-	HASH_DEL(t->targets, target);
-	free(target);
+	MAP_DROP(t->targets, target);
 }
 
 void gpu_targets_free(struct gpu_targets *t)
@@ -65,12 +64,7 @@ static struct gpu_target *get(struct gpu_targets *t, pid_t pid)
 
 	if (target && target->pid == pid)
 		return target;
-	HASH_FIND_INT(t->targets, &pid, target);
-	if (!target) {
-		target = xcalloc(1, sizeof(*target));
-		target->pid = pid;
-		HASH_ADD_INT(t->targets, pid, target);
-	}
+	target = MAP_MAKE(t->targets, pid, &pid);
 	return t->recent = target;
 }
 
@@ -120,9 +114,8 @@ void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
 
 const struct module *gpu_targets_driver(const struct gpu_targets *t, pid_t pid)
 {
-	const struct gpu_target *target;
+	const struct gpu_target *target = MAP_FIND(t->targets, &pid);
 
-	HASH_FIND_INT(t->targets, &pid, target);
 	return target ? target->driver : NULL;
 }
 
@@ -140,9 +133,8 @@ bool gpu_targets_all(const struct gpu_targets *t, bool (*each)(void *data, pid_t
 
 bool gpu_targets_has(const struct gpu_targets *t, pid_t pid)
 {
-	const struct gpu_target *target;
+	const struct gpu_target *target = MAP_FIND(t->targets, &pid);
 
-	HASH_FIND_INT(t->targets, &pid, target);
 	return target && target->cuda;
 }
 
@@ -153,10 +145,9 @@ void gpu_targets_came(struct gpu_targets *t, pid_t pid)
 
 bool gpu_targets_forget(struct gpu_targets *t, pid_t pid)
 {
-	struct gpu_target *target;
 	bool due;
+	struct gpu_target *target = MAP_FIND(t->targets, &pid);
 
-	HASH_FIND_INT(t->targets, &pid, target);
 	if (!target)
 		return false;
 	due = target->due;

@@ -8,6 +8,7 @@
  * work there before they execute a program.
  */
 #include "capture/inside/away.h"
+#include "base/map.h"
 #include "capture/inside/inside_private.h"
 
 #include <errno.h>
@@ -40,10 +41,7 @@ struct inside_away {
 
 static struct inside_away *away_of(const struct inside *inside, const struct module *module)
 {
-	struct inside_away *it;
-
-	HASH_FIND_PTR(inside->away, &module, it);
-	return it;
+	return MAP_FIND(inside->away, &module);
 }
 
 static void meet_modules(struct inside *inside)
@@ -500,12 +498,7 @@ void inside_away_stop(struct inside *inside)
 
 void inside_away_free(struct inside *inside)
 {
-	struct inside_away *it, *next;
-
 	drop_sweep(inside);
 	inside_children_forget(inside);
-	HASH_ITER (hh, inside->away, it, next) {
-		HASH_DEL(inside->away, it);
-		free(it);
-	}
+	MAP_FREE(inside->away, free);
 }

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -108,12 +109,7 @@ void inside_counts_free(struct inside_process *process)
 
 void inside_totals_free(struct inside *inside)
 {
-	struct inside_total *total, *next;
-
-	HASH_ITER (hh, inside->totals, total, next) {
-		HASH_DEL(inside->totals, total);
-		free(total);
-	}
+	MAP_FREE(inside->totals, free);
 }
 
 /*
@@ -165,17 +161,14 @@ void inside_counts_recorded(struct inside_process *process, uint32_t slot)
 static struct inside_total *total_of(struct inside *inside, const struct hook *hook,
                                      const struct module *module)
 {
-	struct inside_total *total;
 	uint16_t id = hook->id;
+	struct inside_total *total = MAP_FIND(inside->totals, &id);
 
-	HASH_FIND(hh, inside->totals, &id, sizeof(id), total);
 	if (total)
 		return total;
-	total = xcalloc(1, sizeof(*total));
-	total->hook = id;
+	total = MAP_ADD(inside->totals, hook, &id);
 	total->name = hook->name;
 	total->lib = module->name;
-	HASH_ADD(hh, inside->totals, hook, sizeof(total->hook), total);
 	return total;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define INTERVAL_NS   200000000ull
@@ -251,10 +252,7 @@ void inside_forks_tell(struct inside *inside)
 
 static struct inside_child *child_find(const struct inside *inside, uint32_t pid)
 {
-	struct inside_child *child;
-
-	HASH_FIND_INT(inside->children, &pid, child);
-	return child;
+	return MAP_FIND(inside->children, &pid);
 }
 
 const struct inside_child *inside_child_find(const struct inside *inside, uint32_t pid)
@@ -276,10 +274,8 @@ static struct inside_child *new_child(struct inside *inside, uint32_t pid, uint6
 
 	if (quota_take(&inside->of_children, owner, 0, 1))
 		return NULL;
-	child = xcalloc(1, sizeof(*child));
-	child->pid = pid;
+	child = MAP_ADD(inside->children, pid, &pid);
 	child->owner = owner;
-	HASH_ADD_INT(inside->children, pid, child);
 	return child;
 }
 
@@ -313,8 +309,7 @@ static void drop_child(struct inside *inside, struct inside_child *child)
 	struct inside_forks *forks = child->forks;
 
 	quota_give(&inside->of_children, child->owner, 0, 1);
-	HASH_DEL(inside->children, child);
-	free(child);
+	MAP_DROP(inside->children, child);
 	if (forks && !--forks->children && !forks->process && !forks->unknown)
 		leave_orphan(inside, forks);
 }

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 
 #define THREADS_MAX 8192       /* as many as the programs know */
 #define LOOK_NS     100000000u /* between looks at whether a thread is still in its calls */
@@ -43,16 +43,12 @@ struct inside_thread {
 
 static struct inside_thread *find(const struct inside *inside, uint32_t tid)
 {
-	struct inside_thread *thread;
-
-	HASH_FIND_INT(inside->threads, &tid, thread);
-	return thread;
+	return MAP_FIND(inside->threads, &tid);
 }
 
 static void drop(struct inside *inside, struct inside_thread *thread)
 {
-	HASH_DEL(inside->threads, thread);
-	free(thread);
+	MAP_DROP(inside->threads, thread);
 }
 
 static void drop_if_empty(struct inside *inside, struct inside_thread *thread)
@@ -84,9 +80,7 @@ static struct inside_thread *get(struct inside *inside, const struct wire_call *
 	if (!thread) {
 		if (HASH_COUNT(inside->threads) >= THREADS_MAX)
 			return NULL;
-		thread = xcalloc(1, sizeof(*thread));
-		thread->tid = call->head.tid;
-		HASH_ADD_INT(inside->threads, tid, thread);
+		thread = MAP_ADD(inside->threads, tid, &call->head.tid);
 	}
 	thread->pid = call->head.tgid;
 	return thread;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/hold.h"
 #include "probe/person.h"
@@ -27,7 +28,7 @@ struct inside_process *inside_process_find(struct inside *inside, uint32_t pid)
 
 	if (process && process->pid == pid)
 		return process;
-	HASH_FIND_INT(inside->processes, &pid, process);
+	process = MAP_FIND(inside->processes, &pid);
 	if (process)
 		inside->recent = process;
 	return process;
@@ -39,10 +40,8 @@ struct inside_process *inside_process_get(struct inside *inside, uint32_t pid)
 
 	if (process)
 		return process;
-	process = xcalloc(1, sizeof(*process));
+	process = MAP_ADD(inside->processes, pid, &pid);
 	process->inside = inside;
-	process->pid = pid;
-	HASH_ADD_INT(inside->processes, pid, process);
 	return process;
 }
 

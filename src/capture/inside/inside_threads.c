@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
+#include "base/map.h"
 #include "capture/proc.h"
 
 #define MET_MAX 16384 /* of the others calls are told, but not the names */
@@ -19,7 +19,7 @@ static bool meet(struct inside *inside, uint32_t tid, uint32_t pid)
 
 	if (inside_was_met(inside, tid, pid))
 		return false;
-	HASH_FIND_INT(inside->met, &tid, met);
+	met = MAP_FIND(inside->met, &tid);
 	if (met)
 		*recent = met;
 	if (met && met->pid == pid)
@@ -30,10 +30,8 @@ static bool meet(struct inside *inside, uint32_t tid, uint32_t pid)
 	}
 	if (HASH_COUNT(inside->met) >= MET_MAX)
 		return false;
-	met = xcalloc(1, sizeof(*met));
-	met->tid = tid;
+	met = MAP_ADD(inside->met, tid, &tid);
 	met->pid = pid;
-	HASH_ADD_INT(inside->met, tid, met);
 	return true;
 }
 
@@ -45,8 +43,7 @@ void inside_threads_forget(struct inside *inside, uint32_t pid)
 	HASH_ITER (hh, inside->met, met, next) {
 		if (pid && met->pid != pid)
 			continue;
-		HASH_DEL(inside->met, met);
-		free(met);
+		MAP_DROP(inside->met, met);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/stacks/wait_of.h"
 #include "probe/blocked_threads.h"
@@ -125,32 +125,17 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 
 static void forget_stacks(struct sampler *s)
 {
-	struct sampled_stack *stack, *next;
-
-	HASH_ITER (hh, s->stacks, stack, next) {
-		HASH_DEL(s->stacks, stack);
-		free(stack);
-	}
+	MAP_FREE(s->stacks, free);
 }
 
 static void forget_backwards(struct sampler *s)
 {
-	struct backward *backward, *next;
-
-	HASH_ITER (hh, s->backwards, backward, next) {
-		HASH_DEL(s->backwards, backward);
-		free(backward);
-	}
+	MAP_FREE(s->backwards, free);
 }
 
 static void forget_calls(struct sampler *s)
 {
-	struct open_call *call, *next;
-
-	HASH_ITER (hh, s->calls, call, next) {
-		HASH_DEL(s->calls, call);
-		free(call);
-	}
+	MAP_FREE(s->calls, free);
 }
 
 void sampler_free(struct sampler *s)
@@ -257,13 +242,11 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 
 	if (s->unwinder && asks_for_a_look(record))
 		unwinder_see(s->unwinder, (pid_t)record->head.tgid);
-	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
+	stack = MAP_FIND(s->stacks, &key);
 	if (!stack) {
 		if (HASH_COUNT(s->stacks) >= STACKS_MAX)
 			forget_stacks(s);
-		stack = xcalloc(1, sizeof(*stack));
-		stack->key = key;
-		HASH_ADD(hh, s->stacks, key, sizeof(stack->key), stack);
+		stack = MAP_ADD(s->stacks, key, &key);
 	}
 	stack->stack = stack_names_find(s->names, process, record);
 	stack->asked = stack->joined = NULL;
@@ -273,9 +256,8 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 static const struct stack *join(struct sampler *s, const struct process *process,
                                 struct sampled_stack *stack)
 {
-	struct backward *backward;
+	struct backward *backward = MAP_FIND(s->backwards, &process->id);
 
-	HASH_FIND_INT(s->backwards, &process->id, backward);
 	if (!backward || !backward->stack)
 		return stack->stack;
 	if (stack->asked != backward->stack) {
@@ -288,9 +270,8 @@ static const struct stack *join(struct sampler *s, const struct process *process
 static const struct stack *find_stack(struct sampler *s, const struct process *process, uint64_t id)
 {
 	const struct sampled_key key = { id, process->id, 0 };
-	struct sampled_stack *stack;
+	struct sampled_stack *stack = MAP_FIND(s->stacks, &key);
 
-	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
 	return stack && stack->stack ? join(s, process, stack) : NULL;
 }
 
@@ -397,15 +378,12 @@ int sampler_finish(struct sampler *s, struct err *err)
 static void on_call_stack(struct sampler *s, const struct wire_call_stack *record)
 {
 	const struct process *process = process_of(s, &record->head);
-	struct open_call *call;
+	struct open_call *call = MAP_FIND(s->calls, &record->head.tid);
 
-	HASH_FIND_INT(s->calls, &record->head.tid, call);
 	if (!call) {
 		if (HASH_COUNT(s->calls) >= CALLS_MAX)
 			forget_calls(s);
-		call = xcalloc(1, sizeof(*call));
-		call->tid = record->head.tid;
-		HASH_ADD_INT(s->calls, tid, call);
+		call = MAP_ADD(s->calls, tid, &record->head.tid);
 	}
 	call->begin_ns = record->head.time_ns;
 	call->stack = find_stack(s, process, record->stack);
@@ -418,15 +396,12 @@ static void on_call_stack(struct sampler *s, const struct wire_call_stack *recor
 static void on_backward(struct sampler *s, const struct wire_call_stack *record)
 {
 	const struct process *process = process_of(s, &record->head);
-	struct backward *backward;
+	struct backward *backward = MAP_FIND(s->backwards, &process->id);
 
-	HASH_FIND_INT(s->backwards, &process->id, backward);
 	if (!backward) {
 		if (HASH_COUNT(s->backwards) >= BACKWARDS_MAX)
 			forget_backwards(s);
-		backward = xcalloc(1, sizeof(*backward));
-		backward->process = process->id;
-		HASH_ADD_INT(s->backwards, process, backward);
+		backward = MAP_ADD(s->backwards, process, &process->id);
 	}
 	backward->stack = NULL; /* while it is looked up: this one is under nobody */
 	backward->stack = find_stack(s, process, record->stack);
@@ -439,9 +414,8 @@ const struct stack *sampler_stack(struct sampler *s, const struct wire_stack_ent
 
 const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_call *call;
+	struct open_call *call = MAP_FIND(s->calls, &tid);
 
-	HASH_FIND_INT(s->calls, &tid, call);
 	return call && call->begin_ns == begin_ns ? call->stack : NULL;
 }
 

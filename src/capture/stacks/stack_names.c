@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "stack/kernel_symbols.h"
 #include "stack/symbols.h"
@@ -69,12 +69,7 @@ struct stack_names *stack_names_new(struct unwinder *unwinder)
 
 static void forget_places(struct stack_names *names)
 {
-	struct known_place *place, *next;
-
-	HASH_ITER (hh, names->places, place, next) {
-		HASH_DEL(names->places, place);
-		free(place);
-	}
+	MAP_FREE(names->places, free);
 }
 
 void stack_names_free(struct stack_names *names)
@@ -171,10 +166,9 @@ native_frame(struct stack_names *names, const struct process *process, uint64_t 
 {
 	const struct place_key key = { address, process->id, call };
 	const struct stack_frame *frame;
-	struct known_place *place;
 	bool late;
+	struct known_place *place = MAP_FIND(names->places, &key);
 
-	HASH_FIND(hh, names->places, &key, sizeof(key), place);
 	if (place)
 		return place->frame;
 	frame = find_native(names, process, address, call, &late);
@@ -183,10 +177,8 @@ native_frame(struct stack_names *names, const struct process *process, uint64_t 
 		return frame;
 	if (HASH_COUNT(names->places) >= CACHE_MAX)
 		forget_places(names);
-	place = xcalloc(1, sizeof(*place));
-	place->key = key;
+	place = MAP_ADD(names->places, key, &key);
 	place->frame = frame;
-	HASH_ADD(hh, names->places, key, sizeof(place->key), place);
 	return place->frame;
 }
 

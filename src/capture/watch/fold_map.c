@@ -7,7 +7,7 @@
 
 #include <linux/bpf.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* The key lies behind the value. */
@@ -18,8 +18,7 @@ struct fold_map_entry {
 
 static void drop(struct fold_map *map, struct fold_map_entry *entry)
 {
-	HASH_DEL(map->entries, entry);
-	free(entry);
+	MAP_DROP(map->entries, entry);
 }
 
 void fold_map_free(struct fold_map *map)
@@ -38,10 +37,7 @@ static char *key_of(struct fold_map *map, struct fold_map_entry *entry)
 
 static struct fold_map_entry *find(struct fold_map *map, const void *key)
 {
-	struct fold_map_entry *entry;
-
-	HASH_FIND(hh, map->entries, key, map->key_bytes, entry);
-	return entry;
+	return MAP_FIND_BYTES(map->entries, key, map->key_bytes);
 }
 
 static void *of_array(struct fold_map *map, const void *key)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
@@ -58,7 +59,7 @@ struct ledger_row *ledger_row(struct ledger *ledger, const void *key)
 	struct ledger_row *row;
 	void *copy;
 
-	HASH_FIND(hh, ledger->rows, key, bytes, row);
+	row = MAP_FIND_BYTES(ledger->rows, key, bytes);
 	if (row)
 		return row;
 	row = xcalloc(1, sizeof(*row));
@@ -83,9 +84,8 @@ struct ledger_process ledger_process_of(const struct ledger *ledger, const void 
 
 uint64_t *ledger_here(struct ledger *ledger, const void *key)
 {
-	struct ledger_row *row;
+	struct ledger_row *row = MAP_FIND_BYTES(ledger->rows, key, ledger->layout.key_bytes);
 
-	HASH_FIND(hh, ledger->rows, key, ledger->layout.key_bytes, row);
 	return row && row->here ? (uint64_t *)row->now : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
@@ -88,14 +89,9 @@ static void drop_page(struct watch_launches_part *part)
 
 void watch_launches_free(struct watch_launches_part *part)
 {
-	struct launch_name *name, *next;
-
 	if (!part)
 		return;
-	HASH_ITER (hh, part->names, name, next) {
-		HASH_DEL(part->names, name);
-		free(name);
-	}
+	MAP_FREE(part->names, free);
 	ledger_free(part->ledger);
 	drop_page(part);
 	free(part);
@@ -105,10 +101,7 @@ void watch_launches_free(struct watch_launches_part *part)
 
 static struct launch_name *find_name(struct watch_launches_part *part, struct name_key key)
 {
-	struct launch_name *name;
-
-	HASH_FIND(hh, part->names, &key, sizeof(key), name);
-	return name;
+	return MAP_FIND(part->names, &key);
 }
 
 static const struct kernel *set_name(struct watch_launches_part *part, struct name_key key,
@@ -117,11 +110,8 @@ static const struct kernel *set_name(struct watch_launches_part *part, struct na
 	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
 	struct launch_name *name = find_name(part, key);
 
-	if (!name) {
-		name = xcalloc(1, sizeof(*name));
-		name->key = key;
-		HASH_ADD(hh, part->names, key, sizeof(name->key), name);
-	}
+	if (!name)
+		name = MAP_ADD(part->names, key, &key);
 	name->kernel = pipeline_kernel(pipeline, pid, key.handle);
 	return name->kernel;
 }
@@ -313,8 +303,7 @@ static void drop_name(struct watch_launches_part *part, const struct launch *row
 
 	if (!name)
 		return;
-	HASH_DEL(part->names, name);
-	free(name);
+	MAP_DROP(part->names, name);
 }
 
 /*

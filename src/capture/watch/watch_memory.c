@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/budget.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
@@ -128,10 +129,8 @@ static struct known_stack *find_stack(const struct watch_memory_part *part,
                                       const struct process *process, uint64_t id)
 {
 	const struct stack_key key = { .id = id, .process = process->id };
-	struct known_stack *stack;
 
-	HASH_FIND(hh, part->stacks, &key, sizeof(key), stack);
-	return stack;
+	return MAP_FIND(part->stacks, &key);
 }
 
 void watch_memory_stack(struct watch_memory_part *part, const struct process *process, uint64_t id,

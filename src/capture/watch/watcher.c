@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/watch/watch_parts.h"
 #include "probe/fold.h"
@@ -66,8 +67,6 @@ struct watcher *watcher_new(const struct watcher_options *options)
 
 void watcher_free(struct watcher *watcher)
 {
-	struct watched *process, *next;
-
 	if (!watcher)
 		return;
 	watch_calls_free(watcher->calls);
@@ -76,10 +75,7 @@ void watcher_free(struct watcher *watcher)
 	watch_copies_free(watcher->copies);
 	watch_results_free(watcher->results);
 	watch_hooks_free(watcher->hooks);
-	HASH_ITER (hh, watcher->processes, process, next) {
-		HASH_DEL(watcher->processes, process);
-		free(process);
-	}
+	MAP_FREE(watcher->processes, free);
 	free(watcher->settled);
 	free(watcher);
 }
@@ -106,13 +102,11 @@ static struct watched *add_process(struct watcher *watcher, struct ledger_proces
                                    const struct process *stands_for)
 {
 	struct watched **slot = slot_of(watcher, (uint32_t)key.tgid);
-	struct watched *process = xcalloc(1, sizeof(*process));
+	struct watched *process = MAP_ADD(watcher->processes, key, &key);
 
-	process->key = key;
 	process->process = stands_for;
 	process->next = *slot;
 	*slot = process;
-	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 	return process;
 }
 
@@ -123,15 +117,13 @@ static void drop_process(struct watcher *watcher, struct watched *process)
 	while (*at != process)
 		at = &(*at)->next;
 	*at = process->next;
-	HASH_DEL(watcher->processes, process);
-	free(process);
+	MAP_DROP(watcher->processes, process);
 }
 
 struct watched *watcher_process(struct watcher *watcher, struct ledger_process key)
 {
-	struct watched *process;
+	struct watched *process = MAP_FIND(watcher->processes, &key);
 
-	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
 	if (process)
 		return process;
 	return add_process(watcher, key,
@@ -169,9 +161,8 @@ void watcher_give_back(struct watcher *watcher, struct watched *process)
 static void ended_process(struct watcher *watcher)
 {
 	const struct ledger_process key = watched_ended();
-	struct watched *process;
+	struct watched *process = MAP_FIND(watcher->processes, &key);
 
-	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
 	if (process)
 		return;
 	process = add_process(watcher, key, pipeline_ended(watcher->options.pipeline));
@@ -181,9 +172,8 @@ static void ended_process(struct watcher *watcher)
 bool watcher_is_settling(void *data, struct ledger_process key)
 {
 	struct watcher *watcher = data;
-	struct watched *process;
+	struct watched *process = MAP_FIND(watcher->processes, &key);
 
-	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
 	return process && process->settling;
 }
 
