@@ -6,7 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 
 #define NONE UINT32_MAX
 
@@ -158,10 +158,7 @@ static uint64_t argument(const struct known *known, const struct call *call, enu
 
 static struct object *find(const struct channels *channels, struct key key)
 {
-	struct object *object;
-
-	HASH_FIND(hh, channels->objects, &key, sizeof(key), object);
-	return object;
+	return MAP_FIND(channels->objects, &key);
 }
 
 static struct object *make(struct channels *channels, struct key key)
@@ -170,17 +167,14 @@ static struct object *make(struct channels *channels, struct key key)
 
 	if (object)
 		return object;
-	object = xcalloc(1, sizeof(*object));
-	object->key = key;
+	object = MAP_ADD(channels->objects, key, &key);
 	object->row = object->first[0] = object->first[1] = NONE;
-	HASH_ADD(hh, channels->objects, key, sizeof(object->key), object);
 	return object;
 }
 
 static void forget(struct channels *channels, struct object *object)
 {
-	HASH_DEL(channels->objects, object);
-	free(object);
+	MAP_DROP(channels->objects, object);
 }
 
 static void end_row(struct channel_row *row, enum channel_end end, uint64_t time_ns)

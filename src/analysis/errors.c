@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 
@@ -28,9 +28,8 @@ struct errors {
 static struct error_kept *make(struct errors *errors, const struct event *event,
                                struct error_key_here key)
 {
-	struct error_kept *made = xcalloc(1, sizeof(*made));
+	struct error_kept *made = MAP_ADD(errors->kept, key, &key);
 
-	made->key = key;
 	made->row = (struct error_row){
 		.function = event->call->function,
 		.code = (int32_t)key.code,
@@ -38,7 +37,6 @@ static struct error_kept *make(struct errors *errors, const struct event *event,
 		.process = event->process,
 		.tid = event->tid,
 	};
-	HASH_ADD(hh, errors->kept, key, sizeof(made->key), made);
 	return made;
 }
 
@@ -52,10 +50,10 @@ static int errors_event(struct consumer *self, const struct event *event, struct
 	    (event->call->flags & (CALL_FAILED | CALL_NESTED)) != CALL_FAILED)
 		return 0;
 	key = (struct error_key_here){ event->call->function->id, event->call->result };
-	HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
+	kept = MAP_FIND(errors->kept, &key);
 	if (!kept && HASH_COUNT(errors->kept) >= ERRORS_MAX) {
 		key.code = INT32_MAX;
-		HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
+		kept = MAP_FIND(errors->kept, &key);
 	}
 	if (!kept)
 		kept = make(errors, event, key);
@@ -132,12 +130,8 @@ const struct error_row *errors_rows(struct consumer *self, size_t *n)
 static void errors_free(struct consumer *self)
 {
 	struct errors *errors = (struct errors *)self;
-	struct error_kept *kept, *next;
 
-	HASH_ITER (hh, errors->kept, kept, next) {
-		HASH_DELETE(hh, errors->kept, kept);
-		free(kept);
-	}
+	MAP_FREE(errors->kept, free);
 	free(errors->rows);
 	free(errors);
 }

@@ -5,7 +5,7 @@
 
 #include "analysis/streams.h"
 #include "analysis/work.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* Each takes 100 to 150 bytes. */
@@ -56,25 +56,12 @@ struct event_waits *event_waits_new(void)
 
 void event_waits_free(struct event_waits *waits)
 {
-	struct waits_stream *stream, *next_stream;
-	struct waits_event *event, *next_event;
-	struct waits_wait *wait, *next_wait;
-
 	if (!waits)
 		return;
 	HASH_CLEAR(hh_awaited, waits->awaited);
-	HASH_ITER (hh, waits->streams, stream, next_stream) {
-		HASH_DEL(waits->streams, stream);
-		free(stream);
-	}
-	HASH_ITER (hh, waits->events, event, next_event) {
-		HASH_DEL(waits->events, event);
-		free(event);
-	}
-	HASH_ITER (hh, waits->waits, wait, next_wait) {
-		HASH_DEL(waits->waits, wait);
-		free(wait);
-	}
+	MAP_FREE(waits->streams, free);
+	MAP_FREE(waits->events, free);
+	MAP_FREE(waits->waits, free);
 	free(waits);
 }
 
@@ -88,13 +75,10 @@ static struct waits_stream *stream_of(struct event_waits *waits, const struct ev
 
 	if (key.number == STREAM_PER_THREAD)
 		key.tid = event->tid;
-	HASH_FIND(hh, waits->streams, &key, sizeof(key), stream);
+	stream = MAP_FIND(waits->streams, &key);
 	if (stream || HASH_COUNT(waits->streams) >= STREAMS_MOST)
 		return stream;
-	stream = xcalloc(1, sizeof(*stream));
-	stream->key = key;
-	HASH_ADD(hh, waits->streams, key, sizeof(stream->key), stream);
-	return stream;
+	return MAP_ADD(waits->streams, key, &key);
 }
 
 /* One call of a stream at a time: what it has run tells the number, and whether that stays. */
@@ -146,9 +130,8 @@ static void note_streams(struct event_waits *waits, const struct event *event)
 static struct waits_event *event_of(struct event_waits *waits, const struct event *event)
 {
 	struct waits_key key = { event->call->args.event, event->process->id, 0 };
-	struct waits_event *found;
+	struct waits_event *found = MAP_FIND(waits->events, &key);
 
-	HASH_FIND(hh, waits->events, &key, sizeof(key), found);
 	if (found || HASH_COUNT(waits->events) >= EVENTS_MOST)
 		return found;
 	found = xcalloc(1, sizeof(*found));
@@ -163,27 +146,23 @@ static void forget_oldest(struct event_waits *waits)
 {
 	struct waits_wait *oldest = waits->waits;
 
-	HASH_DEL(waits->waits, oldest);
-	free(oldest);
+	MAP_DROP(waits->waits, oldest);
 }
 
 static void note_wait(struct event_waits *waits, const struct event *event,
                       const struct waits_event *on)
 {
 	struct waits_key key = { event->call->correlation, event->process->id, 0 };
-	struct waits_wait *wait;
+	struct waits_wait *wait = MAP_FIND(waits->waits, &key);
 
-	HASH_FIND(hh, waits->waits, &key, sizeof(key), wait);
 	if (wait)
 		return;
 	if (HASH_COUNT(waits->waits) >= WAITS_MOST)
 		forget_oldest(waits);
-	wait = xcalloc(1, sizeof(*wait));
-	wait->key = key;
+	wait = MAP_ADD(waits->waits, key, &key);
 	wait->event = on->number;
 	wait->record = on->record;
 	wait->stream = on->stream;
-	HASH_ADD(hh, waits->waits, key, sizeof(wait->key), wait);
 }
 
 void event_waits_event(struct event_waits *waits, const struct event *event)
@@ -220,9 +199,8 @@ bool event_waits_find(const struct event_waits *waits, const struct process *pro
                       uint64_t correlation, struct event_wait *found)
 {
 	struct waits_key key = { correlation, process->id, 0 };
-	struct waits_wait *wait;
+	struct waits_wait *wait = MAP_FIND(waits->waits, &key);
 
-	HASH_FIND(hh, waits->waits, &key, sizeof(key), wait);
 	if (!wait)
 		return false;
 	found->event = wait->event;

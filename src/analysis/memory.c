@@ -8,6 +8,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/memory_inside.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
@@ -51,10 +52,8 @@ struct process_memory *memory_the_process(struct memory *memory, const struct pr
 
 	if (made)
 		return made;
-	made = xcalloc(1, sizeof(*made));
+	made = MAP_ADD(memory->by_pid, pid, &process->pid);
 	made->process = process;
-	made->pid = process->pid;
-	HASH_ADD(hh, memory->by_pid, pid, sizeof(made->pid), made);
 	memory->processes = by_id_room(memory->processes, &memory->n_processes,
 	                               sizeof(*memory->processes), process->id);
 	return memory->processes[process->id] = made;
@@ -167,7 +166,7 @@ struct allocation *memory_find(struct process_memory *process, const struct memo
 	struct allocation *a = NULL;
 
 	if (process)
-		HASH_FIND(hh, process->allocations, key, sizeof(*key), a);
+		a = MAP_FIND(process->allocations, key);
 	return a;
 }
 
@@ -220,12 +219,10 @@ struct memory_allocation memory_about(const struct event *event, enum api_memory
 struct allocation *memory_keep(struct memory *memory, struct process_memory *process,
                                const struct memory_key *key, const struct memory_allocation *wanted)
 {
-	struct allocation *a = xcalloc(1, sizeof(*a));
+	struct allocation *a = MAP_ADD(process->allocations, key, key);
 
-	a->key = *key;
 	a->about = *wanted;
 	a->held = 1;
-	HASH_ADD(hh, process->allocations, key, sizeof(a->key), a);
 	memory->n_allocations++;
 	return a;
 }
@@ -428,9 +425,8 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 /* A pid that starts again is an exec, or a process whose end was lost: its old memory is gone. */
 static void begin_process(struct memory *memory, const struct event *event)
 {
-	struct process_memory *old;
+	struct process_memory *old = MAP_FIND(memory->by_pid, &event->process->pid);
 
-	HASH_FIND(hh, memory->by_pid, &event->process->pid, sizeof(old->pid), old);
 	if (old && old->process->id != event->process->id)
 		end_process(memory, old, event->time_ns);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analysis/memory_inside.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* Of all graphs and of what was instantiated of them, and these themselves: 96 bytes at most. */
@@ -115,18 +116,14 @@ static void drop_all(struct memory *memory, struct graph **all)
 
 	HASH_ITER (hh, *all, graph, next) {
 		empty(memory, graph);
-		HASH_DELETE(hh, *all, graph);
-		free(graph);
+		MAP_DROP(*all, graph);
 		memory->n_graph_nodes--;
 	}
 }
 
 static struct graph *find_graph(struct graph *all, uint64_t handle)
 {
-	struct graph *graph;
-
-	HASH_FIND(hh, all, &handle, sizeof(handle), graph);
-	return graph;
+	return MAP_FIND(all, &handle);
 }
 
 /* NULL: there is no room for one more. */
@@ -137,10 +134,8 @@ static struct graph *the_graph(struct memory *memory, struct graph **all, uint64
 	if (graph || memory->n_graph_nodes >= NODES_MAX)
 		return graph;
 	memory->n_graph_nodes++;
-	graph = xcalloc(1, sizeof(*graph));
-	graph->handle = handle;
+	graph = MAP_ADD(*all, handle, &handle);
 	graph->end = &graph->first;
-	HASH_ADD(hh, *all, handle, sizeof(graph->handle), graph);
 	return graph;
 }
 

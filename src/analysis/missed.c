@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -328,7 +328,7 @@ static struct story *story_of(struct story **stories, const struct miss *miss)
 	struct story *story;
 
 	make_key(&key, miss);
-	HASH_FIND(hh, *stories, key.data, key.len, story);
+	story = MAP_FIND_BYTES(*stories, key.data, key.len);
 	if (story) {
 		buf_free(&key);
 		return story;

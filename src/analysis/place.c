@@ -6,7 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "stack/place.h"
 
@@ -179,9 +179,8 @@ struct stack_places {
 static uint32_t find_or_add(struct stack_places *places, const char *label)
 {
 	size_t len = strlen(label);
-	struct labelled *place;
+	struct labelled *place = MAP_FIND_BYTES(places->by_label, label, len);
 
-	HASH_FIND(hh, places->by_label, label, len, place);
 	if (place)
 		return place->number;
 	if (places->count == places->room) {

@@ -8,7 +8,7 @@
 #include "analysis/by_id.h"
 #include "analysis/work.h"
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)
@@ -68,24 +68,19 @@ static struct process_streams *process_of(struct streams *streams, const struct 
 
 static struct tracked_stream *find(struct process_streams *process, struct stream_key_here key)
 {
-	struct tracked_stream *found;
-
-	HASH_FIND(hh, process->streams, &key, sizeof(key), found);
-	return found;
+	return MAP_FIND(process->streams, &key);
 }
 
 static struct tracked_stream *add(struct process_streams *process, const struct event *event,
                                   struct stream_key_here key)
 {
-	struct tracked_stream *made = xcalloc(1, sizeof(*made));
+	struct tracked_stream *made = MAP_ADD(process->streams, key, &key);
 
-	made->key = key;
 	made->row.process = event->process;
 	made->row.kind = (enum stream_kind)key.kind;
 	made->row.id = key.id;
 	made->row.tid = (uint32_t)key.tid;
 	made->row.first_ns = UINT64_MAX;
-	HASH_ADD(hh, process->streams, key, sizeof(made->key), made);
 	return made;
 }
 
@@ -171,10 +166,7 @@ static void count_call(struct streams *streams, const struct event *event)
 
 static struct gpu_stream *find_gpu(struct process_streams *process, uint64_t id)
 {
-	struct gpu_stream *found;
-
-	HASH_FIND(hh, process->gpu, &id, sizeof(id), found);
-	return found;
+	return MAP_FIND(process->gpu, &id);
 }
 
 static struct gpu_stream *gpu_of(struct process_streams *process, const struct event *event)
@@ -188,11 +180,9 @@ static struct gpu_stream *gpu_of(struct process_streams *process, const struct e
 	}
 	if (gpu)
 		return gpu;
-	gpu = xcalloc(1, sizeof(*gpu));
-	gpu->id = id;
+	gpu = MAP_ADD(process->gpu, id, &id);
 	gpu->process = event->process;
 	gpu->first_ns = UINT64_MAX;
-	HASH_ADD(hh, process->gpu, id, sizeof(gpu->id), gpu);
 	return gpu;
 }
 
@@ -327,7 +317,6 @@ void stream_name(const struct stream_row *row, struct buf *out)
 static void free_process(struct process_streams *process)
 {
 	struct gpu_stream *gpu, *next_gpu;
-	struct tracked_stream *stream, *next;
 
 	if (!process)
 		return;
@@ -336,10 +325,7 @@ static void free_process(struct process_streams *process)
 		busy_free(&gpu->busy);
 		free(gpu);
 	}
-	HASH_ITER (hh, process->streams, stream, next) {
-		HASH_DELETE(hh, process->streams, stream);
-		free(stream);
-	}
+	MAP_FREE(process->streams, free);
 	free(process);
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define RECENT 64 /* found without hashing; a power of two */
@@ -36,19 +36,14 @@ static struct thread_id **recent_of(struct thread_ids *ids, struct thread_id_key
 
 static struct thread_id *find(struct thread_ids *ids, struct thread_id_key key)
 {
-	struct thread_id *found;
-
-	HASH_FIND(hh, ids->known, &key, sizeof(key), found);
-	return found;
+	return MAP_FIND(ids->known, &key);
 }
 
 static struct thread_id *add(struct thread_ids *ids, struct thread_id_key key)
 {
-	struct thread_id *made = xcalloc(1, sizeof(*made));
+	struct thread_id *made = MAP_ADD(ids->known, key, &key);
 
-	made->key = key;
 	made->id = ids->n++;
-	HASH_ADD(hh, ids->known, key, sizeof(made->key), made);
 	return made;
 }
 
@@ -94,19 +89,13 @@ void thread_ids_renew(struct thread_ids *ids, const struct event *event)
 		return;
 	if (*recent_of(ids, key) == found)
 		*recent_of(ids, key) = NULL;
-	HASH_DELETE(hh, ids->known, found);
-	free(found);
+	MAP_DROP(ids->known, found);
 }
 
 void thread_ids_free(struct thread_ids *ids)
 {
-	struct thread_id *thread, *next;
-
 	if (!ids)
 		return;
-	HASH_ITER (hh, ids->known, thread, next) {
-		HASH_DELETE(hh, ids->known, thread);
-		free(thread);
-	}
+	MAP_FREE(ids->known, free);
 	free(ids);
 }

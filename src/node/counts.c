@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
@@ -70,8 +70,7 @@ struct counts *counts_new(uint64_t begin_ns)
 
 static void drop(struct counts *counts, struct counted *counted)
 {
-	HASH_DEL(counts->processes, counted);
-	free(counted);
+	MAP_DROP(counts->processes, counted);
 }
 
 void counts_free(struct counts *counts)
@@ -92,15 +91,12 @@ void counts_free(struct counts *counts)
 static struct counted *find(struct counts *counts, const struct watch_page *page,
                             const struct process *process, bool ended)
 {
-	struct counted *counted;
+	struct counted *counted = MAP_FIND(counts->processes, &process->id);
 
-	HASH_FIND(hh, counts->processes, &process->id, sizeof(process->id), counted);
 	if (!counted) {
-		counted = xcalloc(1, sizeof(*counted));
-		counted->id = process->id;
+		counted = MAP_ADD(counts->processes, id, &process->id);
 		counted->first_ns = page->before_ns;
 		counts->seen++;
-		HASH_ADD(hh, counts->processes, id, sizeof(counted->id), counted);
 	}
 	if (counted->page != counts->page) {
 		counted->page = counts->page;
@@ -500,8 +496,7 @@ size_t counts_over_share(const struct counts *counts)
 
 uint64_t counts_person(const struct counts *counts, const struct process *process)
 {
-	struct counted *counted;
+	struct counted *counted = MAP_FIND(counts->processes, &process->id);
 
-	HASH_FIND(hh, counts->processes, &process->id, sizeof(process->id), counted);
 	return counted ? person_of(counts, counted) : PERSON_UNKNOWN;
 }

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "identity/process_environ.h"
 #include "identity/process_pod.h"
@@ -33,8 +33,7 @@ struct process_pods *process_pods_new(void)
 
 static void forget(struct process_pods_entry **entries, struct process_pods_entry *entry)
 {
-	HASH_DEL(*entries, entry);
-	free(entry);
+	MAP_DROP(*entries, entry);
 }
 
 void process_pods_free(struct process_pods *pods)
@@ -64,7 +63,7 @@ static void put(struct process_pods *pods, bool pod, const char *id, const char 
 
 	if (strlen(id) >= IDENTITY_ID || !id[0])
 		return;
-	HASH_FIND_STR(*entries, id, entry);
+	entry = MAP_FIND_TEXT(*entries, id);
 	if (entry || HASH_COUNT(*entries) >= most)
 		return;
 	entry = xcalloc(1, sizeof(*entry) + len + 1);
@@ -155,7 +154,7 @@ static void renew(struct process_pods_entry **old, struct process_pods_entry **n
 	struct process_pods_entry *entry, *next, *other, *all;
 
 	HASH_ITER (hh, *old, entry, next) {
-		HASH_FIND_STR(*newer, entry->id, other);
+		other = MAP_FIND_TEXT(*newer, entry->id);
 		if (other || entry->missed >= PROCESS_PODS_KEPT || HASH_COUNT(*newer) >= most)
 			continue;
 		HASH_DEL(*old, entry);
@@ -178,10 +177,7 @@ void process_pods_renew(struct process_pods *pods, struct process_pods *newer)
 static const struct process_pods_entry *find(const struct process_pods_entry *entries,
                                              const char *id)
 {
-	const struct process_pods_entry *entry;
-
-	HASH_FIND_STR(entries, id, entry);
-	return entry;
+	return MAP_FIND_TEXT(entries, id);
 }
 
 bool process_pods_name(const struct process_pods *pods, struct process_identity *identity)

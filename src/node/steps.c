@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define SURE         16 /* how sure one can be of a marker: as often it kept its distance, */
@@ -76,9 +76,8 @@ void steps_free(struct steps *steps)
 /* A number that was another process's thread before is a new one. */
 static struct step_thread *thread_of(struct steps *steps, uint32_t pid, uint32_t tid)
 {
-	struct step_thread *thread;
+	struct step_thread *thread = MAP_FIND(steps->threads, &tid);
 
-	HASH_FIND(hh, steps->threads, &tid, sizeof(tid), thread);
 	if (thread && thread->pid == pid) {
 		TAILQ_REMOVE(&steps->order, thread, order);
 		TAILQ_INSERT_TAIL(&steps->order, thread, order);
@@ -90,11 +89,9 @@ static struct step_thread *thread_of(struct steps *steps, uint32_t pid, uint32_t
 		steps->forgotten++;
 		forget(steps, TAILQ_FIRST(&steps->order));
 	}
-	thread = xcalloc(1, sizeof(*thread));
-	thread->tid = tid;
+	thread = MAP_ADD(steps->threads, tid, &tid);
 	thread->pid = pid;
 	thread->chosen = STEPS_MARKERS;
-	HASH_ADD(hh, steps->threads, tid, sizeof(tid), thread);
 	TAILQ_INSERT_TAIL(&steps->order, thread, order);
 	return thread;
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define CONTEXTS_MOST 65536 /* more than a machine's GPUs can hold at a time */
@@ -29,23 +29,15 @@ struct contexts *contexts_new(void)
 
 void contexts_free(struct contexts *contexts)
 {
-	struct context *context, *next;
-
 	if (!contexts)
 		return;
-	HASH_ITER (hh, contexts->known, context, next) {
-		HASH_DEL(contexts->known, context);
-		free(context);
-	}
+	MAP_FREE(contexts->known, free);
 	free(contexts);
 }
 
 static struct context *find(const struct contexts *contexts, struct context_key key)
 {
-	struct context *found;
-
-	HASH_FIND(hh, contexts->known, &key, sizeof(key), found);
-	return found;
+	return MAP_FIND(contexts->known, &key);
 }
 
 void contexts_note(struct contexts *contexts, const struct process *process,
@@ -56,10 +48,8 @@ void contexts_note(struct contexts *contexts, const struct process *process,
 
 	if (found || HASH_COUNT(contexts->known) >= CONTEXTS_MOST)
 		return;
-	found = xcalloc(1, sizeof(*found));
-	found->key = key;
+	found = MAP_ADD(contexts->known, key, &key);
 	found->device = activity->device;
-	HASH_ADD(hh, contexts->known, key, sizeof(found->key), found);
 }
 
 bool contexts_device(const struct contexts *contexts, const struct process *process,

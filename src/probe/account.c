@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 
 #define USERS_MAX 512 /* before those are forgotten whose accounts are empty */
 
@@ -53,34 +52,24 @@ static void forget_users(struct accounts *accounts, uint64_t now_ns)
 	struct account_user *user, *next;
 
 	HASH_ITER (hh, accounts->users, user, next) {
-		if (account_is_empty(&user->account, now_ns)) {
-			HASH_DEL(accounts->users, user);
-			free(user);
-		}
+		if (account_is_empty(&user->account, now_ns))
+			MAP_DROP(accounts->users, user);
 	}
 }
 
 struct account *accounts_of(struct accounts *accounts, uint64_t person, uint64_t now_ns)
 {
-	struct account_user *user;
+	struct account_user *user = MAP_FIND(accounts->users, &person);
 
-	HASH_FIND(hh, accounts->users, &person, sizeof(person), user);
 	if (user)
 		return &user->account;
 	if (HASH_COUNT(accounts->users) >= USERS_MAX)
 		forget_users(accounts, now_ns);
-	user = xcalloc(1, sizeof(*user));
-	user->person = person;
-	HASH_ADD(hh, accounts->users, person, sizeof(user->person), user);
+	user = MAP_ADD(accounts->users, person, &person);
 	return &user->account;
 }
 
 void accounts_free(struct accounts *accounts)
 {
-	struct account_user *user, *next;
-
-	HASH_ITER (hh, accounts->users, user, next) {
-		HASH_DEL(accounts->users, user);
-		free(user);
-	}
+	MAP_FREE(accounts->users, free);
 }

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/quota.h"
-#include "base/xalloc.h"
 #include "probe/account.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
@@ -127,7 +126,7 @@ bool waits_refuse(pid_t pid, uint64_t person)
 		forget_ended();
 	if (quota_refuses(&waits.of_hanging, person, 0, 1))
 		return true;
-	HASH_FIND_INT(waits.given_up, &pid, given_up);
+	given_up = MAP_FIND(waits.given_up, &pid);
 	if (given_up && !has_ended(given_up))
 		return true;
 	if (given_up)
@@ -204,10 +203,9 @@ static void forget_given_up(void)
 
 static void add_given_up(pid_t pid)
 {
-	struct given_up *given_up;
 	int process;
+	struct given_up *given_up = MAP_FIND(waits.given_up, &pid);
 
-	HASH_FIND_INT(waits.given_up, &pid, given_up);
 	if (given_up)
 		return;
 	if (HASH_COUNT(waits.given_up) >= PIDS_MAX)
@@ -215,10 +213,8 @@ static void add_given_up(pid_t pid)
 	process = HASH_COUNT(waits.given_up) < PIDS_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (process < 0)
 		return;
-	given_up = xcalloc(1, sizeof(*given_up));
-	given_up->pid = pid;
+	given_up = MAP_ADD(waits.given_up, pid, &pid);
 	given_up->process = process;
-	HASH_ADD_INT(waits.given_up, pid, given_up);
 }
 
 /* Of a process that is gone there is nothing more to be read, and its paths are looked for under

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -22,12 +22,10 @@ static struct spare_numbers *find(const struct hook_numbers *numbers, const stru
 {
 	const char *file = numbers->by_file ? module->name : "";
 	size_t len = strlen(hook->name) + strlen(file) + 3;
-	struct spare_numbers *spare;
 
 	*key = xmalloc(len);
 	snprintf(*key, len, "%c%s/%s", hook->layer == LAYER_DRIVER ? 'd' : 'r', hook->name, file);
-	HASH_FIND_STR(numbers->spare, *key, spare);
-	return spare;
+	return MAP_FIND_TEXT(numbers->spare, *key);
 }
 
 static void put(struct hook_numbers *numbers, const struct module *module, const struct hook *hook)

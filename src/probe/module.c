@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"
@@ -186,16 +186,11 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 
 void module_free(struct module *module)
 {
-	struct late_process *late, *next;
-
 	if (!module)
 		return;
 	module_detach(module);
 	own_module_free(module->own);
-	HASH_ITER (hh, module->late, late, next) {
-		HASH_DEL(module->late, late);
-		free(late);
-	}
+	MAP_FREE(module->late, free);
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		free((char *)module->hooks[i].name);
 		free((char *)module->hooks[i].also);

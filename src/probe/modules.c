@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 #include "probe/patched.h"
@@ -66,7 +67,6 @@ static void drop_told(struct modules *modules)
 void modules_free(struct modules *modules)
 {
 	struct undecided *undecided;
-	struct seen_file *file, *next;
 
 	if (!modules)
 		return;
@@ -76,10 +76,7 @@ void modules_free(struct modules *modules)
 		modules->undecided = undecided->next;
 		undecided_free(undecided);
 	}
-	HASH_ITER (hh, modules->files, file, next) {
-		HASH_DEL(modules->files, file);
-		free(file);
-	}
+	MAP_FREE(modules->files, free);
 	drop_told(modules);
 	for (size_t i = 0; i < modules->n_misses; i++)
 		miss_free(&modules->misses[i]);
@@ -299,10 +296,9 @@ size_t modules_misses(struct modules *modules, const struct miss **misses)
 void modules_late(struct modules *modules, struct module *module, uint32_t pid, uint64_t since_ns)
 {
 	uint64_t late_ns = module->hooked_ns > since_ns ? module->hooked_ns - since_ns : 0;
-	struct late_process *late;
 	size_t n;
+	struct late_process *late = MAP_FIND(module->late, &pid);
 
-	HASH_FIND(hh, module->late, &pid, sizeof(pid), late);
 	if (late) { /* it was unloaded, and its probes were away when it was loaded again */
 		if (module->came_back)
 			modules_miss(modules, MISS_UNHOOKED, NULL, module->name, pid,
@@ -310,9 +306,7 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
 		return;
 	}
 	if (HASH_COUNT(module->late) < LATE_MAX) {
-		late = xcalloc(1, sizeof(*late));
-		late->pid = pid;
-		HASH_ADD(hh, module->late, pid, sizeof(late->pid), late);
+		late = MAP_ADD(module->late, pid, &pid);
 	} else {
 		module->late_unknown++;
 	}

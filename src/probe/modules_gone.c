@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 #include "probe/helper.h"
 
 #define SECOND 1000000000ull
@@ -105,9 +105,8 @@ static int note_mapping(const struct mapping *mapping, void *data)
 {
 	struct search *search = data;
 	const struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
-	struct wanted_file *file;
+	struct wanted_file *file = MAP_FIND(search->files, &key);
 
-	HASH_FIND(hh, search->files, &key, sizeof(key), file);
 	if (file)
 		file->module->mapped = true;
 	return 0;
@@ -164,21 +163,14 @@ static void want_files(struct modules *modules, struct search *search)
 
 		if (!file->module || file->module->leaving != LEAVING_ASKED || file->module->mapped)
 			continue;
-		wanted = xcalloc(1, sizeof(*wanted));
-		wanted->key = file->key;
+		wanted = MAP_ADD(search->files, key, &file->key);
 		wanted->module = file->module;
-		HASH_ADD(hh, search->files, key, sizeof(wanted->key), wanted);
 	}
 }
 
 static void search_free(struct search *search)
 {
-	struct wanted_file *file, *next;
-
-	HASH_ITER (hh, search->files, file, next) {
-		HASH_DEL(search->files, file);
-		free(file);
-	}
+	MAP_FREE(search->files, free);
 }
 
 /*
@@ -321,8 +313,7 @@ static void forget_files(struct modules *modules, const struct module *module)
 	HASH_ITER (hh, modules->files, file, next) {
 		if (file->module != module)
 			continue;
-		HASH_DEL(modules->files, file);
-		free(file);
+		MAP_DROP(modules->files, file);
 	}
 }
 
@@ -360,8 +351,7 @@ static size_t forget_refused(struct modules *modules, pid_t *pids, size_t room)
 			continue;
 		if (n < room && file->refused_pid)
 			pids[n++] = file->refused_pid;
-		HASH_DEL(modules->files, file);
-		free(file);
+		MAP_DROP(modules->files, file);
 	}
 	return n;
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -140,12 +140,9 @@ static struct patched_user *user_of(struct patched_search *search)
 	if (search->user)
 		return search->user;
 	person = helper_person_of(search->pid);
-	HASH_FIND(hh, search->users, &person, sizeof(person), search->user);
-	if (!search->user) {
-		search->user = xcalloc(1, sizeof(*search->user));
-		search->user->person = person;
-		HASH_ADD(hh, search->users, person, sizeof(person), search->user);
-	}
+	search->user = MAP_FIND(search->users, &person);
+	if (!search->user)
+		search->user = MAP_ADD(search->users, person, &person);
 	return search->user;
 }
 
@@ -342,12 +339,7 @@ static void sort_points(struct patched_search *search)
 
 static void search_free(struct patched_search *search)
 {
-	struct patched_user *user, *next;
-
-	HASH_ITER (hh, search->users, user, next) {
-		HASH_DEL(search->users, user);
-		free(user);
-	}
+	MAP_FREE(search->users, free);
 	free(search->order);
 	free(search);
 }

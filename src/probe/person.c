@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -56,7 +56,7 @@ static struct person_user *read_users(void)
 	struct passwd *entry;
 
 	while (file && (entry = fgetpwent(file))) {
-		HASH_FIND_STR(users, entry->pw_name, user);
+		user = MAP_FIND_TEXT(users, entry->pw_name);
 		if (user || !entry->pw_uid)
 			continue;
 		user = xcalloc(1, sizeof(*user) + strlen(entry->pw_name) + 1);
@@ -71,20 +71,14 @@ static struct person_user *read_users(void)
 
 static void free_users(struct person_user *users)
 {
-	struct person_user *user, *next;
-
-	HASH_ITER (hh, users, user, next) {
-		HASH_DEL(users, user);
-		free(user);
-	}
+	MAP_FREE(users, free);
 }
 
 /* 0: there is none of that name. */
 static uint64_t uid_of_name(const struct person_user *users, const char *name)
 {
-	const struct person_user *user;
+	const struct person_user *user = MAP_FIND_TEXT(users, name);
 
-	HASH_FIND_STR(users, name, user);
 	return user ? user->uid : 0;
 }
 

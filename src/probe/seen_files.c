@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
@@ -29,10 +30,7 @@ struct file_key modules_key(const struct wire_file *file)
 
 struct seen_file *modules_file(struct modules *modules, struct file_key key)
 {
-	struct seen_file *file;
-
-	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
-	return file;
+	return MAP_FIND(modules->files, &key);
 }
 
 /* What is no module and was found longest ago is read again if it is mapped once more. */
@@ -43,8 +41,7 @@ static void forget_oldest(struct modules *modules)
 	HASH_ITER (hh, modules->files, file, next) {
 		if (file->module || file->reading || file->put_off)
 			continue;
-		HASH_DEL(modules->files, file);
-		free(file);
+		MAP_DROP(modules->files, file);
 		return;
 	}
 }
@@ -170,14 +167,12 @@ void modules_forget(struct modules *modules, struct seen_file *file)
 		             "its file was written anew while it was hooked: calls since then may "
 		             "be missing or wrong");
 	}
-	HASH_DEL(modules->files, file);
-	free(file);
+	MAP_DROP(modules->files, file);
 	if (!module)
 		return;
 	HASH_ITER (hh, modules->files, other, next) {
 		if (other->module == module) { /* the same by another key */
-			HASH_DEL(modules->files, other);
-			free(other);
+			MAP_DROP(modules->files, other);
 		}
 	}
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -56,10 +56,7 @@ void unseen_free(struct unseen *unseen)
 
 static struct unseen_file *find(const struct unseen *unseen, const struct wire_file *id)
 {
-	struct unseen_file *file;
-
-	HASH_FIND(hh, unseen->files, id, sizeof(*id), file);
-	return file;
+	return MAP_FIND(unseen->files, id);
 }
 
 static bool has_user(const struct unseen_file *file, const struct unseen_user *user)
@@ -79,10 +76,8 @@ void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *n
 		return;
 	}
 	if (!file) {
-		file = xcalloc(1, sizeof(*file));
-		file->id = *id;
+		file = MAP_ADD(unseen->files, id, id);
 		strncpy(file->name, name, sizeof(file->name) - 1);
-		HASH_ADD(hh, unseen->files, id, sizeof(file->id), file);
 	}
 	if (has_user(file, user))
 		return;

@@ -8,7 +8,7 @@
 #include "analysis/streams.h"
 #include "analysis/thread_ids.h"
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "profile/estimate.h"
 
@@ -65,9 +65,8 @@ static struct collect *collect_of(const struct consumer *consumer)
 /* By what is in c->text. */
 static struct collect_name *keep_name(struct collect *c)
 {
-	struct collect_name *name;
+	struct collect_name *name = MAP_FIND_BYTES(c->names, c->text.data, c->text.len);
 
-	HASH_FIND(hh, c->names, c->text.data, c->text.len, name);
 	if (name)
 		return name;
 	name = xcalloc(1, sizeof(*name) + c->text.len + 1);
@@ -85,19 +84,15 @@ static struct collect_name *find_name(struct collect *c, const struct activity *
 
 static struct pair *find_pair(struct collect *c, const struct pair_key *key)
 {
-	struct pair *pair;
+	struct pair *pair = MAP_FIND(c->pairs, key);
 
-	HASH_FIND(hh, c->pairs, key, sizeof(*key), pair);
 	if (pair)
 		return pair;
 	if (HASH_COUNT(c->pairs) >= COLLECT_PAIRS_MAX) {
 		c->figures.pairs_refused++;
 		return NULL;
 	}
-	pair = xcalloc(1, sizeof(*pair));
-	pair->key = *key;
-	HASH_ADD(hh, c->pairs, key, sizeof(pair->key), pair);
-	return pair;
+	return MAP_ADD(c->pairs, key, key);
 }
 
 /* Time of the GPU, or of a hook, under the stack of who asked for it; NULL: it is not known. */
@@ -423,17 +418,9 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 static void on_free(struct consumer *self)
 {
 	struct collect *c = collect_of(self);
-	struct collect_name *name, *next_name;
-	struct pair *pair, *next;
 
-	HASH_ITER (hh, c->pairs, pair, next) {
-		HASH_DEL(c->pairs, pair);
-		free(pair);
-	}
-	HASH_ITER (hh, c->names, name, next_name) {
-		HASH_DEL(c->names, name);
-		free(name);
-	}
+	MAP_FREE(c->pairs, free);
+	MAP_FREE(c->names, free);
 	profile_free(c->profile);
 	work_free(c->options.work);
 	estimate_free(c->estimate);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/budget.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define FIRST_LAUNCHES 16 /* of a stream, that there is room for at once */
@@ -49,18 +49,12 @@ struct estimate *estimate_new(void)
 
 static struct launcher *find_launcher(const struct estimate *estimate, uint32_t pid)
 {
-	struct launcher *launcher;
-
-	HASH_FIND(hh, estimate->launchers, &pid, sizeof(pid), launcher);
-	return launcher;
+	return MAP_FIND(estimate->launchers, &pid);
 }
 
 static struct queue *find_queue(const struct launcher *launcher, uint64_t stream)
 {
-	struct queue *queue;
-
-	HASH_FIND(hh, launcher->queues, &stream, sizeof(stream), queue);
-	return queue;
+	return MAP_FIND(launcher->queues, &stream);
 }
 
 static void drop_queue(struct estimate *estimate, struct launcher *launcher, struct queue *queue)
@@ -78,8 +72,7 @@ static void drop_launcher(struct estimate *estimate, struct launcher *launcher)
 
 	HASH_ITER (hh, launcher->queues, queue, next)
 		drop_queue(estimate, launcher, queue);
-	HASH_DEL(estimate->launchers, launcher);
-	free(launcher);
+	MAP_DROP(estimate->launchers, launcher);
 }
 
 void estimate_free(struct estimate *estimate)
@@ -99,16 +92,11 @@ static struct queue *queue_of(struct estimate *estimate, uint32_t pid, uint64_t 
 
 	if (queue || !budget_take(estimate->budget, pid, NEW_BYTES))
 		return queue;
-	if (!launcher) {
-		launcher = xcalloc(1, sizeof(*launcher));
-		launcher->pid = pid;
-		HASH_ADD(hh, estimate->launchers, pid, sizeof(launcher->pid), launcher);
-	}
-	queue = xcalloc(1, sizeof(*queue));
-	queue->stream = stream;
+	if (!launcher)
+		launcher = MAP_ADD(estimate->launchers, pid, &pid);
+	queue = MAP_ADD(launcher->queues, stream, &stream);
 	queue->cap = FIRST_LAUNCHES;
 	queue->at = xcalloc(queue->cap, sizeof(*queue->at));
-	HASH_ADD(hh, launcher->queues, stream, sizeof(queue->stream), queue);
 	return queue;
 }
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
-#include "base/hash.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -40,10 +39,7 @@ static uint64_t thread_names_key(const struct process *process, uint32_t tid)
 
 static struct named_thread *thread_names_entry(struct thread_names *threads, uint64_t key)
 {
-	struct named_thread *entry;
-
-	HASH_FIND(hh, threads->entries, &key, sizeof(key), entry);
-	return entry;
+	return MAP_FIND(threads->entries, &key);
 }
 
 /* Of one process, or of all where it is NULL. */
@@ -55,8 +51,7 @@ static void thread_names_forget(struct thread_names *threads, const struct proce
 	HASH_ITER (hh, threads->entries, entry, next) {
 		if (process && entry->key >> 32 != process->id)
 			continue;
-		HASH_DELETE(hh, threads->entries, entry);
-		free(entry);
+		MAP_DROP(threads->entries, entry);
 	}
 }
 
@@ -71,11 +66,8 @@ static void thread_names_event(struct thread_names *threads, const struct event 
 		return;
 	key = thread_names_key(event->process, event->tid);
 	entry = thread_names_entry(threads, key);
-	if (!entry) {
-		entry = xcalloc(1, sizeof(*entry));
-		entry->key = key;
-		HASH_ADD(hh, threads->entries, key, sizeof(key), entry);
-	}
+	if (!entry)
+		entry = MAP_ADD(threads->entries, key, &key);
 	entry->thread = *event->thread;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analysis/spread.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -60,13 +60,11 @@ static struct copy_group *group_of(struct copies *copies, const struct event *ev
 
 	if (group && !memcmp(&group->key, &key, sizeof(key)))
 		return group;
-	HASH_FIND(hh, copies->groups, &key, sizeof(key), group);
+	group = MAP_FIND(copies->groups, &key);
 	if (!group) {
-		group = xcalloc(1, sizeof(*group));
-		group->key = key;
+		group = MAP_ADD(copies->groups, key, &key);
 		group->process = event->process;
 		group->operation = operation_name(activity);
-		HASH_ADD(hh, copies->groups, key, sizeof(group->key), group);
 	}
 	return copies->last = group;
 }

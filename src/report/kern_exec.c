@@ -9,7 +9,7 @@
 
 #include "analysis/spread.h"
 #include "analysis/work.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
@@ -255,16 +255,13 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 		.tid = launch->tid,
 		.device = activity->device,
 	};
-	struct kern_exec_row *row;
+	struct kern_exec_row *row = MAP_FIND(exec->rows, &key);
 
-	HASH_FIND(hh, exec->rows, &key, sizeof(key), row);
 	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->key = key;
+		row = MAP_ADD(exec->rows, key, &key);
 		row->pid = launch->process->pid;
 		row->function = launch->function;
 		row->kernel = activity->kernel;
-		HASH_ADD(hh, exec->rows, key, sizeof(key), row);
 	}
 	spread_add(&row->total, times.total_ns);
 	spread_add(&row->execution, times.kernel_ns);

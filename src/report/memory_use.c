@@ -6,7 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/place.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "table/longest.h"
 
 /* No padding: it is hashed whole. */
@@ -56,14 +56,11 @@ static struct memory_totals *place_totals(struct memory_use *use, const struct m
 {
 	const struct place_use_key key = { a->function->id,
 		                           stack_places_number(use->places, a->stack) };
-	struct place_use *place;
+	struct place_use *place = MAP_FIND(use->place_uses, &key);
 
-	HASH_FIND(hh, use->place_uses, &key, sizeof(key), place);
 	if (!place) {
-		place = xcalloc(1, sizeof(*place));
-		place->key = key;
+		place = MAP_ADD(use->place_uses, key, &key);
 		place->row.function = a->function;
-		HASH_ADD(hh, use->place_uses, key, sizeof(place->key), place);
 	}
 	return &place->row.totals;
 }
@@ -255,12 +252,8 @@ const struct memory *memory_use_memory(const struct consumer *self)
 static void memory_use_free(struct consumer *self)
 {
 	struct memory_use *use = (struct memory_use *)self;
-	struct place_use *place, *next;
 
-	HASH_ITER (hh, use->place_uses, place, next) {
-		HASH_DEL(use->place_uses, place);
-		free(place);
-	}
+	MAP_FREE(use->place_uses, free);
 	stack_places_free(use->places);
 	free(use->by_place);
 	memory_free(use->memory);

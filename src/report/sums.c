@@ -7,7 +7,7 @@
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
@@ -177,15 +177,7 @@ static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
 
 static struct sum_group *group_by_key(struct groups *groups, const struct sum_group_key *key)
 {
-	struct sum_group *group;
-
-	HASH_FIND(hh, groups->by_key, key, sizeof(*key), group);
-	if (!group) {
-		group = xcalloc(1, sizeof(*group));
-		group->key = *key;
-		HASH_ADD(hh, groups->by_key, key, sizeof(group->key), group);
-	}
-	return group;
+	return MAP_MAKE(groups->by_key, key, key);
 }
 
 static struct sum_group *group_by_sizes(struct groups *groups, const struct activity *activity)

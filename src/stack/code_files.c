@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -87,14 +87,11 @@ struct code_file *code_files_hold(struct code_files *files, pid_t pid,
                                   const struct mapping *mapping)
 {
 	struct code_file_key key = { mapping->dev, mapping->inode };
-	struct code_file *file;
+	struct code_file *file = MAP_FIND(files->files, &key);
 
-	HASH_FIND(hh, files->files, &key, sizeof(key), file);
 	if (!file) {
-		file = xcalloc(1, sizeof(*file));
-		file->key = key;
+		file = MAP_ADD(files->files, key, &key);
 		file->fd = -1;
-		HASH_ADD(hh, files->files, key, sizeof(file->key), file);
 	}
 	if (file->fd < 0 && files->open < OPEN_MAX) {
 		file->fd = mapping_open(pid, mapping, NULL);

@@ -10,7 +10,7 @@
 
 #include "base/budget.h"
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -96,9 +96,8 @@ struct symbols {
 static const char *keep_name(struct symbols *symbols, const char *text)
 {
 	size_t len = strlen(text);
-	struct symbol_name *name;
+	struct symbol_name *name = MAP_FIND_BYTES(symbols->names, text, len);
 
-	HASH_FIND(hh, symbols->names, text, len, name);
 	if (name)
 		return name->text;
 	if (symbols->names_bytes + sizeof(*name) + len > NAMES_BYTES)
@@ -114,10 +113,9 @@ static const char *keep_name(struct symbols *symbols, const char *text)
 static const char *keep_demangled(struct symbols *symbols, pid_t pid, const char *linked)
 {
 	size_t len = strlen(linked);
-	struct demangled *entry;
 	char *plain;
+	struct demangled *entry = MAP_FIND_BYTES(symbols->demangled, linked, len);
 
-	HASH_FIND(hh, symbols->demangled, linked, len, entry);
 	if (entry)
 		return entry->shown;
 	if (symbols->names_bytes + sizeof(*entry) + len > NAMES_BYTES)
@@ -141,17 +139,8 @@ static const char *keep_or(struct symbols *symbols, const char *text, const char
 
 static void free_names(struct symbols *symbols)
 {
-	struct demangled *entry, *next_entry;
-	struct symbol_name *name, *next_name;
-
-	HASH_ITER (hh, symbols->demangled, entry, next_entry) {
-		HASH_DEL(symbols->demangled, entry);
-		free(entry);
-	}
-	HASH_ITER (hh, symbols->names, name, next_name) {
-		HASH_DEL(symbols->names, name);
-		free(name);
-	}
+	MAP_FREE(symbols->demangled, free);
+	MAP_FREE(symbols->names, free);
 }
 
 /* ---- what a process has mapped --------------------------------------------------------------- */
@@ -249,10 +238,7 @@ static void merge(struct symbols *symbols, struct program *program, struct symbo
 
 static struct program *find_program(struct symbols *symbols, const struct process *process)
 {
-	struct program *program;
-
-	HASH_FIND_INT(symbols->programs, &process->id, program);
-	return program;
+	return MAP_FIND(symbols->programs, &process->id);
 }
 
 static struct program *make_program(struct symbols *symbols, const struct process *process)
@@ -263,10 +249,8 @@ static struct program *make_program(struct symbols *symbols, const struct proces
 		return program;
 	HASH_ITER (hh, symbols->programs, other, next)
 		other->over |= other->pid == (pid_t)process->pid;
-	program = xcalloc(1, sizeof(*program));
-	program->id = process->id;
+	program = MAP_ADD(symbols->programs, id, &process->id);
 	program->pid = (pid_t)process->pid;
-	HASH_ADD_INT(symbols->programs, id, program);
 	return program;
 }
 
@@ -321,10 +305,7 @@ static void free_look(struct symbols *symbols, struct symbols_look *look)
 
 static struct symbols_look *find_look(struct symbols *symbols, pid_t pid)
 {
-	struct symbols_look *look;
-
-	HASH_FIND_INT(symbols->looks, &pid, look);
-	return look;
+	return MAP_FIND(symbols->looks, &pid);
 }
 
 static void copy_listing(struct symbols_listing *to, const struct symbols_listing *from)
@@ -406,13 +387,11 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 			free_look(symbols, look);
 		else if (HASH_COUNT(symbols->looks) >= LOOKS_MAX)
 			free_look(symbols, symbols->looks);
-		look = xcalloc(1, sizeof(*look));
-		look->pid = pid;
+		look = MAP_ADD(symbols->looks, pid, &pid);
 		look->started = process_start_time(pid);
 		look->listing = listing;
 		look->taken = taken;
 		look->number = ++symbols->n_looks;
-		HASH_ADD_INT(symbols->looks, pid, look);
 	}
 	pthread_mutex_unlock(&symbols->lock);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/sorter.h"
 #include "base/xalloc.h"
 #include "table/table_form.h"
@@ -38,14 +38,9 @@ struct table_order {
 
 void table_order_free(struct table_order *order)
 {
-	struct text *text, *next;
-
 	if (!order)
 		return;
-	HASH_ITER (hh, order->texts, text, next) {
-		HASH_DELETE(hh, order->texts, text);
-		free(text);
-	}
+	MAP_FREE(order->texts, free);
 	sorter_free(order->sorter);
 	buf_free(&order->row);
 	buf_free(&order->by);
@@ -107,9 +102,8 @@ static void note_column(struct table *table, const struct table_value *value)
 /* NULL: there is no room for more. */
 static const char *keep_text(struct table_order *order, const char *bytes, size_t len)
 {
-	struct text *text;
+	struct text *text = MAP_FIND_BYTES(order->texts, bytes, len);
 
-	HASH_FIND(hh, order->texts, bytes, len, text);
 	if (text)
 		return text->bytes;
 	if (order->texts_bytes + len > TEXTS_BYTES)

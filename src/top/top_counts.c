@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "top/top_rows.h"
 #include "base/xalloc.h"
 
@@ -32,21 +33,16 @@ struct top_counts {
 
 static struct top_process_row *find_process(const struct top_counts *counts, uint32_t id)
 {
-	struct top_process_row *row;
-
-	HASH_FIND(hh, counts->processes, &id, sizeof(id), row);
-	return row;
+	return MAP_FIND(counts->processes, &id);
 }
 
 static struct top_process_row *make_process(struct top_counts *counts,
                                             const struct process *process)
 {
-	struct top_process_row *row = xcalloc(1, sizeof(*row));
+	struct top_process_row *row = MAP_ADD(counts->processes, id, &process->id);
 
-	row->id = process->id;
 	row->shown.process = process;
 	row->shown.gpu_share = -1;
-	HASH_ADD(hh, counts->processes, id, sizeof(row->id), row);
 	return row;
 }
 

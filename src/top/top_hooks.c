@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "table/table.h"
 #include "top/top_rows.h"
@@ -48,9 +48,8 @@ static struct hook_row *others(struct hook_rows *rows)
 static struct hook_row *find(struct hook_rows *rows, const struct function *function, bool room,
                              bool *made)
 {
-	struct hook_row *row;
+	struct hook_row *row = MAP_FIND_TEXT(rows->rows, function->name);
 
-	HASH_FIND_STR(rows->rows, function->name, row);
 	if (row)
 		return row;
 	if (!room || HASH_COUNT(rows->rows) >= TOP_HOOKS_MAX)
@@ -141,12 +140,8 @@ size_t hook_rows_merge(struct hook_rows *into, const struct hook_rows *from, siz
 size_t hook_rows_forget(struct hook_rows *rows)
 {
 	size_t n = HASH_COUNT(rows->rows);
-	struct hook_row *row, *next;
 
-	HASH_ITER (hh, rows->rows, row, next) {
-		HASH_DELETE(hh, rows->rows, row);
-		free(row);
-	}
+	MAP_FREE(rows->rows, free);
 	free(rows->others);
 	memset(rows, 0, sizeof(*rows));
 	return n;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "table/table.h"
 
@@ -16,9 +17,8 @@
 static struct function_row *make_function(struct top_process_row *process,
                                           const struct function *function)
 {
-	struct function_row *row;
+	struct function_row *row = MAP_FIND_TEXT(process->functions, function->name);
 
-	HASH_FIND_STR(process->functions, function->name, row);
 	if (row)
 		return row;
 	row = xcalloc(1, sizeof(*row));
@@ -46,12 +46,10 @@ static struct top_kernel_row *find_kernel(struct top_process_row *process,
 
 	if (row && row->id == kernel->id)
 		return row;
-	HASH_FIND(hh, process->kernels, &kernel->id, sizeof(kernel->id), row);
+	row = MAP_FIND(process->kernels, &kernel->id);
 	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->id = kernel->id;
+		row = MAP_ADD(process->kernels, id, &kernel->id);
 		row->shown.kernel = kernel;
-		HASH_ADD(hh, process->kernels, id, sizeof(row->id), row);
 	}
 	return process->last_kernel = row;
 }
@@ -63,7 +61,7 @@ static struct top_stream_row *find_stream(struct top_process_row *process, const
 	struct top_stream_row *row;
 
 	key.tid = key.handle == STREAM_PER_THREAD ? tid : 0;
-	HASH_FIND(hh, process->streams, &key, sizeof(key), row);
+	row = MAP_FIND(process->streams, &key);
 	if (row || (HASH_COUNT(process->streams) >= TOP_STREAMS_MAX && process->other_streams))
 		return row ? row : process->other_streams;
 	row = xcalloc(1, sizeof(*row));
@@ -81,12 +79,7 @@ static void note_thread(struct top_process_row *process, uint32_t tid, uint64_t 
 	struct top_thread_row *row = process->last_thread;
 
 	if (!row || row->tid != tid)
-		HASH_FIND(hh, process->threads, &tid, sizeof(tid), row);
-	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->tid = tid;
-		HASH_ADD(hh, process->threads, tid, sizeof(row->tid), row);
-	}
+		row = MAP_MAKE(process->threads, tid, &tid);
 	row->interval = interval;
 	process->last_thread = row;
 }
@@ -274,8 +267,7 @@ static void tick_threads(struct top_process_row *process, double seconds, uint64
 			continue;
 		if (thread == process->last_thread)
 			process->last_thread = NULL;
-		HASH_DELETE(hh, process->threads, thread);
-		free(thread);
+		MAP_DROP(process->threads, thread);
 	}
 	share = process->shown.threads && seconds > 0
 	                ? (double)process->sync_ns / 1e9 / seconds / (double)process->shown.threads
@@ -340,34 +332,21 @@ void rows_copy_details(const struct top_process_row *process, struct top_process
 
 static void forget_threads(struct top_process_row *process)
 {
-	struct top_thread_row *thread, *next;
-
-	HASH_ITER (hh, process->threads, thread, next) {
-		HASH_DELETE(hh, process->threads, thread);
-		free(thread);
-	}
+	MAP_FREE(process->threads, free);
 	process->last_thread = NULL;
 }
 
 void rows_forget(struct top_process_row *process)
 {
 	struct function_row *function, *next_function;
-	struct top_kernel_row *kernel, *next_kernel;
-	struct top_stream_row *stream, *next_stream;
 
 	HASH_ITER (hh, process->functions, function, next_function) {
 		HASH_DELETE(hh, process->functions, function);
 		sketch_free(&function->durations);
 		free(function);
 	}
-	HASH_ITER (hh, process->kernels, kernel, next_kernel) {
-		HASH_DELETE(hh, process->kernels, kernel);
-		free(kernel);
-	}
-	HASH_ITER (hh, process->streams, stream, next_stream) {
-		HASH_DELETE(hh, process->streams, stream);
-		free(stream);
-	}
+	MAP_FREE(process->kernels, free);
+	MAP_FREE(process->streams, free);
 	for (struct gpu_row *gpu = process->gpus, *next; gpu; gpu = next) {
 		next = gpu->next;
 		busy_free(&gpu->busy);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/budget.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 struct kept_text {
@@ -55,25 +55,17 @@ struct stacks *stacks_new(void)
 
 void stacks_free(struct stacks *stacks)
 {
-	struct kept_stack *stack, *next_stack;
 	struct kept_frame *frame, *next_frame;
-	struct kept_text *text, *next_text;
 
 	if (!stacks)
 		return;
-	HASH_ITER (hh, stacks->all, stack, next_stack) {
-		HASH_DEL(stacks->all, stack);
-		free(stack);
-	}
+	MAP_FREE(stacks->all, free);
 	HASH_ITER (hh, stacks->frames, frame, next_frame) {
 		HASH_DEL(stacks->frames, frame);
 		free((void *)frame->frame.parts);
 		free(frame);
 	}
-	HASH_ITER (hh, stacks->texts, text, next_text) {
-		HASH_DEL(stacks->texts, text);
-		free(text);
-	}
+	MAP_FREE(stacks->texts, free);
 	free(stacks->words);
 	budget_free(stacks->budget);
 	free(stacks);
@@ -97,7 +89,7 @@ static bool keep_text(struct stacks *stacks, const char **text)
 
 	if (!*text)
 		return true;
-	HASH_FIND(hh, stacks->texts, *text, len, kept);
+	kept = MAP_FIND_BYTES(stacks->texts, *text, len);
 	if (!kept) {
 		if (!has_room(stacks, sizeof(*kept) + len + 1))
 			return false;
@@ -119,7 +111,7 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 	if (!keep_text(stacks, &key.function) || !keep_text(stacks, &key.module) ||
 	    !keep_text(stacks, &key.file) || !keep_text(stacks, &key.build_id))
 		return NULL;
-	HASH_FIND(hh, stacks->frames, &key, sizeof(key), kept);
+	kept = MAP_FIND(stacks->frames, &key);
 	if (kept)
 		return &kept->frame;
 	if (!has_room(stacks, sizeof(*kept)))
@@ -173,9 +165,8 @@ static size_t list_words(struct stacks *stacks, const struct stack *stack)
 const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stack)
 {
 	size_t n = list_words(stacks, stack), bytes = n * sizeof(*stacks->words);
-	struct kept_stack *kept;
+	struct kept_stack *kept = MAP_FIND_BYTES(stacks->all, stacks->words, bytes);
 
-	HASH_FIND(hh, stacks->all, stacks->words, bytes, kept);
 	if (kept)
 		return &kept->stack;
 	if (!has_room(stacks, sizeof(*kept) + bytes))

@@ -13,7 +13,7 @@
 
 #include "base/budget.h"
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
@@ -164,17 +164,13 @@ static void take_back_all(struct code_tables *tables)
 void code_tables_free(struct code_tables *tables)
 {
 	struct code_table *table, *next_table;
-	struct known_rule *rule, *next_rule;
 
 	if (!tables)
 		return;
 	take_back_all(tables);
 	HASH_ITER (hh, tables->files, table, next_table)
 		free_table(tables, table);
-	HASH_ITER (hh, tables->rules, rule, next_rule) {
-		HASH_DEL(tables->rules, rule);
-		free(rule);
-	}
+	MAP_FREE(tables->rules, free);
 	budget_free(tables->budget);
 	free(tables);
 }
@@ -188,7 +184,7 @@ static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *
 
 	if (rule->cfa_kind == CFA_NONE)
 		return NO_RULE;
-	HASH_FIND(hh, tables->rules, rule, sizeof(*rule), known);
+	known = MAP_FIND(tables->rules, rule);
 	if (known)
 		return known->number;
 	if (HASH_COUNT(tables->rules) + 1 >= UNWIND_RULES_MAX)
@@ -437,15 +433,12 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
                                        const struct table_key *key, const char *path, bool may_read)
 {
 	uint64_t begin_ns = clock_now_ns();
-	struct code_table *table;
+	struct code_table *table = MAP_FIND(tables->files, key);
 
-	HASH_FIND(hh, tables->files, key, sizeof(*key), table);
 	if (table || !may_read)
 		return table;
-	table = xcalloc(1, sizeof(*table));
-	table->key = *key;
+	table = MAP_ADD(tables->files, key, key);
 	table->owner = (uint32_t)pid;
-	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
 	read_file(tables, table, pid, fd, path);
 	tables->figures.ns += clock_now_ns() - begin_ns;
 	return table;

@@ -7,7 +7,7 @@
 
 #include "base/budget.h"
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
 #include "unwind/python_lines.h"
@@ -72,21 +72,16 @@ struct python_codes *python_codes_new(void)
 
 static void forget_reads(struct python_codes *codes, struct code_reads *reads)
 {
-	HASH_DEL(codes->reads, reads);
-	free(reads);
+	MAP_DROP(codes->reads, reads);
 }
 
 void python_codes_free(struct python_codes *codes)
 {
-	struct code_object *object, *next_object;
 	struct code_reads *reads, *next_reads;
 
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->objects, object, next_object) {
-		HASH_DEL(codes->objects, object);
-		free(object);
-	}
+	MAP_FREE(codes->objects, free);
 	HASH_ITER (hh, codes->reads, reads, next_reads)
 		forget_reads(codes, reads);
 	budget_free(codes->budget);
@@ -285,15 +280,7 @@ static void take_time(struct code_reads *reads, uint64_t now, uint64_t each_ns)
 
 static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
 {
-	struct code_reads *reads;
-
-	HASH_FIND_INT(codes->reads, &process, reads);
-	if (reads)
-		return reads;
-	reads = xcalloc(1, sizeof(*reads));
-	reads->process = process;
-	HASH_ADD_INT(codes->reads, process, reads);
-	return reads;
+	return MAP_MAKE(codes->reads, process, &process);
 }
 
 /*
@@ -322,10 +309,9 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 	uint64_t value = entry->b & ENTRY_VALUE_MASK;
 	const struct code_key key = { entry->a, id, (uint32_t)(value >> ENTRY_LINE_AT) };
 	uint32_t instruction = (uint32_t)value;
-	struct code_object *object;
 	struct code_reads *reads;
+	struct code_object *object = MAP_FIND(codes->objects, &key);
 
-	HASH_FIND(hh, codes->objects, &key, sizeof(key), object);
 	reads = object ? NULL : reads_of(codes, id);
 	if (reads && may_read(codes, reads))
 		object = read_object(codes, reads, layout, pid, &key);
@@ -347,9 +333,8 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 void python_codes_forget(struct python_codes *codes, uint32_t id)
 {
 	struct code_object *object, *next;
-	struct code_reads *reads;
+	struct code_reads *reads = MAP_FIND(codes->reads, &id);
 
-	HASH_FIND_INT(codes->reads, &id, reads);
 	if (!reads)
 		return;
 	for (object = reads->first; object; object = next) {

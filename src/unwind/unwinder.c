@@ -12,7 +12,7 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
 #include "unwind/code_look.h"
@@ -349,10 +349,7 @@ void unwinder_free(struct unwinder *u)
 
 static struct unwound *find(struct unwinder *u, pid_t pid)
 {
-	struct unwound *process;
-
-	HASH_FIND_INT(u->processes, &pid, process);
-	return process;
+	return MAP_FIND(u->processes, &pid);
 }
 
 static struct unwound *ask(struct unwinder *u, pid_t pid)
@@ -360,11 +357,9 @@ static struct unwound *ask(struct unwinder *u, pid_t pid)
 	struct unwound *process = find(u, pid);
 
 	if (!process) {
-		process = xcalloc(1, sizeof(*process));
-		process->pid = pid;
+		process = MAP_ADD(u->processes, pid, &pid);
 		process->person = person_of_process(pid);
 		process->patience_ns = AGAIN_NS;
-		HASH_ADD_INT(u->processes, pid, process);
 	}
 	if (!process->asked)
 		pthread_cond_broadcast(&u->asked);

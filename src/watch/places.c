@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 struct place_key {
@@ -69,19 +69,10 @@ struct places *places_new(bool by_stack)
 
 void places_free(struct places *places)
 {
-	struct history *history, *next_history;
-	struct past *past, *next_past;
-
 	if (!places)
 		return;
-	HASH_ITER (hh, places->histories, history, next_history) {
-		HASH_DEL(places->histories, history);
-		free(history);
-	}
-	HASH_ITER (hh, places->pasts, past, next_past) {
-		HASH_DEL(places->pasts, past);
-		free(past);
-	}
+	MAP_FREE(places->histories, free);
+	MAP_FREE(places->pasts, free);
 	stack_places_free(places->stacks);
 	free(places->left);
 	free(places->processes);
@@ -94,15 +85,7 @@ void places_free(struct places *places)
 
 static struct past *past_of(struct places *places, const struct process *process)
 {
-	struct past *past;
-
-	HASH_FIND(hh, places->pasts, &process->id, sizeof(process->id), past);
-	if (past)
-		return past;
-	past = xcalloc(1, sizeof(*past));
-	past->id = process->id;
-	HASH_ADD(hh, places->pasts, id, sizeof(past->id), past);
-	return past;
+	return MAP_MAKE(places->pasts, id, &process->id);
 }
 
 void places_forget_ended(struct places *places)
@@ -113,8 +96,7 @@ void places_forget_ended(struct places *places)
 	HASH_ITER (hh, places->pasts, past, next) {
 		if (!past->told)
 			continue;
-		HASH_DEL(places->pasts, past);
-		free(past);
+		MAP_DROP(places->pasts, past);
 	}
 }
 
@@ -183,15 +165,12 @@ static struct place_key key_of(const struct places *places, const struct watch_p
 
 static struct history *history_of(struct places *places, const struct place_key *key)
 {
-	struct history *history;
+	struct history *history = MAP_FIND(places->histories, key);
 
-	HASH_FIND(hh, places->histories, key, sizeof(*key), history);
 	if (history)
 		return history;
-	history = xcalloc(1, sizeof(*history));
-	history->key = *key;
+	history = MAP_ADD(places->histories, key, key);
 	history->first_page = places->page;
-	HASH_ADD(hh, places->histories, key, sizeof(history->key), history);
 	return history;
 }
 
@@ -290,8 +269,7 @@ static void step_all(struct places *places)
 		struct held_place *place;
 
 		if (history->page != places->page) {
-			HASH_DEL(places->histories, history);
-			free(history);
+			MAP_DROP(places->histories, history);
 			continue;
 		}
 		place = &places->list[history->row];

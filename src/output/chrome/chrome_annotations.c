@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "analysis/work.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
 
@@ -69,22 +69,9 @@ struct chrome_annotations *chrome_annotations_new(void)
 
 void chrome_annotations_free(struct chrome_annotations *all)
 {
-	struct chrome_name *name, *next_name;
-	struct chrome_call *call, *next_call;
-	struct chrome_span *span, *next_span;
-
-	HASH_ITER (hh, all->names, name, next_name) {
-		HASH_DEL(all->names, name);
-		free(name);
-	}
-	HASH_ITER (hh, all->calls, call, next_call) {
-		HASH_DEL(all->calls, call);
-		free(call);
-	}
-	HASH_ITER (hh, all->spans, span, next_span) {
-		HASH_DEL(all->spans, span);
-		free(span);
-	}
+	MAP_FREE(all->names, free);
+	MAP_FREE(all->calls, free);
+	MAP_FREE(all->spans, free);
 	free(all->ranges);
 	free(all);
 }
@@ -95,9 +82,8 @@ void chrome_annotations_free(struct chrome_annotations *all)
 static const char *keep_name(struct chrome_annotations *all, const char *text)
 {
 	size_t len = strlen(text);
-	struct chrome_name *name;
+	struct chrome_name *name = MAP_FIND_BYTES(all->names, text, len);
 
-	HASH_FIND(hh, all->names, text, len, name);
 	if (name)
 		return name->text;
 	if (all->name_bytes + len > NAMES_MOST)
@@ -197,13 +183,11 @@ static void note_call(struct chrome_annotations *all, const struct event *event)
 
 	if (range == NONE || HASH_COUNT(all->calls) >= CALLS_MOST)
 		return;
-	HASH_FIND(hh, all->calls, &key, sizeof(key), call);
+	call = MAP_FIND(all->calls, &key);
 	if (call)
 		return;
-	call = xcalloc(1, sizeof(*call));
-	call->key = key;
+	call = MAP_ADD(all->calls, key, &key);
 	call->range = range;
-	HASH_ADD(hh, all->calls, key, sizeof(call->key), call);
 }
 
 static void extend(struct chrome_span *span, const struct activity *activity)
@@ -220,18 +204,15 @@ static void note_work(struct chrome_annotations *all, const struct event *event)
 	const struct activity *activity = event->activity;
 	struct chrome_call_key key = { activity->correlation, event->process->id };
 	struct chrome_span_key of = { 0, activity->device, activity->stream };
-	struct chrome_call *call;
 	struct chrome_span *span;
+	struct chrome_call *call = MAP_FIND(all->calls, &key);
 
-	HASH_FIND(hh, all->calls, &key, sizeof(key), call);
 	if (!call)
 		return;
 	of.range = call->range;
-	if (!activity->graph) {
-		HASH_DEL(all->calls, call);
-		free(call);
-	}
-	HASH_FIND(hh, all->spans, &of, sizeof(of), span);
+	if (!activity->graph)
+		MAP_DROP(all->calls, call);
+	span = MAP_FIND(all->spans, &of);
 	if (!span && HASH_COUNT(all->spans) >= SPANS_MOST)
 		return;
 	if (!span) {

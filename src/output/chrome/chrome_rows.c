@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
 #include "output/contexts.h"
@@ -112,30 +112,13 @@ struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
 
 void chrome_rows_free(struct chrome_rows *rows)
 {
-	struct chrome_process_row *process, *next_process;
-	struct chrome_thread_row *thread, *next_thread;
-	struct chrome_stream_row *stream, *next;
-	struct chrome_device_place *place, *next_place;
-
-	HASH_ITER (hh, rows->processes, process, next_process) {
-		HASH_DEL(rows->processes, process);
-		free(process);
-	}
-	HASH_ITER (hh, rows->threads, thread, next_thread) {
-		HASH_DEL(rows->threads, thread);
-		free(thread);
-	}
-	HASH_ITER (hh, rows->streams, stream, next) {
-		HASH_DEL(rows->streams, stream);
-		free(stream);
-	}
+	MAP_FREE(rows->processes, free);
+	MAP_FREE(rows->threads, free);
+	MAP_FREE(rows->streams, free);
 	contexts_free(rows->contexts);
 	free(rows->met);
 	who_free(&rows->who);
-	HASH_ITER (hh, rows->device_places, place, next_place) {
-		HASH_DEL(rows->device_places, place);
-		free(place);
-	}
+	MAP_FREE(rows->device_places, free);
 	free(rows->devices);
 	free(rows->device_numbers);
 	free(rows);
@@ -200,11 +183,9 @@ void chrome_rows_process(struct chrome_rows *rows, const struct process *process
 		return;
 	rows->met[process->id] = true;
 	who_note(&rows->who, process);
-	HASH_FIND(hh, rows->processes, &process->pid, sizeof(process->pid), row);
+	row = MAP_FIND(rows->processes, &process->pid);
 	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->pid = process->pid;
-		HASH_ADD(hh, rows->processes, pid, sizeof(row->pid), row);
+		row = MAP_ADD(rows->processes, pid, &process->pid);
 		sort_row(rows, "process_sort_index", process->pid, 0, process->pid);
 	}
 	row->process = process;
@@ -215,16 +196,13 @@ void chrome_rows_thread(struct chrome_rows *rows, const struct process *process,
 {
 	struct chrome_row_key key = { process->pid, tid };
 	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
-	struct chrome_thread_row *row;
+	struct chrome_thread_row *row = MAP_FIND(rows->threads, &key);
 
-	HASH_FIND(hh, rows->threads, &key, sizeof(key), row);
 	if (row && row->process == process->id && !thread)
 		return;
 	chrome_rows_process(rows, process);
 	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->key = key;
-		HASH_ADD(hh, rows->threads, key, sizeof(key), row);
+		row = MAP_ADD(rows->threads, key, &key);
 		sort_row(rows, "thread_sort_index", process->pid, tid, tid);
 	}
 	row->process = process->id;
@@ -240,12 +218,10 @@ const struct who *chrome_rows_who(const struct chrome_rows *rows)
 
 static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t number)
 {
-	struct chrome_device_place *place = xcalloc(1, sizeof(*place));
+	struct chrome_device_place *place = MAP_ADD(rows->device_places, number, &number);
 	size_t n = ++rows->n_devices;
 
-	place->number = number;
 	place->at = n - 1;
-	HASH_ADD(hh, rows->device_places, number, sizeof(number), place);
 	rows->devices = xrealloc(rows->devices, n * sizeof(*rows->devices));
 	rows->devices[n - 1] = (struct chrome_device){ .number = number };
 	rows->device_numbers = xrealloc(rows->device_numbers, n * sizeof(*rows->device_numbers));
@@ -256,9 +232,8 @@ static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t numbe
 
 static struct chrome_device *find_device(struct chrome_rows *rows, uint32_t number)
 {
-	struct chrome_device_place *place;
+	struct chrome_device_place *place = MAP_FIND(rows->device_places, &number);
 
-	HASH_FIND(hh, rows->device_places, &number, sizeof(number), place);
 	return place ? &rows->devices[place->at] : new_device(rows, number);
 }
 
@@ -311,15 +286,9 @@ static uint32_t choose_row(struct chrome_rows *rows, const struct process *proce
 {
 	struct chrome_device *device = find_device(rows, number);
 	struct chrome_stream_key key = { number, find_user(device, process), stream };
-	struct chrome_stream_row *found;
 	unsigned row;
+	struct chrome_stream_row *found = MAP_MAKE(rows->streams, key, &key);
 
-	HASH_FIND(hh, rows->streams, &key, sizeof(key), found);
-	if (!found) {
-		found = xcalloc(1, sizeof(*found));
-		found->key = key;
-		HASH_ADD(hh, rows->streams, key, sizeof(key), found);
-	}
 	row = rows_choose_span(&found->rows, begin_ns, end_ns);
 	for (; found->told <= row; found->told++) {
 		uint32_t tid = row_tid(&key, found->told);
@@ -408,7 +377,7 @@ static void name_processes(struct chrome_rows *rows, const struct run_info *run)
 	size_t at = 0;
 
 	while ((identity = who_next(&rows->who, run, &at))) {
-		HASH_FIND(hh, rows->processes, &identity->pid, sizeof(identity->pid), row);
+		row = MAP_FIND(rows->processes, &identity->pid);
 		if (row)
 			row->identity = identity;
 	}

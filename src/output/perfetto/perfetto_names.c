@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
@@ -78,14 +78,8 @@ struct perfetto_names *perfetto_names_new(struct buf *out)
 
 void perfetto_names_free(struct perfetto_names *names)
 {
-	struct constant *constant, *next;
-
-	for (int kind = 0; kind < NAME_KINDS; kind++) {
-		HASH_ITER (hh, names->constants[kind], constant, next) {
-			HASH_DEL(names->constants[kind], constant);
-			free(constant);
-		}
-	}
+	for (int kind = 0; kind < NAME_KINDS; kind++)
+		MAP_FREE(names->constants[kind], free);
 	free(names->functions);
 	free(names->kernels);
 	buf_free(&names->text);
@@ -125,9 +119,8 @@ uint32_t perfetto_name(struct perfetto_names *names, enum name_kind kind, const 
 
 uint32_t perfetto_constant(struct perfetto_names *names, enum name_kind kind, const char *text)
 {
-	struct constant *constant;
+	struct constant *constant = MAP_FIND_TEXT(names->constants[kind], text);
 
-	HASH_FIND_STR(names->constants[kind], text, constant);
 	if (!constant) {
 		constant = xcalloc(1, sizeof(*constant));
 		constant->text = text;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -111,7 +111,7 @@ static struct range_tracks *tracks_of(struct perfetto_ranges *ranges, const stru
 	}
 	if (range->domain)
 		strncpy(key.domain, range->domain, sizeof(key.domain) - 1);
-	HASH_FIND(hh, ranges->tracks, &key, sizeof(key), found);
+	found = MAP_FIND(ranges->tracks, &key);
 	if (found)
 		return found;
 	if (HASH_COUNT(ranges->tracks) >= TRACKS_MOST && (range->domain || range->stream)) {
@@ -123,10 +123,8 @@ static struct range_tracks *tracks_of(struct perfetto_ranges *ranges, const stru
 		event_of_other.range = &other;
 		return tracks_of(ranges, &event_of_other);
 	}
-	found = xcalloc(1, sizeof(*found));
-	found->key = key;
+	found = MAP_ADD(ranges->tracks, key, &key);
 	found->parent = parent_of(ranges, event);
-	HASH_ADD(hh, ranges->tracks, key, sizeof(key), found);
 	return found;
 }
 

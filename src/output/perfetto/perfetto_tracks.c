@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -96,16 +96,12 @@ static void forget(struct perfetto_tracks *tracks, uint32_t process, bool all)
 		}
 	}
 	HASH_ITER (hh, tracks->streams, stream, next_stream) {
-		if (all || stream->key.process == process) {
-			HASH_DEL(tracks->streams, stream);
-			free(stream);
-		}
+		if (all || stream->key.process == process)
+			MAP_DROP(tracks->streams, stream);
 	}
 	HASH_ITER (hh, tracks->devices, device, next_device) {
-		if (all || device->key.process == process) {
-			HASH_DEL(tracks->devices, device);
-			free(device);
-		}
+		if (all || device->key.process == process)
+			MAP_DROP(tracks->devices, device);
 	}
 }
 
@@ -318,16 +314,13 @@ struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
 	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
 
 	if (!found || found->key.process != key.process || found->key.tid != key.tid)
-		HASH_FIND(hh, tracks->threads, &key, sizeof(key), found);
+		found = MAP_FIND(tracks->threads, &key);
 	if (found && !thread) {
 		tracks->last_thread = found;
 		return &found->thread;
 	}
-	if (!found) {
-		found = xcalloc(1, sizeof(*found));
-		found->key = key;
-		HASH_ADD(hh, tracks->threads, key, sizeof(key), found);
-	}
+	if (!found)
+		found = MAP_ADD(tracks->threads, key, &key);
 	nest_flush(&found->thread.nest, tracks->out); /* of the one before it of that number */
 	found->thread.blocked_uuid = 0;
 	found->thread.uuid = describe_thread(tracks, process, tid, comm);
@@ -350,17 +343,14 @@ static uint64_t device_track(struct perfetto_tracks *tracks, const struct proces
                              uint32_t device)
 {
 	struct track_stream_key key = { .process = process->id, .device = device };
-	struct device_track *found;
 	char name[32];
+	struct device_track *found = MAP_FIND(tracks->devices, &key);
 
-	HASH_FIND(hh, tracks->devices, &key, sizeof(key), found);
 	if (found)
 		return found->uuid;
-	found = xcalloc(1, sizeof(*found));
-	found->key = key;
+	found = MAP_ADD(tracks->devices, key, &key);
 	snprintf(name, sizeof(name), "device %u", device);
 	found->uuid = perfetto_named_track(tracks, perfetto_cuda_track(tracks, process), name);
-	HASH_ADD(hh, tracks->devices, key, sizeof(key), found);
 	return found->uuid;
 }
 
@@ -373,12 +363,10 @@ static struct stream_tracks *stream_tracks(struct perfetto_tracks *tracks,
 	struct stream_tracks *found = tracks->last_stream;
 
 	if (!found || memcmp(&found->key, &key, sizeof(key)))
-		HASH_FIND(hh, tracks->streams, &key, sizeof(key), found);
+		found = MAP_FIND(tracks->streams, &key);
 	if (!found) {
-		found = xcalloc(1, sizeof(*found));
-		found->key = key;
+		found = MAP_ADD(tracks->streams, key, &key);
 		found->parent = device_track(tracks, process, activity->device);
-		HASH_ADD(hh, tracks->streams, key, sizeof(key), found);
 	}
 	tracks->last_stream = found;
 	return found;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/sqlite/database_file.h"
@@ -329,10 +329,7 @@ static int64_t write_string(struct database *db, const char *text)
 
 static struct string *find_string(struct database *db, const char *text, size_t len)
 {
-	struct string *string;
-
-	HASH_FIND(hh, db->strings, text, len, string);
-	return string;
+	return MAP_FIND_BYTES(db->strings, text, len);
 }
 
 static int64_t add_string(struct database *db, const char *text, size_t len)
@@ -415,7 +412,6 @@ static void drop_empty(struct database *db)
 
 int database_close(struct database *db, bool drop, struct err *err)
 {
-	struct string *string, *next;
 	int code;
 
 	if (!drop) {
@@ -429,10 +425,7 @@ int database_close(struct database *db, bool drop, struct err *err)
 	}
 	close_handle(db);
 	code = database_failed(db, err);
-	HASH_ITER (hh, db->strings, string, next) {
-		HASH_DELETE(hh, db->strings, string);
-		free(string);
-	}
+	MAP_FREE(db->strings, free);
 	buf_free(&db->safe);
 	free(db);
 	return code;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define DOMAINS_MOST 4096 /* others are as if they had none */
@@ -72,7 +72,7 @@ static int64_t domain_id(struct sqlite *sqlite, const struct event *event)
 	if (!name || !*name)
 		return 0;
 	buf_printf(&key, "%u %s", event->process->id, name);
-	HASH_FIND_STR(sqlite->domains, key.data, found);
+	found = MAP_FIND_TEXT(sqlite->domains, key.data);
 	if (found || HASH_COUNT(sqlite->domains) >= DOMAINS_MOST) {
 		buf_free(&key);
 		return found ? found->id : 0;

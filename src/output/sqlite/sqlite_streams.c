@@ -5,8 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "base/xalloc.h"
+#include "base/map.h"
 #include "output/sqlite/sqlite.h"
 
 #define STREAMS_MOST 65536
@@ -23,27 +22,19 @@ struct sqlite_stream {
 
 void sqlite_free_streams(struct sqlite *sqlite)
 {
-	struct sqlite_stream *stream, *next;
-
-	HASH_ITER (hh, sqlite->streams, stream, next) {
-		HASH_DEL(sqlite->streams, stream);
-		free(stream);
-	}
+	MAP_FREE(sqlite->streams, free);
 }
 
 void sqlite_note_stream(struct sqlite *sqlite, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	struct sqlite_stream_key key = { event->process->pid, activity->context, activity->stream };
-	struct sqlite_stream *stream;
+	struct sqlite_stream *stream = MAP_FIND(sqlite->streams, &key);
 
-	HASH_FIND(hh, sqlite->streams, &key, sizeof(key), stream);
 	if (stream || HASH_COUNT(sqlite->streams) >= STREAMS_MOST)
 		return;
-	stream = xcalloc(1, sizeof(*stream));
-	stream->key = key;
+	stream = MAP_ADD(sqlite->streams, key, &key);
 	stream->device = activity->device;
-	HASH_ADD(hh, sqlite->streams, key, sizeof(stream->key), stream);
 }
 
 /* By process and context; of one the default stream comes first. */

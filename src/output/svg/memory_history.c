@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define FIRST_WIDTH_NS 1024
@@ -24,14 +25,9 @@ struct memory_plot *memory_plot_new(uint64_t zero_ns)
 
 void memory_plot_free(struct memory_plot *plot)
 {
-	struct holder *holder, *next;
-
 	if (!plot)
 		return;
-	HASH_ITER (hh, plot->holders, holder, next) {
-		HASH_DELETE(hh, plot->holders, holder);
-		free(holder);
-	}
+	MAP_FREE(plot->holders, free);
 	free(plot->buckets);
 	free(plot);
 }
@@ -191,15 +187,12 @@ static unsigned row_of(struct memory_plot *plot, const struct process *process)
 
 static struct holder *holder_of(struct memory_plot *plot, const struct process *process, bool make)
 {
-	struct holder *holder;
+	struct holder *holder = MAP_FIND(plot->holders, &process->id);
 
-	HASH_FIND(hh, plot->holders, &process->id, sizeof(process->id), holder);
 	if (holder || !make)
 		return holder;
-	holder = xcalloc(1, sizeof(*holder));
-	holder->id = process->id;
+	holder = MAP_ADD(plot->holders, id, &process->id);
 	holder->row = row_of(plot, process);
-	HASH_ADD(hh, plot->holders, id, sizeof(holder->id), holder);
 	return holder;
 }
 
@@ -209,8 +202,7 @@ static void forget_if_empty(struct memory_plot *plot, struct holder *holder)
 		if (holder->live[i])
 			return;
 	}
-	HASH_DELETE(hh, plot->holders, holder);
-	free(holder);
+	MAP_DROP(plot->holders, holder);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/number.h"
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"
@@ -113,17 +113,14 @@ static size_t gpu_lane(struct timeline *timeline, const struct event *event)
 		                      .process = event->process,
 		                      .device = activity->device,
 		                      .stream = activity->stream };
-	struct gpu_lane *found;
+	struct gpu_lane *found = MAP_FIND(timeline->gpu, &key);
 
-	HASH_FIND(hh, timeline->gpu, &key, sizeof(key), found);
 	if (found)
 		return found->lane;
 	if (timeline->n_lanes >= TIMELINE_LANES)
 		return others_lane(timeline);
-	found = xcalloc(1, sizeof(*found));
-	found->key = key;
+	found = MAP_ADD(timeline->gpu, key, &key);
 	found->lane = add_lane(timeline, &lane);
-	HASH_ADD(hh, timeline->gpu, key, sizeof(found->key), found);
 	return found->lane;
 }
 
@@ -380,12 +377,8 @@ const struct timeline_view *timeline_view(struct consumer *self)
 static void timeline_free(struct consumer *self)
 {
 	struct timeline *timeline = (struct timeline *)self;
-	struct gpu_lane *gpu, *next;
 
-	HASH_ITER (hh, timeline->gpu, gpu, next) {
-		HASH_DELETE(hh, timeline->gpu, gpu);
-		free(gpu);
-	}
+	MAP_FREE(timeline->gpu, free);
 	for (size_t i = 0; i < timeline->n_lanes; i++)
 		free(timeline->lanes[i].columns);
 	for (size_t i = 0; i < timeline->n_list; i++)

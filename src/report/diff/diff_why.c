@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "report/diff/welch.h"
@@ -160,14 +160,8 @@ static void add_cost(struct comparison *all, enum diff_side which, const struct 
 	const struct side *side = &all->sides[which];
 	const struct cost_key key = { side->paths[part->chain], part->cause };
 	double ns = part->ns / side->account->ns * side->step_ns;
-	struct cost *cost;
+	struct cost *cost = MAP_MAKE(all->costs, key, &key);
 
-	HASH_FIND(hh, all->costs, &key, sizeof(key), cost);
-	if (!cost) {
-		cost = xcalloc(1, sizeof(*cost));
-		cost->key = key;
-		HASH_ADD(hh, all->costs, key, sizeof(cost->key), cost);
-	}
 	cost->ns[which] += ns;
 	if (ns > cost->most_ns[which]) {
 		cost->most_ns[which] = ns;
@@ -215,12 +209,7 @@ static void compare(struct comparison *all)
 
 static void clear(struct comparison *all)
 {
-	struct cost *cost, *next;
-
-	HASH_ITER (hh, all->costs, cost, next) {
-		HASH_DELETE(hh, all->costs, cost);
-		free(cost);
-	}
+	MAP_FREE(all->costs, free);
 	free(all->sorted);
 	for (int i = 0; i < DIFF_SIDES; i++)
 		free(all->sides[i].paths);

@@ -6,7 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
-#include "base/hash.h"
+#include "base/map.h"
 
 /* No padding: it is hashed whole. */
 struct kernel_launches_key {
@@ -55,8 +55,7 @@ static struct kernel_launches_kept *find_kept(const struct kernel_launches *laun
 
 	if (kept && !memcmp(&kept->key, key, sizeof(*key))) /* mostly there is one */
 		return kept;
-	HASH_FIND(hh, launches->by_key, key, sizeof(*key), kept);
-	return kept;
+	return MAP_FIND(launches->by_key, key);
 }
 
 static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
@@ -77,15 +76,13 @@ static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
 	kept = find_kept(launches, &key);
 	if (kept)
 		return kept;
-	kept = xcalloc(1, sizeof(*kept));
-	kept->key = key;
+	kept = MAP_ADD(launches->by_key, key, &key);
 	kept->row.process = event->process;
 	kept->row.kernel = call->op == OP_GRAPH_LAUNCH ? NULL : call->kernel;
 	kept->row.graphs = call->op == OP_GRAPH_LAUNCH;
 	kept->row.place = key.place;
 	kept->row.first_ns = call->begin_ns;
 	kept->next = launches->by_kernel[key.kernel];
-	HASH_ADD(hh, launches->by_key, key, sizeof(kept->key), kept);
 	return launches->by_kernel[key.kernel] = kept;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
@@ -76,12 +76,12 @@ static void *row_of(void *data, const struct event *event)
 	buf_putc(&gpu->key, ' ');
 	name_at = gpu->key.len;
 	nvtx_add_name(&gpu->key, event->range);
-	HASH_FIND_STR(gpu->ranges, gpu->key.data, row);
+	row = MAP_FIND_TEXT(gpu->ranges, gpu->key.data);
 	if (!row && HASH_COUNT(gpu->ranges) >= NVTX_NAMES) {
 		gpu->others++;
 		gpu->key.len = name_at;
 		buf_puts(&gpu->key, NVTX_NAMES_ALL);
-		HASH_FIND_STR(gpu->ranges, gpu->key.data, row);
+		row = MAP_FIND_TEXT(gpu->ranges, gpu->key.data);
 	}
 	if (!row)
 		row = make_row(gpu, event, name_at);
@@ -97,16 +97,13 @@ static void count_work(void *data, void *range, const struct kernel *kernel, uin
 
 	if (!gpu->by_kernel || !kernel)
 		return;
-	HASH_FIND(hh, gpu->kernels, &key, sizeof(key), row);
+	row = MAP_FIND(gpu->kernels, &key);
 	if (!row && HASH_COUNT(gpu->kernels) >= KERNEL_ROWS) {
 		gpu->left_out++;
 		return;
 	}
-	if (!row) {
-		row = xcalloc(1, sizeof(*row));
-		row->key = key;
-		HASH_ADD(hh, gpu->kernels, key, sizeof(row->key), row);
-	}
+	if (!row)
+		row = MAP_ADD(gpu->kernels, key, &key);
 	spread_add(&row->values, ns);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 #define LEVELS       64    /* deeper ranges are taken for those of the last level */
@@ -41,12 +41,7 @@ struct nvtx_stacks *nvtx_stacks_new(void)
 
 static void forget_lines(struct nvtx_stacks *stacks)
 {
-	struct nvtx_line *line, *next;
-
-	HASH_ITER (hh, stacks->lines, line, next) {
-		HASH_DELETE(hh, stacks->lines, line);
-		free(line);
-	}
+	MAP_FREE(stacks->lines, free);
 }
 
 static struct nvtx_line *line_of(struct nvtx_stacks *stacks, const struct event *event)
@@ -56,15 +51,12 @@ static struct nvtx_line *line_of(struct nvtx_stacks *stacks, const struct event 
 
 	if (event->range->domain)
 		strncpy(key.domain, event->range->domain, sizeof(key.domain) - 1);
-	HASH_FIND(hh, stacks->lines, &key, sizeof(key), line);
+	line = MAP_FIND(stacks->lines, &key);
 	if (line)
 		return line;
 	if (HASH_COUNT(stacks->lines) >= LINES_MOST)
 		forget_lines(stacks);
-	line = xcalloc(1, sizeof(*line));
-	line->key = key;
-	HASH_ADD(hh, stacks->lines, key, sizeof(key), line);
-	return line;
+	return MAP_ADD(stacks->lines, key, &key);
 }
 
 static uint64_t id_of(struct nvtx_stacks *stacks, struct level *level)

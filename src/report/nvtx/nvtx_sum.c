@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "report/nvtx/range_work.h"
 #include "analysis/missed.h"
 #include "analysis/spread.h"
@@ -84,10 +84,7 @@ struct nvtx_sum {
 
 static struct nvtx_sum_row *find_row(struct nvtx_sum *sum)
 {
-	struct nvtx_sum_row *row;
-
-	HASH_FIND_STR(sum->rows, sum->key.data, row);
-	return row;
+	return MAP_FIND_TEXT(sum->rows, sum->key.data);
 }
 
 static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *range)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/work.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -268,12 +268,7 @@ static struct asker *asker_of(struct range_work *work, const struct process *pro
 
 	if (thread && thread->id == id)
 		return thread;
-	HASH_FIND(hh, work->threads, &id, sizeof(id), thread);
-	if (!thread) {
-		thread = xcalloc(1, sizeof(*thread));
-		thread->id = id;
-		HASH_ADD(hh, work->threads, id, sizeof(thread->id), thread);
-	}
+	thread = MAP_MAKE(work->threads, id, &id);
 	return work->last = thread;
 }
 
@@ -285,15 +280,13 @@ static struct range_work_line *line_of(struct range_work *work, struct asker *th
 
 	if (domain)
 		strncpy(key.domain, domain, sizeof(key.domain) - 1);
-	HASH_FIND(hh, work->lines, &key, sizeof(key), line);
+	line = MAP_FIND(work->lines, &key);
 	if (line)
 		return line;
-	line = xcalloc(1, sizeof(*line));
-	line->key = key;
+	line = MAP_ADD(work->lines, key, &key);
 	memset(line->orphans, 0xff, sizeof(line->orphans)); /* NONE */
 	line->sibling = thread->lines;
 	thread->lines = line;
-	HASH_ADD(hh, work->lines, key, sizeof(line->key), line);
 	return line;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/map.h"
 #include "report/summary/summary_page.h"
 #include "base/file.h"
 #include "base/lines.h"
@@ -49,7 +50,7 @@ static struct function_tally *function_tally(struct summary *summary,
 	row = summary->function_by_id[function->id];
 	if (row)
 		return row;
-	HASH_FIND_STR(summary->tally.functions, function->name, row);
+	row = MAP_FIND_TEXT(summary->tally.functions, function->name);
 	if (!row) {
 		row = xcalloc(1, sizeof(*row));
 		row->function = function;
@@ -70,9 +71,8 @@ static struct kernel_count *kernel_count(struct summary *summary, const struct k
 static void add_kernel(struct tally *tally, const struct kernel_count *count)
 {
 	const struct kernel *kernel = count->kernel;
-	struct kernel_tally *row;
+	struct kernel_tally *row = MAP_FIND_TEXT(tally->kernels, kernel->name);
 
-	HASH_FIND_STR(tally->kernels, kernel->name, row);
 	if (!row) {
 		row = xcalloc(1, sizeof(*row));
 		row->name = kernel->name;
@@ -257,12 +257,7 @@ static int write_json(struct summary *summary, const struct run_info *run, struc
 /* Names of kernels may be found after their launches: rows by name are made when they are shown. */
 static void name_kernels(struct summary *summary)
 {
-	struct kernel_tally *row, *next;
-
-	HASH_ITER (hh, summary->tally.kernels, row, next) {
-		HASH_DELETE(hh, summary->tally.kernels, row);
-		free(row);
-	}
+	MAP_FREE(summary->tally.kernels, free);
 	for (size_t i = 0; i < summary->n_kernels; i++) {
 		if (summary->kernel_by_id[i].kernel)
 			add_kernel(&summary->tally, &summary->kernel_by_id[i]);
@@ -302,13 +297,9 @@ static void summary_free(struct consumer *self)
 {
 	struct summary *summary = summary_of(self);
 	struct function_tally *function, *next_function;
-	struct kernel_tally *kernel, *next_kernel;
 
 	consumer_free(summary->tally.errors);
-	HASH_ITER (hh, summary->tally.kernels, kernel, next_kernel) {
-		HASH_DELETE(hh, summary->tally.kernels, kernel);
-		free(kernel);
-	}
+	MAP_FREE(summary->tally.kernels, free);
 	HASH_ITER (hh, summary->tally.functions, function, next_function) {
 		HASH_DELETE(hh, summary->tally.functions, function);
 		sketch_free(&function->durations);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/map.h"
 #include "base/number.h"
 #include "base/xalloc.h"
 
@@ -171,9 +172,9 @@ static void estimate_calls(struct tally *told, const struct tally *tally, double
 
 bool tally_is_error_scalable(const struct tally *tally, const struct error_row *error)
 {
-	const struct function_tally *function;
+	const struct function_tally *function =
+		MAP_FIND_TEXT(tally->functions, error->function->name);
 
-	HASH_FIND_STR(tally->functions, error->function->name, function);
 	return function && recurrence_is(&error->seen) && tally_is_scalable(function);
 }
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -305,12 +305,10 @@ static const struct unit *unit_of(struct debug_info *info, Dwarf_Die *die)
 	Dwarf_Off off = dwarf_dieoffset(die);
 	struct unit *unit;
 
-	HASH_FIND(hh, info->listed, &off, sizeof(off), unit);
+	unit = MAP_FIND(info->listed, &off);
 	if (unit)
 		return unit;
-	unit = xcalloc(1, sizeof(*unit));
-	unit->die = off;
-	HASH_ADD(hh, info->listed, die, sizeof(unit->die), unit);
+	unit = MAP_ADD(info->listed, die, &off);
 	list_functions(unit, die, 0, 0);
 	sort_ranges(&unit->functions);
 	return unit;

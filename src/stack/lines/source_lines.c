@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"
@@ -27,15 +28,7 @@
 
 static struct source_lines_person *find_person(struct source_lines *lines, uint64_t id)
 {
-	struct source_lines_person *person;
-
-	HASH_FIND(hh, lines->persons, &id, sizeof(id), person);
-	if (person)
-		return person;
-	person = xcalloc(1, sizeof(*person));
-	person->id = id;
-	HASH_ADD(hh, lines->persons, id, sizeof(person->id), person);
-	return person;
+	return MAP_MAKE(lines->persons, id, &id);
 }
 
 static size_t id_of(const char *hex, uint8_t *id)
@@ -67,8 +60,7 @@ static struct source_lines_file *make_file(struct source_lines *lines,
 		quota_give(&lines->of_files, person->id, 0, 1);
 		return NULL;
 	}
-	file = xcalloc(1, sizeof(*file));
-	file->key = *key;
+	file = MAP_ADD(lines->files, key, key);
 	file->person = person;
 	file->fd = fd;
 	file->path = xstrdup(place->path);
@@ -76,7 +68,6 @@ static struct source_lines_file *make_file(struct source_lines *lines,
 	file->roots = roots;
 	file->others = (struct debug_files){ .debug = -1, .alt = -1 };
 	file->last = &file->first;
-	HASH_ADD(hh, lines->files, key, sizeof(file->key), file);
 	return file;
 }
 
@@ -92,7 +83,7 @@ static struct source_lines_file *find_file(struct source_lines *lines,
 	key = (struct source_lines_file_key){ st.st_dev, st.st_ino, (uint64_t)st.st_size,
 		                              (uint64_t)st.st_mtim.tv_sec * 1000000000 +
 		                                      (uint64_t)st.st_mtim.tv_nsec };
-	HASH_FIND(hh, lines->files, &key, sizeof(key), file);
+	file = MAP_FIND(lines->files, &key);
 	return file ? file : make_file(lines, place, &key, &st);
 }
 
@@ -105,14 +96,12 @@ static void begin_thread(struct source_lines *lines)
 static void add_place(struct source_lines *lines, struct source_lines_file *file, uint64_t offset,
                       void *what)
 {
-	struct asked_place *place = xcalloc(1, sizeof(*place));
+	struct asked_place *place = MAP_ADD(lines->by_what, what, &what);
 
-	place->what = what;
 	place->offset = offset;
 	place->file = file;
 	place->next_of_all = lines->all;
 	lines->all = place;
-	HASH_ADD_PTR(lines->by_what, what, place);
 	lines->figures.places++;
 	if (file->over) {
 		lines->figures.unanswered += file->crashes != 0;
@@ -134,7 +123,7 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 	if (!lines)
 		return;
 	pthread_mutex_lock(&lines->lock);
-	HASH_FIND_PTR(lines->by_what, &what, known);
+	known = MAP_FIND(lines->by_what, &what);
 	if (known && known->file->roots) {
 		pthread_mutex_unlock(&lines->lock);
 		return;
@@ -253,7 +242,6 @@ static void free_file(struct source_lines_file *file)
 
 void source_lines_free(struct source_lines *lines)
 {
-	struct source_lines_person *person, *next_person;
 	struct source_lines_file *file, *next_file;
 
 	if (!lines)
@@ -271,10 +259,7 @@ void source_lines_free(struct source_lines *lines)
 		HASH_DEL(lines->files, file);
 		free_file(file);
 	}
-	HASH_ITER (hh, lines->persons, person, next_person) {
-		HASH_DEL(lines->persons, person);
-		free(person);
-	}
+	MAP_FREE(lines->persons, free);
 	quota_free(&lines->bytes);
 	quota_free(&lines->of_files);
 	for (size_t i = 0; i < lines->n_news; i++)
