@@ -435,7 +435,7 @@ enum pm_reading pm_read(struct pm_gpu *gpu,
 	}
 	if (clear_image(gpu) || (r && !*n))
 		return PM_FAILED;
-	return decode.overflow                                     ? PM_LOST
-	       : r || decode.stopped == PM_DECODED_FULL || *n > 64 ? PM_MORE
-	                                                           : PM_READ;
+	if (decode.overflow)
+		return PM_LOST;
+	return r || decode.stopped == PM_DECODED_FULL ? PM_MORE : PM_READ;
 }

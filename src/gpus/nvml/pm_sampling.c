@@ -13,9 +13,11 @@
 #define CPU_MOST    0.08        /* of a CPU, of all GPUs together */
 #define LONGEST_NS  10000000ull /* between two samples: more tells too little */
 #define JUDGED_NS   500000000ull
+#define BEHIND_NS   1500000000ull  /* with more to read all the time: it does not keep up */
 #define AGAIN_NS    10000000000ull /* after one has failed */
 #define CLOCK_NS    2000000000ull  /* the clocks may drift from each other in that time */
-#define CLOCK_TURNS 10             /* readings until times are good */
+#define CLOCK_TURNS 10             /* readings of few samples until times are good */
+#define CLOCK_TRIES 30             /* or of many, where the machine is too busy for few */
 #define LEARN_NS    500000000ull   /* then so seldom: each decoding costs a millisecond and more */
 #define FEW         32u            /* samples: so many are decoded at once */
 #define READS_MOST  8
@@ -27,9 +29,9 @@
 struct offset {
 	int64_t now, before; /* the least of this stretch of CLOCK_NS, and of the one before */
 	uint64_t since_ns;
-	uint64_t error_ns;  /* how long that decoding took */
-	uint64_t learnt_ns; /* when it was last asked */
-	unsigned turns;
+	uint64_t error_ns;   /* how long that decoding took */
+	uint64_t learnt_ns;  /* when it was last asked */
+	unsigned turns, few; /* readings, and those of few samples */
 };
 
 struct sampled {
@@ -39,7 +41,8 @@ struct sampled {
 	struct stretches stretches;
 	uint64_t told_ns; /* up to where, by this machine's time */
 	uint64_t last_ns; /* the end of the last sample, by the GPU's */
-	uint64_t judged_ns, judged_cpu_ns;
+	uint64_t judged_ns, judged_cpu_ns, judged_samples;
+	uint64_t drained_ns; /* when all that there was had been read */
 	struct nvml_message message;
 };
 
@@ -59,7 +62,7 @@ static uint64_t cpu_ns(void)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_ns)
+static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_ns, size_t samples)
 {
 	uint64_t now_ns = gpu_clock_ns();
 	int64_t is = (int64_t)(now_ns - end_ns);
@@ -73,13 +76,18 @@ static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_
 		offset->now = is;
 		offset->error_ns = now_ns - begun_ns;
 	}
-	offset->learnt_ns = now_ns;
 	offset->turns++;
+	offset->few += samples <= FEW;
+}
+
+static bool offset_is_known(const struct offset *offset)
+{
+	return offset->few >= CLOCK_TURNS || offset->turns >= CLOCK_TRIES;
 }
 
 static bool offset_is_due(const struct offset *offset)
 {
-	return offset->turns < CLOCK_TURNS || gpu_clock_ns() - offset->learnt_ns > LEARN_NS;
+	return !offset_is_known(offset) || gpu_clock_ns() - offset->learnt_ns > LEARN_NS;
 }
 
 static uint64_t offset_apply(const struct offset *offset, uint64_t ns)
@@ -127,8 +135,9 @@ static void take_sample(void *data, const struct pm_sample *sample)
 	struct sampled *sampled = data;
 
 	sampled->message.stretches.samples++;
+	sampled->judged_samples++;
 	sampled->last_ns = sample->end_ns;
-	if (sampled->offset.turns >= CLOCK_TURNS)
+	if (offset_is_known(&sampled->offset))
 		stretches_add(&sampled->stretches, sample);
 }
 
@@ -139,11 +148,11 @@ static void begin_gpu(struct pm_sampling *sampling, uint32_t index, char *why, s
 	struct sampled *sampled = &sampling->of[index];
 
 	sampled->gpu = pm_start(sampling->pm, index, sampled->interval_ns, why, size);
-	sampled->offset = (struct offset){ 0 };
 	sampled->stretches = (struct stretches){ .each = take_stretch, .data = sampled };
 	sampled->again_ns = sampled->gpu ? 0 : gpu_clock_ns() + AGAIN_NS;
 	sampled->judged_ns = gpu_clock_ns();
-	sampled->judged_cpu_ns = 0;
+	sampled->judged_cpu_ns = sampled->judged_samples = 0;
+	sampled->drained_ns = sampled->judged_ns;
 	sampling->n_sampled += sampled->gpu != NULL;
 }
 
@@ -187,23 +196,31 @@ uint32_t pm_sampling_all(const struct pm_sampling *sampling)
 	return sampling->n;
 }
 
-/* So few samples that they cost less than they may. Begun anew: CUPTI changes none that runs. */
+/*
+ * So few samples that they cost less than they may, and that this process keeps up with them where
+ * it gets little of a CPU. Begun anew: CUPTI changes none that runs.
+ */
 static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
 {
 	struct sampled *sampled = &sampling->of[index];
 	uint64_t now_ns = gpu_clock_ns(), ns = now_ns - sampled->judged_ns;
-	double most = CPU_MOST / sampling->n, is;
+	double most = CPU_MOST / sampling->n, times, were;
+	bool behind = now_ns - sampled->drained_ns > BEHIND_NS;
 
 	if (ns < JUDGED_NS)
 		return;
-	is = (double)sampled->judged_cpu_ns / (double)ns;
+	times = (double)sampled->judged_cpu_ns / (double)ns / most;
+	were = (double)ns / (double)sampled->interval_ns;
+	if (behind && times * (double)sampled->judged_samples < 2 * were)
+		times = 2 * were / (double)(sampled->judged_samples + 1);
 	sampled->judged_ns = now_ns;
-	sampled->judged_cpu_ns = 0;
-	if (is <= most * 1.25 || sampled->interval_ns >= LONGEST_NS)
+	sampled->judged_cpu_ns = sampled->judged_samples = 0;
+	if (times <= 1.25 || sampled->interval_ns >= LONGEST_NS)
 		return;
-	sampled->interval_ns = (uint64_t)((double)sampled->interval_ns * is / most);
+	sampled->interval_ns = (uint64_t)((double)sampled->interval_ns * times);
 	if (sampled->interval_ns > LONGEST_NS)
 		sampled->interval_ns = LONGEST_NS;
+	sampled->message.stretches.lost += behind;
 	end_gpu(sampling, index);
 	begin_gpu(sampling, index, why, size);
 }
@@ -211,7 +228,8 @@ static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, 
 static enum pm_reading read_gpu(struct sampled *sampled)
 {
 	enum pm_reading reading = PM_MORE;
-	int most = offset_is_due(&sampled->offset) ? READS_MOST : 1;
+	bool due = offset_is_due(&sampled->offset);
+	int most = due ? READS_MOST : 1;
 
 	/* until few came at once: by when they came, the clocks are compared */
 	for (int i = 0; i < most && reading == PM_MORE; i++) {
@@ -221,13 +239,16 @@ static enum pm_reading read_gpu(struct sampled *sampled)
 		reading = pm_read(sampled->gpu, take_sample, sampled, &n);
 		if (reading != PM_READ)
 			continue;
-		if (n && n <= FEW)
-			offset_learn(&sampled->offset, sampled->last_ns, begun_ns);
-		else
+		sampled->drained_ns = gpu_clock_ns();
+		if (n)
+			offset_learn(&sampled->offset, sampled->last_ns, begun_ns, n);
+		if (!n || n > FEW)
 			reading = PM_MORE;
 		if (!n)
 			nanosleep(&(struct timespec){ 0, (long)sampled->interval_ns / 2 }, NULL);
 	}
+	if (due)
+		sampled->offset.learnt_ns = gpu_clock_ns();
 	return reading;
 }
 
@@ -257,6 +278,7 @@ void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, s
 		begin_gpu(sampling, index, why, size);
 		return;
 	}
+	sampled->offset = (struct offset){ 0 };
 	snprintf(why, size, "CUPTI gives no samples of GPU %u any more", index);
 	sampled->again_ns = gpu_clock_ns() + AGAIN_NS;
 }

@@ -6,8 +6,9 @@
  *   SIMCUPTI_PM_BUFFER=N   the hardware's buffer has room for N samples
  *   SIMCUPTI_PM_FULL=1     an image that is full gives CUPTI_ERROR_OUT_OF_MEMORY
  *   SIMCUPTI_PM_PLAIN=1    engines are not told: neither of kernels nor of copies
- *   SIMCUPTI_PM_COST_NS=N  what a sample takes
- *   SIMCUPTI_PM_HANG_MS=N  so long after the begin decoding does not return any more
+ *   SIMCUPTI_PM_COST_NS=N  what a sample takes of a CPU
+ *   SIMCUPTI_PM_SLOW_NS=N  what a sample waits for
+ *   SIMCUPTI_PM_HANG=N     after N times decoding does not return any more
  */
 #include "cupti.h"
 
@@ -28,7 +29,8 @@
 struct pm_object_of { /* of a device */
 	uint32_t device;
 	bool enabled, runs;
-	uint64_t interval_ns, next_ns, begun_ns; /* where the next sample begins */
+	uint64_t interval_ns, next_ns; /* where the next sample begins */
+	unsigned long decoded;
 };
 
 struct pm_image {
@@ -41,7 +43,7 @@ struct pm_image {
 
 static struct busy_log *busy;
 static struct pm_object_of objects[DEVICES];
-static unsigned long room, plain, full, cost_ns, hang_ms;
+static unsigned long room, plain, full, cost_ns, slow_ns, hang_after;
 
 static unsigned long number(const char *name, unsigned long otherwise)
 {
@@ -72,7 +74,8 @@ PM_CALL(cuptiProfilerInitialize, struct pm_plain)
 	plain = number("SIMCUPTI_PM_PLAIN", 0);
 	full = number("SIMCUPTI_PM_FULL", 0);
 	cost_ns = number("SIMCUPTI_PM_COST_NS", 0);
-	hang_ms = number("SIMCUPTI_PM_HANG_MS", 0);
+	slow_ns = number("SIMCUPTI_PM_SLOW_NS", 0);
+	hang_after = number("SIMCUPTI_PM_HANG", 0);
 	return RESULT_SUCCESS;
 }
 
@@ -204,7 +207,7 @@ PM_CALL(cuptiPmSamplingStart, struct pm_object)
 {
 	FAIL_ON_DEMAND();
 	struct pm_object_of *object = given->object;
-	object->begun_ns = object->next_ns = now_ns();
+	object->next_ns = now_ns();
 	object->runs = true;
 	return RESULT_SUCCESS;
 }
@@ -268,6 +271,8 @@ static void take_time(void)
 
 	while (cost_ns && now_ns() < until)
 		;
+	if (slow_ns)
+		nanosleep(&(struct timespec){ .tv_nsec = (long)slow_ns }, NULL);
 }
 
 PM_CALL(cuptiPmSamplingDecodeData, struct pm_decode)
@@ -277,7 +282,8 @@ PM_CALL(cuptiPmSamplingDecodeData, struct pm_decode)
 	struct pm_image *image = (void *)given->image;
 	uint64_t now = now_ns();
 
-	while (hang_ms && now - object->begun_ns > hang_ms * 1000000)
+	object->decoded++;
+	while (hang_after && object->decoded > hang_after)
 		sleep(1);
 	given->overflow = (now - object->next_ns) / object->interval_ns > room;
 	if (given->overflow)
