@@ -9,7 +9,7 @@
 # make bench-in-process what a call costs that is recorded inside the process; needs no root
 # make build/bench/in-process-drain   what cuscope takes for such a call, as instructions too: bench/in-process/drain.c
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
-# make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 2 minutes
+# make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 5 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench

@@ -2,11 +2,12 @@
 """How often the kernel ran eBPF programs, and how long: kernel.bpf_stats_enabled, which costs each run some 50 ns itself."""
 
 import collections
+import contextlib
 import ctypes
 import os
 
 SYSCALL = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
-GET_NEXT_ID, GET_FD_BY_ID, GET_INFO = 11, 13, 15
+GET_FD_BY_ID, GET_INFO = 13, 15
 ENABLED = "/proc/sys/kernel/bpf_stats_enabled"
 NAME, RUN_NS, RUNS, INFO_BYTES = 64, 192, 200, 224  # of struct bpf_prog_info
 
@@ -29,11 +30,18 @@ def info(number):
     return None if failed else room.raw
 
 
-def counted():
-    """{name: (runs, nanoseconds)} of all programs of that name."""
-    found, words = collections.defaultdict(lambda: (0, 0)), (ctypes.c_uint32 * 4)()
-    while not bpf(GET_NEXT_ID, words):
-        number, words[0] = words[1], words[1]
+def held(pid):
+    """Numbers of the programs that a process holds, by themselves or by where they are attached."""
+    folder = f"/proc/{pid}/fdinfo"
+    for fd in os.listdir(folder):
+        with contextlib.suppress(OSError), open(os.path.join(folder, fd)) as file:
+            yield from (int(line.split()[1]) for line in file if line.startswith("prog_id:"))
+
+
+def counted(pid):
+    """{name: (runs, nanoseconds)} of all programs of that name that a process holds."""
+    found = collections.defaultdict(lambda: (0, 0))
+    for number in set(held(pid)):
         raw = info(number)
         if raw:
             name = raw[NAME:NAME + 16].split(b"\0")[0].decode()

@@ -133,6 +133,14 @@ def ignore(*_words, **_options):
     return None
 
 
+class Profile(contextlib.nullcontext):
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+
 cuda = types.SimpleNamespace(synchronize=synchronize, set_device=ignore,
                              device_count=lambda: int(os.environ.get("STAND_IN_GPUS", "1")), is_available=lambda: True)
 nn = types.SimpleNamespace(
@@ -140,4 +148,4 @@ nn = types.SimpleNamespace(
     parallel=types.SimpleNamespace(DistributedDataParallel=lambda model, **_options: model))
 optim = types.SimpleNamespace(AdamW=AdamW)
 distributed = types.SimpleNamespace(init_process_group=ignore, destroy_process_group=ignore, barrier=ignore)
-profiler = types.SimpleNamespace(profile=contextlib.nullcontext, ProfilerActivity=types.SimpleNamespace(CUDA=0))
+profiler = types.SimpleNamespace(profile=Profile, ProfilerActivity=types.SimpleNamespace(CUDA=0))
