@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import sys
 
 import checks
 import profiles
@@ -73,6 +74,20 @@ def test_not_where_it_is_not_asked_for(case):
         checks.equal(f"who is sampled with {options}", {process.pid}, sampled(events))
         if "waits for" in said:
             raise Failure(f"said: {said}")
+    profiles.ended(process)
+
+
+FROM_MEMORY = ("import os, sys; fd = os.memfd_create('cuscope-x', 0); os.write(fd, open(sys.argv[1], 'rb').read()); "
+               "os.execv(f'/proc/self/fd/{fd}', sys.argv[1:])")
+
+
+def test_not_what_is_cuscopes_own(case):
+    """Its own processes, which wake who is attached to, run such files."""
+    process, _ = start(case, under=(sys.executable, "-c", FROM_MEMORY))
+    events, said = record(case, [process], 2)
+    checks.equal("who is sampled", {process.pid}, sampled(events))
+    if "waits for" in said:
+        raise Failure(f"said: {said}")
     profiles.ended(process)
 
 

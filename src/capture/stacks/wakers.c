@@ -186,12 +186,27 @@ static bool may_judge(struct wakers *w, uint64_t now_ns)
 	return w->judged++ < JUDGED_MAX;
 }
 
+/*
+ * One of this process's own: by its parent, or, where that has ended (base/worker.h), by the file
+ * that it runs, which may be one in memory. The link is read and nothing is opened: who calls a
+ * file of his own so is not sampled, and no more.
+ */
+static bool is_own(const struct waker *waker)
+{
+	char path[64], exe[4097] = "", own[4097] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", waker->pid);
+	return waker->sight.parent == getpid() ||
+	       (readlink(path, exe, sizeof(exe) - 1) > 0 &&
+	        (!strncmp(exe, "/memfd:cuscope", 14) ||
+	         (readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 && !strcmp(exe, own))));
+}
+
 static void judge(struct wakers *w, struct waker *waker, pid_t tid)
 {
 	if (w->options.is_target(w->options.data, waker->pid) ||
 	    !sight_read(waker->pid, tid, &waker->sight) || waker->sight.of_kernel ||
-	    waker->sight.parent == getpid() || /* one of cuscope's own */
-	    !sight_read(waker->woke, 0, &waker->whose))
+	    is_own(waker) || !sight_read(waker->woke, 0, &waker->whose))
 		return;
 	if (sight_covers(&waker->whose, &waker->sight))
 		take(w, waker);
