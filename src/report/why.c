@@ -430,7 +430,7 @@ static void why_bounds(struct why *why, const struct account *account)
 {
 	struct buf by = { 0 };
 
-	why_bound_text(why->metrics, account->device, &by);
+	why_bound_text(why->metrics, why_bound_gpu(why->metrics, account), &by);
 	if (account->ns >= ANSWER_LEAST_NS && answer_unknown(account) <= WHY_UNKNOWN &&
 	    answer_bound(account) == ACCOUNT_KERNELS && by.len)
 		buf_printf(why->out, "  What bounds them: %s.\n", by.data);

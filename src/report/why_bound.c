@@ -8,14 +8,15 @@
 #define BOUND_HIGH 60 /* percent, from which on a pipe is what all wait for */
 #define BOUND_SOME 25
 #define BOUND_LOW  5
+#define BOUND_NEAR 10 /* and points that metrics and an account say otherwise of one GPU */
 
-static const struct metrics_gpu *bound_gpu(const struct metrics_use *use, uint32_t device)
+static const struct metrics_gpu *bound_gpu(const struct metrics_use *use, uint32_t gpu)
 {
 	size_t n;
 	const struct metrics_gpu *gpus = metrics_use_gpus(use, &n);
 
 	for (size_t i = 0; i < n; i++)
-		if (gpus[i].gpu == device || n == 1)
+		if (gpus[i].gpu == gpu)
 			return gpus[i].gpm ? &gpus[i] : NULL;
 	return NULL;
 }
@@ -40,11 +41,46 @@ static enum why_bound bound_find(const struct metrics_gpu *gpu)
 	return sm < BOUND_HIGH ? BOUND_SMALL : BOUND_LATENCY;
 }
 
-enum why_bound why_bound_of(const struct metrics_use *use, uint32_t device)
+enum why_bound why_bound_of(const struct metrics_use *use, uint32_t gpu)
 {
-	const struct metrics_gpu *gpu = bound_gpu(use, device);
+	const struct metrics_gpu *of = bound_gpu(use, gpu);
 
-	return gpu ? bound_find(gpu) : BOUND_UNKNOWN;
+	return of ? bound_find(of) : BOUND_UNKNOWN;
+}
+
+/* Percent of an account in which kernels ran. */
+static double account_kernels(const struct account *account)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (account->parts[i].cause == ACCOUNT_KERNELS ||
+		    account->parts[i].cause == ACCOUNT_COMMUNICATION)
+			ns += account->parts[i].ns;
+	return account->ns > 0 ? 100 * ns / account->ns : 0;
+}
+
+uint32_t why_bound_gpu(const struct metrics_use *use, const struct account *account)
+{
+	size_t n;
+	const struct metrics_gpu *gpus = metrics_use_gpus(use, &n);
+	double kernels = account_kernels(account);
+	uint32_t found = FACTS_NONE;
+
+	if (n == 1)
+		return gpus[0].gpu;
+	for (size_t i = 0; i < n; i++) {
+		double busy = metric_mean(&gpus[i], GPU_METRIC_GRAPHICS);
+
+		if (!(fabs(busy - kernels) <= BOUND_NEAR))
+			continue;
+		if (found != FACTS_NONE &&
+		    why_bound_of(use, found) != why_bound_of(use, gpus[i].gpu))
+			return FACTS_NONE;
+		if (found == FACTS_NONE || gpus[i].gpu == account->device)
+			found = gpus[i].gpu;
+	}
+	return found;
 }
 
 static const struct {
@@ -65,13 +101,13 @@ const char *why_bound_name(enum why_bound bound)
 	return bound < ARRAY_SIZE(bounds) ? bounds[bound].name : NULL;
 }
 
-void why_bound_text(const struct metrics_use *use, uint32_t device, struct buf *out)
+void why_bound_text(const struct metrics_use *use, uint32_t gpu, struct buf *out)
 {
-	enum why_bound bound = why_bound_of(use, device);
+	enum why_bound bound = why_bound_of(use, gpu);
 
 	if (bound == BOUND_UNKNOWN)
 		return;
 	buf_printf(out, "%s (%s %.0f %%)", bounds[bound].text,
 	           gpu_metric_info(bounds[bound].metric)->name,
-	           metric_busy_mean(bound_gpu(use, device), bounds[bound].metric));
+	           metric_busy_mean(bound_gpu(use, gpu), bounds[bound].metric));
 }

@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_REPORT_WHY_BOUND_H
 #define CUSCOPE_REPORT_WHY_BOUND_H
 
+#include "account/account.h"
 #include "analysis/metrics_use.h"
 #include "base/buf.h"
 
@@ -16,11 +17,18 @@ enum why_bound {
 	BOUND_LATENCY,
 };
 
-/* Of the GPU with that number, or of the only one. */
-enum why_bound why_bound_of(const struct metrics_use *use, uint32_t device);
+/*
+ * The machine's number of an account's GPU; FACTS_NONE: not known. A process numbers GPUs by itself
+ * (CUDA_VISIBLE_DEVICES, containers): of several it is the one that was as busy, and of several
+ * that were, any of those that are bound by the same.
+ */
+uint32_t why_bound_gpu(const struct metrics_use *use, const struct account *account);
+
+/* Of the machine's GPU with that number. */
+enum why_bound why_bound_of(const struct metrics_use *use, uint32_t gpu);
 
 const char *why_bound_name(enum why_bound bound); /* "tensor", for programs; NULL of the first */
 /* "its tensor cores, busy 93 % of that time": half a sentence; nothing where it is not known. */
-void why_bound_text(const struct metrics_use *use, uint32_t device, struct buf *out);
+void why_bound_text(const struct metrics_use *use, uint32_t gpu, struct buf *out);
 
 #endif

@@ -185,7 +185,8 @@ static void why_json_change(const struct why *why, struct json *json, const char
 static void why_json_bound(const struct why *why, struct json *json)
 {
 	const struct account *account = why_of(why);
-	const char *pipe = why_bound_name(why_bound_of(why->metrics, account->device));
+	uint32_t gpu = why_bound_gpu(why->metrics, account);
+	const char *pipe = why_bound_name(why_bound_of(why->metrics, gpu));
 
 	json_string(json, "bound_by", account_cause_name(answer_bound(account)));
 	if (pipe)

@@ -198,6 +198,64 @@ static void test_a_busy_gpu_has_nothing_wrong(void **state)
 }
 
 /* What was lost may have been what was wrong. */
+/* What a GPU of the machine was used for, as long as the recording. */
+static void gpu_was(uint32_t gpu, int64_t busy, int64_t tensor, int64_t dram)
+{
+	struct gpu_metrics_sample metrics = {
+		.source = GPU_METRICS_GPM, .gpu = gpu, .begin_ns = 0, .end_ns = US(100000)
+	};
+
+	for (size_t i = 0; i < GPU_METRICS; i++)
+		metrics.value[i] = GPU_METRIC_UNKNOWN;
+	metrics.value[GPU_METRIC_GRAPHICS] = 100 * busy;
+	metrics.value[GPU_METRIC_TENSOR] = 100 * tensor;
+	metrics.value[GPU_METRIC_FP32] = 0;
+	metrics.value[GPU_METRIC_DRAM] = 100 * dram;
+	metrics.value[GPU_METRIC_SM] = 9900;
+	see((struct event){
+		.type = EVENT_METRICS, .time_ns = metrics.end_ns, .metrics = &metrics });
+}
+
+/* The process calls it 0, whichever it is. */
+static void a_gpu_is_busy(void)
+{
+	steps(10, 9990, 0);
+	conclude(100000);
+	assert_said("Nothing is wrong:");
+}
+
+static void test_what_bounds_a_gpu_is_told_of_the_one_that_was_as_busy(void **state)
+{
+	gpu_was(0, 60, 64, 20);
+	gpu_was(1, 99, 0, 87);
+	a_gpu_is_busy();
+	assert_said("What bounds them: its memory (DRAM bandwidth 87 %)");
+}
+
+static void test_of_two_that_were_it_is_not_told(void **state)
+{
+	gpu_was(0, 99, 64, 20);
+	gpu_was(1, 99, 0, 87);
+	a_gpu_is_busy();
+	assert_not_said("What bounds them");
+}
+
+static void test_but_where_the_same_bounds_both(void **state)
+{
+	gpu_was(0, 99, 0, 81);
+	gpu_was(1, 99, 0, 87);
+	a_gpu_is_busy();
+	assert_said("What bounds them: its memory (DRAM bandwidth 81 %)");
+}
+
+static void test_of_none_that_was_it_is_not_told(void **state)
+{
+	gpu_was(0, 60, 64, 20);
+	gpu_was(1, 70, 0, 87);
+	a_gpu_is_busy();
+	assert_not_said("What bounds them");
+}
+
 static void test_losses_are_said_beside_all_else(void **state)
 {
 	info.lost[LOST_RING_FULL] = 1000;
@@ -523,6 +581,10 @@ int main(void)
 		TEST(test_few_samples_beside_waits_are_not_sure),
 		TEST(test_without_samples_is_said_how_to_take_them),
 		TEST(test_a_busy_gpu_has_nothing_wrong),
+		TEST(test_what_bounds_a_gpu_is_told_of_the_one_that_was_as_busy),
+		TEST(test_of_two_that_were_it_is_not_told),
+		TEST(test_but_where_the_same_bounds_both),
+		TEST(test_of_none_that_was_it_is_not_told),
 		TEST(test_losses_are_said_beside_all_else),
 		TEST(test_waits_are_told_with_the_line_of_the_call),
 		TEST(test_steps_that_are_apart_are_told_with_what_they_are),
