@@ -132,7 +132,8 @@ static void idle_owed(const struct maker *maker, const struct cut *cut, double l
 }
 
 /* Up to the call's end it was not asked for. Calls that are what the wait is are not owed to it: it
- * is gained by their removal as well. */
+ * is gained by their removal as well; nor is what the host computes once it has the data that it
+ * waited for, which it could not have computed before. */
 static void idle_asked_late(const struct maker *maker, const struct cut *cut,
                             const struct gpu_segment *idle, const struct gpu_debt *debt,
                             const struct fact_call *call, uint32_t thread)
@@ -145,6 +146,7 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
 		begin_ns = sooner(later(debt->end_ns, begin_ns), idle->end_ns);
 		idle_walk(&walk, cut, thread, idle->begin_ns, begin_ns);
 		walk.whole = debt->cause;
+		walk.computes = debt->call && debt->call->to_host;
 		walk.share -= debt->share;
 	}
 	idle_walk(&walk, cut, thread, begin_ns, in_call);

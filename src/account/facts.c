@@ -191,6 +191,9 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	row->open = call->flags & CALL_UNFINISHED;
 	row->chain = fact_stack_of(facts, call->stack);
 	row->kernel = call->kernel ? call->kernel->id + 1 : 0;
+	row->to_host = call->op == OP_COPY && !(call->flags & CALL_SIZE_UNKNOWN) &&
+	               call->args.bytes >= FACTS_SMALL_COPY &&
+	               call->args.direction == DIRECTION_D2H;
 	if (call->function->api) {
 		if (call->op == OP_COPY && !(call->flags & CALL_SIZE_UNKNOWN) &&
 		    call->args.bytes < FACTS_SMALL_COPY && call->args.direction != DIRECTION_H2H)

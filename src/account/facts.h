@@ -26,6 +26,7 @@ struct fact_call {
 	uint8_t op;           /* enum api_op */
 	bool blocking;        /* a copy or set that returns when it is done */
 	bool waits_all;       /* it returns when all that was asked for before is done */
+	bool to_host;         /* a copy from a GPU to the host, of FACTS_SMALL_COPY or more */
 	bool worked;          /* something that it asked for ran, and was recorded */
 	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY: its direction
 	                    and 1; 0: none */

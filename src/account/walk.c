@@ -75,9 +75,21 @@ static enum account_cause walk_cause_of_rest(const struct fact_rest *rest)
 	return rest->wait < ARRAY_SIZE(causes) ? causes[rest->wait] : ACCOUNT_OTHER_WAIT;
 }
 
+static bool walker_is_whole(const struct walker *walker, enum account_cause cause)
+{
+	return (cause && cause == walker->walk->whole) ||
+	       (cause == ACCOUNT_COMPUTING && walker->walk->computes && !walker->caller);
+}
+
 static double walker_share(const struct walker *walker, enum account_cause cause)
 {
-	return cause && cause == walker->walk->whole ? 1 : walker->walk->share;
+	return walker_is_whole(walker, cause) ? 1 : walker->walk->share;
+}
+
+static void walker_count_whole(const struct walker *walker, enum account_cause cause, uint64_t ns)
+{
+	if (walker->walk->whole_ns && walker_is_whole(walker, cause))
+		*walker->walk->whole_ns += (double)ns;
 }
 
 static struct account_part *walker_add_beside(const struct walker *walker, enum account_cause cause,
@@ -174,12 +186,12 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 		walker->thread,
 		walker->via,
 	};
+	uint64_t ns = stretch->end_ns - stretch->begin_ns - walker_add_sums(walker, stretch);
 
 	if (key.cause == ACCOUNT_HOST) /* the next call is not where it was */
 		key.chain = 0;
-	walker_add_samples(walker, stretch,
-	                   stretch->end_ns - stretch->begin_ns - walker_add_sums(walker, stretch),
-	                   key, true);
+	walker_count_whole(walker, key.cause, ns);
+	walker_add_samples(walker, stretch, ns, key, true);
 }
 
 /* ---- in calls -------------------------------------------------------------------------------- */
@@ -202,8 +214,7 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 
 	if (!chain && stretch->rest)
 		chain = stretch->rest->chain;
-	if (cause == walker->walk->whole && walker->walk->whole_ns)
-		*walker->walk->whole_ns += (double)(stretch->end_ns - stretch->begin_ns);
+	walker_count_whole(walker, cause, stretch->end_ns - stretch->begin_ns);
 	if (!chain && walker->walk->facts->files_samples) {
 		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },

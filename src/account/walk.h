@@ -19,6 +19,7 @@ struct walk {
 	double share;     /* of each stretch: see parts_add() */
 	bool alone;       /* GPU times are not known: who waits for the GPU waits for its work */
 	enum account_cause whole; /* calls that are this have all of their time; 0: none */
+	bool computes;            /* and what the thread itself computes has it */
 	double *whole_ns;         /* gets theirs; NULL: nobody asks */
 };
 

@@ -170,6 +170,35 @@ static void test_one_into_pinned_memory_is_asked_for_like_a_kernel(void **state)
 	assert_us(account_of_copy(4, ACTIVITY_MEMORY_PINNED), ACCOUNT_LAUNCHING, 44, 8);
 }
 
+/* The host waits for a copy, and then computes. */
+static const struct account *account_of_computing(uint64_t bytes)
+{
+	ran(launch(90, 30), 100, 1000);
+	copied(copy_from(110, 1010, "cudaMemcpy", bytes), 1000, 1005, ACTIVITY_MEMORY_PAGEABLE);
+	for (double at = 1100; at < 1900; at += 100)
+		sampled(at, 33);
+	ran(launch(1900, 30), 1905, 1910);
+	small_kernels(1910, 1);
+	return the_account(2100);
+}
+
+static void test_what_is_computed_of_data_is_not_owed_to_their_copy(void **state)
+{
+	const struct account *account = account_of_computing(1 << 20);
+
+	assert_us(account, ACCOUNT_COMPUTING, 33, 890);
+	assert_us(account, ACCOUNT_COPY_CALL, 44, 5 + 5);
+}
+
+/* Of one number there is little to compute. */
+static void test_of_a_number_it_is_the_waits(void **state)
+{
+	const struct account *account = account_of_computing(4);
+
+	assert_true(us_of(account, ACCOUNT_SYNCHRONISATION, 44) > 890);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 33) < 10);
+}
+
 /* Freeing waits for the GPU, and what comes after it is owed to that; other calls of its kind are
  * it themselves, and are gained once. */
 static void test_memory_that_is_freed_is_waited_for(void **state)
@@ -310,6 +339,8 @@ int main(void)
 		TEST(test_a_small_copy_into_memory_that_is_not_pinned_is_a_wait),
 		TEST(test_a_large_one_is_a_copy),
 		TEST(test_one_into_pinned_memory_is_asked_for_like_a_kernel),
+		TEST(test_what_is_computed_of_data_is_not_owed_to_their_copy),
+		TEST(test_of_a_number_it_is_the_waits),
 		TEST(test_memory_that_is_freed_is_waited_for),
 		TEST(test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu),
 		TEST(test_without_such_functions_another_thread_was_waited_for),
