@@ -9,7 +9,8 @@
 #include "account/walk.h"
 #include "base/xalloc.h"
 
-#define ACCOUNT_PEERS 16 /* other GPUs that are asked who is late */
+#define ACCOUNT_PEERS     16    /* other GPUs that are asked who is late */
+#define ACCOUNT_LEAVES_NS 50000 /* one GPU leaves a collective so much later than another */
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
 
@@ -232,31 +233,37 @@ void segment_explain(const struct maker *maker, const struct cut *cut, const str
 
 /* ---- communication --------------------------------------------------------------------------- */
 
-/* The GPU that all others wait for at that time: it comes last; NULL: all are there. */
-static struct gpu_time *peers_last(const struct maker *maker, const struct gpu_time *self,
-                                   uint64_t time_ns)
+/* Who is late at a time, and until when that is so. */
+struct late {
+	struct gpu_time *last; /* comes last, and all others wait for it; NULL: all are there */
+	uint64_t until_ns;     /* it joins, or the first of all leaves */
+};
+
+/* Who joins only after `end_ns` is not waited for. */
+static struct late peers_late(const struct maker *maker, const struct gpu_time *self,
+                              uint64_t time_ns, uint64_t end_ns)
 {
-	struct gpu_time *last = NULL;
-	uint64_t last_ns = time_ns;
+	struct late late = { NULL, end_ns };
 	size_t asked = 0;
 
 	for (size_t i = 0; i < maker->facts->n_gpus && asked < ACCOUNT_PEERS; i++) {
 		struct gpu_time *peer = &maker->gpus[i];
 
-		if (peer == self || !peer->communicates)
+		if (peer == self || !peer->n_talks)
 			continue;
 		asked++;
 		--*maker->budget;
 
-		size_t at = gpu_time_at(peer, time_ns);
-		uint64_t joins = at < peer->n ? peer->joins_ns[at] : 0;
+		const struct gpu_talk *talk = gpu_time_talk(peer, time_ns);
 
-		if (joins > last_ns) {
-			last = peer;
-			last_ns = joins;
-		}
+		if (!talk || talk->begin_ns > end_ns + ACCOUNT_LEAVES_NS)
+			continue;
+		if (talk->begin_ns > time_ns && (!late.last || talk->begin_ns > late.until_ns))
+			late = (struct late){ peer, talk->begin_ns };
+		else if (!late.last && talk->end_ns < late.until_ns)
+			late.until_ns = talk->end_ns;
 	}
-	return last;
+	return late;
 }
 
 /* What it does then, up to cut->end_ns at most. */
@@ -277,21 +284,21 @@ static void communication_explain(const struct maker *maker, struct cut cut,
                                   const struct gpu_time *self, const struct gpu_segment *segment)
 {
 	struct account_via waits = { cut.via, ACCOUNT_COMMUNICATION, FACTS_NONE, 0 };
-	uint64_t end_ns = cut.end_ns;
+	uint64_t end_ns = cut.end_ns, work_end_ns = maker->facts->works[segment->work].end_ns;
 
 	while (cut.begin_ns < end_ns) {
-		struct gpu_time *peer = *maker->budget < ACCOUNT_PEERS
-		                                ? NULL
-		                                : peers_last(maker, self, cut.begin_ns);
+		struct late late = { NULL, end_ns };
 
-		cut.end_ns = end_ns;
-		if (!peer) {
+		if (*maker->budget >= ACCOUNT_PEERS)
+			late = peers_late(maker, self, cut.begin_ns, work_end_ns);
+		cut.end_ns = sooner(end_ns, late.until_ns);
+		if (late.last) {
+			cut.via = parts_via(maker->parts, &waits);
+			peer_explain(maker, &cut, late.last);
+		} else {
 			cut.via = waits.before;
 			segment_explain(maker, &cut, self, segment);
-			return;
 		}
-		cut.via = parts_via(maker->parts, &waits);
-		peer_explain(maker, &cut, peer);
 		cut.begin_ns = cut.end_ns;
 	}
 }

@@ -58,6 +58,24 @@ static void gpu_advance(struct gpu_time *gpu, const struct running *running, uin
 	gpu_add(gpu, now, to_ns, STATE_IDLE, next);
 }
 
+static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
+{
+	struct gpu_talk *last = gpu->n_talks ? &gpu->talks[gpu->n_talks - 1] : NULL;
+
+	if (work->end_ns <= work->begin_ns) /* nor has it a segment */
+		return;
+	if (last && work->begin_ns <= last->end_ns) {
+		if (work->end_ns > last->end_ns)
+			last->end_ns = work->end_ns;
+		return;
+	}
+	if (gpu->n_talks == gpu->room_talks) {
+		gpu->room_talks = gpu->room_talks ? 2 * gpu->room_talks : 64;
+		gpu->talks = xrealloc(gpu->talks, gpu->room_talks * sizeof(*gpu->talks));
+	}
+	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
+}
+
 static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 {
 	struct running running = { 0 };
@@ -72,7 +90,8 @@ static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
 			running.until_ns[work->class] = work->end_ns;
 			running.work[work->class] = i;
 		}
-		gpu->communicates |= work->class == FACT_COMMUNICATION;
+		if (work->class == FACT_COMMUNICATION)
+			gpu_talk(gpu, work);
 	}
 	for (int class = 0; class < FACT_CLASSES; class ++) {
 		uint64_t until = running.until_ns[class];
@@ -111,20 +130,6 @@ static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
 		        STATE_IDLE, facts->n_works);
 }
 
-static void gpu_join(struct gpu_time *gpu)
-{
-	uint64_t joins = 0;
-
-	if (!gpu->communicates)
-		return;
-	gpu->joins_ns = xcalloc(gpu->n + 1, sizeof(*gpu->joins_ns));
-	for (size_t i = gpu->n; i-- > 0;) {
-		if (gpu->segments[i].state == STATE_COMMUNICATION)
-			joins = gpu->segments[i].begin_ns;
-		gpu->joins_ns[i] = joins;
-	}
-}
-
 struct gpu_time *gpu_times_new(const struct facts *facts)
 {
 	struct gpu_time *gpus = xcalloc(facts->n_gpus + 1, sizeof(*gpus));
@@ -138,7 +143,6 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 		gpu->last = i;
 		gpu_sweep(facts, gpu);
 		gpu_trail(facts, gpu);
-		gpu_join(gpu);
 		gpu_find_debts(gpu, facts);
 	}
 	return gpus;
@@ -149,7 +153,7 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
 		free(gpus[i].segments);
 		free(gpus[i].debts);
-		free(gpus[i].joins_ns);
+		free(gpus[i].talks);
 	}
 	free(gpus);
 }
@@ -184,6 +188,15 @@ size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns)
 	return gpu->n ? facts_later(&gpu->segments->end_ns, sizeof(*gpu->segments), gpu->n, time_ns,
 	                            &gpu->near)
 	              : 0;
+}
+
+const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns)
+{
+	size_t at = gpu->n_talks ? facts_later(&gpu->talks->end_ns, sizeof(*gpu->talks),
+	                                       gpu->n_talks, time_ns, &gpu->near_talk)
+	                         : 0;
+
+	return at < gpu->n_talks ? &gpu->talks[at] : NULL;
 }
 
 /* The first of the process with this id, or of a higher one. */

@@ -17,15 +17,20 @@ struct gpu_segment {
 	uint32_t debt : 30; /* of STATE_IDLE its debt and 1: waits.h; 0: none */
 };
 
+/* It communicates, whatever it runs beside that. */
+struct gpu_talk {
+	uint64_t begin_ns, end_ns;
+};
+
 struct gpu_time {
 	struct gpu_segment *segments;
 	size_t n, room;
 	size_t first, last; /* its works */
-	bool communicates;
-	size_t near; /* see facts_later() */
+	struct gpu_talk *talks;
+	size_t n_talks, room_talks;
+	size_t near, near_talk; /* see facts_later() */
 	struct gpu_debt *debts;
 	size_t n_debts, room_debts;
-	uint64_t *joins_ns; /* by segment: when the next kernel of communication begins */
 };
 
 /* By the facts' numbers of GPUs; of one that ran nothing n is 0. Without holes from the first work
@@ -38,6 +43,9 @@ double gpu_longest_stream_ns(const struct facts *facts, const struct gpu_time *g
 
 /* The segment that a time is in: the first that ends later; n: none. */
 size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns);
+
+/* The one that it is in then, or the next; NULL: none. */
+const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns);
 
 /*
  * Stretches of a process's time in the parts that were measured. The caller sets end_ns to the

@@ -621,6 +621,59 @@ static void test_a_rank_waits_for_one_whose_gpu_computes(void **state)
 	assert_int_equal(via_of(part)->cause, ACCOUNT_COMMUNICATION);
 }
 
+static void communicates(uint32_t n, double asked_us, double begin_us, double end_us)
+{
+	ran_in(rank(n), sum_kernel(), launch_in(rank(n), 900 + n, asked_us, 31), begin_us, end_us);
+}
+
+static const struct account *account_of_waiting_rank(double end_us)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		exited(rank(i), end_us);
+	make_accounts(end_us);
+	assert_all_add_up();
+	return account_of(rank(0));
+}
+
+/* Gradients are reduced while the next ones are made. */
+static void test_a_rank_is_there_as_soon_as_it_communicates_beside_its_kernels(void **state)
+{
+	const struct account *account;
+
+	ran_in(rank(1), NULL, launch_in(rank(1), 901, 90, 37), 100, 900);
+	communicates(0, 110, 200, 600);
+	communicates(1, 110, 500, 600);
+	account = account_of_waiting_rank(1000);
+	assert_us(account, ACCOUNT_KERNELS, 37, 300);
+	assert_us(account, ACCOUNT_COMMUNICATION, ANY, 100);
+}
+
+/* Rank 0 leaves the first sum 10 us before rank 1 does, and waits for it in the second one. */
+static void test_a_rank_that_leaves_late_is_not_there_for_the_next(void **state)
+{
+	const struct account *account;
+
+	communicates(0, 90, 200, 300);
+	communicates(1, 90, 200, 310);
+	ran_in(rank(1), NULL, launch_in(rank(1), 901, 100, 37), 310, 800);
+	communicates(0, 110, 304, 900);
+	communicates(1, 110, 800, 900);
+	account = account_of_waiting_rank(1000);
+	assert_us(account, ACCOUNT_KERNELS, 37, 490);
+}
+
+static void test_a_rank_that_comes_after_the_end_is_not_waited_for(void **state)
+{
+	const struct account *account;
+
+	ran_in(rank(1), NULL, launch_in(rank(1), 901, 90, 37), 300, 900);
+	communicates(0, 110, 200, 340);
+	communicates(1, 110, 200, 300);
+	communicates(1, 120, 900, 950);
+	account = account_of_waiting_rank(1000);
+	assert_us(account, ACCOUNT_COMMUNICATION, ANY, 140);
+}
+
 /* Its first work is what is waited for. */
 static void test_a_rank_waits_for_one_that_has_not_begun(void **state)
 {
@@ -803,6 +856,9 @@ int main(void)
 		TEST(test_another_lock_is_a_lock),
 		TEST(test_a_rank_waits_for_one_that_sleeps),
 		TEST(test_a_rank_waits_for_one_whose_gpu_computes),
+		TEST(test_a_rank_is_there_as_soon_as_it_communicates_beside_its_kernels),
+		TEST(test_a_rank_that_leaves_late_is_not_there_for_the_next),
+		TEST(test_a_rank_that_comes_after_the_end_is_not_waited_for),
 		TEST(test_a_rank_waits_for_one_that_has_not_begun),
 		TEST(test_ranks_that_are_all_there_communicate),
 		TEST(test_what_was_not_measured_is_apart),
