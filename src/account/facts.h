@@ -39,7 +39,8 @@ struct fact_call {
 struct fact_sample {
 	uint64_t time_ns;
 	uint32_t chain;
-	bool fault; /* the kernel handed it a page of memory */
+	bool fault;  /* the kernel handed it a page of memory */
+	bool copies; /* memory, at a place where the GPU's is copied */
 };
 
 /* It could not go on: from begin to ready for a reason, from there to the end for want of a CPU. */

@@ -2,6 +2,7 @@
 #include "account/facts_place.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "account/walk.h"
 #include "analysis/by_id.h"
@@ -57,13 +58,37 @@ static uint32_t chain_of_stack(const struct facts *facts, const struct stack *st
 struct numbered {
 	uint32_t *chains; /* by it */
 	bool *cut;        /* it ends before the program's begin */
+	bool *copies;     /* its innermost function copies memory */
 };
+
+static bool is_of_libc(const struct stack_frame *frame)
+{
+	return frame->module &&
+	       (!strncmp(frame->module, "libc.so", 7) || !strncmp(frame->module, "libc-", 5));
+}
+
+/*
+ * In a function of the C library's for memory. All of its functions that others call have names but
+ * those of which it chooses one for the CPU: memcpy and its like.
+ */
+static bool stack_copies(const struct stack *stack)
+{
+	const struct stack_frame *inner = stack->n_frames ? stack->frames[0] : NULL;
+	const char *name = inner ? inner->function : NULL;
+
+	if (!inner || inner->kind != FRAME_NATIVE || !is_of_libc(inner))
+		return false;
+	if (name)
+		return !strncmp(name + strspn(name, "_"), "mem", 3);
+	return stack->n_frames > 1 && !is_of_libc(stack->frames[1]);
+}
 
 /* Each stack is looked at once: millions of rows have one. */
 static struct numbered facts_number(struct facts *facts)
 {
 	struct numbered numbered = { xcalloc(facts->n_stacks + 1, sizeof(*numbered.chains)),
-		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.cut)) };
+		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.cut)),
+		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.copies)) };
 
 	for (size_t i = 0; i < facts->n_stacks; i++) {
 		if (!facts->stacks[i])
@@ -71,6 +96,7 @@ static struct numbered facts_number(struct facts *facts)
 		numbered.chains[i + 1] = chain_of_stack(facts, facts->stacks[i]);
 		numbered.cut[i + 1] = facts->stacks[i]->end != STACK_WHOLE &&
 		                      facts->stacks[i]->end != STACK_BY_POINTERS;
+		numbered.copies[i + 1] = stack_copies(facts->stacks[i]);
 	}
 	return numbered;
 }
@@ -102,6 +128,7 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 		if (!numbered->cut[number] && placer_whose(placer, chain) != WHOSE_OTHERS)
 			seen = chain;
 		thread->samples[i].chain = placer_chain(placer, numbered, number, seen);
+		thread->samples[i].copies = numbered->copies[number];
 	}
 }
 
@@ -134,6 +161,7 @@ static void placer_make_chains(struct placer *placer)
 	}
 	free(numbered.chains);
 	free(numbered.cut);
+	free(numbered.copies);
 }
 
 /* The call that a sample was taken in, or a little before. */
@@ -426,6 +454,27 @@ static bool placer_place_threads(struct placer *placer)
 	return placed;
 }
 
+/* Memory that is copied elsewhere is the program's own matter. */
+static void placer_find_copies(const struct placer *placer)
+{
+	const struct facts *facts = placer->facts;
+	bool *copied = xcalloc(chains_count(facts->chains) + 1, sizeof(*copied));
+
+	for (size_t i = 0; i < facts->n_threads; i++)
+		for (size_t k = 0; k < facts->threads[i].n_calls; k++) {
+			const struct fact_call *call = &facts->threads[i].calls[k];
+
+			copied[call->chain] |= call->chain && call->op == OP_COPY && !call->small;
+		}
+	for (size_t i = 0; i < facts->n_threads; i++)
+		for (size_t k = 0; k < facts->threads[i].n_samples; k++) {
+			struct fact_sample *sample = &facts->threads[i].samples[k];
+
+			sample->copies = sample->copies && copied[sample->chain];
+		}
+	free(copied);
+}
+
 void facts_place(struct facts *facts)
 {
 	struct placer placer = { .facts = facts };
@@ -435,6 +484,7 @@ void facts_place(struct facts *facts)
 	placer.waits = xcalloc(facts->n_threads + 1, sizeof(*placer.waits));
 	for (size_t i = 0; i < PLACE_ROUNDS && placer_place_threads(&placer); i++)
 		;
+	placer_find_copies(&placer);
 	free(placer.waits);
 	free(placer.whose);
 	facts_find_peers(facts);

@@ -158,9 +158,18 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	               : ACCOUNT_HOST;
 }
 
+/* The host's half of a copy is one, as it is where CUDA makes it. */
+static enum account_cause walker_cause_of_sample(const struct fact_sample *sample,
+                                                 enum account_cause cause)
+{
+	if (sample->fault)
+		return ACCOUNT_FAULT;
+	return sample->copies && cause == ACCOUNT_COMPUTING ? ACCOUNT_COPY_CALL : cause;
+}
+
 /* Time on a CPU, `ns` of the stretch, by the samples in it. */
 static void walker_add_samples(const struct walker *walker, const struct stretch *stretch,
-                               uint64_t ns, struct part_key key, bool faults)
+                               uint64_t ns, struct part_key key, bool in_call)
 {
 	struct fact_thread *of = walker->of;
 	uint64_t *budget = walker->walk->budget;
@@ -171,7 +180,8 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 		--*budget;
 		key.chain = of->samples[i].chain;
 		parts_add_sample(walker->walk->parts, &key,
-		                 faults && of->samples[i].fault ? ACCOUNT_FAULT : key.cause);
+		                 in_call ? key.cause
+		                         : walker_cause_of_sample(&of->samples[i], key.cause));
 	}
 }
 
@@ -191,7 +201,7 @@ static void walker_ran(const struct walker *walker, const struct stretch *stretc
 	if (key.cause == ACCOUNT_HOST) /* the next call is not where it was */
 		key.chain = 0;
 	walker_count_whole(walker, key.cause, ns);
-	walker_add_samples(walker, stretch, ns, key, true);
+	walker_add_samples(walker, stretch, ns, key, false);
 }
 
 /* ---- in calls -------------------------------------------------------------------------------- */
@@ -218,7 +228,7 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 	if (!chain && walker->walk->facts->files_samples) {
 		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns,
 		                   (struct part_key){ cause, 0, walker->thread, walker->via },
-		                   false);
+		                   true);
 		return;
 	}
 

@@ -332,13 +332,16 @@ static void why_change(struct why *why, const struct answer_change *change)
 	buf_puts(why->out, ".\n");
 }
 
-/* The waits that lead there, from the GPU on. */
+/* The waits that lead there, from the GPU on; of several in a row at one place the first. */
 void why_through(struct why *why, uint32_t via)
 {
 	const struct account_via *at = &why->accounts.vias[via];
+	const struct account_via *before = &why->accounts.vias[at->before];
 
 	if (at->before)
 		why_through(why, at->before);
+	if (at->before && at->chain && before->cause == at->cause && before->chain == at->chain)
+		return;
 	if (at->before)
 		buf_puts(why->out, ", there ");
 	why_words_wait(at, why->facts.chains, why->out);

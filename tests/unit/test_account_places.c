@@ -186,6 +186,69 @@ static void test_samples_in_calls_speak_for_all_calls(void **state)
 	            3 * us_of(account, ACCOUNT_LAUNCHING, 34));
 }
 
+/* ---- copies of the host's ------------------------------------------------------------------ */
+
+/* In a function of the C library's, which a framework calls in that line. */
+static void sampled_in_libc(double at_us, const char *function, uint32_t line)
+{
+	static struct stack_frame inner[2], framework;
+	static const struct stack_frame *pointers[2][3];
+	static struct stack stacks[2];
+	uint32_t at = function != NULL, id = 94 + at;
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, &stacks[at]);
+
+	inner[at] = (struct stack_frame){
+		.id = id, .kind = FRAME_NATIVE, .function = function, .module = "libc.so.6"
+	};
+	framework = (struct stack_frame){ .id = 96,
+		                          .kind = FRAME_NATIVE,
+		                          .function = "CopyToHost",
+		                          .module = "libtorch_cuda.so" };
+	pointers[at][0] = &inner[at];
+	pointers[at][1] = &framework;
+	pointers[at][2] = at_line(line)->frames[0];
+	stacks[at] = (struct stack){ .id = id, .n_frames = 3, .frames = pointers[at] };
+	see(sample_event(the_process(), MAIN, at_us, &sample));
+}
+
+/* A copy of 1 MB from the GPU at a line, and then so many of the C library's samples at line 44. */
+static const struct account *account_of_copies(uint32_t copied_in, const char *function)
+{
+	struct call copy = call_at("cudaMemcpy", 205, 5);
+
+	copy.op = OP_COPY;
+	copy.args.bytes = 1 << 20;
+	copy.args.direction = DIRECTION_D2H;
+	call_in(the_process(), MAIN, copy, copied_in);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_libc(at, function, 44);
+	pause_until(950);
+	return the_account(2000);
+}
+
+/* It has no name: the C library chooses one of several for the CPU. */
+static void test_memory_that_is_copied_where_the_gpus_is_is_a_copy(void **state)
+{
+	const struct account *account = account_of_copies(44, NULL);
+
+	assert_true(us_of(account, ACCOUNT_COPY_CALL, 44) > 700);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
+static void test_memory_that_is_copied_elsewhere_is_computing(void **state)
+{
+	const struct account *account = account_of_copies(45, NULL);
+
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 44) > 700);
+}
+
+static void test_what_else_the_c_library_does_is_computing(void **state)
+{
+	const struct account *account = account_of_copies(44, "qsort");
+
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 44) > 700);
+}
+
 /* ---- stacks that are cut ------------------------------------------------------------------- */
 
 static void sampled_deep(double at_us, uint32_t number)
@@ -247,6 +310,9 @@ int main(void)
 		TEST(test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
 		TEST(test_samples_in_calls_speak_for_all_calls),
+		TEST(test_memory_that_is_copied_where_the_gpus_is_is_a_copy),
+		TEST(test_memory_that_is_copied_elsewhere_is_computing),
+		TEST(test_what_else_the_c_library_does_is_computing),
 		TEST(test_a_thread_deep_in_a_library_is_where_it_was_before),
 		TEST(test_a_thread_that_was_seen_nowhere_is_in_the_library),
 	};

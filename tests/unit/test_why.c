@@ -290,6 +290,36 @@ static void assert_in_json(const char *words)
 	buf_free(&out);
 }
 
+static void waits_for(uint32_t tid, uint32_t waker, double begin_us, double end_us, uint32_t line)
+{
+	struct sample one = sample_of(SAMPLE_OFF_CPU, end_us - begin_us, stack_of_line(line));
+
+	one.wait = WAIT_LOCK;
+	one.blocked = BLOCKED_WOKEN;
+	one.waker_tid = waker;
+	see(sample_event(the_process(), tid, end_us, &one));
+}
+
+/* Threads of a pool that wait for each other are all in the line that waits for them. */
+static void test_waits_in_a_row_at_one_place_are_told_once(void **state)
+{
+	uint32_t pid = the_process()->pid;
+
+	for (unsigned i = 0; i < 10; i++, now_us += 10000) {
+		struct sample one = sample_of(SAMPLE_CPU, 1000, stack_of_line(33));
+
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 500);
+		for (unsigned k = 2; k < 9; k++)
+			see(sample_event(the_process(), pid + 2, now_us + k * 1000, &one));
+		waits_for(pid + 1, pid + 2, now_us + 1000, now_us + 9000, 27);
+		waits_for(pid, pid + 1, now_us + 1000, now_us + 9010, 27);
+	}
+	conclude(100000);
+	assert_said("Change first: computing in train.py:33 step");
+	assert_said("a lock is waited for in train.py:27 step.");
+	assert_not_said("there a lock");
+}
+
 static void test_steps_that_are_apart_are_told_with_what_they_are(void **state)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -587,6 +617,7 @@ int main(void)
 		TEST(test_of_none_that_was_it_is_not_told),
 		TEST(test_losses_are_said_beside_all_else),
 		TEST(test_waits_are_told_with_the_line_of_the_call),
+		TEST(test_waits_in_a_row_at_one_place_are_told_once),
 		TEST(test_steps_that_are_apart_are_told_with_what_they_are),
 		TEST(test_what_is_before_and_after_steps_is_told),
 		TEST(test_what_covers_little_of_the_time_is_no_step),
