@@ -432,11 +432,20 @@ void why_nothing(struct why *why, const struct account *account)
 static void why_bounds(struct why *why, const struct account *account)
 {
 	struct buf by = { 0 };
+	uint32_t gpu;
+	size_t n;
 
-	why_bound_text(why->metrics, why_bound_gpu(why->metrics, account), &by);
-	if (account->ns >= ANSWER_LEAST_NS && answer_unknown(account) <= WHY_UNKNOWN &&
-	    answer_bound(account) == ACCOUNT_KERNELS && by.len)
+	if (account->ns < ANSWER_LEAST_NS || answer_unknown(account) > WHY_UNKNOWN ||
+	    answer_bound(account) != ACCOUNT_KERNELS)
+		return;
+	metrics_use_gpus(why->metrics, &n);
+	gpu = why_bound_gpu(why->metrics, account);
+	why_bound_text(why->metrics, gpu, &by);
+	if (by.len)
 		buf_printf(why->out, "  What bounds them: %s.\n", by.data);
+	else if (n > 1 && gpu == FACTS_NONE)
+		buf_puts(why->out, "  What bounds them is not known: which of the machine's GPUs "
+		                   "it was is not.\n");
 	buf_free(&by);
 }
 
