@@ -243,14 +243,30 @@ static bool rest_goes_on(const struct fact_rest *rest)
 	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS;
 }
 
-/* Who waits again as soon as his time is over was woken by the one who woke him in the end. */
+/* It was stopped meanwhile, as to be looked into, and then let go on. */
+static bool rest_was_stopped(const struct fact_rest *rest)
+{
+	return rest->wait != WAIT_STOP && rest[1].wait == WAIT_STOP &&
+	       rest->waker_tid == rest[1].waker_tid &&
+	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS &&
+	       rest[2].begin_ns - rest[1].end_ns < GIL_AGAIN_NS;
+}
+
+/* Who waits again as soon as his time is over, or a stop of his process is, was woken by the one
+ * who woke him in the end. */
 static void fact_pass_on_wakers(struct fact_thread *thread)
 {
 	for (size_t i = thread->n_rests; i-- > 1;) {
 		struct fact_rest *rest = &thread->rests[i - 1];
 
-		if (rest_goes_on(rest) && !rest->waker_tid) {
+		if (rest_goes_on(rest) && !rest->waker_tid)
 			rest->waker_tid = rest[1].waker_tid;
+		if (i + 1 >= thread->n_rests || !rest_was_stopped(rest))
+			continue;
+		rest->waker_tid = rest[2].waker_tid;
+		if (rest[2].wait == WAIT_CALL) { /* the system call that is begun again */
+			rest[2].wait = rest->wait;
+			rest[2].chain = rest->chain;
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Calls and GPU times that come after threads were watched for the last time. */
+/* Where watching itself shows: calls that come after it has ended, and stops that it needs. */
 #include "account_scene.h"
 
 static void still_waits(const struct process *process, enum wait_kind wait, double begin_us,
@@ -92,6 +92,27 @@ static void test_without_gpu_times_too(void **state)
 	assert_us(&accounts.of[0], ACCOUNT_SLEEP, 27, 400);
 }
 
+/* A debugger, or cuscope: the thread is let go on, and waits for what it waited for. */
+static void test_a_stop_does_not_end_a_wait(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 200);
+	waited(WAIT_LOCK, 200, 500, 77, 26);
+	waited(WAIT_STOP, 510, 520, 77, 33);
+	waited(WAIT_CALL, 530, 900, 51, 34);
+	for (double at = 205; at < 900; at += 10)
+		sampled_in(the_process(), 51, at, 40);
+	ran(launch(900, 30), 905, 1005);
+	exited(the_process(), 1100);
+	make_accounts(1100);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_us(account, ACCOUNT_COMPUTING, 40, 300 + 370);
+	assert_us(account, ACCOUNT_LOCK, ANY, 0);
+	assert_us(account, ACCOUNT_OTHER_WAIT, 33, 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +122,7 @@ int main(void)
 		TEST(test_who_waits_in_a_call_still_waits),
 		TEST(test_other_processes_were_watched_on),
 		TEST(test_without_gpu_times_too),
+		TEST(test_a_stop_does_not_end_a_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
