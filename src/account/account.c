@@ -355,11 +355,11 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	parts_finish(maker->parts, account);
 }
 
-/* Of its time between the parts that were measured; returns how long those are not. */
-static uint64_t thread_walk(const struct walk *walk, uint32_t number, uint64_t begin_ns,
-                            uint64_t end_ns)
+/* In those parts of the time in which the process was measured; returns how long the others are. */
+static uint64_t thread_walk(const struct walk *walk, const struct process *process, uint32_t number,
+                            uint64_t begin_ns, uint64_t end_ns)
 {
-	struct measured part = measured_of(walk->facts, walk->facts->threads[number].process);
+	struct measured part = measured_of(walk->facts, process);
 
 	for (part.end_ns = begin_ns; measured_next(&part, end_ns);)
 		walk_thread(walk, number, part.begin_ns, part.end_ns, 0);
@@ -386,7 +386,8 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	account->end_ns = facts_ended(facts, thread->process)
 	                          ? thread->calls[last].end_ns
 	                          : later(facts->end_ns, thread->calls[last].end_ns);
-	account->not_measured_ns = thread_walk(&walk, number, account->begin_ns, account->end_ns);
+	account->not_measured_ns =
+		thread_walk(&walk, account->process, number, account->begin_ns, account->end_ns);
 	parts_finish(maker->parts, account);
 }
 
@@ -427,20 +428,22 @@ void account_of_spans(struct account *part, const struct facts *facts, struct gp
 	parts_free(maker.parts);
 }
 
-void account_of_host(struct account *host, const struct facts *facts, const struct account *of,
-                     uint64_t *budget)
+void account_of_thread_alone(struct account *alone, const struct facts *facts,
+                             const struct account *of, uint32_t thread, uint64_t *budget,
+                             struct account_via **vias, size_t *n_vias)
 {
 	struct parts *parts = parts_new(facts);
 	struct walk walk = { facts, parts, budget, 1, false };
 
-	*host = (struct account){ .process = of->process,
-		                  .gpu = FACTS_NONE,
-		                  .device = FACTS_NONE,
-		                  .thread = of->thread,
-		                  .begin_ns = of->begin_ns,
-		                  .end_ns = of->end_ns };
-	host->not_measured_ns = thread_walk(&walk, of->thread, of->begin_ns, of->end_ns);
-	parts_finish(parts, host);
+	*alone = (struct account){ .process = of->process,
+		                   .gpu = FACTS_NONE,
+		                   .device = FACTS_NONE,
+		                   .thread = thread,
+		                   .begin_ns = of->begin_ns,
+		                   .end_ns = of->end_ns };
+	alone->not_measured_ns = thread_walk(&walk, of->process, thread, of->begin_ns, of->end_ns);
+	parts_finish(parts, alone);
+	*vias = parts_take_vias(parts, n_vias);
 	parts_free(parts);
 }
 

@@ -122,9 +122,10 @@ void account_of_spans(struct account *part, const struct facts *facts, struct gp
                       const struct account *of, const struct fact_span *spans, size_t n,
                       uint64_t *budget);
 
-/* The time of the thread that asks for most of a GPU's work, while the GPU was busy, too: what the
- * host has to do by itself. Numbers of waits are none of the accounts'. */
-void account_of_host(struct account *host, const struct facts *facts, const struct account *of,
-                     uint64_t *budget);
+/* The time of a thread in that of an account, while the GPU was busy, too: what the host has to do
+ * by itself. Numbers of waits are its own ones; those, and its parts, are the caller's. */
+void account_of_thread_alone(struct account *alone, const struct facts *facts,
+                             const struct account *of, uint32_t thread, uint64_t *budget,
+                             struct account_via **vias, size_t *n_vias);
 
 #endif

@@ -59,7 +59,14 @@ static bool cause_is_copy(enum account_cause cause)
 	return cause == ACCOUNT_COPIES || cause == ACCOUNT_COPY_CALL;
 }
 
-/* Whether what the GPU runs is asked for in that function, or below it. */
+/* What it has computed comes back for whoever reads it there. */
+static bool part_is_copy_to_host(const struct account_part *part)
+{
+	return part->cause == ACCOUNT_COPIES && part->work &&
+	       part->work->direction == DIRECTION_D2H;
+}
+
+/* Whether something is asked for in that function, or below it, that the GPU runs for others. */
 static bool place_launches(const struct facts *facts, const struct account *account, uint32_t node)
 {
 
@@ -67,17 +74,18 @@ static bool place_launches(const struct facts *facts, const struct account *acco
 		const struct account_part *part = &account->parts[i];
 
 		if ((part->cause == ACCOUNT_KERNELS || part->cause == ACCOUNT_COPIES) &&
-		    part->chain && chain_is_below(facts->chains, part->chain, node))
+		    !part_is_copy_to_host(part) && part->chain &&
+		    chain_is_below(facts->chains, part->chain, node))
 			return true;
 	}
 	return false;
 }
 
 /*
- * A function that asks for nothing on the GPU is changed as a whole: what it waits for, computes
- * and has no CPU for goes with the largest of them. Of one that does, a loop, it is the same line.
- * With a CPU for it it still has to be computed. A copy is the GPU's time and the call's that waits
- * for it.
+ * A function that asks for nothing on the GPU, or only has results copied to the host, is changed
+ * as a whole: what it waits for, copies, computes and has no CPU for goes with the largest of them.
+ * Of one that does, a loop, it is the same line. With a CPU for it it still has to be computed. A
+ * copy is the GPU's time and the call's that waits for it.
  */
 static bool part_goes_along(const struct facts *facts, const struct answer_change *change,
                             const struct account_part *part)
@@ -88,7 +96,8 @@ static bool part_goes_along(const struct facts *facts, const struct answer_chang
 	    part_process(facts, change->lead) == part_process(facts, part))
 		return cause_is_copy(part->cause) || part->cause == ACCOUNT_NO_CPU;
 	if (!node || change->cause == ACCOUNT_NO_CPU || !cause_is_hosts(change->cause) ||
-	    !cause_is_hosts(part->cause) ||
+	    !(cause_is_hosts(part->cause) || (change->whole && (part->cause == ACCOUNT_COPY_CALL ||
+	                                                        part_is_copy_to_host(part)))) ||
 	    part_process(facts, change->lead) != part_process(facts, part))
 		return false;
 	return change->whole ? chain_is_below(facts->chains, part->chain, node)

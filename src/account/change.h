@@ -14,7 +14,7 @@ bool parts_are_alike(const struct facts *facts, const struct account_part *a,
 /* All that its function does is changed, for it asks for nothing on the GPU. */
 bool change_is_whole(const struct facts *facts, const struct answer_change *change);
 
-/* Of the change's account, or of its host's (account_of_host()). */
+/* Of the change's account, or of its host's (account_of_thread_alone()). */
 bool change_has(const struct facts *facts, const struct answer_change *change,
                 const struct account_part *part);
 

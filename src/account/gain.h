@@ -12,17 +12,9 @@
 #ifndef CUSCOPE_ACCOUNT_GAIN_H
 #define CUSCOPE_ACCOUNT_GAIN_H
 
-#include "account/answer.h"
-
-/* Of the thread that asks for an account's work, made once it is wanted. */
-struct gain_host {
-	bool made, known; /* whether there is one whose time is known */
-	struct account account;
-	double after_ns; /* from waits for all that was asked for to what was asked for next */
-};
+#include "account/gain_host.h"
 
 /* Sets left_ns, least_ns and then. */
 void gain_find(struct answer *answer, struct answer_change *change, struct gain_host *host);
-void gain_host_clear(struct gain_host *host);
 
 #endif

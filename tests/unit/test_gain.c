@@ -200,6 +200,144 @@ static void test_a_copy_is_the_gpus_time_and_the_calls(void **state)
 	assert_left(ACCOUNT_COPIES, 31, 1000, ACCOUNT_KERNELS);
 }
 
+/* In a function of its own; those of stack_of_line() are lines of one. */
+static const struct stack *in_function(uint32_t line)
+{
+	static struct stack_frame frames[8];
+	static const struct stack_frame *pointers[8];
+	static struct stack stacks[8];
+	static char names[8][16];
+	uint32_t i = 0;
+
+	while (i < 8 && frames[i].line && frames[i].line != line)
+		i++;
+	assert_true(i < 8);
+	snprintf(names[i], sizeof(names[i]), "work_%u", line);
+	frames[i] = (struct stack_frame){ .id = 64 + i,
+		                          .kind = FRAME_PYTHON,
+		                          .function = names[i],
+		                          .file = "/home/ann/work.py",
+		                          .line = line };
+	pointers[i] = &frames[i];
+	stacks[i] = (struct stack){ .id = 64 + i, .n_frames = 1, .frames = &pointers[i] };
+	return &stacks[i];
+}
+
+static void worked_from(uint32_t tid, double begin_us, double end_us, uint32_t line)
+{
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, in_function(line));
+
+	for (double at = begin_us + 50; at < end_us; at += 100)
+		see(sample_event(the_process(), tid, at, &sample));
+}
+
+/* line 0: without a stack. */
+static void waited_by(uint32_t tid, enum wait_kind wait, double begin_us, double end_us,
+                      uint32_t waker, uint32_t line)
+{
+	struct sample sample =
+		sample_of(SAMPLE_OFF_CPU, end_us - begin_us, line ? in_function(line) : NULL);
+
+	sample.wait = wait;
+	sample.blocked = waker ? BLOCKED_WOKEN : BLOCKED_INTERRUPT;
+	sample.waker_tid = waker;
+	see(sample_event(the_process(), tid, end_us, &sample));
+}
+
+/* It computes at line 40, and `rest_us` at line 41, for what the thread waits for that launches,
+ * and itself computes for 600 us. Whoever asks has it wait for that. */
+static void compute_for_main(double rest_us, bool asked)
+{
+	double all_us = 4000 + rest_us + 600;
+
+	for (int i = 0; i < STEPS; i++) {
+		double at = all_us * i;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		sampled_from(MAIN, at + 5, at + 600, 28);
+		if (asked)
+			waited_by(WORKER, WAIT_LOCK, at, at + 600, MAIN, 42);
+		else
+			worked_from(WORKER, at, at + 600, 40);
+		worked_from(WORKER, at + 600, at + 4600, 40);
+		worked_from(WORKER, at + 4600, at + all_us, 41);
+		waited_by(MAIN, WAIT_LOCK, at + 600, at + all_us, WORKER, 26);
+	}
+}
+
+static void test_who_works_ahead_works_beside(void **state)
+{
+	compute_for_main(500, false);
+	assert_left(ACCOUNT_COMPUTING, 40, 600, ACCOUNT_COMPUTING);
+}
+
+static void test_who_works_ahead_and_takes_longer_is_waited_for(void **state)
+{
+	compute_for_main(1500, false);
+	assert_left(ACCOUNT_COMPUTING, 40, 1425, ACCOUNT_COMPUTING);
+}
+
+static void test_who_is_asked_is_waited_for(void **state)
+{
+	compute_for_main(500, true);
+	assert_left(ACCOUNT_COMPUTING, 40, 1060, ACCOUNT_COMPUTING);
+}
+
+/* Another one computes while it waits, and so again where nobody knows who ended the wait. */
+static void test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 5000.0 * i;
+		bool known = i % 4;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		waited_by(WORKER, WAIT_LOCK, at, at + 600, MAIN, 42);
+		sampled_from(MAIN, at + 5, at + 600, 28);
+		worked_from(WORKER, at + 600, at + 5000, 40);
+		waited_by(MAIN, WAIT_LOCK, at + 600, at + 5000, known ? WORKER : 0, 26);
+	}
+	assert_left(ACCOUNT_COMPUTING, 40, 595, ACCOUNT_COMPUTING);
+}
+
+/* A function asks a server again and again: what that one does goes with the function. */
+static void test_what_a_function_waits_for_goes_with_it(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		sampled_from(MAIN, at + 5, at + 600, 28);
+		worked_from(MAIN, at + 600, at + 4600, 26);
+		waited_by(WORKER, WAIT_LOCK, at, at + 4600, MAIN, 42);
+		worked_from(WORKER, at + 4600, at + 6000, 41);
+		waited_by(MAIN, WAIT_LOCK, at + 4600, at + 6000, WORKER, i % 4 ? 26 : 0);
+	}
+	assert_left(ACCOUNT_COMPUTING, 26, 595, ACCOUNT_COMPUTING);
+}
+
+/* They are made for what the host does there with what they bring. */
+static void test_copies_to_the_host_go_with_their_function(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 6000.0 * i;
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .direction = DIRECTION_D2H,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .begin_ns = US(at + 1100),
+			                 .end_ns = US(at + 2600) };
+		struct call call = call_at("cuMemcpyDtoH_v2", at + 1000, 2000);
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		call.correlation = copy.correlation = ++correlation;
+		call.stack = in_function(31);
+		see(call_event(the_process(), MAIN, &call));
+		see(activity_event(the_process(), &copy));
+		waited_by(MAIN, WAIT_DISK, at + 3000, at + 6000, 0, 31);
+	}
+	assert_left(ACCOUNT_DISK, 31, 1000, ACCOUNT_KERNELS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +351,12 @@ int main(void)
 		TEST(test_a_cpu_that_the_cause_had_is_free),
 		TEST(test_who_has_a_cpu_still_computes),
 		TEST(test_a_copy_is_the_gpus_time_and_the_calls),
+		TEST(test_who_works_ahead_works_beside),
+		TEST(test_who_works_ahead_and_takes_longer_is_waited_for),
+		TEST(test_who_is_asked_is_waited_for),
+		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
+		TEST(test_what_a_function_waits_for_goes_with_it),
+		TEST(test_copies_to_the_host_go_with_their_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
