@@ -18,17 +18,19 @@
 #define MS 1000000ull
 
 /* Between two of a thread, in the long run: with what it waits for each tells more. */
-#define THREAD_WALK_NS   (settings.host_waits ? 2 * MS : 1 * MS)
+#define THREAD_WALK_NS   (settings.host_waits ? 8 * MS : 1 * MS)
 #define THREAD_CREDIT_NS (64 * THREAD_WALK_NS) /* 64 walks in a row */
 #define CPU_SHARE        20                    /* of its time goes to walks at most: 1 / 20 */
 #define PROCESS_SHARE    40                    /* to those of one process */
 #define CPU_CREDIT_NS    (10 * MS)             /* of walking, in a row */
 #define TELL_NS          (100 * MS)            /* between two sums of a thread */
 #define TELL_COST_NS     500 /* of a stretch without a stack, from the same credits */
-#define BRIEFS_MAX       6
-#define THREAD_TELL_NS   250000                 /* between two of a thread without a stack */
+#define BRIEFS_MAX       4
+#define BRIEF_NS         100000                 /* shorter ones of a place make its walks rare */
+#define THREAD_TELL_NS   (1 * MS)               /* between two of a thread without a stack */
 #define THREAD_TELLS_NS  (256 * THREAD_TELL_NS) /* so many in a row */
 #define TOLD_NS          (1 * MS)               /* longer ones are told all the same */
+#define NAMED_NS         (1 * MS)
 
 struct walk_credit {
 	__u64 ns, at_ns;
@@ -97,8 +99,8 @@ static __always_inline int by_chance(__u32 credit, __u32 briefs)
 
 	if (credit >= 1024)
 		return 1;
-	for (__u32 i = 0; i < 2 * BRIEFS_MAX && i < 2 * briefs; i++)
-		chance = chance * credit >> 10;
+	for (__u32 i = 0; i < BRIEFS_MAX && i < briefs; i++)
+		chance = chance * chance >> 10;
 	return (bpf_get_prandom_u32() & 1023) < chance;
 }
 
@@ -169,7 +171,7 @@ static __always_inline void wait_at(void *ctx, struct wire_blocking *blocking,
 {
 	struct left_at left = {};
 
-	left_at_read(&left);
+	left_at_read(&left, task);
 	if (settings.host_waits)
 		wait_begun(blocking, &left, task, state_of, now);
 	if (settings.walk_blocked && walk_is_due(blocking, &left, now))
@@ -258,16 +260,20 @@ static __always_inline void blocked_woken(struct task_struct *task)
 	__u32 tid = task->pid;
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	struct wire_blocking *blocking;
+	__u64 now;
 
 	if (!thread)
 		return;
+	now = bpf_ktime_get_ns();
 	blocking = &thread->blocking;
-	blocking->woken_ns = bpf_ktime_get_ns();
-	blocking->waker_tid = in_interrupt() ? 0 : (__u32)id;
+	tid = in_interrupt() ? 0 : (__u32)id;
+	/* who has woken it a moment ago is still called so */
+	if (tid && (tid != blocking->waker_tid || now - blocking->woken_ns > NAMED_NS))
+		bpf_get_current_comm(blocking->waker, sizeof(blocking->waker));
+	blocking->woken_ns = now;
+	blocking->waker_tid = tid;
 	blocking->waker_tgid = id >> 32;
 	blocking->held = blocking->stopped && id >> 32 == settings.self_tgid;
-	if (blocking->waker_tid)
-		bpf_get_current_comm(blocking->waker, sizeof(blocking->waker));
 }
 
 /* ---- it goes on ------------------------------------------------------------------------------
@@ -367,17 +373,16 @@ static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 i
 	__u64 ns = now - blocking->since_ns;
 	__u8 *briefs = &blocking->briefs[blocking->place & (WIRE_BLOCKED_PLACES - 1)];
 
+	if (!blocking->preempted && !blocking->held)
+		*briefs = ns >= BRIEF_NS ? 0 : *briefs + (*briefs < BRIEFS_MAX);
 	if (blocking->held) {
 		/* a command while a file is looked into: that is not the program's time */
 	} else if (ns < settings.blocked_ns) {
 		blocked_add_up(blocking, &blocking->brief, ns);
-		*briefs += *briefs < BRIEFS_MAX && !blocking->preempted;
+	} else if (blocking->stack || (settings.host_waits && tell_is_due(blocking, id, now))) {
+		blocked_tell(blocking, id, now);
 	} else {
-		*briefs = blocking->preempted ? *briefs : 0;
-		if (blocking->stack || (settings.host_waits && tell_is_due(blocking, id, now)))
-			blocked_tell(blocking, id, now);
-		else
-			blocked_add_up(blocking, &blocking->skipped, ns);
+		blocked_add_up(blocking, &blocking->skipped, ns);
 	}
 	blocking->since_ns = 0;
 	if (now - blocking->told_ns > TELL_NS)
@@ -432,7 +437,7 @@ static __always_inline void switched(void *ctx, int preempted, struct task_struc
 	interrupts_none();
 	blocked_begun(ctx, preempted, from, now);
 	if (settings.host_waits)
-		runner_leaves(now);
+		runner_leaves(from, now);
 	blocked_ended(to, now);
 }
 

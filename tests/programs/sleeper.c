@@ -6,6 +6,7 @@
  *	  once [MS]      after so many ms, each kind once: a sleep, a pipe, a lock, a poll with a limit
  *	  forever [MS]   a thread reads, after so many ms, a pipe that nobody writes to
  *	  storm THREADS  as many threads hand a byte on in pairs, as fast as they can
+ *	  rare           one such pair, of which one sleeps 2 ms after each 100 bytes
  *	  beside         sleeps of 5 ms in one thread
  *
  * It prints "ready", and ends with its input but for `once`.
@@ -143,19 +144,24 @@ static void *hand_on(void *data)
 	return NULL;
 }
 
+static long trips_between_naps;
+
 static void *hand_out(void *data)
 {
 	struct pair *pair = data;
 
-	for (;;) {
+	for (long i = 1;; i++) {
 		give(pair->there[1]);
 		take(pair->back[0]);
+		if (trips_between_naps && i % trips_between_naps == 0)
+			pause_ms(2);
 	}
 	return NULL;
 }
 
-static void storm(int threads)
+static void storm(int threads, long between_naps)
 {
+	trips_between_naps = between_naps;
 	for (int i = 0; i < threads / 2; i++) {
 		struct pair *pair = calloc(1, sizeof(*pair));
 
@@ -185,7 +191,9 @@ int main(int argc, char **argv)
 		before_vain_ms = argc > 2 ? atol(argv[2]) : 0;
 		begin(vain, NULL);
 	} else if (!strcmp(what, "storm"))
-		storm(argc > 2 ? atoi(argv[2]) : 100);
+		storm(argc > 2 ? atoi(argv[2]) : 100, 0);
+	else if (!strcmp(what, "rare"))
+		storm(2, 100);
 	else if (!strcmp(what, "beside"))
 		begin(beside, NULL);
 	puts("ready");
