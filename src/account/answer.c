@@ -9,14 +9,15 @@
 #include "account/phases.h"
 #include "base/xalloc.h"
 
-#define ANSWER_SHARE 0.6   /* of its callers' time that a function has which is told */
-#define ANSWER_TIE   0.15  /* weight of the account's own time beside what is gained */
-#define ANSWER_FEW   5     /* stretches or samples that are no evidence */
-#define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
-#define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
-#define ANSWER_STEPS 0.1   /* of the account that steps are */
-#define ANSWER_TRIES 3     /* places of one cause and process */
-#define ANSWER_PART  0.3   /* of a change: so much is told of a place within it */
+#define ANSWER_SHARE      0.6   /* of its callers' time that a function has which is told */
+#define ANSWER_TIE        0.15  /* weight of the account's own time beside what is gained */
+#define ANSWER_FEW        5     /* stretches or samples that are no evidence */
+#define ANSWER_LINE       0.005 /* of the account: what is less is in its last line */
+#define ANSWER_LEAST      0.001 /* a part of the account that begins no change after the first ones */
+#define ANSWER_STEPS      0.1   /* of the account that steps are */
+#define ANSWER_TRIES      3     /* places of one cause and process */
+#define ANSWER_PART       0.3   /* of a change: so much is told of a place within it, */
+#define ANSWER_WITHIN_ALL 0.4   /* if all that are told have so much */
 
 /* Scratch of one account. */
 struct chooser {
@@ -50,13 +51,14 @@ static bool part_is_change(const struct account_part *part)
  * little beside what another one lacks all the time. Time that follows a wait for the GPU is gained
  * by the wait's removal, and by that of what the host then did: of two that gain about the same the
  * one comes first that the account gives the time to; launches, which are many small things, after
- * a wait.
+ * a wait. Between waits they can be made one at most: where each is waited for by itself, nothing
+ * can be joined before the waits are gone.
  */
 static double change_rank(const struct answer_change *change)
 {
 	double share = (change->gain_ns + ANSWER_TIE * change->ns) / change->of_ns;
 
-	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * share : share;
+	return change->cause == ACCOUNT_LAUNCHING ? 0.9 * change->joined * share : share;
 }
 
 /* ---- one change ------------------------------------------------------------------------------ */
@@ -168,7 +170,7 @@ static void change_find_within(struct chooser *chooser, struct answer_change *ch
 		within[n] = (struct answer_within){ node, (double)ns / change->gain_ns };
 		all += within[n].share;
 	}
-	if (all < ANSWER_SHARE)
+	if (all < ANSWER_WITHIN_ALL)
 		return;
 	if (within[1].share > within[0].share) {
 		less = within[0];
@@ -213,6 +215,17 @@ static void change_set_whose(struct answer_change *change, const struct account_
 	change->via = 0;
 }
 
+/* How much of the launches would be gone if those between two waits were one. */
+static double change_joined(const struct facts *facts, const struct account_part *part)
+{
+	const struct fact_thread *thread =
+		part->thread == FACTS_NONE ? NULL : &facts->threads[part->thread];
+
+	return part->awaited && thread && thread->awaited
+	               ? 1 - (double)thread->awaits / (double)thread->awaited
+	               : 1;
+}
+
 /* All parts of the cause and process of `of` that are at its heaviest place. */
 static void change_make(struct chooser *chooser, const struct account_part *of,
                         struct answer_change *change)
@@ -237,6 +250,8 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 
 	change->lead = of;
 	change->whole = change_is_whole(chooser->answer->facts, change);
+	change->awaited = of->awaited;
+	change->joined = change_joined(chooser->answer->facts, of);
 	for (size_t i = 0; i < account->n_parts; i++) {
 		const struct account_part *part = &account->parts[i];
 
@@ -381,7 +396,7 @@ static void answer_choose(struct answer *answer, const struct account *account)
 		change_make(&chooser, &account->parts[i], &change);
 		change.turn = tries;
 		change.sure = change_sure(answer, &change);
-		if (change.gain_ns >= ANSWER_NEXT * account->ns)
+		if (change.gain_ns >= ANSWER_LITTLE * account->ns)
 			answer_keep(answer, &change);
 	}
 	free(chooser.weights);
@@ -456,6 +471,59 @@ double answer_unknown(const struct account *account)
 	return account_share(account, ACCOUNT_UNKNOWN, ACCOUNT_HOST);
 }
 
+/* What is little beside what is left once those before are changed is not told. */
+static void answer_drop_little(struct answer *answer)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < answer->n_changes; i++) {
+		const struct answer_change *change = &answer->changes[i];
+		double left_ns = change->account->ns;
+
+		for (size_t k = 0; k < n; k++)
+			if (answer->changes[k].account == change->account)
+				left_ns -= answer->changes[k].gain_ns;
+		if (change->gain_ns >= ANSWER_NEXT * left_ns)
+			answer->changes[n++] = *change;
+	}
+	answer->n_changes = n;
+}
+
+/* How many waits for the GPU the thread has between such launches. */
+static uint64_t change_count_waits(const struct facts *facts, const struct answer_change *change)
+{
+	const struct fact_thread *thread = &facts->threads[change->thread];
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < thread->n_calls; i++) {
+		const struct fact_call *call = &thread->calls[i];
+
+		n += call->awaited && (call->op == OP_SYNC || (call->blocking && !call->waited)) &&
+		     call->begin_ns >= change->account->begin_ns;
+	}
+	return n;
+}
+
+static double account_awaited_ns(const struct account *account)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		ns += account->parts[i].awaited ? account->parts[i].ns : 0;
+	return ns;
+}
+
+static void answer_count_waits(struct answer *answer)
+{
+	for (size_t i = 0; i < answer->n_changes; i++) {
+		struct answer_change *change = &answer->changes[i];
+
+		if (change->awaited && change->thread != FACTS_NONE &&
+		    change->ns >= ANSWER_SHARE * account_awaited_ns(change->account))
+			change->waits = change_count_waits(answer->facts, change);
+	}
+}
+
 static void answer_find_gains(struct answer *answer)
 {
 	struct gain_host *hosts = xcalloc(answer->accounts->n + 1, sizeof(*hosts));
@@ -486,6 +554,8 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 			answer_choose(answer, &accounts->of[i]);
 		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
 	}
+	answer_drop_little(answer);
+	answer_count_waits(answer);
 	answer_find_gains(answer);
 	phases_make(answer);
 	if (answer->n_changes &&
@@ -526,7 +596,10 @@ static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, s
 		if (chooser->taken[i])
 			continue;
 		n++;
-		*line = (struct answer_line){ of->cause, 0, of->thread, of->via, 0 };
+		*line = (struct answer_line){ .cause = of->cause,
+			                      .thread = of->thread,
+			                      .via = of->via,
+			                      .awaited = of->awaited };
 		for (size_t k = i; k < account->n_parts; k++) {
 			const struct account_part *part = &account->parts[k];
 
@@ -564,7 +637,8 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
 		told += all[i].ns;
 	}
 	if (n < most && account->ns - told > 0.0005 * account->ns)
-		lines[n++] = (struct answer_line){ ACCOUNT_CAUSES, 0, FACTS_NONE, 0,
-			                           account->ns - told };
+		lines[n++] = (struct answer_line){ .cause = ACCOUNT_CAUSES,
+			                           .thread = FACTS_NONE,
+			                           .ns = account->ns - told };
 	return n;
 }

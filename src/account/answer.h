@@ -12,8 +12,9 @@
 #define ANSWER_MOST 8 /* things to change that are told */
 
 /* Of an account's time: below it is nothing to change, or not worth a word beside another. */
-#define ANSWER_FIRST 0.10
-#define ANSWER_NEXT  0.05
+#define ANSWER_FIRST  0.10
+#define ANSWER_NEXT   0.05 /* of what those before leave, and of all */
+#define ANSWER_LITTLE 0.03
 
 /* An account of less has not shown what a program does: a step of training takes longer. */
 #define ANSWER_LEAST_NS 1000000
@@ -45,6 +46,9 @@ struct answer_change {
 	double least_ns; /* and if the host were never late: what the GPU does by itself */
 	const struct account_part *lead; /* its cause, and whose it is */
 	bool whole;                      /* see change_is_whole() */
+	bool awaited;   /* ACCOUNT_LAUNCHING between waits for the GPU; it has most of that */
+	uint64_t waits; /* and of these there are so many; 0: not known */
+	double joined;  /* of launches: the share that is gone if those between two waits are one */
 	size_t turn;    /* of those of its account: what an earlier one has is none of its */
 	uint64_t count; /* stretches or samples */
 	enum answer_sure sure;
@@ -59,6 +63,7 @@ struct answer_change {
 struct answer_line { /* of an account by causes: each place that has much of it, and the rest */
 	enum account_cause cause;
 	uint32_t chain, thread, via;
+	bool awaited; /* see struct answer_change */
 	double ns;
 };
 

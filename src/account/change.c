@@ -23,8 +23,8 @@ static bool parts_are_of_kin(const struct facts *facts, const struct account_par
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b)
 {
-	return a->cause == b->cause && (!a->via == !b->via || a->cause == ACCOUNT_NO_CPU) &&
-	       parts_are_of_kin(facts, a, b);
+	return a->cause == b->cause && a->awaited == b->awaited &&
+	       (!a->via == !b->via || a->cause == ACCOUNT_NO_CPU) && parts_are_of_kin(facts, a, b);
 }
 
 bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)

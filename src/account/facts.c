@@ -172,6 +172,20 @@ static uint32_t fact_stack_of(struct facts *facts, const struct stack *stack)
 	return stack->id + 1;
 }
 
+#define FACTS_AT_ONCE_NS 50000 /* from a copy to the wait for it */
+
+/* The second is the wait for the first, which the thread made before: together they are what one
+ * call is that copies and waits. */
+static void fact_calls_pair(struct fact_call *copy, struct fact_call *wait)
+{
+	if (copy->op != OP_COPY || wait->op != OP_SYNC || !wait->waits_all ||
+	    wait->begin_ns < copy->end_ns || wait->begin_ns - copy->end_ns > FACTS_AT_ONCE_NS)
+		return;
+	copy->waited = wait->waited = true;
+	wait->small = copy->small;
+	wait->to_host = copy->to_host;
+}
+
 static void fact_call_add(struct facts *facts, const struct event *event)
 {
 	const struct call *call = event->call;
@@ -203,6 +217,9 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	}
 	row->waits_all =
 		row->blocking || (call->op == OP_SYNC && !strstr(call->function->name, "Event"));
+	if (thread->n_calls > 1 && thread->last_stream == call->args.stream)
+		fact_calls_pair(row - 1, row);
+	thread->last_stream = call->args.stream;
 	if (call->op == OP_HOST_LAUNCH) {
 		struct facts_own *own = facts->own;
 

@@ -17,6 +17,9 @@
 /* Below, the time of a copy is that of asking for it: at 25 GB/s 64 KiB take 2.6 us. */
 #define FACTS_SMALL_COPY (64 << 10)
 
+/* Between calls so close to each other a thread does nothing but ask for work, or wait once. */
+#define FACTS_SHORT_PAUSE_NS 200000
+
 /* A call of CUDA's that no other one made. */
 struct fact_call {
 	uint64_t begin_ns, end_ns; /* the end of the recording where it did not return */
@@ -27,9 +30,11 @@ struct fact_call {
 	bool blocking;        /* a copy or set that returns when it is done */
 	bool waits_all;       /* it returns when all that was asked for before is done */
 	bool to_host;         /* a copy from a GPU to the host, of FACTS_SMALL_COPY or more */
+	bool waited;          /* a copy that is waited for at once, and the wait for it */
+	bool awaited;         /* between two waits for the GPU that have little between them */
 	bool worked;          /* something that it asked for ran, and was recorded */
-	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY: its direction
-	                    and 1; 0: none */
+	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY, and the wait for
+	                    it: its direction and 1; 0: none */
 	bool open;       /* it had not returned at the end, or never did */
 	bool by_sample;  /* its chain is that of a sample in it, or a little before */
 	uint32_t kernel; /* its id and 1; 0: none */
@@ -53,6 +58,7 @@ struct fact_rest {
 	uint8_t wait;       /* enum wait_kind */
 	uint8_t how;        /* enum blocked */
 	bool gil;           /* it waited for Python's lock of its interpreter */
+	bool for_gpu;       /* it waited for a thread that was told the GPU's end */
 	char rival[16];     /* its name */
 };
 
@@ -61,7 +67,7 @@ struct fact_sum {
 	uint64_t end_ns;
 	uint64_t blocked_ns,
 		ready_ns;   /* ready: without a CPU, as threads that were preempted are */
-	uint64_t untold_ns; /* of the time that it is of, what no other row says */
+	uint64_t untold_ns; /* of the time that it is of, what they can be in */
 };
 
 struct fact_thread {
@@ -75,9 +81,11 @@ struct fact_thread {
 	struct fact_sum *sums;
 	size_t n_calls, n_samples, n_rests, n_sums;
 	size_t room_calls, room_samples, room_rests, room_sums;
-	uint64_t polls;       /* samples in which it asked whether the GPU is done; */
-	uint32_t poll_chain;  /* where it did last */
-	uint64_t asks;        /* calls that GPUs ran something for, or launches */
+	uint64_t polls;           /* samples in which it asked whether the GPU is done; */
+	uint32_t poll_chain;      /* where it did last */
+	uint64_t last_stream;     /* of its last call */
+	uint64_t awaits, awaited; /* waits that are near to each other, what it asks between */
+	uint64_t asks;            /* calls that GPUs ran something for, or launches */
 	uint64_t unworked_ns; /* its first ask after the last that something is known to have run
 	                         for; UINT64_MAX: none */
 	struct fact_near {
@@ -199,6 +207,13 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 
 /* The lowest number of a process of the recording that is above this one; 0: there is none. */
 uint32_t facts_pid_after(const struct facts *facts, uint32_t pid);
+
+/* From the call before to this one. */
+static inline bool facts_pause_is_short(const struct fact_thread *thread, size_t call)
+{
+	return call &&
+	       thread->calls[call].begin_ns - thread->calls[call - 1].end_ns < FACTS_SHORT_PAUSE_NS;
+}
 
 /* It put functions of the host on streams. */
 bool facts_has_host_functions(const struct facts *facts, const struct process *process);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/facts_files.h"
+#include "account/walk.h"
 #include "base/xalloc.h"
 
 #define FACTS_ASKED  64     /* threads of a process that are asked who ran */
@@ -202,11 +203,11 @@ static void fact_cut_calls(struct fact_thread *thread, uint64_t end_ns)
 	}
 }
 
-/* How much of a stretch of time no rest is. */
-static uint64_t thread_untold_ns(const struct fact_thread *thread, uint64_t begin_ns,
+/* How much of a stretch of time rests are. */
+static uint64_t thread_rested_ns(const struct fact_thread *thread, uint64_t begin_ns,
                                  uint64_t end_ns, size_t *rest)
 {
-	uint64_t ns = end_ns - begin_ns;
+	uint64_t ns = 0;
 
 	while (*rest < thread->n_rests && thread->rests[*rest].end_ns <= begin_ns)
 		++*rest;
@@ -216,23 +217,54 @@ static uint64_t thread_untold_ns(const struct fact_thread *thread, uint64_t begi
 
 		if (from_ns >= end_ns)
 			break;
-		ns -= (row->end_ns < end_ns ? row->end_ns : end_ns) - from_ns;
+		ns += (row->end_ns < end_ns ? row->end_ns : end_ns) - from_ns;
 		if (row->end_ns > end_ns)
 			break;
 	}
 	return ns;
 }
 
+/*
+ * How much of a stretch of time waits can be in that are in no row: no others, no launches, and no
+ * short pauses between calls that have such a row, for they have one at most.
+ */
+static uint64_t thread_untold_ns(const struct fact_thread *thread, uint64_t begin_ns,
+                                 uint64_t end_ns, size_t *call, size_t *rest)
+{
+	uint64_t ns = 0;
+
+	for (uint64_t to_ns; begin_ns < end_ns; begin_ns = to_ns) {
+		const struct fact_call *next;
+		uint64_t rested_ns;
+		bool in, told;
+
+		while (*call < thread->n_calls && thread->calls[*call].end_ns <= begin_ns)
+			++*call;
+		next = *call < thread->n_calls ? &thread->calls[*call] : NULL;
+		in = next && next->begin_ns <= begin_ns;
+		to_ns = !next ? end_ns : in ? next->end_ns : next->begin_ns;
+		if (to_ns > end_ns)
+			to_ns = end_ns;
+		rested_ns = thread_rested_ns(thread, begin_ns, to_ns, rest);
+		told = in ? walk_cause_of_call(next) == ACCOUNT_LAUNCHING
+		          : rested_ns && *call < thread->n_calls &&
+		                       facts_pause_is_short(thread, *call);
+		ns += told ? 0 : to_ns - begin_ns - rested_ns;
+	}
+	return ns;
+}
+
 static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
 {
-	size_t rest = 0;
+	size_t rest = 0, call = 0;
 
 	fact_sort(thread->sums, thread->n_sums, sizeof(*thread->sums), sum_order);
 	for (size_t i = 0; i < thread->n_sums; i++) {
 		struct fact_sum *sum = &thread->sums[i];
 
 		if (sum->end_ns > begin_ns)
-			sum->untold_ns = thread_untold_ns(thread, begin_ns, sum->end_ns, &rest);
+			sum->untold_ns =
+				thread_untold_ns(thread, begin_ns, sum->end_ns, &call, &rest);
 		begin_ns = sum->end_ns;
 	}
 }

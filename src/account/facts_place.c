@@ -171,7 +171,7 @@ static struct fact_call *call_of_sample(struct fact_thread *thread,
 	size_t at = facts_call_at(thread, sample->time_ns);
 	struct fact_call *call = at < thread->n_calls ? &thread->calls[at] : NULL;
 
-	return call && call->begin_ns < sample->time_ns + WALK_LAUNCHING_NS ? call : NULL;
+	return call && call->begin_ns < sample->time_ns + FACTS_SHORT_PAUSE_NS ? call : NULL;
 }
 
 /* Stacks of few calls are walked, and of those that are recorded inside of processes none. */

@@ -145,6 +145,7 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 		gpu_trail(facts, gpu);
 		gpu_find_debts(gpu, facts);
 	}
+	gpu_find_awaited(facts);
 	return gpus;
 }
 

@@ -75,7 +75,7 @@ void parts_free(struct parts *parts)
 
 static struct part_key key_of_cause(const struct part_key *of)
 {
-	return (struct part_key){ of->cause, 0, FACTS_NONE, 0, 0 };
+	return (struct part_key){ .cause = of->cause, .thread = FACTS_NONE };
 }
 
 static size_t parts_most(const struct parts *parts)
@@ -100,6 +100,7 @@ static struct part_place *parts_place(struct parts *parts, struct place_key key,
 	place->part.thread = place->key.key.thread;
 	place->part.via = place->key.key.via;
 	place->part.rival = place->key.key.rival;
+	place->part.awaited = place->key.key.awaited;
 	return place;
 }
 
@@ -110,7 +111,7 @@ struct account_part *parts_add(struct parts *parts, const struct part_key *key, 
 		&parts_place(parts, (struct place_key){ *key, 0 }, key_of_cause(key))->part;
 
 	part->ns += (double)ns * share;
-	part->gain_ns += (double)ns;
+	part->gain_ns += (double)ns * (key->awaited ? share : 1);
 	part->count++;
 	return part;
 }
@@ -147,8 +148,8 @@ void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns,
 	struct part_place *place = parts_place(parts, (struct place_key){ *key, 0 }, pool->key);
 
 	pool->ns += (double)ns * share;
-	pool->gain_ns += (double)ns;
-	place->ns += (double)ns;
+	pool->gain_ns += (double)ns * (key->awaited ? share : 1);
+	place->ns += (double)ns * (key->awaited ? share : 1);
 	place->stretches++;
 }
 
@@ -176,7 +177,9 @@ uint32_t parts_via(struct parts *parts, const struct account_via *via)
  */
 static void pool_shrink(struct parts *parts, struct part_pool *pool, double sample_ns)
 {
-	struct part_key host = { ACCOUNT_HOST, 0, pool->key.thread, pool->key.via };
+	struct part_key host = { .cause = ACCOUNT_HOST,
+		                 .thread = pool->key.thread,
+		                 .via = pool->key.via };
 	double seen = (double)pool->samples * sample_ns, share;
 
 	if (pool->key.cause != ACCOUNT_COMPUTING || pool->gain_ns < PARTS_EXPECTED * sample_ns ||

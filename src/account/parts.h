@@ -11,7 +11,8 @@
 
 struct part_key {
 	uint32_t cause, chain, thread, via;
-	uint32_t rival; /* ACCOUNT_NO_CPU: the process that had the CPU; 0: not known */
+	uint32_t rival;   /* ACCOUNT_NO_CPU: the process that had the CPU; 0: not known */
+	uint32_t awaited; /* ACCOUNT_LAUNCHING: see struct fact_call */
 };
 
 struct parts;
@@ -19,7 +20,8 @@ struct parts;
 struct parts *parts_new(const struct facts *facts);
 void parts_free(struct parts *parts);
 
-/* Of the ns `share` is this part's, 0 to 1; all of it is the critical path's. */
+/* Of the ns `share` is this part's, 0 to 1; all of it is the critical path's, but of launches that
+ * are awaited: as long as the waits stay the next one cannot come before them. */
 struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
                                double share);
 

@@ -8,6 +8,7 @@
 #define WAITS_TOLD_NS  200000 /* that a function of the host runs, and whom it wakes */
 #define WAITS_POLLS    10     /* samples, and of so many one, make a thread one that polls */
 #define WAITS_CALLS    64     /* calls of so short a time that are looked at */
+#define WAITS_FEW      16     /* that are asked for between two waits */
 
 uint64_t gpu_queue_ns(const struct facts *facts)
 {
@@ -77,26 +78,28 @@ static bool wait_find_poll(struct fact_thread *thread, uint64_t dry_ns, struct l
 /*
  * It was blocked until just after the GPU ran dry, in a process that has the GPU's end told to it
  * by functions of the host: whoever woke it had waited for that. One that asks for work itself had
- * not: it hands work on, and functions of the host must not call CUDA.
+ * not: it hands work on, and functions of the host must not call CUDA. A rest takes no lead where
+ * it began only meanwhile.
  */
 static bool wait_find_rest(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
                            struct lead *wait)
 {
 	size_t at = facts_rest_at(thread, dry_ns);
-	const struct fact_rest *rest = at < thread->n_rests ? &thread->rests[at] : NULL;
+	struct fact_rest *rest = at < thread->n_rests ? &thread->rests[at] : NULL;
 
 	if (!rest || !facts_has_host_functions(facts, thread->process) ||
-	    rest->begin_ns >= dry_ns || rest->ready_ns < dry_ns ||
+	    rest->begin_ns > dry_ns + gpu_queue_ns(facts) || rest->ready_ns < dry_ns ||
 	    rest->ready_ns - dry_ns > WAITS_TOLD_NS + facts->resolution_ns ||
 	    rest->waker == FACTS_NONE || facts->threads[rest->waker].process != thread->process ||
 	    facts->threads[rest->waker].asks || rest->gil)
 		return false;
+	rest->for_gpu = true;
 	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
 		                         .chain = rest->chain,
-		                         .end_ns = dry_ns },
+		                         .end_ns = rest->ready_ns },
 		               .begin_ns = rest->begin_ns,
-		               .waited_ns = rest->end_ns - rest->begin_ns };
-	return true;
+		               .waited_ns = span_ns(rest->begin_ns, dry_ns) };
+	return wait->waited_ns;
 }
 
 /* How the thread had waited as the GPU ran dry: of several ways the longest. */
@@ -190,4 +193,53 @@ void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts)
 		else if (call->end_ns > segment->begin_ns)
 			lead_pause(facts, gpu, segment, call, thread, &lead);
 	}
+}
+
+/* It returned when what was asked for before was done. */
+static bool call_waits(const struct fact_call *call)
+{
+	return call->op == OP_SYNC || call->blocking;
+}
+
+/* The thread waited for the GPU between these two calls of its. */
+static bool thread_waits_between(const struct fact_thread *thread, const struct fact_call *before,
+                                 const struct fact_call *call, size_t *rest)
+{
+	bool waits = false;
+
+	for (; *rest < thread->n_rests && thread->rests[*rest].begin_ns < call->begin_ns; ++*rest)
+		waits |= thread->rests[*rest].for_gpu &&
+		         thread->rests[*rest].begin_ns >= before->end_ns;
+	return waits;
+}
+
+static void thread_find_awaited(struct fact_thread *thread)
+{
+	size_t since = 0, asked = WAITS_FEW + 1, rest = 0;
+
+	thread->awaits = thread->awaited = 0;
+	for (size_t i = 0; i < thread->n_calls; i++) {
+		struct fact_call *call = &thread->calls[i];
+		bool between = i && thread_waits_between(thread, call - 1, call, &rest);
+
+		if (between || call_waits(call)) {
+			if (asked <= WAITS_FEW) {
+				thread->awaits += asked > 0;
+				thread->awaited += asked;
+				call->awaited = !between;
+			}
+			for (size_t k = since; asked <= WAITS_FEW && k < i; k++)
+				thread->calls[k].awaited = true;
+			since = i + !between;
+			asked = 0;
+		}
+		asked += call->correlation && !call_waits(call) && !call->waited;
+	}
+}
+
+void gpu_find_awaited(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->n_threads; i++)
+		if (facts->threads[i].asks)
+			thread_find_awaited(&facts->threads[i]);
 }

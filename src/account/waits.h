@@ -21,8 +21,12 @@ struct gpu_debt {
 	double share;    /* of the pause from then on that is owed to it, 0 to 1 */
 };
 
-/* Its segments get the numbers of their debts. */
+/* Its segments get the numbers of their debts; rests of threads that waited for it are marked. */
 void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts);
+
+/* What each thread asks for between waits for the GPU, after the debts of all GPUs: where that is
+ * little. */
+void gpu_find_awaited(const struct facts *facts);
 
 /* NULL: the pause owes nothing to a wait. */
 static inline const struct gpu_debt *gpu_debt_of(const struct gpu_time *gpu,

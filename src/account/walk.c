@@ -6,11 +6,6 @@
 #define WALK_DEPTH 8  /* threads that wait for each other in a row */
 #define WALK_ASKS  64 /* of the budget: who ran is asked of so many threads */
 
-/*
- * Between two launches of a thread that are nearer than this lies the way from one to the next;
- * what lies in longer pauses is work of the program's own.
- */
-
 /* An asynchronous copy that takes longer waits: its memory is not pinned. */
 #define WALK_COPY_NS 50000
 
@@ -32,11 +27,17 @@ struct stretch {
 	bool of_sum;                  /* `rest` is like it, and is counted where it is */
 };
 
+/* Of a few bytes from the GPU it is the wait that takes the time. */
+static enum account_cause walk_cause_of_copy(const struct fact_call *call)
+{
+	return call->small == 1 + DIRECTION_D2H ? ACCOUNT_SYNCHRONISATION : ACCOUNT_COPY_CALL;
+}
+
 enum account_cause walk_cause_of_call(const struct fact_call *call)
 {
 	switch (call->op) {
 	case OP_SYNC:
-		return ACCOUNT_SYNCHRONISATION;
+		return call->waited ? walk_cause_of_copy(call) : ACCOUNT_SYNCHRONISATION;
 	case OP_ALLOC:
 	case OP_FREE:
 	case OP_MAP:
@@ -48,11 +49,10 @@ enum account_cause walk_cause_of_call(const struct fact_call *call)
 		return ACCOUNT_LAUNCHING;
 	case OP_COPY:
 	case OP_SET:
-		if (!call->blocking && call->end_ns - call->begin_ns <= WALK_COPY_NS)
+		if (!call->blocking && !call->waited &&
+		    call->end_ns - call->begin_ns <= WALK_COPY_NS)
 			return ACCOUNT_LAUNCHING;
-		/* of a few bytes it is the wait that takes the time */
-		return call->small == 1 + DIRECTION_D2H ? ACCOUNT_SYNCHRONISATION
-		                                        : ACCOUNT_COPY_CALL;
+		return walk_cause_of_copy(call);
 	default:
 		return ACCOUNT_DRIVER;
 	}
@@ -92,19 +92,18 @@ static void walker_count_whole(const struct walker *walker, enum account_cause c
 		*walker->walk->whole_ns += (double)ns;
 }
 
-static struct account_part *walker_add_beside(const struct walker *walker, enum account_cause cause,
-                                              uint32_t chain, uint32_t rival, uint64_t ns)
+static struct account_part *walker_add_key(const struct walker *walker, struct part_key key,
+                                           uint64_t ns)
 {
-	const struct walk *walk = walker->walk;
-	struct part_key key = { cause, chain, walker->thread, walker->via, rival };
-
-	return parts_add(walk->parts, &key, ns, walker_share(walker, cause));
+	key.thread = walker->thread;
+	key.via = walker->via;
+	return parts_add(walker->walk->parts, &key, ns, walker_share(walker, key.cause));
 }
 
 static struct account_part *walker_add(const struct walker *walker, enum account_cause cause,
                                        uint32_t chain, uint64_t ns)
 {
-	return walker_add_beside(walker, cause, chain, 0, ns);
+	return walker_add_key(walker, (struct part_key){ .cause = cause, .chain = chain }, ns);
 }
 
 /* No stack is walked of a thread that would run on: it is where it is seen to run next. */
@@ -124,9 +123,11 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 {
 	const struct fact_rest *rest = stretch->rest;
 	uint32_t chain = cause == ACCOUNT_NO_CPU ? walker_chain_of_rest(walker, rest) : rest->chain;
-	struct account_part *part = walker_add_beside(walker, cause, chain,
-	                                              cause == ACCOUNT_NO_CPU ? rest->rival_pid : 0,
-	                                              stretch->end_ns - stretch->begin_ns);
+	struct part_key key = { .cause = cause,
+		                .chain = chain,
+		                .rival = cause == ACCOUNT_NO_CPU ? rest->rival_pid : 0 };
+	struct account_part *part =
+		walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns);
 
 	part->count -= stretch->of_sum;
 	if (!part->longest ||
@@ -136,23 +137,21 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 
 /* ---- on a CPU -------------------------------------------------------------------------------- */
 
-/* How long the pause between two calls is that this stretch lies in. */
-static uint64_t walker_pause_ns(const struct walker *walker, const struct stretch *stretch)
+static enum account_cause walker_cause_of_call(const struct walker *walker,
+                                               const struct fact_call *call)
 {
-	struct fact_thread *of = walker->of;
-	size_t next = stretch->next_call;
+	enum account_cause cause = walk_cause_of_call(call);
 
-	if (!next || next >= of->n_calls)
-		return UINT64_MAX;
-	return of->calls[next].begin_ns - of->calls[next - 1].end_ns;
+	return walker->walk->alone && cause == ACCOUNT_SYNCHRONISATION ? ACCOUNT_GPU_WAIT : cause;
 }
 
-static enum account_cause walker_cause(const struct walker *walker, const struct stretch *stretch)
+static enum account_cause walker_cause(const struct walker *walker, const struct stretch *stretch,
+                                       const struct fact_call *next)
 {
 	if (walker->gil)
 		return ACCOUNT_GIL;
-	if (walker_pause_ns(walker, stretch) < WALK_LAUNCHING_NS)
-		return ACCOUNT_LAUNCHING;
+	if (next && facts_pause_is_short(walker->of, stretch->next_call))
+		return next->waited ? walker_cause_of_call(walker, next) : ACCOUNT_LAUNCHING;
 	return walker->walk->facts->files_samples || walker->walk->facts->files_rests
 	               ? ACCOUNT_COMPUTING
 	               : ACCOUNT_HOST;
@@ -190,29 +189,22 @@ static uint64_t walker_add_sums(const struct walker *walker, const struct stretc
 static void walker_ran(const struct walker *walker, const struct stretch *stretch)
 {
 	struct fact_thread *of = walker->of;
-	struct part_key key = {
-		walker_cause(walker, stretch),
-		stretch->next_call < of->n_calls ? of->calls[stretch->next_call].chain : 0,
-		walker->thread,
-		walker->via,
-	};
+	const struct fact_call *next =
+		stretch->next_call < of->n_calls ? &of->calls[stretch->next_call] : NULL;
 	uint64_t ns = stretch->end_ns - stretch->begin_ns - walker_add_sums(walker, stretch);
+	struct part_key key = { .cause = walker_cause(walker, stretch, next),
+		                .chain = next ? next->chain : 0,
+		                .thread = walker->thread,
+		                .via = walker->via };
 
 	if (key.cause == ACCOUNT_HOST) /* the next call is not where it was */
 		key.chain = 0;
 	walker_count_whole(walker, key.cause, ns);
+	key.awaited = key.cause == ACCOUNT_LAUNCHING && next->awaited;
 	walker_add_samples(walker, stretch, ns, key, false);
 }
 
 /* ---- in calls -------------------------------------------------------------------------------- */
-
-static enum account_cause walker_cause_of_call(const struct walker *walker,
-                                               const struct fact_call *call)
-{
-	enum account_cause cause = walk_cause_of_call(call);
-
-	return walker->walk->alone && cause == ACCOUNT_SYNCHRONISATION ? ACCOUNT_GPU_WAIT : cause;
-}
 
 /* Not all calls have stacks; where it was on a CPU samples say the places of them all, else the
  * wait does. Then which call it was is not kept. */
@@ -224,16 +216,20 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 
 	if (!chain && stretch->rest)
 		chain = stretch->rest->chain;
+	struct part_key key = { .cause = cause,
+		                .thread = walker->thread,
+		                .via = walker->via,
+		                .awaited = cause == ACCOUNT_LAUNCHING && call->awaited };
+
 	walker_count_whole(walker, cause, stretch->end_ns - stretch->begin_ns);
 	if (!chain && walker->walk->facts->files_samples) {
-		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns,
-		                   (struct part_key){ cause, 0, walker->thread, walker->via },
-		                   true);
+		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns, key, true);
 		return;
 	}
+	key.chain = chain;
 
 	struct account_part *part =
-		walker_add(walker, cause, chain, stretch->end_ns - stretch->begin_ns);
+		walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns);
 
 	if (!part->call ||
 	    part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns)
@@ -287,10 +283,17 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 	return facts_running(facts, walker->of->process->pid, middle, walker->thread);
 }
 
+static enum account_cause walker_cause_of_rest(const struct walker *walker,
+                                               const struct fact_rest *rest)
+{
+	return rest->for_gpu && !walker->caller ? ACCOUNT_SYNCHRONISATION
+	                                        : walk_cause_of_rest(rest);
+}
+
 /* The thread that ended it is asked for the same time. */
 static void walker_blocked(const struct walker *walker, const struct stretch *stretch)
 {
-	enum account_cause cause = walk_cause_of_rest(stretch->rest);
+	enum account_cause cause = walker_cause_of_rest(walker, stretch->rest);
 	uint32_t thread = cause_has_waker(cause) && walker->depth < WALK_DEPTH
 	                          ? walker_waker(walker, stretch, cause)
 	                          : FACTS_NONE;
@@ -333,9 +336,20 @@ static const struct fact_rest *sum_told_by(struct fact_thread *of, size_t sum, u
 	return NULL;
 }
 
+/* It is before that call, and has a row of what the thread waited for in it. */
+static bool pause_is_told(struct fact_thread *of, size_t call)
+{
+	size_t at;
+
+	if (call >= of->n_calls || !facts_pause_is_short(of, call))
+		return false;
+	at = facts_rest_at(of, of->calls[call - 1].end_ns);
+	return at < of->n_rests && of->rests[at].begin_ns < of->calls[call].begin_ns;
+}
+
 /*
- * Waits that were not told by themselves lie anywhere in the time of their sum that nothing else is
- * known of, and are taken to be as the nearest that was told. Returns how much of the stretch they
+ * Waits that were not told by themselves lie anywhere in the time of their sum that they can be in,
+ * and are taken to be as the nearest that was told. Returns how much of the stretch they
  * are.
  */
 static uint64_t walker_add_sums(const struct walker *walker, const struct stretch *stretch)
@@ -346,7 +360,7 @@ static uint64_t walker_add_sums(const struct walker *walker, const struct stretc
 	uint64_t ns = stretch->end_ns - stretch->begin_ns, blocked_ns, ready_ns;
 	struct stretch part = *stretch;
 
-	if (!sum || !sum->untold_ns)
+	if (!sum || !sum->untold_ns || pause_is_told(of, stretch->next_call))
 		return 0;
 
 	double share = (double)ns / (double)sum->untold_ns;

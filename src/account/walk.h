@@ -8,9 +8,6 @@
 
 #include "account/parts.h"
 
-/* Between calls so close to each other a thread does nothing but ask for work. */
-#define WALK_LAUNCHING_NS 200000
-
 struct walk {
 	const struct facts *facts;
 	struct parts *parts;

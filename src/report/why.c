@@ -188,6 +188,13 @@ static void why_who(struct why *why, const struct account *account, uint32_t num
 	buf_printf(why->out, " (%u)", thread->tid);
 }
 
+static void why_cause(struct why *why, const struct answer_line *line)
+{
+	buf_puts(why->out, account_cause_text(line->cause));
+	if (line->awaited)
+		buf_puts(why->out, " between waits");
+}
+
 static void why_account(struct why *why, const struct account *account)
 {
 	struct answer_line lines[WHY_LINES];
@@ -208,7 +215,7 @@ static void why_account(struct why *why, const struct account *account)
 		}
 		size_t at = why->out->len;
 
-		buf_puts(why->out, account_cause_text(lines[i].cause));
+		why_cause(why, &lines[i]);
 		if (lines[i].chain) {
 			if (why->out->len - at < WHY_CAUSE)
 				buf_fill(why->out, ' ', WHY_CAUSE - (why->out->len - at));
@@ -250,6 +257,16 @@ double why_factor_most(const struct answer_change *change)
 	return factor_of(why_least(change));
 }
 
+/* What a step is of the account's time; 1 where there are none. */
+static double why_of_all(const struct why *why, const struct answer_change *change)
+{
+	const struct account *account = change->account;
+
+	return why_has_step(why, account)
+	               ? (double)why_step_ns(why_steps(why, account)) / account->ns
+	               : 1;
+}
+
 static void why_step_part(struct why *why, const struct answer_change *change)
 {
 	const struct steps *steps = why_steps(why, change->account);
@@ -265,6 +282,9 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 		             (unsigned long long)(why_part(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " of a step");
 	}
+	if (change->waits)
+		buf_printf(why->out, ", between %.0f waits for the GPU",
+		           (double)change->waits * why_of_all(why, change));
 }
 
 /* Of the process whose time it is; 1: of none, which no rival is. */
@@ -275,7 +295,7 @@ static uint32_t why_pid(const struct why *why, const struct answer_change *chang
 
 void why_where(struct why *why, const struct account *account, const struct answer_line *line)
 {
-	buf_puts(why->out, account_cause_text(line->cause));
+	why_cause(why, line);
 	if (line->chain) {
 		buf_puts(why->out, " in ");
 		why_place(why, line->chain);
@@ -288,7 +308,8 @@ void why_what(struct why *why, const struct answer_change *change)
 	why_where(why, change->account,
 	          &(struct answer_line){ .cause = change->cause,
 	                                 .chain = change->chain,
-	                                 .thread = change->thread });
+	                                 .thread = change->thread,
+	                                 .awaited = change->awaited });
 	if (change->alike)
 		buf_printf(why->out, " and %u%s like it", change->alike,
 		           change->alike < ANSWER_ALIKE ? "" : " or more");

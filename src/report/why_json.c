@@ -163,6 +163,8 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	               change->ns);
 	if (change->within[0].chain)
 		why_json_within(why, json, change);
+	if (change->awaited)
+		json_u64(json, "waits", change->waits);
 	if (change->alike)
 		json_u64(json, "alike", change->alike);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);

@@ -130,6 +130,9 @@ static bool words_of_python(uint32_t chain, const struct chains *chains)
 
 static const char *words_try_copies(const struct answer_change *change)
 {
+	if (change->cause == ACCOUNT_COPY_CALL && change->call && change->call->small)
+		return "one copy of all of it together, in pinned memory, instead of many small "
+		       "ones";
 	if (change->work && change->work->pageable)
 		return "pinned memory and asynchronous copies, so that they run beside kernels; or "
 		       "fewer bytes";
@@ -173,6 +176,10 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 		                "often"
 		              : "wait later or less often, so that the next work is queued by then";
 	case ACCOUNT_LAUNCHING:
+		if (change->awaited)
+			return "ask for what is waited for there once, of all of it together; what "
+			       "is launched without waits between can be made fewer and larger, or "
+			       "captured";
 		return python ? "larger batches, fused kernels, or a captured graph "
 		                "(torch.compile, CUDA "
 		                "graphs)"

@@ -199,6 +199,43 @@ static void test_of_a_number_it_is_the_waits(void **state)
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 33) < 10);
 }
 
+/* A copy on that stream, and 2 us after its call a wait of 5 us for the other stream. */
+static const struct account *copy_and_wait(enum api_direction direction, uint64_t copies,
+                                           uint64_t waits)
+{
+	struct call copy = call_at("cudaMemcpyAsync", 1040, 8);
+	struct call wait = call_at("cudaStreamSynchronize", 1050, 5);
+
+	copy.op = OP_COPY;
+	copy.args = (struct api_call){ .bytes = 4, .direction = direction, .stream = copies };
+	wait.op = OP_SYNC;
+	wait.args.stream = waits;
+	ran(launch(90, 30), 100, 1000);
+	launch(1020, 30);
+	copied(call_in(the_process(), MAIN, copy, 44), 1047, 1048, ACTIVITY_MEMORY_PINNED);
+	call_in(the_process(), MAIN, wait, 45);
+	ran(launch(1070, 31), 1076, 1100);
+	return the_account(1200);
+}
+
+/* With the way to it, and from it to the wait: 1025 to 1055, but for what runs; and what follows is
+ * owed to it for a part. */
+static void test_a_copy_that_is_waited_for_at_once_is_a_copy_that_waits(void **state)
+{
+	assert_us(copy_and_wait(DIRECTION_H2D, 7, 7), ACCOUNT_COPY_CALL, ANY, 22 + 7 + 6);
+	assert_us(&accounts.of[0], ACCOUNT_SYNCHRONISATION, ANY, 0);
+}
+
+static void test_of_a_few_bytes_from_the_gpu_it_is_a_wait(void **state)
+{
+	assert_us(copy_and_wait(DIRECTION_D2H, 7, 7), ACCOUNT_SYNCHRONISATION, ANY, 22 + 7 + 6);
+}
+
+static void test_a_wait_for_another_stream_is_not_for_the_copy(void **state)
+{
+	assert_us(copy_and_wait(DIRECTION_H2D, 7, 9), ACCOUNT_COPY_CALL, ANY, 0);
+}
+
 /* Freeing waits for the GPU, and what comes after it is owed to that; other calls of its kind are
  * it themselves, and are gained once. */
 static void test_memory_that_is_freed_is_waited_for(void **state)
@@ -215,6 +252,48 @@ static void test_memory_that_is_freed_is_waited_for(void **state)
 	assert_us(account, ACCOUNT_ALLOCATION, 44, 100 + 100 + 98);
 	assert_us(account, ACCOUNT_ALLOCATION, 45, 100);
 	assert_gain(account, ACCOUNT_ALLOCATION, ANY, 300 + 98);
+}
+
+/* ---- launches between waits ---------------------------------------------------------------- */
+
+/* Ten times so many launches, each of a kernel of 2 us, and after them a wait until the GPU is dry
+ * that lasts 10 us. */
+static const struct account *launches_between_waits(unsigned each)
+{
+	double at_us = 0;
+
+	for (unsigned i = 0; i < 10; i++, at_us += 20) {
+		for (unsigned k = 0; k < each; k++, at_us += 30)
+			ran(launch(at_us, 30), at_us + 6, at_us + (k + 1 < each ? 8 : 17));
+		call_from(at_us - 23, at_us - 12, "cudaStreamSynchronize", 44);
+	}
+	return the_account(at_us);
+}
+
+static const struct account_part *launching_at(uint32_t line)
+{
+	return part_of(&accounts.of[0], ACCOUNT_LAUNCHING, line);
+}
+
+static void test_launches_between_waits_are_known(void **state)
+{
+	launches_between_waits(3);
+	assert_true(launching_at(30)->awaited);
+}
+
+static void test_many_launches_and_a_wait_are_not_between_waits(void **state)
+{
+	launches_between_waits(40);
+	assert_false(launching_at(30)->awaited);
+}
+
+/* What is owed to the wait is not gained by the launch that follows it, as long as that waits. */
+static void test_a_launch_that_is_waited_for_gains_what_is_its_own(void **state)
+{
+	const struct account *account = launches_between_waits(1);
+
+	assert_gain(account, ACCOUNT_LAUNCHING, 30, us_of(account, ACCOUNT_LAUNCHING, 30));
+	assert_true(us_of(account, ACCOUNT_LAUNCHING, 30) > 9 * 20);
 }
 
 /* ---- waits that are no calls --------------------------------------------------------------- */
@@ -239,6 +318,40 @@ static void test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu(void *
 
 	assert_us(account, ACCOUNT_SYNCHRONISATION, 27, 398);
 	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
+/* From its end to when that was told, too, though the wait began only meanwhile. */
+static void test_until_it_is_told_it_waits_for_the_gpu(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	call_from(100, 101, "cuLaunchHostFunc", 30);
+	waited_in(the_process(), 51, WAIT_EVENTS, 300, 1040, 0, 70);
+	waited(WAIT_LOCK, 1010, 1060, 51, 27);
+	small_kernels(1300, 1);
+	account = the_account(1500);
+	assert_us(account, ACCOUNT_SYNCHRONISATION, 27, 50);
+	assert_us(account, ACCOUNT_OTHER_WAIT, ANY, 0);
+}
+
+/* Of twenty such waits ten are told by themselves, the others as a sum. */
+static void test_waits_of_a_sum_are_in_pauses_without_a_wait(void **state)
+{
+	const struct account *account;
+
+	for (unsigned i = 0; i < 20; i++) {
+		double at_us = 100.0 * i;
+
+		ran(launch(at_us, 30), at_us + 6, at_us + 20);
+		call_from(at_us + 5, at_us + 6, "cuLaunchHostFunc", 30);
+		if (i % 2)
+			waited(WAIT_LOCK, at_us + 10, at_us + 60, 51, 27);
+		sampled_in(the_process(), 51, at_us + 70, 71);
+	}
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 2000, 10 * 50);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_SYNCHRONISATION, 27) > 20 * 40 * 0.8);
 }
 
 static void test_without_such_functions_another_thread_was_waited_for(void **state)
@@ -341,8 +454,16 @@ int main(void)
 		TEST(test_one_into_pinned_memory_is_asked_for_like_a_kernel),
 		TEST(test_what_is_computed_of_data_is_not_owed_to_their_copy),
 		TEST(test_of_a_number_it_is_the_waits),
+		TEST(test_a_copy_that_is_waited_for_at_once_is_a_copy_that_waits),
+		TEST(test_of_a_few_bytes_from_the_gpu_it_is_a_wait),
+		TEST(test_a_wait_for_another_stream_is_not_for_the_copy),
 		TEST(test_memory_that_is_freed_is_waited_for),
+		TEST(test_launches_between_waits_are_known),
+		TEST(test_many_launches_and_a_wait_are_not_between_waits),
+		TEST(test_a_launch_that_is_waited_for_gains_what_is_its_own),
 		TEST(test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu),
+		TEST(test_until_it_is_told_it_waits_for_the_gpu),
+		TEST(test_waits_of_a_sum_are_in_pauses_without_a_wait),
 		TEST(test_without_such_functions_another_thread_was_waited_for),
 		TEST(test_who_waits_for_longer_waits_for_something_else),
 		TEST(test_who_waits_for_one_that_asks_for_work_waits_for_that),

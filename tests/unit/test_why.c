@@ -374,6 +374,50 @@ static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state
 	assert_said("Sure: ");
 }
 
+/* Kernels of 2 us; after each `each` of them a wait of 10 us until the GPU is dry. */
+static void wait_after(unsigned each)
+{
+	for (unsigned i = 0; i < 1200; i++, now_us += 20) {
+		bool waits = i % each == each - 1;
+
+		kernel_on(0, ask("cuLaunchKernel", now_us, 10, 91), now_us + 11, waits ? 10 : 2);
+		if (waits)
+			ask("cuStreamSynchronize", now_us + 12, 10, 92);
+		now_us += waits ? 5 : 0;
+	}
+	conclude(now_us);
+}
+
+static void test_where_each_launch_is_waited_for_the_waits_come_first(void **state)
+{
+	wait_after(1);
+	assert_said("Change first: after waits for the GPU in train.py:92 step");
+	assert_said("Next: launching between waits in train.py:91 step");
+}
+
+static void test_launches_between_waits_are_told_with_those(void **state)
+{
+	wait_after(6);
+	assert_said("Change first: launching between waits in train.py:91 step");
+	assert_said("between 199 waits for the GPU.\n");
+	assert_said("Try: ask for what is waited for there once");
+	assert_not_said("CUDA graphs");
+}
+
+/* A twentieth of what is left once the first is changed, but little of all. */
+static void test_next_is_what_is_much_of_what_is_left(void **state)
+{
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 500);
+		for (unsigned k = 1; k < 10; k++)
+			sample(SAMPLE_CPU, now_us + k * 1000, 1000, 31);
+		ask("cuMemAlloc_v2", now_us + 9500, 400, 93);
+	}
+	conclude(now_us);
+	assert_said("Change first: computing in train.py:31 step");
+	assert_said("Next: allocating GPU memory in train.py:93 step: 4 % of the time");
+}
+
 /* Of the longest account: what is used for a moment has no weight. */
 static void test_a_gpu_that_was_used_for_a_moment_is_not_told_first(void **state)
 {
@@ -622,6 +666,9 @@ int main(void)
 		TEST(test_what_is_before_and_after_steps_is_told),
 		TEST(test_what_covers_little_of_the_time_is_no_step),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
+		TEST(test_where_each_launch_is_waited_for_the_waits_come_first),
+		TEST(test_launches_between_waits_are_told_with_those),
+		TEST(test_next_is_what_is_much_of_what_is_left),
 		TEST(test_a_gpu_that_was_used_for_a_moment_is_not_told_first),
 		TEST(test_what_is_next_of_another_gpu_is_told_as_such),
 		TEST(test_a_moment_is_too_short_to_judge),

@@ -320,7 +320,9 @@ static size_t fold_small(const struct account *account, struct answer_line *line
 		return n;
 	for (size_t i = 0; i < kept; i++)
 		told += lines[i].ns;
-	lines[kept] = (struct answer_line){ ACCOUNT_CAUSES, 0, FACTS_NONE, 0, account->ns - told };
+	lines[kept] = (struct answer_line){ .cause = ACCOUNT_CAUSES,
+		                            .thread = FACTS_NONE,
+		                            .ns = account->ns - told };
 	return kept + 1;
 }
 
