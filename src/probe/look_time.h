@@ -18,6 +18,7 @@ enum look_time {
 	LOOK_FOR_NAMES,  /* of what is on stacks */
 	LOOK_AT_SYMBOLS, /* of the files that these are in */
 	LOOK_AT_THREADS, /* which number each has in its pid namespace */
+	LOOK_AT_TABLES,  /* by which stacks are walked, of the files that are mapped */
 	LOOK_TIMES
 };
 

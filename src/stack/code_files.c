@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/look_time.h"
@@ -19,6 +20,7 @@
 
 #define TABLES_BYTES ((size_t)64 << 20)
 #define OPEN_MAX     4096
+#define OPEN_USER    1024
 #define FREE_NS      200000000ull
 
 struct code_file_key {
@@ -28,7 +30,8 @@ struct code_file_key {
 struct code_file {
 	struct code_file_key key;
 	size_t holders;
-	int fd; /* -1: not opened */
+	int fd;          /* -1: not opened */
+	uint64_t person; /* for whom it was */
 	struct function_table *table;
 	bool unreadable;
 	char build_id[2 * BUILD_ID_MAX + 1];
@@ -41,13 +44,19 @@ struct code_file {
 
 struct code_files {
 	struct code_file *files;
-	size_t open, tables_bytes;
+	struct quota open; /* descriptors */
+	size_t tables_bytes;
 	uint64_t calls;
 };
 
 struct code_files *code_files_new(void)
 {
-	return xcalloc(1, sizeof(struct code_files));
+	struct code_files *files = xcalloc(1, sizeof(*files));
+
+	files->open = (struct quota){ .user = { OPEN_USER },
+		                      .others = { OPEN_MAX - OPEN_USER },
+		                      .all = { OPEN_MAX } };
+	return files;
 }
 
 /* ---- holding files ------------------------------------------------------------------------- */
@@ -67,7 +76,7 @@ static void free_file(struct code_files *files, struct code_file *file)
 	drop_table(files, file);
 	if (file->fd >= 0) {
 		close(file->fd);
-		files->open--;
+		quota_give(&files->open, file->person, 0, 1);
 	}
 	free(file);
 }
@@ -80,7 +89,19 @@ void code_files_free(struct code_files *files)
 		return;
 	HASH_ITER (hh, files->files, file, next)
 		free_file(files, file);
+	quota_free(&files->open);
 	free(files);
+}
+
+static void open_file(struct code_files *files, struct code_file *file, pid_t pid,
+                      const struct mapping *mapping)
+{
+	file->person = helper_person_of(pid);
+	if (quota_take(&files->open, file->person, 0, 1))
+		return;
+	file->fd = mapping_open(pid, mapping, NULL);
+	if (file->fd < 0)
+		quota_give(&files->open, file->person, 0, 1);
 }
 
 struct code_file *code_files_hold(struct code_files *files, pid_t pid,
@@ -93,10 +114,8 @@ struct code_file *code_files_hold(struct code_files *files, pid_t pid,
 		file = MAP_ADD(files->files, key, &key);
 		file->fd = -1;
 	}
-	if (file->fd < 0 && files->open < OPEN_MAX) {
-		file->fd = mapping_open(pid, mapping, NULL);
-		files->open += file->fd >= 0;
-	}
+	if (file->fd < 0)
+		open_file(files, file, pid, mapping);
 	file->holders++;
 	return file;
 }

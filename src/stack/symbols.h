@@ -19,7 +19,8 @@
  * - names that were found: 16 MiB. Then frames have no names.
  * - what processes have mapped, and their perf maps: 16 MiB of one, 32 MiB of all. Then they are
  *   not seen anew.
- * - open descriptors: one for each file, 4096 at most.
+ * - open descriptors: one for each file, 4096 at most; of one user's files but root's 1024, and of
+ *   all users' but root's 3072.
  */
 #ifndef CUSCOPE_STACK_SYMBOLS_H
 #define CUSCOPE_STACK_SYMBOLS_H

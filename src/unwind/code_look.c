@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
+#include "probe/look_time.h"
 #include "probe/memory.h"
 
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
@@ -116,9 +118,9 @@ static int take_mapping(const struct mapping *mapping, void *data)
 
 static void read_file(struct code_look *look, struct looked_at *at)
 {
-	bool late = clock_now_ns() > look->until_ns;
+	bool late = look->dear || clock_now_ns() > look->until_ns;
 
-	at->table = code_tables_hold(look->all, look->pid, &at->mapping, !late);
+	at->table = code_tables_hold(look->all, look->pid, look->person, &at->mapping, !late);
 	look->late |= late && !at->table && at->mapping.inode;
 	if (at->table)
 		look->tables[look->n_tables++] = at->table;
@@ -165,19 +167,23 @@ static uint64_t sum_up(const struct wire_code *code)
 	return sum | 1; /* 0: nothing was told */
 }
 
-struct code_look *code_look_at(struct code_tables *tables, pid_t pid)
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person)
 {
 	struct code_look *look = xcalloc(1, sizeof(*look));
+	uint64_t busy_ns = helper_busy_ns();
 	bool failed;
 
 	look->all = tables;
 	look->pid = pid;
+	look->person = person;
+	look->dear = look_time_is_over(LOOK_AT_TABLES, person);
 	look->until_ns = clock_now_ns() + FILES_NS;
 	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;
 	if (!failed) {
 		read_files(look);
 		code_tables_tell(tables);
 	}
+	look_time_charge(LOOK_AT_TABLES, person, helper_busy_ns() - busy_ns);
 	for (size_t i = 0; i < look->n; i++)
 		free(look->at[i].path);
 	if (failed) {

@@ -19,6 +19,7 @@ struct looked_at { /* an executable mapping */
 struct code_look {
 	struct code_tables *all;
 	pid_t pid;
+	uint64_t person;  /* whose it is: person.h */
 	unsigned program; /* the asker's own */
 	struct looked_at at[UNWIND_MAPPINGS_MAX];
 	size_t n;
@@ -29,6 +30,7 @@ struct code_look {
 	size_t n_tables;
 	bool cut;          /* more are mapped than fit */
 	uint64_t until_ns; /* new files are read */
+	bool dear;         /* its user has no time left for them: look_time.h */
 	bool late;         /* some were left for the next look */
 	/* of Python */
 	uint64_t runtime; /* in memory */
@@ -37,9 +39,10 @@ struct code_look {
 
 /*
  * NULL when the process has ended. What it holds of `tables` is the caller's to drop, and it to
- * free. New files are read for a second at most: then `late` is set, and another look goes on.
+ * free. New files are read for a second at most, and as long as the user `person` (person.h) has
+ * time left: then `late` is set, and another look goes on.
  */
-struct code_look *code_look_at(struct code_tables *tables, pid_t pid);
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person);
 
 enum python_found {
 	PYTHON_NONE,      /* none that is laid out so */

@@ -11,9 +11,9 @@
 
 #include <bpf/bpf.h>
 
-#include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
@@ -50,8 +50,9 @@ struct code_table {
 	struct table_segment segment[SEGMENTS_MAX];
 	size_t n_segments;
 	uint64_t rows;
-	size_t bytes;   /* in the kernel */
-	uint32_t owner; /* who brought it, of the budget */
+	size_t bytes;    /* in the kernel */
+	uint64_t person; /* who brought it: that user's */
+	uint32_t pid;    /* process */
 	UT_hash_handle hh;
 };
 
@@ -76,9 +77,15 @@ struct code_tables {
 	struct code_table *files;
 	struct known_rule *rules;
 	bool number_taken[UNWIND_FILES_MAX];
-	struct budget *budget;
+	struct quota of_bytes, of_files, of_rules;
 	struct code_figures figures;
 };
+
+/* Three quarters of what there is are one user's, but root's. */
+static struct quota share_of(size_t all)
+{
+	return (struct quota){ .user = { .most = all / 4 * 3 }, .all = { .most = all } };
+}
 
 struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
                                     void *data)
@@ -89,8 +96,19 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_en
 	tables->rules_map = rules_map;
 	tables->engine = engine;
 	tables->data = data;
-	tables->budget = budget_new(EACH_BYTES, ALL_BYTES);
+	tables->of_files = share_of(UNWIND_FILES_MAX - FIRST_NUMBER);
+	code_tables_limit(tables, EACH_BYTES, ALL_BYTES, UNWIND_RULES_MAX - 1);
 	return tables;
+}
+
+void code_tables_limit(struct code_tables *tables, size_t process_bytes, size_t bytes, size_t rules)
+{
+	if (bytes)
+		tables->of_bytes = share_of(bytes);
+	if (process_bytes)
+		tables->of_bytes.process.most = process_bytes;
+	if (rules)
+		tables->of_rules = share_of(rules);
 }
 
 /* Where the kernel takes no batches (before 5.17), or one of them has no room. */
@@ -122,12 +140,28 @@ void code_tables_tell(struct code_tables *tables)
 	tables->figures.ns += clock_now_ns() - begin_ns;
 }
 
+static bool take_room(struct code_tables *tables, const struct code_table *table, size_t bytes)
+{
+	if (quota_take(&tables->of_bytes, table->person, table->pid, bytes))
+		return false;
+	if (!quota_take(&tables->of_files, table->person, 0, 1))
+		return true;
+	quota_give(&tables->of_bytes, table->person, table->pid, bytes);
+	return false;
+}
+
+static void give_room(struct code_tables *tables, const struct code_table *table, size_t bytes)
+{
+	quota_give(&tables->of_bytes, table->person, table->pid, bytes);
+	quota_give(&tables->of_files, table->person, 0, 1);
+}
+
 static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
 	if (table->number) {
 		tables->number_taken[table->number] = false;
-		budget_give(tables->budget, table->owner, table->bytes);
+		give_room(tables, table, table->bytes);
 		tables->figures.files--;
 		tables->figures.rows -= table->rows;
 		tables->figures.bytes -= table->bytes;
@@ -171,14 +205,17 @@ void code_tables_free(struct code_tables *tables)
 	HASH_ITER (hh, tables->files, table, next_table)
 		free_table(tables, table);
 	MAP_FREE(tables->rules, free);
-	budget_free(tables->budget);
+	quota_free(&tables->of_bytes);
+	quota_free(&tables->of_files);
+	quota_free(&tables->of_rules);
 	free(tables);
 }
 
 /* ---- rules, each once for all files ---------------------------------------------------------- */
 
 /* NO_ROOM where the programs have no place for more. */
-static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *rule)
+static uint32_t rule_number(struct code_tables *tables, uint64_t person,
+                            const struct wire_rule *rule)
 {
 	struct known_rule *known;
 
@@ -187,7 +224,7 @@ static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *
 	known = MAP_FIND(tables->rules, rule);
 	if (known)
 		return known->number;
-	if (HASH_COUNT(tables->rules) + 1 >= UNWIND_RULES_MAX)
+	if (quota_take(&tables->of_rules, person, 0, 1))
 		return NO_ROOM;
 	known = xcalloc(1, sizeof(*known));
 	known->rule = *rule;
@@ -202,7 +239,8 @@ static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *
  * many. A file with some of its rules only would lead walks astray, and one with rules without end
  * would take the room of all others, since rules are kept to the end.
  */
-static uint32_t *rule_numbers(struct code_tables *tables, const struct frame_rows *rows)
+static uint32_t *rule_numbers(struct code_tables *tables, uint64_t person,
+                              const struct frame_rows *rows)
 {
 	uint32_t *numbers;
 
@@ -210,7 +248,7 @@ static uint32_t *rule_numbers(struct code_tables *tables, const struct frame_row
 		return NULL;
 	numbers = xmalloc((rows->n_rules + 1) * sizeof(*numbers));
 	for (uint32_t i = 0; i < rows->n_rules; i++) {
-		numbers[i] = rule_number(tables, &rows->rules[i]);
+		numbers[i] = rule_number(tables, person, &rows->rules[i]);
 		if (numbers[i] == NO_ROOM) {
 			free(numbers);
 			return NULL;
@@ -261,15 +299,15 @@ static void store(struct code_tables *tables, struct code_table *table,
 	size_t bytes = nodes * sizeof(struct wire_node);
 	int map;
 
-	if (!number || !nodes || !budget_take(tables->budget, table->owner, bytes)) {
+	if (!number || !nodes || !take_room(tables, table, bytes)) {
 		tables->figures.without_room++;
 		return;
 	}
-	numbers = rule_numbers(tables, rows);
+	numbers = rule_numbers(tables, table->person, rows);
 	map = numbers ? make_map(rows, nodes, numbers) : -ENOSPC;
 	free(numbers);
 	if (map < 0) {
-		budget_give(tables->budget, table->owner, bytes);
+		give_room(tables, table, bytes);
 		tables->figures.without_room++;
 		return;
 	}
@@ -429,8 +467,9 @@ static bool find_key(const struct mapping *mapping, int fd, struct table_key *ke
 	return true;
 }
 
-static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, int fd,
-                                       const struct table_key *key, const char *path, bool may_read)
+static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, uint64_t person,
+                                       int fd, const struct table_key *key, const char *path,
+                                       bool may_read)
 {
 	uint64_t begin_ns = clock_now_ns();
 	struct code_table *table = MAP_FIND(tables->files, key);
@@ -438,13 +477,14 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
 	if (table || !may_read)
 		return table;
 	table = MAP_ADD(tables->files, key, key);
-	table->owner = (uint32_t)pid;
+	table->pid = (uint32_t)pid;
+	table->person = person;
 	read_file(tables, table, pid, fd, path);
 	tables->figures.ns += clock_now_ns() - begin_ns;
 	return table;
 }
 
-struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
+struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint64_t person,
                                     const struct mapping *mapping, bool may_read)
 {
 	bool vdso = !mapping->inode && !strcmp(mapping->path, "[vdso]");
@@ -458,7 +498,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
 	if (fd < 0)
 		return NULL;
 	if (find_key(mapping, fd, &key))
-		table = find_or_read(tables, pid, fd, &key, mapping->path, may_read);
+		table = find_or_read(tables, pid, person, fd, &key, mapping->path, may_read);
 	close(fd);
 	if (table)
 		table->holders++;

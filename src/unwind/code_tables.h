@@ -5,8 +5,9 @@
  * where Python's runtime is in it, and how glibc lays out a thread's own data.
  *
  * Files belong to those who are watched and are read as elf_image.h says. Rows are limited: 96 MiB
- * for the files that one process was first to bring, 256 MiB for all. A file without room is walked
- * to, and not through.
+ * for the files that one process was first to bring, 256 MiB for all. Of these, and of the numbers
+ * of files and rules, one user but root has three quarters. A file without room is walked to, and
+ * not through.
  *
  * Not for several threads at a time.
  */
@@ -38,12 +39,16 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_en
                                     void *data);
 void code_tables_free(struct code_tables *tables);
 
+/* For tests, before there are any; 0: as it is. */
+void code_tables_limit(struct code_tables *tables, size_t process_bytes, size_t bytes,
+                       size_t rules);
+
 /*
- * The file of a mapping of `pid`, read where it is new: some 10 ms for a MiB of .eh_frame. The vdso
- * (no file) as well. NULL for other memory, and for a file that cannot be opened or, without
- * `may_read`, is new. To be dropped once for each time.
+ * The file of a mapping of `pid`, a process of `person` (person.h), read where it is new: some 10
+ * ms for a MiB of .eh_frame. The vdso (no file) as well. NULL for other memory, and for a file that
+ * cannot be opened or, without `may_read`, is new. To be dropped once for each time.
  */
-struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
+struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint64_t person,
                                     const struct mapping *mapping, bool may_read);
 void code_tables_drop(struct code_tables *tables, struct code_table **dropped, size_t n);
 

@@ -138,9 +138,10 @@ static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n
 }
 
 /* Without the lock: files are read. `told`: what the programs know, 0: nothing. */
-static struct code_look *look_at(struct unwinder *u, pid_t pid, unsigned program, uint64_t told)
+static struct code_look *look_at(struct unwinder *u, pid_t pid, uint64_t person, unsigned program,
+                                 uint64_t told)
 {
-	struct code_look *look = code_look_at(u->tables, pid);
+	struct code_look *look = code_look_at(u->tables, pid, person);
 
 	if (!look) /* it has ended: what was known of it stays */
 		return NULL;
@@ -247,6 +248,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 {
 	pid_t pid = process->pid;
 	unsigned program = process->program;
+	uint64_t person = process->person;
 	uint64_t told = process->in_map ? process->told : 0;
 	struct code_look *look;
 
@@ -258,7 +260,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 	process->looked_ns = clock_now_ns();
 	u->looking = true;
 	pthread_mutex_unlock(&u->lock);
-	look = look_at(u, pid, program, told);
+	look = look_at(u, pid, person, program, told);
 	pthread_mutex_lock(&u->lock);
 	if (look)
 		take_over(u, process, look);

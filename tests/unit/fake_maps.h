@@ -13,7 +13,6 @@
 
 #include <bpf/bpf.h>
 
-#include "base/budget.h"
 #include "bpf/wire_stacks.h"
 
 enum { FAKE_CODE = 100001, FAKE_PYTHON, FAKE_FILES, FAKE_RULES };
@@ -28,8 +27,7 @@ static struct fake_code {
 static int fake_table[UNWIND_FILES_MAX]; /* 0: none */
 static struct wire_rule fake_rule[UNWIND_RULES_MAX];
 static unsigned fake_rules;
-static int fake_failure;                       /* what writing to the map of code fails with */
-static size_t fake_each_bytes, fake_all_bytes; /* limits of the tables; 0: as they are */
+static int fake_failure; /* what writing to the map of code fails with */
 
 static inline struct fake_code *fake_find(uint32_t pid)
 {
@@ -101,8 +99,6 @@ int __wrap_bpf_map_delete_batch(int map, const void *keys, __u32 *count,
 int __wrap_bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size,
                           __u32 value_size, __u32 max_entries,
                           const struct bpf_map_create_opts *options);
-struct budget *__wrap_budget_new(size_t each, size_t all);
-struct budget *__real_budget_new(size_t each, size_t all);
 
 int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u64 flags)
 {
@@ -180,12 +176,6 @@ int __wrap_bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_si
 		return -1;
 	}
 	return fd;
-}
-
-struct budget *__wrap_budget_new(size_t each, size_t all)
-{
-	return __real_budget_new(fake_each_bytes ? fake_each_bytes : each,
-	                         fake_all_bytes ? fake_all_bytes : all);
 }
 
 #endif

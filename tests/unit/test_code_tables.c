@@ -10,6 +10,7 @@
 #include "fake_maps.h"
 #include "mapped_files.h"
 #include "base/array.h"
+#include "probe/person.h"
 #include "unwind/code_tables.h"
 #include "unwind/row_tree.h"
 
@@ -18,10 +19,9 @@ static struct code_figures figures;
 
 static void begin(size_t each, size_t all)
 {
-	fake_each_bytes = each;
-	fake_all_bytes = all;
 	fake_rules = 0;
 	tables = code_tables_new(FAKE_FILES, FAKE_RULES, NULL, NULL);
+	code_tables_limit(tables, each, all, 0);
 }
 
 static void end(void)
@@ -30,12 +30,17 @@ static void end(void)
 	assert_int_equal(fake_tables(), 0);
 }
 
-static struct code_table *hold(const struct mapped_file *file)
+static struct code_table *hold_of(uint64_t person, const struct mapped_file *file)
 {
-	struct code_table *table = code_tables_hold(tables, getpid(), &file->mapping, true);
+	struct code_table *table = code_tables_hold(tables, getpid(), person, &file->mapping, true);
 
 	code_tables_tell(tables);
 	return table;
+}
+
+static struct code_table *hold(const struct mapped_file *file)
+{
+	return hold_of(PERSON_ROOT, file);
 }
 
 static void drop(struct code_table *table)
@@ -88,7 +93,7 @@ static void check_together(bool no_batches, unsigned changes)
 	fake_changes = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		mapped_begin(&files[i]);
-		code_tables_hold(tables, getpid(), &files[i].mapping, true);
+		code_tables_hold(tables, getpid(), PERSON_ROOT, &files[i].mapping, true);
 	}
 	assert_int_equal(fake_tables(), 0);
 	code_tables_tell(tables);
@@ -115,7 +120,7 @@ static void test_a_table_that_waits_can_be_dropped(void **state)
 
 	begin(0, 0);
 	mapped_begin(&file);
-	drop(code_tables_hold(tables, getpid(), &file.mapping, true));
+	drop(code_tables_hold(tables, getpid(), PERSON_ROOT, &file.mapping, true));
 	code_tables_tell(tables);
 	assert_int_equal(fake_tables(), 0);
 	mapped_end(&file);
@@ -170,10 +175,10 @@ static void test_new_files_are_read_only_by_who_may(void **state)
 
 	begin(0, 0);
 	mapped_begin(&file);
-	assert_null(code_tables_hold(tables, getpid(), &file.mapping, false));
+	assert_null(code_tables_hold(tables, getpid(), PERSON_ROOT, &file.mapping, false));
 	assert_int_equal(figures_now().tables_ever, 0);
 	assert_non_null(hold(&file));
-	assert_non_null(code_tables_hold(tables, getpid(), &file.mapping, false));
+	assert_non_null(code_tables_hold(tables, getpid(), PERSON_ROOT, &file.mapping, false));
 	mapped_end(&file);
 	end();
 }
@@ -184,7 +189,7 @@ static void test_the_vdso_is_a_file_as_others(void **state)
 	struct code_table *table;
 
 	begin(0, 0);
-	table = code_tables_hold(tables, getpid(), &vdso, true);
+	table = code_tables_hold(tables, getpid(), PERSON_ROOT, &vdso, true);
 	assert_non_null(table);
 	assert_true(code_table_number(table) > UNWIND_FILE_BARE);
 	end();
@@ -258,14 +263,14 @@ static void test_another_process_has_a_share_of_its_own(void **state)
 	end();
 	begin(one, one + one / 2);
 	assert_int_not_equal(code_table_number(hold(&mine)), UNWIND_FILE_NONE);
-	table = code_tables_hold(tables, child, &mine.mapping, true);
+	table = code_tables_hold(tables, child, PERSON_ROOT, &mine.mapping, true);
 	assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
-	table = code_tables_hold(tables, child, &its.mapping, true);
+	table = code_tables_hold(tables, child, PERSON_ROOT, &its.mapping, true);
 	assert_int_equal(code_table_number(table), UNWIND_FILE_NONE); /* all have too much */
 	end();
 	begin(one, 2 * one);
 	hold(&mine);
-	table = code_tables_hold(tables, child, &its.mapping, true);
+	table = code_tables_hold(tables, child, PERSON_ROOT, &its.mapping, true);
 	assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
 	assert_int_equal(figures_now().without_room, 0);
 	end();
@@ -279,21 +284,72 @@ static void test_room_that_was_given_back_can_be_had_again(void **state)
 {
 	struct mapped_file files[2];
 	struct code_table *table;
+	size_t one;
 
 	begin(0, 0);
 	mapped_begin(&files[0]);
 	mapped_begin(&files[1]);
 	table = hold(&files[0]);
-	fake_each_bytes = figures_now().bytes;
+	one = figures_now().bytes;
 	end();
-	begin(fake_each_bytes, 0);
+	begin(one, 0);
 	for (int i = 0; i < 10; i++) {
 		table = hold(&files[i % 2]);
 		assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
 		drop(table);
 	}
 	assert_int_equal(figures_now().tables_ever, 10);
-	assert_int_equal(figures.bytes_most, fake_each_bytes);
+	assert_int_equal(figures.bytes_most, one);
+	mapped_end(&files[0]);
+	mapped_end(&files[1]);
+	end();
+}
+
+#define USER 1000
+
+/* However many processes it has: root's and others' files are walked through all the same. */
+static void test_a_user_has_three_quarters_of_the_bytes(void **state)
+{
+	struct mapped_file files[5];
+	size_t one;
+
+	begin(0, 0);
+	mapped_begin(&files[0]);
+	hold(&files[0]);
+	one = figures_now().bytes;
+	end();
+	begin(100 * one, 4 * one);
+	for (int i = 0; i < 5; i++) {
+		if (i)
+			mapped_begin(&files[i]);
+		assert_int_equal(code_table_number(hold_of(i < 4 ? USER : USER + 1, &files[i])) !=
+		                         UNWIND_FILE_NONE,
+		                 i != 3);
+	}
+	assert_int_equal(figures_now().without_room, 1);
+	for (int i = 0; i < 5; i++)
+		mapped_end(&files[i]);
+	end();
+}
+
+/* They are kept to the end, so one who brings ever new ones would have all. */
+static void test_a_user_has_three_quarters_of_the_rules(void **state)
+{
+	struct mapped_file files[2];
+	unsigned of_one;
+
+	begin(0, 0);
+	mapped_begin(&files[0]);
+	mapped_begin(&files[1]);
+	hold(&files[0]);
+	of_one = fake_rules;
+	end();
+	begin(0, 0);
+	code_tables_limit(tables, 0, 0, of_one + 8);
+	assert_int_equal(code_table_number(hold_of(USER, &files[0])), UNWIND_FILE_NONE);
+	assert_int_equal(fake_rules, (of_one + 8) / 4 * 3);
+	assert_int_equal(figures_now().without_room, 1);
+	assert_int_not_equal(code_table_number(hold(&files[1])), UNWIND_FILE_NONE);
 	mapped_end(&files[0]);
 	mapped_end(&files[1]);
 	end();
@@ -313,6 +369,8 @@ int main(void)
 		cmocka_unit_test(test_a_process_brings_as_much_as_it_may),
 		cmocka_unit_test(test_another_process_has_a_share_of_its_own),
 		cmocka_unit_test(test_room_that_was_given_back_can_be_had_again),
+		cmocka_unit_test(test_a_user_has_three_quarters_of_the_bytes),
+		cmocka_unit_test(test_a_user_has_three_quarters_of_the_rules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

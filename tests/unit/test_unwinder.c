@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "fake_maps.h"
 #include "mapped_files.h"
+#include "probe/look_time.h"
 #include "unwind/unwinder.h"
 
 #define PATIENCE_NS 20000000000ull
@@ -397,6 +398,25 @@ static void test_a_user_has_three_quarters_of_the_room(void **state)
 	                 UNWIND_PROCESSES_MAX * 3 / 4 + 8);
 }
 
+/* The thread is for all: who brings files without end has a part of its time, and others theirs. */
+static void test_a_user_without_time_has_no_new_files_read(void **state)
+{
+	struct mapped_file file;
+
+	look_time_charge(LOOK_AT_TABLES, 1001, 60 * 1000000000ull);
+	mapped_begin(&file);
+	person = 1001;
+	begin();
+	assert_int_equal(mapping_at(look_at(getpid()), file.at)->file, UNWIND_FILE_NONE);
+	end();
+	person = 1002;
+	begin();
+	assert_true(mapping_at(look_at(getpid()), file.at)->file > UNWIND_FILE_BARE);
+	end();
+	person = 0;
+	mapped_end(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_an_exec_while_the_process_is_looked_at),
 		cmocka_unit_test(test_a_process_without_room_is_counted_once),
 		cmocka_unit_test(test_a_user_has_three_quarters_of_the_room),
+		cmocka_unit_test(test_a_user_without_time_has_no_new_files_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
