@@ -55,7 +55,7 @@ struct agent {
 	uint64_t since_ns; /* it measures, first */
 	uint64_t until_ns; /* it measured, before it paused; 0: it did not pause */
 	uint64_t stopped_ns;
-	bool may_read; /* filters of one of its threads were asked: see agent_reads.h */
+	bool may_read; /* filters of one of its threads were asked: see agent.h */
 	struct agent_probes probes;
 };
 
@@ -82,5 +82,21 @@ void agent_abandon(struct agent *agent);
 
 /* Adds what it has lost. */
 void agent_add_lost(const struct agent *agent, struct agents_lost *lost);
+
+/* ---- agent reads --------------------------------------------------------------------------- */
+
+/*
+ * Whether the agent in a process may have it read its own memory by process_vm_readv. That is how
+ * it reads what a pointer leads to. A seccomp filter may end the process for it.
+ *
+ * A filter that a thread takes on later is not seen. One that ends its process for a call that only
+ * reads the process itself has not been met.
+ */
+
+/*
+ * `asked`: filters of one of its threads were run, and let the call pass. Then it may where all
+ * threads that have filters have as many. Else only where no thread has one.
+ */
+bool agent_may_read(pid_t pid, bool asked);
 
 #endif

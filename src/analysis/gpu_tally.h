@@ -6,10 +6,29 @@
 #ifndef CUSCOPE_ANALYSIS_GPU_TALLY_H
 #define CUSCOPE_ANALYSIS_GPU_TALLY_H
 
-#include "analysis/gpu_use.h"
 #include "analysis/gpu_work.h"
 #include "analysis/sketch.h"
 #include "analysis/work.h"
+#include "trace/event.h"
+
+/* ---- gpu use ------------------------------------------------------------------------------- */
+
+/* What ran on the GPUs, and for how long, where GPU times were recorded. */
+
+/* Devices that are told apart: by their number, modulo this. */
+#define GPU_USE_DEVICES 64
+
+struct gpu_kernel {
+	const char *name;
+	uint64_t count, ns; /* ns: of each run, overlaps counted twice */
+};
+
+struct gpu_use;
+
+/* Most time first, by name. Owned by `use`, until the next event. */
+const struct gpu_kernel *gpu_use_kernels(struct gpu_use *use, size_t *n);
+
+/* ---- gpu tally ----------------------------------------------------------------------------- */
 
 struct gpu_copies {
 	uint64_t count, bytes, ns; /* ns: of each, overlaps counted twice */

@@ -5,7 +5,48 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "analysis/gpu_ids.h"
+#include "base/xalloc.h"
+
+/* ---- gpu ids ------------------------------------------------------------------------------- */
+
+struct gpu_ids {
+	uint64_t known[GPU_IDS_MAX]; /* process and number */
+	uint32_t n, last;
+};
+
+struct gpu_ids *gpu_ids_new(void)
+{
+	return xcalloc(1, sizeof(struct gpu_ids));
+}
+
+void gpu_ids_free(struct gpu_ids *ids)
+{
+	free(ids);
+}
+
+/* There are few of them, and most activities are of the one before. */
+uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event)
+{
+	uint64_t gpu = (uint64_t)event->process->id << 32 | event->activity->device;
+
+	if (ids->n && ids->known[ids->last] == gpu)
+		return ids->last;
+	for (uint32_t i = 0; i < ids->n; i++) {
+		if (ids->known[i] == gpu)
+			return ids->last = i;
+	}
+	if (ids->n == GPU_IDS_MAX)
+		return GPU_ID_NONE;
+	ids->known[ids->n] = gpu;
+	return ids->last = ids->n++;
+}
+
+uint32_t gpu_ids_count(const struct gpu_ids *ids)
+{
+	return ids->n;
+}
+
+/* ---- gpu work ------------------------------------------------------------------------------ */
 
 struct gpu_work_device {
 	struct gpu_work_row row;
@@ -188,4 +229,3 @@ uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b
 
 	return apart > together ? apart - together : 0;
 }
-

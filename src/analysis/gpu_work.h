@@ -49,4 +49,25 @@ const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n);
 /* In which work of both ran. `a` and `b` have no class in common. */
 uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b);
 
+/* ---- gpu ids ------------------------------------------------------------------------------- */
+
+/*
+ * Dense ids of GPUs as processes number them, for arrays with something of each. Memory is bounded,
+ * whatever a trace says: GPU_IDS_MAX get an id, and what runs on the others is left out.
+ */
+
+#define GPU_IDS_MAX 256u
+#define GPU_ID_NONE UINT32_MAX
+
+struct gpu_ids;
+
+struct gpu_ids *gpu_ids_new(void);
+void gpu_ids_free(struct gpu_ids *ids);
+
+/* Of an EVENT_ACTIVITY. GPU_ID_NONE where there are too many. */
+uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event);
+
+/* How many there are, from 0. */
+uint32_t gpu_ids_count(const struct gpu_ids *ids);
+
 #endif

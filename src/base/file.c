@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "base/folder.h"
 #include "base/parse.h"
-#include "base/temporary.h"
+#include "base/secure_file.h"
 #include "base/xalloc.h"
 
 #define TRIES 16 /* of names that nobody else has */

@@ -45,7 +45,7 @@ int new_file_open(struct new_file *file, const char *path, const struct new_file
                   struct err *err);
 
 /*
- * One without a name, where base/temporary.h makes those: it is gone when it ends, kept or not.
+ * One without a name, where base/secure_file.h makes those: it is gone when it ends, kept or not.
  * `called` is for sentences.
  */
 int new_file_unnamed(struct new_file *file, const char *called, struct err *err);

@@ -24,4 +24,14 @@ bool parse_number(const char *text, uint64_t most, uint64_t *number);
 /* "123,456": process ids, appended to *pids (realloc'ed, the caller frees). */
 bool parse_pids(const char *text, int **pids, size_t *count);
 
+/* ---- suggest ------------------------------------------------------------------------------- */
+
+/* The nearest name to a mistyped one. */
+
+/*
+ * The one of `names` that takes the fewest edits (swapped neighbours count once) to become `typed`,
+ * NULL when none is near: more than a third of its letters would change.
+ */
+const char *suggest(const char *typed, const char *const *names, size_t count);
+
 #endif

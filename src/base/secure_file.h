@@ -23,4 +23,14 @@ enum secure_file {
  */
 int secure_file_read(const char *path, enum secure_file kind, struct buf *out, struct err *err);
 
+/* ---- temporary ----------------------------------------------------------------------------- */
+
+/* Files without a name, for what is too long to be held in memory. */
+
+/*
+ * A file descriptor to read and write, of a file that goes when it is closed: in TMPDIR, or else in
+ * /var/tmp, since /tmp is often memory. A negative errno and a sentence on failure.
+ */
+int temporary_open(struct err *err);
+
 #endif

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/temporary.h"
+#include "base/secure_file.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Puts records in order by a number, however many there are: what does not fit into memory goes,
- * sorted, to a file without a name (temporary.h), and such stretches are merged at the end.
+ * sorted, to a file without a name (secure_file.h), and such stretches are merged at the end.
  * Records with the same number stay in the order in which they came.
  *
  *     sorter_add(sorter, start_ns, row, bytes, &err);

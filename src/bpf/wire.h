@@ -267,7 +267,7 @@ struct wire_sum {
 
 #define WIRE_BLOCKED_PLACES 4 /* a power of two */
 
-/* What a thread waits for, as its registers and files tell: see capture/stacks/wait_of.h. */
+/* What a thread waits for, as its registers and files tell: see capture/stacks/wakers.h. */
 struct wire_wait {
 	__s32 call;  /* the system call that it is in; -1: none, an exception */
 	__u16 mode;  /* of the file that the call is about */

@@ -2,20 +2,173 @@
 #include "capture/kernels.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
-#include "capture/code_maps.h"
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
+#include "probe/maps.h"
 #include "probe/memory.h"
 #include "probe/plain_name.h"
 #include "stack/code_files.h"
+
+/* ---- code maps ----------------------------------------------------------------------------- */
+
+/*
+ * The mappings of code of a process, kept for a moment. A program launches hundreds of kernels by
+ * addresses in a few libraries. If /proc/PID/maps were read for each, one process with thousands of
+ * mappings could take all of the time of the loop that asks.
+ *
+ * The mappings of one process are read at most every 100 ms, or after fifty times as long as
+ * reading took if that is less. Those of all take a tenth of the time, after half a second at once.
+ */
+
+/* Of one process, beyond which the rest of its mappings is not known. */
+#define CODE_MAPS_MOST (2u << 20)
+
+struct budget;
+
+/* The time that reading may take, of all processes. */
+struct code_maps_share {
+	uint64_t credit_ns, since_ns; /* 0: never used */
+};
+
+/* Of one process; all 0 is one that was not read yet. */
+struct code_maps {
+	struct mapping *mappings; /* by address; paths are ours */
+	size_t count, bytes;
+	uint64_t read_ns, again_ns; /* when it was read, and may be again */
+};
+
+enum code_maps_answer {
+	CODE_MAPS_FOUND,
+	CODE_MAPS_NONE,    /* no file is mapped there, or it is beyond what is kept */
+	CODE_MAPS_TOO_SOON /* it may be in a mapping that is new: to be asked again */
+};
+
+#define AGAIN_NS     100000000u /* 100 ms */
+#define AGAIN_PER_NS 50u        /* of reading */
+#define SHARE        10u        /* one part in so many */
+#define CREDIT_MOST  500000000u
+
+static void code_maps_drop(struct code_maps *maps, struct budget *budget, uint32_t tgid)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		free((char *)maps->mappings[i].path);
+	free(maps->mappings);
+	budget_give(budget, tgid, maps->bytes);
+	*maps = (struct code_maps){ .read_ns = maps->read_ns, .again_ns = maps->again_ns };
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+struct code_maps_reading {
+	struct code_maps *maps;
+	struct budget *budget;
+	uint32_t tgid;
+};
+
+/* What grows by doubling is paid for twice. */
+static int maps_note(const struct mapping *mapping, void *data)
+{
+	struct code_maps_reading *reading = data;
+	struct code_maps *maps = reading->maps;
+	size_t bytes = 2 * sizeof(*mapping) + strlen(mapping->path) + 1 + 16;
+
+	if (maps->bytes + bytes > CODE_MAPS_MOST ||
+	    !budget_take(reading->budget, reading->tgid, bytes))
+		return 1;
+	maps->bytes += bytes;
+	maps->mappings = vec_room(maps->mappings, maps->count, sizeof(*mapping));
+	maps->mappings[maps->count] = *mapping;
+	maps->mappings[maps->count++].path = xstrdup(mapping->path);
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct mapping *first = a, *second = b;
+
+	return (first->start > second->start) - (first->start < second->start);
+}
+
+static bool has_credit(struct code_maps_share *share, uint64_t now)
+{
+	if (!share->since_ns)
+		share->credit_ns = CREDIT_MOST;
+	else
+		share->credit_ns += (now - share->since_ns) / SHARE;
+	if (share->credit_ns > CREDIT_MOST)
+		share->credit_ns = CREDIT_MOST;
+	share->since_ns = now;
+	return share->credit_ns > 0;
+}
+
+/* False: it is not time yet. */
+static bool read_again(struct code_maps *maps, struct code_maps_share *share, struct budget *budget,
+                       uint32_t tgid)
+{
+	struct code_maps_reading reading = { .maps = maps, .budget = budget, .tgid = tgid };
+	uint64_t begin = clock_now_ns(), took;
+
+	if (begin < maps->again_ns || !has_credit(share, begin))
+		return false;
+	code_maps_drop(maps, budget, tgid);
+	maps_each((pid_t)tgid, maps_note, &reading, NULL);
+	if (maps->count) /* of the kernel they come in this order */
+		qsort(maps->mappings, maps->count, sizeof(*maps->mappings), by_address);
+	maps->read_ns = clock_now_ns();
+	took = maps->read_ns - begin;
+	share->credit_ns -= took < share->credit_ns ? took : share->credit_ns;
+	maps->again_ns =
+		maps->read_ns + (took < AGAIN_NS / AGAIN_PER_NS ? took * AGAIN_PER_NS : AGAIN_NS);
+	return true;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static int place_of(const void *key, const void *element)
+{
+	const struct mapping *mapping = element;
+	uint64_t address = *(const uint64_t *)key;
+
+	return address < mapping->start ? -1 : address >= mapping->end;
+}
+
+static const struct mapping *maps_look(const struct code_maps *maps, uint64_t address)
+{
+	return maps->count ? bsearch(&address, maps->mappings, maps->count, sizeof(*maps->mappings),
+	                             place_of)
+	                   : NULL;
+}
+
+/*
+ * *mapping is valid until the next call. What is kept is taken from the budget (may be NULL).
+ * What is known is asked again when it may be: another file can be mapped there by now.
+ */
+static enum code_maps_answer code_maps_find(struct code_maps *maps, struct code_maps_share *share,
+                                            struct budget *budget, uint32_t tgid, uint64_t address,
+                                            const struct mapping **mapping)
+{
+	bool fresh = read_again(maps, share, budget, tgid);
+
+	*mapping = maps_look(maps, address);
+	if (*mapping)
+		return CODE_MAPS_FOUND;
+	return fresh ? CODE_MAPS_NONE : CODE_MAPS_TOO_SOON;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 /* One kernel, by its mangled name or, unresolved, by the text that stands for it. */
 struct known_kernel {

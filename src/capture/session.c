@@ -16,6 +16,39 @@
 #include "base/later.h"
 #include "base/xalloc.h"
 
+/* ---- session hooks ------------------------------------------------------------------------- */
+
+/* Of a session: hooks of the kernel that users asked for. */
+
+#define LOOK_NS 1000000000ull /* for modules that are not loaded yet */
+
+static void hooks_miss(void *data, enum miss_kind kind, const char *name, const char *why)
+{
+	struct capture *c = data;
+
+	modules_lock(c->modules);
+	modules_miss(c->modules, kind, name, "the kernel", 0, "%s", why);
+	modules_unlock(c->modules);
+}
+
+void session_hook_kernel(struct capture *c)
+{
+	const unsigned kinds = OWN_HOOKS_KERNEL | OWN_HOOKS_TRACE;
+
+	if (c->own && (own_hooks_kinds(c->options.selection.hooks) & kinds))
+		c->own_kernel = own_kernel_new(c->own, hooks_miss, c);
+}
+
+void session_hook_kernel_again(struct capture *c, uint64_t now_ns)
+{
+	if (!c->own_kernel || now_ns - c->own_looked_ns < LOOK_NS)
+		return;
+	c->own_looked_ns = now_ns;
+	own_kernel_look_again(c->own_kernel, hooks_miss, c);
+}
+
+/* ---- session ------------------------------------------------------------------------------- */
+
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
 #define SLOW_NS   100000000  /* where no record is of a call: what is urgent wakes us */
 #define TURN_NS   100000000  /* records of a turn; pages and agents have their turn then */

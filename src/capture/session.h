@@ -132,12 +132,6 @@ void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A process that has CUDA was looked into; on any thread. */
-void capture_found(struct capture *c, pid_t pid);
-
-/* Whether a process is to be left alone, which is told once; on any thread. */
-bool session_keeps_off(struct capture *c, pid_t pid);
-
 #define SESSION_MAPS_UNSEEN                                                                        \
 	"this kernel does not report what processes map ('cuscope doctor': tracefs): libraries "   \
 	"are found by looking at processes now and then, and those that live shorter are missed"
@@ -197,7 +191,7 @@ int session_finish_agents(struct capture *c);
 
 /* ---- the run (session_run.c) ---------------------------------------------------------------- */
 
-/* Whether there is nothing more to wait for; `err`: where that is a failure (session_limits.c). */
+/* Whether there is nothing more to wait for; `err`: where that is a failure (session_run.c). */
 bool session_is_over(struct capture *c, uint64_t now, struct err *err);
 
 void session_tell_given_up(struct capture *c);
@@ -208,9 +202,6 @@ int session_turn_metrics(struct capture *c, struct err *err);
 /* What is known to be missed only when all was read. `failure`: by which the run ended, or NULL. */
 void session_tell_end(struct capture *c, const struct err *failure);
 void session_fill_run(struct capture *c);
-
-/* Takes a process that already runs for a target; for target_each. */
-int capture_target_runs(void *capture, pid_t pid);
 
 /* Around the records of processes: how they change which processes are targets. */
 void session_before_record(struct capture *c, const struct wire_head *record);

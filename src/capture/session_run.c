@@ -2,7 +2,232 @@
 /* Of a session: what it tells of the run, while it goes on and at its end. */
 #include "capture/session.h"
 
+#include <errno.h>
 #include <string.h>
+
+/* ---- session stacks ------------------------------------------------------------------------ */
+
+/* Of session.h: what a run tells of its stacks. */
+
+bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
+{
+	if (c->sampler)
+		sampler_figures(c->sampler, figures);
+	return c->sampler != NULL;
+}
+
+void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
+{
+	const struct capture_stacks *asked = c->options.stacks;
+	struct sampler_figures f;
+
+	if (!capture_stack_figures(c, &f))
+		return;
+	*stacks = (struct run_stacks){
+		.sample_ns = c->no_samples ? 0 : asked->sample_ns,
+		.calls = asked->calls,
+		.one_in = asked->one_in,
+		.call_ns = asked->call_ns,
+		.blocked = asked->blocked,
+		.blocked_ns = asked->blocked_ns,
+		.host_waits = asked->host_waits,
+		.missed = { [STACKS_NO_WALK] =
+		                    f.without_slot + programs_state(c->programs)->lost_stacks,
+		            [STACKS_LOST] = f.without_stack,
+		            [STACKS_PROCESSES] = f.unwinder.without_room,
+		            [STACKS_FILES] = f.unwinder.code.without_room,
+		            [STACKS_PYTHON] = f.unwinder.unknown_python,
+		            [STACKS_PYTHON_LOST] = f.names.python_lost,
+		            [STACKS_NO_ROOM] = f.names.refused + f.names.lines.refused,
+		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out,
+		            [STACKS_LINES_LATE] = f.names.lines.late,
+		            [STACKS_LINES_LOST] = f.names.lines.unanswered,
+		            [STACKS_MAPPINGS] = f.unwinder.cut,
+		            [STACKS_WAKERS] = c->wakers ? wakers_without_room(c->wakers) : 0,
+		            [STACKS_NAMES_LATE] = f.names.late },
+	};
+}
+
+void capture_take_lines(struct capture *c)
+{
+	char text[512];
+
+	if (c->sampler)
+		sampler_take_lines(c->sampler);
+	while (c->sampler && sampler_news(c->sampler, text, sizeof(text)))
+		capture_notice(c, "%s", text);
+}
+
+static void waker_notice(void *data, const char *text)
+{
+	capture_notice(data, "%s", text);
+}
+
+/* Of those of a cgroup nobody keeps a list: what is known of one came from it. */
+static bool is_target(void *data, pid_t pid)
+{
+	const struct capture *c = data;
+
+	return programs_target_has(c->programs, pid) ||
+	       (c->options.target.kind == TARGET_CGROUP &&
+	        pipeline_process_known(c->pipeline, (uint32_t)pid) &&
+	        !programs_waker_has(c->programs, pid));
+}
+
+void session_open_wakers(struct capture *c)
+{
+	const struct wakers_options options = { c->programs, is_target, waker_notice, c };
+
+	if (c->options.stacks && c->options.stacks->wakers && c->options.target.kind != TARGET_ALL)
+		c->wakers = wakers_new(&options);
+}
+
+static void say_of_older_threads(struct capture *c)
+{
+	struct sampler_figures figures;
+
+	if (!capture_stack_figures(c, &figures))
+		return;
+	if (figures.older && c->options.target.kind == TARGET_CGROUP)
+		capture_notice(c,
+		               "--cgroup: of a thread that was blocked already at the begin and is "
+		               "woken later, the time until then is not told");
+	if (figures.older_without_room)
+		capture_notice(c,
+		               "%zu threads run already for which there is no room: those that "
+		               "stay blocked from the begin to the end are not told of",
+		               figures.older_without_room);
+}
+
+int capture_begin_stacks(struct capture *c, struct err *err)
+{
+	int r = sampler_begin(c->sampler, c->options.stacks->sample_ns, !c->options.stacks->if_any,
+	                      err);
+
+	if (r && c->options.stacks->if_any) {
+		capture_notice(c, "no samples of stacks, without which all else is recorded: %s",
+		               err->text);
+		*err = (struct err){ 0 };
+		c->no_samples = true;
+		return 0;
+	}
+	if (!r)
+		say_of_older_threads(c);
+	return r;
+}
+
+void capture_say_why_no_samples(struct capture *c)
+{
+	const struct target *target = &c->options.target;
+	struct sampler_figures figures;
+
+	if (!capture_stack_figures(c, &figures) || !c->options.stacks->sample_ns ||
+	    c->options.stacks->if_any || figures.samples || target->kind != TARGET_PIDS ||
+	    c->n_target_pids)
+		return;
+	if (target->n_pids == 1)
+		capture_notice(c, "process %d has ended: no sample of it was taken",
+		               target->pids[0]);
+	else
+		capture_notice(c, "the processes have ended: no sample of them was taken");
+}
+
+/* ---- session limits ------------------------------------------------------------------------ */
+
+/* Of a session: when it is over, and from when on the time counts that it is to last. */
+
+#define BEHIND_NS 2000000000ull  /* calls are at most, where they are waited for */
+#define AWAIT_NS  30000000000ull /* for agents: longer than these try by themselves (agent.c) */
+
+/* Calls show in which processes CUDA works, and are behind on a busy machine: those of the time
+ * that was asked for are still to be read. */
+static bool may_await(const struct capture *c, uint64_t now)
+{
+	uint64_t until_ns = c->ready_ns + c->options.duration_ns;
+
+	return order_passed_ns(c->order) < until_ns && now < until_ns + BEHIND_NS;
+}
+
+static bool metrics_asked(const struct capture *c)
+{
+	return c->metrics && (c->options.metrics_asked || c->options.stretches_ns);
+}
+
+/* Whether the time waits for what is to be taken all that time, and is on its way. */
+static bool limits_awaits(const struct capture *c, uint64_t now)
+{
+	if (now - c->ready_ns >= AWAIT_NS)
+		return false;
+	if (c->gpu && (gpu_is_awaited(c->gpu) || (!gpu_measured(c->gpu) && may_await(c, now))))
+		return true;
+	return metrics_asked(c) && metrics_feed_is_awaited(c->metrics);
+}
+
+static bool has_come(const struct capture *c)
+{
+	return (c->gpu && gpu_measured(c->gpu)) ||
+	       (metrics_asked(c) && metrics_feed_has_any(c->metrics));
+}
+
+/* Whether there is what the time is to be of; said where that takes long. */
+static bool has_begun(struct capture *c, uint64_t now)
+{
+	const struct capture_options *o = &c->options;
+
+	if (c->begun_ns)
+		return true;
+	if (!o->begun || o->begun(o->data)) {
+		c->begun_ns = o->begun ? now : c->ready_ns;
+		return true;
+	}
+	if (!c->told_not_begun && now - c->ready_ns >= o->duration_ns)
+		capture_notice(c,
+		               "no work for a GPU yet: the %g s begin with the first (Ctrl-C to "
+		               "stop%s)",
+		               (double)o->duration_ns / 1e9,
+		               o->timeout_ns ? "" : ", --timeout to give up without CUDA");
+	c->told_not_begun |= now - c->ready_ns >= o->duration_ns;
+	return false;
+}
+
+/* Where nothing comes, the time counts from when all was hooked. */
+static bool is_time_over(struct capture *c, uint64_t now)
+{
+	if (!has_begun(c, now))
+		return false;
+	if (!c->timed_ns && limits_awaits(c, now))
+		return false;
+	if (!c->timed_ns && has_come(c))
+		c->timed_ns = now;
+	return now - (c->timed_ns ? c->timed_ns : c->begun_ns) >= c->options.duration_ns;
+}
+
+bool session_is_over(struct capture *c, uint64_t now, struct err *err)
+{
+	const struct capture_options *o = &c->options;
+	bool by_pid = o->target.kind == TARGET_PIDS;
+
+	if (c->command_ended || (c->stopping && now >= c->stop_at_ns))
+		return true;
+	if (o->duration_ns && is_time_over(c, now))
+		return true;
+	if (o->enough && o->enough(o->data))
+		return true;
+	if (by_pid && !c->n_target_pids)
+		return true;
+	if (o->timeout_ns && !o->selection.none && !atomic_load(&c->cuda_seen) &&
+	    now - c->begin_ns >= o->timeout_ns) {
+		err_set(err, ETIMEDOUT,
+		        "no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
+		        "program "
+		        "with cudart linked in); --timeout sets how long to wait",
+		        o->timeout_ns / 1e9);
+		return true;
+	}
+	return false;
+}
+
+/* ---- session run --------------------------------------------------------------------------- */
 
 #define GPUS_ONCE_NS     (3600 * 1000000000ull) /* between samples: one is enough */
 #define GPUS_PATIENCE_NS 300000000              /* for what a short program's end came before */

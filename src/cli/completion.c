@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/scan.h"
+#include "cli/option.h"
 
 #define TEXT_MOST 100 /* bytes of what stands beside a candidate */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "node/recorder_process.h"
 #include "stack/lines/reader.h"

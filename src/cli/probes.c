@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
-#include "divert/entry_module.h"
+#include "divert/entry_file.h"
 #include "probe/helper.h"
 #include "probe/libraries.h"
 #include "probe/maps.h"

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "trace/chosen.h"
+#include "trace/filter.h"
 #include "trace/writer.h"
 
 struct recording {

@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "base/lines.h"
 #include "base/parse.h"
-#include "base/suggest.h"
 #include "base/xalloc.h"
 #include "base/file.h"
 #include "watch/page.h"

@@ -125,7 +125,7 @@ bool api_parse(struct api *api, const struct api_row *row);
 /* abi.c: fills layout[abi]. */
 void api_lay_out(struct api *api, enum api_abi abi);
 
-/* guess.c: of a base name (no version, no _ptsz) that has no row. */
+/* spec.c: of a base name (no version, no _ptsz) that has no row. */
 enum api_class guess_class(const char *base);
 bool guess_default_on(const char *base);
 

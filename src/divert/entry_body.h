@@ -9,6 +9,11 @@
 
 #include "divert/entry_move.h"
 
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
  * Of the first `taken` bytes, of which the jump will lie at `skip`. A call of the entry, or of what
  * lies behind its endbr64, is recursion and harmless; a jump there is a loop and is not. *at is
@@ -16,5 +21,35 @@
  */
 enum entry_refusal entry_body_check(const uint8_t *code, size_t size, uint32_t skip, uint32_t taken,
                                     uint32_t *at);
+
+/* ---- entry decode -------------------------------------------------------------------------- */
+
+/* Instructions as entry_move.h wants them: what they do to the flow, and what hangs on their place.
+ */
+
+enum entry_flow {
+	FLOW_ON,       /* to the next instruction */
+	FLOW_BRANCHES, /* there, or to the target */
+	FLOW_JUMPS,    /* to the target */
+	FLOW_CALLS,    /* to the target, and then on */
+	FLOW_BY_VALUE, /* to where a register or memory says */
+	FLOW_ENDS,     /* a return, or a trap that nothing comes back from */
+};
+
+struct entry_instruction {
+	ZydisDecodedInstruction raw;
+	size_t at;
+	enum entry_flow flow;
+	bool has_target;  /* of a branch */
+	bool has_operand; /* in memory, by its distance from the instruction */
+	bool unclear;     /* processors differ about where it branches to */
+	int64_t target;   /* offset from the entry, of either */
+};
+
+void entry_decoder_init(ZydisDecoder *decoder);
+
+/* The instruction at an offset of `code`; false where the bytes are none. */
+bool entry_decode(const ZydisDecoder *decoder, const uint8_t *code, size_t bytes, size_t at,
+                  struct entry_instruction *instruction);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 bool cursor_wrong(struct cursor *c, const char *where, const char *fmt, ...)

@@ -57,6 +57,5 @@ void hook_list_add_mistake(const struct hook_spec *spec, const struct hook_mista
 
 /* Names and texts of the files that cuscope has in itself; NULL behind the last. */
 const char *hook_file_name(size_t index);
-const char *hook_file_text(size_t index);
 
 #endif

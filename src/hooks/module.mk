@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
 # The files of hooks are in the program, by .incbin.
 
-$(B)/src/hooks/files.o: $(wildcard src/hooks/files/*)
+$(B)/src/hooks/hook_list.o: $(wildcard src/hooks/files/*)

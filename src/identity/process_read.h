@@ -9,6 +9,8 @@
 #ifndef CUSCOPE_IDENTITY_PROCESS_READ_H
 #define CUSCOPE_IDENTITY_PROCESS_READ_H
 
+#include <stddef.h>
+
 #include "identity/process_identity.h"
 #include "identity/process_labels.h"
 
@@ -39,5 +41,15 @@ bool process_reader_read(struct process_reader *reader, pid_t pid, uint64_t late
 /* Only what tells whether to read again: a hash of name and cgroups. False as above. */
 bool process_reader_look(const struct process_reader *reader, pid_t pid, uint64_t latest,
                          uint64_t *hash);
+
+/* ---- process command ----------------------------------------------------------------------- */
+
+/*
+ * A process's command in a few words: "python3 train.py", where its name alone is python3. No more
+ * of a command line is shown, since passwords stand there.
+ */
+
+/* Of /proc/PID/cmdline: words, each with a NUL. Harmless, and cut to its room. */
+void process_command_parse(const char *words, size_t bytes, char *command, size_t room);
 
 #endif

@@ -8,10 +8,8 @@
 #include <strings.h>
 
 #include "base/parse.h"
-#include "base/suggest.h"
 #include "base/xalloc.h"
 #include "base/secure_file.h"
-#include "node/settings.h"
 
 #define KEYS_MOST 256
 #define LINE_MOST 190 /* libinih's own limit is 199, and it would cut without a word */

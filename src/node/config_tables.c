@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The sections of the configuration that are the node agent's own, and the list of all. */
-#include "node/settings.h"
+#include "node/config.h"
 
 #include <string.h>
 

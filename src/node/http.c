@@ -6,23 +6,98 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "node/address.h"
 #include "node/clients.h"
-#include "node/http_host.h"
-#include "node/http_loops.h"
 #include "node/http_page.h"
-#include "node/http_record.h"
+#include "node/metrics.h"
 #include "node/recorder.h"
 #include "base/secure_file.h"
-#include "node/settings.h"
+#include "node/config.h"
+
+/* ---- http loops ---------------------------------------------------------------------------- */
+
+/*
+ * How long loops have not turned: the agent's own, which makes the figures, and the flight
+ * recorder's. The server's thread asks at each request, since a loop that hangs tells nothing of
+ * itself. Private to the server.
+ */
+
+enum loop { LOOP_AGENT, LOOP_RECORDER, LOOPS };
+
+struct http_loops {
+	uint64_t now_ns, turned_ns[LOOPS]; /* CLOCK_MONOTONIC; 0: there is none, or not yet */
+};
+
+#define HANGS_NS 5000000000ull
+
+static const struct loop_row {
+	const char *name;
+	struct metric_family age;
+} loops_rows[LOOPS] = {
+	[LOOP_AGENT] = { "the agent",
+	                 { "cuscope_agent_loop_age_seconds", METRIC_GAUGE, "seconds",
+	                   "Time since the loop that counts turned last; a tenth of a second where "
+	                   "it does" } },
+	[LOOP_RECORDER] = { "the flight recorder",
+	                    { "cuscope_recorder_loop_age_seconds", METRIC_GAUGE, "seconds",
+	                      "Time since its loop last said that it turns; a second at most where "
+	                      "it "
+	                      "does" } },
+};
+
+static uint64_t age_ns(const struct http_loops *loops, int loop)
+{
+	uint64_t turned_ns = loops->turned_ns[loop];
+
+	return turned_ns && loops->now_ns > turned_ns ? loops->now_ns - turned_ns : 0;
+}
+
+/* Appends a line for each that has not turned for 5 s. Whether there is one. */
+static bool http_loops_hang(const struct http_loops *loops, struct buf *out)
+{
+	bool any = false;
+
+	for (int loop = 0; loop < LOOPS; loop++) {
+		uint64_t hangs_ns = age_ns(loops, loop);
+
+		if (hangs_ns <= HANGS_NS)
+			continue;
+		buf_printf(out, "%s hangs ", loops_rows[loop].name);
+		buf_fixed(out, hangs_ns / 1000000, 3);
+		buf_puts(out, " s\n");
+		any = true;
+	}
+	return any;
+}
+
+/* Appends a gauge for each, which other families may follow. */
+static void http_loops_write(const struct http_loops *loops, enum metrics_format format,
+                             struct buf *out)
+{
+	struct metrics *metrics = metrics_new();
+
+	for (int loop = 0; loop < LOOPS; loop++) {
+		if (!loops->turned_ns[loop])
+			continue;
+		metrics_family(metrics, &loops_rows[loop].age);
+		metrics_add(metrics, 0, age_ns(loops, loop), 9, 0);
+	}
+	metrics_write_part(metrics, format, out);
+	metrics_free(metrics);
+}
+
+/* ---- http ---------------------------------------------------------------------------------- */
 
 #define HEADER_BYTES 8192 /* of a connection's memory, of which a half is for what it asks */
 #define IDLE_S       5
@@ -199,7 +274,7 @@ static bool has_body(struct MHD_Connection *connection)
 	                                   MHD_HTTP_HEADER_TRANSFER_ENCODING);
 }
 
-/* Not even on loopback without a token: see http_record.h. */
+/* Not even on loopback without a token: see http_page.h. */
 static struct answer answer_record(struct http *http, struct MHD_Connection *connection, bool post)
 {
 	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND,

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "node/counts.h"
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_INFO };
 
@@ -69,5 +70,23 @@ enum metrics_format metrics_accepted(const char *accept);
 /* The same without its end: what comes before that of others. */
 void metrics_write_part(const struct metrics *metrics, enum metrics_format format, struct buf *out);
 void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out);
+
+/* ---- count families ------------------------------------------------------------------------ */
+
+/* The metrics that are counts: of the machine, and of a process under a name of its own. */
+
+struct count_family {
+	struct metric_family machine, process; /* machine.name NULL: another source has it */
+	enum count first;
+	size_t n;                          /* places from there; 1: no label */
+	const char *label;                 /* that tells them apart */
+	const char *(*word)(size_t place); /* NULL: there is no such place */
+	unsigned decimals;
+};
+
+extern const struct count_family count_families[];
+extern const size_t n_count_families;
+
+const char *count_kind(size_t kind);
 
 #endif

@@ -17,7 +17,7 @@
 #include "capture/watch/watch.h"
 #include "node/counts.h"
 #include "node/metrics.h"
-#include "node/settings.h"
+#include "node/config.h"
 
 struct gpu_states;
 struct http_figures;
@@ -49,8 +49,8 @@ struct node_view {
 	const struct http_figures *http;
 	struct recorder *recorder; /* NULL: there is none */
 	struct gpu_states *gpus;   /* NULL: they cannot be read */
-	uint64_t started_ns; /* CLOCK_REALTIME: the machine's counters were 0 */
-	uint64_t snapshots;  /* so far */
+	uint64_t started_ns;       /* CLOCK_REALTIME: the machine's counters were 0 */
+	uint64_t snapshots;        /* so far */
 };
 
 /*

@@ -10,7 +10,78 @@
 #ifndef CUSCOPE_NODE_RECORDER_H
 #define CUSCOPE_NODE_RECORDER_H
 
-#include "node/recorder_wire.h"
+#include "base/worker.h"
+#include "node/recorder_settings.h"
+
+/* ---- recorder wire ------------------------------------------------------------------------- */
+
+/*
+ * What the flight recorder's two halves say to each other, on a SOCK_SEQPACKET socket: the thread
+ * in the node agent (recorder.h), and the process that records (recorder_process.h). A message is
+ * one struct, whole. Texts end within their arrays, whoever sent them: recorder_receive().
+ */
+
+enum recorder_kind {
+	RECORDER_SETUP, /* to the process, the first thing */
+	RECORDER_SAVE,  /* to it: write what you hold */
+	RECORDER_READY, /* from it: it records */
+	RECORDER_STATE, /* every second */
+	RECORDER_FIRED, /* a rule */
+	RECORDER_SAVED, /* what came of RECORDER_SAVE */
+	RECORDER_NOTICE,
+};
+
+/* Why a recording came to nothing; the words are labels of a metric. */
+enum recorder_why {
+	RECORDER_WHY_SPOOL = SPOOL_WHY_COUNT, /* below: enum spool_why */
+	RECORDER_NOT_RUNNING = RECORDER_WHY_SPOOL,
+	RECORDER_BUSY,    /* others wait already */
+	RECORDER_TIMEOUT, /* the disk does not answer */
+	RECORDER_CRASHED,
+	RECORDER_WHY_COUNT
+};
+
+struct recorder_save {
+	uint64_t ticket;
+	uint64_t last_ns; /* no more than that; 0: all */
+	uint32_t rule;
+	char reason[RULES_TEXT_MAX + 32]; /* "error: ..." */
+};
+
+struct recorder_state {
+	uint64_t events, lost;
+	uint64_t held_bytes, definition_bytes;
+	uint64_t processes; /* seen so far: their number has a bound, see recorder.c */
+	uint64_t cpu_ns;
+	uint64_t steps_judged;
+	double overhead_percent;
+	double scale; /* above 1: only windows of time are recorded, to keep below max_overhead */
+};
+
+struct recorder_saved {
+	uint64_t ticket;
+	uint64_t events, bytes;
+	uint32_t why; /* 0: it is written */
+	char name[SPOOL_NAME_MAX];
+};
+
+struct recorder_message {
+	uint32_t kind;
+	union {
+		struct recorder_settings setup;
+		struct recorder_save save;
+		struct recorder_state state;
+		struct recorder_saved saved;
+		uint32_t rule; /* RECORDER_FIRED; its sentence is in `text` */
+	};
+	char text[800];
+};
+
+/* 0; -EAGAIN: there is none, or no room; -EPIPE: the other side has ended. */
+int recorder_send(int socket, const struct recorder_message *message);
+int recorder_receive(int socket, struct recorder_message *message);
+
+/* ---- recorder ------------------------------------------------------------------------------ */
 
 struct recorder;
 
@@ -78,5 +149,27 @@ void recorder_figures(struct recorder *recorder, struct recorder_figures *figure
 
 /* The label of the metric: "no_space". */
 const char *recorder_why_name(enum recorder_why why);
+
+/* ---- recorder child ------------------------------------------------------------------------ */
+
+/* A process that records (recorder_process.h), as who started it sees it. */
+
+struct recorder_child {
+	struct worker worker; /* socket -1: it was told to end */
+	bool ready;           /* it records */
+	uint64_t ready_ns, end_by_ns;
+	uint64_t heard_ns;           /* it said something last: its loop does each second */
+	struct recorder_state state; /* as it told last */
+};
+
+/* 0 or a negative errno. It gets the settings and a descriptor of the spool. */
+int recorder_child_start(struct recorder_child *child, const struct recorder_settings *settings,
+                         int spool, struct err *err);
+
+/* Asks it to end: it has so long for that. */
+void recorder_child_stop(struct recorder_child *child, uint64_t now_ns);
+
+/* Whether it has ended, which is forgotten then; one that does not obey is killed. */
+bool recorder_child_ended(struct recorder_child *child, uint64_t now_ns);
 
 #endif

@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #include "node/recorder.h"
-#include "node/recorder_child.h"
 
 #define NOTICES_MAX  16
 #define NOTICE_TEXT  900
@@ -73,16 +72,7 @@ void *recorder_run(void *data);
 void recorder_say(struct recorder *recorder, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* recorder_orders.c: what is to be written, in its order. */
-void recorder_fired(struct recorder *recorder, enum rule rule, const char *why, uint64_t last_ns,
-                    uint64_t request, uint64_t now_ns);
-void recorder_orders_turn(struct recorder *recorder, uint64_t now_ns);
-void recorder_saved(struct recorder *recorder, const struct recorder_message *message);
-
-/* The process that had the first order has ended. */
-void recorder_orders_lost(struct recorder *recorder);
-
-/* recorder_gpu.c: a rule fired and is written, so GPU times are measured, where that is wanted. */
+/* recorder.c: a rule fired and is written, so GPU times are measured, where that is wanted. */
 void recorder_gpu_begin(struct recorder *recorder, const struct recorder_save *save,
                         uint64_t now_ns);
 void recorder_gpu_turn(struct recorder *recorder, uint64_t now_ns);

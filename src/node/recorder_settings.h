@@ -4,7 +4,7 @@
 #define CUSCOPE_NODE_RECORDER_SETTINGS_H
 
 #include "node/rules.h"
-#include "node/settings.h"
+#include "node/config.h"
 #include "node/spool.h"
 
 struct recorder_settings {
@@ -14,7 +14,7 @@ struct recorder_settings {
 	uint64_t after_ns;      /* between what fired a rule and the writing */
 	double max_overhead;    /* percent of the busiest thread, as --max-overhead; 0: none */
 	uint64_t gpu_window_ns; /* how long GPU times are measured after a rule fired; 0: not */
-	bool gpu_times;         /* of a process that does that and nothing else: recorder_gpu.c */
+	bool gpu_times;         /* of a process that does that and nothing else: recorder.c */
 	struct spool_limits spool;
 	struct rules_settings rules;
 };

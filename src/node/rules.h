@@ -3,7 +3,7 @@
  * When the flight recorder is to write what it holds. A rule is a row of a table: its name, which
  * is a label and a part of file names, and what it judges. Those about the machine (xid, memory,
  * idle, leak) are judged here, from what the node agent knows at each of its ticks. Those about
- * calls (error, slow_step) are judged where calls are seen: rules_calls.h. Each fires when
+ * calls (error, slow_step) are judged where calls are seen: rules.h. Each fires when
  * something begins, not for as long as it lasts.
  *
  * What fires is not yet written: rules_allow() holds back what comes too often. All times are of
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "trace/event.h"
 
 enum rule {
 	RULE_XID,
@@ -100,5 +101,29 @@ enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t now
 
 /* That recording came to nothing for want of a recorder: the rule may fire again at once. */
 void rules_take_back(struct rules *rules, enum rule rule);
+
+/* ---- rules calls --------------------------------------------------------------------------- */
+
+/*
+ * The rules of the flight recorder that judge calls (error, slow_step), as they are seen one by
+ * one. Each fires at most once a second: what comes more often is held back by rules_allow()
+ * anyway, and those who are told are not to be flooded.
+ */
+
+struct call_rules;
+
+/* `last_ns`: of the window; a step that has not ended is told before its begin leaves that. */
+struct call_rules *call_rules_new(const struct rules_settings *settings, uint64_t last_ns,
+                                  void (*fired)(void *data, enum rule rule, const char *why),
+                                  void *data);
+void call_rules_free(struct call_rules *rules);
+
+void call_rules_event(struct call_rules *rules, const struct event *event);
+
+/* To be called now and then. */
+void call_rules_tick(struct call_rules *rules, uint64_t now_ns);
+
+/* As steps_figures() tells. */
+void call_rules_figures(const struct call_rules *rules, uint64_t *judged, uint64_t *forgotten);
 
 #endif

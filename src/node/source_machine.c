@@ -2,7 +2,7 @@
 /* What all processes of the machine did together. */
 #include "node/sources.h"
 
-#include "node/count_families.h"
+#include "node/metrics.h"
 
 static const struct metric_family live = { "cuscope_live_bytes", METRIC_GAUGE, "bytes",
 	                                   "Memory that processes hold, by kind" };

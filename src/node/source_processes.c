@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "node/count_families.h"
+#include "node/metrics.h"
 #include "node/source_identities.h"
 
 static const struct metric_family info = {

@@ -17,6 +17,7 @@
 #define CUSCOPE_NODE_SPOOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -81,5 +82,34 @@ int spool_begin(int folder, const struct spool_limits *limits, uint64_t bytes,
 int spool_keep(struct spool_file *file, const char *rule, time_t now, char name[SPOOL_NAME_MAX],
                struct err *err);
 void spool_drop(struct spool_file *file);
+
+/* ---- spool names --------------------------------------------------------------------------- */
+
+/* Of the spool: names of its files, and the list of those that are there. */
+
+#define SPOOL_ENTRIES_MAX   65536           /* in the folder, whatever they are; more is refused */
+#define SPOOL_NUMBER_MAX    999999999999ull /* of a name; a file with a larger one is not ours */
+#define SPOOL_TEMPORARY_MAX 256             /* that are cleaned at once */
+
+/* "20270115T080000Z-slow_step-000017.cuscope" */
+void spool_name(char name[SPOOL_NAME_MAX], time_t now, const char *rule, uint64_t number);
+
+/* False: it is no such name. */
+bool spool_name_read(const char *name, uint64_t *number);
+
+struct spool_entry {
+	uint64_t number, bytes;
+	char name[SPOOL_NAME_MAX];
+};
+
+struct spool_list {
+	int folder;
+	struct spool_entry *entries; /* the oldest first */
+	size_t n;
+	uint64_t temporary[SPOOL_TEMPORARY_MAX]; /* numbers of names, of regular files of ours */
+	size_t n_temporary;
+	struct spool_use use;
+	uint64_t number; /* the largest; 0: there is no file */
+};
 
 #endif

@@ -61,4 +61,14 @@ void nvidia_gpus_free(struct nvidia_gpus *gpus);
  */
 void nvidia_gpus_name(struct nvidia_gpus *gpus, const uint8_t uuid[16], char *name, size_t room);
 
+/* ---- engines ------------------------------------------------------------------------------- */
+
+/* Parts of a GPU that work is sent to, by the numbers that channels and groups of them are made
+ * with. */
+
+#define NVIDIA_ENGINE_NAME 24
+
+/* "GR0", "COPY2", "NVDEC0"; "engine 77" where the number is not known. */
+const char *nvidia_engine_name(uint32_t number, char name[NVIDIA_ENGINE_NAME]);
+
 #endif

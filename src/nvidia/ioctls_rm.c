@@ -3,8 +3,91 @@
 #include "base/array.h"
 #include "nvidia/tables.h"
 
-#define NONE    NVIDIA_NO_STATUS, 0, 0, 0, DETAIL_NONE, 0
-#define AT(n)   n, 0, 0, 0, DETAIL_NONE, 0
+/* ---- ioctls uvm ---------------------------------------------------------------------------- */
+
+/* ioctls of /dev/nvidia-uvm and -uvm-tools: the command is the number. */
+
+#define NONE  NVIDIA_NO_STATUS, 0, 0, 0, DETAIL_NONE, 0
+#define AT(n) n, 0, 0, 0, DETAIL_NONE, 0
+#define RANGE "base:addr@0 length:size@8"
+
+const struct nvidia_ioctl nvidia_uvm_ioctls[] = {
+	{ 1, "UVM_RESERVE_VA", AT(16), RANGE },
+	{ 2, "UVM_RELEASE_VA", AT(16), RANGE },
+	{ 20, "UVM_GET_GPU_UUID_TABLE", NONE, "" },
+	{ 23, "UVM_CREATE_RANGE_GROUP", AT(8), "group:*u64@0" },
+	{ 24, "UVM_DESTROY_RANGE_GROUP", AT(8), "group:u64@0" },
+	{ 25, "UVM_REGISTER_GPU_VASPACE", AT(28),
+	  "gpu:processor@0 fd:int@16 client:handle@20 vaspace:handle@24" },
+	{ 26, "UVM_UNREGISTER_GPU_VASPACE", AT(16), "gpu:processor@0" },
+	{ 27, "UVM_REGISTER_CHANNEL", AT(48),
+	  "gpu:processor@0 fd:int@16 client:handle@20 channel:handle@24 base:addr@32 "
+	  "length:size@40" },
+	{ 28, "UVM_UNREGISTER_CHANNEL", 24, 0, 0, 589, DETAIL_NONE, 0,
+	  "gpu:processor@0 client:handle@16 channel:handle@20" },
+	{ 28, "UVM_UNREGISTER_CHANNEL", 8, 0, 590, 0, DETAIL_NONE, 0,
+	  "client:handle@0 channel:handle@4" },
+	{ 29, "UVM_ENABLE_PEER_ACCESS", AT(32), "gpu:processor@0" },
+	{ 30, "UVM_DISABLE_PEER_ACCESS", AT(32), "gpu:processor@0" },
+	{ 31, "UVM_SET_RANGE_GROUP", AT(24), "group:u64@0 base:addr@8 length:size@16" },
+	{ 33, "UVM_MAP_EXTERNAL_ALLOCATION", 1196, 0, 0, 549, DETAIL_NONE, 0,
+	  RANGE " offset:size@16 client:handle@1188 memory:handle@1192" },
+	{ 33, "UVM_MAP_EXTERNAL_ALLOCATION", 9260, 0, 550, 0, DETAIL_NONE, 0,
+	  RANGE " offset:size@16 client:handle@9252 memory:handle@9256" },
+	{ 34, "UVM_FREE", 16, 0, 0, 589, DETAIL_NONE, 0, RANGE },
+	{ 34, "UVM_FREE", 8, 0, 590, 0, DETAIL_NONE, 0, "base:addr@0" },
+	{ 35, "UVM_MEM_MAP", AT(16), RANGE },
+	{ 37, "UVM_REGISTER_GPU", AT(36), "gpu:processor@0 fd:int@24 client:handle@28" },
+	{ 38, "UVM_UNREGISTER_GPU", AT(16), "gpu:processor@0" },
+	{ 39, "UVM_PAGEABLE_MEM_ACCESS", AT(4), "" },
+	{ 40, "UVM_PREVENT_MIGRATION_RANGE_GROUPS", AT(264), "groups:u64@256" },
+	{ 41, "UVM_ALLOW_MIGRATION_RANGE_GROUPS", AT(264), "groups:u64@256" },
+	{ 42, "UVM_SET_PREFERRED_LOCATION", 32, 0, 0, 549, DETAIL_NONE, 0,
+	  RANGE " to:processor@16" },
+	{ 42, "UVM_SET_PREFERRED_LOCATION", 36, 0, 550, 0, DETAIL_NONE, 0,
+	  RANGE " to:processor@16 node:int@32" },
+	{ 43, "UVM_UNSET_PREFERRED_LOCATION", AT(16), RANGE },
+	{ 44, "UVM_ENABLE_READ_DUPLICATION", AT(16), RANGE },
+	{ 45, "UVM_DISABLE_READ_DUPLICATION", AT(16), RANGE },
+	{ 46, "UVM_SET_ACCESSED_BY", AT(32), RANGE " by:processor@16" },
+	{ 47, "UVM_UNSET_ACCESSED_BY", AT(32), RANGE " by:processor@16" },
+	{ 51, "UVM_MIGRATE", AT(72), RANGE " to:processor@16 flags:hex@32 node:int@52" },
+	{ 53, "UVM_MIGRATE_RANGE_GROUP", AT(24), "group:u64@0 to:processor@8" },
+	{ 56, "UVM_TOOLS_INIT_EVENT_TRACKER", AT(48), "queue:addr@0 size:size@8 fd:int@44" },
+	{ 57, "UVM_TOOLS_SET_NOTIFICATION_THRESHOLD", AT(4), "threshold:uint@0" },
+	{ 58, "UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS", AT(8), "events:hex64@0" },
+	{ 59, "UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS", AT(8), "events:hex64@0" },
+	{ 60, "UVM_TOOLS_ENABLE_COUNTERS", AT(8), "counters:hex64@0" },
+	{ 61, "UVM_TOOLS_DISABLE_COUNTERS", AT(8), "counters:hex64@0" },
+	{ 62, "UVM_TOOLS_READ_PROCESS_MEMORY", AT(32), "size:size@8 address:addr@16" },
+	{ 63, "UVM_TOOLS_WRITE_PROCESS_MEMORY", AT(32), "size:size@8 address:addr@16" },
+	{ 64, "UVM_TOOLS_GET_PROCESSOR_UUID_TABLE", AT(8), "" },
+	{ 65, "UVM_MAP_DYNAMIC_PARALLELISM_REGION", AT(32), RANGE " gpu:processor@16" },
+	{ 66, "UVM_UNMAP_EXTERNAL", AT(32), RANGE " gpu:processor@16" },
+	{ 67, "UVM_TOOLS_FLUSH_EVENTS", AT(0), "" },
+	{ 68, "UVM_ALLOC_SEMAPHORE_POOL", NONE, RANGE },
+	{ 69, "UVM_CLEAN_UP_ZOMBIE_RESOURCES", AT(0), "" },
+	{ 70, "UVM_PAGEABLE_MEM_ACCESS_ON_GPU", AT(20), "gpu:processor@0" },
+	{ 71, "UVM_POPULATE_PAGEABLE", AT(20), RANGE " flags:hex@16" },
+	{ 72, "UVM_VALIDATE_VA_RANGE", AT(16), RANGE },
+	{ 73, "UVM_CREATE_EXTERNAL_RANGE", AT(16), RANGE },
+	{ 74, "UVM_MAP_EXTERNAL_SPARSE", AT(32), RANGE " gpu:processor@16" },
+	{ 75, "UVM_MM_INITIALIZE", AT(4), "fd:int@0" },
+	{ 76, "UVM_TOOLS_INIT_EVENT_TRACKER_V2", AT(48), "queue:addr@0 size:size@8 fd:int@44" },
+	{ 77, "UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2", AT(8), "" },
+	{ 78, "UVM_ALLOC_DEVICE_P2P", AT(52),
+	  RANGE " gpu:processor@24 client:handle@44 memory:handle@48" },
+	{ 79, "UVM_CLEAR_ALL_ACCESS_COUNTERS", AT(0), "" },
+	{ 80, "UVM_DISCARD", AT(24), RANGE " flags:hex64@16" },
+	{ 2047, "UVM_IS_8_SUPPORTED", AT(4), "" },
+	{ 0x30000001, "UVM_INITIALIZE", AT(8), "flags:hex64@0" },
+	{ 0x30000002, "UVM_DEINITIALIZE", NONE, "" },
+};
+
+const size_t n_nvidia_uvm_ioctls = ARRAY_SIZE(nvidia_uvm_ioctls);
+
+/* ---- ioctls rm ----------------------------------------------------------------------------- */
+
 #define CLASS   DETAIL_CLASS, 12
 #define CONTROL DETAIL_CONTROL, 8
 

@@ -22,7 +22,6 @@ void describe_activity(const struct activity *activity, const struct delay *dela
 void describe_range(const struct range *range, struct description *description);
 /* What a thread waited for, and who ended or prolonged it: of `record --host-waits`. */
 void describe_wait(const struct sample *sample, struct description *description);
-void description_reset(struct description *description);
 void description_free(struct description *description);
 
 #endif

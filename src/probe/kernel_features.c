@@ -19,7 +19,7 @@
 
 #include "base/array.h"
 #include "base/later.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 #include "probe/self_target.h"

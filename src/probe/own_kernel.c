@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 

@@ -2,7 +2,7 @@
 /* The report `channels`: which process holds which channels of a GPU, and how they are set. */
 #include "analysis/channels.h"
 #include "base/array.h"
-#include "nvidia/engines.h"
+#include "nvidia/devices.h"
 #include "report/reports.h"
 
 #define AT(member) TABLE_AT(struct channel_row, member)

@@ -9,7 +9,7 @@
 #include "analysis/spread.h"
 #include "analysis/work.h"
 #include "base/buf.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "trace/consumers.h"

@@ -10,7 +10,7 @@
 #include "analysis/work.h"
 #include "base/file.h"
 #include "base/lines.h"
-#include "base/temporary.h"
+#include "base/secure_file.h"
 #include "base/xalloc.h"
 #include "report/reports.h"
 #include "report/why.h"

@@ -11,7 +11,7 @@
 
 #include "top/top_counts.h"
 #include "gpus/gpus.h"
-#include "top/screen.h"
+#include "top/terminal.h"
 
 #define TOP_COLUMNS 80 /* the least that a screen must have */
 #define TOP_ROWS    24

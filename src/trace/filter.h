@@ -28,4 +28,24 @@ void filter_free(struct filter *filter);
 /* Of one file only, in its order: ids and the number of calls so far are remembered. */
 bool filter_wants(struct filter *filter, const struct event *event);
 
+/* ---- chosen -------------------------------------------------------------------------------- */
+
+/*
+ * A consumer in front of another: of the calls it passes on those that are asked for, and says when
+ * they are enough. What processes and threads there are is passed on always; what ran on a GPU only
+ * where calls are not chosen by how they ended.
+ */
+
+struct chosen_options {
+	bool failed;              /* only calls that returned an error */
+	uint64_t min_duration_ns; /* only what took this long; 0: all */
+	uint64_t max_calls;       /* calls that are passed on, and those within them; 0: no limit */
+};
+
+/* `next` is not owned: it is freed by the caller, after this. */
+struct consumer *chosen_new(struct consumer *next, const struct chosen_options *options);
+
+/* Whether as many calls as were asked for have been passed on. */
+bool chosen_enough(const struct consumer *chosen);
+
 #endif

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "bpf/wire_unwind.h"
+#include "probe/elf_image.h"
 #include "unwind/cfi_entry.h"
 #include "unwind/cfi_program.h"
 
@@ -57,12 +58,23 @@ void frame_rows_free(struct frame_rows *rows);
 struct frame_code {
 	const struct cfi_machine *machine;
 	uint64_t base, low, high;
-	uint64_t outermost; /* a function that nobody has called: start_context.h; 0: none */
+	uint64_t outermost; /* a function that nobody has called: frame_rows.h; 0: none */
 };
 
 /* The same for sections that are in memory: of code in [low, high). Of one address that several
  * have, the first has the say. */
 void frame_rows_compile(const struct cfi_section *sections, size_t n_sections,
                         const struct frame_code *code, size_t budget, struct frame_rows *rows);
+
+/* ---- start context ------------------------------------------------------------------------- */
+
+/*
+ * Where stacks of makecontext() begin. glibc has it "return" to the first byte of __start_context,
+ * which nobody has called: its frame is the outermost one. Its unwind table does not say so, and
+ * gdb shows two frames more that are none.
+ */
+
+/* As linked; 0: not in this file. Of x86-64 alone. */
+uint64_t start_context_find(const struct elf_image *image);
 
 #endif

@@ -8,6 +8,7 @@
 #define CUSCOPE_UNWIND_PYTHON_CODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -38,5 +39,17 @@ void python_codes_forget(struct python_codes *codes, uint32_t id);
 
 /* Places that had no room for their names, or came when too many others had. */
 uint64_t python_codes_refused(const struct python_codes *codes);
+
+/* ---- python lines -------------------------------------------------------------------------- */
+
+/* The line of an instruction, from the tables that code objects carry. They are the target's and
+ * may hold anything: nothing outside of them is read, and time is by their length. */
+
+/*
+ * `instruction`: of 3.9 in bytes, else in units of two bytes. Where the table does not tell, the
+ * first line of the function.
+ */
+uint32_t python_line_of(enum python_lines kind, const uint8_t *table, size_t bytes,
+                        uint32_t first_line, uint32_t instruction);
 
 #endif

@@ -49,10 +49,8 @@ struct table *page_table(const struct page_out *out);
 
 void page_memory_text(const struct page_out *out);
 void page_memory_json(const struct page_out *out);
-void page_memory_failures(const struct page_out *out);
 void page_launches(const struct page_out *out);
 void page_copies(const struct page_out *out);
-void page_hooks(const struct page_out *out);
 
 /* "1234 (train)", and as a cell. */
 void page_add_process(struct buf *out, const struct process *process);

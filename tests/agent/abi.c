@@ -9,7 +9,7 @@
 
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/cupti_calls.h"
-#include "agent/lib/nvtx_abi.h"
+#include "agent/lib/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>

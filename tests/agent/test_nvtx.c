@@ -5,7 +5,7 @@
 #include <wchar.h>
 
 #include "agent/lib/clock.h"
-#include "agent/lib/nvtx_abi.h"
+#include "agent/lib/nvtx.h"
 #include "agent/lib/writer.h"
 #include "host.h"
 

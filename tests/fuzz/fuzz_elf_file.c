@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "divert/entry_module.h"
+#include "divert/entry_file.h"
 #include "probe/elf_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/settings.h"
+#include "node/config.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "base/suggest.h"
 #include "cli/cli.h"
-#include "cli/scan.h"
+#include "cli/option.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

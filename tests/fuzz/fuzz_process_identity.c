@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "identity/process_cgroup.h"
-#include "identity/process_command.h"
+#include "identity/process_read.h"
 #include "identity/process_environ.h"
 #include "identity/process_pod.h"
 

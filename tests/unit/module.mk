@@ -42,8 +42,7 @@ $(UNIT_SANITIZED): $(B)/fuzz/unit/%: $(B)/fuzz/obj/tests/unit/%.o $(UNIT_EXACT) 
 	$(CLANG) $(FUZZ_FLAGS) $(FUZZ_LD) $(UNIT_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/fuzz/libfuzzed.a -lcmocka $(LIBS)
 
 # What some need beside the library
-$(B)/tests/unit/test_scan: $(B)/src/cli/scan.o
-$(B)/tests/unit/test_option: $(addprefix $(B)/src/cli/,option.o scan.o completion.o completion_values.o)
+$(addprefix $(B)/tests/unit/,test_scan test_option): $(addprefix $(B)/src/cli/,option.o completion.o completion_values.o)
 $(B)/tests/unit/test_entry_run: $(B)/tests/unit/entry_run.o
 $(B)/fuzz/unit/test_entry_run: $(B)/fuzz/obj/tests/unit/entry_run.o
 $(addprefix $(B)/tests/unit/,test_process_identities test_process_pod): $(B)/tests/unit/made_proc.o

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "agent/agent_reads.h"
+#include "agent/agent.h"
 #include "agents_scene.h"
 
 #define CODE   (1ull << 46) /* an address in a process */

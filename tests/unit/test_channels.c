@@ -5,7 +5,7 @@
 #include "analysis/channels.h"
 #include "base/array.h"
 #include "cuda/row_text.h"
-#include "nvidia/engines.h"
+#include "nvidia/devices.h"
 
 #define CLIENT 0xc1d00001
 #define DEVICE 0x5c000001

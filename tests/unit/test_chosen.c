@@ -2,7 +2,7 @@
 /* What record --failed, --min-duration and --max-events pass on. */
 #include "support.h"
 
-#include "trace/chosen.h"
+#include "trace/filter.h"
 
 static struct {
 	struct consumer consumer;

@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "probe/person.h"
 #include "unwind/code_tables.h"
-#include "unwind/row_tree.h"
 
 static struct code_tables *tables;
 static struct code_figures figures;

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "divert/entry_file.h"
-#include "divert/entry_module.h"
 #include "probe/elf_image.h"
 
 /* Assembly functions, each with its symbol; WITH_FRAMES: and with call frame information. */

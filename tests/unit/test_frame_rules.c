@@ -5,7 +5,7 @@
 #include <elf.h>
 
 #include "base/array.h"
-#include "unwind/frame_rules.h"
+#include "unwind/frame_find.h"
 
 static uint64_t seed = 88172645463325252ull;
 

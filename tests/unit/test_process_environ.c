@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "identity/process_command.h"
+#include "identity/process_read.h"
 #include "identity/process_environ.h"
 #include "identity/process_labels.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "node/process_curl.h"
-#include "node/process_pods.h"
+#include "node/process_kubelet.h"
 
 #define ID    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define INIT  "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/array.h"
-#include "unwind/python_lines.h"
+#include "unwind/python_code.h"
 
 /*
  * Of this function, and what CPython itself says of its instructions: from which one on (3.9: in

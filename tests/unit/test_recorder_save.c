@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "node/recorder_save.h"
+#include "node/recorder_process.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 

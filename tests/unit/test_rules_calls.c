@@ -3,7 +3,7 @@
  */
 #include "support.h"
 
-#include "node/rules_calls.h"
+#include "node/rules.h"
 
 #define MS(n) ((uint64_t)(n)*1000000)
 

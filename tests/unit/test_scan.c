@@ -2,7 +2,7 @@
 /* Reading a command line before argp does: options, values, mistakes. */
 #include "unit.h"
 
-#include "cli/scan.h"
+#include "cli/option.h"
 
 static const struct option_row child_rows[] = { { .title = "Targets:", .order = 1 },
 	                                        { "pid", 'p', "PID", "" },

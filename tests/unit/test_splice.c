@@ -2,7 +2,7 @@
 /* Frames of Python put between native ones: by anchors, by names, and where neither tells. */
 #include "unit.h"
 
-#include "unwind/splice.h"
+#include "unwind/unwinder.h"
 
 static struct wire_entry in[STACK_ENTRIES_MAX], out[STACK_ENTRIES_MAX];
 static size_t n_in, n_out;
@@ -57,7 +57,7 @@ static const char *spliced(bool by_name)
 	static char text[STACK_ENTRIES_MAX + 1];
 	int asked = 0;
 
-	n_out = splice(in, n_in, sp, out, by_name ? is_evaluator : NULL, &asked, &loosely);
+	n_out = stack_splice(in, n_in, sp, out, by_name ? is_evaluator : NULL, &asked, &loosely);
 	assert_true(n_out <= STACK_ENTRIES_MAX);
 	for (size_t i = 0; i < n_out; i++) {
 		enum wire_entry_kind kind = entry_kind(&out[i]);

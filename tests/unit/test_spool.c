@@ -14,7 +14,6 @@
 
 #include "base/array.h"
 #include "node/spool.h"
-#include "node/spool_names.h"
 
 #define MIB  (1ull << 20)
 #define NOON 1800000000 /* 2027-01-15 08:00:00 UTC */

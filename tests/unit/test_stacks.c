@@ -2,7 +2,7 @@
 /* Stacks and frames that are kept once. */
 #include "unit.h"
 
-#include "trace/stacks.h"
+#include "trace/stack.h"
 
 static struct stack_frame frame_of(const char *function, const char *module, uint64_t offset)
 {

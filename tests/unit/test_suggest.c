@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/array.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 
 static const char *const names[] = { "trace",    "probes", "doctor", "min-duration",
 	                             "duration", NULL,     "all" };

@@ -5,14 +5,13 @@
 
 #include "profile/collect.h"
 #include "profile/profile_write.h"
-#include "trace/chosen.h"
 #include "trace/decode.h"
 #include "trace/define.h"
 #include "trace/encode.h"
 #include "trace/filter.h"
 #include "trace/objects.h"
 #include "trace/run_record.h"
-#include "trace/stacks.h"
+#include "trace/stack.h"
 
 /* ---- random stacks ------------------------------------------------------------------------- */
 

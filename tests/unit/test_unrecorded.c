@@ -2,7 +2,7 @@
 /* Which launches had no work told of. */
 #include "support.h"
 
-#include "capture/gpu/unrecorded.h"
+#include "capture/gpu/gpu_records.h"
 
 static void launch(struct unrecorded *u, uint64_t from, uint64_t to)
 {

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "base/array.h"
-#include "capture/stacks/wait_of.h"
+#include "capture/stacks/wakers.h"
 
 static enum wait_kind wait_in(int call, unsigned mode, unsigned flags)
 {

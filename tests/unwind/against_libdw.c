@@ -20,9 +20,8 @@
 #include <unistd.h>
 
 #include "unwind/frame_rows.h"
-#include "unwind/frame_rules.h"
-#include "unwind/row_tree.h"
-#include "unwind/start_context.h"
+#include "unwind/frame_find.h"
+#include "unwind/code_tables.h"
 
 #define BUDGET    (256u << 20)
 #define GAP_MAX   15

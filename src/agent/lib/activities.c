@@ -4,12 +4,120 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/intern.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
+
+/* ---- buffers ------------------------------------------------------------------------------- */
+
+/* A kernel's record has 216 bytes at most: 1200 to a large buffer, 150 to a small one. */
+#define LARGE       32
+#define LARGE_BYTES ((size_t)256 << 10)
+#define SMALL       256
+#define SMALL_BYTES ((size_t)32 << 10)
+#define BUFFERS     (LARGE + SMALL)
+#define LARGE_ALL   (LARGE * LARGE_BYTES)
+#define ALL_BYTES   (LARGE_ALL + SMALL * SMALL_BYTES)
+
+/* Those of one size, by number; the large ones have the first. */
+struct buffers_pool {
+	uint16_t free_ones[SMALL];
+	size_t n_free;
+};
+
+static pthread_mutex_t buffers_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *buffers_memory; /* NULL: not open */
+static struct buffers_pool buffers_large, buffers_small;
+static bool is_free[BUFFERS];
+
+static void buffers_fill(struct buffers_pool *pool, size_t first, size_t n)
+{
+	for (pool->n_free = 0; pool->n_free < n; pool->n_free++) {
+		pool->free_ones[pool->n_free] = (uint16_t)(first + n - 1 - pool->n_free);
+		is_free[pool->free_ones[pool->n_free]] = true;
+	}
+}
+
+int buffers_open(void)
+{
+	void *mapped;
+
+	if (buffers_memory)
+		return 0;
+	mapped = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
+	              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	madvise(mapped, ALL_BYTES, MADV_DONTFORK);
+	pthread_mutex_lock(&buffers_lock);
+	buffers_memory = mapped;
+	buffers_fill(&buffers_large, 0, LARGE);
+	buffers_fill(&buffers_small, LARGE, SMALL);
+	pthread_mutex_unlock(&buffers_lock);
+	return 0;
+}
+
+void buffers_close(void)
+{
+	pthread_mutex_lock(&buffers_lock);
+	if (buffers_memory)
+		munmap(buffers_memory, ALL_BYTES);
+	buffers_memory = NULL;
+	buffers_large.n_free = buffers_small.n_free = 0;
+	pthread_mutex_unlock(&buffers_lock);
+}
+
+uint8_t *buffers_take(size_t *bytes)
+{
+	struct buffers_pool *pool = &buffers_large;
+	uint8_t *buffer = NULL;
+
+	*bytes = 0;
+	pthread_mutex_lock(&buffers_lock);
+	if (!pool->n_free)
+		pool = &buffers_small;
+	if (pool->n_free) {
+		size_t which = pool->free_ones[--pool->n_free];
+
+		is_free[which] = false;
+		*bytes = which < LARGE ? LARGE_BYTES : SMALL_BYTES;
+		buffer = buffers_memory + (which < LARGE
+		                                   ? which * LARGE_BYTES
+		                                   : LARGE_ALL + (which - LARGE) * SMALL_BYTES);
+	}
+	pthread_mutex_unlock(&buffers_lock);
+	return buffer;
+}
+
+void buffers_return(uint8_t *buffer)
+{
+	pthread_mutex_lock(&buffers_lock);
+	if (buffers_memory && buffer >= buffers_memory) {
+		size_t at = (size_t)(buffer - buffers_memory);
+		size_t which =
+			at < LARGE_ALL ? at / LARGE_BYTES : LARGE + (at - LARGE_ALL) / SMALL_BYTES;
+		struct buffers_pool *pool = which < LARGE ? &buffers_large : &buffers_small;
+
+		if (which < BUFFERS && !is_free[which]) {
+			is_free[which] = true;
+			pool->free_ones[pool->n_free++] = (uint16_t)which;
+		}
+	}
+	pthread_mutex_unlock(&buffers_lock);
+}
+
+void buffers_forked(void)
+{
+	buffers_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	buffers_memory = NULL;
+	buffers_large.n_free = buffers_small.n_free = 0;
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
 
 /* CUPTI interpolates between the GPU's clock and ours: a time may be a little ahead of now. */
 #define AHEAD_NS 1000000u

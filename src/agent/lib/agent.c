@@ -18,14 +18,12 @@
 #include <unistd.h>
 
 #include "agent/lib/activities.h"
-#include "agent/lib/buffers.h"
 #include "agent/lib/channel.h"
 #include "agent/lib/clock.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/nvtx.h"
 #include "agent/lib/probes.h"
 #include "agent/lib/session.h"
-#include "agent/lib/wake.h"
 #include "agent/lib/writer.h"
 
 #define DESCRIPTORS        "/proc/thread-self/fd/"

@@ -2,15 +2,137 @@
 #include "agent/lib/channel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/lib/clock.h"
+
+/* ---- wake ---------------------------------------------------------------------------------- */
+
+static struct wake_end {
+	int fd;
+	struct own_fd is; /* there before the number is */
+} wake_waits = { .fd = -1 }, wakes = { .fd = -1 };
+
+static void wake_set(struct wake_end *end, int fd)
+{
+	end->is = own_fd_of(fd);
+	__atomic_store_n(&end->fd, fd, __ATOMIC_RELEASE);
+}
+
+static int fd_of(const struct wake_end *end)
+{
+	int fd = __atomic_load_n(&end->fd, __ATOMIC_ACQUIRE);
+
+	return own_fd_is(fd, end->is) ? fd : -1;
+}
+
+static void close_end(struct wake_end *end)
+{
+	int fd = __atomic_exchange_n(&end->fd, -1, __ATOMIC_ACQ_REL);
+
+	own_fd_close(&fd, end->is);
+}
+
+bool wake_open(void)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return false;
+	wake_set(&wake_waits, own_fd_move(pair[0]));
+	wake_set(&wakes, own_fd_move(pair[1]));
+	return true;
+}
+
+void wake_close(void)
+{
+	close_end(&wake_waits);
+	close_end(&wakes);
+}
+
+/*
+ * By write alone: it is done by a thread of the program's, whose filter of system calls may be
+ * against send. Where the other end is closed a socket of this kind makes no SIGPIPE.
+ */
+void wake_up(void)
+{
+	int fd = fd_of(&wakes), error = errno;
+
+	if (fd >= 0 && write(fd, "", 1) < 0) {
+	}
+	errno = error;
+}
+
+/* One whose other end is closed reads as nothing, at once and for ever. */
+int wake_fd(void)
+{
+	return fd_of(&wakes) >= 0 ? fd_of(&wake_waits) : -1;
+}
+
+void wake_done(void)
+{
+	int fd = fd_of(&wake_waits);
+	char byte;
+
+	while (fd >= 0 && read(fd, &byte, 1) > 0)
+		;
+}
+
+/* ---- own fd -------------------------------------------------------------------------------- */
+
+#define HIGH 4096 /* each number below takes the kernel some 8 bytes */
+
+int own_fd_move(int fd)
+{
+	struct rlimit most;
+	int high = HIGH, moved;
+
+	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &most))
+		return fd;
+	if (most.rlim_cur < 2 * HIGH)
+		high = (int)most.rlim_cur * 3 / 4;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, high);
+	if (moved < 0)
+		return fd;
+	close(fd);
+	return moved;
+}
+
+/* Not by glibc: its fstat has another name since 2.33. */
+struct own_fd own_fd_of(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || syscall(SYS_fstat, fd, &st))
+		return (struct own_fd){ 0 };
+	return (struct own_fd){ st.st_dev, st.st_ino };
+}
+
+bool own_fd_is(int fd, struct own_fd own)
+{
+	const struct own_fd now = own_fd_of(fd);
+
+	return now.inode && now.inode == own.inode && now.device == own.device;
+}
+
+void own_fd_close(int *fd, struct own_fd own)
+{
+	if (own_fd_is(*fd, own))
+		close(*fd);
+	*fd = -1;
+}
+
+/* ---- channel ------------------------------------------------------------------------------- */
 
 #define CONNECT_MOST_S 2 /* where more wait for cuscope than its socket holds */
 

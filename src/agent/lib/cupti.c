@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "agent/lib/activities.h"
-#include "agent/lib/buffers.h"
 #include "agent/lib/calls.h"
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti.h"
@@ -141,7 +140,7 @@ static int set_clock(struct failure *failure)
  * CUPTI of CUDA 13.0 fills a buffer for each thread, and holds them until it is asked for them: 200
  * threads held 200, and where it was refused any beyond 32 it dropped 84 % of the records. Told not
  * to, it held three at most, and a launch took no longer (H100, driver 580). One that does not know
- * this has shared buffers anyway, or those of buffers.h have to do. Before callbacks are there.
+ * this has shared buffers anyway, or those of activities.h have to do. Before callbacks are there.
  */
 static void share_buffers(void)
 {

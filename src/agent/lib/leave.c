@@ -8,7 +8,7 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
-#include "agent/lib/wake.h"
+#include "agent/lib/channel.h"
 #include "agent/lib/writer.h"
 
 enum phase { LEAVE_NOT, LEAVE_WANTED, LEAVE_NOW, LEAVE_DONE };

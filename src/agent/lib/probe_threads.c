@@ -3,13 +3,112 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/lib/probe_counts.h"
+/* ---- probe counts -------------------------------------------------------------------------- */
+
+#define OWNED (AGENT_COUNT_CHILDREN - 1) /* by one thread; the next is for all others */
+
+static char *counts_memory;     /* of AGENT_COUNTS_BYTES */
+static uint64_t counts_taken;   /* a bit for each share that a thread has for itself */
+static uint32_t counts_highest; /* shares before this one were somebody's */
+
+_Static_assert(AGENT_COUNT_SHARES <= 64, "bits of a word");
+
+/* By mmap alone: the program's filter of system calls may be against others. */
+static bool counts_map(int flags, int memfd, off_t from)
+{
+	void *now = mmap(counts_memory, AGENT_COUNTS_BYTES, PROT_READ | PROT_WRITE,
+	                 flags | (counts_memory ? MAP_FIXED : 0), memfd, from);
+
+	if (now == MAP_FAILED)
+		return false;
+	if (!counts_memory)
+		counts_memory = now;
+	return true;
+}
+
+bool counts_open(int memfd)
+{
+	return counts_map(MAP_SHARED, memfd, AGENT_COUNTS_AT);
+}
+
+void counts_close(void)
+{
+	if (counts_memory)
+		counts_map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static void raise_to(uint32_t *number, uint32_t least)
+{
+	uint32_t was = __atomic_load_n(number, __ATOMIC_RELAXED);
+
+	while (was < least && !__atomic_compare_exchange_n(number, &was, least, true,
+	                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static uint64_t *share_at(uint32_t share)
+{
+	raise_to(&counts_highest, share + 1);
+	return (uint64_t *)counts_memory + (size_t)share * AGENT_SLOTS_MOST;
+}
+
+uint64_t *counts_take(bool *shares)
+{
+	uint64_t was = __atomic_load_n(&counts_taken, __ATOMIC_RELAXED), bit;
+	uint32_t share;
+
+	*shares = false;
+	do {
+		share = ~was ? (uint32_t)__builtin_ctzll(~was) : OWNED;
+		if (share >= OWNED) {
+			*shares = true;
+			return share_at(OWNED);
+		}
+		bit = 1ull << share;
+	} while (!__atomic_compare_exchange_n(&counts_taken, &was, was | bit, true,
+	                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	return share_at(share);
+}
+
+static void counts_give(uint64_t *counts)
+{
+	size_t share =
+		counts ? (size_t)(counts - (uint64_t *)counts_memory) / AGENT_SLOTS_MOST : OWNED;
+
+	if (share < OWNED)
+		__atomic_fetch_and(&counts_taken, ~(1ull << share), __ATOMIC_RELEASE);
+}
+
+/* In memory that is shared with the parent, and so with cuscope. */
+void counts_of_child(uint64_t slot)
+{
+	uint64_t *share =
+		(uint64_t *)counts_memory + (size_t)AGENT_COUNT_CHILDREN * AGENT_SLOTS_MOST;
+
+	if (counts_memory && slot < AGENT_SLOTS_MOST)
+		__atomic_fetch_add(&share[slot], 1, __ATOMIC_RELAXED);
+}
+
+void counts_tell_shares(struct agent_shared *shared)
+{
+	raise_to(&shared->probe_shares, __atomic_load_n(&counts_highest, __ATOMIC_RELAXED));
+}
+
+/* In another process than that of the shares. */
+static void counts_forget(void)
+{
+	counts_taken = 0;
+	counts_highest = 0;
+}
+
+/* ---- probe threads ------------------------------------------------------------------------- */
 
 #define THREADS_MOST 4095 /* and one that is none: see ring.h */
 #define REAP_LEAST   16

@@ -9,7 +9,6 @@
 #include "agent/lib/peek.h"
 #include "agent/lib/probe_calls.h"
 #include "agent/lib/probe_capture.h"
-#include "agent/lib/probe_counts.h"
 #include "agent/lib/probe_gate.h"
 #include "agent/lib/probe_threads.h"
 #include "agent/lib/thunks.h"

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/lib/probe_counts.h"
+#include "agent/lib/probe_threads.h"
 
 #define RING_LEAST ((uint64_t)64 << 10)
 #define RING_MOST  ((uint64_t)1 << 32)

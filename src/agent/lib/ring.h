@@ -31,7 +31,7 @@ struct ring {
 	struct agent_shared *shared; /* NULL: not mapped */
 	char *records;               /* twice in a row */
 	uint64_t bytes;
-	bool counts; /* that of calls is mapped, too: see probe_counts.h */
+	bool counts; /* that of calls is mapped, too: see probe_threads.h */
 };
 
 /* Maps the memfd, whose size tells the ring's; fills in magic, abi and ring_bytes. Returns 0 or a

@@ -8,13 +8,11 @@
 #include <unistd.h>
 
 #include "agent/lib/activities.h"
-#include "agent/lib/buffers.h"
 #include "agent/lib/channel.h"
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/orders.h"
-#include "agent/lib/wake.h"
 #include "agent/lib/writer.h"
 
 #define MS             1000000ull

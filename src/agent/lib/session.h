@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/lib/own_fd.h"
+#include "agent/lib/channel.h"
 
 struct session {
 	int socket; /* -1: cuscope is gone */

@@ -10,12 +10,10 @@
 #include "base/hash.h"
 #include "capture/gpu/gpu.h"
 #include "capture/gpu/gpu_calls.h"
-#include "capture/gpu/gpu_launches.h"
 #include "capture/gpu/gpu_order.h"
 #include "capture/gpu/gpu_records.h"
 #include "capture/gpu/gpu_targets.h"
 #include "capture/tids.h"
-#include "capture/gpu/unrecorded.h"
 
 /* A process that has an agent, or had one. */
 struct gpu_times_process {

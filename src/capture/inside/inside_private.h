@@ -301,7 +301,7 @@ void inside_away_put_back(struct inside *inside, const struct inside_process *pr
 void inside_away_stop(struct inside *inside);
 void inside_away_free(struct inside *inside);
 
-/* ---- threads (inside_threads.c) -------------------------------------------------------------- */
+/* ---- threads (inside_nesting.c) -------------------------------------------------------------- */
 
 void inside_threads_forget(struct inside *inside, uint32_t pid); /* 0: all */
 

@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "capture/stacks/wait_of.h"
+#include "capture/stacks/wakers.h"
 #include "probe/blocked_threads.h"
 #include "probe/bpf_call.h"
 #include "probe/cpu_samples.h"

@@ -9,9 +9,9 @@
 #include "base/xalloc.h"
 #include "stack/kernel_symbols.h"
 #include "stack/symbols.h"
-#include "trace/stacks.h"
+#include "trace/stack.h"
 #include "unwind/python_code.h"
-#include "unwind/splice.h"
+#include "unwind/unwinder.h"
 
 #define CACHE_MAX   (256u << 10) /* addresses whose frames are remembered */
 #define LINES_OWNER UINT32_MAX   /* no process: lines of one file are of all that map it */
@@ -283,7 +283,8 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 
 	stacks_for(names->stacks, process->id);
 	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
-	n = splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming, &loosely);
+	n = stack_splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming,
+	                 &loosely);
 	names->loosely += loosely;
 	for (size_t i = 0; i < n; i++)
 		if (!add(&naming, &entries[i]))

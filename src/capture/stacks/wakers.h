@@ -16,6 +16,7 @@
 
 #include "bpf/wire_stacks.h"
 #include "probe/programs.h"
+#include "trace/stack.h"
 
 #define WAKERS_WAITED_NS 10000000ull   /* for one process, within: */
 #define WAKERS_WINDOW_NS 1000000000ull /* so at least a hundredth of the time */
@@ -41,5 +42,12 @@ void wakers_turn(struct wakers *wakers, uint64_t now_ns);
 
 /* Processes that had no room. */
 uint64_t wakers_without_room(const struct wakers *wakers);
+
+/* ---- wait of ------------------------------------------------------------------------------- */
+
+/* What a thread waited for, from what the programs saw of it as it left the CPU. */
+
+/* `stack`: in which it waited; NULL: not known. Of 32-bit programs the calls are not known. */
+enum wait_kind wait_of(const struct wire_blocked *record, const struct stack *stack);
 
 #endif

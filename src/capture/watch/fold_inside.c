@@ -1,16 +1,159 @@
 // SPDX-License-Identifier: MIT
 #include "capture/watch/fold_inside.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <linux/bpf.h>
 
 #include "base/array.h"
+#include "base/map.h"
 #include "base/xalloc.h"
-#include "capture/watch/fold_map.h"
+#include "capture/watch/ledger.h"
 #include "cuda/api.h"
 #include "probe/fold.h"
+
+/* ---- fold map ------------------------------------------------------------------------------ */
+
+/*
+ * Maps in this process that look like those of the eBPF programs, so that the programs' code of
+ * sums (bpf/fold*.h) runs here as well: see fold_inside.c. A map has room for so many entries.
+ * Where that is used up, one that is a cache forgets what was asked for the longest ago, and any
+ * other refuses.
+ */
+
+struct fold_map {
+	size_t key_bytes, value_bytes, room;
+	bool cache;
+	struct ledger *ledger; /* its rows are the entries; else NULL */
+	const char *array;     /* values by a key of 32 bits, which stay as they are; else NULL */
+	struct fold_map_entry *entries;
+};
+
+/* The key lies behind the value. */
+struct fold_map_entry {
+	UT_hash_handle hh;
+	uint64_t value[];
+};
+
+static void map_drop(struct fold_map *map, struct fold_map_entry *entry)
+{
+	MAP_DROP(map->entries, entry);
+}
+
+/* the entries */
+static void fold_map_free(struct fold_map *map)
+{
+	struct fold_map_entry *entry, *next;
+
+	HASH_ITER (hh, map->entries, entry, next) {
+		map_drop(map, entry);
+	}
+}
+
+static char *map_key_of(struct fold_map *map, struct fold_map_entry *entry)
+{
+	return (char *)entry->value + map->value_bytes;
+}
+
+static struct fold_map_entry *map_find(struct fold_map *map, const void *key)
+{
+	return MAP_FIND_BYTES(map->entries, key, map->key_bytes);
+}
+
+static void *of_array(struct fold_map *map, const void *key)
+{
+	uint32_t index;
+
+	memcpy(&index, key, sizeof(index));
+	return index < map->room ? (void *)(map->array + index * map->value_bytes) : NULL;
+}
+
+/* Behind all others: the first is the one that was not asked for in the longest time. */
+static void map_use(struct fold_map *map, struct fold_map_entry *entry)
+{
+	if (!entry->hh.next)
+		return;
+	HASH_DEL(map->entries, entry);
+	HASH_ADD_KEYPTR(hh, map->entries, map_key_of(map, entry), map->key_bytes, entry);
+}
+
+/* The helpers of eBPF programs that the sums use. */
+static void *fold_map_lookup(struct fold_map *map, const void *key)
+{
+	struct fold_map_entry *entry;
+
+	if (map->array)
+		return of_array(map, key);
+	if (map->ledger)
+		return ledger_here(map->ledger, key);
+	entry = map_find(map, key);
+	if (entry && map->cache)
+		map_use(map, entry);
+	return entry ? entry->value : NULL;
+}
+
+static struct fold_map_entry *map_add(struct fold_map *map, const void *key)
+{
+	struct fold_map_entry *entry;
+
+	if (HASH_COUNT(map->entries) >= map->room) {
+		if (!map->cache)
+			return NULL;
+		map_drop(map, map->entries);
+	}
+	entry = xcalloc(1, sizeof(*entry) + map->value_bytes + map->key_bytes);
+	memcpy(map_key_of(map, entry), key, map->key_bytes);
+	HASH_ADD_KEYPTR(hh, map->entries, map_key_of(map, entry), map->key_bytes, entry);
+	return entry;
+}
+
+/* Rows of a ledger begin with zeroes. */
+static long fold_map_update(struct fold_map *map, const void *key, const void *value,
+                            uint64_t flags)
+{
+	struct fold_map_entry *entry;
+
+	if (map->ledger)
+		return ledger_make_here(map->ledger, key) ? 0 : -E2BIG;
+	entry = map_find(map, key);
+	if (entry && flags == BPF_NOEXIST)
+		return -EEXIST;
+	if (!entry)
+		entry = map_add(map, key);
+	if (!entry)
+		return -E2BIG;
+	memcpy(entry->value, value, map->value_bytes);
+	return 0;
+}
+
+static long fold_map_delete(struct fold_map *map, const void *key)
+{
+	struct fold_map_entry *entry = map_find(map, key);
+
+	if (!entry)
+		return -ENOENT;
+	map_drop(map, entry);
+	return 0;
+}
+
+/* Hands out each entry, which may be deleted meanwhile. */
+static void fold_map_each(struct fold_map *map,
+                          void (*each)(void *data, const void *key, const void *value), void *data)
+{
+	struct fold_map_entry *entry, *next;
+
+	for (entry = map->entries; entry; entry = next) {
+		next = entry->hh.next;
+		each(data, map_key_of(map, entry), entry->value);
+	}
+}
+
+/* ---- fold inside --------------------------------------------------------------------------- */
 
 enum map_of { PROCESSES, SHARES, LAUNCHES, COPIES, PINNED, CAPTURES, OPEN, FORMATS, WAYS, BLANK };
 #define MAPS (BLANK + 1)

@@ -107,7 +107,7 @@ void chrome_annotations_event(struct chrome_annotations *annotations, const stru
 void chrome_annotations_write(struct chrome_annotations *annotations, struct chrome_writer *writer,
                               struct chrome_rows *rows);
 
-/* ---- kernels: chrome_kernels.c --------------------------------------------------------------- */
+/* ---- kernels: chrome_run.c --------------------------------------------------------------- */
 
 /* What is known of the GPUs that kernels ran on; 0, NULL: it is not. */
 struct chrome_gpu {
@@ -125,7 +125,7 @@ struct event_waits;
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
                       const struct event_waits *waits, const struct event *event);
 
-/* chrome_metrics.c: metrics of GPUs. */
+/* chrome_run.c: metrics of GPUs. */
 void chrome_add_metrics(struct chrome_writer *writer, const struct event *event);
 
 /* A number that is unique in the file for a number that is the process's own. */

@@ -14,8 +14,85 @@
 #include "analysis/memory.h"
 #include "analysis/work.h"
 #include "base/xalloc.h"
+#include "gpus/gpu_metrics.h"
 #include "output/args.h"
 #include "output/perfetto/perfetto.h"
+
+/* ---- perfetto counters --------------------------------------------------------------------- */
+
+/* Live memory as counters of a process. */
+
+void perfetto_set_counter(struct perfetto *p, const struct process *process, uint64_t time_ns,
+                          enum api_memory kind, int64_t value)
+{
+	struct buf *out = &p->sink.lines.pending;
+	uint64_t track = perfetto_counter_track(p->tracks, process, kind);
+	struct open_event open = event_begin(out, time_ns, TYPE_COUNTER, track);
+
+	pb_varint(out, EVENT_COUNTER_VALUE, (uint64_t)value);
+	event_end(out, open);
+	perfetto_process(p->tracks, process)->counters[kind].value = value;
+}
+
+static void count_memory(struct perfetto *p, const struct event *event)
+{
+	memory_event(p->memory, event);
+	for (enum api_memory kind = MEMORY_NONE + 1; kind < MEMORY_COUNT; kind++) {
+		int64_t live = (int64_t)memory_live_of_kind(p->memory, event->process, kind);
+
+		if (live != perfetto_process(p->tracks, event->process)->counters[kind].value)
+			perfetto_set_counter(p, event->process, event->time_ns, kind, live);
+	}
+}
+
+static bool changes_memory(const struct event *event)
+{
+	if (event->type != EVENT_CALL)
+		return event->type == EVENT_EXIT || event->type == EVENT_PROCESS;
+	return memory_follows(event->call->op);
+}
+
+/* perfetto.c: follows every event, shown or not. */
+static void perfetto_count(struct perfetto *p, const struct event *event)
+{
+	if (changes_memory(event))
+		count_memory(p, event);
+	perfetto_queue_event(p->queue, event);
+}
+
+/* ---- perfetto metrics ---------------------------------------------------------------------- */
+
+/*
+ * Metrics of GPUs: a counter for each, below a row of the GPU. A counter has a value from the begin
+ * of its sample on, since the next sample begins where it ends.
+ */
+
+/* What no file of ours has in it: a sample by hand that claims to be of GPU 4 billion. */
+#define GPUS_SHOWN RUN_GPUS_MAX
+
+/* perfetto.c */
+static void perfetto_add_metrics(struct perfetto *p, const struct event *event)
+{
+	const struct gpu_metrics_sample *sample = event->metrics;
+
+	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < GPUS_SHOWN; i++) {
+		struct buf *out = &p->sink.lines.pending;
+		struct open_event open;
+		uint64_t track;
+
+		if (!gpu_metric_is_drawn(sample, i))
+			continue;
+		track = perfetto_metric_track(p->tracks, sample->gpu, i);
+		open = event_begin(out, sample->begin_ns, TYPE_COUNTER, track);
+		if (gpu_metric_info(i)->is_rate)
+			pb_varint(out, EVENT_COUNTER_VALUE, (uint64_t)sample->value[i]);
+		else
+			pb_double(out, EVENT_DOUBLE_COUNTER_VALUE, (double)sample->value[i] / 100);
+		event_end(out, open);
+	}
+}
+
+/* ---- perfetto ------------------------------------------------------------------------------ */
 
 static struct perfetto *perfetto_of(struct consumer *self)
 {

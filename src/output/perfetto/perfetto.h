@@ -99,9 +99,6 @@ void annotate_u64(struct perfetto *p, const char *name, uint64_t value);
 uint32_t annotation(struct perfetto *p, const char *name);
 
 /* ---- parts ---------------------------------------------------------------------------------- */
-
-/* perfetto_counters.c: follows every event, shown or not. */
-void perfetto_count(struct perfetto *p, const struct event *event);
 void perfetto_set_counter(struct perfetto *p, const struct process *process, uint64_t time_ns,
                           enum api_memory kind, int64_t value);
 
@@ -222,9 +219,6 @@ void perfetto_tracks_free(struct perfetto_tracks *tracks);
 /* A counter of a GPU of the machine, of fewer than RUN_GPUS_MAX. */
 uint64_t perfetto_metric_track(struct perfetto_tracks *tracks, uint32_t gpu,
                                enum gpu_metric metric);
-
-/* perfetto_metrics.c */
-void perfetto_add_metrics(struct perfetto *p, const struct event *event);
 
 /* A track of no process: for what is said of the trace. */
 uint64_t perfetto_own_track(struct perfetto_tracks *tracks);

@@ -2,7 +2,7 @@
 /*
  * The tables of a database, as rows of one table. Those of Nsight Systems have its names and
  * columns, so that queries written for its export run. Those of cuscope have what that has no
- * column for. Private to src/output. nsys_closing.c has what is done to them at the end.
+ * column for. Private to src/output. nsys_tables.c has what is done to them at the end.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
 #define CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H

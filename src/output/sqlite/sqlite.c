@@ -8,11 +8,163 @@
 
 #include "analysis/by_id.h"
 #include "base/array.h"
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "cuda/kernel_name.h"
+#include "gpus/gpu_metrics.h"
 #include "output/args.h"
+#include "output/describe.h"
+#include "output/sqlite/nsys_tables.h"
 #include "output/sqlite/sqlite.h"
+
+/* ---- sqlite metrics ------------------------------------------------------------------------ */
+
+/*
+ * Metrics of GPUs as Nsight Systems' export has them: whole numbers, a percentage each or bytes a
+ * second, with the number of the GPU in the lowest byte of typeId.
+ */
+
+#define TYPE_OF_GPU(gpu) (0x1000100000000ll | (int64_t)(gpu))
+#define SOURCE           0x1000100000000ll
+
+/* Those that mean what Nsight Systems' do have its names. */
+static const char *const metrics_names[GPU_METRICS] = {
+	[GPU_METRIC_GRAPHICS] = "GR Active [Throughput %]",
+	[GPU_METRIC_SM] = "SMs Active [Throughput %]",
+	[GPU_METRIC_OCCUPANCY] = "Compute Warps in Flight [Throughput %]",
+	[GPU_METRIC_TENSOR] = "Tensor Active [Throughput %]",
+	[GPU_METRIC_FP32] = "FP32 Active [Throughput %]",
+	[GPU_METRIC_FP64] = "FP64 Active [Throughput %]",
+	[GPU_METRIC_FP16] = "FP16 Active [Throughput %]",
+	[GPU_METRIC_INTEGER] = "Integer Active [Throughput %]",
+	[GPU_METRIC_DRAM] = "DRAM Bandwidth [Throughput %]",
+	[GPU_METRIC_PCIE_TX] = "PCIe TX Throughput [Bytes/s]",
+	[GPU_METRIC_PCIE_RX] = "PCIe RX Throughput [Bytes/s]",
+	[GPU_METRIC_NVLINK_TX] = "NVLink TX Throughput [Bytes/s]",
+	[GPU_METRIC_NVLINK_RX] = "NVLink RX Throughput [Bytes/s]",
+	[GPU_METRIC_BUSY] = "GPU Utilization [%]",
+	[GPU_METRIC_MEMORY_BUSY] = "Memory Utilization [%]",
+};
+
+static void metrics_describe(struct sqlite *sqlite, uint32_t gpu, enum gpu_metric metric)
+{
+	struct database *db = sqlite->db;
+	uint32_t bit = 1u << metric;
+
+	if (sqlite->metrics[gpu] & bit)
+		return;
+	sqlite->metrics[gpu] |= bit;
+	row_begin(db, TABLE_GPU_METRIC_NAME);
+	row_int(db, TYPE_OF_GPU(gpu));
+	row_int(db, SOURCE);
+	row_static(db, "GPU Metrics");
+	row_int(db, metric);
+	row_static(db, metrics_names[metric]);
+	row_end(db);
+}
+
+static void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
+{
+	const struct gpu_metrics_sample *sample = event->metrics;
+	struct database *db = sqlite->db;
+
+	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < RUN_GPUS_MAX; i++) {
+		bool is_rate = gpu_metric_info(i)->is_rate;
+
+		if (!gpu_metric_is_drawn(sample, i))
+			continue;
+		metrics_describe(sqlite, sample->gpu, i);
+		row_begin(db, TABLE_GPU_METRIC);
+		row_int(db, since_begin(sqlite, sample->begin_ns));
+		row_int(db, TYPE_OF_GPU(sample->gpu));
+		row_int(db, i);
+		row_int(db, is_rate ? sample->value[i] : (sample->value[i] + 50) / 100);
+		row_end(db);
+	}
+}
+
+/* ---- sqlite other -------------------------------------------------------------------------- */
+
+/*
+ * Calls that are no CUDA calls: what a thread asked of the kernel, and what hooks of a user's saw.
+ * Nsight Systems has a table for calls of the OS runtime, whose reports (osrt_sum) read these.
+ */
+
+/* What that table has no column for. */
+static void add_details(struct sqlite *sqlite, int64_t id, const struct call *call)
+{
+	struct database *db = sqlite->db;
+	struct description about = { 0 };
+
+	describe(call, &about);
+	row_begin(db, TABLE_OTHER_CALL);
+	row_int(db, id);
+	row_static(db, api_layer_name(call->function->layer));
+	row_text(db, call->function->lib);
+	row_static(db, call_has_end(call) ? cuda_error_name(call->function->layer, call->result)
+	                                  : NULL);
+	row_text(db, about.words.len ? about.words.data : "");
+	row_end(db);
+	description_free(&about);
+}
+
+static void sqlite_add_other_call(struct sqlite *sqlite, const struct event *event)
+{
+	struct database *db = sqlite->db;
+	const struct call *call = event->call;
+	int64_t name = database_string(db, call->function->name), id;
+	int64_t chain = sqlite_callchain(sqlite, call->stack);
+
+	row_begin(db, TABLE_OSRT);
+	row_int(db, since_begin(sqlite, call->begin_ns));
+	row_int(db, since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns));
+	row_int(db, NSYS_CLASS_OS_RUNTIME);
+	row_int(db, global_tid(event));
+	row_null(db);
+	row_int(db, name);
+	row_int(db, call_has_end(call) ? call->result : 0);
+	row_int(db, call->depth);
+	add_or_null(db, (uint64_t)chain, chain);
+	id = row_end(db);
+	add_details(sqlite, id, call);
+}
+
+/* ---- sqlite who ---------------------------------------------------------------------------- */
+
+/* Who processes are: a table of cuscope's own, with a column for each word that there is. */
+
+static void add_own_words(struct database *db, const struct run_identity *identity)
+{
+	struct buf text = { 0 };
+
+	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
+		if (identity->words[i] && identity->own_word >> i & 1)
+			buf_printf(&text, "%s%s", text.len ? "," : "", run_identity_name(i));
+	}
+	row_text(db, text.data);
+	buf_free(&text);
+}
+
+static void sqlite_add_who(struct sqlite *sqlite, const struct run_info *run)
+{
+	struct database *db = sqlite->db;
+	const struct run_identity *identity;
+	size_t at = 0;
+
+	while ((identity = who_next(&sqlite->who, run, &at))) {
+		row_begin(db, TABLE_WHO);
+		row_int(db, MACHINE | (int64_t)(identity->pid & LOW_24) << PID_SHIFT);
+		row_int(db, identity->pid);
+		row_int(db, since_begin(sqlite, identity->since_ns));
+		for (int i = 0; i < RUN_IDENTITY_WORDS; i++)
+			row_text(db, identity->words[i]);
+		add_own_words(db, identity);
+		row_end(db);
+	}
+}
+
+/* ---- sqlite -------------------------------------------------------------------------------- */
 
 static struct sqlite *sqlite_of(struct consumer *self)
 {

@@ -2,15 +2,15 @@
 /*
  * What the parts of the database format share. Private to those, which write:
  * - sqlite.c: calls, processes and threads
- * - sqlite_memory.c: what became of memory
+ * - sqlite_gpu.c: what became of memory
  * - sqlite_gpu.c: what ran on the GPU
  * - sqlite_stacks.c: stacks and samples
- * - sqlite_metrics.c: how well GPUs were used
+ * - sqlite.c: how well GPUs were used
  * - sqlite_ranges.c: NVTX ranges, waits and overhead
  * - sqlite_run.c: how it was recorded and what was missed
  * - sqlite_target.c: the machine and its GPUs
- * - sqlite_streams.c: contexts and streams
- * - sqlite_who.c: who processes are
+ * - sqlite_gpu.c: contexts and streams
+ * - sqlite.c: who processes are
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
@@ -91,21 +91,17 @@ void sqlite_note_change(void *data, const struct memory_change *change);
 void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t id);
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
-void sqlite_add_other_call(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
 
 /* The number of a stack, which is written when it is first asked for. NULL: 0. */
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack);
 void sqlite_add_sample(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_sampling(struct sqlite *sqlite); /* after the last of them */
-void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
-void sqlite_note_stream(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_streams(struct sqlite *sqlite);
 void sqlite_free_streams(struct sqlite *sqlite);
 void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
-void sqlite_add_who(struct sqlite *sqlite, const struct run_info *run);
 void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);
 
 static inline int64_t global_pid(const struct process *process)

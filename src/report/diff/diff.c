@@ -8,12 +8,204 @@
 
 #include "base/array.h"
 #include "report/summary/summary.h"
-#include "base/suggest.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
-#include "report/diff/diff_totals.h"
 #include "report/diff/diff_rows.h"
 #include "report/diff/diff_why.h"
+#include "report/summary/tally.h"
 #include "report/why.h"
+
+/* ---- diff totals --------------------------------------------------------------------------- */
+
+/* What two traces did in all, side by side. Private to diff.c. */
+
+struct totals_side {
+	const struct tally *tally;
+	const struct run_info *run;
+};
+
+static const struct memory_totals *memory_of(const struct totals_side *side)
+{
+	return memory_totals(side->tally->memory, MEMORY_NONE);
+}
+
+/* ---- the figures: a function and a row each ------------------------------------------------- */
+
+static uint64_t totals_duration(const struct totals_side *side)
+{
+	return side->run->end_ns - side->run->begin_ns;
+}
+
+static uint64_t totals_calls(const struct totals_side *side)
+{
+	return side->tally->calls;
+}
+
+static uint64_t totals_failed(const struct totals_side *side)
+{
+	return side->tally->failed;
+}
+
+static uint64_t totals_launches(const struct totals_side *side)
+{
+	return side->tally->launches;
+}
+
+static uint64_t graph_launches(const struct totals_side *side)
+{
+	return side->tally->graph_launches;
+}
+
+static uint64_t totals_allocations(const struct totals_side *side)
+{
+	return memory_of(side)->allocated.count;
+}
+
+static uint64_t totals_allocated(const struct totals_side *side)
+{
+	return memory_of(side)->allocated.bytes;
+}
+
+static uint64_t totals_peak(const struct totals_side *side)
+{
+	return memory_of(side)->peak_bytes;
+}
+
+static uint64_t totals_live(const struct totals_side *side)
+{
+	return memory_of(side)->live.bytes;
+}
+
+static uint64_t totals_copies(const struct totals_side *side)
+{
+	return side->tally->all_copies.count;
+}
+
+static uint64_t totals_copied(const struct totals_side *side)
+{
+	return side->tally->all_copies.bytes;
+}
+
+static uint64_t copied_h2d(const struct totals_side *side)
+{
+	return side->tally->copies[DIRECTION_H2D].bytes;
+}
+
+static uint64_t copied_d2h(const struct totals_side *side)
+{
+	return side->tally->copies[DIRECTION_D2H].bytes;
+}
+
+static uint64_t totals_syncs(const struct totals_side *side)
+{
+	return side->tally->syncs;
+}
+
+static uint64_t sync_time(const struct totals_side *side)
+{
+	return side->tally->sync_ns;
+}
+
+static uint64_t gpu_busy(const struct totals_side *side)
+{
+	return gpu_tally_busy_ns(side->tally->gpu);
+}
+
+static uint64_t gpu_idle(const struct totals_side *side)
+{
+	return gpu_tally_measured_ns(side->tally->gpu) - gpu_busy(side);
+}
+
+enum totals_need { NEEDS_NOTHING, NEEDS_ALL_CALLS, NEEDS_GPU_TIMES, NEEDS_COUNT };
+
+static const struct {
+	const char *name;
+	enum table_type type;
+	uint64_t (*get)(const struct totals_side *side);
+	enum totals_need needs; /* of both traces, or it is not known */
+} totals_figures[] = {
+	{ "Trace duration", TABLE_DURATION, totals_duration, NEEDS_NOTHING },
+	{ "CUDA calls", TABLE_NUMBER, totals_calls, NEEDS_NOTHING },
+	{ "Failed calls", TABLE_NUMBER, totals_failed, NEEDS_NOTHING },
+	{ "Kernel launches", TABLE_NUMBER, totals_launches, NEEDS_NOTHING },
+	{ "Graph launches", TABLE_NUMBER, graph_launches, NEEDS_NOTHING },
+	{ "Allocations", TABLE_NUMBER, totals_allocations, NEEDS_NOTHING },
+	{ "Allocated", TABLE_BYTES, totals_allocated, NEEDS_NOTHING },
+	{ "Peak of live memory", TABLE_BYTES, totals_peak, NEEDS_ALL_CALLS },
+	{ "Live at the end", TABLE_BYTES, totals_live, NEEDS_ALL_CALLS },
+	{ "Transfers", TABLE_NUMBER, totals_copies, NEEDS_NOTHING },
+	{ "Transferred", TABLE_BYTES, totals_copied, NEEDS_NOTHING },
+	{ "Transferred H2D", TABLE_BYTES, copied_h2d, NEEDS_NOTHING },
+	{ "Transferred D2H", TABLE_BYTES, copied_d2h, NEEDS_NOTHING },
+	{ "Synchronisations", TABLE_NUMBER, totals_syncs, NEEDS_NOTHING },
+	{ "Time in synchronisations", TABLE_DURATION, sync_time, NEEDS_NOTHING },
+	{ "GPU busy", TABLE_DURATION, gpu_busy, NEEDS_GPU_TIMES },
+	{ "GPU idle", TABLE_DURATION, gpu_idle, NEEDS_GPU_TIMES },
+};
+
+static const struct table_column totals_columns[] = {
+	{ "What", TABLE_TEXT },     { "A", TABLE_NUMBER },      { "B", TABLE_NUMBER },
+	{ "Change", TABLE_NUMBER }, { "Change", TABLE_CHANGE }, { "Unit", TABLE_TEXT },
+};
+
+static const char *totals_unit(enum table_type type)
+{
+	return type == TABLE_DURATION ? "ns" : type == TABLE_BYTES ? "bytes" : "";
+}
+
+static void add_figure(struct table *table, enum table_type type, uint64_t before, uint64_t after)
+{
+	table_as(table, type);
+	table_u64(table, before);
+	table_as(table, type);
+	table_u64(table, after);
+	table_as(table, type);
+	table_difference(table, (int64_t)(after - before));
+	table_real(table, before ? 100 * ((double)after - (double)before) / (double)before : NAN);
+}
+
+static void add_unknown(struct table *table)
+{
+	for (int i = 0; i < 4; i++)
+		table_unknown(table);
+}
+
+/* The table without its end. `a` and `b` are what summary_new() made, after their ends. */
+static void diff_totals_print(const char *name, const struct consumer *a, const struct consumer *b,
+                              const struct run_info *const runs[DIFF_SIDES], struct table *table)
+{
+	const struct totals_side sides[DIFF_SIDES] = { { summary_tally(a), runs[DIFF_A] },
+		                                       { summary_tally(b), runs[DIFF_B] } };
+	const bool known[NEEDS_COUNT] = {
+		[NEEDS_NOTHING] = true,
+		[NEEDS_ALL_CALLS] =
+			runs[DIFF_A]->estimate_scale <= 1 && runs[DIFF_B]->estimate_scale <= 1,
+		[NEEDS_GPU_TIMES] = gpu_tally_any(sides[DIFF_A].tally->gpu) &&
+		                    gpu_tally_any(sides[DIFF_B].tally->gpu),
+	};
+	bool text = table_options(table)->form == TABLE_FORM_TEXT;
+	char title[80];
+
+	snprintf(title, sizeof(title), "%s: what was done in all", name);
+	table_begin(table, name, title, totals_columns, ARRAY_SIZE(totals_columns) - text);
+	table_whole(table);
+	for (size_t i = 0; i < ARRAY_SIZE(totals_figures); i++) {
+		if (text && totals_figures[i].needs == NEEDS_GPU_TIMES && !known[NEEDS_GPU_TIMES])
+			continue; /* most traces have none, by choice */
+		table_text(table, totals_figures[i].name);
+		if (!known[totals_figures[i].needs])
+			add_unknown(table);
+		else
+			add_figure(table, totals_figures[i].type,
+			           totals_figures[i].get(&sides[DIFF_A]),
+			           totals_figures[i].get(&sides[DIFF_B]));
+		if (!text) /* it is beside the figures */
+			table_text(table, totals_unit(totals_figures[i].type));
+		table_end_row(table);
+	}
+}
+
+/* ---- diff ---------------------------------------------------------------------------------- */
 
 #define TOTALS "totals"
 #define WHY    "why"

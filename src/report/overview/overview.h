@@ -29,17 +29,6 @@ struct overview {
 
 #define FIRST_ROWS(n) ((n) < OVERVIEW_ROWS ? (n) : OVERVIEW_ROWS)
 
-/* An empty part says nothing to people; programs find it at its place. */
-bool overview_left_out(const struct overview *overview, size_t n);
-
-/* A note where a table goes on in another report. */
-void overview_note_more(struct table *table, size_t n, const char *report);
-
-/* Tables of GPUs: overview_gpu.c. */
-int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err);
-int overview_gpu_kernels(struct overview *overview, const struct run_info *run, struct err *err);
-int overview_gpu_copies(struct overview *overview, const struct run_info *run, struct err *err);
-
 /* The table of what to look at next: HINTS_MOST rows at most. */
 #define HINTS_MOST 6
 

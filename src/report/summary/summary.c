@@ -6,12 +6,37 @@
 
 #include "analysis/by_id.h"
 #include "base/map.h"
+#include "report/reports.h"
 #include "report/summary/summary_page.h"
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "trace/consumers.h"
+
+/* ---- summary report ------------------------------------------------------------------------ */
+
+/* The report `summary`: what a trace prints at its end, of a file. */
+
+struct consumer *summary_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	const struct table_options *table = table_options(options->table);
+	struct summary_options calls = {
+		.color = table->color,
+		.width = table->width,
+		.top = table->top,
+		.work = options->work,
+	};
+
+	if (table->form == TABLE_FORM_JSON)
+		calls.json_stream = table->out;
+	else
+		calls.text = table->out;
+	return summary_new(&calls);
+}
+
+/* ---- summary ------------------------------------------------------------------------------- */
 
 struct summary {
 	struct consumer consumer; /* first: what callers hold */

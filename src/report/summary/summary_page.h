@@ -46,9 +46,6 @@ const char *summary_title(const struct summary_page *page, size_t n, const char 
 /* "12", "~120" where it is other than what was seen. */
 void summary_count(struct buf *out, uint64_t n, uint64_t seen);
 
-/* The head, as lines: figures that are no table. */
-void summary_head(const struct summary_page *page);
-
 /* Calls by function. */
 void summary_functions(const struct summary_page *page);
 

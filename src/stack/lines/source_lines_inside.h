@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of source_lines.h: what is asked for (source_lines.c), the thread that has it looked
- * up (source_lines_work.c), and the one that has debug files fetched (source_lines_fetch.c). */
+ * up (source_lines_work.c), and the one that has debug files fetched (source_lines.c). */
 #ifndef CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
 #define CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
 
@@ -91,9 +91,6 @@ void source_lines_tell(struct source_lines *lines, const char *of, const char *t
 
 /* False where the file is read without debug information that it lacks; else it is to wait. */
 bool source_lines_fetch(struct source_lines *lines, struct source_lines_file *file);
-
-/* What is under way is given up. Files do not wait any more. */
-void source_lines_stop_fetching(struct source_lines *lines);
 
 /* The thread: of struct source_lines, until its stop. */
 void *source_lines_work(void *lines);
