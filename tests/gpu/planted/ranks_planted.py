@@ -149,7 +149,8 @@ def start_ranks(options):
     for rank in ranks:
         rank.stdout.readline()
     steady.hold(options)
-    signal.signal(signal.SIGTERM, lambda *_: ranks[0].terminate())
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda number, _: ranks[0].send_signal(number))
     for rank in ranks:
         rank.stdin.write("go\n")
         rank.stdin.flush()

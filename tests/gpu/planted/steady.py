@@ -4,8 +4,8 @@
     FILE.py KIND [--without] [--hold] [--early SECONDS] SECONDS
 
 --without: without the problem. --hold: says `loaded` when all is imported, and waits for a line before it uses a GPU.
---early: says `early N step_us U` once, of the first so many seconds. A kind is a generator function of whether the problem
-is planted: it yields after each step.
+--early: says `early N step_us U` of the first so many seconds, and `late N step_us U` of as many after SIGUSR1. A kind is a
+generator function of whether the problem is planted: it yields after each step.
 """
 
 import argparse
@@ -43,16 +43,23 @@ def run_steps(steps, wait, seconds, early):
     while warm < WARM_STEPS or time.monotonic() - start < WARM_SECONDS:
         next(steps)
         warm += 1
-    ended = []
+    ended, asked = [], []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
-    meter = Meter(wait)
+    signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
+    meter, parts = Meter(wait), {}
+    if early:
+        parts["early"] = Meter(wait)
     say("ready")
     while not ended and meter.seconds() < seconds:
         next(steps)
         meter.steps += 1
-        if early and meter.seconds() > early:
-            say("early", meter.told())
-            early = 0
+        for name, part in list(parts.items()):
+            part.steps += 1
+            if part.seconds() > early:
+                say(name, parts.pop(name).told())
+        if asked and early:
+            parts["late"] = Meter(wait)
+            asked.clear()
     say("steps", meter.told())
 
 
