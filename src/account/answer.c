@@ -148,6 +148,24 @@ static bool within_has(const struct chains *chains, const struct answer_within *
 	return false;
 }
 
+/* From there outwards to what has a part of the change's gain that is worth telling. */
+static uint32_t within_widen(const struct chooser *chooser, const struct answer_change *change,
+                             size_t n_of, uint32_t node, double *ns)
+{
+	const struct chains *chains = chooser->answer->facts->chains;
+	size_t depth = chains_depth(chains, node);
+	double *ends_ns = xcalloc(depth + 1, sizeof(*ends_ns)); /* by depth: no deeper */
+
+	for (size_t i = 0; i < n_of; i++)
+		ends_ns[chain_shared_depth(chains, chooser->of[i]->chain, node)] +=
+			chooser->of[i]->gain_ns;
+	*ns = ends_ns[depth];
+	for (; depth && *ns < ANSWER_PART * change->gain_ns; *ns += ends_ns[--depth])
+		node = chains_parent(chains, node);
+	free(ends_ns);
+	return node;
+}
+
 /* Of a place that calls several who take the time, none of them most of it: those who do. */
 static void change_find_within(struct chooser *chooser, struct answer_change *change, size_t n_of)
 {
@@ -156,18 +174,22 @@ static void change_find_within(struct chooser *chooser, struct answer_change *ch
 	double all = 0;
 
 	for (size_t n = 0; n < ANSWER_WITHIN; n++) {
-		uint64_t ns;
+		uint64_t heaviest_ns;
+		double ns = 0;
 
 		for (size_t i = 0; i < n_of; i++)
 			if (!within_has(chains, within, n, chooser->of[i]->chain))
 				weigh(chooser, chooser->of[i]->chain, chooser->of[i]->gain_ns);
 
-		uint32_t node = chooser_heaviest(chooser, n ? ANSWER_SHARE : ANSWER_PART, &ns);
+		uint32_t node =
+			chooser_heaviest(chooser, n ? ANSWER_SHARE : ANSWER_PART, &heaviest_ns);
 
+		node = within_widen(chooser, change, n_of, node, &ns);
 		if (chains_depth(chains, node) <= chains_depth(chains, change->chain) ||
-		    (double)ns < ANSWER_PART * change->gain_ns)
+		    (n && (chain_is_below(chains, node, within[0].chain) ||
+		           chain_is_below(chains, within[0].chain, node))))
 			break;
-		within[n] = (struct answer_within){ node, (double)ns / change->gain_ns };
+		within[n] = (struct answer_within){ node, ns / change->gain_ns };
 		all += within[n].share;
 	}
 	if (all < ANSWER_WITHIN_ALL)

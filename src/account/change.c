@@ -48,6 +48,23 @@ bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node)
 	return true;
 }
 
+size_t chain_shared_depth(const struct chains *chains, uint32_t chain, uint32_t other)
+{
+	size_t depth = chains_depth(chains, chain), of_other = chains_depth(chains, other), shared;
+
+	for (; depth > of_other; depth--)
+		chain = chains_parent(chains, chain);
+	for (; of_other > depth; of_other--)
+		other = chains_parent(chains, other);
+	for (shared = depth; chain != other; depth--) {
+		if (chains_function(chains, chain) != chains_function(chains, other))
+			shared = depth - 1;
+		chain = chains_parent(chains, chain);
+		other = chains_parent(chains, other);
+	}
+	return shared;
+}
+
 /* Time of a thread of the host that is not in CUDA's calls. */
 static bool cause_is_hosts(enum account_cause cause)
 {

@@ -8,6 +8,9 @@
 /* Whether a chain leads through the function at the end of another one, at the same depth. */
 bool chain_is_below(const struct chains *chains, uint32_t chain, uint32_t node);
 
+/* Of a chain, how deep its functions are those of another one. */
+size_t chain_shared_depth(const struct chains *chains, uint32_t chain, uint32_t other);
+
 bool parts_are_alike(const struct facts *facts, const struct account_part *a,
                      const struct account_part *b);
 

@@ -2,6 +2,26 @@
 /* Places that `why` tells of a cause that is in several functions, or threads. */
 #include "why_scene.h"
 
+/* What a stack of in_callee() is where its callee calls `inner`. */
+static const struct stack *in_inner(uint32_t id, const char *inner, uint32_t line,
+                                    const struct stack *callee)
+{
+	static struct stack_frame frames[8];
+	static const struct stack_frame *pointers[8][3];
+	static struct stack stacks[8];
+
+	frames[id] = (struct stack_frame){ .id = 300 + id,
+		                           .kind = FRAME_PYTHON,
+		                           .function = inner,
+		                           .file = "/home/ann/train.py",
+		                           .line = line };
+	pointers[id][0] = &frames[id];
+	pointers[id][1] = callee->frames[0];
+	pointers[id][2] = callee->frames[1];
+	stacks[id] = (struct stack){ .id = 300 + id, .n_frames = 3, .frames = pointers[id] };
+	return &stacks[id];
+}
+
 /* step() of line 20 or so, that calls `callee` of line 40 or so. */
 static const struct stack *in_callee(uint32_t id, const char *callee, uint32_t line)
 {
@@ -45,6 +65,24 @@ static void test_of_a_cause_in_two_callees_both_are_told(void **state)
 	assert_said("Change first: allocating GPU memory in train.py:2");
 	assert_said(" step (53 % in train.py:43 release, 47 % in train.py:41 take): 75 % of the "
 	            "time");
+}
+
+/* The one with the most has it in many of its own callees, of which none has a third of all. */
+static void test_of_a_callee_whose_own_ones_share_it_that_is_told(void **state)
+{
+	static const char *const inner[] = { "first", "second", "third", "fourth" };
+
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 2000);
+		for (unsigned k = 0; k < 4; k++)
+			ask_in("cudaMalloc", now_us + 2100 + (k ? 600 + 1000 * k : 0),
+			       k ? 950 : 1550,
+			       in_inner(k, inner[k], 61 + k, in_callee(0, "take", 41)));
+		ask_in("cudaFree", now_us + 6700, 3200, in_callee(1, "release", 43));
+	}
+	conclude(now_us);
+	assert_said(" in train.py:41 take, ");
+	assert_said(" in train.py:43 release): ");
 }
 
 static void test_of_a_cause_in_one_callee_its_place_is_told(void **state)
@@ -100,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_of_a_cause_in_two_callees_both_are_told),
+		TEST(test_of_a_callee_whose_own_ones_share_it_that_is_told),
 		TEST(test_of_a_cause_in_one_callee_its_place_is_told),
 		TEST(test_what_threads_lack_of_cpus_is_one_thing),
 	};
