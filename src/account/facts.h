@@ -27,17 +27,17 @@ struct fact_call {
 	uint64_t correlation; /* 0: nothing on a GPU can name it */
 	uint32_t chain;       /* of its stack; 0: not known */
 	uint8_t op;           /* enum api_op */
-	bool blocking;        /* a copy or set that returns when it is done */
-	bool waits_all;       /* it returns when all that was asked for before is done */
-	bool to_host;         /* a copy from a GPU to the host, of FACTS_SMALL_COPY or more */
-	bool waited;          /* a copy that is waited for at once, and the wait for it */
-	bool awaited;         /* between two waits for the GPU that have little between them */
-	bool worked;          /* something that it asked for ran, and was recorded */
-	uint8_t small;   /* a copy from or to a GPU of less than FACTS_SMALL_COPY, and the wait for
-	                    it: its direction and 1; 0: none */
-	bool open;       /* it had not returned at the end, or never did */
-	bool by_sample;  /* its chain is that of a sample in it, or a little before */
-	uint32_t kernel; /* its id and 1; 0: none */
+	bool blocking : 1;    /* a copy or set that returns when it is done */
+	bool waits_all : 1;   /* it returns when all that was asked for before is done */
+	bool to_host : 1;     /* a copy from a GPU to the host, of FACTS_SMALL_COPY or more */
+	bool waited : 1;      /* a copy that is waited for at once, and the wait for it */
+	bool awaited : 1;     /* between two waits for the GPU that have little between them */
+	bool worked : 1;      /* something that it asked for ran, and was recorded */
+	uint8_t small; /* a copy from or to a GPU of less than FACTS_SMALL_COPY, and the wait for
+	                  it: its direction and 1; 0: none */
+	bool open : 1; /* it had not returned at the end, or never did */
+	bool by_sample : 1; /* its chain is that of a sample in it, or a little before */
+	uint32_t kernel;    /* its id and 1; 0: none */
 };
 
 /* A thread was on a CPU. */
