@@ -85,7 +85,7 @@ static void gain_find_left(struct answer *answer, struct answer_change *change,
                            const struct gain_waits *waits, struct gain_host *host)
 {
 	struct gain_left gpu = { 0 }, own = { 0 };
-	double late_ns = 0, left_ns = change->left_ns;
+	double late_ns = 0, after_ns, left_ns = change->left_ns;
 
 	change->least_ns = gpu_least(answer, change, waits);
 	if (change->least_ns > left_ns)
@@ -94,7 +94,8 @@ static void gain_find_left(struct answer *answer, struct answer_change *change,
 		return;
 	gpu_left(answer, change, waits, &gpu, &late_ns);
 	gain_host_left(answer, change, host, &own);
-	gpu.all_ns += late_ns < host->after_ns ? late_ns : host->after_ns;
+	after_ns = gain_host_after_waits(answer->facts, change);
+	gpu.all_ns += late_ns < after_ns ? late_ns : after_ns;
 	if (gpu.all_ns >= left_ns || own.all_ns >= left_ns)
 		return;
 	change->left_ns = own.all_ns > gpu.all_ns ? own.all_ns : gpu.all_ns;

@@ -5,6 +5,7 @@
 
 #include "account/change.h"
 #include "account/keyed.h"
+#include "account/walk.h"
 #include "base/xalloc.h"
 
 #define HOST_POLLS 10 /* samples, of so many one: the thread asks whether the GPU is done */
@@ -112,10 +113,21 @@ bool gain_has(const struct answer *answer, const struct answer_change *change,
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* What it does between a wait for all that the GPU has to do and the next work that it asks for:
- * the GPU has nothing to do then, though the host may have come so late that it did not wait. */
-static double host_after_waits(const struct fact_thread *thread, const struct account *account)
+/* A wait for the GPU that goes with the change. */
+static bool call_goes(const struct facts *facts, const struct answer_change *change,
+                      const struct fact_call *call)
 {
+	struct account_part part = { .cause = walk_cause_of_call(call),
+		                     .chain = call->chain,
+		                     .thread = change->account->thread };
+
+	return part.chain && change_has(facts, change, &part);
+}
+
+double gain_host_after_waits(const struct facts *facts, const struct answer_change *change)
+{
+	const struct account *account = change->account;
+	const struct fact_thread *thread = &facts->threads[account->thread];
 	const struct fact_call *waited = NULL;
 	double ns = 0;
 
@@ -128,7 +140,7 @@ static double host_after_waits(const struct fact_thread *thread, const struct ac
 			ns += (double)(call->end_ns - waited->end_ns);
 			waited = NULL;
 		}
-		if (call->waits_all)
+		if (call->waits_all && !call_goes(facts, change, call))
 			waited = call;
 	}
 	return ns;
@@ -148,7 +160,6 @@ void gain_host_make(struct gain_host *host, struct answer *answer, const struct 
 	host->known = true;
 	account_of_thread_alone(&host->account, facts, account, account->thread, &answer->budget,
 	                        &host->waits.vias, &host->waits.n);
-	host->after_ns = host_after_waits(thread, account);
 }
 
 void gain_host_clear(struct gain_host *host)

@@ -25,7 +25,6 @@ struct gain_host {
 	bool made, known; /* whether there is one whose time is known */
 	struct account account;
 	struct gain_waits waits; /* its own numbers */
-	double after_ns; /* from waits for all that was asked for to what was asked for next */
 };
 
 /* What is left of each cause, and in all. */
@@ -47,6 +46,11 @@ bool gain_has(const struct answer *answer, const struct answer_change *change,
 /* Once it is wanted. */
 void gain_host_make(struct gain_host *host, struct answer *answer, const struct account *account);
 void gain_host_clear(struct gain_host *host);
+
+/* What the host does between a wait for all that the GPU has to do, that is left, and the next work
+ * that it asks for: the GPU has nothing to do then, though the host may have come so late that it
+ * did not wait. */
+double gain_host_after_waits(const struct facts *facts, const struct answer_change *change);
 
 /* Of the thread, or of one that works ahead of it and takes longer: without waits for the GPU. */
 void gain_host_left(struct answer *answer, const struct answer_change *change,

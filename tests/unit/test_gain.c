@@ -338,6 +338,31 @@ static void test_copies_to_the_host_go_with_their_function(void **state)
 	assert_left(ACCOUNT_DISK, 31, 1000, ACCOUNT_KERNELS);
 }
 
+/* What the host computes after a copy is beside the GPU's work once it does not wait for that. */
+static void test_a_wait_that_goes_has_nothing_after_it(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 2700.0 * i;
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .direction = DIRECTION_D2H,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .begin_ns = US(at + 550),
+			                 .end_ns = US(at + 2050) };
+
+		struct call call = call_at("cuMemcpyDtoH_v2", at + 10, 2090);
+
+		ran(launch(at, 30), at + 5, at + 500);
+		call.op = OP_COPY;
+		call.args.bytes = 1 << 20;
+		call.args.direction = DIRECTION_D2H;
+		copy.correlation = call_in(the_process(), MAIN, call, 31);
+		see(activity_event(the_process(), &copy));
+		worked_from(MAIN, at + 2100, at + 2700, 28);
+	}
+	assert_left(ACCOUNT_COPIES, 31, 575, ACCOUNT_COMPUTING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +382,7 @@ int main(void)
 		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
 		TEST(test_what_a_function_waits_for_goes_with_it),
 		TEST(test_copies_to_the_host_go_with_their_function),
+		TEST(test_a_wait_that_goes_has_nothing_after_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

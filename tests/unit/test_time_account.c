@@ -225,14 +225,14 @@ static void test_waits_that_are_told_as_a_sum_are_like_those_that_were_told(void
 
 	pause_until(1000);
 	waited(WAIT_SLEEP, 300, 400, 0, 27);
-	/* of 800 us that nothing else is known of, 600 of them in the pause */
+	/* of 795 us that nothing else is known of, without the launch, 600 of them in the pause */
 	waited_sum(BLOCKED_BRIEF, WAIT_UNKNOWN, 900, 300);
 	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 900, 100);
 	waited_sum(BLOCKED_BRIEF, WAIT_CPU, 900, 80);
 	account = the_account(2000);
-	assert_us(account, ACCOUNT_SLEEP, 27, 100 + 300);
-	assert_us(account, ACCOUNT_NO_CPU, ANY, 60);
-	assert_us(account, ACCOUNT_COMPUTING, ANY, 800 - 400 - 60);
+	assert_us(account, ACCOUNT_SLEEP, 27, 100 + 400 * 600 / 795.0);
+	assert_us(account, ACCOUNT_NO_CPU, ANY, 80 * 600 / 795.0);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 800 - 100 - 480 * 600 / 795.0);
 	assert_int_equal(part_of(account, ACCOUNT_SLEEP, 27)->count, 1); /* that is known */
 }
 
@@ -245,8 +245,9 @@ static void test_waits_of_which_none_was_told_have_no_place(void **state)
 	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 30, 0.01);
 	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 1030, 500);
 	account = the_account(2000);
-	assert_us(account, ACCOUNT_OTHER_WAIT, 0, 400);
-	assert_us(account, ACCOUNT_COMPUTING, ANY, 400);
+	/* of 990 us without two launches, 800 of them in the pause */
+	assert_us(account, ACCOUNT_OTHER_WAIT, 0, 500 * 800 / 990.0);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 800 - 500 * 800 / 990.0);
 }
 
 /* More than there can be: nothing is told twice. */
