@@ -581,6 +581,8 @@ void agent_add_lost(const struct agent *agent, struct agents_lost *lost)
 		lost->buffers = UINT64_MAX;
 	if (__builtin_add_overflow(lost->times, shared.lost_times, &lost->times))
 		lost->times = UINT64_MAX;
+	if (__builtin_add_overflow(lost->ranges, shared.lost_ranges, &lost->ranges))
+		lost->ranges = UINT64_MAX;
 	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++) {
 		if (__builtin_add_overflow(lost->probes[i], shared.probe_lost[i], &lost->probes[i]))
 			lost->probes[i] = UINT64_MAX;

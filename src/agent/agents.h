@@ -190,7 +190,7 @@ const char *agents_stage(const struct agents *agents, pid_t pid);
 
 /* Sums over all agents that ever were. */
 struct agents_lost {
-	uint64_t ring, buffers, times;
+	uint64_t ring, buffers, times, ranges;
 	uint64_t turned_away; /* processes there was no room for, but the first, which is named */
 	uint64_t probes[AGENT_PROBE_LOSTS];
 };

@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   13
+#define AGENT_ABI   14
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -261,6 +261,7 @@ struct agent_shared {
 	uint64_t lost_ring;     /* records that found the ring full */
 	uint64_t lost_buffers;  /* records that CUPTI dropped */
 	uint64_t lost_times;    /* activities with impossible times */
+	uint64_t lost_ranges;   /* of NVTX, that were in or beside too many others */
 	uint64_t activities;    /* written */
 	uint64_t unknown;       /* activities of kinds that were not asked for */
 	uint32_t leftover;      /* enum agent_leftover, with AGENT_PAUSED and AGENT_OFF */

@@ -194,10 +194,10 @@ enum lost_reason {
 	LOST_RING_FULL,    /* the reader did not keep up */
 	LOST_THREADS_FULL, /* more threads than the eBPF side has room for */
 	LOST_NO_ENTRY,     /* a return whose entry was not seen: the call began before the trace */
-	LOST_TOO_DEEP,     /* nested deeper than is followed: entry kept, return not */
-	LOST_UNREADABLE,   /* a call whose arguments in memory could not be read: those are zero */
-	LOST_LATE,         /* came after its place in time had been written: order only */
-	LOST_GPU_RING,     /* GPU times: the agent's ring was full */
+	LOST_TOO_DEEP,   /* nested deeper than is followed: entry kept, return not; NVTX's ranges */
+	LOST_UNREADABLE, /* a call whose arguments in memory could not be read: those are zero */
+	LOST_LATE,       /* came after its place in time had been written: order only */
+	LOST_GPU_RING,   /* GPU times: the agent's ring was full */
 	LOST_GPU_BUFFERS,  /* CUPTI had no buffer for them */
 	LOST_GPU_TIMES,    /* activities and ranges whose times were impossible, left out */
 	LOST_RECORDS,      /* ring full, too: what told of processes, threads, names, mappings */

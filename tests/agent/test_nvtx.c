@@ -249,6 +249,22 @@ static void test_too_deep_ranges_do_not_mix_up_the_others(void **state)
 	host_read(host);
 	assert_int_equal(host_count(host, AGENT_NVTX), 64);
 	assert_int_equal(range(63)->depth, 0);
+	assert_int_equal(host->shared->lost_ranges, 200 - 64);
+}
+
+/* Of those that end: ranges that never do are told by nobody. */
+static void test_ranges_that_go_on_beside_too_many_others_are_counted(void **state)
+{
+	uint64_t ids[600], before = host->shared->lost_ranges;
+
+	for (int i = 0; i < 600; i++)
+		ids[i] = START("beside others");
+	assert_int_equal(host->shared->lost_ranges, before);
+	for (int i = 0; i < 600; i++)
+		END(ids[i]);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_NVTX), 512);
+	assert_int_equal(host->shared->lost_ranges, before + 600 - 512);
 }
 
 static void test_a_long_name_is_cut(void **state)
@@ -330,6 +346,7 @@ int main(void)
 		WITH_RING(test_a_mark_is_a_moment),
 		WITH_RING(test_a_range_that_was_begun_before_is_not_told),
 		WITH_RING(test_too_deep_ranges_do_not_mix_up_the_others),
+		WITH_RING(test_ranges_that_go_on_beside_too_many_others_are_counted),
 		WITH_RING(test_a_long_name_is_cut),
 		WITH_RING(test_threads_have_ranges_of_their_own),
 		WITH_RING(test_ranges_may_come_at_a_threads_end),

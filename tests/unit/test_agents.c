@@ -266,6 +266,7 @@ static void test_losses_are_summed_over_all_that_ever_were(void **state)
 		agent.shared->lost_ring = 5;
 		agent.shared->lost_buffers = 6;
 		agent.shared->lost_times = 7;
+		agent.shared->lost_ranges = 8;
 		if (i < 2)
 			fake_agent_die(&agent);
 		scene_turn(scene);
@@ -274,6 +275,7 @@ static void test_losses_are_summed_over_all_that_ever_were(void **state)
 	assert_int_equal(lost.ring, 15);
 	assert_int_equal(lost.buffers, 18);
 	assert_int_equal(lost.times, 21);
+	assert_int_equal(lost.ranges, 24);
 	agent.shared->lost_ring = UINT64_MAX;
 	agents_lost(scene->agents, &lost);
 	assert_true(lost.ring == UINT64_MAX);

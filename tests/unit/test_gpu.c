@@ -288,10 +288,13 @@ static void test_what_agents_lost_is_added(void **state)
 {
 	struct scene *scene = *state;
 
-	fake.lost = (struct agents_lost){ 1, 2, 3, 4 };
+	fake.lost = (struct agents_lost){
+		.ring = 1, .buffers = 2, .times = 3, .ranges = 5, .turned_away = 4
+	};
 	assert_int_equal(lost(scene, LOST_GPU_RING), 1);
 	assert_int_equal(lost(scene, LOST_GPU_BUFFERS), 2);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 3);
+	assert_int_equal(lost(scene, LOST_TOO_DEEP), 5);
 	assert_int_equal(gpu_turned_away(scene->gpu), 4);
 }
 

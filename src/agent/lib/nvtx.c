@@ -263,7 +263,7 @@ ENTRY int InitializeInjectionNvtx2(nvtx_get_table get_table)
 /* ---- nvtx ---------------------------------------------------------------------------------- */
 
 #define DEEP    64  /* ranges within each other; deeper ones are only counted */
-#define OPEN    512 /* started and not ended; older ones are forgotten */
+#define OPEN    512 /* started and not ended; older ones are forgotten, and counted when they end */
 #define DOMAINS 64  /* more are the default domain */
 
 struct nvtx_text {
@@ -278,8 +278,9 @@ struct nvtx_domain {
 
 struct range {
 	uint64_t begin_ns;
-	uint64_t id;       /* of those that were started; 0: none */
-	uint64_t since_ns; /* when measuring began that saw it begin */
+	uint64_t id;        /* of those that were started; 0: none */
+	uint64_t since_ns;  /* when measuring began that saw it begin */
+	uint64_t forgotten; /* the last in this place that had not ended when another came */
 	struct nvtx_domain *domain;
 	uint32_t category, color;
 	char text[AGENT_NVTX_TEXT];
@@ -461,6 +462,8 @@ int nvtx_push(struct nvtx_domain *domain, const struct nvtx_event *event)
 	if (!ring)
 		return NVTX_NOT_TRACKED;
 	stack = stack_of_thread(since(ring));
+	if (stack && stack->depth == DEEP)
+		ring_count(&ring->shared->lost_ranges, 1);
 	writer_release();
 	if (!stack)
 		return NVTX_NOT_TRACKED;
@@ -515,6 +518,10 @@ uint64_t nvtx_start(struct nvtx_domain *domain, const struct nvtx_event *event)
 	if (!ring)
 		return id;
 	pthread_mutex_lock(&lock);
+	if (range->since_ns != since(ring))
+		range->forgotten = 0;
+	else if (range->id)
+		range->forgotten = range->id;
 	range->id = id;
 	range->since_ns = since(ring);
 	keep(range, domain, event);
@@ -539,6 +546,8 @@ void nvtx_end(uint64_t id)
 	pthread_mutex_unlock(&lock);
 	if (ended.id == id && ended.since_ns == since(ring))
 		write_range(ring, &ended, AGENT_NVTX_STARTEND, 0, end_ns);
+	else if (id && id <= ended.forgotten && ended.since_ns == since(ring))
+		ring_count(&ring->shared->lost_ranges, 1);
 	writer_release();
 }
 

@@ -506,6 +506,7 @@ void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT])
 	lost[LOST_LATE] += gpu->late;
 	lost[LOST_GPU_RING] += agents.ring;
 	lost[LOST_GPU_BUFFERS] += agents.buffers;
+	lost[LOST_TOO_DEEP] += agents.ranges;
 	lost[LOST_GPU_TIMES] += agents.times + gpu->bad_times;
 	lost[LOST_GPU_CALLS] += gpu->no_call;
 	lost[LOST_GPU_RECORDS] += gpu->bad_records;
