@@ -35,7 +35,7 @@ static const char *const settings[] = { "SIMCUPTI_PM_PLAIN",   "SIMCUPTI_BEHIND_
 	                                "SIMCUPTI_PM_COST_NS", "SIMCUPTI_PM_FULL",
 	                                "SIMCUPTI_PM_BUFFER",  "SIMCUDA_FAIL",
 	                                "SIMCUDA_DEVICES",     "SIMCUPTI_PM_HANG",
-	                                "SIMCUPTI_PM_SLOW_NS" };
+	                                "SIMCUPTI_PM_SLOW_NS", "SIMCUPTI_PM_DECODE_NS" };
 
 static void begin(const char *name, const char *value)
 {
@@ -269,6 +269,26 @@ static void test_samples_that_cost_much_become_fewer(void **state)
 		         (double)(simnvml_now() - begin_ns) / 1e6);
 }
 
+/* As on an H200: the samples that there are stay. */
+static void test_decodings_that_cost_much_become_fewer(void **state)
+{
+	struct gpu_sampler_figures before, figures;
+	uint64_t begin_ns;
+
+	(void)state;
+	keep_busy(300 * MICROS, 1013 * MICROS, 10, false);
+	begin("SIMCUPTI_PM_DECODE_NS", "2000000");
+	tell(1500 * MS, true);
+	gpu_sampler_figures(sampler, &before);
+	begin_ns = simnvml_now();
+	tell(1000 * MS, true);
+	gpu_sampler_figures(sampler, &figures);
+	assert_in_range(figures.interval_ns, INTERVAL_NS, 2 * INTERVAL_NS);
+	if (figures.cpu_ns - before.cpu_ns > (simnvml_now() - begin_ns) / 10)
+		fail_msg("%.1f ms of %.1f", (double)(figures.cpu_ns - before.cpu_ns) / 1e6,
+		         (double)(simnvml_now() - begin_ns) / 1e6);
+}
+
 /* As on a machine whose CPUs are others': it costs little, and is never done. */
 static void test_samples_that_come_faster_than_they_are_read_become_fewer(void **state)
 {
@@ -427,6 +447,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			test_a_gpu_that_tells_of_no_engines_is_told_by_what_it_tells, end),
 		cmocka_unit_test_teardown(test_times_are_this_machines, end),
+		cmocka_unit_test_teardown(test_decodings_that_cost_much_become_fewer, end),
 		cmocka_unit_test_teardown(test_samples_that_cost_much_become_fewer, end),
 		cmocka_unit_test_teardown(
 			test_samples_that_come_faster_than_they_are_read_become_fewer, end),

@@ -14,7 +14,6 @@
 #include "gpus/nvml/send.h"
 
 #define TRY_AGAIN_NS 10000000000ull
-#define STRETCHES_NS 10000000ull /* between two readings of samples */
 #define STUCK_NS     10000000000ull
 
 struct gpu_thread {
@@ -250,7 +249,7 @@ static void sample_on(struct gpu_threads *threads, struct pm_sampling *sampling,
 		if (pm_sampling_gpus(sampling) == pm_sampling_all(sampling))
 			*why = '\0';
 		note_sampling(threads, pm_sampling_gpus(sampling), why);
-		next_ns = next_moment(next_ns, STRETCHES_NS, &late);
+		next_ns = next_moment(next_ns, PM_SAMPLING_TURN_NS, &late);
 		sleep_until(next_ns);
 	}
 }

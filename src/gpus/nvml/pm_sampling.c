@@ -11,7 +11,10 @@
 #include "gpus/nvml/send.h"
 
 #define CPU_MOST    0.08        /* of a CPU, of all GPUs together */
+#define FIXED_SHARE 4           /* of that: a part for what a reading costs without its samples */
 #define LONGEST_NS  10000000ull /* between two samples: more tells too little */
+#define TURNS_NS    50000000ull /* between two readings: it is told so late */
+#define TURN_MOST   900         /* samples: the image has room for some more */
 #define JUDGED_NS   500000000ull
 #define BEHIND_NS   1500000000ull  /* with more to read all the time: it does not keep up */
 #define AGAIN_NS    10000000000ull /* after one has failed */
@@ -34,14 +37,21 @@ struct offset {
 	unsigned turns, few; /* readings, and those of few samples */
 };
 
+/* Readings of a GPU since it was last judged: sums over them, in samples and microseconds. */
+struct cost {
+	double n, samples, us, samples_squared, samples_us;
+};
+
 struct sampled {
 	struct pm_gpu *gpu; /* NULL: it is not sampled */
 	uint64_t interval_ns, again_ns;
+	uint64_t between_ns, next_ns; /* two readings; the next one is due */
 	struct offset offset;
 	struct stretches stretches;
 	uint64_t told_ns; /* up to where, by this machine's time */
 	uint64_t last_ns; /* the end of the last sample, by the GPU's */
-	uint64_t judged_ns, judged_cpu_ns, judged_samples;
+	uint64_t judged_ns, judged_samples;
+	struct cost cost;
 	uint64_t drained_ns; /* when all that there was had been read */
 	struct nvml_message message;
 };
@@ -151,7 +161,8 @@ static void begin_gpu(struct pm_sampling *sampling, uint32_t index, char *why, s
 	sampled->stretches = (struct stretches){ .each = take_stretch, .data = sampled };
 	sampled->again_ns = sampled->gpu ? 0 : gpu_clock_ns() + AGAIN_NS;
 	sampled->judged_ns = gpu_clock_ns();
-	sampled->judged_cpu_ns = sampled->judged_samples = 0;
+	sampled->judged_samples = 0;
+	sampled->cost = (struct cost){ 0 };
 	sampled->drained_ns = sampled->judged_ns;
 	sampling->n_sampled += sampled->gpu != NULL;
 }
@@ -180,6 +191,7 @@ struct pm_sampling *pm_sampling_new(const char *folders, uint64_t interval_ns, c
 	sampling->n = pm_gpus(pm) < GPUS_MAX ? pm_gpus(pm) : GPUS_MAX;
 	for (uint32_t i = 0; i < sampling->n; i++) {
 		sampling->of[i].interval_ns = interval_ns * sampling->n;
+		sampling->of[i].between_ns = PM_SAMPLING_TURN_NS;
 		sampling->of[i].message.stretches.index = i;
 		begin_gpu(sampling, i, why, size);
 	}
@@ -196,30 +208,65 @@ uint32_t pm_sampling_all(const struct pm_sampling *sampling)
 	return sampling->n;
 }
 
+static void cost_add(struct cost *cost, double samples, double us)
+{
+	cost->n++;
+	cost->samples += samples;
+	cost->us += us;
+	cost->samples_squared += samples * samples;
+	cost->samples_us += samples * us;
+}
+
+/* Microseconds of a reading, of which the samples make the rest: the line that fits best. */
+static double cost_fixed(const struct cost *cost)
+{
+	double differ = cost->n * cost->samples_squared - cost->samples * cost->samples;
+	double us = cost->us * cost->samples_squared - cost->samples * cost->samples_us;
+
+	/* where all had as many samples it cannot be told */
+	if (differ <= 0 || us <= 0)
+		return 0;
+	return us / differ < cost->us / cost->n ? us / differ : cost->us / cost->n;
+}
+
+/* Of [least, most] what is nearest. */
+static uint64_t within(double ns, uint64_t least_ns, uint64_t most_ns)
+{
+	if (ns <= (double)least_ns)
+		return least_ns;
+	return ns < (double)most_ns ? (uint64_t)ns : most_ns;
+}
+
 /*
- * So few samples that they cost less than they may, and that this process keeps up with them where
- * it gets little of a CPU. Begun anew: CUPTI changes none that runs.
+ * So few readings, and then so few samples, that they cost less than they may, and that this
+ * process keeps up with them where it gets little of a CPU. A decoding takes a millisecond, however
+ * few samples it has, so the first is asked first: it only tells a little later.
  */
 static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
 {
 	struct sampled *sampled = &sampling->of[index];
+	const struct cost *cost = &sampled->cost;
 	uint64_t now_ns = gpu_clock_ns(), ns = now_ns - sampled->judged_ns;
-	double most = CPU_MOST / sampling->n, times, were;
+	double most = CPU_MOST / sampling->n, fixed_ns = 1000 * cost_fixed(cost), interval, left;
 	bool behind = now_ns - sampled->drained_ns > BEHIND_NS;
 
 	if (ns < JUDGED_NS)
 		return;
-	times = (double)sampled->judged_cpu_ns / (double)ns / most;
-	were = (double)ns / (double)sampled->interval_ns;
-	if (behind && times * (double)sampled->judged_samples < 2 * were)
-		times = 2 * were / (double)(sampled->judged_samples + 1);
+	sampled->between_ns = within(fixed_ns * FIXED_SHARE / most, sampled->between_ns, TURNS_NS);
+	left = most - fixed_ns / (double)sampled->between_ns;
+	if (left < most / 2)
+		left = most / 2;
+	/* their samples cost in proportion to how many there are */
+	interval = (1000 * cost->us - cost->n * fixed_ns) / left *
+	           ((double)sampled->interval_ns / (double)ns);
+	if (behind && interval * (double)sampled->judged_samples < 2 * (double)ns)
+		interval = 2 * (double)ns / (double)(sampled->judged_samples + 1);
 	sampled->judged_ns = now_ns;
-	sampled->judged_cpu_ns = sampled->judged_samples = 0;
-	if (times <= 1.25 || sampled->interval_ns >= LONGEST_NS)
+	sampled->judged_samples = 0;
+	sampled->cost = (struct cost){ 0 };
+	if (interval <= 1.25 * (double)sampled->interval_ns || sampled->interval_ns >= LONGEST_NS)
 		return;
-	sampled->interval_ns = (uint64_t)((double)sampled->interval_ns * times);
-	if (sampled->interval_ns > LONGEST_NS)
-		sampled->interval_ns = LONGEST_NS;
+	sampled->interval_ns = within(interval, sampled->interval_ns, LONGEST_NS);
 	sampled->message.stretches.lost += behind;
 	end_gpu(sampling, index);
 	begin_gpu(sampling, index, why, size);
@@ -228,22 +275,25 @@ static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, 
 static enum pm_reading read_gpu(struct sampled *sampled)
 {
 	enum pm_reading reading = PM_MORE;
-	bool due = offset_is_due(&sampled->offset);
+	bool due = offset_is_due(&sampled->offset), again = true;
 	int most = due ? READS_MOST : 1;
 
 	/* until few came at once: by when they came, the clocks are compared */
-	for (int i = 0; i < most && reading == PM_MORE; i++) {
-		uint64_t begun_ns = gpu_clock_ns();
+	for (int i = 0; i < most && again; i++) {
+		uint64_t begun_ns = gpu_clock_ns(), cpu_begin_ns = cpu_ns(), took_ns;
 		size_t n;
 
 		reading = pm_read(sampled->gpu, take_sample, sampled, &n);
+		took_ns = cpu_ns() - cpu_begin_ns;
+		sampled->message.stretches.cpu_ns += took_ns;
+		cost_add(&sampled->cost, (double)n, (double)took_ns / 1e3);
+		again = reading == PM_MORE;
 		if (reading != PM_READ)
 			continue;
 		sampled->drained_ns = gpu_clock_ns();
 		if (n)
 			offset_learn(&sampled->offset, sampled->last_ns, begun_ns, n);
-		if (!n || n > FEW)
-			reading = PM_MORE;
+		again = !n || n > FEW;
 		if (!n)
 			nanosleep(&(struct timespec){ 0, (long)sampled->interval_ns / 2 }, NULL);
 	}
@@ -255,18 +305,19 @@ static enum pm_reading read_gpu(struct sampled *sampled)
 void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
 {
 	struct sampled *sampled = &sampling->of[index];
-	uint64_t cpu_begin_ns = cpu_ns(), took_ns;
+	uint64_t now_ns = gpu_clock_ns(), between_ns;
 	enum pm_reading reading;
 
 	if (!sampled->gpu) {
-		if (gpu_clock_ns() >= sampled->again_ns)
+		if (now_ns >= sampled->again_ns)
 			begin_gpu(sampling, index, why, size);
 		return;
 	}
+	if (now_ns < sampled->next_ns)
+		return;
 	reading = read_gpu(sampled);
-	took_ns = cpu_ns() - cpu_begin_ns;
-	sampled->judged_cpu_ns += took_ns;
-	sampled->message.stretches.cpu_ns += took_ns;
+	between_ns = within((double)sampled->between_ns, 0, TURN_MOST * sampled->interval_ns);
+	sampled->next_ns = reading == PM_READ ? now_ns + between_ns : now_ns;
 	if (reading == PM_READ || reading == PM_MORE) {
 		send_stretches(sampled);
 		judge_cost(sampling, index, why, size);

@@ -7,6 +7,7 @@
  *   SIMCUPTI_PM_FULL=1     an image that is full gives CUPTI_ERROR_OUT_OF_MEMORY
  *   SIMCUPTI_PM_PLAIN=1    engines are not told: neither of kernels nor of copies
  *   SIMCUPTI_PM_COST_NS=N  what a sample takes of a CPU
+ *   SIMCUPTI_PM_DECODE_NS=N what a decoding does, however few samples it has
  *   SIMCUPTI_PM_SLOW_NS=N  what a sample waits for
  *   SIMCUPTI_PM_HANG=N     after N times decoding does not return any more
  */
@@ -31,6 +32,7 @@ struct pm_object_of { /* of a device */
 	bool enabled, runs;
 	uint64_t interval_ns, next_ns; /* where the next sample begins */
 	unsigned long decoded;
+	uint32_t image_room; /* samples */
 };
 
 struct pm_image {
@@ -43,7 +45,7 @@ struct pm_image {
 
 static struct busy_log *busy;
 static struct pm_object_of objects[DEVICES];
-static unsigned long room, plain, full, cost_ns, slow_ns, hang_after;
+static unsigned long room, plain, full, cost_ns, decode_ns, slow_ns, hang_after;
 
 static unsigned long number(const char *name, unsigned long otherwise)
 {
@@ -74,6 +76,7 @@ PM_CALL(cuptiProfilerInitialize, struct pm_plain)
 	plain = number("SIMCUPTI_PM_PLAIN", 0);
 	full = number("SIMCUPTI_PM_FULL", 0);
 	cost_ns = number("SIMCUPTI_PM_COST_NS", 0);
+	decode_ns = number("SIMCUPTI_PM_DECODE_NS", 0);
 	slow_ns = number("SIMCUPTI_PM_SLOW_NS", 0);
 	hang_after = number("SIMCUPTI_PM_HANG", 0);
 	return RESULT_SUCCESS;
@@ -193,13 +196,16 @@ PM_CALL(cuptiPmSamplingGetCounterDataSize, struct pm_data_size)
 {
 	FAIL_ON_DEMAND();
 	given->bytes = sizeof(struct pm_image);
+	((struct pm_object_of *)given->object)->image_room = (uint32_t)given->samples;
 	return given->samples <= SAMPLES ? RESULT_SUCCESS : RESULT_INVALID_PARAMETER;
 }
 
 PM_CALL(cuptiPmSamplingCounterDataImageInitialize, struct pm_data)
 {
 	FAIL_ON_DEMAND();
-	*(struct pm_image *)(void *)given->image = (struct pm_image){ .room = 256 };
+	struct pm_object_of *object = given->object;
+	((struct pm_image *)(void *)given->image)->room = full ? 256 : object->image_room;
+	((struct pm_image *)(void *)given->image)->n = 0;
 	return RESULT_SUCCESS;
 }
 
@@ -265,12 +271,17 @@ static void fill(const struct pm_object_of *object, struct pm_image *image)
 	image->n++;
 }
 
+static void spin(uint64_t ns)
+{
+	uint64_t until = now_ns() + ns;
+
+	while (ns && now_ns() < until)
+		;
+}
+
 static void take_time(void)
 {
-	uint64_t until = now_ns() + cost_ns;
-
-	while (cost_ns && now_ns() < until)
-		;
+	spin(cost_ns);
 	if (slow_ns)
 		nanosleep(&(struct timespec){ .tv_nsec = (long)slow_ns }, NULL);
 }
@@ -283,6 +294,7 @@ PM_CALL(cuptiPmSamplingDecodeData, struct pm_decode)
 	uint64_t now = now_ns();
 
 	object->decoded++;
+	spin(decode_ns);
 	while (hang_after && object->decoded > hang_after)
 		sleep(1);
 	given->overflow = (now - object->next_ns) / object->interval_ns > room;
