@@ -8,7 +8,7 @@
  * Should it be killed as well, at any moment, the borrowed thread goes back to its call.
  *
  *   inject.c           the interface, and that process
- *   inject_allowed.c   whether there is any use in trying
+ *   inject.c   whether there is any use in trying
  *   inject_run.c       one injection from begin to end
  *   inject_target.c    what must be known of the process: loader, earlier copy, place for the code
  *   inject_thread.c    which of its threads can be borrowed

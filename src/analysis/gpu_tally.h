@@ -7,7 +7,7 @@
 #define CUSCOPE_ANALYSIS_GPU_TALLY_H
 
 #include "analysis/gpu_work.h"
-#include "analysis/sketch.h"
+#include "analysis/spread.h"
 #include "analysis/work.h"
 #include "trace/event.h"
 

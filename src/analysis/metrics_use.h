@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_ANALYSIS_METRICS_USE_H
 #define CUSCOPE_ANALYSIS_METRICS_USE_H
 
-#include "analysis/sketch.h"
+#include "analysis/spread.h"
 #include "trace/event.h"
 
 /* Hundredths of a percent from which on a share is counted as high, and busy as busy. */

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
+
 struct buf;
 
 /* Bytes of the valid UTF-8 sequence at `text`, 0 where there is none; `code` may be NULL. */
@@ -42,8 +44,9 @@ void text_add_name(struct buf *out, const char *name, size_t columns);
 
 /*
  * What a name may have of bytes, from wherever it comes: it is cut when it comes in, since outputs
- * have it again with each event. Those of compilers and people are shorter: a kernel of PyTorch 2.11
- * that fills with random numbers has 5,000, most of them the lambdas that it is made of.
+ * have it again with each event. Those of compilers and people are shorter: a kernel of
+ * PyTorch 2.11 that fills with random numbers has 5,000, most of them the lambdas that it is made
+ * of.
  */
 #define TEXT_NAME_MAX 8192
 
@@ -59,5 +62,16 @@ void text_wrap_lines(struct buf *out, size_t from, size_t columns);
 
 /* Appends blanks until `out` has `columns` columns since `from`, a length it had before. */
 void text_pad(struct buf *out, size_t from, size_t columns);
+
+/* ---- xml ----------------------------------------------------------------------------------- */
+
+/* Text in XML: what the SVG pictures are written with. */
+
+/*
+ * Appends `text` so that it can stand between tags and in attributes. XML has no way to write most
+ * control characters, and a picture with one in it is not shown at all: they become \xNN, as does
+ * what is not UTF-8.
+ */
+void xml_add_text(struct buf *out, const char *text);
 
 #endif

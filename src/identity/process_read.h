@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "identity/process_identity.h"
-#include "identity/process_labels.h"
+#include "identity/process_pod.h"
 
 #define PROCESS_ENVIRONMENT (256u << 10) /* bytes of it that are looked at */
 

@@ -81,7 +81,7 @@ void config_write_example(struct buf *out);
 
 enum node_names { NODE_NAMES_CUSCOPE, NODE_NAMES_GPUPROBE };
 
-/* The flight recorder; recorder_settings.c has what the keys mean. */
+/* The flight recorder; recorder.c has what the keys mean. */
 struct node_recorder {
 	/* [recorder] */
 	bool enabled;

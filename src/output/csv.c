@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "output/activity.h"
 #include "output/args.h"
 #include "output/delays.h"
 #include "output/describe.h"

@@ -24,4 +24,40 @@ void describe_range(const struct range *range, struct description *description);
 void describe_wait(const struct sample *sample, struct description *description);
 void description_free(struct description *description);
 
+/* ---- activity ------------------------------------------------------------------------------ */
+
+/* What ran on the GPU, in the words of PyTorch's profiler. */
+
+/* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name, as it is. */
+void activity_name(const struct activity *activity, struct buf *out);
+
+/*
+ * A kernel's name where it stands in each line that has the kernel. Long ones are cut, with the
+ * kernel's number behind them, so that two that begin alike are still two.
+ */
+void kernel_add_shown(const struct kernel *kernel, struct buf *out);
+void kernel_add_json(const struct kernel *kernel, struct buf *out); /* as a string of JSON */
+bool kernel_is_cut(const struct kernel *kernel);
+
+/* "Pinned", "Device"; "Unknown" for what is none. */
+const char *activity_memory_name(enum activity_memory memory);
+
+/* "HtoD"; "Unknown" for a direction that is not known. */
+const char *activity_direction_name(enum api_direction direction);
+
+/*
+ * Rows of one stream. What runs at the same time in one stream (the branches of a graph, kernels
+ * that begin before the one before has ended) cannot stand in one row, where slices have to nest.
+ * Activities have to be given in order of their ends, as they come.
+ */
+#define ROWS_MAX 64
+
+struct rows {
+	uint64_t end_ns[ROWS_MAX]; /* of the last activity in each */
+};
+
+/* The first row that is free for it, and is not any longer. */
+unsigned rows_choose(struct rows *rows, const struct activity *activity);
+unsigned rows_choose_span(struct rows *rows, uint64_t begin_ns, uint64_t end_ns);
+
 #endif

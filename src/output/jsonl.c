@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/args.h"
 #include "output/format.h"
 #include "output/fragments.h"

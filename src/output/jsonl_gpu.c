@@ -2,7 +2,7 @@
 #include "output/jsonl_gpu.h"
 
 #include "base/number.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/args.h"
 
 static void add_u64(struct buf *out, const char *key, uint64_t value)

@@ -16,7 +16,7 @@
 #include "analysis/missed.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/args.h"
 #include "output/delays.h"
 #include "output/format.h"

@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "base/xml.h"
 #include "profile/flame_layout.h"
 #include "profile/writers.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "base/xml.h"
+#include "base/text.h"
 #include "profile/flame.h"
 #include "profile/functions.h"
 #include "profile/writers.h"

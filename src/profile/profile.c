@@ -6,9 +6,110 @@
 
 #include "base/hash.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
-#include "profile/frame_label.h"
+#include "output/describe.h"
+#include "profile/words.h"
 #include "profile/profile_private.h"
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/*
+ * Frames are replaced by what they turned out to be in their source: the tree of nodes is gone
+ * through from the outside, and what changes gets nodes of its own. The old ones stay, and nothing
+ * leads to them.
+ */
+
+/* What stands for an old node, and the frames of a stack down to there: so many, or fewer. */
+struct parts_successor {
+	uint32_t node, depth;
+};
+
+static uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame);
+
+static uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from);
+
+/* The node that stands for an old one, below the one that stands for its parent. */
+static uint32_t parts_replace(struct profile *profile, struct parts_successor *by_node,
+                              uint32_t node)
+{
+	static const struct parts_successor none = { .node = KEEP_NONE };
+	const struct profile_node old = profile->nodes[node];
+	const struct parts_successor *parent =
+		old.parent == KEEP_NONE ? &none : &by_node[old.parent];
+	const struct stack_frame *from =
+		old.frame < profile->cap_sources ? profile->sources[old.frame] : NULL;
+	uint32_t at = parent->node;
+
+	by_node[node].depth = parent->depth + 1;
+	if (!from || !from->n_parts || parent->depth + from->n_parts > STACK_PARTED_DEPTH)
+		return at == old.parent ? node : profile_keep_node(profile, at, old.frame);
+	by_node[node].depth = parent->depth + (uint32_t)from->n_parts;
+	for (size_t i = from->n_parts; i--;) {
+		at = profile_keep_node(profile, at, profile_keep_frame(profile, from->parts[i]));
+		if (at == KEEP_NONE)
+			break;
+	}
+	return at;
+}
+
+static bool has_parts(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->cap_sources; i++)
+		if (profile->sources[i] && profile->sources[i]->n_parts)
+			return true;
+	return false;
+}
+
+static struct profile_row *profile_keep_row(struct profile *profile,
+                                            const struct profile_row_key *key);
+
+/* Stacks that differed by their places in a function may be the same by now. */
+static void replace_rows(struct profile *profile, const struct parts_successor *by_node)
+{
+	struct profile_row *rows = profile->rows;
+	size_t n = profile->n_rows;
+
+	keep_index_free(&profile->rows_by);
+	profile->rows = NULL;
+	profile->n_rows = profile->cap_rows = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct profile_row_key key = rows[i].key;
+		struct profile_row *row;
+
+		key.node = by_node[key.node].node;
+		row = profile_keep_row(profile, &key);
+		if (!row)
+			row = &profile->rows[PROFILE_ROW_NOT_KEPT];
+		for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+			row->sums.ns[kind] += rows[i].sums.ns[kind];
+			row->sums.count[kind] += rows[i].sums.count[kind];
+		}
+	}
+	free(rows);
+}
+
+void profile_take_parts(struct profile *profile)
+{
+	size_t n = profile->n_nodes, most = profile->room.most;
+	struct parts_successor *by_node;
+
+	if (!has_parts(profile))
+		return;
+	by_node = xmalloc(n * sizeof(*by_node));
+	for (size_t i = 0; i < n; i++) {
+		by_node[i].node = parts_replace(profile, by_node, (uint32_t)i);
+		if (by_node[i].node == KEEP_NONE) /* no room: it stays what it was */
+			by_node[i].node = (uint32_t)i;
+	}
+	profile->room.most = SIZE_MAX; /* the same rows, or fewer */
+	replace_rows(profile, by_node);
+	profile->room.most = most > profile->room.used ? most : profile->room.used;
+	free(by_node);
+	free(profile->sources);
+	profile->sources = NULL;
+	profile->cap_sources = 0;
+}
+
+/* ---- profile ------------------------------------------------------------------------------- */
 
 #define NOT_KEPT  "[stacks not kept]"
 #define NOT_KNOWN "[stack not known]"
@@ -49,7 +150,7 @@ static bool same_node(const void *data, uint32_t at, const void *key)
 	               sizeof(struct profile_node));
 }
 
-uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
+static uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
 {
 	struct profile_node key = { parent, frame }, *nodes;
 	uint32_t hash = hash_bytes(&key, sizeof(key));
@@ -76,7 +177,8 @@ static bool same_row(const void *data, uint32_t at, const void *key)
 	               sizeof(struct profile_row_key));
 }
 
-struct profile_row *profile_keep_row(struct profile *profile, const struct profile_row_key *key)
+static struct profile_row *profile_keep_row(struct profile *profile,
+                                            const struct profile_row_key *key)
 {
 	uint32_t hash = hash_bytes(key, sizeof(*key));
 	struct profile_row *rows;
@@ -188,7 +290,8 @@ void profile_free(struct profile *profile)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from)
+/* Each once, by its content; KEEP_NONE, NULL: there is no room. */
+static uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from)
 {
 	struct profile_frame frame;
 

@@ -91,11 +91,6 @@ struct profile {
 	struct buf label;
 };
 
-/* Each once, by its content; KEEP_NONE, NULL: there is no room. */
-uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from);
-uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame);
-struct profile_row *profile_keep_row(struct profile *profile, const struct profile_row_key *key);
-
 /* Row 0, node 0: what was not kept. */
 #define PROFILE_ROW_NOT_KEPT 0
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "profile/frame_label.h"
+#include "profile/words.h"
 #include "profile/profile_private.h"
 
 #define FRAMES_MOST 16384

@@ -3,11 +3,13 @@
 #ifndef CUSCOPE_PROFILE_WORDS_H
 #define CUSCOPE_PROFILE_WORDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "profile/profile_private.h"
 #include "profile/profile_write.h"
+#include "trace/stack.h"
 
 /*
  * "12.3 %". What is something is never shown as "0.0 %", and what is not all never as "100.0 %".
@@ -39,5 +41,20 @@ static inline uint64_t words_sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
 }
+
+/* ---- frame label --------------------------------------------------------------------------- */
+
+/* What a frame is called in all outputs. Frames of one name under the same frame are one. */
+
+/*
+ * Appends "at::matmul(at::Tensor const&)"; of Python "Net.forward (model.py:16)", by the line that
+ * ran, or without `by_line` "Net.forward (model.py)", since many classes have a function of that
+ * name; of a file without names "[libcuda.so.1]": its addresses differ from call to call within
+ * what may be one function, so all of it in one place is one frame.
+ */
+void frame_label(const struct stack_frame *frame, bool by_line, struct buf *out);
+
+/* Takes the line off a label: what has changed is told by function. In its place. */
+void frame_label_drop_line(char *label);
 
 #endif

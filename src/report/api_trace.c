@@ -4,7 +4,7 @@
 
 #include "analysis/by_id.h"
 #include "base/map.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 static const struct table_column columns[] = {

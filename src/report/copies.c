@@ -10,8 +10,8 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
-#include "report/names.h"
+#include "output/describe.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 struct copy_group_key {

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 #include "report/why.h"
 #include "report/why_words.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "output/activity.h"
-#include "report/names.h"
+#include "output/describe.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 /* The activity as what it is, NULL as what it is not: of that nothing is known. */

@@ -11,7 +11,7 @@
 #include "analysis/work.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 struct times {

@@ -10,7 +10,7 @@
 #include "analysis/spread.h"
 #include "analysis/work.h"
 #include "base/buf.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 /* What HTA takes for outliers. */

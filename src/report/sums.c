@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 
 /* What is counted together while events come. Names are looked at only at the end: a kernel's can

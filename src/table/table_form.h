@@ -109,8 +109,6 @@ void table_read(const struct table *table, const struct table_column *column, co
 /* Fills table->keys. */
 void table_make_keys(struct table *table);
 
-double table_number_of(const struct table_value *value);
-
 /* Counts of a part of the time: those that grow with it are multiplied, others are not known. */
 void table_scale(const struct table *table, const struct table_column *column,
                  struct table_value *value);

@@ -6,7 +6,7 @@
 #include "analysis/busy.h"
 #include "base/hash.h"
 #include "top/top_counts.h"
-#include "analysis/sketch.h"
+#include "analysis/spread.h"
 
 /* ---- top hooks ----------------------------------------------------------------------------- */
 

@@ -11,6 +11,10 @@
 
 #include "trace/event.h"
 
+#include "base/buf.h"
+#include "base/err.h"
+#include "trace/chunk.h"
+
 /*
  * Writes to `fd`, a regular file, from its begin on; what was in it is gone with the first flush()
  * or chunk. It stays the caller's; `name` is for sentences and is kept, not copied.
@@ -57,5 +61,29 @@ struct writer_stats {
 };
 
 void writer_stats(const struct consumer *writer, struct writer_stats *stats);
+
+/* ---- file out ------------------------------------------------------------------------------ */
+
+/*
+ * A trace file as it grows: header, chunks one after the other, index and trailer. After a failure
+ * the file ends with the last whole chunk, and nothing more is written.
+ */
+
+struct file_out {
+	int fd;
+	const char *name;
+	uint64_t bytes;     /* written, all of them whole chunks */
+	struct buf heads;   /* of the chunks, for the index */
+	struct err failure; /* the first one */
+};
+
+void file_out_init(struct file_out *out, int fd, const char *name);
+void file_out_free(struct file_out *out); /* does not close fd */
+
+/* What was in the file before is gone. */
+int file_out_begin(struct file_out *out, struct err *err);
+
+/* Head and payload of one chunk, as packer_add() made them. */
+int file_out_chunk(struct file_out *out, const void *chunk, size_t bytes, struct err *err);
 
 #endif

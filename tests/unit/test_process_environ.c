@@ -6,7 +6,7 @@
 
 #include "identity/process_read.h"
 #include "identity/process_environ.h"
-#include "identity/process_labels.h"
+#include "identity/process_pod.h"
 
 static const char *find(const char *block, size_t bytes, const char *name)
 {

@@ -2,7 +2,7 @@
 /* Percentiles of many values in little memory. */
 #include "support.h"
 
-#include "analysis/sketch.h"
+#include "analysis/spread.h"
 #include "base/array.h"
 
 #define N_VALUES 20000

@@ -10,7 +10,7 @@
 
 #include "trace/bytes.h"
 #include "trace/chunk.h"
-#include "trace/file_out.h"
+#include "trace/writer.h"
 #include "trace/objects.h"
 
 /* ---- a small file of many chunks ----------------------------------------------------------- */

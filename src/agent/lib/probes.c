@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "agent/lib/peek.h"
-#include "agent/lib/probe_calls.h"
 #include "agent/lib/probe_capture.h"
 #include "agent/lib/probe_gate.h"
 #include "agent/lib/probe_threads.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_arrival.c (what agents tell),
+ * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_release.c (what agents tell),
  * gpu_release.c (what becomes of it).
  */
 #ifndef CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H

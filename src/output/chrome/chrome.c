@@ -20,7 +20,7 @@
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/args.h"
 #include "output/chrome/chrome.h"
 #include "output/format.h"

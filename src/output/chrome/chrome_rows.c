@@ -13,7 +13,7 @@
 #include "analysis/by_id.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/contexts.h"
 
 /* Kineto's place for GPUs: after all processes. */

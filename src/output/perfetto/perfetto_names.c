@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/args.h"
 #include "output/perfetto/perfetto.h"
 

@@ -12,7 +12,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/perfetto/perfetto.h"
 
 #define DOMAIN_BYTES 64   /* of a domain's name that tell it apart */

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
+#include "output/describe.h"
 #include "output/perfetto/perfetto.h"
 #include "output/who.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "base/xml.h"
 #include "output/svg/axis.h"
 #include "output/svg/memory_history.h"
 

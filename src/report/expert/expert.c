@@ -10,8 +10,8 @@
 #include "analysis/work.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
-#include "output/activity.h"
-#include "report/names.h"
+#include "output/describe.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 #include "table/longest.h"
 

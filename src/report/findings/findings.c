@@ -13,7 +13,7 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "cuda/xid.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/reports.h"
 #include "report/why_words.h"
 #include "table/words.h"

@@ -10,7 +10,7 @@
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
-#include "report/names.h"
+#include "report/who_columns.h"
 #include "report/nvtx/nvtx.h"
 #include "report/reports.h"
 

@@ -6,7 +6,7 @@
 #include "analysis/errors.h"
 #include "analysis/gpu_tally.h"
 #include "analysis/memory.h"
-#include "analysis/sketch.h"
+#include "analysis/spread.h"
 #include "base/hash.h"
 #include "trace/event.h"
 
