@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define INT3     0xcc
 #define PAGE     4096u
 #define WRITE_NS 2000u /* for one entry by one thread, where that was not measured */
@@ -39,16 +41,8 @@ static bool write_at(const struct divert_target *target, uint64_t address, const
 /* The last entry that begins at or before an address. */
 static struct divert_entry *entry_before(const struct divert_target *target, uint64_t address)
 {
-	size_t low = 0, high = target->count;
+	size_t low = ARRAY_BEFORE(target->count, i, target->entries[i].address <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (target->entries[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low ? &target->entries[low - 1] : NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/entry_body.h"
@@ -266,17 +267,7 @@ static void entry_targets_search(struct entry_targets *targets, const struct elf
 /* The first hit that ends behind an address. */
 static size_t first_behind(const struct entry_targets *targets, uint64_t address)
 {
-	size_t low = 0, high = targets->n_hits;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (targets->hits[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(targets->n_hits, i, targets->hits[i].end <= address);
 }
 
 /* Instructions from the function's begin on, as far as all of them decode. */
@@ -362,17 +353,7 @@ struct entry_file {
 /* The last function that begins at or before an address; -1: none. */
 static ptrdiff_t function_at(const struct entry_file *file, uint64_t address)
 {
-	size_t low = 0, high = file->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->functions[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (ptrdiff_t)low - 1;
+	return (ptrdiff_t)ARRAY_BEFORE(file->count, i, file->functions[i].address <= address) - 1;
 }
 
 static void keep_nearest(uint64_t *nearest, uint64_t distance)

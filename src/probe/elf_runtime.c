@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
@@ -134,16 +135,8 @@ static uint64_t start_at(const struct search *search, size_t index)
 /* The last function that begins at or before an address. */
 static size_t start_before(const struct search *search, uint64_t address)
 {
-	size_t low = 0, high = search->n_starts;
+	size_t low = ARRAY_BEFORE(search->n_starts, i, start_at(search, i) <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (start_at(search, middle) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low ? low - 1 : SIZE_MAX;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
@@ -240,17 +241,7 @@ static bool address_of(const struct elf_image *image, uint64_t offset, uint64_t 
 /* Entries that begin at `address` or before. */
 static size_t entries_until(const struct function_table *table, uint64_t address)
 {
-	size_t low = 0, high = table->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->entries[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(table->count, i, table->entries[i].start <= address);
 }
 
 /* The index of the entry that covers `address`, or the number of entries. */

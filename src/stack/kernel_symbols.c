@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -115,17 +116,9 @@ size_t kernel_symbols_count(const struct kernel_symbols *s)
 bool kernel_symbols_find(const struct kernel_symbols *s, uint64_t address,
                          struct kernel_function *function)
 {
-	size_t low = 0, high = s->count;
 	const struct kernel_symbol *symbol;
+	size_t low = ARRAY_BEFORE(s->count, i, s->symbols[i].address <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->symbols[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || address - s->symbols[low - 1].address > FUNCTION_MAX)
 		return false;
 	symbol = &s->symbols[low - 1];

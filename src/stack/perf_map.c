@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -219,16 +220,8 @@ static bool read_again(struct perf_map *map, bool *late)
 static const struct perf_map_line *find_line(const struct perf_map *map, uint64_t address)
 {
 	const struct perf_map_line *best = NULL;
-	size_t low = 0, high = map->count;
+	size_t low = ARRAY_BEFORE(map->count, i, map->lines[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->lines[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t back = 1; back <= OVERLAPS_MAX && back <= low; back++) {
 		const struct perf_map_line *line = &map->lines[low - back];
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -186,16 +187,8 @@ static int compare_code(const void *left, const void *right)
 /* The mapping that covers `address`, NULL if none does. */
 static const struct code *find_code(const struct code *code, size_t count, uint64_t address)
 {
-	size_t low = 0, high = count;
+	size_t low = ARRAY_BEFORE(count, i, code[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (code[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && address < code[low - 1].end ? &code[low - 1] : NULL;
 }
 

@@ -65,20 +65,13 @@ void unrecorded_launched(struct unrecorded *u, uint64_t number)
 
 void unrecorded_told(struct unrecorded *u, uint64_t number)
 {
-	size_t low = 0, high = u->count;
+	size_t low;
 
 	if (!number) {
 		u->unmatched++;
 		return;
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (*unrecorded_at(u, middle) >> 1 < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = ARRAY_BEFORE(u->count, i, *unrecorded_at(u, i) >> 1 < number);
 	if (low == u->count)
 		u->early[u->earlies++ % UNRECORDED_EARLY] = number;
 	else if (*unrecorded_at(u, low) >> 1 == number)

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "trace/event.h"
 
 enum watch_tool {
@@ -114,17 +115,7 @@ struct watch_memory {
 static inline size_t watch_totals_find(const struct watch_memory *memory,
                                        const struct process *process)
 {
-	size_t low = 0, high = memory->n_totals;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (memory->totals[middle].process->id < process->id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(memory->n_totals, i, memory->totals[i].process->id < process->id);
 }
 
 /* ---- launches ------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/work.h"
+#include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 
@@ -45,32 +46,12 @@ struct piece_place {
 /* How many blocks begin with a piece that was asked for before then. */
 static size_t blocks_before(const struct pieces *pieces, uint64_t time_ns)
 {
-	size_t low = 0, high = pieces->n_blocks;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pieces->blocks[middle]->at[0].asked_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(pieces->n_blocks, i, pieces->blocks[i]->at[0].asked_ns < time_ns);
 }
 
 static size_t pieces_before(const struct piece_block *block, uint64_t time_ns)
 {
-	size_t low = 0, high = block->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (block->at[middle].asked_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(block->n, i, block->at[i].asked_ns < time_ns);
 }
 
 /* The place of the first that was asked for then or later. */

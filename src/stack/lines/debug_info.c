@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -109,16 +110,8 @@ static void sort_ranges(struct ranges *ranges)
 
 static const struct range *find_range(const struct ranges *ranges, uint64_t address)
 {
-	size_t low = 0, high = ranges->n;
+	size_t low = ARRAY_BEFORE(ranges->n, i, ranges->at[i].begin <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->at[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t back = 1; back <= NESTED_MAX && back <= low; back++)
 		if (address < ranges->at[low - back].end)
 			return &ranges->at[low - back];
