@@ -31,7 +31,7 @@
 /* The processes below others: what these have started, and what that has. Private to target.c. */
 
 #define PASSES_MAX 4
-#define LEVELS_MAX 64 /* from a process up to one that is asked for */
+#define SWEEPS_MAX 64
 
 struct family_relative {
 	pid_t pid, parent;
@@ -75,6 +75,27 @@ static bool is_asked(const pid_t *pids, size_t n_pids, pid_t pid)
 	return false;
 }
 
+/*
+ * Whether more of them are below `pids` than was known. A child mostly has a higher pid than its
+ * parent, so one sweep finds all levels; it takes one more for each time that pids began anew.
+ */
+static bool family_sweep(struct family *family, const pid_t *pids, size_t n_pids)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < family->n; i++) {
+		struct family_relative *relative = &family->all[i], *parent;
+
+		if (relative->below)
+			continue;
+		parent = family_find(family, relative->parent);
+		relative->below =
+			is_asked(pids, n_pids, relative->parent) || (parent && parent->below);
+		more |= relative->below;
+	}
+	return more;
+}
+
 /* All processes, and which of them are below `pids`. */
 static int family_look(const pid_t *pids, size_t n_pids, struct family *family, struct err *err)
 {
@@ -90,14 +111,8 @@ static int family_look(const pid_t *pids, size_t n_pids, struct family *family, 
 	closedir(proc);
 	if (family->n)
 		qsort(family->all, family->n, sizeof(*family->all), by_pid);
-	for (size_t i = 0; i < family->n; i++) {
-		struct family_relative *above = &family->all[i];
-
-		for (int level = 0; above && !family->all[i].below && level < LEVELS_MAX; level++) {
-			family->all[i].below = is_asked(pids, n_pids, above->parent);
-			above = family_find(family, above->parent);
-		}
-	}
+	for (int i = 0; i < SWEEPS_MAX && family_sweep(family, pids, n_pids); i++)
+		;
 	return 0;
 }
 

@@ -384,12 +384,60 @@ static void test_a_process_that_is_gone_has_no_filter(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
+#define LEVELS 200
+
+static int count(void *data, pid_t pid)
+{
+	assert_true(pid > 0);
+	++*(size_t *)data;
+	return 0;
+}
+
+/* Each the child of the one before; the last says that all are there. */
+static void descend(int ready)
+{
+	int levels = LEVELS;
+
+	while (levels && !fork())
+		levels--;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!levels)
+		assert_int_equal(write(ready, "", 1), 1);
+	for (;;)
+		pause();
+}
+
+/* A program that wants not to be seen starts one that starts one ... */
+static void test_all_levels_below_a_process_are_targets(void **state)
+{
+	struct target target = { .kind = TARGET_PIDS, .n_pids = 1, .family = true };
+	struct err err = { 0 };
+	int ready[2];
+	size_t seen = 0;
+	pid_t first;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	first = fork();
+	if (!first)
+		descend(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	target.pids = &first;
+	assert_int_equal(target_each(&target, count, &seen, &err), 0);
+	kill(first, SIGKILL);
+	waitpid(first, NULL, 0);
+	assert_int_equal(seen, 1 + LEVELS);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_given_pids_are_the_targets),
 		TEST(test_a_pid_that_does_not_exist_is_an_error),
 		TEST(test_what_is_below_given_pids_is_found_where_it_is_asked_for),
+		TEST(test_all_levels_below_a_process_are_targets),
 		TEST(test_this_program_and_what_it_has_started_are_no_family),
 		TEST(test_processes_are_found_by_their_name),
 		TEST(test_processes_are_found_by_the_file_of_their_program),
