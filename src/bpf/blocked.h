@@ -18,7 +18,7 @@
 #define MS 1000000ull
 
 /* Between two of a thread, in the long run: with what it waits for each tells more. */
-#define THREAD_WALK_NS   (settings.host_waits ? 8 * MS : 1 * MS)
+#define THREAD_WALK_NS   (settings.host_waits ? 2 * MS : 1 * MS)
 #define THREAD_CREDIT_NS (64 * THREAD_WALK_NS) /* 64 walks in a row */
 #define CPU_SHARE        20                    /* of its time goes to walks at most: 1 / 20 */
 #define PROCESS_SHARE    40                    /* to those of one process */

@@ -130,7 +130,7 @@ def test_waits_of_a_storm_are_told_by_chance_and_the_others_added_up(case):
     for events in storming:
         told = [event for event in events if event["blocked"] in ("woken", "interrupt", "unknown")]
         short = [event for event in told if event["weight_us"] < 1000]
-        if not 500 < len(short) < 1125 * seconds * 1.2 + 256 + 64:
+        if not 500 < len(short) < 1500 * seconds * 1.2 + 256 + 64:
             raise Failure(f"{len(short)} of {sum(event.get('count', 1) for event in events)} waits are told")
         checks.equal("kinds of those that are told", {"pipe"}, {event["waited_for"] for event in short} - {"cpu"})
         time_us = sum(event["weight_us"] for event in events)
