@@ -282,9 +282,14 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 		             (unsigned long long)(why_part(change) * (double)why_step_ns(steps)));
 		buf_puts(why->out, " of a step");
 	}
-	if (change->waits)
-		buf_printf(why->out, ", between %.0f waits for the GPU",
-		           (double)change->waits * why_of_all(why, change));
+	if (change->waits) {
+		double waits = (double)change->waits * why_of_all(why, change);
+
+		if (waits < 1.5)
+			buf_puts(why->out, ", between one wait for the GPU and the next");
+		else
+			buf_printf(why->out, ", between %.0f waits for the GPU", waits);
+	}
 }
 
 /* Of the process whose time it is; 1: of none, which no rival is. */

@@ -404,6 +404,19 @@ static void test_launches_between_waits_are_told_with_those(void **state)
 	assert_not_said("CUDA graphs");
 }
 
+static void test_a_step_with_one_wait_has_no_number_of_waits(void **state)
+{
+	for (unsigned i = 0; i < 200; i++, now_us += 100)
+		for (unsigned k = 0; k < 6; k++, now_us += 20) {
+			kernel_on(0, ask("cuLaunchKernel", now_us, 10, 91 - k), now_us + 11,
+			          k == 5 ? 10 : 2);
+			if (k == 5)
+				ask("cuStreamSynchronize", now_us + 12, 10, 92);
+		}
+	conclude(now_us);
+	assert_said("of a step, between one wait for the GPU and the next.\n");
+}
+
 /* A twentieth of what is left once the first is changed, but little of all. */
 static void test_next_is_what_is_much_of_what_is_left(void **state)
 {
@@ -668,6 +681,7 @@ int main(void)
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_where_each_launch_is_waited_for_the_waits_come_first),
 		TEST(test_launches_between_waits_are_told_with_those),
+		TEST(test_a_step_with_one_wait_has_no_number_of_waits),
 		TEST(test_next_is_what_is_much_of_what_is_left),
 		TEST(test_a_gpu_that_was_used_for_a_moment_is_not_told_first),
 		TEST(test_what_is_next_of_another_gpu_is_told_as_such),
