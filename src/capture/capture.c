@@ -12,7 +12,7 @@
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
 
-/* Of what targets make us keep: names, handles, stacks; see docs/design.md for the rest. */
+/* Of what targets make us keep: names, handles, stacks; see docs/bounds.md for the rest. */
 #define BUDGET_EACH ((size_t)8 << 20)
 #define BUDGET_ALL  ((size_t)24 << 20)
 

@@ -2,7 +2,7 @@
 /*
  * What CUDA means: the functions whose arguments cuscope understands, as rows of one table.
  *
- * A function that has no row is still traced, with name, time and result (design.md, decision 2);
+ * A function that has no row is still traced, with name, time and result (docs/decisions.md, 2);
  * a row adds a class, a default (traced or left alone) and typed arguments. From the types
  * follows everything else: which registers and stack words the eBPF program must record on this
  * machine (capture_plan), and what the recorded words mean (api_decode).

@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a CUfunction and a CUkernel hold the pointer to their mangled name, on driver 580: see */
-/* measured.md's finding in docs/design.md. Verified at run time before use. */
+/*
+ * Where a CUfunction and a CUkernel hold the pointer to their mangled name, on driver 580
+ * (docs/decisions.md, 7). Verified at run time before use.
+ */
 #define KERNEL_HANDLE_NAME_OFFSET 8
 
 #define KERNEL_NAME_STUB "__device_stub_" /* before the name of the function that launches it */

@@ -2,7 +2,7 @@
 """Targets that give cuscope as much to remember as they can: its memory has bounds, and what is left
 out is told.
 
-Limits are those of docs/design.md: 64 MiB and the rings. The memory measured is anonymous: rings are
+Limits are those of docs/bounds.md: 64 MiB and the rings. The memory measured is anonymous: rings are
 shared with the kernel, and their size is an option."""
 
 import json

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Takes the probes of a module away while all processes that have it mapped are recorded inside,
- * and puts them back when that is over. See design.md, decision 25.
+ * and puts them back when that is over. See docs/decisions.md, 25.
  *
  * It is known who has it mapped: all targets are looked at once (the sweep), and whoever maps it
  * later is told of (modules_watch). Children of a process that uses CUDA are left out: it does not
