@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * A row for each call, each thing that ran on the GPU and each range. Rows are as RFC 4180 has
- * them, but lines end as on Unix. docs/export.md describes the columns; their order is a promise:
+ * them, but lines end as on Unix. docs/csv.md describes the columns; their order is a promise:
  * new ones come at the end.
  */
 #include <stdlib.h>

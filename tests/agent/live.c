@@ -250,7 +250,7 @@ static void test_a_running_process_is_entered_and_left(void **state)
 	assert_true(target_launches(&target) > kernels);
 }
 
-/* Two thirds of a millisecond (docs/design.md) where the target has a processor to itself; here it
+/* Two thirds of a millisecond where the target has a processor to itself; here it
  * shares them with other tests, so one of ten has to be near that. */
 #define MOMENT_NS (SECOND / 20)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * A database in the form of Nsight Systems' export, with tables of our own beside it: see
- * nsys_tables.c, and docs/export.md for what differs.
+ * nsys_tables.c, and docs/sqlite.md for what differs.
  */
 #include <stdlib.h>
 #include <string.h>
