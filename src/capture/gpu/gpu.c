@@ -438,8 +438,10 @@ static bool tell_too_late(void *data, pid_t pid)
 {
 	struct gpu_times *gpu = data;
 
-	if (is_not_in(gpu, pid))
+	if (is_not_in(gpu, pid)) {
 		tell_not_in(gpu, pid, "the trace ended before its agent measured");
+		gpu_process_get(gpu, (uint32_t)pid)->too_late = true;
+	}
 	return true;
 }
 

@@ -27,6 +27,7 @@ struct gpu_times_process {
 	uint64_t state_ns; /* when its agent said last that it is there */
 	bool told_running;
 	bool measured; /* an agent did, in the program that it is */
+	bool too_late; /* it was told that the trace ended first: what comes is not taken */
 	uint64_t clock_error_ns;
 	uint64_t since_ns, until_ns; /* it measures; until 0: still */
 	struct unrecorded unrecorded;

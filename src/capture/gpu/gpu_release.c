@@ -132,7 +132,7 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 	if (gpu->options.probed && gpu->options.probed(gpu->options.probes_data, pid, record))
 		return;
 	process = gpu_process_get(gpu, pid);
-	if (gpu->failure.code) /* the capture ends */
+	if (gpu->failure.code || process->too_late) /* the capture ends */
 		return;
 	switch (gpu_records_take(process->records, record, &item)) {
 	case GPU_RECORD_CALL:
