@@ -100,6 +100,7 @@ void facts_clear(struct facts *facts)
 	free(facts->pids);
 	free(facts->stacks);
 	free(facts->unmeasured);
+	free(facts->unwatched);
 	free(facts->busy);
 	chains_free(facts->chains);
 	memset(facts, 0, sizeof(*facts));

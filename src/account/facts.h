@@ -139,7 +139,8 @@ struct facts {
 	struct fact_range *ranges;     /* by begin */
 	size_t n_ranges;
 	struct fact_span *unmeasured; /* between windows of --gpu-window: by process and begin */
-	size_t n_unmeasured;
+	struct fact_span *unwatched;  /* the same, and when threads were not watched any more */
+	size_t n_unmeasured, n_unwatched;
 	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
 	size_t n_stacks;
 	struct fact_busy *busy; /* when GPUs were, where that is told from outside */

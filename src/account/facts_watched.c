@@ -55,13 +55,6 @@ static int span_order(const void *a, const void *b)
 	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-static void span_add(struct facts *facts, struct fact_span span)
-{
-	facts->unmeasured =
-		xrealloc(facts->unmeasured, (facts->n_unmeasured + 1) * sizeof(*facts->unmeasured));
-	facts->unmeasured[facts->n_unmeasured++] = span;
-}
-
 void facts_watched(struct facts *facts)
 {
 	struct watched *by_id;
@@ -74,12 +67,17 @@ void facts_watched(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].process)
 			watched_add(&by_id[facts->threads[i].process->id], &facts->threads[i]);
-	for (uint32_t id = 0; id <= most; id++)
-		if (by_id[id].still_ns && watched_end(&by_id[id]) < facts->end_ns)
-			span_add(facts,
-			         (struct fact_span){ watched_end(&by_id[id]), FACTS_TIME_MAX, id });
 	if (facts->n_unmeasured)
 		qsort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured),
 		      span_order);
+	facts->unwatched =
+		xcalloc(facts->n_unmeasured + (size_t)most + 1, sizeof(*facts->unwatched));
+	for (size_t i = 0; i < facts->n_unmeasured; i++)
+		facts->unwatched[facts->n_unwatched++] = facts->unmeasured[i];
+	for (uint32_t id = 0; id <= most; id++)
+		if (by_id[id].still_ns && watched_end(&by_id[id]) < facts->end_ns)
+			facts->unwatched[facts->n_unwatched++] =
+				(struct fact_span){ watched_end(&by_id[id]), FACTS_TIME_MAX, id };
+	qsort(facts->unwatched, facts->n_unwatched, sizeof(*facts->unwatched), span_order);
 	free(by_id);
 }

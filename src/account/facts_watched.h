@@ -8,7 +8,8 @@
 
 #include "account/facts.h"
 
-/* Adds what comes after to what was not measured, and puts that in order. Rows are in order. */
+/* Puts what was not measured in order, and makes `unwatched` of it and of what comes after. Rows
+ * are in order. */
 void facts_watched(struct facts *facts);
 
 #endif

@@ -201,30 +201,40 @@ const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns)
 }
 
 /* The first of the process with this id, or of a higher one. */
-static const struct fact_span *spans_at(const struct facts *facts, uint64_t process)
+static const struct fact_span *spans_at(const struct fact_span *spans, size_t n, uint64_t process)
 {
-	size_t low = 0, high = facts->n_unmeasured;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	while (low < n) {
+		size_t middle = low + (n - low) / 2;
 
-		if (facts->unmeasured[middle].process < process)
+		if (spans[middle].process < process)
 			low = middle + 1;
 		else
-			high = middle;
+			n = middle;
 	}
-	return &facts->unmeasured[low];
+	return &spans[low];
+}
+
+static struct measured measured_but(const struct fact_span *spans, size_t n, uint64_t process)
+{
+	struct measured part = { 0 };
+
+	if (n) {
+		part.at = spans_at(spans, n, process);
+		part.to = spans_at(spans, n, process + 1);
+	}
+	return part;
 }
 
 struct measured measured_of(const struct facts *facts, const struct process *process)
 {
-	struct measured part = { 0 };
+	return measured_but(facts->unwatched, facts->n_unwatched, process->id);
+}
 
-	if (facts->n_unmeasured) {
-		part.at = spans_at(facts, process->id);
-		part.to = spans_at(facts, (uint64_t)process->id + 1);
-	}
-	return part;
+struct measured measured_of_gpu(const struct facts *facts, const struct process *process)
+{
+	return measured_but(facts->unmeasured, facts->n_unmeasured, process->id);
 }
 
 bool measured_next(struct measured *part, uint64_t end_ns)
@@ -263,7 +273,7 @@ void gpu_time_by_classes(const struct facts *facts, const struct gpu_time *gpu,
                          uint64_t ns[1 << FACT_CLASSES])
 {
 	uint64_t until_ns[FACT_CLASSES] = { 0 }, now = 0;
-	struct measured part = measured_of(facts, facts->works[gpu->first].process);
+	struct measured part = measured_of_gpu(facts, facts->works[gpu->first].process);
 
 	for (size_t i = gpu->first; i <= gpu->last; i++) {
 		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;

@@ -59,6 +59,9 @@ struct measured {
 
 struct measured measured_of(const struct facts *facts, const struct process *process);
 
+/* Those in which what GPUs ran was recorded, whether its threads were watched or not. */
+struct measured measured_of_gpu(const struct facts *facts, const struct process *process);
+
 /* False: there is no other before the stretch's end. */
 bool measured_next(struct measured *part, uint64_t end_ns);
 

@@ -56,7 +56,7 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 {
 	const struct fact_work *first = &facts->works[gpu->first];
 	uint64_t ns[1 << FACT_CLASSES] = { 0 }, time_ns = 0;
-	struct measured part = measured_of(facts, first->process);
+	struct measured part = measured_of_gpu(facts, first->process);
 
 	part.end_ns = gpu->segments[0].begin_ns;
 	while (measured_next(&part, gpu->segments[gpu->n - 1].end_ns))

@@ -269,6 +269,24 @@ static void test_gpu_time_util_adds_up_and_joins_neighbours(void **state)
 	assert_rows("1,0.9,1792000,128000,4242,0,1\n");
 }
 
+/* What threads did at the end is not known, what the GPU did is. */
+static void test_gpu_time_util_goes_on_when_threads_are_not_watched(void **state)
+{
+	struct sample still = { .kind = SAMPLE_OFF_CPU, .blocked = BLOCKED_STILL };
+	struct event event = { .type = EVENT_SAMPLE,
+		               .time_ns = US(64),
+		               .process = the_process(),
+		               .tid = 4242,
+		               .sample = &still };
+
+	begin_report("gpu_time_util");
+	push_kernel(0, 64);
+	push(&run, &event);
+	push_kernel(64, 1792); /* but for the last of 30 windows */
+	push_kernel(1919, 1);
+	assert_rows("1,1.6,64000,1856000,4242,0,1\n");
+}
+
 /* Of GPUs that are seen from outside no context is known. */
 static void gpu_was(double begin_us, double end_us, int percent)
 {
@@ -392,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_cupti_at_work_is_no_gap),
 		cmocka_unit_test(test_overhead_cuts_gaps_whose_begin_it_is_before),
 		cmocka_unit_test(test_gpu_time_util_adds_up_and_joins_neighbours),
+		cmocka_unit_test(test_gpu_time_util_goes_on_when_threads_are_not_watched),
 		cmocka_unit_test(test_gaps_are_those_that_are_seen_from_outside),
 		cmocka_unit_test(test_bandwidth_is_bytes_by_time_on_the_gpu),
 		cmocka_unit_test(test_copies_without_a_duration_have_no_bandwidth),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the reports `gaps` and `overlap` say: the same time as `why`, divided further. */
+/* What the reports `gaps` and `overlap` say: time as `why` has it, divided further. */
 #include "stack_events.h"
 
 #include "report/report.h"
@@ -386,6 +386,23 @@ static void test_overlap_divides_the_same_time(void **state)
 	close_run(&run);
 }
 
+/* GPU times are of the whole recording, whoever watched its threads. */
+static void test_overlap_goes_on_when_threads_are_not_watched_any_more(void **state)
+{
+	struct sample still = sample_of(SAMPLE_OFF_CPU, 100, NULL);
+	struct event event = sample_event(the_process(), THE_TID, 400, &still);
+
+	still.blocked = BLOCKED_STILL;
+	begin_report("overlap", TABLE_FORM_CSV, (struct report_options){ 0 }, 0);
+	kernel(ask("cuLaunchKernel", 0, 5), 100, 200);
+	push(&run, &event);
+	kernel(ask("cuLaunchKernel", 590, 5), 600, 700);
+	exits(2000);
+	end_report();
+	assert_has(run.text, "4242,0,600000,400000,200000,0,0,0,0,0,");
+	close_run(&run);
+}
+
 static void test_overlap_without_gpu_times_says_so(void **state)
 {
 	begin_report("overlap", TABLE_FORM_TEXT, (struct report_options){ 0 }, 0);
@@ -414,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_clocks_that_differ_are_told),
 		cmocka_unit_test(test_what_ran_is_not_known_from_outside),
 		cmocka_unit_test(test_overlap_divides_the_same_time),
+		cmocka_unit_test(test_overlap_goes_on_when_threads_are_not_watched_any_more),
 		cmocka_unit_test(test_overlap_without_gpu_times_says_so),
 	};
 

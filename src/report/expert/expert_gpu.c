@@ -181,7 +181,7 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 		struct cuts cuts = { 0 };
 
 		if (gpu->n)
-			cuts.measured = measured_of(facts, facts->works[gpu->first].process);
+			cuts.measured = measured_of_gpu(facts, facts->works[gpu->first].process);
 		for (size_t i = 0; i < gpu->n; i++) {
 			const struct gpu_segment *segment = &gpu->segments[i];
 
@@ -301,7 +301,8 @@ static void use_make(struct use *use, const struct facts *facts, const struct fa
 			use->end_ns = work->end_ns;
 	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
 		use_add(use, use->used, work->begin_ns, work->end_ns);
-	for (struct measured part = measured_of(facts, gpu->process); part.at < part.to; part.at++)
+	for (struct measured part = measured_of_gpu(facts, gpu->process); part.at < part.to;
+	     part.at++)
 		use_add(use, use->unmeasured, part.at->begin_ns, part.at->end_ns);
 }
 
