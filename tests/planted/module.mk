@@ -4,7 +4,7 @@
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
-PLANTED_C := planted host workers gpu waits ranks healthy
+PLANTED_C := planted host workers gpu waits ranks healthy held_out
 
 planted-programs: $(PLANTED_B)/planted
 

@@ -96,8 +96,10 @@ void thread_begin(void *(*run)(void *))
 /* ---- the program ------------------------------------------------------------------------------
  */
 
-static const struct kind *const tables[] = { host_kinds, worker_kinds, gpu_kinds,    wait_kinds,
-	                                     rank_kinds, cpp_kinds,    healthy_kinds };
+static const struct kind *const tables[] = {
+	host_kinds, worker_kinds, gpu_kinds,     wait_kinds,
+	rank_kinds, cpp_kinds,    healthy_kinds, held_out_kinds
+};
 
 static const struct kind *kind_find(const char *name)
 {

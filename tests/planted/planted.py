@@ -681,4 +681,5 @@ def main():
     print(f"steps {steps} step_us {us:.0f}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
