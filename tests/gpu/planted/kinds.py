@@ -145,3 +145,42 @@ RANKS = [Kind("ranks_planted.py", *row, gpus=2) for row in (
 )]
 
 KINDS = [*HOST, *FEED, *CALLS, *JAX, *CUPY, *TWO, *HEALTHY, *RANKS]
+
+# Written without knowledge of how `why` concludes, before any of them had run: `run --held-out` chooses these.
+HELD_OUT = [
+    *of(
+        "torch_held_out.py",
+        ("gzip_in_step", "computing", "read_shard"),
+        ("exceptions_in_parser", "computing", "parse_table parse_value"),
+        ("lists_of_words", SYNC + " computing", "texts_of"),
+        ("async_server", "sleep", "serve_one ask_store"),
+        ("lock_over_fsync", "disk lock", "write_points add_point"),
+        ("flag_of_process", "computing", "render_frame spin_for_frame"),
+        ("eight_environments", "sleep", "slow_physics"),
+        ("name_each_step", "sleep network", "answer_names resolve_name"),
+        ("queue_of_one", "sleep", "open_next_shard"),
+        ("window_of_server", "sleep lock", "collect_requests"),
+        ("workers_of_each_epoch", "computing child fault pipe lock wait", "short_epoch"),
+        ("pinned_in_step", "computing copy_call copies allocation fault", "pin_batch"),
+        ("models_in_turn", "copies copy_call computing fault allocation synchronisation", "bring_model"),
+        ("evaluated_each_step", BETWEEN, "count_right"),
+        ("one_sample_at_a_time", "launching", "micro_step", ()),
+        ("logged_layers", BETWEEN, "log_activations"),
+        ("average_on_host", "computing copy_call copies fault", "host_average"),
+        ("statistics_first", "stream_wait kernels", "wait_for_statistics slow_statistics"),
+    ),
+    *of(
+        "jax_held_out.py",
+        ("jax_small_steps", "launching computing", "simulate", ()),
+        ("jax_scores_one_by_one", BETWEEN, "read_scores"),
+    ),
+    *of(
+        "cupy_held_out.py",
+        ("cupy_path_one_by_one", BETWEEN, "walk_path"),
+        ("cupy_from_lists", "computing copies copy_call", "load_samples"),
+    ),
+    Kind("torch_held_out.py", "two_gzip_rest", "computing", "read_shard", second=("sleep", "rest_after_step")),
+    Kind("torch_held_out.py", "two_environments_parser", "sleep", "slow_physics",
+         second=("computing", "parse_table parse_value")),
+    *of("torch_held_out.py", "busy_log_behind", "busy_uneven_loader", "busy_late_loss", "busy_shallow_waits"),
+]
