@@ -32,6 +32,11 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* The longest call that was under way as the GPU ran dry, but those that ask for work. */
 static bool wait_find_call(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
                            const struct fact_call *but, struct lead *wait)
@@ -102,6 +107,42 @@ static bool wait_find_rest(const struct facts *facts, struct fact_thread *thread
 	return wait->waited_ns;
 }
 
+/* In the pause before that call: waits without a row, like one that was for the GPU; 0: none. */
+static uint64_t pause_waited_ns(struct fact_thread *thread, size_t call, uint32_t *chain)
+{
+	uint64_t begin_ns = thread->calls[call - 1].end_ns, end_ns = thread->calls[call].begin_ns;
+	struct walk_untold untold = { 0 };
+
+	if (begin_ns < end_ns)
+		untold = walk_untold(thread, begin_ns, end_ns, call);
+	if (!untold.like || !untold.like->for_gpu ||
+	    2 * untold.blocked_ns < untold.like->ready_ns - untold.like->begin_ns)
+		return 0;
+	*chain = untold.like->chain;
+	return untold.blocked_ns;
+}
+
+/* It was told when the GPU ran dry, and by a wait that has no row. */
+static bool wait_find_untold(struct fact_thread *thread, uint64_t dry_ns, struct lead *wait)
+{
+	size_t at = facts_call_at(thread, dry_ns);
+	uint64_t begin_ns, ns;
+	uint32_t chain;
+
+	if (!at || at >= thread->n_calls || thread->calls[at].begin_ns < dry_ns)
+		return false;
+	ns = pause_waited_ns(thread, at, &chain);
+	begin_ns = thread->calls[at - 1].end_ns;
+	if (!ns)
+		return false;
+	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
+		                         .chain = chain,
+		                         .end_ns = later(begin_ns + ns, dry_ns) },
+		               .begin_ns = begin_ns,
+		               .waited_ns = sooner(ns, span_ns(begin_ns, dry_ns)) };
+	return wait->waited_ns;
+}
+
 /* How the thread had waited as the GPU ran dry: of several ways the longest. */
 static bool wait_find(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
                       const struct fact_call *but, struct lead *wait)
@@ -109,7 +150,8 @@ static bool wait_find(const struct facts *facts, struct fact_thread *thread, uin
 	struct lead rest;
 	bool found = wait_find_call(facts, thread, dry_ns, but, wait);
 
-	if (wait_find_rest(facts, thread, dry_ns, &rest) &&
+	if ((wait_find_rest(facts, thread, dry_ns, &rest) ||
+	     wait_find_untold(thread, dry_ns, &rest)) &&
 	    (!found || rest.waited_ns > wait->waited_ns)) {
 		*wait = rest;
 		return true;
@@ -175,9 +217,25 @@ static void lead_work(struct lead *lead, const struct fact_work *work, const str
 	lead->left_ns = sooner(lead->left_ns, span_ns(ahead, lead->waited_ns));
 }
 
+/* Which of the rests were for the GPU: those that have no row are like them. */
+static void gpu_mark_rests(const struct gpu_time *gpu, const struct facts *facts)
+{
+	for (size_t i = 0; i < gpu->n; i++) {
+		const struct gpu_segment *idle = &gpu->segments[i];
+		uint32_t thread;
+		struct lead wait;
+
+		if (idle->state == STATE_IDLE && idle->work < facts->n_works &&
+		    facts_call_of(facts, &facts->works[idle->work], &thread))
+			wait_find_rest(facts, &facts->threads[thread], idle->begin_ns, &wait);
+	}
+}
+
 void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts)
 {
 	struct lead lead = { .debt.thread = FACTS_NONE };
+
+	gpu_mark_rests(gpu, facts);
 
 	for (size_t i = 0; i < gpu->n; i++) {
 		struct gpu_segment *segment = &gpu->segments[i];
@@ -201,16 +259,17 @@ static bool call_waits(const struct fact_call *call)
 	return call->op == OP_SYNC || call->blocking;
 }
 
-/* The thread waited for the GPU between these two calls of its. */
-static bool thread_waits_between(const struct fact_thread *thread, const struct fact_call *before,
-                                 const struct fact_call *call, size_t *rest)
+/* The thread waited for the GPU between the call before and this one. */
+static bool thread_waits_between(struct fact_thread *thread, size_t call, size_t *rest)
 {
+	const struct fact_call *before = &thread->calls[call - 1], *next = before + 1;
 	bool waits = false;
+	uint32_t chain;
 
-	for (; *rest < thread->n_rests && thread->rests[*rest].begin_ns < call->begin_ns; ++*rest)
+	for (; *rest < thread->n_rests && thread->rests[*rest].begin_ns < next->begin_ns; ++*rest)
 		waits |= thread->rests[*rest].for_gpu &&
 		         thread->rests[*rest].begin_ns >= before->end_ns;
-	return waits;
+	return waits || (thread->n_sums && pause_waited_ns(thread, call, &chain));
 }
 
 static void thread_find_awaited(struct fact_thread *thread)
@@ -220,7 +279,7 @@ static void thread_find_awaited(struct fact_thread *thread)
 	thread->awaits = thread->awaited = 0;
 	for (size_t i = 0; i < thread->n_calls; i++) {
 		struct fact_call *call = &thread->calls[i];
-		bool between = i && thread_waits_between(thread, call - 1, call, &rest);
+		bool between = i && thread_waits_between(thread, i, &rest);
 
 		if (between || call_waits(call)) {
 			if (asked <= WAITS_FEW) {

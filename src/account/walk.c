@@ -126,9 +126,10 @@ static void walker_add_rest(const struct walker *walker, const struct stretch *s
 	struct part_key key = { .cause = cause,
 		                .chain = chain,
 		                .rival = cause == ACCOUNT_NO_CPU ? rest->rival_pid : 0 };
-	struct account_part *part =
-		walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns);
+	uint64_t ns = stretch->end_ns - stretch->begin_ns;
+	struct account_part *part = walker_add_key(walker, key, ns);
 
+	walker_count_whole(walker, cause, ns);
 	part->count -= stretch->of_sum;
 	if (!part->longest ||
 	    part->longest->end_ns - part->longest->begin_ns < rest->end_ns - rest->begin_ns)
@@ -320,7 +321,7 @@ static void walker_blocked(const struct walker *walker, const struct stretch *st
 
 #define WALK_NEAR 8 /* rests to either side that are asked */
 
-/* One that was told of the time of a sum; those were chosen by chance. NULL: none is near. */
+/* Those that are told of the time of a sum were chosen by chance. */
 static const struct fact_rest *sum_told_by(struct fact_thread *of, size_t sum, uint64_t time_ns)
 {
 	uint64_t begin_ns = sum ? of->sums[sum - 1].end_ns : 0, end_ns = of->sums[sum].end_ns;
@@ -347,28 +348,35 @@ static bool pause_is_told(struct fact_thread *of, size_t call)
 	return at < of->n_rests && of->rests[at].begin_ns < of->calls[call].begin_ns;
 }
 
-/*
- * Waits that were not told by themselves lie anywhere in the time of their sum that they can be in,
- * and are taken to be as the nearest that was told. Returns how much of the stretch they
- * are.
- */
-static uint64_t walker_add_sums(const struct walker *walker, const struct stretch *stretch)
+struct walk_untold walk_untold(struct fact_thread *of, uint64_t begin_ns, uint64_t end_ns,
+                               size_t next_call)
 {
-	struct fact_thread *of = walker->of;
-	size_t at = facts_sum_at(of, stretch->begin_ns);
+	size_t at = facts_sum_at(of, begin_ns);
 	const struct fact_sum *sum = at < of->n_sums ? &of->sums[at] : NULL;
-	uint64_t ns = stretch->end_ns - stretch->begin_ns, blocked_ns, ready_ns;
-	struct stretch part = *stretch;
+	uint64_t ns = end_ns - begin_ns;
+	struct walk_untold untold = { 0 };
 
-	if (!sum || !sum->untold_ns || pause_is_told(of, stretch->next_call))
-		return 0;
+	if (!sum || !sum->untold_ns || pause_is_told(of, next_call))
+		return untold;
 
 	double share = (double)ns / (double)sum->untold_ns;
 	double blocked = share * (double)sum->blocked_ns, ready = share * (double)sum->ready_ns;
 
-	blocked_ns = blocked < (double)ns ? (uint64_t)blocked : ns;
-	ready_ns = ready < (double)(ns - blocked_ns) ? (uint64_t)ready : ns - blocked_ns;
-	part.rest = sum_told_by(of, at, stretch->begin_ns);
+	untold.blocked_ns = blocked < (double)ns ? (uint64_t)blocked : ns;
+	ns -= untold.blocked_ns;
+	untold.ready_ns = ready < (double)ns ? (uint64_t)ready : ns;
+	untold.like = sum_told_by(of, at, begin_ns);
+	return untold;
+}
+
+static uint64_t walker_add_sums(const struct walker *walker, const struct stretch *stretch)
+{
+	struct walk_untold untold =
+		walk_untold(walker->of, stretch->begin_ns, stretch->end_ns, stretch->next_call);
+	uint64_t blocked_ns = untold.blocked_ns, ready_ns = untold.ready_ns;
+	struct stretch part = *stretch;
+
+	part.rest = untold.like;
 	part.of_sum = true;
 	part.end_ns = part.begin_ns + blocked_ns;
 	if (blocked_ns && part.rest)

@@ -24,6 +24,19 @@ struct walk {
 void walk_thread(const struct walk *walk, uint32_t thread, uint64_t begin_ns, uint64_t end_ns,
                  uint32_t via);
 
+/*
+ * Waits that were not told by themselves lie anywhere in the time of their sum that they can be in,
+ * and are taken to be as the nearest that was told: how much of a stretch without calls they are.
+ */
+struct walk_untold {
+	uint64_t blocked_ns, ready_ns;
+	const struct fact_rest *like; /* NULL: none is near */
+};
+
+/* `next_call`: the thread's first that ends later. */
+struct walk_untold walk_untold(struct fact_thread *thread, uint64_t begin_ns, uint64_t end_ns,
+                               size_t next_call);
+
 /* What time in such a call is. */
 enum account_cause walk_cause_of_call(const struct fact_call *call);
 

@@ -354,6 +354,32 @@ static void test_waits_of_a_sum_are_in_pauses_without_a_wait(void **state)
 	assert_true(us_of(account, ACCOUNT_SYNCHRONISATION, 27) > 20 * 40 * 0.8);
 }
 
+/* The GPU is done at 40, and that is told at 60; an event is recorded shortly before it is. */
+static void test_waits_of_a_sum_take_the_hosts_lead_like_those_with_a_row(void **state)
+{
+	const struct account *account;
+	double own_us = 0;
+
+	for (unsigned i = 0; i < 40; i++) {
+		double at_us = 100.0 * i;
+
+		ran(launch(at_us, 30), at_us + 6, at_us + 40);
+		call_from(at_us + 5, at_us + 6, "cuLaunchHostFunc", 30);
+		call_from(at_us + 7, at_us + 8, "cuEventRecord", 30);
+		if (i % 2)
+			waited(WAIT_LOCK, at_us + 10, at_us + 60, 51, 27);
+		sampled_in(the_process(), 51, at_us + 70, 71);
+	}
+	waited_sum(BLOCKED_SKIPPED, WAIT_UNKNOWN, 4000, 20 * 50);
+	account = the_account(4000);
+	assert_all_add_up();
+	assert_true(us_of(account, ACCOUNT_SYNCHRONISATION, ANY) > 39 * 46);
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (account->parts[i].cause == ACCOUNT_LAUNCHING && !account->parts[i].awaited)
+			own_us += account->parts[i].ns / 1000;
+	assert_true(own_us < 0.1 * us_of(account, ACCOUNT_LAUNCHING, ANY));
+}
+
 static void test_without_such_functions_another_thread_was_waited_for(void **state)
 {
 	assert_us(wait_to_be_told("cuEventRecord", 1020), ACCOUNT_SYNCHRONISATION, ANY, 0);
@@ -464,6 +490,7 @@ int main(void)
 		TEST(test_who_is_told_by_a_function_of_the_host_waited_for_the_gpu),
 		TEST(test_until_it_is_told_it_waits_for_the_gpu),
 		TEST(test_waits_of_a_sum_are_in_pauses_without_a_wait),
+		TEST(test_waits_of_a_sum_take_the_hosts_lead_like_those_with_a_row),
 		TEST(test_without_such_functions_another_thread_was_waited_for),
 		TEST(test_who_waits_for_longer_waits_for_something_else),
 		TEST(test_who_waits_for_one_that_asks_for_work_waits_for_that),
