@@ -339,6 +339,17 @@ static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
 	return number;
 }
 
+static void mark_jax(struct chains *chains, const struct stack_frame *const *frames, size_t n,
+                     uint32_t node)
+{
+	bool jax = false;
+
+	for (size_t i = 0; i < n && !jax; i++)
+		jax = place_is_jax(frames[i]);
+	for (; jax && !chains->nodes[node].jax; node = chains->nodes[node].parent)
+		chains->nodes[node].jax = true;
+}
+
 static uint32_t look_at(struct chains *chains, const struct stack *stack)
 {
 	uint32_t lines[CHAINS_DEPTH_MAX], node = 0, next;
@@ -356,6 +367,7 @@ static uint32_t look_at(struct chains *chains, const struct stack *stack)
 		}
 		node = next;
 	}
+	mark_jax(chains, chains->parted + chains->room_parted - n, n, node);
 	return node;
 }
 
@@ -394,6 +406,11 @@ const struct stack_frame *chains_frame(const struct chains *chains, uint32_t nod
 uint32_t chains_function(const struct chains *chains, uint32_t node)
 {
 	return node ? chains->lines[chains->nodes[node].line].function : CHAINS_NONE;
+}
+
+bool chains_has_jax(const struct chains *chains, uint32_t node)
+{
+	return chains->nodes[node].jax;
 }
 
 uint64_t chains_cut(const struct chains *chains)

@@ -40,6 +40,9 @@ const struct stack_frame *chains_frame(const struct chains *chains, uint32_t nod
 /* A number that nodes have in common which are lines of one function. */
 uint32_t chains_function(const struct chains *chains, uint32_t node);
 
+/* JAX is in one of the stacks that have it in their chains. */
+bool chains_has_jax(const struct chains *chains, uint32_t node);
+
 uint64_t chains_cut(const struct chains *chains);     /* stacks that were deeper */
 uint64_t chains_refused(const struct chains *chains); /* stacks whose nodes had no room */
 

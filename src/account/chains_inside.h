@@ -31,7 +31,8 @@ struct chains_line {
 struct chains_node {
 	uint32_t parent, line;
 	uint32_t child, sibling; /* the last child, and the one before this; 0: none */
-	uint32_t depth;
+	uint32_t depth : 31;     /* CHAINS_DEPTH_MAX at most */
+	uint32_t jax : 1;        /* see chains_has_jax() */
 };
 
 struct known_frame {

@@ -53,6 +53,15 @@ static const char *const frameworks[] = {
 	"libnccl",   "libnvrtc",        "cuda_plugin_extension",
 };
 
+bool place_is_jax(const struct stack_frame *frame)
+{
+	static const char *const modules[] = { "libjax", "_jax." };
+
+	if (frame->kind == FRAME_PYTHON)
+		return frame->file && strstr(frame->file, "/jax/_src/");
+	return frame->module && begins_with_any(frame->module, modules, ARRAY_SIZE(modules));
+}
+
 /* Of the system, the compiler and CUDA: functions of their headers are inlined everywhere. */
 static const char *const header_folders[] = { "/usr/include/", "/include/c++/", "/lib/gcc/",
 	                                      "-linux/include/", "/cuda/include/" };

@@ -25,6 +25,9 @@ enum place_rank {
 
 enum place_rank place_rank(const struct stack_frame *frame);
 
+/* Of JAX: it has a compiler of its own, and no graphs that a program captures. */
+bool place_is_jax(const struct stack_frame *frame);
+
 /*
  * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
  * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's

@@ -149,9 +149,36 @@ static const char *words_try_computing(const struct answer_change *change, bool 
 	              : "do it ahead of its use, in another thread, or make it cheaper";
 }
 
+static const char *words_try_launching(const struct answer_change *change, bool python, bool jax)
+{
+	if (change->awaited && jax)
+		return "ask for what is waited for there once, of all of it together; what is "
+		       "launched without waits between can be one function of jax.jit";
+	if (change->awaited)
+		return "ask for what is waited for there once, of all of it together; what is "
+		       "launched without waits between can be made fewer and larger, or captured";
+	if (jax)
+		return "larger batches, or all of it in one function of jax.jit (loops by "
+		       "jax.lax.scan)";
+	return python ? "larger batches, fused kernels, or a captured graph (torch.compile, CUDA "
+	                "graphs)"
+	              : "fewer and larger kernels, or a graph of them";
+}
+
+static const char *words_try_waits(bool python, bool jax)
+{
+	if (jax)
+		return "do not wait there (no block_until_ready(), float(), np.asarray()), or less "
+		       "often";
+	return python ? "do not ask for the GPU's values there (.item(), .cpu(), print), or less "
+	                "often"
+	              : "wait later or less often, so that the next work is queued by then";
+}
+
 const char *why_words_try(const struct answer_change *change, const struct chains *chains)
 {
 	bool python = words_of_python(change->chain, chains);
+	bool jax = chains_has_jax(chains, change->chain);
 
 	switch (change->cause) {
 	case ACCOUNT_COMPUTING:
@@ -171,19 +198,9 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 		              : "allocate once and use the memory again, or a pool "
 		                "(cudaMallocAsync)";
 	case ACCOUNT_SYNCHRONISATION:
-		return python ? "do not ask for the GPU's values there (.item(), .cpu(), print), "
-		                "or less "
-		                "often"
-		              : "wait later or less often, so that the next work is queued by then";
+		return words_try_waits(python, jax);
 	case ACCOUNT_LAUNCHING:
-		if (change->awaited)
-			return "ask for what is waited for there once, of all of it together; what "
-			       "is launched without waits between can be made fewer and larger, or "
-			       "captured";
-		return python ? "larger batches, fused kernels, or a captured graph "
-		                "(torch.compile, CUDA "
-		                "graphs)"
-		              : "fewer and larger kernels, or a graph of them";
+		return words_try_launching(change, python, jax);
 	case ACCOUNT_NO_CPU:
 		return "give the process more CPUs, or others fewer (threads of its own, "
 		       "neighbours)";

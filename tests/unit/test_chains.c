@@ -251,6 +251,24 @@ static void test_frames_of_the_same_words_are_one_node(void **state)
 	assert_int_equal(chains_count(scene.chains), 3);
 }
 
+static void test_callers_of_jax_have_it_and_no_others(void **state)
+{
+	uint32_t native_one, python_one, other;
+
+	begin();
+	native_one = chains_of(scene.chains,
+	                       stack_of(train("main", 1), train("step", 2),
+	                                native("Call", "libjax_common.so", NULL, 0), NULL));
+	python_one = chains_of(
+		scene.chains, stack_of(train("main", 1), train("trace", 3),
+	                               python("jit", "/x/site-packages/jax/_src/api.py", 7), NULL));
+	other = chains_of(scene.chains, stack_of(train("main", 1), train("load", 4), NULL));
+	assert_true(chains_has_jax(scene.chains, native_one));
+	assert_true(chains_has_jax(scene.chains, python_one));
+	assert_true(chains_has_jax(scene.chains, chains_parent(scene.chains, native_one)));
+	assert_false(chains_has_jax(scene.chains, other));
+}
+
 static void test_what_was_inlined_is_told_where_it_became_known(void **state)
 {
 	const struct stack_frame *parts[2], *whole;
@@ -653,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_a_function_that_calls_itself_is_one_frame),
 		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
 		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
+		cmocka_unit_test(test_callers_of_jax_have_it_and_no_others),
 		cmocka_unit_test(test_what_was_inlined_is_told_where_it_became_known),
 		cmocka_unit_test(test_the_innermost_are_told),
 		cmocka_unit_test(test_a_file_without_a_line_is_told_behind),

@@ -374,6 +374,37 @@ static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state
 	assert_said("Sure: ");
 }
 
+/* JAX has no graphs to capture. */
+static void test_what_is_to_be_tried_in_jax_is_what_jax_has(void **state)
+{
+	const struct stack_frame frames[] = {
+		{ .id = 100,
+		  .kind = FRAME_PYTHON,
+		  .function = "train",
+		  .file = "/home/ann/jaxed.py",
+		  .line = 91 },
+		{ .id = 101,
+		  .kind = FRAME_NATIVE,
+		  .function = "Call",
+		  .module = "libjax_common.so" },
+	};
+	const struct stack_frame *inward[] = { &frames[1], &frames[0] };
+	const struct stack stack = { .id = 100, .n_frames = 2, .frames = inward };
+
+	for (unsigned i = 0; i < 200; i++) {
+		struct call call = call_at("cuLaunchKernel", 20 * i, 10);
+
+		call.correlation = ++correlation;
+		call.stack = &stack;
+		see(call_event(the_process(), the_process()->pid, &call));
+		kernel_on(0, correlation, 20 * i + 11, 2);
+	}
+	conclude(4000);
+	assert_said("Change first: launching in jaxed.py:91 train: 8");
+	assert_said("jax.jit");
+	assert_not_said("CUDA graphs");
+}
+
 /* Kernels of 2 us; after each `each` of them a wait of 10 us until the GPU is dry. */
 static void wait_after(unsigned each)
 {
@@ -679,6 +710,7 @@ int main(void)
 		TEST(test_what_is_before_and_after_steps_is_told),
 		TEST(test_what_covers_little_of_the_time_is_no_step),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
+		TEST(test_what_is_to_be_tried_in_jax_is_what_jax_has),
 		TEST(test_where_each_launch_is_waited_for_the_waits_come_first),
 		TEST(test_launches_between_waits_are_told_with_those),
 		TEST(test_a_step_with_one_wait_has_no_number_of_waits),
