@@ -49,7 +49,8 @@ void helper_unlock(void)
 	pthread_mutex_unlock(&helper.lock);
 }
 
-/* A process that was forked since has no helper: the socket is its parent's. */
+/* A process that was forked since has no helper: the socket is its parent's. What a thread of the
+ * parent's may have been changing is not looked at there. */
 bool helper_is_there(void)
 {
 	return helper.owner && helper.owner == getpid();
@@ -93,12 +94,23 @@ int helper_open_namespace(pid_t pid, const char *kind, uint64_t person)
 	return fd < 0 && !rc ? -ESRCH : rc ? rc : fd;
 }
 
+/* In a process that was forked: the thread that may have had a lock is not there. */
+static void forget_threads(void)
+{
+	helper.lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	orders = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 int helper_begin(struct err *err)
 {
+	static bool forks;
 	int rc;
 
 	if (helper_is_there())
 		return 0;
+	if (!forks && (rc = pthread_atfork(NULL, NULL, forget_threads)))
+		return err_set(err, -rc, "preparing to fork: %s", strerror(rc));
+	forks = true;
 	rc = worker_fork(true, helper_process_main, NULL, &helper.control);
 	if (rc)
 		return err_set(err, rc, "cannot make the process that reads targets' memory: %s",

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -466,6 +467,52 @@ static void test_a_child_reads_by_itself(void **state)
 	end_target(pid);
 }
 
+static void *hold_the_lock(void *data)
+{
+	const int *ends = data;
+	char any;
+
+	helper_lock();
+	assert_int_equal(write(ends[0], "", 1), 1);
+	while (read(ends[1], &any, 1) > 0)
+		;
+	helper_unlock();
+	return NULL;
+}
+
+/* Who attaches is forked while threads that look up names ask: their lock is nobody's in there. */
+static void test_a_child_does_not_wait_for_who_asks_in_its_parent(void **state)
+{
+	static const char text[] = "meanwhile";
+	int held[2], over[2], ends[2], status = 0;
+	char seen[sizeof(text)] = "", any;
+	pid_t pid = make_target(), child;
+	pthread_t thread;
+
+	assert_int_equal(pipe(held), 0);
+	assert_int_equal(pipe(over), 0);
+	ends[0] = held[1];
+	ends[1] = over[0];
+	assert_int_equal(pthread_create(&thread, NULL, hold_the_lock, ends), 0);
+	assert_int_equal(read(held[0], &any, 1), 1);
+	child = fork();
+	if (child == 0) {
+		alarm(10);
+		_exit(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)) &&
+		                      !strcmp(seen, text)
+		              ? 0
+		              : 1);
+	}
+	waitpid(child, &status, 0);
+	close(over[1]);
+	pthread_join(thread, NULL);
+	close(over[0]);
+	close(held[0]);
+	close(held[1]);
+	end_target(pid);
+	assert_int_equal(status, 0);
+}
+
 /* ---- descriptors --------------------------------------------------------------------------- */
 
 static void test_only_that_device_is_copied(void **state)
@@ -571,6 +618,7 @@ int main(void)
 		TEST(test_only_regular_files_are_opened_by_path),
 		TEST(test_a_helper_that_was_killed_is_replaced),
 		TEST(test_a_child_reads_by_itself),
+		TEST(test_a_child_does_not_wait_for_who_asks_in_its_parent),
 		TEST(test_a_number_that_is_used_again_is_another_file),
 		TEST(test_a_file_system_that_gives_no_answer_is_not_roots),
 		TEST(test_who_does_not_answer_is_given_up),
