@@ -66,6 +66,10 @@ $(B)/%.o: %.c Makefile
 test: all
 	+@MAKE='$(MAKE)' tests/tally $(B)/tests $(TEST_PARTS)
 
+# What one runs before each commit: in two minutes, and without root.
+check:
+	+@MAKE='$(MAKE)' tests/tally $(B)/tests sanitize golden format
+
 # Compiles without linking, see tests/arm64
 objects: $(LIB_OBJ) $(CLI_OBJ)
 
@@ -74,5 +78,5 @@ clean:
 
 -include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
 
-.PHONY: all clean test objects
+.PHONY: all clean test check objects
 .DELETE_ON_ERROR:

@@ -37,6 +37,14 @@ def alone(test):
     return test
 
 
+def stress(why):
+    """Marks a test for `make stress`: `why` says how long it takes, and what else looks at the same."""
+    def mark(test):
+        test.stress = why
+        return test
+    return mark
+
+
 class Places:
     """Where things are; set once by run."""
 
@@ -270,6 +278,14 @@ class Case:
             process.stop()
 
 
+def wait_for_parts_beside(seconds=900):
+    """Of the suite, see tests/tally: what runs beside this part, and takes CPUs."""
+    logs = os.environ.get("PARTS_BESIDE", "").split()
+    end = time.monotonic() + seconds
+    while not all(os.path.exists(log + ".seconds") for log in logs) and time.monotonic() < end:
+        time.sleep(1)
+
+
 class Runner:
     """Runs tests and sums up, one line each. One that fails is run once more when nothing else runs:
     what it failed by at first is said, and that it failed at all is in the closing lines."""
@@ -292,6 +308,8 @@ class Runner:
             if hasattr(test, "alone"):
                 self.run(test)
         again, self.again = self.again, None
+        if again:
+            wait_for_parts_beside()
         for test in again:
             folder = os.path.join(self.folder, test.__name__.removeprefix("test_"))
             os.rename(folder, folder + ".once")
@@ -311,6 +329,8 @@ class Runner:
         case = Case(os.path.join(self.folder, name), options)
         begin = time.monotonic()
         try:
+            if hasattr(test, "stress") and "STRESS" not in os.environ:
+                raise Skip(f"{test.stress}: make stress")
             test(case)
             counted = f", {self.tally.add(name, case)}" if self.tally else ""
             self.say("ok", f"ok   {name} ({time.monotonic() - begin:.1f} s{counted})")

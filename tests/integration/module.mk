@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make test-integration    cuscope itself on the programs of tests/programs (root)
 # make test-in-process     the tests that make most calls a second time, with calls recorded inside of processes (root)
+# make stress-long         the tests that are marked as such, which take 10 to 50 s each (root)
 # make stress              all of it that takes long: storms of 4,000 short processes, agents that come and go (root)
 # make stress-divert       functions diverted and put back a thousand times in a process that calls them all the time (root)
 # make stress-in-process   all tests of integration and security with calls recorded inside (root)
@@ -29,10 +30,14 @@ stress-divert: $(B)/cuscope programs simcuda
 stress-node: $(B)/cuscope programs simcuda
 	NODE_PROCESSES=100000 tests/integration/run --build $(B) 'node_bounds_*'
 
+stress-long: $(B)/cuscope programs simcuda simnvml security-programs
+	STRESS=1 tests/integration/run --build $(B) --marked
+	STRESS=1 tests/integration/run --build $(B) 'dlopen_not_even_*'
+
 stress-hooks: $(B)/cuscope programs security-programs
 	STRESS_ROUNDS=1 tests/integration/run --build $(B) --tests tests/security 'a_file_with_symbols_*' 'threads_that_all_stand_*'
 
-stress: stress-node stress-gpu stress-divert stress-hooks stress-in-process stress-vm
+stress: stress-long stress-node stress-gpu stress-divert stress-hooks stress-in-process stress-vm
 	STORM_PROCESSES=4000 tests/integration/run --build $(B) 'storm_*'
 
-.PHONY: test-integration test-in-process stress stress-node stress-gpu stress-divert stress-in-process
+.PHONY: test-integration test-in-process stress stress-long stress-node stress-gpu stress-divert stress-in-process

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, alone, stress, wait_until
 from test_flight_recorder import Agent, info, loop
 
 STEPS = (3600, -3600)
@@ -73,6 +73,7 @@ def record_now(case, agent, now):
 
 
 @alone
+@stress("it takes 30 s")
 def test_clock_steps_do_not_disturb_the_agent(case):
     with Stepped(case):
         agent = Agent(case, {"agent": {"age": "0"}, "spool": {"files": "2"}}).start()
@@ -108,6 +109,7 @@ def test_clock_steps_do_not_disturb_the_agent(case):
 
 
 @alone
+@stress("it takes 30 s")
 def test_clock_steps_do_not_disturb_a_recording(case):
     with Stepped(case):
         began = time.time()

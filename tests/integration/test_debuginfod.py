@@ -12,7 +12,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Places, Skip, wait_until
+from harness import Failure, Places, Skip, stress, wait_until
 from test_native_lines import apart, build_id_of, copy, has_lines, has_none
 
 
@@ -156,6 +156,7 @@ def test_who_called_sudo_fetches_into_his_own_cache(case):
         checks.equal("asked again for what is there", [], [path for path in server.asked[asked:] if build_id_of(debug) in path])
 
 
+@stress("it takes 16 s")
 def test_a_server_that_hangs(case):
     """It costs its time once, and the profile is there without lines."""
     needs_client()

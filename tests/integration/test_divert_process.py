@@ -12,7 +12,7 @@ import re
 import shutil
 
 import checks
-from harness import Failure, Places, Skip, alone
+from harness import Failure, Places, Skip, alone, stress
 
 SHAPES = ("push", "endbr", "stub")
 NUMBERS = re.compile(r"(calls|by thunk|by probe|signals|forks|waits|exceptions|not thrown|loads|stops|given up|mean) "
@@ -87,6 +87,7 @@ def test_five_hundred_threads_are_stopped_in_time_or_left_alone(case):
     checks.equal(f"mean of {numbers['mean']} ms", True, numbers["mean"] < 6)
 
 
+@stress("it takes 28 s")
 def test_processes_that_change_while_they_are_diverted(case):
     """They exit, execute, unmap, are debugged, have 5,000 threads ...: each is refused in a sentence, or diverted (tests/divert/hostile.c)."""
     if os.uname().machine != "x86_64":
@@ -119,6 +120,7 @@ def test_who_diverts_is_ended_while_it_writes(case):
             raise Failure(f"{shape}: {process.out()[-500:]}")
 
 
+@stress("it takes 14 s")
 def test_processes_that_share_memory_are_stopped_or_keep_their_probes(case):
     """By clone with CLONE_VM, or vfork, there before or coming later (tests/divert/peers.c)."""
     if os.uname().machine != "x86_64":

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, Skip, alone, wait_until
+from harness import Failure, Places, Skip, alone, stress, wait_until
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -401,6 +401,7 @@ def run_image(case, number):
 
 
 @alone
+@stress("it takes 25 s")
 def test_images_that_come_and_go_are_recorded_each(case):
     agent = Agent(case, {"recorder": {"last": "60s"}}).start()
     pids = [run_image(case, number) for number in range(12)]

@@ -9,7 +9,7 @@ import time
 
 import checks
 import test_watch
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, alone, stress, wait_until
 from test_in_process import is_as_in_its_file, is_inside, told_inside
 from test_watch import ALL, Pages
 
@@ -108,6 +108,7 @@ def essence(page):
             sorted(json.dumps(row, sort_keys=True) for row in page["bandwidth"]["rows"]))
 
 
+@stress("it takes 23 s")
 def test_in_process_watch_pages_are_as_with_probes(case):
     for shape in ("push", "stub"):
         shaped(case, shape)

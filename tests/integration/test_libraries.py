@@ -18,8 +18,8 @@ def copy_of(case, library, name):
 
 
 def test_dlopen_not_even_the_first_call_is_missed(case):
-    """The program calls a library at once when dlopen returns; many times, since it is a race."""
-    for round_ in range(10):
+    """The program calls a library at once when dlopen returns; several times, since it is a race."""
+    for round_ in range(10 if "STRESS" in os.environ else 3):
         result = case.trace("dlopen", "libcuda.so.1", "libcudart.so.13", name=f"round{round_}")
         checks.valid(result)
         checks.nothing_missed(result)

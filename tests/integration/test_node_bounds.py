@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, Skip, alone, wait_until
+from harness import Failure, Places, Skip, alone, stress, wait_until
 from node import Node
 
 PROCESSES = int(os.environ.get("NODE_PROCESSES", "600"))
@@ -150,6 +150,7 @@ def launches_of_image(case, node, number):
 
 
 @alone
+@stress("it takes 44 s")
 def test_node_bounds_images_that_come_and_go(case):
     node = Node(case, SETTINGS)
     first = None

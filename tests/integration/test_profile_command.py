@@ -9,7 +9,7 @@ import time
 import checks
 import harness
 import profiles
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, stress, wait_until
 
 BEGINS = {"folded": b"", "svg": b"<?xml|<svg", "html": b"<!DOCTYPE html|<!doctype html", "pb.gz": b"\x1f\x8b",
           "speedscope.json": b"{"}
@@ -84,6 +84,7 @@ def test_profile_gpu_time_is_estimated_without_gpu(case):
         checks.contains("a profile of both", said, out)
 
 
+@stress("it takes 15 s")
 def test_profile_pauses_of_a_slow_loader_are_not_gpu_time(case):
     """6 steps of 200 ms of Python and a kernel, which nobody waits for before the end: the GPU is idle between them, or behind."""
     for kernel_us, least, most, said in ((100, 0, 150, "(0\\.[89]|1\\.0)\\d\\d s between launches are left out"),

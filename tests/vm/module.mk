@@ -5,7 +5,7 @@ VM_PROGRAMS = cuscope $(addprefix programs/,threads errors capture fork exec dlo
 VM_FILES    = tests/vm/ladder tests/vm/exercise $(VM_PROGRAMS) simcuda/push/libcuda.so.1 simcuda/libcudart.so.13
 VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard tests/vm/*.py tests/integration/*.py tests/schema/*.py)
 
-# make stress-vm: all programs on each rung of each kernel
+# make stress-vm: all programs on each rung of each kernel, and all tests on its best
 stress-vm: $(B)/vm/initramfs
 	LADDER_ALL=1 VM_TIMEOUT=1200 tests/vm/run $(B) $< $(VM_KERNELS)
 
