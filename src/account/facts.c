@@ -237,7 +237,7 @@ static enum fact_class fact_class_of(struct facts *facts, const struct activity 
 	struct facts_own *own = facts->own;
 	const struct kernel *kernel = activity->kernel;
 
-	if (activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET)
+	if (activity_is_transfer(activity))
 		return FACT_COPY;
 	if (!kernel)
 		return FACT_KERNEL;

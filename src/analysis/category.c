@@ -41,8 +41,7 @@ enum category category_of(const struct function *function)
 
 enum category category_of_activity(const struct activity *activity)
 {
-	return activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET ? CATEGORY_TRANSFER
-	                                                                         : CATEGORY_KERNEL;
+	return activity_is_transfer(activity) ? CATEGORY_TRANSFER : CATEGORY_KERNEL;
 }
 
 const char *category_name(enum category category)

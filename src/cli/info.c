@@ -71,26 +71,6 @@ static uint64_t duration_ns(const struct run_info *run)
 	return run->end_ns > run->begin_ns ? run->end_ns - run->begin_ns : 0;
 }
 
-static const struct {
-	const char *key, *text;
-} activity_names[ACTIVITY_COUNT] = {
-	[ACTIVITY_KERNEL] = { "kernels", "kernels" },
-	[ACTIVITY_COPY] = { "copies", "copies" },
-	[ACTIVITY_SET] = { "sets", "sets" },
-	[ACTIVITY_GRAPH_RUN] = { "graphs", "graph launches" },
-};
-
-static const struct {
-	const char *key, *text;
-} range_names[RANGE_COUNT] = {
-	[RANGE_PUSHPOP] = { "nvtx_push_pop", "NVTX ranges" },
-	[RANGE_STARTEND] = { "nvtx_start_end", "NVTX start-end ranges" },
-	[RANGE_MARK] = { "nvtx_marks", "NVTX marks" },
-	[RANGE_SYNC] = { "syncs", "waits" },
-	[RANGE_OVERHEAD] = { "overheads", "overheads" },
-	[RANGE_NOT_MEASURED] = { "not_measured", "times without measuring" },
-};
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
 /* By hand, but for the processes: each line has words of its own around what is known. */
@@ -241,9 +221,9 @@ static void add_gpu(struct buf *out, const struct info *info)
 		return;
 	}
 	buf_printf(out, "%llu %s", (unsigned long long)contents->activities[ACTIVITY_KERNEL],
-	           activity_names[ACTIVITY_KERNEL].text);
+	           activity_words[ACTIVITY_KERNEL].many);
 	for (size_t i = ACTIVITY_KERNEL + 1; i < ACTIVITY_COUNT; i++)
-		add_part(out, contents->activities[i], activity_names[i].text);
+		add_part(out, contents->activities[i], activity_words[i].many);
 	if (error_ns) {
 		buf_puts(out, "; times within ");
 		buf_duration(out, error_ns);
@@ -254,7 +234,7 @@ static void add_gpu(struct buf *out, const struct info *info)
 	add_label(out, "ranges");
 	buf_u64(out, ranges);
 	for (size_t i = 0; i < RANGE_COUNT; i++)
-		add_part(out, contents->ranges[i], range_names[i].text);
+		add_part(out, contents->ranges[i], range_words[i].many);
 	buf_putc(out, '\n');
 }
 
@@ -476,11 +456,11 @@ static void json_events(struct json *json, const struct info *info)
 	json_u64(json, "threads", contents->threads);
 	json_open(json, "activities", '{');
 	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
-		json_u64(json, activity_names[i].key, contents->activities[i]);
+		json_u64(json, activity_words[i].key, contents->activities[i]);
 	json_close(json, '}');
 	json_open(json, "ranges", '{');
 	for (size_t i = 0; i < RANGE_COUNT; i++)
-		json_u64(json, range_names[i].key, contents->ranges[i]);
+		json_u64(json, range_words[i].key, contents->ranges[i]);
 	json_close(json, '}');
 	json_bool(json, "gpu_times", info->run->gpu_times);
 	json_u64(json, "gpu_clock_error_ns", info->run->gpu_clock_error_ns);

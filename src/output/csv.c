@@ -290,24 +290,18 @@ static void add_transfer(struct csv *csv, const struct activity *a)
 
 static void add_activity(struct csv *csv, const struct event *event)
 {
-	static const char *const kinds[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "gpu,launch,kernel",
-		[ACTIVITY_COPY] = "gpu,transfer,memcpy",
-		[ACTIVITY_SET] = "gpu,transfer,memset",
-		[ACTIVITY_GRAPH_RUN] = "gpu,launch,graph",
-	};
 	const struct activity *a = event->activity;
 	struct delay delay = delay_of(&csv->sink, event);
 
 	begin_row(csv, a->begin_ns);
 	add_u64(csv, COLUMN_DURATION, activity_duration_ns(a));
 	add_process(csv, event->process);
-	add_what(csv, kinds[a->kind]);
+	add_what(csv, activity_words[a->kind].csv);
 	if (a->kind == ACTIVITY_KERNEL)
 		add_launch(csv, a->kernel, a->grid, a->block,
 		           (uint64_t)a->shmem_static + a->shmem_dynamic);
 	add_u64(csv, COLUMN_STREAM, a->stream);
-	if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
+	if (activity_is_transfer(a))
 		add_transfer(csv, a);
 	add_unless_0(csv, COLUMN_CORRELATION, a->correlation);
 	add_u64(csv, COLUMN_DEVICE, a->device);
@@ -323,14 +317,6 @@ static void add_activity(struct csv *csv, const struct event *event)
 
 static void add_range(struct csv *csv, const struct event *event)
 {
-	static const char *const kinds[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "nvtx,range,push_pop",
-		[RANGE_STARTEND] = "nvtx,range,start_end",
-		[RANGE_MARK] = "nvtx,range,mark",
-		[RANGE_SYNC] = "gpu,sync,wait",
-		[RANGE_OVERHEAD] = "gpu,other,overhead",
-		[RANGE_NOT_MEASURED] = "gpu,other,not_measured",
-	};
 	const struct range *range = event->range;
 
 	begin_row(csv, range->begin_ns);
@@ -338,7 +324,7 @@ static void add_range(struct csv *csv, const struct event *event)
 	add_process(csv, event->process);
 	if (event->tid)
 		add_thread(csv, event);
-	add_what(csv, kinds[range->kind]);
+	add_what(csv, range_words[range->kind].csv);
 	add_unless_0(csv, COLUMN_STREAM, range->stream);
 	add_unless_0(csv, COLUMN_CORRELATION, range->correlation);
 	add_unless_0(csv, COLUMN_CONTEXT, range->context);

@@ -180,7 +180,7 @@ void describe_activity(const struct activity *a, const struct delay *delay, stru
 	description_reset(d);
 	if (a->kind == ACTIVITY_KERNEL)
 		describe_kernel(a, d);
-	else if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
+	else if (activity_is_transfer(a))
 		describe_transfer(a, d);
 	if (a->graph)
 		add_number(&d->words, "graph=", a->graph);

@@ -42,16 +42,10 @@ static void add_us(struct buf *out, const char *key, uint64_t ns)
 void jsonl_begin_activity(struct buf *out, const struct activity *activity,
                           const struct delay *delay)
 {
-	static const char *const ops[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "kernel",
-		[ACTIVITY_COPY] = "copy",
-		[ACTIVITY_SET] = "set",
-		[ACTIVITY_GRAPH_RUN] = "graph",
-	};
 
 	add_unless_0(out, ",\"tid\":", delay->tid);
 	buf_puts(out, ",\"phase\":\"X\",\"type\":\"gpu\"");
-	add_word(out, ",\"op\":", ops[activity->kind]);
+	add_word(out, ",\"op\":", activity_words[activity->kind].op);
 	add_us(out, ",\"duration_us\":", activity_duration_ns(activity));
 	if (delay->queued)
 		add_us(out, ",\"queue_us\":", delay->queue_ns);
@@ -99,7 +93,7 @@ void jsonl_add_activity(struct buf *out, const struct activity *a)
 	add_unless_0(out, ",\"correlation\":", a->correlation);
 	if (a->kind == ACTIVITY_KERNEL)
 		add_kernel(out, a);
-	else if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
+	else if (activity_is_transfer(a))
 		add_transfer(out, a);
 	add_unless_0(out, ",\"graph\":", a->graph);
 	add_unless_0(out, ",\"graph_node\":", a->graph_node);
@@ -109,15 +103,10 @@ void jsonl_add_activity(struct buf *out, const struct activity *a)
 
 void jsonl_begin_range(struct buf *out, const struct range *range, uint32_t tid)
 {
-	static const char *const ops[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "push_pop",  [RANGE_STARTEND] = "start_end",
-		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
-		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not_measured",
-	};
 
 	add_unless_0(out, ",\"tid\":", tid);
 	buf_puts(out, ",\"phase\":\"X\",\"type\":\"range\"");
-	add_word(out, ",\"op\":", ops[range->kind]);
+	add_word(out, ",\"op\":", range_words[range->kind].op);
 	add_text(out, ",\"name\":", range->name);
 	if (range->kind == RANGE_PUSHPOP)
 		add_u64(out, ",\"depth\":", range->depth);

@@ -143,13 +143,14 @@ static void add_text(struct buf *out, const char *label, const char *text)
 	text_add_safe(out, text);
 }
 
-static void begin_other(struct log *log, const struct event *event, const char *word, uint32_t tid,
-                        uint64_t begin_ns, uint64_t end_ns)
+static void begin_other(struct log *log, const struct event *event, const char *group,
+                        const char *word, uint32_t tid, uint64_t begin_ns, uint64_t end_ns)
 {
 	struct buf *out = &log->sink.lines.pending;
 
 	add_wall_time(log, out, event->time_ns);
 	buf_puts(out, " - [");
+	buf_puts(out, group);
 	buf_puts(out, word);
 	buf_puts(out, "] pid: ");
 	buf_u64(out, event->process->pid);
@@ -160,17 +161,12 @@ static void begin_other(struct log *log, const struct event *event, const char *
 
 static void add_activity(struct log *log, const struct event *event)
 {
-	static const char *const words[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "gpu kernel",
-		[ACTIVITY_COPY] = "gpu copy",
-		[ACTIVITY_SET] = "gpu set",
-		[ACTIVITY_GRAPH_RUN] = "gpu graph",
-	};
 	const struct activity *a = event->activity;
 	struct delay delay = delay_of(&log->sink, event);
 	struct buf *out = &log->sink.lines.pending;
 
-	begin_other(log, event, words[a->kind], delay.tid, a->begin_ns, a->end_ns);
+	begin_other(log, event, "gpu ", activity_words[a->kind].plain, delay.tid, a->begin_ns,
+	            a->end_ns);
 	add_u64(out, "device", a->device);
 	add_u64(out, "context", a->context);
 	add_u64(out, "stream", a->stream);
@@ -202,15 +198,10 @@ static void add_activity(struct log *log, const struct event *event)
 
 static void add_range(struct log *log, const struct event *event)
 {
-	static const char *const words[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "range",     [RANGE_STARTEND] = "range",
-		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
-		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
-	};
 	const struct range *range = event->range;
 	struct buf *out = &log->sink.lines.pending;
 
-	begin_other(log, event, words[range->kind], delay_of(&log->sink, event).tid,
+	begin_other(log, event, "", range_words[range->kind].plain, delay_of(&log->sink, event).tid,
 	            range->begin_ns, range->end_ns);
 	if (range->kind == RANGE_PUSHPOP)
 		add_u64(out, "depth", range->depth);

@@ -290,7 +290,7 @@ static void add_other(struct text_table *table, const char *name, uint64_t durat
 {
 	struct buf *out = &table->sink.lines.pending;
 
-	buf_puts(&table->cell, name);
+	buf_printf(&table->cell, "[%s]", name);
 	used += add_cell(table, table->event_columns, true, STYLE_DIM);
 	buf_putc(out, ' ');
 	buf_duration(&table->cell, duration_ns);
@@ -302,33 +302,23 @@ static void add_other(struct text_table *table, const char *name, uint64_t durat
 
 static void add_activity(struct text_table *table, const struct event *event)
 {
-	static const char *const names[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "[kernel]",
-		[ACTIVITY_COPY] = "[copy]",
-		[ACTIVITY_SET] = "[set]",
-		[ACTIVITY_GRAPH_RUN] = "[graph]",
-	};
 	const struct activity *activity = event->activity;
 	struct delay delay = delay_of(&table->sink, event);
 	size_t used = begin_line(table, event, activity->begin_ns, delay.tid);
 
 	describe_activity(activity, &delay, &table->details);
-	add_other(table, names[activity->kind], activity_duration_ns(activity), used);
+	add_other(table, activity_words[activity->kind].plain, activity_duration_ns(activity),
+	          used);
 }
 
 static void add_range(struct text_table *table, const struct event *event)
 {
-	static const char *const names[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "[range]",     [RANGE_STARTEND] = "[range]",
-		[RANGE_MARK] = "[mark]",         [RANGE_SYNC] = "[wait]",
-		[RANGE_OVERHEAD] = "[overhead]", [RANGE_NOT_MEASURED] = "[not measured]",
-	};
 	const struct range *range = event->range;
 	struct delay delay = delay_of(&table->sink, event);
 	size_t used = begin_line(table, event, range->begin_ns, delay.tid);
 
 	describe_range(range, &table->details);
-	add_other(table, names[range->kind], range_duration_ns(range), used);
+	add_other(table, range_words[range->kind].plain, range_duration_ns(range), used);
 }
 
 static void add_wait(struct text_table *table, const struct event *event)
@@ -339,7 +329,7 @@ static void add_wait(struct text_table *table, const struct event *event)
 	size_t used = begin_line(table, event, begin_ns, event->tid);
 
 	describe_wait(sample, &table->details);
-	add_other(table, "[off cpu]", sample->weight_ns, used);
+	add_other(table, "off cpu", sample->weight_ns, used);
 }
 
 /* ---- the format ---------------------------------------------------------------------------- */

@@ -79,7 +79,7 @@ static int see_copies(struct consumer *self, const struct event *event, struct e
 	if (event->type != EVENT_ACTIVITY)
 		return 0;
 	copies->any = true;
-	if (activity->kind != ACTIVITY_COPY && activity->kind != ACTIVITY_SET)
+	if (!activity_is_transfer(activity))
 		return 0;
 	group = group_of(copies, event);
 	ns = activity_duration_ns(activity);

@@ -118,7 +118,7 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 	};
 	struct table *table = trace->writer.table;
 
-	if (activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET)
+	if (activity_is_transfer(activity))
 		fill_transfer(&row, activity);
 	buf_reset(&trace->device);
 	buf_printf(&trace->device, "%s (%u)", trace->gpus, activity->device);

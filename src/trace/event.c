@@ -3,6 +3,32 @@
 
 #include "base/number.h"
 
+const struct event_words activity_words[ACTIVITY_COUNT] = {
+	[ACTIVITY_KERNEL] = { "kernel", "kernel", "gpu,launch,kernel", "kernel", "kernel",
+	                      "kernels", "kernels" },
+	[ACTIVITY_COPY] = { "copy", "copy", "gpu,transfer,memcpy", "copy", "gpu_memcpy", "copies",
+	                    "copies" },
+	[ACTIVITY_SET] = { "set", "set", "gpu,transfer,memset", "set", "gpu_memset", "sets",
+	                   "sets" },
+	/* to readers of Chrome's traces it is time of the GPU as a kernel's is */
+	[ACTIVITY_GRAPH_RUN] = { "graph", "graph", "gpu,launch,graph", "graph", "kernel", "graphs",
+	                         "graph launches" },
+};
+
+const struct event_words range_words[RANGE_COUNT] = {
+	[RANGE_PUSHPOP] = { "push_pop", "range", "nvtx,range,push_pop", "nvtx", NULL,
+	                    "nvtx_push_pop", "NVTX ranges" },
+	[RANGE_STARTEND] = { "start_end", "range", "nvtx,range,start_end", "nvtx", NULL,
+	                     "nvtx_start_end", "NVTX start-end ranges" },
+	[RANGE_MARK] = { "mark", "mark", "nvtx,range,mark", "nvtx", NULL, "nvtx_marks",
+	                 "NVTX marks" },
+	[RANGE_SYNC] = { "wait", "wait", "gpu,sync,wait", "wait", NULL, "syncs", "waits" },
+	[RANGE_OVERHEAD] = { "overhead", "overhead", "gpu,other,overhead", "overhead", NULL,
+	                     "overheads", "overheads" },
+	[RANGE_NOT_MEASURED] = { "not_measured", "not measured", "gpu,other,not_measured",
+	                         "not measured", NULL, "not_measured", "times without measuring" },
+};
+
 static const char *const texts[LOST_COUNT] = {
 	[LOST_RING_FULL] = "ring full: the reader did not keep up (--ring-size makes it larger)",
 	[LOST_THREADS_FULL] = "more threads or processes than there is room for",

@@ -93,6 +93,16 @@ enum activity_kind {
 	ACTIVITY_COUNT
 };
 
+/* How outputs name a kind of activity or of range. */
+struct event_words {
+	const char *op;         /* jsonl */
+	const char *plain;      /* log, table */
+	const char *csv;        /* layer, class and function */
+	const char *category;   /* Perfetto */
+	const char *chrome;     /* the category that HTA and nsys-jax look for; NULL: of ranges */
+	const char *key, *many; /* `info`: as json, and as text */
+};
+
 /* CUpti_ActivityMemoryKind, by its numbers; those of nsys' export are one less. */
 enum activity_memory {
 	ACTIVITY_MEMORY_UNKNOWN,
@@ -136,6 +146,15 @@ enum range_kind {
 	RANGE_NOT_MEASURED, /* between two windows of --gpu-window: what ran then was not seen */
 	RANGE_COUNT
 };
+
+/* By `enum activity_kind` and `enum range_kind`. */
+extern const struct event_words activity_words[ACTIVITY_COUNT], range_words[RANGE_COUNT];
+
+/* Whether it moves or sets memory: it has `bytes` and a `destination` then. */
+static inline bool activity_is_transfer(const struct activity *activity)
+{
+	return activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET;
+}
 
 struct range {
 	enum range_kind kind;

@@ -298,18 +298,13 @@ static void add_transfer_args(struct buf *out, const struct activity *a)
 static void write_activity(struct chrome *chrome, uint32_t process, const struct activity *a,
                            uint32_t tid)
 {
-	static const char *const category[] = {
-		[ACTIVITY_KERNEL] = "kernel",
-		[ACTIVITY_COPY] = "gpu_memcpy",
-		[ACTIVITY_SET] = "gpu_memset",
-		[ACTIVITY_GRAPH_RUN] = "kernel", /* it is time of the GPU as theirs is */
-	};
 	struct buf *out = chrome->writer.out, name = { 0 };
 
 	buf_puts(&name, "");
 	activity_name(a, &name);
 	chrome_begin_event(&chrome->writer);
-	buf_printf(out, "\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", category[a->kind]);
+	buf_printf(out,
+	           "\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", activity_words[a->kind].chrome);
 	buf_json_string(out, name.data);
 	add_u64(out, ", \"pid\": ", a->device);
 	add_u64(out, ", \"tid\": ", tid);

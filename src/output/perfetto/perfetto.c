@@ -313,25 +313,13 @@ static void annotate_activity(struct perfetto *p, const struct activity *activit
 		annotate_u64(p, "graph node", activity->graph_node);
 }
 
-static const char *activity_category(enum activity_kind kind)
-{
-	static const char *const categories[ACTIVITY_COUNT] = {
-		[ACTIVITY_KERNEL] = "kernel",
-		[ACTIVITY_COPY] = "copy",
-		[ACTIVITY_SET] = "set",
-		[ACTIVITY_GRAPH_RUN] = "graph",
-	};
-
-	return categories[kind];
-}
-
 static void add_activity(struct perfetto *p, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	uint64_t track = perfetto_stream_row(p->tracks, event->process, activity);
 	uint32_t name = perfetto_activity_name(p->names, activity);
 	uint32_t category =
-		perfetto_constant(p->names, NAME_CATEGORY, activity_category(activity->kind));
+		perfetto_constant(p->names, NAME_CATEGORY, activity_words[activity->kind].category);
 	struct open_event open;
 
 	buf_reset(&p->packet);

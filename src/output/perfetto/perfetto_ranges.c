@@ -166,17 +166,6 @@ static uint64_t row_of(struct perfetto_ranges *ranges, struct range_tracks *trac
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-static const char *category_of(enum range_kind kind)
-{
-	static const char *const categories[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "nvtx",      [RANGE_STARTEND] = "nvtx",
-		[RANGE_MARK] = "nvtx",         [RANGE_SYNC] = "wait",
-		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
-	};
-
-	return categories[kind];
-}
-
 static void annotate_range(struct perfetto *p, const struct event *event)
 {
 	const struct range *range = event->range;
@@ -194,7 +183,7 @@ static void annotate_range(struct perfetto *p, const struct event *event)
 /* Some kinds need no name. */
 static const char *range_title(const struct range *range)
 {
-	return *range->name ? range->name : category_of(range->kind);
+	return *range->name ? range->name : range_words[range->kind].category;
 }
 
 void perfetto_add_range(struct perfetto_ranges *ranges, const struct event *event)
@@ -204,7 +193,8 @@ void perfetto_add_range(struct perfetto_ranges *ranges, const struct event *even
 	struct range_tracks *tracks = tracks_of(ranges, event);
 	uint64_t track = row_of(ranges, tracks, range);
 	uint32_t name = perfetto_range_name(p->names, range_title(range));
-	uint32_t category = perfetto_constant(p->names, NAME_CATEGORY, category_of(range->kind));
+	uint32_t category =
+		perfetto_constant(p->names, NAME_CATEGORY, range_words[range->kind].category);
 	bool mark = range->kind == RANGE_MARK;
 	struct open_event open;
 	size_t begin_len;
