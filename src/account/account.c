@@ -14,21 +14,11 @@
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t begin_ns,
                      uint64_t end_ns, struct part_key key, double share)
 {
-	begin_ns = later(begin_ns, cut->begin_ns);
-	end_ns = sooner(end_ns, cut->end_ns);
+	begin_ns = facts_max(begin_ns, cut->begin_ns);
+	end_ns = facts_min(end_ns, cut->end_ns);
 	key.via = cut->via;
 	if (begin_ns < end_ns)
 		parts_add(maker->parts, &key, end_ns - begin_ns, share);
@@ -37,8 +27,8 @@ static void idle_add(const struct maker *maker, const struct cut *cut, uint64_t 
 static void idle_walk(const struct walk *walk, const struct cut *cut, uint32_t thread,
                       uint64_t begin_ns, uint64_t end_ns)
 {
-	begin_ns = later(begin_ns, cut->begin_ns);
-	end_ns = sooner(end_ns, cut->end_ns);
+	begin_ns = facts_max(begin_ns, cut->begin_ns);
+	end_ns = facts_min(end_ns, cut->end_ns);
 	if (begin_ns < end_ns)
 		walk_thread(walk, thread, begin_ns, end_ns, cut->via);
 }
@@ -79,7 +69,7 @@ static double idle_turn_ns(const struct facts *facts, size_t number, const struc
 		return 0;
 	ns = work->end_ns - work->begin_ns;
 	before_ns = before->end_ns - before->begin_ns;
-	return (double)sooner(ns, before_ns) / 2;
+	return (double)facts_min(ns, before_ns) / 2;
 }
 
 /* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */
@@ -87,8 +77,8 @@ static void idle_queued(const struct maker *maker, const struct cut *cut,
                         const struct gpu_segment *idle, uint64_t begin_ns,
                         const struct fact_call *call, uint32_t thread, double share)
 {
-	uint64_t from_ns = later(begin_ns, cut->begin_ns),
-		 to_ns = sooner(idle->end_ns, cut->end_ns);
+	uint64_t from_ns = facts_max(begin_ns, cut->begin_ns),
+		 to_ns = facts_min(idle->end_ns, cut->end_ns);
 	struct walk walk = { maker->facts, maker->parts, maker->budget, share };
 	struct part_key key = { ACCOUNT_TURNAROUND, call->chain, thread, cut->via };
 	uint32_t runs = FACTS_NONE;
@@ -139,20 +129,20 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
                             const struct gpu_segment *idle, const struct gpu_debt *debt,
                             const struct fact_call *call, uint32_t thread)
 {
-	uint64_t in_call = sooner(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
+	uint64_t in_call = facts_min(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
 	double own_ns = 0;
 	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, .whole_ns = &own_ns };
 
 	if (debt) {
-		begin_ns = sooner(later(debt->end_ns, begin_ns), idle->end_ns);
+		begin_ns = facts_min(facts_max(debt->end_ns, begin_ns), idle->end_ns);
 		idle_walk(&walk, cut, thread, idle->begin_ns, begin_ns);
 		walk.whole = debt->cause;
 		walk.computes = debt->call && debt->call->to_host;
 		walk.share -= debt->share;
 	}
 	idle_walk(&walk, cut, thread, begin_ns, in_call);
-	idle_queued(maker, cut, idle, later(begin_ns, in_call), call, thread, walk.share);
-	begin_ns = later(begin_ns, cut->begin_ns);
+	idle_queued(maker, cut, idle, facts_max(begin_ns, in_call), call, thread, walk.share);
+	begin_ns = facts_max(begin_ns, cut->begin_ns);
 	if (debt && begin_ns < cut->end_ns)
 		idle_owed(maker, cut, (double)(cut->end_ns - begin_ns) - own_ns, debt);
 }
@@ -271,12 +261,12 @@ static void peer_explain(const struct maker *maker, struct cut *cut, struct gpu_
 {
 	const struct gpu_segment *does = &peer->segments[gpu_time_at(peer, cut->begin_ns)];
 	/* nothing yet: it is waited for as it is between two pieces of its work */
-	const struct gpu_segment before = { sooner(cut->begin_ns, maker->facts->begin_ns),
+	const struct gpu_segment before = { facts_min(cut->begin_ns, maker->facts->begin_ns),
 		                            does->begin_ns, does->work, STATE_IDLE, 0 };
 
 	if (cut->begin_ns < before.end_ns)
 		does = &before;
-	cut->end_ns = sooner(cut->end_ns, does->end_ns);
+	cut->end_ns = facts_min(cut->end_ns, does->end_ns);
 	segment_explain(maker, cut, peer, does);
 }
 
@@ -291,7 +281,7 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 
 		if (*maker->budget >= ACCOUNT_PEERS)
 			late = peers_late(maker, self, cut.begin_ns, work_end_ns);
-		cut.end_ns = sooner(end_ns, late.until_ns);
+		cut.end_ns = facts_min(end_ns, late.until_ns);
 		if (late.last) {
 			cut.via = parts_via(maker->parts, &waits);
 			peer_explain(maker, &cut, late.last);
@@ -310,9 +300,10 @@ static void segment_measured(const struct maker *maker, struct account *account,
                              const struct gpu_time *gpu, const struct gpu_segment *segment,
                              const struct fact_span *in, struct measured *part)
 {
-	uint64_t end_ns = sooner(segment->end_ns, in->end_ns);
+	uint64_t end_ns = facts_min(segment->end_ns, in->end_ns);
 
-	for (part->end_ns = later(segment->begin_ns, in->begin_ns); measured_next(part, end_ns);) {
+	for (part->end_ns = facts_max(segment->begin_ns, in->begin_ns);
+	     measured_next(part, end_ns);) {
 		struct cut cut = { part->begin_ns, part->end_ns, 0, account };
 
 		if (segment->state == STATE_COMMUNICATION)
@@ -385,7 +376,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	account->begin_ns = thread->calls[first].begin_ns;
 	account->end_ns = facts_ended(facts, thread->process)
 	                          ? thread->calls[last].end_ns
-	                          : later(facts->end_ns, thread->calls[last].end_ns);
+	                          : facts_max(facts->end_ns, thread->calls[last].end_ns);
 	account->not_measured_ns =
 		thread_walk(&walk, account->process, number, account->begin_ns, account->end_ns);
 	parts_finish(maker->parts, account);
@@ -456,9 +447,8 @@ static int ranked_order(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 
-	if (x->most != y->most)
-		return x->most < y->most ? 1 : -1;
-	return (x->number > y->number) - (x->number < y->number);
+	return x->most != y->most ? facts_order_of(y->most, x->most)
+	                          : facts_order_of(x->number, y->number);
 }
 
 /* Those with most work, each given to `make`. */

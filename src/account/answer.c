@@ -314,14 +314,19 @@ bool answer_lost_stacks(const struct run_info *run)
 	       missed[STACKS_PYTHON];
 }
 
-static double account_unknown_ns(const struct account *account)
+double account_ns(const struct account *account, enum account_cause first, enum account_cause last)
 {
 	double ns = 0;
 
 	for (size_t i = 0; i < account->n_parts; i++)
-		if (account_cause_is_unknown(account->parts[i].cause))
+		if (account->parts[i].cause >= first && account->parts[i].cause <= last)
 			ns += account->parts[i].ns;
 	return ns;
+}
+
+static double account_unknown_ns(const struct account *account)
+{
+	return account_ns(account, ACCOUNT_UNKNOWN, ACCOUNT_HOST);
 }
 
 /* Of the time that samples give a place, the share that they stand for. */
@@ -470,12 +475,7 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 static double account_share(const struct account *account, enum account_cause first,
                             enum account_cause last)
 {
-	double ns = 0;
-
-	for (size_t i = 0; i < account->n_parts; i++)
-		if (account->parts[i].cause >= first && account->parts[i].cause <= last)
-			ns += account->parts[i].ns;
-	return account->ns > 0 ? ns / account->ns : 0;
+	return account->ns > 0 ? account_ns(account, first, last) / account->ns : 0;
 }
 
 double answer_busy(const struct account *account)

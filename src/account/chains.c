@@ -8,7 +8,7 @@
 #include "analysis/place.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "base/xalloc.h"
+#include "base/vec.h"
 #include "cuda/kernel_name.h"
 
 #define FRAME_COLUMNS 100 /* of a label: the rest of a longer one gives way */
@@ -61,9 +61,8 @@ struct chains *chains_new(void)
 {
 	struct chains *chains = xcalloc(1, sizeof(*chains));
 
-	chains->room_nodes = 64;
-	chains->nodes = xcalloc(chains->room_nodes, sizeof(*chains->nodes));
-	chains->n_nodes = 1;
+	chains->nodes = vec_room(NULL, 0, sizeof(*chains->nodes));
+	chains->nodes[chains->n_nodes++] = (struct chains_node){ 0 };
 	chains->scratch = xcalloc(1, sizeof(*chains->scratch));
 	return chains;
 }
@@ -202,11 +201,7 @@ static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 	if (line == CHAINS_NONE)
 		return CHAINS_NONE;
 	if (line == chains->n_lines) {
-		if (chains->n_lines == chains->room_lines) {
-			chains->room_lines = chains->room_lines ? 2 * chains->room_lines : 64;
-			chains->lines = xrealloc(chains->lines,
-			                         chains->room_lines * sizeof(*chains->lines));
-		}
+		chains->lines = vec_room(chains->lines, chains->n_lines, sizeof(*chains->lines));
 		chains->lines[chains->n_lines++] =
 			(struct chains_line){ .frame = frame,
 			                      .function = function_of(chains, frame) };
@@ -324,11 +319,7 @@ static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
 
 	if (number != chains->n_nodes || number == CHAINS_NONE)
 		return number;
-	if (chains->n_nodes == chains->room_nodes) {
-		chains->room_nodes *= 2;
-		chains->nodes =
-			xrealloc(chains->nodes, chains->room_nodes * sizeof(*chains->nodes));
-	}
+	chains->nodes = vec_room(chains->nodes, chains->n_nodes, sizeof(*chains->nodes));
 	chains->nodes[chains->n_nodes++] = (struct chains_node){
 		.parent = parent,
 		.line = line,

@@ -60,9 +60,9 @@ struct chains_scratch {
 struct chains {
 	struct chains_numbers nodes_by, lines_by, functions_by;
 	struct chains_node *nodes; /* the root is the first */
-	size_t n_nodes, room_nodes;
+	size_t n_nodes;
 	struct chains_line *lines;
-	size_t n_lines, room_lines;
+	size_t n_lines;
 	size_t n_functions;
 	struct known_frame *by_frame; /* by the frame's id */
 	size_t n_by_frame;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_metrics.h"
 
@@ -75,17 +76,7 @@ static void asks_collect(struct maker *maker)
 /* The first that begins then or later. */
 static size_t asks_at(const struct maker *maker, uint64_t time_ns)
 {
-	size_t low = 0, high = maker->n_asks;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maker->asks[middle].begin_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(maker->n_asks, i, maker->asks[i].begin_ns < time_ns);
 }
 
 static uint64_t before(uint64_t time_ns, uint64_t ns)
@@ -282,9 +273,8 @@ static int busy_order(const void *a, const void *b)
 {
 	const struct fact_busy *x = a, *y = b;
 
-	if (x->gpu != y->gpu)
-		return x->gpu < y->gpu ? -1 : 1;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+	return x->gpu != y->gpu ? facts_order_of(x->gpu, y->gpu)
+	                        : facts_order_of(x->begin_ns, y->begin_ns);
 }
 
 /* Stretches that overlap are cut: a file can say anything. */

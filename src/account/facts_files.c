@@ -5,11 +5,6 @@
 
 #include "base/xalloc.h"
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* What one of several files has of a process. */
 struct fact_copy {
 	uint32_t pid, file;
@@ -21,7 +16,7 @@ static int copy_order(const void *a, const void *b)
 {
 	const struct fact_copy *x = a, *y = b;
 
-	return x->pid != y->pid ? order_of(x->pid, y->pid) : order_of(x->file, y->file);
+	return x->pid != y->pid ? facts_order_of(x->pid, y->pid) : facts_order_of(x->file, y->file);
 }
 
 static struct fact_copy *copy_of(struct fact_copy *copies, size_t n, const struct process *process)

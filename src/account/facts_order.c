@@ -6,6 +6,7 @@
 
 #include "account/facts_files.h"
 #include "account/walk.h"
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #define FACTS_ASKED  64     /* threads of a process that are asked who ran */
@@ -23,59 +24,28 @@ struct fact_pid {
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int order_of(uint64_t a, uint64_t b)
+/* Calls, samples, rests, sums and ranges: each begins with the time that it is put in order by. */
+static int time_order(const void *a, const void *b)
 {
-	return (a > b) - (a < b);
-}
+	const uint64_t *x = a, *y = b;
 
-static int call_order(const void *a, const void *b)
-{
-	const struct fact_call *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int sample_order(const void *a, const void *b)
-{
-	const struct fact_sample *x = a, *y = b;
-
-	return order_of(x->time_ns, y->time_ns);
-}
-
-static int rest_order(const void *a, const void *b)
-{
-	const struct fact_rest *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static int sum_order(const void *a, const void *b)
-{
-	const struct fact_sum *x = a, *y = b;
-
-	return order_of(x->end_ns, y->end_ns);
+	return facts_order_of(*x, *y);
 }
 
 static int work_order(const void *a, const void *b)
 {
 	const struct fact_work *x = a, *y = b;
 
-	return x->gpu != y->gpu ? order_of(x->gpu, y->gpu) : order_of(x->begin_ns, y->begin_ns);
-}
-
-static int range_order(const void *a, const void *b)
-{
-	const struct fact_range *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
+	return x->gpu != y->gpu ? facts_order_of(x->gpu, y->gpu)
+	                        : facts_order_of(x->begin_ns, y->begin_ns);
 }
 
 static int ask_order(const void *a, const void *b)
 {
 	const struct fact_ask *x = a, *y = b;
 
-	return x->process != y->process ? order_of(x->process, y->process)
-	                                : order_of(x->correlation, y->correlation);
+	return x->process != y->process ? facts_order_of(x->process, y->process)
+	                                : facts_order_of(x->correlation, y->correlation);
 }
 
 #define SORT_ROW   128  /* bytes */
@@ -213,11 +183,11 @@ static uint64_t thread_rested_ns(const struct fact_thread *thread, uint64_t begi
 		++*rest;
 	for (; *rest < thread->n_rests; ++*rest) {
 		const struct fact_rest *row = &thread->rests[*rest];
-		uint64_t from_ns = row->begin_ns > begin_ns ? row->begin_ns : begin_ns;
+		uint64_t from_ns = facts_max(row->begin_ns, begin_ns);
 
 		if (from_ns >= end_ns)
 			break;
-		ns += (row->end_ns < end_ns ? row->end_ns : end_ns) - from_ns;
+		ns += facts_min(row->end_ns, end_ns) - from_ns;
 		if (row->end_ns > end_ns)
 			break;
 	}
@@ -258,7 +228,7 @@ static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
 {
 	size_t rest = 0, call = 0;
 
-	fact_sort(thread->sums, thread->n_sums, sizeof(*thread->sums), sum_order);
+	fact_sort(thread->sums, thread->n_sums, sizeof(*thread->sums), time_order);
 	for (size_t i = 0; i < thread->n_sums; i++) {
 		struct fact_sum *sum = &thread->sums[i];
 
@@ -312,23 +282,16 @@ static int tid_order(const void *a, const void *b)
 {
 	const struct fact_tid *x = a, *y = b;
 
-	return x->tid != y->tid ? order_of(x->tid, y->tid) : order_of(x->first_ns, y->first_ns);
+	return x->tid != y->tid ? facts_order_of(x->tid, y->tid)
+	                        : facts_order_of(x->first_ns, y->first_ns);
 }
 
 /* The thread with this number that was the last to begin before that time. */
 static uint32_t tid_find(const struct fact_tid *tids, size_t n, uint32_t tid, uint64_t time_ns)
 {
-	size_t low = 0, high = n;
+	size_t low = ARRAY_BEFORE(
+		n, i, tids[i].tid < tid || (tids[i].tid == tid && tids[i].first_ns <= time_ns));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tids[middle].tid < tid ||
-		    (tids[middle].tid == tid && tids[middle].first_ns <= time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low && tids[low - 1].tid == tid)
 		return tids[low - 1].thread;
 	return low < n && tids[low].tid == tid ? tids[low].thread : FACTS_NONE;
@@ -358,7 +321,8 @@ static int pid_order(const void *a, const void *b)
 {
 	const struct fact_pid *x = a, *y = b;
 
-	return x->pid != y->pid ? order_of(x->pid, y->pid) : order_of(x->thread, y->thread);
+	return x->pid != y->pid ? facts_order_of(x->pid, y->pid)
+	                        : facts_order_of(x->thread, y->thread);
 }
 
 static void facts_find_pids(struct facts *facts)
@@ -400,27 +364,18 @@ static struct fact_ask *facts_find_asks(const struct facts *facts, size_t *n)
 static const struct fact_ask *ask_find(const struct fact_ask *asks, size_t n,
                                        const struct fact_ask *key, size_t *near)
 {
-	size_t low = 0, high = n;
+	size_t at;
 
 	for (size_t i = *near; i < n && i < *near + ASKS_NEAR; i++)
 		if (!ask_order(&asks[i], key)) {
 			*near = i + 1;
 			return &asks[i];
 		}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int is = ask_order(&asks[middle], key);
-
-		if (!is) {
-			*near = middle + 1;
-			return &asks[middle];
-		}
-		if (is < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	at = ARRAY_BEFORE(n, i, ask_order(&asks[i], key) < 0);
+	if (at == n || ask_order(&asks[at], key))
+		return NULL;
+	*near = at + 1;
+	return &asks[at];
 }
 
 /* Into memory of the host that is not pinned a copy has gone when its call returns. */
@@ -487,10 +442,9 @@ void facts_order(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		struct fact_thread *thread = &facts->threads[i];
 
-		fact_sort(thread->calls, thread->n_calls, sizeof(*thread->calls), call_order);
-		fact_sort(thread->samples, thread->n_samples, sizeof(*thread->samples),
-		          sample_order);
-		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), rest_order);
+		fact_sort(thread->calls, thread->n_calls, sizeof(*thread->calls), time_order);
+		fact_sort(thread->samples, thread->n_samples, sizeof(*thread->samples), time_order);
+		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), time_order);
 		fact_cut_calls(thread, facts->end_ns);
 		fact_pass_on_wakers(thread);
 		fact_order_sums(thread, facts->begin_ns);
@@ -502,7 +456,7 @@ void facts_order(struct facts *facts)
 		facts_join(facts);
 	for (size_t i = 0; i < facts->n_threads; i++)
 		thread_find_unworked(&facts->threads[i]);
-	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), range_order);
+	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), time_order);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -542,14 +496,7 @@ size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t t
 		else
 			low = at + 1;
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (time_of(first, row_bytes, middle) <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low += ARRAY_BEFORE(high - low, i, time_of(first, row_bytes, low + i) <= time_ns);
 	*near = low;
 	return low;
 }
@@ -593,17 +540,7 @@ static bool thread_rests_at(struct fact_thread *thread, uint64_t time_ns)
 /* The first thread of the process with this number, or of a higher one. */
 static size_t pids_at(const struct facts *facts, uint32_t pid)
 {
-	size_t low = 0, high = facts->n_pids;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (facts->pids[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_BEFORE(facts->n_pids, i, facts->pids[i].pid < pid);
 }
 
 uint32_t facts_pid_after(const struct facts *facts, uint32_t pid)

@@ -50,9 +50,8 @@ static int span_order(const void *a, const void *b)
 {
 	const struct fact_span *x = a, *y = b;
 
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+	return x->process != y->process ? facts_order_of(x->process, y->process)
+	                                : facts_order_of(x->begin_ns, y->begin_ns);
 }
 
 void facts_watched(struct facts *facts)

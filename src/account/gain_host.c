@@ -190,8 +190,8 @@ static double asked_ns(struct fact_thread *works, uint32_t by, uint64_t begin_ns
 	for (size_t i = facts_rest_at(works, begin_ns);
 	     i < works->n_rests && works->rests[i].begin_ns < end_ns && *budget; i++) {
 		const struct fact_rest *rest = &works->rests[i];
-		uint64_t from = rest->begin_ns > begin_ns ? rest->begin_ns : begin_ns;
-		uint64_t to = rest->ready_ns < end_ns ? rest->ready_ns : end_ns;
+		uint64_t from = facts_max(rest->begin_ns, begin_ns);
+		uint64_t to = facts_min(rest->ready_ns, end_ns);
 
 		--*budget;
 		if (from < to && rest_waits_for(rest, by))

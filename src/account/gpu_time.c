@@ -5,7 +5,8 @@
 
 #include "account/keyed.h"
 #include "account/waits.h"
-#include "base/xalloc.h"
+#include "base/array.h"
+#include "base/vec.h"
 
 #define GPU_STREAMS 4096 /* those beyond are not looked at */
 
@@ -20,10 +21,7 @@ static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, en
 		last->end_ns = end_ns;
 		return;
 	}
-	if (gpu->n == gpu->room) {
-		gpu->room = gpu->room ? 2 * gpu->room : 256;
-		gpu->segments = xrealloc(gpu->segments, gpu->room * sizeof(*gpu->segments));
-	}
+	gpu->segments = vec_room(gpu->segments, gpu->n, sizeof(*gpu->segments));
 	gpu->segments[gpu->n++] =
 		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, state, 0 };
 }
@@ -69,10 +67,7 @@ static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
 			last->end_ns = work->end_ns;
 		return;
 	}
-	if (gpu->n_talks == gpu->room_talks) {
-		gpu->room_talks = gpu->room_talks ? 2 * gpu->room_talks : 64;
-		gpu->talks = xrealloc(gpu->talks, gpu->room_talks * sizeof(*gpu->talks));
-	}
+	gpu->talks = vec_room(gpu->talks, gpu->n_talks, sizeof(*gpu->talks));
 	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
 }
 
@@ -200,29 +195,13 @@ const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns)
 	return at < gpu->n_talks ? &gpu->talks[at] : NULL;
 }
 
-/* The first of the process with this id, or of a higher one. */
-static const struct fact_span *spans_at(const struct fact_span *spans, size_t n, uint64_t process)
-{
-	size_t low = 0;
-
-	while (low < n) {
-		size_t middle = low + (n - low) / 2;
-
-		if (spans[middle].process < process)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return &spans[low];
-}
-
 static struct measured measured_but(const struct fact_span *spans, size_t n, uint64_t process)
 {
 	struct measured part = { 0 };
 
 	if (n) {
-		part.at = spans_at(spans, n, process);
-		part.to = spans_at(spans, n, process + 1);
+		part.at = spans + ARRAY_BEFORE(n, i, spans[i].process < process);
+		part.to = spans + ARRAY_BEFORE(n, i, spans[i].process <= process);
 	}
 	return part;
 }
@@ -253,7 +232,7 @@ bool measured_next(struct measured *part, uint64_t end_ns)
 			return true;
 		}
 
-		uint64_t until_ns = span->end_ns < end_ns ? span->end_ns : end_ns;
+		uint64_t until_ns = facts_min(span->end_ns, end_ns);
 
 		part->not_measured_ns += until_ns - begin_ns;
 		begin_ns = until_ns;

@@ -24,13 +24,13 @@ struct gpu_talk {
 
 struct gpu_time {
 	struct gpu_segment *segments;
-	size_t n, room;
+	size_t n;
 	size_t first, last; /* its works */
 	struct gpu_talk *talks;
-	size_t n_talks, room_talks;
+	size_t n_talks;
 	size_t near, near_talk; /* see facts_later() */
 	struct gpu_debt *debts;
-	size_t n_debts, room_debts;
+	size_t n_debts;
 };
 
 /* By the facts' numbers of GPUs; of one that ran nothing n is 0. Without holes from the first work

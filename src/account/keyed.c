@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/xalloc.h"
+#include "base/vec.h"
 
 #define KEYED_SLOTS 64 /* at first */
 
@@ -60,10 +60,7 @@ void *keyed_row(struct keyed *keyed, const void *key, size_t most)
 	}
 	if (keyed->n >= most)
 		return NULL;
-	if (keyed->n == keyed->room) {
-		keyed->room = keyed->room ? 2 * keyed->room : 16;
-		keyed->rows = xrealloc(keyed->rows, keyed->room * keyed->row_bytes);
-	}
+	keyed->rows = vec_room(keyed->rows, keyed->n, keyed->row_bytes);
 	keyed->last = keyed->n;
 	row = keyed_at(keyed, keyed->n++);
 	memset(row, 0, keyed->row_bytes);
@@ -77,7 +74,7 @@ void keyed_empty(struct keyed *keyed)
 	keyed_free(keyed);
 	keyed->rows = NULL;
 	keyed->slots = NULL;
-	keyed->n = keyed->room = keyed->n_slots = keyed->last = 0;
+	keyed->n = keyed->n_slots = keyed->last = 0;
 }
 
 void keyed_free(struct keyed *keyed)

@@ -16,7 +16,7 @@ struct keyed_slot {
 
 struct keyed {
 	char *rows;
-	size_t n, room;
+	size_t n;
 	size_t row_bytes, key_bytes; /* the caller's */
 	struct keyed_slot *slots;
 	size_t n_slots; /* a power of two */

@@ -20,9 +20,7 @@ static int found_order(const void *a, const void *b)
 	const struct found *x = a, *y = b;
 	uint64_t x_ns = x->end_ns - x->begin_ns, y_ns = y->end_ns - y->begin_ns;
 
-	if (x_ns != y_ns)
-		return x_ns < y_ns ? 1 : -1;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+	return x_ns != y_ns ? facts_order_of(y_ns, x_ns) : facts_order_of(x->begin_ns, y->begin_ns);
 }
 
 static void pause_count(struct account_pause_sum *sum, uint64_t ns, uint64_t least_ns)

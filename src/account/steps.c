@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "account/steps_period.h"
-#include "base/xalloc.h"
+#include "base/vec.h"
 
 #define COVER      0.5 /* so much of the time from their first to their last are ranges of steps */
 #define APART      10  /* times the median */
@@ -139,17 +139,13 @@ static void set_apart(struct steps *steps, const uint32_t *launches)
 struct begins {
 	uint64_t *ns;
 	uint32_t *launches; /* up to the next */
-	size_t n, room;
+	size_t n;
 };
 
 static void add_begin(struct begins *begins, uint64_t ns)
 {
-	if (begins->n == begins->room) {
-		begins->room = begins->room ? 2 * begins->room : 64;
-		begins->ns = xrealloc(begins->ns, begins->room * sizeof(*begins->ns));
-		begins->launches =
-			xrealloc(begins->launches, begins->room * sizeof(*begins->launches));
-	}
+	begins->ns = vec_room(begins->ns, begins->n, sizeof(*begins->ns));
+	begins->launches = vec_room(begins->launches, begins->n, sizeof(*begins->launches));
 	begins->launches[begins->n] = 0;
 	begins->ns[begins->n++] = ns;
 }

@@ -2,7 +2,7 @@
 #include "account/waits.h"
 
 #include "account/walk.h"
-#include "base/xalloc.h"
+#include "base/vec.h"
 
 #define WAITS_QUEUE_NS 50000  /* what is asked for begins so soon, if nothing is in its way */
 #define WAITS_TOLD_NS  200000 /* that a function of the host runs, and whom it wakes */
@@ -27,16 +27,6 @@ static uint64_t span_ns(uint64_t begin_ns, uint64_t end_ns)
 	return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* The longest call that was under way as the GPU ran dry, but those that ask for work. */
 static bool wait_find_call(const struct facts *facts, struct fact_thread *thread, uint64_t dry_ns,
                            const struct fact_call *but, struct lead *wait)
@@ -47,7 +37,7 @@ static bool wait_find_call(const struct facts *facts, struct fact_thread *thread
 	wait->waited_ns = 0;
 	for (size_t i = 0; i < WAITS_CALLS && at < thread->n_calls; at++, i++) {
 		const struct fact_call *call = &thread->calls[at];
-		uint64_t waited = span_ns(call->begin_ns, sooner(call->end_ns, dry_ns));
+		uint64_t waited = span_ns(call->begin_ns, facts_min(call->end_ns, dry_ns));
 		enum account_cause cause = walk_cause_of_call(call);
 
 		if (call->begin_ns >= dry_ns)
@@ -137,9 +127,9 @@ static bool wait_find_untold(struct fact_thread *thread, uint64_t dry_ns, struct
 		return false;
 	*wait = (struct lead){ .debt = { .cause = ACCOUNT_SYNCHRONISATION,
 		                         .chain = chain,
-		                         .end_ns = later(begin_ns + ns, dry_ns) },
+		                         .end_ns = facts_max(begin_ns + ns, dry_ns) },
 		               .begin_ns = begin_ns,
-		               .waited_ns = sooner(ns, span_ns(begin_ns, dry_ns)) };
+		               .waited_ns = facts_min(ns, span_ns(begin_ns, dry_ns)) };
 	return wait->waited_ns;
 }
 
@@ -178,10 +168,7 @@ static void lead_wait(struct lead *lead, const struct lead *wait, uint32_t threa
 
 static void debt_add(struct gpu_time *gpu, struct gpu_segment *idle, const struct gpu_debt *debt)
 {
-	if (gpu->n_debts == gpu->room_debts) {
-		gpu->room_debts = gpu->room_debts ? 2 * gpu->room_debts : 64;
-		gpu->debts = xrealloc(gpu->debts, gpu->room_debts * sizeof(*gpu->debts));
-	}
+	gpu->debts = vec_room(gpu->debts, gpu->n_debts, sizeof(*gpu->debts));
 	gpu->debts[gpu->n_debts++] = *debt;
 	idle->debt = (uint32_t)gpu->n_debts;
 }
@@ -199,8 +186,8 @@ static void lead_pause(const struct facts *facts, struct gpu_time *gpu, struct g
 	if (!lead->left_ns || lead->debt.thread != thread)
 		return;
 	debt = lead->debt;
-	ns = span_ns(debt.end_ns > idle->begin_ns ? debt.end_ns : idle->begin_ns, idle->end_ns);
-	owed = sooner(lead->left_ns, ns);
+	ns = span_ns(facts_max(debt.end_ns, idle->begin_ns), idle->end_ns);
+	owed = facts_min(lead->left_ns, ns);
 	debt.share = ns ? (double)owed / (double)ns : 0;
 	lead->left_ns -= owed;
 	debt_add(gpu, idle, &debt);
@@ -214,7 +201,7 @@ static void lead_work(struct lead *lead, const struct fact_work *work, const str
 
 	if (thread != lead->debt.thread)
 		return;
-	lead->left_ns = sooner(lead->left_ns, span_ns(ahead, lead->waited_ns));
+	lead->left_ns = facts_min(lead->left_ns, span_ns(ahead, lead->waited_ns));
 }
 
 /* Which of the rests were for the GPU: those that have no row are like them. */

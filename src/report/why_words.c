@@ -215,15 +215,6 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 	}
 }
 
-static double communication_ns(const struct account *account)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < account->n_parts; i++)
-		ns += account->parts[i].cause == ACCOUNT_COMMUNICATION ? account->parts[i].ns : 0;
-	return ns;
-}
-
 /* GPUs communicate, and only one process that does so was recorded. Who is late waits for nobody,
  * and communicates for a moment. */
 static bool words_lack_ranks(const struct accounts *accounts)
@@ -232,7 +223,8 @@ static bool words_lack_ranks(const struct accounts *accounts)
 	bool much = false;
 
 	for (size_t i = 0; i < accounts->n; i++) {
-		double ns = communication_ns(&accounts->of[i]);
+		double ns =
+			account_ns(&accounts->of[i], ACCOUNT_COMMUNICATION, ACCOUNT_COMMUNICATION);
 
 		if (ns <= 0)
 			continue;
