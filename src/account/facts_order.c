@@ -239,10 +239,30 @@ static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
 	}
 }
 
+/* It has a limit, and may be waited for once more when that is over. */
+static bool rest_is_limited(const struct fact_rest *rest)
+{
+	return rest->wait == WAIT_LOCK || rest->wait == WAIT_SLEEP || rest->wait == WAIT_PIPE ||
+	       rest->wait == WAIT_NETWORK || rest->wait == WAIT_EVENTS;
+}
+
+static bool rest_is_again(const struct fact_rest *rest)
+{
+	return (rest->gil && rest[1].gil) || (rest->chain && rest->chain == rest[1].chain &&
+	                                      rest_is_limited(rest) && rest_is_limited(&rest[1]));
+}
+
 static bool rest_goes_on(const struct fact_rest *rest)
 {
-	return rest->gil && rest->how == BLOCKED_INTERRUPT && rest[1].gil &&
+	return rest->how == BLOCKED_INTERRUPT && rest_is_again(rest) &&
 	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS;
+}
+
+/* Threads alone let go of locks and write to pipes: else it is a limit that was over. */
+static bool rest_is_for_a_time(const struct fact_rest *rest)
+{
+	return rest->how == BLOCKED_INTERRUPT && !rest->waker_tid && !rest->gil &&
+	       (rest->wait == WAIT_LOCK || rest->wait == WAIT_PIPE);
 }
 
 /* It was stopped meanwhile, as to be looked into, and then let go on. */
@@ -261,8 +281,10 @@ static void fact_pass_on_wakers(struct fact_thread *thread)
 	for (size_t i = thread->n_rests; i-- > 1;) {
 		struct fact_rest *rest = &thread->rests[i - 1];
 
-		if (rest_goes_on(rest) && !rest->waker_tid)
+		if (!rest->waker_tid && rest[1].wait != WAIT_SLEEP && rest_goes_on(rest)) {
 			rest->waker_tid = rest[1].waker_tid;
+			rest->wait = rest[1].wait;
+		}
 		if (i + 1 >= thread->n_rests || !rest_was_stopped(rest))
 			continue;
 		rest->waker_tid = rest[2].waker_tid;
@@ -271,6 +293,9 @@ static void fact_pass_on_wakers(struct fact_thread *thread)
 			rest[2].chain = rest->chain;
 		}
 	}
+	for (size_t i = 0; i < thread->n_rests; i++)
+		if (rest_is_for_a_time(&thread->rests[i]))
+			thread->rests[i].wait = WAIT_SLEEP;
 }
 
 struct fact_tid {

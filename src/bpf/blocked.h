@@ -238,6 +238,25 @@ static __always_inline void interrupt_ended(void)
 		--*depth;
 }
 
+/* A timer's function is counted apart: whom it wakes has waited for a time. */
+#define TIMER 0x10000
+
+static __always_inline void timer_begun(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	if (depth)
+		*depth += TIMER;
+}
+
+static __always_inline void timer_ended(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	if (depth && *depth >= TIMER)
+		*depth -= TIMER;
+}
+
 static __always_inline void interrupts_none(void)
 {
 	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
@@ -246,18 +265,19 @@ static __always_inline void interrupts_none(void)
 		*depth = 0;
 }
 
-static __always_inline int in_interrupt(void)
+/* How deep, with TIMER's in it; 0: in none. */
+static __always_inline __u32 in_interrupt(void)
 {
 	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
 
-	return depth && *depth;
+	return depth ? *depth : 0;
 }
 
 /* Before it is put on a run queue, so the current thread is the one that does it. */
 static __always_inline void blocked_woken(struct task_struct *task)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tid = task->pid;
+	__u32 tid = task->pid, interrupt;
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	struct wire_blocking *blocking;
 	__u64 now;
@@ -266,11 +286,13 @@ static __always_inline void blocked_woken(struct task_struct *task)
 		return;
 	now = bpf_ktime_get_ns();
 	blocking = &thread->blocking;
-	tid = in_interrupt() ? 0 : (__u32)id;
+	interrupt = in_interrupt();
+	tid = interrupt ? 0 : (__u32)id;
 	/* who has woken it a moment ago is still called so */
 	if (tid && (tid != blocking->waker_tid || now - blocking->woken_ns > NAMED_NS))
 		bpf_get_current_comm(blocking->waker, sizeof(blocking->waker));
 	blocking->woken_ns = now;
+	blocking->timed_out = interrupt >= TIMER;
 	blocking->waker_tid = tid;
 	blocking->waker_tgid = id >> 32;
 	blocking->held = blocking->stopped && id >> 32 == settings.self_tgid;
@@ -288,6 +310,7 @@ static __always_inline void wait_tell(struct wire_blocked *record,
 		record->runnable_ns = record->weight_ns;
 	} else if (blocking->woken_ns >= blocking->since_ns) {
 		record->runnable_ns = now - blocking->woken_ns;
+		record->wait.flags |= blocking->timed_out ? WIRE_WAIT_TIMED_OUT : 0;
 	}
 	if (record->runnable_ns)
 		rival_tell(record, now);

@@ -296,6 +296,20 @@ int on_interrupt_end(void *ctx)
 	return 0;
 }
 
+SEC("raw_tp/hrtimer_expire_entry")
+int on_timer(void *ctx)
+{
+	timer_begun();
+	return 0;
+}
+
+SEC("raw_tp/hrtimer_expire_exit")
+int on_timer_end(void *ctx)
+{
+	timer_ended();
+	return 0;
+}
+
 SEC("raw_tp/softirq_entry")
 int on_softirq(void *ctx)
 {

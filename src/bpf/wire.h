@@ -282,7 +282,8 @@ struct wire_blocking {
 	__u32 waker_tid; /* 0: it was an interrupt */
 	__u8 stopped;    /* for its tracer */
 	__u8 held;       /* which was cuscope */
-	__u8 unused[2];
+	__u8 timed_out;  /* a timer woke it */
+	__u8 unused;
 	char waker[16];
 	__u32 waker_tgid, reserved;
 	__u64 credit_ns, credited_ns;   /* for walks: see blocked.h */

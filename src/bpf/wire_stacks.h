@@ -154,7 +154,8 @@ enum wire_wait_flags {
 	WIRE_WAIT_FILE = 1 << 2,     /* the call is about one file: `mode` */
 	WIRE_WAIT_NO_FILES = 1 << 3, /* poll() of no file: it sleeps */
 	WIRE_WAIT_STOPPED = 1 << 4,
-	WIRE_WAIT_CPU = 1 << 5, /* a sum of times without a CPU */
+	WIRE_WAIT_CPU = 1 << 5,       /* a sum of times without a CPU */
+	WIRE_WAIT_TIMED_OUT = 1 << 6, /* a timer ended it */
 };
 
 /* WIRE_BLOCKED: a thread goes on, or what has been added up of it. */

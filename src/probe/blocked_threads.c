@@ -85,8 +85,8 @@ int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
 	static const char *const programs[ARRAY_SIZE(threads->links)][2] = {
 		{ "irq_handler_exit", "on_interrupt_end" },
 		{ "irq_handler_entry", "on_interrupt" },
-		{ "hrtimer_expire_exit", "on_interrupt_end" },
-		{ "hrtimer_expire_entry", "on_interrupt" },
+		{ "hrtimer_expire_exit", "on_timer_end" },
+		{ "hrtimer_expire_entry", "on_timer" },
 		{ "softirq_exit", "on_softirq_end" },
 		{ "softirq_entry", "on_softirq" },
 		/* which the programs name themselves */

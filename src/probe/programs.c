@@ -131,8 +131,9 @@ static void choose_programs(struct programs *p)
 	}
 }
 
-static const char *const of_blocked[] = { "on_switch",        "on_waking",  "on_interrupt",
-	                                  "on_interrupt_end", "on_softirq", "on_softirq_end" };
+static const char *const of_blocked[] = { "on_switch",        "on_waking",   "on_interrupt",
+	                                  "on_interrupt_end", "on_softirq",  "on_softirq_end",
+	                                  "on_timer",         "on_timer_end" };
 
 static void leave_out(struct programs *p, const char *name, bool unwanted)
 {

@@ -83,6 +83,11 @@ def test_waits_for_a_lock_and_who_ended_them(case):
         raise Failure(f"not woken by who gave: {stretches}")
 
 
+def test_a_wait_whose_limit_is_over_is_a_sleep(case):
+    for stretch in expect(case, "limit", "sleep", 9000):
+        checks.equal("what ended it", "interrupt", stretch["blocked"])
+
+
 def test_waits_for_a_cpu_and_who_had_it(case):
     path = record(case, "cpu", 10)
     stretches = waits(case, path)

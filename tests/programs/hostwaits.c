@@ -2,11 +2,13 @@
 /*
  * hostwaits KIND ROUNDS FILE: launches a kernel ROUNDS times and waits before each, in a function
  * named after what it waits for: disk (FILE read without the page cache), fault (FILE mapped and
- * not in the cache), network, lock, pipe and sleep (3 ms each), cpu (2 ms of work on a CPU that two
- * neighbours never leave). KIND `ends` is lock, on threads that end after each launch.
+ * not in the cache), network, lock, pipe, sleep and limit (3 ms each; of a poll to which nothing
+ * comes), cpu (2 ms of work on a CPU that two neighbours never leave). KIND `ends` is lock, on
+ * threads that end after each launch.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -121,6 +123,14 @@ static __attribute__((noinline)) void in_sleep(long round)
 	pause_us(WAIT_US);
 }
 
+static __attribute__((noinline)) void in_limit(long round)
+{
+	struct pollfd wanted = { sockets[0], POLLIN, 0 };
+
+	(void)round;
+	poll(&wanted, 1, WAIT_US / 1000);
+}
+
 static long cpu_ns(void)
 {
 	struct timespec time;
@@ -197,7 +207,7 @@ static const struct kind {
 } kinds[] = {
 	{ "disk", in_disk, false }, { "fault", in_fault, false }, { "network", in_network, true },
 	{ "pipe", in_pipe, true },  { "lock", in_lock, true },    { "ends", in_lock, true },
-	{ "cpu", in_work, false },  { "sleep", in_sleep, false },
+	{ "cpu", in_work, false },  { "sleep", in_sleep, false }, { "limit", in_limit, false },
 };
 
 static const struct kind *kind_of(const char *name)

@@ -6,6 +6,7 @@
 
 #define STEPS  20
 #define WORKER 4300
+#define UNSEEN 4999 /* nothing is recorded of it */
 
 static struct answer answer;
 
@@ -294,7 +295,7 @@ static void test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others(vo
 		waited_by(WORKER, WAIT_LOCK, at, at + 600, MAIN, 42);
 		sampled_from(MAIN, at + 5, at + 600, 28);
 		worked_from(WORKER, at + 600, at + 5000, 40);
-		waited_by(MAIN, WAIT_LOCK, at + 600, at + 5000, known ? WORKER : 0, 26);
+		waited_by(MAIN, WAIT_LOCK, at + 600, at + 5000, known ? WORKER : UNSEEN, 26);
 	}
 	assert_left(ACCOUNT_COMPUTING, 40, 595, ACCOUNT_COMPUTING);
 }

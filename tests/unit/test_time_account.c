@@ -546,9 +546,39 @@ static void test_who_runs_while_the_gil_is_waited_for_has_it(void **state)
 
 static void test_another_lock_is_a_lock(void **state)
 {
-	waited(WAIT_LOCK, 200, 950, 0, 27);
+	waited(WAIT_LOCK, 200, 950, 99, 27); /* nothing was recorded of it */
 	pause_until(950);
 	assert_us(the_account(2000), ACCOUNT_LOCK, 27, 750);
+}
+
+/* No thread let go of it: the time that it was waited for at most was over. */
+static void test_a_lock_that_is_waited_for_in_vain_is_a_sleep(void **state)
+{
+	const struct account *account;
+
+	waited(WAIT_LOCK, 200, 500, 0, 27);
+	waited(WAIT_PIPE, 600, 950, 0, 28);
+	sampled(550, 30);
+	pause_until(950);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_SLEEP, 27, 300);
+	assert_us(account, ACCOUNT_SLEEP, 28, 350);
+}
+
+/* In one place again and again: for whoever ended the last of these waits. */
+static void test_a_wait_with_a_limit_is_for_who_ended_it(void **state)
+{
+	const struct account *account;
+
+	waited(WAIT_SLEEP, 200, 400, 0, 27); /* a poll whose limit was over */
+	waited(WAIT_SLEEP, 405, 600, 0, 27);
+	waited(WAIT_PIPE, 605, 950, 51, 27);
+	for (int i = 0; i < 20; i++)
+		sampled_in(the_process(), 51, 205 + 40 * i, 88);
+	pause_until(950);
+	account = the_account(2000);
+	assert_us(account, ACCOUNT_COMPUTING, 88, 200 + 195 + 345);
+	assert_us(account, ACCOUNT_SLEEP, ANY, 0);
 }
 
 /* ---- ranks --------------------------------------------------------------------------------- */
@@ -855,6 +885,8 @@ int main(void)
 		TEST(test_time_outs_that_are_far_apart_are_not_one_wait),
 		TEST(test_who_runs_while_the_gil_is_waited_for_has_it),
 		TEST(test_another_lock_is_a_lock),
+		TEST(test_a_lock_that_is_waited_for_in_vain_is_a_sleep),
+		TEST(test_a_wait_with_a_limit_is_for_who_ended_it),
 		TEST(test_a_rank_waits_for_one_that_sleeps),
 		TEST(test_a_rank_waits_for_one_whose_gpu_computes),
 		TEST(test_a_rank_is_there_as_soon_as_it_communicates_beside_its_kernels),

@@ -49,6 +49,18 @@ static void test_calls_tell_by_themselves(void **state)
 	assert_int_equal(wait_in(100000, 0, 0), WAIT_CALL);
 }
 
+static void test_a_limit_that_is_over_was_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_in(SYS_ppoll, S_IFSOCK, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+	assert_int_equal(wait_in(SYS_ppoll, S_IFIFO, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+	assert_int_equal(wait_in(SYS_epoll_pwait, 0, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+	assert_int_equal(wait_in(SYS_futex, 0, WIRE_WAIT_TIMED_OUT), WAIT_LOCK);
+	/* by what a driver's or a disk's timer did */
+	assert_int_equal(wait_in(SYS_ppoll, S_IFCHR, WIRE_WAIT_TIMED_OUT), WAIT_DEVICE);
+	assert_int_equal(wait_in(SYS_fsync, S_IFREG, WIRE_WAIT_TIMED_OUT), WAIT_DISK);
+}
+
 static void test_what_the_kernel_counts_as_io_is_the_disk(void **state)
 {
 	(void)state;
@@ -110,6 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files_tell_by_their_kind),
 		cmocka_unit_test(test_calls_tell_by_themselves),
+		cmocka_unit_test(test_a_limit_that_is_over_was_waited_for),
 		cmocka_unit_test(test_what_the_kernel_counts_as_io_is_the_disk),
 		cmocka_unit_test(test_a_stack_tells_what_was_swapped_out),
 		cmocka_unit_test(test_without_a_cpu_nothing_else_was_waited_for),

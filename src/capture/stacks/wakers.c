@@ -109,6 +109,24 @@ static bool is_swapped(const struct stack *stack)
 	return false;
 }
 
+/*
+ * By the call and its file. One whose limit was over has waited for that; but one for a lock stays
+ * it, since Python's is asked for again and again with a limit.
+ */
+static enum wait_kind of_call(const struct wire_wait *wait)
+{
+	enum wait_kind kind = of_file(wait);
+
+	for (size_t i = 0; i < ARRAY_SIZE(of_calls); i++) {
+		if (of_calls[i].call == wait->call)
+			kind = of_calls[i].wait;
+	}
+	if (wait->flags & WIRE_WAIT_TIMED_OUT &&
+	    (kind == WAIT_EVENTS || kind == WAIT_NETWORK || kind == WAIT_PIPE))
+		return WAIT_SLEEP;
+	return kind;
+}
+
 enum wait_kind wait_of(const struct wire_blocked *record, const struct stack *stack)
 {
 	const struct wire_wait *wait = &record->wait;
@@ -127,11 +145,7 @@ enum wait_kind wait_of(const struct wire_blocked *record, const struct stack *st
 		return WAIT_DISK;
 	if (wait->flags & WIRE_WAIT_NO_FILES)
 		return WAIT_SLEEP;
-	for (size_t i = 0; i < ARRAY_SIZE(of_calls); i++) {
-		if (of_calls[i].call == wait->call)
-			return of_calls[i].wait;
-	}
-	return of_file(wait);
+	return of_call(wait);
 }
 
 /* ---- wakers -------------------------------------------------------------------------------- */
