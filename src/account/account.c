@@ -34,18 +34,21 @@ static void idle_walk(const struct walk *walk, const struct cut *cut, uint32_t t
 }
 
 /*
- * A function of the host is in its stream's way: CUDA runs it on a thread of its own, which is
- * asked then. FACTS_NONE: none runs.
+ * A function of the host is in its stream's way, or in that of a stream that it waits for: CUDA
+ * runs it on a thread of its own, which is asked then; where no stack has told which that is,
+ * whoever runs is. FACTS_NONE: none does.
  */
 static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, uint64_t begin_ns,
                                    uint64_t end_ns)
 {
 	const struct facts *facts = maker->facts;
 	const struct process *process = facts->threads[thread].process;
+	uint64_t middle_ns = begin_ns + (end_ns - begin_ns) / 2;
+	uint32_t runs = facts_host_function(facts, process, middle_ns);
 
-	if (!facts_has_host_functions(facts, process))
-		return FACTS_NONE;
-	return facts_running(facts, process->pid, begin_ns + (end_ns - begin_ns) / 2, thread);
+	if (runs != FACTS_NONE || !facts_has_host_functions(facts, process))
+		return runs;
+	return facts_running(facts, process->pid, middle_ns, thread);
 }
 
 /*

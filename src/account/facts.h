@@ -59,6 +59,7 @@ struct fact_rest {
 	uint8_t how;        /* enum blocked */
 	bool gil;           /* it waited for Python's lock of its interpreter */
 	bool for_gpu;       /* it waited for a thread that was told the GPU's end */
+	bool for_cuda;      /* in a function of the host's that CUDA had called */
 	char rival[16];     /* its name */
 };
 
@@ -81,6 +82,7 @@ struct fact_thread {
 	struct fact_sum *sums;
 	size_t n_calls, n_samples, n_rests, n_sums;
 	size_t room_calls, room_samples, room_rests, room_sums;
+	bool is_cudas;            /* one of CUDA's, that runs functions of the host */
 	uint64_t polls;           /* samples in which it asked whether the GPU is done; */
 	uint32_t poll_chain;      /* where it did last */
 	uint64_t last_stream;     /* of its last call */
@@ -220,6 +222,11 @@ size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns);
  */
 uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
                        uint32_t but_thread);
+
+/* The thread that ran a function of the host for CUDA at that time, on a CPU or not; FACTS_NONE:
+ * not known. */
+uint32_t facts_host_function(const struct facts *facts, const struct process *process,
+                             uint64_t time_ns);
 
 /* The lowest number of a process of the recording that is above this one; 0: there is none. */
 uint32_t facts_pid_after(const struct facts *facts, uint32_t pid);

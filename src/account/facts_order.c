@@ -555,11 +555,13 @@ size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns)
 	               : 0;
 }
 
-static bool thread_rests_at(struct fact_thread *thread, uint64_t time_ns)
+/* NULL: it does not rest then. */
+static const struct fact_rest *thread_rests_at(struct fact_thread *thread, uint64_t time_ns)
 {
 	size_t at = facts_rest_at(thread, time_ns);
 
-	return at < thread->n_rests && thread->rests[at].begin_ns <= time_ns;
+	return at < thread->n_rests && thread->rests[at].begin_ns <= time_ns ? &thread->rests[at]
+	                                                                     : NULL;
 }
 
 /* The first thread of the process with this number, or of a higher one. */
@@ -593,4 +595,23 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 			most = number;
 	}
 	return most;
+}
+
+uint32_t facts_host_function(const struct facts *facts, const struct process *process,
+                             uint64_t time_ns)
+{
+	uint32_t pid = process->pid;
+
+	if (!facts_has_host_functions(facts, process))
+		return FACTS_NONE;
+	for (size_t i = pids_at(facts, pid), n = 0;
+	     n < FACTS_ASKED && i < facts->n_pids && facts->pids[i].pid == pid; i++, n++) {
+		struct fact_thread *thread = &facts->threads[facts->pids[i].thread];
+		const struct fact_rest *rest =
+			thread->is_cudas ? thread_rests_at(thread, time_ns) : NULL;
+
+		if (thread->is_cudas && (!rest || rest->for_cuda))
+			return facts->pids[i].thread;
+	}
+	return FACTS_NONE;
 }

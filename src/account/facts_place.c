@@ -59,6 +59,7 @@ struct numbered {
 	uint32_t *chains; /* by it */
 	bool *cut;        /* it ends before the program's begin */
 	bool *copies;     /* its innermost function copies memory */
+	bool *for_cuda;   /* CUDA has called a function of the program's, in a thread of CUDA's */
 };
 
 static bool is_of_libc(const struct stack_frame *frame)
@@ -83,12 +84,28 @@ static bool stack_copies(const struct stack *stack)
 	return stack->n_frames > 1 && !is_of_libc(stack->frames[1]);
 }
 
+/* From the outside on the system's frames, then CUDA's, and somewhere within the program's. */
+static bool stack_is_for_cuda(const struct stack *stack)
+{
+	bool whole = stack->end == STACK_WHOLE || stack->end == STACK_BY_POINTERS;
+	size_t i = whole ? stack->n_frames : 0;
+
+	while (i && place_rank(stack->frames[i - 1]) == PLACE_SYSTEM)
+		i--;
+	if (!i || stack->frames[i - 1]->kind != FRAME_CUDA)
+		return false;
+	while (i && place_rank(stack->frames[i - 1]) > PLACE_NATIVE)
+		i--;
+	return i;
+}
+
 /* Each stack is looked at once: millions of rows have one. */
 static struct numbered facts_number(struct facts *facts)
 {
 	struct numbered numbered = { xcalloc(facts->n_stacks + 1, sizeof(*numbered.chains)),
 		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.cut)),
-		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.copies)) };
+		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.copies)),
+		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.for_cuda)) };
 
 	for (size_t i = 0; i < facts->n_stacks; i++) {
 		if (!facts->stacks[i])
@@ -97,6 +114,7 @@ static struct numbered facts_number(struct facts *facts)
 		numbered.cut[i + 1] = facts->stacks[i]->end != STACK_WHOLE &&
 		                      facts->stacks[i]->end != STACK_BY_POINTERS;
 		numbered.copies[i + 1] = stack_copies(facts->stacks[i]);
+		numbered.for_cuda[i + 1] = stack_is_for_cuda(facts->stacks[i]);
 	}
 	return numbered;
 }
@@ -129,6 +147,7 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 			seen = chain;
 		thread->samples[i].chain = placer_chain(placer, numbered, number, seen);
 		thread->samples[i].copies = numbered->copies[number];
+		thread->is_cudas |= numbered->for_cuda[number];
 	}
 }
 
@@ -153,15 +172,20 @@ static void placer_make_chains(struct placer *placer)
 			thread->calls[k].chain =
 				placer_row(placer, thread, thread->calls[k].begin_ns,
 			                   thread->calls[k].chain, &numbered);
-		for (size_t k = 0; k < thread->n_rests; k++)
-			thread->rests[k].chain =
-				placer_row(placer, thread, thread->rests[k].begin_ns,
-			                   thread->rests[k].chain, &numbered);
+		for (size_t k = 0; k < thread->n_rests; k++) {
+			struct fact_rest *rest = &thread->rests[k];
+
+			rest->for_cuda = numbered.for_cuda[rest->chain];
+			thread->is_cudas |= rest->for_cuda;
+			rest->chain =
+				placer_row(placer, thread, rest->begin_ns, rest->chain, &numbered);
+		}
 		thread->poll_chain = numbered.chains[thread->poll_chain];
 	}
 	free(numbered.chains);
 	free(numbered.cut);
 	free(numbered.copies);
+	free(numbered.for_cuda);
 }
 
 /* The call that a sample was taken in, or a little before. */

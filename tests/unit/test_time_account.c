@@ -459,6 +459,77 @@ static void test_the_waker_is_who_had_the_number_then(void **state)
 	assert_us(account, ACCOUNT_COMPUTING, 71, 750);
 }
 
+/* ---- functions of the host ----------------------------------------------------------------- */
+
+/* In a thread of CUDA's: asleep in a function of the program's, or in none. */
+static const struct stack *cudas_stack(bool in_function)
+{
+	static struct stack_frame sleeps = {
+		.id = 90, .kind = FRAME_NATIVE, .function = "nanosleep", .module = "libc.so.6"
+	};
+	static struct stack_frame line = { .id = 91,
+		                           .kind = FRAME_NATIVE,
+		                           .function = "write_log",
+		                           .module = "app",
+		                           .file = "/home/ann/app.c",
+		                           .line = 91 };
+	static struct stack_frame cudas = { .id = 92,
+		                            .kind = FRAME_CUDA,
+		                            .module = "libcuda.so.1" };
+	static struct stack_frame begin = {
+		.id = 93, .kind = FRAME_NATIVE, .function = "start_thread", .module = "libc.so.6"
+	};
+	static const struct stack_frame *const within[] = { &sleeps, &line, &cudas, &begin };
+	static const struct stack_frame *const outside[] = { &sleeps, &cudas, &begin };
+	static const struct stack in = { .id = 90, .n_frames = 4, .frames = within };
+	static const struct stack out = { .id = 91, .n_frames = 3, .frames = outside };
+
+	return in_function ? &in : &out;
+}
+
+static void cuda_rested(double begin_us, double end_us, bool in_function)
+{
+	struct sample sample =
+		sample_of(SAMPLE_OFF_CPU, end_us - begin_us, cudas_stack(in_function));
+
+	sample.wait = in_function ? WAIT_SLEEP : WAIT_LOCK;
+	sample.blocked = in_function ? BLOCKED_INTERRUPT : BLOCKED_WOKEN;
+	sample.waker_tid = in_function ? 0 : MAIN;
+	see(sample_event(the_process(), 51, end_us, &sample));
+}
+
+/* Two kernels that were asked for at once, the second of which begins late; others compute. */
+static const struct account *stream_held_up(void)
+{
+	call_from(5, 6, "cuLaunchHostFunc", 30);
+	ran(launch(10, 30), 20, 100);
+	ran(launch(30, 31), 950, 990);
+	for (int i = 0; i < 20; i++)
+		sampled_in(the_process(), 52, 50 + 45 * i, 88);
+	return the_account(1000);
+}
+
+static void test_a_function_of_the_host_that_sleeps_holds_its_stream_up(void **state)
+{
+	const struct account *account;
+	const struct account_part *part;
+
+	cuda_rested(100, 950, true);
+	account = stream_held_up();
+	assert_us(account, ACCOUNT_SLEEP, 91, 850);
+	part = part_of(account, ACCOUNT_SLEEP, 91);
+	assert_int_equal(tid_of(part->thread), 51);
+	assert_int_equal(via_of(part)->cause, ACCOUNT_STREAM_WAIT);
+}
+
+/* CUDA's thread has nothing to run then: whoever else runs is taken for it. */
+static void test_a_thread_of_cudas_that_waits_holds_nothing_up(void **state)
+{
+	cuda_rested(0, 15, true);
+	cuda_rested(15, 990, false);
+	assert_us(stream_held_up(), ACCOUNT_COMPUTING, 88, 850);
+}
+
 /* ---- Python's lock ------------------------------------------------------------------------- */
 
 static const struct stack *gil_stack(void)
@@ -884,6 +955,8 @@ int main(void)
 		TEST(test_the_gil_is_its_holders),
 		TEST(test_time_outs_that_are_far_apart_are_not_one_wait),
 		TEST(test_who_runs_while_the_gil_is_waited_for_has_it),
+		TEST(test_a_function_of_the_host_that_sleeps_holds_its_stream_up),
+		TEST(test_a_thread_of_cudas_that_waits_holds_nothing_up),
 		TEST(test_another_lock_is_a_lock),
 		TEST(test_a_lock_that_is_waited_for_in_vain_is_a_sleep),
 		TEST(test_a_wait_with_a_limit_is_for_who_ended_it),
