@@ -495,6 +495,16 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 	free(ranked);
 }
 
+double account_ns(const struct account *account, enum account_cause first, enum account_cause last)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		if (account->parts[i].cause >= first && account->parts[i].cause <= last)
+			ns += account->parts[i].ns;
+	return ns;
+}
+
 void accounts_clear(struct accounts *accounts)
 {
 	for (size_t i = 0; i < accounts->n; i++)

@@ -101,6 +101,9 @@ struct account {
 	                                    alone */
 };
 
+/* Of the causes from one to another, of their numbers. */
+double account_ns(const struct account *account, enum account_cause first, enum account_cause last);
+
 #define ACCOUNTS_MAX 64 /* those with most work; the rest is counted */
 
 struct accounts {

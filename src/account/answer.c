@@ -314,16 +314,6 @@ bool answer_lost_stacks(const struct run_info *run)
 	       missed[STACKS_PYTHON];
 }
 
-double account_ns(const struct account *account, enum account_cause first, enum account_cause last)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < account->n_parts; i++)
-		if (account->parts[i].cause >= first && account->parts[i].cause <= last)
-			ns += account->parts[i].ns;
-	return ns;
-}
-
 static double account_unknown_ns(const struct account *account)
 {
 	return account_ns(account, ACCOUNT_UNKNOWN, ACCOUNT_HOST);

@@ -112,9 +112,6 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
 bool answer_lost_something(const struct run_info *run);
 bool answer_lost_stacks(const struct run_info *run);
 
-/* Of the causes from one to another, of their numbers. */
-double account_ns(const struct account *account, enum account_cause first, enum account_cause last);
-
 /* Shares of the account, of 1: of what the GPU runs; of what is not known, and within that of what
  * the host did outside of CUDA. */
 double answer_busy(const struct account *account);

@@ -26,34 +26,65 @@ static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, en
 		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, state, 0 };
 }
 
-/* What runs until when, of each class the one that ends last. */
-struct running {
-	uint64_t until_ns[FACT_CLASSES];
-	size_t work[FACT_CLASSES];
+/* ---- what runs at once ----------------------------------------------------------------------- */
+
+/* A stretch in which the same classes run. */
+struct at_once {
+	uint64_t begin_ns, end_ns;
+	unsigned classes;          /* 1 << enum fact_class */
+	size_t work[FACT_CLASSES]; /* of each class the one that ends last */
+	size_t next;               /* that begins after it; n_works: none */
 };
 
-/* From `now` on to `to_ns`, where `next` begins: what runs decides, then what is left, then none.
- */
-static void gpu_advance(struct gpu_time *gpu, const struct running *running, uint64_t now,
-                        uint64_t to_ns, size_t next)
+/* From the GPU's first work to the end of the last; each is one that `each` gets. */
+static void gpu_each(const struct facts *facts, const struct gpu_time *gpu,
+                     void (*each)(void *data, const struct at_once *now), void *data)
+{
+	struct at_once now = { .end_ns = facts->works[gpu->first].begin_ns };
+	uint64_t until_ns[FACT_CLASSES] = { 0 };
+
+	for (size_t i = gpu->first; i <= gpu->last; i++) {
+		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;
+		uint64_t to_ns = work ? work->begin_ns : UINT64_MAX;
+
+		now.next = work ? i : facts->n_works;
+		while (now.end_ns < to_ns) {
+			now.begin_ns = now.end_ns;
+			now.end_ns = to_ns;
+			now.classes = 0;
+			for (unsigned class = 0; class < FACT_CLASSES; class ++) {
+				if (until_ns[class] <= now.begin_ns)
+					continue;
+				now.classes |= 1u << class;
+				now.end_ns = facts_min(now.end_ns, until_ns[class]);
+			}
+			if (!work && !now.classes)
+				return;
+			each(data, &now);
+		}
+		if (work && work->end_ns > until_ns[work->class]) {
+			until_ns[work->class] = work->end_ns;
+			now.work[work->class] = i;
+		}
+	}
+}
+
+/* Kernels before those that communicate before copies. */
+static void gpu_add_stretch(void *data, const struct at_once *now)
 {
 	static const enum gpu_state states[FACT_CLASSES] = {
 		[FACT_KERNEL] = STATE_KERNELS,
 		[FACT_COMMUNICATION] = STATE_COMMUNICATION,
 		[FACT_COPY] = STATE_COPIES,
 	};
+	unsigned class = 0;
 
-	for (int class = 0; class < FACT_CLASSES; class ++) {
-		uint64_t until = running->until_ns[class];
-
-		if (until > to_ns)
-			until = to_ns;
-		if (until > now) {
-			gpu_add(gpu, now, until, states[class], running->work[class]);
-			now = until;
-		}
-	}
-	gpu_add(gpu, now, to_ns, STATE_IDLE, next);
+	while (class < FACT_CLASSES && !(now->classes & 1u << class))
+		class ++;
+	if (class < FACT_CLASSES)
+		gpu_add(data, now->begin_ns, now->end_ns, states[class], now->work[class]);
+	else
+		gpu_add(data, now->begin_ns, now->end_ns, STATE_IDLE, now->next);
 }
 
 static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
@@ -69,33 +100,6 @@ static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
 	}
 	gpu->talks = vec_room(gpu->talks, gpu->n_talks, sizeof(*gpu->talks));
 	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
-}
-
-static void gpu_sweep(const struct facts *facts, struct gpu_time *gpu)
-{
-	struct running running = { 0 };
-	uint64_t now = facts->works[gpu->first].begin_ns;
-
-	for (size_t i = gpu->first; i < gpu->last; i++) {
-		const struct fact_work *work = &facts->works[i];
-
-		gpu_advance(gpu, &running, now, work->begin_ns, i);
-		now = work->begin_ns;
-		if (work->end_ns > running.until_ns[work->class]) {
-			running.until_ns[work->class] = work->end_ns;
-			running.work[work->class] = i;
-		}
-		if (work->class == FACT_COMMUNICATION)
-			gpu_talk(gpu, work);
-	}
-	for (int class = 0; class < FACT_CLASSES; class ++) {
-		uint64_t until = running.until_ns[class];
-
-		if (until > now) {
-			gpu_advance(gpu, &running, now, until, facts->n_works);
-			now = until;
-		}
-	}
 }
 
 /*
@@ -136,7 +140,10 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 		while (i < facts->n_works && facts->works[i].gpu == facts->works[gpu->first].gpu)
 			i++;
 		gpu->last = i;
-		gpu_sweep(facts, gpu);
+		gpu_each(facts, gpu, gpu_add_stretch, gpu);
+		for (size_t k = gpu->first; k < gpu->last; k++)
+			if (facts->works[k].class == FACT_COMMUNICATION)
+				gpu_talk(gpu, &facts->works[k]);
 		gpu_trail(facts, gpu);
 		gpu_find_debts(gpu, facts);
 	}
@@ -240,41 +247,26 @@ bool measured_next(struct measured *part, uint64_t end_ns)
 	return false;
 }
 
-/* ---- at once --------------------------------------------------------------------------------- */
+/* ---- by classes ------------------------------------------------------------------------------ */
 
-static void classes_add(struct measured *part, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+struct by_classes {
+	struct measured part;
+	uint64_t *ns;
+};
+
+static void by_classes_add(void *data, const struct at_once *now)
 {
-	for (part->end_ns = begin_ns; measured_next(part, end_ns);)
-		*ns += part->end_ns - part->begin_ns;
+	struct by_classes *by = data;
+
+	for (by->part.end_ns = now->begin_ns;
+	     now->classes && measured_next(&by->part, now->end_ns);)
+		by->ns[now->classes] += by->part.end_ns - by->part.begin_ns;
 }
 
 void gpu_time_by_classes(const struct facts *facts, const struct gpu_time *gpu,
                          uint64_t ns[1 << FACT_CLASSES])
 {
-	uint64_t until_ns[FACT_CLASSES] = { 0 }, now = 0;
-	struct measured part = measured_of_gpu(facts, facts->works[gpu->first].process);
+	struct by_classes by = { measured_of_gpu(facts, facts->works[gpu->first].process), ns };
 
-	for (size_t i = gpu->first; i <= gpu->last; i++) {
-		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;
-		uint64_t to_ns = work ? work->begin_ns : UINT64_MAX;
-
-		for (unsigned running = 1; running && now < to_ns;) {
-			uint64_t border_ns = to_ns;
-
-			running = 0;
-			for (unsigned class = 0; class < FACT_CLASSES; class ++) {
-				if (until_ns[class] <= now)
-					continue;
-				running |= 1u << class;
-				if (until_ns[class] < border_ns)
-					border_ns = until_ns[class];
-			}
-			if (running)
-				classes_add(&part, now, border_ns, &ns[running]);
-			now = border_ns;
-		}
-		now = to_ns;
-		if (work && work->end_ns > until_ns[work->class])
-			until_ns[work->class] = work->end_ns;
-	}
+	gpu_each(facts, gpu, by_classes_add, &by);
 }

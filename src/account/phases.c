@@ -34,10 +34,8 @@ static uint64_t span_add(struct looker *looker, uint64_t begin_ns, uint64_t end_
 {
 	const struct account *account = looker->account;
 
-	if (begin_ns < account->begin_ns)
-		begin_ns = account->begin_ns;
-	if (end_ns > account->end_ns)
-		end_ns = account->end_ns;
+	begin_ns = facts_max(begin_ns, account->begin_ns);
+	end_ns = facts_min(end_ns, account->end_ns);
 	if (end_ns <= begin_ns)
 		return 0;
 	looker->spans[looker->n_spans++] = (struct fact_span){ begin_ns, end_ns, 0 };

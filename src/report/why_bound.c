@@ -51,12 +51,9 @@ enum why_bound why_bound_of(const struct metrics_use *use, uint32_t gpu)
 /* Percent of an account in which kernels ran. */
 static double account_kernels(const struct account *account)
 {
-	double ns = 0;
+	double ns = account_ns(account, ACCOUNT_KERNELS, ACCOUNT_KERNELS) +
+	            account_ns(account, ACCOUNT_COMMUNICATION, ACCOUNT_COMMUNICATION);
 
-	for (size_t i = 0; i < account->n_parts; i++)
-		if (account->parts[i].cause == ACCOUNT_KERNELS ||
-		    account->parts[i].cause == ACCOUNT_COMMUNICATION)
-			ns += account->parts[i].ns;
 	return account->ns > 0 ? 100 * ns / account->ns : 0;
 }
 
