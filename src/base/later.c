@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,18 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+
+static atomic_bool near_end;
+
+bool end_is_near(void)
+{
+	return atomic_load(&near_end);
+}
+
+void end_set_near(bool near)
+{
+	atomic_store(&near_end, near);
+}
 
 #define CLOSERS_MAX   512
 #define CLOSER_STACK  65536

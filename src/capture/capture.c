@@ -17,6 +17,7 @@
 #define BUDGET_ALL  ((size_t)24 << 20)
 
 #define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
+#define UNHOOK_NS  500000000  /* as long as is waited for probes to be taken away at the end */
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
@@ -417,6 +418,20 @@ int capture_finish(struct capture *c)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* A perf event each, or so many processes that the kernel takes long for each probe. */
+static bool unhooks_slowly(struct capture *c)
+{
+	uint64_t ns = 0;
+
+	if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
+		return true;
+	if (c->reader_hangs) /* with the lock, maybe */
+		return false;
+	for (size_t i = 0; c->modules && i < modules_count(c->modules); i++)
+		ns += module_attach_ns(modules_at(c->modules, i));
+	return ns > UNHOOK_NS;
+}
+
 void capture_free(struct capture *c)
 {
 	if (!c)
@@ -438,7 +453,7 @@ void capture_free(struct capture *c)
 	pipeline_free(c->pipeline);
 	correlate_free(c->correlate);
 	budget_free(c->budget);
-	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {
+	if (c->programs && unhooks_slowly(c)) {
 		memset(programs_state(c->programs)->mode, HOOK_IGNORE, WIRE_HOOKS_MAX);
 		close_events_at_leisure();
 	}

@@ -89,7 +89,7 @@ int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost,
 		                   .inside_ns = INSIDE_NS + 2 * time_clock() };
 	if (fd < 0)
 		return err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
-	r = attach(programs, fd, &point, 1, returns, &attachment, err);
+	r = attach(programs, fd, &point, 1, returns, false, &attachment, err);
 	close(fd);
 	if (r)
 		return r;

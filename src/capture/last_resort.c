@@ -27,7 +27,7 @@ struct last_resort {
 	int signals, over; /* of the thread; `over`: it is to end */
 	int pipe[2];       /* to the loop */
 	atomic_uint asked; /* signals that end */
-	atomic_bool at_leisure;
+	atomic_bool at_leisure, in_steps;
 };
 
 /* Signals are the process's. What the loop has left is not waited for by anything else. */
@@ -69,6 +69,8 @@ static int pass_on(struct last_resort *resort)
 	ends = sigismember(&resort->ends, (int)info.ssi_signo) == 1;
 	if (ends)
 		atomic_fetch_add(&resort->asked, 1);
+	if (ends && !atomic_load(&resort->in_steps))
+		end_set_near(true);
 	if (ends &&
 	    info.ssi_signo != SIGINT) /* Ctrl-C may be meant for the command before a pager */
 		lines_hurry();        /* by now the loop may wait for a reader */
@@ -157,6 +159,7 @@ int last_resort_begin(const sigset_t *all, const sigset_t *ends, struct err *err
 	int rc;
 
 	stop(false);
+	end_set_near(false);
 	resort->owner = getpid();
 	resort->ends = *ends;
 	resort->signals = resort->over = resort->pipe[0] = resort->pipe[1] = -1;
@@ -189,6 +192,12 @@ void last_resort_at_leisure(void)
 {
 	if (running)
 		atomic_store(&running->at_leisure, true);
+}
+
+void last_resort_in_steps(void)
+{
+	if (running)
+		atomic_store(&running->in_steps, true);
 }
 
 void last_resort_end(void)

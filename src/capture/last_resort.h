@@ -32,6 +32,9 @@ bool last_resort_asked(void);
 /* From here on probes are handed to a child before it ends the process: each is one of its own. */
 void last_resort_at_leisure(void);
 
+/* From here on the first signal is a command's, and not yet the end (end_is_near, base/later.h). */
+void last_resort_in_steps(void);
+
 /* Signals are the caller's again, with those that nobody has read. */
 void last_resort_end(void);
 

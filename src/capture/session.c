@@ -565,6 +565,8 @@ int capture_run(struct capture *c, struct err *err)
 		close_loop(c);
 		return r;
 	}
+	if (c->hold)
+		last_resort_in_steps();
 	c->reader = file_reader_start(c->modules, file_found, c);
 	say_waiting(c);
 	while (!r && !session_is_over(c, capture_now_ns(), err))

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "capture/who_feed.h"
@@ -345,6 +346,8 @@ static int capture_target_runs(void *data, pid_t pid)
 	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
 	int r = 0;
 
+	if (end_is_near())
+		return -EINTR;
 	if (is_target(c, pid))
 		return 0;
 	if (kind == TARGET_PIDS || kind == TARGET_NAME) {

@@ -7,10 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/later.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
+
+#define FIRST_PART 16          /* points that one link is made of */
+#define PART_NS    50000000ull /* that one of the further links is to take */
 
 struct fds {
 	int *fd;
@@ -19,6 +23,7 @@ struct fds {
 
 struct attachment {
 	struct fds entries, returns;
+	uint64_t took_ns;
 };
 
 static void fds_add(struct fds *fds, int fd)
@@ -42,6 +47,7 @@ struct job {
 	struct attachment *into;
 	bool returns;
 	bool own; /* hooks of wire_hooks.h */
+	bool until_end;
 };
 
 static int program_of(const struct job *job, bool returns)
@@ -99,6 +105,29 @@ static size_t link_halving(const struct job *job, struct attach_point *points, s
 	       link_halving(job, points + count / 2, count - count / 2, returns);
 }
 
+/*
+ * In parts, between which a signal may end it: where a thousand processes map the file, each point
+ * takes the kernel 10 ms and more. Where few do, the second part is all the rest.
+ */
+static size_t link_parts(const struct job *job, struct attach_point *points, size_t count,
+                         bool returns)
+{
+	size_t hooked = 0, done = 0, part = FIRST_PART;
+
+	while (done < count && !(job->until_end && end_is_near())) {
+		uint64_t begin_ns = clock_now_ns(), took_ns;
+		size_t n = part < count - done ? part : count - done;
+
+		hooked += link_halving(job, points + done, n, returns);
+		done += n;
+		took_ns = clock_now_ns() - begin_ns;
+		part = took_ns < PART_NS * n ? PART_NS * n / (took_ns + 1) + 1 : 1;
+	}
+	for (; done < count; done++)
+		points[done].error = -EINTR;
+	return hooked;
+}
+
 /* ---- a perf event for each point (single, stub) -------------------------------------------- */
 
 static int open_single(const struct job *job, const struct attach_point *point, bool returns)
@@ -131,6 +160,10 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 	size_t hooked = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		if (job->until_end && end_is_near()) {
+			points[i].error = -EINTR;
+			continue;
+		}
 		/* the return first: an entry without its return would be a call without an end */
 		int back = job->returns ? open_single(job, &points[i], true) : 0;
 		int fd = back < 0 ? back : open_single(job, &points[i], false);
@@ -153,24 +186,22 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-static int attach_points(bool own, struct programs *programs, int fd, struct attach_point *points,
-                         size_t count, bool returns, struct attachment **attachment,
-                         struct err *err)
+static int attach_points(struct job job, int fd, struct attach_point *points, size_t count,
+                         bool returns, struct attachment **attachment, struct err *err)
 {
-	struct job job = { .programs = programs,
-		           .into = xcalloc(1, sizeof(**attachment)),
-		           .own = own };
-	enum mechanism mechanism = programs_mechanism(programs);
+	uint64_t begin_ns = clock_now_ns();
+	enum mechanism mechanism = programs_mechanism(job.programs);
 	size_t hooked;
 
+	job.into = xcalloc(1, sizeof(*job.into));
 	snprintf(job.path, sizeof(job.path), "/proc/self/fd/%d", fd);
 	job.returns = returns && mechanism != MECHANISM_SESSION;
 	for (size_t i = 0; i < count; i++)
 		points[i].error = 0;
 	if (mechanism == MECHANISM_SESSION || mechanism == MECHANISM_MULTI) {
 		if (job.returns)
-			link_halving(&job, points, count, true);
-		hooked = link_halving(&job, points, count, false);
+			link_parts(&job, points, count, true);
+		hooked = link_parts(&job, points, count, false);
 	} else {
 		hooked = link_singly(&job, points, count);
 	}
@@ -180,20 +211,30 @@ static int attach_points(bool own, struct programs *programs, int fd, struct att
 		attachment_free(job.into);
 		return err_set(err, code, "hooking: %s", strerror(-code));
 	}
+	job.into->took_ns = clock_now_ns() - begin_ns;
 	*attachment = job.into;
 	return 0;
 }
 
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-           bool returns, struct attachment **attachment, struct err *err)
+           bool returns, bool until_end, struct attachment **attachment, struct err *err)
 {
-	return attach_points(false, programs, fd, points, count, returns, attachment, err);
+	const struct job job = { .programs = programs, .until_end = until_end };
+
+	return attach_points(job, fd, points, count, returns, attachment, err);
 }
 
 int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
                bool returns, struct attachment **attachment, struct err *err)
 {
-	return attach_points(true, programs, fd, points, count, returns, attachment, err);
+	const struct job job = { .programs = programs, .own = true, .until_end = true };
+
+	return attach_points(job, fd, points, count, returns, attachment, err);
+}
+
+uint64_t attachment_took_ns(const struct attachment *attachment)
+{
+	return attachment ? attachment->took_ns : 0;
 }
 
 void attachment_drop_returns(struct attachment *attachment)

@@ -24,15 +24,19 @@ struct attachment;
 /*
  * Hooks `points` of the file behind `fd` (still the caller's) for every process. Places that the
  * kernel refuses get their error and do not keep the others from being hooked. `returns` false
- * leaves returns alone (a session is told by the hooks' modes instead). Fails only when nothing
- * could be hooked.
+ * leaves returns alone (a session is told by the hooks' modes instead). With `until_end` what is
+ * left when end_is_near() (base/later.h) has the error -EINTR. Fails only when nothing could be
+ * hooked.
  */
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-           bool returns, struct attachment **attachment, struct err *err);
+           bool returns, bool until_end, struct attachment **attachment, struct err *err);
 
-/* The same for hooks of wire_hooks.h, which have programs of their own. */
+/* The same for hooks of wire_hooks.h, which have programs of their own; until the end. */
 int attach_own(struct programs *programs, int fd, struct attach_point *points, size_t count,
                bool returns, struct attachment **attachment, struct err *err);
+
+/* How long it took to make, which is about what it takes to unhook; of NULL nothing. */
+uint64_t attachment_took_ns(const struct attachment *attachment);
 
 /* Unhooks returns where they are apart from entries; sessions have modes for that. */
 void attachment_drop_returns(struct attachment *attachment);

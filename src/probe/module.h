@@ -79,6 +79,7 @@ struct module {
 	size_t n_moved;
 	enum module_probes probes;   /* with the modules' lock */
 	bool attached;               /* since module_attach */
+	bool is_new;                 /* within module_attach */
 	bool came_back;              /* its probes were away once */
 	bool no_launches;            /* HOOK_LAUNCH is not hooked for now */
 	bool told_unhooked;          /* its probes did not come back once */
@@ -131,6 +132,7 @@ uint64_t module_file_written(int fd);
 int module_attach(struct module *module, struct programs *programs, bool returns,
                   bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
+uint64_t module_attach_ns(const struct module *module); /* what its probes took to be put there */
 
 /* HOOK_RUNTIME_LAUNCH hooks, taken away and put back; what is so already is left as it is. */
 void module_drop_runtime_launches(struct module *module);

@@ -65,7 +65,8 @@ static int attach_hooks(const struct module *module, struct programs *programs,
 			hook_cookie(hooks[i]) | cookie_with_moved(moved || hooks[i]->moved);
 	}
 	if (count)
-		r = attach(programs, module->fd, points, count, returns, attachment, err);
+		r = attach(programs, module->fd, points, count, returns, module->is_new, attachment,
+		           err);
 	for (size_t i = 0; i < count; i++)
 		hooks[i]->error = r && !points[i].error ? r : points[i].error;
 	free(points);
@@ -126,8 +127,9 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 
 	if (module->attached || module->rewritten)
 		return 0;
-	module->attached = true;
+	module->attached = module->is_new = true;
 	r = attach_all(module, programs, returns, runtime_launches, err);
+	module->is_new = false; /* probes that are put back are needed at the end, too */
 	if (!module->hooked_ns)
 		module->hooked_ns = clock_now_ns();
 	return r;
@@ -314,6 +316,20 @@ int module_put_back(struct module *module, struct programs *programs, bool retur
 	r = attach_all(module, programs, returns, runtime_launches, err);
 	module->hooked_ns = clock_now_ns();
 	return r;
+}
+
+uint64_t module_attach_ns(const struct module *module)
+{
+	uint64_t ns = attachment_took_ns(module->core) + attachment_took_ns(module->launches) +
+	              attachment_took_ns(module->runtime_launches) +
+	              attachment_took_ns(module->little);
+
+	for (size_t i = 0; i < module->n_moved; i++)
+		ns += attachment_took_ns(module->moved[i]);
+	if (module->own)
+		ns += attachment_took_ns(module->own->spans) +
+		      attachment_took_ns(module->own->moments);
+	return ns;
 }
 
 void module_detach(struct module *module)

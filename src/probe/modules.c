@@ -349,7 +349,8 @@ void modules_tell_unhooked(struct modules *modules, struct module *module)
 			             (uint32_t)hook->patched, "the process " PATCHED_WHY);
 		else if (hook->error && !told)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
-			             strerror(-hook->error));
+			             hook->error == -EINTR ? "the trace ended before"
+			                                   : strerror(-hook->error));
 	}
 }
 

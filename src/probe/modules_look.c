@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/later.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -18,6 +19,7 @@
 /* For reading whole what runs when tracing begins; then it waits like all others. */
 #define WHOLE_NS 2000000000ull
 
+#define TOO_LATE "the trace ended before it, and what else the process maps, was looked into"
 #define TOO_MUCH                                                                                   \
 	"to look at what this user's processes map has taken too long: it is not looked into for " \
 	"the next 20 s or so"
@@ -207,6 +209,11 @@ static int look_at(const struct mapping *mapping, void *data)
 	struct err err = { 0 };
 	int fd = -1;
 
+	if (!file && end_is_near()) {
+		modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid,
+		                        TOO_LATE);
+		return 1;
+	}
 	if (!file && search->look != LOOK_HELD &&
 	    look_time_is_over(LOOK_INTO_FILES, search->person)) {
 		modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid,
@@ -266,7 +273,7 @@ static int search_all(struct modules_look_search *search, struct err *err)
 		*search->result = (struct look_result){ .hooked = search->result->hooked };
 		maps_each(search->pid, look_at, search, NULL);
 	}
-	if (r)
+	if (r < 0)
 		not_listed(search, &own);
 	if (search->driver_came)
 		modules_driver_came(search->modules, (uint32_t)search->pid, &search->runtimes);

@@ -5,6 +5,7 @@
  *
  *   mappings same N PATH      maps itself N times
  *   mappings new N PATH       and the file at PATH again and again, which it changes each time
+ *   mappings crowd N -        has N children, and maps nothing but the driver
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,6 +37,17 @@ static void call_driver(void)
 	}
 }
 
+/* Each until standard input ends. */
+static void have_children(int count, struct pollfd *input)
+{
+	for (int i = 0; i < count; i++) {
+		if (fork())
+			continue;
+		poll(input, 1, -1);
+		_exit(0);
+	}
+}
+
 static void change(int fd)
 {
 	static char byte;
@@ -57,9 +69,12 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
-	fd = open(argv[3], O_RDWR | O_CREAT, 0600);
+	fd = strcmp(argv[3], "-") ? open(argv[3], O_RDWR | O_CREAT, 0600) : -1;
 	call_driver();
-	map(self, atoi(argv[2]));
+	if (!strcmp(argv[1], "crowd"))
+		have_children(atoi(argv[2]), &input);
+	else
+		map(self, atoi(argv[2]));
 	puts("ready");
 	fflush(stdout);
 	while (poll(&input, 1, anew ? 1 : 100) == 0)

@@ -59,3 +59,26 @@ def test_one_file_that_is_mapped_without_end(case):
 def test_files_that_change_each_time_they_are_mapped(case):
     said = traced_meanwhile(case, "new", 1)
     checks.contains("what was missed", "could be looked into|has taken too long", said)
+
+
+@alone
+def test_a_signal_ends_what_is_begun_with_two_thousand_processes(case):
+    """The kernel takes 20 ms for each probe in two thousand processes: it is not waited for all of them."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS", None)
+    crowd = case.start(Places.program("hostile-mappings"), "crowd", "2000", "-", name="crowd", stdin=subprocess.PIPE, env=env)
+    wait_until(lambda: "ready" in crowd.out(), "them to have mapped the driver", 60)
+    for i in range(2):  # the first makes a copy of each page with a probe
+        begin = time.monotonic()
+        case.cuscope("record", "--name", "hostile-mapping*", "--duration", "1ms", "-o", case.path(f"{i}.cuscope")).wait(100)
+        whole_took = time.monotonic() - begin
+        time.sleep(2)  # its probes are taken away meanwhile
+    process = case.cuscope("record", "--name", "hostile-mapping*", "-o", case.path("cut.cuscope"))
+    time.sleep(whole_took / 4)
+    begin = time.monotonic()
+    process.signal(signal.SIGINT)
+    process.wait(100)
+    took = time.monotonic() - begin
+    crowd.process.stdin.close()
+    if took > whole_took / 2:
+        raise Failure(f"it took {took:.1f} s to end, and to begin and end {whole_took:.1f} s")

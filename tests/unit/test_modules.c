@@ -2,6 +2,8 @@
 /* Looking at processes, and hooking what they have mapped. */
 #include "modules_scene.h"
 
+#include "base/later.h"
+
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 
@@ -79,6 +81,25 @@ static void test_a_process_that_is_gone_is_an_error(void **state)
 
 	assert_true(modules_look(modules, 5000001, LOOK_RUNNING, 0, &result, &err) < 0);
 	assert_string_not_equal(err.text, "");
+}
+
+static void test_near_the_end_files_are_left_and_told(void **state)
+{
+	struct look_result result;
+	const struct miss *misses;
+	size_t n, told = 0;
+
+	map_library("driver.so");
+	end_set_near(true);
+	modules_look(modules, getpid(), LOOK_RUNNING, 0, &result, NULL);
+	end_set_near(false);
+	n = modules_misses(modules, &misses);
+	for (size_t i = 0; i < n; i++)
+		told += misses[i].kind == MISS_NOT_HOOKED &&
+		        strstr(misses[i].why, "ended before") != NULL;
+	assert_int_equal(attached, 0);
+	assert_int_equal(told, 1);
+	assert_int_equal(look(LOOK_RUNNING).modules, 1);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -709,6 +730,7 @@ int main(void)
 		TEST(test_two_mappings_of_a_file_are_one_module),
 		TEST(test_every_file_is_read_once),
 		TEST(test_a_process_that_is_gone_is_an_error),
+		TEST(test_near_the_end_files_are_left_and_told),
 		TEST(test_a_number_leads_to_its_hook),
 		TEST(test_a_file_has_no_more_hooks_than_its_share),
 		TEST(test_functions_that_are_known_have_hooks_first),

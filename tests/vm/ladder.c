@@ -113,7 +113,7 @@ static int hook_and_count(struct programs *programs, struct seen *seen, struct e
 	};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct attachment *attachment;
-	int r = attach(programs, fd, &point, 1, true, &attachment, err);
+	int r = attach(programs, fd, &point, 1, true, false, &attachment, err);
 
 	close(fd);
 	if (r)
