@@ -551,6 +551,35 @@ static void answer_find_gains(struct answer *answer)
 	free(hosts);
 }
 
+/* Little of what it takes is gained: others work beside it, and need as long. */
+static bool change_gains_little(const struct answer_change *change)
+{
+	return change->left_ns > change->account->ns - change->gain_ns / 4;
+}
+
+/* Much enough to be told first. */
+static bool change_stands_out(const struct answer_change *change)
+{
+	return change->gain_ns >= ANSWER_FIRST * change->of_ns &&
+	       change->gain_ns >= account_unknown_ns(change->account);
+}
+
+/* Those come after the ones that stand out, in the order that they have. */
+static void answer_put_back(struct answer *answer)
+{
+	struct answer_change little[ANSWER_MOST];
+	size_t n = 0, n_little = 0, n_out = 0;
+
+	while (n_out < answer->n_changes && change_stands_out(&answer->changes[n_out]))
+		n_out++;
+	for (size_t i = 0; i < n_out; i++)
+		if (change_gains_little(&answer->changes[i]))
+			little[n_little++] = answer->changes[i];
+		else
+			answer->changes[n++] = answer->changes[i];
+	memcpy(&answer->changes[n], little, n_little * sizeof(*little));
+}
+
 void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)
 {
 	memset(answer, 0, sizeof(*answer));
@@ -569,10 +598,9 @@ void answer_make(struct answer *answer, const struct facts *facts, const struct 
 	answer_drop_little(answer);
 	answer_count_waits(answer);
 	answer_find_gains(answer);
+	answer_put_back(answer);
 	phases_make(answer);
-	if (answer->n_changes &&
-	    (answer->changes[0].gain_ns < ANSWER_FIRST * answer->changes[0].of_ns ||
-	     answer->changes[0].gain_ns < account_unknown_ns(answer->changes[0].account)))
+	if (answer->n_changes && !change_stands_out(&answer->changes[0]))
 		answer->n_changes = 0;
 }
 

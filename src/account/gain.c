@@ -81,6 +81,25 @@ static double gpu_least(const struct answer *answer, const struct answer_change 
 	return ns;
 }
 
+/* Those who work beside the thread, and whom it waits for, need as long as before: what it saves it
+ * waits longer for them. */
+static void gain_bound(struct answer *answer, struct answer_change *change, struct gain_host *host)
+{
+	struct gain_left beside = { 0 };
+
+	if (!host->known || change->thread != change->account->thread)
+		return;
+	gain_host_beside(answer, change, host, &beside);
+	if (beside.all_ns > change->account->ns)
+		beside.all_ns = change->account->ns;
+	if (beside.all_ns <= change->left_ns)
+		return;
+	change->left_ns = beside.all_ns;
+	change->then = left_most(&beside);
+	if (change->least_ns < change->left_ns)
+		change->least_ns = change->left_ns;
+}
+
 static void gain_find_left(struct answer *answer, struct answer_change *change,
                            const struct gain_waits *waits, struct gain_host *host)
 {
@@ -115,5 +134,6 @@ void gain_find(struct answer *answer, struct answer_change *change, struct gain_
 		gain_host_make(host, answer, change->account);
 	gain_waits_make(&waits, answer, change, change->account);
 	gain_find_left(answer, change, &waits, host);
+	gain_bound(answer, change, host);
 	free(waits.gone);
 }

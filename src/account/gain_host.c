@@ -248,8 +248,8 @@ static const struct hop *ahead_of_part(const struct ahead *ahead, const struct a
 	return found;
 }
 
-/* All that the thread waits for those by who do what goes. */
-static void ahead_collect(struct ahead *ahead)
+/* All that the thread waits for those by who do what goes; or else who do what stays. */
+static void ahead_collect(struct ahead *ahead, bool goes)
 {
 	const struct gain_host *host = ahead->host;
 	struct hop known[HOST_HOPS];
@@ -260,7 +260,7 @@ static void ahead_collect(struct ahead *ahead)
 		struct hop hop = { FACTS_NONE, part->thread };
 
 		if (!part->via || part->cause == ACCOUNT_GIL ||
-		    !gain_has(ahead->answer, ahead->change, &host->waits, part))
+		    gain_has(ahead->answer, ahead->change, &host->waits, part) != goes)
 			continue;
 		for (uint32_t via = part->via; via; via = host->waits.vias[via].before) {
 			size_t at = 0;
@@ -289,6 +289,20 @@ static bool cause_is_for_something_to_do(enum account_cause cause)
 	       cause == ACCOUNT_OTHER_WAIT || cause == ACCOUNT_CHILD || cause == ACCOUNT_GIL;
 }
 
+/* It waits there for the thread itself, which is no time that it needs. */
+static bool part_is_of(const struct account_via *vias, const struct account_part *part,
+                       uint32_t thread)
+{
+	uint32_t works = part->thread;
+
+	for (uint32_t via = part->via; via; via = vias[via].before) {
+		if (works == thread && vias[via].cause != ACCOUNT_GIL)
+			return true;
+		works = vias[via].thread;
+	}
+	return false;
+}
+
 /* What one who works ahead has to do, with those whom it asks. */
 static struct gain_left ahead_left(const struct ahead *ahead, uint32_t thread)
 {
@@ -304,6 +318,7 @@ static struct gain_left ahead_left(const struct ahead *ahead, uint32_t thread)
 		const struct account_part *part = &own.account.parts[i];
 
 		if (!cause_is_for_something_to_do(part->cause) && !ahead_of_part(&of, part) &&
+		    !part_is_of(own.waits.vias, part, ahead->change->account->thread) &&
 		    !gain_has(ahead->answer, ahead->change, &own.waits, part))
 			gain_left_add(&left, part, 1);
 	}
@@ -380,7 +395,7 @@ void gain_host_left(struct answer *answer, const struct answer_change *change,
 	struct gain_left beside = { 0 };
 
 	gain_waits_make(&host->waits, answer, change, &host->account);
-	ahead_collect(&ahead);
+	ahead_collect(&ahead, true);
 	waits_left_add(&ahead, &waits);
 	for (size_t i = 0; i < host->account.n_parts; i++) {
 		const struct account_part *part = &host->account.parts[i];
@@ -398,4 +413,21 @@ void gain_host_left(struct answer *answer, const struct answer_change *change,
 	if (beside.all_ns < left->all_ns)
 		*left = beside;
 	keyed_free(&waits);
+}
+
+void gain_host_beside(struct answer *answer, const struct answer_change *change,
+                      struct gain_host *host, struct gain_left *left)
+{
+	struct ahead ahead = { .answer = answer, .change = change, .host = host };
+
+	gain_waits_make(&host->waits, answer, change, &host->account);
+	ahead_collect(&ahead, false);
+	for (size_t i = 0; i < ahead.n; i++) {
+		struct gain_left of = { 0 };
+
+		if (ahead.hops[i].waits == change->account->thread)
+			of = ahead_left(&ahead, ahead.hops[i].works);
+		if (of.all_ns > left->all_ns)
+			*left = of;
+	}
 }

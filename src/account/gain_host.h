@@ -56,4 +56,9 @@ double gain_host_after_waits(const struct facts *facts, const struct answer_chan
 void gain_host_left(struct answer *answer, const struct answer_change *change,
                     struct gain_host *host, struct gain_left *left);
 
+/* Of those that the thread waits for, that work ahead of it and have as much to do as before: of
+ * the one that needs longest; nothing where there is none. */
+void gain_host_beside(struct answer *answer, const struct answer_change *change,
+                      struct gain_host *host, struct gain_left *left);
+
 #endif

@@ -284,6 +284,23 @@ static void test_who_is_asked_is_waited_for(void **state)
 	assert_left(ACCOUNT_COMPUTING, 40, 1060, ACCOUNT_COMPUTING);
 }
 
+/* Another one sleeps all the time, and computing less is waiting longer for it: though it takes
+ * more time, it is not what to change first. */
+static void test_what_another_one_works_beside_gains_nothing(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 4000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		worked_from(MAIN, at + 5, at + 2600, 40);
+		waited_by(MAIN, WAIT_LOCK, at + 2600, at + 4000, WORKER, 26);
+		waited_by(WORKER, WAIT_SLEEP, at + 10, at + 3990, 0, 41);
+	}
+	assert_left(ACCOUNT_COMPUTING, 40, 3815, ACCOUNT_SLEEP);
+	assert_ptr_equal(&answer.changes[0], change_at(ACCOUNT_SLEEP, 41));
+	assert_true(answer.changes[0].left_ns < 0.7 * answer.changes[1].left_ns);
+}
+
 /* Another one computes while it waits, and so again where nobody knows who ended the wait. */
 static void test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others(void **state)
 {
@@ -380,6 +397,7 @@ int main(void)
 		TEST(test_who_works_ahead_works_beside),
 		TEST(test_who_works_ahead_and_takes_longer_is_waited_for),
 		TEST(test_who_is_asked_is_waited_for),
+		TEST(test_what_another_one_works_beside_gains_nothing),
 		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
 		TEST(test_what_a_function_waits_for_goes_with_it),
 		TEST(test_copies_to_the_host_go_with_their_function),
