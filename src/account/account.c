@@ -120,9 +120,8 @@ static void idle_owed(const struct maker *maker, const struct cut *cut, double l
 	part = parts_add(maker->parts, &key, 0, 0);
 	part->ns += owed_ns;
 	part->gain_ns += owed_ns;
-	if (call && (!part->call ||
-	             part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns))
-		part->call = call;
+	if (call)
+		parts_take_call(part, call);
 }
 
 /* Up to the call's end it was not asked for. Calls that are what the wait is are not owed to it: it

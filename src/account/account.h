@@ -84,6 +84,7 @@ struct account_part {
 	const struct fact_rest *longest; /* of stretches of blocked time; NULL: none */
 	const struct fact_work *work;    /* of work of the GPU its longest; NULL: none */
 	const struct fact_call *call;    /* of calls the longest; NULL: none */
+	uint64_t call_ns;                /* and how long that is */
 };
 
 struct account {

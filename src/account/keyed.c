@@ -13,12 +13,18 @@
 static struct keyed_slot *keyed_find(const struct keyed *keyed, uint32_t hash, const void *key)
 {
 	size_t at = hash & (keyed->n_slots - 1);
+	const char *row;
 
 	for (;; at = (at + 1) & (keyed->n_slots - 1)) {
 		struct keyed_slot *slot = &keyed->slots[at];
 
-		if (!slot->row || (slot->hash == hash &&
-		                   !memcmp(keyed_at(keyed, slot->row - 1), key, keyed->key_bytes)))
+		if (!slot->row)
+			return slot;
+		if (slot->hash != hash)
+			continue;
+		row = keyed_at(keyed, slot->row - 1);
+		__builtin_prefetch(row + 64, 1); /* the caller writes to all of it */
+		if (!memcmp(row, key, keyed->key_bytes))
 			return slot;
 	}
 }

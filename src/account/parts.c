@@ -116,6 +116,16 @@ struct account_part *parts_add(struct parts *parts, const struct part_key *key, 
 	return part;
 }
 
+void parts_take_call(struct account_part *part, const struct fact_call *call)
+{
+	uint64_t ns = call->end_ns - call->begin_ns;
+
+	if (part->call && part->call_ns >= ns)
+		return;
+	part->call = call;
+	part->call_ns = ns;
+}
+
 static struct part_key pool_key(const struct part_key *of)
 {
 	struct part_key key = *of;

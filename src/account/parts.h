@@ -25,6 +25,9 @@ void parts_free(struct parts *parts);
 struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
                                double share);
 
+/* A call of it, which may be its longest. */
+void parts_take_call(struct account_part *part, const struct fact_call *call);
+
 /* Time on a CPU: chain of the key is the call's that came next. */
 void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share);
 

@@ -229,12 +229,7 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 	}
 	key.chain = chain;
 
-	struct account_part *part =
-		walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns);
-
-	if (!part->call ||
-	    part->call->end_ns - part->call->begin_ns < call->end_ns - call->begin_ns)
-		part->call = call;
+	parts_take_call(walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns), call);
 }
 
 /* ---- blocked --------------------------------------------------------------------------------- */

@@ -165,6 +165,8 @@ static inline bool read_stack(const struct decoder *decoder, uint64_t number,
                               const struct stack **stack)
 {
 	*stack = number ? objects_stack(decoder->objects, number - 1) : NULL;
+	if (*stack) /* one of ten thousands, soon asked for its number: that waits for memory */
+		__builtin_prefetch(*stack);
 	return !number || *stack || objects_lost(decoder->objects, OBJECT_STACK, number - 1);
 }
 
