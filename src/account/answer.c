@@ -6,6 +6,7 @@
 
 #include "account/change.h"
 #include "account/gain.h"
+#include "account/keyed.h"
 #include "account/phases.h"
 #include "base/xalloc.h"
 
@@ -77,25 +78,24 @@ static void change_add(struct answer_change *change, const struct account_part *
 static void change_find_rival(struct answer_change *change, const struct account_part *const *of,
                               size_t n)
 {
-	const struct account_part *most = NULL;
-	double ahead = 0, ns = 0;
+	struct rival {
+		uint32_t pid, unused;
+		double ns;
+	};
+	struct keyed rivals = { .row_bytes = sizeof(struct rival),
+		                .key_bytes = offsetof(struct rival, ns) };
 
 	for (size_t i = 0; i < n; i++) {
-		if (most && of[i]->rival == most->rival) {
-			ahead += of[i]->gain_ns;
-		} else if (ahead > of[i]->gain_ns) {
-			ahead -= of[i]->gain_ns;
-		} else {
-			most = of[i];
-			ahead = of[i]->gain_ns - ahead;
+		struct rival *rival =
+			keyed_row(&rivals, &(struct rival){ of[i]->rival, 0, 0 }, SIZE_MAX);
+
+		rival->ns += of[i]->gain_ns;
+		if (rival->pid && rival->ns >= change->gain_ns / 2) {
+			change->rival = rival->pid;
+			change->rival_name = of[i]->longest ? of[i]->longest->rival : "";
 		}
 	}
-	for (size_t i = 0; i < n; i++)
-		ns += of[i]->rival == most->rival ? of[i]->gain_ns : 0;
-	if (!most || !most->rival || ns < change->gain_ns / 2)
-		return;
-	change->rival = most->rival;
-	change->rival_name = most->longest ? most->longest->rival : "";
+	keyed_free(&rivals);
 }
 
 /* The cause that has most of the time, but for these parts. */
@@ -206,18 +206,16 @@ static void change_find_within(struct chooser *chooser, struct answer_change *ch
 static uint32_t change_alike(const struct facts *facts, const struct account_part *const *of,
                              size_t n)
 {
-	const struct process *seen[ANSWER_ALIKE + 1];
-	uint32_t n_seen = 0, at;
+	struct keyed seen = { .row_bytes = sizeof(struct process *),
+		              .key_bytes = sizeof(struct process *) };
+	uint32_t others;
 
-	for (size_t i = 0; i < n && n_seen <= ANSWER_ALIKE; i++) {
-		if (of[i]->thread == FACTS_NONE)
-			continue;
-		for (at = 0; at < n_seen && seen[at] != facts->threads[of[i]->thread].process;)
-			at++;
-		if (at == n_seen)
-			seen[n_seen++] = facts->threads[of[i]->thread].process;
-	}
-	return n_seen ? n_seen - 1 : 0;
+	for (size_t i = 0; i < n; i++)
+		if (of[i]->thread != FACTS_NONE)
+			keyed_row(&seen, &facts->threads[of[i]->thread].process, ANSWER_ALIKE + 1);
+	others = seen.n ? (uint32_t)seen.n - 1 : 0;
+	keyed_free(&seen);
+	return others;
 }
 
 /* Whose it is, and by which waits: of the most of it; what all threads of a process lack is all
@@ -367,29 +365,25 @@ static double change_weight(const struct answer_change *change)
 	return change->via ? 1.25 * change_rank(change) : change_rank(change);
 }
 
+/* In the place of what is the same, else of the last where there is no room. */
 static void answer_keep(struct answer *answer, const struct answer_change *change)
 {
+	struct answer_change *changes = answer->changes;
 	size_t at = 0;
 
-	for (size_t i = 0; i < answer->n_changes; i++)
-		if (changes_are_one(answer, &answer->changes[i], change)) {
-			if (change_weight(&answer->changes[i]) >= change_weight(change))
-				return;
-			memmove(&answer->changes[i], &answer->changes[i + 1],
-			        (answer->n_changes - i - 1) * sizeof(*change));
-			answer->n_changes--;
-			break;
-		}
-	while (at < answer->n_changes && change_rank(&answer->changes[at]) >= change_rank(change))
+	while (at < answer->n_changes && !changes_are_one(answer, &changes[at], change))
 		at++;
-	if (at == ANSWER_MOST)
+	if (at < answer->n_changes && change_weight(&changes[at]) >= change_weight(change))
 		return;
-	if (answer->n_changes == ANSWER_MOST)
-		answer->n_changes--;
-	memmove(&answer->changes[at + 1], &answer->changes[at],
-	        (answer->n_changes - at) * sizeof(*change));
-	answer->changes[at] = *change;
-	answer->n_changes++;
+	if (at == ANSWER_MOST && change_rank(&changes[--at]) >= change_rank(change))
+		return;
+	answer->n_changes += at == answer->n_changes;
+	for (; at && change_rank(&changes[at - 1]) < change_rank(change); at--)
+		changes[at] = changes[at - 1];
+	for (; at + 1 < answer->n_changes && change_rank(&changes[at + 1]) >= change_rank(change);
+	     at++)
+		changes[at] = changes[at + 1];
+	changes[at] = *change;
 }
 
 /* Parts are in order of their time, so the first of a kind leads it. */

@@ -526,33 +526,29 @@ size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t t
 	return low;
 }
 
+#define ROW_LATER(thread, rows, time, time_ns, row)                                                \
+	((thread)->n_##rows ? facts_later(&(thread)->rows->time, sizeof(*(thread)->rows),          \
+	                                  (thread)->n_##rows, time_ns, &(thread)->near.row)        \
+	                    : 0)
+
 size_t facts_call_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	return thread->n_calls ? facts_later(&thread->calls->end_ns, sizeof(*thread->calls),
-	                                     thread->n_calls, time_ns, &thread->near.call)
-	                       : 0;
+	return ROW_LATER(thread, calls, end_ns, time_ns, call);
 }
 
 size_t facts_rest_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	return thread->n_rests ? facts_later(&thread->rests->end_ns, sizeof(*thread->rests),
-	                                     thread->n_rests, time_ns, &thread->near.rest)
-	                       : 0;
+	return ROW_LATER(thread, rests, end_ns, time_ns, rest);
 }
 
 size_t facts_sum_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	return thread->n_sums ? facts_later(&thread->sums->end_ns, sizeof(*thread->sums),
-	                                    thread->n_sums, time_ns, &thread->near.sum)
-	                      : 0;
+	return ROW_LATER(thread, sums, end_ns, time_ns, sum);
 }
 
 size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns)
 {
-	return thread->n_samples && time_ns
-	               ? facts_later(&thread->samples->time_ns, sizeof(*thread->samples),
-	                             thread->n_samples, time_ns - 1, &thread->near.sample)
-	               : 0;
+	return time_ns ? ROW_LATER(thread, samples, time_ns, time_ns - 1, sample) : 0;
 }
 
 /* NULL: it does not rest then. */

@@ -209,11 +209,14 @@ static void gpu_mark_rests(const struct gpu_time *gpu, const struct facts *facts
 {
 	for (size_t i = 0; i < gpu->n; i++) {
 		const struct gpu_segment *idle = &gpu->segments[i];
+		const struct fact_work *work =
+			idle->work < facts->n_works ? &facts->works[idle->work] : NULL;
 		uint32_t thread;
 		struct lead wait;
 
-		if (idle->state == STATE_IDLE && idle->work < facts->n_works &&
-		    facts_call_of(facts, &facts->works[idle->work], &thread))
+		if (work && idle->state == STATE_IDLE &&
+		    facts_has_host_functions(facts, work->process) &&
+		    facts_call_of(facts, work, &thread))
 			wait_find_rest(facts, &facts->threads[thread], idle->begin_ns, &wait);
 	}
 }
