@@ -101,11 +101,23 @@ def test_watch_hooks_of_the_kernel(case):
         raise Failure(f"writes: {written}")
 
 
+def more_pages(case, n):
+    def count():
+        return sum(1 for _ in open(case.path("pages"))) if os.path.exists(case.path("pages")) else 0
+    before = count()
+    wait_until(lambda: count() >= before + n, "pages")
+
+
 def test_watch_hooks_of_a_running_process_page_by_page(case):
     loop = case.program("loop", 60, 200, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in loop.out(), "the program to begin")
+    loop.signal(signal.SIGSTOP)  # both hooks are there, or none, when it launches
     process = start(case, "launches", ["-p", str(loop.pid)], ["--interval", "300ms", *words("uprobe:libcuda.so:cuLaunchKernel as own")])
-    wait_until(lambda: os.path.exists(case.path("pages")) and sum(1 for _ in open(case.path("pages"))) > 4, "pages")
+    more_pages(case, 1)
+    loop.signal(signal.SIGCONT)
+    more_pages(case, 4)
+    loop.signal(signal.SIGSTOP)
+    more_pages(case, 2)
     process.signal(signal.SIGINT)
     checks.equal("status", 0, process.wait())
     pages = [json.loads(line) for line in open(case.path("pages"))]
@@ -118,6 +130,9 @@ def test_watch_hooks_of_a_running_process_page_by_page(case):
     launches = pages[-1]["launches"]["kernel_launches"]
     if abs(launches - calls[-1]) > 2:
         raise Failure(f"{launches} launches, {calls[-1]} hooked")
+    if calls[-1] < 4:
+        raise Failure(f"{calls[-1]} calls only")
+    loop.signal(signal.SIGCONT)
     loop.process.stdin.close()
 
 
