@@ -9,6 +9,7 @@
 struct metrics_feed {
 	uint64_t metrics_ns, stretches_ns;       /* 0: not asked for */
 	struct gpu_sampler *metrics, *stretches; /* NULL: not started */
+	uint64_t gpm, utilization;               /* samples that consumers were given */
 	bool told[2];
 	char why[256];
 };
@@ -54,19 +55,31 @@ static uint64_t samples_of(struct gpu_sampler *sampler)
 	return figures.gpm + figures.utilization + figures.stretches;
 }
 
+static int feed_pass(struct metrics_feed *feed, struct pipeline *pipeline,
+                     const struct gpu_metrics_sample *sample, struct err *err)
+{
+	feed->gpm += sample->source == GPU_METRICS_GPM;
+	feed->utilization += sample->source == GPU_METRICS_UTILIZATION;
+	return pipeline_metrics(pipeline, sample, err);
+}
+
+/* Samples wait in the samplers, which count what they have no room for, until there is a process.
+ */
 int metrics_feed_turn(struct metrics_feed *feed, struct pipeline *pipeline, struct err *err)
 {
 	bool stretches = samples_of(feed->stretches);
 	struct gpu_metrics_sample sample;
 	int r = 0;
 
+	if (!pipeline_has_process(pipeline))
+		return 0;
 	while (!r && feed->metrics && gpu_sampler_take(feed->metrics, &sample)) {
 		/* NVML's utilisation is the same, and coarser */
 		if (!stretches || sample.source != GPU_METRICS_UTILIZATION)
-			r = pipeline_metrics(pipeline, &sample, err);
+			r = feed_pass(feed, pipeline, &sample, err);
 	}
 	while (!r && stretches && gpu_sampler_take(feed->stretches, &sample))
-		r = pipeline_metrics(pipeline, &sample, err);
+		r = feed_pass(feed, pipeline, &sample, err);
 	return r;
 }
 
@@ -125,8 +138,8 @@ void metrics_feed_fill_run(struct metrics_feed *feed, struct run_info *info)
 		return;
 	gpu_sampler_figures(feed->metrics, &figures);
 	*run = (struct run_metrics){ .interval_ns = feed->metrics_ns,
-		                     .gpm = figures.gpm,
-		                     .utilization = figures.utilization,
+		                     .gpm = feed->gpm,
+		                     .utilization = feed->utilization,
 		                     .late = figures.late,
 		                     .none = figures.none,
 		                     .dropped = figures.dropped,

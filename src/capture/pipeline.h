@@ -89,7 +89,9 @@ void pipeline_take_number(struct pipeline *pipeline, uint32_t pid);
 /* An activity or a range, of a process that pipeline_process gave. */
 int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err);
 
-/* Of a GPU, whoever uses it; left out before consumers know of a process. */
+/* Whether consumers know of a process, as one has to be named with each event. */
+bool pipeline_has_process(const struct pipeline *pipeline);
+/* Of a GPU, whoever uses it; once consumers know of a process. */
 int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample *metrics,
                      struct err *err);
 

@@ -386,6 +386,11 @@ int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct e
 	return r ? r : pipeline_push(pipeline, event, err);
 }
 
+bool pipeline_has_process(const struct pipeline *pipeline)
+{
+	return pipeline->first;
+}
+
 int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample *metrics,
                      struct err *err)
 {
@@ -394,7 +399,7 @@ int pipeline_metrics(struct pipeline *pipeline, const struct gpu_metrics_sample 
 		                     .process = pipeline->first,
 		                     .metrics = metrics };
 
-	return pipeline->first ? pipeline_push(pipeline, &event, err) : 0;
+	return pipeline_push(pipeline, &event, err);
 }
 
 /* ---- what numbers stand for ---------------------------------------------------------------- */

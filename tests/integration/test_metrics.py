@@ -152,7 +152,7 @@ def test_metrics_tell_what_a_gpu_is_bound_by(case):
 
 def test_metrics_are_in_a_trace_to_a_file(case):
     nvml(case)
-    process = begin(case, command="trace", seconds=1, output="run.jsonl")
+    process = begin(case, command="trace", seconds=3, output="run.jsonl")
     checks.equal("status of trace", 0, process.wait())
     with open(case.path("run.jsonl"), encoding="utf-8") as file:
         wait_until(lambda: any('"gpu_metrics"' in line for line in file), "metrics in the trace", seconds=1)
