@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agent/agent_ring.h"
-#include "agent/probe_records.h"
+#include "agent/agent_probes.h"
 #include "agent/tick_clock.h"
 
 #define RING_BYTES ((size_t)32 << 20)

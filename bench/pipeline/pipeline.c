@@ -22,7 +22,7 @@
 #include "base/xalloc.h"
 #include "capture/order.h"
 #include "capture/pipeline.h"
-#include "probe/ring.h"
+#include "probe/rings.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 #include "workload.h"

@@ -181,7 +181,7 @@ void agents_probes_children_free(const uint64_t *children);
 /* One that waits in cuInit goes on. */
 void agents_probes_go(struct agents *agents, pid_t pid);
 
-/* Where kernels' handles have the pointer to their name (bpf/names.h); for all agents, also those
+/* Where kernels' handles have the pointer to their name (bpf/calls.h); for all agents, also those
  * to come. */
 void agents_probes_names(struct agents *agents, uint64_t offset);
 

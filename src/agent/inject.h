@@ -15,7 +15,7 @@
  *   inject_stack.c     whether its stack shows that it holds locks of the allocator or the loader
  *   inject_seccomp.c   whether a filter would mind
  *   inject_trace.c     the moment under ptrace, a fraction of a millisecond
- *   inject_handover.c  descriptors and the library's bytes, in that moment
+ *   inject_run.c  descriptors and the library's bytes, in that moment
  *   inject_plan.c      what the thread does then, as a table
  *   inject_code.S      the machine code that works through it and puts everything back
  *

@@ -41,7 +41,7 @@ bool plan_fits(void)
 }
 
 /*
- * That it can be sealed tells it from other files (inject_handover.c). Kernels before 6.3 do not
+ * That it can be sealed tells it from other files (inject_run.c). Kernels before 6.3 do not
  * know MFD_EXEC; later ones may want it (sysctl vm.memfd_noexec).
  */
 static uint64_t memfd_flags(void)

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/inject_target.h"
+#include "base/err.h"
+
 #define RANK_MAIN 10 /* added for the main thread, which people time */
 #define RANK_LAST 20 /* from here on: only when nothing else is found for a while */
 
@@ -50,5 +53,18 @@ bool thread_status_of(pid_t pid, pid_t tid, struct thread_status *status);
 
 /* Whether it may be running a handler, of which nobody knows what it interrupted. */
 bool may_be_in_handler(const struct thread_status *status);
+
+/* Stopping one thread of a target by ptrace, and letting it go. */
+
+enum stop { STOP_CALL, STOP_SIGNAL, STOP_TRAP, STOP_GROUP, STOP_GONE, STOP_LATE };
+
+/* Is its tracer from then on. 0; -EAGAIN: another may do; else a negative errno with a sentence. */
+int thread_seize(const struct inject_target *target, pid_t tid, struct err *err);
+
+/* Waits for the thread's next stop. SIGCHLD is blocked: it is what ends the sleep. */
+enum stop thread_next_stop(pid_t tid, uint64_t until_ns, int *sig);
+
+/* Lets a stopped thread go. `sig`: it was about to get that signal. -EAGAIN. */
+int thread_let_go(pid_t tid, int sig);
 
 #endif

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/inject_handover.h"
+#include "agent/inject_run.h"
 #include "agent/inject_seccomp.h"
 #include "agent/inject_stack.h"
-#include "agent/inject_stop.h"
+#include "agent/inject_thread.h"
 #include "base/array.h"
 #include "base/clock.h"
 

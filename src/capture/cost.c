@@ -10,7 +10,7 @@
 #include "agent/tick_clock.h"
 #include "probe/attach.h"
 #include "probe/module.h"
-#include "probe/self_target.h"
+#include "probe/kernel_features.h"
 
 #define SELF_HOOK (WIRE_HOOKS_MAX - 1) /* modules never get this number: see modules.c */
 #define CALLS     500

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
-#include "capture/call_words.h"
+#include "capture/call_queue.h"
 #include "capture/uvm_queues.h"
 #include "cuda/managed.h"
 #include "cuda/row_text.h"

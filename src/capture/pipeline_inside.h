@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "bpf/wire_hooks.h"
-#include "capture/call_words.h"
+#include "capture/call_queue.h"
 #include "capture/pipeline.h"
 
 #define RECENT        64    /* a power of two */

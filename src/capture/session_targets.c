@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "capture/who_feed.h"
-#include "probe/beforehand.h"
+#include "probe/libraries.h"
 #include "probe/fold.h"
 
 /* ---- session targets open ------------------------------------------------------------------ */

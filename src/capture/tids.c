@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 
 #define AGAIN_NS      1000000ull /* after a look in vain, and twice that after the next */
 #define AGAIN_MOST_NS 100000000ull

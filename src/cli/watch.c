@@ -15,7 +15,6 @@
 #include "base/xalloc.h"
 #include "base/file.h"
 #include "watch/page.h"
-#include "watch/page_plot.h"
 
 #define INTERVAL_NS 5000000000ull
 #define OLDER_NS    10000000000ull

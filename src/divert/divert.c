@@ -18,7 +18,6 @@
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
-#include "divert/divert_shares.h"
 #include "probe/person.h"
 
 #define FREE_MS 2000

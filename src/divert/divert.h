@@ -179,7 +179,7 @@ void divert_forget(struct divert *divert, pid_t pid);
  */
 void divert_forked(struct divert *divert, pid_t parent, pid_t child);
 
-/* How many children there was no room for: they keep their jumps. See divert_shares.h. */
+/* How many children there was no room for: they keep their jumps. See divert_queue.h. */
 uint64_t divert_refused_children(const struct divert *divert);
 
 #endif

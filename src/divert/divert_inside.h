@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "divert/divert.h"
-#include "divert/divert_code.h"
+#include "divert/divert_write.h"
 #include "divert/divert_stop.h"
-#include "divert/divert_writers.h"
+#include "divert/divert_peers.h"
 
 #define DIVERT_COMM "cuscope-divert"
 #define DIVERT_COMPARE                                                                             \
@@ -25,7 +25,7 @@ struct divert_entry {
 	uint32_t function; /* which one of the plan */
 	enum entry_refusal refusal;
 	bool diverted;
-	bool written; /* see divert_writers.h */
+	bool written; /* see divert_peers.h */
 };
 
 enum divert_kind { DIVERT_PUT, DIVERT_TAKE_BACK, DIVERT_GONE, DIVERT_FORKED };

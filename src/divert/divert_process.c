@@ -23,7 +23,7 @@
 #include "base/process.h"
 #include "base/worker.h"
 #include "base/xalloc.h"
-#include "divert/divert_shares.h"
+#include "divert/divert_queue.h"
 
 #define MS       1000000ull
 #define TRIES    6    /* before -EAGAIN is answered */

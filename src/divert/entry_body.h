@@ -7,12 +7,12 @@
 #ifndef CUSCOPE_DIVERT_ENTRY_BODY_H
 #define CUSCOPE_DIVERT_ENTRY_BODY_H
 
-#include "divert/entry_move.h"
-
 #include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "divert/entry_move.h"
 
 /*
  * Of the first `taken` bytes, of which the jump will lie at `skip`. A call of the entry, or of what
@@ -51,5 +51,22 @@ void entry_decoder_init(ZydisDecoder *decoder);
 /* The instruction at an offset of `code`; false where the bytes are none. */
 bool entry_decode(const ZydisDecoder *decoder, const uint8_t *code, size_t bytes, size_t at,
                   struct entry_instruction *instruction);
+
+/*
+ * Whether a function may be begun again after its first instructions have run: all that they leave
+ * behind is then a changed stack pointer, which is put right by one instruction, flags, stack that
+ * is the function's own, and registers that it sets before it reads them.
+ */
+
+#define ENTRY_UNDONE_MAX (1u << 20) /* bytes of stack */
+
+struct entry_undo {
+	uint32_t stack;     /* bytes by which the stack pointer has gone down */
+	unsigned read, set; /* registers that hold no argument, a bit for each */
+};
+
+/* Adds the instruction that runs next. False: it cannot be undone. */
+bool entry_undo_add(struct entry_undo *undo, const ZydisDecoder *decoder, const uint8_t *code,
+                    size_t bytes);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "divert/entry_body.h"
-#include "divert/entry_undo.h"
 
 #define ENDBR_BYTES   4
 #define NOP           0x90

@@ -11,7 +11,7 @@
 
 #define ROOM         2048  /* samples: 12 s of 16 GPUs, ten times a second */
 #define STRETCHES    32768 /* the same: 3 s of what one GPU can have at most */
-#define FIRST_OF_GPU 2     /* readings that give nothing: see gpm.c */
+#define FIRST_OF_GPU 2     /* readings that give nothing: see nvml.c */
 #define LATE_SHOWN   5     /* moments without a reading that is told of */
 
 /* Of one GPU, until the mean of their second is known: 20 a second, and what came early. */

@@ -63,7 +63,4 @@ bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *samp
 /* Does not wait for a library that hangs. */
 void gpus_free(struct gpus *gpus);
 
-/* Names, UUIDs and places only, of what /proc/driver/nvidia lists. */
-void gpus_from_proc(struct gpus_sample *sample);
-
 #endif

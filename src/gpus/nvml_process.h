@@ -32,4 +32,14 @@ void nvml_process_free(struct nvml_process *process);
 /* Of all processes so far. Those that are refused said what cannot be. */
 void nvml_process_figures(struct nvml_process *process, struct gpu_process_figures *figures);
 
+/* Whether a message of the process that calls NVML can be true. Private to src/gpus. */
+
+/*
+ * `bytes`: how long it was, which may be more than there is room for. Every number that anything
+ * here counts by is in its bounds then, every text ends, and has no control characters: those
+ * become question marks.
+ */
+bool nvml_check(struct nvml_message *message, size_t bytes, enum nvml_wanted wanted,
+                uint64_t now_ns);
+
 #endif

@@ -4,7 +4,7 @@
  * (SOCK_SEQPACKET). Both are built from this header at once, since the one carries the other.
  * Private to src/gpus.
  *
- * Nothing in a message is believed: nvml_check.h.
+ * Nothing in a message is believed: nvml_process.h.
  */
 #ifndef CUSCOPE_GPUS_NVML_WIRE_H
 #define CUSCOPE_GPUS_NVML_WIRE_H

@@ -19,7 +19,7 @@
 #include "identity/process_pod.h"
 #include "identity/process_users.h"
 #include "probe/helper.h"
-#include "probe/root_file.h"
+#include "probe/mounts.h"
 
 /* ---- process command ----------------------------------------------------------------------- */
 

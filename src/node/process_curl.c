@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/worker.h"
-#include "probe/roots_path.h"
+#include "probe/mounts.h"
 
 #define CPU_SECONDS 10
 #define LOOK_MS     50

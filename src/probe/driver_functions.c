@@ -18,7 +18,7 @@
 #include "probe/bpf_call.h"
 #include "probe/driver_layout.h"
 #include "probe/kernel_features.h"
-#include "probe/ring.h"
+#include "probe/rings.h"
 
 #define RING_BYTES (1 << 20) /* as in driver_maps.h */
 #define HOOKS_MAX  16

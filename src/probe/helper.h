@@ -73,7 +73,7 @@ int helper_open_gone(pid_t under, uint64_t person, const struct mapping *mapping
 
 /*
  * The first bytes of a regular file under the root of the process, read with its rights and none of
- * ours (root_file.h). What is read is never opened here. Bytes or a negative errno.
+ * ours (mounts.h). What is read is never opened here. Bytes or a negative errno.
  */
 ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_rights *rights,
                             char *to, size_t bytes);

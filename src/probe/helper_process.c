@@ -19,7 +19,6 @@
 #include "base/process.h"
 #include "probe/helper_inside.h"
 #include "probe/mounts.h"
-#include "probe/root_file.h"
 
 #define HELPERS_MAX 64 /* that were made and have not ended */
 #define CLOSERS_MAX 64 /* the same; what comes then stays open */

@@ -22,7 +22,6 @@
 #include "base/err.h"
 #include "bpf/wire.h"
 #include "probe/identity.h"
-#include "probe/origin.h"
 
 struct command {
 	char *const *argv;           /* argv[0] is looked up in PATH */

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
-# libiberty for names of Rust only: function_name.c
+# libiberty for names of Rust only: plain_name.c
 LIBS += -liberty

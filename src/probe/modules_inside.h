@@ -13,7 +13,6 @@
 #include "probe/hook_numbers.h"
 #include "probe/maps.h"
 #include "probe/modules.h"
-#include "probe/shares.h"
 #include "probe/unseen.h"
 
 #define UNDECIDED 2 /* what module_open says of a file that has to be read whole */
@@ -79,7 +78,7 @@ struct modules {
 	uint64_t looked_for_gone_ns, gone_look_ns; /* when, and what it took */
 	unsigned gone_looks;                       /* in a row, in which none was gone */
 	uint64_t let_go, refused;
-	uint64_t patched_ns, patched_gap_ns; /* of modules_patched.c: the last look, and the next */
+	uint64_t patched_ns, patched_gap_ns; /* of modules_look.c: the last look, and the next */
 	size_t patched_count;                /* modules that there were at the last look */
 	bool driver_seen;
 	enum look looking;        /* of the look that goes on */
@@ -157,7 +156,7 @@ void modules_note_runtime(struct modules_runtimes *runtimes, struct module *modu
 void modules_driver_came(struct modules *modules, uint32_t pid,
                          const struct modules_runtimes *runtimes);
 
-/* ---- files (seen_files.c) ------------------------------------------------------------------- */
+/* ---- files (unseen.c) ------------------------------------------------------------------- */
 
 struct file_key modules_key(const struct wire_file *file);
 struct seen_file *modules_file(struct modules *modules, struct file_key key);

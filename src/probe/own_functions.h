@@ -17,7 +17,7 @@ struct own_function {
 	bool cheap;            /* the kernel emulates the instruction there */
 	uint64_t counter;      /* of a marker: where in the file it is turned on; 0: it always is */
 	char *arguments;       /* of a marker; NULL: it is a function */
-	const char *no_return; /* why its return cannot be probed (no_return.h); NULL: it can */
+	const char *no_return; /* why its return cannot be probed (selection.h); NULL: it can */
 };
 
 struct own_functions {

@@ -32,10 +32,6 @@ void own_targets_free(struct own_targets *targets);
 int own_tracepoint_fields(const char *group, const char *name, struct own_place *fields);
 int own_tracepoint_parse(const char *format, struct own_place *fields); /* the text of one */
 
-/* Each tracepoint of a group, or each group (""); and the number that perf knows one by. */
-int own_tracepoints_each(const char *group, void (*each)(void *data, const char *name), void *data);
-int own_tracepoint_number(const char *group, const char *name);
-
 /* Looks at all hooks of the kernel, and says the first mistake in several lines. 0 or -EINVAL. */
 int own_kernel_check(const struct hook_list *list, struct buf *wrong);
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/no_return.h"
+#include "probe/selection.h"
 #include "probe/patched.h"
 #include "probe/person.h"
 

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include "base/err.h"
 
@@ -46,5 +47,22 @@ pid_t own_terminal_sender(const struct own_terminal *terminal);
 void own_terminal_end(struct own_terminal *terminal);
 
 void own_terminal_free(struct own_terminal *terminal); /* NULL is fine */
+
+/*
+ * The process between two terminals: what is typed at ours goes to the command's, what is written
+ * to the command's goes to ours. See own_terminal.h. It is forked from a process that may have
+ * threads, so it makes system calls and nothing else.
+ */
+
+struct relay {
+	int in, out;       /* of our terminal */
+	int master, slave; /* of the command's; the slave is kept open until the end */
+	/* It writes its pid first. A byte that comes: the command has ended; it is answered by
+	 * one when all is shown. Closed: cuscope is gone. */
+	int control;
+	pid_t owner; /* cuscope */
+};
+
+void relay_run(const struct relay *relay) __attribute__((noreturn));
 
 #endif

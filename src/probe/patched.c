@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
 

@@ -14,7 +14,7 @@
 #include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 #include "stack/function_table.h"
 #include "stack/lines/debug_file.h"
 

@@ -29,7 +29,7 @@ void code_files_drop(struct code_files *files, struct code_file *file);
 /*
  * The name, as linked, of the function at a file offset; NULL where there is none, or *late: it is
  * not known, since reading what the user behind `pid` wants to know of files has taken too long
- * (probe/look_time.h), or what that file holds, and may be later. Valid until the next call of any
+ * (probe/account.h), or what that file holds, and may be later. Valid until the next call of any
  * of these.
  */
 const char *code_file_function(struct code_files *files, struct code_file *file, pid_t pid,

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 
 #define TEXT_MAX   (8u << 20)
 #define LINE_BYTES 32 /* few are shorter; of a file of shorter ones not all are kept */

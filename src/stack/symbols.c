@@ -15,7 +15,7 @@
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 #include "probe/maps.h"
 #include "probe/plain_name.h"
 #include "stack/code_files.h"

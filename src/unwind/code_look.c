@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 #include "probe/memory.h"
 
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */

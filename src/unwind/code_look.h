@@ -30,7 +30,7 @@ struct code_look {
 	size_t n_tables;
 	bool cut;          /* more are mapped than fit */
 	uint64_t until_ns; /* new files are read */
-	bool dear;         /* its user has no time left for them: look_time.h */
+	bool dear;         /* its user has no time left for them: account.h */
 	bool late;         /* some were left for the next look */
 	/* of Python */
 	uint64_t runtime; /* in memory */

@@ -6,10 +6,11 @@
 #ifndef CUSCOPE_WATCH_PAGE_H
 #define CUSCOPE_WATCH_PAGE_H
 
-#include "watch/places.h"
 #include "base/json.h"
 #include "capture/watch/watch.h"
+#include "output/svg/memory_plot.h"
 #include "table/table.h"
+#include "watch/places.h"
 
 struct page_options {
 	size_t width;                /* columns of the terminal, 0: do not cut lines */
@@ -76,5 +77,11 @@ void page_histogram_json(struct json *json, const char *key, const uint64_t logs
 
 /* In a text: "... and 12 more (--top)", if there are. */
 void page_note_more(const struct page_out *out, size_t rows);
+
+/* Pages of memleak as a picture. */
+
+/* Adds what a page says of memory, after places_take() of the same page. */
+void page_plot(struct memory_plot *plot, const struct watch_page *page,
+               const struct places *places);
 
 #endif

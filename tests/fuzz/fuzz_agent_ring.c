@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent_ring.h"
-#include "agent/probe_records.h"
+#include "agent/agent_probes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stack/lines/answer.h"
+#include "stack/lines/reader.h"
 #include "stack/lines/debug_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

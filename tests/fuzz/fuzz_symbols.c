@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "probe/function_name.h"
+#include "probe/plain_name.h"
 #include "stack/function_table.h"
 #include "stack/perf_map.h"
 #include "stack/place.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "probe/ring.h"
+#include "probe/rings.h"
 #include "unit.h"
 
 #define FAKE_RING_BYTES 65536

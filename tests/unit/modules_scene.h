@@ -14,7 +14,7 @@
 
 #include "probe/fold.h"
 #include "probe/modules_inside.h"
-#include "probe/shares.h"
+#include "probe/hook_numbers.h"
 
 /* ---- stand-ins ----------------------------------------------------------------------------- */
 

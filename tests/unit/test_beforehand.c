@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "probe/beforehand.h"
-#include "probe/roots_path.h"
+#include "probe/libraries.h"
+#include "probe/mounts.h"
 
 /* ---- the loader's cache -------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "divert/divert_shares.h"
+#include "divert/divert_queue.h"
 
 #define ANN  1000
 #define BOB  1001

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/text.h"
-#include "probe/function_name.h"
+#include "probe/plain_name.h"
 
 static void expect(const char *linked, const char *shown)
 {

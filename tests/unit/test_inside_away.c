@@ -3,7 +3,7 @@
  * come back. */
 #include "inside_steps.h"
 
-#include "capture/inside/away.h"
+#include "capture/inside/inside_away.h"
 
 #define SETTLED MS(300)
 

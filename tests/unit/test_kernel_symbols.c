@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "stack/kernel_symbols.h"
+#include "stack/function_table.h"
 
 static struct kernel_symbols *read_text(const char *text)
 {

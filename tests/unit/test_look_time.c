@@ -4,7 +4,6 @@
 
 #include "probe/account.h"
 #include "probe/helper.h"
-#include "probe/look_time.h"
 #include "probe/person.h"
 
 #define MS 1000000ull

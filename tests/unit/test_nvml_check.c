@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a process that calls NVML may say, and what is made of what cannot be.
-#include "gpus/nvml_check.h"
+#include "gpus/nvml_process.h"
 
 #include "support.h"
 

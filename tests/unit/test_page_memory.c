@@ -4,7 +4,6 @@
 
 #include "place_stacks.h"
 #include "watch/page.h"
-#include "watch/page_plot.h"
 
 #define SECOND 1000000000ull
 #define KIB    1024ull

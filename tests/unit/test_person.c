@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "probe/person.h"
-#include "probe/shares.h"
+#include "probe/hook_numbers.h"
 
 static char folder[] = "/tmp/cuscope-person-XXXXXX", ranges[64], users[64];
 

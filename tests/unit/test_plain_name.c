@@ -15,11 +15,10 @@
 #include "base/buf.h"
 #include "cuda/kernel_name.h"
 #include "hostile_names.h"
-#include "probe/function_name.h"
+#include "probe/plain_name.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "probe/person.h"
-#include "probe/plain_name.h"
 
 #define SOMEBODY 1000
 #define ANOTHER  1001

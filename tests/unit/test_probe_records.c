@@ -3,7 +3,7 @@
  * say. */
 #include "unit.h"
 
-#include "agent/probe_records.h"
+#include "agent/agent_probes.h"
 #include "base/array.h"
 
 #define PID   42

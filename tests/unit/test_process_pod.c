@@ -11,7 +11,7 @@
 #include "made_proc.h"
 #include "identity/process_pod.h"
 #include "identity/process_read.h"
-#include "probe/root_file.h"
+#include "probe/mounts.h"
 
 #define CGROUP  "0::/kubepods/burstable/pod0a1b2c3d-1111-2222-3333-444455556666/x\n"
 #define ACCOUNT "42/root/var/run/secrets/kubernetes.io/serviceaccount/"

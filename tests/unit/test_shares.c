@@ -2,7 +2,7 @@
 /* How many files with hooks each user may have. */
 #include "unit.h"
 
-#include "probe/shares.h"
+#include "probe/hook_numbers.h"
 
 static unsigned files_of(struct shares *shares, uid_t owner)
 {

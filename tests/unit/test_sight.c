@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "probe/sight.h"
+#include "probe/person.h"
 
 static struct sight user(uint32_t id)
 {

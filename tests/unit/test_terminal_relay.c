@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "probe/terminal_relay.h"
+#include "probe/own_terminal.h"
 #include "unit.h"
 
 #define BYTES   400000u /* more than a pipe holds */

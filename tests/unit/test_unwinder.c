@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "fake_maps.h"
 #include "mapped_files.h"
-#include "probe/look_time.h"
+#include "probe/account.h"
 #include "unwind/unwinder.h"
 
 #define PATIENCE_NS 20000000000ull

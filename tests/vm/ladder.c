@@ -22,7 +22,7 @@
 #include "bpf/wire_fold.h"
 #include "probe/attach.h"
 #include "probe/programs.h"
-#include "probe/self_target.h"
+#include "probe/kernel_features.h"
 #include "trace/event.h"
 
 #define CALLS 1000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of inside.h: inside.c (opening, turns, the end), inside_process.c (how a process gets
- * its functions diverted), inside_ends.c (how they are put back), inside_modules.c (what is to be
- * diverted of a module), inside_diverted.c (and what is), inside_records.c (what agents record, and
+ * its functions diverted), inside_records.c (how they are put back), inside_modules.c (what is to
+ * be diverted of a module), inside_forks.c (and what is), inside_records.c (what agents record, and
  * which of the programs' records that replaces), inside_counts.c (what is only counted),
  * inside_forks.c (what children call).
  */
@@ -10,7 +10,7 @@
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 
 #include "agent/agents.h"
-#include "agent/probe_records.h"
+#include "agent/agent_probes.h"
 #include "agent/tick_clock.h"
 #include "base/hash.h"
 #include "base/quota.h"
@@ -195,7 +195,8 @@ void inside_module_give_up(struct inside_module *at, const char *why);
 bool inside_process_let_go(struct inside_process *process);
 void inside_process_hold_again(struct inside_process *process);
 
-/* ---- ends (inside_ends.c) ------------------------------------------------------------------- */
+/* ---- ends (inside_records.c) -------------------------------------------------------------------
+ */
 
 bool inside_process_is_diverted(const struct inside_process *process);
 

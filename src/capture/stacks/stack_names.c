@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "stack/kernel_symbols.h"
+#include "stack/function_table.h"
 #include "stack/symbols.h"
 #include "trace/stack.h"
 #include "unwind/python_code.h"

@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "probe/sight.h"
+#include "probe/person.h"
 
 /* ---- wait of ------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * Nothing else is done to them: no probe, no agent, and their children are nobody's.
  *
  * Who wakes a target's thread is the target's to choose: so a process is sampled only where the one
- * that it woke could look into it by itself (probe/sight.h).
+ * that it woke could look into it by itself (probe/person.h).
  */
 #ifndef CUSCOPE_CAPTURE_STACKS_WAKERS_H
 #define CUSCOPE_CAPTURE_STACKS_WAKERS_H

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "gpus/nvml/gpm.h"
+#include "gpus/nvml/nvml.h"
 #include "gpus/gpu_clock.h"
 
 #define ALL_LINKS   UINT32_MAX /* scope of a field */

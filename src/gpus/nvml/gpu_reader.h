@@ -16,7 +16,7 @@ void gpu_reader_free(struct gpu_reader *reader);
 /* All values. Names stay as they were where the GPU does not answer. */
 void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gpu_state *state);
 
-/* The metrics alone; false where there are none this time. *graphics_ns: see gpm.h. */
+/* The metrics alone; false where there are none this time. *graphics_ns: see nvml.h. */
 bool gpu_reader_metrics(struct gpu_reader *reader, uint64_t interval_ns,
                         struct gpu_metrics_sample *sample, uint64_t *graphics_ns);
 

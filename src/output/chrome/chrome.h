@@ -7,7 +7,7 @@
 #define CUSCOPE_OUTPUT_CHROME_CHROME_H
 
 #include "base/buf.h"
-#include "gpus/gpu_limits.h"
+#include "gpus/gpu_metrics.h"
 #include "output/who.h"
 #include "trace/event.h"
 

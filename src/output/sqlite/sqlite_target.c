@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "gpus/gpu_limits.h"
+#include "gpus/gpu_metrics.h"
 
 #define DEVICES_MOST 64 /* of a process */
 

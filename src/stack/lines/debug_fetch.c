@@ -15,7 +15,7 @@
 #include "base/rights.h"
 #include "base/worker.h"
 #include "base/xalloc.h"
-#include "probe/roots_path.h"
+#include "probe/mounts.h"
 #include "stack/lines/debug_file.h"
 
 #define CPU_SECONDS 60

@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
-#include "probe/roots_path.h"
+#include "probe/mounts.h"
 
 #define ROOT         "/usr/lib/debug"
 #define SECTIONS_MAX 4096

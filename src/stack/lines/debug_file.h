@@ -3,7 +3,7 @@
  * Where the debug information of a file is that has none itself: by its build id
  * (/usr/lib/debug/.build-id/ab/cdef.debug), or by the name in its .gnu_debuglink beside it, in
  * .debug beside it, and below /usr/lib/debug. Only what root alone can change is taken
- * (probe/roots_path.h), on every part of the way, and of that only regular files that everybody may
+ * (probe/mounts.h), on every part of the way, and of that only regular files that everybody may
  * read; never a file in a target's own root. Last, where DEBUGINFOD_URLS is set for cuscope, what
  * debuginfod's client has fetched before for its user.
  */

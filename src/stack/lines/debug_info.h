@@ -8,7 +8,7 @@
 #ifndef CUSCOPE_STACK_LINES_DEBUG_INFO_H
 #define CUSCOPE_STACK_LINES_DEBUG_INFO_H
 
-#include "stack/lines/answer.h"
+#include "stack/lines/reader.h"
 
 struct debug_info;
 

@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"
-#include "probe/roots_path.h"
+#include "probe/mounts.h"
 #include "stack/lines/debug_info.h"
 #include "stack/lines/source_lines_inside.h"
 

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stack/lines/answer.h"
+#include "stack/lines/reader.h"
 
 #define LINES_READERS_MAX 3 /* at a time */
 #define LINES_CRASHES_MAX 3 /* of processes that read a file */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The first bytes of all entries of a module, as a process has them now. Entries lie close to each
- * other, so they are read with few calls into memory that is there already: threads wait meanwhile.
- */
-#ifndef CUSCOPE_DIVERT_DIVERT_CODE_H
-#define CUSCOPE_DIVERT_DIVERT_CODE_H
+/* What is written into a process, compared before and after, and where its threads are put. */
+#ifndef CUSCOPE_DIVERT_DIVERT_WRITE_H
+#define CUSCOPE_DIVERT_DIVERT_WRITE_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/*
+ * The first bytes of all entries of a module, as a process has them now. Entries lie close to each
+ * other, so they are read with few calls into memory that is there already: threads wait meanwhile.
+ */
 
 struct divert_target;
 struct divert_entry;

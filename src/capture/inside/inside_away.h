@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Takes the probes of a module away while all processes that have it mapped are recorded inside,
+ * and puts them back when that is over. See docs/decisions.md, 25.
+ *
+ * It is known who has it mapped: all targets are looked at once (the sweep), and whoever maps it
+ * later is told of (modules_watch). Children of a process that uses CUDA are left out: it does not
+ * work there before they execute a program.
+ */
+#ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_AWAY_H
+#define CUSCOPE_CAPTURE_INSIDE_INSIDE_AWAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
  * When the probes of a module go and come back: its state, without what is done about it.
  *
  * They go when nothing changed for a while, since to put them back takes 20 to 50 ms. Where that
  * happens again and again they wait longer each time.
  */
-#ifndef CUSCOPE_CAPTURE_INSIDE_AWAY_H
-#define CUSCOPE_CAPTURE_INSIDE_AWAY_H
-
-#include <stdbool.h>
-#include <stdint.h>
 
 enum away_state {
 	AWAY_THERE,
