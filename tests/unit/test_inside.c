@@ -612,7 +612,7 @@ static void test_an_agent_that_ends_with_its_program_leaves_no_gap(void **state)
 	inside_free(inside);
 }
 
-static void test_an_agent_that_ends_while_entries_are_written_tells_of_no_call(void **state)
+static void test_an_agent_that_ends_while_entries_are_written_tells_of_no_more_calls(void **state)
 {
 	struct inside *inside = open_inside(0);
 
@@ -625,6 +625,15 @@ static void test_an_agent_that_ends_while_entries_are_written_tells_of_no_call(v
 	assert_false(is_left_out(inside, 0, START + MS(11)));
 	inside_turn(inside, START + MS(30));
 	assert_true(changes.takes);
+	inside_free(inside);
+
+	inside = putting_process(); /* what it has told by then is not told by the probes as well */
+	record(1, START + MS(12));
+	news((struct agent_probes_answer){ .news = AGENT_PROBES_ENDED });
+	diverted(0, START + MS(10));
+	assert_false(is_left_out(inside, 0, START + MS(9)));
+	assert_true(is_left_out(inside, 0, START + MS(12)));
+	assert_false(is_left_out(inside, 0, START + MS(13)));
 	inside_free(inside);
 
 	inside = open_inside(0);
@@ -758,7 +767,7 @@ int main(void)
 		cmocka_unit_test(
 			test_an_agent_that_ends_without_a_word_is_told_where_its_process_goes_on),
 		cmocka_unit_test(
-			test_an_agent_that_ends_while_entries_are_written_tells_of_no_call),
+			test_an_agent_that_ends_while_entries_are_written_tells_of_no_more_calls),
 		cmocka_unit_test(test_a_library_that_was_unloaded_is_the_probes_again),
 		cmocka_unit_test(test_after_exec_and_exit_nothing_is_left),
 		cmocka_unit_test(test_a_child_is_told_of_and_keeps_its_probes),

@@ -408,8 +408,9 @@ static void on_put(struct inside_process *process, const struct divert_result *r
 	}
 	process->current = NULL;
 	at->plan = NULL;
-	if (!process->ready) /* its agent has ended meanwhile, so that none of its calls are told */
-		at->until_ns = result->since_ns;
+	if (!process->ready) /* its agent has ended meanwhile, and told of calls until last_ns */
+		at->until_ns = process->last_ns > result->since_ns ? process->last_ns + 1
+		                                                   : result->since_ns;
 	inside_module_diverted(at, result);
 	tell_diverted(at, result->stopped_ns);
 }
