@@ -114,7 +114,7 @@ def test_kubelet_token_is_kept_from_nobodys_processes(case):
         wait_until(lambda: server.asked, "the question", 40)
         saw = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-c", LOOKS],
                              capture_output=True, text=True, check=True).stdout
-        checks.equal("what nobody saw", "seen", saw.strip())
+        checks.equal("what nobody saw", {"seen"}, set(saw.split()))  # other tests have such programs, too
         server.may_answer.set()
         outcome(agent, "read")
         checks.equal("status", 0, agent.end())
