@@ -104,6 +104,7 @@ def beside(case, pid, *sentences, least=100):
 # ---- tracers ------------------------------------------------------------------------------------
 
 
+@alone  # valgrind runs what it reads, and there it meets breakpoints of other traces of the same file
 def test_in_process_kinds_under_valgrind(case):
     """Its code is not what the processor runs. (The simulated driver has no memory to give there.)"""
     needs("valgrind")
