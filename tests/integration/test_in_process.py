@@ -86,7 +86,8 @@ test_in_process_memory = program_test("memory", check=only_calls)
 
 def longjmp_test(shape, where):
     """Nearly always each thread has just left a call by longjmp, so also when the functions are diverted, and
-    no later call is within that one."""
+    no later call is within that one. Beside other traces that is not always so: docs/in-process.md, limits."""
+    @alone
     def test(case):
         case.shape = shape
         result = case.trace("longjmp", "900", "600", options=["--in-process"])
