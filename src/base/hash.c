@@ -20,7 +20,9 @@ __attribute__((constructor)) static void make_secret(void)
 	secret[1] = (uint64_t)now.tv_sec * 0xc2b2ae3d27d4eb4full ^ (uintptr_t)&secret;
 }
 
-/* All bits of the product depend on all of both. */
+/* Both halves of the product, of which each bit depends on others of the two. A single one is not
+ * enough: of keys at equal distances both halves are, too, and by some secrets they cancel out in
+ * the lowest bits. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
@@ -40,5 +42,5 @@ uint64_t hash_long(const void *data, size_t bytes)
 	word = 0;
 	if (bytes) /* a key of no bytes may be NULL, as of a text without length */
 		memcpy(&word, at, bytes);
-	return mix(hash ^ word, ~secret[1] | 1);
+	return mix(mix(hash ^ word, ~secret[1] | 1), secret[0] | 1);
 }

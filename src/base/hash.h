@@ -21,6 +21,10 @@ static inline uint32_t hash_bytes(const void *data, size_t bytes)
 
 #define HASH_FUNCTION(data, bytes, value) ((value) = hash_bytes((data), (bytes)))
 
+/* uthash gives up growing a table for good when its entries met twice more than they should. This
+ * table grows again when a chain has become longer by ten. */
+#define uthash_noexpand_fyi(table) ((table)->noexpand = 0)
+
 #include <uthash.h>
 
 #endif
