@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 /* A page has the marks of 256 correlations in a row; the table is full to three quarters. */
@@ -49,8 +50,8 @@ static bool is_page(const struct page *page, uint32_t process, uint64_t first)
 /* Its page, or the free one where it would be. */
 static struct page *page_of(const struct correlations *set, uint32_t process, uint64_t first)
 {
-	uint64_t hash = (first ^ (uint64_t)process << 40) * 0x9e3779b97f4a7c15ull;
-	size_t at = (hash >> 32) & (set->n - 1);
+	const uint64_t key[] = { first, process };
+	size_t at = hash_long(key, sizeof(key)) & (set->n - 1);
 
 	while (set->pages[at].first && !is_page(&set->pages[at], process, first))
 		at = (at + 1) & (set->n - 1);

@@ -7,6 +7,7 @@
 #include "analysis/correlations.h"
 #include "analysis/streams.h"
 #include "analysis/work_table.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define PLACES_FEW        (1u << 16) /* from here on graphs whose work came make room */
@@ -17,7 +18,8 @@
 struct early {
 	const struct process *process; /* NULL: free */
 	struct activity activity;
-	uint32_t next; /* of its chain, or of those that the last event has joined */
+	uint32_t next;   /* of its chain, or of those that the last event has joined */
+	uint32_t before; /* in its chain; WORK_NONE: it is the first */
 };
 
 struct work {
@@ -111,7 +113,9 @@ static struct work_place *free_place(struct work *work)
 
 static uint32_t *early_chain(const struct work *work, uint32_t process, uint64_t correlation)
 {
-	return &work->early_chains[(correlation + process * 0x9e3779b1ull) & (CHAINS - 1)];
+	const uint64_t key[] = { correlation, process };
+
+	return &work->early_chains[hash_long(key, sizeof(key)) & (CHAINS - 1)];
 }
 
 static bool is_early_of(const struct early *early, uint32_t process, uint64_t correlation)
@@ -119,15 +123,19 @@ static bool is_early_of(const struct early *early, uint32_t process, uint64_t co
 	return early->process->id == process && early->activity.correlation == correlation;
 }
 
-static void drop_early(struct work *work, uint32_t at)
+static void take_early(struct work *work, const struct early *early)
 {
-	struct early *early = &work->early[at];
-	uint32_t *link = early_chain(work, early->process->id, early->activity.correlation);
+	uint32_t *chain = early_chain(work, early->process->id, early->activity.correlation);
 
-	while (*link != at)
-		link = &work->early[*link].next;
-	*link = early->next;
+	*(early->before == WORK_NONE ? chain : &work->early[early->before].next) = early->next;
+	if (early->next != WORK_NONE)
+		work->early[early->next].before = early->before;
 	work->n_early--;
+}
+
+static void drop_early(struct work *work, struct early *early)
+{
+	take_early(work, early);
 	work->early_gone = *early;
 	early->process = NULL;
 	mark_gone(work, work->early_gone.process->id, work->early_gone.activity.correlation,
@@ -149,13 +157,16 @@ static bool keep_early(struct work *work)
 	}
 	early = &work->early[work->next_early];
 	if (early->process)
-		drop_early(work, work->next_early);
+		drop_early(work, early);
 	chain = early_chain(work, process, correlation);
 	for (i = *chain; i != WORK_NONE && !is_early_of(&work->early[i], process, correlation);)
 		i = work->early[i].next;
 	early->process = work->done.process;
 	early->activity = *work->done.activity;
 	early->next = *chain;
+	early->before = WORK_NONE;
+	if (*chain != WORK_NONE)
+		work->early[*chain].before = work->next_early;
 	*chain = work->next_early;
 	work->next_early = (work->next_early + 1) % WORK_EARLY;
 	work->n_early++;
@@ -165,21 +176,18 @@ static bool keep_early(struct work *work)
 /* All that waited for the call leave, in the order in which they came. */
 static void join_early(struct work *work, const struct work_call *call)
 {
-	uint32_t *link = early_chain(work, call->process->id, call->correlation);
+	uint32_t at = *early_chain(work, call->process->id, call->correlation), next;
 
-	while (*link != WORK_NONE) {
-		uint32_t at = *link;
+	for (; at != WORK_NONE; at = next) {
 		struct early *early = &work->early[at];
 
-		if (!is_early_of(early, call->process->id, call->correlation)) {
-			link = &early->next;
+		next = early->next;
+		if (!is_early_of(early, call->process->id, call->correlation))
 			continue;
-		}
-		*link = early->next;
-		early->next = work->joined;
+		take_early(work, early);
 		early->process = NULL;
+		early->next = work->joined;
 		work->joined = at;
-		work->n_early--;
 	}
 }
 

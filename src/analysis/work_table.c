@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 
 #define PLACES (1u << 10) /* at first; it grows as they are needed */
@@ -17,6 +18,8 @@ void work_table_init(struct work_table *table, size_t bytes)
 	table->limit = table->most;
 	table->free = WORK_NONE;
 	table->maybes = table->met = table->met_graphs = empty;
+	for (uint64_t i = 0; i < 2; i++)
+		table->secret[i] = hash_long(&i, sizeof(i)) | 1;
 }
 
 void work_table_free(struct work_table *table)
@@ -29,15 +32,20 @@ void work_table_free(struct work_table *table)
 /* ---- places --------------------------------------------------------------------------------- */
 
 /*
- * The numbers of a process follow each other, so they take a stretch of chains, one each. The
- * stretches of processes begin as far from each other as they can, whatever the number of chains.
+ * The numbers of a process follow each other, so a stretch of them takes a line of the cache, a
+ * chain each. Which one, nobody can reckon who chooses numbers: the upper bits of a product with a
+ * secret (Dietzfelbinger's multiply-shift), at a third of hash_long's price.
  */
+#define STRETCH_SHIFT 4
+
 static inline uint32_t *chain_of(const struct work_table *table, const struct process *process,
                                  uint64_t correlation)
 {
-	uint64_t begin = (uint64_t)(process->id * 0x9e3779b1u) * table->n_chains >> 32;
+	uint64_t spread =
+		(correlation >> STRETCH_SHIFT) * table->secret[0] + process->id * table->secret[1];
+	uint64_t begin = spread >> table->stretches_shift << STRETCH_SHIFT;
 
-	return &table->chains[(begin + correlation) & (table->n_chains - 1)];
+	return &table->chains[begin | (correlation & ((1u << STRETCH_SHIFT) - 1))];
 }
 
 static void into_chain(struct work_table *table, struct work_place *place)
@@ -76,6 +84,7 @@ void work_table_grow(struct work_table *table)
 	table->n_chains = chains_for(table);
 	if (table->n_chains == had)
 		return;
+	table->stretches_shift = 64 + STRETCH_SHIFT - (unsigned)__builtin_ctz(table->n_chains);
 	table->chains = xrealloc(table->chains, table->n_chains * sizeof(*table->chains));
 	memset(table->chains, 0xff, table->n_chains * sizeof(*table->chains));
 	for (uint32_t i = 0; i < table->used; i++) {

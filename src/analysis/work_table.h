@@ -38,6 +38,8 @@ struct work_table {
 	uint32_t n, used, most, free; /* n: a power of two, but for the last step to `most` */
 	uint32_t limit;               /* of places: `most`, or few where no activity is expected */
 	uint32_t n_chains;            /* a power of two */
+	unsigned stretches_shift;     /* of a chain's number: see chain_of() */
+	uint64_t secret[2];           /* odd */
 	struct work_queue *open;      /* by process id */
 	size_t n_open;
 	uint32_t heaviest, processes; /* id of a process with many open calls; that have any */

@@ -2,15 +2,19 @@
 /*
  * Makes a small trace that stands for a great deal:
  *
- *   bombs launches|samples|stacks|ranges|dense|processes|devices|within FILE.cuscope
+ *   bombs launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees
+ *         FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
  * 500 frames each, that differ, of functions with the longest of names. ranges: 3,000 with the
  * longest of names. dense: 30 million samples of one stack. processes: 40,000 with a launch of the
  * same kernel each. devices: 100,000 GPUs that have run one. within: 40,000 ranges within each
- * other, and a launch at the end of each. Times go up by the same step, so that next to nothing of
- * it takes room.
+ * other, and a launch at the end of each. numbers: 200,000 launches whose numbers are alike in
+ * their lower half, and then their work; early: the work first. orphans: 500,000 pieces of work of
+ * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
+ * function would have side by side. Times go up by the same step, so that next to nothing of it
+ * takes room.
  */
 #include "../golden/scene.h"
 
@@ -145,21 +149,98 @@ static void ranges(struct bomb *bomb)
 	}
 }
 
-static void launch(struct bomb *bomb, uint64_t correlation)
+static void launch_call(struct bomb *bomb, uint64_t correlation)
 {
 	static const struct kernel kernel = { .name = "k", .mangled = "k", .resolved = true };
 	struct call call = call_at("cuLaunchKernel", 0, 0);
-	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = &kernel, .stream = 7 };
 
 	bomb->now_ns += STEP_NS;
 	call.kernel = &kernel;
 	call.begin_ns = bomb->now_ns - 10;
 	call.end_ns = bomb->now_ns - 8;
-	call.correlation = activity.correlation = correlation;
+	call.correlation = correlation;
 	give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
+}
+
+static void launch_work(struct bomb *bomb, uint64_t correlation)
+{
+	static const struct kernel kernel = { .name = "k", .mangled = "k", .resolved = true };
+	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = &kernel, .stream = 7 };
+
+	activity.correlation = correlation;
 	activity.begin_ns = bomb->now_ns - 5;
 	activity.end_ns = bomb->now_ns;
 	give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+}
+
+static void launch(struct bomb *bomb, uint64_t correlation)
+{
+	launch_call(bomb, correlation);
+	launch_work(bomb, correlation);
+}
+
+#define ALIKE 200000
+
+static void numbers(struct bomb *bomb)
+{
+	for (uint64_t i = 1; i <= ALIKE; i++)
+		launch_call(bomb, i << 32);
+	for (uint64_t i = 1; i <= ALIKE; i++) {
+		bomb->now_ns += STEP_NS;
+		launch_work(bomb, i << 32);
+	}
+}
+
+static void early(struct bomb *bomb)
+{
+	for (uint64_t i = 1; i <= ALIKE; i++) {
+		bomb->now_ns += STEP_NS;
+		launch_work(bomb, i << 32);
+	}
+	for (uint64_t i = 1; i <= ALIKE; i++)
+		launch_call(bomb, i << 32);
+}
+
+static void orphans(struct bomb *bomb)
+{
+	for (int i = 0; i < 500000; i++) {
+		bomb->now_ns += STEP_NS;
+		launch_work(bomb, 1);
+	}
+}
+
+#define ROOTS 10000 /* each frame is one */
+#define TREES 100000
+
+/* Where a table of 2^18 places would have a node. */
+static uint32_t tree_place(uint64_t parent, uint32_t frame)
+{
+	return (uint32_t)((parent << 32 | frame) * 0x9e3779b97f4a7c15ull >> 32) & ((1u << 18) - 1);
+}
+
+static void trees(struct bomb *bomb)
+{
+	static struct stack_frame frames[ROOTS];
+	static struct stack stacks[ROOTS + TREES];
+	static const struct stack_frame *pairs[ROOTS + TREES][2];
+	uint32_t n = 0;
+
+	for (; n < ROOTS; n++) {
+		frames[n] = (struct stack_frame){ .id = n, .function = "f" };
+		pairs[n][0] = &frames[n];
+		stacks[n] = (struct stack){ .id = n, .frames = pairs[n], .n_frames = 1 };
+		sample(bomb, &stacks[n]);
+	}
+	for (uint32_t root = 0; root < ROOTS; root++) {
+		for (uint32_t i = 0; i < ROOTS && n < ROOTS + TREES; i++) {
+			if (tree_place(root + 1, i) > 3000)
+				continue;
+			pairs[n][0] = &frames[i];
+			pairs[n][1] = &frames[root];
+			stacks[n] = (struct stack){ .id = n, .frames = pairs[n], .n_frames = 2 };
+			sample(bomb, &stacks[n++]);
+		}
+	}
 }
 
 static void processes(struct bomb *bomb)
@@ -209,7 +290,8 @@ static const struct {
 } kinds[] = {
 	{ "launches", launches }, { "samples", samples }, { "stacks", stacks },
 	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
-	{ "within", within },     { "devices", devices },
+	{ "within", within },     { "devices", devices }, { "numbers", numbers },
+	{ "early", early },       { "orphans", orphans }, { "trees", trees },
 };
 
 static void make(struct bomb *bomb, const char *kind)

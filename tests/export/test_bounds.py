@@ -23,7 +23,7 @@ def bomb(case, kind):
     path = case.path(kind + ".cuscope")
     if not os.path.exists(path):
         subprocess.run([os.path.join(case.build, "tests", "export", "bombs"), kind, path], check=True)
-        if os.path.getsize(path) > (1_000_000 if kind == "processes" else 100_000):
+        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees") else 100_000):
             raise Failure(f"{kind} is not small: {os.path.getsize(path)} bytes")
     return path
 
@@ -178,3 +178,15 @@ def test_the_time_of_a_report_grows_as_its_file(case):
                 raise Failure(f"{name} does not say what it left out")
     result = limited(case, "export", bomb(case, "devices"), "-o", case.path("devices.json"), "--force", cpu_s=6)
     written(case, "devices.json", result, LEAST * 2)
+
+
+def test_numbers_that_were_chosen_to_meet_take_no_longer(case):
+    """Of calls and their work, and of frames: what their tables are looked up by is not for a file to reckon."""
+    for kind, ending in (("numbers", "pftrace"), ("early", "pftrace"), ("orphans", "pftrace"), ("trees", "json")):
+        name = f"{kind}.{ending}"
+        result = limited(case, "export", bomb(case, kind), "-o", case.path(name), "--force", cpu_s=4)
+        written(case, name, result, LEAST * 2)
+        if kind == "trees":
+            continue
+        result = limited(case, "report", bomb(case, kind), "summary", cpu_s=4)
+        equal(f"status of {kind}", 0, result.returncode)

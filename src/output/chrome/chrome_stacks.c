@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/hash.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
@@ -59,8 +60,8 @@ void chrome_stacks_free(struct chrome_stacks *stacks)
 /* The place of a node in the table, or the free one that it would have. */
 static uint32_t *place_of(struct chrome_stacks *stacks, uint32_t parent, uint32_t frame)
 {
-	uint64_t hash = ((uint64_t)parent << 32 | frame) * 0x9e3779b97f4a7c15ull;
-	uint32_t at = (uint32_t)(hash >> 32) & (stacks->n_places - 1);
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	uint32_t at = hash_bytes(&key, sizeof(key)) & (stacks->n_places - 1);
 
 	for (;; at = (at + 1) & (stacks->n_places - 1)) {
 		uint32_t *place = &stacks->by_content[at];
