@@ -11,7 +11,7 @@
 struct fact_busy { /* of a GPU, one after the other */
 	uint64_t begin_ns, end_ns;
 	uint32_t gpu;          /* as nvidia-smi counts them */
-	uint16_t busy, copies; /* shares, as of stretches.h */
+	uint16_t busy, copies; /* shares, as of gpu_metrics.h */
 };
 
 /* After the rest was put in order. Works are in order then, too. */

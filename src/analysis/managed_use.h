@@ -7,7 +7,7 @@
 #ifndef CUSCOPE_ANALYSIS_MANAGED_USE_H
 #define CUSCOPE_ANALYSIS_MANAGED_USE_H
 
-#include "cuda/managed.h"
+#include "cuda/driver_words.h"
 #include "trace/event.h"
 
 #define MANAGED_ROWS        1024 /* kinds, causes and directions of processes */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "cuda/managed.h"
+#include "cuda/driver_words.h"
 
 #define BEFORE_NS  1000000000ull /* a call may return before the driver has written its line */
 #define FAILED_MAX 64            /* failed calls that an Xid may still come for */

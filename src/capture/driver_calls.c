@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "nvidia/decode.h"
 #include "probe/driver_hooks.h"
 

@@ -10,9 +10,8 @@
 #include "base/xalloc.h"
 #include "capture/call_queue.h"
 #include "capture/uvm_queues.h"
-#include "cuda/managed.h"
-#include "cuda/row_text.h"
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
+#include "cuda/api.h"
 #include "probe/driver_functions.h"
 #include "probe/kernel_log.h"
 

@@ -11,7 +11,7 @@
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
 #include "probe/memory.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 /* How long the end of a process is not believed yet: see process_exited(). */
 #define LINGER_NS  1000000ull  /* in the time of records */

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "capture/capture.h"
-#include "cli/completion.h"
 #include "cli/option.h"
 #include "hooks/hook_list.h"
 #include "probe/selection.h"
@@ -48,7 +47,6 @@ int cli_watch(int argc, char **argv);
 int cli_agent(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
-int cli_completion(int argc, char **argv); /* for shells: --help does not list it */
 
 /*
  * A line: "cuscope: ..." on stderr, or as it is on standard output. What a terminal could obey is
@@ -401,5 +399,17 @@ struct consumer *cli_placer(struct new_file *file);
  * in `err`.
  */
 int cli_capture(struct capture_options *options, struct err *err);
+
+/* ---- probes hooks --------------------------------------------------------------------------- */
+
+/* Whether a word of the command line is a hook: "kprobe:nv*". */
+bool probes_is_hook(const char *word);
+
+/*
+ * Lists it: of `file` where there is one, else of the processes of `choice` where one is given.
+ * Returns the exit status; what failed is told.
+ */
+int probes_list_hook(const char *text, const char *file, struct target_choice *choice,
+                     enum table_form form);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What the completions of the shells ask for: a question about the words of a command, answered
  * from its options. */
-#include "cli/completion.h"
+#include "cli/option.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/option.h"
 
 #define TEXT_MOST 100 /* bytes of what stands beside a candidate */
 

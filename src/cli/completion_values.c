@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/process.h"
 #include "cli/cli.h"
-#include "cli/completion.h"
+#include "cli/option.h"
 #include "output/sink.h"
 #include "probe/kernel_features.h"
 #include "report/report.h"

@@ -11,7 +11,6 @@
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "cli/cli.h"
-#include "cli/completion.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope probes`: the functions that would be hooked, and where. */
 #include "cli/cli.h"
-#include "cli/probes_hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>

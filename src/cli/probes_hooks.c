@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "cli/probes_hooks.h"
+/* `cuscope probes SPEC`: what the pattern of a hook (hooks/spec.h) stands for on this machine. */
+#include "cli/cli.h"
 
 #include <ctype.h>
 #include <errno.h>

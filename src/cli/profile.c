@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope profile`: in which functions and lines the time goes. */
 #include "cli/cli.h"
-#include "cli/profile_diff.h"
+#include "cli/profile_notes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +14,9 @@
 #include "base/array.h"
 #include "base/parse.h"
 #include "capture/stacks/sampler.h"
-#include "cli/profile_notes.h"
 #include "profile/collect.h"
 #include "profile/profile_write.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 #include "trace/format.h"
 
 enum profile_mode {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "cli/profile_diff.h"
+/* `cuscope profile --diff`: two profiles that were written as folded stacks. */
+#include "cli/profile_notes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
-#include "profile/profile_diff.h"
-#include "profile/profile_read.h"
+#include "profile/profile_write.h"
+#include "profile/folded.h"
 #include "trace/format.h"
 
 static int read_profile(const char *path, struct profile **profile, struct err *err)

@@ -3,6 +3,10 @@
 #ifndef CUSCOPE_CLI_PROFILE_NOTES_H
 #define CUSCOPE_CLI_PROFILE_NOTES_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
 #include "cli/cli.h"
 #include "profile/collect.h"
 #include "stack/lines/source_lines.h"
@@ -41,5 +45,23 @@ void profile_notes_of_nothing(const struct profile *profile, const struct collec
 /* Of a profile that has had its end(). */
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);
 void profile_notes_free(struct profile_notes *notes);
+
+/* ---- profile diff --------------------------------------------------------------------------- */
+
+struct profile_diff_options {
+	const char *before, *after; /* files */
+	const char *output;         /* NULL: as text on standard output */
+	bool force;
+	mode_t output_mode; /* 0: as base/file.h has it */
+};
+
+/* Whether it is a regular file, and begins as a trace. */
+bool profile_begins_as_trace(const char *path);
+
+/* Whether there are two files, and the output has a form that shows both. */
+int profile_diff_check(const struct profile_diff_options *options, struct err *err);
+
+/* Returns the exit status. */
+int profile_diff_run(const struct profile_diff_options *options, struct err *err);
 
 #endif

@@ -12,8 +12,8 @@
 #include "base/lines.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "output/timeline/timeline_text.h"
-#include "trace/consumers.h"
+#include "output/timeline/timeline.h"
+#include "trace/event.h"
 
 #define WIDTH_DEFAULT 100 /* where it goes to no terminal */
 #define WIDTH_MOST    2000

@@ -305,4 +305,29 @@ struct api_call {
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
                 struct api_call *call);
 
+/*
+ * A row of the function tables as a trace file keeps it. The file has to tell its functions'
+ * arguments also to a cuscope whose tables differ.
+ *
+ * The numbers of op, memory, direction, class and the flags are those above and in row.h. They are
+ * stored, so entries of these enums keep their places: new ones are added at the end.
+ */
+
+struct api_text {
+	const char *name, *spec; /* row.h describes the language of `spec` */
+	uint32_t cls, op, memory, direction, flags;
+};
+
+/* The texts are static, or live as long as `api`. */
+void api_to_text(const struct api *api, struct api_text *text);
+
+/*
+ * The row that was described so: the built-in one where it is the same. Else a new one with texts
+ * of its own, which is put into `made` too; the caller frees that with api_free(). What this
+ * program does not know (an op, a class, a type in the spec) is read as none, and the arguments of
+ * a spec end before it.
+ */
+const struct api *api_from_text(const struct api_text *text, struct api **made);
+void api_free(struct api *made);
+
 #endif

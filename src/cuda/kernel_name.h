@@ -38,4 +38,15 @@ const char *kernel_name_base(const char *name, size_t *len);
  */
 char *kernel_name_qualified(const char *name);
 
+/* Patterns for names that users type: --only 'cuMemcpy*', --kernel 'gemm*'. */
+
+/* Whether a glob matches a function's name, with or without its variant suffixes (_v2, _ptsz). */
+bool name_match_function(const char *glob, const char *name);
+
+/*
+ * Whether it matches a kernel's: the name as a person reads it, that without return type,
+ * namespaces, template arguments and parameters, or the mangled one, which may be NULL.
+ */
+bool name_match_kernel(const char *glob, const char *name, const char *mangled);
+
 #endif

@@ -6,8 +6,33 @@
 #ifndef CUSCOPE_DIVERT_DIVERT_PLAN_H
 #define CUSCOPE_DIVERT_DIVERT_PLAN_H
 
+#include "divert/divert.h"
 #include "divert/divert_inside.h"
-#include "divert/judged_files.h"
+#include "divert/entry_file.h"
+
+/* ---- judged files --------------------------------------------------------------------------- */
+
+struct judged_files;
+
+struct judged_files *judged_files_new(void);
+
+/* Does not wait for the other thread, which ends by itself. */
+void judged_files_free(struct judged_files *files);
+
+/*
+ * Whether judged_files_get will answer at once, or has to be asked all the same. False: another
+ * thread is at work; ask again in a few milliseconds.
+ */
+bool judged_files_ready(struct judged_files *files, const struct divert_module *module,
+                        const struct divert_function *functions, size_t count);
+
+/*
+ * The answers for functions of a module, in their order, with the code of those that can be moved.
+ * They stay until judged_files_get is called again. 0, or a negative errno as entry_file_judge.
+ */
+int judged_files_get(struct judged_files *files, const struct divert_module *module,
+                     const struct divert_function *functions, size_t count,
+                     const struct entry_function **judged, struct err *err);
 
 enum plan_state { PLAN_IDLE, PLAN_PUTTING, PLAN_DIVERTED };
 

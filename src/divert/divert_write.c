@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "divert/divert_write.h"
-
+/* What is written into a process, compared before and after, and where its threads are put. */
 #include "divert/divert_inside.h"
 
 #ifdef __x86_64__

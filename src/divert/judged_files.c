@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "divert/judged_files.h"
+/*
+ * What files say of their functions (entry_file.h), for as long as they stay as they are. A library
+ * is mapped by many processes, and decoding its functions and looking through its code takes tens
+ * of milliseconds. So it is done once for each file, and by another thread where the asker can
+ * wait. Of an owner one file is looked at at a time: one that takes long makes nobody else wait.
+ *
+ * 16 files and 16 MiB of code are kept, those that were asked for last.
+ */
+#include "divert/divert_plan.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics of all GPUs at an interval (gpu_metrics.h), or when each was busy (stretches.h), kept
+ * Metrics of all GPUs at an interval (gpu_metrics.h), or when each was busy (gpu_metrics.h), kept
  * until they are taken. As with gpu_state.h, NVML or CUPTI is called in a process of its own, and
  * nobody here waits for it.
  */

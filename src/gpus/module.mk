@@ -2,7 +2,7 @@
 # The program that calls NVML, carried inside cuscope: linked with the C library alone, dynamically in every build, with
 # nothing that a sanitizer or a static build adds.
 
-NVML_SRC := $(sort $(wildcard src/gpus/nvml/*.c)) src/gpus/gpu_metrics.c src/gpus/gpu_values.c src/gpus/stretches.c \
+NVML_SRC := $(sort $(wildcard src/gpus/nvml/*.c)) src/gpus/gpu_metrics.c \
             src/base/buf.c src/base/own_memory.c src/base/text.c src/base/xalloc.c
 NVML_OBJ := $(NVML_SRC:%.c=$(B)/nvml/%.o)
 

@@ -10,7 +10,7 @@
 #define CUSCOPE_GPUS_NVML_WIRE_H
 
 #include "gpus/gpu_state.h"
-#include "gpus/stretches.h"
+#include "gpus/gpu_metrics.h"
 
 #define NVML_LIBRARY "libnvidia-ml.so.1"
 

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT
-#include "identity/process_cgroup.h"
+/*
+ * What the cgroups of a process tell: its container, pod, job and unit. Runtimes name cgroups after
+ * these, each in a way of its own, and differently when systemd makes them for the runtime.
+ *
+ * A name counts from the outside in. Whoever may make cgroups below his own could name them like
+ * another's container: a container, a user by his own systemd, a service that systemd has handed
+ * its cgroup to. So the outermost container is taken, and what stands below a unit that is no
+ * runtime's is marked as somebody's own word.
+ */
+#include "identity/process_read.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "identity/process_environ.h"
+#include "identity/process_identity.h"
 
 #define ID_DIGITS  64
 #define UID_LENGTH 36 /* 8-4-4-4-12 */

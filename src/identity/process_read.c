@@ -14,10 +14,7 @@
 #include "base/array.h"
 #include "base/process.h"
 #include "base/xalloc.h"
-#include "identity/process_cgroup.h"
-#include "identity/process_environ.h"
-#include "identity/process_pod.h"
-#include "identity/process_users.h"
+#include "identity/process_identity.h"
 #include "probe/helper.h"
 #include "probe/mounts.h"
 

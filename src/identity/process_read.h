@@ -12,7 +12,6 @@
 #include <stddef.h>
 
 #include "identity/process_identity.h"
-#include "identity/process_pod.h"
 
 #define PROCESS_ENVIRONMENT (256u << 10) /* bytes of it that are looked at */
 
@@ -51,5 +50,24 @@ bool process_reader_look(const struct process_reader *reader, pid_t pid, uint64_
 
 /* Of /proc/PID/cmdline: words, each with a NUL. Harmless, and cut to its room. */
 void process_command_parse(const char *words, size_t bytes, char *command, size_t room);
+
+/* ---- process cgroup ------------------------------------------------------------------------- */
+
+struct process_cgroup {
+	char runtime[IDENTITY_NUMBER], container_id[IDENTITY_ID];
+	char pod_uid[40], qos[IDENTITY_NUMBER];
+	char slurm_job[IDENTITY_NUMBER], slurm_step[IDENTITY_NUMBER];
+	char unit[IDENTITY_VALUE];
+	enum identity_source container_by, pod_by, slurm_by;
+};
+
+/* Of one path. */
+void process_cgroup_parse(const char *path, struct process_cgroup *cgroup);
+
+/*
+ * Of the text of /proc/PID/cgroup, which has a line for each hierarchy. What one line does not tell
+ * is taken from the others. The text is changed.
+ */
+void process_cgroups_parse(char *text, struct process_cgroup *cgroup);
 
 #endif

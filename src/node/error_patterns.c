@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/parse.h"
 #include "cuda/error.h"
-#include "cuda/name_match.h"
+#include "cuda/kernel_name.h"
 
 /*
  * "Sticky" errors: each later call of the context returns them, and the process has to end. Both

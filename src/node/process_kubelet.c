@@ -13,8 +13,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "base/secure_file.h"
-#include "identity/process_environ.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 
 /* ---- process pods -------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/xalloc.h"
 #include "identity/process_identities.h"
 #include "node/process_kubelet.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 
 #define EARLY_MOST  (PROCESS_IDENTITIES_MAX / 2) /* places for those without series */
 #define EARLY_SHARE (EARLY_MOST * 2 / 5)         /* of them, of a user's */

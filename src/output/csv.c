@@ -14,12 +14,8 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "output/args.h"
-#include "output/delays.h"
-#include "output/describe.h"
 #include "output/format.h"
-#include "output/fragments.h"
-#include "output/frames.h"
+#include "output/describe.h"
 
 /* clang-format off */
 #define CSV_COLUMNS(C)                                                                             \

@@ -5,8 +5,9 @@
 #define CUSCOPE_OUTPUT_DESCRIBE_H
 
 #include "base/buf.h"
-#include "output/delays.h"
+#include "output/format.h"
 #include "trace/event.h"
+#include "trace/stack.h"
 
 /* Each may be empty; describe_call() is those that are not with a blank between. */
 struct description {
@@ -59,5 +60,13 @@ struct rows {
 /* The first row that is free for it, and is not any longer. */
 unsigned rows_choose(struct rows *rows, const struct activity *activity);
 unsigned rows_choose_span(struct rows *rows, uint64_t begin_ns, uint64_t end_ns);
+
+/* What several formats say of the frames of stacks. Private to src/output. */
+
+/* "native", "python": the word that all formats have for a kind. */
+const char *frame_kind_name(enum frame_kind kind);
+
+/* Appends the function, or where it has no name its file, "[libcuda.so.1]". Not made safe. */
+void frame_add_words(const struct stack_frame *frame, struct buf *out);
 
 #endif

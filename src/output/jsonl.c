@@ -14,11 +14,8 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "output/describe.h"
-#include "output/args.h"
 #include "output/format.h"
-#include "output/fragments.h"
-#include "output/jsonl_gpu.h"
-#include "output/jsonl_stacks.h"
+#include "output/jsonl_parts.h"
 
 #define FORMAT_VERSION 1
 

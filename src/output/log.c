@@ -17,8 +17,6 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
-#include "output/args.h"
-#include "output/delays.h"
 #include "output/format.h"
 
 struct log {

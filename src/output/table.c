@@ -15,9 +15,8 @@
 #include "analysis/missed.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/delays.h"
-#include "output/describe.h"
 #include "output/format.h"
+#include "output/describe.h"
 
 #define TIME_COLUMNS     10
 #define DURATION_COLUMNS 10

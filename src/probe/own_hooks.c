@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 
 /* ---- own hooks open ------------------------------------------------------------------------ */
 

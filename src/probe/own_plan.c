@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 
 /* Registers in the order of arguments, as the programs are given them. */
 #ifdef __aarch64__

@@ -46,7 +46,7 @@ void own_plan_take_types(struct hook_spec *spec, const struct own_place *places,
 void own_plan_all_fields(const struct hook_spec *spec, const struct own_place *places, size_t n,
                          struct hook_spec *all);
 
-/* The arguments that are shown, as a row of the function tables; see cuda/row_text.h. */
+/* The arguments that are shown, as a row of the function tables; see cuda/api.h. */
 const struct api *own_plan_row(const struct hook_spec *spec, const char *name, struct api **made);
 
 /* Reads the argument string of a marker, "-4@%edi 8@-16(%rbp)". False where it is none. */

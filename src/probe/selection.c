@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "cuda/name_match.h"
+#include "cuda/kernel_name.h"
 #include "probe/fold_plan.h"
 
 bool selection_matches(const char *glob, const char *name)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* Two profiles compared: profile_diff.h. Side 0 of the tree is the one before, side 1 the other. */
+/* Two profiles compared: profile_notes.h. Side 0 of the tree is the one before, side 1 the other. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "profile/flame.h"
-#include "profile/functions.h"
-#include "profile/profile_diff.h"
 #include "profile/writers.h"
+#include "profile/tree.h"
+#include "profile/profile_write.h"
 
 #define FUNCTIONS   10
 #define WIDTH       80

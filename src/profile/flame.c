@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
-#include "profile/flame.h"
+/*
+ * A flame graph: each frame a box, below the one that called it, as wide as its share of all time.
+ * The picture is whole without its script; with it, it can be zoomed and searched. Private to
+ * src/profile.
+ */
+#include "profile/writers.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
-#include "profile/flame_layout.h"
-#include "profile/writers.h"
+#include "profile/tree.h"
 
 /* ---- svg ----------------------------------------------------------------------------------- */
 
-/* A profile as one picture that a browser lets one zoom and search: see flame.h. */
+/* A profile as one picture that a browser lets one zoom and search: see writers.h. */
 
 void svg_write(const struct profile *profile, const struct profile_info *info, struct lines *lines)
 {

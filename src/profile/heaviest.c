@@ -15,7 +15,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "profile/functions.h"
+#include "profile/tree.h"
 #include "profile/profile_private.h"
 #include "profile/words.h"
 #include "profile/writers.h"

@@ -8,9 +8,8 @@
 
 #include "base/xalloc.h"
 #include "base/text.h"
-#include "profile/flame.h"
-#include "profile/functions.h"
 #include "profile/writers.h"
+#include "profile/tree.h"
 
 #define FUNCTIONS 300 /* by the time in themselves, and as many by their total */
 #define STACKS    100

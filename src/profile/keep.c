@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "profile/keep.h"
+/*
+ * What a profile keeps: arrays that grow within a bound of bytes, and tables that find an element
+ * of such an array by its content. Elements are named by their place, and never go.
+ */
+#include "profile/profile_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -388,7 +388,7 @@ uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node)
 	return tree->sums[side] ? sum_of(tree->sums[side][node].total) : 0;
 }
 
-uint32_t tree_skip(const struct tree *tree, uint32_t node)
+static uint32_t tree_skip(const struct tree *tree, uint32_t node)
 {
 	const struct tree_node *nodes = tree->nodes;
 
@@ -407,4 +407,159 @@ uint32_t tree_next(const struct tree *tree, uint32_t node)
 	if (tree->nodes[node].n_children)
 		return tree->order[tree->nodes[node].first];
 	return tree_skip(tree, node);
+}
+
+/* Functions are told apart by their label, as nodes are. */
+struct walk {
+	const struct tree *tree;
+	struct function_time *by_label; /* node 0: not seen yet */
+	uint32_t *active;               /* frames of that label on the path */
+	uint32_t *path;                 /* labels, by depth */
+	uint32_t depth;
+};
+
+static void go_to(struct walk *walk, uint32_t node)
+{
+	const struct tree_node *at = &walk->tree->nodes[node];
+
+	while (walk->depth >= at->depth)
+		walk->active[walk->path[walk->depth--]]--;
+	walk->depth = at->depth;
+	walk->path[at->depth] = at->label;
+	walk->active[at->label]++;
+}
+
+static void count(struct walk *walk, uint32_t node)
+{
+	uint32_t label = walk->tree->nodes[node].label;
+	struct function_time *time = &walk->by_label[label];
+
+	if (!time->node)
+		time->node = node;
+	for (unsigned side = 0; side < TREE_SIDES; side++) {
+		time->self[side] = words_sum(time->self[side], tree_self(walk->tree, side, node));
+		if (walk->active[label] == 1)
+			time->total[side] =
+				words_sum(time->total[side], tree_total(walk->tree, side, node));
+	}
+}
+
+struct function_time *functions_of(const struct tree *tree, size_t *n)
+{
+	struct walk walk = { .tree = tree };
+
+	walk.by_label = xcalloc(tree->labels.n, sizeof(*walk.by_label));
+	walk.active = xcalloc(tree->labels.n, sizeof(*walk.active));
+	walk.path = xcalloc(tree->deepest + 1, sizeof(*walk.path));
+	for (uint32_t node = tree_next(tree, 0); node != KEEP_NONE; node = tree_next(tree, node)) {
+		go_to(&walk, node);
+		count(&walk, node);
+	}
+	*n = 0;
+	for (size_t i = 0; i < tree->labels.n; i++) {
+		if (walk.by_label[i].node)
+			walk.by_label[(*n)++] = walk.by_label[i];
+	}
+	free(walk.active);
+	free(walk.path);
+	return walk.by_label;
+}
+
+static bool is_heavier(const struct tree *tree, uint32_t a, uint32_t b)
+{
+	uint64_t x = tree_self(tree, 0, a), y = tree_self(tree, 0, b);
+
+	return x != y ? x > y : tree->nodes[a].place < tree->nodes[b].place;
+}
+
+size_t functions_heaviest_stacks(const struct tree *tree, uint32_t *nodes, size_t most)
+{
+	size_t n = 0;
+
+	for (uint32_t at = 1; at < tree->n; at++) {
+		size_t place = n;
+
+		if (!tree_self(tree, 0, at))
+			continue;
+		while (place && is_heavier(tree, at, nodes[place - 1]))
+			place--;
+		if (place == most)
+			continue;
+		n += n < most;
+		memmove(nodes + place + 1, nodes + place, (n - place - 1) * sizeof(*nodes));
+		nodes[place] = at;
+	}
+	return n;
+}
+
+static double width_of(const struct tree *tree, bool mean, uint32_t node)
+{
+	double sum = 0;
+
+	for (unsigned side = 0; side < (mean ? TREE_SIDES : 1); side++) {
+		uint64_t all = tree_total(tree, side, 0);
+
+		if (all)
+			sum += (double)tree_total(tree, side, node) / (double)all;
+	}
+	return mean ? sum / 2 : sum;
+}
+
+/* How many nodes are at least so wide; a child is no wider than its parent. */
+static size_t count_wide(const struct tree *tree, bool mean, double least)
+{
+	size_t n = 1;
+
+	for (uint32_t at = tree_next(tree, 0); at != KEEP_NONE;) {
+		bool wide = width_of(tree, mean, at) >= least;
+
+		n += wide;
+		at = wide ? tree_next(tree, at) : tree_skip(tree, at);
+	}
+	return n;
+}
+
+/* `ends`: for each level, where the next box on it begins. */
+static void place_boxes(const struct tree *tree, bool mean, double *ends,
+                        struct flame_layout *layout)
+{
+	for (uint32_t at = tree_next(tree, 0); at != KEEP_NONE;) {
+		uint32_t depth = tree->nodes[at].depth;
+		double width = width_of(tree, mean, at);
+
+		if (width < layout->least || !(width > 0)) {
+			ends[depth] += width;
+			at = tree_skip(tree, at);
+			continue;
+		}
+		layout->boxes[layout->n++] = (struct flame_box){ at, ends[depth], width };
+		if (depth > layout->deepest)
+			layout->deepest = depth;
+		if (depth < tree->deepest)
+			ends[depth + 1] = ends[depth];
+		ends[depth] += width;
+		at = tree_next(tree, at);
+	}
+}
+
+void flame_lay_out(const struct tree *tree, bool mean, struct flame_layout *layout)
+{
+	double *ends = xcalloc(tree->deepest + 2, sizeof(*ends));
+	size_t n;
+
+	layout->least = FLAME_LEAST_SHARE;
+	for (n = count_wide(tree, mean, layout->least); n > FLAME_BOXES_MOST;
+	     n = count_wide(tree, mean, layout->least))
+		layout->least *= 2;
+	layout->boxes = xcalloc(n, sizeof(*layout->boxes));
+	layout->boxes[layout->n++] = (struct flame_box){ 0, 0, 1 };
+	place_boxes(tree, mean, ends, layout);
+	layout->left_out = tree->n - layout->n;
+	free(ends);
+}
+
+void flame_layout_free(struct flame_layout *layout)
+{
+	free(layout->boxes);
+	memset(layout, 0, sizeof(*layout));
 }

@@ -60,6 +60,43 @@ uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node);
 /* The next one in depth-first order: children after their parent, the heaviest first. KEEP_NONE
  * after the last. tree_skip() leaves the children out. */
 uint32_t tree_next(const struct tree *tree, uint32_t node);
-uint32_t tree_skip(const struct tree *tree, uint32_t node);
+
+/* Time by function, whatever the stacks it is in. Private to src/profile. */
+
+struct function_time {
+	uint32_t node; /* one of its nodes, for name and kind */
+	uint64_t self[TREE_SIDES];
+	uint64_t total[TREE_SIDES]; /* a function that calls itself counts once */
+};
+
+/* Of all functions of the tree, in no order; *n of them. The caller frees them. */
+struct function_time *functions_of(const struct tree *tree, size_t *n);
+
+/* The nodes in which most time ends, the heaviest first; returns how many of `most` there are.
+ * There has to be room for one more. */
+size_t functions_heaviest_stacks(const struct tree *tree, uint32_t *nodes, size_t most);
+
+/* Where the boxes of a flame graph stand, and which are left out. Private to src/profile. */
+
+#define FLAME_LEAST_SHARE 0.001
+#define FLAME_BOXES_MOST  20000 /* what a browser still zooms at once */
+
+/* Shares of the whole picture. */
+struct flame_box {
+	uint32_t node;
+	double x, width;
+};
+
+struct flame_layout {
+	struct flame_box *boxes; /* depth-first; the first is the whole */
+	size_t n;
+	uint32_t deepest;
+	double least;      /* share of the narrowest that is shown */
+	uint64_t left_out; /* frames that are narrower */
+};
+
+/* `mean`: a frame is as wide as the mean of its shares of both sides. */
+void flame_lay_out(const struct tree *tree, bool mean, struct flame_layout *layout);
+void flame_layout_free(struct flame_layout *layout);
 
 #endif

@@ -3,9 +3,11 @@
 #ifndef CUSCOPE_PROFILE_WRITERS_H
 #define CUSCOPE_PROFILE_WRITERS_H
 
+#include "base/buf.h"
 #include "base/lines.h"
 #include "profile/profile_write.h"
 #include "profile/tree.h"
+#include "profile/words.h"
 
 /* Each appends to lines->pending; lines_added() after a piece. A failure is kept in `lines`. */
 void folded_write(const struct profile *profile, const struct profile_info *info,
@@ -25,5 +27,28 @@ static inline unsigned info_kinds(const struct profile_info *info)
 {
 	return info->kinds ? info->kinds & WEIGHTS_ALL : WEIGHTS_ALL;
 }
+
+/* ---- flame ---------------------------------------------------------------------------------- */
+
+struct flame {
+	const struct tree *tree;
+	const struct profile_info *info;
+	/* With it, side 0 of the tree is before, side 1 after: colours tell what changed, and a
+	 * frame is as wide as the mean of its two shares. */
+	const struct profile_info *before;
+	bool in_page; /* a part of a page, which has title, style and script itself */
+};
+
+void flame_draw(const struct flame *flame, struct buf *out);
+
+/* Of pictures, and of pages around them; what the first needs of colours. */
+extern const char flame_style[], flame_script[], page_style[], page_script[];
+void flame_add_colours(const struct flame *flame, struct buf *out);
+
+/* Not yet safe: for xml_add_text(). */
+void flame_add_title(const struct flame *flame, struct buf *out);
+
+/* "#f3b27a" */
+const char *flame_colour(enum profile_kind kind);
 
 #endif

@@ -3,7 +3,7 @@
 #include "analysis/errors.h"
 #include "analysis/xids.h"
 #include "cuda/error.h"
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
 #include "report/reports.h"
 
 struct errors_report {

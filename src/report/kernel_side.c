@@ -16,7 +16,7 @@
 #include "base/xalloc.h"
 #include "report/driver_rows.h"
 #include "report/reports.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 #define WAITING_MOST 16384      /* calls of a thread that wait for the CUDA call around them */
 #define WAITING_ALL  (1u << 20) /* that there is room for, of all threads together */

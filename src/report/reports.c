@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 const struct report reports[] = {
 	{ .name = "overview",

@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 #include "report/reports.h"
 #include "report/why.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 struct set_member {
 	char *name;           /* as it was chosen: "cuda_gpu_kern_sum:base" */

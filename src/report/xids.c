@@ -2,7 +2,7 @@
 /* The report `xids`: what the driver said went wrong, and which calls failed of it. */
 #include "analysis/xids.h"
 #include "cuda/error.h"
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
 #include "report/driver_rows.h"
 #include "report/reports.h"
 

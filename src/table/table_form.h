@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_TABLE_TABLE_FORM_H
 #define CUSCOPE_TABLE_TABLE_FORM_H
 
-#include "table/columns.h"
+#include "table/table_text.h"
 #include "base/json.h"
 #include "base/lines.h"
 #include "table/table.h"
@@ -63,7 +63,7 @@ struct table {
 	struct table_order *order; /* rows that are held back, see table_in_order(); else NULL */
 };
 
-/* The table's side of table_order.c: a cell, a row, and the end instead of what is done at once. */
+/* The table's side of table_sort.c: a cell, a row, and the end instead of what is done at once. */
 void table_order_cell(struct table *table, enum table_type type, const struct table_value *value);
 void table_order_row(struct table *table);
 void table_order_write(struct table *table);
@@ -76,7 +76,6 @@ void table_order_by_column(struct table *table);
  * what stands in its place in the order, and a failure where no table had such a column.
  */
 bool table_sort_begin(struct table *table);
-uint64_t table_sort_key(const struct table *table, const struct table_value *value);
 void table_sort_end(struct table *table);
 
 /* The cells of a row are there. */

@@ -12,8 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "trace/chunk.h"
+#include "trace/event.h"
 #include "trace/fields.h"
 #include "trace/format.h"
+#include "trace/objects.h"
 
 /* Bits of a call's mask beyond its values. A set bit says that what it stands for differs from what
  * was expected. */
@@ -131,5 +135,105 @@ static inline uint8_t argument_like(const uint64_t *values, uint64_t value)
 	}
 	return FOLLOWS_NONE;
 }
+
+/*
+ * The names of the ranges of one event chunk, each once, numbered from 1; 0 is none. They go into a
+ * chunk of their own before it, and are forgotten after it. A program can have any number of them
+ * ("step 41", "step 42"), and what is thrown away with its events takes no room.
+ */
+
+struct names;
+
+struct names *names_new(void);
+void names_free(struct names *names);
+
+/* The number of a text, which is given one if it is new. NULL is 0. */
+uint32_t names_number(struct names *names, const char *text);
+
+size_t names_bytes(const struct names *names);
+
+/* Their payload, and begins anew. */
+void names_take(struct names *names, struct buf *raw);
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Takes a payload in place of the names before; none with 0 bytes. False where it is damaged. */
+bool names_read(struct names *names, const uint8_t *raw, size_t bytes);
+
+/* Valid until the next names_read(). NULL for 0 and for numbers that are not there. */
+const char *names_text(const struct names *names, uint64_t number);
+
+/* ---- encode --------------------------------------------------------------------------------- */
+
+struct encoder;
+
+struct encoder *encoder_new(void);
+void encoder_free(struct encoder *encoder);
+
+/* The numbers that the file gives what an event points at; `kernel` is one more, 0 for none. */
+struct event_ids {
+	uint32_t process, function, kernel;
+	uint32_t stack; /* one more as well */
+};
+
+/* An event that goes into this chunk: a call that ended, an activity, a range, a sample, an
+ * exit. */
+void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids);
+
+/* The place in time of an event that is in the definitions. */
+void encode_announced(struct encoder *encoder, uint64_t time_ns);
+
+size_t encoder_bytes(const struct encoder *encoder); /* of the columns so far */
+uint32_t encoder_events(const struct encoder *encoder);
+
+/*
+ * What goes into the chunk of names before this one; to be asked for before the chunk is ended.
+ * Nothing where no range has a name.
+ */
+void encoder_take_names(struct encoder *encoder, struct buf *raw);
+
+/* Ends the chunk: what goes into its payload, and its head but for the sizes. Begins the next. */
+void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *raw);
+
+/* ---- decode --------------------------------------------------------------------------------- */
+
+struct decoder;
+
+struct decoder *decoder_new(struct objects *objects);
+void decoder_free(struct decoder *decoder);
+
+/* The names that the next chunk refers to; none with 0 bytes. False where they are damaged. */
+bool decoder_names(struct decoder *decoder, const uint8_t *raw, size_t bytes);
+
+/* The names that the next chunk refers to are damaged: ranges that have one are lost. */
+void decoder_lose_names(struct decoder *decoder);
+
+/*
+ * Begins a chunk. `raw` is its payload with UNPACK_SPARE readable bytes behind it, and stays until
+ * the next. False where it is damaged.
+ */
+bool decoder_begin(struct decoder *decoder, const struct chunk_head *head, const uint8_t *raw);
+
+enum decoded { DECODED_EVENT, DECODED_NOTHING, DECODED_LOST, DECODED_END, DECODED_DAMAGE };
+
+/*
+ * The next event; what it points at is valid until the next call. DECODED_NOTHING: one of a kind
+ * that this program does not know. DECODED_LOST: one that refers to what a damaged chunk defined.
+ */
+enum decoded decoder_next(struct decoder *decoder, struct event *event);
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+#define ROWS_OF_FILE (512u << 10)
+
+struct kept_rows;
+
+struct kept_rows *rows_new(uint32_t most);
+void rows_free(struct kept_rows *rows);
+
+/* False, and counted, for an event that asks for a row beyond the most. */
+bool rows_take(struct kept_rows *rows, const struct event *event);
+
+uint64_t rows_refused(const struct kept_rows *rows);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "trace/decode.h"
+/* The events of one event chunk after the other. */
+#include "trace/codec.h"
 
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "trace/codec.h"
 #include "trace/format.h"
-#include "trace/names.h"
 
 /*
  * One event takes less than this of a column other than the texts, so that a look at the columns'

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
-#include "trace/bytes.h"
+#include "cuda/api.h"
+#include "trace/chunk.h"
 
 /* From the numbers of a source, which may have gaps, to those of the file and one; 0: not met. */
 struct numbers {

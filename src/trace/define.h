@@ -7,7 +7,7 @@
 #define CUSCOPE_TRACE_DEFINE_H
 
 #include "base/buf.h"
-#include "trace/encode.h"
+#include "trace/codec.h"
 #include "trace/event.h"
 
 struct definer;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "trace/encode.h"
+/* Events into the columns of one event chunk at a time. */
+#include "trace/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/words.h"
 #include "base/xalloc.h"
-#include "trace/bytes.h"
-#include "trace/codec.h"
-#include "trace/names.h"
+#include "trace/chunk.h"
 
 #define EVENT_BYTES_MAX 512 /* in any column but the texts: all values, as long as they get */
 #define THREADS         4096

@@ -429,7 +429,7 @@ struct consumer {
 
 /*
  * All return 0 or a negative errno with `err` set; the source then stops and passes it on. Begin,
- * flush and end may be NULL: consumers_begin() and its like leave them out (trace/consumers.h).
+ * flush and end may be NULL: consumers_begin() and its like leave them out.
  */
 struct consumer_ops {
 	int (*begin)(struct consumer *self, const struct run_info *run, struct err *err);
@@ -496,5 +496,36 @@ static inline bool call_counts(const struct call *call)
 {
 	return !(call->flags & (CALL_NESTED | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED));
 }
+
+/* Consumers as a source sees them: a row of them, each given the same events. */
+
+/* Each stops at the first consumer that fails and returns what it returned. */
+int consumers_begin(struct consumer *const *consumers, size_t n, const struct run_info *run,
+                    struct err *err);
+int consumers_flush(struct consumer *const *consumers, size_t n, struct err *err);
+static inline int consumers_event(struct consumer *const *consumers, size_t n,
+                                  const struct event *event, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		if (event->type != EVENT_METRICS || consumers[i]->ops->metrics)
+			r = consumers[i]->ops->event(consumers[i], event, err);
+	}
+	return r;
+}
+
+/*
+ * Every consumer gets its end, also after one has failed: the first failure is returned, and those
+ * that come later are told of it by a miss, so that none says of a run that nothing is missing
+ * where something could not be written. They keep no pointer to the run.
+ */
+int consumers_end(struct consumer *const *consumers, size_t n, const struct run_info *run,
+                  struct err *err);
+
+/* `told` is the run with such a miss; its misses, but not their words, are the caller's to free. */
+void consumers_add_failure(struct run_info *told, const struct run_info *run, const char *why);
+
+void consumer_free(struct consumer *consumer); /* nothing of NULL */
 
 #endif

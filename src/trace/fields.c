@@ -2,7 +2,7 @@
 #include "trace/fields.h"
 
 #include "base/array.h"
-#include "trace/names.h"
+#include "trace/codec.h"
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 

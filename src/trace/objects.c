@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "trace/format.h"
 #include "trace/objects_inside.h"
 

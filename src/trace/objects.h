@@ -7,7 +7,7 @@
 #ifndef CUSCOPE_TRACE_OBJECTS_H
 #define CUSCOPE_TRACE_OBJECTS_H
 
-#include "trace/bytes.h"
+#include "trace/chunk.h"
 #include "trace/event.h"
 
 /* Of definitions, each with its texts and what reports keep of it: 140,000 kernels of 1.3 KiB. */

@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "trace/consumers.h"
-#include "trace/cut.h"
-#include "trace/decode.h"
-#include "trace/file_in.h"
+#include "trace/event.h"
 #include "trace/filter.h"
+#include "trace/codec.h"
+#include "trace/chunk.h"
 #include "trace/objects.h"
-#include "trace/rows.h"
 #include "trace/run_record.h"
 
 /*

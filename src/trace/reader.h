@@ -42,7 +42,7 @@ struct trace_read_options {
 	/* Of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose time is outside are not
 	 * passed on; EVENT_PROCESS and EVENT_THREAD are, of what began before `to_ns`. */
 	uint64_t from_ns, to_ns;
-	/* What lies across a border is passed on as far as it is inside (trace/cut.h), and what
+	/* What lies across a border is passed on as far as it is inside (trace/filter.h), and what
 	 * ended after `to_ns` too. The file is read to its end for that. */
 	bool cut;
 	const uint32_t *pids;  /* only events of these */
@@ -58,7 +58,7 @@ struct trace_read_options {
 
 /*
  * begin, every event in order of time, end. Memory does not grow with the file, but for functions,
- * kernels, processes and strings, of which so much is kept (objects.h, rows.h): what is beyond is
+ * kernels, processes and strings, of which so much is kept (objects.h, decode.h): what is beyond is
  * left out like what is damaged. A chunk that is damaged is left out, and so is what refers to
  * definitions in it. All else is read. Consumers get their end, with what was left out in the
  * run_info. Then -EBADMSG and a sentence are returned. Can be called again: processes, functions

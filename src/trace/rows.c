@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "trace/rows.h"
+/*
+ * What reports and exports have a row for beside what a file defines: threads, streams, the sizes
+ * of kernels, rows of ranges. An event of six bytes can ask for another one,
+ * so a reader passes on events of so many only.
+ */
+#include "trace/codec.h"
 
 #include <stdlib.h>
 #include <string.h>

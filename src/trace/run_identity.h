@@ -4,7 +4,7 @@
 #define CUSCOPE_TRACE_RUN_IDENTITY_H
 
 #include "base/buf.h"
-#include "trace/bytes.h"
+#include "trace/chunk.h"
 #include "trace/event.h"
 
 void run_identities_add(struct buf *raw, const struct run_info *run);

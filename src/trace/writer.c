@@ -9,9 +9,9 @@
 #include <zlib.h>
 
 #include "base/xalloc.h"
-#include "trace/bytes.h"
+#include "trace/chunk.h"
 #include "trace/define.h"
-#include "trace/encode.h"
+#include "trace/codec.h"
 #include "trace/run_record.h"
 
 /* ---- file out ------------------------------------------------------------------------------ */

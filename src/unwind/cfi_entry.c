@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "unwind/cfi_entry.h"
+/*
+ * The entries of .eh_frame and .debug_frame. A CIE says what many functions have in common. An FDE
+ * is of one function, names its CIE, and carries the program that says where registers are saved.
+ *
+ * The bytes are those of an untrusted file: nothing that they say leads out of the section.
+ */
+#include "unwind/cfi_program.h"
 
 enum {
 	/* DW_EH_PE_*: the low four bits say how a pointer is written, three more from where it

@@ -15,7 +15,6 @@
 
 #include "bpf/wire_unwind.h"
 #include "probe/elf_image.h"
-#include "unwind/cfi_entry.h"
 #include "unwind/cfi_program.h"
 
 struct frame_find {
@@ -60,7 +59,7 @@ bool frame_section_find(const struct elf_image *image, struct frame_section *fou
 bool frame_section_find_debug(const struct elf_image *image, struct frame_section *found);
 
 /*
- * Reads its first `bytes` for cfi_entry.h; the caller frees section->data. False where the file
+ * Reads its first `bytes` for cfi_program.h; the caller frees section->data. False where the file
  * does not hold them any more.
  */
 bool frame_section_read(const struct elf_image *image, const struct frame_section *found,

@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "bpf/wire_unwind.h"
 #include "probe/elf_image.h"
-#include "unwind/cfi_entry.h"
 #include "unwind/cfi_program.h"
 
 /* Instructions and entries that are read of one file, some 20 times those of libLLVM:

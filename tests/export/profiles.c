@@ -17,7 +17,7 @@
 
 #include "../unit/profile_scene.h"
 
-#include "profile/profile_diff.h"
+#include "profile/profile_write.h"
 
 #define DEEPEST 10000
 

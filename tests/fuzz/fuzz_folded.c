@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/profile_read.h"
+#include "profile/folded.h"
 #include "profile/profile_write.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cuda/kernel_name.h"
-#include "cuda/name_match.h"
 
 /* All that is made of a name for the eyes, and what a user's pattern is compared with. */
 static void use(const char *shown, const char *mangled)

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "identity/process_cgroup.h"
 #include "identity/process_read.h"
-#include "identity/process_environ.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

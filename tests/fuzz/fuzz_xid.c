@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
 #include "probe/kernel_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

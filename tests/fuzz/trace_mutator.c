@@ -7,7 +7,6 @@
 
 #include <zlib.h>
 
-#include "trace/bytes.h"
 #include "trace/chunk.h"
 
 #define CHUNKS_MAX    32

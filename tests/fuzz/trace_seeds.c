@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "trace/file_in.h"
+#include "trace/chunk.h"
 
 #define SETTINGS 0x40 /* of reports and exports: as many, one after the other */
 

@@ -2,8 +2,8 @@
 #include "driver.h"
 
 #include "base/array.h"
-#include "cuda/managed.h"
-#include "cuda/row_text.h"
+#include "cuda/driver_words.h"
+#include "cuda/api.h"
 #include "scene.h"
 
 #define CLIENT  0xc1d00001

@@ -7,7 +7,7 @@
 #ifndef TESTS_GOLDEN_KERNEL_H
 #define TESTS_GOLDEN_KERNEL_H
 
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "scene.h"
 
 static inline const struct function *other_function(enum api_layer layer, const char *name,

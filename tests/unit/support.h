@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_SUPPORT_H
 #define TESTS_UNIT_SUPPORT_H
 
-#include "trace/consumers.h"
+#include "trace/event.h"
 #include "unit.h"
 
 #define RUN_BEGIN_NS 5000000000000ull

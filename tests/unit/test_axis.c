@@ -2,7 +2,7 @@
 /* Marks and labels on the axes of pictures. */
 #include "unit.h"
 
-#include "output/svg/axis.h"
+#include "output/svg/svg.h"
 
 static void assert_bytes(uint64_t bytes, const char *expected)
 {

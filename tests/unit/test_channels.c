@@ -4,7 +4,7 @@
 
 #include "analysis/channels.h"
 #include "base/array.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "nvidia/devices.h"
 
 #define CLIENT 0xc1d00001

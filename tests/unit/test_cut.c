@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
-#include "trace/cut.h"
+#include "trace/filter.h"
 
 static const struct process *process;
 

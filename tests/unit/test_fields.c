@@ -5,7 +5,6 @@
 
 #include "trace/codec.h"
 #include "trace/fields.h"
-#include "trace/names.h"
 
 #define RECORD_MOST 512
 
@@ -17,7 +16,7 @@ static const size_t sizes[FIELDS] = {
 	[FIELDS_METRICS] = sizeof(struct gpu_metrics_sample),
 };
 
-static size_t bytes_of(const struct field *field)
+static size_t field_bytes(const struct field *field)
 {
 	switch (field->type) {
 	case MEMBER_U64:
@@ -53,7 +52,7 @@ static void test_no_two_fields_are_in_one_place(void **state)
 		assert_true(sizes[of] <= sizeof(taken));
 		for (unsigned i = 0; i < fields_of[of].count; i += fields_of[of].field[i].count) {
 			const struct field *field = &fields_of[of].field[i];
-			size_t bytes = field->count * bytes_of(field);
+			size_t bytes = field->count * field_bytes(field);
 
 			assert_int_equal(field->number, i);
 			assert_true(field->offset + bytes <= sizes[of]);

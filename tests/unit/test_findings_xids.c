@@ -3,8 +3,8 @@
 #include "support.h"
 
 #include "base/array.h"
-#include "cuda/managed.h"
-#include "cuda/row_text.h"
+#include "cuda/driver_words.h"
+#include "cuda/api.h"
 #include "report/findings/findings.h"
 
 #define ILLEGAL_ADDRESS 700

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "divert/judged_files.h"
+#include "divert/divert_plan.h"
 #include "probe/elf_file.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"

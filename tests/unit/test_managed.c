@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#include "cuda/managed.h"
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
 #include "probe/driver_layout.h"
 
 /* What a name does not say is not known in what comes back. */

@@ -2,7 +2,7 @@
 /* What system calls to NVIDIA's driver are, by their numbers and parameters. */
 #include "unit.h"
 
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "nvidia/decode.h"
 #include "nvidia/tables.h"
 

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/completion.h"
 #include "cli/option.h"
 
 struct part {

@@ -4,7 +4,7 @@
 
 #include "analysis/memory.h"
 #include "cuda/error.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "report/contents.h"
 #include "trace/filter.h"
 

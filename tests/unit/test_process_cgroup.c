@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/array.h"
-#include "identity/process_cgroup.h"
+#include "identity/process_read.h"
 
 #define ID     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID2    "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"

@@ -5,8 +5,7 @@
 #include <errno.h>
 
 #include "identity/process_read.h"
-#include "identity/process_environ.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 
 static const char *find(const char *block, size_t bytes, const char *name)
 {

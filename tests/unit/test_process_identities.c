@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "made_proc.h"
 #include "identity/process_identities.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "made_proc.h"
-#include "identity/process_pod.h"
+#include "identity/process_identity.h"
 #include "identity/process_read.h"
 #include "probe/mounts.h"
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <time.h>
 
-#include "profile/profile_diff.h"
-#include "profile/profile_read.h"
+#include "profile/profile_write.h"
+#include "profile/folded.h"
 #include "profile/words.h"
 #include "profile_scene.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "cuda/row.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 
 static struct api_text text_of(const char *function)
 {

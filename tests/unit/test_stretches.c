@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // When a GPU was busy, of samples of its counters.
-#include "gpus/stretches.h"
+#include "gpus/gpu_metrics.h"
 
 #include "support.h"
 
-#include "gpus/gpu_metrics.h"
 
 #define SAMPLE 100u
 #define MOST   64

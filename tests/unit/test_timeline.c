@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "output/timeline/timeline.h"
-#include "output/timeline/timeline_text.h"
 
 static struct consumer *timeline;
 static int answer; /* to the last event */

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "cuda/row_text.h"
+#include "cuda/api.h"
 #include "table/table.h"
 #include "top/top_counts.h"
 

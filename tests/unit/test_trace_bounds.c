@@ -6,12 +6,10 @@
 
 #include "analysis/missed.h"
 #include "base/text.h"
-#include "trace/bytes.h"
 #include "trace/chunk.h"
 #include "trace/define.h"
-#include "trace/names.h"
+#include "trace/codec.h"
 #include "trace/objects.h"
-#include "trace/rows.h"
 #include "trace/run_record.h"
 
 /* ---- a consumer that counts ---------------------------------------------------------------- */

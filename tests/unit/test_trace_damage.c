@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "trace/bytes.h"
 #include "trace/chunk.h"
 #include "trace/writer.h"
 #include "trace/objects.h"

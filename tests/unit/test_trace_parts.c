@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "trace/define.h"
-#include "trace/file_in.h"
+#include "trace/chunk.h"
 #include "trace/objects.h"
 
 /* ---- a file with the lines of its frames ---------------------------------------------------- */

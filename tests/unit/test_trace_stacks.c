@@ -5,9 +5,8 @@
 
 #include "profile/collect.h"
 #include "profile/profile_write.h"
-#include "trace/decode.h"
+#include "trace/codec.h"
 #include "trace/define.h"
-#include "trace/encode.h"
 #include "trace/filter.h"
 #include "trace/objects.h"
 #include "trace/run_record.h"

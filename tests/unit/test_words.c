@@ -2,7 +2,7 @@
 /* Texts that go on in the next rows of a table. */
 #include "support.h"
 
-#include "table/words.h"
+#include "table/table_text.h"
 
 static struct buf line;
 

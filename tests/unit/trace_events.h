@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 

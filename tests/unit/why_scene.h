@@ -7,7 +7,7 @@
 
 #include "account/answer.h"
 #include "report/why.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 static struct consumer *why;
 static struct why_options options;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "gpus/nvml/gpu_reader.h"
+/*
+ * Reads one GPU by NVML, on the thread of that GPU: every call can take seconds.
+ */
+#include "gpus/nvml/nvml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +10,6 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "gpus/nvml/nvml.h"
 #include "gpus/gpu_clock.h"
 
 #define ALL_LINKS   UINT32_MAX /* scope of a field */

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "gpus/nvml/gpu_threads.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/xalloc.h"
 #include "gpus/gpu_clock.h"
-#include "gpus/nvml/gpu_reader.h"
 #include "gpus/nvml/nvml.h"
-#include "gpus/nvml/pm_sampling.h"
-#include "gpus/nvml/send.h"
+#include "gpus/nvml/pm.h"
+
+void send_message(struct nvml_message *message)
+{
+	ssize_t n;
+
+	message->head.magic = NVML_WIRE_MAGIC;
+	do
+		n = send(NVML_WIRE_SOCKET, message, nvml_message_bytes(message->head.kind),
+		         MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		_exit(1);
+}
 
 #define TRY_AGAIN_NS 10000000000ull
 #define STUCK_NS     10000000000ull

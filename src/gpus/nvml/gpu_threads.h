@@ -22,4 +22,10 @@ bool gpu_threads_are_stuck(struct gpu_threads *threads);
 /* How they are, all but what the process takes. */
 void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat);
 
+/* Messages to cuscope. */
+
+/* Sets the magic number, and waits where cuscope is slow. Ends the process where cuscope is gone.
+ * Any thread may. */
+void send_message(struct nvml_message *message);
+
 #endif

@@ -22,7 +22,6 @@
 
 #include "base/own_memory.h"
 #include "gpus/nvml/gpu_threads.h"
-#include "gpus/nvml/send.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

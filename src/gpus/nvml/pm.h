@@ -6,7 +6,7 @@
 #ifndef CUSCOPE_GPUS_NVML_PM_H
 #define CUSCOPE_GPUS_NVML_PM_H
 
-#include "gpus/stretches.h"
+#include "gpus/gpu_metrics.h"
 
 struct pm;     /* the libraries */
 struct pm_gpu; /* a GPU that is sampled */
@@ -33,5 +33,27 @@ enum pm_reading {
 enum pm_reading pm_read(struct pm_gpu *gpu,
                         void (*each)(void *data, const struct pm_sample *sample), void *data,
                         size_t *n);
+
+/* ---- pm sampling ---------------------------------------------------------------------------- */
+
+#define PM_SAMPLING_TURN_NS 10000000ull
+
+struct pm_sampling;
+
+/* Between two samples of one GPU; of several each has as many times as much. NULL with a sentence
+ * in `why`. */
+struct pm_sampling *pm_sampling_new(const char *folders, uint64_t interval_ns, char *why,
+                                    size_t size);
+
+/* How many are sampled, and how many there are. */
+uint32_t pm_sampling_gpus(const struct pm_sampling *sampling);
+uint32_t pm_sampling_all(const struct pm_sampling *sampling);
+
+/*
+ * Once in PM_SAMPLING_TURN_NS: reads a GPU, of those that are sampled, if that is due, and sends
+ * what came of it. It is due the more rarely, the more a reading costs. Where one has failed, it is
+ * begun anew after a while, and `why` says so meanwhile.
+ */
+void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, size_t size);
 
 #endif

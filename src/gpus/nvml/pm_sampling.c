@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "gpus/nvml/pm_sampling.h"
+/*
+ * All GPUs sampled, as stretches by the time of this machine, within a bound of CPU: readings and
+ * samples become fewer where they cost more.
+ */
+#include "gpus/nvml/pm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +12,7 @@
 
 #include "base/xalloc.h"
 #include "gpus/gpu_clock.h"
-#include "gpus/nvml/send.h"
+#include "gpus/nvml/gpu_threads.h"
 
 #define CPU_MOST    0.08        /* of a CPU, of all GPUs together */
 #define FIXED_SHARE 4           /* of that: a part for what a reading costs without its samples */

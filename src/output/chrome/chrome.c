@@ -21,10 +21,8 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "output/describe.h"
-#include "output/args.h"
-#include "output/chrome/chrome.h"
 #include "output/format.h"
-#include "output/fragments.h"
+#include "output/chrome/chrome.h"
 
 /* What a call that waits for its work shows beside what the window keeps of it. */
 struct details {

@@ -92,7 +92,7 @@ void chrome_add_stacks(struct chrome_stacks *stacks, struct sink *sink);
 /* How many calls and samples are without their stacks for want of room. */
 uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks);
 
-/* ---- what ranges are on a GPU: chrome_annotations.c ------------------------------------------ */
+/* ---- what ranges are on a GPU: chrome_ranges.c ------------------------------------------ */
 
 struct chrome_annotations;
 

@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
-#include "output/contexts.h"
+#include "output/format.h"
 
 /* Kineto's place for GPUs: after all processes. */
 #define GPU_SORT_INDEX 5000000

@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
 #include "output/format.h"
-#include "output/frames.h"
+#include "output/describe.h"
 
 /* A million nodes of short names, in the file 60 to 100 bytes each. */
 #define NODES_MOST 1000000u

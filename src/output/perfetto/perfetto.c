@@ -15,7 +15,7 @@
 #include "analysis/work.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_metrics.h"
-#include "output/args.h"
+#include "output/format.h"
 #include "output/perfetto/perfetto.h"
 
 /* ---- perfetto counters --------------------------------------------------------------------- */

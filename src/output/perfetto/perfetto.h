@@ -102,7 +102,7 @@ uint32_t annotation(struct perfetto *p, const char *name);
 void perfetto_set_counter(struct perfetto *p, const struct process *process, uint64_t time_ns,
                           enum api_memory kind, int64_t value);
 
-/* perfetto_queue.c: how much work was asked for and not done. */
+/* perfetto_ranges.c: how much work was asked for and not done. */
 struct perfetto_queue *perfetto_queue_new(struct perfetto *p);
 void perfetto_queue_free(struct perfetto_queue *queue);
 void perfetto_queue_event(struct perfetto_queue *queue, const struct event *event);

@@ -9,7 +9,7 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "output/describe.h"
-#include "output/args.h"
+#include "output/format.h"
 #include "output/perfetto/perfetto.h"
 
 /* Of the four messages that define a name, which are alike but for the text's number. */

@@ -10,7 +10,7 @@
 #include "analysis/by_id.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/frames.h"
+#include "output/describe.h"
 #include "output/perfetto/perfetto.h"
 
 /* Of InternedData. */

@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/sqlite/database_file.h"
 
 /*
  * The page cache is all that grows with the file, so it is bounded: negative numbers are KiB. Its

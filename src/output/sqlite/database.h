@@ -9,6 +9,7 @@
 #ifndef CUSCOPE_OUTPUT_SQLITE_DATABASE_H
 #define CUSCOPE_OUTPUT_SQLITE_DATABASE_H
 
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -58,5 +59,13 @@ int64_t database_string(struct database *db, const char *text);
  * MiB of texts are remembered, further ones are written each time, under an id of their own.
  */
 int64_t database_text(struct database *db, const char *text);
+
+/* ---- database file -------------------------------------------------------------------------- */
+
+/*
+ * Opens the regular file behind `fd`, which stays the caller's, as a database without a journal and
+ * without locks. What sqlite3_open_v2() returns; *handle is to be closed either way.
+ */
+int database_file_open(int fd, sqlite3 **handle);
 
 #endif

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "output/sqlite/database_file.h"
+/*
+ * SQLite's way to a database that is a descriptor. By its name it would be opened a second time. In
+ * a folder that others may write somebody could have put a link there in between. A journal beside
+ * it could be anybody's as well. Private to src/output.
+ */
+#include "output/sqlite/database.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "cuda/error.h"
 #include "cuda/kernel_name.h"
 #include "gpus/gpu_metrics.h"
-#include "output/args.h"
+#include "output/format.h"
 #include "output/describe.h"
 #include "output/sqlite/nsys_tables.h"
 #include "output/sqlite/sqlite.h"

@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the database format share. Private to those, which write:
- * - sqlite.c: calls, processes and threads
- * - sqlite_gpu.c: what became of memory
- * - sqlite_gpu.c: what ran on the GPU
- * - sqlite_stacks.c: stacks and samples
- * - sqlite.c: how well GPUs were used
- * - sqlite_ranges.c: NVTX ranges, waits and overhead
- * - sqlite_run.c: how it was recorded and what was missed
- * - sqlite_target.c: the machine and its GPUs
- * - sqlite_gpu.c: contexts and streams
- * - sqlite.c: who processes are
+ * - sqlite.c: calls, processes and threads; how well GPUs were used; who processes are
+ * - sqlite_gpu.c: what ran on the GPU, what became of memory, contexts and streams
+ * - sqlite_stacks.c: stacks and samples; NVTX ranges, waits and overhead
+ * - sqlite_run.c: how it was recorded and what was missed; the machine and its GPUs
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 
 #include "analysis/event_waits.h"
 #include "analysis/memory.h"
-#include "output/contexts.h"
-#include "output/sqlite/database.h"
 #include "output/format.h"
+#include "output/sqlite/database.h"
 #include "output/who.h"
 
 /* A serialized GlobalId: hardware 8 bits, machine 8, pid 24, tid 24. There is one machine. */
@@ -101,7 +94,6 @@ void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_streams(struct sqlite *sqlite);
 void sqlite_free_streams(struct sqlite *sqlite);
-void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
 void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);
 
 static inline int64_t global_pid(const struct process *process)

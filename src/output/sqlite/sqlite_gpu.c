@@ -183,7 +183,7 @@ static void add_context(struct database *db, const struct sqlite_stream *first)
 	row_end(db); /* its parent, and whether it is a green one, CUPTI does not tell of kernels */
 }
 
-static void add_stream(struct database *db, const struct sqlite_stream *stream)
+static void add_stream_row(struct database *db, const struct sqlite_stream *stream)
 {
 	row_begin(db, TABLE_CUDA_STREAM);
 	row_int(db, stream->key.stream);
@@ -206,7 +206,7 @@ void sqlite_add_streams(struct sqlite *sqlite)
 		if (!before || before->key.pid != stream->key.pid ||
 		    before->key.context != stream->key.context)
 			add_context(sqlite->db, stream);
-		add_stream(sqlite->db, stream);
+		add_stream_row(sqlite->db, stream);
 		before = stream;
 	}
 }

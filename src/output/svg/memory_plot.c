@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "output/svg/axis.h"
+#include "output/svg/svg.h"
 #include "output/svg/memory_history.h"
 
 /* Pixels of the picture; coordinates are ints of a tenth of one. */

@@ -10,7 +10,7 @@
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"
 #include "analysis/time_bins.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 #define BINS_A_COLUMN 4              /* so that cutting to the window leaves two at least */
 #define NARROW_TO     180.0          /* calls: fewer than TIMELINE_LIST, since bins are coarse */

@@ -10,8 +10,11 @@
 #ifndef CUSCOPE_OUTPUT_TIMELINE_TIMELINE_H
 #define CUSCOPE_OUTPUT_TIMELINE_TIMELINE_H
 
+#include <stdbool.h>
+
 #include "analysis/category.h"
 #include "analysis/slowest.h"
+#include "base/buf.h"
 
 #define TIMELINE_LANES 128 /* told apart; all others share one */
 #define TIMELINE_LIST  200 /* calls that are kept: of more, none is */
@@ -72,5 +75,41 @@ struct consumer *timeline_new(const struct timeline_options *options);
 
 /* The end of its counting. */
 const struct timeline_view *timeline_view(struct consumer *timeline);
+
+/* ---- timeline text -------------------------------------------------------------------------- */
+
+#define TIMELINE_WIDTH_LEAST 40
+
+struct timeline_text_options {
+	size_t width; /* of all of it, TIMELINE_WIDTH_LEAST at least */
+	bool color;
+	bool utf8;        /* block characters; else letters and signs of ASCII only */
+	const char *file; /* its name, for the title */
+};
+
+/* Columns of the chart at that width: what a timeline has to be made with. */
+size_t timeline_text_columns(size_t width);
+
+void timeline_text(const struct timeline_view *view, const struct run_info *run,
+                   const struct timeline_text_options *options, struct buf *out);
+
+/* The pieces of a timeline's text. Private to it. */
+
+struct timeline_printer {
+	const struct timeline_view *view;
+	const struct run_info *run;
+	const struct timeline_text_options *options;
+	struct buf *out;
+};
+
+/* A time since the trace's begin, in ns; the window may be asked for from before it. */
+int64_t timeline_since(const struct timeline_printer *p, uint64_t time_ns);
+
+void timeline_style(const struct timeline_printer *p, const char *code); /* NULL: none */
+void timeline_category_style(const struct timeline_printer *p, enum category category);
+void timeline_style_off(const struct timeline_printer *p);
+
+/* Axis, lanes and legend. */
+void timeline_chart(const struct timeline_printer *p);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Axis, lanes and legend. */
-#include "output/timeline/timeline_chart.h"
+#include "output/timeline/timeline.h"
 
 #include <math.h>
 #include <stdlib.h>

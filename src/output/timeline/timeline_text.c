@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "output/timeline/timeline_text.h"
+/*
+ * A timeline as text:
+ *
+ *                      0.0 ms       5.0 ms       10.0 ms
+ *                      |            |            |
+ *   train (pid 4242)
+ *     4242             IIIIIMM....TTTkkkkSSSSSSSSSSSSSS    61.2 %
+ *
+ * then what each stage took, the longest calls, and all calls with bars where they are few.
+ */
+#include "output/timeline/timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +18,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "output/describe.h"
-#include "output/timeline/timeline_chart.h"
 #include "table/table.h"
 
 #define TIME_COLUMNS     10

@@ -12,11 +12,11 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "cuda/xid.h"
+#include "cuda/driver_words.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
 #include "report/why_words.h"
-#include "table/words.h"
+#include "table/table_text.h"
 
 /* ---- findings xids ------------------------------------------------------------------------- */
 

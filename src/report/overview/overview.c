@@ -18,7 +18,7 @@
 #include "cuda/error.h"
 #include "report/reports.h"
 #include "report/sums.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 /* ---- overview gpu -------------------------------------------------------------------------- */
 

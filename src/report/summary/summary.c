@@ -12,7 +12,7 @@
 #include "base/lines.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
-#include "trace/consumers.h"
+#include "trace/event.h"
 
 /* ---- summary report ------------------------------------------------------------------------ */
 

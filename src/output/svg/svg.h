@@ -3,8 +3,8 @@
  * Axes of a picture: where the round numbers are, and how they are written. "Round" is what a
  * person would choose: 1, 2 and 4 times a power of 1024 for bytes, seconds and minutes for time.
  */
-#ifndef CUSCOPE_OUTPUT_SVG_AXIS_H
-#define CUSCOPE_OUTPUT_SVG_AXIS_H
+#ifndef CUSCOPE_OUTPUT_SVG_SVG_H
+#define CUSCOPE_OUTPUT_SVG_SVG_H
 
 #include <stdint.h>
 

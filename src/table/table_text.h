@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/* Tables for people. */
+#ifndef CUSCOPE_TABLE_TABLE_TEXT_H
+#define CUSCOPE_TABLE_TABLE_TEXT_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "table/table.h"
+
 /*
  * The layout of a table's text, private to the tables: columns are as wide as their widest cell. A
  * long table is printed in pieces, and the first piece decides the widths: a wider cell in a later
  * one pushes its row to the right.
  */
-#ifndef CUSCOPE_TABLE_COLUMNS_H
-#define CUSCOPE_TABLE_COLUMNS_H
-
-#include <stdbool.h>
-
-#include "base/buf.h"
 
 #define COLUMNS_MAX 40
 
@@ -24,16 +27,19 @@ struct columns {
 	size_t width[COLUMNS_MAX]; /* all 0 before the first piece */
 };
 
-/* `headings`: one for each column of `align`, divided by '|'. */
-void columns_init(struct columns *columns, const char *align, const char *headings);
+/* Texts in the last column of a table that go on in its next rows, where people read them. */
 
-/* Append to `cells`, then end the cell; the rows follow from their number. */
-void columns_end_cell(struct columns *columns);
+/*
+ * How many columns a line of it has beside the `before` columns of the other cells. On a terminal
+ * it has what is left, elsewhere `otherwise`, and for programs all that there are.
+ */
+size_t words_width(const struct table *table, size_t before, size_t otherwise);
 
-/* Appends the rows so far, two blanks before each, and forgets them. */
-void columns_piece(struct columns *columns, struct buf *out);
-
-/* The last piece, or the only one; frees the table. */
-void columns_print(struct columns *columns, struct buf *out);
+/*
+ * Puts the next line of `*text`, which is not empty, in `line` and moves on behind it: up to the
+ * last blank in `width`, or all of a word that is longer. A unit stays with its number. False: no
+ * more is left after it.
+ */
+bool words_line(const char **text, size_t width, struct buf *line);
 
 #endif

@@ -4,8 +4,8 @@
  * them in traces: "migration CPU to GPU0 (prefetch)". Sums have the same name with "sum of " before
  * it. Reports read names back, so that a trace file needs no shapes of its own for them.
  */
-#ifndef CUSCOPE_CUDA_MANAGED_H
-#define CUSCOPE_CUDA_MANAGED_H
+#ifndef CUSCOPE_CUDA_DRIVER_WORDS_H
+#define CUSCOPE_CUDA_DRIVER_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +55,34 @@ enum { SUM_COUNT, SUM_BYTES, SUM_FIRST, SUM_LAST, SUM_TIME };
 enum { SINGLE_ADDRESS, SINGLE_BYTES };
 enum { WAIT_TO_INTERRUPT, WAIT_TO_EVENT, WAIT_TO_RUN };
 enum { XID_NUMBER, XID_PID };
+
+/*
+ * Xids: the numbers under which NVIDIA's driver reports what went wrong with a GPU. Meanings in a
+ * few words, and which errors of CUDA's a program sees of them.
+ */
+
+struct xid {
+	uint32_t number;
+	const char *name;    /* "GPU memory page fault" */
+	const char *meaning; /* a sentence or two */
+	bool program;        /* mostly a fault of the program, not of the machine */
+};
+
+const struct xid *xid_find(uint32_t number); /* NULL: not known */
+
+/* What the driver says of one, or a line of the kernel's log that has it. */
+struct xid_text {
+	uint32_t number; /* 0 in what has none */
+	uint32_t pid;    /* 0: none is named */
+	char device[32]; /* "0000:18:00", as the driver writes it; "": not known */
+	char name[32];   /* of the process; "": not known */
+	char text[160];  /* what follows these */
+};
+
+/* "NVRM: Xid (PCI:0000:18:00): 31, pid=4242, name=train, Ch 00000010, ..."; false: it is none. */
+bool xid_parse_line(const char *line, struct xid_text *xid);
+
+/* "pid=4242, name=train, Ch 00000010, ...": number and device are left as they are. */
+void xid_parse_text(const char *text, struct xid_text *xid);
 
 #endif
