@@ -24,12 +24,11 @@ static void count_first(void *data, const struct wire_call *call)
 }
 
 static struct ledger *new_ledger(size_t key_bytes, size_t value_bytes, size_t tgid_at,
-                                 size_t born_at, size_t max_at, size_t room)
+                                 size_t max_at, size_t room)
 {
 	const struct ledger_layout layout = { .key_bytes = key_bytes,
 		                              .words = value_bytes / 8,
 		                              .tgid_at = tgid_at,
-		                              .born_at = born_at,
 		                              .max_at = max_at,
 		                              .room = room };
 
@@ -43,11 +42,9 @@ static void make_inside(size_t room)
 
 	launches = new_ledger(sizeof(struct fold_launch_key), sizeof(struct fold_launch),
 	                      offsetof(struct fold_launch_key, tgid),
-	                      offsetof(struct fold_launch_key, born_ns),
 	                      offsetof(struct fold_launch, max_ns) / 8, room);
 	copies = new_ledger(sizeof(struct fold_copies_key), sizeof(struct fold_copies),
 	                    offsetof(struct fold_copies_key, tgid),
-	                    offsetof(struct fold_copies_key, born_ns),
 	                    offsetof(struct fold_copies, max_ns) / 8, room);
 	options.launches = launches;
 	options.copies = copies;

@@ -33,13 +33,8 @@ static void row_ended(struct ledger *ledger, struct ledger_row *row)
 static void row_drop(struct ledger *ledger, struct ledger_row *row)
 {
 	row_ended(ledger, row);
-	HASH_DEL(ledger->rows, row);
-	free((void *)row->key);
-	free((void *)row->now);
-	free((void *)row->before);
-	free((void *)row->map);
-	free(row->data);
-	free(row);
+	free(row->map);
+	MAP_DROP(ledger->rows, row);
 }
 
 void ledger_free(struct ledger *ledger)
@@ -55,18 +50,16 @@ void ledger_free(struct ledger *ledger)
 
 struct ledger_row *ledger_row(struct ledger *ledger, const void *key)
 {
-	size_t bytes = ledger->layout.key_bytes;
+	size_t bytes = ledger->layout.key_bytes, words = ledger->layout.words;
 	struct ledger_row *row;
-	void *copy;
 
 	row = MAP_FIND_BYTES(ledger->rows, key, bytes);
 	if (row)
 		return row;
-	row = xcalloc(1, sizeof(*row));
-	row->key = copy = xmalloc(bytes);
-	memcpy(copy, key, bytes);
-	row->now = xcalloc(ledger->layout.words, sizeof(uint64_t));
-	row->before = xcalloc(ledger->layout.words, sizeof(uint64_t));
+	row = xcalloc(1, sizeof(*row) + 2 * words * sizeof(*row->now) + bytes);
+	row->now = (uint64_t *)(row + 1);
+	row->before = row->now + words;
+	row->key = memcpy(row->before + words, key, bytes);
 	HASH_ADD_KEYPTR(hh, ledger->rows, row->key, bytes, row);
 	return row;
 }
@@ -76,7 +69,7 @@ struct ledger_process ledger_process_of(const struct ledger *ledger, const void 
 	struct ledger_process process = { 0 };
 	uint32_t tgid;
 
-	memcpy(&process.born_ns, (const char *)key + ledger->layout.born_at, 8);
+	memcpy(&process.born_ns, key, 8);
 	memcpy(&tgid, (const char *)key + ledger->layout.tgid_at, 4);
 	process.tgid = tgid;
 	return process;
@@ -86,7 +79,7 @@ uint64_t *ledger_here(struct ledger *ledger, const void *key)
 {
 	struct ledger_row *row = MAP_FIND_BYTES(ledger->rows, key, ledger->layout.key_bytes);
 
-	return row && row->here ? (uint64_t *)row->now : NULL;
+	return row && row->here ? row->now : NULL;
 }
 
 bool ledger_make_here(struct ledger *ledger, const void *key)
@@ -101,11 +94,16 @@ bool ledger_make_here(struct ledger *ledger, const void *key)
 	return true;
 }
 
+static size_t map_words(const struct ledger *ledger)
+{
+	return ledger->layout.words - ledger->layout.own;
+}
+
 /* What the map says by now: the difference is added, since `now` may have more. */
 static void row_read(const struct ledger *ledger, struct ledger_row *row, const uint64_t *value)
 {
-	size_t words = ledger->layout.words, max_at = ledger->layout.max_at;
-	uint64_t *now = (uint64_t *)row->now, *map = (uint64_t *)row->map;
+	size_t words = map_words(ledger), max_at = ledger->layout.max_at;
+	uint64_t *now = row->now, *map = row->map;
 
 	if (!map)
 		row->map = map = xcalloc(words, sizeof(*map));
@@ -121,7 +119,7 @@ static void row_read(const struct ledger *ledger, struct ledger_row *row, const 
 /* Takes in the rows of some processes or, without `only`, of all. */
 static int take_in(struct ledger *ledger, ledger_is_fn only, void *data)
 {
-	size_t bytes = ledger->layout.words * sizeof(uint64_t);
+	size_t bytes = map_words(ledger) * sizeof(uint64_t);
 	struct fold_table table;
 	int r = fold_read(ledger->programs, ledger->layout.map, ledger->layout.key_bytes, bytes,
 	                  &table);
@@ -153,15 +151,15 @@ int ledger_read(struct ledger *ledger)
 	return take_in(ledger, NULL, NULL);
 }
 
-int ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data)
+void ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data)
 {
-	return take_in(ledger, is, data);
+	take_in(ledger, is, data);
 }
 
 void ledger_turn(struct ledger *ledger)
 {
 	for (struct ledger_row *row = ledger->rows; row; row = row->hh.next)
-		memcpy((void *)row->before, row->now, ledger->layout.words * sizeof(uint64_t));
+		memcpy(row->before, row->now, ledger->layout.words * sizeof(uint64_t));
 }
 
 size_t ledger_count(const struct ledger *ledger)
@@ -174,10 +172,8 @@ struct ledger_row *ledger_first(struct ledger *ledger)
 	return ledger->rows;
 }
 
-static void add_counters(const struct ledger *ledger, const uint64_t *to, const uint64_t *from)
+static void add_counters(const struct ledger *ledger, uint64_t *into, const uint64_t *from)
 {
-	uint64_t *into = (uint64_t *)to;
-
 	for (size_t i = 0; i < ledger->layout.words; i++) {
 		if (!i || i != ledger->layout.max_at)
 			into[i] += from[i];
@@ -201,4 +197,23 @@ struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, c
 	fold_delete(ledger->programs, ledger->layout.map, row->key);
 	row_drop(ledger, row);
 	return into;
+}
+
+void ledger_merge_all(struct ledger *ledger, ledger_is_fn is, void *data, struct ledger_process as,
+                      void (*key_of)(const struct ledger *ledger, void *key))
+{
+	uint32_t tgid = (uint32_t)as.tgid;
+	char key[LEDGER_KEY_BYTES];
+
+	for (struct ledger_row *row = ledger->rows, *next; row; row = next) {
+		next = row->hh.next;
+		if (!is(data, ledger_process_of(ledger, row->key)))
+			continue;
+		memcpy(key, row->key, ledger->layout.key_bytes);
+		memcpy(key, &as.born_ns, 8);
+		memcpy(key + ledger->layout.tgid_at, &tgid, 4);
+		if (key_of)
+			key_of(ledger, key);
+		ledger_merge(ledger, row, key);
+	}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of one map of counters, read now and then. A row outlives its entry in the map: that is
- * taken out once its process has ended, so that the map has room for others. What is summed up here
- * rather than in the kernel (fold_inside.h) is added to the same rows.
+ * The table of counters: rows by a key, which begins with the process, and what each counter was at
+ * the page before. A ledger is fed by one map of the kernel's sums, read now and then, and by
+ * events (fold_inside.h): both add to the same rows. A row outlives its entry in the map: that is
+ * taken out once its process has ended, so that the map has room for others.
  */
 #ifndef CUSCOPE_CAPTURE_WATCH_LEDGER_H
 #define CUSCOPE_CAPTURE_WATCH_LEDGER_H
@@ -20,24 +21,26 @@ struct ledger_process {
 	uint64_t tgid;
 };
 
+#define LEDGER_KEY_BYTES 64 /* of a key, at most */
+
 struct ledger_row {
 	const void *key;
-	const uint64_t *now;    /* the counters when they were last read, and what was added here */
-	const uint64_t *before; /* when ledger_turn was last called */
-	const uint64_t *map;    /* of `now`, what the map said; NULL: it has no such row */
-	bool here;              /* it is added to here */
-	bool ended;             /* its process */
-	void *data;             /* the reader's own: freed with the row */
+	uint64_t *now;    /* the counters when they were last read, and what was added here */
+	uint64_t *before; /* when ledger_turn was last called */
+	uint64_t *map;    /* of `now`, what the map said; NULL: it has no such row */
+	bool here;        /* it is added to here */
+	bool ended;       /* its process */
+	const void *of;   /* the reader's own */
 	UT_hash_handle hh;
 };
 
 struct ledger_layout {
 	const char *map;
 	size_t key_bytes, words;
-	size_t tgid_at; /* in the key, of 32 bits; born_ns is where born_at says */
-	size_t born_at;
-	size_t max_at; /* the word that is a maximum rather than a sum; 0: none */
-	size_t room;   /* for rows of processes that go on and are added to here */
+	size_t own;     /* of the words, at their end: the map lacks them */
+	size_t tgid_at; /* in the key, of 32 bits; born_ns, of 64, is at its begin */
+	size_t max_at;  /* the word that is a maximum rather than a sum; 0: none */
+	size_t room;    /* for rows of processes that go on and are added to here */
 };
 
 struct ledger;
@@ -54,14 +57,20 @@ int ledger_read(struct ledger *ledger);
 /* What is now becomes what was before: after a page. */
 void ledger_turn(struct ledger *ledger);
 
-/* Reads the rows of processes that have ended for the last time. */
-int ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data);
+/* Reads the rows of processes that have ended for the last time. If the map cannot be read, the
+ * next ledger_read says so. */
+void ledger_settle(struct ledger *ledger, ledger_is_fn is, void *data);
 
 size_t ledger_count(const struct ledger *ledger);
 struct ledger_row *ledger_first(struct ledger *ledger); /* and on by hh.next */
 
 /* Adds a row to that of another key, which no call is counted in, and takes it out of the map. */
 struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, const void *key);
+
+/* The same for all rows of some processes: they become those of `as`. What more of their keys is
+ * not told apart any more is taken out by `key_of`, which may be NULL. */
+void ledger_merge_all(struct ledger *ledger, ledger_is_fn is, void *data, struct ledger_process as,
+                      void (*key_of)(const struct ledger *ledger, void *key));
 
 /* A row by its key; made, with zeroes, where there is none. */
 struct ledger_row *ledger_row(struct ledger *ledger, const void *key);

@@ -87,6 +87,7 @@ struct watch_process_memory {
 /* Allocations that failed. */
 struct watch_failure {
 	const struct process *process;
+	bool ended; /* the process */
 	const struct function *function;
 	int32_t result;
 	uint64_t count, bytes; /* bytes that were asked for, where they are known without the */

@@ -13,33 +13,28 @@
 
 /* Live allocations added up by place: by process, kind of memory, function and stack. */
 
-static int places_compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_place(const void *left, const void *right)
 {
 	const struct watch_allocation *a = left, *b = right;
-	int order = places_compare(a->process->id, b->process->id);
+	int order = watch_compare(a->process->id, b->process->id);
 
 	if (!order)
-		order = places_compare(a->kind, b->kind);
+		order = watch_compare(a->kind, b->kind);
 	if (!order)
-		order = places_compare((uintptr_t)a->function, (uintptr_t)b->function);
+		order = watch_compare((uintptr_t)a->function, (uintptr_t)b->function);
 	if (!order)
-		order = places_compare((uintptr_t)a->stack, (uintptr_t)b->stack);
+		order = watch_compare((uintptr_t)a->stack, (uintptr_t)b->stack);
 	return order;
 }
 
 static int most_bytes(const void *left, const void *right)
 {
 	const struct watch_place *a = left, *b = right;
-	int order = places_compare(b->bytes, a->bytes);
+	int order = watch_compare(b->bytes, a->bytes);
 
 	if (!order)
-		order = places_compare(b->count, a->count);
-	return order ? order : places_compare(a->oldest_ns, b->oldest_ns);
+		order = watch_compare(b->count, a->count);
+	return order ? order : watch_compare(a->oldest_ns, b->oldest_ns);
 }
 
 static void add_to_place(struct watch_place *place, const struct watch_allocation *a, bool older)
@@ -96,13 +91,13 @@ static void first_of_row(void *data, const struct wire_call *call)
 	watcher_first(calls->watcher, call);
 }
 
-struct watch_calls *watch_calls_new(struct watcher *watcher, const struct watch_ledgers *ledgers)
+struct watch_calls *watch_calls_new(struct watcher *watcher, struct watch_sums *sums)
 {
 	struct watch_calls *calls = xcalloc(1, sizeof(*calls));
 	const struct fold_inside_options options = {
 		.tools = watcher_options_of(watcher)->watch->tools,
-		.launches = ledgers->launches,
-		.copies = ledgers->copies,
+		.launches = watch_sums_ledger(sums, WATCH_SUM_LAUNCHES),
+		.copies = watch_sums_ledger(sums, WATCH_SUM_COPIES),
 		.first = first_of_row,
 		.data = calls,
 	};

@@ -9,160 +9,6 @@
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
-/* ---- watch copies -------------------------------------------------------------------------- */
-
-/* The sums of copies and sets, read from the maps of the eBPF programs. */
-
-_Static_assert(WATCH_HOST_NONE == (int)FOLD_HOST_NONE &&
-                       WATCH_HOST_UNKNOWN == (int)FOLD_HOST_UNKNOWN &&
-                       WATCH_HOST_PINNED == (int)FOLD_HOST_PINNED &&
-                       WATCH_HOST_MANAGED == (int)FOLD_HOST_MANAGED,
-               "the programs' numbers are shown as they are");
-
-struct watch_copies_part {
-	struct watcher *watcher;
-	struct ledger *ledger;
-	struct watch_copies page;
-	struct watch_copies_row *rows;
-};
-
-struct watch_copies_part *watch_copies_new(struct watcher *watcher)
-{
-	static const struct ledger_layout layout = {
-		.map = "fold_copies",
-		.key_bytes = sizeof(struct fold_copies_key),
-		.words = sizeof(struct fold_copies) / 8,
-		.tgid_at = offsetof(struct fold_copies_key, tgid),
-		.born_at = offsetof(struct fold_copies_key, born_ns),
-		.max_at = offsetof(struct fold_copies, max_ns) / 8,
-		.room = FOLD_COPIES_ROOM,
-	};
-	struct watch_copies_part *part = xcalloc(1, sizeof(*part));
-
-	part->watcher = watcher;
-	part->ledger = ledger_new(watcher_options_of(watcher)->programs, &layout);
-	return part;
-}
-
-void watch_copies_free(struct watch_copies_part *part)
-{
-	if (!part)
-		return;
-	ledger_free(part->ledger);
-	free(part->rows);
-	free(part);
-}
-
-struct ledger *watch_copies_ledger(struct watch_copies_part *part)
-{
-	return part->ledger;
-}
-
-/* Ranges of pinned memory of a process that is gone only take room. */
-static void drop_pinned(struct watch_copies_part *part)
-{
-	struct programs *programs = watcher_options_of(part->watcher)->programs;
-	struct fold_table table;
-
-	fold_read(programs, "fold_pinned", sizeof(struct fold_pinned_key),
-	          sizeof(struct fold_pinned), &table);
-	for (size_t i = 0; i < table.count; i++) {
-		const struct fold_pinned_key *key = (const struct fold_pinned_key *)table.keys + i;
-
-		if (watcher_is_settling(part->watcher,
-		                        (struct ledger_process){ key->born_ns, key->tgid }))
-			fold_delete(programs, "fold_pinned", key);
-	}
-	fold_table_free(&table);
-}
-
-int watch_copies_settle(struct watch_copies_part *part)
-{
-	drop_pinned(part);
-	return ledger_settle(part->ledger, watcher_is_settling, part->watcher);
-}
-
-static int copies_compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int most_bytes(const void *left, const void *right)
-{
-	const struct watch_copies_row *a = left, *b = right;
-	int order = copies_compare(b->bytes, a->bytes);
-
-	if (!order)
-		order = copies_compare(b->calls, a->calls);
-	return order ? order : copies_compare(a->process->id, b->process->id);
-}
-
-static void fill_row(struct watch_copies_row *row, const struct ledger_row *from,
-                     const struct watched *process)
-{
-	const struct fold_copies_key *key = from->key;
-	const struct fold_copies *now = (const struct fold_copies *)from->now;
-	const struct fold_copies *before = (const struct fold_copies *)from->before;
-
-	row->process = process->process;
-	row->ended = process->ended;
-	row->set = key->set;
-	row->direction = key->direction;
-	row->async = key->async;
-	row->host = key->host;
-	row->calls = now->calls;
-	row->calls_before = before->calls;
-	row->bytes = now->bytes;
-	row->bytes_before = before->bytes;
-	row->unsized = now->unsized;
-	row->captured = now->captured;
-	row->failed = now->failed;
-	row->ns = now->ns;
-	row->max_ns = now->max_ns;
-	memcpy(row->sizes, now->sizes, sizeof(row->sizes));
-}
-
-int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page)
-{
-	size_t count = 0;
-	int r;
-
-	r = ledger_read(part->ledger);
-	free(part->rows);
-	part->rows = xcalloc(ledger_count(part->ledger) + 1, sizeof(*part->rows));
-	for (struct ledger_row *row = ledger_first(part->ledger); row; row = row->hh.next)
-		fill_row(&part->rows[count++], row,
-		         watcher_process(part->watcher, ledger_process_of(part->ledger, row->key)));
-	qsort(part->rows, count, sizeof(*part->rows), most_bytes);
-	part->page = (struct watch_copies){ part->rows, count };
-	*page = &part->page;
-	return r;
-}
-
-void watch_copies_merge(struct watch_copies_part *part)
-{
-	const struct ledger_process ended = watched_ended();
-	struct ledger_row *row, *next;
-
-	for (row = ledger_first(part->ledger); row; row = next) {
-		struct fold_copies_key key = *(const struct fold_copies_key *)row->key;
-
-		next = row->hh.next;
-		if (!watcher_process(part->watcher, ledger_process_of(part->ledger, &key))->merged)
-			continue;
-		key.born_ns = ended.born_ns;
-		key.tgid = (uint32_t)ended.tgid;
-		ledger_merge(part->ledger, row, &key);
-	}
-}
-
-void watch_copies_turn(struct watch_copies_part *part)
-{
-	ledger_turn(part->ledger);
-}
-
-/* ---- watch launches ------------------------------------------------------------------------ */
-
 /* fold_launch_key.graph of rows that only user space has: see retire(). */
 #define MERGED_KERNEL 2
 #define MERGED_GRAPH  3
@@ -208,27 +54,13 @@ static bool tells_kernels(const struct watch_launches_part *part)
 	return !(watcher_options_of(part->watcher)->watch->tools & WATCH_NO_KERNELS);
 }
 
-struct watch_launches_part *watch_launches_new(struct watcher *watcher)
+struct watch_launches_part *watch_launches_new(struct watcher *watcher, struct watch_sums *sums)
 {
-	static const struct ledger_layout layout = {
-		.map = "fold_launches",
-		.key_bytes = sizeof(struct fold_launch_key),
-		.words = sizeof(struct fold_launch) / 8,
-		.tgid_at = offsetof(struct fold_launch_key, tgid),
-		.born_at = offsetof(struct fold_launch_key, born_ns),
-		.max_at = offsetof(struct fold_launch, max_ns) / 8,
-		.room = FOLD_LAUNCHES_ROOM,
-	};
 	struct watch_launches_part *part = xcalloc(1, sizeof(*part));
 
 	part->watcher = watcher;
-	part->ledger = ledger_new(watcher_options_of(watcher)->programs, &layout);
+	part->ledger = watch_sums_ledger(sums, WATCH_SUM_LAUNCHES);
 	return part;
-}
-
-struct ledger *watch_launches_ledger(struct watch_launches_part *part)
-{
-	return part->ledger;
 }
 
 static void drop_page(struct watch_launches_part *part)
@@ -246,7 +78,6 @@ void watch_launches_free(struct watch_launches_part *part)
 	if (!part)
 		return;
 	MAP_FREE(part->names, free);
-	ledger_free(part->ledger);
 	drop_page(part);
 	free(part);
 }
@@ -336,36 +167,28 @@ static size_t gather(struct watch_launches_part *part)
 		row->before = (const struct fold_launch *)r->before;
 		row->process =
 			watcher_process(part->watcher, ledger_process_of(part->ledger, r->key));
-		row->merged = r->data ? *(const struct kernel **)r->data : NULL;
+		row->merged = r->of;
 		row->kernel = kernel_of(part, row);
 	}
 	return count;
 }
 
-int watch_launches_settle(struct watch_launches_part *part)
+void watch_launches_settle(struct watch_launches_part *part)
 {
-	int r = ledger_settle(part->ledger, watcher_is_settling, part->watcher);
-
 	drop_page(part);
 	gather(part); /* names are found as long as the process is known */
-	return r;
-}
-
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
 }
 
 /* Rows of one kernel next to each other. */
 static int by_kernel(const struct launch *a, const struct launch *b)
 {
-	int order = compare(a->process->process->id, b->process->process->id);
+	int order = watch_compare(a->process->process->id, b->process->process->id);
 
 	if (!order)
-		order = compare(!!a->kernel, !!b->kernel);
+		order = watch_compare(!!a->kernel, !!b->kernel);
 	if (!order)
-		order = a->kernel ? compare(a->kernel->id, b->kernel->id)
-		                  : compare(a->key->handle, b->key->handle);
+		order = a->kernel ? watch_compare(a->kernel->id, b->kernel->id)
+		                  : watch_compare(a->key->handle, b->key->handle);
 	return order;
 }
 
@@ -383,17 +206,17 @@ static int most_used(const void *left, const void *right)
 {
 	const struct watch_shape *a = left, *b = right;
 
-	return compare(b->count, a->count);
+	return watch_compare(b->count, a->count);
 }
 
 static int most_launched(const void *left, const void *right)
 {
 	const struct watch_kernel *a = left, *b = right;
-	int order = compare(b->count, a->count);
+	int order = watch_compare(b->count, a->count);
 
 	if (!order)
-		order = compare(b->captured, a->captured);
-	return order ? order : compare(a->process->id, b->process->id);
+		order = watch_compare(b->captured, a->captured);
+	return order ? order : watch_compare(a->process->id, b->process->id);
 }
 
 static unsigned log_of(uint64_t value)
@@ -467,7 +290,7 @@ static void drop_name(struct watch_launches_part *part, const struct launch *row
  */
 static void retire(struct watch_launches_part *part, const struct launch *row)
 {
-	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct ledger_row *from = ledger_row(part->ledger, row->key);
 	struct fold_launch_key key = *row->key;
 
 	row->process->retired += from->map != NULL;
@@ -476,10 +299,7 @@ static void retire(struct watch_launches_part *part, const struct launch *row)
 	key.generation = 0;
 	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
 	key.handle = row->kernel ? row->kernel->id : row->key->handle;
-	into = ledger_merge(part->ledger, from, &key);
-	if (!into->data)
-		into->data = xmalloc(sizeof(row->kernel));
-	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+	ledger_merge(part->ledger, from, &key)->of = row->kernel;
 }
 
 /*
@@ -489,16 +309,13 @@ static void retire(struct watch_launches_part *part, const struct launch *row)
 static void merge_row(struct watch_launches_part *part, const struct launch *row)
 {
 	const struct ledger_process ended = watched_ended();
-	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct ledger_row *from = ledger_row(part->ledger, row->key);
 	struct fold_launch_key key = { .born_ns = ended.born_ns, .tgid = (uint32_t)ended.tgid };
 
 	drop_name(part, row);
 	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
 	key.handle = row->kernel ? row->kernel->id : 0;
-	into = ledger_merge(part->ledger, from, &key);
-	if (!into->data)
-		into->data = xmalloc(sizeof(row->kernel));
-	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+	ledger_merge(part->ledger, from, &key)->of = row->kernel;
 }
 
 void watch_launches_merge(struct watch_launches_part *part)
@@ -529,7 +346,6 @@ void watch_launches_turn(struct watch_launches_part *part)
 {
 	size_t count;
 
-	ledger_turn(part->ledger);
 	drop_page(part);
 	count = gather(part);
 	for (size_t i = 0; i < count; i++) {
@@ -545,15 +361,18 @@ void watch_launches_turn(struct watch_launches_part *part)
 
 _Static_assert(WATCH_LOGS == FOLD_LOGS, "the programs' histograms are shown as they are");
 
-int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page)
+void watch_launches_generation(struct watch_launches_part *part)
 {
 	struct programs *programs = watcher_options_of(part->watcher)->programs;
-	struct watch_kernel *kernel = NULL;
-	size_t count, n_kernels = 0;
-	int r;
 
 	part->generation = (uint16_t)programs_state(programs)->kernels_generation;
-	r = ledger_read(part->ledger);
+}
+
+const struct watch_launches *watch_launches_page(struct watch_launches_part *part)
+{
+	struct watch_kernel *kernel = NULL;
+	size_t count, n_kernels = 0;
+
 	drop_page(part);
 	count = gather(part);
 	qsort(part->rows, count, sizeof(*part->rows), by_shape);
@@ -576,6 +395,5 @@ int watch_launches_page(struct watch_launches_part *part, const struct watch_lau
 		      sizeof(*part->shapes), most_used);
 	qsort(part->kernels, n_kernels, sizeof(*part->kernels), most_launched);
 	part->page = (struct watch_launches){ part->kernels, n_kernels };
-	*page = &part->page;
-	return r;
+	return &part->page;
 }

@@ -11,11 +11,7 @@
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
-/* Map "fold_processes", word by word. */
-enum { CONTEXT_NS, LIVE_BYTES, HANDLE_BYTES, PEAK_BYTES, UNKNOWN_FREES, FAILED };
-
-#define STACK_BYTES  128  /* of a number that is known; stacks themselves are the sampler's */
-#define FAILURES_MAX 4096 /* rows; then those of merged processes are one for each function */
+#define STACK_BYTES 128 /* of a number that is known; stacks themselves are the sampler's */
 
 struct stack_key {
 	uint64_t id; /* the programs' */
@@ -30,15 +26,11 @@ struct known_stack {
 	UT_hash_handle hh;
 };
 
-/* What became of a process's live allocations when it ended; data of a row of totals. */
-struct leftover {
-	struct watch_count exit, context;
-};
-
 struct watch_memory_part {
 	struct watcher *watcher;
 	struct programs *programs;
-	struct ledger *totals, *processes, *failures;
+	struct watch_sums *sums;
+	struct ledger *totals, *processes; /* of these */
 	struct known_stack *stacks;
 	uint64_t no_room;              /* stacks that were not kept */
 	struct fold_table live;        /* as it was last read */
@@ -47,32 +39,15 @@ struct watch_memory_part {
 	struct watch_memory page;
 };
 
-static struct ledger *new_ledger(const struct watch_memory_part *part, const char *map,
-                                 size_t key_bytes, size_t value_bytes, size_t max_at)
-{
-	/* all three keys begin alike */
-	const struct ledger_layout layout = { .map = map,
-		                              .key_bytes = key_bytes,
-		                              .words = value_bytes / 8,
-		                              .tgid_at = 8,
-		                              .born_at = 0,
-		                              .max_at = max_at };
-
-	return ledger_new(part->programs, &layout);
-}
-
-struct watch_memory_part *watch_memory_new(struct watcher *watcher)
+struct watch_memory_part *watch_memory_new(struct watcher *watcher, struct watch_sums *sums)
 {
 	struct watch_memory_part *part = xcalloc(1, sizeof(*part));
 
 	part->watcher = watcher;
 	part->programs = watcher_options_of(watcher)->programs;
-	part->totals = new_ledger(part, "fold_totals", sizeof(struct fold_process_key),
-	                          sizeof(struct fold_totals), 0);
-	part->processes = new_ledger(part, "fold_processes", sizeof(struct fold_process_key),
-	                             sizeof(struct fold_process), PEAK_BYTES);
-	part->failures = new_ledger(part, "fold_failures", sizeof(struct fold_failure_key),
-	                            sizeof(struct fold_count), 0);
+	part->sums = sums;
+	part->totals = watch_sums_ledger(sums, WATCH_SUM_TOTALS);
+	part->processes = watch_sums_ledger(sums, WATCH_SUM_MEMORY);
 	return part;
 }
 
@@ -99,9 +74,6 @@ static void drop_page(struct watch_memory_part *part)
 	free((void *)part->page.allocations);
 	free((void *)part->page.places);
 	free((void *)part->page.left);
-	free((void *)part->page.totals);
-	free((void *)part->page.processes);
-	free((void *)part->page.failures);
 	memset(&part->page, 0, sizeof(part->page));
 	fold_table_free(&part->live);
 }
@@ -116,9 +88,6 @@ void watch_memory_free(struct watch_memory_part *part)
 		stack_free(part, stack);
 	}
 	free(part->left);
-	ledger_free(part->totals);
-	ledger_free(part->processes);
-	ledger_free(part->failures);
 	drop_page(part);
 	free(part);
 }
@@ -195,18 +164,10 @@ static bool is_memory(struct watch_memory_live live)
 static bool with_context(const struct watch_memory_part *part, struct watch_memory_live live)
 {
 	const struct fold_process_key key = process_key(live.key, 0);
+	const struct fold_process *process =
+		(const struct fold_process *)ledger_row(part->processes, &key)->now;
 
-	return live.key->space == FOLD_SPACE_ADDRESS &&
-	       live.value->time_ns < ledger_row(part->processes, &key)->now[CONTEXT_NS];
-}
-
-static struct leftover *leftover_of(struct watch_memory_part *part, struct fold_process_key key)
-{
-	struct ledger_row *row = ledger_row(part->totals, &key);
-
-	if (!row->data)
-		row->data = xcalloc(1, sizeof(struct leftover));
-	return row->data;
+	return live.key->space == FOLD_SPACE_ADDRESS && live.value->time_ns < process->context_ns;
 }
 
 static void add(struct watch_count *count, uint64_t bytes)
@@ -261,9 +222,12 @@ static void last_pages(struct watch_memory_part *part)
 
 static void settle_one(struct watch_memory_part *part, struct watch_memory_live live)
 {
-	struct leftover *left = leftover_of(part, process_key(live.key, live.value->memory));
+	const struct fold_process_key key = process_key(live.key, live.value->memory);
+	struct watch_totals *totals = (struct watch_totals *)ledger_row(part->totals, &key)->now;
+	struct fold_count *count = with_context(part, live) ? &totals->map.context : &totals->exit;
 
-	add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
+	count->count++;
+	count->bytes += live.value->bytes;
 	if (is_memory(live) && !with_context(part, live))
 		keep_left(part, live);
 }
@@ -281,115 +245,25 @@ static void settle_live(struct watch_memory_part *part)
 	}
 }
 
-int watch_memory_settle(struct watch_memory_part *part)
+void watch_memory_settle(struct watch_memory_part *part)
 {
-	int r = ledger_settle(part->processes, watcher_is_settling, part->watcher);
-
-	if (!r)
-		r = ledger_settle(part->totals, watcher_is_settling, part->watcher);
-	if (!r)
-		r = ledger_settle(part->failures, watcher_is_settling, part->watcher);
-	if (r || !had_memory(part))
-		return r;
+	if (!had_memory(part))
+		return;
 	last_pages(part);
-	r = read_live(part);
+	read_live(part);
 	settle_live(part);
-	return r;
-}
-
-/* ---- processes that are not told apart any more --------------------------------------------- */
-
-/* The key that a row of a merged process goes by from now on; false: it stays. */
-static bool merged_key(const struct watch_memory_part *part, const struct ledger *ledger,
-                       const struct ledger_row *row, void *key, size_t bytes)
-{
-	const struct ledger_process process = ledger_process_of(ledger, row->key);
-	struct fold_process_key *begin = key; /* all three keys begin alike */
-
-	if (!watcher_process(part->watcher, process)->merged)
-		return false;
-	memcpy(key, row->key, bytes);
-	begin->born_ns = watched_ended().born_ns;
-	begin->tgid = (uint32_t)watched_ended().tgid;
-	return true;
-}
-
-static void add_leftover(struct leftover *into, const struct leftover *from)
-{
-	into->exit.count += from->exit.count;
-	into->exit.bytes += from->exit.bytes;
-	into->context.count += from->context.count;
-	into->context.bytes += from->context.bytes;
-}
-
-static void merge_totals(struct watch_memory_part *part)
-{
-	struct ledger_row *row, *next;
-	struct fold_process_key key;
-
-	for (row = ledger_first(part->totals); row; row = next) {
-		struct leftover left = { 0 };
-
-		next = row->hh.next;
-		if (!merged_key(part, part->totals, row, &key, sizeof(key)))
-			continue;
-		if (row->data)
-			left = *(const struct leftover *)row->data;
-		ledger_merge(part->totals, row, &key);
-		add_leftover(leftover_of(part, key), &left);
-	}
-}
-
-static void merge_processes(struct watch_memory_part *part)
-{
-	struct ledger_row *row, *next;
-	struct fold_process_key key;
-
-	for (row = ledger_first(part->processes); row; row = next) {
-		next = row->hh.next;
-		if (merged_key(part, part->processes, row, &key, sizeof(key)))
-			ledger_merge(part->processes, row, &key);
-	}
-}
-
-static void merge_failures(struct watch_memory_part *part)
-{
-	struct ledger_row *row, *next;
-	struct fold_failure_key key;
-
-	for (row = ledger_first(part->failures); row; row = next) {
-		next = row->hh.next;
-		if (!merged_key(part, part->failures, row, &key, sizeof(key)))
-			continue;
-		if (ledger_count(part->failures) > FAILURES_MAX)
-			key.result = INT32_MAX; /* no library has so many errors */
-		ledger_merge(part->failures, row, &key);
-	}
-}
-
-void watch_memory_merge(struct watch_memory_part *part)
-{
-	drop_page(part);
-	merge_totals(part);
-	merge_processes(part);
-	merge_failures(part);
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */
 
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_age(const void *left, const void *right)
 {
 	const struct watch_allocation *a = left, *b = right;
-	int order = compare(a->process->id, b->process->id);
+	int order = watch_compare(a->process->id, b->process->id);
 
 	if (!order)
-		order = compare(a->time_ns, b->time_ns);
-	return order ? order : compare(a->address, b->address);
+		order = watch_compare(a->time_ns, b->time_ns);
+	return order ? order : watch_compare(a->address, b->address);
 }
 
 /* Those that went with their context are live in the map, so that a late free finds them. */
@@ -422,59 +296,19 @@ static void page_places(struct watch_memory_part *part, uint64_t now_ns)
 
 /* ---- totals -------------------------------------------------------------------------------- */
 
-static int by_process_and_kind(const void *left, const void *right)
-{
-	const struct watch_memory_totals *a = left, *b = right;
-	int order = compare(a->process->id, b->process->id);
-
-	return order ? order : compare(a->kind, b->kind);
-}
-
-static struct watch_count fold_to_watch(struct fold_count count)
-{
-	return (struct watch_count){ count.count, count.bytes };
-}
-
-static void fill_totals(struct watch_memory_part *part, struct ledger_row *row,
-                        struct watch_memory_totals *totals)
-{
-	const struct fold_process_key *key = row->key;
-	const struct fold_totals *now = (const struct fold_totals *)row->now;
-	const struct leftover *left = row->data;
-	const struct watched *process =
-		watcher_process(part->watcher, ledger_process_of(part->totals, row->key));
-
-	totals->process = process->process;
-	totals->ended = process->ended;
-	totals->kind = key->memory;
-	totals->allocated = fold_to_watch(now->allocated);
-	totals->freed = fold_to_watch(now->freed);
-	totals->replaced = fold_to_watch(now->replaced);
-	totals->context = fold_to_watch(now->context);
-	totals->untracked = fold_to_watch(now->untracked);
-	if (left) {
-		totals->exit = left->exit;
-		totals->context.count += left->context.count;
-		totals->context.bytes += left->context.bytes;
-	}
-}
-
 static struct watch_memory_totals *find_totals(struct watch_memory_totals *list, size_t count,
                                                const struct process *process, enum api_memory kind)
 {
 	const struct watch_memory_totals key = { .process = process, .kind = kind };
 
-	return bsearch(&key, list, count, sizeof(*list), by_process_and_kind);
+	return bsearch(&key, list, count, sizeof(*list), watch_order_of_totals);
 }
 
 static void page_totals(struct watch_memory_part *part)
 {
-	struct watch_memory_totals *list = xcalloc(ledger_count(part->totals) + 1, sizeof(*list));
-	size_t count = 0;
+	size_t count;
+	struct watch_memory_totals *list = watch_sums_rows(part->sums, WATCH_SUM_TOTALS, &count);
 
-	for (struct ledger_row *row = ledger_first(part->totals); row; row = row->hh.next)
-		fill_totals(part, row, &list[count++]);
-	qsort(list, count, sizeof(*list), by_process_and_kind);
 	for (size_t i = 0; i < part->live.count; i++) {
 		struct watch_memory_live live = live_at(part, i);
 		struct ledger_process process = { live.key->born_ns, live.key->tgid };
@@ -490,14 +324,7 @@ static void page_totals(struct watch_memory_part *part)
 	part->page.n_totals = count;
 }
 
-/* ---- processes and failures ---------------------------------------------------------------- */
-
-static int by_id(const void *left, const void *right)
-{
-	const struct watch_process_memory *a = left, *b = right;
-
-	return compare(a->process->id, b->process->id);
-}
+/* ---- processes ---------------------------------------------------------------- */
 
 /* Its live memory of all kinds but address space: its totals are next to each other. */
 static struct watch_count live_of(const struct watch_memory *page, const struct process *process)
@@ -516,57 +343,13 @@ static struct watch_count live_of(const struct watch_memory *page, const struct 
 
 static void page_processes(struct watch_memory_part *part)
 {
-	struct watch_process_memory *list =
-		xcalloc(ledger_count(part->processes) + 1, sizeof(*list));
-	size_t count = 0;
+	size_t count;
+	struct watch_process_memory *list = watch_sums_rows(part->sums, WATCH_SUM_MEMORY, &count);
 
-	for (struct ledger_row *row = ledger_first(part->processes); row; row = row->hh.next) {
-		const struct watched *process = watcher_process(
-			part->watcher, ledger_process_of(part->processes, row->key));
-		struct watch_process_memory *memory = &list[count++];
-
-		memory->process = process->process;
-		memory->ended = process->ended;
-		memory->peak_bytes = row->now[PEAK_BYTES];
-		memory->unknown_frees = row->now[UNKNOWN_FREES];
-		memory->failed = row->now[FAILED];
-		memory->live = live_of(&part->page, process->process);
-	}
-	qsort(list, count, sizeof(*list), by_id);
+	for (size_t i = 0; i < count; i++)
+		list[i].live = live_of(&part->page, list[i].process);
 	part->page.processes = list;
 	part->page.n_processes = count;
-}
-
-static int most_failed(const void *left, const void *right)
-{
-	const struct watch_failure *a = left, *b = right;
-	int order = compare(b->count, a->count);
-
-	return order ? order : compare(a->process->id, b->process->id);
-}
-
-static void page_failures(struct watch_memory_part *part)
-{
-	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
-	struct watch_failure *list = xcalloc(ledger_count(part->failures) + 1, sizeof(*list));
-	size_t count = 0;
-
-	for (struct ledger_row *row = ledger_first(part->failures); row; row = row->hh.next) {
-		const struct fold_failure_key *key = row->key;
-
-		list[count++] = (struct watch_failure){
-			.process = watcher_process(part->watcher,
-			                           ledger_process_of(part->failures, key))
-			                   ->process,
-			.function = pipeline_function(pipeline, key->hook),
-			.result = key->result,
-			.count = row->now[0],
-			.bytes = row->now[1],
-		};
-	}
-	qsort(list, count, sizeof(*list), most_failed);
-	part->page.failures = list;
-	part->page.n_failures = count;
 }
 
 int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
@@ -576,13 +359,7 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 
 	drop_page(part);
 	drop_stacks(part);
-	r = ledger_read(part->processes);
-	if (!r)
-		r = ledger_read(part->totals);
-	if (!r)
-		r = ledger_read(part->failures);
-	if (!r)
-		r = read_live(part);
+	r = read_live(part);
 	part->page.older_ns = watcher_options_of(part->watcher)->watch->older_ns;
 	part->page.no_stack = programs_state(part->programs)->lost_stacks + part->no_room;
 	part->page.too_fast = programs_state(part->programs)->stacks_left_out;
@@ -590,7 +367,8 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 	page_places(part, now_ns);
 	page_totals(part);
 	page_processes(part);
-	page_failures(part);
+	part->page.failures =
+		watch_sums_rows(part->sums, WATCH_SUM_FAILURES, &part->page.n_failures);
 	*page = &part->page;
 	return r;
 }

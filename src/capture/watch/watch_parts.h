@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a watcher: its processes, and one part for each tool. */
+/* The inside of a watcher: its processes, the sums of all tools, and what only one of them has. */
 #ifndef CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
 #define CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
 
@@ -27,6 +27,12 @@ static inline struct ledger_process watched_ended(void)
 	return (struct ledger_process){ 0 };
 }
 
+/* An order of numbers, as qsort wants it. */
+static inline int watch_compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
 /* Made where it is new: then `process` is what its pid stands for now. */
 struct watched *watcher_process(struct watcher *watcher, struct ledger_process key);
 
@@ -47,16 +53,50 @@ void watcher_give_back(struct watcher *watcher, struct watched *process);
 
 const struct watcher_options *watcher_options_of(const struct watcher *watcher);
 
+/* ---- sums ---------------------------------------------------------------------------------- */
+
+/* The programs' maps, in the order in which they are read. */
+enum watch_sum {
+	WATCH_SUM_MEMORY,
+	WATCH_SUM_TOTALS,
+	WATCH_SUM_FAILURES,
+	WATCH_SUM_LAUNCHES,
+	WATCH_SUM_COPIES,
+	WATCH_SUM_RESULTS,
+	WATCH_SUM_HOOKS,
+	WATCH_SUMS
+};
+
+/* The counters of WATCH_SUM_TOTALS: those of the map, and what a process had at its end. */
+struct watch_totals {
+	struct fold_totals map;
+	struct fold_count exit;
+};
+
+struct watch_sums;
+
+struct watch_sums *watch_sums_new(struct watcher *watcher);
+void watch_sums_free(struct watch_sums *sums);
+struct ledger *watch_sums_ledger(struct watch_sums *sums, enum watch_sum sum); /* NULL: no tool */
+
+int watch_sums_read(struct watch_sums *sums); /* 0 or a negative errno */
+/* The rows of a page, of the type that watch.h has for them; until they are asked for again. */
+void *watch_sums_rows(struct watch_sums *sums, enum watch_sum sum, size_t *n);
+int watch_order_of_totals(const void *left, const void *right);
+void watch_sums_page(struct watch_sums *sums, struct watch_page *page); /* copies to hooks */
+void watch_sums_turn(struct watch_sums *sums);                          /* the page was shown */
+void watch_sums_settle(struct watch_sums *sums);
+/* Rows of merged processes become those of watched_ended(), but for launches. */
+void watch_sums_merge(struct watch_sums *sums);
+bool watch_sums_hooks_are_many(const struct watch_sums *sums);
+/* The same for hooks of all processes that have ended. */
+void watch_sums_merge_hooks(struct watch_sums *sums);
+
 /* ---- calls that are sent (watch_calls.c) --------------------------------------------------- */
 
 struct watch_calls;
 
-/* Of the tools that are wanted; else NULL. */
-struct watch_ledgers {
-	struct ledger *launches, *copies;
-};
-
-struct watch_calls *watch_calls_new(struct watcher *watcher, const struct watch_ledgers *ledgers);
+struct watch_calls *watch_calls_new(struct watcher *watcher, struct watch_sums *sums);
 void watch_calls_free(struct watch_calls *calls);
 
 /* The programs send the calls of a process from now on. */
@@ -73,17 +113,14 @@ uint64_t watch_calls_lost_rows(const struct watch_calls *calls);
 
 struct watch_memory_part;
 
-struct watch_memory_part *watch_memory_new(struct watcher *watcher);
+struct watch_memory_part *watch_memory_new(struct watcher *watcher, struct watch_sums *sums);
 void watch_memory_free(struct watch_memory_part *part);
 
 /* What the programs' number of a stack means in a process; NULL: there was no room for it. */
 void watch_memory_stack(struct watch_memory_part *part, const struct process *process, uint64_t id,
                         const struct stack *stack);
 
-/* Rows of merged processes become those of watched_ended(); with the page that was shown
- * last gone. */
-void watch_memory_merge(struct watch_memory_part *part);
-int watch_memory_settle(struct watch_memory_part *part);
+void watch_memory_settle(struct watch_memory_part *part); /* after watch_sums_settle() */
 
 /* Valid until the next call. */
 int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
@@ -98,50 +135,14 @@ struct watch_place *watch_places_of(const struct watch_allocation *allocations, 
 
 struct watch_launches_part;
 
-struct watch_launches_part *watch_launches_new(struct watcher *watcher);
+struct watch_launches_part *watch_launches_new(struct watcher *watcher, struct watch_sums *sums);
 void watch_launches_free(struct watch_launches_part *part);
-struct ledger *watch_launches_ledger(struct watch_launches_part *part);
 void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record);
 void watch_launches_merge(struct watch_launches_part *part);
-int watch_launches_settle(struct watch_launches_part *part);
-int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page);
-void watch_launches_turn(struct watch_launches_part *part); /* the page was shown */
-
-/* ---- copies -------------------------------------------------------------------------------- */
-
-struct watch_copies_part;
-
-struct watch_copies_part *watch_copies_new(struct watcher *watcher);
-void watch_copies_free(struct watch_copies_part *part);
-struct ledger *watch_copies_ledger(struct watch_copies_part *part);
-void watch_copies_merge(struct watch_copies_part *part);
-int watch_copies_settle(struct watch_copies_part *part);
-int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page);
-void watch_copies_turn(struct watch_copies_part *part);
-
-/* ---- hooks ------------------------------------------------------------------------------------
- */
-
-struct watch_hooks_part;
-
-struct watch_hooks_part *watch_hooks_new(struct watcher *watcher);
-void watch_hooks_free(struct watch_hooks_part *part);
-/* Rows of merged processes become those of watched_ended(); with `all`, of all that have ended. */
-void watch_hooks_merge(struct watch_hooks_part *part, bool all);
-bool watch_hooks_are_many(const struct watch_hooks_part *part); /* they are to be merged */
-int watch_hooks_settle(struct watch_hooks_part *part);
-int watch_hooks_page(struct watch_hooks_part *part, const struct watch_hooks **page);
-void watch_hooks_turn(struct watch_hooks_part *part); /* the page was shown */
-
-/* ---- results ------------------------------------------------------------------------------- */
-
-struct watch_results_part;
-
-struct watch_results_part *watch_results_new(struct watcher *watcher);
-void watch_results_free(struct watch_results_part *part);
-void watch_results_merge(struct watch_results_part *part);
-int watch_results_settle(struct watch_results_part *part);
-int watch_results_page(struct watch_results_part *part, const struct watch_results **page);
-void watch_results_turn(struct watch_results_part *part); /* the page was shown */
+void watch_launches_settle(struct watch_launches_part *part); /* after watch_sums_settle() */
+void watch_launches_generation(
+	struct watch_launches_part *part); /* the sums are about to be read */
+const struct watch_launches *watch_launches_page(struct watch_launches_part *part);
+void watch_launches_turn(struct watch_launches_part *part); /* after watch_sums_turn() */
 
 #endif

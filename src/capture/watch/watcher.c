@@ -18,50 +18,28 @@ struct watcher {
 	struct watched *slots[SLOTS]; /* the same by the number of the process */
 	uint32_t *settled;            /* numbers of those that are `settling`, in order */
 	size_t n_settled;
-	struct watch_memory_part *memory;
-	struct watch_launches_part *launches;
-	struct watch_copies_part *copies;
-	struct watch_results_part *results;
-	struct watch_hooks_part *hooks;
-	struct watch_calls *calls; /* NULL: all are summed up in the kernel */
-	bool to_settle;            /* processes are `settling` */
+	struct watch_sums *sums;
+	struct watch_memory_part *memory;     /* NULL: not watched */
+	struct watch_launches_part *launches; /* the same */
+	struct watch_calls *calls;            /* NULL: all are summed up in the kernel */
+	bool to_settle;                       /* processes are `settling` */
 	uint64_t pages, begin_ns, before_ns;
 	int64_t realtime_offset_ns;
 };
 
-static bool tool_wanted(const struct watcher *watcher, enum watch_tool tool)
-{
-	return watcher->options.watch->tools & tool;
-}
-
-static struct watch_calls *new_calls(struct watcher *watcher)
-{
-	struct watch_ledgers ledgers = { 0 };
-
-	if (watcher->launches)
-		ledgers.launches = watch_launches_ledger(watcher->launches);
-	if (watcher->copies)
-		ledgers.copies = watch_copies_ledger(watcher->copies);
-	return watch_calls_new(watcher, &ledgers);
-}
-
 struct watcher *watcher_new(const struct watcher_options *options)
 {
 	struct watcher *watcher = xcalloc(1, sizeof(*watcher));
+	unsigned tools = options->watch->tools;
 
 	watcher->options = *options;
-	if (tool_wanted(watcher, WATCH_MEMORY))
-		watcher->memory = watch_memory_new(watcher);
-	if (tool_wanted(watcher, WATCH_LAUNCHES))
-		watcher->launches = watch_launches_new(watcher);
-	if (tool_wanted(watcher, WATCH_COPIES))
-		watcher->copies = watch_copies_new(watcher);
-	if (tool_wanted(watcher, WATCH_RESULTS))
-		watcher->results = watch_results_new(watcher);
-	if (tool_wanted(watcher, WATCH_HOOKS))
-		watcher->hooks = watch_hooks_new(watcher);
+	watcher->sums = watch_sums_new(watcher);
+	if (tools & WATCH_MEMORY)
+		watcher->memory = watch_memory_new(watcher, watcher->sums);
+	if (tools & WATCH_LAUNCHES)
+		watcher->launches = watch_launches_new(watcher, watcher->sums);
 	if (options->inside)
-		watcher->calls = new_calls(watcher);
+		watcher->calls = watch_calls_new(watcher, watcher->sums);
 	return watcher;
 }
 
@@ -72,9 +50,7 @@ void watcher_free(struct watcher *watcher)
 	watch_calls_free(watcher->calls);
 	watch_memory_free(watcher->memory);
 	watch_launches_free(watcher->launches);
-	watch_copies_free(watcher->copies);
-	watch_results_free(watcher->results);
-	watch_hooks_free(watcher->hooks);
+	watch_sums_free(watcher->sums);
 	MAP_FREE(watcher->processes, free);
 	free(watcher->settled);
 	free(watcher);
@@ -179,9 +155,7 @@ bool watcher_is_settling(void *data, struct ledger_process key)
 
 static int by_number(const void *left, const void *right)
 {
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return (a > b) - (a < b);
+	return watch_compare(*(const uint32_t *)left, *(const uint32_t *)right);
 }
 
 bool watcher_settles_number(const struct watcher *watcher, uint32_t number)
@@ -208,7 +182,7 @@ static void close_captures(struct watcher *watcher)
 	struct programs *programs = watcher->options.programs;
 	struct fold_table table;
 
-	if (!watcher->launches && !watcher->copies)
+	if (!(watcher->options.watch->tools & (WATCH_LAUNCHES | WATCH_COPIES)))
 		return;
 	fold_read(programs, "fold_open_captures", 8, sizeof(struct fold_open_capture), &table);
 	for (size_t i = 0; i < table.count; i++) {
@@ -235,24 +209,19 @@ static void forget_process(struct watcher *watcher, const struct watched *proces
 /* Of any number of processes that come and go and have thousands of hooks between two pages. */
 static void merge_hooks(struct watcher *watcher)
 {
-	if (!watcher->hooks || !watch_hooks_are_many(watcher->hooks))
+	if (!watch_sums_hooks_are_many(watcher->sums))
 		return;
 	ended_process(watcher);
-	watch_hooks_merge(watcher->hooks, true);
+	watch_sums_merge_hooks(watcher->sums);
 }
 
 /* Takes in what those did that are `settling`: each map is read once for all of them. */
 static void settle(struct watcher *watcher)
 {
 	note_settled(watcher);
+	watch_sums_settle(watcher->sums);
 	if (watcher->launches)
 		watch_launches_settle(watcher->launches);
-	if (watcher->copies)
-		watch_copies_settle(watcher->copies);
-	if (watcher->results)
-		watch_results_settle(watcher->results);
-	if (watcher->hooks)
-		watch_hooks_settle(watcher->hooks);
 	if (watcher->memory)
 		watch_memory_settle(watcher->memory);
 	merge_hooks(watcher);
@@ -402,14 +371,7 @@ static void merge_ended(struct watcher *watcher)
 	}
 	if (watcher->launches)
 		watch_launches_merge(watcher->launches);
-	if (watcher->copies)
-		watch_copies_merge(watcher->copies);
-	if (watcher->results)
-		watch_results_merge(watcher->results);
-	if (watcher->hooks)
-		watch_hooks_merge(watcher->hooks, false);
-	if (watcher->memory)
-		watch_memory_merge(watcher->memory);
+	watch_sums_merge(watcher->sums);
 	HASH_ITER (hh, watcher->processes, process, next) {
 		if (process->merged)
 			forget_merged(watcher, process);
@@ -420,19 +382,19 @@ static void merge_ended(struct watcher *watcher)
 
 static int read_sums(struct watcher *watcher, struct watch_page *page)
 {
-	int r = 0;
+	int r;
 
-	if (watcher->memory)
+	if (watcher->launches)
+		watch_launches_generation(watcher->launches);
+	r = watch_sums_read(watcher->sums);
+	if (!r && watcher->memory)
 		r = watch_memory_page(watcher->memory, page->time_ns, &page->memory);
-	if (!r && watcher->launches)
-		r = watch_launches_page(watcher->launches, &page->launches);
-	if (!r && watcher->copies)
-		r = watch_copies_page(watcher->copies, &page->copies);
-	if (!r && watcher->results)
-		r = watch_results_page(watcher->results, &page->results);
-	if (!r && watcher->hooks)
-		r = watch_hooks_page(watcher->hooks, &page->hooks);
-	return r;
+	if (r)
+		return r;
+	if (watcher->launches)
+		page->launches = watch_launches_page(watcher->launches);
+	watch_sums_page(watcher->sums, page);
+	return 0;
 }
 
 static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_info *run,
@@ -470,14 +432,9 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 	}
 	watcher->before_ns = now_ns;
 	r = watch->page(watch->data, &page, err);
+	watch_sums_turn(watcher->sums);
 	if (watcher->launches)
 		watch_launches_turn(watcher->launches);
-	if (watcher->copies)
-		watch_copies_turn(watcher->copies);
-	if (watcher->results)
-		watch_results_turn(watcher->results);
-	if (watcher->hooks)
-		watch_hooks_turn(watcher->hooks);
 	if (!page.last)
 		merge_ended(watcher);
 	return r;
