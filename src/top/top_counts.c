@@ -17,7 +17,7 @@ struct top_counts {
 	struct top_process_row *processes; /* hash by id */
 	struct top_process_row *last;      /* of the last call */
 	struct top_process gone;
-	struct hook_rows gone_hooks;
+	struct item_rows gone_hooks;
 	size_t n_gone;
 	size_t n_hooks; /* rows of hooks, of all processes and those that are gone */
 	bool kept;
@@ -82,18 +82,23 @@ static void drop_process(struct top_counts *counts, struct top_process_row *row)
 	if (counts->last == row)
 		counts->last = NULL;
 	HASH_DELETE(hh, counts->processes, row);
-	counts->n_hooks -= hook_rows_forget(&row->hooks);
+	counts->n_hooks -= HASH_COUNT(row->items[TOP_KIND_HOOK].rows);
 	rows_forget(row);
 	free(row);
 }
 
 static void add_numbers(struct top_process *into, const struct top_process *from)
 {
-	for (size_t i = 0; i < TOP_COUNTS; i++) {
-		into->numbers[i].total += from->numbers[i].total;
-		into->numbers[i].before += from->numbers[i].before;
-		into->numbers[i].rate += from->numbers[i].rate;
-	}
+	for (size_t i = 0; i < TOP_COUNTS; i++)
+		count_add(&into->numbers[i], &from->numbers[i]);
+}
+
+static void merge_hooks(struct top_counts *counts, const struct item_rows *hooks)
+{
+	size_t before = HASH_COUNT(counts->gone_hooks.rows);
+
+	items_merge(&counts->gone_hooks, hooks, before + TOP_HOOKS_ALL - counts->n_hooks);
+	counts->n_hooks += HASH_COUNT(counts->gone_hooks.rows) - before;
 }
 
 static void merge_ended(struct top_counts *counts, uint64_t now_ns)
@@ -105,8 +110,7 @@ static void merge_ended(struct top_counts *counts, uint64_t now_ns)
 		    (counts->kept && counts->kept_id == row->id))
 			continue;
 		add_numbers(&counts->gone, &row->shown);
-		counts->n_hooks += hook_rows_merge(&counts->gone_hooks, &row->hooks,
-		                                   TOP_HOOKS_ALL - counts->n_hooks);
+		merge_hooks(counts, &row->items[TOP_KIND_HOOK]);
 		counts->n_gone++;
 		drop_process(counts, row);
 	}
@@ -163,9 +167,10 @@ void top_counts_counted(struct top_counts *counts, uint32_t pid, const struct fu
 static void count_hook(struct top_counts *counts, const struct event *event)
 {
 	struct top_process_row *row = process_of(counts, event->process);
+	size_t before = HASH_COUNT(row->items[TOP_KIND_HOOK].rows);
 
-	counts->n_hooks +=
-		hook_rows_count(&row->hooks, event->call, counts->n_hooks < TOP_HOOKS_ALL);
+	rows_count_hook(row, event->call, counts->n_hooks < TOP_HOOKS_ALL ? TOP_HOOKS_MAX : 0);
+	counts->n_hooks += HASH_COUNT(row->items[TOP_KIND_HOOK].rows) - before;
 }
 
 /* Activities come seconds late and many at a time: shares are of the time that they tell of. */
@@ -209,7 +214,7 @@ void top_counts_tick(struct top_counts *counts, uint64_t now_ns)
 	tick_gpus(counts, now_ns);
 	for (size_t i = 0; i < TOP_COUNTS; i++)
 		count_tick(&counts->gone.numbers[i], seconds);
-	hook_rows_tick(&counts->gone_hooks, seconds);
+	items_tick(&counts->gone_hooks, seconds);
 	merge_ended(counts, now_ns);
 	counts->tick_ns = now_ns;
 	counts->interval++;
@@ -224,13 +229,13 @@ void top_counts_reset(struct top_counts *counts, uint64_t now_ns)
 			drop_process(counts, row);
 			continue;
 		}
-		counts->n_hooks -= hook_rows_forget(&row->hooks);
 		rows_forget(row);
 		memset(row->shown.numbers, 0, sizeof(row->shown.numbers));
 		row->entries = row->sync_ns = 0;
 	}
 	memset(&counts->gone, 0, sizeof(counts->gone));
-	counts->n_hooks -= hook_rows_forget(&counts->gone_hooks);
+	items_forget(&counts->gone_hooks);
+	counts->n_hooks = 0;
 	memory_forget_peaks(counts->memory);
 	counts->n_gone = 0;
 	counts->begin_ns = counts->tick_ns = now_ns;
@@ -264,9 +269,10 @@ static void copy_process(const struct top_counts *counts, const struct top_proce
 	read_memory(counts, into);
 	into->entries_only =
 		row->entries > 0 && row->entries == into->numbers[TOP_COUNT_CALLS].total;
-	hook_rows_copy(&row->hooks, into);
-	if (details)
-		rows_copy_details(row, into);
+	for (size_t i = 0; i < TOP_KINDS; i++) {
+		if (details || i == TOP_KIND_HOOK)
+			items_copy(&row->items[i], i, &into->items[i]);
+	}
 }
 
 static void add_to_total(struct top_process *total, const struct top_process *process)
@@ -291,7 +297,7 @@ void top_counts_snapshot(const struct top_counts *counts, bool details_of_all,
 	snapshot->interval_ns = counts->interval_ns;
 	snapshot->gpu_times = counts->gpu_until_ns > 0;
 	snapshot->gone = counts->gone;
-	hook_rows_copy(&counts->gone_hooks, &snapshot->gone);
+	items_copy(&counts->gone_hooks, TOP_KIND_HOOK, &snapshot->gone.items[TOP_KIND_HOOK]);
 	snapshot->total.gpu_share = snapshot->gone.gpu_share = -1; /* which GPUs are whose? */
 	snapshot->n_gone = counts->n_gone;
 	snapshot->processes = xcalloc(HASH_COUNT(counts->processes), sizeof(*snapshot->processes));
@@ -313,13 +319,11 @@ void top_counts_snapshot(const struct top_counts *counts, bool details_of_all,
 void top_snapshot_free(struct top_snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->n_processes; i++) {
-		free(snapshot->processes[i].hooks);
-		free(snapshot->processes[i].functions);
-		free(snapshot->processes[i].kernels);
-		free(snapshot->processes[i].streams);
+		for (size_t kind = 0; kind < TOP_KINDS; kind++)
+			free(snapshot->processes[i].items[kind].all);
 	}
 	free(snapshot->processes);
-	free(snapshot->gone.hooks);
+	free(snapshot->gone.items[TOP_KIND_HOOK].all);
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
@@ -380,7 +384,7 @@ static void counts_free(struct consumer *self)
 
 	HASH_ITER (hh, counts->processes, row, next)
 		drop_process(counts, row);
-	hook_rows_forget(&counts->gone_hooks);
+	items_forget(&counts->gone_hooks);
 	memory_free(counts->memory);
 	free(counts);
 }

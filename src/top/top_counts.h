@@ -44,19 +44,13 @@ struct top_count {
 	double rate;     /* a second, in the last interval */
 };
 
-struct top_function {
-	const struct function *function; /* the first of that name */
-	struct top_count calls;
-	uint64_t counted; /* of these: inside of the process only, so nothing else is of them */
-	uint64_t failed;
-	/* Of calls that have an end, within SKETCH_ERROR; TABLE_NOT_KNOWN where there were none. */
-	uint64_t time_ns, p50_ns, p99_ns;
-};
-
-struct top_kernel {
-	const struct kernel *kernel;
-	struct top_count launches;
-	uint64_t gpu_runs, gpu_ns; /* on GPUs, where their times are recorded */
+/* What is told apart of a process. */
+enum top_kind {
+	TOP_KIND_FUNCTION,
+	TOP_KIND_KERNEL,
+	TOP_KIND_STREAM,
+	TOP_KIND_HOOK, /* of one's own: its calls are none of CUDA */
+	TOP_KINDS,
 };
 
 struct top_stream_key {
@@ -64,20 +58,26 @@ struct top_stream_key {
 	uint64_t tid;    /* of a thread's own stream, else 0 */
 };
 
-struct top_stream {
-	struct top_stream_key key;
-	bool others; /* all that came after TOP_STREAMS_MAX */
-	struct top_count launches, copies, copy_bytes;
+/* One of them, and what is counted of its kind. What is not known is TABLE_NOT_KNOWN,
+ * and a rate NAN. */
+struct top_item {
+	const char *name;            /* of functions and hooks */
+	const struct kernel *kernel; /* of kernels */
+	struct top_stream_key stream;
+	bool others;               /* all that came after TOP_STREAMS_MAX or TOP_HOOKS_MAX */
+	struct top_count calls;    /* of kernels and streams: launches */
+	struct top_count copies;   /* of streams, and their bytes: */
+	struct top_count bytes;    /* of hooks the sum of the first argument that is a size */
+	uint64_t counted;          /* of calls: inside of the process only, not one by one */
+	uint64_t failed;           /* of calls */
+	uint64_t gpu_runs, gpu_ns; /* of a kernel on GPUs, where their times are recorded */
+	/* Of calls that have an end; p50 and p99 of functions, within SKETCH_ERROR. */
+	uint64_t time_ns, mean_ns, max_ns, p50_ns, p99_ns;
 };
 
-/* What a hook of one's own saw, which is no call of CUDA. */
-struct top_hook {
-	const char *name; /* "(others)": all that came after TOP_HOOKS_MAX */
-	struct top_count calls;
-	struct top_count bytes; /* the sum of its first argument that is a size; TABLE_NOT_KNOWN, */
-				/* and a rate of NAN, where it shows none */
-	/* Of calls that have an end; TABLE_NOT_KNOWN where there were none. */
-	uint64_t time_ns, mean_ns, max_ns;
+struct top_items {
+	struct top_item *all;
+	size_t n;
 };
 
 /* What a process has allocated and not freed. */
@@ -102,14 +102,7 @@ struct top_process {
 	double gpu_share;
 	uint64_t gpu_ns; /* in which something of it ran, GPUs added up */
 
-	struct top_hook *hooks;
-	size_t n_hooks;
-
-	/* only where the snapshot was asked for them */
-	struct top_function *functions;
-	struct top_kernel *kernels;
-	struct top_stream *streams;
-	size_t n_functions, n_kernels, n_streams;
+	struct top_items items[TOP_KINDS]; /* but for hooks only where they were asked for */
 };
 
 struct top_snapshot {

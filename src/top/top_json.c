@@ -75,54 +75,56 @@ static const struct table_column transfer_columns[] = {
 	{ TABLE_JSON(TRANSFER(bytes.rate), "bytes_per_second"), .decimals = 2 },
 };
 
-#define FUNCTION(member) TABLE_AT(struct top_function, member)
+#define ITEM(member) TABLE_AT(struct top_item, member)
 
 static const struct table_column function_columns[] = {
-	{ TABLE_JSON(TABLE_VIA(struct top_function, function, name), "name") },
-	{ TABLE_JSON(FUNCTION(calls.total), "calls") },
-	{ TABLE_JSON(FUNCTION(calls.rate), "calls_per_second"), .decimals = 2 },
-	{ TABLE_JSON(FUNCTION(counted), "counted"), TABLE_ABSENT | TABLE_ZERO },
-	{ TABLE_JSON(FUNCTION(failed), "errors") },
-	{ TABLE_JSON(FUNCTION(time_ns), "time_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(FUNCTION(p50_ns), "p50_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(FUNCTION(p99_ns), "p99_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(name), "name") },
+	{ TABLE_JSON(ITEM(calls.total), "calls") },
+	{ TABLE_JSON(ITEM(calls.rate), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(ITEM(counted), "counted"), TABLE_ABSENT | TABLE_ZERO },
+	{ TABLE_JSON(ITEM(failed), "errors") },
+	{ TABLE_JSON(ITEM(time_ns), "time_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(p50_ns), "p50_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(p99_ns), "p99_ns"), TABLE_ABSENT },
 };
-
-#define KERNEL(member) TABLE_AT(struct top_kernel, member)
 
 static const struct table_column kernel_columns[] = {
-	{ TABLE_JSON(TABLE_VIA(struct top_kernel, kernel, name), "name") },
-	{ TABLE_JSON(TABLE_VIA(struct top_kernel, kernel, resolved), "resolved") },
-	{ TABLE_JSON(KERNEL(launches.total), "launches") },
-	{ TABLE_JSON(KERNEL(launches.rate), "launches_per_second"), .decimals = 2 },
-	{ TABLE_JSON(KERNEL(gpu_runs), "gpu_runs") },
-	{ TABLE_JSON(KERNEL(gpu_ns), "gpu_time_ns") },
+	{ TABLE_JSON(TABLE_VIA(struct top_item, kernel, name), "name") },
+	{ TABLE_JSON(TABLE_VIA(struct top_item, kernel, resolved), "resolved") },
+	{ TABLE_JSON(ITEM(calls.total), "launches") },
+	{ TABLE_JSON(ITEM(calls.rate), "launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(ITEM(gpu_runs), "gpu_runs") },
+	{ TABLE_JSON(ITEM(gpu_ns), "gpu_time_ns") },
 };
-
-#define HOOK(member) TABLE_AT(struct top_hook, member)
 
 static const struct table_column hook_columns[] = {
-	{ TABLE_JSON(HOOK(name), "name") },
-	{ TABLE_JSON(HOOK(calls.total), "calls") },
-	{ TABLE_JSON(HOOK(calls.rate), "calls_per_second"), .decimals = 2 },
-	{ TABLE_JSON(HOOK(bytes.total), "bytes"), TABLE_ABSENT },
-	{ TABLE_JSON(HOOK(bytes.rate), "bytes_per_second"), TABLE_ABSENT, .decimals = 2 },
-	{ TABLE_JSON(HOOK(time_ns), "time_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(HOOK(mean_ns), "mean_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(HOOK(max_ns), "max_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(name), "name") },
+	{ TABLE_JSON(ITEM(calls.total), "calls") },
+	{ TABLE_JSON(ITEM(calls.rate), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(ITEM(bytes.total), "bytes"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(bytes.rate), "bytes_per_second"), TABLE_ABSENT, .decimals = 2 },
+	{ TABLE_JSON(ITEM(time_ns), "time_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(mean_ns), "mean_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(max_ns), "max_ns"), TABLE_ABSENT },
 };
-
-#define STREAM(member) TABLE_AT(struct top_stream, member)
 
 static const struct table_column stream_columns[] = {
 	{ .key = "stream" },
-	{ TABLE_JSON(STREAM(key.tid), "tid"), TABLE_ZERO | TABLE_ABSENT },
-	{ TABLE_JSON(STREAM(launches.total), "launches") },
-	{ TABLE_JSON(STREAM(launches.rate), "launches_per_second"), .decimals = 2 },
-	{ TABLE_JSON(STREAM(copies.total), "copies") },
-	{ TABLE_JSON(STREAM(copy_bytes.total), "copy_bytes") },
-	{ TABLE_JSON(STREAM(copy_bytes.rate), "copy_bytes_per_second"), .decimals = 2 },
+	{ TABLE_JSON(ITEM(stream.tid), "tid"), TABLE_ZERO | TABLE_ABSENT },
+	{ TABLE_JSON(ITEM(calls.total), "launches") },
+	{ TABLE_JSON(ITEM(calls.rate), "launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(ITEM(copies.total), "copies") },
+	{ TABLE_JSON(ITEM(bytes.total), "copy_bytes") },
+	{ TABLE_JSON(ITEM(bytes.rate), "copy_bytes_per_second"), .decimals = 2 },
 };
+
+static void add_items(struct table *table, const char *key, const struct table_column *columns,
+                      size_t n_columns, const struct top_items *items)
+{
+	table_begin(table, key, NULL, columns, n_columns);
+	table_rows(table, items->all, items->n, sizeof(*items->all));
+	table_end(table, NULL);
+}
 
 static void add_memory(struct table *table, const struct top_process *process)
 {
@@ -156,12 +158,14 @@ static void add_transfers(struct table *table, const struct top_process *process
 
 static void add_streams(struct table *table, const struct top_process *process)
 {
+	const struct top_items *streams = &process->items[TOP_KIND_STREAM];
+
 	table_begin(table, "streams", NULL, TABLE_COLUMNS(stream_columns));
-	for (size_t i = 0; i < process->n_streams; i++) {
-		const struct top_stream *stream = &process->streams[i];
+	for (size_t i = 0; i < streams->n; i++) {
+		const struct top_item *stream = &streams->all[i];
 		struct buf handle = { 0 };
 
-		buf_hex(&handle, stream->key.handle);
+		buf_hex(&handle, stream->stream.handle);
 		table_text(table, stream->others ? "others" : handle.data);
 		table_row(table, stream);
 		buf_free(&handle);
@@ -172,23 +176,19 @@ static void add_streams(struct table *table, const struct top_process *process)
 static void add_hooks(struct table *table, const struct top_page *page,
                       const struct top_process *process)
 {
-	if (!page->hooks)
-		return;
-	table_begin(table, "hooks", NULL, TABLE_COLUMNS(hook_columns));
-	table_rows(table, process->hooks, process->n_hooks, sizeof(*process->hooks));
-	table_end(table, NULL);
+	if (page->hooks)
+		add_items(table, "hooks", TABLE_COLUMNS(hook_columns),
+		          &process->items[TOP_KIND_HOOK]);
 }
 
 static void add_details(struct table *table, const struct top_process *process)
 {
 	add_memory(table, process);
 	add_transfers(table, process);
-	table_begin(table, "functions", NULL, TABLE_COLUMNS(function_columns));
-	table_rows(table, process->functions, process->n_functions, sizeof(*process->functions));
-	table_end(table, NULL);
-	table_begin(table, "kernels", NULL, TABLE_COLUMNS(kernel_columns));
-	table_rows(table, process->kernels, process->n_kernels, sizeof(*process->kernels));
-	table_end(table, NULL);
+	add_items(table, "functions", TABLE_COLUMNS(function_columns),
+	          &process->items[TOP_KIND_FUNCTION]);
+	add_items(table, "kernels", TABLE_COLUMNS(kernel_columns),
+	          &process->items[TOP_KIND_KERNEL]);
 	add_streams(table, process);
 }
 

@@ -8,52 +8,28 @@
 #include "top/top_counts.h"
 #include "analysis/spread.h"
 
-/* ---- top hooks ----------------------------------------------------------------------------- */
-
-/*
- * What one process did in functions that users hook (--hook): a row for each name, as many as
- * TOP_HOOKS_MAX, and one for all others. Private to top_counts.c.
- */
-
-struct hook_row;
-
-struct hook_rows {
-	struct hook_row *rows; /* hash by name */
-	struct hook_row *last;
-	struct hook_row *others; /* NULL: all have rows */
-};
-
-/* One call. True where that made a row; without `room` none is made. */
-bool hook_rows_count(struct hook_rows *rows, const struct call *call, bool room);
-
-void hook_rows_tick(struct hook_rows *rows, double seconds);
-
-/* Adds those of a process that is no longer told apart. How many rows that made. */
-size_t hook_rows_merge(struct hook_rows *into, const struct hook_rows *from, size_t room);
-
-/* Frees them, and says how many they were, without that of the others. */
-size_t hook_rows_forget(struct hook_rows *rows);
-
-void hook_rows_copy(const struct hook_rows *rows, struct top_process *into);
-
-/* ---- top rows ------------------------------------------------------------------------------ */
-
-struct function_row {
-	struct top_function shown;
-	struct sketch durations;
-	UT_hash_handle hh; /* by name: two copies of a library are one row */
-};
-
-struct top_kernel_row {
-	uint32_t id;
-	struct top_kernel shown;
+struct item_row {
+	struct top_item shown;
+	const void *of; /* the function or kernel that was met first */
+	size_t sized;   /* of a hook: 1 and the index of its first argument that is a size */
+	bool any_sized; /* of the others: one of them is */
+	uint64_t timed; /* calls that have an end */
+	struct sketch *durations; /* of these, of a function */
 	UT_hash_handle hh;
 };
 
-struct top_stream_row {
-	struct top_stream shown;
-	UT_hash_handle hh; /* by handle; the row of the others is in no hash */
+/* All of a kind: of functions and hooks by name, since two copies of a library are one row. */
+struct item_rows {
+	struct item_row *rows, *last;
+	struct item_row *others; /* in no hash; NULL: all have rows */
 };
+
+/* Adds those of a process that is no longer told apart, as long as there are `most` at most. */
+void items_merge(struct item_rows *into, const struct item_rows *from, size_t most);
+
+void items_tick(struct item_rows *items, double seconds);
+void items_forget(struct item_rows *items);
+void items_copy(const struct item_rows *items, enum top_kind kind, struct top_items *into);
 
 struct top_thread_row {
 	uint32_t tid;
@@ -73,13 +49,10 @@ struct top_process_row {
 	struct top_process shown;
 	uint64_t ended_ns;
 	uint64_t entries, sync_ns; /* calls without a return; waiting within this interval */
-	struct function_row *functions;
-	struct function_row **function_by_id; /* a cache in front of that hash */
+	struct item_rows items[TOP_KINDS];
+	struct item_row **function_by_id; /* a cache in front of functions */
 	size_t n_function_by_id;
-	struct top_kernel_row *kernels, *last_kernel;
-	struct top_stream_row *streams, *other_streams;
 	struct top_thread_row *threads, *last_thread;
-	struct hook_rows hooks;
 	struct gpu_row *gpus;
 	uint64_t gpu_before_ns; /* of them, when gpu_share was last reckoned */
 	UT_hash_handle hh;
@@ -88,6 +61,10 @@ struct top_process_row {
 /* One call that ended in the interval with that number, which began at `since_ns`. */
 void rows_count(struct top_process_row *row, const struct event *event, uint64_t interval,
                 uint64_t since_ns);
+
+/* A call of a hook of one's own; one that was not met so far has a row if there are fewer than
+ * `most`. */
+void rows_count_hook(struct top_process_row *row, const struct call *call, size_t most);
 
 /* Calls that are no events. */
 void rows_count_more(struct top_process_row *row, const struct function *function, uint64_t calls);
@@ -106,11 +83,9 @@ void rows_tick_gpu(struct top_process_row *row, uint64_t ns);
 void rows_tick(struct top_process_row *row, double seconds, uint64_t interval);
 
 void count_tick(struct top_count *count, double seconds);
+void count_add(struct top_count *into, const struct top_count *from);
 
 /* Frees what hangs on it; counts of the process itself stay. */
 void rows_forget(struct top_process_row *row);
-
-/* Copies of functions, kernels and streams, with their percentiles. */
-void rows_copy_details(const struct top_process_row *row, struct top_process *into);
 
 #endif

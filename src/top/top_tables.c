@@ -103,22 +103,22 @@ static double process_gpu(const struct top_page *page, const struct top_row *row
 
 static double kernel_share(const struct top_page *page, const struct top_row *row)
 {
-	const struct top_kernel *kernel = row->item;
+	const struct top_item *kernel = row->item;
 	uint64_t all = row->process->numbers[TOP_COUNT_LAUNCHES].total;
 
-	return all ? (double)kernel->launches.total / (double)all : TOP_UNKNOWN;
+	return all ? (double)kernel->calls.total / (double)all : TOP_UNKNOWN;
 }
 
 static double kernel_gpu_time(const struct top_page *page, const struct top_row *row)
 {
-	const struct top_kernel *kernel = row->item;
+	const struct top_item *kernel = row->item;
 
 	return kernel->gpu_runs ? (double)kernel->gpu_ns : TOP_UNKNOWN;
 }
 
 static double kernel_gpu_average(const struct top_page *page, const struct top_row *row)
 {
-	const struct top_kernel *kernel = row->item;
+	const struct top_item *kernel = row->item;
 
 	return kernel->gpu_runs ? (double)kernel->gpu_ns / (double)kernel->gpu_runs : TOP_UNKNOWN;
 }
@@ -220,20 +220,20 @@ static void owner_name(const struct top_page *page, const struct top_row *row, s
 		buf_puts(out, "(gone)");
 }
 
-static void hook_name(const struct top_page *page, const struct top_row *row, struct buf *out)
+static void item_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
-	text_add_safe(out, ((const struct top_hook *)row->item)->name);
+	text_add_safe(out, ((const struct top_item *)row->item)->name);
 }
 
 static void kernel_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
-	text_add_safe(out, ((const struct top_kernel *)row->item)->kernel->name);
+	text_add_safe(out, ((const struct top_item *)row->item)->kernel->name);
 }
 
 static void function_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
-	text_add_safe(out, ((const struct top_function *)row->item)->function->name);
-	if (((const struct top_function *)row->item)->counted)
+	item_name(page, row, out);
+	if (((const struct top_item *)row->item)->counted)
 		buf_puts(out, " +");
 }
 
@@ -241,16 +241,16 @@ static void function_name(const struct top_page *page, const struct top_row *row
 static void stream_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
 	static const char *const special[] = { "0 (default)", "1 (legacy)" };
-	const struct top_stream *stream = row->item;
+	const struct top_item *stream = row->item;
 
 	if (stream->others)
 		buf_puts(out, "(others)");
-	else if (stream->key.handle == STREAM_PER_THREAD)
-		buf_printf(out, "of thread %u", (unsigned)stream->key.tid);
-	else if (stream->key.handle <= STREAM_LEGACY)
-		buf_puts(out, special[stream->key.handle]);
+	else if (stream->stream.handle == STREAM_PER_THREAD)
+		buf_printf(out, "of thread %u", (unsigned)stream->stream.tid);
+	else if (stream->stream.handle <= STREAM_LEGACY)
+		buf_puts(out, special[stream->stream.handle]);
 	else
-		buf_hex(out, stream->key.handle);
+		buf_hex(out, stream->stream.handle);
 }
 
 static void memory_kind(const struct top_page *page, const struct top_row *row, struct buf *out)
@@ -271,6 +271,7 @@ static void direction(const struct top_page *page, const struct top_row *row, st
 #define POD_FROM 180
 
 #define OF_PROCESS(number, member) TABLE_AT(struct top_process, numbers[number].member)
+#define OF_ITEM(member)            TABLE_AT(struct top_item, member)
 
 static const struct top_column process_columns[] = {
 	{ "PID", 'd', 0, 7, TOP_NUMBER, .value = process_pid },
@@ -297,8 +298,8 @@ static const struct top_column process_columns[] = {
 
 static const struct top_column kernel_columns[] = {
 	{ "KERNEL", 'n', 0, 0, TOP_NAME, .text = kernel_name },
-	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct top_kernel, launches.total) },
-	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, TABLE_AT(struct top_kernel, launches.rate) },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, OF_ITEM(calls.total) },
+	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, OF_ITEM(calls.rate) },
 	{ "SHARE", 0, 0, 5, TOP_SHARE, .value = kernel_share },
 	{ "GPUTIME", 't', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_time },
 	{ "AVERAGE", 'a', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_average },
@@ -306,22 +307,22 @@ static const struct top_column kernel_columns[] = {
 
 static const struct top_column function_columns[] = {
 	{ "FUNCTION", 'n', 0, 0, TOP_TEXT, .text = function_name },
-	{ "CALLS", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct top_function, calls.total) },
-	{ "CALLS/s", 's', 0, 7, TOP_COUNT, TABLE_AT(struct top_function, calls.rate) },
-	{ "ERRORS", 'e', 0, 6, TOP_COUNT, TABLE_AT(struct top_function, failed) },
-	{ "P50", 0, 0, 7, TOP_TIME, TABLE_AT(struct top_function, p50_ns) },
-	{ "P99", 0, 0, 7, TOP_TIME, TABLE_AT(struct top_function, p99_ns) },
-	{ "TIME", 't', 0, 7, TOP_TIME, TABLE_AT(struct top_function, time_ns) },
+	{ "CALLS", 'c', 0, 8, TOP_COUNT, OF_ITEM(calls.total) },
+	{ "CALLS/s", 's', 0, 7, TOP_COUNT, OF_ITEM(calls.rate) },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, OF_ITEM(failed) },
+	{ "P50", 0, 0, 7, TOP_TIME, OF_ITEM(p50_ns) },
+	{ "P99", 0, 0, 7, TOP_TIME, OF_ITEM(p99_ns) },
+	{ "TIME", 't', 0, 7, TOP_TIME, OF_ITEM(time_ns) },
 };
 
 static const struct top_column stream_columns[] = {
 	{ "STREAM", 0, 0, 0, TOP_TEXT, .text = stream_name },
-	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct top_stream, launches.total) },
-	{ "LAUNCH/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, launches.rate) },
-	{ "COPIES", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, copies.total) },
-	{ "COPIES/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, copies.rate) },
-	{ "BYTES", 'b', 0, 6, TOP_BYTES, TABLE_AT(struct top_stream, copy_bytes.total) },
-	{ "BYTES/s", 0, 0, 7, TOP_BYTES, TABLE_AT(struct top_stream, copy_bytes.rate) },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, OF_ITEM(calls.total) },
+	{ "LAUNCH/s", 0, 0, 8, TOP_COUNT, OF_ITEM(calls.rate) },
+	{ "COPIES", 'c', 0, 8, TOP_COUNT, OF_ITEM(copies.total) },
+	{ "COPIES/s", 0, 0, 8, TOP_COUNT, OF_ITEM(copies.rate) },
+	{ "BYTES", 'b', 0, 6, TOP_BYTES, OF_ITEM(bytes.total) },
+	{ "BYTES/s", 0, 0, 7, TOP_BYTES, OF_ITEM(bytes.rate) },
 };
 
 static const struct top_column memory_columns[] = {
@@ -339,43 +340,44 @@ static const struct top_column transfer_columns[] = {
 	{ "BYTES/s", 0, 0, 7, TOP_BYTES, .value = transfer_bytes_rate },
 };
 
-#define OF_HOOK(member) TABLE_AT(struct top_hook, member)
 #define HOOK_COLUMNS                                                                               \
-	{ "CALLS", 'c', 0, 8, TOP_COUNT, OF_HOOK(calls.total) },                                   \
-		{ "CALLS/s", 's', 0, 7, TOP_COUNT, OF_HOOK(calls.rate) },                          \
-		{ "BYTES/s", 'b', 0, 7, TOP_BYTES, OF_HOOK(bytes.rate) },                          \
-		{ "BYTES", 0, 100, 7, TOP_BYTES, OF_HOOK(bytes.total) },                           \
-		{ "MEAN", 'a', 0, 7, TOP_TIME, OF_HOOK(mean_ns) },                                 \
-		{ "MAX", 'x', 0, 7, TOP_TIME, OF_HOOK(max_ns) },                                   \
+	{ "CALLS", 'c', 0, 8, TOP_COUNT, OF_ITEM(calls.total) },                                   \
+		{ "CALLS/s", 's', 0, 7, TOP_COUNT, OF_ITEM(calls.rate) },                          \
+		{ "BYTES/s", 'b', 0, 7, TOP_BYTES, OF_ITEM(bytes.rate) },                          \
+		{ "BYTES", 0, 100, 7, TOP_BYTES, OF_ITEM(bytes.total) },                           \
+		{ "MEAN", 'a', 0, 7, TOP_TIME, OF_ITEM(mean_ns) },                                 \
+		{ "MAX", 'x', 0, 7, TOP_TIME, OF_ITEM(max_ns) },                                   \
 	{                                                                                          \
-		"TIME", 't', 0, 7, TOP_TIME, OF_HOOK(time_ns)                                      \
+		"TIME", 't', 0, 7, TOP_TIME, OF_ITEM(time_ns)                                      \
 	}
 
 static const struct top_column hook_columns[] = {
-	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = hook_name },
+	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = item_name },
 	HOOK_COLUMNS,
 };
 
 static const struct top_column all_hook_columns[] = {
 	{ "PID", 'd', 0, 7, TOP_NUMBER, .value = process_pid },
 	{ "NAME", 0, 100, 15, TOP_TEXT, .text = owner_name },
-	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = hook_name },
+	{ "HOOK", 'n', 0, 0, TOP_TEXT, .text = item_name },
 	HOOK_COLUMNS,
 };
 
 const struct top_table_description top_tables[TOP_TABLES] = {
 	[TOP_PROCESSES] = { "processes", "no process has called CUDA yet",
 	                    TABLE_COLUMNS(process_columns), 4 },
-	[TOP_KERNELS] = { "kernels", "no kernel was launched yet", TABLE_COLUMNS(kernel_columns),
-	                  1 },
-	[TOP_FUNCTIONS] = { "functions", "no call yet", TABLE_COLUMNS(function_columns), 6 },
-	[TOP_STREAMS] = { "streams", "no launch and no copy yet", TABLE_COLUMNS(stream_columns),
-	                  1 },
+	[TOP_KERNELS] = { "kernels", "no kernel was launched yet", TABLE_COLUMNS(kernel_columns), 1,
+	                  TOP_KIND_KERNEL },
+	[TOP_FUNCTIONS] = { "functions", "no call yet", TABLE_COLUMNS(function_columns), 6,
+	                    TOP_KIND_FUNCTION },
+	[TOP_STREAMS] = { "streams", "no launch and no copy yet", TABLE_COLUMNS(stream_columns), 1,
+	                  TOP_KIND_STREAM },
 	[TOP_MEMORY] = { "memory", "no memory was allocated yet", TABLE_COLUMNS(memory_columns),
 	                 2 },
 	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", TABLE_COLUMNS(transfer_columns),
 	                    3 },
-	[TOP_HOOKS] = { "hooks", "no hook was hit yet", TABLE_COLUMNS(hook_columns), 7 },
+	[TOP_HOOKS] = { "hooks", "no hook was hit yet", TABLE_COLUMNS(hook_columns), 7,
+	                TOP_KIND_HOOK },
 	[TOP_ALL_HOOKS] = { "hooks", "no hook was hit yet", TABLE_COLUMNS(all_hook_columns), 9 },
 };
 
@@ -433,27 +435,17 @@ const struct top_process *top_opened(const struct top_page *page, const struct t
 static bool row_at(const struct top_process *process, enum top_table table, size_t i,
                    struct top_row *row)
 {
+	const struct top_items *items = &process->items[top_tables[table].kind];
+
 	*row = (struct top_row){ .process = process, .index = (unsigned)i };
-	switch (table) {
-	case TOP_KERNELS:
-		row->item = &process->kernels[i];
-		return i < process->n_kernels;
-	case TOP_FUNCTIONS:
-		row->item = &process->functions[i];
-		return i < process->n_functions;
-	case TOP_STREAMS:
-		row->item = &process->streams[i];
-		return i < process->n_streams;
-	case TOP_MEMORY:
+	if (table == TOP_TRANSFERS)
+		return i < DIRECTION_COUNT;
+	if (table == TOP_MEMORY) {
 		row->item = &process->memory[i];
 		return i < MEMORY_COUNT;
-	case TOP_HOOKS:
-		row->item =
-			i < process->n_hooks ? &process->hooks[i] : NULL; /* there may be none */
-		return i < process->n_hooks;
-	default:
-		return i < DIRECTION_COUNT;
 	}
+	row->item = i < items->n ? &items->all[i] : NULL; /* there may be none */
+	return i < items->n;
 }
 
 /* Kinds and directions that were never met are left out. */
@@ -483,10 +475,9 @@ static size_t most_rows(const struct top_process *process)
 {
 	size_t most = MEMORY_COUNT + DIRECTION_COUNT;
 
-	most = process->n_kernels > most ? process->n_kernels : most;
-	most = process->n_functions > most ? process->n_functions : most;
-	most = process->n_hooks > most ? process->n_hooks : most;
-	return process->n_streams > most ? process->n_streams : most;
+	for (size_t i = 0; i < TOP_KINDS; i++)
+		most += process->items[i].n;
+	return most;
 }
 
 struct sorting {
@@ -536,11 +527,11 @@ static int compare(const void *one, const void *two, void *data)
 /* Those of all processes, and of those that are gone. */
 static struct top_row *rows_of_hooks(const struct top_snapshot *snapshot, size_t *n)
 {
-	size_t most = snapshot->gone.n_hooks;
+	size_t most = snapshot->gone.items[TOP_KIND_HOOK].n;
 	struct top_row *rows;
 
 	for (size_t i = 0; i < snapshot->n_processes; i++)
-		most += snapshot->processes[i].n_hooks;
+		most += snapshot->processes[i].items[TOP_KIND_HOOK].n;
 	rows = xcalloc(most, sizeof(*rows));
 	for (size_t i = 0; i < snapshot->n_processes; i++)
 		*n += detail_rows(&snapshot->processes[i], TOP_HOOKS, rows + *n);

@@ -13,8 +13,7 @@
 
 struct top_row {
 	const struct top_process *process;
-	const void *item; /* top_process, top_function, top_kernel, top_stream, top_memory, */
-			  /* top_hook */
+	const void *item; /* top_process, top_item, top_memory */
 	unsigned index;   /* kind of memory, direction */
 };
 
@@ -42,7 +41,8 @@ struct top_table_description {
 	const char *empty; /* what stands there while it has no rows */
 	const struct top_column *columns;
 	size_t n_columns;
-	size_t sorted; /* the column at first */
+	size_t sorted;      /* the column at first */
+	enum top_kind kind; /* of items that are its rows, if they are any */
 };
 
 extern const struct top_table_description top_tables[TOP_TABLES];

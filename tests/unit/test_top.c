@@ -15,9 +15,9 @@
 /* A snapshot made by hand: three processes, the first with details. */
 static struct top_process processes[64];
 static struct top_snapshot snapshot;
-static struct top_kernel kernels[100];
-static struct top_function functions[2];
-static struct top_stream streams[2];
+static struct top_item kernels[100];
+static struct top_item functions[2];
+static struct top_item streams[2];
 static struct gpus_sample gpus;
 static struct top_page page;
 static struct top_view view;
@@ -56,26 +56,26 @@ static void add_details(struct top_process *process)
 	kernels[0].kernel = gemm;
 	kernels[1].kernel = tick;
 	kernels[0].gpu_runs = kernels[1].gpu_runs = 0;
-	set_count(&kernels[0].launches, 600, 60);
-	set_count(&kernels[1].launches, 400, 140.5);
-	functions[0] = (struct top_function){ .function = the_function("cuLaunchKernel"),
-		                              .time_ns = 7000000,
-		                              .p50_ns = 6900,
-		                              .p99_ns = 12300 };
-	functions[1] = (struct top_function){ .function = the_function("cuMemAlloc_v2"),
-		                              .time_ns = TABLE_NOT_KNOWN,
-		                              .p50_ns = TABLE_NOT_KNOWN,
-		                              .p99_ns = TABLE_NOT_KNOWN };
+	set_count(&kernels[0].calls, 600, 60);
+	set_count(&kernels[1].calls, 400, 140.5);
+	functions[0] = (struct top_item){
+		.name = "cuLaunchKernel", .time_ns = 7000000, .p50_ns = 6900, .p99_ns = 12300
+	};
+	functions[1] = (struct top_item){ .name = "cuMemAlloc_v2",
+		                          .time_ns = TABLE_NOT_KNOWN,
+		                          .p50_ns = TABLE_NOT_KNOWN,
+		                          .p99_ns = TABLE_NOT_KNOWN };
 	set_count(&functions[0].calls, 1000, 200);
 	set_count(&functions[1].calls, 2, 0);
-	streams[1].key.handle = 0x55d000001000;
-	set_count(&streams[0].launches, 900, 190);
+	streams[1].stream.handle = 0x55d000001000;
+	set_count(&streams[0].calls, 900, 190);
 	set_count(&streams[1].copies, 7, 1);
-	set_count(&streams[1].copy_bytes, 7 * MIB, 1.0 * MIB);
-	process->kernels = kernels;
-	process->functions = functions;
-	process->streams = streams;
-	process->n_kernels = process->n_functions = process->n_streams = 2;
+	set_count(&streams[1].bytes, 7 * MIB, 1.0 * MIB);
+	process->items[TOP_KIND_KERNEL].all = kernels;
+	process->items[TOP_KIND_FUNCTION].all = functions;
+	process->items[TOP_KIND_STREAM].all = streams;
+	process->items[TOP_KIND_KERNEL].n = process->items[TOP_KIND_FUNCTION].n =
+		process->items[TOP_KIND_STREAM].n = 2;
 }
 
 static int set_up(void **state)
@@ -538,14 +538,14 @@ static void test_long_kernel_names_are_shortened(void **state)
 
 static void add_hooks(void)
 {
-	static struct top_hook of_python[2], of_train[1], of_gone[1];
+	static struct top_item of_python[2], of_train[1], of_gone[1];
 
-	of_python[0] = (struct top_hook){
+	of_python[0] = (struct top_item){
 		.name = "nccl.ncclAllReduce", .time_ns = 5000000, .mean_ns = 10000, .max_ns = 123456
 	};
 	set_count(&of_python[0].calls, 500, 20.5);
 	set_count(&of_python[0].bytes, 64 * MIB, 2.0 * MIB);
-	of_python[1] = (struct top_hook){ .name = "a\033[2Jb",
+	of_python[1] = (struct top_item){ .name = "a\033[2Jb",
 		                          .time_ns = TABLE_NOT_KNOWN,
 		                          .mean_ns = TABLE_NOT_KNOWN,
 		                          .max_ns = TABLE_NOT_KNOWN };
@@ -555,12 +555,12 @@ static void add_hooks(void)
 	of_train[0].time_ns = 9000000;
 	of_gone[0] = of_python[0];
 	of_gone[0].time_ns = 1000;
-	processes[0].hooks = of_python;
-	processes[0].n_hooks = 2;
-	processes[1].hooks = of_train;
-	processes[1].n_hooks = 1;
-	snapshot.gone.hooks = of_gone;
-	snapshot.gone.n_hooks = 1;
+	processes[0].items[TOP_KIND_HOOK].all = of_python;
+	processes[0].items[TOP_KIND_HOOK].n = 2;
+	processes[1].items[TOP_KIND_HOOK].all = of_train;
+	processes[1].items[TOP_KIND_HOOK].n = 1;
+	snapshot.gone.items[TOP_KIND_HOOK].all = of_gone;
+	snapshot.gone.items[TOP_KIND_HOOK].n = 1;
 	page.hooks = true;
 }
 
@@ -623,7 +623,8 @@ static void test_a_page_without_a_screen_has_hooks_below(void **state)
 	assert_before(render(0, 0), "3 processes", "    PID            NAME HOOK");
 	assert_has(text.data, "\n   4242         python3 nccl.ncclAllReduce ");
 	assert_int_equal(view.table, TOP_PROCESSES);
-	processes[0].n_hooks = processes[1].n_hooks = snapshot.gone.n_hooks = 0;
+	processes[0].items[TOP_KIND_HOOK].n = processes[1].items[TOP_KIND_HOOK].n =
+		snapshot.gone.items[TOP_KIND_HOOK].n = 0;
 	assert_has(render(0, 0), "\nno hook was hit yet\n");
 	page.hooks = false;
 	assert_has_not(render(0, 0), "HOOK");
@@ -693,9 +694,9 @@ static void test_details_scroll(void **state)
 {
 	for (int i = 2; i < 63; i++) {
 		kernels[i].kernel = kernels[1].kernel;
-		set_count(&kernels[i].launches, 300 - (uint64_t)i, 0);
+		set_count(&kernels[i].calls, 300 - (uint64_t)i, 0);
 	}
-	processes[0].n_kernels = 63;
+	processes[0].items[TOP_KIND_KERNEL].n = 63;
 	open_python();
 	render(24, 80);
 	press(TOP_KEY_END);

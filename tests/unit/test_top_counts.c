@@ -65,9 +65,9 @@ static void test_rates_are_those_of_the_last_interval(void **state)
 	process = look_at(3 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 13, 3);
 	assert_rate(&process->numbers[TOP_COUNT_LAUNCHES], 13, 3);
-	assert_rate(&process->kernels[0].launches, 13, 3);
-	assert_rate(&process->streams[0].launches, 13, 3);
-	assert_rate(&process->functions[0].calls, 13, 3);
+	assert_rate(&process->items[TOP_KIND_KERNEL].all[0].calls, 13, 3);
+	assert_rate(&process->items[TOP_KIND_STREAM].all[0].calls, 13, 3);
+	assert_rate(&process->items[TOP_KIND_FUNCTION].all[0].calls, 13, 3);
 	process = look_at(4 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 13, 0);
 	assert_int_equal(snapshot.interval_ns, 1000000000);
@@ -82,9 +82,9 @@ static void test_calls_that_were_counted_only_are_calls_all_the_same(void **stat
 	top_counts_counted(counts, the_process()->pid, call.function, 9);
 	process = look_at(2 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 10, 5);
-	assert_rate(&process->functions[0].calls, 10, 5);
-	assert_int_equal(process->functions[0].counted, 9);
-	assert_int_equal(process->functions[0].failed, 0);
+	assert_rate(&process->items[TOP_KIND_FUNCTION].all[0].calls, 10, 5);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].all[0].counted, 9);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].all[0].failed, 0);
 	top_counts_counted(counts, the_process()->pid + 1, call.function, 9); /* nobody knows it */
 	process = look_at(3 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 10, 0);
@@ -113,10 +113,10 @@ static void test_copies_are_counted_by_direction_and_stream(void **state)
 	process = look_at(2 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_COPY_BYTES + DIRECTION_H2D], 4 * KIB, 2 * KIB);
 	assert_rate(&process->numbers[TOP_COUNT_COPIES + DIRECTION_D2H], 1, 0.5);
-	assert_int_equal(process->n_streams, 2);
-	assert_int_equal(process->streams[0].key.handle, 0x55d0);
-	assert_rate(&process->streams[0].copy_bytes, 4 * KIB, 2 * KIB);
-	assert_int_equal(process->streams[1].key.handle, 0);
+	assert_int_equal(process->items[TOP_KIND_STREAM].n, 2);
+	assert_int_equal(process->items[TOP_KIND_STREAM].all[0].stream.handle, 0x55d0);
+	assert_rate(&process->items[TOP_KIND_STREAM].all[0].bytes, 4 * KIB, 2 * KIB);
+	assert_int_equal(process->items[TOP_KIND_STREAM].all[1].stream.handle, 0);
 }
 
 static void test_what_failed_or_was_nested_did_no_work(void **state)
@@ -133,7 +133,7 @@ static void test_what_failed_or_was_nested_did_no_work(void **state)
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 1, 1);
 	assert_rate(&process->numbers[TOP_COUNT_ERRORS], 1, 1);
 	assert_rate(&process->numbers[TOP_COUNT_LAUNCHES], 0, 0);
-	assert_int_equal(process->functions[0].failed, 1);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].all[0].failed, 1);
 }
 
 static void test_percentiles_are_of_the_calls_that_ended(void **state)
@@ -147,10 +147,12 @@ static void test_percentiles_are_of_the_calls_that_ended(void **state)
 	never_ends(&call, CALL_UNFINISHED);
 	push_call(&run, call);
 	process = look_at(SECOND);
-	assert_int_equal(process->functions[0].calls.total, 101);
-	assert_int_equal(process->functions[0].time_ns, 5050 * 1000);
-	assert_float_equal((double)process->functions[0].p50_ns, 50000, 50000 / 100);
-	assert_float_equal((double)process->functions[0].p99_ns, 99000, 99000 / 100);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].all[0].calls.total, 101);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].all[0].time_ns, 5050 * 1000);
+	assert_float_equal((double)process->items[TOP_KIND_FUNCTION].all[0].p50_ns, 50000,
+	                   50000 / 100);
+	assert_float_equal((double)process->items[TOP_KIND_FUNCTION].all[0].p99_ns, 99000,
+	                   99000 / 100);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -235,7 +237,7 @@ static void test_a_reset_begins_anew_but_memory_stays(void **state)
 	top_counts_reset(counts, US(1.5 * SECOND));
 	process = look_at(2.5 * SECOND);
 	assert_rate(&process->numbers[TOP_COUNT_CALLS], 0, 0);
-	assert_int_equal(process->n_functions, 0);
+	assert_int_equal(process->items[TOP_KIND_FUNCTION].n, 0);
 	assert_int_equal(process->memory[MEMORY_NONE].bytes, 2 * KIB);
 	assert_int_equal(process->memory[MEMORY_NONE].peak_bytes, 2 * KIB);
 	assert_int_equal(snapshot.begin_ns, US(1.5 * SECOND));
@@ -314,9 +316,9 @@ static void test_streams_beyond_the_limit_are_one_row(void **state)
 		push_call(&run, call);
 	}
 	process = look_at(SECOND);
-	assert_int_equal(process->n_streams, TOP_STREAMS_MAX + 1);
-	assert_true(process->streams[TOP_STREAMS_MAX].others);
-	assert_int_equal(process->streams[TOP_STREAMS_MAX].launches.total, 50);
+	assert_int_equal(process->items[TOP_KIND_STREAM].n, TOP_STREAMS_MAX + 1);
+	assert_true(process->items[TOP_KIND_STREAM].all[TOP_STREAMS_MAX].others);
+	assert_int_equal(process->items[TOP_KIND_STREAM].all[TOP_STREAMS_MAX].calls.total, 50);
 }
 
 static void test_calls_without_returns_say_nothing_of_times(void **state)
@@ -328,7 +330,7 @@ static void test_calls_without_returns_say_nothing_of_times(void **state)
 	push_call(&run, call);
 	process = look_at(SECOND);
 	assert_true(process->entries_only);
-	assert_true(process->functions[0].p50_ns == TABLE_NOT_KNOWN);
+	assert_true(process->items[TOP_KIND_FUNCTION].all[0].p50_ns == TABLE_NOT_KNOWN);
 	push_call(&run, call_at("cuInit", 2 * SECOND, 1));
 	assert_false(look_at(3 * SECOND)->entries_only);
 }
@@ -364,8 +366,8 @@ static void test_gpus_are_as_busy_as_what_came_says(void **state)
 	assert_true(snapshot.gpu_times);
 	assert_float_equal(process->gpu_share, 0.75, 1e-6);
 	assert_int_equal(process->gpu_ns, 300000000);
-	assert_int_equal(process->kernels[0].gpu_runs, 3);
-	assert_int_equal(process->kernels[0].gpu_ns, 350000000);
+	assert_int_equal(process->items[TOP_KIND_KERNEL].all[0].gpu_runs, 3);
+	assert_int_equal(process->items[TOP_KIND_KERNEL].all[0].gpu_ns, 350000000);
 	process = look_at(3 * SECOND); /* nothing new is known yet */
 	assert_float_equal(process->gpu_share, 0.75, 1e-6);
 	push_kernel_on(1, kernel, 0.5 * SECOND, 1.5 * SECOND); /* of two GPUs one */

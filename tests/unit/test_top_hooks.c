@@ -98,18 +98,18 @@ static void test_hooks_have_calls_rates_and_times_and_are_no_calls(void **state)
 	push_hit(the_process(), hit(f, 10, 5));
 	push_hit(the_process(), hit(f, 20, 15));
 	process = look_at(2 * SECOND);
-	assert_int_equal(process->n_hooks, 1);
-	assert_string_equal(process->hooks[0].name, "nccl.f");
-	assert_int_equal(process->hooks[0].calls.total, 2);
-	assert_float_equal(process->hooks[0].calls.rate, 1, 1e-6);
-	assert_int_equal(process->hooks[0].time_ns, 20000);
-	assert_int_equal(process->hooks[0].mean_ns, 10000);
-	assert_int_equal(process->hooks[0].max_ns, 15000);
-	assert_true(process->hooks[0].bytes.total == TABLE_NOT_KNOWN);
-	assert_true(isnan(process->hooks[0].bytes.rate));
+	assert_int_equal(process->items[TOP_KIND_HOOK].n, 1);
+	assert_string_equal(process->items[TOP_KIND_HOOK].all[0].name, "nccl.f");
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].calls.total, 2);
+	assert_float_equal(process->items[TOP_KIND_HOOK].all[0].calls.rate, 1, 1e-6);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].time_ns, 20000);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].mean_ns, 10000);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].max_ns, 15000);
+	assert_true(process->items[TOP_KIND_HOOK].all[0].bytes.total == TABLE_NOT_KNOWN);
+	assert_true(isnan(process->items[TOP_KIND_HOOK].all[0].bytes.rate));
 	assert_int_equal(process->numbers[TOP_COUNT_CALLS].total, 0);
 	assert_int_equal(process->threads, 0);
-	assert_float_equal(look_at(3 * SECOND)->hooks[0].calls.rate, 0, 1e-6);
+	assert_float_equal(look_at(3 * SECOND)->items[TOP_KIND_HOOK].all[0].calls.rate, 0, 1e-6);
 }
 
 static void test_the_first_argument_that_is_a_size_is_added_up(void **state)
@@ -122,12 +122,12 @@ static void test_the_first_argument_that_is_a_size_is_added_up(void **state)
 	push_hit(the_process(), call);
 	push_hit(the_process(), call);
 	process = look_at(2 * SECOND);
-	assert_int_equal(process->hooks[0].bytes.total, 8192);
-	assert_float_equal(process->hooks[0].bytes.rate, 4096, 1e-6);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].bytes.total, 8192);
+	assert_float_equal(process->items[TOP_KIND_HOOK].all[0].bytes.rate, 4096, 1e-6);
 	call.args.arg[1] = UINT64_MAX; /* as a program may say: the sum stays */
 	push_hit(the_process(), call);
 	push_hit(the_process(), call);
-	assert_true(look_at(3 * SECOND)->hooks[0].bytes.total == UINT64_MAX - 1);
+	assert_true(look_at(3 * SECOND)->items[TOP_KIND_HOOK].all[0].bytes.total == UINT64_MAX - 1);
 }
 
 static void test_calls_without_an_end_have_no_time(void **state)
@@ -139,16 +139,16 @@ static void test_calls_without_an_end_have_no_time(void **state)
 	call.flags = CALL_UNFINISHED;
 	push_hit(the_process(), call);
 	process = look_at(SECOND);
-	assert_int_equal(process->hooks[0].calls.total, 1);
-	assert_true(process->hooks[0].mean_ns == TABLE_NOT_KNOWN);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[0].calls.total, 1);
+	assert_true(process->items[TOP_KIND_HOOK].all[0].mean_ns == TABLE_NOT_KNOWN);
 }
 
 static void test_two_files_with_one_name_are_one_row(void **state)
 {
 	push_hit(the_process(), hit(hooked("f", NULL), 10, 5));
 	push_hit(the_process(), hit(hooked("f", NULL), 20, 5));
-	assert_int_equal(look_at(SECOND)->n_hooks, 1);
-	assert_int_equal(snapshot.processes[0].hooks[0].calls.total, 2);
+	assert_int_equal(look_at(SECOND)->items[TOP_KIND_HOOK].n, 1);
+	assert_int_equal(snapshot.processes[0].items[TOP_KIND_HOOK].all[0].calls.total, 2);
 }
 
 static void test_calls_to_the_driver_are_no_hooks(void **state)
@@ -169,11 +169,11 @@ static void test_hooks_beyond_the_limit_are_one_row(void **state)
 		push_hit(the_process(), hit(hooked(name, i % 2 ? sized : NULL), i, 1));
 	}
 	process = look_at(SECOND);
-	assert_int_equal(process->n_hooks, TOP_HOOKS_MAX + 1);
-	assert_string_equal(process->hooks[TOP_HOOKS_MAX].name, "(others)");
-	assert_int_equal(process->hooks[TOP_HOOKS_MAX].calls.total, 50);
-	assert_int_equal(process->hooks[TOP_HOOKS_MAX].time_ns, 50000);
-	assert_int_equal(process->hooks[TOP_HOOKS_MAX].bytes.total, 0);
+	assert_int_equal(process->items[TOP_KIND_HOOK].n, TOP_HOOKS_MAX + 1);
+	assert_string_equal(process->items[TOP_KIND_HOOK].all[TOP_HOOKS_MAX].name, "(others)");
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[TOP_HOOKS_MAX].calls.total, 50);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[TOP_HOOKS_MAX].time_ns, 50000);
+	assert_int_equal(process->items[TOP_KIND_HOOK].all[TOP_HOOKS_MAX].bytes.total, 0);
 }
 
 static void test_all_processes_together_have_a_limit(void **state)
@@ -194,8 +194,9 @@ static void test_all_processes_together_have_a_limit(void **state)
 	}
 	look_at(SECOND);
 	for (size_t p = 0; p < snapshot.n_processes; p++) {
-		for (size_t i = 0; i < snapshot.processes[p].n_hooks; i++) {
-			const struct top_hook *hook = &snapshot.processes[p].hooks[i];
+		for (size_t i = 0; i < snapshot.processes[p].items[TOP_KIND_HOOK].n; i++) {
+			const struct top_item *hook =
+				&snapshot.processes[p].items[TOP_KIND_HOOK].all[i];
 
 			if (strcmp(hook->name, "(others)"))
 				rows++;
@@ -218,14 +219,14 @@ static void test_hooks_of_processes_that_are_gone_stay(void **state)
 	push_exit(&run, other, 100);
 	look_at(SECOND);
 	assert_null(look_at(7 * SECOND));
-	assert_int_equal(snapshot.gone.n_hooks, 1);
-	assert_int_equal(snapshot.gone.hooks[0].calls.total, 2);
-	assert_int_equal(snapshot.gone.hooks[0].time_ns, 20000);
-	assert_int_equal(snapshot.gone.hooks[0].max_ns, 15000);
-	assert_float_equal(snapshot.gone.hooks[0].calls.rate, 0, 1e-6);
+	assert_int_equal(snapshot.gone.items[TOP_KIND_HOOK].n, 1);
+	assert_int_equal(snapshot.gone.items[TOP_KIND_HOOK].all[0].calls.total, 2);
+	assert_int_equal(snapshot.gone.items[TOP_KIND_HOOK].all[0].time_ns, 20000);
+	assert_int_equal(snapshot.gone.items[TOP_KIND_HOOK].all[0].max_ns, 15000);
+	assert_float_equal(snapshot.gone.items[TOP_KIND_HOOK].all[0].calls.rate, 0, 1e-6);
 	top_counts_reset(counts, US(8 * SECOND));
 	look_at(9 * SECOND);
-	assert_int_equal(snapshot.gone.n_hooks, 0);
+	assert_int_equal(snapshot.gone.items[TOP_KIND_HOOK].n, 0);
 }
 
 static void test_a_reset_begins_anew(void **state)
@@ -235,9 +236,9 @@ static void test_a_reset_begins_anew(void **state)
 	push_hit(the_process(), hit(f, 10, 5));
 	look_at(SECOND);
 	top_counts_reset(counts, US(1.5 * SECOND));
-	assert_int_equal(look_at(2 * SECOND)->n_hooks, 0);
+	assert_int_equal(look_at(2 * SECOND)->items[TOP_KIND_HOOK].n, 0);
 	push_hit(the_process(), hit(f, 2.1 * SECOND, 7));
-	assert_int_equal(look_at(3 * SECOND)->hooks[0].max_ns, 7000);
+	assert_int_equal(look_at(3 * SECOND)->items[TOP_KIND_HOOK].all[0].max_ns, 7000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
