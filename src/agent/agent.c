@@ -19,11 +19,13 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/account.h"
 #include "probe/helper.h"
 
 /* ---- agent reads --------------------------------------------------------------------------- */
 
-#define THREADS_MOST 1024 /* one takes some 20 us; a process with more may not */
+/* A process with so many threads that looking at them takes longer may not. */
+#define READS_FILTERS_NS 50000000ull
 
 struct reads_filters {
 	unsigned mode;
@@ -49,11 +51,13 @@ static bool read_filters(pid_t pid, const char *tid, struct reads_filters *filte
 	return found;
 }
 
+/* For one thread that takes some 20 us, or, with all the groups that it can have, 30 ms. */
 bool agent_may_read(pid_t pid, bool asked)
 {
+	uint64_t person = helper_person_of(pid), busy_ns = 0, begin_ns = helper_busy_ns();
 	unsigned threads = 0, count = 0;
 	struct dirent *entry;
-	bool may = true;
+	bool may = !look_time_is_over(LOOK_AT_THREADS, person);
 	char path[64];
 	DIR *folder;
 
@@ -64,12 +68,15 @@ bool agent_may_read(pid_t pid, bool asked)
 
 		if (entry->d_name[0] == '.' || !read_filters(pid, entry->d_name, &filters))
 			continue;
-		may = ++threads <= THREADS_MOST;
+		threads++;
+		busy_ns = helper_busy_ns() - begin_ns;
+		may = busy_ns <= READS_FILTERS_NS;
 		if (!filters.mode)
 			continue;
 		may &= asked && filters.count && (!count || filters.count == count);
 		count = filters.count;
 	}
+	look_time_charge(LOOK_AT_THREADS, person, busy_ns);
 	if (folder)
 		closedir(folder);
 	return may && threads;

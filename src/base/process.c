@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,46 @@ uint64_t process_start_time(pid_t pid)
 	struct process_stat stat;
 
 	return process_stat_read(pid, 0, &stat) ? stat.start_time : 0;
+}
+
+/*
+ * Its stat alone would tell, but waits for an exec. "0 0 0 ...": it has no memory any more, so it
+ * is in none. The links of the folder of its threads are two more than these.
+ */
+bool process_is_over(pid_t pid)
+{
+	char path[64], memory[2] = "";
+	struct process_stat ended;
+	struct stat threads;
+	ssize_t n;
+
+	if (kill(pid, 0) && errno == ESRCH)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	n = read_text(path, memory, sizeof(memory));
+	if (n != sizeof(memory) || memory[0] != '0' || memory[1] != ' ')
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return !stat(path, &threads) && threads.st_nlink <= 2 + 1 &&
+	       process_stat_read(pid, 0, &ended) && ended.state == 'Z';
+}
+
+/* The last of "NSpid:\t4711\t12\t7", which 33 namespaces have room for. */
+pid_t process_own_number(pid_t pid, pid_t tid)
+{
+	static const char name[] = "NSpid:";
+	char path[64], line[512];
+	pid_t own = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	status = fopen(path, "re");
+	while (status && !own && fgets(line, sizeof(line), status))
+		if (!strncmp(line, name, strlen(name)))
+			own = atoi(strrchr(line, '\t') ? strrchr(line, '\t') : line + strlen(name));
+	if (status)
+		fclose(status);
+	return own;
 }
 
 /* The number of a namespace: "time" of the process itself, "time_for_children". 0: not known. */

@@ -68,4 +68,14 @@ bool process_clock_offset(pid_t pid, int64_t *offset_ns);
 /* What tells a process from another one that had its number. 0: it is gone. */
 uint64_t process_start_time(pid_t pid);
 
+/* Whether there is no such process any more: a zombie runs nothing, though its pid still exists. */
+bool process_is_over(pid_t pid);
+
+/*
+ * /proc/PID/status has the groups of a thread, of which there may be 65,536, and is made as a whole
+ * for whoever reads a line of it: 20 us, or 30 ms. So it is asked only for what nothing else tells.
+ * This is the number that a thread has in its own pid namespace; 0: it is gone.
+ */
+pid_t process_own_number(pid_t pid, pid_t tid);
+
 #endif

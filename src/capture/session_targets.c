@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/later.h"
+#include "base/process.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "capture/who_feed.h"
@@ -354,7 +355,7 @@ static int capture_target_runs(void *data, pid_t pid)
 		r = programs_target_add(c->programs, pid, flags);
 		target_add(c, pid);
 	}
-	if (target_is_gone(pid)) { /* its end was seen before this: its pid may be used again */
+	if (process_is_over(pid)) { /* its end was seen before this: its pid may be used again */
 		programs_target_remove(c->programs, pid);
 		target_remove(c, pid);
 		return r;
@@ -485,7 +486,7 @@ static void forget_ended(struct capture *c)
 	while (c->n_ended_pids) {
 		pid_t pid = c->ended_pids[--c->n_ended_pids];
 
-		if (target_is_gone(pid))
+		if (process_is_over(pid))
 			fold_process_over(c->programs, (uint32_t)pid);
 		if (c->sampler)
 			sampler_forget(c->sampler, pid);
@@ -513,7 +514,7 @@ static void drop_dead(struct capture *c, uint64_t now)
 	for (size_t i = c->n_target_pids; i-- > 0;) {
 		pid_t pid = c->target_pids[i];
 
-		if (!target_is_gone(pid))
+		if (!process_is_over(pid))
 			continue;
 		c->target_pids[i] = c->target_pids[--c->n_target_pids];
 		note_ended(c, pid);

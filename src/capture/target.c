@@ -246,27 +246,6 @@ static pid_t target_process_of(pid_t tid)
 	return status_number(tid, "Tgid: %d");
 }
 
-/* Threads of a process, and whether its first one has ended: others may go on without it. */
-static bool only_a_zombie(pid_t pid)
-{
-	char path[64], line[256], state = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (!state && fgets(line, sizeof(line), f))
-		sscanf(line, "State: %c", &state);
-	fclose(f);
-	return state == 'Z' && status_number(pid, "Threads: %d") <= 1;
-}
-
-bool target_is_gone(pid_t pid)
-{
-	return (kill(pid, 0) && errno == ESRCH) || only_a_zombie(pid);
-}
-
 /* ---- enumerating --------------------------------------------------------------------------- */
 
 static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
@@ -279,8 +258,6 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 
 		if (kill(pid, 0) && errno == ESRCH)
 			return err_set(err, ESRCH, "there is no process %d", pid);
-		if (only_a_zombie(pid))
-			return err_set(err, ESRCH, "process %d has ended (a zombie)", pid);
 		process = target_process_of(pid);
 		if (process > 0 && process != pid)
 			return err_set(err, EINVAL,
@@ -290,6 +267,8 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 		if (is_of_kernel(pid))
 			return err_set(err, EINVAL,
 			               "%d is a thread of the kernel, and those use no CUDA", pid);
+		if (process_is_over(pid))
+			return err_set(err, ESRCH, "process %d has ended (a zombie)", pid);
 		if (target_is_valgrind(pid))
 			return err_set(err, EINVAL, TARGET_VALGRIND, pid);
 		r = each(data, pid);

@@ -33,9 +33,6 @@ struct target {
 int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                 struct err *err);
 
-/* Whether there is no such process any more: a zombie runs nothing, though its pid still exists. */
-bool target_is_gone(pid_t pid);
-
 /* The glob of TARGET_NAME, as the eBPF programs take it. */
 int target_glob(const struct target *target, struct wire_glob *glob, struct err *err);
 

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "base/map.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
@@ -76,36 +77,6 @@ void tids_free(struct tids *tids)
 	free(tids);
 }
 
-uint32_t tids_innermost(const char *status)
-{
-	const char *line = strstr(status, "\nNSpid:");
-	uint32_t last = 0;
-	int used;
-
-	if (!line)
-		return 0;
-	line += strlen("\nNSpid:");
-	while (sscanf(line, "%*[\t ]%u%n", &last, &used) == 1)
-		line += used;
-	return last;
-}
-
-static uint32_t innermost_of(uint32_t pid, const char *task)
-{
-	char path[96], text[2048];
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%.20s/status", pid, task);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	return tids_innermost(text);
-}
-
 static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 {
 	struct tid_key key = { pid, tid };
@@ -119,6 +90,23 @@ static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 	known->host = host;
 }
 
+/*
+ * The number that a process knows a thread of its by. A process can make each of these reads take
+ * long, and have tens of thousands of threads. 0: its user has had his part of the time, or the
+ * thread is gone.
+ */
+static uint32_t innermost_of(uint32_t pid, uint32_t tid)
+{
+	uint64_t person = helper_person_of((pid_t)pid), busy_ns = helper_busy_ns();
+	pid_t inner;
+
+	if (look_time_is_over(LOOK_AT_THREADS, person))
+		return 0;
+	inner = process_own_number((pid_t)pid, (pid_t)tid);
+	look_time_charge(LOOK_AT_THREADS, person, helper_busy_ns() - busy_ns);
+	return (uint32_t)inner;
+}
+
 static void read_threads(struct tids *tids, const struct namespace *namespace)
 {
 	char path[64];
@@ -130,7 +118,7 @@ static void read_threads(struct tids *tids, const struct namespace *namespace)
 	while (tasks && (entry = readdir(tasks))) {
 		uint32_t host = (uint32_t)strtoul(entry->d_name, NULL, 10), tid;
 
-		tid = host ? innermost_of(namespace->pid, entry->d_name) : 0;
+		tid = host ? innermost_of(namespace->pid, host) : 0;
 		if (tid)
 			learn(tids, namespace->pid, tid, host);
 	}
@@ -141,39 +129,33 @@ static void read_threads(struct tids *tids, const struct namespace *namespace)
 static struct namespace *namespace_of(struct tids *tids, uint32_t pid)
 {
 	struct namespace *namespace = tids->recent;
-	char task[16];
 	uint32_t inner;
 
 	if (namespace && namespace->pid == pid)
 		return namespace;
 	namespace = MAP_FIND(tids->namespaces, &pid);
 	if (!namespace) {
-		snprintf(task, sizeof(task), "%u", pid);
-		inner = innermost_of(pid, task);
+		inner = innermost_of(pid, pid);
 		namespace = MAP_ADD(tids->namespaces, pid, &pid);
 		/* one that is gone by now counted like us, as nearly all do */
-		namespace->initial = !inner || inner == pid;
+		namespace->initial = inner ? inner == pid : process_is_over((pid_t)pid);
 	}
 	return tids->recent = namespace;
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
 }
 
 /* Of a thread that has ended nobody can tell, and nothing of it can be mixed up. */
 static bool is_another_process(uint32_t pid, uint32_t tid)
 {
-	char path[64], text[2048];
-	const char *line;
-	size_t n = 0;
-	FILE *f;
+	char own[64], any[32];
 
-	snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	line = strstr(text, "\nTgid:");
-	return line && strtoul(line + strlen("\nTgid:"), NULL, 10) != pid;
+	snprintf(own, sizeof(own), "/proc/%u/task/%u", pid, tid);
+	snprintf(any, sizeof(any), "/proc/%u", tid);
+	return !is_there(own) && is_there(any);
 }
 
 static void ask_for(struct tids *tids, const struct namespace *namespace, uint32_t tid)
@@ -185,20 +167,15 @@ static void ask_for(struct tids *tids, const struct namespace *namespace, uint32
 }
 
 /*
- * A process can have tens of thousands of threads, and tell of others that it never had: each such
- * number is asked for. Returns how long that has taken of a processor.
+ * It may tell of threads that it never had: each such number is asked for. Returns how long that
+ * has taken of a processor.
  */
 static uint64_t look(struct tids *tids, const struct namespace *namespace, uint32_t tid)
 {
-	uint64_t person = helper_person_of((pid_t) namespace->pid), busy_ns;
+	uint64_t busy_ns = helper_busy_ns();
 
-	if (look_time_is_over(LOOK_AT_THREADS, person))
-		return 0;
-	busy_ns = helper_busy_ns();
 	ask_for(tids, namespace, tid);
-	busy_ns = helper_busy_ns() - busy_ns;
-	look_time_charge(LOOK_AT_THREADS, person, busy_ns);
-	return busy_ns;
+	return helper_busy_ns() - busy_ns;
 }
 
 static uint32_t find(struct tids *tids, struct tid_key key)

@@ -19,10 +19,4 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 
 void tids_forget(struct tids *tids, uint32_t pid);
 
-/*
- * The number of a task in the innermost of its pid namespaces, from the text of its
- * /proc/PID/status; 0 where that does not tell.
- */
-uint32_t tids_innermost(const char *status);
-
 #endif

@@ -155,26 +155,38 @@ uint64_t person_of_uid(uid_t uid)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-static uint64_t person_of_status(pid_t pid)
+/* Who has begun a program that has root's rights. */
+static uid_t user_of_status(pid_t pid)
 {
 	char path[64], line[256];
-	uint64_t person = PERSON_UNKNOWN;
+	uid_t user = 0;
 	FILE *status;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (!strncmp(line, "Uid:\t", 5))
-			person = person_of_uid((uid_t)strtoul(line + 5, NULL, 10));
+	while (status && fgets(line, sizeof(line), status) && sscanf(line, "Uid: %u", &user) != 1)
+		;
 	if (status)
 		fclose(status);
-	return person;
+	return user;
+}
+
+/* The folder belongs to who it runs as, also where that forbids to look into it. */
+static uint64_t person_of_folder(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (stat(path, &st))
+		return PERSON_UNKNOWN;
+	return person_of_uid(st.st_uid ? st.st_uid : user_of_status(pid));
 }
 
 /* Until it is known who the process is, its uid is to blame. */
 static int open_namespace(pid_t pid, const char *kind)
 {
-	return helper_open_namespace(pid, kind, person_of_status(pid));
+	return helper_open_namespace(pid, kind, person_of_folder(pid));
 }
 
 static int open_ours(void)
@@ -262,7 +274,7 @@ uint64_t person_of_process(pid_t pid)
 {
 	uint64_t person = is_in_ours(pid) ? PERSON_UNKNOWN : person_of_namespace(pid);
 
-	return person == PERSON_UNKNOWN ? person_of_status(pid) : person;
+	return person == PERSON_UNKNOWN ? person_of_folder(pid) : person;
 }
 
 uint64_t person_of_file(uid_t owner, uint64_t mapped_by)
@@ -302,27 +314,29 @@ static bool read_text(int folder, const char *name, char *text, size_t size)
 	return n >= 0;
 }
 
-static bool read_ids(const char *text, const char *name, uint32_t ids[3])
+static bool read_ids(const char *line, const char *format, uint32_t ids[3])
 {
-	const char *line = strstr(text, name); /* a name of a process has no line of its own */
-
-	return line && sscanf(line + strlen(name), "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
+	return sscanf(line, format, &ids[0], &ids[1], &ids[2]) == 3;
 }
 
+/* Its groups, between users and rights, can take 700 KB. */
 static bool read_status(int folder, const char *name, struct sight *sight)
 {
-	static const char rights[] = "\nCapPrm:\t";
-	char text[4096];
-	unsigned long long bits;
-	const char *line;
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC), found = 0;
+	FILE *status = fd < 0 ? NULL : fdopen(fd, "r");
+	unsigned long long bits = 0;
+	char line[256];
 
-	if (!read_text(folder, name, text, sizeof(text)))
-		return false;
-	line = strstr(text, rights);
-	if (!line || sscanf(line + strlen(rights), "%llx", &bits) != 1)
-		return false;
+	while (status && fgets(line, sizeof(line), status))
+		found += read_ids(line, "Uid: %u %u %u", sight->uid) +
+		         read_ids(line, "Gid: %u %u %u", sight->gid) +
+		         (sscanf(line, "CapPrm: %llx", &bits) == 1);
+	if (status)
+		fclose(status);
+	else if (fd >= 0)
+		close(fd);
 	sight->rights = bits;
-	return read_ids(text, "\nUid:\t", sight->uid) && read_ids(text, "\nGid:\t", sight->gid);
+	return found == 3;
 }
 
 static bool read_namespace(pid_t pid, const char *name, uint64_t *number)

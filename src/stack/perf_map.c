@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/budget.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
@@ -38,28 +39,6 @@ struct perf_map {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* The pid that the process has in its own namespace: the last of NSpid. */
-static pid_t own_pid(pid_t pid)
-{
-	char path[64], line[256], *last;
-	pid_t own = pid;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		last = strrchr(line, '\t');
-		if (last && atoi(last))
-			own = atoi(last);
-		break;
-	}
-	if (status)
-		fclose(status);
-	return own;
-}
-
 /* Others can write to /tmp as well, and would give names to this process's code. */
 static bool is_its_own(int fd, pid_t pid)
 {
@@ -79,14 +58,26 @@ struct perf_map *perf_map_open_file(int fd)
 	return map;
 }
 
+/* By the pid that the process has in its own pid namespace. */
+static int open_by_pid(pid_t pid)
+{
+	uint64_t person = helper_person_of(pid), busy_ns = helper_busy_ns();
+	char path[64];
+	pid_t own;
+
+	if (look_time_is_over(LOOK_AT_SYMBOLS, person))
+		return -EAGAIN;
+	own = process_own_number(pid, pid);
+	look_time_charge(LOOK_AT_SYMBOLS, person, helper_busy_ns() - busy_ns);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own ? own : pid);
+	return helper_open_in_root(pid, path);
+}
+
 struct perf_map *perf_map_open(pid_t pid, struct budget *budget)
 {
+	int fd = open_by_pid(pid);
 	struct perf_map *map;
-	char path[64];
-	int fd;
 
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own_pid(pid));
-	fd = helper_open_in_root(pid, path);
 	if (fd < 0)
 		return NULL;
 	if (!is_its_own(fd, pid)) {

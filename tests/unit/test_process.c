@@ -2,6 +2,8 @@
 /* What /proc/PID/stat says, whatever the process is called. */
 #include "base/process.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,9 +58,37 @@ static void test_a_zombie_with_a_misleading_name(void **state)
 	assert_true(process_stat_read(pid, pid, &stat));
 	assert_int_equal(stat.state, 'Z');
 	assert_true(process_start_time(pid) >= process_start_time(getpid()));
+	assert_true(process_is_over(pid));
 	waitpid(pid, NULL, 0);
 	assert_false(process_stat_read(pid, 0, &stat));
 	assert_int_equal(process_start_time(pid), 0);
+	assert_true(process_is_over(pid));
+}
+
+static void *go_on(void *data)
+{
+	pause();
+	return data;
+}
+
+static void test_a_process_without_its_first_thread_is_not_over(void **state)
+{
+	struct process_stat stat;
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pthread_create(&thread, NULL, go_on, NULL);
+		pthread_exit(NULL);
+	}
+	do
+		assert_true(process_stat_read(pid, 0, &stat));
+	while (stat.state != 'Z');
+	assert_false(process_is_over(pid));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(process_is_over(pid));
 }
 
 int main(void)
@@ -68,6 +98,7 @@ int main(void)
 		cmocka_unit_test(test_a_name_with_brackets_is_skipped),
 		cmocka_unit_test(test_what_is_cut_is_not_taken),
 		cmocka_unit_test(test_a_zombie_with_a_misleading_name),
+		cmocka_unit_test(test_a_process_without_its_first_thread_is_not_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,27 +2,18 @@
 /* Numbers of threads in other pid namespaces. */
 #include "unit.h"
 
+#include <grp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/tids.h"
+#include "probe/account.h"
 #include "probe/helper.h"
-
-static void test_the_innermost_number_counts(void **state)
-{
-	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\t12\t7\nNSpgid:\t1\n"), 7);
-	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\nNSpgid:\t99\n"), 4711);
-}
-
-static void test_a_kernel_that_does_not_tell(void **state)
-{
-	assert_int_equal(tids_innermost("Name:\tx\nPid:\t4711\n"), 0);
-	assert_int_equal(tids_innermost(""), 0);
-}
 
 static void test_in_the_initial_namespace_threads_are_what_they_are(void **state)
 {
@@ -54,6 +45,7 @@ static void test_a_process_that_is_gone_counts_like_us(void **state)
 /* ---- a process with many threads in a namespace of its own ----------------------------------- */
 
 #define THREADS 4000
+#define USER    1234
 #define STEP_NS 20000000ull
 #define STEPS   200
 
@@ -64,16 +56,22 @@ static void *sleep_for_good(void *data)
 }
 
 /* Says that they are there by its parent's number of it. */
-static void have_threads(int ready, int number)
+static void have_threads(int ready, int number, size_t n_groups)
 {
+	gid_t *groups = calloc(n_groups, sizeof(*groups));
 	pthread_attr_t small;
 	pthread_t thread;
 	pid_t pid;
 
+	for (size_t i = 0; i < n_groups; i++)
+		groups[i] = (gid_t)(4000000000 + i);
+	if (n_groups && (setgroups(n_groups, groups) || setuid(USER)))
+		_exit(1);
+	free(groups);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 16384);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < (n_groups ? THREADS / 10 : THREADS); i++)
 		if (pthread_create(&thread, &small, sleep_for_good, NULL))
 			_exit(1);
 	if (read(number, &pid, sizeof(pid)) == sizeof(pid) &&
@@ -83,7 +81,7 @@ static void have_threads(int ready, int number)
 }
 
 /* A process between enters the namespace: who has one is not looked through for leaks. */
-static void have_namespace(int ready)
+static void have_namespace(int ready, size_t n_groups)
 {
 	int number[2];
 	pid_t pid;
@@ -93,14 +91,14 @@ static void have_namespace(int ready)
 		_exit(1);
 	pid = fork();
 	if (!pid)
-		have_threads(ready, number[0]);
+		have_threads(ready, number[0], n_groups);
 	if (write(number[1], &pid, sizeof(pid)) == sizeof(pid))
 		waitpid(pid, NULL, 0);
 	_exit(0);
 }
 
 /* 0: there are no namespaces for us. */
-static pid_t begin_threads(void)
+static pid_t begin_threads(size_t n_groups)
 {
 	pid_t pid = 0, between;
 	int ready[2];
@@ -108,7 +106,7 @@ static pid_t begin_threads(void)
 	assert_int_equal(pipe(ready), 0);
 	between = fork();
 	if (!between)
-		have_namespace(ready[1]);
+		have_namespace(ready[1], n_groups);
 	close(ready[1]);
 	if (read(ready[0], &pid, sizeof(pid)) != sizeof(pid))
 		pid = 0;
@@ -120,7 +118,7 @@ static void test_threads_that_are_not_found_take_a_part_of_the_time(void **state
 {
 	struct tids *tids = tids_new();
 	uint64_t begin_ns, now_ns = 1;
-	pid_t pid = begin_threads();
+	pid_t pid = begin_threads(0);
 
 	if (!pid) {
 		tids_free(tids);
@@ -136,15 +134,40 @@ static void test_threads_that_are_not_found_take_a_part_of_the_time(void **state
 	tids_free(tids);
 }
 
+/* The kernel lists them before the number, and takes its time for it. */
+static void test_groups_neither_hide_numbers_nor_take_the_time(void **state)
+{
+	struct tids *tids = tids_new();
+	struct err err;
+	uint64_t begin_ns, now_ns = 1;
+	pid_t pid;
+
+	assert_int_equal(helper_begin(&err), 0);
+	pid = begin_threads(65536);
+	if (!pid) {
+		tids_free(tids);
+		skip();
+	}
+	assert_int_equal(tids_host(tids, (uint32_t)pid, 1, now_ns), pid);
+	look_time_charge(LOOK_AT_THREADS, USER, ACCOUNT_MOST_NS - STEP_NS);
+	begin_ns = helper_busy_ns();
+	for (uint32_t i = 0; i < STEPS; i++, now_ns += STEP_NS)
+		assert_int_equal(tids_host(tids, (uint32_t)pid, 1000000 + i, now_ns), 0);
+	assert_in_range(helper_busy_ns() - begin_ns, 0, STEPS * STEP_NS / 5);
+	kill(pid, SIGKILL);
+	wait(NULL);
+	tids_free(tids);
+	helper_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_innermost_number_counts),
-		cmocka_unit_test(test_a_kernel_that_does_not_tell),
 		cmocka_unit_test(test_in_the_initial_namespace_threads_are_what_they_are),
 		cmocka_unit_test(test_threads_of_other_processes_are_none_of_its_own),
 		cmocka_unit_test(test_a_process_that_is_gone_counts_like_us),
 		cmocka_unit_test(test_threads_that_are_not_found_take_a_part_of_the_time),
+		cmocka_unit_test(test_groups_neither_hide_numbers_nor_take_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "probe/maps.h"
@@ -158,7 +159,7 @@ void inside_module_keeps(struct inside_module *at, const char *why)
 	at->plan = NULL;
 	at->state = INSIDE_KEPT;
 	inside_module_forget_plan(at);
-	if (inside->stopping || target_is_gone((pid_t)at->process->pid))
+	if (inside->stopping || process_is_over((pid_t)at->process->pid))
 		return; /* nobody asks why any more */
 	if (inside->n_told++ < TOLD_MOST)
 		inside_notice(inside, "%s of process %u keeps its probes: %s", at->module->name,

@@ -11,6 +11,8 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/account.h"
+#include "probe/helper.h"
 #include "probe/person.h"
 
 /* ---- wait of ------------------------------------------------------------------------------- */
@@ -290,12 +292,26 @@ static void tell(struct wakers *w, struct waker *waker, unsigned *told, const ch
 	w->options.notice(w->options.data, text);
 }
 
+/* False also where its user has had his part of the time for such looks: a process can make them
+ * take long. */
+static bool see(pid_t pid, pid_t tid, struct sight *sight)
+{
+	uint64_t person = helper_person_of(pid), busy_ns = helper_busy_ns();
+	bool seen;
+
+	if (look_time_is_over(LOOK_AT_THREADS, person))
+		return false;
+	seen = sight_read(pid, tid, sight);
+	look_time_charge(LOOK_AT_THREADS, person, helper_busy_ns() - busy_ns);
+	return seen;
+}
+
 /* It may have become another program before the programs in the kernel would have noticed. */
 static bool still_is(struct waker *waker)
 {
 	struct sight now;
 
-	return sight_read(waker->pid, 0, &now) && now.start_time == waker->sight.start_time &&
+	return see(waker->pid, 0, &now) && now.start_time == waker->sight.start_time &&
 	       sight_covers(&waker->whose, &now);
 }
 
@@ -345,8 +361,8 @@ static bool is_own(const struct waker *waker)
 static void judge(struct wakers *w, struct waker *waker, pid_t tid)
 {
 	if (w->options.is_target(w->options.data, waker->pid) ||
-	    !sight_read(waker->pid, tid, &waker->sight) || waker->sight.of_kernel ||
-	    is_own(waker) || !sight_read(waker->woke, 0, &waker->whose))
+	    !see(waker->pid, tid, &waker->sight) || waker->sight.of_kernel || is_own(waker) ||
+	    !see(waker->woke, 0, &waker->whose))
 		return;
 	if (sight_covers(&waker->whose, &waker->sight))
 		take(w, waker);
