@@ -13,8 +13,8 @@
 
 #include "base/array.h"
 #include "base/map.h"
-#include "base/process.h"
 #include "base/xalloc.h"
+#include "capture/proc.h"
 #include "probe/person.h"
 #include "probe/uvm_queue.h"
 
@@ -169,8 +169,10 @@ static void look(struct uvm_queues *queues, pid_t pid,
                  void (*found)(struct uvm_queues *queues, pid_t pid, int fd))
 {
 	int32_t numbers[TRIES_MAX];
-	ssize_t bytes = process_look(pid, PROCESS_FDS, "nvidia-uvm", numbers, sizeof(numbers));
+	ssize_t bytes = proc_descriptors(pid, "nvidia-uvm", numbers, sizeof(numbers));
 
+	if (bytes == -ETIME)
+		tell_once(queues, pid, -ETIME, "to look through its descriptors takes too long");
 	for (ssize_t i = 0; i < bytes / (ssize_t)sizeof(*numbers); i++)
 		found(queues, pid, numbers[i]);
 }

@@ -53,7 +53,7 @@ enum look_time {
 	LOOK_FOR_JUMPS,  /* where probes would be */
 	LOOK_FOR_NAMES,  /* of what is on stacks */
 	LOOK_AT_SYMBOLS, /* of the files that these are in */
-	LOOK_AT_THREADS, /* which number each has in its pid namespace */
+	LOOK_AT_THREADS, /* and processes and their descriptors: what /proc says of each */
 	LOOK_AT_TABLES,  /* by which stacks are walked, of the files that are mapped */
 	LOOK_TIMES
 };
