@@ -10,6 +10,7 @@
 #include "base/xalloc.h"
 
 #define ACCOUNT_PEERS     16    /* other GPUs that are asked who is late */
+#define ACCOUNT_CALLS     64    /* before one that came late, among which one asked for work */
 #define ACCOUNT_LEAVES_NS 50000 /* one GPU leaves a collective so much later than another */
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static void idle_queued(const struct maker *maker, const struct cut *cut,
 {
 	uint64_t from_ns = facts_max(begin_ns, cut->begin_ns),
 		 to_ns = facts_min(idle->end_ns, cut->end_ns);
-	struct walk walk = { maker->facts, maker->parts, maker->budget, share };
+	struct walk walk = walk_of(maker->facts, maker->parts, maker->budget);
 	struct part_key key = { ACCOUNT_TURNAROUND, call->chain, thread, cut->via };
 	uint32_t runs = FACTS_NONE;
 	struct cut in = *cut;
@@ -96,6 +97,7 @@ static void idle_queued(const struct maker *maker, const struct cut *cut,
 		runs = idle_host_function(maker, thread, begin_ns, idle->end_ns);
 	}
 	if (runs != FACTS_NONE) {
+		walk.share = share;
 		in.via = parts_via(maker->parts,
 		                   &(struct account_via){ cut->via, ACCOUNT_STREAM_WAIT, thread,
 		                                          call->chain });
@@ -124,6 +126,57 @@ static void idle_owed(const struct maker *maker, const struct cut *cut, double l
 		parts_take_call(part, call);
 }
 
+/*
+ * From when on what the thread did made it late: what it does while the GPU still works delays its
+ * next call as much as what it does after that. Before its last call that asked for work it may
+ * have been ahead, and before a wait for the GPU it had time.
+ */
+static uint64_t idle_late_since(const struct facts *facts, const struct gpu_segment *idle,
+                                const struct fact_call *call, uint32_t number)
+{
+	struct fact_thread *thread = &facts->threads[number];
+	const struct fact_work *work = &facts->works[idle->work];
+	const struct fact_call *before = call, *last = NULL;
+	size_t rest = facts_rest_at(thread, idle->begin_ns);
+	uint32_t other;
+
+	if ((rest < thread->n_rests && thread->rests[rest].for_gpu) ||
+	    (call->blocking && call->begin_ns < idle->begin_ns))
+		return idle->begin_ns;
+	for (size_t i = 0; i < ACCOUNT_CALLS && before > thread->calls && !last; i++) {
+		before--;
+		if (before->correlation || before->end_ns - before->begin_ns > gpu_queue_ns(facts))
+			last = before;
+	}
+	if (!last)
+		return idle->begin_ns;
+	before = idle->work && work[-1].gpu == work->gpu ? facts_call_of(facts, work - 1, &other)
+	                                                 : NULL;
+	return facts_min(facts_max(last->end_ns, before ? before->end_ns : 0), idle->begin_ns);
+}
+
+/*
+ * What made it late. A pause that is twice as long as what the thread did before it says all of
+ * that; the shorter it is beside it the more chance has chosen what it says, and the more of it is
+ * what was done before.
+ */
+static void idle_late(const struct maker *maker, const struct cut *cut, struct walk *walk,
+                      uint32_t thread, uint64_t since_ns, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t from_ns = facts_max(begin_ns, cut->begin_ns),
+		 to_ns = facts_min(end_ns, cut->end_ns);
+	double before_ns = (double)(begin_ns - since_ns), late_ns = (double)(end_ns - begin_ns);
+	double before = late_ns < 2 * before_ns ? 1 - late_ns / (2 * before_ns) : 0;
+
+	if (from_ns >= to_ns)
+		return;
+	walk->scale = 1 - before;
+	walk_thread(walk, thread, from_ns, to_ns, cut->via);
+	walk->scale = before > 0 ? before * (double)(to_ns - from_ns) / before_ns : 0;
+	if (before > 0)
+		walk_thread(walk, thread, since_ns, begin_ns, cut->via);
+}
+
 /* Up to the call's end it was not asked for. Calls that are what the wait is are not owed to it: it
  * is gained by their removal as well; nor is what the host computes once it has the data that it
  * waited for, which it could not have computed before. */
@@ -132,17 +185,20 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
                             const struct fact_call *call, uint32_t thread)
 {
 	uint64_t in_call = facts_min(call->end_ns, idle->end_ns), begin_ns = idle->begin_ns;
+	uint64_t since_ns = idle_late_since(maker->facts, idle, call, thread);
+	struct walk walk = walk_of(maker->facts, maker->parts, maker->budget);
 	double own_ns = 0;
-	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, .whole_ns = &own_ns };
 
+	walk.whole_ns = &own_ns;
 	if (debt) {
 		begin_ns = facts_min(facts_max(debt->end_ns, begin_ns), idle->end_ns);
+		since_ns = facts_min(facts_max(debt->end_ns, since_ns), begin_ns);
 		idle_walk(&walk, cut, thread, idle->begin_ns, begin_ns);
 		walk.whole = debt->cause;
 		walk.computes = debt->call && debt->call->to_host;
 		walk.share -= debt->share;
 	}
-	idle_walk(&walk, cut, thread, begin_ns, in_call);
+	idle_late(maker, cut, &walk, thread, since_ns, begin_ns, in_call);
 	idle_queued(maker, cut, idle, facts_max(begin_ns, in_call), call, thread, walk.share);
 	begin_ns = facts_max(begin_ns, cut->begin_ns);
 	if (debt && begin_ns < cut->end_ns)
@@ -152,7 +208,7 @@ static void idle_asked_late(const struct maker *maker, const struct cut *cut,
 /* No work ended it: what the thread did that asks for most. */
 static void idle_unended(const struct maker *maker, const struct cut *cut)
 {
-	struct walk walk = { maker->facts, maker->parts, maker->budget, 1 };
+	struct walk walk = walk_of(maker->facts, maker->parts, maker->budget);
 
 	if (cut->account->thread != FACTS_NONE)
 		idle_walk(&walk, cut, cut->account->thread, cut->begin_ns, cut->end_ns);
@@ -365,9 +421,10 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	const struct facts *facts = maker->facts;
 	const struct fact_thread *thread = &facts->threads[number];
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
-	struct walk walk = { facts, maker->parts, maker->budget, 1, true };
+	struct walk walk = walk_of(facts, maker->parts, maker->budget);
 	size_t first = 0, last = thread->n_calls - 1;
 
+	walk.alone = true;
 	while (!thread->calls[first].correlation)
 		first++;
 	while (!thread->calls[last].correlation)
@@ -387,9 +444,10 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 static void account_of_span(const struct maker *maker, struct account *account,
                             const struct fact_span *span, struct measured *part)
 {
-	struct walk walk = { maker->facts, maker->parts, maker->budget, 1, .alone = true };
+	struct walk walk = walk_of(maker->facts, maker->parts, maker->budget);
 	struct gpu_time *gpu;
 
+	walk.alone = true;
 	if (account->gpu == FACTS_NONE) {
 		walk_thread(&walk, account->thread, span->begin_ns, span->end_ns, 0);
 		return;
@@ -426,7 +484,7 @@ void account_of_thread_alone(struct account *alone, const struct facts *facts,
                              struct account_via **vias, size_t *n_vias)
 {
 	struct parts *parts = parts_new(facts);
-	struct walk walk = { facts, parts, budget, 1, false };
+	struct walk walk = walk_of(facts, parts, budget);
 
 	*alone = (struct account){ .process = of->process,
 		                   .gpu = FACTS_NONE,

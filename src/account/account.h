@@ -5,7 +5,8 @@
  *
  * What a GPU runs is a cause by itself; so is waiting in kernels of communication for a peer, whose
  * own time then says why. What it does not run is walked back from the work that ended the pause:
- * was it asked for already, else what did the thread do that asked for it too late? Time in which
+ * was it asked for already, else what did the thread do that asked for it too late, in the pause
+ * or, where that is short, since it had asked for something before? Time in which
  * a thread was blocked is given on to the thread that woke it, in any process of the recording, and
  * so on: in the end somebody ran, slept, or waited for a device. Causes are added up by time.
  */

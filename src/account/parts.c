@@ -15,6 +15,7 @@ struct part_place {
 	} key;
 	struct account_part part;
 	uint64_t samples;
+	double weight;      /* of them */
 	uint64_t stretches; /* and */
 	double ns;          /* of calls that came next there */
 };
@@ -23,8 +24,8 @@ struct part_place {
 struct part_pool {
 	struct part_key key;
 	double ns, gain_ns;
-	double placed_ns, placed_gain_ns; /* see parts_place_all() */
-	uint64_t samples;
+	double placed_ns, placed_gain_ns; /* see parts_place_kin() */
+	double weight;                    /* of samples */
 };
 
 struct parts {
@@ -104,14 +105,14 @@ static struct part_place *parts_place(struct parts *parts, struct place_key key,
 	return place;
 }
 
-struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
+struct account_part *parts_add(struct parts *parts, const struct part_key *key, double ns,
                                double share)
 {
 	struct account_part *part =
 		&parts_place(parts, (struct place_key){ *key, 0 }, key_of_cause(key))->part;
 
-	part->ns += (double)ns * share;
-	part->gain_ns += (double)ns * (key->awaited ? share : 1);
+	part->ns += ns * share;
+	part->gain_ns += ns * (key->awaited ? share : 1);
 	part->count++;
 	return part;
 }
@@ -152,26 +153,30 @@ static struct part_pool *parts_pool_of(struct parts *parts, const struct part_pl
 	return parts_pool(parts, &key);
 }
 
-void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share)
+void parts_add_cpu(struct parts *parts, const struct part_key *key, double ns, double share)
 {
 	struct part_pool *pool = parts_pool(parts, key);
 	struct part_place *place = parts_place(parts, (struct place_key){ *key, 0 }, pool->key);
 
-	pool->ns += (double)ns * share;
-	pool->gain_ns += (double)ns * (key->awaited ? share : 1);
-	place->ns += (double)ns * (key->awaited ? share : 1);
+	pool->ns += ns * share;
+	pool->gain_ns += ns * (key->awaited ? share : 1);
+	place->ns += ns * (key->awaited ? share : 1);
 	place->stretches++;
 }
 
-void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause)
+void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause,
+                      double weight)
 {
 	struct place_key own = { *key, key->cause == cause ? 0 : key->cause + 1 };
 	struct part_pool *pool = parts_pool(parts, key);
 	struct part_key no_place = pool->key;
+	struct part_place *place;
 
 	own.key.cause = no_place.cause = cause;
-	pool->samples++;
-	parts_place(parts, own, no_place)->samples++;
+	pool->weight += weight;
+	place = parts_place(parts, own, no_place);
+	place->weight += weight;
+	place->samples++;
 }
 
 uint32_t parts_via(struct parts *parts, const struct account_via *via)
@@ -190,7 +195,7 @@ static void pool_shrink(struct parts *parts, struct part_pool *pool, double samp
 	struct part_key host = { .cause = ACCOUNT_HOST,
 		                 .thread = pool->key.thread,
 		                 .via = pool->key.via };
-	double seen = (double)pool->samples * sample_ns, share;
+	double seen = pool->weight * sample_ns, share;
 
 	if (pool->key.cause != ACCOUNT_COMPUTING || pool->gain_ns < PARTS_EXPECTED * sample_ns ||
 	    seen > PARTS_SEEN * pool->gain_ns)
@@ -211,7 +216,7 @@ static void place_spread(struct parts *parts, const struct part_place *place,
 	uint64_t samples = place->samples, stretches = place->stretches;
 	const struct part_pool *pool = samples || stretches ? parts_pool_of(parts, place) : NULL;
 	double share = !pool               ? 0
-	               : pool->samples     ? (double)samples / (double)pool->samples
+	               : pool->weight > 0  ? place->weight / pool->weight
 	               : pool->gain_ns > 0 ? place->ns / pool->gain_ns
 	                                   : 0;
 
@@ -222,8 +227,8 @@ static void place_spread(struct parts *parts, const struct part_place *place,
 
 	part->ns += pool->ns * share;
 	part->gain_ns += pool->gain_ns * share;
-	part->count += (pool->samples ? samples : stretches) - 1;
-	*(pool->samples ? &account->sampled_ns : &account->unsampled_ns) += pool->ns * share;
+	part->count += (pool->weight > 0 ? samples : stretches) - 1;
+	*(pool->weight > 0 ? &account->sampled_ns : &account->unsampled_ns) += pool->ns * share;
 }
 
 /* The pools' time goes to their places. */

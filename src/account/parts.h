@@ -22,17 +22,18 @@ void parts_free(struct parts *parts);
 
 /* Of the ns `share` is this part's, 0 to 1; all of it is the critical path's, but of launches that
  * are awaited: as long as the waits stay the next one cannot come before them. */
-struct account_part *parts_add(struct parts *parts, const struct part_key *key, uint64_t ns,
+struct account_part *parts_add(struct parts *parts, const struct part_key *key, double ns,
                                double share);
 
 /* A call of it, which may be its longest. */
 void parts_take_call(struct account_part *part, const struct fact_call *call);
 
 /* Time on a CPU: chain of the key is the call's that came next. */
-void parts_add_cpu(struct parts *parts, const struct part_key *key, uint64_t ns, double share);
+void parts_add_cpu(struct parts *parts, const struct part_key *key, double ns, double share);
 
-/* One of its samples, which says `cause` of its time: mostly the key's. */
-void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause);
+/* One of its samples, which says `cause` of its time: mostly the key's; `weight` beside others. */
+void parts_add_sample(struct parts *parts, const struct part_key *key, enum account_cause cause,
+                      double weight);
 
 /* The number of such a wait. */
 uint32_t parts_via(struct parts *parts, const struct account_via *via);

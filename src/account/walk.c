@@ -86,10 +86,15 @@ static double walker_share(const struct walker *walker, enum account_cause cause
 	return walker_is_whole(walker, cause) ? 1 : walker->walk->share;
 }
 
+static double walker_scaled(const struct walker *walker, uint64_t ns)
+{
+	return walker->walk->scale * (double)ns;
+}
+
 static void walker_count_whole(const struct walker *walker, enum account_cause cause, uint64_t ns)
 {
 	if (walker->walk->whole_ns && walker_is_whole(walker, cause))
-		*walker->walk->whole_ns += (double)ns;
+		*walker->walk->whole_ns += walker_scaled(walker, ns);
 }
 
 static struct account_part *walker_add_key(const struct walker *walker, struct part_key key,
@@ -97,7 +102,8 @@ static struct account_part *walker_add_key(const struct walker *walker, struct p
 {
 	key.thread = walker->thread;
 	key.via = walker->via;
-	return parts_add(walker->walk->parts, &key, ns, walker_share(walker, key.cause));
+	return parts_add(walker->walk->parts, &key, walker_scaled(walker, ns),
+	                 walker_share(walker, key.cause));
 }
 
 static struct account_part *walker_add(const struct walker *walker, enum account_cause cause,
@@ -174,14 +180,16 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 	struct fact_thread *of = walker->of;
 	uint64_t *budget = walker->walk->budget;
 
-	parts_add_cpu(walker->walk->parts, &key, ns, walker_share(walker, key.cause));
+	parts_add_cpu(walker->walk->parts, &key, walker_scaled(walker, ns),
+	              walker_share(walker, key.cause));
 	for (size_t i = facts_sample_at(of, stretch->begin_ns);
 	     i < of->n_samples && of->samples[i].time_ns < stretch->end_ns && *budget; i++) {
 		--*budget;
 		key.chain = of->samples[i].chain;
 		parts_add_sample(walker->walk->parts, &key,
 		                 in_call ? key.cause
-		                         : walker_cause_of_sample(&of->samples[i], key.cause));
+		                         : walker_cause_of_sample(&of->samples[i], key.cause),
+		                 walker->walk->scale);
 	}
 }
 

@@ -13,12 +13,19 @@ struct walk {
 	struct parts *parts;
 	uint64_t *budget; /* stretches and samples that may still be looked at; then all is not
 	                     known */
-	double share;     /* of each stretch: see parts_add() */
+	double scale;     /* so much of each stretch is meant, */
+	double share;     /* and of that: see parts_add() */
 	bool alone;       /* GPU times are not known: who waits for the GPU waits for its work */
 	enum account_cause whole; /* calls that are this have all of their time; 0: none */
 	bool computes;            /* and what the thread itself computes has it */
 	double *whole_ns;         /* gets theirs; NULL: nobody asks */
 };
+
+/* All of each stretch. */
+static inline struct walk walk_of(const struct facts *facts, struct parts *parts, uint64_t *budget)
+{
+	return (struct walk){ facts, parts, budget, .scale = 1, .share = 1 };
+}
 
 /* From begin_ns to before end_ns; `via`: the waits that led there, 0: none. */
 void walk_thread(const struct walk *walk, uint32_t thread, uint64_t begin_ns, uint64_t end_ns,

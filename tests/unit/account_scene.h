@@ -50,6 +50,32 @@ static inline const struct stack *at_line(uint32_t line)
 	return line ? stack_of_line(line) : NULL;
 }
 
+/* In a thread of CUDA's: asleep in a function of the program's, or in none. */
+static inline const struct stack *cudas_stack(bool in_function)
+{
+	static struct stack_frame sleeps = {
+		.id = 90, .kind = FRAME_NATIVE, .function = "nanosleep", .module = "libc.so.6"
+	};
+	static struct stack_frame line = { .id = 91,
+		                           .kind = FRAME_NATIVE,
+		                           .function = "write_log",
+		                           .module = "app",
+		                           .file = "/home/ann/app.c",
+		                           .line = 91 };
+	static struct stack_frame cudas = { .id = 92,
+		                            .kind = FRAME_CUDA,
+		                            .module = "libcuda.so.1" };
+	static struct stack_frame begin = {
+		.id = 93, .kind = FRAME_NATIVE, .function = "start_thread", .module = "libc.so.6"
+	};
+	static const struct stack_frame *const within[] = { &sleeps, &line, &cudas, &begin };
+	static const struct stack_frame *const outside[] = { &sleeps, &cudas, &begin };
+	static const struct stack in = { .id = 90, .n_frames = 4, .frames = within };
+	static const struct stack out = { .id = 91, .n_frames = 3, .frames = outside };
+
+	return in_function ? &in : &out;
+}
+
 static inline uint64_t call_in(const struct process *process, uint32_t tid, struct call call,
                                uint32_t line)
 {

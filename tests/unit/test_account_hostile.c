@@ -64,7 +64,7 @@ static void test_more_sampled_places_than_are_kept_keep_their_time(void **state)
 
 		parts_add_cpu(parts, &key, 10, 1);
 		if (i % 3 == 0)
-			parts_add_sample(parts, &key, i % 2 ? ACCOUNT_COMPUTING : ACCOUNT_FAULT);
+			parts_add_sample(parts, &key, i % 2 ? ACCOUNT_COMPUTING : ACCOUNT_FAULT, 1);
 	}
 	assert_bounded(parts, 10.0 * MANY);
 }
@@ -78,7 +78,7 @@ static void test_more_waits_with_samples_than_are_kept_keep_their_time(void **st
 		struct part_key key = { ACCOUNT_COMPUTING, 0, 0, i, 0 };
 
 		parts_add_cpu(parts, &key, 10, 1);
-		parts_add_sample(parts, &key, ACCOUNT_COMPUTING);
+		parts_add_sample(parts, &key, ACCOUNT_COMPUTING, 1);
 	}
 	assert_bounded(parts, 10.0 * MANY);
 }
@@ -166,8 +166,7 @@ static void add_sample(struct recording *recording, const struct process *proces
 /* All that has causes is the time that was measured. */
 static void assert_adds_up(const struct account *account)
 {
-	double time =
-		(double)(account->end_ns - account->begin_ns - account->not_measured_ns);
+	double time = (double)(account->end_ns - account->begin_ns - account->not_measured_ns);
 	double sum = 0, most = 10 + time / 1e9;
 
 	for (size_t i = 0; i < account->n_parts; i++) {
@@ -432,13 +431,12 @@ static void test_places_without_end_do_not_cost_each_account_all_of_them(void **
 static uint64_t walk_one(struct recording *recording, uint64_t budget, struct account *account)
 {
 	struct parts *parts;
+	struct walk walk;
 
 	facts_end(&recording->facts, &recording->info);
 	parts = parts_new(&recording->facts);
-	walk_thread(
-		&(struct walk){
-			.facts = &recording->facts, .parts = parts, .budget = &budget, .share = 1 },
-		0, BEGIN, END, 0);
+	walk = walk_of(&recording->facts, parts, &budget);
+	walk_thread(&walk, 0, BEGIN, END, 0);
 	parts_finish(parts, account);
 	parts_free(parts);
 	facts_clear(&recording->facts);

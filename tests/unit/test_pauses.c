@@ -40,7 +40,7 @@ static void test_the_longest_have_an_account_each(void **state)
 	waited(WAIT_SLEEP, 210, 700, 0, 27);
 	ran(launch(90, 30), 100, 200);
 	ran(launch(795, 30), 800, 900);
-	ran(launch(800, 30), 905, 1000);
+	ran(launch(890, 30), 905, 1000);
 	sampled(1100, 40);
 	ran(launch(1295, 30), 1300, 1400);
 	make_pauses(2000, 20, 10);
