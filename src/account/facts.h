@@ -82,7 +82,8 @@ struct fact_thread {
 	struct fact_sum *sums;
 	size_t n_calls, n_samples, n_rests, n_sums;
 	size_t room_calls, room_samples, room_rests, room_sums;
-	bool is_cudas;            /* one of CUDA's, that runs functions of the host */
+	bool of_cuda;             /* one of CUDA's */
+	bool is_cudas;            /* that runs functions of the host */
 	uint64_t polls;           /* samples in which it asked whether the GPU is done; */
 	uint32_t poll_chain;      /* where it did last */
 	uint64_t last_stream;     /* of its last call */

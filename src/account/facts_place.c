@@ -54,12 +54,13 @@ static uint32_t chain_of_stack(const struct facts *facts, const struct stack *st
 	return chain;
 }
 
-/* What rows have until they have chains: a stack's number. */
+/* A stack, by its number and 1, which rows have until they have chains. */
 struct numbered {
-	uint32_t *chains; /* by it */
-	bool *cut;        /* it ends before the program's begin */
-	bool *copies;     /* its innermost function copies memory */
-	bool *for_cuda;   /* CUDA has called a function of the program's, in a thread of CUDA's */
+	uint32_t chain;
+	bool cut;      /* it ends before the program's begin */
+	bool copies;   /* its innermost function copies memory */
+	bool of_cuda;  /* of a thread of CUDA's */
+	bool for_cuda; /* and CUDA has called a function of the program's in it */
 };
 
 static bool is_of_libc(const struct stack_frame *frame)
@@ -84,55 +85,64 @@ static bool stack_copies(const struct stack *stack)
 	return stack->n_frames > 1 && !is_of_libc(stack->frames[1]);
 }
 
-/* From the outside on the system's frames, then CUDA's, and somewhere within the program's. */
-static bool stack_is_for_cuda(const struct stack *stack)
+/* From the outside on the system's frames, then CUDA's: from it on inwards so many; 0: it is none
+ * of a thread of CUDA's. */
+static size_t stack_of_cuda(const struct stack *stack)
 {
-	bool whole = stack->end == STACK_WHOLE || stack->end == STACK_BY_POINTERS;
-	size_t i = whole ? stack->n_frames : 0;
+	size_t i = stack->n_frames;
 
 	while (i && place_rank(stack->frames[i - 1]) == PLACE_SYSTEM)
 		i--;
-	if (!i || stack->frames[i - 1]->kind != FRAME_CUDA)
-		return false;
-	while (i && place_rank(stack->frames[i - 1]) > PLACE_NATIVE)
-		i--;
-	return i;
+	return i && stack->frames[i - 1]->kind == FRAME_CUDA ? i : 0;
+}
+
+static bool frames_have_programs(const struct stack *stack, size_t n)
+{
+	while (n && place_rank(stack->frames[n - 1]) > PLACE_NATIVE)
+		n--;
+	return n;
 }
 
 /* Each stack is looked at once: millions of rows have one. */
-static struct numbered facts_number(struct facts *facts)
+static struct numbered *facts_number(struct facts *facts)
 {
-	struct numbered numbered = { xcalloc(facts->n_stacks + 1, sizeof(*numbered.chains)),
-		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.cut)),
-		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.copies)),
-		                     xcalloc(facts->n_stacks + 1, sizeof(*numbered.for_cuda)) };
+	struct numbered *numbered = xcalloc(facts->n_stacks + 1, sizeof(*numbered));
 
 	for (size_t i = 0; i < facts->n_stacks; i++) {
-		if (!facts->stacks[i])
+		const struct stack *stack = facts->stacks[i];
+		struct numbered *of = &numbered[i + 1];
+		size_t within;
+
+		if (!stack)
 			continue;
-		numbered.chains[i + 1] = chain_of_stack(facts, facts->stacks[i]);
-		numbered.cut[i + 1] = facts->stacks[i]->end != STACK_WHOLE &&
-		                      facts->stacks[i]->end != STACK_BY_POINTERS;
-		numbered.copies[i + 1] = stack_copies(facts->stacks[i]);
-		numbered.for_cuda[i + 1] = stack_is_for_cuda(facts->stacks[i]);
+		of->chain = chain_of_stack(facts, stack);
+		of->cut = stack->end != STACK_WHOLE && stack->end != STACK_BY_POINTERS;
+		of->copies = stack_copies(stack);
+		within = of->cut ? 0 : stack_of_cuda(stack);
+		of->of_cuda = within;
+		of->for_cuda = frames_have_programs(stack, within);
 	}
 	return numbered;
 }
 
 /*
- * Where a thread is whose stack has this number, and that was at `seen` before: deep in a library's
- * code the stack is cut before it is at a line of the user's, or of Python where it is Python's.
+ * Where a thread is whose stack this is, and that was at `seen` before: deep in a library's code
+ * the stack is cut before it is at a line of the user's, or of Python where it is Python's.
  */
-static uint32_t placer_chain(struct placer *placer, const struct numbered *numbered,
-                             uint32_t number, uint32_t seen)
+static uint32_t placer_chain(struct placer *placer, const struct numbered *of, uint32_t seen)
 {
-	uint32_t chain = numbered->chains[number];
-	enum whose whose = placer_whose(placer, chain);
+	enum whose whose = placer_whose(placer, of->chain);
 
-	if (!numbered->cut[number] || !seen || whose == WHOSE_PYTHON ||
+	if (!of->cut || !seen || whose == WHOSE_PYTHON ||
 	    (whose == WHOSE_USERS && placer_whose(placer, seen) == WHOSE_USERS))
-		return chain;
+		return of->chain;
 	return seen;
+}
+
+static void thread_has(struct fact_thread *thread, const struct numbered *of)
+{
+	thread->of_cuda |= of->of_cuda;
+	thread->is_cudas |= of->for_cuda;
 }
 
 static void placer_samples(struct placer *placer, struct fact_thread *thread,
@@ -141,51 +151,50 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 	uint32_t seen = 0;
 
 	for (size_t i = 0; i < thread->n_samples; i++) {
-		uint32_t number = thread->samples[i].chain, chain = numbered->chains[number];
+		const struct numbered *of = &numbered[thread->samples[i].chain];
 
-		if (!numbered->cut[number] && placer_whose(placer, chain) != WHOSE_OTHERS)
-			seen = chain;
-		thread->samples[i].chain = placer_chain(placer, numbered, number, seen);
-		thread->samples[i].copies = numbered->copies[number];
-		thread->is_cudas |= numbered->for_cuda[number];
+		if (!of->cut && placer_whose(placer, of->chain) != WHOSE_OTHERS)
+			seen = of->chain;
+		thread->samples[i].chain = placer_chain(placer, of, seen);
+		thread->samples[i].copies = of->copies;
+		thread_has(thread, of);
 	}
 }
 
 /* Of another row of the thread's, whose samples have their places already. */
 static uint32_t placer_row(struct placer *placer, struct fact_thread *thread, uint64_t time_ns,
-                           uint32_t number, const struct numbered *numbered)
+                           const struct numbered *of)
 {
-	size_t at = numbered->cut[number] ? facts_sample_at(thread, time_ns) : 0;
+	size_t at = of->cut ? facts_sample_at(thread, time_ns) : 0;
 
-	return placer_chain(placer, numbered, number, at ? thread->samples[at - 1].chain : 0);
+	return placer_chain(placer, of, at ? thread->samples[at - 1].chain : 0);
 }
 
 static void placer_make_chains(struct placer *placer)
 {
-	struct numbered numbered = facts_number(placer->facts);
+	struct numbered *numbered = facts_number(placer->facts);
 
 	for (size_t i = 0; i < placer->facts->n_threads; i++) {
 		struct fact_thread *thread = &placer->facts->threads[i];
 
-		placer_samples(placer, thread, &numbered);
-		for (size_t k = 0; k < thread->n_calls; k++)
-			thread->calls[k].chain =
-				placer_row(placer, thread, thread->calls[k].begin_ns,
-			                   thread->calls[k].chain, &numbered);
+		placer_samples(placer, thread, numbered);
+		for (size_t k = 0; k < thread->n_calls; k++) {
+			struct fact_call *call = &thread->calls[k];
+
+			call->chain =
+				placer_row(placer, thread, call->begin_ns, &numbered[call->chain]);
+		}
 		for (size_t k = 0; k < thread->n_rests; k++) {
 			struct fact_rest *rest = &thread->rests[k];
+			const struct numbered *of = &numbered[rest->chain];
 
-			rest->for_cuda = numbered.for_cuda[rest->chain];
-			thread->is_cudas |= rest->for_cuda;
-			rest->chain =
-				placer_row(placer, thread, rest->begin_ns, rest->chain, &numbered);
+			rest->for_cuda = of->for_cuda;
+			thread_has(thread, of);
+			rest->chain = placer_row(placer, thread, rest->begin_ns, of);
 		}
-		thread->poll_chain = numbered.chains[thread->poll_chain];
+		thread->poll_chain = numbered[thread->poll_chain].chain;
 	}
-	free(numbered.chains);
-	free(numbered.cut);
-	free(numbered.copies);
-	free(numbered.for_cuda);
+	free(numbered);
 }
 
 /* The call that a sample was taken in, or a little before. */

@@ -6,6 +6,7 @@
 #include "account/change.h"
 #include "account/keyed.h"
 #include "account/walk.h"
+#include "analysis/place.h"
 #include "base/xalloc.h"
 
 #define HOST_POLLS 10 /* samples, of so many one: the thread asks whether the GPU is done */
@@ -303,6 +304,15 @@ static bool part_is_of(const struct account_via *vias, const struct account_part
 	return false;
 }
 
+/* What a thread of CUDA's does in no code of the program is the GPU's time. */
+static bool part_is_cudas(const struct facts *facts, const struct account_part *part)
+{
+	const struct stack_frame *frame = chains_frame(facts->chains, part->chain);
+
+	return part->thread != FACTS_NONE && facts->threads[part->thread].of_cuda &&
+	       (!frame || place_rank(frame) > PLACE_NATIVE);
+}
+
 /* What one who works ahead has to do, with those whom it asks. */
 static struct gain_left ahead_left(const struct ahead *ahead, uint32_t thread)
 {
@@ -318,6 +328,7 @@ static struct gain_left ahead_left(const struct ahead *ahead, uint32_t thread)
 		const struct account_part *part = &own.account.parts[i];
 
 		if (!cause_is_for_something_to_do(part->cause) && !ahead_of_part(&of, part) &&
+		    !part_is_cudas(ahead->answer->facts, part) &&
 		    !part_is_of(own.waits.vias, part, ahead->change->account->thread) &&
 		    !gain_has(ahead->answer, ahead->change, &own.waits, part))
 			gain_left_add(&left, part, 1);

@@ -301,6 +301,24 @@ static void test_what_another_one_works_beside_gains_nothing(void **state)
 	assert_true(answer.changes[0].left_ns < 0.7 * answer.changes[1].left_ns);
 }
 
+/* The same of a thread of CUDA's own, which is what the GPU does: a moment is waited for it. */
+static void test_nobody_works_beside_who_is_cudas(void **state)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, 3900, cudas_stack(false));
+
+	sample.wait = WAIT_SLEEP;
+	sample.blocked = BLOCKED_INTERRUPT;
+	for (int i = 0; i < STEPS; i++) {
+		double at = 4000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		worked_from(MAIN, at + 5, at + 3990, 40);
+		waited_by(MAIN, WAIT_LOCK, at + 3990, at + 4000, WORKER, 26);
+		see(sample_event(the_process(), WORKER, at + 3950, &sample));
+	}
+	assert_left(ACCOUNT_COMPUTING, 40, 295, ACCOUNT_KERNELS);
+}
+
 /* Another one computes while it waits, and so again where nobody knows who ended the wait. */
 static void test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others(void **state)
 {
@@ -398,6 +416,7 @@ int main(void)
 		TEST(test_who_works_ahead_and_takes_longer_is_waited_for),
 		TEST(test_who_is_asked_is_waited_for),
 		TEST(test_what_another_one_works_beside_gains_nothing),
+		TEST(test_nobody_works_beside_who_is_cudas),
 		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
 		TEST(test_what_a_function_waits_for_goes_with_it),
 		TEST(test_copies_to_the_host_go_with_their_function),
