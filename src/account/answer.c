@@ -28,6 +28,7 @@ struct chooser {
 	size_t n_weights;
 	bool *taken;                    /* by part */
 	const struct account_part **of; /* those of one change */
+	size_t n_of;
 };
 
 /* ---- what can be changed --------------------------------------------------------------------- */
@@ -150,13 +151,13 @@ static bool within_has(const struct chains *chains, const struct answer_within *
 
 /* From there outwards to what has a part of the change's gain that is worth telling. */
 static uint32_t within_widen(const struct chooser *chooser, const struct answer_change *change,
-                             size_t n_of, uint32_t node, double *ns)
+                             uint32_t node, double *ns)
 {
 	const struct chains *chains = chooser->answer->facts->chains;
 	size_t depth = chains_depth(chains, node);
 	double *ends_ns = xcalloc(depth + 1, sizeof(*ends_ns)); /* by depth: no deeper */
 
-	for (size_t i = 0; i < n_of; i++)
+	for (size_t i = 0; i < chooser->n_of; i++)
 		ends_ns[chain_shared_depth(chains, chooser->of[i]->chain, node)] +=
 			chooser->of[i]->gain_ns;
 	*ns = ends_ns[depth];
@@ -167,7 +168,7 @@ static uint32_t within_widen(const struct chooser *chooser, const struct answer_
 }
 
 /* Of a place that calls several who take the time, none of them most of it: those who do. */
-static void change_find_within(struct chooser *chooser, struct answer_change *change, size_t n_of)
+static void change_find_within(struct chooser *chooser, struct answer_change *change)
 {
 	const struct chains *chains = chooser->answer->facts->chains;
 	struct answer_within within[ANSWER_WITHIN] = { 0 }, less;
@@ -177,14 +178,14 @@ static void change_find_within(struct chooser *chooser, struct answer_change *ch
 		uint64_t heaviest_ns;
 		double ns = 0;
 
-		for (size_t i = 0; i < n_of; i++)
+		for (size_t i = 0; i < chooser->n_of; i++)
 			if (!within_has(chains, within, n, chooser->of[i]->chain))
 				weigh(chooser, chooser->of[i]->chain, chooser->of[i]->gain_ns);
 
 		uint32_t node =
 			chooser_heaviest(chooser, n ? ANSWER_SHARE : ANSWER_PART, &heaviest_ns);
 
-		node = within_widen(chooser, change, n_of, node, &ns);
+		node = within_widen(chooser, change, node, &ns);
 		if (chains_depth(chains, node) <= chains_depth(chains, change->chain) ||
 		    (n && (chain_is_below(chains, node, within[0].chain) ||
 		           chain_is_below(chains, within[0].chain, node))))
@@ -253,7 +254,6 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 	const struct account *account = chooser->account;
 	const struct account_part *most = NULL;
 	uint64_t subtree;
-	size_t n_of = 0;
 
 	for (size_t i = 0; i < account->n_parts; i++)
 		if (!chooser->taken[i] &&
@@ -262,6 +262,7 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 
 	uint32_t node = chooser_heaviest(chooser, ANSWER_SHARE, &subtree);
 
+	chooser->n_of = 0;
 	memset(change, 0, sizeof(*change));
 	change->account = account;
 	change->of_ns = chooser->answer->longest_ns;
@@ -278,22 +279,60 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 		if (chooser->taken[i] || !change_has(chooser->answer->facts, change, part))
 			continue;
 		chooser->taken[i] = true;
-		chooser->of[n_of++] = part;
+		chooser->of[chooser->n_of++] = part;
 		change_add(change, part, &most);
 	}
 	if (!most)
 		most = of;
 	if (of->cause == ACCOUNT_NO_CPU)
-		change_find_rival(change, chooser->of, n_of);
+		change_find_rival(change, chooser->of, chooser->n_of);
 	change_set_whose(change, most, chooser->answer->facts);
-	change->alike = change_alike(chooser->answer->facts, chooser->of, n_of);
+	change->alike = change_alike(chooser->answer->facts, chooser->of, chooser->n_of);
 	change->longest = most->longest;
 	change->work = most->work;
 	change->call = most->call;
-	change_find_within(chooser, change, n_of);
+	change_find_within(chooser, change);
 	if (change->gain_ns > account->ns)
 		change->gain_ns = account->ns;
-	change->then = most_but(account, chooser->of, n_of);
+	change->then = most_but(account, chooser->of, chooser->n_of);
+}
+
+/* What goes along with a change is told under the largest cause of all: a part of that, if it is
+ * another one than what leads it. NULL: it is the same. */
+static const struct account_part *change_larger(const struct chooser *chooser,
+                                                const struct answer_change *change)
+{
+	const struct account_part *first[ACCOUNT_CAUSES] = { NULL };
+	double ns[ACCOUNT_CAUSES] = { 0 };
+	enum account_cause most = change->cause;
+
+	for (size_t i = 0; i < chooser->n_of; i++) { /* the largest come first */
+		const struct account_part *part = chooser->of[i];
+
+		ns[part->cause] += part->gain_ns;
+		if (!first[part->cause])
+			first[part->cause] = part;
+	}
+	for (int cause = ACCOUNT_COMPUTING; cause < ACCOUNT_CAUSES; cause++)
+		if (ns[cause] > ns[most])
+			most = (enum account_cause)cause;
+	return most != change->cause && change->cause >= ACCOUNT_COMPUTING ? first[most] : NULL;
+}
+
+/* By its lead, or what is the larger cause then: false, and the lead may still be left. */
+static bool change_choose(struct chooser *chooser, const struct account_part *of,
+                          struct answer_change *change)
+{
+	const struct account_part *larger;
+
+	change_make(chooser, of, change);
+	larger = change_larger(chooser, change);
+	if (!larger)
+		return true;
+	for (size_t i = 0; i < chooser->n_of; i++)
+		chooser->taken[chooser->of[i] - chooser->account->parts] = false;
+	change_make(chooser, larger, change);
+	return false;
 }
 
 bool answer_lost_something(const struct run_info *run)
@@ -395,16 +434,18 @@ static void answer_choose(struct answer *answer, const struct account *account)
 	chooser.weights = xcalloc(account->n_parts + 1, sizeof(*chooser.weights));
 	chooser.taken = xcalloc(account->n_parts + 1, sizeof(*chooser.taken));
 	chooser.of = xcalloc(account->n_parts + 1, sizeof(struct account_part *));
-	for (size_t i = 0; i < account->n_parts && tries < ACCOUNT_CAUSES * ANSWER_TRIES; i++) {
+	for (size_t i = 0; i < account->n_parts && tries < ACCOUNT_CAUSES * ANSWER_TRIES;) {
 		struct answer_change change;
 
-		if (chooser.taken[i] || !part_is_change(&account->parts[i]))
+		if (chooser.taken[i] || !part_is_change(&account->parts[i])) {
+			i++;
 			continue;
+		}
 		if (tries >= ACCOUNT_CAUSES &&
 		    account->parts[i].gain_ns < ANSWER_LEAST * account->ns)
 			break;
 		tries++;
-		change_make(&chooser, &account->parts[i], &change);
+		i += change_choose(&chooser, &account->parts[i], &change);
 		change.turn = tries;
 		change.sure = change_sure(answer, &change);
 		if (change.gain_ns >= ANSWER_LITTLE * account->ns)

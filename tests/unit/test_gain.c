@@ -319,6 +319,27 @@ static void test_nobody_works_beside_who_is_cudas(void **state)
 	assert_left(ACCOUNT_COMPUTING, 40, 295, ACCOUNT_KERNELS);
 }
 
+/* It computes in the same function for less than it has no CPU there, by several others. */
+static void test_what_goes_along_is_told_under_the_largest_cause(void **state)
+{
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, 300, in_function(40));
+
+	sample.wait = WAIT_CPU;
+	sample.blocked = BLOCKED_PREEMPTED;
+	for (int i = 0; i < STEPS; i++) {
+		double at = 2000.0 * i;
+
+		ran(launch(at, 30), at + 5, at + 300);
+		for (unsigned k = 0; k < 4; k++) {
+			sample.rival_pid = 61 + k;
+			see(sample_event(the_process(), MAIN, at + 900 + 300 * k, &sample));
+		}
+		worked_from(MAIN, at + 1800, at + 2000, 40);
+	}
+	assert_left(ACCOUNT_NO_CPU, 40, 795, ACCOUNT_COMPUTING);
+	assert_int_equal(answer.changes[0].cause, ACCOUNT_NO_CPU);
+}
+
 /* Another one computes while it waits, and so again where nobody knows who ended the wait. */
 static void test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others(void **state)
 {
@@ -417,6 +438,7 @@ int main(void)
 		TEST(test_who_is_asked_is_waited_for),
 		TEST(test_what_another_one_works_beside_gains_nothing),
 		TEST(test_nobody_works_beside_who_is_cudas),
+		TEST(test_what_goes_along_is_told_under_the_largest_cause),
 		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
 		TEST(test_what_a_function_waits_for_goes_with_it),
 		TEST(test_copies_to_the_host_go_with_their_function),
