@@ -18,15 +18,15 @@ class Kind:
     is recorded by itself, and asked of together. `contained`: it has a root and numbers of processes of its own. `costs`: what
     calls take, in microseconds. `realtime`: it sleeps so shortly and often that on a machine with other work it would mostly
     wait for a CPU. `spin`: the driver waits as a real one does (SIMCUDA_AT_WAITS). `says`: what the answer begins with where there is neither problem nor health. `bound`: what may bound the
-    kernels. `script`: which file of Python's it is in."""
+    kernels. `script`: which file of Python's it is in. `ranks`: so many processes that are started by themselves."""
 
     def __init__(self, name, causes=(), names=(), never=SMALL, costs=LAUNCH, second=None, attach=False, apart=False, contained=False, beside=None, options=(),
-                 program=None, gain=True, realtime=False, says=None, bound=(), spin=False, script="planted.py"):
+                 program=None, gain=True, realtime=False, says=None, bound=(), spin=False, script="planted.py", ranks=1):
         self.name, self.causes, self.names, self.never = name, split(causes), split(names), never
         self.second = second and (split(second[0]), split(second[1]))
         self.attach, self.apart, self.beside, self.options, self.gain = attach, apart, beside, options, gain
         self.realtime, self.says, self.bound = realtime, says, split(bound)
-        self.contained, self.script = contained, script
+        self.contained, self.script, self.ranks = contained, script, ranks
         self.program = program or name
         self.env = {"SIMCUDA_CALL_US": costs, **({"SIMCUDA_AT_WAITS": "1"} if spin else {})}
 

@@ -8,8 +8,8 @@ def attached(name, *words, **more):
     return Kind("attach_" + name, *words, attach=True, program=name, gain=False, **more)
 
 
-def contained(name, *words):
-    return Kind("contained_" + name, *words, attach=True, contained=True, program=name, gain=False)
+def contained(name, *words, **more):
+    return Kind("contained_" + name, *words, attach=True, contained=True, program=name, gain=False, **more)
 
 
 def apart(name, *words):
@@ -98,6 +98,8 @@ KINDS = [
     apart("rank_prep", "computing", "tokenize_on_one_rank"),
     # in a root, and namespaces of pids, mounts and users, of their own
     contained("prep", "computing", "prepare_batch"),
+    contained("rank_sleep", "sleep", "fetch_on_one_rank", ranks=2),
+    contained("rank_prep", "computing", "tokenize_on_one_rank", ranks=2),
     contained("pipe_sleep", "sleep", "fetch_in_worker"),
     contained("py_decode", "computing", "decode_sample"),
     # C++
