@@ -503,15 +503,18 @@ static int64_t next_of_maps(pid_t pid, int *fd, bool first, char *text)
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data)
 {
 	char *text = xmalloc(HELPER_BYTES);
-	bool first = true;
+	bool roots = helper_person_of(pid) == PERSON_ROOT;
+	uint64_t bytes = 0;
 	int fd = -1, rc = 0;
 
-	while (!rc && (first || fd >= 0)) {
-		int64_t n = next_of_maps(pid, &fd, first, text);
+	do {
+		int64_t n = next_of_maps(pid, &fd, !bytes, text);
 
-		first = false;
 		rc = n < 0 ? (int)n : n ? each(text, (size_t)n, data) : 0;
-	}
+		bytes += n > 0 ? (uint64_t)n : 0;
+		if (!rc && fd >= 0 && bytes >= HELPER_MAPS_BYTES && !roots)
+			rc = -E2BIG;
+	} while (!rc && fd >= 0);
 	if (fd >= 0)
 		close(fd);
 	free(text);

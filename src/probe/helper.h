@@ -54,8 +54,12 @@ bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
  */
 int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most);
 
-/* Calls `each` with the text of /proc/PID/maps, in pieces that end anywhere, until it returns
- * non-zero, and returns that; or a negative errno. */
+/*
+ * Calls `each` with the text of /proc/PID/maps, in pieces that end anywhere, until it returns
+ * non-zero, and returns that; or a negative errno. -E2BIG: there is more than that, and it is no
+ * process of root's. 65,530 mappings of a file whose path has 4,000 letters are 230 MB, in 5 s.
+ */
+#define HELPER_MAPS_BYTES (32u << 20)
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data);
 
 /*

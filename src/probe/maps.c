@@ -118,6 +118,10 @@ static int read_error(pid_t pid, int code, struct err *err)
 			pid);
 	if (code == ENOENT || code == ESRCH)
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
+	if (code == E2BIG)
+		return err_set(err, code,
+		               "process %d has so much mapped that its list has more than %u MiB",
+		               pid, HELPER_MAPS_BYTES >> 20);
 	if (code == EACCES || code == EPERM)
 		return err_set(err, code,
 		               "cannot read the memory map of process %d: %s; run as root or with "

@@ -6,6 +6,7 @@
  *   mappings same N PATH      maps itself N times
  *   mappings new N PATH       and the file at PATH again and again, which it changes each time
  *   mappings crowd N -        has N children, and maps nothing but the driver
+ *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -48,6 +50,17 @@ static void have_children(int count, struct pollfd *input)
 	}
 }
 
+/* -1: they cannot be made. */
+static int open_deep(const char *folder)
+{
+	int fd, rc = chdir(folder);
+
+	for (int i = 0; i < 900 && !rc; i++)
+		rc = mkdir("d", 0755) || chdir("d");
+	fd = rc ? -1 : open("file", O_RDWR | O_CREAT | O_EXCL, 0600);
+	return fd < 0 || ftruncate(fd, PAGE) ? -1 : fd;
+}
+
 static void change(int fd)
 {
 	static char byte;
@@ -69,7 +82,10 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
-	fd = strcmp(argv[3], "-") ? open(argv[3], O_RDWR | O_CREAT, 0600) : -1;
+	if (!strcmp(argv[1], "deep"))
+		fd = self = open_deep(argv[3]);
+	else
+		fd = strcmp(argv[3], "-") ? open(argv[3], O_RDWR | O_CREAT, 0600) : -1;
 	call_driver();
 	if (!strcmp(argv[1], "crowd"))
 		have_children(atoi(argv[2]), &input);

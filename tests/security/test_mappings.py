@@ -10,6 +10,7 @@ import time
 
 import checks
 from harness import Failure, Places, alone, wait_until
+from test_groups import cpu_seconds
 
 MAPPINGS = 60000
 LIMIT = 25  # seconds, on a machine that does other things as well
@@ -59,6 +60,27 @@ def test_one_file_that_is_mapped_without_end(case):
 def test_files_that_change_each_time_they_are_mapped(case):
     said = traced_meanwhile(case, "new", 1)
     checks.contains("what was missed", "could be looked into|has taken too long", said)
+
+
+@alone
+def test_mappings_of_a_file_with_a_long_path(case):
+    """A list of 110 MB, which the kernel takes seconds to make: it is left where it is beyond what programs have, and that is told."""
+    with tempfile.TemporaryDirectory(prefix="cuscope-", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        os.mkdir(os.path.join(folder, "0"), 0o777)
+        os.chmod(os.path.join(folder, "0"), 0o777)
+        attacker, = hostile(case, "deep", folder)
+        wait_until(lambda: "ready" in attacker.out(), "it to have mapped", 60)
+        process = case.cuscope("trace", "--summary-only", "--duration", "1s", "-p", attacker.pid, start_new_session=True)
+        used = 0
+        while process.process.poll() is None:
+            used = max(used, cpu_seconds(process.pid))
+            time.sleep(0.02)
+        attacker.process.stdin.close()
+        attacker.wait()
+    checks.contains("what is told", r"has so much mapped that its list has more than 32 MiB", process.out() + process.err())
+    if used > 2:
+        raise Failure(f"it took {used} s of a processor")
 
 
 @alone
