@@ -236,7 +236,6 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;
 	info.processes = figures.processes;
-	info.estimated = figures.estimated;
 	if (kinds_of(o) & 1u << WEIGHT_CPU && figures.asked.sample_ns)
 		info.rate_hz = (uint32_t)((1000000000 + figures.asked.sample_ns / 2) /
 		                          figures.asked.sample_ns);
@@ -262,8 +261,7 @@ static size_t begin(const struct profile_command *o, struct profiling *p,
 	struct collect_options collect = { .profile = o->profile };
 	size_t n = 0;
 
-	collect.estimate = with_gpu(o) && !o->gpu.asked && !o->trace;
-	if (with_gpu(o) && !collect.estimate) {
+	if (with_gpu(o)) {
 		collect.work = p->work = work_new(WORK_BYTES_LIVE);
 		consumers[n++] = work_consumer(p->work);
 	}
@@ -492,10 +490,12 @@ static int check_options(struct profile_command *o, struct err *err)
 		return check_trace_options(o, err);
 	if (check_hooks(o, err))
 		return err->code;
-	if (o->stacks.given && !strcmp(o->stacks.given, "--launch-stacks") && !with_gpu(o) &&
-	    !o->gpu.asked && !o->hooks.n)
-		return err_set(err, EINVAL,
-		               "--launch-stacks goes with --gpu, --mode gpu or merge, or --hook");
+	if (with_gpu(o) && !o->gpu.asked)
+		return err_set(err, EINVAL, "--mode %s needs --gpu, which measures GPU times",
+		               modes[o->mode - MODE_MERGE]);
+	if (o->stacks.given && !strcmp(o->stacks.given, "--launch-stacks") && !o->gpu.asked &&
+	    !o->hooks.n)
+		return err_set(err, EINVAL, "--launch-stacks goes with --gpu or --hook");
 	return cli_target_settle(&o->choice, o->command, err);
 }
 

@@ -46,20 +46,6 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 {
 	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
 
-	note(notes, f->estimated,
-	     "GPU times are estimated: what lies between launches and the end of the call that "
-	     "waited for them, in equal parts; --gpu measures");
-	note(notes, f->estimate.left_out_ns,
-	     "%.3f s between launches are left out: the GPU seems to have been idle, which "
-	     "nothing proves",
-	     (double)f->estimate.left_out_ns / 1e9);
-	note(notes, f->estimate.not_waited,
-	     "%llu launches and copies have no estimate: nothing waited for them",
-	     (unsigned long long)f->estimate.not_waited);
-	note(notes, f->estimate.refused,
-	     "%llu launches and copies have no estimate: there was no room for them until "
-	     "something waits, first of process %u",
-	     (unsigned long long)f->estimate.refused, f->estimate.refused_pid);
 	note(notes, f->gpu_guessed_ns,
 	     "%.1f %% of the GPU time is of launches whose stack was not walked: it stands where "
 	     "that "

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "analysis/streams.h"
 #include "analysis/thread_ids.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "profile/estimate.h"
 
 /* What ran, as it is called. Kept once. */
 struct collect_name {
@@ -43,10 +41,9 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
-	struct estimate *estimate; /* NULL: GPU times are measured, or not asked for */
-	uint64_t *pids;            /* a bit of each that was seen */
-	size_t n_pids;             /* that there are bits of */
-	uint64_t brief_ns;         /* blocked stretches below were added up */
+	uint64_t *pids;    /* a bit of each that was seen */
+	size_t n_pids;     /* that there are bits of */
+	uint64_t brief_ns; /* blocked stretches below were added up */
 	bool host_waits;
 	struct thread_ids *thread_ids; /* NULL: threads are not told apart */
 	char **thread_names;           /* by those ids; NULL: not known */
@@ -95,8 +92,16 @@ static struct pair *find_pair(struct collect *c, const struct pair_key *key)
 	return MAP_ADD(c->pairs, key, key);
 }
 
+/* What ran, and who asked for it. */
+struct collect_ran {
+	struct collect_name *name;
+	const struct stack *stack;
+	const struct process *process;
+	uint32_t tid;
+};
+
 /* Time of the GPU, or of a hook, under the stack of who asked for it; NULL: it is not known. */
-static void take(struct collect *c, const struct estimate_launch *ran, uint64_t ns)
+static void take(struct collect *c, const struct collect_ran *ran, uint64_t ns)
 {
 	struct collect_name *name = ran->name;
 	struct pair_key key = { .name = name, .stack = ran->stack };
@@ -125,10 +130,10 @@ static void take(struct collect *c, const struct estimate_launch *ran, uint64_t 
 static void take_done(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct collect *c = data;
-	const struct estimate_launch ran = { .name = find_name(c, done->activity),
-		                             .stack = call ? c->stack : NULL,
-		                             .process = done->process,
-		                             .tid = call ? call->tid : 0 };
+	const struct collect_ran ran = { .name = find_name(c, done->activity),
+		                         .stack = call ? c->stack : NULL,
+		                         .process = done->process,
+		                         .tid = call ? call->tid : 0 };
 
 	take(c, &ran, activity_duration_ns(done->activity));
 }
@@ -139,9 +144,9 @@ static void take_done(void *data, const struct work_done *done, const struct wor
 static void take_hook(struct collect *c, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct estimate_launch ran = { .stack = call->stack,
-		                       .process = event->process,
-		                       .tid = event->tid };
+	struct collect_ran ran = { .stack = call->stack,
+		                   .process = event->process,
+		                   .tid = event->tid };
 
 	if (!call_has_end(call)) {
 		c->figures.no_end++;
@@ -151,59 +156,6 @@ static void take_hook(struct collect *c, const struct event *event)
 	buf_printf(&c->text, PROFILE_HOOK "%s", call->function->name);
 	ran.name = keep_name(c);
 	take(c, &ran, call_duration_ns(call));
-}
-
-/* ---- what may have run: nobody measured it ----------------------------------------------------
- */
-
-static void take_estimated(void *data, const struct estimate_launch *launch, uint64_t ns)
-{
-	take(data, launch, ns);
-}
-
-static void estimate_launched(struct collect *c, const struct event *event)
-{
-	const struct call *call = event->call;
-	struct estimate_launch launch = { .stack = call->stack,
-		                          .process = event->process,
-		                          .tid = event->tid,
-		                          .begin_ns = call->begin_ns,
-		                          .end_ns = call->end_ns };
-
-	buf_reset(&c->text);
-	buf_printf(&c->text, "[GPU_estimated]%s",
-	           call->kernel                  ? call->kernel->name
-	           : call->op == OP_GRAPH_LAUNCH ? "graph"
-	           : call->op == OP_COPY         ? "copy"
-	           : call->op == OP_SET          ? "set"
-	                                         : call->function->name);
-	launch.name = keep_name(c);
-	estimate_add(c->estimate, call_stream(call), &launch);
-}
-
-/* A copy that is not asynchronous waits for itself, and for what is before it. */
-static bool waits(const struct call *call)
-{
-	return call->op == OP_SYNC ||
-	       (call->op == OP_COPY && !strstr(call->function->name, "Async"));
-}
-
-static void estimate_call(struct collect *c, const struct event *event)
-{
-	const struct call *call = event->call;
-	struct estimate_wait wait = { .process = event->process,
-		                      .begin_ns = call->begin_ns,
-		                      .end_ns = call->end_ns };
-
-	if (call->flags & (CALL_FAILED | CALL_CAPTURED) || !call_has_end(call))
-		return;
-	if (call_asks_for_work(call))
-		estimate_launched(c, event);
-	if (!waits(call))
-		return;
-	wait.stream = call_stream(call);
-	wait.all = !strstr(call->function->name, "Stream") && call->op == OP_SYNC;
-	estimate_waited(c->estimate, &wait, take_estimated, c);
 }
 
 /* ---- events ------------------------------------------------------------------------------------
@@ -327,12 +279,8 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		count_process(c, event->process->pid);
 	if (event->type == EVENT_THREAD)
 		name_thread(c, event);
-	if (c->estimate && (event->type == EVENT_PROCESS || event->type == EVENT_EXIT))
-		estimate_ended(c->estimate, event->process->pid);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
 		join(c, event);
-	if (c->estimate && event->type == EVENT_CALL)
-		estimate_call(c, event);
 	if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_HOOK &&
 	    c->figures.hooks)
 		take_hook(c, event);
@@ -399,8 +347,6 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 	c->stack = NULL;
 	if (c->options.work)
 		work_tell_rest(c->options.work, take_done, c);
-	if (c->estimate)
-		estimate_figures(c->estimate, &c->figures.estimate);
 	HASH_ITER (hh, c->pairs, pair, next) {
 		if (pair->key.stack)
 			continue;
@@ -423,7 +369,6 @@ static void on_free(struct consumer *self)
 	MAP_FREE(c->names, free);
 	profile_free(c->profile);
 	work_free(c->options.work);
-	estimate_free(c->estimate);
 	for (size_t i = 0; i < c->n_thread_names; i++)
 		free(c->thread_names[i]);
 	free(c->thread_names);
@@ -449,9 +394,6 @@ struct consumer *collect_new(const struct collect_options *options)
 	c->options = *options;
 	if (options->work)
 		c->options.work = work_share(options->work);
-	if (options->estimate)
-		c->estimate = estimate_new();
-	c->figures.estimated = options->estimate;
 	c->figures.hooks = options->kinds == 1u << WEIGHT_HOOK;
 	if (options->profile.per_thread)
 		c->thread_ids = thread_ids_new();

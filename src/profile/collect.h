@@ -12,7 +12,6 @@
 #define CUSCOPE_PROFILE_COLLECT_H
 
 #include "analysis/work.h"
-#include "profile/estimate.h"
 #include "profile/profile.h"
 
 #define COLLECT_PAIRS_MAX (256u << 10) /* of a kernel or copy, and a stack: 100 bytes each */
@@ -23,7 +22,6 @@ struct collect_options {
 	                   only one */
 	/* Stands in front of it and is fed first: work_consumer(). Not needed for samples alone. */
 	struct work *work;
-	bool estimate; /* GPU times from calls that waited, where none were measured */
 };
 
 /* What `profile` of it has is whole after its end(); the profile is its own. */
@@ -38,10 +36,8 @@ struct collect_figures {
 	                            was */
 	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
 	uint64_t samples;
-	bool hooks;      /* it is of hooks: */
-	uint64_t no_end; /* calls of hooks whose return was not seen: they have no time */
-	bool estimated;  /* GPU times are; then: */
-	struct estimate_figures estimate;
+	bool hooks;              /* it is of hooks: */
+	uint64_t no_end;         /* calls of hooks whose return was not seen: they have no time */
 	struct run_stacks asked; /* these and what follows: known after its end() */
 	uint64_t lost[LOST_COUNT];
 	uint64_t begin_ns, duration_ns; /* of the run, since 1970 */

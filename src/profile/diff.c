@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Two profiles compared: profile_notes.h. Side 0 of the tree is the one before, side 1 the other. */
+/* Two profiles compared: profile_notes.h. Side 0 of the tree is the one before, side 1 the other.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -40,7 +40,6 @@ struct profile_info {
 	uint64_t duration_ns;     /* that samples were taken for */
 	uint32_t rate_hz;         /* samples a second of each CPU */
 	uint32_t processes;       /* that samples are of */
-	bool estimated;           /* GPU times are, since nobody measured them */
 	unsigned kinds;           /* bits 1 << enum weight_kind that are written; 0: all */
 	const char *const *notes; /* sentences on what was missed, for all outputs that can tell */
 	size_t n_notes;

@@ -88,8 +88,7 @@ const char *words_kind(enum profile_kind kind)
 	return kind < PROFILE_KINDS ? words[kind] : "";
 }
 
-static void add_times(const struct profile *profile, unsigned kinds, bool estimated,
-                      struct buf *out)
+static void add_times(const struct profile *profile, unsigned kinds, struct buf *out)
 {
 	static const char *const where[WEIGHT_KINDS] = {
 		[WEIGHT_CPU] = "on CPUs",
@@ -107,8 +106,6 @@ static void add_times(const struct profile *profile, unsigned kinds, bool estima
 		buf_puts(out, comma);
 		buf_duration(out, sums.ns[kind]);
 		buf_printf(out, " %s", where[kind]);
-		if (kind == WEIGHT_GPU && estimated)
-			buf_puts(out, " (estimated)");
 		comma = ", ";
 	}
 	if (!*comma)
@@ -122,7 +119,7 @@ void words_add_title(const struct profile *profile, const struct profile_info *i
 	if (info->subject)
 		buf_printf(out, " of %s", info->subject);
 	buf_puts(out, ": ");
-	add_times(profile, info->kinds ? info->kinds : WEIGHTS_ALL, info->estimated, out);
+	add_times(profile, info->kinds ? info->kinds : WEIGHTS_ALL, out);
 }
 
 void words_add_subject(const struct profile_info *info, struct buf *out)

@@ -7,9 +7,8 @@ import os
 import time
 
 import checks
-import harness
 import profiles
-from harness import Failure, Places, stress, wait_until
+from harness import Failure, Places, wait_until
 
 BEGINS = {"folded": b"", "svg": b"<?xml|<svg", "html": b"<!DOCTYPE html|<!doctype html", "pb.gz": b"\x1f\x8b",
           "speedscope.json": b"{"}
@@ -65,54 +64,11 @@ def test_profile_samples_as_often_as_asked_for(case):
     profiles.ended(process)
 
 
-def test_profile_gpu_time_is_estimated_without_gpu(case):
-    """Two threads, each 1,000 kernels of 200 us and a wait: 400 ms, and what lies between them."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "200"}
-    path = case.path("estimated.folded")
-    status, out, err = command_of(case, "--mode", "gpu", "--launch-stacks", "all", "-o", path, "--",
-                                  Places.program("gpuloop"), 1, 1000, 2)
-    checks.equal(f"status ({err})", 0, status)
-    chains = profiles.folded(path)
-    others = [chain for chain in chains if chain[-1] != "[GPU_estimated]tick()" or "sample_launch" not in chain]
-    checks.equal("what is not a kernel under its launch", [], others)
-    total = sum(chains.values()) / 1e6
-    if not 400 <= total <= 400 + 400 * harness.patience:
-        raise Failure(f"{total} ms, should be 400")
-    status, out, err = command_of(case, "--mode", "merge", "-F", 1999, "--", Places.program("gpuloop"), 1, 1000, 1)
-    checks.equal(f"status ({err})", 0, status)
-    for said in ("on GPUs \\(estimated\\)", "on CPUs", "GPU times are estimated: .*--gpu measures"):
-        checks.contains("a profile of both", said, out)
-
-
-@stress("it takes 15 s")
-def test_profile_pauses_of_a_slow_loader_are_not_gpu_time(case):
-    """6 steps of 200 ms of Python and a kernel, which nobody waits for before the end: the GPU is idle between them, or behind."""
-    for kernel_us, least, most, said in ((100, 0, 150, "(0\\.[89]|1\\.0)\\d\\d s between launches are left out"),
-                                         (400000, 2390, 2400 + 300 * harness.patience, "on GPUs \\(estimated\\)")):
-        case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": str(kernel_us)}
-        path = case.path(f"kernels_of_{kernel_us}.folded")
-        program = ["--", "/usr/bin/python3", os.path.join(Places.root, "tests/programs/loader.py"), 6, "work", 200]
-        status, _, err = command_of(case, "--mode", "gpu", "--launch-stacks", "all", "-o", path, *program)
-        checks.equal(f"status ({err})", 0, status)
-        total = sum(profiles.folded(path).values()) / 1e6
-        if not least < total <= most:
-            raise Failure(f"kernels of {kernel_us} us: {total} ms, should be {6 * kernel_us / 1000}")
-        status, out, err = command_of(case, "--mode", "gpu", *program)
-        checks.contains(f"kernels of {kernel_us} us: what is said", said, out)
-
-
-def test_profile_launches_that_wait_have_a_share_of_memory(case):
-    """The first batch of 140,000 is more than is remembered of a process: the rest has no estimate."""
-    case.env = {"SIMCUDA_TIME_SCALE": "0"}
-    status, out, err = command_of(case, "--mode", "gpu", "--launch-stacks", "1/1000", "--", Places.program("gpuloop"), 1, 140000, 1)
-    checks.equal(f"status ({err})", 0, status)
-    checks.contains("who was refused", "\\d{4,} launches and copies have no estimate: there was no room for them until something waits, "
-                    "first of process \\d+", out)
-
-
 def test_profile_bad_options(case):
     for options, status, said in (
             ((), 2, "--pid|-p"),
+            (("--mode", "merge", "--", "true"), 2, "--mode merge needs --gpu, which measures GPU times"),
+            (("--launch-stacks", "all", "--", "true"), 2, "--launch-stacks goes with --gpu or --hook"),
             (("-F", 0, "--all"), 2, "--frequency: '0' is no number from 1 to 2000"),
             (("-F", 2001, "--all"), 2, "--frequency: '2001' is no number from 1 to 2000"),
             (("-F", "x", "--all"), 2, "--frequency: 'x' is no number from 1 to 2000"),

@@ -4,7 +4,6 @@
 
 #include "support.h"
 
-
 #define SAMPLE 100u
 #define MOST   64
 
