@@ -266,19 +266,13 @@ void cli_attach_free(struct cli_attach *attach);
 	{                                                                                          \
 		"force", 0, NULL, help, OPTION_YES, offsetof(type, member)                         \
 	}
-/* The permissions of files; and the name that it had before, which means something else in
- * `profile` and is still understood. */
+/* The permissions of files. */
 #define CLI_MODE_ROW(type, member)                                                                 \
 	{                                                                                          \
 		"output-mode", 0, "BITS", "permissions of the files that are made (0600)",         \
-			OPTION_TAKE, offsetof(type, member), .take = cli_take_mode,                \
-							     .is_no = CLI_A_MODE                   \
-	}
-#define CLI_A_MODE "mode in octal digits, readable by its owner (0600, 640, 0644)"
-#define CLI_OLD_MODE_ROW(type, member)                                                             \
-	{                                                                                          \
-		"mode", 0, "BITS", NULL, OPTION_TAKE, offsetof(type, member),                      \
-			.take = cli_take_mode, .is_no = CLI_A_MODE                                 \
+			OPTION_TAKE, offsetof(type, member),                                       \
+			.take = cli_take_mode,                                                     \
+			.is_no = "mode in octal digits, readable by its owner (0600, 640, 0644)"   \
 	}
 extern const char *const cli_whens[]; /* always, never, auto */
 bool cli_take_in_process(const struct argp_state *state, void *to, const char *value);

@@ -74,7 +74,6 @@ static const struct option_row rows[] = {
 	CLI_SINK_FORMAT_ROW(struct export_options, format),
 	CLI_FORCE_ROW(struct export_options, force, "overwrite a file that exists"),
 	CLI_MODE_ROW(struct export_options, mode),
-	CLI_OLD_MODE_ROW(struct export_options, mode),
 	{ .title = "For single formats:", .order = 5 },
 	{ "rank", 0, "N[/SIZE]", "chrome: which rank of a distributed program this is, of how many",
 	  OPTION_TAKE, offsetof(struct export_options, sink),

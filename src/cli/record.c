@@ -54,7 +54,6 @@ static const struct option_row rows[] = {
 	  offsetof(struct record_options, output) },
 	CLI_FORCE_ROW(struct record_options, force, "overwrite files that exist"),
 	CLI_MODE_ROW(struct record_options, mode),
-	CLI_OLD_MODE_ROW(struct record_options, mode),
 	{ "last", 0, "LENGTH",
 	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2",
 	  OPTION_TAKE, .take = record_take_last,

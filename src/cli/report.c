@@ -100,7 +100,6 @@ static const struct option_row rows[] = {
 	  offsetof(struct report_command, set.folder) },
 	CLI_FORCE_ROW(struct report_command, set.replace, "overwrite files that exist"),
 	CLI_MODE_ROW(struct report_command, set.mode),
-	CLI_OLD_MODE_ROW(struct report_command, set.mode),
 	CLI_COLOR_ROW(struct report_command, color),
 };
 

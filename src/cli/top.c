@@ -45,11 +45,8 @@ static const struct option_row rows[] = {
 	{ "command-output", 0, "FILE",
 	  "what a command that is started prints goes to FILE and not to /dev/null", OPTION_TEXT,
 	  offsetof(struct top_options, command_output) },
-	{ "output", 'o', "FILE", NULL, OPTION_TEXT, /* as it was called before */
-	  offsetof(struct top_options, command_output) },
 	CLI_FORCE_ROW(struct top_options, force, "overwrite FILE"),
 	CLI_MODE_ROW(struct top_options, mode),
-	CLI_OLD_MODE_ROW(struct top_options, mode),
 };
 
 static void top_end(const struct argp_state *state, void *into)

@@ -47,7 +47,6 @@ static const struct option_row rows[] = {
 	CLI_SINK_FORMAT_ROW(struct trace_options, format),
 	CLI_FORCE_ROW(struct trace_options, force, "overwrite files that exist"),
 	CLI_MODE_ROW(struct trace_options, mode),
-	CLI_OLD_MODE_ROW(struct trace_options, mode),
 	{ "begin-end", 0, NULL, "jsonl: a B and an E line for each call instead of one X",
 	  OPTION_YES, offsetof(struct trace_options, sink.begin_end) },
 	{ "summary-only", 0, NULL, "no calls, just the summary", OPTION_YES,

@@ -125,7 +125,6 @@ static const struct {
 	    OPTION_OF(plot_file) } },
 	{ ALL_TOOLS, CLI_FORCE_ROW(struct watch_command, force, "overwrite a file that exists") },
 	{ ALL_TOOLS, CLI_MODE_ROW(struct watch_command, mode) },
-	{ ALL_TOOLS, CLI_OLD_MODE_ROW(struct watch_command, mode) },
 	{ ALL_TOOLS, { .title = "How long, and at what cost:", .order = 5 } },
 	{ ALL_TOOLS, CLI_DURATION_ROW(struct watch_command, capture.duration_ns) },
 	{ ALL_TOOLS, CLI_TIMEOUT_ROW(struct watch_command, capture.timeout_ns) },

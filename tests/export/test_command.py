@@ -57,10 +57,10 @@ def test_command_refuses_bad_values(case):
 
 def test_command_gives_the_file_the_mode_that_is_asked_for(case):
     for mode in ("0640", "400"):
-        case.export("gpu", mode + ".json", "--mode", mode)
+        case.export("gpu", mode + ".json", "--output-mode", mode)
         equal("mode", int(mode, 8), os.stat(case.path(mode + ".json")).st_mode & 0o7777)
     for mode in ("rw", "1777", "0200", ""):
-        said(case, 2, f"'{mode}' is no mode in octal digits", case.trace("gpu"), "-o", case.path("x.json"), f"--mode={mode}")
+        said(case, 2, f"'{mode}' is no mode in octal digits", case.trace("gpu"), "-o", case.path("x.json"), f"--output-mode={mode}")
 
 
 def test_command_refuses_what_is_no_trace(case):

@@ -536,4 +536,4 @@ def test_top_refuses_bad_input(case):
     path = case.path("there")
     with open(path, "w"):
         pass
-    refused(case, 1, "exists already: --force", "--once", "-o", path, "--", "true")
+    refused(case, 1, "exists already: --force", "--once", "--command-output", path, "--", "true")
