@@ -189,14 +189,17 @@ bool elf_image_section(const struct elf_image *image, const char *name, Elf64_Sh
 {
 	Elf64_Shdr names;
 	Elf64_Ehdr header;
-	uint64_t bytes;
+	uint64_t bytes, index;
 	char *text;
 	bool is_there;
 
 	*found = (Elf64_Shdr){ 0 };
-	if (!elf_image_read(image, 0, &header, sizeof(header)) ||
-	    header.e_shstrndx >= image->n_sections ||
-	    !sections_at(image, header.e_shstrndx, &names, 1))
+	if (!image->n_sections || !elf_image_read(image, 0, &header, sizeof(header)))
+		return false;
+	index = header.e_shstrndx;
+	if (index == SHN_XINDEX && sections_at(image, 0, &names, 1))
+		index = names.sh_link;
+	if (index >= image->n_sections || !sections_at(image, index, &names, 1))
 		return false;
 	bytes = names.sh_size < NAMES_MAX ? names.sh_size : NAMES_MAX;
 	text = xmalloc(bytes + 1);

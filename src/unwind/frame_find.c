@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -185,77 +184,15 @@ bool frame_rules_meet(struct frame_rules *rules, const struct cfi_machine *machi
 
 /* ---- frame section ------------------------------------------------------------------------- */
 
-/* Programs and libraries have some 40 sections, and their names take some 400 bytes. */
-#define SECTIONS_MAX 65536
-#define NAMES_MAX    (1u << 20)
-
 /* ---- by section headers ---------------------------------------------------------------------- */
-
-/* The names of all sections, ended by a zero. NULL where they cannot be read. */
-static char *read_names(const struct elf_image *image, size_t *bytes)
-{
-	Elf64_Ehdr header;
-	Elf64_Shdr section;
-	uint64_t index;
-	char *names;
-
-	if (!image->n_sections || !elf_image_read(image, 0, &header, sizeof(header)))
-		return NULL;
-	index = header.e_shstrndx;
-	if (index == SHN_XINDEX &&
-	    elf_image_read(image, image->sections, &section, sizeof(section)))
-		index = section.sh_link;
-	if (index >= image->n_sections || index >= SECTIONS_MAX ||
-	    !elf_image_read(image, image->sections + index * sizeof(section), &section,
-	                    sizeof(section)))
-		return NULL;
-	*bytes = section.sh_size < NAMES_MAX ? section.sh_size : NAMES_MAX;
-	names = xmalloc(*bytes + 1);
-	names[*bytes] = '\0';
-	if (elf_image_read(image, section.sh_offset, names, *bytes))
-		return names;
-	free(names);
-	return NULL;
-}
-
-static bool is_named(const Elf64_Shdr *section, const char *names, size_t bytes, const char *name)
-{
-	return section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS &&
-	       !(section->sh_flags & SHF_COMPRESSED) && section->sh_name < bytes &&
-	       strcmp(names + section->sh_name, name) == 0;
-}
-
-static bool find_among(const struct elf_image *image, const char *names, size_t bytes,
-                       const char *name, Elf64_Shdr *found)
-{
-	size_t total = image->n_sections < SECTIONS_MAX ? image->n_sections : SECTIONS_MAX, n;
-	Elf64_Shdr part[64];
-
-	for (size_t i = 0; i < total; i += n) {
-		n = total - i < ARRAY_SIZE(part) ? total - i : ARRAY_SIZE(part);
-		if (!elf_image_read(image, image->sections + i * sizeof(*part), part,
-		                    n * sizeof(*part)))
-			return false;
-		for (size_t k = 0; k < n; k++) {
-			if (is_named(&part[k], names, bytes, name)) {
-				*found = part[k];
-				return true;
-			}
-		}
-	}
-	return false;
-}
 
 static bool find_by_name(const struct elf_image *image, const char *name,
                          struct frame_section *found)
 {
 	Elf64_Shdr section;
-	size_t bytes = 0;
-	char *names = read_names(image, &bytes);
-	bool is_there = names && find_among(image, names, bytes, name, &section);
 
-	free(names);
-	if (!is_there)
+	if (!elf_image_section(image, name, &section) || section.sh_type == SHT_NULL ||
+	    section.sh_type == SHT_NOBITS || section.sh_flags & SHF_COMPRESSED)
 		return false;
 	*found = (struct frame_section){ .offset = section.sh_offset,
 		                         .bytes = section.sh_size,
