@@ -7,7 +7,7 @@
 #define CUSCOPE_UNWIND_CODE_LOOK_H
 
 #include "unwind/code_tables.h"
-#include "unwind/python_layout.h"
+#include "unwind/python_code.h"
 
 struct looked_at { /* an executable mapping */
 	uint64_t start, end;

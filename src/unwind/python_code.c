@@ -6,11 +6,93 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
+
+/* What versions have alike. */
+#define CODE_BEFORE_311                                                                            \
+	.key = 588, .code_file = 104, .code_name = 112, .code_lines = 120, .ascii = 48, .wide = 72
+#define CODE_SINCE_311                                                                             \
+	.code_file = 112, .code_name = 128, .code_lines = 136, .lines = PYTHON_LOCATIONS
+#define FRAME_BEFORE_311                                                                           \
+	.frame_code = 32, .frame_previous = 24, .lasti_short = 1, .code_first_line = 40,           \
+	.style = PYTHON_EVERY_FRAME
+#define FRAME_SINCE_312(owner)                                                                     \
+	.frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = (owner),     \
+	.frame_bytes = (owner) + 1, .owner_entry = 3, .code_first_line = 68, .style = PYTHON_OWNER
+
+static const struct python_layout layouts[] = {
+	{ .minor = 9,
+	  .frame = { .state_frame = 24,
+	             .frame_instruction = 104,
+	             .frame_bytes = 108,
+	             FRAME_BEFORE_311 },
+	  .lines = PYTHON_LNOTAB,
+	  CODE_BEFORE_311 },
+	{ .minor = 10,
+	  .frame = { .state_frame = 24,
+	             .state_cframe = 48,
+	             .cframe_previous = 8,
+	             .frame_instruction = 96,
+	             .frame_bytes = 100,
+	             FRAME_BEFORE_311 },
+	  .lines = PYTHON_LINETABLE,
+	  CODE_BEFORE_311 },
+	{ .minor = 11,
+	  .frame = { .state_cframe = 56,
+	             .has_cframe = 1,
+	             .cframe_frame = 8,
+	             .cframe_previous = 16,
+	             .frame_code = 32,
+	             .frame_previous = 48,
+	             .frame_instruction = 56,
+	             .frame_entry = 68,
+	             .frame_bytes = 69,
+	             .code_first_line = 72,
+	             .style = PYTHON_IS_ENTRY },
+	  .key = 596,
+	  .code_instructions = 184,
+	  .ascii = 48,
+	  .wide = 72,
+	  CODE_SINCE_311 },
+	{ .minor = 12,
+	  .frame = { .state_cframe = 56,
+	             .has_cframe = 1,
+	             .cframe_frame = 0,
+	             .cframe_previous = 8,
+	             FRAME_SINCE_312(70) },
+	  .key = 1548,
+	  .code_instructions = 192,
+	  .ascii = 40,
+	  .wide = 56,
+	  CODE_SINCE_311 },
+	{ .minor = 13,
+	  .frame = { .state_frame = 72, FRAME_SINCE_312(70) },
+	  .key = 2164,
+	  .code_instructions = 200,
+	  .ascii = 40,
+	  .wide = 56,
+	  CODE_SINCE_311 },
+	{ .minor = 14,
+	  .frame = { .state_frame = 72, FRAME_SINCE_312(74) },
+	  .key = 2340,
+	  .code_instructions = 208,
+	  .ascii = 40,
+	  .wide = 56,
+	  CODE_SINCE_311 },
+};
+
+const struct python_layout *python_layout(unsigned minor)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
+		if (layouts[i].minor == minor)
+			return &layouts[i];
+	return NULL;
+}
 
 /* ---- python lines -------------------------------------------------------------------------- */
 
@@ -296,14 +378,13 @@ static bool read_string(const struct python_layout *layout, pid_t pid, uint64_t 
 }
 
 /* A bytes object; false where it is too long. */
-static bool read_table(const struct python_layout *layout, pid_t pid, uint64_t address, uint8_t *to,
-                       uint32_t *bytes)
+static bool read_table(pid_t pid, uint64_t address, uint8_t *to, uint32_t *bytes)
 {
 	uint64_t size;
 
 	*bytes = 0;
-	if (!address || !memory_read(pid, address + layout->bytes_size, &size, sizeof(size)) ||
-	    !size || size > TABLE_MAX || !memory_read(pid, address + layout->bytes, to, size))
+	if (!address || !memory_read(pid, address + PYTHON_BYTES_SIZE, &size, sizeof(size)) ||
+	    !size || size > TABLE_MAX || !memory_read(pid, address + PYTHON_BYTES, to, size))
 		return false;
 	*bytes = (uint32_t)size;
 	return true;
@@ -331,7 +412,7 @@ static void read_code(const struct python_layout *layout, pid_t pid, const struc
 	read->has_function =
 		read_string(layout, pid, word_at(code, layout->code_name), read->function);
 	read->has_file = read_string(layout, pid, word_at(code, layout->code_file), read->file);
-	read_table(layout, pid, word_at(code, layout->code_lines), read->table, &read->table_bytes);
+	read_table(pid, word_at(code, layout->code_lines), read->table, &read->table_bytes);
 	/* a module's code is gone as soon as it was run: what was read may be of two objects */
 	if (memory_read(pid, key->address, again, sizeof(again)) && !is_freed(again) &&
 	    word_at(code, layout->code_name) == word_at(again, layout->code_name) &&

@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "bpf/wire_stacks.h"
 #include "unwind/code_tables.h"
-#include "unwind/python_layout.h"
+#include "unwind/python_code.h"
 
 struct unwinder;
 

@@ -46,7 +46,7 @@ static void begin(void)
 
 /* ---- a Python that is none ------------------------------------------------------------------- */
 
-/* Where 3.12 has them: see python_layout.c. */
+/* Where 3.12 has them: see python_code.c. */
 enum {
 	KEY_AT = 1548,
 	STATE_CFRAME = 56,

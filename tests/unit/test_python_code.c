@@ -59,8 +59,8 @@ static uint64_t bytes_of(const void *bytes, size_t size)
 {
 	char *object = object_of(128 + size);
 
-	put(object, layout->bytes_size, size);
-	memcpy(object + layout->bytes, bytes, size);
+	put(object, PYTHON_BYTES_SIZE, size);
+	memcpy(object + PYTHON_BYTES, bytes, size);
 	return (uintptr_t)object;
 }
 
