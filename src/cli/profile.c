@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "capture/stacks/sampler.h"
 #include "profile/collect.h"
@@ -246,14 +247,6 @@ static int write_profile(const struct profile_command *o, const struct profiling
 
 /* ---- taking one ---------------------------------------------------------------------------- */
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Gives it what the mode asks for, and the consumers that are to be fed. */
 static size_t begin(const struct profile_command *o, struct profiling *p,
                     struct consumer *consumers[2])
@@ -303,10 +296,10 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	r = capture_open(c, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
-	p->begin_ns = now_ns(CLOCK_REALTIME);
-	begin_ns = now_ns(CLOCK_MONOTONIC);
+	p->begin_ns = clock_of_ns(CLOCK_REALTIME);
+	begin_ns = clock_now_ns();
 	r = capture_run(capture, err);
-	p->duration_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
+	p->duration_ns = clock_now_ns() - begin_ns;
 	if (r)
 		cli_say("%s", err->text);
 	err->text[0] = '\0';

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -36,10 +37,7 @@
 
 uint64_t stop_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_now_ns();
 }
 
 #ifdef __x86_64__

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/nvml_process.h"
 
 #define ROOM         2048  /* samples: 12 s of 16 GPUs, ten times a second */
@@ -98,7 +98,7 @@ static uint64_t missed(const struct gpu_sampler *sampler, uint32_t index, uint64
 static void take_reading(struct gpu_sampler *sampler, const struct nvml_sample *told)
 {
 	struct gpu_sampler_figures *figures = &sampler->figures;
-	uint64_t now_ns = gpu_clock_ns(), *readings = &sampler->readings[told->index];
+	uint64_t now_ns = clock_now_ns(), *readings = &sampler->readings[told->index];
 
 	figures->late += *readings ? told->late : missed(sampler, told->index, now_ns);
 	figures->cpu_ns += told->cpu_ns;
@@ -173,7 +173,7 @@ static void gone(void *data, const char *why)
 /* Those of a reading that is under way count already: one that hangs may never end. */
 static uint64_t missed_now(const struct gpu_sampler *sampler, uint32_t index)
 {
-	uint64_t moments = missed(sampler, index, gpu_clock_ns());
+	uint64_t moments = missed(sampler, index, clock_now_ns());
 
 	return moments > LATE_SHOWN ? moments - 1 : 0;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/nvml_process.h"
 
 #define INTERVAL_LEAST_NS 100000000ull
@@ -40,7 +40,8 @@ static void add_before(struct gpu_state *state, const struct before *before)
 		xids = state->xids;
 	} else {
 		for (uint32_t i = 0; i < state->xids.n_codes; i++)
-			gpu_xids_add_code(&xids, state->xids.codes[i].code, state->xids.codes[i].count);
+			gpu_xids_add_code(&xids, state->xids.codes[i].code,
+			                  state->xids.codes[i].count);
 		xids.total += state->xids.total;
 	}
 	if (state->xids.total) {
@@ -67,7 +68,7 @@ static void take(void *data, const struct nvml_message *message)
 	struct gpu_states *states = data;
 
 	pthread_mutex_lock(&states->lock);
-	states->heard_ns = gpu_clock_ns();
+	states->heard_ns = clock_now_ns();
 	if (message->head.kind == NVML_MESSAGE_STATE) {
 		take_state(states, &message->state);
 	} else {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/nvml_process.h"
 
 /* What is known of GPUs without NVML. */
@@ -121,7 +121,7 @@ struct gpus *gpus_new(uint64_t interval_ns)
 
 bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *into)
 {
-	struct timespec until = gpu_clock_timespec(gpu_clock_ns() + patience_ns);
+	struct timespec until = clock_timespec(clock_now_ns() + patience_ns);
 	bool any;
 
 	if (!gpus)

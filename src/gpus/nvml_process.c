@@ -18,7 +18,7 @@
 #include "base/array.h"
 #include "base/worker.h"
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 
 #define BYTES_MOST   (1ll << 60)
 #define SECONDS_MOST 1000000000000000000ull /* 30 years, in nanoseconds */
@@ -388,7 +388,7 @@ static bool start(struct nvml_process *process, char *why, size_t size)
 		describe_failure(process, -rc, why, size);
 		return false;
 	}
-	process->begun_ns = process->heard_ns = gpu_clock_ns();
+	process->begun_ns = process->heard_ns = clock_now_ns();
 	pthread_mutex_lock(&process->lock);
 	process->figures.starts++;
 	pthread_mutex_unlock(&process->lock);
@@ -444,11 +444,11 @@ static enum hearing hear(struct nvml_process *process)
 		return NOTHING;
 	if (n <= 0)
 		return ENDED;
-	if (!nvml_check(message, (size_t)n, process->wanted, gpu_clock_ns()))
+	if (!nvml_check(message, (size_t)n, process->wanted, clock_now_ns()))
 		return REFUSED;
 	if (message->head.kind == NVML_MESSAGE_BEAT)
 		count_beat(process, &message->beat);
-	process->heard_ns = gpu_clock_ns();
+	process->heard_ns = clock_now_ns();
 	process->listener.take(process->listener.data, message);
 	return HEARD;
 }
@@ -467,7 +467,7 @@ static enum hearing listen_on(struct nvml_process *process)
 			                   { .fd = process->worker.pidfd, .events = POLLIN } };
 		enum hearing heard;
 
-		if (gpu_clock_ns() - process->heard_ns > NVML_SILENCE_NS)
+		if (clock_now_ns() - process->heard_ns > NVML_SILENCE_NS)
 			return SILENT;
 		if (poll(ready, 3, 1000) <= 0 || !(ready[0].revents || ready[2].revents))
 			continue;
@@ -536,7 +536,7 @@ static void run_one(struct nvml_process *process, char *why, size_t size)
 	}
 	heard = listen_on(process);
 	end_process(process, &info);
-	process->ends = gpu_clock_ns() - process->begun_ns > GOOD_FOR_NS ? 1 : process->ends + 1;
+	process->ends = clock_now_ns() - process->begun_ns > GOOD_FOR_NS ? 1 : process->ends + 1;
 	describe_end(process, heard, &info, why, size);
 	if (!end_wanted(process))
 		count_end(process, heard);

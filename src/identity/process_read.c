@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "identity/process_identity.h"
@@ -260,7 +261,6 @@ static bool find_ids(const char *status, const char *what, uint32_t *real, uint3
 static void read_user(struct process_reader *reader, struct process_reading *reading,
                       struct process_identity *identity)
 {
-	struct timespec now;
 	char text[2048];
 	uint32_t group;
 
@@ -269,10 +269,8 @@ static void read_user(struct process_reader *reader, struct process_reading *rea
 	if (!find_ids(text, "\nUid:\t", &identity->uid, &reading->rights.user) ||
 	    !find_ids(text, "\nGid:\t", &group, &reading->rights.group))
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	process_users_name(reader->users, identity->uid,
-	                   (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-	                   identity->user, sizeof(identity->user));
+	process_users_name(reader->users, identity->uid, clock_now_ns(), identity->user,
+	                   sizeof(identity->user));
 }
 
 static void read_cgroups(struct process_reader *reader, const struct process_reading *reading,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "trace/chunk.h"
 #include "trace/define.h"
@@ -295,14 +296,6 @@ struct writer {
 	uint64_t flushed_ns;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- chunks -------------------------------------------------------------------------------- */
 
 /* Packs what is in `raw`. */
@@ -466,7 +459,7 @@ static int writer_begin(struct consumer *self, const struct run_info *run, struc
 	struct writer *writer = (struct writer *)self;
 	struct chunk_head head = { .type = CHUNK_RUN };
 
-	writer->flushed_ns = now_ns();
+	writer->flushed_ns = clock_now_ns();
 	if (writer->window)
 		return 0;
 	run_write(run, &writer->raw);
@@ -492,14 +485,14 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	if (encoder_bytes(writer->encoder) < writer->chunk_bytes &&
 	    definer_bytes(writer->definer) < CHUNK_BYTES)
 		return 0;
-	writer->flushed_ns = now_ns();
+	writer->flushed_ns = clock_now_ns();
 	return add_gathered(writer, err);
 }
 
 static int writer_flush(struct consumer *self, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int r = begin_file(writer, err);
 
 	if (r || now - writer->flushed_ns < FLUSH_NS)

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 
 #define ALL_LINKS   UINT32_MAX /* scope of a field */
 #define XIDS_A_READ 64         /* the rest comes with the next one */
@@ -129,7 +129,7 @@ static bool read_utilization(struct gpu_reader *reader, struct gpu_metrics_sampl
 		sample->value[GPU_METRIC_MEMORY_BUSY] = utilization.memory * 100;
 	sample->source = GPU_METRICS_UTILIZATION;
 	sample->begin_ns = before_ns;
-	sample->end_ns = reader->utilization_ns = gpu_clock_ns();
+	sample->end_ns = reader->utilization_ns = clock_now_ns();
 	return before_ns != 0;
 }
 
@@ -484,7 +484,7 @@ static void count_xid(struct gpu_xids *xids, uint32_t code)
 {
 	xids->total++;
 	xids->last = code;
-	xids->last_ns = gpu_clock_ns();
+	xids->last_ns = clock_now_ns();
 	gpu_xids_add_code(xids, code, 1);
 }
 
@@ -541,6 +541,6 @@ void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gp
 	}
 	state->answer = GPU_ANSWER_GOOD;
 	state->why[0] = '\0';
-	state->read_ns = gpu_clock_ns();
+	state->read_ns = clock_now_ns();
 	state->reads++;
 }

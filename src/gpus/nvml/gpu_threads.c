@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/nvml/nvml.h"
 #include "gpus/nvml/pm.h"
 
@@ -62,17 +62,9 @@ static bool start(void *(*work)(void *), void *data)
 	return started;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void sleep_until(uint64_t ns)
 {
-	struct timespec until = gpu_clock_timespec(ns);
+	struct timespec until = clock_timespec(ns);
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
@@ -80,7 +72,7 @@ static void sleep_until(uint64_t ns)
 /* The next moment after now, with those that were missed in *late. */
 static uint64_t next_moment(uint64_t last_ns, uint64_t interval_ns, uint64_t *late)
 {
-	uint64_t now_ns = gpu_clock_ns(), next_ns = last_ns + interval_ns;
+	uint64_t now_ns = clock_now_ns(), next_ns = last_ns + interval_ns;
 
 	*late = now_ns > next_ns ? (now_ns - next_ns) / interval_ns : 0;
 	next_ns += *late * interval_ns;
@@ -102,15 +94,15 @@ static void read_state(struct gpu_thread *gpu)
 static void read_sample(struct gpu_thread *gpu, uint64_t late)
 {
 	struct nvml_sample *sample = &gpu->message.sample;
-	uint64_t begin_ns = gpu_clock_ns(), cpu_begin_ns = cpu_ns();
+	uint64_t begin_ns = clock_now_ns(), cpu_begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	*sample = (struct nvml_sample){ .index = gpu->index, .late = late };
 	gpu->message.head.kind = NVML_MESSAGE_SAMPLE;
 	sample->any = gpu_reader_metrics(gpu->reader, gpu->threads->interval_ns, &sample->sample,
 	                                 &sample->graphics_ns);
 	sample->source = gpu_reader_source(gpu->reader);
-	sample->cpu_ns = cpu_ns() - cpu_begin_ns;
-	sample->reading_ns = gpu_clock_ns() - begin_ns;
+	sample->cpu_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin_ns;
+	sample->reading_ns = clock_now_ns() - begin_ns;
 }
 
 static void note_since(struct gpu_thread *gpu, uint64_t since_ns)
@@ -123,10 +115,10 @@ static void note_since(struct gpu_thread *gpu, uint64_t since_ns)
 static void *read_gpu(void *data)
 {
 	struct gpu_thread *gpu = data;
-	uint64_t next_ns = gpu_clock_ns(), late = 0;
+	uint64_t next_ns = clock_now_ns(), late = 0;
 
 	for (;;) {
-		note_since(gpu, gpu_clock_ns());
+		note_since(gpu, clock_now_ns());
 		if (gpu->threads->wanted == NVML_WANTED_STATES)
 			read_state(gpu);
 		else
@@ -205,7 +197,7 @@ static void send_beat(struct gpu_threads *threads)
 static void read_all(struct gpu_threads *threads, struct nvml *nvml)
 {
 	struct nvml_message *message = xcalloc(1, sizeof(*message));
-	uint64_t next_ns = gpu_clock_ns(), late;
+	uint64_t next_ns = clock_now_ns(), late;
 
 	message->head.kind = NVML_MESSAGE_GPUS;
 	for (;;) {
@@ -224,9 +216,9 @@ static void *open_nvml(void *data)
 
 	while (!(nvml = open_gpus(threads))) {
 		send_beat(threads);
-		sleep_until(gpu_clock_ns() + TRY_AGAIN_NS);
+		sleep_until(clock_now_ns() + TRY_AGAIN_NS);
 		pthread_mutex_lock(&threads->lock);
-		threads->opening_ns = gpu_clock_ns();
+		threads->opening_ns = clock_now_ns();
 		pthread_mutex_unlock(&threads->lock);
 	}
 	send_beat(threads);
@@ -252,11 +244,11 @@ static void note_sampling(struct gpu_threads *threads, uint32_t n, const char *w
 static void sample_on(struct gpu_threads *threads, struct pm_sampling *sampling, char *why,
                       size_t size)
 {
-	uint64_t next_ns = gpu_clock_ns(), late;
+	uint64_t next_ns = clock_now_ns(), late;
 
 	for (;;) {
 		for (uint32_t i = 0; i < pm_sampling_all(sampling); i++) {
-			note_since(&threads->gpus[i], gpu_clock_ns());
+			note_since(&threads->gpus[i], clock_now_ns());
 			pm_sampling_turn(sampling, i, why, size);
 			note_since(&threads->gpus[i], 0);
 		}
@@ -280,7 +272,7 @@ static void *sample_gpus(void *data)
 	                                    sizeof(why)))) {
 		note_sampling(threads, 0, why);
 		send_beat(threads);
-		sleep_until(gpu_clock_ns() + TRY_AGAIN_NS);
+		sleep_until(clock_now_ns() + TRY_AGAIN_NS);
 	}
 	note_sampling(threads, pm_sampling_gpus(sampling), why);
 	send_beat(threads);
@@ -296,7 +288,7 @@ struct gpu_threads *gpu_threads_start(enum nvml_wanted wanted, uint64_t interval
 	threads->wanted = wanted;
 	threads->interval_ns = interval_ns;
 	threads->folders = folders;
-	threads->opening_ns = gpu_clock_ns();
+	threads->opening_ns = clock_now_ns();
 	pthread_mutex_init(&threads->lock, NULL);
 	if (start(wanted == NVML_WANTED_STRETCHES ? sample_gpus : open_nvml, threads))
 		return threads;
@@ -311,7 +303,7 @@ bool gpu_threads_are_stuck(struct gpu_threads *threads)
 	bool stuck = false;
 
 	pthread_mutex_lock(&threads->lock);
-	now_ns = gpu_clock_ns(); /* of the time before the lock a reading may begin after it */
+	now_ns = clock_now_ns(); /* of the time before the lock a reading may begin after it */
 	for (uint32_t i = 0; i < GPUS_MAX && threads->wanted == NVML_WANTED_STRETCHES; i++)
 		stuck |= threads->gpus[i].since_ns && now_ns - threads->gpus[i].since_ns > STUCK_NS;
 	pthread_mutex_unlock(&threads->lock);
@@ -323,7 +315,7 @@ void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat)
 	uint64_t ns;
 
 	pthread_mutex_lock(&threads->lock);
-	ns = threads->opening_ns ? gpu_clock_ns() - threads->opening_ns : 0;
+	ns = threads->opening_ns ? clock_now_ns() - threads->opening_ns : 0;
 	beat->n = threads->n;
 	for (uint32_t i = 0; i < GPUS_MAX; i++)
 		beat->since_ns[i] = threads->gpus[i].since_ns;

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own_memory.h"
 #include "gpus/nvml/gpu_threads.h"
 
@@ -53,14 +54,6 @@ static void give_up_rights(void)
 	syscall(SYS_capset, &head, data);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Until cuscope closes its end. */
 static void beat_on(struct gpu_threads *threads)
 {
@@ -70,7 +63,7 @@ static void beat_on(struct gpu_threads *threads)
 	while (poll(&cuscope, 1, NVML_WIRE_BEAT_NS / 1000000) <= 0 &&
 	       !gpu_threads_are_stuck(threads)) {
 		gpu_threads_beat(threads, &message.beat);
-		message.beat.cpu_ns = cpu_ns();
+		message.beat.cpu_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
 		message.beat.resident_bytes = own_resident_bytes();
 		send_message(&message);
 	}

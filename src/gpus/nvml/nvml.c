@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/gpu_metrics.h"
 #include "gpus/nvml/library_path.h"
 #include "gpus/nvml/nvml_calls.h"
@@ -198,7 +198,7 @@ bool gpm_read(struct gpm *gpm, gpu_handle handle, uint64_t pause_ns,
 		return false;
 	}
 	gpm->newest = next;
-	gpm->newest_ns = gpu_clock_ns();
+	gpm->newest_ns = clock_now_ns();
 	if (gpm->newest_ns - before_ns > pause_ns)
 		begin_anew(gpm);
 	if (gpm->n < READINGS_LEFT_OUT) {

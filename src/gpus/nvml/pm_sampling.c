@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/xalloc.h"
-#include "gpus/gpu_clock.h"
+#include "base/clock.h"
 #include "gpus/nvml/gpu_threads.h"
 
 #define CPU_MOST    0.08        /* of a CPU, of all GPUs together */
@@ -66,19 +66,11 @@ struct pm_sampling {
 	struct sampled of[GPUS_MAX];
 };
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- time ---------------------------------------------------------------------------------- */
 
 static void offset_learn(struct offset *offset, uint64_t end_ns, uint64_t begun_ns, size_t samples)
 {
-	uint64_t now_ns = gpu_clock_ns();
+	uint64_t now_ns = clock_now_ns();
 	int64_t is = (int64_t)(now_ns - end_ns);
 
 	if (!offset->turns || now_ns - offset->since_ns > CLOCK_NS) {
@@ -101,7 +93,7 @@ static bool offset_is_known(const struct offset *offset)
 
 static bool offset_is_due(const struct offset *offset)
 {
-	return !offset_is_known(offset) || gpu_clock_ns() - offset->learnt_ns > LEARN_NS;
+	return !offset_is_known(offset) || clock_now_ns() - offset->learnt_ns > LEARN_NS;
 }
 
 static uint64_t offset_apply(const struct offset *offset, uint64_t ns)
@@ -163,8 +155,8 @@ static void begin_gpu(struct pm_sampling *sampling, uint32_t index, char *why, s
 
 	sampled->gpu = pm_start(sampling->pm, index, sampled->interval_ns, why, size);
 	sampled->stretches = (struct stretches){ .each = take_stretch, .data = sampled };
-	sampled->again_ns = sampled->gpu ? 0 : gpu_clock_ns() + AGAIN_NS;
-	sampled->judged_ns = gpu_clock_ns();
+	sampled->again_ns = sampled->gpu ? 0 : clock_now_ns() + AGAIN_NS;
+	sampled->judged_ns = clock_now_ns();
 	sampled->judged_samples = 0;
 	sampled->cost = (struct cost){ 0 };
 	sampled->drained_ns = sampled->judged_ns;
@@ -250,7 +242,7 @@ static void judge_cost(struct pm_sampling *sampling, uint32_t index, char *why, 
 {
 	struct sampled *sampled = &sampling->of[index];
 	const struct cost *cost = &sampled->cost;
-	uint64_t now_ns = gpu_clock_ns(), ns = now_ns - sampled->judged_ns;
+	uint64_t now_ns = clock_now_ns(), ns = now_ns - sampled->judged_ns;
 	double most = CPU_MOST / sampling->n, fixed_ns = 1000 * cost_fixed(cost), interval, left;
 	bool behind = now_ns - sampled->drained_ns > BEHIND_NS;
 
@@ -284,17 +276,18 @@ static enum pm_reading read_gpu(struct sampled *sampled)
 
 	/* until few came at once: by when they came, the clocks are compared */
 	for (int i = 0; i < most && again; i++) {
-		uint64_t begun_ns = gpu_clock_ns(), cpu_begin_ns = cpu_ns(), took_ns;
+		uint64_t begun_ns = clock_now_ns(),
+			 cpu_begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID), took_ns;
 		size_t n;
 
 		reading = pm_read(sampled->gpu, take_sample, sampled, &n);
-		took_ns = cpu_ns() - cpu_begin_ns;
+		took_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin_ns;
 		sampled->message.stretches.cpu_ns += took_ns;
 		cost_add(&sampled->cost, (double)n, (double)took_ns / 1e3);
 		again = reading == PM_MORE;
 		if (reading != PM_READ)
 			continue;
-		sampled->drained_ns = gpu_clock_ns();
+		sampled->drained_ns = clock_now_ns();
 		if (n)
 			offset_learn(&sampled->offset, sampled->last_ns, begun_ns, n);
 		again = !n || n > FEW;
@@ -302,14 +295,14 @@ static enum pm_reading read_gpu(struct sampled *sampled)
 			nanosleep(&(struct timespec){ 0, (long)sampled->interval_ns / 2 }, NULL);
 	}
 	if (due)
-		sampled->offset.learnt_ns = gpu_clock_ns();
+		sampled->offset.learnt_ns = clock_now_ns();
 	return reading;
 }
 
 void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, size_t size)
 {
 	struct sampled *sampled = &sampling->of[index];
-	uint64_t now_ns = gpu_clock_ns(), between_ns;
+	uint64_t now_ns = clock_now_ns(), between_ns;
 	enum pm_reading reading;
 
 	if (!sampled->gpu) {
@@ -335,5 +328,5 @@ void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, s
 	}
 	sampled->offset = (struct offset){ 0 };
 	snprintf(why, size, "CUPTI gives no samples of GPU %u any more", index);
-	sampled->again_ns = gpu_clock_ns() + AGAIN_NS;
+	sampled->again_ns = clock_now_ns() + AGAIN_NS;
 }
