@@ -99,6 +99,7 @@ struct agent *agent_new(struct agent_common *common, pid_t pid)
 
 	agent->common = common;
 	agent->pid = pid;
+	agent->start_time = process_start_time(pid);
 	agent->socket = agent->bell = -1;
 	agent->state = STATE_UNKNOWN;
 	return agent;
@@ -297,6 +298,7 @@ void agent_enter(struct agent *agent)
 {
 	struct inject_options options = {
 		.pid = agent->pid,
+		.start_time = agent->start_time,
 		.name = "cuscope-agent",
 		.function = AGENT_ENTER,
 		.limit_ns = ENTER_LIMIT_NS,

@@ -39,6 +39,7 @@ struct agent {
 	struct agent *next; /* among those that are over */
 	struct agent_common *common;
 	pid_t pid;
+	uint64_t start_time;   /* of the process, as it was when it was wanted */
 	struct inject *inject; /* not NULL: being entered */
 	int socket, bell;      /* -1: none */
 	struct agent_ring *ring;

@@ -37,6 +37,7 @@ struct inject;
 
 struct inject_options {
 	pid_t pid;
+	uint64_t start_time; /* (base/process.h) of who is meant by that; 0: of whoever has it */
 	const void *library; /* a shared object's bytes: they go into a memfd of the target */
 	size_t bytes;
 	const char *name; /* of the memfd: the same name and bytes there already are used again */

@@ -489,6 +489,7 @@ int target_look(const struct inject_options *options, struct inject_target *targ
 	int rc;
 
 	*target = (struct inject_target){ .pid = options->pid,
+		                          .start_time = options->start_time,
 		                          .memory = -1,
 		                          .looked_ns = clock_now_ns() };
 	rc = find_alive(target, err);

@@ -18,6 +18,7 @@ struct thread_stacks; /* inject_stack.h */
 
 struct inject_target {
 	pid_t pid;
+	uint64_t start_time; /* 0: of any process that has the pid */
 	pid_t alive; /* a thread whose /proc tells of the memory: that of a main thread that has
 	              * ended does not */
 	int memory;  /* /proc/PID/mem: stays with this program even if the process execs another */

@@ -361,6 +361,15 @@ static bool is_ending(pid_t pid, pid_t tid)
 	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
+/* Whoever has the pid by now is not touched: what was seized goes on at the end of this process. */
+static int check_process(const struct inject_target *target, struct err *err)
+{
+	if (!target->start_time || process_start_time(target->pid) == target->start_time)
+		return 0;
+	return err_set(err, ESRCH, "process %d has ended, and another one may have its number",
+	               target->pid);
+}
+
 /* Another one that attaches has it for a moment, and may be gone when it is asked who has it. */
 int thread_seize(const struct inject_target *target, pid_t tid, struct err *err)
 {
@@ -369,7 +378,7 @@ int thread_seize(const struct inject_target *target, pid_t tid, struct err *err)
 
 	for (int i = 0; i < SEIZES; i++) {
 		if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) == 0)
-			return 0;
+			return check_process(target, err);
 		code = errno;
 		if (code != EPERM)
 			break;

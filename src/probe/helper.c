@@ -503,7 +503,8 @@ static int64_t next_of_maps(pid_t pid, int *fd, bool first, char *text)
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data)
 {
 	char *text = xmalloc(HELPER_BYTES);
-	bool roots = helper_person_of(pid) == PERSON_ROOT;
+	uint64_t person = helper_person_of(pid);
+	bool limited = person != PERSON_ROOT && person != PERSON_UNKNOWN;
 	uint64_t bytes = 0;
 	int fd = -1, rc = 0;
 
@@ -512,7 +513,7 @@ int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data)
 
 		rc = n < 0 ? (int)n : n ? each(text, (size_t)n, data) : 0;
 		bytes += n > 0 ? (uint64_t)n : 0;
-		if (!rc && fd >= 0 && bytes >= HELPER_MAPS_BYTES && !roots)
+		if (!rc && fd >= 0 && bytes >= HELPER_MAPS_BYTES && limited)
 			rc = -E2BIG;
 	} while (!rc && fd >= 0);
 	if (fd >= 0)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * attach PID LIBRARY FUNCTION [LIMIT_MS [TIMES [KILL_US]]]
+ * attach PID LIBRARY FUNCTION [LIMIT_MS [TIMES [KILL_US [OLDER]]]]
  *
  * Injects, and says for each time "ok STOPPED_US ANSWER", with what came through the socket, or
  * "error CODE SENTENCE". Ends with the number of failures, at most 100. With KILL_US the process
- * that attaches is killed at a random moment within that time.
+ * that attaches is killed at a random moment within that time. OLDER: one is meant that began so
+ * many ticks before it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/inject.h"
+#include "base/process.h"
 
 static void answer_of(int socket, char *answer, size_t size)
 {
@@ -119,6 +121,8 @@ int main(int argc, char **argv)
 	if (fd < 0 || fstat(fd, &st))
 		return 102;
 	options.pid = atoi(argv[1]);
+	if (argc > 7)
+		options.start_time = process_start_time(options.pid) - strtoul(argv[7], NULL, 10);
 	options.bytes = (size_t)st.st_size;
 	options.library = mmap(NULL, options.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	options.function = argv[3];

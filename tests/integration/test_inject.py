@@ -29,9 +29,9 @@ def start_target(case, work, threads=0, name="target", command=(), **options):
     return target
 
 
-def attach_command(pid, function="greet", limit_ms=10000, times=1, library=None, kill_us=0):
+def attach_command(pid, function="greet", limit_ms=10000, times=1, library=None, kill_us=0, older=0):
     return [program("attach"), str(pid), library or program("library.so"), function, str(limit_ms),
-            str(times), str(kill_us)]
+            str(times), str(kill_us), str(older)]
 
 
 def attach(case, pid, *arguments, **options):
@@ -561,6 +561,18 @@ def test_inject_survives_kill_9_of_who_attaches(case):
         raise Failure(f"{killed} of {len(lines)} were killed: {lines[:3]}")
     wait_until(lambda: not attachers_of(Places.build), "the attaching to end")
     wait_until(lambda: belongings(target.pid)[0] == before, "nothing to be left")
+    all_ok(attach(case, target.pid), 1)
+    ends_well(target)
+
+
+def test_inject_leaves_another_process_with_the_pid_alone(case):
+    """One that was wanted has ended meanwhile: whoever has its number now is not entered."""
+    target = start_target(case, "registers", 3)
+    before, _ = belongings(target.pid)
+    says(attach(case, target.pid, older=1), "has ended, and another one may have its number")
+    wait_until(lambda: not attachers_of(Places.build), "the attaching to end")
+    if belongings(target.pid)[0] != before:
+        raise Failure("something is left in it")
     all_ok(attach(case, target.pid), 1)
     ends_well(target)
 
