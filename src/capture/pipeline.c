@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
@@ -62,12 +63,9 @@ int pipeline_begin(struct pipeline *pipeline, const struct run_info *run, struct
 
 int pipeline_flush(struct pipeline *pipeline, struct err *err)
 {
-	struct timespec now;
-	uint64_t until_ns;
+	uint64_t until_ns = clock_now_ns();
 	int r;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	until_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	r = until_ns > OVERDUE_NS ? pipeline_settle_ends(pipeline, until_ns - OVERDUE_NS, err) : 0;
 	if (r)
 		return r;

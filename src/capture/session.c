@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/later.h"
 #include "base/xalloc.h"
 
@@ -57,17 +58,9 @@ void session_hook_kernel_again(struct capture *c, uint64_t now_ns)
 #define LEAVE_NS  2000000000 /* for agents, to leave the targets */
 #define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 uint64_t capture_now_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return clock_of_ns(CLOCK_MONOTONIC);
 }
 
 /* CLOCK_BOOTTIME runs on while the machine sleeps. Read between two readings of the other clock, so
@@ -78,9 +71,9 @@ static int64_t slept_ns(void)
 	int64_t sleep_ns = 0;
 
 	for (int i = 0; i < 3; i++) {
-		before_ns = clock_ns(CLOCK_MONOTONIC);
-		boot_ns = clock_ns(CLOCK_BOOTTIME);
-		after_ns = clock_ns(CLOCK_MONOTONIC);
+		before_ns = clock_of_ns(CLOCK_MONOTONIC);
+		boot_ns = clock_of_ns(CLOCK_BOOTTIME);
+		after_ns = clock_of_ns(CLOCK_MONOTONIC);
 		if (after_ns - before_ns >= best_ns)
 			continue;
 		best_ns = after_ns - before_ns;
@@ -93,7 +86,7 @@ static int64_t slept_ns(void)
 void capture_begin_clock(struct capture *c)
 {
 	c->begin_ns = c->run.begin_ns = capture_now_ns();
-	c->run.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - c->begin_ns);
+	c->run.realtime_offset_ns = (int64_t)(clock_of_ns(CLOCK_REALTIME) - c->begin_ns);
 	c->run.boottime_offset_ns = slept_ns();
 }
 

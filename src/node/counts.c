@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
@@ -46,17 +47,9 @@ struct counts {
 	uint64_t (*person)(pid_t pid);
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t realtime_of(uint64_t monotonic_ns)
 {
-	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
+	return clock_of_ns(CLOCK_REALTIME) - (clock_now_ns() - monotonic_ns);
 }
 
 struct counts *counts_new(uint64_t begin_ns)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "capture/capture.h"
 #include "gpus/gpu_state.h"
@@ -32,14 +33,6 @@ struct node {
 	void *states[SOURCES_MAX];
 	struct node_view view;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
@@ -78,8 +71,7 @@ static void publish(struct node *node, const struct watch_page *page)
 		node_sources[i]->fill(node->states[i], &node->view, metrics);
 	node->view.page = NULL;
 	node->view.http = NULL;
-	snapshots_publish(node->snapshots, metrics, clock_ns(CLOCK_MONOTONIC),
-	                  node->settings.interval_ns);
+	snapshots_publish(node->snapshots, metrics, clock_now_ns(), node->settings.interval_ns);
 }
 
 /* ---- settings ------------------------------------------------------------------------------ */
@@ -211,7 +203,7 @@ static void on_turn(void *data, const struct capture_state *state)
 {
 	const struct node *node = data;
 
-	snapshots_turned(node->snapshots, clock_ns(CLOCK_MONOTONIC));
+	snapshots_turned(node->snapshots, clock_now_ns());
 }
 
 static void on_hangup(void *data)
@@ -277,14 +269,14 @@ static void begin(struct node *node, const struct node_options *options)
 		                              .forget = true,
 		                              .page = on_page,
 		                              .data = node };
-	node->counts = counts_new(clock_ns(CLOCK_MONOTONIC));
+	node->counts = counts_new(clock_now_ns());
 	node->places = places_new(false);
 	node->snapshots = snapshots_new();
 	node->view = (struct node_view){ .settings = &node->settings,
 		                         .counts = node->counts,
 		                         .places = node->places,
 		                         .gpus = gpu_states_new(GPUS_NS),
-		                         .started_ns = clock_ns(CLOCK_REALTIME) };
+		                         .started_ns = clock_of_ns(CLOCK_REALTIME) };
 	for (size_t i = 0; node_sources[i]; i++)
 		node->states[i] =
 			node_sources[i]->begin ? node_sources[i]->begin(&node->settings) : NULL;

@@ -15,6 +15,7 @@
 
 #include "agent/wire.h"
 #include "analysis/missed.h"
+#include "base/clock.h"
 #include "base/worker.h"
 #include "capture/capture.h"
 #include "node/rules.h"
@@ -90,11 +91,7 @@ static int keep_file(const struct recorder_saver *saver, struct save_writing *wr
 /* As clocks are now: the recorder runs for months, and a clock may have been set since. */
 static int64_t realtime_offset_ns(void)
 {
-	struct timespec real, monotonic;
-
-	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (real.tv_sec - monotonic.tv_sec) * 1000000000 + (real.tv_nsec - monotonic.tv_nsec);
+	return (int64_t)(clock_of_ns(CLOCK_REALTIME) - clock_now_ns());
 }
 
 static int write_file(struct recorder_saver *saver, struct save_writing *writing,
@@ -199,14 +196,6 @@ struct flight {
 	uint64_t told_ns;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- what is said to the agent ------------------------------------------------------------- */
 
 /* What it has no room for is left out: it looks often. */
@@ -243,7 +232,7 @@ static void send_state(struct flight *flight, const struct capture_state *captur
 	flight->state.lost = missed_events(capture->lost);
 	flight->state.overhead_percent = capture->overhead_percent;
 	flight->state.scale = capture->estimate_scale;
-	flight->state.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	flight->state.cpu_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
 	call_rules_figures(flight->rules, &flight->state.steps_judged, &forgotten);
 	message.state = flight->state;
 	recorder_send(flight->saver.socket, &message);
@@ -281,7 +270,7 @@ static void take_snapshot(void *data, const struct run_info *run)
 static void progress(void *data, const struct capture_state *state)
 {
 	struct flight *flight = data;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 
 	recorder_save_look(&flight->saver);
 	obey(flight);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -218,21 +219,13 @@ struct own_functions_search {
 };
 
 /* The thread's own: a machine that is busy with others does not make a file a large one. */
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool is_late(struct own_functions_search *search, size_t steps)
 {
 	search->steps += steps;
 	if (search->steps < TIME_STEP)
 		return false;
 	search->steps = 0;
-	return cpu_now_ns() >= search->until_ns;
+	return clock_of_ns(CLOCK_THREAD_CPUTIME_ID) >= search->until_ns;
 }
 
 static bool is_glob(const struct own_functions_search *search, size_t spec)
@@ -476,7 +469,8 @@ int own_functions_read(int fd, const char *path, const struct hook_list *hooks, 
 		                               .hooks = hooks,
 		                               .path = path,
 		                               .into = functions,
-		                               .until_ns = cpu_now_ns() + cpu_ns };
+		                               .until_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID) +
+		                                           cpu_ns };
 	int r = elf_image_open(&image, fd, path, err);
 	const char *no_return;
 

@@ -371,14 +371,6 @@ static struct module *module_of(const struct modules *modules, int fd)
 	return NULL;
 }
 
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /*
  * Reads it without the lock. Files that hooks of users name are chosen by their names, and anybody
  * can make such files, with as many symbols as he likes. So the time that looks spend on them is
@@ -389,7 +381,7 @@ static int open_bounded(struct modules *modules, int fd, const char *path, enum 
 {
 	const struct selection *selection = modules->options.selection;
 	bool own = own_functions_wanted(selection->hooks, path);
-	uint64_t begin_ns = cpu_now_ns();
+	uint64_t begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
 	int answer;
 
 	if (own && depth == ELF_SMALL_SYMTAB &&
@@ -399,7 +391,8 @@ static int open_bounded(struct modules *modules, int fd, const char *path, enum 
 	answer = module_open(fd, path, depth, selection, module, err);
 	pthread_mutex_lock(&modules->lock);
 	if (own)
-		account_charge(&modules->own_reads, cpu_now_ns() - begin_ns, clock_now_ns());
+		account_charge(&modules->own_reads, clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns,
+		               clock_now_ns());
 	return answer;
 }
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/later.h"
 #include "base/process.h"
 #include "base/xalloc.h"
@@ -166,19 +167,11 @@ struct uvm_queue {
 	size_t bytes;      /* of the memory that is to be freed */
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 /* What makes the driver's time ours: of three readings, that in the middle. */
 static int64_t clock_offset(void)
 {
-	uint64_t before = clock_ns(CLOCK_MONOTONIC), raw = clock_ns(CLOCK_MONOTONIC_RAW);
-	uint64_t after = clock_ns(CLOCK_MONOTONIC);
+	uint64_t before = clock_now_ns(), raw = clock_of_ns(CLOCK_MONOTONIC_RAW);
+	uint64_t after = clock_now_ns();
 
 	return (int64_t)(before + (after - before) / 2 - raw);
 }

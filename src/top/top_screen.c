@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analysis/missed.h"
+#include "base/clock.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
 #include "capture/who_feed.h"
@@ -49,19 +50,6 @@ struct top_screen {
 	struct screen screen;
 };
 
-static uint64_t clock_now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_now(CLOCK_MONOTONIC);
-}
-
 /* ---- notices ------------------------------------------------------------------------------- */
 
 void top_screen_notice(void *data, const char *text)
@@ -80,7 +68,7 @@ void top_screen_notice(void *data, const char *text)
 		notices->n--;
 	}
 	notices->text[notices->n++] = xstrdup(text);
-	notices->time_ns = now_ns();
+	notices->time_ns = clock_now_ns();
 	s->redraw = true;
 }
 
@@ -99,7 +87,7 @@ static void say_notices(struct top_screen *s)
 
 static void measure_own_cost(struct top_screen *s)
 {
-	uint64_t own = clock_now(CLOCK_PROCESS_CPUTIME_ID), now = now_ns();
+	uint64_t own = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID), now = clock_now_ns();
 
 	if (s->clock_ns && now > s->clock_ns)
 		s->own_percent = 100.0 * (double)(own - s->own_ns) / (double)(now - s->clock_ns);
@@ -134,7 +122,7 @@ static void fill_page(struct top_screen *s)
 		.estimate_scale = state.estimate_scale,
 	};
 	memcpy(s->page.lost, state.lost, sizeof(s->page.lost));
-	if (s->notices.n && now_ns() - s->notices.time_ns < NOTICE_NS)
+	if (s->notices.n && clock_now_ns() - s->notices.time_ns < NOTICE_NS)
 		s->page.notice = s->notices.text[s->notices.n - 1];
 }
 
@@ -166,7 +154,7 @@ static void count_open_call(void *data, const struct capture_open_call *call)
 	struct top_screen *s = data;
 
 	top_counts_open_call(s->counts, call->pid, call->tid, call->function, call->begin_ns,
-	                     now_ns());
+	                     clock_now_ns());
 }
 
 static void count_more(void *data, uint32_t pid, const struct function *function, uint64_t calls)
@@ -212,9 +200,9 @@ static void on_key(struct top_screen *s, int key)
 		s->quit = true;
 		break;
 	case TOP_RESET:
-		top_counts_reset(s->counts, now_ns());
+		top_counts_reset(s->counts, clock_now_ns());
 		take_snapshot(s);
-		s->tick_ns = now_ns() + s->options.interval_ns;
+		s->tick_ns = clock_now_ns() + s->options.interval_ns;
 		break;
 	case TOP_REDRAW:
 		if (!s->view.paused || !paused) /* details of what was opened, or of all */
@@ -346,7 +334,7 @@ static int screen_event(struct consumer *self, const struct event *event, struct
 static int screen_flush(struct consumer *self, struct err *err)
 {
 	struct top_screen *s = screen_of(self);
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (s->who)
 		who_feed_turn(s->who, now);
