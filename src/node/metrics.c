@@ -30,37 +30,50 @@ const char *count_kind(size_t kind)
 }
 
 const struct count_family count_families[] = {
-	{ FAMILY("launches", NULL, "Kernels launched"), COUNT_LAUNCHES, 1, NULL, NULL, 0 },
+	{ FAMILY("launches", NULL, "Kernels launched"), COUNT_LAUNCHES, 1 },
 	{ FAMILY("launch_seconds", "seconds", "Time in the calls that launch kernels and graphs"),
-	  COUNT_LAUNCH_NS, 1, NULL, NULL, 9 },
-	{ FAMILY("graph_launches", NULL, "Graphs launched"), COUNT_GRAPH_LAUNCHES, 1, NULL, NULL,
-	  0 },
+	  COUNT_LAUNCH_NS, 1, .decimals = 9 },
+	{ FAMILY("graph_launches", NULL, "Graphs launched"), COUNT_GRAPH_LAUNCHES, 1 },
 	{ FAMILY("copies", NULL, "Copies asked for"), COUNT_COPIES, DIRECTION_COUNT, "direction",
-	  count_direction, 0 },
+	  count_direction },
 	{ FAMILY("copy_bytes", "bytes", "Bytes of copies"), COUNT_COPY_BYTES, DIRECTION_COUNT,
-	  "direction", count_direction, 0 },
+	  "direction", count_direction },
 	{ FAMILY("copy_seconds", "seconds", "Time in the calls that copy"), COUNT_COPY_NS,
 	  DIRECTION_COUNT, "direction", count_direction, 9 },
-	{ FAMILY("sets", NULL, "Memory sets asked for"), COUNT_SETS, 1, NULL, NULL, 0 },
-	{ FAMILY("set_bytes", "bytes", "Bytes of memory sets"), COUNT_SET_BYTES, 1, NULL, NULL, 0 },
+	{ FAMILY("sets", NULL, "Memory sets asked for"), COUNT_SETS, 1 },
+	{ FAMILY("set_bytes", "bytes", "Bytes of memory sets"), COUNT_SET_BYTES, 1 },
 	{ FAMILY("allocations", NULL, "Allocations that succeeded"), COUNT_ALLOCATIONS,
-	  MEMORY_COUNT, "kind", count_kind, 0 },
+	  MEMORY_COUNT, "kind", count_kind },
 	{ FAMILY("allocated_bytes", "bytes", "Bytes of allocations that succeeded"),
-	  COUNT_ALLOCATED_BYTES, MEMORY_COUNT, "kind", count_kind, 0 },
-	{ FAMILY("syncs", NULL, "Waits for the GPU"), COUNT_SYNCS, 1, NULL, NULL, 0 },
+	  COUNT_ALLOCATED_BYTES, MEMORY_COUNT, "kind", count_kind },
+	{ FAMILY("syncs", NULL, "Waits for the GPU"), COUNT_SYNCS, 1 },
 	{ FAMILY("sync_seconds", "seconds", "Time in calls that wait for the GPU"), COUNT_SYNC_NS,
-	  1, NULL, NULL, 9 },
+	  1, .decimals = 9 },
 	{ FAMILY("frees", NULL, "Allocations that a call freed"), COUNT_FREES, MEMORY_COUNT, "kind",
-	  count_kind, 0 },
+	  count_kind },
 	{ { NULL },
 	  { "cuscope_process_errors", METRIC_COUNTER, NULL, "Calls that failed, by process" },
 	  COUNT_ERRORS,
-	  1,
-	  NULL,
-	  NULL,
-	  0 },
+	  1 },
 };
 const size_t n_count_families = ARRAY_SIZE(count_families);
+
+void metrics_add_counts(struct metrics *metrics, const struct count_family *family,
+                        const uint64_t *counts, metric_labels base, bool zeroes,
+                        uint64_t created_ns)
+{
+	for (size_t i = 0; i < family->n; i++) {
+		const char *word = family->word ? family->word(i) : NULL;
+		uint64_t count = counts[family->first + i];
+		metric_labels labels = base;
+
+		if ((family->word && !word) || (!count && (!zeroes || (family->word && !i))))
+			continue;
+		if (word)
+			labels = metrics_labels(metrics, base, family->label, word, NULL);
+		metrics_add(metrics, labels, count, family->decimals, created_ns);
+	}
+}
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
@@ -179,6 +192,19 @@ void metrics_add(struct metrics *metrics, metric_labels labels, uint64_t whole, 
 	value->whole = whole;
 	value->decimals = (uint8_t)decimals;
 	value->created_ns = created_ns;
+}
+
+void metrics_one(struct metrics *metrics, const struct metric_family *family, uint64_t value,
+                 unsigned decimals, uint64_t created_ns)
+{
+	metrics_family(metrics, family);
+	metrics_add(metrics, 0, value, decimals, created_ns);
+}
+
+void metrics_add_of(struct metrics *metrics, const char *label, const char *word, uint64_t value,
+                    uint64_t created_ns)
+{
+	metrics_add(metrics, metrics_labels(metrics, 0, label, word, NULL), value, 0, created_ns);
 }
 
 void metrics_add_real(struct metrics *metrics, metric_labels labels, double real)

@@ -49,6 +49,14 @@ metric_labels metrics_labels(struct metrics *metrics, metric_labels base, ...)
 void metrics_add(struct metrics *metrics, metric_labels labels, uint64_t value, unsigned decimals,
                  uint64_t created_ns);
 
+/* A family of one value, without labels. */
+void metrics_one(struct metrics *metrics, const struct metric_family *family, uint64_t value,
+                 unsigned decimals, uint64_t created_ns);
+
+/* A value of the family that one label tells apart. */
+void metrics_add_of(struct metrics *metrics, const char *label, const char *word, uint64_t value,
+                    uint64_t created_ns);
+
 /* A gauge with a fraction, or below 0. */
 void metrics_add_real(struct metrics *metrics, metric_labels labels, double value);
 
@@ -83,6 +91,12 @@ struct count_family {
 	const char *(*word)(size_t place); /* NULL: there is no such place */
 	unsigned decimals;
 };
+
+/* A value for each place that has a word, with the labels `base` and its own. Those of 0 are left
+ * out, but with `zeroes` only that of no kind or direction. */
+void metrics_add_counts(struct metrics *metrics, const struct count_family *family,
+                        const uint64_t *counts, metric_labels base, bool zeroes,
+                        uint64_t created_ns);
 
 extern const struct count_family count_families[];
 extern const size_t n_count_families;

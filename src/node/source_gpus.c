@@ -289,16 +289,13 @@ static void add_process(const struct node_view *view, struct metrics *metrics)
 	counts[0] = figures.ended;
 	counts[1] = figures.silent;
 	counts[2] = figures.refused;
-	metrics_family(metrics, &starts);
-	metrics_add(metrics, 0, figures.starts, 0, view->started_ns);
+	metrics_one(metrics, &starts, figures.starts, 0, view->started_ns);
 	metrics_family(metrics, &ends);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		metrics_add(metrics, metrics_labels(metrics, 0, "why", names[i], NULL), counts[i],
 		            0, view->started_ns);
-	metrics_family(metrics, &cpu);
-	metrics_add(metrics, 0, figures.cpu_ns, 9, view->started_ns);
-	metrics_family(metrics, &resident);
-	metrics_add(metrics, 0, figures.resident_bytes, 0, 0);
+	metrics_one(metrics, &cpu, figures.cpu_ns, 9, view->started_ns);
+	metrics_one(metrics, &resident, figures.resident_bytes, 0, 0);
 }
 
 static void read_gpus(struct source *source, const struct node_view *view, struct metrics *metrics)
@@ -322,8 +319,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	if (!view->gpus)
 		return;
 	read_gpus(source, view, metrics);
-	metrics_family(metrics, &machine);
-	metrics_add(metrics, 0, source->n, 0, 0);
+	metrics_one(metrics, &machine, source->n, 0, 0);
 	metrics_family(metrics, &info);
 	for (size_t i = 0; i < source->n; i++)
 		metrics_add(metrics,

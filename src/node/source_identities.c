@@ -167,11 +167,8 @@ static void count_kubelet(struct process_kubelet *kubelet, struct metrics *metri
 
 	metrics_family(metrics, &kubelet_reads);
 	for (size_t i = 0; i < PROCESS_CURL_COUNT; i++)
-		metrics_add(metrics,
-		            metrics_labels(metrics, 0, "outcome", process_curl_word(i), NULL),
-		            counts[i], 0, 0);
-	metrics_family(metrics, &kubelet_pods);
-	metrics_add(metrics, 0, pods, 0, 0);
+		metrics_add_of(metrics, "outcome", process_curl_word(i), counts[i], 0);
+	metrics_one(metrics, &kubelet_pods, pods, 0, 0);
 }
 
 void source_identities_count(void *state, struct metrics *metrics)
@@ -185,14 +182,11 @@ void source_identities_count(void *state, struct metrics *metrics)
 		return;
 	process_identities_count(source->identities, &counts);
 	metrics_family(metrics, &reads);
-	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "read", NULL),
-	            counts.reads - counts.gone, 0, 0);
+	metrics_add_of(metrics, "outcome", "read", counts.reads - counts.gone, 0);
 	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "gone", NULL), counts.gone, 0,
 	            0);
 	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "refused", NULL), counts.refused,
 	            0, 0);
-	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "over_share", NULL),
-	            counts.over_share, 0, 0);
-	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "no_environment", NULL),
-	            counts.unread, 0, 0);
+	metrics_add_of(metrics, "outcome", "over_share", counts.over_share, 0);
+	metrics_add_of(metrics, "outcome", "no_environment", counts.unread, 0);
 }

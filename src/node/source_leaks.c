@@ -135,8 +135,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 		                           NULL),
 		            s->bytes, 0, 0);
 	}
-	metrics_family(metrics, &left_out);
-	metrics_add(metrics, 0, source->left_out, 0, 0);
+	metrics_one(metrics, &left_out, source->left_out, 0, 0);
 }
 
 const struct node_source source_leaks = {

@@ -28,25 +28,6 @@ struct series {
 	metric_labels labels;
 };
 
-/* A process's series have what it did; those that are 0 would only cost. */
-static void add_counts(const struct node_view *view, const struct count_family *family,
-                       const struct series *series, struct metrics *metrics)
-{
-	const uint64_t *counts = series->process->counts + family->first;
-
-	for (size_t i = 0; i < family->n; i++) {
-		metric_labels labels = series->labels;
-
-		if (!counts[i] || (family->word && !family->word(i)))
-			continue;
-		if (family->word)
-			labels = metrics_labels(metrics, labels, family->label, family->word(i),
-			                        NULL);
-		metrics_add(metrics, labels, counts[i], family->decimals,
-		            series->process->created_ns);
-	}
-}
-
 static void add_memory(const struct series *series, size_t n, struct metrics *metrics)
 {
 	metrics_family(metrics, &live);
@@ -91,16 +72,16 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 		metrics_add(metrics,
 		            source_identities_labels(state, shown[i], series[i].labels, metrics), 1,
 		            0, 0);
-	for (size_t i = 0; i < n_count_families; i++) {
+	for (size_t i = 0; i < n_count_families; i++) { /* those of 0 would only cost */
 		metrics_family(metrics, &count_families[i].process);
 		for (size_t j = 0; j <= n; j++)
-			add_counts(view, &count_families[i], &series[j], metrics);
+			metrics_add_counts(metrics, &count_families[i], series[j].process->counts,
+			                   series[j].labels, false, series[j].process->created_ns);
 	}
 	add_memory(series, n + 1, metrics);
 	free(series);
 	source_identities_count(state, metrics);
-	metrics_family(metrics, &over_share);
-	metrics_add(metrics, 0, counts_over_share(view->counts), 0, 0);
+	metrics_one(metrics, &over_share, counts_over_share(view->counts), 0, 0);
 }
 
 const struct node_source source_processes = { .name = "processes",

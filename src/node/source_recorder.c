@@ -53,10 +53,8 @@ static void add_spool(const struct recorder_figures *figures, struct metrics *me
 {
 	if (!figures->spool_known)
 		return;
-	metrics_family(metrics, &spool_bytes);
-	metrics_add(metrics, 0, figures->spool.bytes, 0, 0);
-	metrics_family(metrics, &spool_files);
-	metrics_add(metrics, 0, figures->spool.files, 0, 0);
+	metrics_one(metrics, &spool_bytes, figures->spool.bytes, 0, 0);
+	metrics_one(metrics, &spool_files, figures->spool.files, 0, 0);
 }
 
 static void add_recordings(const struct recorder_figures *figures, uint64_t since,
@@ -64,33 +62,19 @@ static void add_recordings(const struct recorder_figures *figures, uint64_t sinc
 {
 	metrics_family(metrics, &written);
 	for (enum rule i = 0; i < RULE_COUNT; i++)
-		metrics_add(metrics, metrics_labels(metrics, 0, "reason", rule_name(i), NULL),
-		            figures->written[i], 0, since);
+		metrics_add_of(metrics, "reason", rule_name(i), figures->written[i], since);
 	metrics_family(metrics, &failed);
 	for (int i = SPOOL_OK + 1; i < RECORDER_WHY_COUNT; i++)
-		metrics_add(metrics,
-		            metrics_labels(metrics, 0, "why",
-		                           recorder_why_name((enum recorder_why)i), NULL),
-		            figures->failed[i], 0, since);
+		metrics_add_of(metrics, "why", recorder_why_name((enum recorder_why)i),
+		               figures->failed[i], since);
 	metrics_family(metrics, &held_back);
 	for (int i = RULES_ALLOWED + 1; i < RULES_VERDICT_COUNT; i++)
-		metrics_add(metrics,
-		            metrics_labels(metrics, 0, "limit",
-		                           rules_verdict_name((enum rules_verdict)i), NULL),
-		            figures->held_back[i], 0, since);
+		metrics_add_of(metrics, "limit", rules_verdict_name((enum rules_verdict)i),
+		               figures->held_back[i], since);
 	metrics_family(metrics, &gpu_windows);
 	for (int i = 0; i < RECORDER_GPU_COUNT; i++)
-		metrics_add(metrics,
-		            metrics_labels(metrics, 0, "outcome",
-		                           recorder_gpu_name((enum recorder_gpu)i), NULL),
-		            figures->gpu_windows[i], 0, since);
-}
-
-static void add(struct metrics *metrics, const struct metric_family *family, uint64_t value,
-                unsigned decimals, uint64_t since)
-{
-	metrics_family(metrics, family);
-	metrics_add(metrics, 0, value, decimals, since);
+		metrics_add_of(metrics, "outcome", recorder_gpu_name((enum recorder_gpu)i),
+		               figures->gpu_windows[i], since);
 }
 
 static void fill(void *state, const struct node_view *view, struct metrics *metrics)
@@ -101,19 +85,19 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	if (!view->recorder)
 		return;
 	recorder_figures(view->recorder, &figures);
-	add(metrics, &up, figures.up, 0, 0);
-	add(metrics, &starts, figures.starts, 0, since);
-	add(metrics, &events, figures.state.events, 0, since);
-	add(metrics, &lost, figures.state.lost, 0, since);
-	add(metrics, &held, figures.state.held_bytes, 0, 0);
-	add(metrics, &cpu, figures.state.cpu_ns, 9, since);
+	metrics_one(metrics, &up, figures.up, 0, 0);
+	metrics_one(metrics, &starts, figures.starts, 0, since);
+	metrics_one(metrics, &events, figures.state.events, 0, since);
+	metrics_one(metrics, &lost, figures.state.lost, 0, since);
+	metrics_one(metrics, &held, figures.state.held_bytes, 0, 0);
+	metrics_one(metrics, &cpu, figures.state.cpu_ns, 9, since);
 	metrics_family(metrics, &overhead);
 	metrics_add_real(metrics, 0, figures.state.overhead_percent / 100);
 	metrics_family(metrics, &seen);
 	metrics_add_real(metrics, 0,
 	                 figures.state.scale > 1 ? 1 / figures.state.scale : figures.up);
-	add(metrics, &steps, figures.state.steps_judged, 0, 0);
-	add(metrics, &no_room, figures.leaks_no_room, 0, 0);
+	metrics_one(metrics, &steps, figures.state.steps_judged, 0, 0);
+	metrics_one(metrics, &no_room, figures.leaks_no_room, 0, 0);
 	add_recordings(&figures, since, metrics);
 	add_spool(&figures, metrics);
 }

@@ -33,45 +33,29 @@ static const struct metric_family machine_running = {
 static const struct metric_family machine_seen = { "cuscope_processes_seen", METRIC_COUNTER, NULL,
 	                                           "Processes that have called CUDA" };
 
-static void add_counts(const struct node_view *view, const struct count_family *family,
-                       struct metrics *metrics)
-{
-	const uint64_t *totals = counts_totals(view->counts) + family->first;
-
-	metrics_family(metrics, &family->machine);
-	for (size_t i = 0; i < family->n; i++) {
-		metric_labels labels = 0;
-		const char *word = family->word ? family->word(i) : "";
-
-		if (!word || (family->word && !i && !totals[i]))
-			continue; /* of no kind, or of no direction that is known: if there is */
-		if (family->word)
-			labels = metrics_labels(metrics, 0, family->label, word, NULL);
-		metrics_add(metrics, labels, totals[i], family->decimals, view->started_ns);
-	}
-}
-
 static void add_kinds(const struct metric_family *family, const uint64_t *kinds,
                       struct metrics *metrics)
 {
 	metrics_family(metrics, family);
 	for (size_t kind = MEMORY_DEVICE; kind < MEMORY_COUNT; kind++)
-		metrics_add(metrics, metrics_labels(metrics, 0, "kind", count_kind(kind), NULL),
-		            kinds[kind], 0, 0);
+		metrics_add_of(metrics, "kind", count_kind(kind), kinds[kind], 0);
 }
 
 static void machine_fill(void *state, const struct node_view *view, struct metrics *metrics)
 {
 	for (size_t i = 0; i < n_count_families; i++) {
-		if (count_families[i].machine.name)
-			add_counts(view, &count_families[i], metrics);
+		const struct count_family *family = &count_families[i];
+
+		if (!family->machine.name)
+			continue;
+		metrics_family(metrics, &family->machine);
+		metrics_add_counts(metrics, family, counts_totals(view->counts), 0, true,
+		                   view->started_ns);
 	}
 	add_kinds(&machine_live, counts_memory(view->counts)->live, metrics);
 	add_kinds(&machine_peak, counts_peaks(view->counts), metrics);
-	metrics_family(metrics, &machine_running);
-	metrics_add(metrics, 0, counts_running(view->counts), 0, 0);
-	metrics_family(metrics, &machine_seen);
-	metrics_add(metrics, 0, counts_seen(view->counts), 0, view->started_ns);
+	metrics_one(metrics, &machine_running, counts_running(view->counts), 0, 0);
+	metrics_one(metrics, &machine_seen, counts_seen(view->counts), 0, view->started_ns);
 }
 
 const struct node_source source_machine = { .name = "machine", .fill = machine_fill };
@@ -190,16 +174,11 @@ static void add_cost(struct source *source, const struct node_view *view, struct
 
 	if (look)
 		source->look_at = view->snapshots + BPF_LOOKS;
-	metrics_family(metrics, &start);
-	metrics_add(metrics, 0, view->started_ns / 1000000, 3, 0);
-	metrics_family(metrics, &cpu);
-	metrics_add(metrics, 0, cpu_ns(), 9, view->started_ns);
-	metrics_family(metrics, &resident);
-	metrics_add(metrics, 0, own_resident_bytes(), 0, 0);
-	metrics_family(metrics, &bpf);
-	metrics_add(metrics, 0, source->bpf_bytes + view->page->code_bytes, 0, 0);
-	metrics_family(metrics, &files);
-	metrics_add(metrics, 0, n, 0, 0);
+	metrics_one(metrics, &start, view->started_ns / 1000000, 3, 0);
+	metrics_one(metrics, &cpu, cpu_ns(), 9, view->started_ns);
+	metrics_one(metrics, &resident, own_resident_bytes(), 0, 0);
+	metrics_one(metrics, &bpf, source->bpf_bytes + view->page->code_bytes, 0, 0);
+	metrics_one(metrics, &files, n, 0, 0);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
@@ -209,12 +188,10 @@ static void add_server(const struct node_view *view, struct metrics *metrics)
 	const struct http_figures *http = view->http;
 
 	metrics_family(metrics, &requests);
-	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "answered", NULL),
-	            http->answered, 0, view->started_ns);
+	metrics_add_of(metrics, "outcome", "answered", http->answered, view->started_ns);
 	metrics_add(metrics, metrics_labels(metrics, 0, "outcome", "refused", NULL), http->refused,
 	            0, view->started_ns);
-	metrics_family(metrics, &evicted);
-	metrics_add(metrics, 0, http->evicted, 0, view->started_ns);
+	metrics_one(metrics, &evicted, http->evicted, 0, view->started_ns);
 }
 
 static const struct metric_family unseen = {
@@ -224,13 +201,12 @@ static const struct metric_family unseen = {
 
 static void add_lost(const struct node_view *view, struct metrics *metrics)
 {
-	metrics_family(metrics, &unseen);
-	metrics_add(metrics, 0, view->page->unseen, 0, 0);
+	metrics_one(metrics, &unseen, view->page->unseen, 0, 0);
 	metrics_family(metrics, &lost);
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
 		if (reasons[i])
-			metrics_add(metrics, metrics_labels(metrics, 0, "reason", reasons[i], NULL),
-			            view->page->lost[i], 0, view->started_ns);
+			metrics_add_of(metrics, "reason", reasons[i], view->page->lost[i],
+			               view->started_ns);
 	}
 }
 
@@ -258,25 +234,19 @@ static void add_files(const struct node_view *view, struct metrics *metrics)
 {
 	const struct watch_page *page = view->page;
 
-	metrics_family(metrics, &hooked);
-	metrics_add(metrics, 0, page->hooked_files, 0, 0);
-	metrics_family(metrics, &let_go);
-	metrics_add(metrics, 0, page->let_go_files, 0, view->started_ns);
-	metrics_family(metrics, &refused);
-	metrics_add(metrics, 0, page->refused_files, 0, view->started_ns);
-	metrics_family(metrics, &bypassed);
-	metrics_add(metrics, 0, page->bypassed_files, 0, view->started_ns);
+	metrics_one(metrics, &hooked, page->hooked_files, 0, 0);
+	metrics_one(metrics, &let_go, page->let_go_files, 0, view->started_ns);
+	metrics_one(metrics, &refused, page->refused_files, 0, view->started_ns);
+	metrics_one(metrics, &bypassed, page->bypassed_files, 0, view->started_ns);
 }
 
 static void fill(void *state, const struct node_view *view, struct metrics *metrics)
 {
 	metrics_family(metrics, &build);
-	metrics_add(metrics, metrics_labels(metrics, 0, "version", CUSCOPE_VERSION, NULL), 1, 0, 0);
+	metrics_add_of(metrics, "version", CUSCOPE_VERSION, 1, 0);
 	add_cost(state, view, metrics);
-	metrics_family(metrics, &snapshots);
-	metrics_add(metrics, 0, view->snapshots, 0, view->started_ns);
-	metrics_family(metrics, &cut);
-	metrics_add(metrics, 0, view->page->turns_cut, 0, view->started_ns);
+	metrics_one(metrics, &snapshots, view->snapshots, 0, view->started_ns);
+	metrics_one(metrics, &cut, view->page->turns_cut, 0, view->started_ns);
 	add_server(view, metrics);
 	add_lost(view, metrics);
 	add_files(view, metrics);
