@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "account/walk.h"
 #include "analysis/by_id.h"
 #include "analysis/place.h"
-#include "base/hash.h"
 #include "base/xalloc.h"
 
 /* A thread of a pool waits for another one of it, which the user's thread never waits for. */
@@ -338,7 +338,6 @@ struct peer {
 		uint32_t at_end,
 			between; /* how often it ran: as the wait ended, and before it began */
 	} runs[PEER_CANDIDATES];
-	UT_hash_handle hh;
 };
 
 struct peers {
@@ -346,27 +345,12 @@ struct peers {
 	uint32_t pids[PEER_CANDIDATES];
 	size_t n_pids, waits; /* waits: of a place that are asked */
 	uint64_t left_out;
-	struct peer *of;
+	struct keyed of;
 };
 
 static bool rest_has_peer(const struct fact_rest *rest)
 {
 	return rest->wait == WAIT_NETWORK && rest->waker == FACTS_NONE && !rest->waker_tid;
-}
-
-/* NULL: there is no room for it. */
-static struct peer *peer_of(struct peers *peers, uint32_t thread, uint32_t chain)
-{
-	struct peer_key key = { thread, chain };
-	struct peer *peer;
-
-	HASH_FIND(hh, peers->of, &key, sizeof(key), peer);
-	if (!peer && HASH_COUNT(peers->of) < PEER_PLACES) {
-		peer = xcalloc(1, sizeof(*peer));
-		peer->key = key;
-		HASH_ADD(hh, peers->of, key, sizeof(peer->key), peer);
-	}
-	return peer;
 }
 
 /* Tells of each such wait. */
@@ -384,7 +368,8 @@ static void peers_each(struct peers *peers, void (*tell)(const struct peers *pee
 
 			if (!rest_has_peer(rest))
 				continue;
-			peer = peer_of(peers, i, rest->chain);
+			peer = keyed_row(&peers->of, &(struct peer_key){ i, rest->chain },
+			                 PEER_PLACES);
 			if (peer)
 				tell(peers, peer, rest);
 			else
@@ -448,8 +433,9 @@ static void peer_is_told(const struct peers *peers, struct peer *peer, struct fa
 
 static void facts_find_peers(struct facts *facts)
 {
-	struct peers peers = { .facts = facts };
-	struct peer *peer, *next;
+	struct peers peers = { .facts = facts,
+		               .of = { .row_bytes = sizeof(struct peer),
+		                       .key_bytes = sizeof(struct peer_key) } };
 
 	for (uint32_t pid = 0; peers.n_pids < PEER_CANDIDATES; peers.pids[peers.n_pids++] = pid) {
 		pid = facts_pid_after(facts, pid);
@@ -457,18 +443,15 @@ static void facts_find_peers(struct facts *facts)
 			break;
 	}
 	peers_each(&peers, peer_is_there);
-	peers.waits = PEER_ASKED / (HASH_COUNT(peers.of) + 1);
+	peers.waits = PEER_ASKED / (peers.of.n + 1);
 	if (peers.waits > PEER_WAITS)
 		peers.waits = PEER_WAITS;
 	facts->left_out += peers.left_out;
 	peers_each(&peers, peer_hears);
-	HASH_ITER (hh, peers.of, peer, next)
-		peer_choose(&peers, peer);
+	for (size_t i = 0; i < peers.of.n; i++)
+		peer_choose(&peers, keyed_at(&peers.of, i));
 	peers_each(&peers, peer_is_told);
-	HASH_ITER (hh, peers.of, peer, next) {
-		HASH_DEL(peers.of, peer);
-		free(peer);
-	}
+	keyed_free(&peers.of);
 }
 
 /* Threads without places of their own, which others wait for; returns whether there were any. */

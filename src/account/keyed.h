@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct keyed_slot {
 	uint32_t hash, row; /* the row and 1; 0: free */
@@ -36,6 +37,13 @@ static inline void *keyed_at(const struct keyed *keyed, size_t number)
 static inline size_t keyed_number(const struct keyed *keyed, const void *row)
 {
 	return (size_t)((const char *)row - keyed->rows) / keyed->row_bytes;
+}
+
+/* The rows in another order; none can be asked for by its key any more. */
+static inline void keyed_sort(struct keyed *keyed, int (*order)(const void *, const void *))
+{
+	if (keyed->n)
+		qsort(keyed->rows, keyed->n, keyed->row_bytes, order);
 }
 
 void keyed_empty(struct keyed *keyed);

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "analysis/spread.h"
-#include "base/map.h"
 #include "base/number.h"
-#include "base/xalloc.h"
 #include "output/describe.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -24,25 +23,21 @@ struct copy_group {
 	const char *operation;
 	uint64_t count, bytes, ns;
 	struct spread rates; /* bytes a second; one for each that took any time */
-	UT_hash_handle hh;
 };
 
 struct copies {
 	struct report_writer writer; /* first: what callers hold */
-	struct copy_group *groups, *last;
+	struct keyed groups;
 	bool any; /* activities of any kind */
 };
 
 static void free_copies(struct consumer *self)
 {
 	struct copies *copies = (struct copies *)self;
-	struct copy_group *group, *next;
 
-	HASH_ITER (hh, copies->groups, group, next) {
-		HASH_DELETE(hh, copies->groups, group);
-		spread_free(&group->rates);
-		free(group);
-	}
+	for (size_t i = 0; i < copies->groups.n; i++)
+		spread_free(&((struct copy_group *)keyed_at(&copies->groups, i))->rates);
+	keyed_free(&copies->groups);
 	free(copies);
 }
 
@@ -56,17 +51,13 @@ static struct copy_group *group_of(struct copies *copies, const struct event *ev
 		                      copy ? activity->direction : 0,
 		                      copy ? activity->source : 0,
 		                      activity->destination };
-	struct copy_group *group = copies->last;
+	struct copy_group *group = keyed_row(&copies->groups, &key, SIZE_MAX);
 
-	if (group && !memcmp(&group->key, &key, sizeof(key)))
-		return group;
-	group = MAP_FIND(copies->groups, &key);
-	if (!group) {
-		group = MAP_ADD(copies->groups, key, &key);
+	if (!group->process) {
 		group->process = event->process;
 		group->operation = operation_name(activity);
 	}
-	return copies->last = group;
+	return group;
 }
 
 static int see_copies(struct consumer *self, const struct event *event, struct err *err)
@@ -103,8 +94,7 @@ static const struct table_column columns[] = {
 
 static int by_bytes(const void *left, const void *right)
 {
-	const struct copy_group *a = *(struct copy_group *const *)left,
-				*b = *(struct copy_group *const *)right;
+	const struct copy_group *a = left, *b = right;
 
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? 1 : -1;
@@ -144,25 +134,19 @@ static void write_group(struct table *table, struct copy_group *group)
 static int write_copies(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct copies *copies = (struct copies *)self;
-	struct copy_group **rows =
-		xcalloc(HASH_COUNT(copies->groups) + 1, sizeof(struct copy_group *));
+	struct copy_group *rows = (void *)copies->groups.rows;
 	struct table *table = copies->writer.table;
-	struct copy_group *group, *next;
 	bool exact = true;
-	size_t n = 0;
 
-	HASH_ITER (hh, copies->groups, group, next)
-		rows[n++] = group;
-	qsort(rows, n, sizeof(*rows), by_bytes);
+	keyed_sort(&copies->groups, by_bytes);
 	report_begin(&copies->writer, run, NULL, TABLE_COLUMNS(columns));
-	for (size_t i = 0; i < n; i++) {
-		exact = exact && spread_is_exact(&rows[i]->rates);
-		write_group(table, rows[i]);
+	for (size_t i = 0; i < copies->groups.n; i++) {
+		exact = exact && spread_is_exact(&rows[i].rates);
+		write_group(table, &rows[i]);
 	}
-	free(rows);
 	if (!exact)
 		report_note_median(table);
-	if (n)
+	if (copies->groups.n)
 		table_note(table,
 		           "Bandwidth: all bytes by all time on the GPU; Min, Med and Max of "
 		           "single ones: small ones are slow, whatever the link can do");
@@ -180,5 +164,9 @@ static const struct consumer_ops ops = { .event = see_copies,
 struct consumer *copies_report_new(const struct report *report,
                                    const struct report_options *options)
 {
-	return report_make(sizeof(struct copies), &ops, report, options);
+	struct copies *copies = report_make(sizeof(*copies), &ops, report, options);
+
+	copies->groups = (struct keyed){ .row_bytes = sizeof(struct copy_group),
+		                         .key_bytes = sizeof(struct copy_group_key) };
+	return &copies->writer.consumer;
 }

@@ -6,10 +6,11 @@
  * had returned did not wait: it has no Q, rather than a negative one.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "account/keyed.h"
 #include "analysis/spread.h"
 #include "analysis/work.h"
-#include "base/map.h"
 #include "base/xalloc.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -45,7 +46,6 @@ struct kern_exec_row {
 	const struct kernel *kernel;
 	char *api_name, *kernel_name; /* made at the end */
 	struct spread total, api, queue, execution;
-	UT_hash_handle hh;
 };
 
 struct kern_exec;
@@ -62,7 +62,7 @@ struct kern_exec {
 	struct buf name;
 	bool any;
 	uint64_t whole_graphs;
-	struct kern_exec_row *rows; /* the sum's: a hash */
+	struct keyed rows; /* the sum's */
 };
 
 static struct kern_exec *exec_of(struct consumer *consumer)
@@ -111,18 +111,18 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 static void exec_free(struct consumer *self)
 {
 	struct kern_exec *exec = exec_of(self);
-	struct kern_exec_row *row, *next;
 
-	HASH_ITER (hh, exec->rows, row, next) {
-		HASH_DELETE(hh, exec->rows, row);
+	for (size_t i = 0; i < exec->rows.n; i++) {
+		struct kern_exec_row *row = keyed_at(&exec->rows, i);
+
 		spread_free(&row->total);
 		spread_free(&row->api);
 		spread_free(&row->queue);
 		spread_free(&row->execution);
 		free(row->api_name);
 		free(row->kernel_name);
-		free(row);
 	}
+	keyed_free(&exec->rows);
 	work_free(exec->work);
 	buf_free(&exec->name);
 	free(exec);
@@ -133,6 +133,8 @@ static struct kern_exec *exec_new(const struct consumer_ops *ops, exec_pair *pai
 {
 	struct kern_exec *exec = report_make(sizeof(*exec), ops, report, options);
 
+	exec->rows = (struct keyed){ .row_bytes = sizeof(struct kern_exec_row),
+		                     .key_bytes = sizeof(struct kern_exec_row_key) };
 	exec->pair = pair;
 	exec->work = work_share(options->work);
 	return exec;
@@ -255,14 +257,11 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 		.tid = launch->tid,
 		.device = activity->device,
 	};
-	struct kern_exec_row *row = MAP_FIND(exec->rows, &key);
+	struct kern_exec_row *row = keyed_row(&exec->rows, &key, SIZE_MAX);
 
-	if (!row) {
-		row = MAP_ADD(exec->rows, key, &key);
-		row->pid = launch->process->pid;
-		row->function = launch->function;
-		row->kernel = activity->kernel;
-	}
+	row->pid = launch->process->pid;
+	row->function = launch->function;
+	row->kernel = activity->kernel;
 	spread_add(&row->total, times.total_ns);
 	spread_add(&row->execution, times.kernel_ns);
 	if (times.has_api)
@@ -305,18 +304,17 @@ static int compare_averages(const void *left, const void *right)
 /* The caller frees the array. */
 static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
 {
-	struct kern_exec_row **rows = xcalloc(HASH_COUNT(exec->rows) + 1, sizeof(*rows)), *row,
-			     *next;
-	size_t all = 0;
+	size_t all = exec->rows.n;
+	struct kern_exec_row **rows = xcalloc(all + 1, sizeof(*rows)), *row;
 
-	HASH_ITER (hh, exec->rows, row, next) {
+	for (size_t i = 0; i < all; i++) {
 		struct buf api = { 0 }, kernel = { 0 };
 
+		row = rows[i] = keyed_at(&exec->rows, i);
 		add_function_name(&api, row->function);
 		add_kernel_name(&kernel, row->kernel, exec->writer.options.names);
 		row->api_name = api.data;
 		row->kernel_name = kernel.data;
-		rows[all++] = row;
 	}
 	qsort(rows, all, sizeof(*rows), compare_labels);
 	*n = 0;
@@ -335,20 +333,6 @@ static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
 	return rows;
 }
 
-static void add_spread(struct table *table, struct spread *spread)
-{
-	if (!spread->count) {
-		for (int i = 0; i < 5; i++)
-			table_unknown(table);
-		return;
-	}
-	table_real(table, spread_average(spread));
-	table_real(table, spread_median(spread));
-	table_u64(table, spread->min);
-	table_u64(table, spread->max);
-	table_real(table, spread_deviation(spread));
-}
-
 static void add_sum_row(struct table *table, struct kern_exec_row *row)
 {
 	table_u64(table, row->pid);
@@ -356,10 +340,10 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 	table_u64(table, row->key.device);
 	table_u64(table, row->total.count);
 	table_u64(table, row->queue.count);
-	add_spread(table, &row->total);
-	add_spread(table, &row->api);
-	add_spread(table, &row->queue);
-	add_spread(table, &row->execution);
+	report_spread(table, &row->total);
+	report_spread(table, &row->api);
+	report_spread(table, &row->queue);
+	report_spread(table, &row->execution);
 	table_text(table, row->api_name);
 	table_text(table, row->kernel_name);
 	table_end_row(table);

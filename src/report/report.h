@@ -128,6 +128,10 @@ void report_note_no_stacks(struct table *table, const struct run_info *run, uint
 /* The note on rows that stand for several: of the longest `n` calls or gaps. */
 void report_note_grouped(struct table *table, const char *what, size_t n);
 
+/* Five cells: average, median, least, most and deviation, which are not known of no values. */
+struct spread;
+void report_spread(struct table *table, struct spread *values);
+
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);
 

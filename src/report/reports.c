@@ -433,6 +433,20 @@ void report_note_grouped(struct table *table, const char *what, size_t n)
 	           what, n);
 }
 
+void report_spread(struct table *table, struct spread *values)
+{
+	if (!values->count) {
+		for (int i = 0; i < 5; i++)
+			table_unknown(table);
+		return;
+	}
+	table_real(table, spread_average(values));
+	table_real(table, spread_median(values));
+	table_u64(table, values->min);
+	table_u64(table, values->max);
+	table_real(table, spread_deviation(values));
+}
+
 void report_note_median(struct table *table)
 {
 	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,

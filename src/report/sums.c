@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/array.h"
-#include "base/map.h"
 #include "base/xalloc.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -27,13 +27,12 @@ struct sum_group {
 	const char *operation;
 	uint64_t count;
 	struct spread values;
-	UT_hash_handle hh;
 };
 
 struct groups {
 	struct sum_group **by_id;
 	size_t n_by_id;
-	struct sum_group *by_key; /* hash, where sizes or places are a part of the key */
+	struct keyed by_key; /* where sizes or places are a part of the key */
 };
 
 struct sums {
@@ -177,7 +176,9 @@ static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
 
 static struct sum_group *group_by_key(struct groups *groups, const struct sum_group_key *key)
 {
-	return MAP_MAKE(groups->by_key, key, key);
+	groups->by_key.row_bytes = sizeof(struct sum_group);
+	groups->by_key.key_bytes = sizeof(*key);
+	return keyed_row(&groups->by_key, key, SIZE_MAX);
 }
 
 static struct sum_group *group_by_sizes(struct groups *groups, const struct activity *activity)
@@ -202,13 +203,9 @@ static struct sum_group *group_by_place(struct sums *sums, const struct call *ca
 
 static void groups_free(struct groups *groups)
 {
-	struct sum_group *group, *next;
-
-	HASH_ITER (hh, groups->by_key, group, next) {
-		HASH_DELETE(hh, groups->by_key, group);
-		spread_free(&group->values);
-		free(group);
-	}
+	for (size_t i = 0; i < groups->by_key.n; i++)
+		spread_free(&((struct sum_group *)keyed_at(&groups->by_key, i))->values);
+	keyed_free(&groups->by_key);
 	for (size_t i = 0; i < groups->n_by_id; i++) {
 		if (groups->by_id[i])
 			spread_free(&groups->by_id[i]->values);
@@ -323,12 +320,11 @@ static void add_row(struct sums *sums, struct sum_group *group)
 
 static void add_rows(struct sums *sums, struct groups *groups)
 {
-	size_t most = sums->n_rows + HASH_COUNT(groups->by_key) + groups->n_by_id;
-	struct sum_group *group, *next;
+	size_t most = sums->n_rows + groups->by_key.n + groups->n_by_id;
 
 	sums->rows = xrealloc(sums->rows, (most + 1) * sizeof(*sums->rows));
-	HASH_ITER (hh, groups->by_key, group, next)
-		add_row(sums, group);
+	for (size_t i = 0; i < groups->by_key.n; i++)
+		add_row(sums, keyed_at(&groups->by_key, i));
 	for (size_t i = 0; i < groups->n_by_id; i++) {
 		if (groups->by_id[i])
 			add_row(sums, groups->by_id[i]);
@@ -435,16 +431,7 @@ static void print_row(struct sums *sums, struct sums_row *row, double total)
 	}
 	table_known(table, values->count, values->sum);
 	table_u64(table, row->count);
-	if (values->count) {
-		table_real(table, spread_average(values));
-		table_real(table, spread_median(values));
-		table_u64(table, values->min);
-		table_u64(table, values->max);
-		table_real(table, spread_deviation(values));
-	} else {
-		for (int i = 0; i < 5; i++)
-			table_unknown(table);
-	}
+	report_spread(table, values);
 	sums_add_labels(sums->kind, row, table);
 	table_end_row(table);
 }

@@ -23,6 +23,9 @@ void nvtx_note_none(const struct report_options *options, const struct run_info 
 void nvtx_note_no_work(const struct report_options *options, const struct run_info *run, bool any,
                        bool ran);
 
+/* The note on ranges that came after so many names; none for 0. */
+void nvtx_note_others(struct table *table, uint64_t others);
+
 /* The note on ranges whose work could not all be kept; none for 0. */
 void nvtx_note_cut(struct table *table, uint64_t cut);
 

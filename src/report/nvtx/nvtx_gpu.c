@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "base/map.h"
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
@@ -36,7 +37,6 @@ struct nvtx_gpu_kernel_row {
 	struct kernel_key key;
 	struct spread values;
 	char *name; /* made at the end */
-	UT_hash_handle hh;
 };
 
 struct nvtx_gpu {
@@ -44,7 +44,7 @@ struct nvtx_gpu {
 	struct range_work *work;
 	bool by_kernel; /* nvtx_kern_sum */
 	struct range_row *ranges;
-	struct nvtx_gpu_kernel_row *kernels;
+	struct keyed kernels;
 	struct buf key;
 	uint64_t others, left_out;
 	bool ran; /* something, on a GPU */
@@ -97,14 +97,11 @@ static void count_work(void *data, void *range, const struct kernel *kernel, uin
 
 	if (!gpu->by_kernel || !kernel)
 		return;
-	row = MAP_FIND(gpu->kernels, &key);
-	if (!row && HASH_COUNT(gpu->kernels) >= KERNEL_ROWS) {
+	row = keyed_row(&gpu->kernels, &key, KERNEL_ROWS);
+	if (row)
+		spread_add(&row->values, ns);
+	else
 		gpu->left_out++;
-		return;
-	}
-	if (!row)
-		row = MAP_ADD(gpu->kernels, key, &key);
-	spread_add(&row->values, ns);
 }
 
 static void count_done(void *data, void *range, const struct range_work_done *done)
@@ -136,14 +133,14 @@ static void free_gpu(struct consumer *self)
 {
 	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
 	struct range_row *range, *next_range;
-	struct nvtx_gpu_kernel_row *kernel, *next;
 
-	HASH_ITER (hh, gpu->kernels, kernel, next) {
-		HASH_DELETE(hh, gpu->kernels, kernel);
+	for (size_t i = 0; i < gpu->kernels.n; i++) {
+		struct nvtx_gpu_kernel_row *kernel = keyed_at(&gpu->kernels, i);
+
 		spread_free(&kernel->values);
 		free(kernel->name);
-		free(kernel);
 	}
+	keyed_free(&gpu->kernels);
 	HASH_ITER (hh, gpu->ranges, range, next_range) {
 		HASH_DELETE(hh, gpu->ranges, range);
 		spread_free(&range->projected);
@@ -155,15 +152,6 @@ static void free_gpu(struct consumer *self)
 	free(gpu);
 }
 
-static void add_spread(struct table *table, struct spread *values)
-{
-	table_real(table, spread_average(values));
-	table_real(table, spread_median(values));
-	table_u64(table, values->min);
-	table_u64(table, values->max);
-	table_real(table, spread_deviation(values));
-}
-
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)
 {
 	struct table *table = gpu->writer.table;
@@ -171,9 +159,7 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 	nvtx_note_no_work(&gpu->writer.options, run, gpu->ranges, gpu->ran);
 	if (!exact)
 		report_note_median(table);
-	if (gpu->others)
-		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
-		           (unsigned long long)gpu->others);
+	nvtx_note_others(table, gpu->others);
 	if (gpu->left_out)
 		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
 		           (unsigned long long)gpu->left_out);
@@ -185,8 +171,7 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 
 static int by_kernel_total(const void *left, const void *right)
 {
-	const struct nvtx_gpu_kernel_row *a = *(struct nvtx_gpu_kernel_row *const *)left;
-	const struct nvtx_gpu_kernel_row *b = *(struct nvtx_gpu_kernel_row *const *)right;
+	const struct nvtx_gpu_kernel_row *a = left, *b = right;
 	int order;
 
 	if (a->values.sum != b->values.sum)
@@ -208,37 +193,34 @@ static int write_by_kernel(struct consumer *self, const struct run_info *run, st
 	};
 	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
 	struct table *table = gpu->writer.table;
-	struct nvtx_gpu_kernel_row **rows, *row, *next;
+	struct nvtx_gpu_kernel_row *rows;
 	bool exact = true;
-	size_t n = 0;
 
 	range_work_finish(gpu->work);
-	rows = xcalloc(HASH_COUNT(gpu->kernels) + 1, sizeof(*rows));
-	HASH_ITER (hh, gpu->kernels, row, next) {
+	rows = (void *)gpu->kernels.rows;
+	for (size_t i = 0; i < gpu->kernels.n; i++) {
 		struct buf name = { 0 };
 
-		add_kernel_name(&name, row->key.kernel, gpu->writer.options.names);
-		row->name = name.data ? name.data : xstrdup("");
-		exact = exact && spread_is_exact(&row->values);
-		rows[n++] = row;
+		add_kernel_name(&name, rows[i].key.kernel, gpu->writer.options.names);
+		rows[i].name = name.data ? name.data : xstrdup("");
+		exact = exact && spread_is_exact(&rows[i].values);
 	}
-	qsort(rows, n, sizeof(*rows), by_kernel_total);
+	keyed_sort(&gpu->kernels, by_kernel_total);
 	report_begin(&gpu->writer, run, NULL, TABLE_COLUMNS(columns));
-	for (size_t i = 0; i < n; i++) {
-		const struct range_row *range = rows[i]->key.range;
+	for (size_t i = 0; i < gpu->kernels.n; i++) {
+		const struct range_row *range = rows[i].key.range;
 
 		table_text(table, range->name);
 		table_text(table, nvtx_style(RANGE_PUSHPOP));
 		table_u64(table, range->pid);
 		table_u64(table, range->tid);
 		table_u64(table, range->instances);
-		table_u64(table, rows[i]->values.count);
-		table_u64(table, rows[i]->values.sum);
-		add_spread(table, &rows[i]->values);
-		table_text(table, rows[i]->name);
+		table_u64(table, rows[i].values.count);
+		table_u64(table, rows[i].values.sum);
+		report_spread(table, &rows[i].values);
+		table_text(table, rows[i].name);
 		table_end_row(table);
 	}
-	free(rows);
 	add_notes(gpu, run, exact);
 	return table_end(table, err);
 }
@@ -264,7 +246,7 @@ static void print_projected(struct table *table, struct range_row *row)
 	table_u64(table, row->projected.sum);
 	table_u64(table, row->range_ns);
 	table_u64(table, row->projected.count);
-	add_spread(table, &row->projected);
+	report_spread(table, &row->projected);
 	table_u64(table, row->ops);
 	table_real(table, (double)row->ops / n);
 	table_real(table, (double)row->levels / n);
@@ -320,6 +302,8 @@ static struct nvtx_gpu *make(const struct consumer_ops *ops, const struct report
 	static const struct range_work_ops work_ops = { row_of, count_work, count_done };
 	struct nvtx_gpu *gpu = report_make(sizeof(*gpu), ops, report, options);
 
+	gpu->kernels = (struct keyed){ .row_bytes = sizeof(struct nvtx_gpu_kernel_row),
+		                       .key_bytes = sizeof(struct kernel_key) };
 	gpu->work = range_work_new(&work_ops, gpu, options->work);
 	return gpu;
 }

@@ -57,6 +57,13 @@ void nvtx_note_no_work(const struct report_options *options, const struct run_in
 		           "(--gpu=kernels,copies,sets,nvtx records both)");
 }
 
+void nvtx_note_others(struct table *table, uint64_t others)
+{
+	if (others)
+		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
+		           (unsigned long long)others);
+}
+
 void nvtx_note_cut(struct table *table, uint64_t cut)
 {
 	if (cut)
@@ -171,11 +178,7 @@ static void print_row(struct table *table, struct nvtx_sum_row *row, double tota
 		table_unknown(table);
 	table_u64(table, values->sum);
 	table_u64(table, values->count);
-	table_real(table, spread_average(values));
-	table_real(table, spread_median(values));
-	table_u64(table, values->min);
-	table_u64(table, values->max);
-	table_real(table, spread_deviation(values));
+	report_spread(table, values);
 	if (style)
 		table_text(table, nvtx_style((enum range_kind)(row->key[0] - '0')));
 	table_text(table, row->key + 1);
@@ -219,9 +222,7 @@ static int write_sum(struct consumer *self, const struct run_info *run, struct e
 		nvtx_note_none(&sum->writer.options, run, sum->ran);
 	if (!exact)
 		report_note_median(table);
-	if (sum->others)
-		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
-		           (unsigned long long)sum->others);
+	nvtx_note_others(table, sum->others);
 	return table_end(table, err);
 }
 
