@@ -217,12 +217,14 @@ pid_t process_living_thread(pid_t pid)
 	struct process_stat stat;
 	char path[64];
 	pid_t tid = 0;
+	int tried = 0;
 	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
-	while (tasks && !tid && (entry = readdir(tasks))) {
+	while (tasks && !tid && tried < PROCESS_THREADS_TRIED && (entry = readdir(tasks))) {
 		tid = atoi(entry->d_name);
+		tried += tid != 0;
 		if (tid &&
 		    (!process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X'))
 			tid = 0;

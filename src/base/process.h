@@ -55,8 +55,11 @@ bool process_stat_parse(const char *text, struct process_stat *stat);
 
 /*
  * A thread of it that has not ended, as the first one may have. 0: there is none. By such a thread
- * the memory and the program of a process are found.
+ * the memory and the program of a process are found. It is one of the first PROCESS_THREADS_TRIED:
+ * others that have ended are there only where somebody holds them by ptrace, which can be tens of
+ * thousands.
  */
+#define PROCESS_THREADS_TRIED 64
 pid_t process_living_thread(pid_t pid);
 
 /*

@@ -2,9 +2,13 @@
 /* What /proc/PID/stat says, whatever the process is called. */
 #include "base/process.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +95,83 @@ static void test_a_process_without_its_first_thread_is_not_over(void **state)
 	assert_true(process_is_over(pid));
 }
 
+static void *end_now(void *data)
+{
+	return data;
+}
+
+/* Its first thread and those that end at once are held by ptrace, and one more goes on. */
+static void have_ended_threads(int ended)
+{
+	pthread_t thread;
+
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	for (int i = 0; i < ended; i++) {
+		pthread_create(&thread, NULL, end_now, NULL);
+		pthread_detach(thread);
+	}
+	pthread_create(&thread, NULL, go_on, NULL);
+	pthread_exit(NULL);
+}
+
+static int threads_that_ended(pid_t pid)
+{
+	struct process_stat stat;
+	const struct dirent *entry;
+	char path[64];
+	int ended = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks)))
+		ended += process_stat_read(pid, atoi(entry->d_name), &stat) && stat.state == 'Z' &&
+		         entry->d_name[0] != '.';
+	closedir(tasks);
+	return ended;
+}
+
+/* Lets the threads go on; none is waited for, so those that have ended stay. */
+static void go_on_until(pid_t pid, int ended)
+{
+	while (threads_that_ended(pid) < ended) {
+		siginfo_t info = { 0 };
+
+		while (!waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) && info.si_pid) {
+			ptrace(PTRACE_CONT, info.si_pid, NULL, NULL);
+			info.si_pid = 0;
+		}
+	}
+}
+
+static pid_t living_thread_behind(int ended)
+{
+	siginfo_t info;
+	pid_t pid = fork(), tid;
+
+	if (pid == 0)
+		have_ended_threads(ended);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
+	assert_int_equal(
+		ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL), 0);
+	ptrace(PTRACE_CONT, pid, NULL, NULL);
+	go_on_until(pid, ended + 1);
+	tid = process_living_thread(pid);
+	kill(pid, SIGKILL);
+	while (waitpid(-1, NULL, __WALL) > 0)
+		;
+	return tid;
+}
+
+static void test_a_living_thread_behind_many_that_have_ended_is_not_found(void **state)
+{
+	assert_int_not_equal(living_thread_behind(0), 0);
+	assert_int_not_equal(living_thread_behind(20), 0);
+	assert_int_equal(living_thread_behind(100), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -99,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_cut_is_not_taken),
 		cmocka_unit_test(test_a_zombie_with_a_misleading_name),
 		cmocka_unit_test(test_a_process_without_its_first_thread_is_not_over),
+		cmocka_unit_test(test_a_living_thread_behind_many_that_have_ended_is_not_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -334,13 +334,16 @@ bool inside_process_has_memory(uint32_t pid)
 	const struct dirent *thread;
 	bool has = false;
 	DIR *threads;
+	int tried = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	threads = opendir(path);
-	while (threads && !has && (thread = readdir(threads))) {
+	while (threads && !has && tried < PROCESS_THREADS_TRIED && (thread = readdir(threads))) {
+		if (*thread->d_name == '.')
+			continue;
+		tried++;
 		snprintf(path, sizeof(path), "task/%.16s/exe", thread->d_name);
-		has = *thread->d_name != '.' &&
-		      process_look((pid_t)pid, PROCESS_LINK, path, exe, sizeof(exe)) >= 0;
+		has = process_look((pid_t)pid, PROCESS_LINK, path, exe, sizeof(exe)) >= 0;
 	}
 	if (threads)
 		closedir(threads);
