@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "base/array.h"
-#include "base/map.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "report/diff/welch.h"
@@ -37,7 +38,6 @@ struct cost {
 	double ns[DIFF_SIDES];      /* of a step */
 	double most_ns[DIFF_SIDES]; /* and of that its largest part, */
 	uint32_t chain[DIFF_SIDES]; /* and where that is */
-	UT_hash_handle hh;
 };
 
 struct side {
@@ -50,10 +50,8 @@ struct side {
 
 struct comparison {
 	struct side sides[DIFF_SIDES];
-	bool steps;         /* both have some */
-	struct cost *costs; /* by key */
-	struct cost **sorted;
-	size_t n;
+	bool steps;                      /* both have some */
+	struct keyed costs;              /* in the end the largest change first */
 	double by_cause[ACCOUNT_CAUSES]; /* differences */
 };
 
@@ -160,7 +158,7 @@ static void add_cost(struct comparison *all, enum diff_side which, const struct 
 	const struct side *side = &all->sides[which];
 	const struct cost_key key = { side->paths[part->chain], part->cause };
 	double ns = part->ns / side->account->ns * side->step_ns;
-	struct cost *cost = MAP_MAKE(all->costs, key, &key);
+	struct cost *cost = keyed_row(&all->costs, &key, SIZE_MAX);
 
 	cost->ns[which] += ns;
 	if (ns > cost->most_ns[which]) {
@@ -172,7 +170,7 @@ static void add_cost(struct comparison *all, enum diff_side which, const struct 
 
 static int by_change(const void *left, const void *right)
 {
-	const struct cost *a = *(struct cost *const *)left, *b = *(struct cost *const *)right;
+	const struct cost *a = left, *b = right;
 	double of_a = fabs(cost_change(a)), of_b = fabs(cost_change(b));
 
 	if (of_a != of_b)
@@ -184,8 +182,8 @@ static int by_change(const void *left, const void *right)
 
 static void compare(struct comparison *all)
 {
-	struct cost *cost, *next;
-
+	all->costs.row_bytes = sizeof(struct cost);
+	all->costs.key_bytes = sizeof(struct cost_key);
 	all->steps = true;
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		struct side *side = &all->sides[i];
@@ -201,16 +199,12 @@ static void compare(struct comparison *all)
 		for (size_t k = 0; side->account->ns > 0 && k < side->account->n_parts; k++)
 			add_cost(all, i, &side->account->parts[k]);
 	}
-	all->sorted = xcalloc(HASH_COUNT(all->costs) + 1, sizeof(*all->sorted));
-	HASH_ITER (hh, all->costs, cost, next)
-		all->sorted[all->n++] = cost;
-	qsort(all->sorted, all->n, sizeof(*all->sorted), by_change);
+	keyed_sort(&all->costs, by_change);
 }
 
 static void clear(struct comparison *all)
 {
-	MAP_FREE(all->costs, free);
-	free(all->sorted);
+	keyed_free(&all->costs);
 	for (int i = 0; i < DIFF_SIDES; i++)
 		free(all->sides[i].paths);
 }
@@ -247,8 +241,8 @@ static double change_below(const struct comparison *all, enum account_cause caus
 {
 	double ns = 0;
 
-	for (size_t i = 0; i < all->n && i < PLACES_LOOKED; i++) {
-		const struct cost *cost = all->sorted[i];
+	for (size_t i = 0; i < all->costs.n && i < PLACES_LOOKED; i++) {
+		const struct cost *cost = keyed_at(&all->costs, i);
 		enum diff_side side = side_of(cost);
 
 		if (cost->key.cause == cause &&
@@ -265,8 +259,8 @@ static void add_place(const struct comparison *all, enum account_cause cause, st
 	enum diff_side side = DIFF_A;
 	uint32_t chain = 0;
 
-	for (size_t i = 0; i < all->n; i++) {
-		const struct cost *cost = all->sorted[i];
+	for (size_t i = 0; i < all->costs.n; i++) {
+		const struct cost *cost = keyed_at(&all->costs, i);
 
 		if (cost->key.cause != cause ||
 		    (cost_change(cost) < 0) != (all->by_cause[cause] < 0))
@@ -440,8 +434,8 @@ static void write_rows(const struct comparison *all, struct table *table)
 	double rest[DIFF_SIDES] = { 0 };
 
 	write_row(table, steps, "all", all->steps ? "a step" : "a second");
-	for (size_t i = 0; i < all->n; i++) {
-		const struct cost *cost = all->sorted[i];
+	for (size_t i = 0; i < all->costs.n; i++) {
+		const struct cost *cost = keyed_at(&all->costs, i);
 		struct buf what = { 0 };
 
 		if (fmax(cost->ns[DIFF_A], cost->ns[DIFF_B]) < LEAST * longer_step(all)) {
