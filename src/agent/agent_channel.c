@@ -19,6 +19,9 @@
 #define FDS_MOST 3
 #define TAKEN    256 /* bytes: less than the kernel counts of one that is there */
 
+#ifndef SO_PEERPIDFD /* Linux 6.5 */
+#define SO_PEERPIDFD 77
+#endif
 #ifndef SO_PASSRIGHTS /* Linux 6.16 */
 #define SO_PASSRIGHTS 83
 #endif
@@ -51,6 +54,20 @@ int channel_listen(char name[CHANNEL_NAME], struct err *err)
 	return rc;
 }
 
+/* Then its number can be another's, which did not connect. Before Linux 6.5 that is not told. */
+static bool peer_has_ended(int fd)
+{
+	socklen_t length = sizeof(int);
+	struct pollfd peer = { .events = POLLIN };
+	bool ended;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &peer.fd, &length) < 0)
+		return errno != ENOPROTOOPT && errno != EMFILE;
+	ended = poll(&peer, 1, 0) > 0;
+	close(peer.fd);
+	return ended;
+}
+
 int channel_accept(int listener, pid_t *pid)
 {
 	struct ucred peer = { 0 };
@@ -59,7 +76,7 @@ int channel_accept(int listener, pid_t *pid)
 
 	if (fd < 0)
 		return -errno;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer_has_ended(fd))
 		peer.pid = 0;
 	*pid = peer.pid;
 	return fd;

@@ -25,7 +25,8 @@
 /* Returns a listening socket that the caller closes and its name, or a negative errno. */
 int channel_listen(char name[CHANNEL_NAME], struct err *err);
 
-/* The next that connected, and its process as our pid namespace counts; -EAGAIN: there is none. */
+/* The next that connected, and its process as our pid namespace counts, 0 where that has ended;
+ * -EAGAIN: there is none. */
 int channel_accept(int listener, pid_t *pid);
 
 /* With up to three descriptors. 0, or a negative errno; -EAGAIN: the other side has not read yet.
