@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Completion of cuscope's command line for bash, which cuscope itself answers: src/cli/completion.h
+# Completion of cuscope's command line for bash, which cuscope itself answers: src/cli/completion.c
 # To use it:   source <(cuscope completion bash)
 
 # The words up to the cursor, as cuscope gets them: bash has split them at '=' and ':', too.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Completion of cuscope's command line for fish, which cuscope itself answers: src/cli/completion.h
+# Completion of cuscope's command line for fish, which cuscope itself answers: src/cli/completion.c
 # To use it:   cuscope completion fish | source
 
 function __cuscope_complete

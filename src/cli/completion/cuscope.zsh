@@ -1,6 +1,6 @@
 #compdef cuscope
 # SPDX-License-Identifier: MIT
-# Completion of cuscope's command line for zsh, which cuscope itself answers: src/cli/completion.h
+# Completion of cuscope's command line for zsh, which cuscope itself answers: src/cli/completion.c
 # To use it:   source <(cuscope completion zsh)   after compinit, or as a file _cuscope in a folder of $fpath
 
 _cuscope() {
