@@ -183,6 +183,107 @@ static void test_what_is_merged_stays_in_the_total(void **state)
 	counts_free(counts);
 }
 
+/* Of process 7, and of those that are not told apart any more. */
+static void fill_results(struct watch_result results[6])
+{
+	const struct function *wait = the_function("cuStreamSynchronize");
+	const struct function *alloc = the_function("cuMemAlloc_v2");
+	const struct process *of = &processes[0];
+
+	results[0] = (struct watch_result){ .process = of, .function = wait, .count = 3, .ns = 30 };
+	results[1] = (struct watch_result){
+		.process = of, .function = wait, .result = 719, .count = 1, .ns = 5
+	};
+	results[2] =
+		(struct watch_result){ .process = of, .function = alloc, .result = 2, .count = 10 };
+	results[3] = (struct watch_result){ /* not ready: no error */
+		                            .process = of,
+		                            .function = alloc,
+		                            .result = 600,
+		                            .count = 100
+	};
+	results[4] = (struct watch_result){ /* shut down: none either */
+		                            .process = of,
+		                            .function = alloc,
+		                            .result = 4,
+		                            .count = 1000
+	};
+	results[5] = (struct watch_result){
+		.process = &merged, .ended = true, .result = 65536, .count = 10000
+	};
+}
+
+static void take_all_kinds(struct counts *counts)
+{
+	const struct counts_options options = { .top = 5 };
+	const struct process *of = &processes[0];
+	struct watch_kernel kernels[] = {
+		{ .process = of, .kernel = &kernel, .count = 4, .ns = 40 },
+		{ .process = of, .count = 2, .ns = 7 }, /* a graph */
+	};
+	struct watch_copies_row copies[] = {
+		{ .process = of, .direction = DIRECTION_D2H, .calls = 5, .bytes = 50, .ns = 500 },
+		{ .process = of, .set = true, .calls = 6, .bytes = 60, .ns = 600 },
+	};
+	struct watch_memory_totals totals[] = {
+		{ .process = of,
+		  .kind = MEMORY_DEVICE,
+		  .allocated = { 8, 80 },
+		  .freed = { 7, 70 },
+		  .live = { 1, 10 } },
+		{ .process = &merged, .ended = true, .kind = MEMORY_HOST, .allocated = { 9, 90 } },
+	};
+	struct watch_process_memory memories[] = { { .process = of, .peak_bytes = 33 } };
+	struct watch_result results[6];
+	struct watch_page page = {
+		.time_ns = 2 * SECOND,
+		.before_ns = SECOND,
+		.launches = &(struct watch_launches){ kernels, 2 },
+		.copies = &(struct watch_copies){ copies, 2 },
+		.memory = &(struct watch_memory){ .totals = totals,
+		                                  .n_totals = 2,
+		                                  .processes = memories,
+		                                  .n_processes = 1 },
+		.results = &(struct watch_results){ results, 6 },
+	};
+
+	fill_results(results);
+	counts_take(counts, &options, &page);
+}
+
+static void test_each_kind_of_row_is_counted_as_what_it_is(void **state)
+{
+	struct counts *counts = counts_new(0);
+	const uint64_t *totals = counts_totals(counts);
+	const struct counted_process *series;
+
+	row(0, 0, 7, 0, false);
+	take_all_kinds(counts);
+	series = series_of(counts, 7);
+	assert_int_equal(series->counts[COUNT_LAUNCHES], 4);
+	assert_int_equal(series->counts[COUNT_GRAPH_LAUNCHES], 2);
+	assert_int_equal(series->counts[COUNT_LAUNCH_NS], 47);
+	assert_int_equal(series->counts[COUNT_COPIES + DIRECTION_D2H], 5);
+	assert_int_equal(series->counts[COUNT_COPY_BYTES + DIRECTION_D2H], 50);
+	assert_int_equal(series->counts[COUNT_COPY_NS + DIRECTION_D2H], 500);
+	assert_int_equal(series->counts[COUNT_SETS], 6);
+	assert_int_equal(series->counts[COUNT_SET_BYTES], 60);
+	assert_int_equal(series->counts[COUNT_ALLOCATIONS + MEMORY_DEVICE], 8);
+	assert_int_equal(series->counts[COUNT_ALLOCATED_BYTES + MEMORY_DEVICE], 80);
+	assert_int_equal(series->counts[COUNT_FREES + MEMORY_DEVICE], 7);
+	assert_int_equal(series->counts[COUNT_SYNCS], 4);
+	assert_int_equal(series->counts[COUNT_SYNC_NS], 35);
+	assert_int_equal(series->counts[COUNT_ERRORS], 11);
+	assert_int_equal(series->memory.live[MEMORY_DEVICE], 10);
+	assert_int_equal(series->memory.peak, 33);
+	assert_int_equal(counts_memory(counts)->live[MEMORY_DEVICE], 10);
+	assert_int_equal(counts_peaks(counts)[MEMORY_DEVICE], 10);
+	assert_int_equal(totals[COUNT_ERRORS], 10011);
+	assert_int_equal(totals[COUNT_ALLOCATIONS + MEMORY_HOST], 9);
+	assert_int_equal(counts_running(counts), 1);
+	counts_free(counts);
+}
+
 /* Sizes are what a process says: what others do has to be seen after a sum ran over. */
 static void test_sizes_that_are_made_up_hide_nothing_for_long(void **state)
 {
@@ -334,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_an_ended_process_keeps_its_series_for_a_while),
 		cmocka_unit_test(test_an_exec_and_a_reused_pid_are_one_series_at_a_time),
 		cmocka_unit_test(test_what_is_merged_stays_in_the_total),
+		cmocka_unit_test(test_each_kind_of_row_is_counted_as_what_it_is),
 		cmocka_unit_test(test_sizes_that_are_made_up_hide_nothing_for_long),
 		cmocka_unit_test(test_one_user_leaves_room_for_others),
 		cmocka_unit_test(test_every_call_is_in_one_series_whatever_happens),

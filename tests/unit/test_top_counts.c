@@ -278,6 +278,25 @@ static void test_a_kept_process_is_not_folded(void **state)
 	assert_null(look_at(61 * SECOND));
 }
 
+static void test_the_sum_is_of_all_and_details_of_what_is_kept(void **state)
+{
+	const struct process *other = new_process(500, "other");
+	struct call call = call_at("cuInit", 10, 1);
+
+	push_call_of(&run, the_process(), 1, &call);
+	push_call_of(&run, other, 2, &call);
+	push_call_of(&run, other, 3, &call);
+	top_counts_tick(counts, US(SECOND));
+	top_counts_keep(counts, &other->id);
+	top_counts_snapshot(counts, false, &snapshot);
+	assert_int_equal(snapshot.n_processes, 2);
+	assert_int_equal(snapshot.total.threads, 3);
+	assert_rate(&snapshot.total.numbers[TOP_COUNT_CALLS], 3, 3);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(snapshot.processes[i].items[TOP_KIND_FUNCTION].n,
+		                 snapshot.processes[i].process == other);
+}
+
 static void test_an_exec_ends_what_ran_before(void **state)
 {
 	const struct process *before = new_process(400, "sh"), *after = new_process(400, "app");
@@ -285,6 +304,7 @@ static void test_an_exec_ends_what_ran_before(void **state)
 
 	push_call_of(&run, before, 400, &call);
 	push_process(&run, after, 20);
+	assert_true(look_at(25)->ended); /* before it has called anything */
 	call = call_at("cuInit", 30, 1);
 	push_call_of(&run, after, 400, &call);
 	look_at(SECOND);
@@ -319,6 +339,35 @@ static void test_streams_beyond_the_limit_are_one_row(void **state)
 	assert_int_equal(process->items[TOP_KIND_STREAM].n, TOP_STREAMS_MAX + 1);
 	assert_true(process->items[TOP_KIND_STREAM].all[TOP_STREAMS_MAX].others);
 	assert_int_equal(process->items[TOP_KIND_STREAM].all[TOP_STREAMS_MAX].calls.total, 50);
+}
+
+/* Whatever thread: but each has a stream of its own, too. */
+static void test_streams_are_one_row_for_all_threads_but_those_of_threads(void **state)
+{
+	const struct top_items *streams;
+	struct call call = launch_at("cuLaunchKernel", 10, new_kernel("tick()", true));
+
+	for (uint32_t tid = 1; tid <= 3; tid++)
+		push_call_of(&run, the_process(), tid, &call);
+	call.args.has_stream = true;
+	call.args.stream = STREAM_PER_THREAD;
+	for (uint32_t tid = 1; tid <= 2; tid++)
+		push_call_of(&run, the_process(), tid, &call);
+	streams = &look_at(SECOND)->items[TOP_KIND_STREAM];
+	assert_int_equal(streams->n, 3);
+	assert_int_equal(streams->all[0].calls.total, 3);
+	assert_int_equal(streams->all[0].stream.tid, 0);
+	assert_int_equal(streams->all[1].stream.tid, 1);
+	assert_int_equal(streams->all[2].stream.tid, 2);
+}
+
+static void test_a_thread_that_was_forgotten_comes_back(void **state)
+{
+	push_call(&run, call_at("cuInit", 10, 1));
+	for (int second = 1; second < 20; second++)
+		assert_int_equal(look_at(second * SECOND)->threads, second == 1);
+	push_call(&run, call_at("cuInit", 19.5 * SECOND, 1));
+	assert_int_equal(look_at(20 * SECOND)->threads, 1);
 }
 
 static void test_calls_without_returns_say_nothing_of_times(void **state)
@@ -407,9 +456,12 @@ int main(void)
 		TEST(test_a_process_without_calls_has_no_row),
 		TEST(test_an_ended_process_is_shown_and_then_gone),
 		TEST(test_a_kept_process_is_not_folded),
+		TEST(test_the_sum_is_of_all_and_details_of_what_is_kept),
 		TEST(test_an_exec_ends_what_ran_before),
 		TEST(test_an_end_that_was_not_reported_can_be_told),
 		TEST(test_streams_beyond_the_limit_are_one_row),
+		TEST(test_streams_are_one_row_for_all_threads_but_those_of_threads),
+		TEST(test_a_thread_that_was_forgotten_comes_back),
 		TEST(test_calls_without_returns_say_nothing_of_times),
 	};
 

@@ -176,36 +176,72 @@ static void test_hooks_beyond_the_limit_are_one_row(void **state)
 	assert_int_equal(process->items[TOP_KIND_HOOK].all[TOP_HOOKS_MAX].bytes.total, 0);
 }
 
-static void test_all_processes_together_have_a_limit(void **state)
+/* As many processes as come to the limit, and two more, from the number `first` on. */
+#define MANY (TOP_HOOKS_ALL / TOP_HOOKS_MAX + 2)
+
+static struct process many[MANY + 1];
+static const struct function *functions[TOP_HOOKS_MAX];
+
+static void make_functions(void)
 {
-	static const struct function *functions[TOP_HOOKS_MAX];
-	static struct process many[TOP_HOOKS_ALL / TOP_HOOKS_MAX + 2];
-	size_t rows = 0, others = 0;
 	char name[32];
 
 	for (int i = 0; i < TOP_HOOKS_MAX; i++) {
 		snprintf(name, sizeof(name), "f%d", i);
 		functions[i] = hooked(name, NULL);
 	}
-	for (uint32_t p = 0; p < ARRAY_SIZE(many); p++) {
-		many[p] = (struct process){ .id = 1000 + p, .pid = 5000 + p };
-		for (int i = 0; i < TOP_HOOKS_MAX; i++)
-			push_hit(&many[p], hit(functions[i], i, 1));
-	}
-	look_at(SECOND);
-	for (size_t p = 0; p < snapshot.n_processes; p++) {
-		for (size_t i = 0; i < snapshot.processes[p].items[TOP_KIND_HOOK].n; i++) {
-			const struct top_item *hook =
-				&snapshot.processes[p].items[TOP_KIND_HOOK].all[i];
+}
 
-			if (strcmp(hook->name, "(others)"))
-				rows++;
-			else
-				others += hook->calls.total;
-		}
+static void hit_all(uint32_t p, double us)
+{
+	many[p] = (struct process){ .id = 1000 + p, .pid = 5000 + p };
+	for (int i = 0; i < TOP_HOOKS_MAX; i++)
+		push_hit(&many[p], hit(functions[i], us + i, 1));
+}
+
+/* Rows by name, and calls that are in none. */
+static void count_rows(const struct top_process *process, size_t *rows, size_t *others)
+{
+	for (size_t i = 0; i < process->items[TOP_KIND_HOOK].n; i++) {
+		const struct top_item *hook = &process->items[TOP_KIND_HOOK].all[i];
+
+		*rows += !hook->others;
+		*others += hook->others ? hook->calls.total : 0;
 	}
+}
+
+static void test_all_processes_together_have_a_limit(void **state)
+{
+	size_t rows = 0, others = 0;
+
+	make_functions();
+	for (uint32_t p = 0; p < MANY; p++)
+		hit_all(p, 0);
+	look_at(SECOND);
+	for (size_t p = 0; p < snapshot.n_processes; p++)
+		count_rows(&snapshot.processes[p], &rows, &others);
 	assert_int_equal(rows, TOP_HOOKS_ALL);
 	assert_int_equal(others, 2 * TOP_HOOKS_MAX);
+}
+
+static void test_rows_of_processes_that_are_gone_are_of_the_limit(void **state)
+{
+	size_t rows = 0, others = 0;
+
+	make_functions();
+	hit_all(MANY, 0);
+	push_exit(&run, &many[MANY], 2000);
+	look_at(SECOND);
+	look_at(7 * SECOND);
+	count_rows(&snapshot.gone, &rows, &others);
+	assert_int_equal(rows, TOP_HOOKS_MAX);
+	for (uint32_t p = 0; p < MANY; p++)
+		hit_all(p, 8 * SECOND);
+	look_at(9 * SECOND);
+	for (size_t p = 0; p < snapshot.n_processes; p++)
+		count_rows(&snapshot.processes[p], &rows, &others);
+	assert_int_equal(rows, TOP_HOOKS_ALL);
+	assert_int_equal(others, 3 * TOP_HOOKS_MAX);
 }
 
 static void test_hooks_of_processes_that_are_gone_stay(void **state)
@@ -253,6 +289,7 @@ int main(void)
 		TEST(test_calls_to_the_driver_are_no_hooks),
 		TEST(test_hooks_beyond_the_limit_are_one_row),
 		TEST(test_all_processes_together_have_a_limit),
+		TEST(test_rows_of_processes_that_are_gone_are_of_the_limit),
 		TEST(test_hooks_of_processes_that_are_gone_stay),
 		TEST(test_a_reset_begins_anew),
 	};
