@@ -335,6 +335,28 @@ static void test_ranges_may_come_at_a_threads_end(void **state)
 
 #define WITH_RING(test) cmocka_unit_test_setup_teardown(test, open_ring, close_ring)
 
+static void test_domains_that_find_no_room_share_a_name(void **state)
+{
+	struct nvtx_attributes text = message(NVTX_ASCII, "in the last");
+	struct nvtx_domain *first = CREATE("number 0"), *last = NULL;
+	char name[32];
+
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "number %d", i);
+		last = CREATE(name);
+	}
+	assert_ptr_equal(CREATE("number 0"), first);
+	assert_ptr_not_equal(last, first);
+	assert_ptr_equal(CREATE("another one"), last);
+	DOMAIN_PUSH(last, &text);
+	PUSH("in none");
+	DOMAIN_POP(last);
+	POP();
+	assert_string_equal(range(0)->text, "in the last");
+	assert_string_equal(host->names[range(0)->domain], "other domains");
+	assert_int_equal(range(1)->domain, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +372,7 @@ int main(void)
 		WITH_RING(test_a_long_name_is_cut),
 		WITH_RING(test_threads_have_ranges_of_their_own),
 		WITH_RING(test_ranges_may_come_at_a_threads_end),
+		WITH_RING(test_domains_that_find_no_room_share_a_name), /* the last: they stay */
 	};
 
 	return cmocka_run_group_tests_name("agent: nvtx", tests, load, NULL);

@@ -264,7 +264,7 @@ ENTRY int InitializeInjectionNvtx2(nvtx_get_table get_table)
 
 #define DEEP    64  /* ranges within each other; deeper ones are only counted */
 #define OPEN    512 /* started and not ended; older ones are forgotten, and counted when they end */
-#define DOMAINS 64  /* more are the default domain */
+#define DOMAINS 512 /* the last is of all that find no room */
 
 struct nvtx_text {
 	size_t length;
@@ -348,9 +348,12 @@ struct nvtx_domain *nvtx_domain(const char *name)
 		if (strcmp(domains[i].name, text) == 0)
 			domain = &domains[i];
 	}
-	if (!domain && n_domains < DOMAINS) {
+	if (!domain && n_domains < DOMAINS - 1) {
 		domain = &domains[n_domains++];
 		memcpy(domain->name, text, sizeof(text));
+	} else if (!domain) {
+		domain = &domains[DOMAINS - 1];
+		copy_text(domain->name, "other domains");
 	}
 	pthread_mutex_unlock(&lock);
 	return domain;

@@ -12,7 +12,7 @@
 
 struct nvtx_domain;
 
-struct nvtx_domain *nvtx_domain(const char *name); /* the same for the same name; or NULL */
+struct nvtx_domain *nvtx_domain(const char *name); /* the same for the same name */
 
 /* What a program says of a range or mark. */
 struct nvtx_event {
