@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "capture/stacks/wakers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,24 +346,27 @@ static bool may_judge(struct wakers *w, uint64_t now_ns)
 /*
  * One of this process's own: by its parent, or, where that has ended (base/worker.h), by the file
  * that it runs, which may be one in memory. The link is read and nothing is opened: who calls a
- * file of his own so is not sampled, and no more.
+ * file of his own so is not sampled, and no more. One that is ending has no file any more, and
+ * nobody can tell whether it was our own.
  */
-static bool is_own(const struct waker *waker)
+static bool is_own_or_ends(const struct waker *waker)
 {
 	char path[64], exe[4097] = "", own[4097] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", waker->pid);
-	return waker->sight.parent == getpid() ||
-	       (readlink(path, exe, sizeof(exe) - 1) > 0 &&
-	        (!strncmp(exe, "/memfd:cuscope", 14) ||
-	         (readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 && !strcmp(exe, own))));
+	if (waker->sight.parent == getpid())
+		return true;
+	if (readlink(path, exe, sizeof(exe) - 1) < 0)
+		return errno == ENOENT || errno == ESRCH;
+	return !strncmp(exe, "/memfd:cuscope", 14) ||
+	       (readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 && !strcmp(exe, own));
 }
 
 static void judge(struct wakers *w, struct waker *waker, pid_t tid)
 {
 	if (w->options.is_target(w->options.data, waker->pid) ||
-	    !see(waker->pid, tid, &waker->sight) || waker->sight.of_kernel || is_own(waker) ||
-	    !see(waker->woke, 0, &waker->whose))
+	    !see(waker->pid, tid, &waker->sight) || waker->sight.of_kernel ||
+	    is_own_or_ends(waker) || !see(waker->woke, 0, &waker->whose))
 		return;
 	if (sight_covers(&waker->whose, &waker->sight))
 		take(w, waker);
