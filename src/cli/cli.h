@@ -394,6 +394,9 @@ struct consumer *cli_placer(struct new_file *file);
  */
 int cli_capture(struct capture_options *options, struct err *err);
 
+/* One that was opened, to its end, and freed; what went wrong is said. Returns the exit status. */
+int cli_capture_run(struct capture *capture, struct err *err);
+
 /* ---- probes hooks --------------------------------------------------------------------------- */
 
 /* Whether a word of the command line is a hook: "kprobe:nv*". */

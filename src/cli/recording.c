@@ -244,10 +244,22 @@ char *cli_target_text(const struct target *target)
 	return text.data;
 }
 
+int cli_capture_run(struct capture *capture, struct err *err)
+{
+	int r = capture_run(capture, err), status;
+
+	if (r)
+		cli_say("%s", err->text);
+	err->text[0] = '\0';
+	status = capture_finish(capture);
+	capture_free(capture);
+	return r && !status ? EXIT_FAILURE : status;
+}
+
 int cli_capture(struct capture_options *options, struct err *err)
 {
 	struct capture *capture = NULL;
-	int status, r;
+	int r;
 
 	hold_back_user_signals();
 	if (!options->notice)
@@ -255,11 +267,5 @@ int cli_capture(struct capture_options *options, struct err *err)
 	r = capture_open(options, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
-	r = capture_run(capture, err);
-	if (r)
-		cli_say("%s", err->text);
-	err->text[0] = '\0';
-	status = capture_finish(capture);
-	capture_free(capture);
-	return r && !status ? EXIT_FAILURE : status;
+	return cli_capture_run(capture, err);
 }

@@ -135,7 +135,7 @@ static int run(struct top_options *o, struct top_screen *screen, struct err *err
 {
 	struct capture *capture = NULL;
 	struct consumer *consumers[2];
-	int status, r;
+	int r;
 
 	top_screen_consumers(screen, consumers);
 	o->attach.capture.target = o->attach.choice.target;
@@ -151,13 +151,7 @@ static int run(struct top_options *o, struct top_screen *screen, struct err *err
 	if (r)
 		return EXIT_FAILURE;
 	top_screen_measure(screen, capture);
-	r = capture_run(capture, err);
-	if (r)
-		cli_say("%s", err->text);
-	err->text[0] = '\0';
-	status = capture_finish(capture);
-	capture_free(capture);
-	return r && !status ? EXIT_FAILURE : status;
+	return cli_capture_run(capture, err);
 }
 
 static int top(struct top_options *o, struct err *err)
