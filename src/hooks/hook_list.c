@@ -146,6 +146,13 @@ static char *without_links(const char *path)
 	return joined;
 }
 
+static void free_hook(struct hook_spec *spec)
+{
+	free(spec->real_module);
+	spec_free(spec);
+	free(spec);
+}
+
 static int add_hook(struct hook_list *list, const char *file, size_t line, const char *text,
                     struct buf *wrong)
 {
@@ -184,11 +191,8 @@ void hook_list_free(struct hook_list *list)
 {
 	struct spec_table *table;
 
-	for (size_t i = 0; i < list->n; i++) {
-		free(list->spec[i]->real_module);
-		spec_free(list->spec[i]);
-		free(list->spec[i]);
-	}
+	for (size_t i = 0; i < list->n; i++)
+		free_hook(list->spec[i]);
 	for (size_t i = 0; i < list->n_files; i++)
 		free(list->files[i]);
 	while ((table = list->tables)) {
@@ -326,8 +330,7 @@ static int line_read(struct reading *reading, const char *text, struct buf *wron
 		r = add_hook(reading->list, reading->file, reading->line, text, wrong);
 		if (r || (reading->for_driver && reading->for_machine))
 			return r;
-		spec_free(reading->list->spec[--reading->list->n]); /* not for here */
-		free(reading->list->spec[reading->list->n]);
+		free_hook(reading->list->spec[--reading->list->n]); /* not for here */
 		return 0;
 	}
 	if (ok)
