@@ -133,6 +133,7 @@ static __always_inline void process_renamed(struct task_struct *task, const char
 		emit_process(WIRE_NAMED, (__u64)tgid << 32 | tgid, 0, 0, WAKE_NOW);
 }
 
+/* One in more than CGROUPS_MAX counts as below: user space looks, and tells calls that are. */
 static __always_inline int is_below_ours(struct cgroup *cgroup)
 {
 	struct cgroup_subsys_state *css;
@@ -143,7 +144,7 @@ static __always_inline int is_below_ours(struct cgroup *cgroup)
 		css = BPF_CORE_READ(cgroup, self.parent);
 		cgroup = css ? BPF_CORE_READ(css, cgroup) : 0;
 	}
-	return 0;
+	return cgroup != 0;
 }
 
 /*

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which processes are traced: by pid, name, cgroup, all."""
 
+import contextlib
 import json
 import os
 import signal
@@ -154,6 +155,45 @@ def test_cgroup_and_those_below_it(case):
         wait_until(lambda: not open(os.path.join(below, "cgroup.procs")).read(), "it to be empty")
         os.rmdir(below)
         os.rmdir(group)
+
+
+@contextlib.contextmanager
+def cgroups_within(case, folder, depth):
+    """The list of processes of the innermost of so many cgroups in each other. The case has ended when they go."""
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        raise Skip(f"no cgroup can be made: {error}") from None
+    at = os.path.join(folder, *["d"] * depth)
+    os.makedirs(at)
+    procs = os.path.join(at, "cgroup.procs")
+    try:
+        yield procs
+    finally:
+        case.end()
+        wait_until(lambda: not open(procs).read(), "it to be empty")
+        while at != os.path.dirname(folder):
+            os.rmdir(at)
+            at = os.path.dirname(at)
+
+
+def test_a_process_that_comes_into_a_cgroup_far_below_is_looked_into(case):
+    """What it has mapped was mapped before; it is deeper than the kernel's side follows."""
+    outermost = os.path.join(cgroup2(), f"cuscope-test-deep-{os.getpid()}")
+    with cgroups_within(case, outermost, 80) as procs:
+        tight = case.program("tight", 0)
+        wait_until(lambda: "libcuda" in open(f"/proc/{tight.pid}/maps").read(), "the library")
+        trace = case.start_trace(["--only", "cuCtxSetCurrent"], ["--cgroup", outermost])
+        case.attached(trace)
+        with open(procs, "w") as file:
+            file.write(str(tight.pid))
+        wait_until(lambda: os.path.getsize(case.path("trace.jsonl")) > 6000, "calls")
+        trace.signal(signal.SIGINT)
+        result = case.result(trace, seconds=10)
+        checks.valid(result)
+        checks.equal("processes", {tight.pid}, pids_of(result))
+        if "nothing was traced" in trace.err():
+            raise Failure(trace.err())
 
 
 @alone
