@@ -117,21 +117,19 @@ static void write_notes(struct table *table, size_t n, const struct channels_lef
 		table_note(table, "%llu more had no room", (unsigned long long)left_out->no_room);
 }
 
-static int write_channels(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_channels(void *self, const struct run_info *run)
 {
-	struct channels_report *report = (struct channels_report *)self;
+	struct channels_report *report = self;
 	struct channels_left_out left_out;
 	const struct channel_row *rows;
 	struct buf text = { 0 };
 	size_t n;
 
 	rows = channels_rows(report->channels, &n, &left_out);
-	report_begin(&report->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(&report->writer, &rows[i], &text);
 	buf_free(&text);
 	write_notes(report->writer.table, n, &left_out);
-	return table_end(report->writer.table, err);
 }
 
 static int take_event(struct consumer *self, const struct event *event, struct err *err)
@@ -140,21 +138,20 @@ static int take_event(struct consumer *self, const struct event *event, struct e
 	return 0;
 }
 
-static void channels_report_free(struct consumer *self)
+static void init_channels(void *self)
+{
+	((struct channels_report *)self)->channels = channels_new();
+}
+
+static void clear_channels(void *self)
 {
 	channels_free(((struct channels_report *)self)->channels);
-	report_free(self);
 }
 
-static const struct consumer_ops ops = { .event = take_event,
-	                                 .end = write_channels,
-	                                 .free = channels_report_free };
-
-struct consumer *channels_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	struct channels_report *made = report_make(sizeof(*made), &ops, report, options);
-
-	made->channels = channels_new();
-	return &made->writer.consumer;
-}
+const struct report_kind channels_report = {
+	.bytes = sizeof(struct channels_report),
+	.init = init_channels,
+	.event = take_event,
+	.clear = clear_channels,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_channels } },
+};

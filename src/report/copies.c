@@ -31,14 +31,13 @@ struct copies {
 	bool any; /* activities of any kind */
 };
 
-static void free_copies(struct consumer *self)
+static void clear_copies(void *self)
 {
-	struct copies *copies = (struct copies *)self;
+	struct copies *copies = self;
 
 	for (size_t i = 0; i < copies->groups.n; i++)
 		spread_free(&((struct copy_group *)keyed_at(&copies->groups, i))->rates);
 	keyed_free(&copies->groups);
-	free(copies);
 }
 
 static struct copy_group *group_of(struct copies *copies, const struct event *event)
@@ -131,15 +130,14 @@ static void write_group(struct table *table, struct copy_group *group)
 	table_end_row(table);
 }
 
-static int write_copies(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_copies(void *self, const struct run_info *run)
 {
-	struct copies *copies = (struct copies *)self;
+	struct copies *copies = self;
 	struct copy_group *rows = (void *)copies->groups.rows;
 	struct table *table = copies->writer.table;
 	bool exact = true;
 
 	keyed_sort(&copies->groups, by_bytes);
-	report_begin(&copies->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < copies->groups.n; i++) {
 		exact = exact && spread_is_exact(&rows[i].rates);
 		write_group(table, &rows[i]);
@@ -154,19 +152,19 @@ static int write_copies(struct consumer *self, const struct run_info *run, struc
 		table_note(table, "nothing was copied or set");
 	else
 		report_note_no_gpu_times(table, copies->writer.options.part, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = see_copies,
-	                                 .end = write_copies,
-	                                 .free = free_copies };
-
-struct consumer *copies_report_new(const struct report *report,
-                                   const struct report_options *options)
+static void init_copies(void *self)
 {
-	struct copies *copies = report_make(sizeof(*copies), &ops, report, options);
-
-	copies->groups = (struct keyed){ .row_bytes = sizeof(struct copy_group),
-		                         .key_bytes = sizeof(struct copy_group_key) };
-	return &copies->writer.consumer;
+	((struct copies *)self)->groups =
+		(struct keyed){ .row_bytes = sizeof(struct copy_group),
+		                .key_bytes = sizeof(struct copy_group_key) };
 }
+
+const struct report_kind copies_report = {
+	.bytes = sizeof(struct copies),
+	.init = init_copies,
+	.event = see_copies,
+	.clear = clear_copies,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_copies } },
+};

@@ -6,11 +6,6 @@
 #include "cuda/driver_words.h"
 #include "report/reports.h"
 
-struct errors_report {
-	struct report_writer writer; /* first: what callers hold */
-	struct xids *xids;
-};
-
 #define AT(member) TABLE_AT(struct error_row, member)
 
 static const struct table_column columns[] = {
@@ -50,15 +45,14 @@ static void note_xids(struct table *table, const struct xids *xids)
 	}
 }
 
-static int write_errors(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_errors(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = self;
 	const struct error_row *rows;
 	uint64_t harmless = 0;
 	size_t n;
 
 	rows = errors_rows(writer->analysis, &n);
-	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		write_row(writer->table, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))
@@ -70,34 +64,13 @@ static int write_errors(struct consumer *self, const struct run_info *run, struc
 		table_note(writer->table, "no call failed");
 	else
 		table_note(writer->table, "no results: this trace was recorded without returns");
-	note_xids(writer->table, ((struct errors_report *)self)->xids);
+	note_xids(writer->table, writer->xids);
 	report_note_shutdown(writer->table, harmless);
 	report_note_estimated(writer->table, run);
-	return table_end(writer->table, err);
 }
 
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	xids_event(((struct errors_report *)self)->xids, event);
-	return report_feed(self, event, err);
-}
-
-static void errors_report_free(struct consumer *self)
-{
-	xids_free(((struct errors_report *)self)->xids);
-	report_free(self);
-}
-
-static const struct consumer_ops ops = { .event = take_event,
-	                                 .end = write_errors,
-	                                 .free = errors_report_free };
-
-struct consumer *errors_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	struct errors_report *made = report_make(sizeof(*made), &ops, report, options);
-
-	made->writer.analysis = errors_new();
-	made->xids = xids_new();
-	return &made->writer.consumer;
-}
+const struct report_kind errors_report = {
+	.analysis = errors_new,
+	.xids = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_errors } },
+};

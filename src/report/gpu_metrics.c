@@ -117,47 +117,40 @@ static void write_notes(struct metrics_report *report, const struct run_info *ru
 	note_missed(table, &run->metrics);
 }
 
-static int write_report(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_shares(void *self, const struct run_info *run)
 {
-	struct metrics_report *report = (struct metrics_report *)self;
-	struct table *table = report->writer.table;
-	int r;
+	write_rows(self, false);
+	write_notes(self, run);
+}
 
-	report_begin(&report->writer, run, "shares", TABLE_COLUMNS(share_columns));
-	write_rows(report, false);
-	write_notes(report, run);
-	r = table_end(table, err);
-	if (r)
-		return r;
-	table_begin(table, "rates", "Links", TABLE_COLUMNS(rate_columns));
-	write_rows(report, true);
-	return table_end(table, err);
+static void write_rates(void *self, const struct run_info *run)
+{
+	write_rows(self, true);
 }
 
 static int take_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct metrics_report *report = (struct metrics_report *)self;
-
 	if (event->type == EVENT_METRICS)
-		metrics_use_add(report->use, event->metrics);
+		metrics_use_add(((struct metrics_report *)self)->use, event->metrics);
 	return 0;
 }
 
-static void free_report(struct consumer *self)
+static void init_metrics(void *self)
+{
+	((struct metrics_report *)self)->use = metrics_use_new();
+}
+
+static void clear_metrics(void *self)
 {
 	metrics_use_free(((struct metrics_report *)self)->use);
-	report_free(self);
 }
 
-static const struct consumer_ops ops = {
-	.metrics = true, .event = take_event, .end = write_report, .free = free_report
+const struct report_kind gpu_metrics_report = {
+	.bytes = sizeof(struct metrics_report),
+	.init = init_metrics,
+	.event = take_event,
+	.clear = clear_metrics,
+	.metrics = true,
+	.parts = { { "shares", NULL, TABLE_COLUMNS(share_columns), write_shares },
+	           { "rates", "Links", TABLE_COLUMNS(rate_columns), write_rates } },
 };
-
-struct consumer *gpu_metrics_report_new(const struct report *report,
-                                        const struct report_options *options)
-{
-	struct metrics_report *made = report_make(sizeof(*made), &ops, report, options);
-
-	made->use = metrics_use_new();
-	return &made->writer.consumer;
-}

@@ -84,15 +84,14 @@ static void free_spreads(struct stats *stats)
 	free(stats->name);
 }
 
-static void free_stats(struct consumer *self)
+static void clear_stats(void *self)
 {
-	struct launch_stats *all = (struct launch_stats *)self;
+	struct launch_stats *all = self;
 
 	for (size_t i = 0; i < all->n; i++)
 		free_spreads(&all->kernels[i]);
 	free(all->kernels);
 	work_free(all->work);
-	free(all);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -198,16 +197,15 @@ static void write_notes(struct launch_stats *all, const struct run_info *run, bo
 	report_note_estimated(all->writer.table, run);
 }
 
-static int write_stats(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_stats(void *self, const struct run_info *run)
 {
-	struct launch_stats *all = (struct launch_stats *)self;
+	struct launch_stats *all = self;
 	struct table *table = all->writer.table;
 	struct stats **rows;
 	bool exact = true;
 	size_t n;
 
 	work_tell_rest(all->work, see_work, all);
-	report_begin(&all->writer, run, NULL, TABLE_COLUMNS(columns));
 	rows = make_rows(all, all->writer.options.names, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->run);
@@ -223,18 +221,19 @@ static int write_stats(struct consumer *self, const struct run_info *run, struct
 	}
 	free(rows);
 	write_notes(all, run, n > 0, exact);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = see_stats,
-	                                 .end = write_stats,
-	                                 .free = free_stats };
-
-struct consumer *launch_stats_report_new(const struct report *report,
-                                         const struct report_options *options)
+static void init_stats(void *self)
 {
-	struct launch_stats *all = report_make(sizeof(*all), &ops, report, options);
+	struct launch_stats *all = self;
 
-	all->work = work_share(options->work);
-	return &all->writer.consumer;
+	all->work = work_share(all->writer.options.work);
 }
+
+const struct report_kind launch_stats_report = {
+	.bytes = sizeof(struct launch_stats),
+	.init = init_stats,
+	.event = see_stats,
+	.clear = clear_stats,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_stats } },
+};

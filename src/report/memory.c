@@ -57,14 +57,14 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 		           all->untracked.count == 1 ? "" : "s");
 }
 
-static int write_kinds(struct report_writer *writer, const struct run_info *run, struct err *err)
+static void write_kinds(void *self, const struct run_info *run)
 {
+	struct report_writer *writer = self;
 	const struct memory *memory = memory_use_memory(writer->analysis);
 	struct table *table = writer->table;
 	const struct memory_kind_row *rows;
 	size_t n;
 
-	report_begin(writer, run, "kinds", TABLE_COLUMNS(kind_columns));
 	rows = memory_use_kinds(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		write_kind(table, &rows[i]);
@@ -73,7 +73,6 @@ static int write_kinds(struct report_writer *writer, const struct run_info *run,
 		                  "reset, or with the process");
 	note_what_is_not_followed(table, memory);
 	report_note_estimated(writer->table, run);
-	return table_end(table, err);
 }
 
 /* ---- by function --------------------------------------------------------------------------- */
@@ -93,21 +92,19 @@ static const struct table_column function_columns[] = {
 	{ "Function", TABLE_TEXT, TABLE_VIA(struct memory_function_row, function, name) },
 };
 
-static int write_functions(struct report_writer *writer, struct err *err)
+static void write_functions(void *self, const struct run_info *run)
 {
+	struct report_writer *writer = self;
 	struct table *table = writer->table;
 	const struct memory_function_row *rows;
 	size_t n;
 
-	table_begin(table, "functions", "By the function that allocated",
-	            TABLE_COLUMNS(function_columns));
 	rows = memory_use_functions(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_fields(table, &rows[i]);
 		table_text(table, api_memory_name(api_memory(rows[i].function->api)));
 		table_row(table, &rows[i]);
 	}
-	return table_end(table, err);
 }
 
 /* ---- by place ------------------------------------------------------------------------------ */
@@ -126,8 +123,9 @@ static const struct table_column place_columns[] = {
 };
 
 /* Only of a recording with stacks; those that stayed are first. */
-static int write_places(struct report_writer *writer, const struct run_info *run, struct err *err)
+static void write_places(void *self, const struct run_info *run)
 {
+	struct report_writer *writer = self;
 	struct table *table = writer->table;
 	uint64_t all = 0, placeless = 0;
 	const struct memory_place_row *rows;
@@ -135,9 +133,9 @@ static int write_places(struct report_writer *writer, const struct run_info *run
 
 	rows = memory_use_places(writer->analysis, &n);
 	if (!n)
-		return 0;
-	table_begin(table, "places", "By the place that allocated, what was never freed first",
-	            TABLE_COLUMNS(place_columns));
+		return;
+	report_table(writer, "places", "By the place that allocated, what was never freed first",
+	             TABLE_COLUMNS(place_columns));
 	for (size_t i = 0; i < n; i++) {
 		table_fields(table, &rows[i]);
 		table_text(table, rows[i].place);
@@ -147,7 +145,6 @@ static int write_places(struct report_writer *writer, const struct run_info *run
 			strcmp(rows[i].place, PLACE_NO_STACK) ? 0 : rows[i].totals.allocated.count;
 	}
 	report_note_no_stacks(table, run, placeless, all);
-	return table_end(table, err);
 }
 
 /* ---- what stayed --------------------------------------------------------------------------- */
@@ -158,8 +155,9 @@ static const struct table_column kept_columns[] = {
 	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT }, { "Place", TABLE_TEXT },
 };
 
-static int write_kept(struct report_writer *writer, struct err *err)
+static void write_kept(void *self, const struct run_info *run)
 {
+	struct report_writer *writer = self;
 	struct table *table = writer->table;
 	const struct kept_allocation *rows;
 	struct buf address = { 0 };
@@ -168,8 +166,8 @@ static int write_kept(struct report_writer *writer, struct err *err)
 
 	memory_use_places(writer->analysis, &n);
 	places = n > 0;
-	table_begin(table, "kept", "Biggest that were never freed", kept_columns,
-	            ARRAY_SIZE(kept_columns) - !places);
+	report_table(writer, "kept", "Biggest that were never freed", kept_columns,
+	             ARRAY_SIZE(kept_columns) - !places);
 	rows = memory_use_kept(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_allocation *a = &rows[i].allocation;
@@ -191,27 +189,13 @@ static int write_kept(struct report_writer *writer, struct err *err)
 	if (n == MEMORY_BIGGEST)
 		table_note(table, "at most %d are kept", MEMORY_BIGGEST);
 	buf_free(&address);
-	return table_end(table, err);
 }
 
-static int write_memory(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct report_writer *writer = (struct report_writer *)self;
-	int rc = write_kinds(writer, run, err);
-
-	if (!rc)
-		rc = write_functions(writer, err);
-	if (!rc)
-		rc = write_places(writer, run, err);
-	return rc ? rc : write_kept(writer, err);
-}
-
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_memory,
-	                                 .free = report_free };
-
-struct consumer *memory_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	return report_of(memory_use_new(), &ops, report, options);
-}
+const struct report_kind memory_report = {
+	.analysis = memory_use_new,
+	.parts = { { "kinds", NULL, TABLE_COLUMNS(kind_columns), write_kinds },
+	           { "functions", "By the function that allocated", TABLE_COLUMNS(function_columns),
+	             write_functions },
+	           { .write = write_places },
+	           { .write = write_kept } },
+};

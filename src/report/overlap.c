@@ -77,18 +77,14 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 	table_end_row(table);
 }
 
-static int write_overlap(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_overlap(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
-	int rc = writer->analysis->ops->end(writer->analysis, run, err);
+	struct report_writer *writer = self;
 	const struct facts *facts = why_answer(writer->analysis)->facts;
 	struct gpu_time *gpus;
 	struct table *table = writer->table;
 	size_t n = 0;
 
-	if (rc)
-		return rc;
-	report_begin(writer, run, "busy", TABLE_COLUMNS(columns));
 	gpus = gpu_times_new(facts);
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
 		if (gpus[i].n)
@@ -107,15 +103,10 @@ static int write_overlap(struct consumer *self, const struct run_info *run, stru
 		table_note(table, "left out, for want of room: %llu events",
 		           (unsigned long long)facts->left_out);
 	report_note_gpu_lost(table, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = {
-	.metrics = true, .event = report_feed, .end = write_overlap, .free = report_free
+const struct report_kind overlap_report = {
+	.why = true,
+	.metrics = true,
+	.parts = { { "busy", NULL, TABLE_COLUMNS(columns), write_overlap } },
 };
-
-struct consumer *overlap_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return report_of(why_report_kept(options), &ops, report, options);
-}

@@ -43,9 +43,9 @@ static size_t all_columns(const struct run_info *run, struct table_column *all)
 	return n + 1;
 }
 
-static int write_processes(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_processes(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = self;
 	const struct process_row *rows;
 	struct table_column all[ARRAY_SIZE(columns) + RUN_IDENTITY_WORDS + 1];
 	size_t n_columns = all_columns(run, all);
@@ -72,15 +72,9 @@ static int write_processes(struct consumer *self, const struct run_info *run, st
 		           running ? "; End: - still ran when the trace ended" : "");
 	report_note_durations(writer->table, run);
 	report_note_estimated(writer->table, run);
-	return table_end(writer->table, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_processes,
-	                                 .free = report_free };
-
-struct consumer *processes_report_new(const struct report *report,
-                                      const struct report_options *options)
-{
-	return report_of(processes_new(), &ops, report, options);
-}
+const struct report_kind processes_report = {
+	.analysis = processes_new,
+	.parts = { { .write = write_processes } },
+};

@@ -4,8 +4,8 @@
  * and a consumer that writes its tables, either as events come or in its end(). Names and columns
  * of the cuda_* ones are those of Nsight Systems (docs/report.md).
  *
- * A new report is one file with its create function, declared in report/reports.h, and one row in
- * report/reports.c.
+ * A new report is one file with its struct report_kind, declared in report/reports.h, and one row
+ * in report/reports.c.
  */
 #ifndef CUSCOPE_REPORT_REPORT_H
 #define CUSCOPE_REPORT_REPORT_H
@@ -39,18 +39,49 @@ struct report_options {
 enum { REPORT_RETURNS = 1, REPORT_GPU_TIMES = 2 };
 
 struct report;
+
 typedef struct consumer *report_create(const struct report *report,
                                        const struct report_options *options);
 
+/* A table of a report. It is ended behind its write(). */
+struct report_part {
+	const char *key, *title; /* as for table_begin(); title NULL: that of the report */
+	const struct table_column *columns; /* NULL: write() begins it, or there is no table */
+	size_t n_columns;
+	void (*write)(void *report, const struct run_info *run); /* its rows and notes */
+};
+
+#define REPORT_PARTS 12 /* at most; all zeros: no more */
+
+/* What a report is made of. All but `parts` may be left out. */
+struct report_kind {
+	size_t bytes; /* of its struct, which begins with a struct report_writer; 0: that is it */
+	void (*init)(void *report);
+	void (*begin)(void *report, const struct run_info *run);
+	struct consumer *(*analysis)(void);
+	bool why;  /* its analysis is the account of time, which reports share */
+	bool xids; /* it looks at Xids */
+	int (*event)(struct consumer *report, const struct event *event, struct err *err);
+	/* After the end of the analysis, before the first table. */
+	void (*conclude)(void *report, const struct run_info *run);
+	void (*clear)(void *report); /* frees what its struct points to, beside what all have */
+	/* Instead of all that comes after the last event, for one that is no tables. */
+	int (*end)(struct consumer *report, const struct run_info *run, struct err *err);
+	bool metrics;   /* is given EVENT_METRICS */
+	bool rows_come; /* its one table is begun at the begin, in order of keys: events are rows */
+	struct report_part parts[REPORT_PARTS];
+};
+
 struct report {
 	const char *name;
-	const char *help;      /* half a line; stands above its table, too */
-	bool gpu_times;        /* empty for a trace without EVENT_ACTIVITY */
-	bool kernel_names;     /* takes :base and :mangled */
-	bool places;           /* takes :place */
-	bool parts;            /* writes more than one table, see table_open() */
-	bool page;             /* no tables, but text or an object of json: there is no csv of it */
-	report_create *create; /* it keeps `options->table` and copies the rest */
+	const char *help;  /* half a line; stands above its table, too */
+	bool gpu_times;    /* empty for a trace without EVENT_ACTIVITY */
+	bool kernel_names; /* takes :base and :mangled */
+	bool places;       /* takes :place */
+	bool parts;        /* writes more than one table, see table_open() */
+	bool page;         /* no tables, but text or an object of json: there is no csv of it */
+	const struct report_kind *kind;
+	report_create *create; /* NULL: of its kind */
 };
 
 extern const struct report reports[]; /* ends with a NULL name */
@@ -64,6 +95,9 @@ struct report_choice {
 
 /* "cuda_gpu_kern_sum:base" again; the caller frees it. */
 char *report_choice_name(const struct report_choice *choice);
+
+/* It keeps `options->table` and copies the rest. */
+struct consumer *report_new(const struct report *report, const struct report_options *options);
 
 /* Reads such a word; a sentence with the nearest name where there is no such report. */
 int report_choose(const char *word, struct report_choice *choice, struct err *err);
@@ -79,23 +113,41 @@ struct report_writer {
 	const struct report *report;
 	struct report_options options;
 	struct table *table;       /* of the options */
-	struct consumer *analysis; /* of report_of(); else NULL */
+	struct consumer *analysis; /* of its kind, or from init() on; NULL: none */
+	struct xids *xids;         /* the same */
+	struct consumer_ops ops;   /* of its kind */
 	uint64_t begin_ns;         /* of the trace, from report_begin() on */
+	bool open;                 /* a table is */
 };
 
 /* Zeroed, of `size` bytes, of which a struct report_writer is the first member. */
 void *report_make(size_t size, const struct consumer_ops *ops, const struct report *report,
                   const struct report_options *options);
 
-/* A report that only shows an analysis. Its event is report_feed, its free report_free. */
+/* Gives an event to the analysis and to the Xids: the event() of a report without one. */
+int report_feed(struct consumer *self, const struct event *event, struct err *err);
+
+/* A report without a kind that only shows an analysis. Its event is report_feed, its free
+ * report_free.
+ */
 struct consumer *report_of(struct consumer *analysis, const struct consumer_ops *ops,
                            const struct report *report, const struct report_options *options);
-int report_feed(struct consumer *self, const struct event *event, struct err *err);
 void report_free(struct consumer *self);
 
-/* Begins its first table, which stands below its title; `key` as for table_begin(). */
+/* Begins a table below the report's title; `key` as for table_begin(). */
 void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,
                   const struct table_column *columns, size_t n);
+
+/* The same below a title of its own. */
+void report_table(struct report_writer *writer, const char *key, const char *title,
+                  const struct table_column *columns, size_t n);
+
+/*
+ * The same of a table of `rows` rows. False: it is left out, as an empty one says nothing to
+ * people; programs find it at its place.
+ */
+bool report_table_of(struct report_writer *writer, size_t rows, const char *key, const char *title,
+                     const struct table_column *columns, size_t n);
 
 /* A cell, after report_begin(): a time of the trace, as it is in tables. */
 void report_time(const struct report_writer *writer, uint64_t time_ns);

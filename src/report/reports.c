@@ -8,6 +8,7 @@
 #include "analysis/missed.h"
 #include "analysis/spread.h"
 #include "analysis/work.h"
+#include "analysis/xids.h"
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -128,18 +129,18 @@ const struct report reports[] = {
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
 	  .create = summary_report_new },
-	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
+	{ .name = "processes", .help = "what each process did", .kind = &processes_report },
 	{ .name = "threads",
 	  .help = "what each thread did, and how much of its time CUDA took",
-	  .create = threads_report_new },
+	  .kind = &threads_report },
 	{ .name = "streams",
 	  .help = "what was put on each stream, and how long somebody waited for it",
-	  .create = streams_report_new },
+	  .kind = &streams_report },
 	{ .name = "launches",
 	  .help = "kernels by launches, with their sizes and rates",
 	  .places = true,
 	  .parts = true,
-	  .create = launches_report_new },
+	  .kind = &launches_report },
 	{ .name = "gaps",
 	  .help = "how long GPUs were idle, and why",
 	  .gpu_times = true,
@@ -149,11 +150,11 @@ const struct report reports[] = {
 	{ .name = "memory",
 	  .help = "memory by kind and by function, and what stayed",
 	  .parts = true,
-	  .create = memory_report_new },
-	{ .name = "slowest", .help = "the longest calls", .create = slowest_report_new },
+	  .kind = &memory_report },
+	{ .name = "slowest", .help = "the longest calls", .kind = &slowest_report },
 	{ .name = "errors",
 	  .help = "which calls failed, how, how often and when",
-	  .create = errors_report_new },
+	  .kind = &errors_report },
 	{ .name = "findings",
 	  .help = "what costs time, with evidence and what to try",
 	  .parts = true,
@@ -162,11 +163,11 @@ const struct report reports[] = {
 	  .help = "computing, communication and copies, and how much at once",
 	  .gpu_times = true,
 	  .parts = true,
-	  .create = overlap_report_new },
+	  .kind = &overlap_report },
 	{ .name = "gpu_metrics",
 	  .help = "how well GPUs were used: SM, tensor cores, memory, links",
 	  .parts = true,
-	  .create = gpu_metrics_report_new },
+	  .kind = &gpu_metrics_report },
 	{ .name = "kernel",
 	  .help = "system calls to the NVIDIA driver, and which CUDA calls made them",
 	  .parts = true,
@@ -174,22 +175,22 @@ const struct report reports[] = {
 	{ .name = "uvm",
 	  .help = "faults and migrations of managed memory, and what they hit",
 	  .parts = true,
-	  .create = uvm_report_new },
+	  .kind = &uvm_report },
 	{ .name = "xids",
 	  .help = "what the driver said went wrong, and which calls failed of it",
-	  .create = xids_report_new },
+	  .kind = &xids_report },
 	{ .name = "channels",
 	  .help = "which process holds which channels of a GPU, and how they are set",
-	  .create = channels_report_new },
+	  .kind = &channels_report },
 	{ .name = "copies",
 	  .help = "the bandwidth of copies and sets by direction",
 	  .gpu_times = true,
-	  .create = copies_report_new },
+	  .kind = &copies_report },
 	{ .name = "launch_stats",
 	  .help = "kernels with the time of their launches, their wait and their run",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = launch_stats_report_new },
+	  .kind = &launch_stats_report },
 	{ .name = NULL },
 };
 
@@ -283,20 +284,117 @@ struct consumer *report_of(struct consumer *analysis, const struct consumer_ops 
 
 int report_feed(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct consumer *analysis = ((struct report_writer *)self)->analysis;
+	const struct report_writer *writer = (struct report_writer *)self;
+	struct consumer *analysis = writer->analysis;
 
-	return analysis->ops->event(analysis, event, err);
+	if (writer->xids)
+		xids_event(writer->xids, event);
+	return analysis ? analysis->ops->event(analysis, event, err) : 0;
+}
+
+/* One that has no columns here is begun by what writes it, or is none. */
+static void part_begin(struct report_writer *writer, const struct run_info *run,
+                       const struct report_part *part)
+{
+	if (part->columns && part->title)
+		report_table(writer, part->key, part->title, part->columns, part->n_columns);
+	else if (part->columns)
+		report_begin(writer, run, part->key, part->columns, part->n_columns);
+}
+
+static int part_end(struct report_writer *writer, struct err *err)
+{
+	bool open = writer->open;
+
+	writer->open = false;
+	return open ? table_end(writer->table, err) : table_failed(writer->table, err);
+}
+
+static int writer_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct report_writer *writer = (struct report_writer *)self;
+	const struct report_kind *kind = writer->report->kind;
+
+	if (kind->begin)
+		kind->begin(self, run);
+	if (kind->rows_come) {
+		part_begin(writer, run, kind->parts);
+		table_in_order(writer->table);
+	}
+	return writer->analysis ? consumers_begin(&writer->analysis, 1, run, err) : 0;
+}
+
+static int writer_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct report_writer *writer = (struct report_writer *)self;
+	const struct report_kind *kind = writer->report->kind;
+	struct consumer *analysis = writer->analysis;
+	int rc = analysis && analysis->ops->end ? analysis->ops->end(analysis, run, err) : 0;
+
+	if (!rc && kind->conclude)
+		kind->conclude(self, run);
+	for (size_t i = 0; !rc && i < REPORT_PARTS && kind->parts[i].write; i++) {
+		if (!writer->open)
+			part_begin(writer, run, &kind->parts[i]);
+		kind->parts[i].write(self, run);
+		rc = part_end(writer, err);
+	}
+	return rc;
 }
 
 void report_free(struct consumer *self)
 {
-	consumer_free(((struct report_writer *)self)->analysis);
+	struct report_writer *writer = (struct report_writer *)self;
+
+	if (writer->report->kind && writer->report->kind->clear)
+		writer->report->kind->clear(self);
+	consumer_free(writer->analysis);
+	xids_free(writer->xids);
 	free(self);
+}
+
+struct consumer *report_new(const struct report *report, const struct report_options *options)
+{
+	const struct report_kind *kind = report->kind;
+	struct report_writer *writer;
+
+	if (report->create)
+		return report->create(report, options);
+	writer = report_make(kind->bytes ? kind->bytes : sizeof(*writer), NULL, report, options);
+	writer->ops = (struct consumer_ops){ .begin = writer_begin,
+		                             .event = kind->event ? kind->event : report_feed,
+		                             .end = kind->end ? kind->end : writer_end,
+		                             .free = report_free,
+		                             .metrics = kind->metrics };
+	writer->consumer.ops = &writer->ops;
+	writer->analysis = kind->why        ? why_report_kept(options)
+	                   : kind->analysis ? kind->analysis()
+	                                    : NULL;
+	writer->xids = kind->xids ? xids_new() : NULL;
+	if (kind->init)
+		kind->init(writer);
+	return &writer->consumer;
 }
 
 void report_title(const struct report *report, char *title, size_t size)
 {
 	snprintf(title, size, "%s: %s", report->name, report->help);
+}
+
+void report_table(struct report_writer *writer, const char *key, const char *title,
+                  const struct table_column *columns, size_t n)
+{
+	table_begin(writer->table, key, title, columns, n);
+	writer->open = true;
+}
+
+bool report_table_of(struct report_writer *writer, size_t rows, const char *key, const char *title,
+                     const struct table_column *columns, size_t n)
+{
+	if (!rows && table_options(writer->table)->form == TABLE_FORM_TEXT)
+		return false;
+	report_table(writer, key, title, columns, n);
+	return true;
 }
 
 void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,
@@ -308,7 +406,7 @@ void report_begin(struct report_writer *writer, const struct run_info *run, cons
 	writer->begin_ns = run->begin_ns;
 	table_of_run(writer->table, table_options(writer->table)->has | returns, run->begin_ns);
 	report_title(writer->report, title, sizeof(title));
-	table_begin(writer->table, key, title, columns, n);
+	report_table(writer, key, title, columns, n);
 }
 
 void report_time(const struct report_writer *writer, uint64_t time_ns)

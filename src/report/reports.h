@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What makes the reports, for the rows in reports.c. */
+/* What reports are made of, for the rows in reports.c. */
 #ifndef CUSCOPE_REPORT_REPORTS_H
 #define CUSCOPE_REPORT_REPORTS_H
 
 #include "report/report.h"
 
-/* Those of Nsight Systems. */
+/* These make themselves. */
 report_create api_trace_report_new;
 report_create gpu_trace_report_new;
 report_create kern_exec_sum_report_new;
@@ -16,36 +16,23 @@ report_create nvtx_kern_sum_report_new;
 report_create nvtx_pushpop_trace_report_new;
 report_create nvtx_sum_report_new;
 report_create sums_report_new;
-
-/* Its expert rules. */
 report_create cuda_api_sync_report_new;
 report_create cuda_memcpy_async_report_new;
 report_create cuda_memcpy_sync_report_new;
 report_create cuda_memset_sync_report_new;
 report_create gpu_gaps_report_new;
 report_create gpu_time_util_report_new;
-
-/* Ours: what Nsight Systems has no report for. */
-report_create copies_report_new;
-report_create errors_report_new;
 report_create findings_report_new;
 report_create gaps_report_new;
-report_create gpu_metrics_report_new;
 report_create kernel_report_new;
-report_create launch_stats_report_new;
-report_create launches_report_new;
-report_create memory_report_new;
-report_create overlap_report_new;
 report_create overview_report_new;
-report_create processes_report_new;
-report_create slowest_report_new;
-report_create streams_report_new;
 report_create summary_report_new;
-report_create threads_report_new;
-report_create uvm_report_new;
 report_create why_report_new;
-report_create xids_report_new;
-report_create channels_report_new;
+
+/* Of these the row in reports.c has the kind. */
+extern const struct report_kind channels_report, copies_report, errors_report, gpu_metrics_report,
+	launch_stats_report, launches_report, memory_report, overlap_report, processes_report,
+	slowest_report, streams_report, threads_report, uvm_report, xids_report;
 
 /* What `why` finds, for a report that shows some of it: that of the options, or one of its own. */
 struct consumer *why_report_kept(const struct report_options *options);

@@ -101,7 +101,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	table.out = member->out;
 	table.name = member->name;
 	options.table = member->table = table_open(&table, choice->report->parts);
-	set->consumers[SET_COMMON + i] = choice->report->create(choice->report, &options);
+	set->consumers[SET_COMMON + i] = report_new(choice->report, &options);
 	return 0;
 }
 

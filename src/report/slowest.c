@@ -99,29 +99,27 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 	free(counts);
 }
 
-static int write_slowest(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_slowest(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = self;
 	uint64_t unfinished = slowest_unfinished(writer->analysis);
-	struct table *table = writer->table;
 
 	write_rows(writer, run);
 	if (unfinished)
-		table_note(table, "%llu call%s never returned: how long is not known",
+		table_note(writer->table, "%llu call%s never returned: how long is not known",
 		           (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
 	report_note_durations(writer->table, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_slowest,
-	                                 .free = report_free };
-
-struct consumer *slowest_report_new(const struct report *report,
-                                    const struct report_options *options)
+static void init_slowest(void *self)
 {
-	size_t top = table_options(options->table)->top;
-	struct consumer *slowest = slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
+	struct report_writer *writer = self;
+	size_t top = table_options(writer->table)->top;
 
-	return report_of(slowest, &ops, report, options);
+	writer->analysis = slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
 }
+
+const struct report_kind slowest_report = {
+	.init = init_slowest,
+	.parts = { { .write = write_slowest } },
+};

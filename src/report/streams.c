@@ -32,9 +32,9 @@ static void write_row(struct table *table, const struct stream_row *row)
 	buf_free(&name);
 }
 
-static int write_streams(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_streams(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = self;
 	const struct stream_row *rows;
 	bool gpu_times = false;
 	uint64_t short_ns = 0;
@@ -63,15 +63,16 @@ static int write_streams(struct consumer *self, const struct run_info *run, stru
 	report_note_busy_short(writer->table, short_ns);
 	report_note_unjoined(&writer->options);
 	report_note_estimated(writer->table, run);
-	return table_end(writer->table, err);
 }
 
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_streams,
-	                                 .free = report_free };
-
-struct consumer *streams_report_new(const struct report *report,
-                                    const struct report_options *options)
+static void init_streams(void *self)
 {
-	return report_of(streams_new(options->work), &ops, report, options);
+	struct report_writer *writer = self;
+
+	writer->analysis = streams_new(writer->options.work);
 }
+
+const struct report_kind streams_report = {
+	.init = init_streams,
+	.parts = { { .write = write_streams } },
+};

@@ -50,14 +50,13 @@ static void write_row(struct table *table, const struct thread_use_row *row, boo
 	table_end_row(table);
 }
 
-static int write_threads(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_threads(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = self;
 	const struct thread_use_row *rows;
 	size_t n;
 
 	rows = thread_use_rows(writer->analysis, &n);
-	report_begin(writer, run, NULL, TABLE_COLUMNS(threads_columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(writer->table, &rows[i], run->returns);
 	if (n)
@@ -66,18 +65,12 @@ static int write_threads(struct consumer *self, const struct run_info *run, stru
 		           "Waiting: in calls that wait for the device");
 	report_note_durations(writer->table, run);
 	report_note_estimated(writer->table, run);
-	return table_end(writer->table, err);
 }
 
-static const struct consumer_ops threads_ops = { .event = report_feed,
-	                                         .end = write_threads,
-	                                         .free = report_free };
-
-struct consumer *threads_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return report_of(thread_use_new(), &threads_ops, report, options);
-}
+const struct report_kind threads_report = {
+	.analysis = thread_use_new,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(threads_columns), write_threads } },
+};
 
 /* ---- thread use ---------------------------------------------------------------------------- */
 

@@ -62,14 +62,14 @@ size_t managed_rows_write(struct table *table, struct consumer *managed_use)
 	return shown;
 }
 
-static int write_events(struct report_writer *writer, const struct run_info *run, struct err *err)
+static void write_events(void *self, const struct run_info *run)
 {
-	report_begin(writer, run, "events", TABLE_COLUMNS(managed_columns));
+	struct report_writer *writer = self;
+
 	if (!managed_rows_write(writer->table, writer->analysis))
 		table_note(writer->table,
 		           "no faults and migrations of managed memory were recorded: "
 		           "'cuscope record --kernel' does that");
-	return table_end(writer->table, err);
 }
 
 #define OF(member) TABLE_AT(struct managed_allocation, member)
@@ -103,16 +103,15 @@ static void write_allocation(struct table *table, const struct managed_allocatio
 	table_end_row(table);
 }
 
-static int write_allocations(struct report_writer *writer, struct err *err)
+static void write_allocations(void *self, const struct run_info *run)
 {
+	struct report_writer *writer = self;
 	const struct managed_allocation *rows;
 	struct buf text = { 0 };
 	bool unknown = false;
 	size_t n;
 
 	rows = managed_use_allocations(writer->analysis, &n);
-	table_begin(writer->table, "allocations", "By allocation, those that moved most first",
-	            TABLE_COLUMNS(allocation_columns));
 	for (size_t i = 0; i < n; i++) {
 		write_allocation(writer->table, &rows[i], &text);
 		unknown |= !rows[i].function;
@@ -121,22 +120,11 @@ static int write_allocations(struct report_writer *writer, struct err *err)
 	if (unknown)
 		table_note(writer->table, "without a function: no call that made this memory was "
 		                          "recorded");
-	return table_end(writer->table, err);
 }
 
-static int write_uvm(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct report_writer *writer = (struct report_writer *)self;
-	int r = write_events(writer, run, err);
-
-	return r ? r : write_allocations(writer, err);
-}
-
-static const struct consumer_ops ops = { .event = report_feed,
-	                                 .end = write_uvm,
-	                                 .free = report_free };
-
-struct consumer *uvm_report_new(const struct report *report, const struct report_options *options)
-{
-	return report_of(managed_use_new(), &ops, report, options);
-}
+const struct report_kind uvm_report = {
+	.analysis = managed_use_new,
+	.parts = { { "events", NULL, TABLE_COLUMNS(managed_columns), write_events },
+	           { "allocations", "By allocation, those that moved most first",
+	             TABLE_COLUMNS(allocation_columns), write_allocations } },
+};

@@ -8,11 +8,6 @@
 
 #define AT(member) TABLE_AT(struct xid_row, member)
 
-struct xids_report {
-	struct report_writer writer; /* first: what callers hold */
-	struct xids *xids;
-};
-
 const struct table_column xid_columns[XID_COLUMNS] = {
 	{ "Time", TABLE_TIME, AT(time_ns) },
 	{ "PID", TABLE_NUMBER, AT(pid), .flags = TABLE_ZERO },
@@ -65,37 +60,16 @@ size_t xid_rows_write(struct table *table, const struct xids *xids)
 	return n;
 }
 
-static int write_xids(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_xids(void *self, const struct run_info *run)
 {
-	struct xids_report *report = (struct xids_report *)self;
+	struct report_writer *writer = self;
 
-	report_begin(&report->writer, run, NULL, TABLE_COLUMNS(xid_columns));
-	if (!xid_rows_write(report->writer.table, report->xids))
-		table_note(report->writer.table,
+	if (!xid_rows_write(writer->table, writer->xids))
+		table_note(writer->table,
 		           "no Xids were recorded: 'cuscope record --kernel' looks for them");
-	return table_end(report->writer.table, err);
 }
 
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	xids_event(((struct xids_report *)self)->xids, event);
-	return 0;
-}
-
-static void xids_report_free(struct consumer *self)
-{
-	xids_free(((struct xids_report *)self)->xids);
-	report_free(self);
-}
-
-static const struct consumer_ops ops = { .event = take_event,
-	                                 .end = write_xids,
-	                                 .free = xids_report_free };
-
-struct consumer *xids_report_new(const struct report *report, const struct report_options *options)
-{
-	struct xids_report *made = report_make(sizeof(*made), &ops, report, options);
-
-	made->xids = xids_new();
-	return &made->writer.consumer;
-}
+const struct report_kind xids_report = {
+	.xids = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(xid_columns), write_xids } },
+};

@@ -34,7 +34,7 @@ static void begin_report_with(const char *word, size_t top)
 	table = table_open(&options, choice.report->parts);
 	report_options.table = table;
 	report_options.names = choice.names;
-	begin_run(&run, choice.report->create(choice.report, &report_options));
+	begin_run(&run, report_new(choice.report, &report_options));
 }
 
 static void begin_report(const char *word)

@@ -31,7 +31,7 @@ static int set_up(void **state)
 	run.info.gpu_times = true;
 	options.out = run.out;
 	report_options.table = table = table_open(&options, choice.report->parts);
-	begin_run(&run, choice.report->create(choice.report, &report_options));
+	begin_run(&run, report_new(choice.report, &report_options));
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static void begin_report(const char *name, enum table_form form, struct report_o
 	table = table_open(&(struct table_options){ .out = run.out, .form = form, .top = top },
 	                   true);
 	options.table = table;
-	begin_run(&run, choice.report->create(choice.report, &options));
+	begin_run(&run, report_new(choice.report, &options));
 }
 
 static void begin_gaps(enum table_form form, uint64_t gap_ns, size_t top)

@@ -33,7 +33,7 @@ static void begin_report(const char *word)
 	options.out = run.out;
 	table = table_open(&options, choice.report->parts);
 	report_options.table = table;
-	begin_run(&run, choice.report->create(choice.report, &report_options));
+	begin_run(&run, report_new(choice.report, &report_options));
 }
 
 /* The rows without the headings. */

@@ -16,8 +16,7 @@ static void begin_report(const char *name, size_t top)
 	assert_int_equal(report_choose(name, &choice, &err), 0);
 	table = table_open(&(struct table_options){ .out = run.out, .top = top },
 	                   choice.report->parts);
-	begin_run(&run,
-	          choice.report->create(choice.report, &(struct report_options){ .table = table }));
+	begin_run(&run, report_new(choice.report, &(struct report_options){ .table = table }));
 }
 
 static void end_report(void)

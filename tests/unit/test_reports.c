@@ -41,7 +41,7 @@ static void begin_report_with(const char *word, bool nested, size_t top)
 	report_options.table = table;
 	report_options.names = choice.names;
 	report_options.by_place = choice.by_place;
-	begin_run(&run, choice.report->create(choice.report, &report_options));
+	begin_run(&run, report_new(choice.report, &report_options));
 }
 
 static void begin_report(const char *word)
@@ -272,7 +272,7 @@ static void test_a_report_of_rows_ends_with_its_reader(void **state)
 
 	assert_int_equal(report_choose("cuda_api_trace", &choice, &err), 0);
 	report_options.table = table = table_open(&options, false);
-	consumer = choice.report->create(choice.report, &report_options);
+	consumer = report_new(choice.report, &report_options);
 	assert_int_equal(consumer->ops->begin(consumer, &info, &err), 0);
 	for (int i = 0; i < 10000; i++)
 		assert_int_equal(consumer->ops->event(consumer, &event, &err), 0);

@@ -24,13 +24,12 @@ static int see_launches(struct consumer *self, const struct event *event, struct
 	return 0;
 }
 
-static void free_launches(struct consumer *self)
+static void clear_launches(void *self)
 {
-	struct launches *launches = (struct launches *)self;
+	struct launches *launches = self;
 
 	kernel_launches_free(launches->kernels);
 	stack_places_free(launches->places);
-	free(launches);
 }
 
 static const struct table_column kernel_columns[] = {
@@ -61,9 +60,9 @@ static void write_shape(struct table *table, const struct kernel_row *row)
 	table_u64(table, row->n_shapes);
 }
 
-static int write_launches(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_launches(void *self, const struct run_info *run)
 {
-	struct launches *launches = (struct launches *)self;
+	struct launches *launches = self;
 	struct table *table = launches->writer.table;
 	const struct kernel_row *rows;
 	uint64_t placeless = 0, all = 0;
@@ -97,19 +96,20 @@ static int write_launches(struct consumer *self, const struct run_info *run, str
 	if (more_shapes)
 		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
 	report_note_estimated(launches->writer.table, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = see_launches,
-	                                 .end = write_launches,
-	                                 .free = free_launches };
-
-struct consumer *launches_report_new(const struct report *report,
-                                     const struct report_options *options)
+static void init_launches(void *self)
 {
-	struct launches *launches = report_make(sizeof(*launches), &ops, report, options);
+	struct launches *launches = self;
 
-	launches->places = options->by_place ? stack_places_new() : NULL;
+	launches->places = launches->writer.options.by_place ? stack_places_new() : NULL;
 	launches->kernels = kernel_launches_new(launches->places);
-	return &launches->writer.consumer;
 }
+
+const struct report_kind launches_report = {
+	.bytes = sizeof(struct launches),
+	.init = init_launches,
+	.event = see_launches,
+	.clear = clear_launches,
+	.parts = { { .write = write_launches } },
+};
