@@ -97,11 +97,6 @@ struct api_trace {
 	uint64_t nested; /* left out */
 };
 
-static struct api_trace *trace_of(struct consumer *consumer)
-{
-	return (struct api_trace *)consumer;
-}
-
 static const char *name_of(struct api_trace *trace, const struct function *function)
 {
 	trace->names =
@@ -113,15 +108,6 @@ static const char *name_of(struct api_trace *trace, const struct function *funct
 		trace->names[function->id] = name.data;
 	}
 	return trace->names[function->id];
-}
-
-static int api_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct api_trace *trace = trace_of(self);
-
-	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->writer.table);
-	return 0;
 }
 
 static void add_row(struct api_trace *trace, const struct event *event)
@@ -150,7 +136,7 @@ static void add_row(struct api_trace *trace, const struct event *event)
 
 static int api_trace_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct api_trace *trace = trace_of(self);
+	struct api_trace *trace = (struct api_trace *)self;
 
 	thread_names_event(&trace->threads, event);
 	if (event->type != EVENT_CALL)
@@ -162,35 +148,28 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 	return table_failed(trace->writer.table, err);
 }
 
-static int api_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void api_trace_notes(void *self, const struct run_info *run)
 {
-	struct api_trace *trace = trace_of(self);
+	struct api_trace *trace = self;
 
 	report_note_nested(trace->writer.table, trace->nested);
 	report_note_estimated(trace->writer.table, run);
-	return table_end(trace->writer.table, err);
 }
 
-static void api_trace_free(struct consumer *self)
+static void api_trace_clear(void *self)
 {
-	struct api_trace *trace = trace_of(self);
+	struct api_trace *trace = self;
 
 	for (size_t i = 0; i < trace->n_names; i++)
 		free(trace->names[i]);
 	free(trace->names);
 	thread_names_forget(&trace->threads, NULL);
-	free(trace);
 }
 
-static const struct consumer_ops api_trace_ops = {
-	.begin = api_trace_begin,
+const struct report_kind api_trace_report = {
+	.bytes = sizeof(struct api_trace),
 	.event = api_trace_event,
-	.end = api_trace_end,
-	.free = api_trace_free,
+	.clear = api_trace_clear,
+	.rows_come = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), api_trace_notes } },
 };
-
-struct consumer *api_trace_report_new(const struct report *report,
-                                      const struct report_options *options)
-{
-	return report_make(sizeof(struct api_trace), &api_trace_ops, report, options);
-}

@@ -40,6 +40,8 @@ struct gaps {
 	const struct account **accounts; /* by the numbers of their GPUs */
 	size_t n;
 	struct account_pauses pauses;
+	uint64_t least_ns; /* of a gap */
+	size_t most;       /* of the longest that are told */
 	bool people;
 };
 
@@ -196,7 +198,7 @@ static void note_sampled(struct gaps *gaps)
 	buf_free(&apart);
 }
 
-static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t least_ns)
+static void note_gpus(struct gaps *gaps, const struct run_info *run)
 {
 	struct table *table = gaps->writer.table;
 	const char *none = why_none(gaps->writer.analysis);
@@ -209,7 +211,7 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t le
 			report_note_no_gpu_times(table, gaps->writer.options.part, run);
 		return;
 	}
-	buf_duration(&least, least_ns);
+	buf_duration(&least, gaps->least_ns);
 	table_note(table,
 	           "Time: from a GPU's first work on; Gaps: in which nothing ran, of %s and more "
 	           "(--gap); For Peers: idle in kernels of communication",
@@ -224,14 +226,13 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run, uint64_t le
 		           gaps->answer->accounts->left_out);
 }
 
-static int write_gpus(struct gaps *gaps, const struct run_info *run, uint64_t least_ns,
-                      struct err *err)
+static void write_gpus(void *self, const struct run_info *run)
 {
-	report_begin(&gaps->writer, run, "gpus", TABLE_COLUMNS(gpu_columns));
+	struct gaps *gaps = self;
+
 	for (size_t i = 0; i < gaps->n; i++)
 		write_gpu(gaps, gaps->accounts[i]);
-	note_gpus(gaps, run, least_ns);
-	return table_end(gaps->writer.table, err);
+	note_gpus(gaps, run);
 }
 
 /* ---- causes and places ----------------------------------------------------------------------- */
@@ -241,12 +242,15 @@ static const struct table_column cause_columns[] = {
 	{ "Share", TABLE_PERCENT }, { "Cause", TABLE_TEXT }, { "Meaning", TABLE_TEXT },
 };
 
-static int write_causes(struct gaps *gaps, struct err *err)
+static void write_causes(void *self, const struct run_info *run)
 {
+	struct gaps *gaps = self;
 	struct table *table = gaps->writer.table;
 	size_t n;
 
-	table_begin(table, "causes", "Why they were idle", TABLE_COLUMNS(cause_columns));
+	if (!report_table_of(&gaps->writer, gaps->n, "causes", "Why they were idle",
+	                     TABLE_COLUMNS(cause_columns)))
+		return;
 	for (size_t i = 0; i < gaps->n; i++) {
 		struct idle *rows = idle_of(gaps->accounts[i], false, &n);
 
@@ -264,7 +268,6 @@ static int write_causes(struct gaps *gaps, struct err *err)
 	if (gaps->n)
 		table_note(table, "Share: of busy and idle time together, as 'cuscope report FILE "
 		                  "why' has it");
-	return table_end(table, err);
 }
 
 /* From the GPU on: "a pipe is waited for in train.py:91 loop, there ...". */
@@ -326,12 +329,15 @@ static const struct table_column place_columns[] = {
 	{ "Through", TABLE_TEXT },
 };
 
-static int write_places(struct gaps *gaps, struct err *err)
+static void write_places(void *self, const struct run_info *run)
 {
+	struct gaps *gaps = self;
 	struct table *table = gaps->writer.table;
 	size_t n, left_out = 0;
 
-	table_begin(table, "places", "Where, and in which thread", TABLE_COLUMNS(place_columns));
+	if (!report_table_of(&gaps->writer, gaps->n, "places", "Where, and in which thread",
+	                     TABLE_COLUMNS(place_columns)))
+		return;
 	for (size_t i = 0; i < gaps->n; i++) {
 		struct idle *rows = idle_of(gaps->accounts[i], true, &n);
 
@@ -357,7 +363,6 @@ static int write_places(struct gaps *gaps, struct err *err)
 		           "left out, below 0.1 %% of the time each: %zu (csv and json "
 		           "have them)",
 		           left_out);
-	return table_end(table, err);
 }
 
 /* ---- the longest ----------------------------------------------------------------------------- */
@@ -470,24 +475,27 @@ static void write_pause(struct gaps *gaps, const struct pause_row *row, uint64_t
 	table_end_row(table);
 }
 
-static int write_longest(struct gaps *gaps, size_t most, struct err *err)
+static void write_longest(void *self, const struct run_info *run)
 {
-	struct table *table = gaps->writer.table;
+	struct gaps *gaps = self;
 	size_t n = gaps->pauses.n, n_rows;
-	struct pause_row *rows = xcalloc(n + 1, sizeof(*rows));
-	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
+	struct pause_row *rows;
+	uint64_t *counts;
 
+	if (!report_table_of(&gaps->writer, gaps->n, "longest", "Longest gaps",
+	                     TABLE_COLUMNS(long_columns)))
+		return;
+	rows = xcalloc(n + 1, sizeof(*rows));
+	counts = xcalloc(n + 1, sizeof(*counts));
 	for (size_t i = 0; i < n; i++)
 		rows[i] = pause_row_of(&gaps->pauses.longest[i]);
 	n_rows = longest_group(rows, n, sizeof(*rows), pauses_are_alike, counts);
-	table_begin(table, "longest", "Longest gaps", TABLE_COLUMNS(long_columns));
-	for (size_t i = 0; i < n_rows && i < most; i++)
+	for (size_t i = 0; i < n_rows && i < gaps->most; i++)
 		write_pause(gaps, &rows[i], counts[i]);
 	if (!longest_all_single(counts, n_rows))
-		report_note_grouped(table, "gaps", n);
+		report_note_grouped(gaps->writer.table, "gaps", n);
 	free(rows);
 	free(counts);
-	return table_end(table, err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -513,47 +521,47 @@ static void find_accounts(struct gaps *gaps)
 	qsort(gaps->accounts, gaps->n, sizeof(*gaps->accounts), account_order);
 }
 
-static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
+static void init_gaps(void *self)
 {
-	struct gaps *gaps = (struct gaps *)self;
-	const struct report_options *options = &gaps->writer.options;
-	uint64_t least_ns = options->gap_ns ? options->gap_ns : PAUSE_NS;
-	size_t top = table_options(gaps->writer.table)->top;
-	size_t most = !top ? PAUSES_DEFAULT : top < PAUSES_MOST ? top : PAUSES_MOST;
-	int rc = gaps->writer.analysis->ops->end(gaps->writer.analysis, run, err);
+	struct gaps *gaps = self;
+	const struct table_options *table = table_options(gaps->writer.table);
+	uint64_t gap_ns = gaps->writer.options.gap_ns;
 
-	if (rc)
-		return rc;
-	gaps->answer = why_answer(gaps->writer.analysis);
-	find_accounts(gaps);
-	account_pauses_make(&gaps->pauses, gaps->answer->facts, gaps->answer->accounts, least_ns,
-	                    most > LONGEST_GROUPED ? most : LONGEST_GROUPED);
-	rc = write_gpus(gaps, run, least_ns, err);
-	if (rc || (gaps->people && !gaps->n))
-		return rc;
-	rc = write_causes(gaps, err);
-	rc = rc ? rc : write_places(gaps, err);
-	return rc ? rc : write_longest(gaps, most, err);
+	gaps->people = table->form == TABLE_FORM_TEXT;
+	gaps->least_ns = gap_ns ? gap_ns : PAUSE_NS;
+	gaps->most = !table->top                ? PAUSES_DEFAULT
+	             : table->top < PAUSES_MOST ? table->top
+	                                        : PAUSES_MOST;
 }
 
-static void free_gaps(struct consumer *self)
+static void conclude_gaps(void *self, const struct run_info *run)
 {
-	struct gaps *gaps = (struct gaps *)self;
+	struct gaps *gaps = self;
+
+	gaps->answer = why_answer(gaps->writer.analysis);
+	find_accounts(gaps);
+	account_pauses_make(&gaps->pauses, gaps->answer->facts, gaps->answer->accounts,
+	                    gaps->least_ns,
+	                    gaps->most > LONGEST_GROUPED ? gaps->most : LONGEST_GROUPED);
+}
+
+static void clear_gaps(void *self)
+{
+	struct gaps *gaps = self;
 
 	account_pauses_clear(&gaps->pauses);
 	free(gaps->accounts);
-	report_free(self);
 }
 
-static const struct consumer_ops ops = {
-	.metrics = true, .event = report_feed, .end = write_gaps, .free = free_gaps
+const struct report_kind gaps_report = {
+	.bytes = sizeof(struct gaps),
+	.init = init_gaps,
+	.why = true,
+	.metrics = true,
+	.conclude = conclude_gaps,
+	.clear = clear_gaps,
+	.parts = { { "gpus", NULL, TABLE_COLUMNS(gpu_columns), write_gpus },
+	           { .write = write_causes },
+	           { .write = write_places },
+	           { .write = write_longest } },
 };
-
-struct consumer *gaps_report_new(const struct report *report, const struct report_options *options)
-{
-	struct gaps *gaps = report_make(sizeof(*gaps), &ops, report, options);
-
-	gaps->writer.analysis = why_report_kept(options);
-	gaps->people = table_options(options->table)->form == TABLE_FORM_TEXT;
-	return &gaps->writer.consumer;
-}

@@ -54,11 +54,6 @@ struct gpu_trace {
 	bool any;
 };
 
-static struct gpu_trace *trace_of(struct consumer *consumer)
-{
-	return (struct gpu_trace *)consumer;
-}
-
 /*
  * Which of the machine's GPUs a process calls 0 is not known, so a name is told where they all
  * have the same.
@@ -72,14 +67,9 @@ static const char *name_of_gpus(const struct run_info *run)
 	return run->n_gpus && *run->gpus[0].name ? run->gpus[0].name : "GPU";
 }
 
-static int gpu_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+static void gpu_trace_begin(void *self, const struct run_info *run)
 {
-	struct gpu_trace *trace = trace_of(self);
-
-	trace->gpus = name_of_gpus(run);
-	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->writer.table);
-	return 0;
+	((struct gpu_trace *)self)->gpus = name_of_gpus(run);
 }
 
 static const char *name_of(struct gpu_trace *trace, const struct activity *activity)
@@ -131,7 +121,7 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 
 static int gpu_trace_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct gpu_trace *trace = trace_of(self);
+	struct gpu_trace *trace = (struct gpu_trace *)self;
 
 	if (event->type != EVENT_ACTIVITY)
 		return 0;
@@ -140,33 +130,29 @@ static int gpu_trace_event(struct consumer *self, const struct event *event, str
 	return table_failed(trace->writer.table, err);
 }
 
-static int gpu_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void gpu_trace_notes(void *self, const struct run_info *run)
 {
-	struct gpu_trace *trace = trace_of(self);
+	struct gpu_trace *trace = self;
 
 	if (!trace->any)
 		report_note_no_gpu_times(trace->writer.table, trace->writer.options.part, run);
 	else
 		report_note_estimated(trace->writer.table, run);
-	return table_end(trace->writer.table, err);
 }
 
-static void gpu_trace_free(struct consumer *self)
+static void gpu_trace_clear(void *self)
 {
-	buf_free(&trace_of(self)->device);
-	buf_free(&trace_of(self)->name);
-	free(trace_of(self));
+	struct gpu_trace *trace = self;
+
+	buf_free(&trace->device);
+	buf_free(&trace->name);
 }
 
-static const struct consumer_ops gpu_trace_ops = {
+const struct report_kind gpu_trace_report = {
+	.bytes = sizeof(struct gpu_trace),
 	.begin = gpu_trace_begin,
 	.event = gpu_trace_event,
-	.end = gpu_trace_end,
-	.free = gpu_trace_free,
+	.clear = gpu_trace_clear,
+	.rows_come = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), gpu_trace_notes } },
 };
-
-struct consumer *gpu_trace_report_new(const struct report *report,
-                                      const struct report_options *options)
-{
-	return report_make(sizeof(struct gpu_trace), &gpu_trace_ops, report, options);
-}

@@ -65,14 +65,8 @@ struct kern_exec {
 	struct keyed rows; /* the sum's */
 };
 
-static struct kern_exec *exec_of(struct consumer *consumer)
-{
-	return (struct kern_exec *)consumer;
-}
-
 static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
-
 	if (!exec->any) {
 		report_note_no_gpu_times(exec->writer.table, exec->writer.options.part, run);
 		return;
@@ -99,7 +93,7 @@ static void see_work(void *data, const struct work_done *done, const struct work
 
 static int exec_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct kern_exec *exec = exec_of(self);
+	struct kern_exec *exec = (struct kern_exec *)self;
 
 	exec->any = exec->any || event->type == EVENT_ACTIVITY;
 	exec->whole_graphs +=
@@ -108,9 +102,9 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 	return table_failed(exec->writer.table, err);
 }
 
-static void exec_free(struct consumer *self)
+static void exec_clear(void *self)
 {
-	struct kern_exec *exec = exec_of(self);
+	struct kern_exec *exec = self;
 
 	for (size_t i = 0; i < exec->rows.n; i++) {
 		struct kern_exec_row *row = keyed_at(&exec->rows, i);
@@ -125,19 +119,26 @@ static void exec_free(struct consumer *self)
 	keyed_free(&exec->rows);
 	work_free(exec->work);
 	buf_free(&exec->name);
-	free(exec);
 }
 
-static struct kern_exec *exec_new(const struct consumer_ops *ops, exec_pair *pair,
-                                  const struct report *report, const struct report_options *options)
+/* What still waited for its launch. */
+static void exec_conclude(void *self, const struct run_info *run)
 {
-	struct kern_exec *exec = report_make(sizeof(*exec), ops, report, options);
+	struct kern_exec *exec = self;
+
+	work_tell_rest(exec->work, see_work, exec);
+}
+
+static exec_pair trace_pair, sum_pair;
+
+static void exec_init(void *self)
+{
+	struct kern_exec *exec = self;
 
 	exec->rows = (struct keyed){ .row_bytes = sizeof(struct kern_exec_row),
 		                     .key_bytes = sizeof(struct kern_exec_row_key) };
-	exec->pair = pair;
-	exec->work = work_share(options->work);
-	return exec;
+	exec->pair = exec->writer.report->kind->rows_come ? trace_pair : sum_pair;
+	exec->work = work_share(exec->writer.options.work);
 }
 
 /* ---- cuda_kern_exec_trace ------------------------------------------------------------------ */
@@ -201,36 +202,20 @@ static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
 	table_end_row(table);
 }
 
-static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+static void trace_notes(void *self, const struct run_info *run)
 {
-	struct kern_exec *exec = exec_of(self);
-
-	report_begin(&exec->writer, run, NULL, TABLE_COLUMNS(trace_columns));
-	table_in_order(exec->writer.table);
-	return 0;
+	add_notes(self, run);
 }
 
-static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct kern_exec *exec = exec_of(self);
-
-	work_tell_rest(exec->work, see_work, exec);
-	add_notes(exec, run);
-	return table_end(exec->writer.table, err);
-}
-
-static const struct consumer_ops trace_ops = {
-	.begin = trace_begin,
+const struct report_kind kern_exec_trace_report = {
+	.bytes = sizeof(struct kern_exec),
+	.init = exec_init,
 	.event = exec_event,
-	.end = trace_end,
-	.free = exec_free,
+	.conclude = exec_conclude,
+	.clear = exec_clear,
+	.rows_come = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(trace_columns), trace_notes } },
 };
-
-struct consumer *kern_exec_trace_report_new(const struct report *report,
-                                            const struct report_options *options)
-{
-	return &exec_new(&trace_ops, trace_pair, report, options)->writer.consumer;
-}
 
 /* ---- cuda_kern_exec_sum -------------------------------------------------------------------- */
 
@@ -349,16 +334,14 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 	table_end_row(table);
 }
 
-static int sum_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_sum(void *self, const struct run_info *run)
 {
-	struct kern_exec *exec = exec_of(self);
+	struct kern_exec *exec = self;
 	struct table *table = exec->writer.table;
 	struct kern_exec_row **rows;
 	bool exact = true;
 	size_t n;
 
-	report_begin(&exec->writer, run, NULL, TABLE_COLUMNS(sum_columns));
-	work_tell_rest(exec->work, see_work, exec);
 	rows = sorted_rows(exec, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->total);
@@ -368,17 +351,13 @@ static int sum_end(struct consumer *self, const struct run_info *run, struct err
 	if (!exact)
 		report_note_median(table);
 	add_notes(exec, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops sum_ops = {
+const struct report_kind kern_exec_sum_report = {
+	.bytes = sizeof(struct kern_exec),
+	.init = exec_init,
 	.event = exec_event,
-	.end = sum_end,
-	.free = exec_free,
+	.conclude = exec_conclude,
+	.clear = exec_clear,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(sum_columns), write_sum } },
 };
-
-struct consumer *kern_exec_sum_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	return &exec_new(&sum_ops, sum_pair, report, options)->writer.consumer;
-}

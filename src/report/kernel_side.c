@@ -57,9 +57,7 @@ struct kernel_report {
 	struct maker outside;   /* calls that no CUDA call made, as far as is known */
 	uint64_t unplaced;      /* that there was no room for */
 	uint64_t ioctls, ioctl_ns, others, other_ns, failed;
-	struct consumer *managed; /* these two: what functions of the driver tell */
-	struct xids *xids;
-	uint64_t told;
+	uint64_t told; /* by functions of the driver, of managed memory and Xids */
 };
 
 /* ---- collecting ------------------------------------------------------------------------------ */
@@ -197,7 +195,6 @@ static int take_event(struct consumer *self, const struct event *event, struct e
 	struct kernel_report *report = (struct kernel_report *)self;
 	struct managed told;
 
-	xids_event(report->xids, event);
 	if (event->type == EVENT_CALL)
 		count_cuda_call(report, event);
 	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_KERNEL &&
@@ -205,7 +202,7 @@ static int take_event(struct consumer *self, const struct event *event, struct e
 		report->told++; /* no system call */
 	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_KERNEL)
 		count_driver_call(report, event);
-	return report->managed->ops->event(report->managed, event, err);
+	return report_feed(self, event, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -276,8 +273,9 @@ static int by_driver_time(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-static void write_kinds(struct kernel_report *report)
+static void write_kinds(void *self, const struct run_info *run)
 {
+	struct kernel_report *report = self;
 	struct table *table = report->writer.table;
 	uint64_t all_ns = report->ioctl_ns + report->other_ns;
 
@@ -301,8 +299,9 @@ static void write_kinds(struct kernel_report *report)
 	}
 }
 
-static void write_latencies(struct kernel_report *report)
+static void write_latencies(void *self, const struct run_info *run)
 {
+	struct kernel_report *report = self;
 	struct table *table = report->writer.table;
 
 	for (size_t i = 0; i < report->n_kinds; i++) {
@@ -327,8 +326,10 @@ static void write_maker(struct table *table, const struct maker *maker)
 	table_row(table, maker);
 }
 
-static void write_makers(struct kernel_report *report)
+static void write_makers(void *self, const struct run_info *run)
 {
+	struct kernel_report *report = self;
+
 	for (size_t i = 0; i < report->n_makers; i++) {
 		if (report->makers[i].driver_calls)
 			write_maker(report->writer.table, &report->makers[i]);
@@ -336,6 +337,10 @@ static void write_makers(struct kernel_report *report)
 	report->outside.name = "(in no CUDA call)";
 	if (report->outside.driver_calls)
 		write_maker(report->writer.table, &report->outside);
+	if (report->unplaced)
+		table_note(report->writer.table,
+		           "calls that are in none of these rows, for want of room: %llu",
+		           (unsigned long long)report->unplaced);
 }
 
 static void note_missed(struct table *table, const struct run_info *run)
@@ -356,69 +361,60 @@ static void place_rest(struct kernel_report *report)
 	}
 }
 
-static int write_calls(struct kernel_report *report, const struct run_info *run, struct err *err)
+static void write_totals(void *self, const struct run_info *run)
 {
+	struct kernel_report *report = self;
 	struct table *table = report->writer.table;
 
-	report_begin(&report->writer, run, "totals", TABLE_COLUMNS(total_columns));
 	table_row(table, report);
 	if (!report->ioctls && !report->others)
 		table_note(table, "no system calls to the driver were recorded: 'cuscope record "
 		                  "--kernel' takes them");
 	else
 		note_missed(table, run);
-	if (table_end(table, err))
-		return err->code;
-	table_begin(table, "calls", "System calls to the driver by total time",
-	            TABLE_COLUMNS(kind_columns));
-	write_kinds(report);
-	return table_end(table, err);
 }
 
-/* Nothing where no function of the driver told of anything. */
-static int write_told(struct kernel_report *report, struct err *err)
+/* These two are not there where no function of the driver told of anything. */
+
+static void write_managed(void *self, const struct run_info *run)
 {
-	struct table *table = report->writer.table;
+	struct kernel_report *report = self;
 
 	if (!report->told)
-		return 0;
-	table_begin(table, "managed", "Managed memory", TABLE_COLUMNS(managed_columns));
-	managed_rows_write(table, report->managed);
-	if (table_end(table, err))
-		return err->code;
-	table_begin(table, "xids", "Xids", TABLE_COLUMNS(xid_columns));
-	xid_rows_write(table, report->xids);
-	return table_end(table, err);
+		return;
+	report_table(&report->writer, "managed", "Managed memory", TABLE_COLUMNS(managed_columns));
+	managed_rows_write(report->writer.table, report->writer.analysis);
 }
 
-static int write_report(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_xids(void *self, const struct run_info *run)
 {
-	struct kernel_report *report = (struct kernel_report *)self;
-	struct table *table = report->writer.table;
+	struct kernel_report *report = self;
+
+	if (!report->told)
+		return;
+	report_table(&report->writer, "xids", "Xids", TABLE_COLUMNS(xid_columns));
+	xid_rows_write(report->writer.table, report->writer.xids);
+}
+
+static void init_report(void *self)
+{
+	((struct kernel_report *)self)->ids = thread_ids_new();
+}
+
+static void conclude_report(void *self, const struct run_info *run)
+{
+	struct kernel_report *report = self;
 
 	place_rest(report);
 	if (report->n_kinds)
 		qsort(report->kinds, report->n_kinds, sizeof(*report->kinds), by_time);
 	if (report->n_makers)
 		qsort(report->makers, report->n_makers, sizeof(*report->makers), by_driver_time);
-	if (write_calls(report, run, err))
-		return err->code;
-	table_begin(table, "latencies", "How long they took", TABLE_COLUMNS(latency_columns));
-	write_latencies(report);
-	if (table_end(table, err))
-		return err->code;
-	table_begin(table, "cuda_calls", "CUDA calls by their time in the driver",
-	            TABLE_COLUMNS(maker_columns));
-	write_makers(report);
-	if (report->unplaced)
-		table_note(table, "calls that are in none of these rows, for want of room: %llu",
-		           (unsigned long long)report->unplaced);
-	return table_end(table, err) ? err->code : write_told(report, err);
 }
 
-static void free_report(struct consumer *self)
+static void clear_report(void *self)
 {
-	struct kernel_report *report = (struct kernel_report *)self;
+	struct kernel_report *report = self;
 
 	for (size_t i = 0; i < report->n_kinds; i++)
 		spread_free(&report->kinds[i].ns);
@@ -428,22 +424,23 @@ static void free_report(struct consumer *self)
 	free(report->makers);
 	free(report->threads);
 	thread_ids_free(report->ids);
-	consumer_free(report->managed);
-	xids_free(report->xids);
-	report_free(self);
 }
 
-static const struct consumer_ops ops = { .event = take_event,
-	                                 .end = write_report,
-	                                 .free = free_report };
-
-struct consumer *kernel_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	struct kernel_report *made = report_make(sizeof(*made), &ops, report, options);
-
-	made->ids = thread_ids_new();
-	made->managed = managed_use_new();
-	made->xids = xids_new();
-	return &made->writer.consumer;
-}
+const struct report_kind kernel_report = {
+	.bytes = sizeof(struct kernel_report),
+	.init = init_report,
+	.analysis = managed_use_new,
+	.xids = true,
+	.event = take_event,
+	.conclude = conclude_report,
+	.clear = clear_report,
+	.parts = { { "totals", NULL, TABLE_COLUMNS(total_columns), write_totals },
+	           { "calls", "System calls to the driver by total time",
+	             TABLE_COLUMNS(kind_columns), write_kinds },
+	           { "latencies", "How long they took", TABLE_COLUMNS(latency_columns),
+	             write_latencies },
+	           { "cuda_calls", "CUDA calls by their time in the driver",
+	             TABLE_COLUMNS(maker_columns), write_makers },
+	           { .write = write_managed },
+	           { .write = write_xids } },
+};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports: questions that a trace answers with tables. A report is a row of the table `reports`
- * and a consumer that writes its tables, either as events come or in its end(). Names and columns
- * of the cuda_* ones are those of Nsight Systems (docs/report.md).
+ * Reports: questions that a trace answers with tables. A report is a row of the table `reports`,
+ * whose kind says what it consists of: reports.c makes a consumer of that, which writes the tables
+ * at its end, or rows as events come. Names and columns of the cuda_* ones are those of Nsight
+ * Systems (docs/report.md).
  *
  * A new report is one file with its struct report_kind, declared in report/reports.h, and one row
  * in report/reports.c.
@@ -39,9 +40,6 @@ struct report_options {
 enum { REPORT_RETURNS = 1, REPORT_GPU_TIMES = 2 };
 
 struct report;
-
-typedef struct consumer *report_create(const struct report *report,
-                                       const struct report_options *options);
 
 /* A table of a report. It is ended behind its write(). */
 struct report_part {
@@ -81,7 +79,6 @@ struct report {
 	bool parts;        /* writes more than one table, see table_open() */
 	bool page;         /* no tables, but text or an object of json: there is no csv of it */
 	const struct report_kind *kind;
-	report_create *create; /* NULL: of its kind */
 };
 
 extern const struct report reports[]; /* ends with a NULL name */
@@ -126,13 +123,6 @@ void *report_make(size_t size, const struct consumer_ops *ops, const struct repo
 
 /* Gives an event to the analysis and to the Xids: the event() of a report without one. */
 int report_feed(struct consumer *self, const struct event *event, struct err *err);
-
-/* A report without a kind that only shows an analysis. Its event is report_feed, its free
- * report_free.
- */
-struct consumer *report_of(struct consumer *analysis, const struct consumer_ops *ops,
-                           const struct report *report, const struct report_options *options);
-void report_free(struct consumer *self);
 
 /* Begins a table below the report's title; `key` as for table_begin(). */
 void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,

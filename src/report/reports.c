@@ -19,116 +19,116 @@ const struct report reports[] = {
 	{ .name = "overview",
 	  .help = "one page on all of it",
 	  .parts = true,
-	  .create = overview_report_new },
+	  .kind = &overview_report },
 	{ .name = "why",
 	  .help = "where the time goes, and what to change first",
 	  .page = true,
-	  .create = why_report_new },
+	  .kind = &why_report },
 	{ .name = "cuda_api_sum",
 	  .help = "CUDA calls by total time",
 	  .places = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_api_gpu_sum",
 	  .help = "CUDA calls, and what ran on the GPU, by total time",
 	  .kernel_names = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_api_trace",
 	  .help = "every CUDA call, in the order of their begins",
-	  .create = api_trace_report_new },
+	  .kind = &api_trace_report },
 	{ .name = "cuda_gpu_kern_sum",
 	  .help = "kernels by total time on the GPU",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_gpu_kern_gb_sum",
 	  .help = "kernels by grid and block size",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_gpu_mem_time_sum",
 	  .help = "copies and sets by total time on the GPU",
 	  .gpu_times = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_gpu_mem_size_sum",
 	  .help = "copies and sets by total size",
 	  .gpu_times = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_gpu_sum",
 	  .help = "kernels, copies and sets by total time on the GPU",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = sums_report_new },
+	  .kind = &sums_report },
 	{ .name = "cuda_gpu_trace",
 	  .help = "all that ran on the GPU, in the order of the begins",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = gpu_trace_report_new },
+	  .kind = &gpu_trace_report },
 	{ .name = "cuda_kern_exec_sum",
 	  .help = "launches with their kernels: call, queue, run",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = kern_exec_sum_report_new },
+	  .kind = &kern_exec_sum_report },
 	{ .name = "cuda_kern_exec_trace",
 	  .help = "every launch with its kernel",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = kern_exec_trace_report_new },
+	  .kind = &kern_exec_trace_report },
 	{ .name = "cuda_memcpy_async",
 	  .help = "asynchronous copies from or to pageable memory",
 	  .gpu_times = true,
-	  .create = cuda_memcpy_async_report_new },
+	  .kind = &expert_report },
 	{ .name = "cuda_memcpy_sync",
 	  .help = "synchronous copies",
 	  .gpu_times = true,
-	  .create = cuda_memcpy_sync_report_new },
+	  .kind = &expert_report },
 	{ .name = "cuda_memset_sync",
 	  .help = "synchronous sets of pinned or managed memory",
 	  .gpu_times = true,
-	  .create = cuda_memset_sync_report_new },
+	  .kind = &expert_report },
 	{ .name = "cuda_api_sync",
 	  .help = "calls that wait for a device or a stream",
-	  .create = cuda_api_sync_report_new },
+	  .kind = &expert_report },
 	{ .name = "gpu_gaps",
 	  .help = "more than 500 ms without work on a GPU",
 	  .gpu_times = true,
-	  .create = gpu_gaps_report_new },
+	  .kind = &gpu_gaps_report },
 	{ .name = "gpu_time_util",
 	  .help = "windows in which a GPU was in use below 50 %",
 	  .gpu_times = true,
-	  .create = gpu_time_util_report_new },
+	  .kind = &gpu_time_util_report },
 	{ .name = "nvtx_sum",
 	  .help = "NVTX ranges by total time",
 	  .gpu_times = true,
-	  .create = nvtx_sum_report_new },
+	  .kind = &nvtx_sum_report },
 	{ .name = "nvtx_pushpop_sum",
 	  .help = "NVTX ranges that were pushed and popped",
 	  .gpu_times = true,
-	  .create = nvtx_sum_report_new },
+	  .kind = &nvtx_sum_report },
 	{ .name = "nvtx_startend_sum",
 	  .help = "NVTX ranges that were started and ended",
 	  .gpu_times = true,
-	  .create = nvtx_sum_report_new },
+	  .kind = &nvtx_sum_report },
 	{ .name = "nvtx_pushpop_trace",
 	  .help = "every range that was pushed and popped",
 	  .gpu_times = true,
-	  .create = nvtx_pushpop_trace_report_new },
+	  .kind = &nvtx_pushpop_trace_report },
 	{ .name = "nvtx_kern_sum",
 	  .help = "kernels by the NVTX ranges around their launches",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .create = nvtx_kern_sum_report_new },
+	  .kind = &nvtx_kern_sum_report },
 	{ .name = "nvtx_gpu_proj_sum",
 	  .help = "NVTX ranges by the time of their work on the GPU",
 	  .gpu_times = true,
-	  .create = nvtx_gpu_proj_sum_report_new },
+	  .kind = &nvtx_gpu_proj_sum_report },
 	{ .name = "nvtx_gpu_proj_trace",
 	  .help = "every NVTX range with the time of its work on the GPU",
 	  .gpu_times = true,
-	  .create = nvtx_gpu_proj_trace_report_new },
+	  .kind = &nvtx_gpu_proj_trace_report },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
-	  .create = summary_report_new },
+	  .kind = &summary_report },
 	{ .name = "processes", .help = "what each process did", .kind = &processes_report },
 	{ .name = "threads",
 	  .help = "what each thread did, and how much of its time CUDA took",
@@ -146,7 +146,7 @@ const struct report reports[] = {
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .parts = true,
-	  .create = gaps_report_new },
+	  .kind = &gaps_report },
 	{ .name = "memory",
 	  .help = "memory by kind and by function, and what stayed",
 	  .parts = true,
@@ -158,7 +158,7 @@ const struct report reports[] = {
 	{ .name = "findings",
 	  .help = "what costs time, with evidence and what to try",
 	  .parts = true,
-	  .create = findings_report_new },
+	  .kind = &findings_report },
 	{ .name = "overlap",
 	  .help = "computing, communication and copies, and how much at once",
 	  .gpu_times = true,
@@ -171,7 +171,7 @@ const struct report reports[] = {
 	{ .name = "kernel",
 	  .help = "system calls to the NVIDIA driver, and which CUDA calls made them",
 	  .parts = true,
-	  .create = kernel_report_new },
+	  .kind = &kernel_report },
 	{ .name = "uvm",
 	  .help = "faults and migrations of managed memory, and what they hit",
 	  .parts = true,
@@ -273,15 +273,6 @@ void *report_make(size_t size, const struct consumer_ops *ops, const struct repo
 	return writer;
 }
 
-struct consumer *report_of(struct consumer *analysis, const struct consumer_ops *ops,
-                           const struct report *report, const struct report_options *options)
-{
-	struct report_writer *writer = report_make(sizeof(*writer), ops, report, options);
-
-	writer->analysis = analysis;
-	return &writer->consumer;
-}
-
 int report_feed(struct consumer *self, const struct event *event, struct err *err)
 {
 	const struct report_writer *writer = (struct report_writer *)self;
@@ -342,11 +333,11 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	return rc;
 }
 
-void report_free(struct consumer *self)
+static void writer_free(struct consumer *self)
 {
 	struct report_writer *writer = (struct report_writer *)self;
 
-	if (writer->report->kind && writer->report->kind->clear)
+	if (writer->report->kind->clear)
 		writer->report->kind->clear(self);
 	consumer_free(writer->analysis);
 	xids_free(writer->xids);
@@ -358,13 +349,11 @@ struct consumer *report_new(const struct report *report, const struct report_opt
 	const struct report_kind *kind = report->kind;
 	struct report_writer *writer;
 
-	if (report->create)
-		return report->create(report, options);
 	writer = report_make(kind->bytes ? kind->bytes : sizeof(*writer), NULL, report, options);
 	writer->ops = (struct consumer_ops){ .begin = writer_begin,
 		                             .event = kind->event ? kind->event : report_feed,
 		                             .end = kind->end ? kind->end : writer_end,
-		                             .free = report_free,
+		                             .free = writer_free,
 		                             .metrics = kind->metrics };
 	writer->consumer.ops = &writer->ops;
 	writer->analysis = kind->why        ? why_report_kept(options)

@@ -5,34 +5,19 @@
 
 #include "report/report.h"
 
-/* These make themselves. */
-report_create api_trace_report_new;
-report_create gpu_trace_report_new;
-report_create kern_exec_sum_report_new;
-report_create kern_exec_trace_report_new;
-report_create nvtx_gpu_proj_sum_report_new;
-report_create nvtx_gpu_proj_trace_report_new;
-report_create nvtx_kern_sum_report_new;
-report_create nvtx_pushpop_trace_report_new;
-report_create nvtx_sum_report_new;
-report_create sums_report_new;
-report_create cuda_api_sync_report_new;
-report_create cuda_memcpy_async_report_new;
-report_create cuda_memcpy_sync_report_new;
-report_create cuda_memset_sync_report_new;
-report_create gpu_gaps_report_new;
-report_create gpu_time_util_report_new;
-report_create findings_report_new;
-report_create gaps_report_new;
-report_create kernel_report_new;
-report_create overview_report_new;
-report_create summary_report_new;
-report_create why_report_new;
+/* Those of Nsight Systems. */
+extern const struct report_kind api_trace_report, gpu_trace_report, kern_exec_sum_report,
+	kern_exec_trace_report, nvtx_gpu_proj_sum_report, nvtx_gpu_proj_trace_report,
+	nvtx_kern_sum_report, nvtx_pushpop_trace_report, nvtx_sum_report, sums_report;
 
-/* Of these the row in reports.c has the kind. */
-extern const struct report_kind channels_report, copies_report, errors_report, gpu_metrics_report,
-	launch_stats_report, launches_report, memory_report, overlap_report, processes_report,
-	slowest_report, streams_report, threads_report, uvm_report, xids_report;
+/* Its expert rules. */
+extern const struct report_kind expert_report, gpu_gaps_report, gpu_time_util_report;
+
+/* Ours: what Nsight Systems has no report for. */
+extern const struct report_kind channels_report, copies_report, errors_report, findings_report,
+	gaps_report, gpu_metrics_report, kernel_report, launch_stats_report, launches_report,
+	memory_report, overlap_report, overview_report, processes_report, slowest_report,
+	streams_report, summary_report, threads_report, uvm_report, why_report, xids_report;
 
 /* What `why` finds, for a report that shows some of it: that of the options, or one of its own. */
 struct consumer *why_report_kept(const struct report_options *options);

@@ -456,8 +456,9 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	report_note_estimated(table, run);
 }
 
-static int print_table(struct sums *sums, const struct run_info *run, struct err *err)
+static void print_table(void *self, const struct run_info *run)
 {
+	struct sums *sums = self;
 	struct table_column columns[COLUMNS_BEFORE + 3];
 	size_t n = make_columns(sums->kind, columns);
 	double total = 0;
@@ -471,12 +472,11 @@ static int print_table(struct sums *sums, const struct run_info *run, struct err
 	for (size_t i = 0; i < sums->n_rows; i++)
 		print_row(sums, &sums->rows[i], total);
 	add_notes(sums, exact, run);
-	return table_end(sums->writer.table, err);
 }
 
-static int sums_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void make_rows(void *self, const struct run_info *run)
 {
-	struct sums *sums = sums_of(self);
+	struct sums *sums = self;
 
 	add_rows(sums, &sums->functions);
 	add_rows(sums, &sums->kernels);
@@ -484,20 +484,19 @@ static int sums_end(struct consumer *self, const struct run_info *run, struct er
 	add_rows(sums, &sums->sets);
 	add_rows(sums, &sums->graphs);
 	merge_rows(sums);
-	return 0;
 }
 
-static int sums_report_end(struct consumer *self, const struct run_info *run, struct err *err)
+static int sums_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	sums_end(self, run, err);
-	return print_table(sums_of(self), run, err);
+	make_rows(self, run);
+	return 0;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static void sums_free(struct consumer *self)
+static void sums_clear(void *self)
 {
-	struct sums *sums = sums_of(self);
+	struct sums *sums = self;
 
 	for (size_t i = 0; i < sums->n_rows; i++) {
 		free(sums->rows[i].name);
@@ -510,7 +509,12 @@ static void sums_free(struct consumer *self)
 	groups_free(&sums->sets);
 	groups_free(&sums->graphs);
 	stack_places_free(sums->places);
-	free(sums);
+}
+
+static void sums_free(struct consumer *self)
+{
+	sums_clear(self);
+	free(self);
 }
 
 static const struct consumer_ops sums_ops = {
@@ -518,10 +522,6 @@ static const struct consumer_ops sums_ops = {
 	.end = sums_end,
 	.free = sums_free,
 };
-
-static const struct consumer_ops sums_report_ops = { .event = sums_event,
-	                                             .end = sums_report_end,
-	                                             .free = sums_free };
 
 struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names, bool nested)
 {
@@ -533,11 +533,19 @@ struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names,
 	return &sums->writer.consumer;
 }
 
-struct consumer *sums_report_new(const struct report *report, const struct report_options *options)
+static void sums_init(void *self)
 {
-	struct sums *sums = report_make(sizeof(*sums), &sums_report_ops, report, options);
+	struct sums *sums = self;
 
-	sums->kind = sums_kind(report->name, options->by_place);
+	sums->kind = sums_kind(sums->writer.report->name, sums->writer.options.by_place);
 	sums->places = sums->kind->places ? stack_places_new() : NULL;
-	return &sums->writer.consumer;
 }
+
+const struct report_kind sums_report = {
+	.bytes = sizeof(struct sums),
+	.init = sums_init,
+	.event = sums_event,
+	.conclude = make_rows,
+	.clear = sums_clear,
+	.parts = { { .write = print_table } },
+};

@@ -42,11 +42,4 @@ static int write_why(struct consumer *self, const struct run_info *run, struct e
 	          : why_write(writer->analysis, table->out, table->form == TABLE_FORM_JSON, err);
 }
 
-static const struct consumer_ops ops = {
-	.metrics = true, .event = report_feed, .end = write_why, .free = report_free
-};
-
-struct consumer *why_report_new(const struct report *report, const struct report_options *options)
-{
-	return report_of(why_report_kept(options), &ops, report, options);
-}
+const struct report_kind why_report = { .why = true, .metrics = true, .end = write_why };

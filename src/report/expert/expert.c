@@ -16,7 +16,6 @@
 #include "table/longest.h"
 
 #define ROWS_DEFAULT 50
-enum rule { MEMCPY_ASYNC, MEMCPY_SYNC, MEMSET_SYNC, API_SYNC };
 
 /* A call, or what ran for it on a GPU. */
 struct expert_row {
@@ -24,12 +23,12 @@ struct expert_row {
 	const struct process *process;
 	uint32_t tid;
 	const struct function *function;
-	struct activity activity; /* API_SYNC: its times only */
+	struct activity activity; /* of a call its begin only */
 };
 
 struct expert {
 	struct report_writer writer; /* first: what callers hold */
-	enum rule rule;
+	const struct expert_rule *rule;
 	struct work *work;
 	struct longest longest; /* struct expert_row */
 	bool any;               /* activities */
@@ -79,57 +78,6 @@ static bool is_sync(const char *name)
 	       begins_with(name, "cuCtxSynchronize") || begins_with(name, "cuStreamSynchronize");
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
-
-/* Of equal ones the earlier comes first. */
-static int longer(const void *left, const void *right)
-{
-	const struct expert_row *a = left, *b = right;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return (a->activity.begin_ns > b->activity.begin_ns) -
-	       (a->activity.begin_ns < b->activity.begin_ns);
-}
-
-static void see_asked(void *data, const struct work_done *done, const struct work_call *call)
-{
-	const struct activity *activity = done->activity;
-	struct expert *expert = data;
-	const char *name = call ? call->function->name : "";
-
-	if (expert->rule == MEMCPY_ASYNC  ? is_pageable_copy(activity, name)
-	    : expert->rule == MEMCPY_SYNC ? is_sync_copy(activity, name)
-	                                  : is_sync_set(activity, name))
-		longest_keep(&expert->longest,
-		             &(struct expert_row){ .ns = activity_duration_ns(activity),
-		                                   .process = call->process,
-		                                   .tid = call->tid,
-		                                   .function = call->function,
-		                                   .activity = *activity });
-}
-
-static int see_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	struct expert *expert = (struct expert *)self;
-	const struct call *call = event->call;
-
-	expert->any |= event->type == EVENT_ACTIVITY;
-	if (expert->rule != API_SYNC)
-		work_join(expert->work, event, see_asked, expert);
-	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
-	         is_sync(call->function->name))
-		longest_keep(&expert->longest,
-		             &(struct expert_row){ .ns = call_duration_ns(call),
-		                                   .process = event->process,
-		                                   .tid = event->tid,
-		                                   .function = call->function,
-		                                   .activity.begin_ns = call->begin_ns });
-	return 0;
-}
-
-/* ---- tables -------------------------------------------------------------------------------- */
-
 static const struct table_column copy_columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },     { "Src Kind", TABLE_TEXT },
 	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_MB },       { "PID", TABLE_NUMBER },
@@ -149,6 +97,68 @@ static const struct table_column sync_columns[] = {
 	{ "TID", TABLE_NUMBER },        { "API Name", TABLE_TEXT },
 };
 
+static const struct expert_rule {
+	const char *report;
+	const struct table_column *columns;
+	size_t n_columns;
+	/* Of what ran and its function; NULL: it is about calls that wait. */
+	bool (*is)(const struct activity *activity, const char *name);
+} rules[] = {
+	{ "cuda_memcpy_async", TABLE_COLUMNS(copy_columns), is_pageable_copy },
+	{ "cuda_memcpy_sync", TABLE_COLUMNS(copy_columns), is_sync_copy },
+	{ "cuda_memset_sync", TABLE_COLUMNS(set_columns), is_sync_set },
+	{ "cuda_api_sync", TABLE_COLUMNS(sync_columns), NULL },
+};
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* Of equal ones the earlier comes first. */
+static int longer(const void *left, const void *right)
+{
+	const struct expert_row *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? 1 : -1;
+	return (a->activity.begin_ns > b->activity.begin_ns) -
+	       (a->activity.begin_ns < b->activity.begin_ns);
+}
+
+static void see_asked(void *data, const struct work_done *done, const struct work_call *call)
+{
+	const struct activity *activity = done->activity;
+	struct expert *expert = data;
+	const char *name = call ? call->function->name : "";
+
+	if (expert->rule->is(activity, name))
+		longest_keep(&expert->longest,
+		             &(struct expert_row){ .ns = activity_duration_ns(activity),
+		                                   .process = call->process,
+		                                   .tid = call->tid,
+		                                   .function = call->function,
+		                                   .activity = *activity });
+}
+
+static int see_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct expert *expert = (struct expert *)self;
+	const struct call *call = event->call;
+
+	expert->any |= event->type == EVENT_ACTIVITY;
+	if (expert->rule->is)
+		work_join(expert->work, event, see_asked, expert);
+	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
+	         is_sync(call->function->name))
+		longest_keep(&expert->longest,
+		             &(struct expert_row){ .ns = call_duration_ns(call),
+		                                   .process = event->process,
+		                                   .tid = event->tid,
+		                                   .function = call->function,
+		                                   .activity.begin_ns = call->begin_ns });
+	return 0;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
 static void write_name(struct table *table, const struct function *function)
 {
 	struct buf name = { 0 };
@@ -165,14 +175,14 @@ static void write_row(struct expert *expert, const struct expert_row *row)
 
 	table_u64(table, row->ns);
 	report_time(&expert->writer, activity->begin_ns);
-	if (expert->rule == API_SYNC) {
+	if (!expert->rule->is) {
 		table_u64(table, row->process->pid);
 		table_u64(table, row->tid);
 		write_name(table, row->function);
 		table_end_row(table);
 		return;
 	}
-	if (expert->rule != MEMSET_SYNC)
+	if (activity->kind == ACTIVITY_COPY)
 		table_text(table, activity_memory_name(activity->source));
 	table_text(table, activity_memory_name(activity->destination));
 	table_u64(table, activity->bytes);
@@ -192,84 +202,57 @@ static void write_notes(struct expert *expert, const struct run_info *run)
 	if (left_out)
 		table_note(expert->writer.table, "shorter ones, left out: %llu",
 		           (unsigned long long)left_out);
-	if (expert->rule != API_SYNC && !expert->any)
+	if (expert->rule->is && !expert->any)
 		report_note_no_gpu_times(expert->writer.table, expert->writer.options.part, run);
 	else if (!expert->longest.n)
 		table_note(expert->writer.table, "nothing found");
-	if (expert->rule == API_SYNC)
-		report_note_durations(expert->writer.table, run);
-	else
+	if (expert->rule->is)
 		report_note_unjoined(&expert->writer.options);
+	else
+		report_note_durations(expert->writer.table, run);
 }
 
-static int write_expert(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_expert(void *self, const struct run_info *run)
 {
-	struct expert *expert = (struct expert *)self;
+	struct expert *expert = self;
 	const struct expert_row *rows;
 	size_t n;
 
 	rows = longest_rows(&expert->longest, &n);
-	if (expert->rule == API_SYNC)
-		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(sync_columns));
-	else if (expert->rule == MEMSET_SYNC)
-		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(set_columns));
-	else
-		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(copy_columns));
+	report_begin(&expert->writer, run, NULL, expert->rule->columns, expert->rule->n_columns);
 	table_whole(expert->writer.table);
 	for (size_t i = 0; i < n; i++)
 		write_row(expert, &rows[i]);
 	write_notes(expert, run);
-	return table_end(expert->writer.table, err);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static void free_expert(struct consumer *self)
+static void clear_expert(void *self)
 {
-	struct expert *expert = (struct expert *)self;
+	struct expert *expert = self;
 
 	work_free(expert->work);
 	longest_free(&expert->longest);
-	free(expert);
 }
 
-static const struct consumer_ops ops = { .event = see_event,
-	                                 .end = write_expert,
-	                                 .free = free_expert };
-
-static struct consumer *make(const struct report *report, const struct report_options *options,
-                             enum rule rule)
+static void init_expert(void *self)
 {
-	struct expert *expert = report_make(sizeof(*expert), &ops, report, options);
-	size_t top = table_options(options->table)->top;
+	struct expert *expert = self;
+	size_t top = table_options(expert->writer.table)->top;
 
-	expert->rule = rule;
+	expert->rule = rules;
+	while (strcmp(expert->rule->report, expert->writer.report->name))
+		expert->rule++;
 	longest_init(&expert->longest, sizeof(struct expert_row), top ? top : ROWS_DEFAULT, longer);
-	if (rule != API_SYNC)
-		expert->work = work_share(options->work);
-	return &expert->writer.consumer;
+	if (expert->rule->is)
+		expert->work = work_share(expert->writer.options.work);
 }
 
-struct consumer *cuda_memcpy_async_report_new(const struct report *report,
-                                              const struct report_options *options)
-{
-	return make(report, options, MEMCPY_ASYNC);
-}
-
-struct consumer *cuda_memcpy_sync_report_new(const struct report *report,
-                                             const struct report_options *options)
-{
-	return make(report, options, MEMCPY_SYNC);
-}
-
-struct consumer *cuda_memset_sync_report_new(const struct report *report,
-                                             const struct report_options *options)
-{
-	return make(report, options, MEMSET_SYNC);
-}
-
-struct consumer *cuda_api_sync_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	return make(report, options, API_SYNC);
-}
+const struct report_kind expert_report = {
+	.bytes = sizeof(struct expert),
+	.init = init_expert,
+	.event = see_event,
+	.clear = clear_expert,
+	.parts = { { .write = write_expert } },
+};

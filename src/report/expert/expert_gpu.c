@@ -21,15 +21,6 @@
 #define MEASURED     0.1        /* of a window: of less nothing can be said */
 #define OVERHEADS    (1u << 20) /* times in which CUPTI was at work */
 
-/* Of the recording, whether or not others feed it. */
-static const struct facts *expert_facts(struct report_writer *writer, const struct run_info *run)
-{
-	struct err err = { 0 };
-
-	writer->analysis->ops->end(writer->analysis, run, &err);
-	return why_answer(writer->analysis)->facts;
-}
-
 static void write_gpu(struct table *table, const struct facts *facts, const struct fact_work *gpu)
 {
 	table_u64(table, gpu->process->pid);
@@ -193,18 +184,17 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 	gpu_times_free(times, facts);
 }
 
-static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_gaps(void *self, const struct run_info *run)
 {
-	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+	struct gpu_gaps *gaps = self;
 	struct table *table = gaps->writer.table;
-	const struct facts *facts = expert_facts(&gaps->writer, run);
+	const struct facts *facts = why_answer(gaps->writer.analysis)->facts;
 	const struct gap *rows;
 	size_t n;
 
 	if (gaps->n)
 		qsort(gaps->overheads, gaps->n, sizeof(*gaps->overheads), overhead_order);
 	find_gaps(gaps, facts);
-	report_begin(&gaps->writer, run, NULL, TABLE_COLUMNS(gap_columns));
 	table_whole(table);
 	rows = longest_rows(&gaps->longest, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -225,32 +215,33 @@ static int write_gaps(struct consumer *self, const struct run_info *run, struct 
 		table_note(table, "times of CUPTI at work without room, which are gaps here: %llu",
 		           (unsigned long long)gaps->left_out);
 	write_notes(&gaps->writer, facts, run);
-	return table_end(table, err);
 }
 
-static void free_gaps(struct consumer *self)
+static void init_gaps(void *self)
 {
-	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+	struct gpu_gaps *gaps = self;
+	size_t top = table_options(gaps->writer.table)->top;
+
+	longest_init(&gaps->longest, sizeof(struct gap), top ? top : ROWS_DEFAULT, longer);
+}
+
+static void clear_gaps(void *self)
+{
+	struct gpu_gaps *gaps = self;
 
 	free(gaps->overheads);
 	longest_free(&gaps->longest);
-	report_free(self);
 }
 
-static const struct consumer_ops gaps_ops = {
-	.metrics = true, .event = see_gaps, .end = write_gaps, .free = free_gaps
+const struct report_kind gpu_gaps_report = {
+	.bytes = sizeof(struct gpu_gaps),
+	.init = init_gaps,
+	.why = true,
+	.metrics = true,
+	.event = see_gaps,
+	.clear = clear_gaps,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(gap_columns), write_gaps } },
 };
-
-struct consumer *gpu_gaps_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	struct gpu_gaps *gaps = report_make(sizeof(*gaps), &gaps_ops, report, options);
-	size_t top = table_options(options->table)->top;
-
-	gaps->writer.analysis = why_report_kept(options);
-	longest_init(&gaps->longest, sizeof(struct gap), top ? top : ROWS_DEFAULT, longer);
-	return &gaps->writer.consumer;
-}
 
 /* ---- gpu_time_util ------------------------------------------------------------------------- */
 
@@ -339,14 +330,13 @@ static size_t write_windows(struct report_writer *writer, const struct facts *fa
 	return number;
 }
 
-static int write_use(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_use(void *self, const struct run_info *run)
 {
-	struct report_writer *writer = (struct report_writer *)self;
-	const struct facts *facts = expert_facts(writer, run);
+	struct report_writer *writer = self;
+	const struct facts *facts = why_answer(writer->analysis)->facts;
 	struct table *table = writer->table;
 	size_t number = 0;
 
-	report_begin(writer, run, NULL, TABLE_COLUMNS(use_columns));
 	for (size_t i = 0; i < facts->n_works; i++)
 		if (!i || facts->works[i].gpu != facts->works[i - 1].gpu)
 			number = write_windows(writer, facts, &facts->works[i], number);
@@ -360,15 +350,10 @@ static int write_use(struct consumer *self, const struct run_info *run, struct e
 		           "the same time, as nsys does",
 		           WINDOWS);
 	write_notes(writer, facts, run);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops use_ops = {
-	.metrics = true, .event = report_feed, .end = write_use, .free = report_free
+const struct report_kind gpu_time_util_report = {
+	.why = true,
+	.metrics = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(use_columns), write_use } },
 };
-
-struct consumer *gpu_time_util_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	return report_of(why_report_kept(options), &use_ops, report, options);
-}

@@ -141,7 +141,6 @@ struct findings_report {
 	struct report_writer writer; /* first: what callers hold; its analysis is the answer */
 	struct findings facts;       /* those of Xids first: a program fails of them */
 	size_t n_xids;
-	struct xids *xids;
 	bool kernel_side; /* something of it was recorded */
 	size_t n;         /* rows so far */
 };
@@ -149,12 +148,6 @@ struct findings_report {
 static struct why *why_of_report(const struct findings_report *report)
 {
 	return (struct why *)report->writer.analysis;
-}
-
-/* An empty table says nothing to people; programs find it at its place. */
-static bool is_left_out(const struct findings_report *report, size_t n)
-{
-	return !n && table_options(report->writer.table)->form == TABLE_FORM_TEXT;
 }
 
 /* Whether the row of that number is told. */
@@ -237,13 +230,12 @@ static void note_nothing(struct findings_report *report)
 	buf_free(&text);
 }
 
-static int write_findings(struct findings_report *report, const struct run_info *run,
-                          struct err *err)
+static void write_findings(void *self, const struct run_info *run)
 {
+	struct findings_report *report = self;
 	const struct answer *answer = &why_of_report(report)->answer;
 	struct table *table = report->writer.table;
 
-	report_begin(&report->writer, run, "findings", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < report->n_xids; i++)
 		write_fact(report, &report->facts.rows[i]);
 	for (size_t i = 0; i < answer->n_changes; i++)
@@ -257,7 +249,6 @@ static int write_findings(struct findings_report *report, const struct run_info 
 	else
 		note_nothing(report);
 	report_note_estimated(table, run);
-	return table_end(table, err);
 }
 
 /* ---- what is known of each ----------------------------------------------------------------- */
@@ -376,22 +367,21 @@ static void write_fact_details(struct findings_report *report, size_t *number, s
 	}
 }
 
-static int write_details(struct findings_report *report, struct err *err)
+static void write_details(void *self, const struct run_info *run)
 {
+	struct findings_report *report = self;
 	const struct answer *answer = &why_of_report(report)->answer;
-	struct table *table = report->writer.table;
 	size_t number = 0;
 
-	if (is_left_out(report, report->n))
-		return 0;
-	table_begin(table, "details", "What is known of each, and what to try",
-	            TABLE_COLUMNS(detail_columns));
-	table_whole(table);
+	if (!report_table_of(&report->writer, report->n, "details",
+	                     "What is known of each, and what to try",
+	                     TABLE_COLUMNS(detail_columns)))
+		return;
+	table_whole(report->writer.table);
 	write_fact_details(report, &number, 0, report->n_xids);
 	for (size_t i = 0; i < answer->n_changes && is_told(report, number); i++)
 		write_change_details(report, ++number, &answer->changes[i]);
 	write_fact_details(report, &number, report->n_xids, report->facts.n);
-	return table_end(table, err);
 }
 
 /* ---- accounts ------------------------------------------------------------------------------ */
@@ -445,15 +435,16 @@ static size_t fold_small(const struct account *account, struct answer_line *line
 	return kept + 1;
 }
 
-static int write_accounts(struct findings_report *report, struct err *err)
+static void write_accounts(void *self, const struct run_info *run)
 {
+	struct findings_report *report = self;
 	struct why *why = why_of_report(report);
 	struct answer_line lines[4 * ACCOUNT_CAUSES];
 
-	if (is_left_out(report, why->accounts.n))
-		return 0;
-	table_begin(report->writer.table, "account", "What the time of each GPU consists of",
-	            TABLE_COLUMNS(account_columns));
+	if (!report_table_of(&report->writer, why->accounts.n, "account",
+	                     "What the time of each GPU consists of",
+	                     TABLE_COLUMNS(account_columns)))
+		return;
 	table_whole(report->writer.table);
 	for (size_t i = 0; i < why->accounts.n; i++) {
 		const struct account *account = &why->accounts.of[i];
@@ -463,21 +454,20 @@ static int write_accounts(struct findings_report *report, struct err *err)
 		for (size_t k = 0; k < n; k++)
 			write_part(report, account, &lines[k]);
 	}
-	return table_end(report->writer.table, err);
 }
 
 /* ---- what is not known --------------------------------------------------------------------- */
 
-static int write_unknown(struct findings_report *report, const struct run_info *run,
-                         struct err *err)
+static const struct table_column unknown_columns[] = { { "What", TABLE_WORDS } };
+
+static void write_unknown(void *self, const struct run_info *run)
 {
-	static const struct table_column unknown_columns[] = { { "What", TABLE_WORDS } };
+	struct findings_report *report = self;
 	struct why *why = why_of_report(report);
 	struct table *table = report->writer.table;
 	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
 	size_t n;
 
-	table_begin(table, "not_known", "Not known", TABLE_COLUMNS(unknown_columns));
 	table_whole(table);
 	for (; *sentence; sentence++) {
 		table_text(table, *sentence);
@@ -495,7 +485,6 @@ static int write_unknown(struct findings_report *report, const struct run_info *
 		table_end_row(table);
 	}
 	report_note_gpu_lost(table, run);
-	return table_end(table, err);
 }
 
 /* ---- the report ---------------------------------------------------------------------------- */
@@ -506,49 +495,35 @@ static int findings_see(struct consumer *self, const struct event *event, struct
 
 	if (event->type == EVENT_OTHER_CALL)
 		report->kernel_side |= event->call->function->layer == LAYER_KERNEL;
-	if (event->type != EVENT_METRICS)
-		xids_event(report->xids, event);
 	return report_feed(self, event, err);
 }
 
-static int findings_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void findings_conclude(void *self, const struct run_info *run)
 {
-	struct findings_report *report = (struct findings_report *)self;
-	struct consumer *answer = report->writer.analysis;
+	struct findings_report *report = self;
 	const struct why *why = why_of_report(report);
-	int rc = answer->ops->end(answer, run, err);
 
-	if (rc)
-		return rc;
-	findings_add_xids(&report->facts, report->xids, run);
+	findings_add_xids(&report->facts, report->writer.xids, run);
 	report->n_xids = report->facts.n;
 	findings_add_bounds(&report->facts, why->metrics);
 	findings_add_small_copies(&report->facts, &why->facts);
-	rc = write_findings(report, run, err);
-	rc = rc ? rc : write_details(report, err);
-	rc = rc ? rc : write_accounts(report, err);
-	return rc ? rc : write_unknown(report, run, err);
 }
 
-static void findings_free(struct consumer *self)
+static void findings_free(void *self)
 {
-	struct findings_report *report = (struct findings_report *)self;
-
-	findings_clear(&report->facts);
-	xids_free(report->xids);
-	report_free(self);
+	findings_clear(&((struct findings_report *)self)->facts);
 }
 
-static const struct consumer_ops ops = {
-	.metrics = true, .event = findings_see, .end = findings_end, .free = findings_free
+const struct report_kind findings_report = {
+	.bytes = sizeof(struct findings_report),
+	.why = true,
+	.xids = true,
+	.metrics = true,
+	.event = findings_see,
+	.conclude = findings_conclude,
+	.clear = findings_free,
+	.parts = { { "findings", NULL, TABLE_COLUMNS(columns), write_findings },
+	           { .write = write_details },
+	           { .write = write_accounts },
+	           { "not_known", "Not known", TABLE_COLUMNS(unknown_columns), write_unknown } },
 };
-
-struct consumer *findings_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	struct findings_report *findings = report_make(sizeof(*findings), &ops, report, options);
-
-	findings->writer.analysis = why_report_kept(options);
-	findings->xids = xids_new();
-	return &findings->writer.consumer;
-}

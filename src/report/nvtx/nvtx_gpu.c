@@ -129,9 +129,14 @@ static int see_gpu(struct consumer *self, const struct event *event, struct err 
 	return 0;
 }
 
-static void free_gpu(struct consumer *self)
+static void conclude_gpu(void *self, const struct run_info *run)
 {
-	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
+	range_work_finish(((struct nvtx_gpu *)self)->work);
+}
+
+static void clear_gpu(void *self)
+{
+	struct nvtx_gpu *gpu = self;
 	struct range_row *range, *next_range;
 
 	for (size_t i = 0; i < gpu->kernels.n; i++) {
@@ -149,7 +154,6 @@ static void free_gpu(struct consumer *self)
 	}
 	range_work_free(gpu->work);
 	buf_free(&gpu->key);
-	free(gpu);
 }
 
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)
@@ -180,23 +184,23 @@ static int by_kernel_total(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static int write_by_kernel(struct consumer *self, const struct run_info *run, struct err *err)
+static const struct table_column kernel_columns[] = {
+	{ "NVTX Range", TABLE_TEXT },     { "Style", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER },          { "TID", TABLE_NUMBER },
+	{ "NVTX Inst", TABLE_NUMBER },    { "Kern Inst", TABLE_NUMBER },
+	{ "Total Time", TABLE_DURATION }, { "Avg", TABLE_DURATION },
+	{ "Med", TABLE_DURATION },        { "Min", TABLE_DURATION },
+	{ "Max", TABLE_DURATION },        { "StdDev", TABLE_DURATION },
+	{ "Kernel Name", TABLE_TEXT },
+};
+
+static void write_by_kernel(void *self, const struct run_info *run)
 {
-	static const struct table_column columns[] = {
-		{ "NVTX Range", TABLE_TEXT },     { "Style", TABLE_TEXT },
-		{ "PID", TABLE_NUMBER },          { "TID", TABLE_NUMBER },
-		{ "NVTX Inst", TABLE_NUMBER },    { "Kern Inst", TABLE_NUMBER },
-		{ "Total Time", TABLE_DURATION }, { "Avg", TABLE_DURATION },
-		{ "Med", TABLE_DURATION },        { "Min", TABLE_DURATION },
-		{ "Max", TABLE_DURATION },        { "StdDev", TABLE_DURATION },
-		{ "Kernel Name", TABLE_TEXT },
-	};
-	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
+	struct nvtx_gpu *gpu = self;
 	struct table *table = gpu->writer.table;
 	struct nvtx_gpu_kernel_row *rows;
 	bool exact = true;
 
-	range_work_finish(gpu->work);
 	rows = (void *)gpu->kernels.rows;
 	for (size_t i = 0; i < gpu->kernels.n; i++) {
 		struct buf name = { 0 };
@@ -206,7 +210,6 @@ static int write_by_kernel(struct consumer *self, const struct run_info *run, st
 		exact = exact && spread_is_exact(&rows[i].values);
 	}
 	keyed_sort(&gpu->kernels, by_kernel_total);
-	report_begin(&gpu->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < gpu->kernels.n; i++) {
 		const struct range_row *range = rows[i].key.range;
 
@@ -222,7 +225,6 @@ static int write_by_kernel(struct consumer *self, const struct run_info *run, st
 		table_end_row(table);
 	}
 	add_notes(gpu, run, exact);
-	return table_end(table, err);
 }
 
 /* ---- nvtx_gpu_proj_sum --------------------------------------------------------------------- */
@@ -254,31 +256,31 @@ static void print_projected(struct table *table, struct range_row *row)
 	table_end_row(table);
 }
 
-static int write_projected(struct consumer *self, const struct run_info *run, struct err *err)
+static const struct table_column projected_columns[] = {
+	{ "Range", TABLE_TEXT },
+	{ "Style", TABLE_TEXT },
+	{ "Total Proj Time", TABLE_DURATION },
+	{ "Total Range Time", TABLE_DURATION },
+	{ "Range Instances", TABLE_NUMBER },
+	{ "Proj Avg", TABLE_DURATION },
+	{ "Proj Med", TABLE_DURATION },
+	{ "Proj Min", TABLE_DURATION },
+	{ "Proj Max", TABLE_DURATION },
+	{ "Proj StdDev", TABLE_DURATION },
+	{ "Total GPU Ops", TABLE_NUMBER },
+	{ "Avg GPU Ops", TABLE_REAL },
+	{ "Avg Range Lvl", TABLE_REAL },
+	{ "Avg Num Child", TABLE_REAL },
+};
+
+static void write_projected(void *self, const struct run_info *run)
 {
-	static const struct table_column columns[] = {
-		{ "Range", TABLE_TEXT },
-		{ "Style", TABLE_TEXT },
-		{ "Total Proj Time", TABLE_DURATION },
-		{ "Total Range Time", TABLE_DURATION },
-		{ "Range Instances", TABLE_NUMBER },
-		{ "Proj Avg", TABLE_DURATION },
-		{ "Proj Med", TABLE_DURATION },
-		{ "Proj Min", TABLE_DURATION },
-		{ "Proj Max", TABLE_DURATION },
-		{ "Proj StdDev", TABLE_DURATION },
-		{ "Total GPU Ops", TABLE_NUMBER },
-		{ "Avg GPU Ops", TABLE_REAL },
-		{ "Avg Range Lvl", TABLE_REAL },
-		{ "Avg Num Child", TABLE_REAL },
-	};
-	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
+	struct nvtx_gpu *gpu = self;
 	struct table *table = gpu->writer.table;
 	struct range_row **rows, *row, *next;
 	bool exact = true;
 	size_t n = 0;
 
-	range_work_finish(gpu->work);
 	rows = xcalloc(HASH_COUNT(gpu->ranges) + 1, sizeof(*rows));
 	HASH_ITER (hh, gpu->ranges, row, next) {
 		exact = exact && spread_is_exact(&row->projected);
@@ -286,46 +288,39 @@ static int write_projected(struct consumer *self, const struct run_info *run, st
 			rows[n++] = row;
 	}
 	qsort(rows, n, sizeof(*rows), by_projected);
-	report_begin(&gpu->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		print_projected(table, rows[i]);
 	free(rows);
 	add_notes(gpu, run, exact);
-	return table_end(table, err);
 }
 
 /* ---- the reports --------------------------------------------------------------------------- */
 
-static struct nvtx_gpu *make(const struct consumer_ops *ops, const struct report *report,
-                             const struct report_options *options)
+static void init_gpu(void *self)
 {
 	static const struct range_work_ops work_ops = { row_of, count_work, count_done };
-	struct nvtx_gpu *gpu = report_make(sizeof(*gpu), ops, report, options);
+	struct nvtx_gpu *gpu = self;
 
+	gpu->by_kernel = gpu->writer.report->kind == &nvtx_kern_sum_report;
 	gpu->kernels = (struct keyed){ .row_bytes = sizeof(struct nvtx_gpu_kernel_row),
 		                       .key_bytes = sizeof(struct kernel_key) };
-	gpu->work = range_work_new(&work_ops, gpu, options->work);
-	return gpu;
+	gpu->work = range_work_new(&work_ops, gpu, gpu->writer.options.work);
 }
 
-struct consumer *nvtx_kern_sum_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	static const struct consumer_ops ops = { .event = see_gpu,
-		                                 .end = write_by_kernel,
-		                                 .free = free_gpu };
-	struct nvtx_gpu *gpu = make(&ops, report, options);
+const struct report_kind nvtx_kern_sum_report = {
+	.bytes = sizeof(struct nvtx_gpu),
+	.init = init_gpu,
+	.event = see_gpu,
+	.conclude = conclude_gpu,
+	.clear = clear_gpu,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(kernel_columns), write_by_kernel } },
+};
 
-	gpu->by_kernel = true;
-	return &gpu->writer.consumer;
-}
-
-struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
-                                              const struct report_options *options)
-{
-	static const struct consumer_ops ops = { .event = see_gpu,
-		                                 .end = write_projected,
-		                                 .free = free_gpu };
-
-	return &make(&ops, report, options)->writer.consumer;
-}
+const struct report_kind nvtx_gpu_proj_sum_report = {
+	.bytes = sizeof(struct nvtx_gpu),
+	.init = init_gpu,
+	.event = see_gpu,
+	.conclude = conclude_gpu,
+	.clear = clear_gpu,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(projected_columns), write_projected } },
+};

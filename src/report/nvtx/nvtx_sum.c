@@ -128,9 +128,9 @@ static int see_sum(struct consumer *self, const struct event *event, struct err 
 	return 0;
 }
 
-static void free_sum(struct consumer *self)
+static void clear_sum(void *self)
 {
-	struct nvtx_sum *sum = (struct nvtx_sum *)self;
+	struct nvtx_sum *sum = self;
 	struct nvtx_sum_row *row, *next;
 
 	HASH_ITER (hh, sum->rows, row, next) {
@@ -140,7 +140,6 @@ static void free_sum(struct consumer *self)
 		free(row);
 	}
 	buf_free(&sum->key);
-	free(sum);
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -185,7 +184,7 @@ static void print_row(struct table *table, struct nvtx_sum_row *row, double tota
 	table_end_row(table);
 }
 
-static int write_sum(struct consumer *self, const struct run_info *run, struct err *err)
+static void write_sum(void *self, const struct run_info *run)
 {
 	static const struct table_column columns[] = {
 		{ "Time", TABLE_PERCENT },     { "Total Time", TABLE_DURATION },
@@ -194,7 +193,7 @@ static int write_sum(struct consumer *self, const struct run_info *run, struct e
 		{ "Max", TABLE_DURATION },     { "StdDev", TABLE_DURATION },
 		{ "Range", TABLE_TEXT },
 	};
-	struct nvtx_sum *sum = (struct nvtx_sum *)self;
+	struct nvtx_sum *sum = self;
 	enum range_kind kind = kind_of(sum->writer.report);
 	struct table_column with_style[10];
 	struct table *table = sum->writer.table;
@@ -223,13 +222,11 @@ static int write_sum(struct consumer *self, const struct run_info *run, struct e
 	if (!exact)
 		report_note_median(table);
 	nvtx_note_others(table, sum->others);
-	return table_end(table, err);
 }
 
-static const struct consumer_ops ops = { .event = see_sum, .end = write_sum, .free = free_sum };
-
-struct consumer *nvtx_sum_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	return report_make(sizeof(struct nvtx_sum), &ops, report, options);
-}
+const struct report_kind nvtx_sum_report = {
+	.bytes = sizeof(struct nvtx_sum),
+	.event = see_sum,
+	.clear = clear_sum,
+	.parts = { { .write = write_sum } },
+};

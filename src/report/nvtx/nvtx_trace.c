@@ -53,11 +53,6 @@ struct nvtx_stacks {
 	uint64_t last_id;
 };
 
-static struct nvtx_stacks *nvtx_stacks_new(void)
-{
-	return xcalloc(1, sizeof(struct nvtx_stacks));
-}
-
 static void forget_lines(struct nvtx_stacks *stacks)
 {
 	MAP_FREE(stacks->lines, free);
@@ -94,13 +89,10 @@ static void name_stack(struct nvtx_stacks *stacks, struct nvtx_line *line, uint3
 		           (unsigned long long)id_of(stacks, &line->level[i]));
 }
 
-static void nvtx_stacks_free(struct nvtx_stacks *stacks)
+static void nvtx_stacks_clear(struct nvtx_stacks *stacks)
 {
-	if (!stacks)
-		return;
 	forget_lines(stacks);
 	buf_free(&stacks->stack);
-	free(stacks);
 }
 
 /* Of a RANGE_PUSHPOP; each is to be told once. */
@@ -174,15 +166,10 @@ struct nvtx_proj_trace_waiting {
 
 struct proj_trace {
 	struct report_writer writer; /* first: what callers hold */
-	struct nvtx_stacks *stacks;
+	struct nvtx_stacks stacks;
 	struct range_work *work;
 	bool any, ran; /* a range; something on a GPU */
 };
-
-static struct proj_trace *proj_trace_of(struct consumer *consumer)
-{
-	return (struct proj_trace *)consumer;
-}
 
 static void *row_of(void *data, const struct event *event)
 {
@@ -192,7 +179,7 @@ static void *row_of(void *data, const struct event *event)
 
 	nvtx_add_name(&name, event->range);
 	trace->any = true;
-	row->nesting = nvtx_stacks_nest(trace->stacks, event);
+	row->nesting = nvtx_stacks_nest(&trace->stacks, event);
 	row->nesting.stack = xstrdup(row->nesting.stack);
 	row->name = name.data ? name.data : xstrdup("");
 	row->pid = event->process->pid;
@@ -237,68 +224,56 @@ static void see_done(void *data, void *range, const struct range_work_done *done
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static int proj_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct proj_trace *trace = proj_trace_of(self);
-
-	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(trace_columns));
-	table_in_order(trace->writer.table);
-	return 0;
-}
-
 static int proj_trace_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct proj_trace *trace = proj_trace_of(self);
+	struct proj_trace *trace = (struct proj_trace *)self;
 
 	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
 	range_work_event(trace->work, event);
 	return table_failed(trace->writer.table, err);
 }
 
-static int proj_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void proj_trace_init(void *self)
 {
-	struct proj_trace *trace = proj_trace_of(self);
+	static const struct range_work_ops work = { row_of, see_work, see_done };
+	struct proj_trace *trace = self;
+
+	trace->work = range_work_new(&work, trace, trace->writer.options.work);
+}
+
+static void proj_trace_notes(void *self, const struct run_info *run)
+{
+	struct proj_trace *trace = self;
 
 	range_work_finish(trace->work);
 	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->ran);
 	nvtx_note_cut(trace->writer.table, range_work_cut(trace->work));
 	report_note_unjoined(&trace->writer.options);
-	return table_end(trace->writer.table, err);
 }
 
-static void proj_trace_free(struct consumer *self)
+static void proj_trace_clear(void *self)
 {
-	struct proj_trace *trace = proj_trace_of(self);
+	struct proj_trace *trace = self;
 
 	range_work_finish(trace->work); /* frees the rows that wait */
 	range_work_free(trace->work);
-	nvtx_stacks_free(trace->stacks);
-	free(trace);
+	nvtx_stacks_clear(&trace->stacks);
 }
 
-static const struct consumer_ops trace_ops = {
-	.begin = proj_trace_begin,
+const struct report_kind nvtx_gpu_proj_trace_report = {
+	.bytes = sizeof(struct proj_trace),
+	.init = proj_trace_init,
 	.event = proj_trace_event,
-	.end = proj_trace_end,
-	.free = proj_trace_free,
+	.clear = proj_trace_clear,
+	.rows_come = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(trace_columns), proj_trace_notes } },
 };
-
-struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
-                                                const struct report_options *options)
-{
-	static const struct range_work_ops work = { row_of, see_work, see_done };
-	struct proj_trace *trace = report_make(sizeof(*trace), &trace_ops, report, options);
-
-	trace->stacks = nvtx_stacks_new();
-	trace->work = range_work_new(&work, trace, options->work);
-	return &trace->writer.consumer;
-}
 
 /* ---- nvtx trace ---------------------------------------------------------------------------- */
 
 struct nvtx_trace {
 	struct report_writer writer; /* first: what callers hold */
-	struct nvtx_stacks *stacks;
+	struct nvtx_stacks stacks;
 	struct buf name, tree;
 	bool any, ran; /* a range; something on a GPU */
 };
@@ -312,11 +287,6 @@ static const struct table_column columns[] = {
 	{ "RangeId", TABLE_NUMBER },       { "ParentId", TABLE_NUMBER },
 	{ "RangeStack", TABLE_TEXT },      { "NameTree", TABLE_TEXT },
 };
-
-static struct nvtx_trace *trace_of(struct consumer *consumer)
-{
-	return (struct nvtx_trace *)consumer;
-}
 
 static const char *name_range(struct nvtx_trace *trace, const struct range *range, uint32_t depth)
 {
@@ -351,60 +321,41 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct nvtx_trace *trace = trace_of(self);
-
-	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->writer.table);
-	return 0;
-}
-
 static int trace_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct nvtx_trace *trace = trace_of(self);
+	struct nvtx_trace *trace = (struct nvtx_trace *)self;
 	struct nvtx_nesting nesting;
 
 	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
 	if (event->type != EVENT_RANGE || event->range->kind != RANGE_PUSHPOP)
 		return 0;
-	nesting = nvtx_stacks_nest(trace->stacks, event);
+	nesting = nvtx_stacks_nest(&trace->stacks, event);
 	add_row(trace, event, &nesting);
 	trace->any = true;
 	return table_failed(trace->writer.table, err);
 }
 
-static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+static void trace_notes(void *self, const struct run_info *run)
 {
-	struct nvtx_trace *trace = trace_of(self);
+	struct nvtx_trace *trace = self;
 
 	if (!trace->any)
 		nvtx_note_none(&trace->writer.options, run, trace->ran);
-	return table_end(trace->writer.table, err);
 }
 
-static void trace_free(struct consumer *self)
+static void trace_clear(void *self)
 {
-	struct nvtx_trace *trace = trace_of(self);
+	struct nvtx_trace *trace = self;
 
-	nvtx_stacks_free(trace->stacks);
+	nvtx_stacks_clear(&trace->stacks);
 	buf_free(&trace->name);
 	buf_free(&trace->tree);
-	free(trace);
 }
 
-static const struct consumer_ops ops = {
-	.begin = trace_begin,
+const struct report_kind nvtx_pushpop_trace_report = {
+	.bytes = sizeof(struct nvtx_trace),
 	.event = trace_event,
-	.end = trace_end,
-	.free = trace_free,
+	.clear = trace_clear,
+	.rows_come = true,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), trace_notes } },
 };
-
-struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
-                                               const struct report_options *options)
-{
-	struct nvtx_trace *trace = report_make(sizeof(*trace), &ops, report, options);
-
-	trace->stacks = nvtx_stacks_new();
-	return &trace->writer.consumer;
-}

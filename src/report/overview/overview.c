@@ -20,130 +20,6 @@
 #include "report/sums.h"
 #include "trace/event.h"
 
-/* ---- overview gpu -------------------------------------------------------------------------- */
-
-/* What the overview says of GPUs. */
-
-static void write_share(struct table *table, uint64_t part, uint64_t whole)
-{
-	if (whole)
-		table_real(table, 100 * (double)part / (double)whole);
-	else
-		table_unknown(table);
-}
-
-static bool overview_left_out(const struct overview *overview, size_t n);
-
-/* Tables of GPUs: overview.c. */
-static int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err)
-{
-	static const struct table_column columns[] = {
-		{ "GPU", TABLE_NUMBER },          { "Busy", TABLE_DURATION },
-		{ "Busy", TABLE_PERCENT },        { "Kernels", TABLE_NUMBER },
-		{ "Copies", TABLE_NUMBER },       { "Sets", TABLE_NUMBER },
-		{ "Graphs", TABLE_NUMBER },       { "NCCL", TABLE_DURATION },
-		{ "NCCL Hidden", TABLE_PERCENT },
-	};
-	struct table *table = overview->writer.table;
-	const struct gpu_line *lines;
-	uint64_t short_ns = 0;
-	size_t n;
-
-	lines = gpu_tally_lines(overview->tally->gpu, &n);
-	if (overview_left_out(overview, n))
-		return 0;
-	table_begin(table, "gpus", "GPUs", TABLE_COLUMNS(columns));
-	for (size_t i = 0; i < n; i++) {
-		table_u64(table, lines[i].device);
-		table_u64(table, lines[i].busy_ns);
-		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
-		table_u64(table, lines[i].kernels);
-		table_u64(table, lines[i].copies);
-		table_u64(table, lines[i].sets);
-		table_u64(table, lines[i].graphs);
-		table_u64(table, lines[i].communication_ns);
-		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
-		short_ns += lines[i].short_ns;
-		table_end_row(table);
-	}
-	if (n)
-		table_note(table, "Busy (%%): from its first work to its last, where it was "
-		                  "measured");
-	report_note_busy_short(table, short_ns);
-	return table_end(table, err);
-}
-
-static void overview_note_more(struct table *table, size_t n, const char *report);
-
-static int overview_gpu_kernels(struct overview *overview, const struct run_info *run,
-                                struct err *err)
-{
-	static const struct table_column columns[] = {
-		{ "GPU Time", TABLE_DURATION },
-		{ "Runs", TABLE_NUMBER },
-		{ "Kernel", TABLE_TEXT },
-	};
-	struct table *table = overview->writer.table;
-	const struct gpu_kernel *rows;
-	size_t n;
-
-	rows = gpu_use_kernels(overview->tally->gpu->use, &n);
-	if (overview_left_out(overview, n))
-		return 0;
-	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", TABLE_COLUMNS(columns));
-	table_fit(table, OVERVIEW_NAMES_WIDTH);
-	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-		table_u64(table, rows[i].ns);
-		table_u64(table, rows[i].count);
-		table_text(table, rows[i].name);
-		table_end_row(table);
-	}
-	overview_note_more(table, n, "cuda_gpu_kern_sum");
-	return table_end(table, err);
-}
-
-static void gpu_copies_row(struct table *table, const char *name, const struct gpu_copies *copies)
-{
-	if (!copies->count)
-		return;
-	table_text(table, name);
-	table_u64(table, copies->count);
-	table_u64(table, copies->bytes);
-	table_u64(table, copies->ns);
-	if (copies->ns)
-		table_real(table, gpu_copies_rate(copies) * 1e9);
-	else
-		table_unknown(table);
-	table_end_row(table);
-}
-
-static int overview_gpu_copies(struct overview *overview, const struct run_info *run,
-                               struct err *err)
-{
-	static const struct table_column columns[] = {
-		{ "Direction", TABLE_TEXT },  { "Copies", TABLE_NUMBER },
-		{ "Bytes", TABLE_BYTES },     { "GPU Time", TABLE_DURATION },
-		{ "Throughput", TABLE_RATE },
-	};
-	const struct gpu_tally *gpu = overview->tally->gpu;
-	struct table *table = overview->writer.table;
-	uint64_t any = gpu->sets.count;
-
-	for (int d = 0; d < DIRECTION_COUNT; d++)
-		any += gpu->copies[d].count;
-	if (overview_left_out(overview, any))
-		return 0;
-	table_begin(table, "gpu_transfers", "Transfers on the GPU", TABLE_COLUMNS(columns));
-	table_whole(table);
-	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
-		gpu_copies_row(table, api_direction_name(d), &gpu->copies[d]);
-	gpu_copies_row(table, "unknown", &gpu->copies[DIRECTION_NONE]);
-	gpu_copies_row(table, "set", &gpu->sets);
-	return table_end(table, err);
-}
-
-/* ---- overview ------------------------------------------------------------------------------ */
-
 #define NS_PER_SECOND 1000000000
 
 /* ---- counting ------------------------------------------------------------------------------ */
@@ -157,15 +33,6 @@ static int see_overview(struct consumer *self, const struct event *event, struct
 	return consumers_event(overview->counts, OVERVIEW_COUNTS, event, err);
 }
 
-static void free_overview(struct consumer *self)
-{
-	struct overview *overview = (struct overview *)self;
-
-	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
-		consumer_free(overview->counts[i]);
-	free(overview);
-}
-
 /* ---- where the time goes ------------------------------------------------------------------- */
 
 static void add_why(const void *why, struct json *json, const char *key)
@@ -173,25 +40,24 @@ static void add_why(const void *why, struct json *json, const char *key)
 	why_add_json(why, json, key);
 }
 
-static int write_why(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_why(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	struct consumer *why = overview->counts[COUNT_WHY];
 	struct buf text = { 0 };
 	char title[160];
-	int rc;
 
 	report_title(overview->writer.report, title, sizeof(title));
 	why_add_text(why, &text);
-	rc = table_passage(overview->writer.table,
-	                   &(struct table_passage){ .key = "why",
-	                                            .title = title,
-	                                            .column = "Why",
-	                                            .lines = text.data,
-	                                            .add = add_why,
-	                                            .data = why },
-	                   err);
+	table_passage(overview->writer.table,
+	              &(struct table_passage){ .key = "why",
+	                                       .title = title,
+	                                       .column = "Why",
+	                                       .lines = text.data,
+	                                       .add = add_why,
+	                                       .data = why },
+	              NULL);
 	buf_free(&text);
-	return rc;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -204,7 +70,8 @@ struct fact {
 	double share; /* percent */
 };
 
-#define FACTS_MAX 24
+#define FACTS_MAX   24
+#define FACTS_TITLE "The recording"
 
 struct facts {
 	struct fact fact[FACTS_MAX];
@@ -302,19 +169,17 @@ static void write_value(struct table *table, const struct fact *fact)
 }
 
 /* One row for programs. */
-static int write_facts_row(struct overview *overview, const struct facts *facts, const char *title,
-                           struct err *err)
+static void write_facts_row(struct overview *overview, const struct facts *facts)
 {
 	struct table_column columns[FACTS_MAX];
 	struct table *table = overview->writer.table;
 
 	for (size_t i = 0; i < facts->n; i++)
 		columns[i] = facts->fact[i].column;
-	table_begin(table, "trace", title, columns, facts->n);
+	report_table(&overview->writer, "trace", FACTS_TITLE, columns, facts->n);
 	for (size_t i = 0; i < facts->n; i++)
 		write_value(table, &facts->fact[i]);
 	table_end_row(table);
-	return table_end(table, err);
 }
 
 static void add_words(struct buf *out, const struct fact *fact)
@@ -332,15 +197,14 @@ static void add_words(struct buf *out, const struct fact *fact)
 }
 
 /* A column for people, without what is not known or did not happen. */
-static int write_facts_column(struct overview *overview, const struct facts *facts,
-                              const char *title, struct err *err)
+static void write_facts_column(struct overview *overview, const struct facts *facts)
 {
 	static const struct table_column columns[] = { { "What", TABLE_TEXT },
 		                                       { "Value", TABLE_WORDS } };
 	struct table *table = overview->writer.table;
 	struct buf words = { 0 };
 
-	table_begin(table, "trace", title, TABLE_COLUMNS(columns));
+	report_table(&overview->writer, "trace", FACTS_TITLE, TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < facts->n; i++) {
 		const struct fact *fact = &facts->fact[i];
@@ -354,13 +218,12 @@ static int write_facts_column(struct overview *overview, const struct facts *fac
 		table_end_row(table);
 	}
 	buf_free(&words);
-	return table_end(table, err);
 }
 
-static int write_facts(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_facts(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	struct facts facts = { 0 };
-	static const char title[] = "The recording";
 	char recorded[64];
 
 	wall_clock(run, recorded, sizeof(recorded));
@@ -369,9 +232,10 @@ static int write_facts(struct overview *overview, const struct run_info *run, st
 	report_note_estimated(overview->writer.table, run);
 	if (!overview->tally->calls)
 		table_note(overview->writer.table, "there were no CUDA calls");
-	return table_options(overview->writer.table)->form == TABLE_FORM_TEXT
-	               ? write_facts_column(overview, &facts, title, err)
-	               : write_facts_row(overview, &facts, title, err);
+	if (table_options(overview->writer.table)->form == TABLE_FORM_TEXT)
+		write_facts_column(overview, &facts);
+	else
+		write_facts_row(overview, &facts);
 }
 
 /* ---- the first rows of other reports ------------------------------------------------------- */
@@ -383,14 +247,9 @@ static void overview_note_more(struct table *table, size_t n, const char *report
 		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
 }
 
-/* An empty part says nothing to people; programs find it at its place. */
-static bool overview_left_out(const struct overview *overview, size_t n)
+static void write_processes(void *self, const struct run_info *run)
 {
-	return !n && table_options(overview->writer.table)->form == TABLE_FORM_TEXT;
-}
-
-static int write_processes(struct overview *overview, const struct run_info *run, struct err *err)
-{
+	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "PID", TABLE_NUMBER }, { "Calls", TABLE_NUMBER }, { "Launches", TABLE_NUMBER },
 		{ "Peak", TABLE_BYTES }, { "Copied", TABLE_BYTES }, { "Errors", TABLE_NUMBER },
@@ -401,9 +260,9 @@ static int write_processes(struct overview *overview, const struct run_info *run
 	size_t n;
 
 	rows = processes_rows(overview->counts[COUNT_PROCESSES], &n);
-	if (overview_left_out(overview, n))
-		return 0;
-	table_begin(table, "processes", "Processes", TABLE_COLUMNS(columns));
+	if (!report_table_of(&overview->writer, n, "processes", "Processes",
+	                     TABLE_COLUMNS(columns)))
+		return;
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 		table_u64(table, rows[i].process->pid);
 		table_u64(table, rows[i].calls);
@@ -415,7 +274,6 @@ static int write_processes(struct overview *overview, const struct run_info *run
 		table_end_row(table);
 	}
 	overview_note_more(table, n, "processes");
-	return table_end(table, err);
 }
 
 static void write_function(struct table *table, const struct sums_row *row)
@@ -430,8 +288,9 @@ static void write_function(struct table *table, const struct sums_row *row)
 	table_end_row(table);
 }
 
-static int write_functions(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_functions(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "Total", TABLE_DURATION },   { "Calls", TABLE_NUMBER },
 		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
@@ -442,18 +301,18 @@ static int write_functions(struct overview *overview, const struct run_info *run
 	size_t n;
 
 	rows = sums_rows(overview->counts[COUNT_FUNCTIONS], &n);
-	if (overview_left_out(overview, n))
-		return 0;
-	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
-	            TABLE_COLUMNS(columns));
+	if (!report_table_of(&overview->writer, n, "functions",
+	                     run->returns ? "Functions by time" : "Functions by calls",
+	                     TABLE_COLUMNS(columns)))
+		return;
 	for (size_t i = 0; i < FIRST_ROWS(n); i++)
 		write_function(table, &rows[i]);
 	overview_note_more(table, n, "cuda_api_sum");
-	return table_end(table, err);
 }
 
-static int write_kernels(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_kernels(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "Launches", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
@@ -461,11 +320,10 @@ static int write_kernels(struct overview *overview, const struct run_info *run, 
 	struct table *table = overview->writer.table;
 	const struct kernel_tally **rows;
 	size_t n;
-	int rc = 0;
 
 	rows = tally_kernels(overview->tally, &n);
-	if (!overview_left_out(overview, n)) {
-		table_begin(table, "kernels", "Kernels by launches", TABLE_COLUMNS(columns));
+	if (report_table_of(&overview->writer, n, "kernels", "Kernels by launches",
+	                    TABLE_COLUMNS(columns))) {
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			table_u64(table, rows[i]->launches);
@@ -473,10 +331,8 @@ static int write_kernels(struct overview *overview, const struct run_info *run, 
 			table_end_row(table);
 		}
 		overview_note_more(table, n, "launches");
-		rc = table_end(table, err);
 	}
 	free(rows);
-	return rc;
 }
 
 static void transfer_row(struct table *table, const char *name, const struct transfer_count *count)
@@ -492,8 +348,9 @@ static void transfer_row(struct table *table, const char *name, const struct tra
 	table_end_row(table);
 }
 
-static int write_transfers(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_transfers(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "Direction", TABLE_TEXT },
 		{ "Copies", TABLE_NUMBER },
@@ -503,19 +360,19 @@ static int write_transfers(struct overview *overview, const struct run_info *run
 	const struct tally *tally = overview->tally;
 	struct table *table = overview->writer.table;
 
-	if (overview_left_out(overview, tally->all_copies.count + tally->sets.count))
-		return 0;
-	table_begin(table, "transfers", "Transfers", TABLE_COLUMNS(columns));
+	if (!report_table_of(&overview->writer, tally->all_copies.count + tally->sets.count,
+	                     "transfers", "Transfers", TABLE_COLUMNS(columns)))
+		return;
 	table_whole(table);
 	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
 		transfer_row(table, api_direction_name(d), &tally->copies[d]);
 	transfer_row(table, "unknown", &tally->copies[DIRECTION_NONE]);
 	transfer_row(table, "set", &tally->sets);
-	return table_end(table, err);
 }
 
-static int write_errors(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_errors(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "Count", TABLE_NUMBER },
 		{ "Function", TABLE_TEXT },
@@ -527,9 +384,8 @@ static int write_errors(struct overview *overview, const struct run_info *run, s
 	size_t n;
 
 	rows = errors_rows(overview->tally->errors, &n);
-	if (overview_left_out(overview, n))
-		return 0;
-	table_begin(table, "errors", "Errors", TABLE_COLUMNS(columns));
+	if (!report_table_of(&overview->writer, n, "errors", "Errors", TABLE_COLUMNS(columns)))
+		return;
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 		const struct function *function = rows[i].function;
 		int code = rows[i].code;
@@ -542,18 +398,18 @@ static int write_errors(struct overview *overview, const struct run_info *run, s
 	}
 	report_note_shutdown(table, overview->tally->after_shutdown);
 	overview_note_more(table, n, "errors");
-	return table_end(table, err);
 }
 
-static int write_missed(struct overview *overview, const struct run_info *run, struct err *err)
+static void write_missed(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
 	struct table *table = overview->writer.table;
 	struct buf text = { 0 };
 	char *line, *rest;
 
 	missed_text(&text, run);
-	table_begin(table, "missed", "What was missed", TABLE_COLUMNS(columns));
+	report_table(&overview->writer, "missed", "What was missed", TABLE_COLUMNS(columns));
 	table_whole(table);
 	rest = text.data;
 	while ((line = strsep(&rest, "\n")) && *line) {
@@ -561,36 +417,126 @@ static int write_missed(struct overview *overview, const struct run_info *run, s
 		table_end_row(table);
 	}
 	buf_free(&text);
-	return table_end(table, err);
+}
+
+/* ---- GPUs ---------------------------------------------------------------------------------- */
+
+static void write_share(struct table *table, uint64_t part, uint64_t whole)
+{
+	if (whole)
+		table_real(table, 100 * (double)part / (double)whole);
+	else
+		table_unknown(table);
+}
+
+static void write_gpus(void *self, const struct run_info *run)
+{
+	struct overview *overview = self;
+	static const struct table_column columns[] = {
+		{ "GPU", TABLE_NUMBER },          { "Busy", TABLE_DURATION },
+		{ "Busy", TABLE_PERCENT },        { "Kernels", TABLE_NUMBER },
+		{ "Copies", TABLE_NUMBER },       { "Sets", TABLE_NUMBER },
+		{ "Graphs", TABLE_NUMBER },       { "NCCL", TABLE_DURATION },
+		{ "NCCL Hidden", TABLE_PERCENT },
+	};
+	struct table *table = overview->writer.table;
+	const struct gpu_line *lines;
+	uint64_t short_ns = 0;
+	size_t n;
+
+	lines = gpu_tally_lines(overview->tally->gpu, &n);
+	if (!report_table_of(&overview->writer, n, "gpus", "GPUs", TABLE_COLUMNS(columns)))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		table_u64(table, lines[i].device);
+		table_u64(table, lines[i].busy_ns);
+		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
+		table_u64(table, lines[i].kernels);
+		table_u64(table, lines[i].copies);
+		table_u64(table, lines[i].sets);
+		table_u64(table, lines[i].graphs);
+		table_u64(table, lines[i].communication_ns);
+		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
+		short_ns += lines[i].short_ns;
+		table_end_row(table);
+	}
+	if (n)
+		table_note(table, "Busy (%%): from its first work to its last, where it was "
+		                  "measured");
+	report_note_busy_short(table, short_ns);
+}
+
+static void write_gpu_kernels(void *self, const struct run_info *run)
+{
+	struct overview *overview = self;
+	static const struct table_column columns[] = {
+		{ "GPU Time", TABLE_DURATION },
+		{ "Runs", TABLE_NUMBER },
+		{ "Kernel", TABLE_TEXT },
+	};
+	struct table *table = overview->writer.table;
+	const struct gpu_kernel *rows;
+	size_t n;
+
+	rows = gpu_use_kernels(overview->tally->gpu->use, &n);
+	if (!report_table_of(&overview->writer, n, "gpu_kernels", "Kernels by time on the GPU",
+	                     TABLE_COLUMNS(columns)))
+		return;
+	table_fit(table, OVERVIEW_NAMES_WIDTH);
+	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+		table_u64(table, rows[i].ns);
+		table_u64(table, rows[i].count);
+		table_text(table, rows[i].name);
+		table_end_row(table);
+	}
+	overview_note_more(table, n, "cuda_gpu_kern_sum");
+}
+
+static void gpu_copies_row(struct table *table, const char *name, const struct gpu_copies *copies)
+{
+	if (!copies->count)
+		return;
+	table_text(table, name);
+	table_u64(table, copies->count);
+	table_u64(table, copies->bytes);
+	table_u64(table, copies->ns);
+	if (copies->ns)
+		table_real(table, gpu_copies_rate(copies) * 1e9);
+	else
+		table_unknown(table);
+	table_end_row(table);
+}
+
+static void write_gpu_copies(void *self, const struct run_info *run)
+{
+	struct overview *overview = self;
+	static const struct table_column columns[] = {
+		{ "Direction", TABLE_TEXT },  { "Copies", TABLE_NUMBER },
+		{ "Bytes", TABLE_BYTES },     { "GPU Time", TABLE_DURATION },
+		{ "Throughput", TABLE_RATE },
+	};
+	const struct gpu_tally *gpu = overview->tally->gpu;
+	struct table *table = overview->writer.table;
+	uint64_t any = gpu->sets.count;
+
+	for (int d = 0; d < DIRECTION_COUNT; d++)
+		any += gpu->copies[d].count;
+	if (!report_table_of(&overview->writer, any, "gpu_transfers", "Transfers on the GPU",
+	                     TABLE_COLUMNS(columns)))
+		return;
+	table_whole(table);
+	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
+		gpu_copies_row(table, api_direction_name(d), &gpu->copies[d]);
+	gpu_copies_row(table, "unknown", &gpu->copies[DIRECTION_NONE]);
+	gpu_copies_row(table, "set", &gpu->sets);
 }
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
-static int write_overview(struct consumer *self, const struct run_info *run, struct err *err)
+static void init_overview(void *self)
 {
-	static int (*const parts[])(struct overview * overview, const struct run_info *run,
-	                            struct err *err) = {
-		write_why,           write_facts,   write_processes,      write_functions,
-		write_kernels,       overview_gpus, overview_gpu_kernels, write_transfers,
-		overview_gpu_copies, write_errors,  write_missed,         overview_hints,
-	};
-	struct overview *overview = (struct overview *)self;
-	int rc = consumers_end(overview->counts, OVERVIEW_COUNTS, run, err);
-
-	overview->duration_ns = report_duration_ns(&overview->writer.options, run);
-	for (size_t i = 0; i < ARRAY_SIZE(parts) && !rc; i++)
-		rc = parts[i](overview, run, err);
-	return rc;
-}
-
-static const struct consumer_ops ops = { .event = see_overview,
-	                                 .end = write_overview,
-	                                 .free = free_overview };
-
-struct consumer *overview_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	struct overview *overview = report_make(sizeof(*overview), &ops, report, options);
+	struct overview *overview = self;
+	const struct report_options *options = &overview->writer.options;
 
 	overview->counts[COUNT_CALLS] =
 		summary_new(&(struct summary_options){ .work = options->work });
@@ -599,5 +545,42 @@ struct consumer *overview_report_new(const struct report *report,
 	overview->counts[COUNT_PROCESSES] = processes_new();
 	overview->counts[COUNT_WHY] = why_report_kept(options);
 	overview->tally = summary_tally(overview->counts[COUNT_CALLS]);
-	return &overview->writer.consumer;
 }
+
+static void conclude_overview(void *self, const struct run_info *run)
+{
+	struct overview *overview = self;
+	struct err err; /* they only count */
+
+	consumers_end(overview->counts, OVERVIEW_COUNTS, run, &err);
+	overview->duration_ns = report_duration_ns(&overview->writer.options, run);
+}
+
+static void clear_overview(void *self)
+{
+	struct overview *overview = self;
+
+	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
+		consumer_free(overview->counts[i]);
+}
+
+const struct report_kind overview_report = {
+	.bytes = sizeof(struct overview),
+	.init = init_overview,
+	.event = see_overview,
+	.conclude = conclude_overview,
+	.clear = clear_overview,
+	.parts = { { .write = write_why },
+	           { .write = write_facts },
+	           { .write = write_processes },
+	           { .write = write_functions },
+	           { .write = write_kernels },
+	           { .write = write_gpus },
+	           { .write = write_gpu_kernels },
+	           { .write = write_transfers },
+	           { .write = write_gpu_copies },
+	           { .write = write_errors },
+	           { .write = write_missed },
+	           { "next", "What to look at next", TABLE_COLUMNS(overview_hint_columns),
+	             overview_hints } },
+};

@@ -32,6 +32,8 @@ struct overview {
 /* The table of what to look at next: HINTS_MOST rows at most. */
 #define HINTS_MOST 6
 
-int overview_hints(struct overview *overview, const struct run_info *run, struct err *err);
+#define OVERVIEW_HINT_COLUMNS 2
+extern const struct table_column overview_hint_columns[OVERVIEW_HINT_COLUMNS];
+void overview_hints(void *overview, const struct run_info *run);
 
 #endif

@@ -101,18 +101,18 @@ static const struct {
 	{ "cuscope report FILE threads", threads },
 };
 
-static const struct table_column columns[] = {
+const struct table_column overview_hint_columns[OVERVIEW_HINT_COLUMNS] = {
 	{ "Command", TABLE_TEXT },
 	{ "Why", TABLE_WORDS },
 };
 
-int overview_hints(struct overview *overview, const struct run_info *run, struct err *err)
+void overview_hints(void *self, const struct run_info *run)
 {
+	struct overview *overview = self;
 	struct table *table = overview->writer.table;
 	struct buf why = { 0 };
 	size_t n = 0;
 
-	table_begin(table, "next", "What to look at next", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < ARRAY_SIZE(hints) && n < HINTS_MOST; i++) {
 		buf_reset(&why);
@@ -125,5 +125,4 @@ int overview_hints(struct overview *overview, const struct run_info *run, struct
 		table_end_row(table);
 	}
 	buf_free(&why);
-	return table_end(table, err);
 }

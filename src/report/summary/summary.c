@@ -18,23 +18,25 @@
 
 /* The report `summary`: what a trace prints at its end, of a file. */
 
-struct consumer *summary_report_new(const struct report *report,
-                                    const struct report_options *options)
+static void summary_report_init(void *self)
 {
-	const struct table_options *table = table_options(options->table);
+	struct report_writer *writer = self;
+	const struct table_options *table = table_options(writer->table);
 	struct summary_options calls = {
 		.color = table->color,
 		.width = table->width,
 		.top = table->top,
-		.work = options->work,
+		.work = writer->options.work,
 	};
 
 	if (table->form == TABLE_FORM_JSON)
 		calls.json_stream = table->out;
 	else
 		calls.text = table->out;
-	return summary_new(&calls);
+	writer->analysis = summary_new(&calls);
 }
+
+const struct report_kind summary_report = { .init = summary_report_init };
 
 /* ---- summary ------------------------------------------------------------------------------- */
 
