@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../programs/own_root.h"
 #include "base/array.h"
 #include "one_target.h"
 
@@ -56,7 +57,7 @@ static void without_a_first_thread(struct one_shared *shared)
 
 static void in_a_user_namespace(struct one_shared *shared)
 {
-	if (unshare(CLONE_NEWUSER))
+	if (own_root() || unshare(CLONE_NEWUSER))
 		_exit(2);
 }
 

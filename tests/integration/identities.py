@@ -103,6 +103,6 @@ def in_mounts(case, *before, **more):
     """The same in a mount namespace, where `before` mounts what the program is to see."""
     env = {"SCRIPT": " && ".join([*before, 'exec ${AS:-} "$@"']), **more.pop("env", {})}
     process = case.start("/bin/sh", "-c", (f"echo $$ > {more['folder']}/cgroup.procs && " if more.get("folder") else "")
-                         + 'exec unshare -m sh -c "$SCRIPT" sh "$@"', "sh", Places.program("gpuloop"), "60", "100",
+                         + 'exec "$0" sh -c "$SCRIPT" sh "$@"', Places.program("ownroot"), Places.program("gpuloop"), "60", "100",
                          stdin=subprocess.PIPE, env={**case.environment(), **env})
     return process

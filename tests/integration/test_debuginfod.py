@@ -54,11 +54,11 @@ def needs_client():
 
 def test_debuginfod_a_client_that_others_can_change_is_not_called_missing(case):
     needs_client()
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
-        raise Skip("no mounts of a process's own here: / is no mount")
+    if subprocess.run([Places.program("ownroot"), "true"], capture_output=True, check=False).returncode:
+        raise Skip("no mounts of a process's own here")
     client = shutil.copy(shutil.which("debuginfod-find"), case.path("debuginfod-find"))
     os.chmod(client, 0o775)
-    hidden = ["unshare", "--mount", "sh", "-c", f"mount --bind {client} {shutil.which('debuginfod-find')} && exec \"$@\"", "sh"]
+    hidden = [Places.program("ownroot"), "sh", "-c", f"mount --bind {client} {shutil.which('debuginfod-find')} && exec \"$@\"", "sh"]
     process = case.start(*hidden, Places.cuscope(), "doctor", name="doctor")
     process.wait()
     checks.contains("doctor", "debuginfod-find is not run: others than root can change it", process.out())
@@ -67,8 +67,8 @@ def test_debuginfod_a_client_that_others_can_change_is_not_called_missing(case):
 
 def test_debuginfod_why_a_client_is_not_run_is_told(case):
     needs_client()
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
-        raise Skip("no mounts of a process's own here: / is no mount")
+    if subprocess.run([Places.program("ownroot"), "true"], capture_output=True, check=False).returncode:
+        raise Skip("no mounts of a process's own here")
     path, debug = apart(case)
     os.unlink(debug)
     os.mkdir(case.path("empty"))
@@ -79,7 +79,7 @@ def test_debuginfod_why_a_client_is_not_run_is_told(case):
                              ("changed", f"mount --bind {case.path('client')} {shutil.which('debuginfod-find')}",
                               "debuginfod-find is not run: others than root can change it")):
         process = profiles.started(case, path, name="program-" + name)
-        run = case.start("unshare", "--mount", "sh", "-c", f"{mount} && exec \"$@\"", "sh", Places.cuscope(), "profile", "-F", "999",
+        run = case.start(Places.program("ownroot"), "sh", "-c", f"{mount} && exec \"$@\"", "sh", Places.cuscope(), "profile", "-F", "999",
                          "--duration", "600ms", "-o", case.path(name + ".pb.gz"), "-p", str(process.pid), env=env, name=name)
         checks.equal(f"{name}: status", 0, run.wait())
         profiles.ended(process)

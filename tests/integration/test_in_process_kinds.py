@@ -291,11 +291,11 @@ def make_root(case):
 
 
 def in_root(case, script="exec"):
-    needs("chroot", "unshare")
+    needs("chroot")
     root = make_root(case)
     case.env["LD_LIBRARY_PATH"] = os.path.abspath(Places.simcuda("push"))
     case.env["SAMPLE_COUNTS"] = "/counts"
-    return loop(case, "unshare", "-m", "sh", "-c", script.replace("ROOT", root) + ' "$@"', "sh", "chroot", root)
+    return loop(case, Places.program("ownroot"), "sh", "-c", script.replace("ROOT", root) + ' "$@"', "sh", "chroot", root)
 
 
 def test_in_process_kinds_in_a_chroot_without_proc(case):
@@ -305,7 +305,7 @@ def test_in_process_kinds_in_a_chroot_without_proc(case):
 @alone
 def test_in_process_kinds_a_setuid_program(case):
     """It is entered as any other. What its own user has started is not believed about its agent."""
-    needs("setpriv", "unshare", "ldconfig")
+    needs("setpriv", "ldconfig")
     copy = shutil.copy(Places.program("loop"), case.path("loop"))
     os.chmod(copy, 0o4755)
     with open(case.path("ld.conf"), "w") as file:  # LD_LIBRARY_PATH is left out for it
@@ -314,7 +314,7 @@ def test_in_process_kinds_a_setuid_program(case):
     script = f"mount --bind {case.path('cache')} /etc/ld.so.cache || exit 77; " \
              f"exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {copy} 60 300"
     case.env["SAMPLE_COUNTS"] = case.path("counts")
-    program = case.start("unshare", "-m", "sh", "-c", script, stdin=subprocess.PIPE)
+    program = case.start(Places.program("ownroot"), "sh", "-c", script, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in program.out() or program.process.poll() is not None, "the program")
     if program.process.poll() == 77:
         raise Skip("nothing can be mounted here")
@@ -396,8 +396,7 @@ def test_in_process_kinds_a_library_that_a_process_has_twice(case):
 
 def test_in_process_one_library_in_two_containers(case):
     """Two files by overlay, which are one to the kernel: each call meets the probes of both, and an agent tells of it. It is told once."""
-    needs("unshare")
-    if case.start("unshare", "-m", "true").wait():
+    if case.start(Places.program("ownroot"), "true").wait():
         raise Skip("no mount namespaces here")
     folders = {name: case.path(name) for name in ("lower", "up1", "work1", "one", "up2", "work2", "two")}
     for path in folders.values():
@@ -409,7 +408,7 @@ def test_in_process_one_library_in_two_containers(case):
     for name in ("one", "two"):
         script += f"\nLD_LIBRARY_PATH={folders[name]} {Places.program('threads')} 2 25 &"
     case.env["SAMPLE_WAIT"] = case.path("go")
-    trace = case.start_trace(["--in-process"], ["--", "unshare", "-m", "sh", "-c", script + "\nwait"])
+    trace = case.start_trace(["--in-process"], ["--", Places.program("ownroot"), "sh", "-c", script + "\nwait"])
     is_inside(trace, 2)
     open(case.path("go"), "w").close()
     result = case.result(trace)

@@ -383,7 +383,7 @@ def test_inject_into_another_pid_and_mount_namespace(case):
     os.makedirs(inside)
     shutil.copy(program("target"), inside)
     script = f"mount --bind {inside} /mnt && exec /mnt/target poll 2"
-    outer = case.start("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh",
+    outer = case.start(Places.program("ownroot"), "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh",
                        "-c", script)
     child = wait_until(lambda: read(f"/proc/{outer.pid}/task/{outer.pid}/children").split(),
                        "the namespace")[0]

@@ -462,9 +462,9 @@ def test_doctor(case):
 
 
 def test_a_pid_namespace_of_its_own_is_told(case):
-    if case.start("unshare", "--pid", "--fork", "--mount-proc", "true").wait():
+    if case.start(Places.program("ownroot"), "unshare", "--pid", "--fork", "--mount-proc", "true").wait():
         raise Skip("no pid namespaces here")
-    process = case.start("/usr/bin/unshare", "--pid", "--fork", "--mount-proc", Places.cuscope(),
+    process = case.start(Places.program("ownroot"), "unshare", "--pid", "--fork", "--mount-proc", Places.cuscope(),
                          "trace", "--", "/bin/true")
     checks.equal("status", 1, process.wait(10))
     checks.contains("what to do", "--pid=host", process.err())

@@ -117,14 +117,14 @@ def test_loaded_later_in_a_running_process(case):
 
 def test_library_in_another_mount_namespace(case):
     """As in a container: its path means nothing outside."""
-    if case.start("unshare", "-m", "true").wait():
+    if case.start(Places.program("ownroot"), "true").wait():
         raise Skip("no mount namespaces here")
     inside = case.path("inside")
     os.makedirs(inside)
     copy = copy_of(case, "push/libcuda.so.1", "hidden/libcuda.so.1")
     script = (f"mount -t tmpfs none {inside} && cp '{copy}' {inside}/libcuda.so.1 && "
               f"exec '{Places.program('dlopen')}' {inside}/libcuda.so.1")
-    result = case.trace("/usr/bin/unshare", "-m", "/bin/sh", "-c", script)
+    result = case.trace(Places.program("ownroot"), "/bin/sh", "-c", script)
     checks.valid(result)
     checks.nothing_missed(result)
     checks.equal("cuInit", 1, result.names()["cuInit"])
@@ -158,7 +158,7 @@ def test_hooks_are_attached_once_for_all_processes(case):
 
 def test_one_library_seen_through_two_overlays(case):
     """Two containers of one image: two inodes, but the kernel puts both probes into the one below."""
-    if case.start("unshare", "-m", "true").wait():
+    if case.start(Places.program("ownroot"), "true").wait():
         raise Skip("no mount namespaces here")
     folders = {name: case.path(name) for name in ("lower", "up1", "work1", "one", "up2", "work2", "two")}
     for path in folders.values():
@@ -169,9 +169,9 @@ def test_one_library_seen_through_two_overlays(case):
         f"workdir={folders['work' + n]} {folders[name]}" for n, name in (("1", "one"), ("2", "two")))
     script += "".join(f" && LD_LIBRARY_PATH={folders[name]} {Places.program('threads')} 2 10"
                       for name in ("one", "two"))
-    result = case.trace("/usr/bin/unshare", "-m", "/bin/sh", "-c", script, name="session")
+    result = case.trace(Places.program("ownroot"), "/bin/sh", "-c", script, name="session")
     checks.everything(result)
     os.remove(case.path("counts"))
-    result = case.trace("/usr/bin/unshare", "-m", "/bin/sh", "-c", script, name="multi",
+    result = case.trace(Places.program("ownroot"), "/bin/sh", "-c", script, name="multi",
                         options=["--without", "session"])
     checks.everything(result)

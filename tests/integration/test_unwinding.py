@@ -102,13 +102,13 @@ def test_tids_that_are_used_again(case):
     """In a pid namespace with few pids every tid comes again soon."""
     pids_max = "/proc/sys/kernel/pid_max"
     script = (f"echo 400 > {pids_max} 2>/dev/null; exec {Places.program('threadexit')} 900 x")
-    probe = case.start("unshare", "-p", "-f", "--mount-proc", "/bin/sh", "-c",
+    probe = case.start(Places.program("ownroot"), "unshare", "-p", "-f", "--mount-proc", "/bin/sh", "-c",
                        f"echo 400 > {pids_max} && cat {pids_max}")
     if probe.wait() or probe.out().strip() != "400":
         raise Skip("pid_max is not a namespace's own here")
     with open(pids_max) as file:
         before = file.read()
-    result = case.trace("/usr/bin/unshare", "-p", "-f", "--mount-proc", "/bin/sh", "-c", script)
+    result = case.trace(Places.program("ownroot"), "unshare", "-p", "-f", "--mount-proc", "/bin/sh", "-c", script)
     with open(pids_max) as file:
         checks.equal("pid_max outside", before, file.read())
     unfinished(result)

@@ -6,7 +6,7 @@ PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
 PLANTED_C := planted host workers gpu waits ranks healthy held_out
 
-planted-programs: $(PLANTED_B)/planted
+planted-programs: $(PLANTED_B)/planted $(B)/programs/ownroot
 
 # Each function of a step stays one: it is what is to be named.
 $(PLANTED_C:%=$(PLANTED_B)/%.o): $(PLANTED_B)/%.o: $(PLANTED)/%.c $(PLANTED)/planted.h

@@ -60,7 +60,7 @@ def copy_without_library(case):
 
 def run(case, mode):
     copy_without_library(case)
-    return case.start("/usr/bin/unshare", "-m", "sh", "-c", SCRIPT, "sh", mode, case.folder, ATTACK)
+    return case.start(Places.program("ownroot"), "sh", "-c", SCRIPT, "sh", mode, case.folder, ATTACK)
 
 
 def test_agent_library_cannot_be_replaced_when_cuscope_has_ended(case):

@@ -122,7 +122,7 @@ exit $status
 def test_no_probe_is_put_into_an_overlay_of_a_users(case):
     """It may lie on a file system that the user serves, and does so here."""
     trace = case.start_trace(["--layer", "driver"],
-                             ["--", "unshare", "-U", "-r", "-m", "sh", "-c", OVERLAY, "sh", case.folder,
+                             ["--", Places.program("ownroot"), "unshare", "-U", "-r", "-m", "sh", "-c", OVERLAY, "sh", case.folder,
                               os.path.dirname(Places.program("hostile-fuse")),
                               Places.simcuda("push", "libcuda.so.1"), CALLS])
     result = end_within(case, trace, LIMIT)
@@ -208,7 +208,7 @@ def test_one_with_many_uids_is_waited_for_like_one(case):
     """Two processes of one user namespace, of a user each: together they get what one would."""
     with serve(case, pages_of(case), 1234, 400) as (server, file):
         trace = case.start_trace(["--layer", "driver"],
-                                 ["--", "python3", "-c", CONTAINER, Places.program("hostile-hangs"),
+                                 ["--", Places.program("ownroot"), "python3", "-c", CONTAINER, Places.program("hostile-hangs"),
                                   "pages", file, 32])
         result = end_within(case, trace, LIMIT, server)
         late = server.err().count("late answer")
@@ -283,7 +283,7 @@ kill $!
 
 def test_doctor_does_not_look_into_a_folder_that_a_user_serves(case):
     """Nor does probes: who waits there can be ended by nobody."""
-    process = case.start("unshare", "-m", "sh", "-c", LIST, "sh", case.folder, Places.simcuda("libcudart.so.13"),
+    process = case.start(Places.program("ownroot"), "sh", "-c", LIST, "sh", case.folder, Places.simcuda("libcudart.so.13"),
                          os.path.dirname(Places.program("hostile-fuse")), os.path.join(Places.build, "cuscope"))
     status = process.wait(LIMIT)
     if status == 77:

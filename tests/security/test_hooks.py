@@ -161,7 +161,7 @@ def test_a_library_that_takes_anothers_place_while_it_is_hooked(case):
 def test_a_library_of_another_mount_namespace_is_the_one_that_is_hooked(case):
     host, inside = copied(case, LIBRARY), copied(case, "inside.so")
     run = f"mount --bind {inside} {host} && exec {Places.program('hostile-hooks')} load {host}"
-    other = case.start("unshare", "-m", "--propagation", "private", "sh", "-c", run, stdin=subprocess.PIPE)
+    other = case.start(Places.program("ownroot"), "sh", "-c", run, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in other.out() or other.process.poll() is not None, "the namespace")
     checks.equal(f"the namespace ({other.err()})", True, "ready" in other.out())
     with hostile(case, "load", host) as target:
