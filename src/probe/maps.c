@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/mounts.h"
@@ -284,6 +286,37 @@ static int open_map_file(pid_t pid, const struct mapping *mapping, bool *is_path
 	return open_checked(open(path, O_PATH | O_CLOEXEC), mapping, false, is_path);
 }
 
+/*
+ * The root of the mount namespace that this process is in. In a chroot it has another one, until it
+ * enters the namespace once more. For a helper: the folder that it is in becomes the root.
+ */
+static int open_namespace_root(void)
+{
+	int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int here = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), root = -EPERM;
+
+	if (own >= 0 && here >= 0 && setns(own, CLONE_NEWNS) == 0) {
+		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fchdir(here) || chroot("."))
+			abort(); /* both are what entering took */
+	}
+	close(own);
+	close(here);
+	return root;
+}
+
+static int open_root(pid_t pid)
+{
+	char root[64];
+	int fd;
+
+	if (pid == MAPPING_OF_NAMESPACE)
+		return open_namespace_root();
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* A path under the root of the process, which no link in it may leave; O_PATH. */
 static int path_under_root(pid_t pid, const char *path, int flags)
 {
@@ -291,13 +324,10 @@ static int path_under_root(pid_t pid, const char *path, int flags)
 		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	char root[64];
-	int root_fd, fd, failure;
+	int root_fd = open_root(pid), fd, failure;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
-		return -errno;
+		return root_fd;
 	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	failure = errno;
 	close(root_fd);
@@ -377,7 +407,11 @@ static int open_by_path(pid_t pid, const struct mapping *mapping, bool *is_path)
 int mapping_open_here(pid_t pid, const struct mapping *mapping, bool *is_path, int *by_map)
 {
 	*by_map = open_map_file(pid, mapping, is_path);
-	return *by_map >= 0 ? *by_map : open_by_path(pid, mapping, is_path);
+	if (*by_map >= 0)
+		return *by_map;
+	if (pid == MAPPING_OF_NAMESPACE && !is_path)
+		return -EPERM; /* it would leave its folder, too */
+	return open_by_path(pid, mapping, is_path);
 }
 
 int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
@@ -409,7 +443,10 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 
 int mapping_open_gone(pid_t parent, uint64_t person, const struct mapping *mapping)
 {
-	int fd = helper_open_gone(parent, person, mapping);
+	const pid_t under[] = { parent, getpid(), MAPPING_OF_NAMESPACE };
+	int fd = -ENOENT;
 
-	return fd >= 0 ? fd : helper_open_gone(getpid(), person, mapping);
+	for (size_t i = 0; fd < 0 && i < ARRAY_SIZE(under); i++)
+		fd = helper_open_gone(under[i], person, mapping);
+	return fd;
 }

@@ -46,14 +46,17 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err);
  * For helper.h, which calls them where it costs nothing that they hang. With `is_path` (may be
  * NULL), a file that somebody serves is opened by O_PATH only, and *is_path is set. `by_map` is
  * what map_files said: a descriptor or a negative errno. path_open_here opens a regular file by a
- * path under the root of the process.
+ * path under the root of the process. Of MAPPING_OF_NAMESPACE that is the root of this mount
+ * namespace, for a helper alone.
  */
+#define MAPPING_OF_NAMESPACE 0
 int mapping_open_here(pid_t pid, const struct mapping *mapping, bool *is_path, int *by_map);
 int path_open_here(pid_t pid, const char *path, bool *is_path);
 
 /*
- * mapping_open of a process that is gone, by the mapping's path from the root of its parent, or of
- * this process. `person` (person.h) is who ran it. No sentence.
+ * mapping_open of a process that is gone, by the mapping's path from the root of its parent, of
+ * this process, or of this mount namespace: the path of what is in a chroot begins outside of it.
+ * `person` (person.h) is who ran it. No sentence.
  */
 int mapping_open_gone(pid_t parent, uint64_t person, const struct mapping *mapping);
 

@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import json
 import os
 import shutil
 import struct
@@ -170,6 +171,39 @@ def test_a_library_of_another_mount_namespace_is_the_one_that_is_hooked(case):
         other.process.stdin.close()
         other.wait()
     checks.equal("both are seen", {target.pid, other.pid}, {call["pid"] for call in of(result, MARK)})
+
+
+@contextlib.contextmanager
+def chroot(case, *files):
+    """A folder that is no mount, where these and their libraries have the paths that they have outside."""
+    root = case.path("root")
+    needed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=True).stdout.split()
+    for path in {*files, *(word for word in needed if word.startswith("/") and not word.endswith(":"))}:
+        os.makedirs(os.path.dirname(root + path), exist_ok=True)
+        shutil.copy(path, root + path)
+    mounts = [root + path for path in ("/proc", "/sys", "/dev")]
+    try:
+        for path in mounts:
+            os.mkdir(path)
+            subprocess.run(["mount", "--bind", path.removeprefix(root), path], check=True)
+        yield root
+    finally:
+        for path in mounts:
+            subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL, check=False)
+
+
+def test_processes_that_are_gone_at_once_are_looked_into_in_a_chroot(case):
+    """The path that the kernel tells of a library begins outside of it."""
+    libraries = [copied(case, f"{n}.so") for n in range(10)]
+    program, shell, path = Places.program("hostile-hooks"), os.path.realpath("/bin/sh"), "/trace.jsonl"
+    with chroot(case, Places.cuscope(), program, shell, *libraries) as root:
+        script = "".join(f"{program} load {library}; " for library in libraries)
+        trace = case.start("chroot", root, Places.cuscope(), "trace", "--no-hold", *hooks(f"uprobe:/**.so:{MARK}?"), "-o", path,
+                           "--", shell, "-c", script + "exit 0")
+        checks.equal("status", 0, trace.wait(30))
+        with open(root + path) as file:
+            missed = json.loads(file.read().splitlines()[-1])["hooks"]
+    checks.equal("processes that were not looked into", [], [hook for hook in missed if hook["kind"] == "unseen"])
 
 
 def many_symbols(path, count):
