@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/agent.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,14 +32,14 @@ struct reads_filters {
 };
 
 /* False: the thread is gone. */
-static bool read_filters(pid_t pid, const char *tid, struct reads_filters *filters)
+static bool read_filters(pid_t pid, pid_t tid, struct reads_filters *filters)
 {
 	char path[64], line[256];
 	bool found = false;
 	FILE *file;
 
 	*filters = (struct reads_filters){ 0 };
-	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status", pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		found |= sscanf(line, "Seccomp: %u", &filters->mode) == 1;
@@ -56,17 +55,14 @@ bool agent_may_read(pid_t pid, bool asked)
 {
 	uint64_t person = helper_person_of(pid), busy_ns = 0, begin_ns = helper_busy_ns();
 	unsigned threads = 0, count = 0;
-	struct dirent *entry;
 	bool may = !look_time_is_over(LOOK_AT_THREADS, person);
-	char path[64];
-	DIR *folder;
+	DIR *list = process_list(pid);
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	folder = opendir(path);
-	while (folder && may && (entry = readdir(folder))) {
+	while (may && (tid = process_next(list))) {
 		struct reads_filters filters;
 
-		if (entry->d_name[0] == '.' || !read_filters(pid, entry->d_name, &filters))
+		if (!read_filters(pid, tid, &filters))
 			continue;
 		threads++;
 		busy_ns = helper_busy_ns() - begin_ns;
@@ -77,8 +73,7 @@ bool agent_may_read(pid_t pid, bool asked)
 		count = filters.count;
 	}
 	look_time_charge(LOOK_AT_THREADS, person, busy_ns);
-	if (folder)
-		closedir(folder);
+	process_list_end(list);
 	return may && threads;
 }
 

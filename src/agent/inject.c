@@ -2,7 +2,6 @@
 #include "agent/inject.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include <unistd.h>
 
 #include "agent/inject_run.h"
+#include "agent/inject_target.h"
+#include "base/process.h"
 #include "base/worker.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -25,27 +26,9 @@
 static bool has_capability(int number)
 {
 	unsigned long long mask = 0;
-	char text[256];
-	FILE *status = fopen("/proc/self/status", "re");
 
-	while (status && fgets(text, sizeof(text), status) &&
-	       sscanf(text, "CapEff: %llx", &mask) != 1)
-		;
-	if (status)
-		fclose(status);
+	process_status(0, 0, "CapEff: %llx", &mask);
 	return mask >> number & 1;
-}
-
-/* Yama's strictest setting, which stays until the machine is booted. */
-static bool is_forbidden(void)
-{
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-	char scope = '0';
-	bool known = fd >= 0 && read(fd, &scope, 1) == 1;
-
-	if (fd >= 0)
-		close(fd);
-	return known && scope == '3';
 }
 
 int inject_allowed(struct err *err)
@@ -55,7 +38,7 @@ int inject_allowed(struct err *err)
 #endif
 	if (!has_capability(SYS_PTRACE))
 		return err_set(err, EPERM, "needs CAP_SYS_PTRACE: run as root (sudo)");
-	if (is_forbidden())
+	if (target_yama_scope() >= 3)
 		return err_set(err, EPERM,
 		               "needs ptrace, which is forbidden here until the next boot "
 		               "(kernel.yama.ptrace_scope is 3): start them by cuscope");

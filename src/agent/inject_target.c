@@ -18,6 +18,8 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -43,32 +45,10 @@ bool target_write(const struct inject_target *target, uint64_t address, const vo
 
 pid_t target_tracer(pid_t pid, pid_t tid)
 {
-	char path[64], line[128];
 	int tracer = 0;
-	FILE *status;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
-			break;
-	if (status)
-		fclose(status);
+	process_status(pid, tid, "TracerPid: %d", &tracer);
 	return tracer;
-}
-
-static void read_comm(pid_t pid, char *comm, size_t size)
-{
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(comm, (int)size, file))
-		comm[0] = '\0';
-	comm[strcspn(comm, "\n")] = '\0';
-	if (file)
-		fclose(file);
 }
 
 /* -ESTALE for another one that attaches, which is a matter of a moment. */
@@ -78,7 +58,7 @@ static int traced_by(pid_t pid, pid_t tracer, struct err *err)
 	char comm[32];
 	int rc;
 
-	read_comm(tracer, comm, sizeof(comm));
+	process_comm(tracer, 0, comm, sizeof(comm));
 	if (strcmp(comm, INJECT_COMM) == 0)
 		return -ESTALE;
 	text_add_safe(&safe, comm);
@@ -91,16 +71,12 @@ static int traced_by(pid_t pid, pid_t tracer, struct err *err)
 	return rc;
 }
 
-static int yama_scope(void)
+int target_yama_scope(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	int scope = 0;
+	char scope[16];
 
-	if (file && fscanf(file, "%d", &scope) != 1)
-		scope = 0;
-	if (file)
-		fclose(file);
-	return scope;
+	file_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+	return atoi(scope);
 }
 
 int target_refused(pid_t pid, pid_t tid, int code, struct err *err)
@@ -113,7 +89,7 @@ int target_refused(pid_t pid, pid_t tid, int code, struct err *err)
 		return traced_by(pid, tracer, err);
 	if (code != EPERM && code != EACCES)
 		return err_set(err, code, "cannot trace process %d: %s", pid, strerror(code));
-	if (yama_scope() >= 3)
+	if (target_yama_scope() >= 3)
 		return err_set(
 			err, code,
 			"cannot attach to process %d: this machine forbids ptrace to "
@@ -129,17 +105,9 @@ int target_refused(pid_t pid, pid_t tid, int code, struct err *err)
 /* Whether the task has memory: one that has ended has not, and no thread of the kernel. */
 static bool has_memory(pid_t tid)
 {
-	char path[64], line[256];
-	bool memory = false;
-	FILE *status;
+	unsigned long long kib;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	status = fopen(path, "re");
-	while (status && !memory && fgets(line, sizeof(line), status))
-		memory = strncmp(line, "VmSize:", 7) == 0;
-	if (status)
-		fclose(status);
-	return memory;
+	return process_status(tid, 0, "VmSize: %llu", &kib);
 }
 
 static int find_alive(struct inject_target *target, struct err *err)

@@ -52,4 +52,7 @@ int target_refused(pid_t pid, pid_t tid, int code, struct err *err);
 /* The tracer of a thread, 0 if none. */
 pid_t target_tracer(pid_t pid, pid_t tid);
 
+/* How little ptrace is allowed; 3 stays until the machine is booted. */
+int target_yama_scope(void);
+
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/inject_thread.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -188,34 +187,16 @@ static int compare_waiting(const void *left, const void *right)
 	return a->tid > b->tid ? -1 : a->tid < b->tid;
 }
 
-static DIR *open_tasks(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return opendir(path);
-}
-
-static pid_t next_task(DIR *tasks)
-{
-	struct dirent *entry;
-
-	while ((entry = readdir(tasks)))
-		if (atoi(entry->d_name) > 0)
-			return atoi(entry->d_name);
-	return 0;
-}
-
 int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, size_t *stopped)
 {
-	DIR *tasks = open_tasks(pid);
+	DIR *tasks = process_list(pid);
 	size_t n = 0;
 	pid_t tid;
 
 	*threads = *stopped = 0;
 	if (!tasks)
 		return -ESRCH;
-	while ((tid = next_task(tasks))) {
+	while ((tid = process_next(tasks))) {
 		char state = state_of(pid, tid);
 		struct waiting *one = &list[n];
 		const struct harmless *known;
@@ -232,25 +213,24 @@ int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, 
 		one->rank = (unsigned)rank + (tid == pid ? RANK_MAIN : 0);
 		n++;
 	}
-	closedir(tasks);
+	process_list_end(tasks);
 	qsort(list, n, sizeof(*list), compare_waiting);
 	return (int)n;
 }
 
 pid_t thread_number(pid_t pid, size_t i)
 {
-	DIR *tasks = open_tasks(pid);
+	DIR *tasks = process_list(pid);
 	size_t n = 0;
 	pid_t tid, found = 0;
 
-	while (tasks && next_task(tasks))
+	while (process_next(tasks))
 		n++;
 	if (n)
 		rewinddir(tasks);
-	for (i = n ? i % n + 1 : 0; i && (tid = next_task(tasks)); i--)
+	for (i = n ? i % n + 1 : 0; i && (tid = process_next(tasks)); i--)
 		found = tid;
-	if (tasks)
-		closedir(tasks);
+	process_list_end(tasks);
 	return found;
 }
 

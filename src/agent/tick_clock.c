@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "agent/tick_clock.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 
 /* 80 s of a look every 20 ms; of what lies further back every second one goes, again and again. */
@@ -48,19 +47,12 @@ bool tick_clock_is_usable(void)
 {
 #if defined(__x86_64__)
 	unsigned a, b, c, d;
-	char text[16] = "";
-	int fd;
+	char text[16];
 
 	/* "invariant TSC" */
 	if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
 		return false;
-	fd = open(SOURCE, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(fd);
-	return !strcmp(text, "tsc\n");
+	return file_line(SOURCE, text, sizeof(text)) && !strcmp(text, "tsc");
 #elif defined(__aarch64__)
 	return true; /* the architecture says so */
 #else

@@ -423,3 +423,16 @@ int file_can_replace(const char *path, bool replace, struct err *err)
 	forget(&file);
 	return rc;
 }
+
+/* By one read: what such a file says is made when it is read. */
+bool file_line(const char *path, char *line, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, line, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	line[n > 0 ? n : 0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return n > 0;
+}

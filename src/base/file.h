@@ -67,4 +67,8 @@ int file_replace(const char *path, mode_t mode, const struct buf *text, struct e
 /* Whether that would work, as far as can be told before there is something to write. */
 int file_can_replace(const char *path, bool replace, struct err *err);
 
+/* The first line of a small file of /proc or /sys, as far as it fits, without its newline. False,
+ * with "": it cannot be read, or is empty. */
+bool file_line(const char *path, char *line, size_t size);
+
 #endif

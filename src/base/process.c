@@ -14,6 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* 22 numbers and a name of at most 64 bytes are shorter; what follows them is not needed. */
 #define STAT_BYTES 1024
 
@@ -159,6 +161,33 @@ bool process_is_over(pid_t pid)
 	       process_stat_read(pid, 0, &ended) && ended.state == 'Z';
 }
 
+bool process_comm(pid_t pid, pid_t tid, char *comm, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	if (!tid)
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	return file_line(path, comm, size);
+}
+
+bool process_status(pid_t pid, pid_t tid, const char *format, void *value)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	if (!tid)
+		snprintf(path, sizeof(path), pid ? "/proc/%d/status" : "/proc/self/status", pid);
+	status = fopen(path, "re");
+	while (status && !found && fgets(line, sizeof(line), status))
+		found = sscanf(line, format, value) == 1;
+	if (status)
+		fclose(status);
+	return found;
+}
+
 /* The last of "NSpid:\t4711\t12\t7", which 33 namespaces have room for. */
 pid_t process_own_number(pid_t pid, pid_t tid)
 {
@@ -213,23 +242,39 @@ bool process_clock_offset(pid_t pid, int64_t *offset_ns)
 
 pid_t process_living_thread(pid_t pid)
 {
-	const struct dirent *entry;
+	DIR *threads = process_list(pid);
 	struct process_stat stat;
+	pid_t tid, living = 0;
+
+	for (int i = 0; !living && i < PROCESS_THREADS_TRIED && (tid = process_next(threads)); i++)
+		if (process_stat_read(pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X')
+			living = tid;
+	process_list_end(threads);
+	return living;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+DIR *process_list(pid_t pid)
+{
 	char path[64];
-	pid_t tid = 0;
-	int tried = 0;
-	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	while (tasks && !tid && tried < PROCESS_THREADS_TRIED && (entry = readdir(tasks))) {
-		tid = atoi(entry->d_name);
-		tried += tid != 0;
-		if (tid &&
-		    (!process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X'))
-			tid = 0;
-	}
-	if (tasks)
-		closedir(tasks);
-	return tid;
+	return opendir(pid ? path : "/proc");
+}
+
+pid_t process_next(DIR *list)
+{
+	const struct dirent *entry;
+	pid_t number = 0;
+
+	while (list && !number && (entry = readdir(list)))
+		number = atoi(entry->d_name);
+	return number;
+}
+
+void process_list_end(DIR *list)
+{
+	if (list)
+		closedir(list);
 }

@@ -8,6 +8,7 @@
 #ifndef CUSCOPE_BASE_PROCESS_H
 #define CUSCOPE_BASE_PROCESS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -74,11 +75,36 @@ uint64_t process_start_time(pid_t pid);
 /* Whether there is no such process any more: a zombie runs nothing, though its pid still exists. */
 bool process_is_over(pid_t pid);
 
+/* Its name, or that of its thread `tid` where this is not 0; false, with "": it is gone. */
+bool process_comm(pid_t pid, pid_t tid, char *comm, size_t size);
+
 /*
- * /proc/PID/status has the groups of a thread, of which there may be 65,536, and is made as a whole
- * for whoever reads a line of it: 20 us, or 30 ms. So it is asked only for what nothing else tells.
- * This is the number that a thread has in its own pid namespace; 0: it is gone.
+ * What a line of /proc/PID/status says, of a process (0: this one) or of its thread `tid` where
+ * that is not 0, by sscanf: `format` has one value, as "Threads: %zu". False: it is gone, or does
+ * not say that.
+ *
+ * The file has the groups of a thread, of which there may be 65,536, and is made as a whole for
+ * whoever reads a line of it: 20 us, or 30 ms. So it is asked only for what nothing else tells.
  */
+bool process_status(pid_t pid, pid_t tid, const char *format, void *value);
+
+/* The number that a thread has in its own pid namespace; 0: it is gone. */
 pid_t process_own_number(pid_t pid, pid_t tid);
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+/*
+ * The threads of a process, or with 0 all processes, one after the other. NULL, with errno: there
+ * is no list, which the other two take for an empty one.
+ *
+ *   DIR *list = process_list(pid);
+ *
+ *   while ((tid = process_next(list)))
+ *           ...
+ *   process_list_end(list);
+ */
+DIR *process_list(pid_t pid);
+pid_t process_next(DIR *list); /* 0: that was all */
+void process_list_end(DIR *list);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 
 struct host {
@@ -35,34 +36,19 @@ void host_driver_version(const char *text, char *version, size_t size)
 	}
 }
 
-static bool read_line(const char *path, char *line, size_t size)
-{
-	FILE *f = fopen(path, "re");
-	bool there = f && fgets(line, (int)size, f);
-
-	if (f)
-		fclose(f);
-	return there;
-}
-
 /* The open and the closed kernel module both say it in one of two places. */
 static void find_driver(struct host *host)
 {
 	char line[512];
 
-	if (read_line("/proc/driver/nvidia/version", line, sizeof(line)) ||
-	    read_line("/sys/module/nvidia/version", line, sizeof(line)))
+	if (file_line("/proc/driver/nvidia/version", line, sizeof(line)) ||
+	    file_line("/sys/module/nvidia/version", line, sizeof(line)))
 		host_driver_version(line, host->driver, sizeof(host->driver));
 }
 
 static void find_boot(struct host *host)
 {
-	char line[sizeof(host->boot)];
-
-	if (!read_line("/proc/sys/kernel/random/boot_id", line, sizeof(line)))
-		return;
-	line[strcspn(line, "\n")] = '\0';
-	strcpy(host->boot, line);
+	file_line("/proc/sys/kernel/random/boot_id", host->boot, sizeof(host->boot));
 }
 
 /* As a shell would want to have it: words that hold more than the usual in quotes. */

@@ -13,7 +13,6 @@
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
 #include "capture/kernels.h"
-#include "capture/proc.h"
 
 #define THREADS_MAX 16384         /* beyond, the one that came first is forgotten */
 #define PASSED_NS   5000000000ull /* how long after its end something may be a process's */
@@ -188,7 +187,9 @@ static struct known_process *process_make(struct pipeline *pipeline, uint32_t pi
 		return known;
 	}
 	known->process = keep_process(pipeline, pid);
-	proc_comm(pid, known->process->comm, comm);
+	if (!process_comm((pid_t)pid, 0, known->process->comm, sizeof(known->process->comm)))
+		snprintf(known->process->comm, sizeof(known->process->comm), "%s",
+		         comm ? comm : "");
 	return known;
 }
 

@@ -11,38 +11,6 @@
 
 #define TRIES_MAX 64 /* descriptors of files whose names have it in them */
 
-static bool read_comm(const char *path, char comm[16])
-{
-	FILE *f = fopen(path, "re");
-	bool read;
-
-	if (!f)
-		return false;
-	read = fgets(comm, 16, f) != NULL;
-	comm[strcspn(comm, "\n")] = '\0';
-	fclose(f);
-	return read;
-}
-
-void proc_comm(pid_t pid, char comm[16], const char *otherwise)
-{
-	char path[64];
-
-	snprintf(comm, 16, "%s", otherwise ? otherwise : "");
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	read_comm(path, comm);
-}
-
-void proc_thread_comm(pid_t pid, pid_t tid, char comm[16])
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	comm[0] = '\0';
-	if (!read_comm(path, comm))
-		proc_comm(pid, comm, NULL);
-}
-
 ssize_t proc_descriptors(pid_t pid, const char *name, int32_t *numbers, size_t bytes)
 {
 	uint64_t person = helper_person_of(pid), busy_ns = helper_busy_ns();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "capture/target.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,16 +98,15 @@ static bool family_sweep(struct family *family, const pid_t *pids, size_t n_pids
 /* All processes, and which of them are below `pids`. */
 static int family_look(const pid_t *pids, size_t n_pids, struct family *family, struct err *err)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = process_list(0);
+	pid_t pid;
 
 	*family = (struct family){ 0 };
-	if (!proc)
+	if (!processes)
 		return err_set(err, errno, "reading /proc: %s", strerror(errno));
-	while ((entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			family_add(family, atoi(entry->d_name));
-	closedir(proc);
+	while ((pid = process_next(processes)))
+		family_add(family, pid);
+	process_list_end(processes);
 	if (family->n)
 		qsort(family->all, family->n, sizeof(*family->all), by_pid);
 	for (int i = 0; i < SWEEPS_MAX && family_sweep(family, pids, n_pids); i++)
@@ -177,44 +175,21 @@ int target_glob(const struct target *target, struct wire_glob *glob, struct err 
 bool target_name_matches(const struct target *target, pid_t pid)
 {
 	struct wire_glob glob;
-	char path[64], name[64] = "";
-	FILE *f;
+	char name[64];
 
 	if (target_glob(target, &glob, NULL))
 		return false;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(name, sizeof(name), f))
-			name[strcspn(name, "\n")] = '\0';
-		fclose(f);
-	}
-	if (name[0] && name_glob_matches(&glob, name))
+	if (process_comm(pid, 0, name, sizeof(name)) && name_glob_matches(&glob, name))
 		return true;
 	return glob_matches_program(&glob, pid);
 }
 
-/* A number of /proc/PID/status, 0 where it is not told. */
-static int status_number(pid_t pid, const char *fmt)
-{
-	char path[64], line[256];
-	int value = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f) && sscanf(line, fmt, &value) != 1)
-		;
-	fclose(f);
-	return value;
-}
-
 int target_seccomp_mode(pid_t pid)
 {
-	return status_number(pid, "Seccomp: %d");
+	int mode = 0;
+
+	process_status(pid, 0, "Seccomp: %d", &mode);
+	return mode;
 }
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
@@ -240,26 +215,20 @@ bool target_is_valgrind(pid_t pid)
 	       fnmatch("*-*-linux", slash + 1, 0) == 0;
 }
 
-/* What kill and /proc/PID take for a process may be one of its threads. */
-static pid_t target_process_of(pid_t tid)
-{
-	return status_number(tid, "Tgid: %d");
-}
-
 /* ---- enumerating --------------------------------------------------------------------------- */
 
 static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                     struct err *err)
 {
 	for (size_t i = 0; i < target->n_pids; i++) {
-		pid_t pid = target->pids[i];
-		pid_t process;
+		pid_t pid = target->pids[i], process = pid;
 		int r;
 
 		if (kill(pid, 0) && errno == ESRCH)
 			return err_set(err, ESRCH, "there is no process %d", pid);
-		process = target_process_of(pid);
-		if (process > 0 && process != pid)
+		/* what kill and /proc/PID take for a process may be one of its threads */
+		process_status(pid, 0, "Tgid: %d", &process);
+		if (process != pid)
 			return err_set(err, EINVAL,
 			               "%d is a thread of process %d, and whole processes are "
 			               "traced: -p %d",
@@ -281,21 +250,19 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 static int each_process(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                         struct err *err)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = process_list(0);
+	pid_t pid;
 	int r = 0;
 
-	if (!proc)
+	if (!processes)
 		return err_set(err, errno, "reading /proc: %s", strerror(errno));
-	while (!r && (entry = readdir(proc))) {
-		pid_t pid = atoi(entry->d_name);
-
-		if (!isdigit((unsigned char)entry->d_name[0]) || pid == getpid())
+	while (!r && (pid = process_next(processes))) {
+		if (pid == getpid())
 			continue;
 		if (target->kind == TARGET_ALL || target_name_matches(target, pid))
 			r = each(data, pid);
 	}
-	closedir(proc);
+	process_list_end(processes);
 	return r;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "capture/tids.h"
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,21 +108,15 @@ static uint32_t innermost_of(uint32_t pid, uint32_t tid)
 
 static void read_threads(struct tids *tids, const struct namespace *namespace)
 {
-	char path[64];
-	struct dirent *entry;
-	DIR *tasks;
+	DIR *threads = process_list((pid_t) namespace->pid);
+	uint32_t host, tid;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", namespace->pid);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		uint32_t host = (uint32_t)strtoul(entry->d_name, NULL, 10), tid;
-
-		tid = host ? innermost_of(namespace->pid, host) : 0;
+	while ((host = (uint32_t)process_next(threads))) {
+		tid = innermost_of(namespace->pid, host);
 		if (tid)
 			learn(tids, namespace->pid, tid, host);
 	}
-	if (tasks)
-		closedir(tasks);
+	process_list_end(threads);
 }
 
 static struct namespace *namespace_of(struct tids *tids, uint32_t pid)

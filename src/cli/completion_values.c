@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What the values of options and operands can be. */
-#include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,25 +113,6 @@ void completion_variables(value *v)
 	}
 }
 
-static bool read_name(pid_t pid, char *name, size_t size)
-{
-	char path[64];
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, name, size - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	name[got] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	return true;
-}
-
 /* By its descriptors: what it has mapped could only be read when its memory is free to be. */
 static bool has_gpu(pid_t pid)
 {
@@ -165,27 +144,25 @@ struct running {
 /* Those of users, as far as this user can see them. The caller frees *list. */
 static size_t list_processes(struct running **list, bool *gpu)
 {
-	DIR *folder = opendir("/proc");
+	DIR *processes = process_list(0);
 	struct process_stat stat;
-	struct dirent *entry;
 	size_t count = 0;
+	pid_t pid;
 
 	*gpu = false;
 	*list = calloc(PROCESSES_MOST, sizeof(**list));
-	while (folder && *list && count < PROCESSES_MOST && (entry = readdir(folder))) {
+	while (*list && count < PROCESSES_MOST && (pid = process_next(processes))) {
 		struct running *p = *list + count;
 
-		p->pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-		if (!p->pid || p->pid == getpid() || p->pid == getppid() ||
-		    !process_stat_read(p->pid, 0, &stat) || stat.flags & PF_KTHREAD ||
-		    !read_name(p->pid, p->name, sizeof(p->name)))
+		p->pid = pid;
+		if (pid == getpid() || pid == getppid() || !process_stat_read(pid, 0, &stat) ||
+		    stat.flags & PF_KTHREAD || !process_comm(pid, 0, p->name, sizeof(p->name)))
 			continue;
 		p->gpu = has_gpu(p->pid);
 		*gpu |= p->gpu;
 		count++;
 	}
-	if (folder)
-		closedir(folder);
+	process_list_end(processes);
 	return count;
 }
 

@@ -18,6 +18,8 @@
 #include "agent/tick_clock.h"
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "capture/cost.h"
 #include "probe/driver_functions.h"
@@ -69,19 +71,6 @@ static void line(const struct doctor_page *report, enum verdict verdict, const c
 	buf_free(&safe);
 }
 
-/* The first line of a small file, without its newline; "" when it cannot be read. */
-static const char *first_line(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return text;
-}
-
 /* ---- privileges ---------------------------------------------------------------------------- */
 
 /*
@@ -107,19 +96,6 @@ static const struct {
 	{ 6, "CAP_SETGID", "gives up the rights of groups before these are read", false },
 };
 
-static unsigned long long effective_capabilities(void)
-{
-	unsigned long long mask = 0;
-	char text[256];
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(text, sizeof(text), f) && sscanf(text, "CapEff: %llx", &mask) != 1)
-		;
-	if (f)
-		fclose(f);
-	return mask;
-}
-
 static bool has_capability(unsigned long long mask, size_t i)
 {
 	return mask >> capabilities[i].number & 1 ||
@@ -128,8 +104,10 @@ static bool has_capability(unsigned long long mask, size_t i)
 
 static void check_privileges(struct doctor_page *report)
 {
-	unsigned long long mask = effective_capabilities();
+	unsigned long long mask = 0;
 	bool all = true;
+
+	process_status(0, 0, "CapEff: %llx", &mask);
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
 		if (has_capability(mask, i))
@@ -221,7 +199,7 @@ static void check_hazards(struct doctor_page *report)
 {
 	char text[256], *mode;
 
-	first_line("/sys/kernel/security/lockdown", text, sizeof(text));
+	file_line("/sys/kernel/security/lockdown", text, sizeof(text));
 	mode = strchr(text, '[');
 	if (mode && strncmp(mode, "[confidentiality", 16) == 0)
 		line(report, MISSING, "lockdown",
@@ -246,7 +224,7 @@ static void check_driver(struct doctor_page *report)
 	char text[256];
 	const char *at;
 
-	first_line("/proc/driver/nvidia/version", text, sizeof(text));
+	file_line("/proc/driver/nvidia/version", text, sizeof(text));
 	if (!text[0]) {
 		line(report, MISSING, "NVIDIA driver",
 		     "not loaded: programs fail with "

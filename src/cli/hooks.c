@@ -3,11 +3,11 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "nvidia/devices.h"
 #include "probe/own_kernel.h"
 
 /* Lines with a caret, which were made harmless where they were made. */
@@ -15,20 +15,6 @@ static void hooks_end_with(const struct argp_state *state, const char *wrong)
 {
 	fprintf(stderr, "%s: %s\n", state->name, wrong);
 	exit(EXIT_USAGE);
-}
-
-/* "570.86.15" of the driver that is loaded; 0: none is. */
-static unsigned driver_version(void)
-{
-	int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-	char text[32] = "";
-
-	if (fd < 0)
-		return 0;
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = '\0';
-	close(fd);
-	return (unsigned)strtoul(text, NULL, 10);
 }
 
 static bool hooks_take(const struct argp_state *state, void *to, const char *value)
@@ -51,7 +37,7 @@ static bool hooks_take_file(const struct argp_state *state, void *to, const char
 
 static void hooks_begin(void *into)
 {
-	((struct hook_list *)into)->driver = driver_version();
+	((struct hook_list *)into)->driver = nvidia_driver_version();
 }
 
 static void hooks_end(const struct argp_state *state, void *into)

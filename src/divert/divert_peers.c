@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "divert/divert_peers.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/process.h"
 #include "divert/divert_inside.h"
 #include "divert/divert_stop.h"
 
@@ -20,36 +20,25 @@
  * program just now. 0: it has none. */
 static uint64_t mapped_pages(pid_t tid)
 {
-	char path[32], text[32] = "";
-	int fd;
+	char path[32], text[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = '\0';
-	if (fd >= 0)
-		close(fd);
+	file_line(path, text, sizeof(text));
 	return strtoull(text, NULL, 10);
 }
 
 /* A thread of it that has memory: a first thread that has ended has none. 0: it has none at all. */
 static pid_t thread_with_memory(pid_t pid)
 {
-	const struct dirent *entry;
-	pid_t tid = 0;
-	char path[32];
-	DIR *tasks;
+	DIR *threads;
+	pid_t tid;
 
 	if (mapped_pages(pid))
 		return pid;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	while (tasks && !tid && (entry = readdir(tasks))) {
-		tid = atoi(entry->d_name);
-		tid = tid && mapped_pages(tid) ? tid : 0;
-	}
-	if (tasks)
-		closedir(tasks);
+	threads = process_list(pid);
+	while ((tid = process_next(threads)) && !mapped_pages(tid))
+		;
+	process_list_end(threads);
 	return tid;
 }
 
@@ -75,25 +64,20 @@ static bool kernel_compares(void)
 /* The last pid, of a process or a thread, that the system has given. 0: it does not say. */
 static pid_t last_pid(void)
 {
-	FILE *file = fopen("/proc/loadavg", "re");
+	char line[128];
 	pid_t last = 0;
 
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*s %*s %*s %*s %d", &last) != 1)
-		last = 0;
-	fclose(file);
-	return last;
+	file_line("/proc/loadavg", line, sizeof(line));
+	return sscanf(line, "%*s %*s %*s %*s %d", &last) == 1 ? last : 0;
 }
 
 static void look_at_all(struct peers *peers, pid_t tid, DIR *processes)
 {
 	uint64_t pages = mapped_pages(tid);
-	const struct dirent *entry;
+	pid_t other;
 
-	while (peers->count < PEERS_MAX && (entry = readdir(processes))) {
-		pid_t other = atoi(entry->d_name);
-		pid_t shows = other > 0 && other != peers->pid ? thread_with_memory(other) : 0;
+	while (peers->count < PEERS_MAX && (other = process_next(processes))) {
+		pid_t shows = other != peers->pid ? thread_with_memory(other) : 0;
 
 		if (!shows || !has_memory(tid, pages, shows))
 			continue;
@@ -111,11 +95,9 @@ void peers_find(struct peers *peers, pid_t pid)
 
 	*peers = (struct peers){ .pid = pid, .last = last_pid() };
 	peers->known = tid && kernel_compares();
-	processes = peers->known ? opendir("/proc") : NULL;
-	if (!processes)
-		return;
+	processes = peers->known ? process_list(0) : NULL;
 	look_at_all(peers, tid, processes);
-	closedir(processes);
+	process_list_end(processes);
 }
 
 static bool is_stopped(const struct stop *stop, pid_t tid)

@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,30 +65,17 @@ static uint64_t address_of(const struct mapped *mapped, uint64_t offset, uint64_
 /* Another process than this one traces it. */
 static int check_tracer(pid_t pid, struct err *err)
 {
-	char path[64], line[128], name[32] = "?";
+	char path[64], name[32];
 	int tracer = 0;
-	FILE *status;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	if (!status)
+	if (!process_status(pid, 0, "TracerPid: %d", &tracer))
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
-	while (fgets(line, sizeof(line), status))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
-			break;
-	fclose(status);
 	snprintf(path, sizeof(path), "/proc/self/task/%d", tracer);
 	if (!tracer || access(path, F_OK) == 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
-	status = fopen(path, "re");
-	if (status && fscanf(status, "%31[^\n]", name) != 1)
-		name[0] = '?';
-	if (status)
-		fclose(status);
 	return err_set(err, EBUSY,
 	               "process %d is traced by process %d (%s), and only one can do that", pid,
-	               tracer, name);
+	               tracer, process_comm(tracer, 0, name, sizeof(name)) ? name : "?");
 }
 
 /*

@@ -171,16 +171,8 @@ static void read_tracer(struct tracer *tracer)
 static struct tracer tracer_of(pid_t pid, pid_t tid)
 {
 	struct tracer tracer = { 0 };
-	char path[64], line[128];
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "TracerPid: %d", &tracer.pid) == 1)
-			break;
-	if (file)
-		fclose(file);
+	process_status(pid, tid, "TracerPid: %d", &tracer.pid);
 	if (tracer.pid)
 		read_tracer(&tracer);
 	return tracer;
@@ -246,17 +238,9 @@ static int add(struct stop *stop, pid_t pid, pid_t tid, struct err *err)
 
 static size_t threads_of(pid_t pid)
 {
-	char path[64], line[128];
 	size_t threads = 0;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Threads: %zu", &threads) == 1)
-			break;
-	if (file)
-		fclose(file);
+	process_status(pid, 0, "Threads: %zu", &threads);
 	return threads;
 }
 
@@ -265,14 +249,11 @@ static int add_of_group(struct stop *stop, const struct stop_group *group, bool 
                         struct err *err)
 {
 	size_t hint = 0, listed = 0;
+	pid_t tid;
 	int rc = 0;
 
 	rewinddir(group->tasks);
-	for (struct dirent *entry; !rc && (entry = readdir(group->tasks));) {
-		int tid = atoi(entry->d_name);
-
-		if (tid <= 0)
-			continue;
+	while (!rc && (tid = process_next(group->tasks))) {
 		listed++;
 		if (!is_known(stop, tid, &hint))
 			rc = add(stop, group->pid, tid, err);
@@ -460,11 +441,8 @@ static int begin(struct stop *stop, uint64_t limit_ns, uint64_t work_ns, struct 
 
 static void open_group(struct stop *stop, pid_t pid)
 {
-	char path[64];
-	DIR *tasks;
+	DIR *tasks = process_list(pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
 	if (tasks)
 		stop->groups[stop->n_groups++] = (struct stop_group){ pid, tasks };
 }

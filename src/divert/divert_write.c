@@ -6,12 +6,12 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 
 #define INT3     0xcc
 #define PAGE     4096u
@@ -106,16 +106,8 @@ static bool will_come_back(const struct divert_target *target, const struct stop
 static uint64_t handled_signals(pid_t pid)
 {
 	unsigned long long caught = ~0ull;
-	char path[64], line[256];
-	FILE *status;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "SigCgt: %llx", &caught) == 1)
-			break;
-	if (status)
-		fclose(status);
+	process_status(pid, 0, "SigCgt: %llx", &caught);
 	return caught;
 }
 

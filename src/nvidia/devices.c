@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 
 /* ---- engines ------------------------------------------------------------------------------- */
@@ -142,15 +143,12 @@ void nvidia_device_name(enum nvidia_device device, uint32_t minor, char *name, s
 
 unsigned nvidia_driver_version(void)
 {
-	FILE *file = fopen("/sys/module/nvidia/version", "re");
-	unsigned version = 0;
+	char line[64];
+	unsigned long version;
 
-	if (!file)
-		return 0;
-	if (fscanf(file, "%u", &version) != 1 || version > 9999)
-		version = 0;
-	fclose(file);
-	return version;
+	file_line("/sys/module/nvidia/version", line, sizeof(line));
+	version = strtoul(line, NULL, 10);
+	return version > 9999 ? 0 : (unsigned)version;
 }
 
 /* ---- processors ------------------------------------------------------------------------------ */

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "probe/blocked_threads.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,29 +47,23 @@ void blocked_threads_free(struct blocked_threads *threads)
 
 void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
 {
-	const struct dirent *entry;
-	char path[64], program[1];
-	DIR *folder;
+	char program[1];
+	DIR *list;
+	pid_t tid;
 
 	if (process_look(pid, PROCESS_LINK, "exe", program, sizeof(program)) < 0)
 		return; /* threads of the kernel have none */
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	folder = opendir(path);
-	while (folder && (entry = readdir(folder))) {
-		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-
-		if (!tid)
-			continue;
+	list = process_list(pid);
+	while ((tid = process_next(list))) {
 		if (threads->n_older == OLDER_MAX) {
 			threads->without_room++;
 			continue;
 		}
 		if (!threads->older)
 			threads->older = xcalloc(OLDER_MAX, sizeof(*threads->older));
-		threads->older[threads->n_older++] = (struct older){ (uint32_t)pid, tid };
+		threads->older[threads->n_older++] = (struct older){ (uint32_t)pid, (uint32_t)tid };
 	}
-	if (folder)
-		closedir(folder);
+	process_list_end(list);
 }
 
 size_t blocked_threads_older(const struct blocked_threads *threads, size_t *without_room)

@@ -13,6 +13,8 @@
 
 #include <bpf/bpf.h>
 
+#include "base/file.h"
+
 /* The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi, as 6.6 laid it out. */
 struct multi_link_attr {
 	uint32_t prog_fd;
@@ -53,18 +55,13 @@ int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
 /* A number in a file of an event source; its "retprobe" is written "config:0". */
 static int event_source_number(const char *source, const char *name, const char *fmt)
 {
-	char path[128];
-	int value = -1;
-	FILE *f;
+	char path[128], line[64];
+	int value;
 
 	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/%s", source, name);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	if (fscanf(f, fmt, &value) != 1)
-		value = -EINVAL;
-	fclose(f);
-	return value;
+	if (!file_line(path, line, sizeof(line)))
+		return errno ? -errno : -EINVAL;
+	return sscanf(line, fmt, &value) == 1 ? value : -EINVAL;
 }
 
 /* What both kinds of probes have in common; the number that `attr` has then, or less than 0. */

@@ -2,7 +2,6 @@
 #include "probe/driver_functions.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,9 @@
 #include <bpf/libbpf.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/xalloc.h"
+#include "nvidia/devices.h"
 #include "probe/bpf_call.h"
 #include "probe/driver_layout.h"
 #include "probe/kernel_features.h"
@@ -79,17 +80,10 @@ const char *driver_module_name(enum driver_module module)
 /* Not while it is still being put together, when its functions are not there. */
 bool driver_module_loaded(enum driver_module module)
 {
-	char path[64], state[16] = "";
-	int fd;
+	char path[64], state[16];
 
 	snprintf(path, sizeof(path), "/sys/module/%s/initstate", driver_module_name(module));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, state, sizeof(state) - 1) < 0)
-		state[0] = '\0';
-	close(fd);
-	return !strncmp(state, "live", 4);
+	return file_line(path, state, sizeof(state)) && !strcmp(state, "live");
 }
 
 /* ---- which programs ------------------------------------------------------------------------ */
@@ -224,7 +218,7 @@ static int set_settings(struct driver_functions *hooks,
 	size_t size = 0;
 	struct driver_settings *settings =
 		map ? (struct driver_settings *)bpf_map__initial_value(map, &size) : NULL;
-	unsigned version = driver_version();
+	unsigned version = nvidia_driver_version();
 
 	if (!settings || size < sizeof(*settings))
 		return err_set(err, EINVAL, "the programs have no settings");

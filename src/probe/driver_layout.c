@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "probe/driver_layout.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <bpf/btf.h>
 
@@ -12,19 +9,6 @@
 
 #define DEPTH_MAX 8 /* of members without a name */
 #define NOT_FOUND (-1)
-
-unsigned driver_version(void)
-{
-	int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-	char text[64] = "";
-
-	if (fd < 0)
-		return 0;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(fd);
-	return (unsigned)strtoul(text, NULL, 10);
-}
 
 bool driver_layout_by_version(unsigned version, struct driver_layout *layout)
 {

@@ -13,10 +13,8 @@
 
 struct btf;
 
-/* The first number of the version of the driver that is loaded; 0: none is, or it does not say. */
-unsigned driver_version(void);
-
-/* False: there is none for a driver that old (before 515). */
+/* Of the first number of a version (nvidia/devices.h); 0: of the newest. False: there is none for a
+ * driver that old (before 515). */
 bool driver_layout_by_version(unsigned version, struct driver_layout *layout);
 
 /* Puts right what the types of nvidia_uvm say; false where they are not as expected. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "probe/hold.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +8,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/own_terminal.h"
@@ -155,28 +154,12 @@ static bool trade_stop(struct hold *hold, pid_t tid)
 
 /* ---- processes that are let go --------------------------------------------------------------- */
 
-/* What /proc says of a thread in a line of its status. False: it is gone. */
-static bool status_line(pid_t pid, pid_t tid, const char *format, void *value)
-{
-	char path[64], line[256];
-	bool found = false;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	status = fopen(path, "re");
-	while (status && !found && fgets(line, sizeof(line), status))
-		found = sscanf(line, format, value) == 1;
-	if (status)
-		fclose(status);
-	return found;
-}
-
 static bool is_let_go(struct hold *hold, pid_t tid)
 {
 	bool let_go = false;
 	int pid = 0;
 
-	if (!atomic_load(&hold->asked) || !status_line(tid, tid, "Tgid: %d", &pid))
+	if (!atomic_load(&hold->asked) || !process_status(tid, tid, "Tgid: %d", &pid))
 		return false;
 	pthread_mutex_lock(&hold->lock);
 	for (size_t i = 0; i < hold->n_free; i++)
@@ -191,47 +174,35 @@ static bool has_hold_signal(pid_t tid)
 	unsigned long long pending = 0, blocked = 0;
 	unsigned long long ours = 1ull << (SIGWINCH - 1) | 1ull << (SIGSTOP - 1);
 
-	return status_line(tid, tid, "SigPnd: %llx", &pending) && pending & ours &&
-	       status_line(tid, tid, "SigBlk: %llx", &blocked) && pending & ours & ~blocked;
+	return process_status(tid, tid, "SigPnd: %llx", &pending) && pending & ours &&
+	       process_status(tid, tid, "SigBlk: %llx", &blocked) && pending & ours & ~blocked;
 }
 
-/* Calls `each` for the threads of a process, until it returns false; then returns false. */
-static bool each_thread(pid_t pid, bool (*each)(pid_t pid, pid_t tid))
+static bool is_untraced(pid_t pid)
 {
-	char path[64];
-	struct dirent *entry;
-	bool go_on = true;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	while (go_on && tasks && (entry = readdir(tasks)))
-		if (atoi(entry->d_name) > 0)
-			go_on = each(pid, atoi(entry->d_name));
-	if (tasks)
-		closedir(tasks);
-	return go_on;
-}
-
-static bool interrupt_thread(pid_t pid, pid_t tid)
-{
-	ptrace(PTRACE_INTERRUPT, tid, NULL, 0);
-	return true;
-}
-
-static bool is_untraced(pid_t pid, pid_t tid)
-{
+	DIR *threads = process_list(pid);
 	int tracer = 0;
+	pid_t tid;
 
-	return !status_line(pid, tid, "TracerPid: %d", &tracer) || !tracer;
+	while (!tracer && (tid = process_next(threads)))
+		process_status(pid, tid, "TracerPid: %d", &tracer);
+	process_list_end(threads);
+	return !tracer;
 }
 
 /* Each of their threads stops, and is detached by that. */
 static void let_go_asked(struct hold *hold)
 {
+	pid_t tid;
+
 	pthread_mutex_lock(&hold->lock);
-	for (size_t i = 0; i < hold->n_free; i++)
-		each_thread(hold->free[i], interrupt_thread);
+	for (size_t i = 0; i < hold->n_free; i++) {
+		DIR *threads = process_list(hold->free[i]);
+
+		while ((tid = process_next(threads)))
+			ptrace(PTRACE_INTERRUPT, tid, NULL, 0);
+		process_list_end(threads);
+	}
 	pthread_mutex_unlock(&hold->lock);
 }
 
@@ -312,21 +283,16 @@ static void last_changes(struct hold *hold)
 /* Until a look finds none that is not ours: their threads may start others meanwhile. */
 static void take_asked(struct hold *hold)
 {
-	pid_t pid = atomic_load(&hold->take);
-	char path[64];
-	struct dirent *entry;
+	pid_t pid = atomic_load(&hold->take), tid;
 	bool again = pid != 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	for (int i = 0; again && i < 16; i++) {
-		DIR *tasks = opendir(path);
+		DIR *threads = process_list(pid);
 
 		again = false;
-		while (tasks && (entry = readdir(tasks)))
-			again |= atoi(entry->d_name) > 0 &&
-			         !ptrace(PTRACE_SEIZE, atoi(entry->d_name), NULL, hold->options);
-		if (tasks)
-			closedir(tasks);
+		while ((tid = process_next(threads)))
+			again |= !ptrace(PTRACE_SEIZE, tid, NULL, hold->options);
+		process_list_end(threads);
 	}
 	atomic_store(&hold->take, 0);
 }
@@ -484,12 +450,12 @@ int hold_let_go(struct hold *hold, pid_t pid)
 	atomic_store(&hold->asked, true);
 	/* again and again: the signal may come just before the thread begins to wait */
 	for (int i = 0; i < LET_GO_MS; i++) {
-		if (each_thread(pid, is_untraced))
+		if (is_untraced(pid))
 			return 0;
 		pthread_kill(hold->thread, SIGRTMIN);
 		nanosleep(&pause, NULL);
 	}
-	return each_thread(pid, is_untraced) ? 0 : -EAGAIN;
+	return is_untraced(pid) ? 0 : -EAGAIN;
 }
 
 void hold_take(struct hold *hold, pid_t pid)

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/later.h"
 #include "base/parse.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 
@@ -338,15 +339,8 @@ bool kernel_has(struct kernel_features *features, enum feature feature)
 static bool may_attach(void)
 {
 	unsigned long long mask = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[128];
 
-	if (!f)
-		return true;
-	while (fgets(line, sizeof(line), f) && sscanf(line, "CapEff: %llx", &mask) != 1)
-		;
-	fclose(f);
-	return mask >> 21 & 1 || mask >> 38 & 1;
+	return !process_status(0, 0, "CapEff: %llx", &mask) || mask >> 21 & 1 || mask >> 38 & 1;
 }
 
 bool kernel_refuses(struct kernel_features *features)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "probe/libraries.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/maps.h"
@@ -334,17 +333,14 @@ static int look_at_mapping(const struct mapping *mapping, void *data)
 
 static void look_at_processes(struct beforehand_finding *finding)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	struct beforehand_process process = { .finding = finding };
+	DIR *processes = process_list(0);
 
-	while (proc && (entry = readdir(proc))) {
-		struct beforehand_process process = { finding, atoi(entry->d_name) };
-
-		if (isdigit((unsigned char)entry->d_name[0]) && process.pid != getpid())
+	while ((process.pid = process_next(processes))) {
+		if (process.pid != getpid())
 			maps_each(process.pid, look_at_mapping, &process, NULL);
 	}
-	if (proc)
-		closedir(proc);
+	process_list_end(processes);
 }
 
 void beforehand_each(bool running, void (*each)(void *data, int fd, const char *path), void *data)

@@ -10,14 +10,12 @@
  */
 #include "probe/modules_inside.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/process.h"
 #include "probe/helper.h"
 
 #define SECOND 1000000000ull
@@ -115,19 +113,13 @@ static int note_mapping(const struct mapping *mapping, void *data)
 /* One of its threads has made a call, or that cannot be found out. */
 bool modules_calls_cuda(const struct programs *programs, pid_t pid)
 {
-	struct dirent *entry;
-	bool calls = false;
-	char path[64];
-	DIR *tasks;
+	DIR *threads = process_list(pid);
+	bool calls = !threads && errno != ENOENT;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	calls = !tasks && errno != ENOENT;
-	while (tasks && !calls && (entry = readdir(tasks)))
-		calls = isdigit((unsigned char)entry->d_name[0]) &&
-		        programs_thread_known(programs, atoi(entry->d_name));
-	if (tasks)
-		closedir(tasks);
+	while (!calls && (tid = process_next(threads)))
+		calls = programs_thread_known(programs, tid);
+	process_list_end(threads);
 	return calls;
 }
 
@@ -142,16 +134,13 @@ static void read_maps(struct search *search, pid_t pid)
 /* False where there is no list of processes. */
 static bool read_all_maps(struct search *search)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = process_list(0);
+	pid_t pid;
 
-	while (proc && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)entry->d_name[0]))
-			read_maps(search, atoi(entry->d_name));
-	}
-	if (proc)
-		closedir(proc);
-	return proc != NULL;
+	while ((pid = process_next(processes)))
+		read_maps(search, pid);
+	process_list_end(processes);
+	return processes != NULL;
 }
 
 static void want_files(struct modules *modules, struct search *search)

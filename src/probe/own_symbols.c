@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "probe/own_symbols.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/kernel_features.h"
@@ -46,15 +46,10 @@ bool own_symbols_is_loaded(const char *module)
 
 const char *own_symbols_refused(void)
 {
-	char text[128] = "";
-	int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
+	char text[128];
 
-	if (fd >= 0) {
-		if (read(fd, text, sizeof(text) - 1) < 0)
-			text[0] = '\0';
-		close(fd);
-	}
-	if (strstr(text, "[confidentiality]"))
+	if (file_line("/sys/kernel/security/lockdown", text, sizeof(text)) &&
+	    strstr(text, "[confidentiality]"))
 		return "the kernel is locked down (confidentiality): it lets nobody probe it";
 	if (access("/sys/bus/event_source/devices/kprobe/type", F_OK))
 		return "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";

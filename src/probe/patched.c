@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "probe/patched.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/map.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
@@ -369,35 +368,24 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid)
 	search_free(search);
 }
 
-static bool is_late(uint64_t until_ns)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return until_ns && (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec >= until_ns;
-}
-
 bool patched_find(int fd, struct patch_point *points, size_t n,
                   bool (*wants)(void *data, pid_t pid), void *data, uint64_t until_ns)
 {
 	struct patched_search *search = search_new(fd, points, n);
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	DIR *processes = process_list(0);
 	bool late = false;
+	pid_t pid;
 
 	search->wants = wants;
 	search->data = data;
 	if (n && !file_stat(fd, &search->st)) {
-		while (proc && !late && (entry = readdir(proc))) {
-			if (!isdigit((unsigned char)entry->d_name[0]))
-				continue;
-			late = is_late(until_ns);
+		while (!late && (pid = process_next(processes))) {
+			late = until_ns && clock_now_ns() >= until_ns;
 			if (!late)
-				look_at_process(search, atoi(entry->d_name));
+				look_at_process(search, pid);
 		}
 	}
-	if (proc)
-		closedir(proc);
+	process_list_end(processes);
 	search_free(search);
 	return !late;
 }

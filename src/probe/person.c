@@ -155,32 +155,19 @@ uint64_t person_of_uid(uid_t uid)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-/* Who has begun a program that has root's rights. */
-static uid_t user_of_status(pid_t pid)
-{
-	char path[64], line[256];
-	uid_t user = 0;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status) && sscanf(line, "Uid: %u", &user) != 1)
-		;
-	if (status)
-		fclose(status);
-	return user;
-}
-
 /* The folder belongs to who it runs as, also where that forbids to look into it. */
 static uint64_t person_of_folder(pid_t pid)
 {
+	uid_t user = 0; /* who has begun a program that has root's rights */
 	char path[32];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &st))
 		return PERSON_UNKNOWN;
-	return person_of_uid(st.st_uid ? st.st_uid : user_of_status(pid));
+	if (!st.st_uid)
+		process_status(pid, 0, "Uid: %u", &user);
+	return person_of_uid(st.st_uid ? st.st_uid : user);
 }
 
 /* Until it is known who the process is, its uid is to blame. */

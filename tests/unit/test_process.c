@@ -2,7 +2,6 @@
 /* What /proc/PID/stat says, whatever the process is called. */
 #include "base/process.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -117,19 +116,15 @@ static void have_ended_threads(int ended)
 
 static int threads_that_ended(pid_t pid)
 {
+	DIR *threads = process_list(pid);
 	struct process_stat stat;
-	const struct dirent *entry;
-	char path[64];
 	int ended = 0;
-	DIR *tasks;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	assert_non_null(tasks);
-	while ((entry = readdir(tasks)))
-		ended += process_stat_read(pid, atoi(entry->d_name), &stat) && stat.state == 'Z' &&
-		         entry->d_name[0] != '.';
-	closedir(tasks);
+	assert_non_null(threads);
+	while ((tid = process_next(threads)))
+		ended += process_stat_read(pid, tid, &stat) && stat.state == 'Z';
+	process_list_end(threads);
 	return ended;
 }
 
@@ -172,6 +167,62 @@ static void test_a_living_thread_behind_many_that_have_ended_is_not_found(void *
 	assert_int_equal(living_thread_behind(100), 0);
 }
 
+static bool is_listed(pid_t in, pid_t wanted)
+{
+	DIR *list = process_list(in);
+	bool found = false;
+	pid_t number;
+
+	while ((number = process_next(list)))
+		found |= number == wanted;
+	process_list_end(list);
+	return found;
+}
+
+static void test_processes_and_threads_are_listed(void **state)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		go_on(NULL);
+	assert_true(is_listed(0, child));
+	assert_true(is_listed(child, child));
+	assert_false(is_listed(getpid(), child));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_null(process_list(child));
+	assert_false(is_listed(child, child)); /* no list is an empty one */
+}
+
+static void test_a_line_of_its_status_is_a_value(void **state)
+{
+	char name[16];
+	int tracer = 7;
+	pid_t pid = getpid();
+
+	prctl(PR_SET_NAME, "a (name)");
+	assert_true(process_status(pid, 0, "Name: %15[^\n]", name));
+	assert_string_equal(name, "a (name)");
+	assert_true(process_status(0, 0, "TracerPid: %d", &tracer));
+	assert_int_equal(tracer, 0);
+	assert_true(process_status(pid, pid, "TracerPid: %d", &tracer));
+	assert_false(process_status(pid, 1, "TracerPid: %d", &tracer)); /* no thread of its */
+	assert_false(process_status(pid, 0, "NoSuch: %d", &tracer));
+}
+
+static void test_a_name_is_cut_to_its_room(void **state)
+{
+	char name[16], cut[5];
+
+	prctl(PR_SET_NAME, "a long\tname");
+	assert_true(process_comm(getpid(), 0, name, sizeof(name)));
+	assert_string_equal(name, "a long\tname");
+	assert_true(process_comm(getpid(), getpid(), cut, sizeof(cut)));
+	assert_string_equal(cut, "a lo");
+	assert_false(process_comm(getpid(), 1, name, sizeof(name)));
+	assert_string_equal(name, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +232,9 @@ int main(void)
 		cmocka_unit_test(test_a_zombie_with_a_misleading_name),
 		cmocka_unit_test(test_a_process_without_its_first_thread_is_not_over),
 		cmocka_unit_test(test_a_living_thread_behind_many_that_have_ended_is_not_found),
+		cmocka_unit_test(test_processes_and_threads_are_listed),
+		cmocka_unit_test(test_a_line_of_its_status_is_a_value),
+		cmocka_unit_test(test_a_name_is_cut_to_its_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

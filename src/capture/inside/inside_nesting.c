@@ -16,12 +16,11 @@
  */
 #include "capture/inside/inside_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/map.h"
-#include "capture/proc.h"
+#include "base/process.h"
 
 /* ---- inside threads ------------------------------------------------------------------------ */
 
@@ -80,7 +79,9 @@ bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
 		                                   .tgid = record->tgid,
 		                                   .tid = record->tid,
 		                                   .time_ns = record->time_ns } };
-	proc_thread_comm((pid_t)record->tgid, (pid_t)record->tid, thread->comm);
+	if (!process_comm((pid_t)record->tgid, (pid_t)record->tid, thread->comm,
+	                  sizeof(thread->comm)))
+		process_comm((pid_t)record->tgid, 0, thread->comm, sizeof(thread->comm));
 	return true;
 }
 

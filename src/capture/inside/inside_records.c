@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* What agents record, and which of the programs' records that replaces. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -330,23 +329,16 @@ void inside_process_tell_unknown(struct inside_process *process, uint64_t since_
  * have ended. */
 bool inside_process_has_memory(uint32_t pid)
 {
-	char path[64], exe[1];
-	const struct dirent *thread;
+	DIR *threads = process_list((pid_t)pid);
+	char name[64], exe[1];
 	bool has = false;
-	DIR *threads;
-	int tried = 0;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	threads = opendir(path);
-	while (threads && !has && tried < PROCESS_THREADS_TRIED && (thread = readdir(threads))) {
-		if (*thread->d_name == '.')
-			continue;
-		tried++;
-		snprintf(path, sizeof(path), "task/%.16s/exe", thread->d_name);
-		has = process_look((pid_t)pid, PROCESS_LINK, path, exe, sizeof(exe)) >= 0;
+	for (int i = 0; !has && i < PROCESS_THREADS_TRIED && (tid = process_next(threads)); i++) {
+		snprintf(name, sizeof(name), "task/%d/exe", tid);
+		has = process_look((pid_t)pid, PROCESS_LINK, name, exe, sizeof(exe)) >= 0;
 	}
-	if (threads)
-		closedir(threads);
+	process_list_end(threads);
 	return has;
 }
 
