@@ -50,21 +50,13 @@ struct job {
 	bool until_end;
 };
 
-static int program_of(const struct job *job, bool returns)
-{
-	if (job->own)
-		return returns ? programs_hook_return_fd(job->programs)
-		               : programs_hook_enter_fd(job->programs);
-	return returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
-}
-
 /* ---- one link for many points (session, multi) --------------------------------------------- */
 
 static int link_range(const struct job *job, struct attach_point *points, size_t count,
                       bool returns)
 {
 	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
-	int prog = program_of(job, returns);
+	int prog = programs_probe_fd(job->programs, job->own, returns);
 	uint64_t *offsets = xmalloc(count * sizeof(*offsets));
 	uint64_t *cookies = xmalloc(count * sizeof(*cookies));
 	uint64_t *counters = xmalloc(count * sizeof(*counters));
@@ -133,7 +125,7 @@ static size_t link_parts(const struct job *job, struct attach_point *points, siz
 static int open_single(const struct job *job, const struct attach_point *point, bool returns)
 {
 	bool cookies = programs_mechanism(job->programs) == MECHANISM_SINGLE;
-	int prog = program_of(job, returns);
+	int prog = programs_probe_fd(job->programs, job->own, returns);
 	int stub = -1, link;
 	int perf = perf_uprobe_open(job->path, point->offset, point->counter, returns);
 

@@ -6,14 +6,19 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
+#include "base/array.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 
 /* The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi, as 6.6 laid it out. */
 struct multi_link_attr {
@@ -112,27 +117,107 @@ int perf_kprobe_open(const char *function, bool returns)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int perf_tracepoint_open(int id)
+int perf_tracepoint_open(const char *tracepoint)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr), .type = PERF_TYPE_TRACEPOINT, .config = id, .sample_period = 1
-	};
-	long fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	struct perf_event_attr attr = { .size = sizeof(attr),
+		                        .type = PERF_TYPE_TRACEPOINT,
+		                        .sample_period = 1 };
+	char path[256], id[32] = "";
+	long fd;
 
+	if (snprintf(path, sizeof(path), "events/%s/id", tracepoint) >= (int)sizeof(path))
+		return -ENOENT;
+	fd = tracefs_open(path);
+	if (fd < 0)
+		return (int)fd;
+	if (read((int)fd, id, sizeof(id) - 1) <= 0)
+		id[0] = '\0';
+	close((int)fd);
+	attr.config = strtoull(id, NULL, 10);
+	if (!attr.config)
+		return -EIO;
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int perf_event_run(int perf_fd, int prog_fd)
+{
+	return ioctl(perf_fd, PERF_EVENT_IOC_SET_BPF, prog_fd) ||
+	                       ioctl(perf_fd, PERF_EVENT_IOC_ENABLE, 0)
+	               ? -errno
+	               : 0;
 }
 
 int perf_event_attach(int perf_fd, int prog_fd, bool use_cookie, uint64_t cookie)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
-	int link;
 
-	if (!use_cookie) {
-		if (ioctl(perf_fd, PERF_EVENT_IOC_SET_BPF, prog_fd) ||
-		    ioctl(perf_fd, PERF_EVENT_IOC_ENABLE, 0))
-			return -errno;
-		return 0;
+	return use_cookie ? bpf_link_create(prog_fd, perf_fd, BPF_PERF_EVENT, &opts)
+	                  : perf_event_run(perf_fd, prog_fd);
+}
+
+void *bpf_map_keys(int map, size_t key_bytes, size_t most, size_t *n)
+{
+	char *keys = xcalloc(most, key_bytes), *last = NULL;
+
+	for (*n = 0; *n < most; ++*n, last = last ? last + key_bytes : keys)
+		if (bpf_map_get_next_key(map, last, keys + *n * key_bytes))
+			break;
+	return keys;
+}
+
+struct bpf_map *bpf_section(struct bpf_object *object, const char *ending)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const char *name = bpf_map__name(map);
+		size_t len = strlen(name), end = strlen(ending);
+
+		if (bpf_map__is_internal(map) && len >= end && !strcmp(name + len - end, ending))
+			return map;
 	}
-	link = bpf_link_create(prog_fd, perf_fd, BPF_PERF_EVENT, &opts);
-	return link;
+	return NULL;
+}
+
+void *bpf_section_shared(struct bpf_object *object, size_t bytes)
+{
+	struct bpf_map *map = bpf_section(object, ".bss");
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	                    map ? bpf_map__fd(map) : -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+int tracefs_open(const char *path)
+{
+	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	static int hidden = -1;
+	char full[256];
+	int fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+		snprintf(full, sizeof(full), "%s/%s", roots[i], path);
+		fd = open(full, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+#ifdef __NR_fsopen
+	if (hidden < 0) {
+		int context = syscall(__NR_fsopen, "tracefs", 1 /* FSOPEN_CLOEXEC */);
+
+		if (context < 0)
+			return -errno;
+		if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) ==
+		    0)
+			hidden = syscall(__NR_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0);
+		close(context);
+	}
+	if (hidden >= 0) {
+		fd = openat(hidden, path, O_RDONLY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+#endif
+	return -ENOENT;
 }

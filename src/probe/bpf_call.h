@@ -30,11 +30,34 @@ int perf_uprobe_open(const char *path, uint64_t offset, uint64_t counter, bool r
 /* One for a function of the kernel. */
 int perf_kprobe_open(const char *function, bool returns);
 
-/* A perf event for a tracepoint, by the number in its "id" file. */
-int perf_tracepoint_open(int id);
+/* A perf event for a tracepoint: "syscalls/sys_enter_mmap". -ENOENT: tracefs has none of the name.
+ */
+int perf_tracepoint_open(const char *tracepoint);
 
-/* Ties a program to a perf event; `cookie` needs 5.15. With `use_cookie` false the event's own */
-/* descriptor is what keeps it attached, and 0 is returned. */
+/* Ties a program to a perf event, whose descriptor is what keeps it attached. 0 or a negative
+ * errno. */
+int perf_event_run(int perf_fd, int prog_fd);
+
+/* The same by a link, with a cookie (5.15), or without both where `use_cookie` is false: 0. */
 int perf_event_attach(int perf_fd, int prog_fd, bool use_cookie, uint64_t cookie);
+
+/*
+ * The keys of a map, `most` of them at most, which the caller frees. Some may be in it twice: a key
+ * that goes away meanwhile makes the kernel begin anew.
+ */
+void *bpf_map_keys(int map, size_t key_bytes, size_t most, size_t *n);
+
+/* The map of a section of data, by the end of its name: ".rodata"; NULL: there is none. */
+struct bpf_object;
+struct bpf_map *bpf_section(struct bpf_object *object, const char *ending);
+
+/* The first bytes of ".bss", which are the programs' own memory; NULL, with errno. For munmap. */
+void *bpf_section_shared(struct bpf_object *object, size_t bytes);
+
+/*
+ * Opens a file of tracefs, also where it is not mounted (a private mount that nobody else sees).
+ * `path` is relative to its root. Returns a descriptor or a negative errno.
+ */
+int tracefs_open(const char *path);
 
 #endif

@@ -5,13 +5,13 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
 
 #include "base/xalloc.h"
+#include "probe/bpf_call.h"
 
 struct cpu_samples {
 	size_t n;
@@ -38,15 +38,8 @@ static int add_cpu(struct cpu_samples *samples, int program, int cpu, uint64_t p
 
 	if (event < 0)
 		return errno == ENODEV ? 0 : -errno; /* it is offline */
-	if (ioctl(event, PERF_EVENT_IOC_SET_BPF, program) ||
-	    ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
-		int r = -errno;
-
-		close(event);
-		return r;
-	}
 	samples->events[samples->n++] = event;
-	return 0;
+	return perf_event_run(event, program);
 }
 
 int cpu_samples_begin(int program, uint64_t period_ns, struct cpu_samples **samples,

@@ -18,7 +18,6 @@
 #include "nvidia/devices.h"
 #include "probe/bpf_call.h"
 #include "probe/driver_layout.h"
-#include "probe/kernel_features.h"
 #include "probe/rings.h"
 
 #define RING_BYTES (1 << 20) /* as in driver_maps.h */
@@ -174,47 +173,10 @@ static void choose_programs(struct driver_functions *hooks)
 /* ---- loading ------------------------------------------------------------------------------- */
 
 /* Each section has one variable. */
-static struct bpf_map *section(const struct driver_functions *hooks, const char *ending)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, hooks->object)
-	{
-		const char *name = bpf_map__name(map);
-		size_t length = strlen(name), end = strlen(ending);
-
-		if (bpf_map__is_internal(map) && length >= end &&
-		    !strcmp(name + length - end, ending))
-			return map;
-	}
-	return NULL;
-}
-
-static size_t state_bytes(void)
-{
-	size_t page = (size_t)getpagesize();
-
-	return (sizeof(struct driver_state) + page - 1) & ~(page - 1);
-}
-
-/* The programs' own memory: what libbpf has of it is only how it was at first. */
-static int map_state(struct driver_functions *hooks)
-{
-	struct bpf_map *map = section(hooks, ".bss");
-	void *memory = map ? mmap(NULL, state_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
-	                          bpf_map__fd(map), 0)
-	                   : MAP_FAILED;
-
-	if (memory == MAP_FAILED)
-		return -EINVAL;
-	hooks->state = memory;
-	return 0;
-}
-
 static int set_settings(struct driver_functions *hooks,
                         const struct driver_functions_options *options, struct err *err)
 {
-	struct bpf_map *map = section(hooks, ".rodata");
+	struct bpf_map *map = bpf_section(hooks->object, ".rodata");
 	size_t size = 0;
 	struct driver_settings *settings =
 		map ? (struct driver_settings *)bpf_map__initial_value(map, &size) : NULL;
@@ -287,9 +249,8 @@ static int load(struct driver_functions *hooks, const struct driver_functions_op
 		return err_set(err, r, "loading the programs: %s", strerror(-r));
 	hooks->ring =
 		ring_open(dup(bpf_object__find_map_fd_by_name(hooks->object, "ring")), RING_BYTES);
-	return hooks->ring && !map_state(hooks)
-	               ? 0
-	               : err_set(err, ENOMEM, "reading the programs' maps");
+	hooks->state = bpf_section_shared(hooks->object, sizeof(*hooks->state));
+	return hooks->ring && hooks->state ? 0 : err_set(err, ENOMEM, "reading the programs' maps");
 }
 
 /* ---- attaching ----------------------------------------------------------------------------- */
@@ -384,15 +345,8 @@ static void attach_function(struct driver_functions *hooks, const struct functio
 
 static int attach_xid_event(struct driver_functions *hooks)
 {
-	int fd = tracefs_open("events/nvidia/nvidia_dev_xid/id"), event, r;
-	char text[32] = "";
+	int event = perf_tracepoint_open("nvidia/nvidia_dev_xid"), r;
 
-	if (fd < 0)
-		return -ENOENT;
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = '\0';
-	close(fd);
-	event = perf_tracepoint_open(atoi(text));
 	if (event < 0)
 		return event;
 	r = keep(hooks,
@@ -452,7 +406,7 @@ void driver_functions_free(struct driver_functions *hooks)
 	driver_functions_detach(hooks);
 	ring_free(hooks->ring);
 	if (hooks->state)
-		munmap(hooks->state, state_bytes());
+		munmap(hooks->state, sizeof(*hooks->state));
 	bpf_object__close(hooks->object);
 	btf__free(hooks->types);
 	btf__free(hooks->kernel_types);

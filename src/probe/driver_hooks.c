@@ -2,17 +2,16 @@
 #include "probe/driver_hooks.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/later.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
@@ -21,32 +20,44 @@ static const struct {
 	const char *program, *event;
 	bool optional; /* a system call that not every architecture has */
 } points[] = {
-	{ "driver_ioctl", "sys_enter_ioctl", false },
-	{ "driver_ioctl_left", "sys_exit_ioctl", false },
-	{ "driver_open", "sys_enter_open", true },
-	{ "driver_open_left", "sys_exit_open", true },
-	{ "driver_openat", "sys_enter_openat", false },
-	{ "driver_openat_left", "sys_exit_openat", false },
-	{ "driver_openat2", "sys_enter_openat2", false },
-	{ "driver_openat2_left", "sys_exit_openat2", false },
-	{ "driver_close", "sys_enter_close", false },
-	{ "driver_close_left", "sys_exit_close", false },
-	{ "driver_mmap", "sys_enter_mmap", false },
-	{ "driver_mmap_left", "sys_exit_mmap", false },
-	{ "driver_poll", "sys_enter_poll", true },
-	{ "driver_poll_left", "sys_exit_poll", true },
-	{ "driver_ppoll", "sys_enter_ppoll", false },
-	{ "driver_ppoll_left", "sys_exit_ppoll", false },
+	{ "driver_ioctl", "syscalls/sys_enter_ioctl", false },
+	{ "driver_ioctl_left", "syscalls/sys_exit_ioctl", false },
+	{ "driver_open", "syscalls/sys_enter_open", true },
+	{ "driver_open_left", "syscalls/sys_exit_open", true },
+	{ "driver_openat", "syscalls/sys_enter_openat", false },
+	{ "driver_openat_left", "syscalls/sys_exit_openat", false },
+	{ "driver_openat2", "syscalls/sys_enter_openat2", false },
+	{ "driver_openat2_left", "syscalls/sys_exit_openat2", false },
+	{ "driver_close", "syscalls/sys_enter_close", false },
+	{ "driver_close_left", "syscalls/sys_exit_close", false },
+	{ "driver_mmap", "syscalls/sys_enter_mmap", false },
+	{ "driver_mmap_left", "syscalls/sys_exit_mmap", false },
+	{ "driver_poll", "syscalls/sys_enter_poll", true },
+	{ "driver_poll_left", "syscalls/sys_exit_poll", true },
+	{ "driver_ppoll", "syscalls/sys_enter_ppoll", false },
+	{ "driver_ppoll_left", "syscalls/sys_exit_ppoll", false },
 };
 
-const char *const driver_hook_programs[] = {
-	"driver_ioctl",      "driver_ioctl_left",   "driver_open",
-	"driver_open_left",  "driver_openat",       "driver_openat_left",
-	"driver_openat2",    "driver_openat2_left", "driver_close",
-	"driver_close_left", "driver_mmap",         "driver_mmap_left",
-	"driver_poll",       "driver_poll_left",    "driver_ppoll",
-	"driver_ppoll_left", "driver_exit",         NULL
-};
+#define EXIT_PROGRAM "driver_exit"
+
+void driver_hooks_choose(struct bpf_object *object, bool wanted)
+{
+	static const char *const maps[] = { "driver_calls", "blank_driver_call" };
+
+	for (size_t i = 0; i <= ARRAY_SIZE(points); i++) {
+		struct bpf_program *program = bpf_object__find_program_by_name(
+			object, i < ARRAY_SIZE(points) ? points[i].program : EXIT_PROGRAM);
+
+		if (program && !wanted)
+			bpf_program__set_autoload(program, false);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, maps[i]);
+
+		if (map)
+			bpf_map__set_autocreate(map, wanted);
+	}
+}
 
 struct driver_hooks {
 	int events[ARRAY_SIZE(points)], exits;
@@ -55,25 +66,13 @@ struct driver_hooks {
 /* The perf event of a tracepoint with its program, or a negative errno. */
 static int attach(struct programs *programs, const char *program, const char *name)
 {
-	char path[96], text[32] = "";
-	int fd, event, r = 0;
+	int event = perf_tracepoint_open(name), r;
 
-	snprintf(path, sizeof(path), "events/syscalls/%s/id", name);
-	fd = tracefs_open(path);
-	if (fd < 0)
-		return fd;
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		r = -EIO;
-	close(fd);
-	event = r ? r : perf_tracepoint_open(atoi(text));
-	if (event < 0)
-		return event;
-	if (ioctl(event, PERF_EVENT_IOC_SET_BPF, programs_fd(programs, program)) ||
-	    ioctl(event, PERF_EVENT_IOC_ENABLE, 0))
-		r = -errno;
+	r = event < 0 ? event : perf_event_run(event, programs_fd(programs, program));
 	if (!r)
 		return event;
-	close(event);
+	if (event >= 0)
+		close(event);
 	return r;
 }
 
@@ -84,7 +83,7 @@ int driver_hooks_attach(struct programs *programs, struct driver_hooks **hooks, 
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++)
 		h->events[i] = -1;
 	h->exits =
-		bpf_raw_tracepoint_open("sched_process_exit", programs_fd(programs, "driver_exit"));
+		bpf_raw_tracepoint_open("sched_process_exit", programs_fd(programs, EXIT_PROGRAM));
 	/* from the last on: of each call first its end, or that of another would end it */
 	for (size_t i = ARRAY_SIZE(points); i--;) {
 		int event = attach(programs, points[i].program, points[i].event);
@@ -95,7 +94,7 @@ int driver_hooks_attach(struct programs *programs, struct driver_hooks **hooks, 
 		driver_hooks_detach(h);
 		return err_set(err, event,
 		               "--kernel: attaching to the tracepoint syscalls:%s: %s%s",
-		               points[i].event, strerror(-event),
+		               points[i].event + strlen("syscalls/"), strerror(-event),
 		               event == -ENOENT || event == -ENODEV
 		                       ? " (the kernel needs CONFIG_FTRACE_SYSCALLS, and tracefs)"
 		                       : "");
@@ -158,16 +157,11 @@ void driver_hooks_tell(struct programs *programs, const struct wire_device devic
 void driver_hooks_open_calls(struct programs *programs, programs_record_fn each, void *data)
 {
 	int map = programs_map(programs, "driver_calls");
-	uint32_t *tids = xcalloc(CALLS_MAX, sizeof(*tids));
+	size_t n;
+	uint32_t *tids = bpf_map_keys(map, sizeof(*tids), CALLS_MAX, &n);
+	uint64_t now_ns = clock_now_ns();
 	struct wire_driver_call call;
-	struct timespec now;
-	uint64_t now_ns;
-	size_t n = 0;
 
-	while (n < CALLS_MAX && !bpf_map_get_next_key(map, n ? &tids[n - 1] : NULL, &tids[n]))
-		n++;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	for (size_t i = 0; i < n; i++) {
 		if (bpf_map_lookup_and_delete_elem(map, &tids[i], &call) &&
 		    (bpf_map_lookup_elem(map, &tids[i], &call) ||

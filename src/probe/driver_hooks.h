@@ -11,8 +11,9 @@
 
 struct driver_hooks;
 
-/* Which programs these are, for who loads them; NULL ends the list. */
-extern const char *const driver_hook_programs[];
+/* Before the object is loaded: whether it has them, and their maps. */
+struct bpf_object;
+void driver_hooks_choose(struct bpf_object *object, bool wanted);
 
 int driver_hooks_attach(struct programs *programs, struct driver_hooks **hooks, struct err *err);
 

@@ -231,38 +231,6 @@ static int try_seccomp(void)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
-int tracefs_open(const char *path)
-{
-	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	static int hidden = -1;
-	char full[256];
-	int fd;
-
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
-		snprintf(full, sizeof(full), "%s/%s", roots[i], path);
-		fd = open(full, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			return fd;
-	}
-#ifdef __NR_fsopen
-	if (hidden < 0) {
-		int context = syscall(__NR_fsopen, "tracefs", 1 /* FSOPEN_CLOEXEC */);
-
-		if (context < 0)
-			return -errno;
-		if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) ==
-		    0)
-			hidden = syscall(__NR_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0);
-		close(context);
-	}
-	if (hidden >= 0) {
-		fd = openat(hidden, path, O_RDONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-#endif
-	return -ENOENT;
-}
-
 static int try_tracefs(void)
 {
 	int fd = tracefs_open("events/syscalls/sys_enter_mmap/id");

@@ -58,12 +58,6 @@ bool kernel_refuses(struct kernel_features *features);
 int kernel_lacks_because(struct kernel_features *features, enum feature feature);
 
 /*
- * Opens a file of tracefs, also where it is not mounted (a private mount that nobody else sees).
- * `path` is relative to its root. Returns a descriptor or a negative errno.
- */
-int tracefs_open(const char *path);
-
-/*
  * A function of cuscope itself to try probes on: features of the kernel are found, and the cost of
  * a hit is measured, by hooking it.
  */

@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
+#include "probe/bpf_call.h"
 
 /* ---- own hooks open ------------------------------------------------------------------------ */
 
@@ -22,15 +23,10 @@
 void own_hooks_open_calls(struct programs *programs, programs_record_fn each, void *data)
 {
 	int map = programs_map(programs, "hook_frames");
-	uint64_t *keys = xcalloc(CALLS_MAX, sizeof(*keys)), now_ns;
+	size_t n;
+	uint64_t *keys = bpf_map_keys(map, sizeof(*keys), CALLS_MAX, &n), now_ns = clock_now_ns();
 	struct wire_hook_frame frame;
-	struct timespec now;
-	size_t n = 0;
 
-	while (n < CALLS_MAX && !bpf_map_get_next_key(map, n ? &keys[n - 1] : NULL, &keys[n]))
-		n++;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	for (size_t i = 0; i < n; i++) {
 		struct wire_hook *hook = &frame.hook;
 

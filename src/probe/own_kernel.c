@@ -14,7 +14,6 @@
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
-#include "probe/kernel_features.h"
 
 /* Tracepoints: which there are, and what their records have, as tracefs says it. */
 
@@ -142,7 +141,7 @@ int own_tracepoint_fields(const char *group, const char *name, struct own_place 
 
 /* ---- which there are ----------------------------------------------------------------------- */
 
-/* Each tracepoint of a group, or each group (""); and the number that perf knows one by. */
+/* Each tracepoint of a group, or each group (""). */
 static int own_tracepoints_each(const char *group, void (*each)(void *data, const char *name),
                                 void *data)
 {
@@ -168,16 +167,6 @@ static int own_tracepoints_each(const char *group, void (*each)(void *data, cons
 	}
 	closedir(folder);
 	return 0;
-}
-
-static int own_tracepoint_number(const char *group, const char *name)
-{
-	char path[2 * SPEC_PLACE_MAX + 32], text[32];
-	int r;
-
-	snprintf(path, sizeof(path), "events/%s/%s/id", group, name);
-	r = read_file(path, text, sizeof(text));
-	return r ? r : atoi(text);
 }
 
 #define NEAR_MAX 65536
@@ -512,12 +501,11 @@ static int attach_function(struct own_kernel *kernel, const struct own_hook *hoo
 static int attach_tracepoint(struct own_kernel *kernel, const struct own_hook *hook,
                              const struct own_target *target)
 {
-	int number = own_tracepoint_number(target->module, target->name);
+	char *name = xasprintf("%s/%s", target->module, target->name);
+	int event = perf_tracepoint_open(name);
 
-	if (number < 0)
-		return number;
-	return attach_event(kernel, perf_tracepoint_open(number), "hook_tracepoint", "trace_exit",
-	                    own_hook_cookie(hook));
+	free(name);
+	return attach_event(kernel, event, "hook_tracepoint", "trace_exit", own_hook_cookie(hook));
 }
 
 static void attach_target(struct own_kernel *kernel, size_t spec, const struct own_target *target,

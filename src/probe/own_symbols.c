@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
-#include "probe/kernel_features.h"
+#include "probe/bpf_call.h"
 
 #define SYMBOLS_MAX (1u << 21) /* a kernel has 200,000 */
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,11 +17,13 @@
 
 #include "base/array.h"
 #include "base/xalloc.h"
+#include "bpf/wire_hooks.h"
 #include "probe/bpf_call.h"
 #include "probe/driver_hooks.h"
 #include "probe/fold.h"
-#include "probe/own_programs.h"
 #include "trace/event.h"
+
+#define SHARES 4096 /* processes whose calls that wait are counted */
 
 extern const char embedded_bpf[], embedded_bpf_end[];
 extern const char embedded_fold_bpf[], embedded_fold_bpf_end[];     /* those that sum calls up */
@@ -108,27 +109,66 @@ static int load_failed(struct programs *p, int code, struct err *err)
 	               libbpf_words);
 }
 
-static void choose_programs(struct programs *p)
+/* Programs at probes: of the functions of CUDA, and of hooks that users ask for. */
+static const struct probe_program {
+	const char *name;
+	unsigned kind;            /* enum own_hooks_kind; 0: always wanted */
+	bool session, pair, user; /* for which mechanisms; by uprobes */
+	const char *exit;         /* the array that stubs of old kernels find it by */
+} probe_programs[] = {
+	{ "call_session", 0, true, false, true, NULL },
+	{ "call_enter", 0, false, true, true, "stub_exit" },
+	{ "call_return", 0, false, true, true, NULL },
+	{ "hook_session", OWN_HOOKS_USER, true, false, true, NULL },
+	{ "hook_enter", OWN_HOOKS_USER, false, true, true, "hook_exit" },
+	{ "hook_return", OWN_HOOKS_USER, false, true, true, NULL },
+	{ "khook_enter", OWN_HOOKS_KERNEL, true, true, false, "khook_exit" },
+	{ "khook_return", OWN_HOOKS_KERNEL, true, true, false, "khook_return_exit" },
+	{ "hook_tracepoint", OWN_HOOKS_TRACE, true, true, false, "trace_exit" },
+};
+
+static bool is_wanted(const struct probe_program *program, enum mechanism mechanism, unsigned kinds)
 {
-	static const struct {
-		const char *name;
-		bool session, pair;
-	} calls[] = { { "call_session", true, false },
-		      { "call_enter", false, true },
-		      { "call_return", false, true } };
+	return (!program->kind || (kinds & program->kind)) &&
+	       (mechanism == MECHANISM_SESSION ? program->session : program->pair);
+}
+
+static void choose_programs(struct programs *p, unsigned kinds)
+{
 	static const unsigned attach_type[] = { [MECHANISM_SESSION] = ATTACH_UPROBE_SESSION,
 		                                [MECHANISM_MULTI] = ATTACH_UPROBE_MULTI,
 		                                [MECHANISM_SINGLE] = 0,
 		                                [MECHANISM_STUB] = 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		struct bpf_program *prog =
-			bpf_object__find_program_by_name(p->object, calls[i].name);
+	for (size_t i = 0; i < ARRAY_SIZE(probe_programs); i++) {
+		const struct probe_program *one = &probe_programs[i];
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(p->object, one->name);
 
-		bpf_program__set_autoload(prog, p->mechanism == MECHANISM_SESSION ? calls[i].session
-		                                                                  : calls[i].pair);
-		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
+		bpf_program__set_autoload(program, is_wanted(one, p->mechanism, kinds));
+		if (one->user)
+			bpf_program__set_expected_attach_type(program, attach_type[p->mechanism]);
 	}
+}
+
+/* Their maps. Shares of calls that wait are those of calls to the driver, too. */
+static int size_maps_of_hooks(struct programs *p, unsigned kinds, bool driver_calls)
+{
+	const struct {
+		const char *name;
+		uint32_t entries;
+		bool wanted;
+	} maps[] = { { "call_shares", SHARES, kinds || driver_calls },
+		     { "hook_plans", WIRE_HOOK_PLANS, kinds != 0 },
+		     { "hook_frames", WIRE_HOOK_FRAMES, kinds != 0 } };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !r; i++)
+		if (maps[i].wanted)
+			r = bpf_map__set_max_entries(
+				bpf_object__find_map_by_name(p->object, maps[i].name),
+				maps[i].entries);
+	return r;
 }
 
 static const char *const of_blocked[] = { "on_switch",        "on_waking",   "on_interrupt",
@@ -160,24 +200,9 @@ static long variable_offset(struct bpf_object *object, const char *section, cons
 	return -1;
 }
 
-static struct bpf_map *section_map(struct bpf_object *object, const char *ending)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, object)
-	{
-		const char *name = bpf_map__name(map);
-		size_t len = strlen(name), end = strlen(ending);
-
-		if (len >= end && !strcmp(name + len - end, ending))
-			return map;
-	}
-	return NULL;
-}
-
 static int write_settings(struct programs *p, const struct wire_settings *settings)
 {
-	struct bpf_map *map = section_map(p->object, ".rodata");
+	struct bpf_map *map = bpf_section(p->object, ".rodata");
 	long at = variable_offset(p->object, ".rodata", "settings");
 	size_t size = 0;
 	char *data = map ? (char *)bpf_map__initial_value(map, &size) : NULL;
@@ -190,16 +215,13 @@ static int write_settings(struct programs *p, const struct wire_settings *settin
 
 static int map_state(struct programs *p)
 {
-	struct bpf_map *map = section_map(p->object, ".bss");
 	long at = variable_offset(p->object, ".bss", "state");
-	size_t page = getpagesize(),
-	       bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
 	char *memory;
 
-	if (!map || at < 0)
+	if (at < 0)
 		return -EINVAL;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-	if (memory == MAP_FAILED)
+	memory = bpf_section_shared(p->object, at + sizeof(struct wire_state));
+	if (!memory)
 		return -errno;
 	p->state = (struct wire_state *)(memory + at);
 	return 0;
@@ -294,29 +316,24 @@ static int end_ring_map(struct programs *p)
 	return p->fill_error;
 }
 
-static int fill_stub_exit(struct programs *p)
+/* Where stubs go on. */
+static int fill_exits(const struct programs *p, unsigned kinds)
 {
-	int map = bpf_object__find_map_fd_by_name(p->object, "stub_exit"), enter;
 	uint32_t zero = 0;
+	int r = 0;
 
-	if (p->mechanism != MECHANISM_STUB)
-		return 0;
-	enter = programs_enter_fd(p);
-	return bpf_map_update_elem(map, &zero, &enter, BPF_ANY) ? -errno : 0;
-}
+	for (size_t i = 0; i < ARRAY_SIZE(probe_programs) && !r; i++) {
+		const struct probe_program *one = &probe_programs[i];
+		int fd;
 
-static void choose_driver_calls(struct programs *p, bool wanted)
-{
-	static const char *const maps[] = { "driver_calls", "blank_driver_call" };
-
-	for (const char *const *name = driver_hook_programs; *name; name++)
-		leave_out(p, *name, !wanted);
-	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
-		struct bpf_map *map = bpf_object__find_map_by_name(p->object, maps[i]);
-
-		if (map)
-			bpf_map__set_autocreate(map, wanted);
+		if (p->mechanism != MECHANISM_STUB || !one->exit ||
+		    !is_wanted(one, p->mechanism, kinds))
+			continue;
+		fd = programs_fd(p, one->name);
+		if (bpf_map_update_elem(programs_map(p, one->exit), &zero, &fd, BPF_ANY))
+			r = -errno;
 	}
+	return r;
 }
 
 static int open_object(struct programs *p, const struct programs_options *options)
@@ -339,16 +356,16 @@ static int open_object(struct programs *p, const struct programs_options *option
 	p->object = bpf_object__open_mem(from, end - from, &opts);
 	if (!p->object)
 		return -errno;
-	choose_programs(p);
+	choose_programs(p, options->own_hooks);
 	leave_out(p, "on_rename", !settings.name);
 	leave_out(p, "on_rename_again", !settings.name);
 	leave_out(p, "on_cgroup", !settings.cgroup);
 	leave_out(p, "on_sample", settings.fold != 0); /* sums have no samples */
 	for (size_t i = 0; i < ARRAY_SIZE(of_blocked); i++)
 		leave_out(p, of_blocked[i], !settings.blocked);
-	choose_driver_calls(p, settings.driver_calls);
+	driver_hooks_choose(p->object, settings.driver_calls);
 	settings.own_hooks = options->own_hooks != 0;
-	r = own_programs_choose(p->object, p->mechanism, options->own_hooks, settings.driver_calls);
+	r = size_maps_of_hooks(p, options->own_hooks, settings.driver_calls);
 	if (!r)
 		r = make_rings(p, options->ring_bytes);
 	if (r)
@@ -401,9 +418,7 @@ int programs_load(const struct programs_options *options, struct programs **prog
 	if (!r)
 		r = end_ring_map(p);
 	if (!r)
-		r = fill_stub_exit(p);
-	if (!r)
-		r = own_programs_fill(p->object, p->mechanism, options->own_hooks);
+		r = fill_exits(p, options->own_hooks);
 	if (!r && options->settings.fold)
 		r = fold_fill_tables(p);
 	if (r) {
@@ -434,22 +449,12 @@ void programs_free(struct programs *p)
 /* ---- attaching to processes ---------------------------------------------------------------- */
 
 /* By the tracepoint's number: libbpf would look for it under a mounted tracefs only. */
-static struct bpf_link *attach_by_perf(struct bpf_program *program, const char *id_file)
+static struct bpf_link *attach_by_perf(struct bpf_program *program, const char *tracepoint)
 {
-	int fd = tracefs_open(id_file), event;
-	struct bpf_link *link;
-	char text[32] = "";
+	int event = perf_tracepoint_open(tracepoint);
+	struct bpf_link *link = event < 0 ? NULL : bpf_program__attach_perf_event(program, event);
 
-	if (fd < 0)
-		return NULL;
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		text[0] = '\0';
-	close(fd);
-	event = perf_tracepoint_open(atoi(text));
-	if (event < 0)
-		return NULL;
-	link = bpf_program__attach_perf_event(program, event);
-	if (!link)
+	if (event >= 0 && !link)
 		close(event);
 	return link;
 }
@@ -475,13 +480,12 @@ int programs_follow_processes(struct programs *p, bool *mmap_seen, struct err *e
 			               "attaching to the kernel's process tracepoints: %s",
 			               strerror(errno));
 	}
-	p->process_links[MMAP_LINK] =
-		attach_by_perf(bpf_object__find_program_by_name(p->object, "on_mmap"),
-	                       "events/syscalls/sys_enter_mmap/id");
+	p->process_links[MMAP_LINK] = attach_by_perf(
+		bpf_object__find_program_by_name(p->object, "on_mmap"), "syscalls/sys_enter_mmap");
 	/* without it the other exit program is alone, and counted when it is left out */
 	p->process_links[EXIT_LINK] =
 		attach_by_perf(bpf_object__find_program_by_name(p->object, "on_exit_by_perf"),
-	                       "events/sched/sched_process_exit/id");
+	                       "sched/sched_process_exit");
 	*mmap_seen = p->process_links[MMAP_LINK] != NULL;
 	return 0;
 }
@@ -503,14 +507,15 @@ int programs_fd(const struct programs *p, const char *name)
 	return bpf_program__fd(bpf_object__find_program_by_name(p->object, name));
 }
 
-int programs_enter_fd(const struct programs *p)
+int programs_probe_fd(const struct programs *p, bool own, bool returns)
 {
-	return programs_fd(p, p->mechanism == MECHANISM_SESSION ? "call_session" : "call_enter");
-}
+	static const char *const enter[] = { "call_enter", "hook_enter" };
+	static const char *const leave[] = { "call_return", "hook_return" };
+	static const char *const session[] = { "call_session", "hook_session" };
 
-int programs_return_fd(const struct programs *p)
-{
-	return p->mechanism == MECHANISM_SESSION ? -1 : programs_fd(p, "call_return");
+	return programs_fd(p, p->mechanism == MECHANISM_SESSION ? session[own]
+	                      : returns                         ? leave[own]
+	                                                        : enter[own]);
 }
 
 struct wire_state *programs_state(struct programs *p)

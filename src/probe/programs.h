@@ -70,8 +70,9 @@ void programs_stop_holding(struct programs *programs);
 void programs_stop_holding_one(struct programs *programs, pid_t tgid);
 
 enum mechanism programs_mechanism(const struct programs *programs);
-int programs_enter_fd(const struct programs *programs);  /* call_session or call_enter */
-int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */
+
+/* The one at entries, or at returns where they are apart; `own`: of hooks of wire_hooks.h. */
+int programs_probe_fd(const struct programs *programs, bool own, bool returns);
 
 int programs_fd(const struct programs *programs, const char *name); /* of any program */
 
@@ -89,10 +90,6 @@ void programs_lost(const struct programs *programs, uint64_t *lost);
  * `exit` is the array of that one ("stub_exit": call_enter). Caller closes.
  */
 int programs_stub(struct programs *programs, const char *exit, uint64_t cookie, struct err *err);
-
-/* The same for hooks of wire_hooks.h: hook_session or hook_enter; hook_return, -1 with sessions. */
-int programs_hook_enter_fd(const struct programs *programs);
-int programs_hook_return_fd(const struct programs *programs);
 
 /* A map of the programs, by its name there; -ENOENT where there is none. */
 int programs_map(const struct programs *programs, const char *name);

@@ -4,11 +4,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
+#include "probe/bpf_call.h"
 
 #define IDS_MAX 32768 /* twice what a map holds: a key that goes away makes it begin anew */
 
@@ -167,12 +168,9 @@ static int compare_ids(const void *a, const void *b)
 /* The keys of a map by thread or process, each once; the caller frees them. */
 static uint32_t *read_ids(int map, size_t *n)
 {
-	uint32_t *ids = xcalloc(IDS_MAX, sizeof(*ids));
-	int r = bpf_map_get_next_key(map, NULL, ids);
-	size_t read = 0, kept = 0;
+	size_t read, kept = 0;
+	uint32_t *ids = bpf_map_keys(map, sizeof(*ids), IDS_MAX, &read);
 
-	while (r == 0 && ++read < IDS_MAX)
-		r = bpf_map_get_next_key(map, &ids[read - 1], &ids[read]);
 	qsort(ids, read, sizeof(*ids), compare_ids);
 	for (size_t i = 0; i < read; i++) {
 		if (!kept || ids[i] != ids[kept - 1])
@@ -203,11 +201,8 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 	size_t n;
 	uint32_t *tids = programs_threads(p, &n);
 	int map = programs_map(p, "threads");
-	struct timespec now;
-	uint64_t now_ns;
+	uint64_t now_ns = clock_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	for (size_t at = 0; at < n; at++) {
 		if (bpf_map_lookup_elem(map, &tids[at], thread))
 			continue;
