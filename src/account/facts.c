@@ -10,7 +10,7 @@
 #include "account/facts_watched.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
-#include "analysis/gpu_work.h"
+#include "analysis/gpu_ids.h"
 #include "analysis/thread_ids.h"
 #include "analysis/work.h"
 #include "base/hash.h"

@@ -4,134 +4,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/busy.h"
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
-/* ---- gpu use ------------------------------------------------------------------------------- */
-
-struct gpu_use {
-	uint64_t activities;
-	struct busy busy[GPU_USE_DEVICES];
-	struct {
-		const struct kernel *kernel;
-		uint64_t count, ns;
-	} * kernels; /* by id */
-	size_t n_kernels;
-	struct gpu_kernel *rows;
+/* Of one GPU as one process numbers it. */
+struct gpu_tally_device {
+	const struct process *process;
+	uint32_t number;
+	uint64_t begin_ns, end_ns; /* of the first and the last that ran */
+	uint64_t not_measured_ns;  /* between them */
+	uint64_t pending_ns;       /* not measured since its last work: counts once there is more */
+	uint64_t ran[ACTIVITY_COUNT];
+	/* Graphs as wholes are computing; kernels: in which any of both ran. */
+	struct busy computing, communication, kernels;
 };
 
-static struct gpu_use *gpu_use_new(void)
-{
-	struct gpu_use *use = xcalloc(1, sizeof(*use));
+enum kernel_known { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
 
-	for (size_t i = 0; i < GPU_USE_DEVICES; i++)
-		use->busy[i].most = BUSY_PIECES_OF_GPU;
-	return use;
-}
-
-static void gpu_use_event(struct gpu_use *use, const struct event *event)
-{
-	const struct activity *activity = event->activity;
-	const struct kernel *kernel;
-
-	if (event->type != EVENT_ACTIVITY)
-		return;
-	use->activities++;
-	busy_add(&use->busy[activity->device % GPU_USE_DEVICES], activity->begin_ns,
-	         activity->end_ns);
-	kernel = activity->kernel;
-	if (!kernel)
-		return;
-	use->kernels = by_id_room(use->kernels, &use->n_kernels, sizeof(*use->kernels), kernel->id);
-	use->kernels[kernel->id].kernel = kernel;
-	use->kernels[kernel->id].count++;
-	use->kernels[kernel->id].ns += activity_duration_ns(activity);
-}
-
-static uint64_t gpu_use_activities(const struct gpu_use *use)
-{
-	return use->activities;
-}
-
-/* In which at least one activity ran on a device; `device` below GPU_USE_DEVICES. */
-static uint64_t gpu_use_busy_ns(const struct gpu_use *use, uint32_t device)
-{
-	return busy_ns(&use->busy[device]);
-}
-
-/* that it lacks at most */
-static uint64_t gpu_use_short_ns(const struct gpu_use *use, uint32_t device)
-{
-	return busy_short_ns(&use->busy[device]);
-}
-
-static int by_name(const void *left, const void *right)
-{
-	return strcmp(((const struct gpu_kernel *)left)->name,
-	              ((const struct gpu_kernel *)right)->name);
-}
-
-static int by_time(const void *left, const void *right)
-{
-	const struct gpu_kernel *a = left, *b = right;
-
-	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : by_name(a, b);
-}
-
-const struct gpu_kernel *gpu_use_kernels(struct gpu_use *use, size_t *n)
-{
-	struct gpu_kernel *rows = xcalloc(use->n_kernels + 1, sizeof(*rows));
-	size_t all = 0, to = 0;
-
-	for (size_t i = 0; i < use->n_kernels; i++) {
-		if (use->kernels[i].kernel)
-			rows[all++] =
-				(struct gpu_kernel){ use->kernels[i].kernel->name,
-				                     use->kernels[i].count, use->kernels[i].ns };
-	}
-	qsort(rows, all, sizeof(*rows), by_name);
-	for (size_t i = 0; i < all; i++) {
-		if (to && !by_name(&rows[to - 1], &rows[i])) {
-			rows[to - 1].count += rows[i].count;
-			rows[to - 1].ns += rows[i].ns;
-		} else {
-			rows[to++] = rows[i];
-		}
-	}
-	qsort(rows, to, sizeof(*rows), by_time);
-	free(use->rows);
-	*n = to;
-	return use->rows = rows;
-}
-
-static void gpu_use_free(struct gpu_use *use)
-{
-	if (!use)
-		return;
-	for (size_t i = 0; i < GPU_USE_DEVICES; i++)
-		busy_free(&use->busy[i]);
-	free(use->kernels);
-	free(use->rows);
-	free(use);
-}
-
-/* ---- gpu tally ----------------------------------------------------------------------------- */
+struct gpu_tally_kernel {
+	const struct kernel *kernel; /* NULL: none ran */
+	enum kernel_known known;
+	uint64_t count, ns;
+};
 
 void gpu_tally_init(struct gpu_tally *tally, struct work *work)
 {
 	memset(tally, 0, sizeof(*tally));
-	tally->use = gpu_use_new();
-	tally->works = gpu_works_new();
+	tally->ids = gpu_ids_new();
 	tally->work = work_share(work);
+	for (size_t i = 0; i < GPU_TALLY_BUSY; i++)
+		tally->busy[i].most = BUSY_PIECES_OF_GPU;
 }
 
 void gpu_tally_free(struct gpu_tally *tally)
 {
-	gpu_use_free(tally->use);
-	gpu_works_free(tally->works);
+	for (uint32_t i = 0; i < gpu_ids_count(tally->ids); i++) {
+		busy_free(&tally->devices[i]->computing);
+		busy_free(&tally->devices[i]->communication);
+		busy_free(&tally->devices[i]->kernels);
+		free(tally->devices[i]);
+	}
+	for (size_t i = 0; i < GPU_TALLY_BUSY; i++)
+		busy_free(&tally->busy[i]);
+	gpu_ids_free(tally->ids);
 	sketch_free(&tally->queue);
 	work_free(tally->work);
+	free(tally->kernels);
+	free(tally->kernel_rows);
 	free(tally->lines);
 }
 
@@ -171,28 +90,143 @@ static void count_copy(struct gpu_copies *copies, const struct activity *activit
 	copies->ns += activity_duration_ns(activity);
 }
 
+/* NULL: there are too many. */
+static struct gpu_tally_device *device_of(struct gpu_tally *tally, const struct event *event)
+{
+	uint32_t id = gpu_ids_of(tally->ids, event);
+	struct gpu_tally_device *device;
+
+	if (id == GPU_ID_NONE)
+		return NULL;
+	device = tally->devices[id];
+	if (device)
+		return device;
+	device = tally->devices[id] = xcalloc(1, sizeof(*device));
+	device->process = event->process;
+	device->number = event->activity->device;
+	device->begin_ns = UINT64_MAX;
+	device->computing.most = device->communication.most = device->kernels.most =
+		BUSY_PIECES_OF_GPU;
+	return device;
+}
+
+/* Its sums, and whether it is one of communication. */
+static bool count_kernel(struct gpu_tally *tally, const struct activity *activity)
+{
+	const struct kernel *kernel = activity->kernel;
+	struct gpu_tally_kernel *row;
+
+	tally->kernels =
+		by_id_room(tally->kernels, &tally->n_kernels, sizeof(*tally->kernels), kernel->id);
+	row = &tally->kernels[kernel->id];
+	row->kernel = kernel;
+	row->count++;
+	row->ns += activity_duration_ns(activity);
+	if (!kernel->resolved)
+		return kernel_name_is_communication(kernel->name);
+	if (row->known == NOT_LOOKED_AT)
+		row->known =
+			kernel_name_is_communication(kernel->name) ? IS_COMMUNICATION : IS_COMPUTE;
+	return row->known == IS_COMMUNICATION;
+}
+
+static void count_on_device(struct gpu_tally_device *device, const struct activity *activity,
+                            bool communication)
+{
+	device->ran[activity->kind]++;
+	device->not_measured_ns += device->pending_ns;
+	device->pending_ns = 0;
+	if (activity->begin_ns < device->begin_ns)
+		device->begin_ns = activity->begin_ns;
+	if (activity->end_ns > device->end_ns)
+		device->end_ns = activity->end_ns;
+	if (activity_is_transfer(activity))
+		return;
+	busy_add(communication ? &device->communication : &device->computing, activity->begin_ns,
+	         activity->end_ns);
+	busy_add(&device->kernels, activity->begin_ns, activity->end_ns);
+}
+
+static void count_activity(struct gpu_tally *tally, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+	bool communication = activity->kernel && count_kernel(tally, activity);
+	struct gpu_tally_device *device = device_of(tally, event);
+
+	tally->activities++;
+	busy_add(&tally->busy[activity->device % GPU_TALLY_BUSY], activity->begin_ns,
+	         activity->end_ns);
+	if (device)
+		count_on_device(device, activity, communication);
+	if (activity_is_transfer(activity))
+		count_copy(activity->kind == ACTIVITY_COPY ? &tally->copies[activity->direction]
+		                                           : &tally->sets,
+		           activity);
+}
+
+static void count_not_measured(struct gpu_tally *tally, const struct event *event)
+{
+	for (uint32_t i = 0; i < gpu_ids_count(tally->ids); i++) {
+		if (tally->devices[i]->process == event->process)
+			tally->devices[i]->pending_ns += range_duration_ns(event->range);
+	}
+}
+
 void gpu_tally_event(struct gpu_tally *tally, const struct event *event)
 {
 	work_event(tally->work, event);
 	count_delay(tally, event);
-	if (event->type == EVENT_RANGE)
-		gpu_works_event(tally->works, event);
-	if (event->type != EVENT_ACTIVITY)
-		return;
-	gpu_works_event(tally->works, event);
-	gpu_use_event(tally->use, event);
-	if (event->activity->kind == ACTIVITY_COPY)
-		count_copy(&tally->copies[event->activity->direction], event->activity);
-	else if (event->activity->kind == ACTIVITY_SET)
-		count_copy(&tally->sets, event->activity);
+	if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
+		count_not_measured(tally, event);
+	else if (event->type == EVENT_ACTIVITY)
+		count_activity(tally, event);
 }
 
 bool gpu_tally_any(const struct gpu_tally *tally)
 {
-	return gpu_use_activities(tally->use) > 0;
+	return tally->activities > 0;
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
+
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const struct gpu_kernel *)left)->name,
+	              ((const struct gpu_kernel *)right)->name);
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct gpu_kernel *a = left, *b = right;
+
+	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : by_name(a, b);
+}
+
+const struct gpu_kernel *gpu_tally_kernels(struct gpu_tally *tally, size_t *n)
+{
+	struct gpu_kernel *rows = xcalloc(tally->n_kernels + 1, sizeof(*rows));
+	size_t all = 0, to = 0;
+
+	for (size_t i = 0; i < tally->n_kernels; i++) {
+		const struct gpu_tally_kernel *of = &tally->kernels[i];
+
+		if (of->kernel)
+			rows[all++] = (struct gpu_kernel){ of->kernel->name, of->count, of->ns };
+	}
+	qsort(rows, all, sizeof(*rows), by_name);
+	for (size_t i = 0; i < all; i++) {
+		if (to && !by_name(&rows[to - 1], &rows[i])) {
+			rows[to - 1].count += rows[i].count;
+			rows[to - 1].ns += rows[i].ns;
+		} else {
+			rows[to++] = rows[i];
+		}
+	}
+	qsort(rows, to, sizeof(*rows), by_time);
+	free(tally->kernel_rows);
+	*n = to;
+	return tally->kernel_rows = rows;
+}
 
 static struct gpu_line *line_of(struct gpu_tally *tally, size_t *n, uint32_t device)
 {
@@ -212,38 +246,38 @@ static int by_device(const void *left, const void *right)
 }
 
 /* Windows are the same ones for all processes: the longest list of them holds the others. */
-static void widen(struct gpu_line *line, const struct gpu_work_row *row)
+static void widen(struct gpu_line *line, const struct gpu_tally_device *device)
 {
-	if (row->begin_ns < line->begin_ns)
-		line->begin_ns = row->begin_ns;
-	if (row->end_ns > line->end_ns)
-		line->end_ns = row->end_ns;
-	if (row->not_measured_ns > line->not_measured_ns)
-		line->not_measured_ns = row->not_measured_ns;
+	if (device->begin_ns < line->begin_ns)
+		line->begin_ns = device->begin_ns;
+	if (device->end_ns > line->end_ns)
+		line->end_ns = device->end_ns;
+	if (device->not_measured_ns > line->not_measured_ns)
+		line->not_measured_ns = device->not_measured_ns;
 }
 
 const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
 {
-	const struct gpu_work_row *rows;
-	size_t n_rows;
+	uint32_t n_devices = gpu_ids_count(tally->ids);
 
-	rows = gpu_works_rows(tally->works, &n_rows);
 	free(tally->lines);
-	tally->lines = xcalloc(n_rows + 1, sizeof(*tally->lines));
+	tally->lines = xcalloc(n_devices + 1, sizeof(*tally->lines));
 	*n = 0;
-	for (size_t i = 0; i < n_rows; i++) {
-		uint32_t device = rows[i].device;
-		struct gpu_line *line = line_of(tally, n, device);
+	for (uint32_t i = 0; i < n_devices; i++) {
+		const struct gpu_tally_device *device = tally->devices[i];
+		struct gpu_line *line = line_of(tally, n, device->number);
+		const struct busy *busy = &tally->busy[device->number % GPU_TALLY_BUSY];
+		uint64_t communication_ns = busy_ns(&device->communication);
+		uint64_t apart_ns = communication_ns + busy_ns(&device->computing);
+		uint64_t together_ns = busy_ns(&device->kernels);
 
-		widen(line, &rows[i]);
-		line->kernels += rows[i].kernels;
-		line->copies += rows[i].copies;
-		line->sets += rows[i].sets;
-		line->graphs += rows[i].graphs;
-		line->communication_ns += rows[i].union_ns[WORK_COMMUNICATION];
-		line->beside_ns += gpu_work_both_ns(&rows[i], WORK_COMMUNICATION, WORK_COMPUTE);
-		line->busy_ns = gpu_use_busy_ns(tally->use, device % GPU_USE_DEVICES);
-		line->short_ns = gpu_use_short_ns(tally->use, device % GPU_USE_DEVICES);
+		widen(line, device);
+		for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
+			line->ran[kind] += device->ran[kind];
+		line->communication_ns += communication_ns;
+		line->beside_ns += apart_ns > together_ns ? apart_ns - together_ns : 0;
+		line->busy_ns = busy_ns(busy);
+		line->short_ns = busy_short_ns(busy);
 	}
 	qsort(tally->lines, *n, sizeof(*tally->lines), by_device);
 	return tally->lines;

@@ -50,7 +50,6 @@ static void join(struct xid_row *row, const struct failed *failed)
 	if (!row->failed++) {
 		row->function = failed->function;
 		row->code = failed->code;
-		row->failed_ns = failed->time_ns;
 	}
 }
 

@@ -18,7 +18,6 @@ struct xid_row {
 	uint64_t failed;                 /* calls */
 	const struct function *function; /* of the first; NULL: none failed */
 	int32_t code;
-	uint64_t failed_ns;
 };
 
 /* A plain part of its owner: see memory.h. */

@@ -145,7 +145,7 @@ static void test_communication_is_hidden_where_others_run(void **state)
 	assert_int_equal(lines[0].communication_ns, 20000);
 	assert_int_equal(lines[0].beside_ns, 5000);
 	assert_int_equal(lines[1].device, 1);
-	assert_int_equal(lines[1].copies, 1);
+	assert_int_equal(lines[1].ran[ACTIVITY_COPY], 1);
 	assert_true(gpu_copies_rate(&tally.copies[DIRECTION_NONE]) == 1.024);
 }
 

@@ -451,10 +451,8 @@ static void write_gpus(void *self, const struct run_info *run)
 		table_u64(table, lines[i].device);
 		table_u64(table, lines[i].busy_ns);
 		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
-		table_u64(table, lines[i].kernels);
-		table_u64(table, lines[i].copies);
-		table_u64(table, lines[i].sets);
-		table_u64(table, lines[i].graphs);
+		for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
+			table_u64(table, lines[i].ran[kind]);
 		table_u64(table, lines[i].communication_ns);
 		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
 		short_ns += lines[i].short_ns;
@@ -478,7 +476,7 @@ static void write_gpu_kernels(void *self, const struct run_info *run)
 	const struct gpu_kernel *rows;
 	size_t n;
 
-	rows = gpu_use_kernels(overview->tally->gpu->use, &n);
+	rows = gpu_tally_kernels(overview->tally->gpu, &n);
 	if (!report_table_of(&overview->writer, n, "gpu_kernels", "Kernels by time on the GPU",
 	                     TABLE_COLUMNS(columns)))
 		return;

@@ -28,10 +28,10 @@ static const struct table_column device_columns[] = {
 	{ "GPU", TABLE_NUMBER, DEVICE(of.device), "device" },
 	{ "BUSY", TABLE_DURATION, DEVICE(of.busy_ns), "busy_ns" },
 	{ "%", TABLE_PERCENT, DEVICE(busy_percent), "busy_percent", .decimals = 3 },
-	{ "KERNELS", TABLE_NUMBER, DEVICE(of.kernels), "kernels" },
-	{ "COPIES", TABLE_NUMBER, DEVICE(of.copies), "copies" },
-	{ "SETS", TABLE_NUMBER, DEVICE(of.sets), "sets" },
-	{ "GRAPHS", TABLE_NUMBER, DEVICE(of.graphs), "graphs" },
+	{ "KERNELS", TABLE_NUMBER, DEVICE(of.ran[ACTIVITY_KERNEL]), "kernels" },
+	{ "COPIES", TABLE_NUMBER, DEVICE(of.ran[ACTIVITY_COPY]), "copies" },
+	{ "SETS", TABLE_NUMBER, DEVICE(of.ran[ACTIVITY_SET]), "sets" },
+	{ "GRAPHS", TABLE_NUMBER, DEVICE(of.ran[ACTIVITY_GRAPH_RUN]), "graphs" },
 	{ "NCCL", TABLE_DURATION, DEVICE(of.communication_ns), "communication_ns",
 	  .needs = SUMMARY_NCCL },
 	{ TABLE_JSON(DEVICE(of.beside_ns), "communication_beside_compute_ns") },
@@ -158,7 +158,7 @@ static void add_kernels(const struct summary_page *p)
 	uint64_t sum = 0;
 	size_t n;
 
-	rows = gpu_use_kernels(p->tally->gpu->use, &n);
+	rows = gpu_tally_kernels(p->tally->gpu, &n);
 	for (size_t i = 0; i < n; i++)
 		sum += rows[i].ns;
 	table_begin(p->table, "kernels", "KERNELS BY TIME ON THE GPU",
