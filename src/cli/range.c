@@ -3,16 +3,19 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/lines.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "trace/chunk.h"
 
 /* ---- parse --------------------------------------------------------------------------------- */
 
@@ -202,11 +205,16 @@ int cli_say_missed(const char *path, const struct run_info *run, struct err *err
 
 static uint64_t bound_of(const char *input)
 {
+	int fd = input ? open(input, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	uint64_t bound = SIZE_LIVE;
 	struct stat st;
 
-	if (!input || stat(input, &st))
-		return SIZE_LIVE;
-	return SIZE_LEAST + SIZE_TIMES * (uint64_t)st.st_size;
+	if (fd < 0)
+		return bound;
+	if (!fstat(fd, &st))
+		bound = SIZE_LEAST + SIZE_TIMES * file_data_bytes(fd, (uint64_t)st.st_size);
+	close(fd);
+	return bound;
 }
 
 void cli_bound_output(const struct cli_range *range, const char *input)

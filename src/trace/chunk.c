@@ -201,6 +201,45 @@ const uint8_t *file_in_chunk(struct file_in *in, const struct chunk_at *chunk)
 	return unpacker_open(in->unpacker, &chunk->head, in->payload.data);
 }
 
+/* ---- holes --------------------------------------------------------------------------------- */
+
+/*
+ * A file of 4 KiB can be a TiB long: holes are zeros that nobody has written. Each step past one
+ * takes a microsecond. A file in more pieces than these is none that was recorded.
+ */
+#define PIECES_MAX 65536
+
+/* Where the next bytes are that somebody has written, from `offset` on; the file's end: none. */
+static uint64_t next_data(int fd, uint64_t offset, uint64_t bytes)
+{
+	off_t at = lseek(fd, (off_t)offset, SEEK_DATA);
+
+	if (at < 0)
+		return errno == ENXIO ? bytes
+		                      : offset; /* holes are not known here: there are none */
+	return (uint64_t)at < bytes ? (uint64_t)at : bytes;
+}
+
+static uint64_t next_hole(int fd, uint64_t offset, uint64_t bytes)
+{
+	off_t at = lseek(fd, (off_t)offset, SEEK_HOLE);
+
+	return at < 0 || (uint64_t)at > bytes ? bytes : (uint64_t)at;
+}
+
+uint64_t file_data_bytes(int fd, uint64_t bytes)
+{
+	uint64_t at = 0, data = 0;
+
+	for (unsigned i = 0; i < PIECES_MAX && at < bytes; i++) {
+		uint64_t begin = next_data(fd, at, bytes);
+
+		at = next_hole(fd, begin, bytes);
+		data += at - begin;
+	}
+	return data;
+}
+
 /* ---- blocks -------------------------------------------------------------------------------- */
 
 static bool in_block(const struct file_in *in, uint64_t offset)
@@ -297,7 +336,7 @@ static bool read_index(struct file_in *in)
 	in->has_trailer = true;
 	at = get_fixed(trailer, 8);
 	if (at < FORMAT_HEADER_BYTES || at > in->bytes || !chunk_whole(in, at, &index) ||
-	    index.head.type != CHUNK_INDEX || index.head.raw_bytes > in->bytes ||
+	    index.head.type != CHUNK_INDEX || index.head.raw_bytes > in->data_bytes ||
 	    index.head.raw_bytes > INDEX_BYTES_MAX || index.head.stored_bytes > INDEX_BYTES_MAX)
 		return false;
 	raw = file_in_chunk(in, &index);
@@ -315,7 +354,7 @@ static bool only_zeros(const struct file_in *in, uint64_t offset)
 {
 	char block[4096];
 
-	while (offset < in->bytes) {
+	while ((offset = next_data(in->fd, offset, in->bytes)) < in->bytes) {
 		size_t n = in->bytes - offset < sizeof(block) ? (size_t)(in->bytes - offset)
 		                                              : sizeof(block);
 
@@ -366,7 +405,8 @@ static size_t head_within(const uint8_t *bytes, size_t n)
 /* The first place from `offset` on where a chunk begins; 0: none. */
 static uint64_t next_head(struct file_in *in, uint64_t offset)
 {
-	while (offset < in->bytes && in->bytes - offset >= FORMAT_CHUNK_BYTES) {
+	while ((offset = next_data(in->fd, offset, in->bytes)) < in->bytes &&
+	       in->bytes - offset >= FORMAT_CHUNK_BYTES) {
 		size_t n, at;
 		const uint8_t *bytes = look_at(in, offset, &n);
 
@@ -454,6 +494,7 @@ static int look_at_file(struct file_in *in, struct err *err)
 		               "once; copy it into a file first",
 		               in->path);
 	in->bytes = (uint64_t)st.st_size;
+	in->data_bytes = file_data_bytes(in->fd, in->bytes);
 	return 0;
 }
 

@@ -180,9 +180,9 @@ struct chunk_at {
 
 struct file_in {
 	int fd;
-	const char *path; /* kept, not copied */
-	uint64_t bytes;
-	unsigned major, minor; /* of the format */
+	const char *path;           /* kept, not copied */
+	uint64_t bytes, data_bytes; /* data: without holes */
+	unsigned major, minor;      /* of the format */
 	struct chunk_at *chunks;
 	size_t n_chunks;
 	bool complete;       /* ends as a writer ends it */
@@ -196,6 +196,10 @@ struct file_in {
 	uint64_t block_at;
 	size_t block_bytes;
 };
+
+/* How many of so many bytes of a file are no holes: what there is a file of, whatever its length.
+ * All, where the file system does not know holes. */
+uint64_t file_data_bytes(int fd, uint64_t bytes);
 
 /* A descriptor is closed by file_in_close(), which follows failures, too. */
 int file_in_open(struct file_in *in, const char *path, struct err *err);

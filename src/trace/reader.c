@@ -27,7 +27,7 @@ struct trace_file {
 	uint64_t events;
 	uint64_t damaged_at; /* the first damage; 0: none so far */
 	uint64_t opened_damaged_at;
-	uint64_t raw_bytes; /* of events, unpacked so far */
+	uint64_t raw_bytes; /* unpacked so far */
 	struct objects *objects;
 	struct decoder *decoder;
 	struct kept_rows *rows;
@@ -319,6 +319,24 @@ static int pass_on_waiting(struct chunk_reading *reading, size_t but, struct err
 	return r;
 }
 
+/*
+ * A chunk's payload; NULL where it is damaged, or is more than is read of a file of that size. What
+ * is packed is read as well. A hole is no byte of the file's.
+ */
+static const uint8_t *unpack(struct trace_file *file, const struct chunk_at *chunk)
+{
+	const struct chunk_head *head = &chunk->head;
+	uint64_t bytes =
+		head->raw_bytes > head->stored_bytes ? head->raw_bytes : head->stored_bytes;
+
+	if (bytes > RAW_LEAST + RAW_TIMES * file->in.data_bytes - file->raw_bytes) {
+		file->run.info.too_dense = true;
+		return NULL;
+	}
+	file->raw_bytes += bytes;
+	return file_in_chunk(&file->in, chunk);
+}
+
 /* The names for the events at `index`: the chunk before it, or none. */
 static void read_names(struct chunk_reading *reading, size_t index)
 {
@@ -333,7 +351,7 @@ static void read_names(struct chunk_reading *reading, size_t index)
 			decoder_lose_names(decoder);
 		return;
 	}
-	raw = file_in_chunk(in, chunk);
+	raw = unpack(reading->file, chunk);
 	if (raw && decoder_names(decoder, raw, chunk->head.raw_bytes))
 		return;
 	decoder_lose_names(decoder);
@@ -375,16 +393,6 @@ static int read_event_chunk(struct chunk_reading *reading, uint64_t *left, struc
 	return r;
 }
 
-static bool may_unpack(struct trace_file *file, const struct chunk_head *head)
-{
-	if (head->raw_bytes <= RAW_LEAST + RAW_TIMES * file->in.bytes - file->raw_bytes) {
-		file->raw_bytes += head->raw_bytes;
-		return true;
-	}
-	file->run.info.too_dense = true;
-	return false;
-}
-
 static int read_events(struct chunk_reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
@@ -392,10 +400,8 @@ static int read_events(struct chunk_reading *reading, size_t index, struct err *
 	const uint8_t *raw;
 	int r;
 
-	if (!may_unpack(reading->file, &chunk->head))
-		return lose_events(reading, chunk, left, err);
 	read_names(reading, index);
-	raw = file_in_chunk(&reading->file->in, chunk);
+	raw = unpack(reading->file, chunk);
 	if (!raw || !decoder_begin(reading->file->decoder, &chunk->head, raw))
 		return lose_events(reading, chunk, left, err);
 	r = pass_on_waiting(reading, chunk->head.announced, err);
@@ -408,7 +414,7 @@ static int read_definitions(struct chunk_reading *reading, const struct chunk_at
                             struct err *err)
 {
 	struct objects *objects = reading->file->objects;
-	const uint8_t *raw = file_in_chunk(&reading->file->in, chunk);
+	const uint8_t *raw = unpack(reading->file, chunk);
 	struct bytes in = bytes_of(raw, raw ? chunk->head.raw_bytes : 0);
 	int r = 0;
 
@@ -505,13 +511,14 @@ static void look_ahead(struct chunk_reading *reading)
 			continue;
 		if (is_stopped(reading, 0)) /* read_chunks asks again */
 			return;
-		raw = file_in_chunk(in, chunk);
+		raw = unpack(reading->file, chunk);
 		payload = bytes_of(raw, raw ? chunk->head.raw_bytes : 0);
 		if (!raw || !objects_look_ahead(objects, &payload))
 			objects_lose(objects, chunk->head.definitions);
 		note_over_budget(reading->file, chunk);
 	}
 	objects_know_frames(objects);
+	reading->file->raw_bytes = 0; /* they are unpacked again */
 }
 
 static int read_chunks(struct chunk_reading *reading, struct err *err)

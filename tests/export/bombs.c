@@ -2,8 +2,9 @@
 /*
  * Makes a small trace that stands for a great deal:
  *
- *   bombs launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees
- *         FILE.cuscope
+ *   bombs
+ * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
+ *         definitions FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -13,11 +14,12 @@
  * other, and a launch at the end of each. numbers: 200,000 launches whose numbers are alike in
  * their lower half, and then their work; early: the work first. orphans: 500,000 pieces of work of
  * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
- * function would have side by side. Times go up by the same step, so that next to nothing of it
- * takes room.
+ * function would have side by side. definitions: 650 million begins of one thread. Times go up by
+ * the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
+#include "trace/chunk.h"
 #include "trace/format.h"
 #include "trace/writer.h"
 
@@ -284,6 +286,39 @@ static void within(struct bomb *bomb)
 	}
 }
 
+#define DEFINITION_CHUNKS 1000
+
+/* Of the process that is defined already, with no name: tag, length, body, seven bytes at most. */
+static void begins_of_a_thread(struct buf *raw)
+{
+	const uint8_t record[] = { DEFINE_EVENT_THREAD, 5, 0, 77, 0, 0, 40 };
+
+	while (raw->len + sizeof(record) <= FORMAT_RAW_MAX)
+		buf_add(raw, (const char *)record, sizeof(record));
+}
+
+/* After the end of a file that has none of it: what follows its last chunk. */
+static void definitions(int fd)
+{
+	struct packer *packer = packer_new();
+	struct buf raw = { 0 }, chunk = { 0 };
+	struct chunk_head head = { .type = CHUNK_DEFINITIONS };
+	uint8_t trailer[FORMAT_TRAILER_BYTES];
+	off_t end = lseek(fd, -FORMAT_TRAILER_BYTES, SEEK_END);
+
+	assert_int_equal(pread(fd, trailer, sizeof(trailer), end), sizeof(trailer));
+	assert_int_equal(ftruncate(fd, (off_t)get_fixed(trailer, 8)), 0);
+	begins_of_a_thread(&raw);
+	head.definitions = (uint32_t)(raw.len / 7);
+	packer_add(packer, &head, raw.data, raw.len, &chunk);
+	lseek(fd, 0, SEEK_END);
+	for (int i = 0; i < DEFINITION_CHUNKS; i++)
+		assert_int_equal(write(fd, chunk.data, chunk.len), chunk.len);
+	buf_free(&raw);
+	buf_free(&chunk);
+	packer_free(packer);
+}
+
 static const struct {
 	const char *name;
 	void (*put)(struct bomb *bomb);
@@ -322,6 +357,8 @@ int main(int argc, char **argv)
 	bomb.run.end_ns = bomb.now_ns + STEP_NS;
 	assert_int_equal(bomb.writer->ops->end(bomb.writer, &bomb.run, &err), 0);
 	bomb.writer->ops->free(bomb.writer);
+	if (!strcmp(argv[1], "definitions"))
+		definitions(fd);
 	close(fd);
 	return 0;
 }

@@ -23,7 +23,7 @@ def bomb(case, kind):
     path = case.path(kind + ".cuscope")
     if not os.path.exists(path):
         subprocess.run([os.path.join(case.build, "tests", "export", "bombs"), kind, path], check=True)
-        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees") else 100_000):
+        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees", "definitions") else 100_000):
             raise Failure(f"{kind} is not small: {os.path.getsize(path)} bytes")
     return path
 
@@ -164,6 +164,46 @@ def test_a_file_is_not_read_beyond_what_one_of_its_size_may_hold(case):
     result = limited(case, "info", path)
     if b"17738140 in damaged parts" not in result.stdout:
         raise Failure(f"info does not count what is left out: {result.stdout.decode()}")
+
+
+def test_definitions_are_not_read_beyond_what_a_file_may_hold(case):
+    """1.2 billion begins of a thread in 1 MiB: they are definitions, whatever is read of them."""
+    path = bomb(case, "definitions")
+    for command in ("info", "report", "profile"):
+        result = limited(case, command, path, cpu_s=8)
+        equal(f"status of {command}", 1, result.returncode)
+        if "unpacks to more than is read of a file of its size" not in result.stderr.decode():
+            raise Failure(f"{command} says {result.stderr.decode()}")
+
+
+def sparse(case, name, data):
+    """A file of a TiB, of which nothing is there but `data` and its last byte."""
+    path = case.path(name)
+    with open(path, "wb") as file:
+        file.write(data)
+        file.seek(1 << 40)
+        file.write(b"x")
+    return path
+
+
+def test_holes_of_a_file_are_not_its_size(case):
+    with open(bomb(case, "launches"), "rb") as file:
+        data = file.read()
+    path = sparse(case, "sparse.cuscope", data[:-1])
+    for name in ("sparse.csv", "sparse.jsonl"):
+        result = limited(case, "export", path, "-o", case.path(name), "--force", cpu_s=8)
+        if SENTENCE not in result.stderr.decode():
+            raise Failure(f"{name} is not bounded: {result.stderr.decode()}")
+        written(case, name, result, (LEAST + TIMES * 16384) * 3 // 2)
+
+
+def test_holes_of_a_file_are_not_searched(case):
+    with open(bomb(case, "ranges"), "rb") as file:
+        data = file.read()
+    result = limited(case, "info", sparse(case, "search.cuscope", data[:len(data) // 2]), cpu_s=2)
+    equal("status", 1, result.returncode)
+    if "is damaged at byte" not in result.stderr.decode():
+        raise Failure(result.stderr.decode())
 
 
 def test_the_time_of_a_report_grows_as_its_file(case):
