@@ -462,6 +462,12 @@ const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64
 	return &kernel->kernel;
 }
 
+/* An account of its own: that of the process is closed. */
+const struct kernel *kernels_unknown(struct kernels *kernels, uint64_t value)
+{
+	return &unresolved(kernels, 0, value)->kernel;
+}
+
 const struct kernel *kernels_by_name(struct kernels *kernels, uint32_t tgid, const char *mangled)
 {
 	bool plausible = kernel_name_plausible(mangled);

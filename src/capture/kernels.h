@@ -32,6 +32,9 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t handle, uint
 /* The kernel of a launch; made as unresolved when nothing is known. Never NULL. */
 const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64_t handle);
 
+/* The same where nothing can be known any more: its process has ended. */
+const struct kernel *kernels_unknown(struct kernels *kernels, uint64_t handle);
+
 /* The kernel of this mangled name, which a process told; never NULL. */
 const struct kernel *kernels_by_name(struct kernels *kernels, uint32_t tgid, const char *mangled);
 

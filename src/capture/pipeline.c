@@ -366,6 +366,11 @@ const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, ui
 	return kernels_find(pipeline->kernels, pid, handle);
 }
 
+const struct kernel *pipeline_kernel_unknown(struct pipeline *pipeline, uint64_t handle)
+{
+	return kernels_unknown(pipeline->kernels, handle);
+}
+
 const struct function *pipeline_function(struct pipeline *pipeline, uint16_t id)
 {
 	const struct module *module;

@@ -65,6 +65,8 @@ const struct process *pipeline_process_at(const struct pipeline *pipeline, uint3
 /* NULL where nothing was heard of it yet. */
 const struct process *pipeline_process_known(const struct pipeline *pipeline, uint32_t pid);
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle);
+/* The same of a process that has ended, unresolved. */
+const struct kernel *pipeline_kernel_unknown(struct pipeline *pipeline, uint64_t handle);
 const struct function *pipeline_function(struct pipeline *pipeline, uint16_t hook);
 
 /* The same of a hook that users asked for. */

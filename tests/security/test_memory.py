@@ -105,9 +105,9 @@ def test_allocations_on_a_stack_of_their_own(case):
 
 
 def last_page(case, tool, n):
-    """Of a command that goes on for some pages more: who ended is folded a page after his end, and each end takes 3 ms."""
+    """Of a command that goes on for some pages more: who ended is folded a page after his end."""
     process = case.cuscope(tool, "--format", "json", "--interval", "500ms", "--", "/bin/sh", "-c",
-                           f"{Places.program('hostile-floods')} leavers {n}; sleep 10")
+                           f"{Places.program('hostile-floods')} leavers {n}; sleep 3")
     checks.equal("status", 0, process.wait(100))
     page = json.loads(process.out().splitlines()[-1])
     checks.equal("complete", True, page["missed"]["complete"])

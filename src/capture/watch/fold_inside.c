@@ -425,12 +425,30 @@ void fold_inside_take(struct fold_inside *inside, struct programs *programs,
 
 struct ending {
 	struct fold_inside *inside;
-	struct ledger_process process;
+	ledger_is_fn is;
+	void *data;
 };
 
 static bool is_of(const struct ending *ending, uint64_t born_ns, uint64_t tgid)
 {
-	return born_ns == ending->process.born_ns && tgid == ending->process.tgid;
+	return ending->is(ending->data, (struct ledger_process){ born_ns, tgid });
+}
+
+static void forget_process(const struct ending *ending, enum map_of map,
+                           const struct fold_process_key *process)
+{
+	if (is_of(ending, process->born_ns, process->tgid))
+		fold_map_delete(&ending->inside->maps[map], process);
+}
+
+static void forget_known(void *data, const void *key, const void *value)
+{
+	forget_process(data, PROCESSES, key);
+}
+
+static void forget_share(void *data, const void *key, const void *value)
+{
+	forget_process(data, SHARES, key);
 }
 
 static void forget_pinned(void *data, const void *key, const void *value)
@@ -461,14 +479,13 @@ static void forget_open(void *data, const void *key, const void *value)
 		ending->inside->state_here.open_captures--;
 }
 
-void fold_inside_ended(struct fold_inside *inside, struct ledger_process process)
+void fold_inside_ended(struct fold_inside *inside, ledger_is_fn is, void *data)
 {
-	struct ending ending = { inside, process };
-	const struct fold_process_key key = key_of(process);
+	struct ending ending = { inside, is, data };
 
 	fold_map_each(&inside->maps[PINNED], forget_pinned, &ending);
 	fold_map_each(&inside->maps[CAPTURES], forget_stream, &ending);
 	fold_map_each(&inside->maps[OPEN], forget_open, &ending);
-	fold_map_delete(&inside->maps[PROCESSES], &key);
-	fold_map_delete(&inside->maps[SHARES], &key);
+	fold_map_each(&inside->maps[PROCESSES], forget_known, &ending);
+	fold_map_each(&inside->maps[SHARES], forget_share, &ending);
 }

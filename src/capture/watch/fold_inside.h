@@ -36,7 +36,8 @@ void fold_inside_call(struct fold_inside *inside, struct ledger_process process,
 /* Of kernels' handles from now on. */
 void fold_inside_generation(struct fold_inside *inside, uint16_t generation);
 
-void fold_inside_ended(struct fold_inside *inside, struct ledger_process process);
+/* Forgets the processes that are meant: they have ended. */
+void fold_inside_ended(struct fold_inside *inside, ledger_is_fn is, void *data);
 
 /* So many rows of launches of a process that goes on were deleted. */
 void fold_inside_give_back(struct fold_inside *inside, struct ledger_process process,

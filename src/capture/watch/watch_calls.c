@@ -159,8 +159,11 @@ static struct watched *process_of(struct watch_calls *calls, const struct wire_c
 void watch_calls_ended(struct watch_calls *calls, const struct watched *process)
 {
 	calls->recent[process->key.tgid % RECENT] = NULL;
-	if (process->inside)
-		fold_inside_ended(calls->sums, process->key);
+}
+
+void watch_calls_settle(struct watch_calls *calls)
+{
+	fold_inside_ended(calls->sums, watcher_is_settling, calls->watcher);
 }
 
 void watch_calls_give_back(struct watch_calls *calls, const struct watched *process, uint64_t rows)

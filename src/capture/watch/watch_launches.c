@@ -143,10 +143,10 @@ static const struct kernel *kernel_of(struct watch_launches_part *part, const st
 	if (row->key->graph)
 		return row->merged;
 	name = find_name(part, name_key_of(row));
-	if (!name && !row->process->ended)
+	if (!name && row->process->ended) /* its first call was lost: the pid may be another's */
+		return pipeline_kernel_unknown(pipeline, row->key->handle);
+	if (!name)
 		return pipeline_kernel(pipeline, row->key->tgid, row->key->handle);
-	if (!name) /* its first call was lost; at its end, once: later the pid may be another's */
-		return set_name(part, name_key_of(row), row->key->tgid);
 	if (name->kernel->resolved || row->process->ended)
 		return name->kernel;
 	return set_name(part, name_key_of(row), row->key->tgid);
@@ -171,12 +171,6 @@ static size_t gather(struct watch_launches_part *part)
 		row->kernel = kernel_of(part, row);
 	}
 	return count;
-}
-
-void watch_launches_settle(struct watch_launches_part *part)
-{
-	drop_page(part);
-	gather(part); /* names are found as long as the process is known */
 }
 
 /* Rows of one kernel next to each other. */

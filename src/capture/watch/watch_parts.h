@@ -106,6 +106,7 @@ void watch_calls_marked(struct watch_calls *calls, uint32_t pid, uint64_t now_ns
 bool watch_calls_add(struct watch_calls *calls, const struct wire_call *call);
 
 void watch_calls_ended(struct watch_calls *calls, const struct watched *process);
+void watch_calls_settle(struct watch_calls *calls);
 void watch_calls_give_back(struct watch_calls *calls, const struct watched *process, uint64_t rows);
 uint64_t watch_calls_lost_rows(const struct watch_calls *calls);
 
@@ -139,7 +140,6 @@ struct watch_launches_part *watch_launches_new(struct watcher *watcher, struct w
 void watch_launches_free(struct watch_launches_part *part);
 void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record);
 void watch_launches_merge(struct watch_launches_part *part);
-void watch_launches_settle(struct watch_launches_part *part); /* after watch_sums_settle() */
 void watch_launches_generation(
 	struct watch_launches_part *part); /* the sums are about to be read */
 const struct watch_launches *watch_launches_page(struct watch_launches_part *part);

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/watch/watch_parts.h"
 #include "probe/fold.h"
 
-#define ENDED_MAX 1024 /* processes that have ended and are told apart */
-#define SLOTS     1024 /* a power of two */
+#define ENDED_MAX   1024 /* processes that have ended and are told apart */
+#define SLOTS       1024 /* a power of two */
+#define SETTLE_PART 20   /* of the time, that goes into what processes did that ended: 5 % */
 
 struct watcher {
 	struct watcher_options options;
@@ -23,6 +25,7 @@ struct watcher {
 	struct watch_launches_part *launches; /* the same */
 	struct watch_calls *calls;            /* NULL: all are summed up in the kernel */
 	bool to_settle;                       /* processes are `settling` */
+	uint64_t settle_ns;                   /* when to take them in at the earliest */
 	uint64_t pages, begin_ns, before_ns;
 	int64_t realtime_offset_ns;
 };
@@ -215,20 +218,21 @@ static void merge_hooks(struct watcher *watcher)
 	watch_sums_merge_hooks(watcher->sums);
 }
 
-/* Takes in what those did that are `settling`: each map is read once for all of them. */
+/*
+ * Takes in what those did that are `settling`: each map is read once for all of them. That takes
+ * milliseconds, and thousands of processes may end within a second.
+ */
 static void settle(struct watcher *watcher)
 {
+	uint64_t begin_ns = clock_now_ns(), end_ns;
+
 	note_settled(watcher);
 	watch_sums_settle(watcher->sums);
-	if (watcher->launches)
-		watch_launches_settle(watcher->launches);
 	if (watcher->memory)
 		watch_memory_settle(watcher->memory);
 	merge_hooks(watcher);
-	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
-		if (p->settling && watcher->calls)
-			watch_calls_ended(watcher->calls, p);
-	}
+	if (watcher->calls)
+		watch_calls_settle(watcher->calls);
 	close_captures(watcher);
 	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
 		if (p->settling)
@@ -237,29 +241,24 @@ static void settle(struct watcher *watcher)
 	}
 	watcher->n_settled = 0;
 	watcher->to_settle = false;
+	end_ns = clock_now_ns();
+	watcher->settle_ns = end_ns + SETTLE_PART * (end_ns - begin_ns);
 }
 
 /*
- * Takes in what a process did, while its kernels still have names. Threads that end at the same
- * time may each tell the end of their process. An earlier one does so before a later one has put
- * back the free that it was in. So each time what came since is taken in.
- *
- * Where any number of processes may come and go, that waits for the next page, since maps are read
- * whole: names of kernels that are read from a process's memory are missed then.
+ * Threads that end at the same time may each tell the end of their process. An earlier one does so
+ * before a later one has put back the free that it was in. So each time what came since is taken
+ * in.
  */
 static void process_ended(struct watcher *watcher, const struct wire_head *record)
 {
-	bool found = false;
-
 	for (struct watched *p = *slot_of(watcher, record->tgid); p; p = p->next) {
 		if (p->key.tgid != record->tgid || p->key.born_ns > record->time_ns)
 			continue;
-		p->ended = p->settling = found = true;
+		p->ended = p->settling = watcher->to_settle = true;
+		if (watcher->calls)
+			watch_calls_ended(watcher->calls, p);
 	}
-	if (found && watcher->options.watch->forget)
-		watcher->to_settle = true;
-	else if (found)
-		settle(watcher);
 }
 
 void watcher_each_running(struct watcher *watcher, watcher_running_fn each, void *data)
@@ -442,6 +441,8 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 
 int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err)
 {
+	if (watcher->to_settle && now_ns >= watcher->settle_ns)
+		settle(watcher);
 	if (now_ns < watcher->before_ns ||
 	    now_ns - watcher->before_ns < watcher->options.watch->interval_ns)
 		return 0;

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+/* A watcher at the ends of processes; the kernel's sums are an array here. */
+#include "unit.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "bpf/wire_fold.h"
+#include "capture/pipeline.h"
+#include "capture/watch/watcher.h"
+#include "probe/fold.h"
+
+#define PROCESSES 500
+#define FIRST     100000 /* the number of the first of them */
+#define HANDLE    0x10000
+#define READ_NS   500000 /* that a map takes, whatever is in it */
+
+static struct {
+	struct fold_process_key key;
+	bool gone;
+} totals[PROCESSES];
+
+static struct {
+	struct watcher *watcher;
+	struct pipeline *pipeline;
+	struct watch_options watch;
+	struct wire_state state;
+	size_t n_totals, reads;
+	bool launched; /* the first process, once, by HANDLE */
+	/* of the last page */
+	uint64_t went_with_process;
+	char kernel[64];
+	bool resolved;
+} scene;
+
+/* ---- in place of the library's -------------------------------------------------------------- */
+
+int __wrap_fold_read(struct programs *programs, const char *map, size_t key_bytes,
+                     size_t value_bytes, struct fold_table *table);
+void __wrap_fold_delete(struct programs *programs, const char *map, const void *key);
+struct wire_state *__wrap_programs_state(const struct programs *programs);
+void __wrap_programs_lost(struct programs *programs, uint64_t lost[LOST_COUNT]);
+const struct hook *__wrap_modules_hook(const struct modules *modules, uint16_t id,
+                                       const struct module **module);
+uint64_t __wrap_modules_unseen(const struct modules *modules);
+
+static void add_row(struct fold_table *table, const void *key, const void *value)
+{
+	memcpy(table->keys + table->count * table->key_bytes, key, table->key_bytes);
+	memcpy(table->values + table->count++ * table->value_bytes, value, table->value_bytes);
+}
+
+static void read_totals(struct fold_table *table)
+{
+	const struct fold_totals one = { .allocated = { 1, 512 } };
+
+	for (size_t i = 0; i < scene.n_totals; i++) {
+		if (!totals[i].gone)
+			add_row(table, &totals[i].key, &one);
+	}
+}
+
+/* One allocation of each process that is in the totals. */
+static void read_live(struct fold_table *table)
+{
+	const struct fold_allocation allocation = { .bytes = 512 };
+
+	for (size_t i = 0; i < scene.n_totals; i++) {
+		const struct fold_memory_key key = { .born_ns = totals[i].key.born_ns,
+			                             .tgid = totals[i].key.tgid };
+
+		add_row(table, &key, &allocation);
+	}
+}
+
+static void read_launches(struct fold_table *table)
+{
+	const struct fold_launch_key key = { .born_ns = 1, .handle = HANDLE, .tgid = FIRST };
+	const struct fold_launch launch = { .count = 1 };
+
+	if (scene.launched)
+		add_row(table, &key, &launch);
+}
+
+int __wrap_fold_read(struct programs *programs, const char *map, size_t key_bytes,
+                     size_t value_bytes, struct fold_table *table)
+{
+	const struct timespec takes = { .tv_nsec = READ_NS };
+
+	scene.reads++;
+	nanosleep(&takes, NULL);
+	*table = (struct fold_table){ .key_bytes = key_bytes,
+		                      .value_bytes = value_bytes,
+		                      .keys = xmalloc((PROCESSES + 1) * key_bytes),
+		                      .values = xmalloc((PROCESSES + 1) * value_bytes) };
+	if (!strcmp(map, "fold_totals"))
+		read_totals(table);
+	else if (!strcmp(map, "fold_live"))
+		read_live(table);
+	else if (!strcmp(map, "fold_launches"))
+		read_launches(table);
+	return 0;
+}
+
+void __wrap_fold_delete(struct programs *programs, const char *map, const void *key)
+{
+	const struct fold_process_key *process = key;
+
+	if (strcmp(map, "fold_totals") || process->tgid < FIRST)
+		return;
+	totals[process->tgid - FIRST].gone = true;
+}
+
+struct wire_state *__wrap_programs_state(const struct programs *programs)
+{
+	return &scene.state;
+}
+
+void __wrap_programs_lost(struct programs *programs, uint64_t lost[LOST_COUNT])
+{
+}
+
+const struct hook *__wrap_modules_hook(const struct modules *modules, uint16_t id,
+                                       const struct module **module)
+{
+	return NULL;
+}
+
+uint64_t __wrap_modules_unseen(const struct modules *modules)
+{
+	return 0;
+}
+
+/* ---- the scene ------------------------------------------------------------------------------ */
+
+static int on_page(void *data, const struct watch_page *page, struct err *err)
+{
+	scene.went_with_process = 0;
+	for (size_t i = 0; page->memory && i < page->memory->n_totals; i++)
+		scene.went_with_process += page->memory->totals[i].exit.count;
+	if (page->launches) {
+		assert_int_equal(page->launches->n_kernels, 1);
+		snprintf(scene.kernel, sizeof(scene.kernel), "%s",
+		         page->launches->kernels->kernel->name);
+		scene.resolved = page->launches->kernels->kernel->resolved;
+	}
+	return 0;
+}
+
+static void begin(unsigned tools)
+{
+	const struct pipeline_options of_pipeline = { .state = &scene.state };
+	struct watcher_options options = { .watch = &scene.watch };
+
+	scene.pipeline = options.pipeline = pipeline_new(&of_pipeline);
+	scene.watch = (struct watch_options){
+		.tools = tools, .interval_ns = UINT64_MAX, .forget = true, .page = on_page
+	};
+	scene.watcher = watcher_new(&options);
+	watcher_begin(scene.watcher, &(struct run_info){ .begin_ns = clock_now_ns() });
+}
+
+static void give(struct wire_head *record)
+{
+	struct err err = { 0 };
+
+	record->time_ns = clock_now_ns();
+	assert_false(watcher_before(scene.watcher, record));
+	assert_int_equal(pipeline_record(scene.pipeline, record, &err), 0);
+	watcher_after(scene.watcher, record);
+}
+
+static void process_begins(uint32_t pid, uint64_t born_ns)
+{
+	struct wire_process thread = { .head = { .type = WIRE_THREAD, .tgid = pid, .tid = pid },
+		                       .born_ns = born_ns,
+		                       .comm = "one" };
+
+	give(&thread.head);
+}
+
+static void process_ends(uint32_t pid)
+{
+	struct wire_process record = { .head = { .type = WIRE_EXIT, .tgid = pid, .tid = pid } };
+
+	give(&record.head);
+}
+
+static void names(uint32_t pid, const char *text)
+{
+	struct wire_name name = { .head = { .type = WIRE_NAME, .tgid = pid, .tid = pid },
+		                  .source = NAME_OF_HANDLE,
+		                  .key = HANDLE };
+
+	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "%s", text) + 1);
+	give(&name.head);
+}
+
+static void last_page(void)
+{
+	const struct run_info run = { .end_ns = clock_now_ns() };
+	struct err err = { 0 };
+
+	assert_int_equal(watcher_end(scene.watcher, &run, &err), 0);
+}
+
+static int fresh(void **state)
+{
+	memset(&scene, 0, sizeof(scene));
+	memset(totals, 0, sizeof(totals));
+	return 0;
+}
+
+static int done(void **state)
+{
+	watcher_free(scene.watcher);
+	pipeline_free(scene.pipeline);
+	return 0;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+/* Each map is read as a whole, so it is read for many at once. */
+static void test_ends_of_many_processes_are_taken_in_together(void **state)
+{
+	struct err err = { 0 };
+	size_t of_one;
+
+	begin(WATCH_MEMORY);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		totals[i].key = (struct fold_process_key){ .born_ns = i + 1, .tgid = FIRST + i };
+		process_begins(FIRST + i, i + 1);
+	}
+	scene.n_totals = PROCESSES;
+	process_ends(FIRST);
+	assert_int_equal(watcher_tick(scene.watcher, clock_now_ns(), &err), 0);
+	assert_true(totals[0].gone); /* one alone: at once */
+	of_one = scene.reads;
+	assert_int_not_equal(of_one, 0);
+	for (uint32_t i = 1; i < PROCESSES; i++) {
+		process_ends(FIRST + i);
+		assert_int_equal(watcher_tick(scene.watcher, clock_now_ns(), &err), 0);
+	}
+	assert_in_range(scene.reads, of_one, 20 * of_one);
+	last_page();
+	for (size_t i = 0; i < PROCESSES; i++)
+		assert_true(totals[i].gone);
+	assert_int_equal(scene.went_with_process, PROCESSES);
+}
+
+/* The first launch of a kernel was lost, and what was told of the handle is of another process. */
+static void test_a_kernel_of_an_ended_process_is_not_one_of_the_next_with_its_number(void **state)
+{
+	begin(WATCH_LAUNCHES);
+	scene.launched = true;
+	process_begins(FIRST, 1);
+	process_ends(FIRST);
+	process_begins(FIRST, 2);
+	names(FIRST, "_Z6secondv");
+	last_page();
+	assert_string_equal(scene.kernel, "0x10000");
+	assert_false(scene.resolved);
+}
+
+static void test_a_kernel_of_a_process_that_runs_has_its_name(void **state)
+{
+	begin(WATCH_LAUNCHES);
+	scene.launched = true;
+	process_begins(FIRST, 1);
+	names(FIRST, "_Z5firstv");
+	last_page();
+	assert_string_equal(scene.kernel, "first()");
+	assert_true(scene.resolved);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, fresh, done)
+	const struct CMUnitTest tests[] = {
+		T(test_ends_of_many_processes_are_taken_in_together),
+		T(test_a_kernel_of_an_ended_process_is_not_one_of_the_next_with_its_number),
+		T(test_a_kernel_of_a_process_that_runs_has_its_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
