@@ -260,7 +260,8 @@ static void change_make(struct chooser *chooser, const struct account_part *of,
 		    parts_are_alike(chooser->answer->facts, of, &account->parts[i]))
 			weigh(chooser, account->parts[i].chain, account->parts[i].gain_ns);
 
-	uint32_t node = chooser_heaviest(chooser, ANSWER_SHARE, &subtree);
+	uint32_t node = chains_called(chooser->answer->facts->chains,
+	                              chooser_heaviest(chooser, ANSWER_SHARE, &subtree));
 
 	chooser->n_of = 0;
 	memset(change, 0, sizeof(*change));

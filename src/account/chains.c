@@ -6,6 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/place.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -278,6 +279,27 @@ static bool is_users(struct chains *chains, const struct users *users,
 	       !(frame->module && strstr(frame->module, ".cpython-"));
 }
 
+/* "f.<locals>.<genexpr>" of "f"; older Pythons tell its own name alone. */
+static bool is_comprehension_of(const struct stack_frame *inner, const struct stack_frame *outer)
+{
+	static const char *const kinds[] = { "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>" };
+	const char *name = inner->function, *of = outer->function, *dot;
+	bool is = false;
+	size_t length;
+
+	if (is_native(inner) || is_native(outer) || !has_text(name) || !has_text(of))
+		return false;
+	dot = strrchr(name, '.');
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		is |= !strcmp(dot ? dot + 1 : name, kinds[i]);
+	if (!is || !dot)
+		return is;
+	length = (size_t)(dot - name);
+	if (length > 9 && !strncmp(dot - 9, ".<locals>", 9))
+		length -= 9;
+	return strlen(of) == length && !strncmp(name, of, length);
+}
+
 /* The lines of a chain, innermost first; *cut: there are more. */
 static size_t find_lines(struct chains *chains, const struct stack_frame *const *frames, size_t n,
                          uint32_t lines[CHAINS_DEPTH_MAX], bool *cut)
@@ -285,6 +307,7 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 	const struct stack whole = { .n_frames = n, .frames = frames };
 	const struct users users = find_users(chains, frames, n);
 	const struct stack_frame *place = place_of(&whole);
+	const struct stack_frame *inner = NULL;
 	uint32_t function = CHAINS_NONE;
 	size_t count = 0;
 
@@ -297,13 +320,16 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 		if (!is_users(chains, &users, frames[i], i) || !has_words(frames[i]))
 			continue;
 		line = line_of(chains, frames[i]);
-		if (line != CHAINS_NONE && chains->lines[line].function == function)
+		if (inner && is_comprehension_of(inner, frames[i]))
+			count--;
+		else if (line != CHAINS_NONE && chains->lines[line].function == function)
 			continue; /* the same function, which calls itself */
 		if (count == CHAINS_DEPTH_MAX) {
 			*cut = true;
 			break;
 		}
 		lines[count++] = line;
+		inner = frames[i];
 		function = line == CHAINS_NONE ? CHAINS_NONE : chains->lines[line].function;
 	}
 	if (!count && place && has_words(place))
@@ -392,6 +418,15 @@ size_t chains_depth(const struct chains *chains, uint32_t node)
 const struct stack_frame *chains_frame(const struct chains *chains, uint32_t node)
 {
 	return node ? chains->lines[chains->nodes[node].line].frame : NULL;
+}
+
+uint32_t chains_called(const struct chains *chains, uint32_t node)
+{
+	uint32_t at = node, called = node;
+
+	for (; at && !has_line(chains_frame(chains, at)); at = chains->nodes[at].parent)
+		called = at;
+	return at ? called : node;
 }
 
 uint32_t chains_function(const struct chains *chains, uint32_t node)

@@ -7,8 +7,9 @@
  * The user's are frames of Python that are not in folders of libraries, and inside of them native
  * ones whose line is known; in a stack without Python all native ones that are neither CUDA's, nor
  * a framework's, nor the system's (analysis/place.h). A stack that has none of them is one frame:
- * its place. A function that calls itself is one frame, at its innermost line. Frames that would be
- * told with the same words are one.
+ * its place. A function that calls itself is one frame, at its innermost line, and one with its
+ * comprehensions and generator expressions is, too. Frames that would be told with the same words
+ * are one.
  *
  * Frames belong to the source, so chains are asked and told until its end() has returned. What a
  * frame was in its source can come until then (struct stack_frame): what is asked in end() has all.
@@ -36,6 +37,10 @@ size_t chains_count(const struct chains *chains);
 uint32_t chains_parent(const struct chains *chains, uint32_t node); /* 0 of the root too */
 size_t chains_depth(const struct chains *chains, uint32_t node);    /* 0 of the root */
 const struct stack_frame *chains_frame(const struct chains *chains, uint32_t node); /* NULL of it */
+
+/* Of code without lines within a line of the user's what that line calls: a library's own
+ * functions are nothing that the user can change. Else the node. */
+uint32_t chains_called(const struct chains *chains, uint32_t node);
 
 /* A number that nodes have in common which are lines of one function. */
 uint32_t chains_function(const struct chains *chains, uint32_t node);

@@ -13,8 +13,14 @@
 /* A thread of a pool waits for another one of it, which the user's thread never waits for. */
 #define PLACE_ROUNDS 3
 
-/* Whose frames the innermost of a chain is. */
-enum whose { WHOSE_NOT_KNOWN, WHOSE_USERS, WHOSE_PYTHON, WHOSE_OTHERS };
+/* Whose the innermost frame of a chain is, from the surest on not the user's to the surest: native
+ * code without lines can be a library's. */
+enum whose { WHOSE_NOT_KNOWN, WHOSE_OTHERS, WHOSE_NATIVE, WHOSE_USERS, WHOSE_PYTHON };
+
+static bool whose_is_native(enum whose whose)
+{
+	return whose == WHOSE_NATIVE || whose == WHOSE_USERS;
+}
 
 struct placer {
 	struct facts *facts;
@@ -22,6 +28,14 @@ struct placer {
 	size_t n_whose;
 	uint32_t *waits; /* by thread: the one that waits for it mostly; FACTS_NONE */
 };
+
+/* Its own, or that of a caller. */
+static bool chain_has_line(const struct chains *chains, uint32_t chain)
+{
+	while (chain && !chains_frame(chains, chain)->line)
+		chain = chains_parent(chains, chain);
+	return chain;
+}
 
 static enum whose placer_whose(struct placer *placer, uint32_t chain)
 {
@@ -36,9 +50,13 @@ static enum whose placer_whose(struct placer *placer, uint32_t chain)
 
 	enum place_rank rank = place_rank(frame);
 
-	placer->whose[chain] = rank == PLACE_PYTHON   ? WHOSE_PYTHON
-	                       : rank == PLACE_NATIVE ? WHOSE_USERS
-	                                              : WHOSE_OTHERS;
+	if (rank == PLACE_PYTHON)
+		placer->whose[chain] = WHOSE_PYTHON;
+	else if (rank != PLACE_NATIVE)
+		placer->whose[chain] = WHOSE_OTHERS;
+	else
+		placer->whose[chain] =
+			chain_has_line(placer->facts->chains, chain) ? WHOSE_USERS : WHOSE_NATIVE;
 	return placer->whose[chain];
 }
 
@@ -134,7 +152,7 @@ static uint32_t placer_chain(struct placer *placer, const struct numbered *of, u
 	enum whose whose = placer_whose(placer, of->chain);
 
 	if (!of->cut || !seen || whose == WHOSE_PYTHON ||
-	    (whose == WHOSE_USERS && placer_whose(placer, seen) == WHOSE_USERS))
+	    (whose_is_native(whose) && whose_is_native(placer_whose(placer, seen))))
 		return of->chain;
 	return seen;
 }
@@ -224,8 +242,8 @@ static void placer_calls_by_samples(struct placer *placer)
 	}
 }
 
-/* The thread of its process that waits for it in lines of Python, if one does so for longer than
- * all others do. */
+/* The thread of its process that waits for it in lines of the user's, if one does so for longer
+ * than all others do. */
 static void placer_find_waits(struct placer *placer)
 {
 	const struct facts *facts = placer->facts;
@@ -241,7 +259,7 @@ static void placer_find_waits(struct placer *placer)
 
 			if (waker == FACTS_NONE || rest->gil ||
 			    facts->threads[waker].process != facts->threads[i].process ||
-			    placer_whose(placer, rest->chain) != WHOSE_PYTHON)
+			    placer_whose(placer, rest->chain) < WHOSE_USERS)
 				continue;
 			if (placer->waits[waker] == i) {
 				ahead_ns[waker] += ns;
@@ -262,12 +280,8 @@ struct own {
 
 static void own_count(struct placer *placer, struct own *own, uint32_t chain)
 {
-	enum whose whose;
-
-	if (!chain)
-		return;
-	whose = placer_whose(placer, chain);
-	*(whose == WHOSE_OTHERS ? &own->others : &own->users) += 1;
+	if (chain)
+		*(placer_whose(placer, chain) < WHOSE_USERS ? &own->others : &own->users) += 1;
 }
 
 /*
@@ -294,13 +308,13 @@ static uint32_t placer_place(struct placer *placer, struct fact_thread *waits, u
 {
 	size_t at;
 
-	if (placer_whose(placer, chain) != WHOSE_OTHERS)
+	if (placer_whose(placer, chain) >= WHOSE_USERS)
 		return chain;
 	at = facts_rest_at(waits, time_ns);
 	if (at == waits->n_rests || waits->rests[at].begin_ns > time_ns ||
-	    placer_whose(placer, waits->rests[at].chain) != WHOSE_PYTHON)
+	    placer_whose(placer, waits->rests[at].chain) < WHOSE_USERS)
 		return chain;
-	return waits->rests[at].chain;
+	return chains_called(placer->facts->chains, waits->rests[at].chain);
 }
 
 static void placer_place_thread(struct placer *placer, struct fact_thread *thread,

@@ -51,6 +51,8 @@ static const char *const frameworks[] = {
 	"libtriton", "libcublas",       "libcudnn",
 	"libcufft",  "libcusparse",     "libcusolver",
 	"libnccl",   "libnvrtc",        "cuda_plugin_extension",
+	"libgomp",   "libiomp",         "libomp",
+	"libmkl",    "libopenblas",     "libtbb",
 };
 
 bool place_is_jax(const struct stack_frame *frame)

@@ -107,17 +107,39 @@ static void test_a_thread_with_lines_of_its_own_is_there(void **state)
 	assert_us(account, ACCOUNT_COMPUTING, 71, 0);
 }
 
+static void sampled_in_native(uint32_t tid, double at_us, struct stack_frame *frame)
+{
+	static struct stack stacks[100];
+	static const struct stack_frame *frames[100];
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, &stacks[frame->id]);
+
+	frames[frame->id] = frame;
+	stacks[frame->id] =
+		(struct stack){ .id = frame->id, .n_frames = 1, .frames = &frames[frame->id] };
+	see(sample_event(the_process(), tid, at_us, &sample));
+}
+
 static void sampled_in_framework(uint32_t tid, double at_us)
 {
 	static struct stack_frame frame = { .id = 90,
 		                            .kind = FRAME_NATIVE,
 		                            .function = "at::native::add",
 		                            .module = "libtorch_cuda.so" };
-	static const struct stack_frame *const frames[] = { &frame };
-	static const struct stack native = { .id = 90, .n_frames = 1, .frames = frames };
-	struct sample sample = sample_of(SAMPLE_CPU, 1000, &native);
 
-	see(sample_event(the_process(), tid, at_us, &sample));
+	sampled_in_native(tid, at_us, &frame);
+}
+
+/* In a thread of a pool, which is in no list of libraries; of a line, if it is known. */
+static void sampled_in_pool(double at_us, uint32_t line)
+{
+	static struct stack_frame frames[2] = {
+		{ .id = 88, .kind = FRAME_NATIVE, .function = "multiply", .module = "libfast.so" },
+		{ .id = 89, .kind = FRAME_NATIVE, .function = "multiply", .module = "libfast.so" }
+	};
+
+	frames[1].file = "fast.c";
+	frames[1].line = line;
+	sampled_in_native(MAIN, at_us, &frames[line != 0]);
 }
 
 /* One of a framework has none: it is where it is waited for. */
@@ -132,6 +154,26 @@ static void test_a_thread_without_lines_is_where_it_is_waited_for(void **state)
 	ran(launch(950, 0), 955, 1055);
 	account = the_account(2000);
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 700);
+}
+
+static const struct account *account_of_pool(uint32_t line)
+{
+	waited_in(the_process(), 51, WAIT_LOCK, 10, 1900, MAIN, 71);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_pool(at, line);
+	ran(launch(90, 0), 100, 200);
+	ran(launch(950, 0), 955, 1055);
+	return the_account(2000);
+}
+
+static void test_native_code_without_lines_is_where_it_is_waited_for(void **state)
+{
+	assert_true(us_of(account_of_pool(0), ACCOUNT_COMPUTING, 71) > 700);
+}
+
+static void test_native_code_with_lines_is_there(void **state)
+{
+	assert_true(us_of(account_of_pool(23), ACCOUNT_COMPUTING, 23) > 700);
 }
 
 /* And so is the one that it waits for itself. */
@@ -307,6 +349,8 @@ int main(void)
 		TEST(test_places_without_end_are_not_all_asked_for_peers),
 		TEST(test_a_thread_with_lines_of_its_own_is_there),
 		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
+		TEST(test_native_code_without_lines_is_where_it_is_waited_for),
+		TEST(test_native_code_with_lines_is_there),
 		TEST(test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
 		TEST(test_samples_in_calls_speak_for_all_calls),

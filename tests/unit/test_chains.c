@@ -163,6 +163,20 @@ static void test_native_code_has_the_same_shape(void **state)
 	             "app+0x1234");
 }
 
+static void test_what_runs_threads_for_programs_is_none_of_theirs(void **state)
+{
+	static const char *const modules[] = { "libgomp-a49a47f9.so.1", "libiomp5.so",
+		                               "libomp.so.5",           "libmkl_core.so.2",
+		                               "libopenblas.so.0",      "libtbb.so.12" };
+
+	begin();
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
+		assert_chain(stack_of(native("run_thread", modules[i], NULL, 0),
+		                      native("scale._omp_fn.0", "app", HOME "app.c", 12),
+		                      native("wait_all", modules[i], NULL, 0), NULL),
+		             "app.c:12 scale._omp_fn.0");
+}
+
 static void test_native_code_inside_of_python_is_the_users_where_its_line_is_known(void **state)
 {
 	begin();
@@ -219,6 +233,45 @@ static void test_a_function_that_calls_itself_is_one_frame(void **state)
 	/* by the way of another it is not */
 	assert_chain(stack_of(train("walk", 10), train("visit", 31), train("walk", 12), NULL),
 	             "train.py:10 walk > train.py:31 visit > train.py:12 walk");
+}
+
+static void test_a_comprehension_is_one_with_its_function(void **state)
+{
+	begin();
+	assert_chain(stack_of(train("load", 9), train("load.<locals>.<listcomp>", 10),
+	                      train("load.<locals>.<listcomp>.<genexpr>", 11), NULL),
+	             "train.py:9 load");
+	assert_chain(stack_of(train("Data.load", 9), train("Data.load.<locals>.<genexpr>", 11),
+	                      train("decode", 30), NULL),
+	             "train.py:9 Data.load > train.py:30 decode");
+	assert_chain(stack_of(train("load", 9), train("<dictcomp>", 11), NULL), "train.py:9 load");
+	/* one that another function goes through is not */
+	assert_chain(stack_of(train("pad", 9), train("load.<locals>.<genexpr>", 11), NULL),
+	             "train.py:9 pad > train.py:11 load.<locals>.<genexpr>");
+	assert_chain(stack_of(train("loader", 9), train("load.<locals>.<genexpr>", 11), NULL),
+	             "train.py:9 loader > train.py:11 load.<locals>.<genexpr>");
+	assert_chain(stack_of(train("load", 9), train("load.<locals>.<lambda>", 11), NULL),
+	             "train.py:9 load > train.py:11 load.<locals>.<lambda>");
+}
+
+static const struct stack *in_library(const struct stack_frame *caller)
+{
+	return stack_of(caller, native("gemm", "libfast.so", NULL, 0),
+	                native("pack", "libfast.so", NULL, 0), NULL);
+}
+
+static void test_within_a_library_the_users_line_calls_its_outermost_function(void **state)
+{
+	uint32_t node;
+
+	begin();
+	node = chains_of(scene.chains, in_library(native("scale", "app", HOME "app.c", 12)));
+	assert_node(chains_called(scene.chains, node), 9, "app.c:12 scale > gemm (libfast.so)");
+	node = chains_parent(scene.chains, chains_called(scene.chains, node));
+	assert_int_equal(chains_called(scene.chains, node), node); /* it has a line */
+	node = chains_of(scene.chains, in_library(native("scale", "app", NULL, 0)));
+	assert_int_equal(chains_called(scene.chains, node), node); /* no line is known */
+	assert_int_equal(chains_called(scene.chains, 0), 0);
 }
 
 static void test_two_functions_of_one_name_in_one_file_are_two(void **state)
@@ -669,6 +722,9 @@ int main(void)
 		cmocka_unit_test(test_a_stack_without_the_users_code_is_its_place),
 		cmocka_unit_test(test_begins_of_programs_are_told_where_little_else_is),
 		cmocka_unit_test(test_a_function_that_calls_itself_is_one_frame),
+		cmocka_unit_test(test_what_runs_threads_for_programs_is_none_of_theirs),
+		cmocka_unit_test(test_a_comprehension_is_one_with_its_function),
+		cmocka_unit_test(test_within_a_library_the_users_line_calls_its_outermost_function),
 		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
 		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
 		cmocka_unit_test(test_callers_of_jax_have_it_and_no_others),
