@@ -242,7 +242,7 @@ static void idle_explain(const struct maker *maker, const struct cut *cut,
 /* ---- what ran -------------------------------------------------------------------------------- */
 
 static void busy_add(const struct maker *maker, const struct cut *cut, enum account_cause cause,
-                     const struct gpu_segment *segment)
+                     const struct gpu_segment *segment, bool awaited)
 {
 	const struct fact_work *work = &maker->facts->works[segment->work];
 	uint32_t thread = FACTS_NONE;
@@ -250,7 +250,7 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 	/* of a stretch it is not known which calls it was asked for by */
 	bool known = call && (!work->sampled || work->class == FACT_COPY);
 	struct part_key key = { cause, known ? call->chain : 0, known ? thread : FACTS_NONE,
-		                cut->via };
+		                cut->via, .awaited = awaited };
 	struct account_part *part = parts_add(maker->parts, &key, cut->end_ns - cut->begin_ns, 1);
 
 	if (work->sampled)
@@ -260,18 +260,34 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 		part->work = work;
 }
 
+/* Up to where another stream waits for them, and then. */
+static void kernels_add(const struct maker *maker, struct cut cut, const struct gpu_time *gpu,
+                        const struct gpu_segment *segment)
+{
+	uint64_t end_ns = cut.end_ns;
+	uint64_t since_ns = gpu_awaited_since(gpu, maker->facts, segment->work);
+
+	cut.end_ns = facts_max(cut.begin_ns, facts_min(end_ns, since_ns));
+	if (cut.end_ns > cut.begin_ns)
+		busy_add(maker, &cut, ACCOUNT_KERNELS, segment, false);
+	cut.begin_ns = cut.end_ns;
+	cut.end_ns = end_ns;
+	if (cut.end_ns > cut.begin_ns)
+		busy_add(maker, &cut, ACCOUNT_KERNELS, segment, true);
+}
+
 void segment_explain(const struct maker *maker, const struct cut *cut, const struct gpu_time *gpu,
                      const struct gpu_segment *segment)
 {
 	switch (segment->state) {
 	case STATE_KERNELS:
-		busy_add(maker, cut, ACCOUNT_KERNELS, segment);
+		kernels_add(maker, *cut, gpu, segment);
 		break;
 	case STATE_COPIES:
-		busy_add(maker, cut, ACCOUNT_COPIES, segment);
+		busy_add(maker, cut, ACCOUNT_COPIES, segment, false);
 		break;
 	case STATE_COMMUNICATION:
-		busy_add(maker, cut, ACCOUNT_COMMUNICATION, segment);
+		busy_add(maker, cut, ACCOUNT_COMMUNICATION, segment, false);
 		break;
 	case STATE_IDLE:
 		idle_explain(maker, cut, gpu, segment);

@@ -78,7 +78,8 @@ struct account_part {
 	uint32_t thread; /* whose time it was; FACTS_NONE: of no thread */
 	uint32_t via;
 	uint32_t rival; /* ACCOUNT_NO_CPU: the process that had the CPU; 0: not known */
-	bool awaited;   /* ACCOUNT_LAUNCHING: see struct fact_call */
+	bool awaited;   /* ACCOUNT_LAUNCHING: see struct fact_call; ACCOUNT_KERNELS: another stream
+	                   waits for them, see gpu_awaited_since() */
 	double ns;      /* parts of an account add up to its time */
 	double gain_ns; /* of the critical path, whatever else it would have been hidden by */
 	uint64_t count; /* stretches, or samples */

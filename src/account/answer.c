@@ -19,6 +19,7 @@
 #define ANSWER_TRIES      3     /* places of one cause and process */
 #define ANSWER_PART       0.3   /* of a change: so much is told of a place within it, */
 #define ANSWER_WITHIN_ALL 0.4   /* if all that are told have so much */
+#define ANSWER_ROUND      128   /* launches and a wait, over and over: no step of a training */
 
 /* Scratch of one account. */
 struct chooser {
@@ -41,8 +42,8 @@ static bool part_is_change(const struct account_part *part)
 	case ACCOUNT_TURNAROUND:
 	case ACCOUNT_GPU_WAIT:
 		return false;
-	case ACCOUNT_KERNELS: /* of a peer that others wait for */
-		return part->via;
+	case ACCOUNT_KERNELS: /* of a peer that others wait for, or of a stream that leaves room */
+		return part->via || part->awaited;
 	default:
 		return true;
 	}
@@ -242,7 +243,7 @@ static double change_joined(const struct facts *facts, const struct account_part
 	const struct fact_thread *thread =
 		part->thread == FACTS_NONE ? NULL : &facts->threads[part->thread];
 
-	return part->awaited && thread && thread->awaited
+	return part->cause == ACCOUNT_LAUNCHING && part->awaited && thread && thread->awaited
 	               ? 1 - (double)thread->awaits / (double)thread->awaited
 	               : 1;
 }
@@ -537,38 +538,62 @@ static void answer_drop_little(struct answer *answer)
 	answer->n_changes = n;
 }
 
-/* How many waits for the GPU the thread has between such launches. */
-static uint64_t change_count_waits(const struct facts *facts, const struct answer_change *change)
+static bool call_is_wait(const struct fact_call *call)
+{
+	return call->op == OP_SYNC || (call->blocking && !call->waited);
+}
+
+/* How many waits for the GPU the thread has between such launches, and where most of them are. */
+static void change_find_waits(const struct facts *facts, struct answer_change *change)
 {
 	const struct fact_thread *thread = &facts->threads[change->thread];
-	uint64_t n = 0;
+	struct chains_weight *weights = xcalloc(thread->n_calls + 1, sizeof(*weights));
+	uint64_t waits = 0, asks = 0, subtree;
+	size_t n = 0;
 
 	for (size_t i = 0; i < thread->n_calls; i++) {
 		const struct fact_call *call = &thread->calls[i];
 
-		n += call->awaited && (call->op == OP_SYNC || (call->blocking && !call->waited)) &&
-		     call->begin_ns >= change->account->begin_ns;
+		if (call->begin_ns < change->account->begin_ns)
+			continue;
+		asks += call->correlation && !call_is_wait(call);
+		if (!call_is_wait(call) || (change->awaited && !call->awaited))
+			continue;
+		waits++;
+		if (call->chain)
+			weights[n++] = (struct chains_weight){ call->chain, 1 };
 	}
-	return n;
+	change->waits_chain = chains_heaviest(facts->chains, weights, n, ANSWER_SHARE, &subtree);
+	if (change->awaited || (waits && asks <= ANSWER_ROUND * waits && change->waits_chain &&
+	                        chain_is_below(facts->chains, change->chain, change->waits_chain)))
+		change->waits = waits;
+	if (!change->waits || chain_is_below(facts->chains, change->waits_chain, change->chain))
+		change->waits_chain = 0;
+	free(weights);
 }
 
 static double account_awaited_ns(const struct account *account)
 {
 	double ns = 0;
 
-	for (size_t i = 0; i < account->n_parts; i++)
-		ns += account->parts[i].awaited ? account->parts[i].ns : 0;
+	for (size_t i = 0; i < account->n_parts; i++) {
+		const struct account_part *part = &account->parts[i];
+
+		ns += part->cause == ACCOUNT_LAUNCHING && part->awaited ? part->ns : 0;
+	}
 	return ns;
 }
 
+/* Of launches between waits of those that have most of them. */
 static void answer_count_waits(struct answer *answer)
 {
 	for (size_t i = 0; i < answer->n_changes; i++) {
 		struct answer_change *change = &answer->changes[i];
 
-		if (change->awaited && change->thread != FACTS_NONE &&
-		    change->ns >= ANSWER_SHARE * account_awaited_ns(change->account))
-			change->waits = change_count_waits(answer->facts, change);
+		if (change->cause == ACCOUNT_LAUNCHING && change->thread != FACTS_NONE &&
+		    (!change->awaited ||
+		     change->ns >= ANSWER_SHARE * account_awaited_ns(change->account)))
+			change_find_waits(answer->facts, change);
 	}
 }
 

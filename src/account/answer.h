@@ -46,8 +46,10 @@ struct answer_change {
 	double least_ns; /* and if the host were never late: what the GPU does by itself */
 	const struct account_part *lead; /* its cause, and whose it is */
 	bool whole;                      /* see change_is_whole() */
-	bool awaited;   /* ACCOUNT_LAUNCHING between waits for the GPU; it has most of that */
-	uint64_t waits; /* and of these there are so many; 0: not known */
+	bool awaited;                    /* see struct account_part */
+	uint64_t
+		waits; /* ACCOUNT_LAUNCHING between so many for the GPU; 0: not known, or not few */
+	uint32_t waits_chain; /* where most of them are, if not in the place itself; 0: not known */
 	double joined;  /* of launches: the share that is gone if those between two waits are one */
 	size_t turn;    /* of those of its account: what an earlier one has is none of its */
 	uint64_t count; /* stretches or samples */

@@ -267,6 +267,14 @@ static bool fact_is_pageable(const struct activity *activity)
 	        activity->destination == ACTIVITY_MEMORY_PAGEABLE);
 }
 
+static bool fact_has_few_blocks(const struct activity *activity)
+{
+	uint64_t blocks = (uint64_t)activity->grid[0] * activity->grid[1];
+
+	return activity->kind == ACTIVITY_KERNEL && blocks && blocks <= FACTS_FEW_BLOCKS &&
+	       activity->grid[2] && blocks * activity->grid[2] <= FACTS_FEW_BLOCKS;
+}
+
 static void fact_work_add(struct facts *facts, const struct event *event)
 {
 	const struct activity *activity = event->activity;
@@ -299,6 +307,7 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->direction = (uint8_t)activity->direction;
 	row->kernel = fact_kernel_of(facts, activity->kernel);
 	row->pageable = fact_is_pageable(activity);
+	row->few = fact_has_few_blocks(activity);
 }
 
 static uint32_t fact_name_of(struct facts_own *own)

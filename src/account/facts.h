@@ -17,6 +17,9 @@
 /* Below, the time of a copy is that of asking for it: at 25 GB/s 64 KiB take 2.6 us. */
 #define FACTS_SMALL_COPY (64 << 10)
 
+/* GPUs that compute have more than twice as many multiprocessors. */
+#define FACTS_FEW_BLOCKS 16
+
 /* Between calls so close to each other a thread does nothing but ask for work, or wait once. */
 #define FACTS_SHORT_PAUSE_NS 200000
 
@@ -116,6 +119,7 @@ struct fact_work {
 	uint8_t direction;
 	bool sampled;  /* a stretch in which the GPU was busy: facts_busy.h */
 	bool pageable; /* a copy from or to memory of the host that is not pinned */
+	bool few;      /* a kernel of so few blocks that most of the GPU is left to others */
 };
 
 struct fact_span { /* in which nothing of a process was measured */

@@ -10,6 +10,10 @@
 
 #define GPU_STREAMS 4096 /* those beyond are not looked at */
 
+/* What runs at once, of each class the one that ends last; kernels of few blocks are apart. */
+#define LANE_FEW  FACT_CLASSES
+#define GPU_LANES (FACT_CLASSES + 1)
+
 static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum gpu_state state,
                     size_t work)
 {
@@ -41,7 +45,8 @@ static void gpu_each(const struct facts *facts, const struct gpu_time *gpu,
                      void (*each)(void *data, const struct at_once *now), void *data)
 {
 	struct at_once now = { .end_ns = facts->works[gpu->first].begin_ns };
-	uint64_t until_ns[FACT_CLASSES] = { 0 };
+	uint64_t until_ns[GPU_LANES] = { 0 };
+	size_t last[GPU_LANES];
 
 	for (size_t i = gpu->first; i <= gpu->last; i++) {
 		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;
@@ -52,19 +57,27 @@ static void gpu_each(const struct facts *facts, const struct gpu_time *gpu,
 			now.begin_ns = now.end_ns;
 			now.end_ns = to_ns;
 			now.classes = 0;
-			for (unsigned class = 0; class < FACT_CLASSES; class ++) {
-				if (until_ns[class] <= now.begin_ns)
+			for (unsigned lane = GPU_LANES; lane-- > 0;) {
+				unsigned class = lane == LANE_FEW ? FACT_KERNEL : lane;
+
+				if (until_ns[lane] <= now.begin_ns)
 					continue;
 				now.classes |= 1u << class;
-				now.end_ns = facts_min(now.end_ns, until_ns[class]);
+				now.work[class] = last[lane];
+				now.end_ns = facts_min(now.end_ns, until_ns[lane]);
 			}
 			if (!work && !now.classes)
 				return;
 			each(data, &now);
 		}
-		if (work && work->end_ns > until_ns[work->class]) {
-			until_ns[work->class] = work->end_ns;
-			now.work[work->class] = i;
+		if (!work)
+			continue;
+
+		unsigned lane = work->few && work->class == FACT_KERNEL ? LANE_FEW : work->class;
+
+		if (work->end_ns > until_ns[lane]) {
+			until_ns[lane] = work->end_ns;
+			last[lane] = i;
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What each GPU did, one after the other: kernels before kernels that communicate before copies,
- * else nothing.
+ * else nothing; of kernels one that fills the GPU before one of few blocks.
  */
 #ifndef CUSCOPE_ACCOUNT_GPU_TIME_H
 #define CUSCOPE_ACCOUNT_GPU_TIME_H

@@ -12,7 +12,7 @@
 struct part_key {
 	uint32_t cause, chain, thread, via;
 	uint32_t rival;   /* ACCOUNT_NO_CPU: the process that had the CPU; 0: not known */
-	uint32_t awaited; /* ACCOUNT_LAUNCHING: see struct fact_call */
+	uint32_t awaited; /* see struct account_part */
 };
 
 struct parts;

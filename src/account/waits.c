@@ -2,6 +2,7 @@
 #include "account/waits.h"
 
 #include "account/walk.h"
+#include "base/array.h"
 #include "base/vec.h"
 
 #define WAITS_QUEUE_NS 50000  /* what is asked for begins so soon, if nothing is in its way */
@@ -9,6 +10,9 @@
 #define WAITS_POLLS    10     /* samples, and of so many one, make a thread one that polls */
 #define WAITS_CALLS    64     /* calls of so short a time that are looked at */
 #define WAITS_FEW      16     /* that are asked for between two waits */
+#define WAITS_AFTER    16     /* works that begin as another ends, of which one waited for it, */
+#define WAITS_BEFORE   64     /* and before it, among which its stream's last is looked for; */
+#define WAITS_SOON     16     /* so soon after it, of the time that it took */
 
 uint64_t gpu_queue_ns(const struct facts *facts)
 {
@@ -242,6 +246,52 @@ void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts)
 			lead_pause(facts, gpu, segment, call, thread, &lead);
 	}
 }
+
+/* ---- of streams for each other --------------------------------------------------------------- */
+
+/* Since when work on another stream waited for that one, though it had been asked for, and its
+ * stream had nothing to do; UINT64_MAX: it did not. */
+static uint64_t work_waits_since(const struct facts *facts, const struct gpu_time *gpu,
+                                 const struct fact_work *work, size_t for_number)
+{
+	const struct fact_work *for_work = &facts->works[for_number];
+	const struct fact_work *first = &facts->works[gpu->first], *before = work;
+	uint32_t thread, for_thread;
+	const struct fact_call *call = facts_call_of(facts, work, &thread);
+	uint64_t since_ns = call ? call->end_ns : UINT64_MAX;
+
+	if (work->stream == for_work->stream || work->process != for_work->process ||
+	    work->class == FACT_COMMUNICATION || !call || since_ns > for_work->end_ns ||
+	    call == facts_call_of(facts, for_work, &for_thread))
+		return UINT64_MAX;
+	for (size_t i = 0; i < WAITS_BEFORE && before > first; i++) {
+		before--;
+		if (before->stream == work->stream && before->process == work->process)
+			return facts_max(since_ns, before->end_ns);
+	}
+	return before > first ? UINT64_MAX : since_ns;
+}
+
+uint64_t gpu_awaited_since(const struct gpu_time *gpu, const struct facts *facts, size_t number)
+{
+	const struct fact_work *work = &facts->works[number];
+	uint64_t ns = work->end_ns - work->begin_ns, since_ns = UINT64_MAX;
+	uint64_t queue_ns = gpu_queue_ns(facts), soon_ns = facts_max(queue_ns, ns / WAITS_SOON);
+	size_t at;
+
+	if (!work->few || ns <= queue_ns)
+		return UINT64_MAX;
+	at = gpu->first + ARRAY_BEFORE(gpu->last - gpu->first, i,
+	                               facts->works[gpu->first + i].begin_ns < work->end_ns);
+	for (size_t i = 0; i < WAITS_AFTER && at + i < gpu->last &&
+	                   facts->works[at + i].begin_ns <= work->end_ns + soon_ns;
+	     i++)
+		since_ns = facts_min(since_ns,
+		                     work_waits_since(facts, gpu, &facts->works[at + i], number));
+	return since_ns < work->end_ns - queue_ns ? since_ns : UINT64_MAX;
+}
+
+/* ---- between launches ------------------------------------------------------------------------ */
 
 /* It returned when what was asked for before was done. */
 static bool call_waits(const struct fact_call *call)

@@ -28,6 +28,13 @@ void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts);
  * little. */
 void gpu_find_awaited(const struct facts *facts);
 
+/*
+ * A kernel of few blocks that runs alone keeps a stream waiting that could use the rest of the GPU:
+ * one for which something was asked, and that has nothing else to do. Since when, up to the
+ * kernel's end; UINT64_MAX: none waits, or not for longer than what begins by itself takes.
+ */
+uint64_t gpu_awaited_since(const struct gpu_time *gpu, const struct facts *facts, size_t number);
+
 /* NULL: the pause owes nothing to a wait. */
 static inline const struct gpu_debt *gpu_debt_of(const struct gpu_time *gpu,
                                                  const struct gpu_segment *segment)

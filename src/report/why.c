@@ -192,7 +192,8 @@ static void why_cause(struct why *why, const struct answer_line *line)
 {
 	buf_puts(why->out, account_cause_text(line->cause));
 	if (line->awaited)
-		buf_puts(why->out, " between waits");
+		buf_puts(why->out, line->cause == ACCOUNT_KERNELS ? " that a stream waits for"
+		                                                  : " between waits");
 }
 
 static void why_account(struct why *why, const struct account *account)
@@ -289,6 +290,10 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 			buf_puts(why->out, ", between one wait for the GPU and the next");
 		else
 			buf_printf(why->out, ", between %.0f waits for the GPU", waits);
+		if (change->waits_chain) {
+			buf_puts(why->out, " in ");
+			why_place(why, change->waits_chain);
+		}
 	}
 }
 

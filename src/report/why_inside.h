@@ -37,7 +37,7 @@ bool why_has_step(const struct why *why, const struct account *account);
 bool why_has_phases(const struct why *why, const struct account *account);
 void why_add_phases(struct why *why, const struct account *account);
 void why_json_phases(const struct why *why, struct json *json, const struct account *account);
-void why_json_place(const struct why *why, struct json *json, uint32_t chain);
+void why_json_place(const struct why *why, struct json *json, const char *key, uint32_t chain);
 void why_json_thread(const struct why *why, struct json *json, uint32_t number);
 
 /* From the begin of the recording to the first work: of no account. */

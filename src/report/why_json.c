@@ -5,12 +5,12 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-void why_json_place(const struct why *why, struct json *json, uint32_t chain)
+void why_json_place(const struct why *why, struct json *json, const char *key, uint32_t chain)
 {
 	uint32_t nodes[16];
 	size_t n = chains_told(why->facts.chains, chain, 16, nodes, NULL);
 
-	json_open(json, "place", '[');
+	json_open(json, key, '[');
 	for (size_t i = 0; i < n; i++) {
 		const struct stack_frame *frame = chains_frame(why->facts.chains, nodes[i]);
 
@@ -48,7 +48,7 @@ static void why_json_through(const struct why *why, struct json *json, uint32_t 
 		why_json_through(why, json, at->before);
 	json_open(json, NULL, '{');
 	json_string(json, "wait", account_cause_name(at->cause));
-	why_json_place(why, json, at->chain);
+	why_json_place(why, json, "place", at->chain);
 	why_json_thread(why, json, at->thread);
 	json_close(json, '}');
 }
@@ -58,7 +58,7 @@ static void why_json_cause(const struct why *why, struct json *json, enum accoun
 {
 	json_string(json, "cause", cause == ACCOUNT_CAUSES ? "rest" : account_cause_name(cause));
 	json_u64(json, "ns", (uint64_t)llround(ns));
-	why_json_place(why, json, chain_thread_via[0]);
+	why_json_place(why, json, "place", chain_thread_via[0]);
 	why_json_thread(why, json, chain_thread_via[1]);
 	json_open(json, "through", '[');
 	if (chain_thread_via[2])
@@ -140,7 +140,7 @@ static void why_json_within(const struct why *why, struct json *json,
 	for (size_t i = 0; i < ANSWER_WITHIN && change->within[i].chain; i++) {
 		json_open(json, NULL, '{');
 		json_fixed(json, "percent", (uint64_t)llround(1000 * change->within[i].share), 1);
-		why_json_place(why, json, change->within[i].chain);
+		why_json_place(why, json, "place", change->within[i].chain);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -163,8 +163,10 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	               change->ns);
 	if (change->within[0].chain)
 		why_json_within(why, json, change);
-	if (change->awaited)
+	if (change->cause == ACCOUNT_LAUNCHING && (change->awaited || change->waits))
 		json_u64(json, "waits", change->waits);
+	if (change->waits_chain)
+		why_json_place(why, json, "waits_place", change->waits_chain);
 	if (change->alike)
 		json_u64(json, "alike", change->alike);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);

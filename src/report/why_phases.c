@@ -110,7 +110,7 @@ void why_json_phases(const struct why *why, struct json *json, const struct acco
 		           1);
 		if (phase->most.ns > 0) {
 			json_string(json, "cause", account_cause_name(phase->most.cause));
-			why_json_place(why, json, phase->most.chain);
+			why_json_place(why, json, "place", phase->most.chain);
 			why_json_thread(why, json, phase->most.thread);
 		}
 		json_close(json, '}');

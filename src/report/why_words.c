@@ -151,10 +151,12 @@ static const char *words_try_computing(const struct answer_change *change, bool 
 
 static const char *words_try_launching(const struct answer_change *change, bool python, bool jax)
 {
-	if (change->awaited && jax)
+	bool between = change->awaited || change->waits;
+
+	if (between && jax)
 		return "ask for what is waited for there once, of all of it together; what is "
 		       "launched without waits between can be one function of jax.jit";
-	if (change->awaited)
+	if (between)
 		return "ask for what is waited for there once, of all of it together; what is "
 		       "launched without waits between can be made fewer and larger, or captured";
 	if (jax)
@@ -188,6 +190,11 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 		       "GIL";
 	case ACCOUNT_SLEEP:
 		return "take the sleep away, or let it happen beside the GPU's work";
+	case ACCOUNT_KERNELS:
+		return change->awaited
+		               ? "more blocks for it, or a later wait: the rest of the GPU has "
+		                 "nothing to do meanwhile"
+		               : NULL;
 	case ACCOUNT_COPIES:
 	case ACCOUNT_COPY_CALL:
 		return words_try_copies(change);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The use of the GPU is the problem: waits, copies, allocations, small kernels, graphs, streams. */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "planted.h"
@@ -340,6 +341,41 @@ static void step_graph_rebuild(void)
 	mark_step(stream);
 }
 
+/* ---- a library's threads ----------------------------------------------------------------------
+ */
+
+static void (*share_out)(double rounds);
+
+static void prepare_pool(void)
+{
+	const char *path = getenv("PLANTED_POOL");
+	void *pool = dlopen(path ? path : "libpool.so", RTLD_NOW);
+
+	if (!pool)
+		sample_fail("dlopen: %s", dlerror());
+	share_out = (void (*)(double))dlsym(pool, "pool_share_out");
+}
+
+/* What the thread itself does, and what it waits, are each less than the sleep, and together more.
+ */
+static PLANT void scale_in_pool(void)
+{
+	if (with_problem)
+		share_out(9 * compute_rate);
+}
+
+static PLANT void wait_for_turn(void)
+{
+	nap_ms(4);
+}
+
+static void step_pool(void)
+{
+	train_step();
+	scale_in_pool();
+	wait_for_turn();
+}
+
 /* ---- streams ----------------------------------------------------------------------------------
  */
 
@@ -441,6 +477,26 @@ static void step_default(void)
 	mark_step(blocking[1]);
 }
 
+/* One block on a stream that has nothing to do with the steps, which wait for it. */
+static PLANT void wait_for_statistics(void)
+{
+	if (!with_problem)
+		return;
+	compute_anyway(.1);
+	launch_one_block(4, other_stream);
+	DRIVER(cuEventRecord, event, other_stream);
+	DRIVER(cuStreamWaitEvent, stream, event, 0);
+}
+
+static void step_statistics_first(void)
+{
+	keep_two_steps(stream);
+	wait_for_statistics();
+	for (int i = 0; i < 10; i++)
+		launch(gemm, 200, stream);
+	mark_step(stream);
+}
+
 /* A function of the program between kernels, on the driver's thread. */
 static PLANT void average_on_host(void *data)
 {
@@ -476,6 +532,8 @@ const struct kind gpu_kinds[] = {
 	{ "copy_turns", prepare_copies, step_copy_turns },
 	{ "default_stream", prepare_default, step_default },
 	{ "callback", NULL, step_callback },
+	{ "pool", prepare_pool, step_pool },
+	{ "statistics_first", prepare_events, step_statistics_first },
 	{ "two_alloc_sleep", NULL, step_two_alloc_sleep },
 	{ "two_loss_sleep", prepare_copies, step_two_wait_sleep },
 	{ NULL, NULL, NULL },

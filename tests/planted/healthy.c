@@ -33,6 +33,16 @@ static void step_streams(void)
 	mark_step(stream);
 }
 
+/* One block that is as long as a step, and that nobody waits for. */
+static void step_small(void)
+{
+	keep_two_steps(stream);
+	launch_one_block(1, other_stream);
+	for (int i = 0; i < 5; i++)
+		launch(gemm, 200, stream);
+	mark_step(stream);
+}
+
 static void prepare_graph(void)
 {
 	CUgraph captured;
@@ -247,6 +257,7 @@ static void step_callback(void)
 const struct kind healthy_kinds[] = {
 	{ "busy", NULL, step_busy },
 	{ "busy_streams", prepare_other, step_streams },
+	{ "busy_small", prepare_other, step_small },
 	{ "busy_graph", prepare_graph, step_graph },
 	{ "busy_overlap", prepare_overlap, step_overlap },
 	{ "busy_loader", prepare_loader, step_loader },

@@ -77,6 +77,8 @@ KINDS = [
     Kind("default_stream", "stream_wait", "launch_on_default"),
     Kind("callback", "computing stream_wait", "average_on_host"),
     Kind("long_turns", "stream_wait", "launch_long_in_turns"),
+    Kind("statistics_first", "stream_wait kernels", "wait_for_statistics"),
+    Kind("pool", "computing", "scale_in_pool"),
     # the same on a GPU with a fast driver
     Kind("items", SYNC, "gradient_norms", costs=FAST, spin=True),
     Kind("layers", "synchronisation", "time_layer", costs=FAST, spin=True),
@@ -89,6 +91,8 @@ KINDS = [
     Kind("py_items", SYNC, "gradient_norms", costs=FAST, spin=True),
     Kind("py_cache", "allocation", "pad_batch empty_blocks", costs=CACHE, spin=True),
     Kind("py_deep", "computing", "crop_and_score"),
+    Kind("py_library_pool", "computing", "scale_volume"),
+    Kind("py_generator", "computing", "texts_of"),
     # ranks: two processes on two GPUs
     Kind("rank_sleep", "sleep", "fetch_on_one_rank"),
     Kind("rank_prep", "computing", "tokenize_on_one_rank"),
@@ -155,6 +159,7 @@ KINDS = [
     # nothing is wrong
     Kind("busy"),
     Kind("busy_streams"),
+    Kind("busy_small"),
     Kind("busy_graph"),
     Kind("busy_overlap"),
     Kind("busy_loader"),

@@ -6,7 +6,12 @@ PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
 PLANTED_C := planted host workers gpu waits ranks healthy held_out
 
-planted-programs: $(PLANTED_B)/planted $(B)/programs/ownroot
+planted-programs: $(PLANTED_B)/planted $(PLANTED_B)/libpool.so $(B)/programs/ownroot
+
+# As a wheel's: no debug information.
+$(PLANTED_B)/libpool.so: $(PLANTED)/pool.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -Wall -Wextra -Werror -fno-optimize-sibling-calls -shared -fPIC -pthread -o $@ $<
 
 # Each function of a step stays one: it is what is to be named.
 $(PLANTED_C:%=$(PLANTED_B)/%.o): $(PLANTED_B)/%.o: $(PLANTED)/%.c $(PLANTED)/planted.h

@@ -26,7 +26,9 @@ static const char ptx[] = ".version 7.0\n"
 			  ".address_size 64\n"
 			  ".visible .entry gemm() { ret; }\n"
 			  ".visible .entry add() { ret; }\n"
+			  ".visible .entry spin() { ret; }\n"
 			  ".visible .entry ncclDevKernel_AllReduce_Sum_f32_RING_LL() { ret; }\n";
+static CUfunction spin; /* of which each thread takes a millisecond of the simulated GPU */
 static CUevent marks[2];
 static long n_marks;
 
@@ -49,6 +51,11 @@ void launch(CUfunction function, double us, CUstream on)
 	unsigned blocks = (unsigned)((threads + BLOCK_THREADS - 1) / BLOCK_THREADS);
 
 	DRIVER(cuLaunchKernel, function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, on, NULL, NULL);
+}
+
+void launch_one_block(unsigned ms, CUstream on)
+{
+	DRIVER(cuLaunchKernel, spin, 1, 1, 1, ms, 1, 1, 0, on, NULL, NULL);
 }
 
 void keep_two_steps(CUstream on)
@@ -138,6 +145,7 @@ static void begin_cuda(void)
 	DRIVER(cuModuleLoadData, &module, ptx);
 	DRIVER(cuModuleGetFunction, &gemm, module, "gemm");
 	DRIVER(cuModuleGetFunction, &add, module, "add");
+	DRIVER(cuModuleGetFunction, &spin, module, "spin");
 	DRIVER(cuModuleGetFunction, &reduce, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 	DRIVER(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	for (int i = 0; i < 2; i++)

@@ -68,6 +68,9 @@ HELPER void nap(double ms)
 /* One launch that takes so long on the GPU. */
 void launch(CUfunction function, double us, CUstream on);
 
+/* One that leaves the rest of the GPU to others, for so many milliseconds. */
+void launch_one_block(unsigned ms, CUstream on);
+
 /* What a step has the GPU do: five kernels of 200 us; waits until the step before the last is done.
  */
 void train_step(void);

@@ -567,6 +567,39 @@ def py_deep():
     return after_each(lambda: crop_and_score(graph))
 
 
+pool, pool_rounds_a_ms = None, 0
+
+
+def scale_volume():
+    """Two thirds of it by a thread of the library's, which has no line."""
+    if planted:
+        pool.pool_share_out(ctypes.c_double(PROBLEM_MS * 1.5 * pool_rounds_a_ms))
+
+
+@kind
+def py_library_pool():
+    global pool, pool_rounds_a_ms
+    pool = ctypes.CDLL(os.environ["PLANTED_POOL"])
+    for _ in range(10):
+        begin = time.perf_counter()
+        pool.pool_share_out(ctypes.c_double(300000))
+        pool_rounds_a_ms = max(pool_rounds_a_ms, 200 / (time.perf_counter() - begin))
+    return after_each(scale_volume)
+
+
+words = []
+
+
+def texts_of(rows):
+    return [" ".join(f"w{word}" for word in row if word % 2) for row in rows]
+
+
+@kind
+def py_generator():
+    words.extend([list(range(20))] * (2000 if planted else 0))
+    return after_each(lambda: texts_of(words))
+
+
 @kind
 def two_py_gc_sleep():
     global kept

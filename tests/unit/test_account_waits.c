@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What pauses of a GPU owe to waits of the host for it, and streams to each other. */
+#include <math.h>
+
 #include "account_scene.h"
 
 static const struct account *the_account(double end_us)
@@ -406,6 +408,8 @@ static void test_who_waits_for_one_that_asks_for_work_waits_for_that(void **stat
 
 /* ---- streams that take turns --------------------------------------------------------------- */
 
+static uint32_t blocks; /* of all kernels; 0: not known */
+
 static void ran_on(uint32_t stream, const char *name, double asked_us, double begin_us,
                    double end_us)
 {
@@ -413,6 +417,7 @@ static void ran_on(uint32_t stream, const char *name, double asked_us, double be
 	struct activity activity = { .kind = ACTIVITY_KERNEL,
 		                     .context = 1,
 		                     .stream = stream,
+		                     .grid = { blocks, 1, 1 },
 		                     .correlation = launch(asked_us, 30),
 		                     .begin_ns = US(begin_us),
 		                     .end_ns = US(end_us) };
@@ -463,6 +468,57 @@ static void test_what_is_asked_for_meanwhile_is_no_turn(void **state)
 	assert_us(account, ACCOUNT_STREAM_WAIT, ANY, 0);
 }
 
+/* ---- kernels of few blocks ----------------------------------------------------------------- */
+
+/* Of so many blocks from 100 to 1000 us; another stream runs from 110 to 300, and once more at 1005
+ * for what was asked for then. */
+static const struct account *runs_beside(uint32_t of_blocks, double asked_us)
+{
+	blocks = of_blocks;
+	ran_on(14, NULL, 10, 100, 1000);
+	blocks = 1000;
+	ran_on(13, NULL, 20, 110, 300);
+	ran_on(13, NULL, asked_us, 1005, 1105);
+	blocks = 0;
+	return the_account(1200);
+}
+
+static double awaited_us(const struct account *account)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < account->n_parts; i++)
+		ns += account->parts[i].cause == ACCOUNT_KERNELS && account->parts[i].awaited
+		              ? account->parts[i].ns
+		              : 0;
+	return ns / 1000;
+}
+
+/* In which the rest of the GPU has nothing to do. */
+static void test_a_kernel_of_few_blocks_that_a_stream_waits_for_is_told(void **state)
+{
+	const struct account *account = runs_beside(1, 30);
+
+	assert_true(fabs(awaited_us(account) - 700) < 0.01);
+	assert_us(account, ACCOUNT_KERNELS, ANY, 1000);
+}
+
+static void test_one_that_fills_the_gpu_is_awaited_as_kernels_are(void **state)
+{
+	assert_true(awaited_us(runs_beside(200, 30)) == 0);
+}
+
+static void test_what_is_asked_for_at_its_end_did_not_wait_for_it(void **state)
+{
+	assert_true(awaited_us(runs_beside(1, 970)) == 0);
+	assert_us(&accounts.of[0], ACCOUNT_KERNELS, ANY, 1000);
+}
+
+static void test_what_was_asked_for_meanwhile_waits_from_then_on(void **state)
+{
+	assert_true(fabs(awaited_us(runs_beside(1, 595)) - 400) < 0.01);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -498,6 +554,10 @@ int main(void)
 		TEST(test_of_one_stream_the_next_is_no_turn),
 		TEST(test_communication_takes_no_turns),
 		TEST(test_what_is_asked_for_meanwhile_is_no_turn),
+		TEST(test_a_kernel_of_few_blocks_that_a_stream_waits_for_is_told),
+		TEST(test_one_that_fills_the_gpu_is_awaited_as_kernels_are),
+		TEST(test_what_is_asked_for_at_its_end_did_not_wait_for_it),
+		TEST(test_what_was_asked_for_meanwhile_waits_from_then_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,6 +435,82 @@ static void test_launches_between_waits_are_told_with_those(void **state)
 	assert_not_said("CUDA graphs");
 }
 
+/* A frame of evaluate(), and of what it calls in line 95: 0: nothing. */
+static const struct stack *in_evaluate(bool calls)
+{
+	static const struct stack_frame frames[] = {
+		{ .id = 102,
+		  .kind = FRAME_PYTHON,
+		  .function = "evaluate",
+		  .file = "/home/ann/train.py",
+		  .line = 95 },
+		{ .id = 103,
+		  .kind = FRAME_PYTHON,
+		  .function = "forward",
+		  .file = "/home/ann/train.py",
+		  .line = 20 },
+	};
+	static const struct stack_frame *const inward[] = { &frames[1], &frames[0] };
+	static const struct stack stacks[] = {
+		{ .id = 102, .n_frames = 1, .frames = &inward[1] },
+		{ .id = 103, .n_frames = 2, .frames = inward },
+	};
+
+	return &stacks[calls];
+}
+
+static uint64_t ask_in(const char *function, double us, const struct stack *stack)
+{
+	struct call call = call_at(function, now_us, us);
+
+	call.correlation = ++correlation;
+	call.stack = stack;
+	see(call_event(the_process(), the_process()->pid, &call));
+	now_us += us + 10;
+	return correlation;
+}
+
+/* A hundred times so many launches in what evaluate() calls, and a wait in `waits`. */
+static void evaluate(unsigned launches, const struct stack *waits)
+{
+	for (unsigned i = 0; i < 100 * launches; i++) {
+		kernel_on(0, ask_in("cuLaunchKernel", 10, in_evaluate(true)), now_us - 9, 2);
+		if (i % launches == launches - 1)
+			ask_in("cuStreamSynchronize", 2, waits);
+	}
+	conclude(now_us);
+}
+
+static void test_waits_elsewhere_are_told_with_their_place(void **state)
+{
+	evaluate(6, stack_of_line(92));
+	assert_said("Change first: launching between waits in ");
+	assert_said("waits for the GPU in train.py:92 step.\n");
+}
+
+/* A value of each sample: no graph of all samples can be, as long as that is so. */
+static void test_rounds_of_launches_and_a_wait_are_told_with_the_waits(void **state)
+{
+	evaluate(40, in_evaluate(false));
+	assert_said("Change first: launching in ");
+	assert_said("waits for the GPU in train.py:95 evaluate.\n");
+	assert_said("Try: ask for what is waited for there once");
+	assert_not_said("CUDA graphs");
+}
+
+static void test_a_wait_elsewhere_makes_no_rounds(void **state)
+{
+	evaluate(40, stack_of_line(92));
+	assert_said("Change first: launching in ");
+	assert_said("CUDA graphs");
+}
+
+static void test_many_launches_and_a_wait_are_no_round(void **state)
+{
+	evaluate(200, in_evaluate(false));
+	assert_said("CUDA graphs");
+}
+
 static void test_a_step_with_one_wait_has_no_number_of_waits(void **state)
 {
 	for (unsigned i = 0; i < 200; i++, now_us += 100)
@@ -713,6 +789,10 @@ int main(void)
 		TEST(test_what_is_to_be_tried_in_jax_is_what_jax_has),
 		TEST(test_where_each_launch_is_waited_for_the_waits_come_first),
 		TEST(test_launches_between_waits_are_told_with_those),
+		TEST(test_waits_elsewhere_are_told_with_their_place),
+		TEST(test_rounds_of_launches_and_a_wait_are_told_with_the_waits),
+		TEST(test_a_wait_elsewhere_makes_no_rounds),
+		TEST(test_many_launches_and_a_wait_are_no_round),
 		TEST(test_a_step_with_one_wait_has_no_number_of_waits),
 		TEST(test_next_is_what_is_much_of_what_is_left),
 		TEST(test_a_gpu_that_was_used_for_a_moment_is_not_told_first),
