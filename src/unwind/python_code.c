@@ -96,53 +96,50 @@ const struct python_layout *python_layout(unsigned minor)
 
 /* ---- python lines -------------------------------------------------------------------------- */
 
-/* Pairs of how far the instruction goes and how far the line does. */
-static int64_t line_of_lnotab(const uint8_t *table, size_t bytes, int64_t line,
-                              uint32_t instruction)
-{
-	uint64_t at = 0;
+/* Each takes the entry that comes next; true: it is the one of the place, or there is none. */
 
-	for (size_t i = 0; i + 1 < bytes; i += 2) {
-		at += table[i];
-		if (at > instruction)
-			break;
-		line += (int8_t)table[i + 1];
-	}
-	return line;
+/* Pairs of how far the instruction goes and how far the line does. */
+static bool pass_lnotab(const struct python_line_table *lines, uint64_t place,
+                        struct python_line_mark *next)
+{
+	uint64_t end;
+
+	if (next->at + 1 >= lines->bytes)
+		return true;
+	end = next->begin + lines->table[next->at];
+	if (end > place)
+		return true;
+	next->begin = end;
+	next->line += (int8_t)lines->table[next->at + 1];
+	next->at += 2;
+	return false;
 }
 
 /* The same, with stretches that are of no line (-128), and in bytes. */
-static int64_t line_of_linetable(const uint8_t *table, size_t bytes, int64_t line,
-                                 uint32_t instruction)
+static bool pass_linetable(const struct python_line_table *lines, uint64_t place,
+                           struct python_line_mark *next)
 {
-	uint64_t end = 0, place = (uint64_t)instruction * 2;
-	int64_t told = line;
+	int8_t step;
 
-	for (size_t i = 0; i + 1 < bytes; i += 2) {
-		int8_t step = (int8_t)table[i + 1];
-		uint64_t begin = end;
-
-		end += table[i];
-		if (step != -128) {
-			line += step;
-			told = line;
-		}
-		if (end > begin && place < end)
-			return told;
-	}
-	return told;
+	if (next->at + 1 >= lines->bytes)
+		return true;
+	step = (int8_t)lines->table[next->at + 1];
+	next->begin += lines->table[next->at];
+	if (step != -128)
+		next->line += step;
+	next->at += 2;
+	return place < next->begin;
 }
 
-/* 6 bits a byte, the lowest first; the 7th bit: more follow. */
+/* 6 bits a byte, the lowest first; the 7th bit: more follow, as many as 32 bits take. */
 static uint32_t read_number(const uint8_t *table, size_t bytes, size_t *at)
 {
 	uint32_t value = 0;
 
-	for (unsigned shift = 0; *at < bytes; shift += 6) {
+	for (unsigned shift = 0; *at < bytes && shift < 32; shift += 6) {
 		uint8_t byte = table[(*at)++];
 
-		if (shift < 32)
-			value |= (uint32_t)(byte & 63) << shift;
+		value |= (uint32_t)(byte & 63) << shift;
 		if (!(byte & 64))
 			break;
 	}
@@ -178,35 +175,66 @@ static int32_t location_step(unsigned code, const uint8_t *table, size_t bytes, 
 	return step;
 }
 
-static int64_t line_of_locations(const uint8_t *table, size_t bytes, int64_t line,
-                                 uint32_t instruction)
+static bool pass_location(const struct python_line_table *lines, uint64_t place,
+                          struct python_line_mark *next)
 {
-	uint64_t end = 0;
-	size_t at = 0;
+	size_t at = next->at;
+	uint8_t head;
 
-	while (at < bytes) {
-		uint8_t head = table[at++];
-
-		end += (head & 7) + 1;
-		line += location_step(head >> 3 & 15, table, bytes, &at);
-		if (instruction < end)
-			break;
-	}
-	return line;
+	if (at >= lines->bytes)
+		return true;
+	head = lines->table[at++];
+	next->begin += (head & 7) + 1;
+	next->line += location_step(head >> 3 & 15, lines->table, lines->bytes, &at);
+	next->at = (uint32_t)at;
+	return place < next->begin;
 }
 
-uint32_t python_line_of(enum python_lines kind, const uint8_t *table, size_t bytes,
-                        uint32_t first_line, uint32_t instruction)
+static bool pass_entry(const struct python_line_table *lines, uint64_t place,
+                       struct python_line_mark *next)
 {
-	int64_t line;
+	switch (lines->kind) {
+	case PYTHON_LNOTAB:
+		return pass_lnotab(lines, place, next);
+	case PYTHON_LINETABLE:
+		return pass_linetable(lines, place, next);
+	case PYTHON_LOCATIONS:
+		return pass_location(lines, place, next);
+	}
+	return true;
+}
 
-	if (kind == PYTHON_LNOTAB)
-		line = line_of_lnotab(table, bytes, first_line, instruction);
-	else if (kind == PYTHON_LINETABLE)
-		line = line_of_linetable(table, bytes, first_line, instruction);
-	else
-		line = line_of_locations(table, bytes, first_line, instruction);
-	return line > 0 && line <= UINT32_MAX ? (uint32_t)line : first_line;
+size_t python_line_marks(const struct python_line_table *lines, struct python_line_mark *marks)
+{
+	struct python_line_mark next = { .line = lines->first_line };
+	size_t n = 0;
+
+	while (next.at < lines->bytes) {
+		if (next.at >= n * PYTHON_MARK_BYTES)
+			marks[n++] = next;
+		if (pass_entry(lines, UINT64_MAX, &next))
+			break;
+	}
+	return n;
+}
+
+/* In the table's own unit, which is a byte of code up to 3.10. */
+static uint64_t place_of(const struct python_line_table *lines, uint32_t instruction)
+{
+	return lines->kind == PYTHON_LINETABLE ? 2 * (uint64_t)instruction : instruction;
+}
+
+uint32_t python_line_of(const struct python_line_table *lines, uint32_t instruction)
+{
+	const uint64_t place = place_of(lines, instruction);
+	size_t before = ARRAY_BEFORE(lines->n_marks, i, lines->marks[i].begin <= place);
+	struct python_line_mark next = { .line = lines->first_line };
+
+	if (before)
+		next = lines->marks[before - 1];
+	while (!pass_entry(lines, place, &next))
+		;
+	return next.line > 0 && next.line <= UINT32_MAX ? (uint32_t)next.line : lines->first_line;
 }
 
 /* ---- python code --------------------------------------------------------------------------- */
@@ -236,13 +264,12 @@ struct code_key {
 struct code_object {
 	struct code_key key;
 	const char *function, *file; /* behind the table; NULL: could not be read */
-	enum python_lines kind;
-	uint32_t table_bytes;
+	struct python_line_table lines;
 	size_t bytes;             /* of all of it */
 	uint64_t instructions;    /* where they begin, after the object's begin */
 	struct code_object *next; /* of the same process */
 	UT_hash_handle hh;
-	uint8_t table[];
+	struct python_line_mark marks[]; /* behind them the table and the texts */
 };
 
 /* What the reads of one process, or of all, have taken (see may_read()), and what they found. */
@@ -437,12 +464,19 @@ static struct code_object *read_object(struct python_codes *codes, struct code_r
                                        const struct code_key *key)
 {
 	struct code_read read = { .table_bytes = 0 };
+	struct python_line_mark marks[TABLE_MAX / PYTHON_MARK_BYTES];
+	struct python_line_table lines = { .kind = layout->lines,
+		                           .table = read.table,
+		                           .first_line = key->first_line };
 	struct code_object *object;
 	size_t bytes = sizeof(*object);
 	char *texts;
 
 	read_code(layout, pid, key, &read);
-	bytes += read.table_bytes + (read.has_function ? strlen(read.function) + 1 : 0) +
+	lines.bytes = read.table_bytes;
+	lines.n_marks = python_line_marks(&lines, marks);
+	bytes += lines.n_marks * sizeof(*marks) + read.table_bytes +
+	         (read.has_function ? strlen(read.function) + 1 : 0) +
 	         (read.has_file ? strlen(read.file) + 1 : 0);
 	if (!budget_take(codes->budget, key->process, bytes)) {
 		codes->refused++;
@@ -450,12 +484,13 @@ static struct code_object *read_object(struct python_codes *codes, struct code_r
 	}
 	object = xcalloc(1, bytes);
 	object->key = *key;
-	object->kind = layout->lines;
+	object->lines = lines;
 	object->bytes = bytes;
 	object->instructions = layout->code_instructions;
-	object->table_bytes = read.table_bytes;
-	memcpy(object->table, read.table, read.table_bytes);
-	texts = (char *)object->table + read.table_bytes;
+	object->lines.marks = memcpy(object->marks, marks, lines.n_marks * sizeof(*marks));
+	texts = (char *)(object->marks + lines.n_marks);
+	object->lines.table = memcpy(texts, read.table, lines.bytes);
+	texts += lines.bytes;
 	object->function = put_text(&texts, read.has_function, read.function);
 	object->file = put_text(&texts, read.has_file, read.file);
 	HASH_ADD(hh, codes->objects, key, sizeof(object->key), object);
@@ -522,8 +557,7 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 	place->function = object->function;
 	place->file = object->file;
 	place->first_line = key.first_line;
-	place->line = python_line_of(object->kind, object->table, object->table_bytes,
-	                             key.first_line, instruction);
+	place->line = python_line_of(&object->lines, instruction);
 	return true;
 }
 

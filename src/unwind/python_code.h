@@ -76,14 +76,38 @@ uint64_t python_codes_refused(const struct python_codes *codes);
 
 /* ---- python lines -------------------------------------------------------------------------- */
 
-/* The line of an instruction, from the tables that code objects carry. They are the target's and
- * may hold anything: nothing outside of them is read, and time is by their length. */
+/*
+ * The line of an instruction, from the tables that code objects carry. They are the target's and
+ * may hold anything: nothing outside of them is read. A stack can have 500 code objects with tables
+ * of 16 KiB, and each stack other instructions. So marks are made once, from which on a table is
+ * read, and a question takes PYTHON_MARK_BYTES and one entry.
+ */
+
+#define PYTHON_MARK_BYTES 256
+
+/* Before an entry: where its code begins, and the line until then. */
+struct python_line_mark {
+	uint32_t at; /* in the table */
+	uint64_t begin;
+	int64_t line;
+};
+
+struct python_line_table {
+	enum python_lines kind;
+	const uint8_t *table;
+	size_t bytes;
+	uint32_t first_line; /* of the function */
+	const struct python_line_mark *marks;
+	size_t n_marks; /* 0: it is read from its begin */
+};
+
+/* Fills up to one for each PYTHON_MARK_BYTES that the table has, or begins; returns how many. */
+size_t python_line_marks(const struct python_line_table *lines, struct python_line_mark *marks);
 
 /*
  * `instruction`: of 3.9 in bytes, else in units of two bytes. Where the table does not tell, the
  * first line of the function.
  */
-uint32_t python_line_of(enum python_lines kind, const uint8_t *table, size_t bytes,
-                        uint32_t first_line, uint32_t instruction);
+uint32_t python_line_of(const struct python_line_table *lines, uint32_t instruction);
 
 #endif

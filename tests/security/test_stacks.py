@@ -6,10 +6,13 @@ import os
 import random
 import re
 import struct
+import time
 
 import checks
 import profiles
-from harness import Failure, Places, alone, wait_until
+import test_profile_python
+from harness import Failure, Places, Skip, alone, wait_until
+from test_groups import cpu_seconds
 from test_memory import MIB, peak_of
 
 MOST_MIB = 160
@@ -58,6 +61,29 @@ def test_a_python_that_is_none(case):
         if len(stack) > 600 or any("\x1b" in frame.name + frame.file or "\x07" in frame.name for frame in stack):
             raise Failure(f"{len(stack)} frames, {stack[:2]}")
     checks.contains("what is missing", "frames? of Python (have no name|has no name|are missing)", profile.said())
+
+
+@alone
+def test_a_python_with_long_tables_of_lines(case):
+    """Of 480 functions on each stack the line is looked up in 16 KiB: it is not gone through from its begin."""
+    python, version = "/usr/bin/python3", test_profile_python.minor_of("/usr/bin/python3")
+    if not version or version < 11:
+        raise Skip("no Python 3.11 or later as /usr/bin/python3")
+    script = os.path.join(Places.root, "tests", "security", "line_tables.py")
+    pids = [profiles.started(case, python, script).pid for _ in range(2)]
+    used, begin = 0, time.monotonic()
+    process = case.cuscope("profile", "-F", 999, "--duration", "4s", "-o", case.path("p.folded"), "-p",
+                           ",".join(map(str, pids)), start_new_session=True)
+    while process.process.poll() is None and time.monotonic() - begin < 120:
+        used = max(used, cpu_seconds(process.pid))
+        time.sleep(0.05)
+    checks.equal(f"status ({process.err()})", 0, process.wait(1))
+    n = int(re.search(r"all ([\d,]+) stacks", process.err())[1].replace(",", ""))
+    with open(case.path("p.folded")) as file:
+        if max(line.count("dive") for line in file) < 480:
+            raise Failure("no stack is deep: nothing was tried")
+    if used > 0.6 + 0.002 * n:
+        raise Failure(f"{used} s of a processor for {n} stacks")
 
 
 @alone

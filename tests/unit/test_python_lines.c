@@ -36,6 +36,25 @@ struct line_run {
 	uint32_t from, line;
 };
 
+#define TABLE_MOST ((size_t)16 << 10)
+
+/* The same with marks and without. */
+static uint32_t line_of(enum python_lines kind, const uint8_t *table, size_t bytes,
+                        uint32_t first_line, uint32_t instruction)
+{
+	struct python_line_mark marks[TABLE_MOST / PYTHON_MARK_BYTES];
+	struct python_line_table lines = {
+		.kind = kind, .table = table, .bytes = bytes, .first_line = first_line
+	};
+	uint32_t line = python_line_of(&lines, instruction);
+
+	lines.n_marks = python_line_marks(&lines, marks);
+	lines.marks = marks;
+	assert_int_equal(lines.n_marks, (bytes + PYTHON_MARK_BYTES - 1) / PYTHON_MARK_BYTES);
+	assert_int_equal(python_line_of(&lines, instruction), line);
+	return line;
+}
+
 /* clang-format off */
 /* 3.9: 50 bytes */
 static const uint8_t table_3_9[] = {
@@ -130,10 +149,9 @@ static void assert_lines(enum python_lines kind, const uint8_t *table, size_t by
 {
 	for (size_t i = 0; i + 1 < n_runs; i++) {
 		for (uint32_t at = runs[i].from; runs[i].line && at < runs[i + 1].from; at++)
-			if (python_line_of(kind, table, bytes, FIRST_LINE, at) != runs[i].line)
+			if (line_of(kind, table, bytes, FIRST_LINE, at) != runs[i].line)
 				fail_msg("instruction %u: line %u, should be %u", at,
-				         python_line_of(kind, table, bytes, FIRST_LINE, at),
-				         runs[i].line);
+				         line_of(kind, table, bytes, FIRST_LINE, at), runs[i].line);
 	}
 }
 
@@ -168,8 +186,8 @@ static const enum python_lines kinds[] = { PYTHON_LNOTAB, PYTHON_LINETABLE, PYTH
 static void test_no_table_tells_the_first_line(void **state)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		assert_int_equal(python_line_of(kinds[i], NULL, 0, 77, 0), 77);
-		assert_int_equal(python_line_of(kinds[i], NULL, 0, 77, UINT32_MAX), 77);
+		assert_int_equal(line_of(kinds[i], NULL, 0, 77, 0), 77);
+		assert_int_equal(line_of(kinds[i], NULL, 0, 77, UINT32_MAX), 77);
 	}
 }
 
@@ -178,10 +196,10 @@ static void test_half_an_entry_is_left_out(void **state)
 	const uint8_t pair[] = { 0, 5, 200 };
 	const uint8_t long_form[] = { 0xf0 }, signed_form[] = { 0xe8, 0x40 };
 
-	assert_int_equal(python_line_of(PYTHON_LNOTAB, pair, 3, 10, 4), 15);
-	assert_int_equal(python_line_of(PYTHON_LINETABLE, pair + 1, 1, 10, 4), 10);
-	assert_int_equal(python_line_of(PYTHON_LOCATIONS, long_form, 1, 10, 0), 10);
-	assert_int_equal(python_line_of(PYTHON_LOCATIONS, signed_form, 2, 10, 0), 10);
+	assert_int_equal(line_of(PYTHON_LNOTAB, pair, 3, 10, 4), 15);
+	assert_int_equal(line_of(PYTHON_LINETABLE, pair + 1, 1, 10, 4), 10);
+	assert_int_equal(line_of(PYTHON_LOCATIONS, long_form, 1, 10, 0), 10);
+	assert_int_equal(line_of(PYTHON_LOCATIONS, signed_form, 2, 10, 0), 10);
 }
 
 /* A number of more than 32 bits, and one without an end. */
@@ -191,9 +209,9 @@ static void test_numbers_that_do_not_fit(void **state)
 
 	memset(table, 0xff, sizeof(table));
 	table[0] = 0xe8;
-	assert_int_equal(python_line_of(PYTHON_LOCATIONS, table, sizeof(table), 10, 0), 10);
+	assert_int_equal(line_of(PYTHON_LOCATIONS, table, sizeof(table), 10, 0), 10);
 	table[40] = 0;
-	python_line_of(PYTHON_LOCATIONS, table, sizeof(table), 10, 0);
+	line_of(PYTHON_LOCATIONS, table, sizeof(table), 10, 0);
 }
 
 /* A line before the first of the file, or beyond what a number holds. */
@@ -201,11 +219,10 @@ static void test_lines_that_cannot_be_are_the_first_one(void **state)
 {
 	const uint8_t down[] = { 0, 0x80, 0, 0x80 }, back[] = { 0xe8, 0x7f, 0x7f, 0x03 };
 
-	assert_int_equal(python_line_of(PYTHON_LNOTAB, down, sizeof(down), 5, 0), 5);
-	assert_int_equal(python_line_of(PYTHON_LOCATIONS, back, sizeof(back), 5, 0), 5);
-	assert_int_equal(
-		python_line_of(PYTHON_LNOTAB, (const uint8_t[]){ 0, 0x7f }, 2, UINT32_MAX - 1, 0),
-		UINT32_MAX - 1);
+	assert_int_equal(line_of(PYTHON_LNOTAB, down, sizeof(down), 5, 0), 5);
+	assert_int_equal(line_of(PYTHON_LOCATIONS, back, sizeof(back), 5, 0), 5);
+	assert_int_equal(line_of(PYTHON_LNOTAB, (const uint8_t[]){ 0, 0x7f }, 2, UINT32_MAX - 1, 0),
+	                 UINT32_MAX - 1);
 }
 
 /* Any bytes at all: nothing outside of the table is read (the sanitizers look), and it ends. */
@@ -214,7 +231,7 @@ static void test_any_bytes(void **state)
 	uint64_t seed = 88172645463325252u;
 
 	for (int round = 0; round < 20000; round++) {
-		size_t bytes = round % 24;
+		size_t bytes = round % 100 ? (size_t)round % 24 : TABLE_MOST - (size_t)round % 7;
 		uint8_t *table = malloc(bytes + 1);
 
 		for (size_t i = 0; i < bytes; i++) {
@@ -225,8 +242,9 @@ static void test_any_bytes(void **state)
 		}
 		table = realloc(table, bytes ? bytes : 1);
 		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-			assert_int_not_equal(
-				python_line_of(kinds[i], table, bytes, 9, (uint32_t)seed % 64), 0);
+			assert_int_not_equal(line_of(kinds[i], table, bytes, 9,
+			                             (uint32_t)seed % (bytes > 24 ? 65536 : 64)),
+			                     0);
 		free(table);
 	}
 }
