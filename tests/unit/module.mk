@@ -59,6 +59,9 @@ $(addprefix $(B)/,tests/unit/test_gpu_busy fuzz/unit/test_gpu_busy): | $(SIM_LIB
 unit: $(UNIT_BIN)
 	tests/unit/run.sh $(UNIT_BIN)
 
+# They mostly wait: for the time of samples, of pages, of limits.
+unit unit-sanitized: export WAITING := test_gpu_busy test_gpu_state test_gpu_sampler test_helper
+
 unit-sanitized: $(UNIT_SANITIZED)
 	tests/unit/run.sh $(UNIT_SANITIZED)
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the unit test programs given, as many at once as there are CPUs, and sums up. A program that passed is one line; of the
-# others all output is shown. A program that died before cmocka's summary counts as one failed test.
+# Runs the unit test programs given, as many at once as there are CPUs, and sums up. Those of WAITING (names, in one word) run
+# beside the others: they wait for most of their time. A program that passed is one line; of the others all output is shown. A
+# program that died before cmocka's summary counts as one failed test.
 passed=0
 failed=0
 skipped=0
@@ -14,13 +15,28 @@ count() {
 	sed -n "s/^\[  *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$2" | tail -n 1
 }
 
-# shellcheck disable=SC2016 # for the other shell
-printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c '
-	name=$(basename "$1") begin=$(date +%s)
-	"$1" >"$work/$name.log" 2>&1
-	echo $? >"$work/$name.status"
-	seconds=$(($(date +%s) - begin))
-	[ "$seconds" -lt 3 ] || echo " ($seconds s)" >"$work/$name.slow"' sh
+waits() {
+	case " ${WAITING-} " in *" $(basename "$1") "*) ;; *) return 1 ;; esac
+}
+
+# run_all AT_ONCE < PROGRAMS
+run_all() {
+	# shellcheck disable=SC2016 # for the other shell
+	xargs -r -P "$1" -n 1 sh -c '
+		name=$(basename "$1") begin=$(date +%s)
+		"$1" >"$work/$name.log" 2>&1
+		echo $? >"$work/$name.status"
+		seconds=$(($(date +%s) - begin))
+		[ "$seconds" -lt 3 ] || echo " ($seconds s)" >"$work/$name.slow"' sh
+}
+
+touch "$work/beside" "$work/others"
+for program in "$@"; do
+	if waits "$program"; then echo "$program" >>"$work/beside"; else echo "$program" >>"$work/others"; fi
+done
+run_all 1 <"$work/beside" &
+run_all "$(nproc)" <"$work/others"
+wait
 for program in "$@"; do
 	log=$work/$(basename "$program").log
 	status=$(cat "$work/$(basename "$program").status")
