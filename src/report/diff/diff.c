@@ -17,131 +17,71 @@
 
 /* ---- diff totals --------------------------------------------------------------------------- */
 
-/* What two traces did in all, side by side. Private to diff.c. */
+/* What two traces did in all, side by side. */
 
 struct totals_side {
 	const struct tally *tally;
-	const struct run_info *run;
+	const struct memory_totals *memory;
+	uint64_t duration_ns, busy_ns, idle_ns;
 };
-
-static const struct memory_totals *memory_of(const struct totals_side *side)
-{
-	return memory_totals(side->tally->memory, MEMORY_NONE);
-}
-
-/* ---- the figures: a function and a row each ------------------------------------------------- */
-
-static uint64_t totals_duration(const struct totals_side *side)
-{
-	return side->run->end_ns - side->run->begin_ns;
-}
-
-static uint64_t totals_calls(const struct totals_side *side)
-{
-	return side->tally->calls;
-}
-
-static uint64_t totals_failed(const struct totals_side *side)
-{
-	return side->tally->failed;
-}
-
-static uint64_t totals_launches(const struct totals_side *side)
-{
-	return side->tally->launches;
-}
-
-static uint64_t graph_launches(const struct totals_side *side)
-{
-	return side->tally->graph_launches;
-}
-
-static uint64_t totals_allocations(const struct totals_side *side)
-{
-	return memory_of(side)->allocated.count;
-}
-
-static uint64_t totals_allocated(const struct totals_side *side)
-{
-	return memory_of(side)->allocated.bytes;
-}
-
-static uint64_t totals_peak(const struct totals_side *side)
-{
-	return memory_of(side)->peak_bytes;
-}
-
-static uint64_t totals_live(const struct totals_side *side)
-{
-	return memory_of(side)->live.bytes;
-}
-
-static uint64_t totals_copies(const struct totals_side *side)
-{
-	return side->tally->all_copies.count;
-}
-
-static uint64_t totals_copied(const struct totals_side *side)
-{
-	return side->tally->all_copies.bytes;
-}
-
-static uint64_t copied_h2d(const struct totals_side *side)
-{
-	return side->tally->copies[DIRECTION_H2D].bytes;
-}
-
-static uint64_t copied_d2h(const struct totals_side *side)
-{
-	return side->tally->copies[DIRECTION_D2H].bytes;
-}
-
-static uint64_t totals_syncs(const struct totals_side *side)
-{
-	return side->tally->syncs;
-}
-
-static uint64_t sync_time(const struct totals_side *side)
-{
-	return side->tally->sync_ns;
-}
-
-static uint64_t gpu_busy(const struct totals_side *side)
-{
-	return gpu_tally_busy_ns(side->tally->gpu);
-}
-
-static uint64_t gpu_idle(const struct totals_side *side)
-{
-	return gpu_tally_measured_ns(side->tally->gpu) - gpu_busy(side);
-}
 
 enum totals_need { NEEDS_NOTHING, NEEDS_ALL_CALLS, NEEDS_GPU_TIMES, NEEDS_COUNT };
 
-static const struct {
+/* Where a figure is. */
+enum totals_of { OF_SIDE, OF_TALLY, OF_MEMORY };
+
+#define SIDE(member)   OF_SIDE, offsetof(struct totals_side, member)
+#define TALLY(member)  OF_TALLY, offsetof(struct tally, member)
+#define MEMORY(member) OF_MEMORY, offsetof(struct memory_totals, member)
+
+static const struct totals_figure {
 	const char *name;
 	enum table_type type;
-	uint64_t (*get)(const struct totals_side *side);
+	enum totals_of of;
+	size_t offset;          /* of a uint64_t */
 	enum totals_need needs; /* of both traces, or it is not known */
 } totals_figures[] = {
-	{ "Trace duration", TABLE_DURATION, totals_duration, NEEDS_NOTHING },
-	{ "CUDA calls", TABLE_NUMBER, totals_calls, NEEDS_NOTHING },
-	{ "Failed calls", TABLE_NUMBER, totals_failed, NEEDS_NOTHING },
-	{ "Kernel launches", TABLE_NUMBER, totals_launches, NEEDS_NOTHING },
-	{ "Graph launches", TABLE_NUMBER, graph_launches, NEEDS_NOTHING },
-	{ "Allocations", TABLE_NUMBER, totals_allocations, NEEDS_NOTHING },
-	{ "Allocated", TABLE_BYTES, totals_allocated, NEEDS_NOTHING },
-	{ "Peak of live memory", TABLE_BYTES, totals_peak, NEEDS_ALL_CALLS },
-	{ "Live at the end", TABLE_BYTES, totals_live, NEEDS_ALL_CALLS },
-	{ "Transfers", TABLE_NUMBER, totals_copies, NEEDS_NOTHING },
-	{ "Transferred", TABLE_BYTES, totals_copied, NEEDS_NOTHING },
-	{ "Transferred H2D", TABLE_BYTES, copied_h2d, NEEDS_NOTHING },
-	{ "Transferred D2H", TABLE_BYTES, copied_d2h, NEEDS_NOTHING },
-	{ "Synchronisations", TABLE_NUMBER, totals_syncs, NEEDS_NOTHING },
-	{ "Time in synchronisations", TABLE_DURATION, sync_time, NEEDS_NOTHING },
-	{ "GPU busy", TABLE_DURATION, gpu_busy, NEEDS_GPU_TIMES },
-	{ "GPU idle", TABLE_DURATION, gpu_idle, NEEDS_GPU_TIMES },
+	{ "Trace duration", TABLE_DURATION, SIDE(duration_ns) },
+	{ "CUDA calls", TABLE_NUMBER, TALLY(calls) },
+	{ "Failed calls", TABLE_NUMBER, TALLY(failed) },
+	{ "Kernel launches", TABLE_NUMBER, TALLY(launches) },
+	{ "Graph launches", TABLE_NUMBER, TALLY(graph_launches) },
+	{ "Allocations", TABLE_NUMBER, MEMORY(allocated.count) },
+	{ "Allocated", TABLE_BYTES, MEMORY(allocated.bytes) },
+	{ "Peak of live memory", TABLE_BYTES, MEMORY(peak_bytes), NEEDS_ALL_CALLS },
+	{ "Live at the end", TABLE_BYTES, MEMORY(live.bytes), NEEDS_ALL_CALLS },
+	{ "Transfers", TABLE_NUMBER, TALLY(all_copies.count) },
+	{ "Transferred", TABLE_BYTES, TALLY(all_copies.bytes) },
+	{ "Transferred H2D", TABLE_BYTES, TALLY(copies[DIRECTION_H2D].bytes) },
+	{ "Transferred D2H", TABLE_BYTES, TALLY(copies[DIRECTION_D2H].bytes) },
+	{ "Synchronisations", TABLE_NUMBER, TALLY(syncs) },
+	{ "Time in synchronisations", TABLE_DURATION, TALLY(sync_ns) },
+	{ "GPU busy", TABLE_DURATION, SIDE(busy_ns), NEEDS_GPU_TIMES },
+	{ "GPU idle", TABLE_DURATION, SIDE(idle_ns), NEEDS_GPU_TIMES },
 };
+
+static struct totals_side side_of(const struct consumer *summary, const struct run_info *run)
+{
+	const struct tally *tally = summary_tally(summary);
+	uint64_t busy_ns = gpu_tally_busy_ns(tally->gpu);
+
+	return (struct totals_side){
+		.tally = tally,
+		.memory = memory_totals(tally->memory, MEMORY_NONE),
+		.duration_ns = run->end_ns - run->begin_ns,
+		.busy_ns = busy_ns,
+		.idle_ns = gpu_tally_measured_ns(tally->gpu) - busy_ns,
+	};
+}
+
+static uint64_t figure_of(const struct totals_side *side, const struct totals_figure *figure)
+{
+	const void *const of[] = {
+		[OF_SIDE] = side, [OF_TALLY] = side->tally, [OF_MEMORY] = side->memory
+	};
+
+	return *(const uint64_t *)((const char *)of[figure->of] + figure->offset);
+}
 
 static const struct table_column totals_columns[] = {
 	{ "What", TABLE_TEXT },     { "A", TABLE_NUMBER },      { "B", TABLE_NUMBER },
@@ -174,8 +114,8 @@ static void add_unknown(struct table *table)
 static void diff_totals_print(const char *name, const struct consumer *a, const struct consumer *b,
                               const struct run_info *const runs[DIFF_SIDES], struct table *table)
 {
-	const struct totals_side sides[DIFF_SIDES] = { { summary_tally(a), runs[DIFF_A] },
-		                                       { summary_tally(b), runs[DIFF_B] } };
+	const struct totals_side sides[DIFF_SIDES] = { side_of(a, runs[DIFF_A]),
+		                                       side_of(b, runs[DIFF_B]) };
 	const bool known[NEEDS_COUNT] = {
 		[NEEDS_NOTHING] = true,
 		[NEEDS_ALL_CALLS] =
@@ -190,17 +130,18 @@ static void diff_totals_print(const char *name, const struct consumer *a, const 
 	table_begin(table, name, title, totals_columns, ARRAY_SIZE(totals_columns) - text);
 	table_whole(table);
 	for (size_t i = 0; i < ARRAY_SIZE(totals_figures); i++) {
-		if (text && totals_figures[i].needs == NEEDS_GPU_TIMES && !known[NEEDS_GPU_TIMES])
+		const struct totals_figure *figure = &totals_figures[i];
+
+		if (text && figure->needs == NEEDS_GPU_TIMES && !known[NEEDS_GPU_TIMES])
 			continue; /* most traces have none, by choice */
-		table_text(table, totals_figures[i].name);
-		if (!known[totals_figures[i].needs])
+		table_text(table, figure->name);
+		if (!known[figure->needs])
 			add_unknown(table);
 		else
-			add_figure(table, totals_figures[i].type,
-			           totals_figures[i].get(&sides[DIFF_A]),
-			           totals_figures[i].get(&sides[DIFF_B]));
+			add_figure(table, figure->type, figure_of(&sides[DIFF_A], figure),
+			           figure_of(&sides[DIFF_B], figure));
 		if (!text) /* it is beside the figures */
-			table_text(table, totals_unit(totals_figures[i].type));
+			table_text(table, totals_unit(figure->type));
 		table_end_row(table);
 	}
 }
