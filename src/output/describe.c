@@ -71,28 +71,21 @@ void kernel_add_json(const struct kernel *kernel, struct buf *out)
 
 void activity_name(const struct activity *activity, struct buf *out)
 {
-	switch (activity->kind) {
-	case ACTIVITY_KERNEL:
-		if (activity->kernel)
-			kernel_add_shown(activity->kernel, out);
-		else
-			buf_puts(out, "unknown kernel");
-		break;
-	case ACTIVITY_COPY:
-		buf_printf(out, "Memcpy %s (%s -> %s)",
+	const char *title = activity_words[activity->kind].title;
+
+	if (activity->kind == ACTIVITY_KERNEL && activity->kernel)
+		kernel_add_shown(activity->kernel, out);
+	else if (activity->kind == ACTIVITY_KERNEL)
+		buf_puts(out, "unknown kernel");
+	else if (activity->kind == ACTIVITY_COPY)
+		buf_printf(out, "%s %s (%s -> %s)", title,
 		           activity_direction_name(activity->direction),
 		           activity_memory_name(activity->source),
 		           activity_memory_name(activity->destination));
-		break;
-	case ACTIVITY_SET:
-		buf_printf(out, "Memset (%s)", activity_memory_name(activity->destination));
-		break;
-	case ACTIVITY_GRAPH_RUN:
-		buf_printf(out, "Graph %" PRIu64, activity->graph);
-		break;
-	case ACTIVITY_COUNT:
-		break;
-	}
+	else if (activity_is_transfer(activity))
+		buf_printf(out, "%s (%s)", title, activity_memory_name(activity->destination));
+	else
+		buf_printf(out, "%s %" PRIu64, title, activity->graph);
 }
 
 unsigned rows_choose_span(struct rows *rows, uint64_t begin_ns, uint64_t end_ns)

@@ -486,23 +486,15 @@ void profile_add(struct profile *profile, const struct profile_sample *sample)
 void profile_gpu_name(const struct activity *activity, struct buf *name)
 {
 	buf_reset(name);
-	switch (activity->kind) {
-	case ACTIVITY_KERNEL:
-		buf_printf(name, "[GPU_Kernel]%s",
-		           activity->kernel ? activity->kernel->name : "unknown kernel");
-		break;
-	case ACTIVITY_COPY:
-		buf_printf(name, "[GPU_Copy]%s", activity_direction_name(activity->direction));
-		break;
-	case ACTIVITY_SET:
-		buf_printf(name, "[GPU_Set]%s", activity_memory_name(activity->destination));
-		break;
-	case ACTIVITY_GRAPH_RUN: /* its number says nothing, and there can be any number of them */
-		buf_puts(name, "[GPU_Graph]graph");
-		break;
-	case ACTIVITY_COUNT:
-		break;
-	}
+	buf_printf(name, "[%s]", activity_words[activity->kind].profile);
+	if (activity->kind == ACTIVITY_KERNEL)
+		buf_puts(name, activity->kernel ? activity->kernel->name : "unknown kernel");
+	else if (activity->kind == ACTIVITY_COPY)
+		buf_puts(name, activity_direction_name(activity->direction));
+	else if (activity_is_transfer(activity))
+		buf_puts(name, activity_memory_name(activity->destination));
+	else /* its number says nothing, and there can be any number of them */
+		buf_puts(name, activity_words[activity->kind].op);
 }
 
 static void add_brief(struct buf *name, uint64_t ns)

@@ -391,8 +391,6 @@ static void write_work(struct gaps *gaps, const struct fact_work *work)
 	operation = operation_name(&activity);
 	if (kernel)
 		add_kernel_name(&name, kernel, gaps->writer.options.names);
-	else if (work->kind == ACTIVITY_GRAPH_RUN)
-		buf_puts(&name, "[CUDA graph]");
 	else /* of a GPU that is seen from outside it is not known what ran */
 		buf_puts(&name, operation ? operation : "(not known)");
 	if (gaps->people)

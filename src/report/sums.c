@@ -38,7 +38,7 @@ struct groups {
 struct sums {
 	struct report_writer writer; /* first; of a report: else without a table */
 	const struct sums_kind *kind;
-	struct groups functions, kernels, copies, sets, graphs;
+	struct groups functions, kernels, others[ACTIVITY_COUNT]; /* others: by kind of activity */
 	bool has_source;
 	struct stack_places *places; /* of a kind by place */
 	uint64_t called, placeless;  /* calls, and of these without a stack */
@@ -253,16 +253,14 @@ static void add_activity(struct sums *sums, const struct activity *activity)
 		sums->hidden += sums->kind->kernels && !sums->kind->graphs;
 		if (!sums->kind->graphs)
 			return;
-		group = group_by_id(&sums->graphs, 0);
-		group->operation = operation_name(activity);
+		group = group_by_id(&sums->others[activity->kind], 0);
 	} else {
 		if (!sums->kind->memory)
 			return;
-		group = activity->kind == ACTIVITY_SET
-		                ? group_by_id(&sums->sets, 0)
-		                : group_by_id(&sums->copies, activity->direction);
-		group->operation = operation_name(activity);
+		group = group_by_id(&sums->others[activity->kind],
+		                    activity->kind == ACTIVITY_COPY ? activity->direction : 0);
 	}
+	group->operation = operation_name(activity);
 	group->count++;
 	spread_add(&group->values, value_of(sums, activity));
 }
@@ -302,7 +300,8 @@ static char *group_name(const struct sums *sums, const struct sum_group *group)
 static void add_row(struct sums *sums, struct sum_group *group)
 {
 	struct sums_row *row = &sums->rows[sums->n_rows++];
-	bool graph = group == (sums->graphs.n_by_id ? sums->graphs.by_id[0] : NULL);
+	const struct groups *graphs = &sums->others[ACTIVITY_GRAPH_RUN];
+	bool graph = group == (graphs->n_by_id ? graphs->by_id[0] : NULL);
 
 	memset(row, 0, sizeof(*row));
 	row->name = group_name(sums, group);
@@ -480,9 +479,8 @@ static void make_rows(void *self, const struct run_info *run)
 
 	add_rows(sums, &sums->functions);
 	add_rows(sums, &sums->kernels);
-	add_rows(sums, &sums->copies);
-	add_rows(sums, &sums->sets);
-	add_rows(sums, &sums->graphs);
+	for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
+		add_rows(sums, &sums->others[kind]);
 	merge_rows(sums);
 }
 
@@ -505,9 +503,8 @@ static void sums_clear(void *self)
 	free(sums->rows);
 	groups_free(&sums->functions);
 	groups_free(&sums->kernels);
-	groups_free(&sums->copies);
-	groups_free(&sums->sets);
-	groups_free(&sums->graphs);
+	for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
+		groups_free(&sums->others[kind]);
 	stack_places_free(sums->places);
 }
 

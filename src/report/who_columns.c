@@ -51,16 +51,9 @@ const char *operation_name(const struct activity *activity)
 		[DIRECTION_DEFAULT] = "[CUDA memcpy Unknown]",
 	};
 
-	switch (activity->kind) {
-	case ACTIVITY_COPY:
+	if (activity->kind == ACTIVITY_COPY)
 		return copy[activity->direction];
-	case ACTIVITY_SET:
-		return "[CUDA memset]";
-	case ACTIVITY_GRAPH_RUN:
-		return "[CUDA graph]";
-	default:
-		return NULL;
-	}
+	return activity_words[activity->kind].operation;
 }
 
 /* ---- who columns --------------------------------------------------------------------------- */

@@ -9,14 +9,14 @@
 
 const struct event_words activity_words[ACTIVITY_COUNT] = {
 	[ACTIVITY_KERNEL] = { "kernel", "kernel", "gpu,launch,kernel", "kernel", "kernel",
-	                      "kernels", "kernels" },
+	                      "kernels", "kernels", .profile = "GPU_Kernel" },
 	[ACTIVITY_COPY] = { "copy", "copy", "gpu,transfer,memcpy", "copy", "gpu_memcpy", "copies",
-	                    "copies" },
-	[ACTIVITY_SET] = { "set", "set", "gpu,transfer,memset", "set", "gpu_memset", "sets",
-	                   "sets" },
+	                    "copies", "Memcpy", .profile = "GPU_Copy" },
+	[ACTIVITY_SET] = { "set", "set", "gpu,transfer,memset", "set", "gpu_memset", "sets", "sets",
+	                   "Memset", "[CUDA memset]", "GPU_Set" },
 	/* to readers of Chrome's traces it is time of the GPU as a kernel's is */
 	[ACTIVITY_GRAPH_RUN] = { "graph", "graph", "gpu,launch,graph", "graph", "kernel", "graphs",
-	                         "graph launches" },
+	                         "graph launches", "Graph", "[CUDA graph]", "GPU_Graph" },
 };
 
 const struct event_words range_words[RANGE_COUNT] = {

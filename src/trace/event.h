@@ -101,6 +101,10 @@ struct event_words {
 	const char *category;   /* Perfetto */
 	const char *chrome;     /* the category that HTA and nsys-jax look for; NULL: of ranges */
 	const char *key, *many; /* `info`: as json, and as text */
+	/* Of activities: */
+	const char *title;     /* PyTorch's profiler: before the kinds of memory, or its number */
+	const char *operation; /* Nsight Systems; of copies by direction: who_columns.h */
+	const char *profile;   /* profiles */
 };
 
 /* CUpti_ActivityMemoryKind, by its numbers; those of nsys' export are one less. */

@@ -64,7 +64,8 @@ struct perfetto_names {
 		bool resolved; /* then these are final */
 	} * kernels;           /* by id */
 	size_t n_kernels;
-	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
+	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], no_kernel;
+	uint32_t others[ACTIVITY_COUNT][MEMORY_NAMES]; /* what moves memory and is no copy */
 	struct perfetto_names_value values[VALUES];
 };
 
@@ -226,11 +227,11 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 	if (activity->kind == ACTIVITY_KERNEL)
 		return activity->kernel ? &kernel_names(names, activity->kernel)->event
 		                        : &names->no_kernel;
-	if (activity->kind == ACTIVITY_GRAPH_RUN)
-		return &value(names, VALUE_GRAPH, activity->graph, 0)->iid;
-	if (activity->kind == ACTIVITY_SET)
-		return &names->sets[destination];
-	return &names->copies[activity->direction % DIRECTION_COUNT][source][destination];
+	if (activity->kind == ACTIVITY_COPY)
+		return &names->copies[activity->direction % DIRECTION_COUNT][source][destination];
+	if (activity_is_transfer(activity))
+		return &names->others[activity->kind][destination];
+	return &value(names, VALUE_GRAPH, activity->graph, 0)->iid;
 }
 
 uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activity *activity)

@@ -451,8 +451,10 @@ static void write_gpus(void *self, const struct run_info *run)
 		table_u64(table, lines[i].device);
 		table_u64(table, lines[i].busy_ns);
 		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
-		for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
-			table_u64(table, lines[i].ran[kind]);
+		table_u64(table, lines[i].ran[ACTIVITY_KERNEL]);
+		table_u64(table, lines[i].ran[ACTIVITY_COPY]);
+		table_u64(table, lines[i].ran[ACTIVITY_SET]);
+		table_u64(table, lines[i].ran[ACTIVITY_GRAPH_RUN]);
 		table_u64(table, lines[i].communication_ns);
 		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
 		short_ns += lines[i].short_ns;
