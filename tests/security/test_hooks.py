@@ -159,6 +159,11 @@ def test_a_library_that_takes_anothers_place_while_it_is_hooked(case):
         raise Failure("no call is there, and nothing is told of that")
 
 
+def has_call(case, pid):
+    with open(case.path("trace.jsonl")) as file:
+        return any(MARK in line and f'"pid":{pid},' in line for line in file)
+
+
 def test_a_library_of_another_mount_namespace_is_the_one_that_is_hooked(case):
     host, inside = copied(case, LIBRARY), copied(case, "inside.so")
     run = f"mount --bind {inside} {host} && exec {Places.program('hostile-hooks')} load {host}"
@@ -166,7 +171,10 @@ def test_a_library_of_another_mount_namespace_is_the_one_that_is_hooked(case):
     wait_until(lambda: "ready" in other.out() or other.process.poll() is not None, "the namespace")
     checks.equal(f"the namespace ({other.err()})", True, "ready" in other.out())
     with hostile(case, "load", host) as target:
-        trace = case.start_trace(hooks(f"uprobe:{host}:{MARK}") + ["--duration", "1s"], ["-p", f"{target.pid},{other.pid}"])
+        trace = case.start_trace(hooks(f"uprobe:{host}:{MARK}"), ["-p", f"{target.pid},{other.pid}"])
+        case.attached(trace)
+        wait_until(lambda: has_call(case, target.pid) and has_call(case, other.pid), "a call of each", 30)
+        trace.signal(2)
         result = case.result(trace, seconds=30)
         other.process.stdin.close()
         other.wait()
