@@ -4,7 +4,7 @@
  *
  *   bombs
  * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
- *         definitions FILE.cuscope
+ *         definitions|domains FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -14,7 +14,8 @@
  * other, and a launch at the end of each. numbers: 200,000 launches whose numbers are alike in
  * their lower half, and then their work; early: the work first. orphans: 500,000 pieces of work of
  * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
- * function would have side by side. definitions: 650 million begins of one thread. Times go up by
+ * function would have side by side. definitions: 1.2 billion begins of one thread.
+ * domains: 300,000 ranges, each of a domain of its own, with a launch. Times go up by
  * the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
@@ -286,6 +287,20 @@ static void within(struct bomb *bomb)
 	}
 }
 
+static void domains(struct bomb *bomb)
+{
+	char domain[16];
+	struct range range = { .kind = RANGE_PUSHPOP, .name = "r", .domain = domain };
+
+	for (uint32_t i = 1; i <= 300000; i++) {
+		snprintf(domain, sizeof(domain), "d%u", i);
+		launch(bomb, i);
+		range.begin_ns = bomb->now_ns - 10;
+		range.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_RANGE, .range = &range });
+	}
+}
+
 #define DEFINITION_CHUNKS 1000
 
 /* Of the process that is defined already, with no name: tag, length, body, seven bytes at most. */
@@ -327,6 +342,7 @@ static const struct {
 	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
 	{ "within", within },     { "devices", devices }, { "numbers", numbers },
 	{ "early", early },       { "orphans", orphans }, { "trees", trees },
+	{ "domains", domains },
 };
 
 static void make(struct bomb *bomb, const char *kind)

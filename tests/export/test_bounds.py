@@ -23,14 +23,15 @@ def bomb(case, kind):
     path = case.path(kind + ".cuscope")
     if not os.path.exists(path):
         subprocess.run([os.path.join(case.build, "tests", "export", "bombs"), kind, path], check=True)
-        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees", "definitions") else 100_000):
+        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees", "definitions", "domains") else 100_000):
             raise Failure(f"{kind} is not small: {os.path.getsize(path)} bytes")
     return path
 
 
-def limited(case, *command, cpu_s=60):
-    """cuscope, which must not write a file of NEVER bytes, nor take that much of a processor."""
+def limited(case, *command, cpu_s=60, memory=resource.RLIM_INFINITY):
+    """cuscope, which must not write a file of NEVER bytes, nor take that much of a processor, nor of memory."""
     def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_FSIZE, (NEVER, NEVER))
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
 
@@ -218,6 +219,15 @@ def test_the_time_of_a_report_grows_as_its_file(case):
                 raise Failure(f"{name} does not say what it left out")
     result = limited(case, "export", bomb(case, "devices"), "-o", case.path("devices.json"), "--force", cpu_s=6)
     written(case, "devices.json", result, LEAST * 2)
+
+
+def test_the_memory_of_a_report_does_not_grow_with_domains(case):
+    """300,000 of them, of which each had a ring of its own."""
+    for name in ("nvtx_kern_sum", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace"):
+        result = limited(case, "report", bomb(case, "domains"), name, "--top", "5", memory=768 << 20)
+        equal(f"status of {name} ({result.stderr.decode()})", 0, result.returncode)
+        if b"ranges of which not all work counts" not in result.stdout:
+            raise Failure(f"{name} does not say what it left out")
 
 
 def test_numbers_that_were_chosen_to_meet_take_no_longer(case):

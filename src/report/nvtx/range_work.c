@@ -253,6 +253,47 @@ static struct asker *asker_of(struct range_work *work, const struct process *pro
 	return work->last = thread;
 }
 
+static struct ended *range_at(const struct range_work_line *line, uint64_t number)
+{
+	if (number == NONE || number < line->first)
+		return NULL;
+	return &line->ranges[number % line->room];
+}
+
+static void let_range_go(struct range_work *work, struct range_work_line *line)
+{
+	const struct ended *range = range_at(line, line->first);
+
+	work->ops.done(work->data, range->row, &range->done);
+	line->first++;
+	work->n_ranges--;
+}
+
+static void free_lines(struct range_work *work)
+{
+	struct range_work_line *line, *next;
+
+	HASH_ITER (hh, work->lines, line, next) {
+		HASH_DELETE(hh, work->lines, line);
+		free(line->ranges);
+		free(line);
+	}
+}
+
+/* A file can have a domain of its own for each range. */
+static void make_room_for_line(struct range_work *work)
+{
+	struct asker *thread, *next;
+
+	if (HASH_COUNT(work->lines) < RANGE_WORK_LINES)
+		return;
+	work->cut += work->n_ranges;
+	range_work_finish(work);
+	free_lines(work);
+	HASH_ITER (hh, work->threads, thread, next)
+		thread->lines = NULL;
+}
+
 static struct range_work_line *line_of(struct range_work *work, struct asker *thread,
                                        const char *domain)
 {
@@ -264,6 +305,7 @@ static struct range_work_line *line_of(struct range_work *work, struct asker *th
 	line = MAP_FIND(work->lines, &key);
 	if (line)
 		return line;
+	make_room_for_line(work);
 	line = MAP_ADD(work->lines, key, &key);
 	memset(line->orphans, 0xff, sizeof(line->orphans)); /* NONE */
 	line->sibling = thread->lines;
@@ -306,13 +348,6 @@ static void keep_piece(struct range_work *work, struct asker *thread, const stru
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-static struct ended *range_at(const struct range_work_line *line, uint64_t number)
-{
-	if (number == NONE || number < line->first)
-		return NULL;
-	return &line->ranges[number % line->room];
-}
-
 static void count(struct range_work *work, struct ended *range, const struct piece *piece)
 {
 	struct range_work_done *done = &range->done;
@@ -332,19 +367,10 @@ static bool may_look(struct range_work *work)
 	return work->looks > 0;
 }
 
-static void let_range_go(struct range_work *work, struct range_work_line *line)
-{
-	const struct ended *range = range_at(line, line->first);
-
-	work->ops.done(work->data, range->row, &range->done);
-	line->first++;
-	work->n_ranges--;
-}
-
 /* The ring twice as large, with each at the place of its number. */
 static void grow_ring(struct range_work_line *line)
 {
-	uint64_t room = line->room ? 2 * line->room : 64;
+	uint64_t room = line->room ? 2 * line->room : 1;
 	struct ended *ranges = xcalloc(room, sizeof(*ranges));
 
 	for (uint64_t number = line->first; number < line->next; number++)
@@ -520,17 +546,12 @@ uint64_t range_work_cut(const struct range_work *work)
 
 void range_work_free(struct range_work *work)
 {
-	struct asker *thread, *next_thread;
-	struct range_work_line *line, *next;
+	struct asker *thread, *next;
 
 	if (!work)
 		return;
-	HASH_ITER (hh, work->lines, line, next) {
-		HASH_DELETE(hh, work->lines, line);
-		free(line->ranges);
-		free(line);
-	}
-	HASH_ITER (hh, work->threads, thread, next_thread) {
+	free_lines(work);
+	HASH_ITER (hh, work->threads, thread, next) {
 		HASH_DELETE(hh, work->threads, thread);
 		pieces_free(&thread->pieces);
 		free(thread);
