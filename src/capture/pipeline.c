@@ -23,6 +23,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	struct pipeline *pipeline = xcalloc(1, sizeof(*pipeline));
 
 	pipeline->options = *options;
+	TAILQ_INIT(&pipeline->ending);
 	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
 	pipeline->kernels = kernels_new(options->budget);
 	pipeline->captures = graph_captures_new();
@@ -396,7 +397,7 @@ const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t p
 
 int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, struct err *err)
 {
-	int r = pipeline->n_ending && record->time_ns > LINGER_NS
+	int r = record->time_ns > LINGER_NS
 	                ? pipeline_settle_ends(pipeline, record->time_ns - LINGER_NS, err)
 	                : 0;
 

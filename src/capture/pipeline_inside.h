@@ -6,12 +6,15 @@
 #ifndef CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
 #define CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
 
+#include <sys/queue.h>
+
 #include "base/hash.h"
 #include "bpf/wire_hooks.h"
 #include "capture/call_queue.h"
 #include "capture/pipeline.h"
 
 #define RECENT        64    /* a power of two */
+#define THREAD_SLOTS  1024  /* the same */
 #define PASSED_MAX    1024  /* processes that ended last */
 #define PROCESSES_MAX 32768 /* ever; all that come after these are one process, "[others]" */
 
@@ -22,7 +25,8 @@ struct known_process {
 	bool calibrated;  /* its first named handle was compared with what the handle leads to */
 	uint64_t calls;   /* correlation of its last one */
 	uint64_t exit_ns; /* its end was told of, but maybe not by its last thread; else 0 */
-	uint64_t born_ns; /* not before that; 0: nothing is known of it */
+	TAILQ_ENTRY(known_process) ending; /* with exit_ns */
+	uint64_t born_ns;                  /* not before that; 0: nothing is known of it */
 	UT_hash_handle hh;
 };
 
@@ -55,6 +59,7 @@ struct pipeline_known_thread {
 	uint64_t launched_ns;
 	uint64_t copied_bytes; /* by the last copy whose call says how many, which began at: */
 	uint64_t copied_ns;
+	LIST_ENTRY(pipeline_known_thread) in_slot;
 	UT_hash_handle hh;
 };
 
@@ -62,14 +67,15 @@ struct pipeline {
 	struct pipeline_options options;
 	struct known_process *processes;
 	struct pipeline_known_thread *threads;
+	LIST_HEAD(, pipeline_known_thread) thread_slots[THREAD_SLOTS]; /* the same by process */
+	TAILQ_HEAD(, known_process) ending; /* those with exit_ns, in order of time */
 	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
 	struct known_process *recent_process[RECENT];
 	struct pipeline_known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
-	size_t n_all, n_ending;
+	size_t n_all;
 	struct passed_process passed[PASSED_MAX]; /* a circle; the oldest gives way */
 	size_t n_passed;                          /* ever */
-	uint64_t ending_ns;                       /* the earliest exit_ns */
 	uint32_t next_number;                     /* of a process */
 	const struct process *first;              /* that consumers were told of; NULL: none yet */
 	struct process ended;

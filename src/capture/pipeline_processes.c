@@ -23,6 +23,7 @@ static void thread_drop(struct pipeline *pipeline, struct pipeline_known_thread 
 {
 	pipeline->recent_thread[thread->tid % RECENT] = NULL;
 	HASH_DEL(pipeline->threads, thread);
+	LIST_REMOVE(thread, in_slot);
 	free(thread->text);
 	free(thread);
 }
@@ -44,6 +45,7 @@ struct pipeline_known_thread *pipeline_thread_get(struct pipeline *pipeline, uin
 		thread_drop(pipeline, pipeline->threads);
 	thread = MAP_ADD(pipeline->threads, tid, &tid);
 	thread->tgid = tgid;
+	LIST_INSERT_HEAD(&pipeline->thread_slots[tgid % THREAD_SLOTS], thread, in_slot);
 	return thread;
 }
 
@@ -230,9 +232,20 @@ int pipeline_process_get(struct pipeline *pipeline, uint32_t pid, const char *co
 	return process_announce(pipeline, *process, comm, now_ns, err);
 }
 
-static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
+static void threads_of_ended(struct pipeline *pipeline, uint32_t pid)
 {
 	struct pipeline_known_thread *thread, *next;
+
+	for (thread = LIST_FIRST(&pipeline->thread_slots[pid % THREAD_SLOTS]); thread;
+	     thread = next) {
+		next = LIST_NEXT(thread, in_slot);
+		if (thread->tgid == pid)
+			thread_drop(pipeline, thread);
+	}
+}
+
+static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
+{
 	int r;
 	struct known_process *known = MAP_FIND(pipeline->processes, &pid);
 
@@ -242,16 +255,14 @@ static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns
 	            ? announce(pipeline, EVENT_EXIT, known->process, now_ns, err)
 	            : 0;
 	pipeline->recent_process[pid % RECENT] = NULL;
-	pipeline->n_ending -= known->exit_ns != 0;
+	if (known->exit_ns)
+		TAILQ_REMOVE(&pipeline->ending, known, ending);
 	passed_add(pipeline, known, now_ns);
 	MAP_DROP(pipeline->processes, known);
 	kernels_forget(pipeline->kernels, pid);
 	graph_captures_forget(pipeline->captures, pid);
 	budget_end(pipeline->options.budget, pid);
-	HASH_ITER (hh, pipeline->threads, thread, next) {
-		if (thread->tgid == pid)
-			thread_drop(pipeline, thread);
-	}
+	threads_of_ended(pipeline, pid);
 	return r;
 }
 
@@ -266,9 +277,9 @@ static bool has_other_threads(const struct pipeline *pipeline, uint32_t pid, uin
 {
 	const struct pipeline_known_thread *thread;
 
-	for (thread = pipeline->threads; thread; thread = thread->hh.next)
-		if (thread->tgid == pid && thread->tid != tid)
-			return true;
+	LIST_FOREACH(thread, &pipeline->thread_slots[pid % THREAD_SLOTS], in_slot)
+	if (thread->tgid == pid && thread->tid != tid)
+		return true;
 	return false;
 }
 
@@ -281,30 +292,20 @@ static int process_exited(struct pipeline *pipeline, const struct wire_head *hea
 	if (known->exit_ns || !has_other_threads(pipeline, head->tgid, head->tid))
 		return process_gone(pipeline, head->tgid, head->time_ns, err);
 	known->exit_ns = head->time_ns;
-	if (!pipeline->n_ending++ || head->time_ns < pipeline->ending_ns)
-		pipeline->ending_ns = head->time_ns;
+	TAILQ_INSERT_TAIL(&pipeline->ending, known, ending);
 	return 0;
 }
 
-/* They come in order of time. */
 int pipeline_settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err)
 {
-	struct known_process *known, *next;
+	struct known_process *known;
 	int r = 0;
 
-	if (!pipeline->n_ending || pipeline->ending_ns >= until_ns)
-		return 0;
-	pipeline->ending_ns = UINT64_MAX;
-	HASH_ITER (hh, pipeline->processes, known, next) {
-		uint64_t exit_ns = known->exit_ns;
-
-		if (!r && exit_ns && exit_ns < until_ns)
-			r = process_gone(pipeline, known->pid,
-			                 exit_ns > pipeline->time_ns ? exit_ns : pipeline->time_ns,
-			                 err);
-		else if (exit_ns && exit_ns < pipeline->ending_ns)
-			pipeline->ending_ns = exit_ns;
-	}
+	while (!r && (known = TAILQ_FIRST(&pipeline->ending)) && known->exit_ns < until_ns)
+		r = process_gone(pipeline, known->pid,
+		                 known->exit_ns > pipeline->time_ns ? known->exit_ns
+		                                                    : pipeline->time_ns,
+		                 err);
 	return r;
 }
 

@@ -2,7 +2,10 @@
 /* What records mean by those that came before: processes, threads, texts, kernels, captures. */
 #include "records.h"
 
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
@@ -89,6 +92,34 @@ static void test_the_end_of_a_process_with_threads_comes_in_order(void **state)
 	assert_int_equal(last_seen(feed)->process.pid, PROCESS);
 	assert_true(last_seen(feed)->time_ns >= exit_ns);
 	assert_true(last_seen(feed)->time_ns >= feed->recorder.seen[2].time_ns);
+}
+
+/* Processor time that processes take which come and go. */
+static uint64_t churn_ns(struct feed *feed)
+{
+	uint64_t begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (uint32_t i = 0; i < 2000; i++) {
+		feed_process(feed, WIRE_FORK, PROCESS, THREAD, CHILD + 1 + i, "");
+		feed_process(feed, WIRE_EXIT, CHILD + 1 + i, CHILD + 1 + i, 0, "");
+		feed->recorder.count = 0;
+	}
+	return clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+}
+
+static void test_the_end_of_a_process_takes_no_longer_where_others_have_many_threads(void **state)
+{
+	struct feed *feed = *state;
+	uint64_t alone_ns = churn_ns(feed);
+
+	for (uint32_t i = 0; i < 16000; i++) {
+		struct wire_call call = call_of(feed, "cudaMalloc");
+
+		call.head.tid = 6000000 + i;
+		feed_record(feed, &call);
+		feed->recorder.count = 0;
+	}
+	assert_true(churn_ns(feed) < 4 * alone_ns);
 }
 
 static void test_the_end_of_an_unknown_process_is_nothing(void **state)
@@ -563,6 +594,7 @@ int main(void)
 		TEST(test_a_process_ends_and_its_pid_may_come_again),
 		TEST(test_a_process_that_ends_twice_ends_once),
 		TEST(test_the_end_of_a_process_with_threads_comes_in_order),
+		TEST(test_the_end_of_a_process_takes_no_longer_where_others_have_many_threads),
 		TEST(test_the_end_of_an_unknown_process_is_nothing),
 		TEST(test_exec_ends_one_process_and_begins_another),
 		TEST(test_the_name_of_a_living_process_is_the_present_one),
