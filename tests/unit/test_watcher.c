@@ -12,7 +12,7 @@
 #include "capture/watch/watcher.h"
 #include "probe/fold.h"
 
-#define PROCESSES 500
+#define PROCESSES 1200   /* more than are told apart once they have ended */
 #define FIRST     100000 /* the number of the first of them */
 #define HANDLE    0x10000
 #define READ_NS   500000 /* that a map takes, whatever is in it */
@@ -31,6 +31,7 @@ static struct {
 	bool launched; /* the first process, once, by HANDLE */
 	/* of the last page */
 	uint64_t went_with_process;
+	bool has_first; /* the first process is told apart */
 	char kernel[64];
 	bool resolved;
 } scene;
@@ -137,9 +138,13 @@ uint64_t __wrap_modules_unseen(const struct modules *modules)
 
 static int on_page(void *data, const struct watch_page *page, struct err *err)
 {
-	scene.went_with_process = 0;
-	for (size_t i = 0; page->memory && i < page->memory->n_totals; i++)
-		scene.went_with_process += page->memory->totals[i].exit.count;
+	scene.went_with_process = scene.has_first = 0;
+	for (size_t i = 0; page->memory && i < page->memory->n_totals; i++) {
+		const struct watch_memory_totals *row = &page->memory->totals[i];
+
+		scene.went_with_process += row->exit.count;
+		scene.has_first |= row->process->pid == FIRST;
+	}
 	if (page->launches) {
 		assert_int_equal(page->launches->n_kernels, 1);
 		snprintf(scene.kernel, sizeof(scene.kernel), "%s",
@@ -222,18 +227,23 @@ static int done(void **state)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Each map is read as a whole, so it is read for many at once. */
-static void test_ends_of_many_processes_are_taken_in_together(void **state)
+static void all_begin(void)
 {
-	struct err err = { 0 };
-	size_t of_one;
-
 	begin(WATCH_MEMORY);
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		totals[i].key = (struct fold_process_key){ .born_ns = i + 1, .tgid = FIRST + i };
 		process_begins(FIRST + i, i + 1);
 	}
 	scene.n_totals = PROCESSES;
+}
+
+/* Each map is read as a whole, so it is read for many at once. */
+static void test_ends_of_many_processes_are_taken_in_together(void **state)
+{
+	struct err err = { 0 };
+	size_t of_one;
+
+	all_begin();
 	process_ends(FIRST);
 	assert_int_equal(watcher_tick(scene.watcher, clock_now_ns(), &err), 0);
 	assert_true(totals[0].gone); /* one alone: at once */
@@ -247,6 +257,21 @@ static void test_ends_of_many_processes_are_taken_in_together(void **state)
 	last_page();
 	for (size_t i = 0; i < PROCESSES; i++)
 		assert_true(totals[i].gone);
+	assert_int_equal(scene.went_with_process, PROCESSES);
+}
+
+/* And not those that began last: the first one may be what the others worked for. */
+static void test_those_that_ended_last_are_told_apart(void **state)
+{
+	struct err err = { 0 };
+
+	all_begin();
+	scene.watch.interval_ns = 0; /* each tick is a page */
+	for (uint32_t i = PROCESSES; i-- > 0;)
+		process_ends(FIRST + i);
+	assert_int_equal(watcher_tick(scene.watcher, clock_now_ns(), &err), 0);
+	assert_int_equal(watcher_tick(scene.watcher, clock_now_ns(), &err), 0);
+	assert_true(scene.has_first);
 	assert_int_equal(scene.went_with_process, PROCESSES);
 }
 
@@ -280,6 +305,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, fresh, done)
 	const struct CMUnitTest tests[] = {
 		T(test_ends_of_many_processes_are_taken_in_together),
+		T(test_those_that_ended_last_are_told_apart),
 		T(test_a_kernel_of_an_ended_process_is_not_one_of_the_next_with_its_number),
 		T(test_a_kernel_of_a_process_that_runs_has_its_name),
 	};

@@ -3,6 +3,8 @@
 #ifndef CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
 #define CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
 
+#include <sys/queue.h>
+
 #include "bpf/wire_fold.h"
 #include "capture/watch/ledger.h"
 #include "capture/watch/watcher.h"
@@ -18,6 +20,7 @@ struct watched {
 	uint64_t retired; /* rows of launches that were deleted, and not yet given back: of the */
 	uint64_t retired_here; /* map, and of those that are added to here */
 	struct watched *next;  /* with the same bits of its number: watcher.c */
+	TAILQ_ENTRY(watched) in_ended;
 	UT_hash_handle hh;
 };
 

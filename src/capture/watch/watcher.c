@@ -18,7 +18,9 @@ struct watcher {
 	struct watcher_options options;
 	struct watched *processes;
 	struct watched *slots[SLOTS]; /* the same by the number of the process */
-	uint32_t *settled;            /* numbers of those that are `settling`, in order */
+	TAILQ_HEAD(, watched) ended;  /* in the order of their ends */
+	size_t n_ended;
+	uint32_t *settled; /* numbers of those that are `settling`, in order */
 	size_t n_settled;
 	struct watch_sums *sums;
 	struct watch_memory_part *memory;     /* NULL: not watched */
@@ -36,6 +38,7 @@ struct watcher *watcher_new(const struct watcher_options *options)
 	unsigned tools = options->watch->tools;
 
 	watcher->options = *options;
+	TAILQ_INIT(&watcher->ended);
 	watcher->sums = watch_sums_new(watcher);
 	if (tools & WATCH_MEMORY)
 		watcher->memory = watch_memory_new(watcher, watcher->sums);
@@ -255,6 +258,10 @@ static void process_ended(struct watcher *watcher, const struct wire_head *recor
 	for (struct watched *p = *slot_of(watcher, record->tgid); p; p = p->next) {
 		if (p->key.tgid != record->tgid || p->key.born_ns > record->time_ns)
 			continue;
+		if (!p->ended) {
+			TAILQ_INSERT_TAIL(&watcher->ended, p, in_ended);
+			watcher->n_ended++;
+		}
 		p->ended = p->settling = watcher->to_settle = true;
 		if (watcher->calls)
 			watch_calls_ended(watcher->calls, p);
@@ -346,6 +353,8 @@ static void forget_merged(struct watcher *watcher, struct watched *merged)
 	const struct process *process = merged->process;
 	uint32_t pid = (uint32_t)merged->key.tgid;
 
+	TAILQ_REMOVE(&watcher->ended, merged, in_ended);
+	watcher->n_ended--;
 	drop_process(watcher, merged);
 	if (watcher->options.watch->forget && !is_shared(watcher, pid, process))
 		pipeline_forget_process(watcher->options.pipeline, process);
@@ -354,27 +363,20 @@ static void forget_merged(struct watcher *watcher, struct watched *merged)
 /* A watch that runs for months does not grow with what has ended in it. */
 static void merge_ended(struct watcher *watcher)
 {
-	struct watched *process, *next;
-	size_t ended = 0;
+	struct watched *process = TAILQ_FIRST(&watcher->ended);
 
-	for (process = watcher->processes; process; process = process->hh.next)
-		ended += process->ended;
-	if (ended <= ENDED_MAX)
+	if (watcher->n_ended <= ENDED_MAX)
 		return;
 	ended_process(watcher);
-	HASH_ITER (hh, watcher->processes, process, next) {
-		if (!process->ended || !process->key.tgid || ended <= ENDED_MAX / 2)
-			continue;
+	for (size_t n = watcher->n_ended; n > ENDED_MAX / 2; n--) {
 		process->merged = true;
-		ended--;
+		process = TAILQ_NEXT(process, in_ended);
 	}
 	if (watcher->launches)
 		watch_launches_merge(watcher->launches);
 	watch_sums_merge(watcher->sums);
-	HASH_ITER (hh, watcher->processes, process, next) {
-		if (process->merged)
-			forget_merged(watcher, process);
-	}
+	while (watcher->n_ended > ENDED_MAX / 2)
+		forget_merged(watcher, TAILQ_FIRST(&watcher->ended));
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */
