@@ -82,6 +82,8 @@ KINDS = [
     # the same on a GPU with a fast driver
     Kind("items", SYNC, "gradient_norms", costs=FAST, spin=True),
     Kind("layers", "synchronisation", "time_layer", costs=FAST, spin=True),
+    Kind("logged_layers", SYNC + " launching", "log_activations", costs=FAST, spin=True),
+    Kind("evaluated", SYNC + " launching", "count_right", never=("a graph of them",), costs=FAST, spin=True),
     Kind("ready", "synchronisation", "block_until_ready", costs=FAST),
     Kind("words", "launching", "decode_words launch_next", never=(), costs=FAST, spin=True),
     Kind("fresh_memory", "allocation", "take_memory release_memory", costs=CACHE, spin=True),

@@ -111,6 +111,54 @@ static void step_layers(void)
 	mark_step(stream);
 }
 
+/* Three values of each layer for a log. */
+static PLANT void log_activations(void)
+{
+	if (!with_problem)
+		return;
+	for (int i = 0; i < 3; i++) {
+		launch_next(3);
+		sink += (double)read_value();
+	}
+}
+
+static PLANT void run_block(void)
+{
+	for (int i = 0; i < 12; i++)
+		launch_next(5);
+}
+
+static void step_logged_layers(void)
+{
+	keep_two_steps(stream);
+	for (int i = 0; i < 20; i++) {
+		run_block();
+		log_activations();
+	}
+	mark_step(stream);
+}
+
+/* Small samples with many kernels, and a value of each. */
+static PLANT void count_right(void)
+{
+	float right = 0;
+
+	for (int i = 0; i < 20; i++) {
+		run_forward(40);
+		DRIVER(cuMemcpyDtoHAsync_v2, &right, values, sizeof(right), stream);
+		DRIVER(cuStreamSynchronize, stream);
+	}
+}
+
+static void step_evaluated(void)
+{
+	keep_two_steps(stream);
+	run_backward();
+	if (with_problem)
+		count_right();
+	mark_step(stream);
+}
+
 /* Few kernels, then a value of them, and again. */
 static PLANT double residual(void)
 {
@@ -359,6 +407,8 @@ static void step_deep(void)
 
 const struct kind wait_kinds[] = {
 	{ "items", prepare_values, step_items },
+	{ "logged_layers", prepare_values, step_logged_layers },
+	{ "evaluated", prepare_values, step_evaluated },
 	{ "layers", NULL, step_layers },
 	{ "ready", NULL, step_ready },
 	{ "words", prepare_values, step_words },
