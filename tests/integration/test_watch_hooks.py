@@ -205,7 +205,7 @@ def test_watch_hooks_as_a_table(case):
     process = case.cuscope("launches", *file_of_hooks(case), *words("uprobe:libhooked.so:hooked_jump", "uprobe:libnowhere.so:f"),
                            "--", Places.program("hooked"))
     checks.equal("status", 0, process.wait())
-    checks.contains("the page", r"\nHooks: 6 calls, \d+ a second\n  PROCESS +CALLS +/S  UNFINISHED +BYTES +NOW +IN CALLS +MEAN +LONGEST  HOOK\n"
+    checks.contains("the page", r"\nHooks: 6 calls, [\d.]+ a second\n  PROCESS +CALLS +/S  UNFINISHED +BYTES +NOW +IN CALLS +MEAN +LONGEST  HOOK\n"
                                 r"  \d+ \(hooked\) +3 +[\d.]+ +- +150 B .*  nccl.ncclAllReduce\n"
                                 r"  \d+ \(hooked\) +3 +[\d.]+ +3 .*  hooked_jump\n", process.out())
     checks.contains("what was not found", "not hooked: f: no target has mapped libnowhere.so", process.out())
