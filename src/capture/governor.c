@@ -177,7 +177,7 @@ static void relink(struct governor *g, struct module *module)
 {
 	uint64_t begin_ns = clock_now_ns();
 
-	if (module_relink_little(module, g->options.programs, g->options.returns))
+	if (module_relink_little(module))
 		modules_miss(g->options.modules, MISS_UNHOOKED, NULL, module->name, 0,
 		             "everything that tells little, for %.0f ms while some of it was "
 		             "taken away",
@@ -228,7 +228,7 @@ static uint64_t give_up_return(struct governor *g, const struct victim *victims,
 	if (session)
 		programs_state(g->options.programs)->mode[victims[0].hook->id] = HOOK_ENTRY_ONLY;
 	else
-		module_drop_returns(module, g->options.programs);
+		module_drop_returns(module);
 	modules_miss(g->options.modules, MISS_ENTRY_ONLY, name, module->name, 0,
 	             "durations and results given up for --max-overhead %g%%", g->limit);
 	return hits;
@@ -267,10 +267,7 @@ static void hook_all(struct governor *g, bool hook)
 
 		if (!hook) {
 			module_detach(module);
-		} else if (module_attach(module, g->options.programs, g->options.returns,
-		                         wire_runtime_launches(programs_state(g->options.programs)),
-		                         &err) &&
-		           !module->told_unhooked) {
+		} else if (module_attach(module, &err) && !module->told_unhooked) {
 			module->told_unhooked = true;
 			modules_miss(g->options.modules, MISS_NOT_HOOKED, NULL, module->name, 0,
 			             "for a window of time: %s", err.text);

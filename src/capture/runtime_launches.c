@@ -98,22 +98,34 @@ void runtime_launches_called(struct runtime_launches *l, const struct wire_call 
 		                                        : error_asked_for(hook, call));
 }
 
-static void put_back(struct runtime_launches *l)
+void launches_hook(struct modules *modules, enum hook_group group, bool hook)
 {
-	struct modules *modules = l->options.modules;
-	struct err err = { 0 };
+	bool runtime = group == HOOK_RUNTIME_LAUNCH;
 
-	programs_state(l->options.programs)->launches_refused = 1;
 	modules_lock(modules);
 	for (size_t i = 0; i < modules_count(modules); i++) {
 		struct module *module = modules_at(modules, i);
+		struct err err = { 0 };
 
-		if (module_hook_runtime_launches(module, l->options.programs, l->options.returns,
-		                                 &err))
-			modules_miss(modules, MISS_NOT_HOOKED, "cudaLaunchKernel and its like",
-			             module->name, 0, "%s", err.text);
+		if (module_hook_group(module, group, hook, &err))
+			modules_miss(modules, MISS_NOT_HOOKED,
+			             runtime ? "cudaLaunchKernel and its like"
+			                     : "cuLaunchKernel and its like",
+			             module->name, 0, "%s%s",
+			             runtime ? "" : "probes that were away could not be put back: ",
+			             err.text);
 		modules_tell_unhooked(modules, module);
 	}
+	modules_unlock(modules);
+}
+
+static void put_back(struct runtime_launches *l)
+{
+	struct modules *modules = l->options.modules;
+
+	programs_state(l->options.programs)->launches_refused = 1;
+	launches_hook(modules, HOOK_RUNTIME_LAUNCH, true);
+	modules_lock(modules);
 	modules_miss(
 		modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
 		"after a call had failed with an error that launches would get, too, or its words "
@@ -124,42 +136,40 @@ static void put_back(struct runtime_launches *l)
 
 /* ---- taking away --------------------------------------------------------------------------- */
 
-struct runtime_launches_search {
-	const struct runtime_launches *launches;
+struct launches_search {
+	const struct modules *modules;
+	enum hook_group group;
 	bool found;
 };
 
 static void look_at_call(void *data, const struct wire_head *record, size_t bytes)
 {
-	struct runtime_launches_search *search = data;
-	const struct hook *hook =
-		modules_hook(search->launches->options.modules, record->hook, NULL);
+	struct launches_search *search = data;
+	const struct hook *hook = modules_hook(search->modules, record->hook, NULL);
 
-	search->found |= hook && hook->group == HOOK_RUNTIME_LAUNCH;
+	search->found |= hook && hook->group == search->group;
+}
+
+bool launches_are_open(const struct modules *modules, struct programs *programs,
+                       enum hook_group group)
+{
+	struct launches_search search = { modules, group, false };
+
+	programs_open_calls(programs, look_at_call, &search);
+	return search.found;
 }
 
 static bool any_hooked(const struct runtime_launches *l)
 {
 	for (size_t i = 0; i < modules_count(l->options.modules); i++) {
-		if (modules_at(l->options.modules, i)->runtime_launches)
+		if (modules_at(l->options.modules, i)->links[HOOK_RUNTIME_LAUNCH])
 			return true;
 	}
 	return false;
 }
 
-/* A call that began before would lose its return with the probe. */
-static bool someone_launches(const struct runtime_launches *l)
-{
-	struct runtime_launches_search search = { l, false };
-
-	programs_open_calls(l->options.programs, look_at_call, &search);
-	return search.found;
-}
-
 static void take_away(struct runtime_launches *l, uint64_t now_ns)
 {
-	struct modules *modules = l->options.modules;
-
 	if (!any_hooked(l))
 		return;
 	if (!l->look_ns || now_ns < l->look_ns) { /* entries that are not through yet */
@@ -167,13 +177,10 @@ static void take_away(struct runtime_launches *l, uint64_t now_ns)
 		return;
 	}
 	l->look_ns = now_ns + LOOK_NS;
-	if (someone_launches(l))
+	if (launches_are_open(l->options.modules, l->options.programs, HOOK_RUNTIME_LAUNCH))
 		return;
 	l->look_ns = 0;
-	modules_lock(modules);
-	for (size_t i = 0; i < modules_count(modules); i++)
-		module_drop_runtime_launches(modules_at(modules, i));
-	modules_unlock(modules);
+	launches_hook(l->options.modules, HOOK_RUNTIME_LAUNCH, false);
 }
 
 const char *runtime_launches_turn(struct runtime_launches *l, uint64_t now_ns)

@@ -28,6 +28,14 @@ void runtime_launches_free(struct runtime_launches *launches);
 /* To be told of each call. */
 void runtime_launches_called(struct runtime_launches *launches, const struct wire_call *call);
 
+/* module_hook_group() of all modules, with their lock; what fails is told. */
+void launches_hook(struct modules *modules, enum hook_group group, bool hook);
+
+/* Whether a thread is in a call of a hook of this group: its return would be lost with the probe.
+ */
+bool launches_are_open(const struct modules *modules, struct programs *programs,
+                       enum hook_group group);
+
 /* Does what is due. Returns a sentence for the user, or NULL. */
 const char *runtime_launches_turn(struct runtime_launches *launches, uint64_t now_ns);
 

@@ -74,8 +74,10 @@ struct module {
 	bool has[2];        /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
-	struct attachment *core, *launches, *runtime_launches, *little;
-	struct attachment **moved; /* of hooks with a link of their own */
+	struct programs *programs;                 /* that its probes run */
+	bool returns;                              /* are probed as well */
+	struct attachment *links[HOOK_LAUNCH + 1]; /* by group; HOOK_SUPPORT is in HOOK_CORE's */
+	struct attachment **moved;                 /* of hooks with a link of their own */
 	size_t n_moved;
 	enum module_probes probes;   /* with the modules' lock */
 	bool attached;               /* since module_attach */
@@ -127,39 +129,32 @@ uint64_t module_file_written(int fd);
 /*
  * Attaches what the hooks' groups ask for and was not given up; does nothing to a module that is
  * attached already. Here and below, what would end a process (patched.h) is left alone.
- * `runtime_launches`: that group too.
  */
-int module_attach(struct module *module, struct programs *programs, bool returns,
-                  bool runtime_launches, struct err *err);
+int module_attach(struct module *module, struct err *err);
 void module_detach(struct module *module);
 uint64_t module_attach_ns(const struct module *module); /* what its probes took to be put there */
 
-/* HOOK_RUNTIME_LAUNCH hooks, taken away and put back; what is so already is left as it is. */
-void module_drop_runtime_launches(struct module *module);
-int module_hook_runtime_launches(struct module *module, struct programs *programs, bool returns,
-                                 struct err *err);
-
 /*
- * HOOK_LAUNCH hooks, taken away and put back. Taking away is done in two steps: calls that begin
- * are left alone, and later, when none that began before is under way, the probes go.
+ * Hooks of HOOK_RUNTIME_LAUNCH or HOOK_LAUNCH, put back and taken away; what is so already is left
+ * as it is. HOOK_LAUNCH hooks are taken away in two steps: calls that begin are left alone, and
+ * later, when none that began before is under way, the probes go.
  */
-void module_ignore_launches(struct module *module, struct programs *programs, bool ignore);
-int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
-                         struct err *err);
+int module_hook_group(struct module *module, enum hook_group group, bool hook, struct err *err);
+void module_ignore_launches(struct module *module, bool ignore);
 
 /*
  * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link
  * loses all its places or none, and closing one waits for a grace period. False where there was
  * nothing to do.
  */
-bool module_relink_little(struct module *module, struct programs *programs, bool returns);
+bool module_relink_little(struct module *module);
 
 /*
  * Gives up, for good, the returns of all HOOK_CORE and HOOK_SUPPORT hooks, which hang together
  * where the mechanism is not sessions. Their modes are set first: an entry must not wait for a
  * return that will not be seen.
  */
-void module_drop_returns(struct module *module, struct programs *programs);
+void module_drop_returns(struct module *module);
 
 /*
  * Probes of a module of which all processes are recorded inside, taken away and put back. First,
@@ -167,12 +162,10 @@ void module_drop_returns(struct module *module, struct programs *programs);
  * moment on. Calls that began before still return by the old link. With it they stay where they are
  * when all others go. module_put_back does nothing if probes are there.
  */
-int module_move_hooks(struct module *module, struct programs *programs, bool returns,
-                      bool (*stays)(void *data, const struct hook *hook), void *data,
-                      struct err *err);
+int module_move_hooks(struct module *module, bool (*stays)(void *data, const struct hook *hook),
+                      void *data, struct err *err);
 void module_take_away(struct module *module);
-int module_put_back(struct module *module, struct programs *programs, bool returns,
-                    bool runtime_launches, struct err *err);
+int module_put_back(struct module *module, struct err *err);
 
 /* cuInit: where it succeeds, launches of the runtime reach the driver. */
 bool hook_proves_driver(const struct hook *hook);

@@ -11,12 +11,19 @@
 #include "base/xalloc.h"
 #include "probe/patched.h"
 
-/* Groups that are attached together. */
-#define ALWAYS (1u << HOOK_CORE | 1u << HOOK_SUPPORT)
+/* Links in the order in which they are made. */
+static const enum hook_group order[] = { HOOK_CORE, HOOK_LAUNCH, HOOK_RUNTIME_LAUNCH, HOOK_LITTLE };
 
-static bool in_groups(const struct hook *hook, unsigned groups)
+/* Whose link a hook's is, unless it has one of its own. */
+static enum hook_group link_of(const struct hook *hook)
 {
-	return groups >> hook->group & 1;
+	return hook->group == HOOK_SUPPORT ? HOOK_CORE : hook->group;
+}
+
+/* Whether a module can lose the returns of this link for good. */
+static bool loses_returns(enum hook_group link)
+{
+	return link == HOOK_CORE || link == HOOK_LAUNCH;
 }
 
 static bool has_own_link(const struct module *module, const struct hook *hook)
@@ -52,9 +59,8 @@ static void find_patched(struct module *module)
 }
 
 /* Attaches hooks together. */
-static int attach_hooks(const struct module *module, struct programs *programs,
-                        struct hook *const *hooks, size_t count, bool moved, bool returns,
-                        struct attachment **attachment, struct err *err)
+static int attach_hooks(const struct module *module, struct hook *const *hooks, size_t count,
+                        bool moved, bool returns, struct attachment **attachment, struct err *err)
 {
 	struct attach_point *points = xcalloc(count + 1, sizeof(*points));
 	int r = 0;
@@ -65,107 +71,105 @@ static int attach_hooks(const struct module *module, struct programs *programs,
 			hook_cookie(hooks[i]) | cookie_with_moved(moved || hooks[i]->moved);
 	}
 	if (count)
-		r = attach(programs, module->fd, points, count, returns, module->is_new, attachment,
-		           err);
+		r = attach(module->programs, module->fd, points, count, returns, module->is_new,
+		           attachment, err);
 	for (size_t i = 0; i < count; i++)
 		hooks[i]->error = r && !points[i].error ? r : points[i].error;
 	free(points);
 	return r;
 }
 
-/* All of some groups, but for those that were given up or have a link of their own. */
-static int attach_groups(struct module *module, struct programs *programs, unsigned groups,
-                         bool returns, struct attachment **attachment, struct err *err)
+/* All of a link, but for those that were given up or have one of their own. */
+static int make_link(struct module *module, enum hook_group link, struct err *err)
 {
 	struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
+	bool returns = module->returns && !(module->no_returns && loses_returns(link));
 	size_t count = 0;
 	int r;
 
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (!in_groups(hook, groups) || hook->given_up || has_own_link(module, hook))
+		if (link_of(hook) != link || hook->given_up || has_own_link(module, hook))
 			continue;
 		hook->error = hook->patched ? -EEXIST : 0;
 		hook->hooked = false;
 		if (!hook->patched)
 			hooks[count++] = hook;
 	}
-	r = attach_hooks(module, programs, hooks, count, false, returns, attachment, err);
+	r = attach_hooks(module, hooks, count, false, returns, &module->links[link], err);
 	for (size_t i = 0; i < count; i++)
 		hooks[i]->hooked = !hooks[i]->error;
 	free(hooks);
 	return r;
 }
 
-static int attach_all(struct module *module, struct programs *programs, bool returns,
-                      bool runtime_launches, struct err *err)
+/* `later`: nobody waits for the kernel. */
+static void drop_link(struct module *module, enum hook_group link, bool later)
 {
-	int r;
+	struct attachment *attachment = module->links[link];
+
+	if (!attachment)
+		return;
+	if (later)
+		attachment_free_later(attachment);
+	else
+		attachment_free(attachment);
+	module->links[link] = NULL;
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		struct hook *hook = &module->hooks[i];
+
+		if (link_of(hook) == link && !has_own_link(module, hook))
+			hook->hooked = false;
+	}
+}
+
+static int attach_all(struct module *module, struct err *err)
+{
+	const bool wanted[] = {
+		[HOOK_CORE] = true,
+		[HOOK_LAUNCH] = !module->no_launches,
+		[HOOK_RUNTIME_LAUNCH] = wire_runtime_launches(programs_state(module->programs)),
+		[HOOK_LITTLE] = true,
+	};
+	int r = 0;
 
 	find_patched(module);
-	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
-	                  err);
-	if (!r && !module->no_launches)
-		r = attach_groups(module, programs, 1u << HOOK_LAUNCH,
-		                  returns && !module->no_returns, &module->launches, err);
-	if (r)
-		return r;
-	if (runtime_launches)
-		r = attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
-		                  &module->runtime_launches, err);
-	if (!r)
-		r = attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little,
-		                  err);
+	for (size_t i = 0; i < ARRAY_SIZE(order) && !r; i++)
+		if (wanted[order[i]])
+			r = make_link(module, order[i], err);
 	return r;
 }
 
-int module_attach(struct module *module, struct programs *programs, bool returns,
-                  bool runtime_launches, struct err *err)
+int module_attach(struct module *module, struct err *err)
 {
 	int r;
 
 	if (module->attached || module->rewritten)
 		return 0;
 	module->attached = module->is_new = true;
-	r = attach_all(module, programs, returns, runtime_launches, err);
+	r = attach_all(module, err);
 	module->is_new = false; /* probes that are put back are needed at the end, too */
 	if (!module->hooked_ns)
 		module->hooked_ns = clock_now_ns();
 	return r;
 }
 
-static void mark_unhooked(struct module *module, unsigned groups)
+int module_hook_group(struct module *module, enum hook_group group, bool hook, struct err *err)
 {
-	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (in_groups(&module->hooks[i], groups) &&
-		    !has_own_link(module, &module->hooks[i]))
-			module->hooks[i].hooked = false;
-	}
-}
-
-void module_drop_runtime_launches(struct module *module)
-{
-	if (!module->runtime_launches)
-		return;
-	attachment_free_later(module->runtime_launches);
-	module->runtime_launches = NULL;
-	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
-}
-
-int module_hook_runtime_launches(struct module *module, struct programs *programs, bool returns,
-                                 struct err *err)
-{
-	if (!module->attached || module->probes == PROBES_AWAY || module->runtime_launches)
+	if (group == HOOK_LAUNCH)
+		module->no_launches = !hook;
+	if (!hook)
+		drop_link(module, group, true);
+	if (!hook || !module->attached || module->probes == PROBES_AWAY || module->links[group])
 		return 0;
 	find_patched(module);
-	return attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
-	                     &module->runtime_launches, err);
+	return make_link(module, group, err);
 }
 
-void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
+void module_ignore_launches(struct module *module, bool ignore)
 {
-	struct wire_state *state = programs_state(programs);
+	struct wire_state *state = programs_state(module->programs);
 	uint8_t mode = module->no_returns ? HOOK_ENTRY_ONLY | HOOK_RETURN_GONE : 0;
 
 	if (ignore)
@@ -176,23 +180,6 @@ void module_ignore_launches(struct module *module, struct programs *programs, bo
 		if (module->hooks[i].group == HOOK_LAUNCH)
 			*of = mode | (*of & HOOK_MOVED);
 	}
-}
-
-int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
-                         struct err *err)
-{
-	module->no_launches = !hook;
-	if (hook && module->attached && module->probes != PROBES_AWAY && !module->launches) {
-		find_patched(module);
-		return attach_groups(module, programs, 1u << HOOK_LAUNCH,
-		                     returns && !module->no_returns, &module->launches, err);
-	}
-	if (!hook && module->launches) {
-		attachment_free_later(module->launches);
-		module->launches = NULL;
-		mark_unhooked(module, 1u << HOOK_LAUNCH);
-	}
-	return 0;
 }
 
 static bool any_to_give_up(const struct module *module)
@@ -206,46 +193,43 @@ static bool any_to_give_up(const struct module *module)
 	return false;
 }
 
-bool module_relink_little(struct module *module, struct programs *programs, bool returns)
+bool module_relink_little(struct module *module)
 {
 	if (!any_to_give_up(module))
 		return false;
-	attachment_free(module->little);
-	module->little = NULL;
-	mark_unhooked(module, 1u << HOOK_LITTLE);
+	drop_link(module, HOOK_LITTLE, false);
 	find_patched(module);
-	attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little, NULL);
+	make_link(module, HOOK_LITTLE, NULL);
 	return true;
 }
 
-static void add_mode(const struct module *module, struct programs *programs, enum hook_mode mode)
+static void add_mode(const struct module *module, enum hook_mode mode)
 {
-	struct wire_state *state = programs_state(programs);
+	struct wire_state *state = programs_state(module->programs);
 
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (in_groups(&module->hooks[i], ALWAYS | 1u << HOOK_LAUNCH))
+		if (module->hooks[i].group != HOOK_OFF && loses_returns(link_of(&module->hooks[i])))
 			state->mode[module->hooks[i].id] |= mode;
 	}
 }
 
-void module_drop_returns(struct module *module, struct programs *programs)
+void module_drop_returns(struct module *module)
 {
-	add_mode(module, programs, HOOK_ENTRY_ONLY);
+	add_mode(module, HOOK_ENTRY_ONLY);
 	module->no_returns = true;
-	if (module->core)
-		attachment_drop_returns(module->core);
-	if (module->launches)
-		attachment_drop_returns(module->launches);
-	add_mode(module, programs, HOOK_RETURN_GONE);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		if (loses_returns(order[i]) && module->links[order[i]])
+			attachment_drop_returns(module->links[order[i]]);
+	add_mode(module, HOOK_RETURN_GONE);
 }
 
 /* ---- taken away and put back --------------------------------------------------------------- */
 
 /* From now on those of the link that was made last are looked at, and the others are not. */
-static void flip(struct module *module, struct programs *programs, struct hook *const *hooks,
-                 size_t count, struct attachment *attachment)
+static void flip(struct module *module, struct hook *const *hooks, size_t count,
+                 struct attachment *attachment)
 {
-	struct wire_state *state = programs_state(programs);
+	struct wire_state *state = programs_state(module->programs);
 
 	module->moved = vec_room(module->moved, module->n_moved, sizeof(*module->moved));
 	module->moved[module->n_moved++] = attachment;
@@ -255,9 +239,8 @@ static void flip(struct module *module, struct programs *programs, struct hook *
 	}
 }
 
-int module_move_hooks(struct module *module, struct programs *programs, bool returns,
-                      bool (*stays)(void *data, const struct hook *hook), void *data,
-                      struct err *err)
+int module_move_hooks(struct module *module, bool (*stays)(void *data, const struct hook *hook),
+                      void *data, struct err *err)
 {
 	struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
 	struct attachment *attachment = NULL;
@@ -276,8 +259,8 @@ int module_move_hooks(struct module *module, struct programs *programs, bool ret
 		hooks[count++] = hook;
 	}
 	if (!r)
-		r = attach_hooks(module, programs, hooks, count, true,
-		                 returns && !module->no_returns, &attachment, err);
+		r = attach_hooks(module, hooks, count, true, module->returns && !module->no_returns,
+		                 &attachment, err);
 	for (size_t i = 0; i < count && !r; i++)
 		r = hooks[i]->error;
 	for (size_t i = 0; i < count; i++)
@@ -285,27 +268,19 @@ int module_move_hooks(struct module *module, struct programs *programs, bool ret
 	if (r && attachment)
 		attachment_free_later(attachment);
 	else if (!r && count)
-		flip(module, programs, hooks, count, attachment);
+		flip(module, hooks, count, attachment);
 	free(hooks);
 	return r;
 }
 
 void module_take_away(struct module *module)
 {
-	struct attachment **all[] = { &module->core, &module->launches, &module->runtime_launches,
-		                      &module->little };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (*all[i])
-			attachment_free_later(*all[i]);
-		*all[i] = NULL;
-	}
-	mark_unhooked(module, ~0u);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		drop_link(module, order[i], true);
 	module->probes = PROBES_AWAY;
 }
 
-int module_put_back(struct module *module, struct programs *programs, bool returns,
-                    bool runtime_launches, struct err *err)
+int module_put_back(struct module *module, struct err *err)
 {
 	int r;
 
@@ -313,17 +288,17 @@ int module_put_back(struct module *module, struct programs *programs, bool retur
 		return 0;
 	module->probes = PROBES_THERE;
 	module->came_back = true;
-	r = attach_all(module, programs, returns, runtime_launches, err);
+	r = attach_all(module, err);
 	module->hooked_ns = clock_now_ns();
 	return r;
 }
 
 uint64_t module_attach_ns(const struct module *module)
 {
-	uint64_t ns = attachment_took_ns(module->core) + attachment_took_ns(module->launches) +
-	              attachment_took_ns(module->runtime_launches) +
-	              attachment_took_ns(module->little);
+	uint64_t ns = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		ns += attachment_took_ns(module->links[order[i]]);
 	for (size_t i = 0; i < module->n_moved; i++)
 		ns += attachment_took_ns(module->moved[i]);
 	if (module->own)
@@ -336,15 +311,11 @@ void module_detach(struct module *module)
 {
 	if (module->own)
 		own_module_detach(module->own);
-	attachment_free(module->core);
-	attachment_free(module->launches);
-	attachment_free(module->runtime_launches);
-	attachment_free(module->little);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		drop_link(module, order[i], false);
 	for (size_t i = 0; i < module->n_moved; i++)
 		attachment_free(module->moved[i]);
 	free(module->moved);
-	module->core = module->launches = module->runtime_launches = NULL;
-	module->little = NULL;
 	module->moved = NULL;
 	module->n_moved = 0;
 	module->attached = false;

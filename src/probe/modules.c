@@ -448,6 +448,8 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 		module_free(module);
 		return r;
 	}
+	module->programs = modules->options.programs;
+	module->returns = modules->options.returns;
 	module->expected = module->beforehand = modules->expecting;
 	module->used_ns = clock_now_ns();
 	modules->gone_looks = 0;
@@ -465,9 +467,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	else if (modules->paused)
 		return 0;
 	else
-		r = module_attach(module, modules->options.programs, modules->options.returns,
-		                  wire_runtime_launches(programs_state(modules->options.programs)),
-		                  err);
+		r = module_attach(module, err);
 	modules_tell_unhooked(modules, module);
 	return r;
 }

@@ -67,14 +67,12 @@ static void tell_failed(struct modules *modules, struct module *module, const st
 
 bool modules_put_back(struct modules *modules, struct module *module)
 {
-	struct wire_state *state = programs_state(modules->options.programs);
 	bool was_away = module->probes == PROBES_AWAY;
 	struct err err = { 0 };
 
 	if (module->probes == PROBES_THERE)
 		return false;
-	if (was_away && module_put_back(module, modules->options.programs, modules->options.returns,
-	                                wire_runtime_launches(state), &err))
+	if (was_away && module_put_back(module, &err))
 		tell_failed(modules, module, &err);
 	module->probes = PROBES_THERE;
 	modules_set_known(modules, module, true);

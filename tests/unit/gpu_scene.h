@@ -182,13 +182,12 @@ struct module *modules_at(const struct modules *modules, size_t index)
 	return &libraries[LAYER_DRIVER];
 }
 
-void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
+void module_ignore_launches(struct module *module, bool ignore)
 {
 	probes.ignored = ignore;
 }
 
-int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
-                         struct err *err)
+int module_hook_group(struct module *module, enum hook_group group, bool hook, struct err *err)
 {
 	if (hook && probes.fail)
 		return err_set(err, ENOMEM, "no memory");

@@ -481,9 +481,8 @@ bool modules_put_back(struct modules *modules, struct module *of)
 	return was_away;
 }
 
-int module_move_hooks(struct module *of, struct programs *programs, bool returns,
-                      bool (*stays)(void *data, const struct hook *hook), void *data,
-                      struct err *err)
+int module_move_hooks(struct module *of, bool (*stays)(void *data, const struct hook *hook),
+                      void *data, struct err *err)
 {
 	probes.n_moved = 0;
 	for (size_t i = 0; i < HOOKS; i++) {

@@ -87,8 +87,7 @@ enum mechanism programs_mechanism(const struct programs *programs)
 	return world.mechanism;
 }
 
-int module_attach(struct module *module, struct programs *programs, bool returns,
-                  bool runtime_launches, struct err *err)
+int module_attach(struct module *module, struct err *err)
 {
 	world.attached[module - world.module] = true;
 	return 0;
@@ -104,7 +103,7 @@ void module_detach(struct module *module)
 	world.attached[module - world.module] = false;
 }
 
-bool module_relink_little(struct module *module, struct programs *programs, bool returns)
+bool module_relink_little(struct module *module)
 {
 	bool any = false;
 
@@ -115,7 +114,7 @@ bool module_relink_little(struct module *module, struct programs *programs, bool
 	return any;
 }
 
-void module_drop_returns(struct module *module, struct programs *programs)
+void module_drop_returns(struct module *module)
 {
 	write_down("returns of %s dropped\n", module->name);
 	for (size_t i = 0; i < module->n_hooks; i++)

@@ -169,6 +169,7 @@ static void open_selected(const struct selection *selection)
 	                             &module, &err),
 	                 0);
 	assert_int_equal(number_from(100), 0);
+	module->returns = true;
 }
 
 static int close_module(void **state)
@@ -195,7 +196,8 @@ static void attach_module(bool runtime_launches)
 {
 	struct err err = { 0 };
 
-	assert_int_equal(module_attach(module, NULL, true, runtime_launches, &err), 0);
+	state_of_hooks.driver_works = !runtime_launches;
+	assert_int_equal(module_attach(module, &err), 0);
 }
 
 /* ---- its hooks ----------------------------------------------------------------------------- */
@@ -293,12 +295,12 @@ static void test_without_a_driver_launches_are_attached_in_the_runtime(void **st
 	attach_module(true);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
 	           "+cudaLaunchKernel returns\n");
-	module_drop_runtime_launches(module);
+	assert_int_equal(module_hook_group(module, HOOK_RUNTIME_LAUNCH, false, NULL), 0);
 	assert_log("-cudaLaunchKernel later\n");
 	assert_false(hook_named("cudaLaunchKernel")->hooked);
-	module_drop_runtime_launches(module);
+	assert_int_equal(module_hook_group(module, HOOK_RUNTIME_LAUNCH, false, NULL), 0);
 	assert_log("");
-	assert_int_equal(module_hook_runtime_launches(module, NULL, true, NULL), 0);
+	assert_int_equal(module_hook_group(module, HOOK_RUNTIME_LAUNCH, true, NULL), 0);
 	assert_log("+cudaLaunchKernel returns\n");
 	assert_true(hook_named("cudaLaunchKernel")->hooked);
 }
@@ -306,7 +308,7 @@ static void test_without_a_driver_launches_are_attached_in_the_runtime(void **st
 static void give_up(const char *name)
 {
 	hook_named(name)->given_up = true;
-	module_relink_little(module, NULL, true);
+	module_relink_little(module);
 }
 
 static void test_what_tells_little_is_attached_apart(void **state)
@@ -315,7 +317,7 @@ static void test_what_tells_little_is_attached_apart(void **state)
 	attach_module(false);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
 	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
-	module_relink_little(module, NULL, true);
+	module_relink_little(module);
 	assert_log("");
 	give_up("cuDeviceGetCount");
 	assert_log("-cuCtxGetCurrent cuDeviceGetCount \n+cuCtxGetCurrent returns\n");
@@ -344,7 +346,7 @@ static void test_where_nothing_can_be_hooked_that_is_an_error(void **state)
 
 	open_selected(&selection);
 	refused = "cudaMalloc";
-	assert_int_equal(module_attach(module, NULL, true, false, &err), -EINVAL);
+	assert_int_equal(module_attach(module, &err), -EINVAL);
 	assert_string_equal(err.text, "hooking: refused");
 	assert_int_equal(hook_named("cudaMalloc")->error, -EINVAL);
 }
@@ -395,7 +397,7 @@ static void test_returns_that_were_given_up_stay_so(void **state)
 	open_selected(&everything);
 	attach_module(false);
 	log_text[0] = '\0';
-	module_drop_returns(module, NULL);
+	module_drop_returns(module);
 	assert_int_equal(gone_too_early, 0);
 	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n");
 	assert_int_equal(state_of_hooks.mode[hook_named("cuInit")->id],
@@ -422,7 +424,7 @@ static int move_those_of_memory(void)
 {
 	struct err err = { 0 };
 
-	return module_move_hooks(module, NULL, true, is_of_memory, NULL, &err);
+	return module_move_hooks(module, is_of_memory, NULL, &err);
 }
 
 static void test_probes_go_but_for_those_with_links_of_their_own(void **state)
@@ -439,7 +441,7 @@ static void test_probes_go_but_for_those_with_links_of_their_own(void **state)
 	           "-cuCtxGetCurrent cuDeviceGetCount later\n");
 	assert_true(hook_named("cuMemAlloc_v2")->hooked);
 	assert_false(hook_named("cuInit")->hooked);
-	assert_int_equal(module_put_back(module, NULL, true, false, NULL), 0);
+	assert_int_equal(module_put_back(module, NULL), 0);
 	assert_log("+cuInit cuLaunchKernel cuNotYetKnown cudaMalloc returns\n"
 	           "+cuDeviceGetCount returns\n");
 	assert_true(hook_named("cuInit")->hooked);
@@ -455,15 +457,16 @@ static void test_what_is_wanted_of_probes_that_are_away_holds_when_they_are_back
 	module_take_away(module);
 	log_text[0] = '\0';
 	hook_named("cuDeviceGetCount")->given_up = true;
-	assert_false(module_relink_little(module, NULL, true));
-	assert_int_equal(module_hook_runtime_launches(module, NULL, true, NULL), 0);
-	assert_int_equal(module_attach(module, NULL, true, true, NULL), 0);
+	assert_false(module_relink_little(module));
+	assert_int_equal(module_hook_group(module, HOOK_RUNTIME_LAUNCH, true, NULL), 0);
+	assert_int_equal(module_attach(module, NULL), 0);
 	assert_log("");
-	assert_int_equal(module_put_back(module, NULL, true, true, NULL), 0);
+	state_of_hooks.driver_works = 0; /* launches are looked at in the runtime again */
+	assert_int_equal(module_put_back(module, NULL), 0);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
 	           "+cudaLaunchKernel returns\n+cuCtxGetCurrent returns\n");
 	assert_false(ends); /* a trace that ends puts them back, so that no call is missed */
-	assert_int_equal(module_put_back(module, NULL, true, true, NULL), 0);
+	assert_int_equal(module_put_back(module, NULL), 0);
 	assert_log("");
 }
 

@@ -185,7 +185,7 @@ int gpu_open(const struct gpu_options *options, struct gpu_times **result, struc
 	note_windows(gpu);
 	if (options->launches) {
 		gpu->calls = gpu_calls_new(programs_state(options->programs));
-		gpu->launches = gpu_launches_new(options->modules, options->programs, true);
+		gpu->launches = gpu_launches_new(options->modules, options->programs);
 	}
 	*result = gpu;
 	return 0;

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/call_queue.h"
+#include "capture/runtime_launches.h"
 #include "probe/memory.h"
 
 /* ---- gpu launches -------------------------------------------------------------------------- */
@@ -27,7 +28,6 @@ enum gpu_launches_state {
 struct gpu_launches {
 	struct modules *modules;
 	struct programs *programs;
-	bool returns;
 	enum gpu_launches_state state;
 	uint64_t unsettled_ns;      /* when something changed last */
 	uint64_t settle_ns;         /* how long after that probes may go */
@@ -35,14 +35,12 @@ struct gpu_launches {
 	uint64_t from_ns, until_ns; /* agents tell of what began between */
 };
 
-struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *programs,
-                                      bool returns)
+struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *programs)
 {
 	struct gpu_launches *l = xcalloc(1, sizeof(*l));
 
 	l->modules = modules;
 	l->programs = programs;
-	l->returns = returns;
 	l->settle_ns = SETTLED_NS;
 	return l;
 }
@@ -60,48 +58,10 @@ bool gpu_launches_are_told(const struct gpu_launches *l, uint64_t begin_ns)
 static void ignore(struct gpu_launches *l, bool yes)
 {
 	for (size_t i = 0; i < modules_count(l->modules); i++)
-		module_ignore_launches(modules_at(l->modules, i), l->programs, yes);
-}
-
-static void hook(struct gpu_launches *l, bool yes)
-{
-	modules_lock(l->modules);
-	for (size_t i = 0; i < modules_count(l->modules); i++) {
-		struct module *module = modules_at(l->modules, i);
-		struct err err = { 0 };
-
-		if (module_hook_launches(module, l->programs, l->returns, yes, &err))
-			modules_miss(l->modules, MISS_NOT_HOOKED, "cuLaunchKernel and its like",
-			             module->name, 0,
-			             "probes that were away could not be put back: %s", err.text);
-		modules_tell_unhooked(l->modules, module);
-	}
-	modules_unlock(l->modules);
+		module_ignore_launches(modules_at(l->modules, i), yes);
 }
 
 /* ---- taking away --------------------------------------------------------------------------- */
-
-struct gpu_launches_search {
-	const struct gpu_launches *launches;
-	bool found;
-};
-
-static void look_at_call(void *data, const struct wire_head *record, size_t bytes)
-{
-	struct gpu_launches_search *search = data;
-	const struct hook *called = modules_hook(search->launches->modules, record->hook, NULL);
-
-	search->found |= called && called->group == HOOK_LAUNCH;
-}
-
-/* Its return would be lost with the probe. */
-static bool someone_launches(const struct gpu_launches *l)
-{
-	struct gpu_launches_search search = { l, false };
-
-	programs_open_calls(l->programs, look_at_call, &search);
-	return search.found;
-}
 
 static void begin_ignoring(struct gpu_launches *l, uint64_t now_ns)
 {
@@ -117,9 +77,9 @@ static void try_unhook(struct gpu_launches *l, uint64_t now_ns)
 	if (now_ns < l->look_ns)
 		return;
 	l->look_ns = now_ns + QUIET_NS;
-	if (someone_launches(l))
+	if (launches_are_open(l->modules, l->programs, HOOK_LAUNCH))
 		return;
-	hook(l, false);
+	launches_hook(l->modules, HOOK_LAUNCH, false);
 	l->state = UNHOOKED;
 }
 
@@ -131,7 +91,7 @@ void gpu_launches_put_back(struct gpu_launches *l, uint64_t now_ns)
 		return;
 	ignore(l, false);
 	if (l->state == UNHOOKED)
-		hook(l, true);
+		launches_hook(l->modules, HOOK_LAUNCH, true);
 	l->settle_ns = now_ns - l->from_ns >= WORTH_NS ? SETTLED_NS : 2 * l->settle_ns;
 	if (l->settle_ns > SETTLED_MOST_NS)
 		l->settle_ns = SETTLED_MOST_NS;

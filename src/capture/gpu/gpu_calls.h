@@ -59,8 +59,7 @@ void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid);
 
 struct gpu_launches;
 
-struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *programs,
-                                      bool returns);
+struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *programs);
 void gpu_launches_free(struct gpu_launches *launches);
 
 /* `covered`: there are processes with CUDA, and all have agents that measure. */

@@ -437,7 +437,7 @@ static void look(struct inside *inside, struct inside_away *it)
 	struct err err = { 0 };
 
 	if (!it->moved_ns) {
-		if (module_move_hooks(it->module, inside->options.programs, true, stays, &of, &err))
+		if (module_move_hooks(it->module, stays, &of, &err))
 			put_back(inside, it);
 		it->moved_ns = clock_now_ns();
 	} else if (!it->open) {
