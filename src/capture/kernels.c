@@ -18,7 +18,6 @@
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
 #include "probe/maps.h"
-#include "probe/memory.h"
 #include "probe/plain_name.h"
 #include "stack/code_files.h"
 
@@ -505,8 +504,8 @@ static bool leads_to(uint32_t tgid, uint64_t handle, uint64_t offset, const char
 	char text[256];
 	uint64_t at;
 
-	return memory_read(tgid, handle + offset, &at, sizeof(at)) &&
-	       memory_read(tgid, at, text, len + 1) && !memcmp(text, name, len) &&
+	return helper_memory(tgid, handle + offset, &at, sizeof(at)) &&
+	       helper_memory(tgid, at, text, len + 1) && !memcmp(text, name, len) &&
 	       (len == 255 || !text[len]);
 }
 
@@ -514,7 +513,7 @@ uint64_t kernels_calibrate(uint32_t tgid, uint64_t handle, const char *name, uin
 {
 	uint64_t probe;
 
-	if (!memory_read(tgid, handle, &probe, sizeof(probe)))
+	if (!helper_memory(tgid, handle, &probe, sizeof(probe)))
 		return offset;
 	if (offset != UINT64_MAX && leads_to(tgid, handle, offset, name))
 		return offset;

@@ -11,7 +11,7 @@
 #include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
-#include "probe/memory.h"
+#include "probe/helper.h"
 #include "trace/event.h"
 
 /* How long the end of a process is not believed yet: see process_exited(). */
@@ -114,7 +114,7 @@ static bool name_text(const struct wire_name *name, struct wire_name *whole)
 {
 	memcpy(whole, name, WIRE_NAME_BYTES(name->head.bytes));
 	return name->head.bytes ||
-	       memory_read_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
+	       helper_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
 }
 
 static void on_name(struct pipeline *pipeline, const struct wire_name *record)

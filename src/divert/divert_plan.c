@@ -15,13 +15,13 @@
 #include "divert/entry_file.h"
 #include "probe/elf_image.h"
 #include "probe/maps.h"
-#include "probe/memory.h"
+#include "probe/helper.h"
 
 #define PAGE         4096u
 #define PAD_STRIDE   32u
 #define MOVED_ALIGN  16u
 #define MAPPINGS_MAX 16          /* of a module's code */
-#define READ_MAX     (64u << 10) /* of memory_read */
+#define READ_MAX     (64u << 10) /* of helper_memory */
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
@@ -145,9 +145,9 @@ static bool move_window(struct window *window, pid_t pid, uint64_t address, uint
 
 	window->start = address;
 	window->bytes = 0;
-	if (most > least && memory_read(pid, address, window->code, most))
+	if (most > least && helper_memory(pid, address, window->code, most))
 		window->bytes = most;
-	else if (memory_read(pid, address, window->code, least))
+	else if (helper_memory(pid, address, window->code, least))
 		window->bytes = least;
 	return window->bytes;
 }

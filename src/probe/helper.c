@@ -23,6 +23,7 @@
 #define FILE_MS   2000
 #define BUSY_MS   10000  /* for a helper that the machine does not let run */
 #define FREE_NS   200000 /* what is shorter is the price of asking */
+#define PAGE      4096u  /* a step that never leaves a page, whatever the page size */
 
 static pthread_mutex_t orders = PTHREAD_MUTEX_INITIALIZER; /* those that follow each other */
 
@@ -376,6 +377,24 @@ static bool ask_for_bytes(enum helper_op op, pid_t pid, uint64_t address, void *
 bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
 	return ask_for_bytes(HELPER_MEMORY, pid, address, to, bytes);
+}
+
+bool helper_string(pid_t pid, uint64_t address, char *to, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size) {
+		size_t step = PAGE - (address + have) % PAGE;
+
+		if (step > size - have)
+			step = size - have;
+		if (!helper_memory(pid, address + have, to + have, step))
+			return false;
+		if (memchr(to + have, '\0', step))
+			return true;
+		have += step;
+	}
+	return false;
 }
 
 bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)

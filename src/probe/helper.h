@@ -40,8 +40,11 @@ struct root_file_rights;
 int helper_begin(struct err *err);
 void helper_end(void); /* for tests: programs end with it */
 
-/* All of it or false. */
+/* All of it (64 KiB at most) or false. */
 bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
+
+/* A string of less than `size` bytes with its NUL; false when it is longer or cannot be read. */
+bool helper_string(pid_t pid, uint64_t address, char *to, size_t size);
 
 /* Which of `n` pages from an address on the process has a copy of its own of, one byte for each. */
 bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n);

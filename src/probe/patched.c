@@ -14,7 +14,6 @@
 #include "probe/helper.h"
 #include "probe/account.h"
 #include "probe/maps.h"
-#include "probe/memory.h"
 
 #define WINDOW       65536u /* what is read of a process at a time */
 #define PAGES        4096u  /* of which it is asked at a time who has changed them */
@@ -237,8 +236,8 @@ static bool read_window(struct patched_search *search, const struct mapping *map
 	search->have = left < WINDOW ? left : WINDOW;
 	n = helper_pread(search->fd, search->files, search->have, begin);
 	search->have = n > 0 ? (size_t)n : 0;
-	if (search->have && !memory_read(search->pid, mapping->start + (begin - mapping->offset),
-	                                 search->its, search->have))
+	if (search->have && !helper_memory(search->pid, mapping->start + (begin - mapping->offset),
+	                                   search->its, search->have))
 		search->have = 0;
 	return search->have >= offset - begin + bytes;
 }

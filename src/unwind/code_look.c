@@ -9,7 +9,6 @@
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
-#include "probe/memory.h"
 
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
 #define FIRST_KEPT       64            /* mappings of files, where there are too many */
@@ -201,11 +200,11 @@ enum python_found code_look_python(const struct code_look *look, const struct py
 	uint32_t key[2];
 
 	if (!look->specific ||
-	    !memory_read(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
+	    !helper_memory(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
 	    (key[0] && key[0] != PYTHON_KEY_MADE))
 		return PYTHON_NONE;
-	if (layout->minor >= 13 && (!memory_read(look->pid, look->runtime + FREE_THREADED_AT,
-	                                         &free_threaded, sizeof(free_threaded)) ||
+	if (layout->minor >= 13 && (!helper_memory(look->pid, look->runtime + FREE_THREADED_AT,
+	                                           &free_threaded, sizeof(free_threaded)) ||
 	                            free_threaded))
 		return PYTHON_NONE;
 	*python = layout->frame;

@@ -18,7 +18,6 @@
 #include "bpf/unwind_search.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
-#include "probe/memory.h"
 #include "unwind/frame_rows.h"
 
 /* ---- row tree ------------------------------------------------------------------------------ */
@@ -532,7 +531,7 @@ static int open_vdso(const struct mapping *mapping)
 	if (bytes > VDSO_MAX)
 		return -EFBIG;
 	content = xmalloc(bytes);
-	if (memory_read(getpid(), getauxval(AT_SYSINFO_EHDR), content, bytes)) {
+	if (helper_memory(getpid(), getauxval(AT_SYSINFO_EHDR), content, bytes)) {
 		fd = memfd_create("vdso", MFD_CLOEXEC);
 		if (fd >= 0 && write(fd, content, bytes) != (ssize_t)bytes) {
 			close(fd);

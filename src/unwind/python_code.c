@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
-#include "probe/memory.h"
+#include "probe/helper.h"
 
 /* What versions have alike. */
 #define CODE_BEFORE_311                                                                            \
@@ -388,7 +388,7 @@ static bool read_string(const struct python_layout *layout, pid_t pid, uint64_t 
 	uint32_t state, at;
 	unsigned width;
 
-	if (!address || !memory_read(pid, address, header, 40) || is_freed(header))
+	if (!address || !helper_memory(pid, address, header, 40) || is_freed(header))
 		return false;
 	length = word_at(header, STRING_LENGTH);
 	memcpy(&state, header + STRING_STATE, sizeof(state));
@@ -399,7 +399,7 @@ static bool read_string(const struct python_layout *layout, pid_t pid, uint64_t 
 	if (length > TEXT_MAX - 1)
 		length = TEXT_MAX - 1;
 	bytes = length * width;
-	if (bytes && !memory_read(pid, address + at, content, bytes))
+	if (bytes && !helper_memory(pid, address + at, content, bytes))
 		return false;
 	return to_utf8(text, content, length, width);
 }
@@ -410,8 +410,8 @@ static bool read_table(pid_t pid, uint64_t address, uint8_t *to, uint32_t *bytes
 	uint64_t size;
 
 	*bytes = 0;
-	if (!address || !memory_read(pid, address + PYTHON_BYTES_SIZE, &size, sizeof(size)) ||
-	    !size || size > TABLE_MAX || !memory_read(pid, address + PYTHON_BYTES, to, size))
+	if (!address || !helper_memory(pid, address + PYTHON_BYTES_SIZE, &size, sizeof(size)) ||
+	    !size || size > TABLE_MAX || !helper_memory(pid, address + PYTHON_BYTES, to, size))
 		return false;
 	*bytes = (uint32_t)size;
 	return true;
@@ -431,7 +431,7 @@ static void read_code(const struct python_layout *layout, pid_t pid, const struc
 	uint8_t code[CODE_BYTES], again[CODE_BYTES];
 	uint32_t first_line = 0;
 
-	if (!memory_read(pid, key->address, code, sizeof(code)) || is_freed(code))
+	if (!helper_memory(pid, key->address, code, sizeof(code)) || is_freed(code))
 		return;
 	memcpy(&first_line, code + layout->frame.code_first_line, sizeof(first_line));
 	if ((first_line & 0x3fffffff) != key->first_line)
@@ -441,7 +441,7 @@ static void read_code(const struct python_layout *layout, pid_t pid, const struc
 	read->has_file = read_string(layout, pid, word_at(code, layout->code_file), read->file);
 	read_table(pid, word_at(code, layout->code_lines), read->table, &read->table_bytes);
 	/* a module's code is gone as soon as it was run: what was read may be of two objects */
-	if (memory_read(pid, key->address, again, sizeof(again)) && !is_freed(again) &&
+	if (helper_memory(pid, key->address, again, sizeof(again)) && !is_freed(again) &&
 	    word_at(code, layout->code_name) == word_at(again, layout->code_name) &&
 	    word_at(code, layout->code_file) == word_at(again, layout->code_file))
 		return;

@@ -62,7 +62,7 @@ void python_codes_free(struct python_codes *codes);
 
 /*
  * The place of an entry of kind ENTRY_PYTHON of process `id` (struct process), whose pid is `pid`.
- * Reads the process's memory where that code object was not seen yet (memory.h: it may be given
+ * Reads the process's memory where that code object was not seen yet (helper.h: it may be given
  * up). False where it could not be read, is another one by now, or there is no room for its name.
  */
 bool python_codes_find(struct python_codes *codes, const struct python_layout *layout, uint32_t id,

@@ -17,7 +17,7 @@
 #include "divert/divert.h"
 #include "probe/hold.h"
 #include "probe/maps.h"
-#include "probe/memory.h"
+#include "probe/helper.h"
 
 #define MS(n)   ((uint64_t)(n)*1000000)
 #define START   MS(1000)
@@ -544,8 +544,11 @@ bool __wrap_tick_clock_is_usable(void)
 	return false;
 }
 
+bool __wrap_helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
+bool __wrap_helper_string(pid_t pid, uint64_t address, char *to, size_t size);
+
 /* A jump to the area behind a push that has a breakpoint. */
-bool memory_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+bool __wrap_helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
 	uint8_t code[64] = { 0xcc, 0xe9 };
 	int32_t distance = (int32_t)(AREA + 32 - (address + 6));
@@ -557,7 +560,7 @@ bool memory_read(pid_t pid, uint64_t address, void *to, size_t bytes)
 	return mapped;
 }
 
-bool memory_read_string(pid_t pid, uint64_t address, char *to, size_t size)
+bool __wrap_helper_string(pid_t pid, uint64_t address, char *to, size_t size)
 {
 	return false;
 }

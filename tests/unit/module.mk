@@ -17,7 +17,7 @@ UNIT_SANITIZED := $(UNIT_SRC:tests/unit/%.c=$(B)/fuzz/unit/%)
 FAKE_MAPS := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
-UNIT_WRAP_INSIDE := maps_each tick_clock_is_usable person_of_process
+UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
 UNIT_WRAP_test_divert_write := pwrite
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each

@@ -21,7 +21,6 @@
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "probe/maps.h"
-#include "probe/memory.h"
 #include "probe/mounts.h"
 #include "probe/person.h"
 
@@ -64,9 +63,9 @@ static void test_memory_is_read(void **state)
 	char seen[sizeof(text)] = "";
 	pid_t pid = make_target();
 
-	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_true(helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	assert_string_equal(seen, text);
-	assert_false(memory_read(pid, 8, seen, sizeof(seen)));
+	assert_false(helper_memory(pid, 8, seen, sizeof(seen)));
 	end_target(pid);
 	assert_int_equal(helper_unanswered(), 0);
 }
@@ -244,9 +243,9 @@ static void test_who_does_not_answer_is_given_up(void **state)
 	assert_false(helper_news(&told, why, sizeof(why)));
 
 	/* nothing of it is read any more; another is not its fault */
-	assert_false(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_false(helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	assert_int_equal(helper_unanswered(), before + 2);
-	assert_true(memory_read(other, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_true(helper_memory(other, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	assert_string_equal(seen, text);
 	close(fd);
 	end_target(pid);
@@ -441,10 +440,10 @@ static void test_a_helper_that_was_killed_is_replaced(void **state)
 	char seen[sizeof(text)] = "";
 	pid_t pid = make_target();
 
-	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_true(helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	assert_int_equal(kill(helper_now(), SIGKILL), 0);
 	memset(seen, 0, sizeof(seen));
-	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_true(helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	assert_string_equal(seen, text);
 	end_target(pid);
 }
@@ -458,7 +457,7 @@ static void test_a_child_reads_by_itself(void **state)
 	int status = 0;
 
 	if (child == 0) {
-		bool ok = memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen));
+		bool ok = helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen));
 
 		_exit(ok && !strcmp(seen, text) ? 0 : 1);
 	}
@@ -498,7 +497,7 @@ static void test_a_child_does_not_wait_for_who_asks_in_its_parent(void **state)
 	child = fork();
 	if (child == 0) {
 		alarm(10);
-		_exit(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)) &&
+		_exit(helper_memory(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)) &&
 		                      !strcmp(seen, text)
 		              ? 0
 		              : 1);
@@ -587,7 +586,7 @@ static void test_what_is_let_go_is_closed_and_not_waited_for(void **state)
 	close(listener);
 	assert_int_equal(fcntl(listener, F_GETFD), -1);
 	target = make_target();
-	assert_true(memory_read(target, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_true(helper_memory(target, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
 	end_target(target);
 }
 

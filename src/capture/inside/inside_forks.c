@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/inside/inside_private.h"
-#include "probe/memory.h"
+#include "probe/helper.h"
 
 #define INTERVAL_NS   200000000ull
 #define ORPHANS_MOST  256 /* 130 KiB each */
@@ -496,7 +496,7 @@ bool inside_module_is_there(const struct inside_module *at)
 
 	if (!at->check_at)
 		return true;
-	if (!memory_read((pid_t)pid, at->check_at, code, sizeof(code)))
+	if (!helper_memory((pid_t)pid, at->check_at, code, sizeof(code)))
 		return !inside_process_has_memory(pid); /* it was, as the process has ended */
 	return jumps_to_area(at, code, sizeof(code));
 }
