@@ -62,10 +62,8 @@ bool helper_is_there(void)
 /* For process_look_by. Of this process and of helpers themselves nothing is held up. */
 static ssize_t look(pid_t pid, enum process_look how, const char *name, void *to, size_t bytes)
 {
-	const struct helper_answer *answer;
 	struct helper_request *request;
 	int64_t n;
-	int fd, rc;
 
 	if (!helper_is_there() || pid == getpid() || pid == helper.pid || bytes > HELPER_BYTES)
 		return process_look_here(pid, how, name, to, bytes);
@@ -74,10 +72,7 @@ static ssize_t look(pid_t pid, enum process_look how, const char *name, void *to
 	request->address = how;
 	request->bytes = bytes;
 	snprintf(request->path, sizeof(request->path), "%s", name);
-	answer = helper_ask(-1, &fd, &rc);
-	n = rc ? rc : answer->result;
-	if (n > 0)
-		memcpy(to, answer->data, (size_t)n);
+	n = helper_ask_for(-1, to);
 	helper_unlock();
 	return n;
 }
@@ -85,14 +80,15 @@ static ssize_t look(pid_t pid, enum process_look how, const char *name, void *to
 int helper_open_namespace(pid_t pid, const char *kind, uint64_t person)
 {
 	struct helper_request *request;
-	int fd, rc;
+	int64_t rc;
+	int fd;
 
 	helper_lock();
 	request = helper_request(HELPER_NAMESPACE, pid, person);
 	snprintf(request->path, sizeof(request->path), "ns/%s", kind);
-	helper_ask(-1, &fd, &rc);
+	rc = helper_ask(-1, &fd, NULL);
 	helper_unlock();
-	return fd < 0 && !rc ? -ESRCH : rc ? rc : fd;
+	return fd >= 0 ? fd : rc ? (int)rc : -ESRCH;
 }
 
 /* In a process that was forked: the thread that may have had a lock is not there. */
@@ -313,17 +309,32 @@ uint64_t helper_busy_ns(void)
 	return (uint64_t)ran.tv_sec * 1000000000 + (uint64_t)ran.tv_nsec + helped_ns;
 }
 
-const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc)
+int64_t helper_ask(int fd, int *fd_out, const struct helper_answer **answer)
 {
+	int rc = 0, none;
+
+	fd_out = fd_out ? fd_out : &none;
 	*fd_out = -1;
-	*rc = 0;
 	if (helper_is_there())
-		*rc = ask_helper(fd, fd_out);
+		rc = ask_helper(fd, fd_out);
 	else
 		helper_do(&helper.request, fd, false, &helper.answer, fd_out);
-	if (*rc)
+	if (rc) {
+		helper.answer.by_map = -EIO;
 		waits_unanswered();
-	return &helper.answer;
+	}
+	if (answer)
+		*answer = &helper.answer;
+	return rc ? rc : helper.answer.result;
+}
+
+int64_t helper_ask_for(int fd, void *to)
+{
+	int64_t n = helper_ask(fd, NULL, NULL);
+
+	if (n > 0)
+		memcpy(to, helper.answer.data, (size_t)n);
+	return n;
 }
 
 struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t person)
@@ -358,7 +369,6 @@ static bool ask_for_bytes(enum helper_op op, pid_t pid, uint64_t address, void *
 	const struct helper_answer *answer;
 	struct helper_request *request;
 	bool all;
-	int fd, rc;
 
 	if (bytes > HELPER_BYTES)
 		return false;
@@ -366,8 +376,7 @@ static bool ask_for_bytes(enum helper_op op, pid_t pid, uint64_t address, void *
 	request = helper_request(op, pid, helper_person(pid));
 	request->address = address;
 	request->bytes = bytes;
-	answer = helper_ask(-1, &fd, &rc);
-	all = !rc && answer->result == (int64_t)bytes;
+	all = helper_ask(-1, NULL, &answer) == (int64_t)bytes;
 	if (all)
 		memcpy(to, answer->data, bytes);
 	helper_unlock();
@@ -413,26 +422,20 @@ bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n)
 int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t most)
 {
 	const struct helper_answer *answer;
-	struct helper_request *request;
-	int fd, rc;
+	int64_t bytes;
+	size_t n = 0;
 
 	helper_lock();
-	request = helper_request(HELPER_CODE_OF, pid, helper_person(pid));
-	request->address = inode;
-	answer = helper_ask(-1, &fd, &rc);
-	if (!rc && answer->result < 0) {
-		rc = (int)answer->result;
-	} else if (!rc) {
-		size_t n = (size_t)answer->result / sizeof(*mappings);
-
-		n = n < most ? n : most;
-		memcpy(mappings, answer->data, n * sizeof(*mappings));
-		for (size_t i = 0; i < n; i++)
-			mappings[i].path = "";
-		rc = (int)n;
-	}
+	helper_request(HELPER_CODE_OF, pid, helper_person(pid))->address = inode;
+	bytes = helper_ask(-1, NULL, &answer);
+	if (bytes > 0)
+		n = (size_t)bytes / sizeof(*mappings);
+	n = n < most ? n : most;
+	memcpy(mappings, answer->data, n * sizeof(*mappings));
+	for (size_t i = 0; i < n; i++)
+		mappings[i].path = "";
 	helper_unlock();
-	return rc;
+	return bytes < 0 ? (int)bytes : (int)n;
 }
 
 /* ---- descriptors --------------------------------------------------------------------------- */
@@ -440,16 +443,14 @@ int helper_code_of(pid_t pid, uint64_t inode, struct mapping *mappings, size_t m
 static int ask_of_descriptor(enum helper_op op, pid_t pid, int number, dev_t device, int fd,
                              int *fd_out)
 {
-	const struct helper_answer *answer;
 	struct helper_request *request;
-	int result, rc;
+	int result;
 
 	helper_lock();
 	request = helper_request(op, pid, helper_person(pid));
 	request->address = (uint64_t)number;
 	request->bytes = device;
-	answer = helper_ask(fd, fd_out, &rc);
-	result = rc ? rc : (int)answer->result;
+	result = (int)helper_ask(fd, fd_out, NULL);
 	helper_unlock();
 	return result;
 }
@@ -465,9 +466,7 @@ int helper_copy_device(pid_t pid, int number, dev_t device)
 
 int helper_same_file(pid_t tid, int number, int fd)
 {
-	int none;
-
-	return ask_of_descriptor(HELPER_SAME, tid, number, 0, fd, &none);
+	return ask_of_descriptor(HELPER_SAME, tid, number, 0, fd, NULL);
 }
 
 /*
@@ -499,12 +498,11 @@ static int64_t next_of_maps(pid_t pid, int *fd, bool first, char *text)
 {
 	const struct helper_answer *answer;
 	int64_t n;
-	int opened, rc;
+	int opened;
 
 	helper_lock();
 	helper_request(first ? HELPER_MAPS : HELPER_MAPS_ON, pid, helper_person(pid));
-	answer = helper_ask(*fd, &opened, &rc);
-	n = rc ? rc : answer->result;
+	n = helper_ask(*fd, &opened, &answer);
 	if (first && n == HELPER_BYTES && opened < 0)
 		n = -EMFILE; /* there is more, and no room for the descriptor of it */
 	if (n > 0)

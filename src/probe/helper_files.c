@@ -65,11 +65,9 @@ static int open_file(const struct helper_request *request, uint64_t person, int 
 	const struct helper_answer *answer;
 	int fd, rc;
 
-	answer = helper_ask(-1, &fd, &rc);
-	if (!rc && by_map)
+	rc = (int)helper_ask(-1, &fd, &answer);
+	if (by_map)
 		*by_map = answer->by_map;
-	if (!rc && answer->result < 0)
-		rc = (int)answer->result;
 	if (!rc && fd < 0)
 		rc = -EMFILE;
 	if (!rc && fd >= NOTES_MAX && answer->is_path) {
@@ -147,9 +145,7 @@ ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_
                             char *to, size_t bytes)
 {
 	struct helper_request *request;
-	const struct helper_answer *answer;
 	int64_t n;
-	int none, rc;
 
 	if (bytes > HELPER_BYTES)
 		return -EINVAL;
@@ -158,12 +154,8 @@ ssize_t helper_read_in_root(pid_t pid, const char *path, const struct root_file_
 	request->address = rights->user | (uint64_t)rights->group << 32;
 	request->bytes = bytes;
 	n = put_path(request, path);
-	if (!n) {
-		answer = helper_ask(-1, &none, &rc);
-		n = rc ? rc : answer->result;
-	}
-	if (n > 0)
-		memcpy(to, answer->data, (size_t)n);
+	if (!n)
+		n = helper_ask_for(-1, to);
 	helper_unlock();
 	return (ssize_t)n;
 }
@@ -237,24 +229,22 @@ static bool is_cached(int fd, const struct note *note, uint64_t offset)
 static int fill_cache(int fd, const struct note *note, uint64_t offset)
 {
 	struct helper_request *request = helper_request(HELPER_PREAD, note->pid, note->person);
-	const struct helper_answer *answer;
-	int none, rc;
+	int64_t n;
 
 	files.any_cached = false;
 	request->address = offset;
 	request->bytes = HELPER_BYTES;
 	request->is_roots = note->is_roots;
 	request->of_gone = note->of_gone;
-	answer = helper_ask(fd, &none, &rc);
-	if (rc || answer->result < 0)
-		return rc ? rc : (int)answer->result;
+	n = helper_ask_for(fd, files.cached);
+	if (n < 0)
+		return (int)n;
 	files.any_cached = true;
 	files.cached_fd = fd;
 	files.cached_number = note->number;
 	files.cached_at = offset;
-	files.cached_len = (uint64_t)answer->result;
+	files.cached_len = (uint64_t)n;
 	files.cached_ns = clock_now_ns();
-	memcpy(files.cached, answer->data, (size_t)answer->result);
 	return 0;
 }
 

@@ -103,9 +103,14 @@ bool helper_is_there(void);
 /* The request that is to be filled in, for a person (person.h). */
 struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t person);
 
-/* Has that done. *rc: 0, or what failed before anything was done. The answer is good until the
- * next. */
-const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc);
+/*
+ * Has that done: its result, or a negative errno of what failed before anything was done. *answer,
+ * with the data, is good until the next; *fd_out is -1 where no descriptor came. Both may be NULL.
+ */
+int64_t helper_ask(int fd, int *fd_out, const struct helper_answer **answer);
+
+/* The same where the data are wanted alone: as many bytes of `to` as the result says. */
+int64_t helper_ask_for(int fd, void *to);
 
 /* Without the lock: has one made, with a socket that becomes the caller's; and has it ended. 0 or a
  * negative errno. */

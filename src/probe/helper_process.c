@@ -36,7 +36,17 @@ static pid_t other_thread(pid_t pid)
 	return tid == pid ? 0 : tid;
 }
 
-static int64_t read_memory_of(pid_t tid, const struct helper_request *request, char *to)
+typedef int64_t helper_read_fn(pid_t tid, const struct helper_request *request, char *to);
+
+static int64_t by_any_thread(helper_read_fn *read, const struct helper_request *request, char *to)
+{
+	int64_t n = read(request->pid, request, to);
+	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
+
+	return tid ? read(tid, request, to) : n;
+}
+
+static int64_t read_memory(pid_t tid, const struct helper_request *request, char *to)
 {
 	struct iovec local = { to, request->bytes };
 	struct iovec remote = { (void *)(uintptr_t)request->address, request->bytes };
@@ -45,20 +55,12 @@ static int64_t read_memory_of(pid_t tid, const struct helper_request *request, c
 	return n < 0 ? -errno : n;
 }
 
-static int64_t read_memory(const struct helper_request *request, char *to)
-{
-	int64_t n = read_memory_of(request->pid, request, to);
-	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
-
-	return tid ? read_memory_of(tid, request, to) : n;
-}
-
 /* Of /proc/PID/pagemap, which has a word for each page. */
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_SWAPPED (1ull << 62)
 #define PAGEMAP_OF_FILE (1ull << 61) /* or shared */
 
-static int64_t read_private_pages_of(pid_t tid, const struct helper_request *request, char *to)
+static int64_t read_private_pages(pid_t tid, const struct helper_request *request, char *to)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), part[512], done = 0;
 	char path[64];
@@ -83,22 +85,6 @@ static int64_t read_private_pages_of(pid_t tid, const struct helper_request *req
 	}
 	close(fd);
 	return rc < 0 ? rc : (int64_t)done;
-}
-
-static int64_t read_private_pages(const struct helper_request *request, char *to)
-{
-	int64_t n = read_private_pages_of(request->pid, request, to);
-	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
-
-	return tid ? read_private_pages_of(tid, request, to) : n;
-}
-
-static int64_t read_code_of(const struct helper_request *request, char *to)
-{
-	int64_t n = helper_code_by(request->pid, request, to);
-	pid_t tid = n == -ESRCH ? other_thread(request->pid) : 0;
-
-	return tid ? helper_code_by(tid, request, to) : n == -ESRCH ? 0 : n;
 }
 
 /* A file of /proc gives a page at a time. */
@@ -296,6 +282,13 @@ static int64_t read_in_root(const struct helper_request *request, char *to)
 	return n;
 }
 
+/* And nothing else. */
+static bool gives_descriptor(enum helper_op op)
+{
+	return op == HELPER_COPY || op == HELPER_NAMESPACE || op == HELPER_OPEN_MAPPING ||
+	       op == HELPER_OPEN_IN_ROOT;
+}
+
 void helper_do(const struct helper_request *request, int fd, bool aside,
                struct helper_answer *answer, int *fd_out)
 {
@@ -306,13 +299,15 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	mapping.path = request->path;
 	switch ((enum helper_op)request->op) {
 	case HELPER_MEMORY:
-		answer->result = read_memory(request, answer->data);
+		answer->result = by_any_thread(read_memory, request, answer->data);
 		break;
 	case HELPER_PRIVATE_PAGES:
-		answer->result = read_private_pages(request, answer->data);
+		answer->result = by_any_thread(read_private_pages, request, answer->data);
 		break;
 	case HELPER_CODE_OF:
-		answer->result = read_code_of(request, answer->data);
+		answer->result = by_any_thread(helper_code_by, request, answer->data);
+		if (answer->result == -ESRCH) /* a thread of the kernel's */
+			answer->result = 0;
 		break;
 	case HELPER_MAPS:
 		answer->result = read_maps(request, answer->data, fd_out);
@@ -322,7 +317,6 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		break;
 	case HELPER_COPY:
 		*fd_out = copy_device(request);
-		answer->result = *fd_out < 0 ? *fd_out : 0;
 		break;
 	case HELPER_SAME:
 		answer->result = same_file(request, fd);
@@ -333,7 +327,6 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		break;
 	case HELPER_NAMESPACE:
 		*fd_out = open_namespace(request);
-		answer->result = *fd_out < 0 ? *fd_out : 0;
 		break;
 	case HELPER_PREAD:
 		answer->result = read_file(fd, request, answer);
@@ -349,7 +342,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		*fd_out = path_open_here(request->pid, request->path, aside ? &is_path : NULL);
 		break;
 	}
-	if (request->op == HELPER_OPEN_MAPPING || request->op == HELPER_OPEN_IN_ROOT)
+	if (gives_descriptor(request->op))
 		answer->result = *fd_out < 0 ? *fd_out : 0;
 	answer->is_path = is_path;
 	answer->is_roots = is_path && file_is_on_roots_file_system(request->pid, *fd_out);
@@ -357,8 +350,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 
 static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)
 {
-	bool data = request->op != HELPER_OPEN_MAPPING && request->op != HELPER_OPEN_IN_ROOT &&
-	            request->op != HELPER_SAME && request->op != HELPER_NAMESPACE;
+	bool data = request->op != HELPER_SAME && !gives_descriptor(request->op);
 
 	return offsetof(struct helper_answer, data) +
 	       (data && answer->result > 0 ? (size_t)answer->result : 0);

@@ -5,13 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -320,18 +318,13 @@ static int open_root(pid_t pid)
 /* A path under the root of the process, which no link in it may leave; O_PATH. */
 static int path_under_root(pid_t pid, const char *path, int flags)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int root_fd = open_root(pid), fd, failure;
+	int root_fd = open_root(pid), fd;
 
 	if (root_fd < 0)
 		return root_fd;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	failure = errno;
+	fd = root_path_open(root_fd, path, flags);
 	close(root_fd);
-	return fd < 0 ? -failure : fd;
+	return fd;
 }
 
 static int open_under_root(pid_t pid, const struct mapping *mapping, const char *path,
@@ -340,15 +333,6 @@ static int open_under_root(pid_t pid, const struct mapping *mapping, const char 
 	int fd = path_under_root(pid, path, 0);
 
 	return fd < 0 ? fd : open_checked(fd, mapping, true, is_path);
-}
-
-/*
- * A user can mount such a file over any of his own. Some have another process's memory in them, and
- * some do something when root reads them.
- */
-static bool is_of_the_kernel(const struct statfs *fs)
-{
-	return fs->f_type == PROC_SUPER_MAGIC || fs->f_type == SYSFS_MAGIC;
 }
 
 int path_open_here(pid_t pid, const char *path, bool *is_path)
@@ -360,7 +344,7 @@ int path_open_here(pid_t pid, const char *path, bool *is_path)
 	if (fd < 0)
 		return fd;
 	if (fstatfs(fd, &fs) == 0 && file_stat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    !is_of_the_kernel(&fs))
+	    !mount_is_kernels(&fs))
 		return open_for_reading(fd, &fs, is_path);
 	close(fd);
 	return -EINVAL;

@@ -178,7 +178,7 @@ static void become_again(const struct root_file_before *before)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-static bool is_of_the_kernel(const struct statfs *fs)
+bool mount_is_kernels(const struct statfs *fs)
 {
 	return fs->f_type == PROC_SUPER_MAGIC || fs->f_type == SYSFS_MAGIC;
 }
@@ -191,15 +191,15 @@ static int check(pid_t pid, int fd)
 
 	if (fstatfs(fd, &fs) || file_stat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || is_of_the_kernel(&fs))
+	if (!S_ISREG(st.st_mode) || mount_is_kernels(&fs))
 		return -EINVAL;
 	return mount_is_local(&fs) || file_is_on_roots_file_system(pid, fd) ? 0 : -EACCES;
 }
 
-static int open_path(int root, const char *path)
+int root_path_open(int root, const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
@@ -231,7 +231,7 @@ ssize_t root_file_read(pid_t pid, int root, const char *path, const struct root_
 {
 	struct root_file_before before;
 	ssize_t n = become(rights, &before);
-	int fd = n ? -1 : open_path(root, path);
+	int fd = n ? -1 : root_path_open(root, path, O_NOFOLLOW);
 
 	if (!n && fd < 0)
 		n = fd;

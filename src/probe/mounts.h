@@ -20,6 +20,14 @@ bool mount_is_local(const struct statfs *fs);
  */
 bool file_is_on_roots_file_system(pid_t pid, int fd);
 
+/* Whether a file is one of /proc or /sys: some have another process's memory in them, and some do
+ * something when root reads them. A user can mount them over any file of his own. */
+bool mount_is_kernels(const struct statfs *fs);
+
+/* A path under a folder, which no link in it leaves, by O_PATH: a descriptor or a negative errno.
+ */
+int root_path_open(int root, const char *path, int flags);
+
 /*
  * Reads a file as a process sees it, and with no more rights than the process has. Who has a mount
  * namespace of his own can put any file that he may see under any name. Root must not read for him
