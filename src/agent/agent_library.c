@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/guarded.h"
 #include "base/xalloc.h"
+#include "probe/elf_image.h"
 
 /* src/agent/module.mk puts them there. */
 extern const char embedded_agent[], embedded_agent_end[];
@@ -37,29 +38,16 @@ const void *agent_library_bytes(size_t *bytes)
 
 /* ---- build ids ------------------------------------------------------------------------------- */
 
-static size_t padded(uint32_t bytes)
-{
-	return ((size_t)bytes + 3) & ~(size_t)3;
-}
-
 /* Finds the id in notes; returns its length, 0: none. */
 static size_t id_in_notes(const char *notes, size_t bytes, unsigned char id[ID_MOST])
 {
-	while (bytes >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		size_t name, all;
+	struct elf_note note;
 
-		memcpy(&note, notes, sizeof(note));
-		name = padded(note.n_namesz);
-		all = sizeof(note) + name + padded(note.n_descsz);
-		if (all > bytes)
-			return 0;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz <= ID_MOST) {
-			memcpy(id, notes + sizeof(note) + name, note.n_descsz);
-			return note.n_descsz;
-		}
-		notes += all;
-		bytes -= all;
+	while (elf_note_next(&notes, &bytes, &note)) {
+		if (note.type != NT_GNU_BUILD_ID || note.bytes > ID_MOST)
+			continue;
+		memcpy(id, note.content, note.bytes);
+		return note.bytes;
 	}
 	return 0;
 }

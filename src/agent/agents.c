@@ -52,7 +52,9 @@ static int check_cupti(int fd, const char *path, struct err *err)
 		return rc;
 	rc = elf_symbols_dynamic(&image, &symbols);
 	if (!rc)
-		rc = elf_symbols_define(&image, &symbols, "cuptiSubscribe") == 1 ? 0 : -ENOEXEC;
+		rc = elf_symbols_find(&image, &symbols, "cuptiSubscribe", false, NULL) == 1
+		             ? 0
+		             : -ENOEXEC;
 	elf_image_close(&image);
 	return rc ? err_set(err, ENOEXEC, "%s is no libcupti: it has no function cuptiSubscribe",
 	                    path)

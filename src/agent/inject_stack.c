@@ -171,7 +171,7 @@ static bool defines_malloc(const struct elf_image *image)
 	struct elf_symbols symbols;
 
 	return !elf_symbols_dynamic(image, &symbols) &&
-	       elf_symbols_define(image, &symbols, "malloc") == 1;
+	       elf_symbols_find(image, &symbols, "malloc", false, NULL) == 1;
 }
 
 /* Functions of the C library, and of who brings an allocator, matter by name; of others none does.

@@ -27,7 +27,6 @@
 #include "probe/maps.h"
 
 #define MAPPINGS_MAX 65536
-#define STRINGS_MAX  (4u << 20) /* of a C library's .dynsym: 30 KiB */
 #define ALIVE_TRIES  16
 
 bool target_read(const struct inject_target *target, uint64_t address, void *to, size_t bytes)
@@ -169,47 +168,16 @@ static bool begins(const char *text, const char *with)
 
 /* ---- functions of a library ------------------------------------------------------------------ */
 
-struct wanted {
-	const char *name;
-	const char *strings;
-	uint64_t strings_bytes;
-	uint64_t value; /* linked address; 0: not found */
-};
-
-static int is_wanted(const Elf64_Sym *symbol, void *data)
-{
-	struct wanted *wanted = data;
-	size_t len = strlen(wanted->name) + 1;
-
-	if (symbol->st_name >= wanted->strings_bytes ||
-	    wanted->strings_bytes - symbol->st_name < len ||
-	    memcmp(wanted->strings + symbol->st_name, wanted->name, len) != 0)
-		return 0;
-	wanted->value = symbol->st_value;
-	return 1;
-}
-
 /* The offset in the file of a function that the library exports; 0 if it does not. */
 static uint64_t exported(const struct elf_image *image, const char *name)
 {
-	const Elf64_Phdr *segment = NULL;
-	struct wanted wanted = { .name = name };
 	struct elf_symbols symbols;
-	char *strings;
+	Elf64_Sym found;
 
-	if (elf_symbols_dynamic(image, &symbols) || symbols.strings_bytes > STRINGS_MAX ||
-	    elf_symbols_define(image, &symbols, name) != 1)
-		return 0;
-	strings = xmalloc(symbols.strings_bytes + 1);
-	wanted.strings = strings;
-	wanted.strings_bytes = symbols.strings_bytes;
-	if (elf_image_read(image, symbols.strings, strings, symbols.strings_bytes) &&
-	    elf_symbols_each(image, &symbols, is_wanted, &wanted) == 1)
-		segment = elf_image_segment(image, wanted.value, 1);
-	free(strings);
-	if (!segment || !(segment->p_flags & PF_X))
-		return 0;
-	return wanted.value - segment->p_vaddr + segment->p_offset;
+	return !elf_symbols_dynamic(image, &symbols) &&
+	                       elf_symbols_find(image, &symbols, name, false, &found) == 1
+	               ? elf_image_offset(image, found.st_value, 1, true)
+	               : 0;
 }
 
 /* Its address in the process, by the mapping of its code. */

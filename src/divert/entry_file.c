@@ -299,7 +299,6 @@ static void entry_targets_confirm(struct entry_targets *targets, const struct el
                                   uint64_t start, uint64_t end)
 {
 	size_t hit = first_behind(targets, start);
-	const Elf64_Phdr *segment;
 	uint8_t *code;
 
 	if (hit == targets->n_hits || targets->hits[hit].end > end || end <= start)
@@ -307,11 +306,8 @@ static void entry_targets_confirm(struct entry_targets *targets, const struct el
 	if (end - start > ENTRY_FUNCTION_MAX || targets->decoded >= DECODED_MAX)
 		return;
 	targets->decoded += end - start + LOOKED_UP; /* a file may have thousands of segments */
-	segment = elf_image_segment(image, start, end - start);
-	if (!segment || !(segment->p_flags & PF_X))
-		return;
 	code = xmalloc(end - start);
-	if (elf_image_read(image, segment->p_offset + start - segment->p_vaddr, code, end - start))
+	if (elf_image_read_linked(image, start, code, end - start, true))
 		targets_decode(targets, hit, code, end - start, start);
 	free(code);
 }

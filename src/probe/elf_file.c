@@ -58,13 +58,13 @@ static int find_dynamic_roles(struct elf_file *file, struct roles *roles)
 	const struct elf_symbols *symbols = &file->dynamic;
 	int init, launch, runtime;
 
-	init = elf_symbols_define(image, symbols, "cuInit");
+	init = elf_symbols_find(image, symbols, "cuInit", false, NULL);
 	if (init < 0)
 		return init;
-	launch = init ? elf_symbols_define(image, symbols, "cuLaunchKernel") : 0;
+	launch = init ? elf_symbols_find(image, symbols, "cuLaunchKernel", false, NULL) : 0;
 	if (launch < 0)
 		return launch;
-	runtime = elf_symbols_define(image, symbols, "cudaLaunchKernel");
+	runtime = elf_symbols_find(image, symbols, "cudaLaunchKernel", false, NULL);
 	if (runtime < 0)
 		return runtime;
 	roles->driver = launch ? symbols : NULL;
@@ -86,7 +86,7 @@ static int find_static_role(struct elf_file *file, enum elf_depth depth, struct 
 
 	if (!is_within(depth, &file->statics))
 		return 2;
-	rc = elf_symbols_define(&file->image, &file->statics, "cudaLaunchKernel");
+	rc = elf_symbols_find(&file->image, &file->statics, "cudaLaunchKernel", false, NULL);
 	if (rc <= 0)
 		return rc < 0 ? rc : 1;
 	roles->runtime = &file->statics;
@@ -104,14 +104,14 @@ static int list_unnamed(struct elf_file *file, enum elf_depth depth)
 
 	file->functions = n ? xcalloc(n, sizeof(*file->functions)) : NULL;
 	for (size_t i = 0; i < n; i++) {
-		const Elf64_Phdr *segment = elf_image_segment(&file->image, list[i].address, 1);
+		uint64_t offset = elf_image_offset(&file->image, list[i].address, 1, false);
 
-		if (!segment)
+		if (!offset)
 			continue;
 		file->functions[file->n_functions++] = (struct elf_function){
 			.name = xstrdup(list[i].name),
 			.address = list[i].address,
-			.offset = list[i].address - segment->p_vaddr + segment->p_offset,
+			.offset = offset,
 			.size = list[i].size,
 			.layer = LAYER_RUNTIME,
 		};
@@ -186,8 +186,8 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	struct elf_file_listing *listing = data;
 	struct elf_file *file = listing->file;
 	struct elf_function *function;
-	const Elf64_Phdr *segment;
 	char name[NAME_MAX_BYTES];
+	uint64_t offset;
 	size_t len;
 
 	if (symbol->st_name >= listing->strings_bytes)
@@ -201,8 +201,8 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 		return 0;
 	/* What lies in no executable segment is never run: the file is odd or the symbol
 	 * is wrong. */
-	segment = elf_image_segment(&file->image, symbol->st_value, 1);
-	if (!segment || !(segment->p_flags & PF_X))
+	offset = elf_image_offset(&file->image, symbol->st_value, 1, true);
+	if (!offset)
 		return 0;
 	if (file->n_functions == FUNCTIONS_MAX)
 		return -EBADMSG;
@@ -211,7 +211,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	function->name = xstrdup(name);
 	function->also = NULL;
 	function->address = symbol->st_value;
-	function->offset = symbol->st_value - segment->p_vaddr + segment->p_offset;
+	function->offset = offset;
 	function->size = symbol->st_size;
 	function->layer = listing->layer;
 	return 0;

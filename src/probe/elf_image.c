@@ -147,6 +147,60 @@ const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t addr
 	return NULL;
 }
 
+uint64_t elf_image_offset(const struct elf_image *image, uint64_t address, uint64_t len, bool code)
+{
+	const Elf64_Phdr *segment = elf_image_segment(image, address, len);
+
+	return segment && (!code || segment->p_flags & PF_X)
+	               ? address - segment->p_vaddr + segment->p_offset
+	               : 0;
+}
+
+bool elf_image_read_linked(const struct elf_image *image, uint64_t address, void *to, size_t len,
+                           bool code)
+{
+	uint64_t offset = elf_image_offset(image, address, len, code);
+
+	return offset && elf_image_read(image, offset, to, len);
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+static size_t padded(size_t bytes)
+{
+	return (bytes + 3) & ~(size_t)3;
+}
+
+/* The last one may have nothing behind it. */
+bool elf_note_next(const char **notes, size_t *bytes, struct elf_note *note)
+{
+	Elf64_Nhdr head;
+	size_t owner, all;
+
+	if (*bytes < sizeof(head))
+		return false;
+	memcpy(&head, *notes, sizeof(head));
+	owner = sizeof(head) + padded(head.n_namesz);
+	if (owner + head.n_descsz > *bytes)
+		return false;
+	*note = (struct elf_note){ .type = head.n_type,
+		                   .owner = *notes + sizeof(head),
+		                   .owner_bytes = head.n_namesz,
+		                   .content = *notes + owner,
+		                   .bytes = head.n_descsz };
+	all = owner + padded(head.n_descsz);
+	all = all < *bytes ? all : *bytes;
+	*notes += all;
+	*bytes -= all;
+	return true;
+}
+
+bool elf_note_is_of(const struct elf_note *note, const char *owner)
+{
+	return note->owner_bytes == strlen(owner) + 1 &&
+	       !memcmp(note->owner, owner, note->owner_bytes);
+}
+
 /* ---- sections ------------------------------------------------------------------------------- */
 
 /* As many as there are at once: a file with 65,536 would be read in as many calls else. */

@@ -41,6 +41,24 @@ bool elf_image_read(const struct elf_image *image, uint64_t offset, void *to, si
 /* The segment that maps `len` bytes from a linked address out of the file, NULL if none does. */
 const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t address, uint64_t len);
 
+/*
+ * Where in the file `len` bytes from a linked address on lie, of code alone if `code`; 0 where it
+ * does not hold them. And copies them.
+ */
+uint64_t elf_image_offset(const struct elf_image *image, uint64_t address, uint64_t len, bool code);
+bool elf_image_read_linked(const struct elf_image *image, uint64_t address, void *to, size_t len,
+                           bool code);
+
+struct elf_note {
+	uint32_t type;
+	const char *owner, *content;
+	size_t owner_bytes, bytes; /* the first with its NUL */
+};
+
+/* Takes the next note off; false: there is none, or what is there makes no sense. */
+bool elf_note_next(const char **notes, size_t *bytes, struct elf_note *note);
+bool elf_note_is_of(const struct elf_note *note, const char *owner);
+
 /* The section of a name shorter than 32 bytes; false, with zeroes, where there is none. */
 bool elf_image_section(const struct elf_image *image, const char *name, Elf64_Shdr *found);
 
@@ -64,16 +82,9 @@ int elf_symbols_dynamic(const struct elf_image *image, struct elf_symbols *symbo
 int elf_symbols_static(const struct elf_image *image, struct elf_symbols *symbols);
 
 /*
- * Whether `name` is a function that the file itself defines: 1, 0, or -EBADMSG. By hash table where
- * there is one, else by a search of the strings and, only if they hold the name, of the symbols.
- */
-int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *symbols,
-                       const char *name);
-
-/*
- * The function, or variable, of that name that the file defines: 1 with *found filled in, 0, or
- * -EBADMSG. By a hash table; without one all names are searched for a function, and none for a
- * variable.
+ * The function, or variable, of that name that the file itself defines: 1 with *found filled in
+ * (may be NULL), 0, or -EBADMSG. By a hash table; without one a function is looked for by a search
+ * of the strings and, only if they hold the name, of the symbols, and a variable is not.
  */
 int elf_symbols_find(const struct elf_image *image, const struct elf_symbols *symbols,
                      const char *name, bool variable, Elf64_Sym *found);

@@ -146,16 +146,12 @@ static size_t start_before(const struct search *search, uint64_t address)
  */
 static uint64_t size_of(const struct search *search, size_t index)
 {
-	uint64_t address = search->table + (uint64_t)(int64_t)search->starts[index][1], offset;
-	const Elf64_Phdr *segment = elf_image_segment(search->image, address, 32);
+	uint64_t address = search->table + (uint64_t)(int64_t)search->starts[index][1];
 	uint8_t fde[32];
 	uint32_t size;
 	size_t at = 17;
 
-	if (!segment)
-		return 0;
-	offset = address - segment->p_vaddr + segment->p_offset;
-	if (!elf_image_read(search->image, offset, fde, sizeof(fde)) || fde[16] > 8)
+	if (!elf_image_read_linked(search->image, address, fde, sizeof(fde), false) || fde[16] > 8)
 		return 0;
 	memcpy(&size, fde + 12, sizeof(size));
 	at += fde[16]; /* the augmentation */
@@ -271,14 +267,12 @@ static int compare_calls(const void *left, const void *right)
 static void note_calls(struct search *search, uint32_t start, struct calls *calls)
 {
 	uint64_t address = start_at(search, start), size = size_of(search, start);
-	const Elf64_Phdr *segment = elf_image_segment(search->image, address, size);
+	uint64_t offset = elf_image_offset(search->image, address, size, false);
 	uint8_t code[BODY_MAX];
 	size_t noted = 0;
 
 	size = size < sizeof(code) ? size : sizeof(code);
-	if (!size || !segment ||
-	    !elf_image_read(search->image, address - segment->p_vaddr + segment->p_offset, code,
-	                    size))
+	if (!size || !offset || !elf_image_read(search->image, offset, code, size))
 		return;
 	for (size_t at = 0; at + CALL_BYTES <= size && noted < CALLS_MAX; at++) {
 		int32_t distance;

@@ -23,14 +23,6 @@
 
 /* ---- finding the tables ---------------------------------------------------------------------- */
 
-/* File offset of a linked address, 0 if the file does not hold `len` bytes there. */
-static uint64_t offset_of(const struct elf_image *image, uint64_t address, uint64_t len)
-{
-	const Elf64_Phdr *segment = elf_image_segment(image, address, len);
-
-	return segment ? address - segment->p_vaddr + segment->p_offset : 0;
-}
-
 struct dynamic {
 	uint64_t symbols, strings, strings_bytes, gnu_hash, sysv_hash;
 };
@@ -171,13 +163,13 @@ int elf_symbols_dynamic(const struct elf_image *image, struct elf_symbols *symbo
 		return -EBADMSG;
 	if (!dynamic.symbols)
 		return 1;
-	symbols->at = offset_of(image, dynamic.symbols, sizeof(Elf64_Sym));
-	symbols->strings = offset_of(image, dynamic.strings, dynamic.strings_bytes);
+	symbols->at = elf_image_offset(image, dynamic.symbols, sizeof(Elf64_Sym), false);
+	symbols->strings = elf_image_offset(image, dynamic.strings, dynamic.strings_bytes, false);
 	symbols->strings_bytes = dynamic.strings_bytes;
 	if (dynamic.gnu_hash)
-		symbols->gnu_hash = offset_of(image, dynamic.gnu_hash, 16);
+		symbols->gnu_hash = elf_image_offset(image, dynamic.gnu_hash, 16, false);
 	if (dynamic.sysv_hash)
-		symbols->sysv_hash = offset_of(image, dynamic.sysv_hash, 8);
+		symbols->sysv_hash = elf_image_offset(image, dynamic.sysv_hash, 8, false);
 	if (!symbols->at || !symbols->strings || (dynamic.gnu_hash && !symbols->gnu_hash) ||
 	    (dynamic.sysv_hash && !symbols->sysv_hash) || !count_dynamic(image, symbols) ||
 	    symbols->count > SYMBOLS_MAX) {
@@ -428,22 +420,6 @@ static bool search_strings(const struct lookup *lookup, struct elf_symbols_place
 	return ok;
 }
 
-int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *symbols,
-                       const char *name)
-{
-	struct lookup lookup = { image, symbols, name, strlen(name), false, NULL };
-	struct elf_symbols_places places;
-
-	if (symbols->gnu_hash)
-		return gnu_hash_find(&lookup);
-	if (symbols->sysv_hash)
-		return sysv_hash_find(&lookup);
-	if (!search_strings(&lookup, &places))
-		return -EBADMSG;
-	qsort(places.at, places.n, sizeof(*places.at), compare_places);
-	return places.n ? elf_symbols_each(image, symbols, is_at_place, &places) : 0;
-}
-
 /* One of the symbols whose name stands at a place, as the lookup wants it. */
 struct search {
 	const struct elf_symbols_places *places;
@@ -456,7 +432,8 @@ static int take_if_at_place(const Elf64_Sym *symbol, void *data)
 
 	if (!is_at_place(symbol, (void *)search->places))
 		return 0;
-	*search->found = *symbol;
+	if (search->found)
+		*search->found = *symbol;
 	return 1;
 }
 

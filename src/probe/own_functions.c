@@ -57,20 +57,10 @@ static bool read_marker(const char *from, size_t bytes, struct marker *marker)
 	return marker->arguments != NULL;
 }
 
-/* File offset of an address in any segment; 0 where none has it. */
-static uint64_t offset_of(const struct elf_image *image, uint64_t address, bool code)
-{
-	const Elf64_Phdr *segment = elf_image_segment(image, address, 1);
-
-	if (!segment || (code && !(segment->p_flags & PF_X)))
-		return 0;
-	return address - segment->p_vaddr + segment->p_offset;
-}
-
 static void add_marker(const struct elf_image *image, const struct marker *marker, uint64_t moved,
                        size_t number, struct own_functions *into)
 {
-	uint64_t offset = offset_of(image, marker->address + moved, true);
+	uint64_t offset = elf_image_offset(image, marker->address + moved, 1, true);
 	struct own_function *function;
 
 	if (!offset || into->matches[number] >= HOOK_MATCHES_TOP ||
@@ -84,43 +74,27 @@ static void add_marker(const struct elf_image *image, const struct marker *marke
 		.spec = number,
 		.address = marker->address + moved,
 		.offset = offset,
-		.counter = marker->counter ? offset_of(image, marker->counter + moved, false) : 0,
+		.counter = marker->counter
+		                   ? elf_image_offset(image, marker->counter + moved, 1, false)
+		                   : 0,
 		.arguments = xstrdup(marker->arguments),
 	};
-}
-
-static size_t padded(size_t bytes)
-{
-	return (bytes + 3) & ~(size_t)3;
 }
 
 /* `base` is where the section .stapsdt.base lies; a tool that moved all since wrote that anew. */
 static void read_notes(const struct elf_image *image, const char *at, size_t bytes, uint64_t base,
                        const struct hook_spec *spec, size_t number, struct own_functions *into)
 {
-	while (bytes >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr head;
-		struct marker marker;
-		size_t name, all;
+	struct elf_note note;
+	struct marker marker;
 
-		memcpy(&head, at, sizeof(head));
-		if (head.n_namesz > bytes || head.n_descsz > bytes)
-			return;
-		name = sizeof(head) + padded(head.n_namesz);
-		all = name + padded(head.n_descsz);
-		if (name + head.n_descsz > bytes)
-			return;
-		if (head.n_type == NOTE_STAPSDT && head.n_namesz == 8 &&
-		    !memcmp(at + sizeof(head), "stapsdt", 8) &&
-		    read_marker(at + name, head.n_descsz, &marker) &&
+	while (elf_note_next(&at, &bytes, &note)) {
+		if (note.type == NOTE_STAPSDT && elf_note_is_of(&note, "stapsdt") &&
+		    read_marker(note.content, note.bytes, &marker) &&
 		    !fnmatch(spec->provider, marker.provider, 0) &&
 		    !fnmatch(spec->glob, marker.name, 0))
 			add_marker(image, &marker, base && marker.base ? base - marker.base : 0,
 			           number, into);
-		if (all > bytes)
-			return;
-		at += all;
-		bytes -= all;
 	}
 }
 
@@ -261,10 +235,10 @@ static void add_function(struct own_functions_search *search, size_t spec, const
                          const Elf64_Sym *symbol)
 {
 	struct own_functions *into = search->into;
-	const Elf64_Phdr *segment = elf_image_segment(search->image, symbol->st_value, 1);
+	uint64_t offset = elf_image_offset(search->image, symbol->st_value, 1, true);
 	struct own_function *function;
 
-	if (!segment || !(segment->p_flags & PF_X))
+	if (!offset)
 		return;
 	/* beyond the limit they are only counted: none of them will be hooked */
 	if (into->matches[spec]++ >= 2 * own_functions_limit(search->hooks))
@@ -275,7 +249,7 @@ static void add_function(struct own_functions_search *search, size_t spec, const
 		.name = xstrdup(name),
 		.spec = spec,
 		.address = symbol->st_value,
-		.offset = symbol->st_value - segment->p_vaddr + segment->p_offset,
+		.offset = offset,
 		.size = symbol->st_size,
 	};
 }

@@ -179,29 +179,14 @@ const char *no_return_for_symbol(const char *symbol)
 
 /* ---- Go ------------------------------------------------------------------------------------- */
 
-static size_t padded(size_t bytes)
-{
-	return (bytes + 3) & ~(size_t)3;
-}
-
 /* A note of the owner "Go", which has the build's id. */
 static bool has_go_note(const char *at, size_t bytes)
 {
-	while (bytes >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr head;
-		size_t all;
+	struct elf_note note;
 
-		memcpy(&head, at, sizeof(head));
-		if (head.n_namesz > bytes || head.n_descsz > bytes)
-			return false;
-		all = sizeof(head) + padded(head.n_namesz) + padded(head.n_descsz);
-		if (all > bytes)
-			return false;
-		if (head.n_namesz == 4 && !memcmp(at + sizeof(head), "Go\0", 4))
+	while (elf_note_next(&at, &bytes, &note)) /* its name has two NULs */
+		if (note.owner_bytes == 4 && !memcmp(note.owner, "Go\0", 4))
 			return true;
-		at += all;
-		bytes -= all;
-	}
 	return false;
 }
 

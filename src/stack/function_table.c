@@ -45,42 +45,22 @@ struct function_table {
 
 /* ---- the build id -------------------------------------------------------------------------- */
 
-static size_t aligned4(size_t n)
+/* Finds NT_GNU_BUILD_ID in notes; its length is 0 where there is none. */
+static struct elf_note id_in_notes(const char *notes, size_t len)
 {
-	return (n + 3) & ~(size_t)3;
-}
+	struct elf_note note;
 
-/* Finds NT_GNU_BUILD_ID in notes; returns its length, 0 where there is none. */
-static size_t id_in_notes(const uint8_t *notes, size_t len, const uint8_t **id)
-{
-	Elf64_Nhdr note;
-
-	while (len >= sizeof(note)) {
-		size_t name, description;
-
-		memcpy(&note, notes, sizeof(note));
-		name = aligned4(note.n_namesz);
-		description = aligned4(note.n_descsz);
-		notes += sizeof(note);
-		len -= sizeof(note);
-		if (name > len || description > len - name || note.n_descsz > description)
-			return 0;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes, "GNU", 4) == 0) {
-			*id = notes + name;
-			return note.n_descsz;
-		}
-		notes += name + description;
-		len -= name + description;
-	}
-	return 0;
+	while (elf_note_next(&notes, &len, &note))
+		if (note.type == NT_GNU_BUILD_ID && elf_note_is_of(&note, "GNU"))
+			return note;
+	return (struct elf_note){ 0 };
 }
 
 static void read_build_id(struct function_table *table)
 {
 	const struct elf_image *image = &table->image;
-	uint8_t *notes = xmalloc(NOTES_BYTES);
-	const uint8_t *id;
+	char *notes = xmalloc(NOTES_BYTES);
+	struct elf_note id;
 
 	for (size_t i = 0; i < image->n_segments && !table->id_len; i++) {
 		const Elf64_Phdr *segment = &image->segments[i];
@@ -89,11 +69,11 @@ static void read_build_id(struct function_table *table)
 		if (segment->p_type != PT_NOTE ||
 		    !elf_image_read(image, segment->p_offset, notes, len))
 			continue;
-		len = id_in_notes(notes, len, &id);
-		if (!len || len > BUILD_ID_MAX)
+		id = id_in_notes(notes, len);
+		if (!id.bytes || id.bytes > BUILD_ID_MAX)
 			continue;
-		memcpy(table->id, id, len);
-		table->id_len = len;
+		memcpy(table->id, id.content, id.bytes);
+		table->id_len = id.bytes;
 	}
 	free(notes);
 }

@@ -419,14 +419,6 @@ static void store(struct code_tables *tables, struct code_table *table,
 
 /* ---- what else is asked of a file ------------------------------------------------------------ */
 
-static bool read_linked(const struct elf_image *image, uint64_t address, void *to, size_t bytes)
-{
-	const Elf64_Phdr *segment = elf_image_segment(image, address, bytes);
-
-	return segment &&
-	       elf_image_read(image, segment->p_offset + address - segment->p_vaddr, to, bytes);
-}
-
 /*
  * PyTorch's backward pass begins here, in the thread that asks for it, and is run by others: 2.x.
  */
@@ -451,15 +443,14 @@ static bool find_engine_symbol(const struct elf_image *image, const char *path, 
 static void find_engine(struct code_tables *tables, const struct elf_image *image, pid_t pid,
                         int fd, const char *path)
 {
-	const Elf64_Phdr *segment;
 	Elf64_Sym found;
+	uint64_t offset;
 
 	if (!tables->engine || !find_engine_symbol(image, path, &found))
 		return;
-	segment = elf_image_segment(image, found.st_value, 1);
-	if (segment && segment->p_flags & PF_X)
-		tables->engine(tables->data, pid, fd,
-		               segment->p_offset + found.st_value - segment->p_vaddr);
+	offset = elf_image_offset(image, found.st_value, 1, true);
+	if (offset)
+		tables->engine(tables->data, pid, fd, offset);
 }
 
 static void find_facts(const struct elf_image *image, struct code_facts *facts)
@@ -473,11 +464,11 @@ static void find_facts(const struct elf_image *image, struct code_facts *facts)
 	if (elf_symbols_find(image, &symbols, "_PyRuntime", true, &found) == 1) {
 		facts->python_runtime = found.st_value;
 		if (elf_symbols_find(image, &symbols, "Py_Version", true, &found) == 1)
-			read_linked(image, found.st_value, &facts->python_version,
-			            sizeof(facts->python_version));
+			elf_image_read_linked(image, found.st_value, &facts->python_version,
+			                      sizeof(facts->python_version), false);
 	}
 	if (elf_symbols_find(image, &symbols, "_thread_db_pthread_specific", true, &found) == 1 &&
-	    read_linked(image, found.st_value, words, sizeof(words)))
+	    elf_image_read_linked(image, found.st_value, words, sizeof(words), false))
 		facts->specific_offset = words[2];
 }
 

@@ -357,17 +357,13 @@ void debug_files_take(struct debug_files *found, int debug)
 	found->alt = find_alt_of_root(debug, found);
 }
 
-/* A note: the lengths of name and contents, a type, and then both, each to four bytes. */
-static bool note_is_of(const char *note, size_t bytes, const uint8_t *id, size_t id_bytes)
+static bool note_is_of(const char *notes, size_t bytes, const uint8_t *id, size_t id_bytes)
 {
-	Elf64_Nhdr head;
+	struct elf_note note;
 
-	if (bytes < sizeof(head) + 4)
-		return false;
-	memcpy(&head, note, sizeof(head));
-	return head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && head.n_descsz == id_bytes &&
-	       bytes - sizeof(head) - 4 >= id_bytes && !memcmp(note + sizeof(head), "GNU", 4) &&
-	       !memcmp(note + sizeof(head) + 4, id, id_bytes);
+	return elf_note_next(&notes, &bytes, &note) && note.type == NT_GNU_BUILD_ID &&
+	       elf_note_is_of(&note, "GNU") && note.bytes == id_bytes &&
+	       !memcmp(note.content, id, id_bytes);
 }
 
 bool debug_file_is_of(int path_fd, const uint8_t *id, size_t id_bytes)
