@@ -2,121 +2,193 @@
 #include "capture/graph_captures.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/map.h"
 #include "base/xalloc.h"
 
-struct graph_captures_key {
+#define MEMBER_BYTES (sizeof(struct member) + sizeof(struct capture))
+
+struct member_key {
 	uint64_t handle; /* of a stream or an event */
 	uint32_t tgid;
 	uint32_t tid; /* of the per-thread stream, else 0 */
 };
 
 /* A stream or event that belongs to a capture. */
-struct graph_captures_member {
-	struct graph_captures_key key;
-	uint64_t capture; /* number of the capture */
+struct member {
+	struct member_key key;
+	struct capture *capture;
+	struct member **table;
+	LIST_ENTRY(member) of_capture;
+	UT_hash_handle hh;
+};
+
+/* It ends with its last member. */
+struct capture {
+	struct capturing *process;
+	LIST_HEAD(, member) members;
+	LIST_ENTRY(capture) of_process;
+};
+
+/* A process that has captures. */
+struct capturing {
+	uint32_t tgid;
+	LIST_HEAD(, capture) captures;
 	UT_hash_handle hh;
 };
 
 struct graph_captures {
-	struct graph_captures_member *streams, *events;
-	uint64_t next;
+	struct budget *budget;
+	struct member *streams, *events;
+	struct capturing *processes;
 };
 
-struct graph_captures *graph_captures_new(void)
+struct graph_captures *graph_captures_new(struct budget *budget)
 {
-	return xcalloc(1, sizeof(struct graph_captures));
+	struct graph_captures *captures = xcalloc(1, sizeof(*captures));
+
+	captures->budget = budget;
+	return captures;
 }
 
-static void drop(struct graph_captures_member **table, uint32_t tgid, uint64_t capture)
+static void capture_leave(struct graph_captures *captures, struct member *member)
 {
-	struct graph_captures_member *member, *next;
+	struct capture *capture = member->capture;
+	struct capturing *process = capture->process;
 
-	HASH_ITER (hh, *table, member, next) {
-		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture)
-			MAP_DROP(*table, member);
+	LIST_REMOVE(member, of_capture);
+	if (!LIST_EMPTY(&capture->members))
+		return;
+	LIST_REMOVE(capture, of_process);
+	free(capture);
+	if (LIST_EMPTY(&process->captures))
+		MAP_DROP(captures->processes, process);
+}
+
+static void capture_add(struct capture *capture, struct member *member)
+{
+	LIST_INSERT_HEAD(&capture->members, member, of_capture);
+	member->capture = capture;
+}
+
+static void member_drop(struct graph_captures *captures, struct member *member)
+{
+	budget_give(captures->budget, member->key.tgid, MEMBER_BYTES);
+	capture_leave(captures, member);
+	MAP_DROP(*member->table, member);
+}
+
+static void capture_end(struct graph_captures *captures, struct capture *capture)
+{
+	struct member *member, *next;
+
+	for (member = LIST_FIRST(&capture->members); member; member = next) {
+		next = LIST_NEXT(member, of_capture); /* the capture goes with the last one */
+		member_drop(captures, member);
+	}
+}
+
+static void process_end(struct graph_captures *captures, struct capturing *process)
+{
+	struct capture *capture, *next;
+
+	for (capture = LIST_FIRST(&process->captures); capture; capture = next) {
+		next = LIST_NEXT(capture, of_process);
+		capture_end(captures, capture);
 	}
 }
 
 void graph_captures_free(struct graph_captures *captures)
 {
+	struct capturing *process, *next;
+
 	if (!captures)
 		return;
-	drop(&captures->streams, 0, 0);
-	drop(&captures->events, 0, 0);
+	HASH_ITER (hh, captures->processes, process, next)
+		process_end(captures, process);
 	free(captures);
 }
 
-static struct graph_captures_key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
+static struct member_key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
 {
-	return (struct graph_captures_key){ .handle = stream,
-		                            .tgid = tgid,
-		                            .tid = stream == STREAM_PER_THREAD ? tid : 0 };
+	return (struct member_key){ .handle = stream,
+		                    .tgid = tgid,
+		                    .tid = stream == STREAM_PER_THREAD ? tid : 0 };
 }
 
-static struct graph_captures_member *find(struct graph_captures_member *table,
-                                          struct graph_captures_key key)
+/* NULL: what targets may keep is full. A launch on that stream counts as one that runs. */
+static struct member *member_new(struct graph_captures *captures, struct member **table,
+                                 const struct member_key *key)
 {
-	return MAP_FIND(table, &key);
+	struct member *member;
+
+	if (!budget_take(captures->budget, key->tgid, MEMBER_BYTES))
+		return NULL;
+	member = MAP_ADD(*table, key, key);
+	member->table = table;
+	return member;
 }
 
-static void join(struct graph_captures_member **table, struct graph_captures_key key,
-                 uint64_t capture)
+static void captures_begin(struct graph_captures *captures, const struct member_key *key)
 {
-	struct graph_captures_member *member = find(*table, key);
+	struct member *stream = MAP_FIND(captures->streams, key);
+	struct capture *capture;
 
-	if (!member)
-		member = MAP_ADD(*table, key, &key);
-	member->capture = capture;
-}
-
-static void leave(struct graph_captures_member **table, struct graph_captures_key key)
-{
-	struct graph_captures_member *member = find(*table, key);
-
-	if (member)
-		MAP_DROP(*table, member);
-}
-
-static void end_capture(struct graph_captures *captures, struct graph_captures_key key)
-{
-	const struct graph_captures_member *stream = find(captures->streams, key);
-	uint64_t capture;
-
+	if (stream)
+		capture_end(captures, stream->capture); /* its end was not seen */
+	stream = member_new(captures, &captures->streams, key);
 	if (!stream)
 		return;
-	capture = stream->capture;
-	drop(&captures->streams, 0, capture);
-	drop(&captures->events, 0, capture);
+	capture = xcalloc(1, sizeof(*capture));
+	capture->process = MAP_MAKE(captures->processes, tgid, &key->tgid);
+	LIST_INSERT_HEAD(&capture->process->captures, capture, of_process);
+	capture_add(capture, stream);
+}
+
+static void captures_join(struct graph_captures *captures, struct member **table,
+                          const struct member_key *key, struct capture *capture)
+{
+	struct member *member = MAP_FIND(*table, key);
+
+	if (member && member->capture == capture)
+		return;
+	if (member)
+		capture_leave(captures, member);
+	else
+		member = member_new(captures, table, key);
+	if (member)
+		capture_add(capture, member);
 }
 
 void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint32_t tid,
                            const struct call *call)
 {
-	struct graph_captures_key stream = stream_key(tgid, tid, call->args.stream);
-	struct graph_captures_key event = { .handle = call->args.event, .tgid = tgid };
-	const struct graph_captures_member *from;
+	const struct member_key stream = stream_key(tgid, tid, call->args.stream);
+	const struct member_key event = { .handle = call->args.event, .tgid = tgid };
+	struct member *from, *was;
 
 	switch (call->op) {
 	case OP_CAPTURE_BEGIN:
-		end_capture(captures, stream); /* its end was not seen */
-		join(&captures->streams, stream, ++captures->next);
+		captures_begin(captures, &stream);
 		break;
 	case OP_CAPTURE_END:
-		end_capture(captures, stream);
+		from = MAP_FIND(captures->streams, &stream);
+		if (from)
+			capture_end(captures, from->capture);
 		break;
 	case OP_EVENT_RECORD:
-		from = find(captures->streams, stream);
+		from = MAP_FIND(captures->streams, &stream);
+		was = MAP_FIND(captures->events, &event);
 		if (from)
-			join(&captures->events, event, from->capture);
-		else
-			leave(&captures->events, event);
+			captures_join(captures, &captures->events, &event, from->capture);
+		else if (was)
+			member_drop(captures, was);
 		break;
 	case OP_EVENT_WAIT:
-		from = find(captures->events, event);
+		from = MAP_FIND(captures->events, &event);
 		if (from)
-			join(&captures->streams, stream, from->capture);
+			captures_join(captures, &captures->streams, &stream, from->capture);
 		break;
 	default:
 		break;
@@ -126,11 +198,15 @@ void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint3
 bool graph_captures_stream(const struct graph_captures *captures, uint32_t tgid, uint32_t tid,
                            uint64_t stream)
 {
-	return captures->streams && find(captures->streams, stream_key(tgid, tid, stream));
+	const struct member_key key = stream_key(tgid, tid, stream);
+
+	return captures->streams && MAP_FIND(captures->streams, &key);
 }
 
 void graph_captures_forget(struct graph_captures *captures, uint32_t tgid)
 {
-	drop(&captures->streams, tgid, 0);
-	drop(&captures->events, tgid, 0);
+	struct capturing *process = MAP_FIND(captures->processes, &tgid);
+
+	if (process)
+		process_end(captures, process);
 }

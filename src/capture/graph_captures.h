@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "trace/event.h"
 
 struct graph_captures;
 
-struct graph_captures *graph_captures_new(void);
+/* What targets capture is of the budget of each (base/budget.h; kept, may be NULL). */
+struct graph_captures *graph_captures_new(struct budget *budget);
 void graph_captures_free(struct graph_captures *captures);
 
 /* Follows a call that succeeded: capture begin and end, event record and wait. */
@@ -25,6 +27,7 @@ void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint3
 bool graph_captures_stream(const struct graph_captures *captures, uint32_t tgid, uint32_t tid,
                            uint64_t stream);
 
+/* The process has ended; in the time that its own captures take. */
 void graph_captures_forget(struct graph_captures *captures, uint32_t tgid);
 
 #endif

@@ -26,7 +26,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	TAILQ_INIT(&pipeline->ending);
 	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
 	pipeline->kernels = kernels_new(options->budget);
-	pipeline->captures = graph_captures_new();
+	pipeline->captures = graph_captures_new(options->budget);
 	return pipeline;
 }
 

@@ -2,6 +2,8 @@
 /* Which calls are recorded into a CUDA graph and do not run. */
 #include "unit.h"
 
+#include <time.h>
+
 #include "capture/graph_captures.h"
 
 #define PROCESS 100
@@ -12,7 +14,7 @@
 
 static int make(void **state)
 {
-	*state = graph_captures_new();
+	*state = graph_captures_new(NULL);
 	return 0;
 }
 
@@ -58,6 +60,53 @@ static bool captured(const struct graph_captures *captures, uint64_t stream)
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
+
+static void test_what_targets_capture_is_of_a_budget(void **state)
+{
+	struct budget *budget = budget_new(64 << 10, 1 << 20);
+	struct graph_captures *captures = graph_captures_new(budget);
+
+	(void)state;
+	for (uint64_t stream = 10; stream < 10000; stream++)
+		begins(captures, stream);
+	assert_true(captured(captures, 10));
+	assert_false(captured(captures, 9999)); /* there was no room */
+	assert_true(budget_refused(budget) > 0);
+	assert_true(budget_used(budget) <= 64 << 10);
+	ends(captures, 10);
+	begins(captures, 9999);
+	assert_true(captured(captures, 9999));
+	graph_captures_forget(captures, PROCESS);
+	assert_int_equal(budget_used(budget), 0);
+	graph_captures_free(captures);
+	budget_free(budget);
+}
+
+/* Anybody may have any number of streams and of short processes. */
+static void test_ends_take_the_time_of_what_ends(void **state)
+{
+	clock_t begin = clock();
+
+	for (uint64_t stream = 10; stream < 100000; stream++)
+		begins(*state, stream);
+	for (uint32_t tgid = OTHER; tgid < OTHER + 20000; tgid++) {
+		does(*state, tgid, tgid, OP_CAPTURE_BEGIN, 10, 0);
+		does(*state, tgid, tgid, OP_CAPTURE_END, 10, 0);
+		graph_captures_forget(*state, tgid);
+	}
+	assert_true(clock() - begin < 3 * CLOCKS_PER_SEC);
+}
+
+static void test_a_stream_may_go_from_one_capture_to_another(void **state)
+{
+	begins(*state, 10);
+	begins(*state, 20);
+	records(*state, 0xe1, 10);
+	waits(*state, 20, 0xe1);
+	assert_true(captured(*state, 20));
+	ends(*state, 10);
+	assert_false(captured(*state, 20));
+}
 
 static void test_a_stream_is_captured_from_begin_to_end(void **state)
 {
@@ -241,6 +290,9 @@ int main(void)
 		TEST(test_handles_of_two_processes_may_be_equal),
 		TEST(test_a_process_that_is_gone_is_forgotten),
 		TEST(test_other_calls_change_nothing),
+		TEST(test_a_stream_may_go_from_one_capture_to_another),
+		TEST(test_what_targets_capture_is_of_a_budget),
+		TEST(test_ends_take_the_time_of_what_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
