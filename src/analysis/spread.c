@@ -107,18 +107,29 @@ double sketch_average(const struct sketch *sketch)
 
 /* ---- spread -------------------------------------------------------------------------------- */
 
-#define ROOM_FIRST 16
+#define ROOM_FIRST 4 /* rows of a report are many, and most have few values */
 
 void spread_free(struct spread *spread)
 {
 	free(spread->values);
-	sketch_free(&spread->sketch);
+	if (spread->sketch)
+		sketch_free(spread->sketch);
+	free(spread->sketch);
 	memset(spread, 0, sizeof(*spread));
 }
 
 bool spread_is_exact(const struct spread *spread)
 {
 	return spread->count <= SPREAD_EXACT;
+}
+
+static void values_into(struct spread *spread, struct sketch *sketch)
+{
+	for (uint64_t i = 0; i < spread->count; i++)
+		sketch_add(sketch, spread->values[i]);
+	free(spread->values);
+	spread->values = NULL;
+	spread->room = 0;
 }
 
 /* Makes room for a value more; with too many, all go into the sketch. */
@@ -133,14 +144,11 @@ static void keep(struct spread *spread, uint64_t value)
 		spread->values[spread->count] = value;
 		return;
 	}
-	if (spread->values) {
-		for (uint64_t i = 0; i < spread->count; i++)
-			sketch_add(&spread->sketch, spread->values[i]);
-		free(spread->values);
-		spread->values = NULL;
-		spread->room = 0;
+	if (!spread->sketch) {
+		spread->sketch = xcalloc(1, sizeof(*spread->sketch));
+		values_into(spread, spread->sketch);
 	}
-	sketch_add(&spread->sketch, value);
+	sketch_add(spread->sketch, value);
 }
 
 void spread_add(struct spread *spread, uint64_t value)
@@ -158,20 +166,13 @@ void spread_add(struct spread *spread, uint64_t value)
 /* `from` has a sketch: `into` takes it over, and its own values go into it. */
 static void take_sketch(struct spread *into, struct spread *from)
 {
-	if (into->values) {
-		for (uint64_t i = 0; i < into->count; i++)
-			sketch_add(&from->sketch, into->values[i]);
-		free(into->values);
-		into->values = NULL;
-		into->room = 0;
-		into->sketch = from->sketch;
-	} else if (into->count) {
-		sketch_merge(&into->sketch, &from->sketch);
-		sketch_free(&from->sketch);
-	} else {
-		into->sketch = from->sketch;
+	if (into->sketch) {
+		sketch_merge(into->sketch, from->sketch);
+		return;
 	}
-	memset(&from->sketch, 0, sizeof(from->sketch));
+	values_into(into, from->sketch);
+	into->sketch = from->sketch;
+	from->sketch = NULL;
 }
 
 void spread_take(struct spread *into, struct spread *from)
@@ -240,7 +241,7 @@ double spread_median(struct spread *spread)
 	if (!n)
 		return 0;
 	if (!spread_is_exact(spread))
-		return (double)sketch_percentile(&spread->sketch, 0.5);
+		return (double)sketch_percentile(spread->sketch, 0.5);
 	values = sorted(spread);
 	if (n % 2)
 		return (double)values[n / 2];
@@ -254,7 +255,7 @@ uint64_t spread_percentile(struct spread *spread, double share)
 	if (!spread->count)
 		return 0;
 	if (!spread_is_exact(spread))
-		return sketch_percentile(&spread->sketch, share);
+		return sketch_percentile(spread->sketch, share);
 	rank = number_u64(ceil(share * (double)spread->count));
 	return sorted(spread)[rank ? rank - 1 : 0];
 }

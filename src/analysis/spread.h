@@ -47,7 +47,7 @@ struct spread {
 	unsigned __int128 squares; /* sum of them, modulo 2^128: see spread_deviation() */
 	uint64_t *values;          /* while there are at most SPREAD_EXACT, unordered */
 	uint32_t room;             /* in values */
-	struct sketch sketch;      /* of all values when there are more */
+	struct sketch *sketch;     /* of all values when there are more; else NULL */
 };
 
 void spread_free(struct spread *spread);

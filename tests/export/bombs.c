@@ -4,7 +4,7 @@
  *
  *   bombs
  * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
- *         definitions|domains FILE.cuscope
+ *         definitions|domains|kernels FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -15,8 +15,8 @@
  * their lower half, and then their work; early: the work first. orphans: 500,000 pieces of work of
  * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
  * function would have side by side. definitions: 1.2 billion begins of one thread.
- * domains: 300,000 ranges, each of a domain of its own, with a launch. Times go up by
- * the same step, so that next to nothing of it takes room.
+ * domains: 300,000 ranges, each of a domain of its own, with a launch. kernels: 300,000 of them,
+ * launched once each. Times go up by the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
@@ -52,25 +52,43 @@ static char *long_text(size_t len)
 	return text;
 }
 
+/* A launch of this kernel, and its work. */
+static void launch_and_run(struct bomb *bomb, const struct kernel *kernel, uint64_t correlation)
+{
+	struct call call = call_at("cuLaunchKernel", 0, 0);
+	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = kernel, .stream = 7 };
+
+	bomb->now_ns += STEP_NS;
+	call.kernel = kernel;
+	call.begin_ns = bomb->now_ns - 10;
+	call.end_ns = bomb->now_ns;
+	call.correlation = activity.correlation = correlation;
+	give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
+	activity.begin_ns = bomb->now_ns - 5;
+	activity.end_ns = bomb->now_ns;
+	give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+}
+
 static void launches(struct bomb *bomb)
 {
 	const struct kernel kernel = { .id = 0,
 		                       .name = long_text(FORMAT_TEXT_MAX),
 		                       .mangled = long_text(FORMAT_TEXT_MAX),
 		                       .resolved = true };
-	struct call call = call_at("cuLaunchKernel", 0, 0);
-	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = &kernel, .stream = 7 };
 
-	call.kernel = &kernel;
-	for (uint64_t i = 1; i <= 500000; i++) {
-		bomb->now_ns += STEP_NS;
-		call.begin_ns = bomb->now_ns - 10;
-		call.end_ns = bomb->now_ns;
-		call.correlation = activity.correlation = i;
-		give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
-		activity.begin_ns = bomb->now_ns - 5;
-		activity.end_ns = bomb->now_ns;
-		give(bomb, (struct event){ .type = EVENT_ACTIVITY, .activity = &activity });
+	for (uint64_t i = 1; i <= 500000; i++)
+		launch_and_run(bomb, &kernel, i);
+}
+
+static void kernels(struct bomb *bomb)
+{
+	char name[16];
+	struct kernel kernel = { .name = name, .mangled = name, .resolved = true };
+
+	for (uint32_t i = 0; i < 300000; i++) {
+		snprintf(name, sizeof(name), "k%u", i);
+		kernel.id = i;
+		launch_and_run(bomb, &kernel, i + 1);
 	}
 }
 
@@ -342,7 +360,7 @@ static const struct {
 	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
 	{ "within", within },     { "devices", devices }, { "numbers", numbers },
 	{ "early", early },       { "orphans", orphans }, { "trees", trees },
-	{ "domains", domains },
+	{ "domains", domains },   { "kernels", kernels },
 };
 
 static void make(struct bomb *bomb, const char *kind)
