@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/process.h"
 #include "base/vec.h"
@@ -266,32 +267,85 @@ static int each_process(const struct target *target, int (*each)(void *data, pid
 	return r;
 }
 
-/* The processes of one cgroup and of those below it. */
-static int each_in_cgroup(int folder, int (*each)(void *data, pid_t pid), void *data)
+/* ---- by cgroup ----------------------------------------------------------------------------- */
+
+/* The cgroups within one, by name; those from `at` on were not looked into yet. */
+struct cgroup_level {
+	struct buf names;
+	size_t at;
+};
+
+struct cgroup_walk {
+	int folder; /* where it is */
+	struct cgroup_level *levels;
+	size_t n_levels;
+};
+
+/* The processes of the cgroup where the walk is, and the names of those within it. */
+static int cgroup_enter(struct cgroup_walk *walk, int (*each)(void *data, pid_t pid), void *data)
 {
-	int procs = openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC), copy = dup(folder), r = 0;
+	int procs = openat(walk->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC), r = 0, pid;
+	int copy = openat(walk->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	FILE *f = procs < 0 ? NULL : fdopen(procs, "r");
-	DIR *children = copy < 0 ? NULL : fdopendir(copy);
+	DIR *within = copy < 0 ? NULL : fdopendir(copy);
+	struct cgroup_level *level;
 	struct dirent *entry;
-	int pid;
 
 	while (f && !r && fscanf(f, "%d", &pid) == 1)
 		r = pid > 0 ? each(data, pid) : 0;
 	if (f)
 		fclose(f);
-	while (children && !r && (entry = readdir(children))) {
-		int child;
-
-		if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
-			continue;
-		child = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (child < 0)
-			continue;
-		r = each_in_cgroup(child, each, data);
-		close(child);
+	walk->levels = vec_room(walk->levels, walk->n_levels, sizeof(*walk->levels));
+	level = &walk->levels[walk->n_levels++];
+	*level = (struct cgroup_level){ 0 };
+	while (within && !r && (entry = readdir(within))) {
+		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
+			buf_add(&level->names, entry->d_name, strlen(entry->d_name) + 1);
 	}
-	if (children)
-		closedir(children);
+	if (within)
+		closedir(within);
+	return r;
+}
+
+static bool cgroup_goes_to(struct cgroup_walk *walk, const char *name)
+{
+	int to = openat(walk->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (to < 0)
+		return false;
+	close(walk->folder);
+	walk->folder = to;
+	return true;
+}
+
+/*
+ * The processes of one cgroup and of those below it. A user may have made them in each other as
+ * deep as it liked: one is open at a time, and none is on the stack.
+ */
+static int each_in_cgroup(int folder, int (*each)(void *data, pid_t pid), void *data,
+                          struct err *err)
+{
+	struct cgroup_walk walk = { .folder = folder };
+	int r = cgroup_enter(&walk, each, data);
+
+	while (walk.n_levels) {
+		struct cgroup_level *level = &walk.levels[walk.n_levels - 1];
+
+		if (!r && level->at < level->names.len) {
+			const char *name = level->names.data + level->at;
+
+			level->at += strlen(name) + 1;
+			if (cgroup_goes_to(&walk, name)) /* else it is gone */
+				r = cgroup_enter(&walk, each, data);
+			continue;
+		}
+		buf_free(&level->names);
+		if (--walk.n_levels && !r && !cgroup_goes_to(&walk, ".."))
+			r = err_set(err, errno, "--cgroup: looking for processes: %s",
+			            strerror(errno));
+	}
+	close(walk.folder);
+	free(walk.levels);
 	return r;
 }
 
@@ -336,9 +390,7 @@ int target_each(const struct target *target, int (*each)(void *data, pid_t pid),
 		folder = target_cgroup_open(target, err);
 		if (folder < 0)
 			return folder;
-		r = each_in_cgroup(folder, each, data);
-		close(folder);
-		return r;
+		return each_in_cgroup(folder, each, data, err);
 	case TARGET_COMMAND:
 		break;
 	}

@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -315,6 +316,28 @@ static void test_a_cgroup_means_those_below_it_too(void **state)
 	assert_true(was_found(11) && was_found(12) && was_found(21) && was_found(31));
 }
 
+/* More of them in each other than this process may have open. */
+static void test_cgroups_far_below_are_found(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct rlimit before, few;
+	char path[512] = "group";
+	struct err err;
+
+	for (size_t i = 0; i < 200; i++)
+		strcat(path, "/d");
+	run("mkdir -p %s group/z", path);
+	write_file(in_dir("group/z/cgroup.procs"), "51\n");
+	run("echo 41 > %s/cgroup.procs", path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){ .rlim_cur = 64, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(found.count, 6);
+	assert_true(was_found(41) && was_found(51) && was_found(31));
+}
+
 static void test_the_search_of_a_cgroup_can_be_stopped(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
@@ -447,6 +470,7 @@ int main(void)
 		TEST(test_a_command_is_not_there_yet),
 		TEST(test_what_stops_the_search_is_passed_on),
 		TEST(test_a_cgroup_means_those_below_it_too),
+		TEST(test_cgroups_far_below_are_found),
 		TEST(test_the_search_of_a_cgroup_can_be_stopped),
 		TEST(test_no_descriptor_is_left_open),
 		TEST(test_a_folder_that_is_no_cgroup_is_an_error),
