@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Looking at processes, and at what they were seen to map. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,6 +362,23 @@ static void read_path(const struct wire_map *map, char path[WIRE_PATH_MAX + 2])
 	memmove(path, at, strlen(at) + 1);
 }
 
+/*
+ * The path of a file that was found by the one that the kernel told, as maps would have it: from
+ * this process's root. In a chroot the kernel's begins outside.
+ */
+static const char *path_from_root(int fd, const char *told)
+{
+	char link[64], path[PATH_MAX];
+	size_t len = strlen(told);
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	if (n <= 0 || (size_t)n > len || memcmp(told + len - (size_t)n, path, (size_t)n) != 0)
+		return told;
+	return told + len - (size_t)n;
+}
+
 static struct seen_file *read_by_path(struct modules *modules, const struct wire_map *map,
                                       struct seen_file *old, struct file_key key, const char *path)
 {
@@ -382,6 +400,7 @@ static struct seen_file *read_by_path(struct modules *modules, const struct wire
 		return NULL;
 	if (old)
 		modules_forget(modules, old);
+	mapping.path = path_from_root(fd, path);
 	return see_file(&search, &mapping, key, fd);
 }
 
