@@ -336,10 +336,10 @@ bool worker_ended(struct worker *worker, unsigned ms, siginfo_t *info)
 
 bool worker_kill(struct worker *worker, unsigned ms, siginfo_t *info)
 {
+	if (worker->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, worker->pidfd, SIGKILL, NULL, 0);
 	if (worker->socket >= 0)
 		close(worker->socket);
 	worker->socket = -1;
-	if (worker->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, worker->pidfd, SIGKILL, NULL, 0);
 	return worker_ended(worker, ms, info);
 }
