@@ -3,10 +3,9 @@
 
 import fcntl
 import os
+import select
 import signal
-import struct
 import subprocess
-import termios
 import time
 
 import checks
@@ -27,10 +26,13 @@ def waits_for_room(pid):
     return True
 
 
-def is_full(reader):
-    """A pipe: in less than a page nothing fits."""
-    waiting, = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))
-    return waiting > fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ) - 4096
+def is_full(pipe):
+    """As who writes to it sees it: its pages are taken, whether they are full or not."""
+    writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        return not select.select([], [writer], [], 0)[1]
+    finally:
+        os.close(writer)
 
 
 def hang(case, *target, **options):
@@ -39,7 +41,7 @@ def hang(case, *target, **options):
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     trace = case.cuscope("trace", "--format", "jsonl", "-o", path, *target, **options)
-    wait_until(lambda: trace.process.poll() is not None or is_full(reader) and waits_for_room(trace.pid), "the hang", 60)
+    wait_until(lambda: trace.process.poll() is not None or is_full(path) and waits_for_room(trace.pid), "the hang", 60)
     return trace, reader
 
 
