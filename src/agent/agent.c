@@ -56,7 +56,7 @@ bool agent_may_read(pid_t pid, bool asked)
 	uint64_t person = helper_person_of(pid), busy_ns = 0, begin_ns = helper_busy_ns();
 	unsigned threads = 0, count = 0;
 	bool may = !look_time_is_over(LOOK_AT_THREADS, person);
-	DIR *list = process_list(pid);
+	AT_END(process_list_end) DIR *list = process_list(pid);
 	pid_t tid;
 
 	while (may && (tid = process_next(list))) {
@@ -73,7 +73,6 @@ bool agent_may_read(pid_t pid, bool asked)
 		count = filters.count;
 	}
 	look_time_charge(LOOK_AT_THREADS, person, busy_ns);
-	process_list_end(list);
 	return may && threads;
 }
 
@@ -151,7 +150,7 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
                 const char *why)
 {
 	const struct agents_options *options = &agent->common->options;
-	struct buf cupti = { 0 };
+	AT_END(buf_free) struct buf cupti = { 0 };
 	struct agent_status status = {
 		.pid = (uint32_t)agent->pid,
 		.state = state,
@@ -174,7 +173,6 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 	if (options->state && !agent->told_failed)
 		options->state(options->data, &status);
 	agent->told_failed |= state == AGENT_FAILED;
-	buf_free(&cupti);
 }
 
 static void shared_of(const struct agent *agent, struct agent_shared *shared)
@@ -268,7 +266,7 @@ static const char *name_of(uint32_t state)
 void agent_abandon(struct agent *agent)
 {
 	struct agent_shared shared;
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (agent->over || !agent->spoke)
 		return;
@@ -284,7 +282,6 @@ void agent_abandon(struct agent *agent)
 		           "notices that cuscope is gone",
 		           agent->pid, name_of(agent->state));
 	say(agent, &shared, agent->state < AGENT_STATES ? agent->state : AGENT_STARTING, why.data);
-	buf_free(&why);
 }
 
 /* ---- coming in ------------------------------------------------------------------------------- */

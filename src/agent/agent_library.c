@@ -201,7 +201,7 @@ static bool is_whole(int folder)
 {
 	size_t bytes, at = 0;
 	const char *ours = agent_library_bytes(&bytes);
-	int fd = open_library(folder);
+	AT_END(at_end_close) int fd = open_library(folder);
 	char part[START_MOST];
 	ssize_t got = 0;
 	struct stat st;
@@ -215,7 +215,6 @@ static bool is_whole(int folder)
 			break;
 		at += (size_t)got;
 	}
-	close(fd);
 	return at == bytes;
 }
 
@@ -293,7 +292,7 @@ static int make_folder(const char *parent, char **path)
 
 static int make_in(struct agent_library *library, const char *parent)
 {
-	char *path = NULL;
+	AT_END(at_end_free) char *path = NULL;
 	int folder = make_folder(parent, &path), rc = folder < 0 ? folder : check_folder(folder);
 
 	if (!rc && !is_whole(folder)) {
@@ -305,7 +304,6 @@ static int make_in(struct agent_library *library, const char *parent)
 		library->path = xasprintf("%s/" NAME, path);
 	if (folder >= 0)
 		close(folder);
-	free(path);
 	return rc;
 }
 
@@ -322,7 +320,7 @@ static int make_somewhere(struct agent_library *library, struct err *err)
 	char own[32];
 	const char *parents[] = { "/run", "/var/lib" };
 	size_t n = ARRAY_SIZE(parents);
-	struct buf tried = { 0 };
+	AT_END(buf_free) struct buf tried = { 0 };
 	int rc = -ENOENT;
 
 	if (geteuid() != 0) { /* with capabilities alone */
@@ -340,7 +338,6 @@ static int make_somewhere(struct agent_library *library, struct err *err)
 		        "there is no place for " NAME " that only root can change (%s); install "
 		        "cuscope with its library (`make install`) in such a place",
 		        tried.data);
-	buf_free(&tried);
 	return rc;
 }
 

@@ -99,7 +99,7 @@ static void answer(struct agent *agent, int code, uint64_t area)
 		                            .request = (int)number_of(request),
 		                            .code = code,
 		                            .area = area };
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	probes->first = request->next;
 	if (!probes->first)
@@ -112,7 +112,6 @@ static void answer(struct agent *agent, int code, uint64_t area)
 		told.why = why.data;
 	}
 	tell(agent, &told);
-	buf_free(&why);
 }
 
 /* As many as there are now: who is told may ask for more. */
@@ -159,7 +158,7 @@ static void look_whether_ready(struct agent *agent)
 	struct agent_probes_answer told = { .news = AGENT_PROBES_READY };
 	struct agent_area areas[AGENT_AREAS_MOST];
 	struct agent_ring_probes says;
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 	uint32_t n;
 
 	agent_ring_probes(agent->ring, &says);
@@ -188,7 +187,6 @@ static void look_whether_ready(struct agent *agent)
 		told.why = why.data;
 	}
 	tell(agent, &told);
-	buf_free(&why);
 }
 
 static bool is_near(uint64_t at, uint64_t bytes, uint64_t near)

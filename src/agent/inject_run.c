@@ -98,7 +98,7 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 
 static int not_loaded(const struct run *run, const struct inject_outcome *report, struct err *err)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 	char proc[64];
 	int rc;
 
@@ -113,7 +113,6 @@ static int not_loaded(const struct run *run, const struct inject_outcome *report
 	else
 		rc = err_set(err, ENOEXEC, "the loader of process %d refused the library: %s",
 		             run->options->pid, safe.len ? safe.data : "it did not say why");
-	buf_free(&safe);
 	return rc;
 }
 

@@ -201,13 +201,12 @@ void thread_stacks_read(struct thread_stacks *stacks, pid_t pid)
 {
 	struct stack_mapping *mapping = &stacks->at[stacks->missing];
 	struct stack_file *file = &stacks->files[mapping->file];
-	int fd = mapping_open(pid, &mapping->mapping, NULL);
+	AT_END(at_end_close) int fd = mapping_open(pid, &mapping->mapping, NULL);
 
 	file->read = true;
 	if (fd < 0)
 		return;
 	read_tables(stacks, file, fd);
-	close(fd);
 }
 
 /* ---- one place ------------------------------------------------------------------------------- */

@@ -53,7 +53,7 @@ pid_t target_tracer(pid_t pid, pid_t tid)
 /* -ESTALE for another one that attaches, which is a matter of a moment. */
 static int traced_by(pid_t pid, pid_t tracer, struct err *err)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 	char comm[32];
 	int rc;
 
@@ -66,7 +66,6 @@ static int traced_by(pid_t pid, pid_t tracer, struct err *err)
 	             "or detach it first",
 	             pid, tracer, comm[0] ? " (" : "", comm[0] ? safe.data : "",
 	             comm[0] ? ")" : "");
-	buf_free(&safe);
 	return rc;
 }
 
@@ -335,8 +334,8 @@ static uint64_t find_in_copy(const struct inject_target *target, const struct el
 static void find_loaded(struct inject_target *target, const struct mappings *mappings,
                         const struct inject_options *options)
 {
-	int fd = memfd_create(options->name, MFD_CLOEXEC);
-	char *path = xasprintf("/memfd:%s", options->name);
+	AT_END(at_end_close) int fd = memfd_create(options->name, MFD_CLOEXEC);
+	AT_END(at_end_free) char *path = xasprintf("/memfd:%s", options->name);
 	struct elf_image image;
 
 	if (fd >= 0 && write(fd, options->library, options->bytes) == (ssize_t)options->bytes &&
@@ -347,9 +346,6 @@ static void find_loaded(struct inject_target *target, const struct mappings *map
 					find_in_copy(target, &image, options, &mappings->at[i]);
 		elf_image_close(&image);
 	}
-	if (fd >= 0)
-		close(fd);
-	free(path);
 }
 
 /* ---- a place for the code -------------------------------------------------------------------- */

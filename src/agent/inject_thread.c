@@ -213,14 +213,14 @@ int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, 
 		one->rank = (unsigned)rank + (tid == pid ? RANK_MAIN : 0);
 		n++;
 	}
-	process_list_end(tasks);
+	process_list_end(&tasks);
 	qsort(list, n, sizeof(*list), compare_waiting);
 	return (int)n;
 }
 
 pid_t thread_number(pid_t pid, size_t i)
 {
-	DIR *tasks = process_list(pid);
+	AT_END(process_list_end) DIR *tasks = process_list(pid);
 	size_t n = 0;
 	pid_t tid, found = 0;
 
@@ -230,7 +230,6 @@ pid_t thread_number(pid_t pid, size_t i)
 		rewinddir(tasks);
 	for (i = n ? i % n + 1 : 0; i && (tid = process_next(tasks)); i--)
 		found = tid;
-	process_list_end(tasks);
 	return found;
 }
 

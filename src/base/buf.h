@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/at_end.h"
+
 struct buf {
 	char *data; /* NUL-terminated whenever not NULL; owned by the buffer */
 	size_t len; /* bytes without the NUL */

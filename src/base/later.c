@@ -124,7 +124,7 @@ static void *closer_main(void *data)
 void close_together(const int *fds, size_t count)
 {
 	size_t n = count < CLOSERS_MAX ? count : CLOSERS_MAX, started = 0;
-	struct closer *closers = xcalloc(n, sizeof(*closers));
+	AT_END(at_end_free) struct closer *closers = xcalloc(n, sizeof(*closers));
 	pthread_attr_t attr;
 	sigset_t all, old;
 
@@ -149,7 +149,6 @@ void close_together(const int *fds, size_t count)
 	pthread_attr_destroy(&attr);
 	for (size_t i = 0; i < started; i++)
 		pthread_join(closers[i].thread, NULL);
-	free(closers);
 }
 
 /* ---- after the end ------------------------------------------------------------------------- */

@@ -247,14 +247,11 @@ bool lines_full(const struct lines *lines)
 
 int lines_say_full(const struct lines *lines, struct err *err)
 {
-	struct buf size = { 0 };
-	int rc;
+	AT_END(buf_free) struct buf size = { 0 };
 
 	buf_bytes(&size, most_bytes);
-	rc = err_set(err, EOVERFLOW, "%s ends at %s, and there would be more: %s", lines->what,
-	             size.data, most_why);
-	buf_free(&size);
-	return rc;
+	return err_set(err, EOVERFLOW, "%s ends at %s, and there would be more: %s", lines->what,
+	               size.data, most_why);
 }
 
 static int failed_before(const struct lines *lines, struct err *err)

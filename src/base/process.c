@@ -40,15 +40,13 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
 
 static ssize_t read_text(const char *path, char *to, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	AT_END(at_end_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
 	n = read(fd, to, bytes);
-	n = n < 0 ? -errno : n;
-	close(fd);
-	return n;
+	return n < 0 ? -errno : n;
 }
 
 /* Takes what is known of the file rather than ask its file system. */
@@ -130,6 +128,13 @@ bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat)
 		return false;
 	text[n] = '\0';
 	return process_stat_parse(text, stat);
+}
+
+bool process_is_ending(pid_t pid, pid_t tid)
+{
+	struct process_stat stat;
+
+	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
 uint64_t process_start_time(pid_t pid)
@@ -242,14 +247,12 @@ bool process_clock_offset(pid_t pid, int64_t *offset_ns)
 
 pid_t process_living_thread(pid_t pid)
 {
-	DIR *threads = process_list(pid);
-	struct process_stat stat;
+	AT_END(process_list_end) DIR *threads = process_list(pid);
 	pid_t tid, living = 0;
 
 	for (int i = 0; !living && i < PROCESS_THREADS_TRIED && (tid = process_next(threads)); i++)
-		if (process_stat_read(pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X')
+		if (!process_is_ending(pid, tid))
 			living = tid;
-	process_list_end(threads);
 	return living;
 }
 
@@ -273,8 +276,8 @@ pid_t process_next(DIR *list)
 	return number;
 }
 
-void process_list_end(DIR *list)
+void process_list_end(DIR **list)
 {
-	if (list)
-		closedir(list);
+	if (*list)
+		closedir(*list);
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/at_end.h"
+
 enum process_look {
 	PROCESS_TEXT, /* the first bytes of a file */
 	PROCESS_LINK, /* where a link leads to, without a NUL */
@@ -50,6 +52,7 @@ struct process_stat {
  * the process's memory, nor, where somebody looks for this one, for its exec.
  */
 bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat);
+bool process_is_ending(pid_t pid, pid_t tid); /* or is gone */
 
 /* The same from the text of the file. False: it is not one. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
@@ -97,14 +100,13 @@ pid_t process_own_number(pid_t pid, pid_t tid);
  * The threads of a process, or with 0 all processes, one after the other. NULL, with errno: there
  * is no list, which the other two take for an empty one.
  *
- *   DIR *list = process_list(pid);
+ *   AT_END(process_list_end) DIR *list = process_list(pid);
  *
  *   while ((tid = process_next(list)))
  *           ...
- *   process_list_end(list);
  */
 DIR *process_list(pid_t pid);
 pid_t process_next(DIR *list); /* 0: that was all */
-void process_list_end(DIR *list);
+void process_list_end(DIR **list);
 
 #endif

@@ -142,7 +142,7 @@ static int write_out(struct sorter *sorter, struct buf *out, struct err *err)
 
 static int spill(struct sorter *sorter, struct err *err)
 {
-	struct buf out = { 0 };
+	AT_END(buf_free) struct buf out = { 0 };
 	struct stretch *stretch;
 	int rc = 0;
 
@@ -166,7 +166,6 @@ static int spill(struct sorter *sorter, struct err *err)
 	stretch->end = sorter->file_end;
 	sorter->n = 0;
 	buf_reset(&sorter->records);
-	buf_free(&out);
 	return rc;
 }
 

@@ -29,7 +29,7 @@ static const char *escape_of(char c)
 
 void xml_add_text(struct buf *out, const char *text)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 	const char *at;
 
 	text_add_safe(&safe, text);
@@ -41,7 +41,6 @@ void xml_add_text(struct buf *out, const char *text)
 		if (*at)
 			buf_puts(out, escape_of(*at++));
 	}
-	buf_free(&safe);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -151,7 +150,7 @@ void text_add_safe(struct buf *out, const char *text)
 
 void text_make_safe(char *text, size_t room)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 	size_t len;
 
 	if (!text[plain_length(text)])
@@ -160,7 +159,6 @@ void text_make_safe(char *text, size_t room)
 	len = safe.len < room ? safe.len : room - 1;
 	memcpy(text, safe.data, len);
 	text[len] = '\0';
-	buf_free(&safe);
 }
 
 /* Bytes of `text` that fit into `columns`. */
@@ -282,7 +280,7 @@ static void measure_levels(const char *name, struct text_level *levels)
 static int level_that_fits(const char *name, size_t columns)
 {
 	int most = deepest(name), fits = 1;
-	struct text_level *levels = xcalloc((size_t)most + 1, sizeof(*levels));
+	AT_END(at_end_free) struct text_level *levels = xcalloc((size_t)most + 1, sizeof(*levels));
 	size_t used = 0;
 
 	measure_levels(name, levels);
@@ -291,7 +289,6 @@ static int level_that_fits(const char *name, size_t columns)
 		if (used + levels[level - 1].dots <= columns)
 			fits = level;
 	}
-	free(levels);
 	return fits;
 }
 
@@ -332,7 +329,7 @@ static const char *last_part(const char *name)
 
 void text_add_name(struct buf *out, const char *name, size_t columns)
 {
-	struct buf shorter = { 0 };
+	AT_END(buf_free) struct buf shorter = { 0 };
 	const char *shown;
 
 	if (text_columns(name) <= columns) {
@@ -345,7 +342,6 @@ void text_add_name(struct buf *out, const char *name, size_t columns)
 	if (text_columns(shown) > columns)
 		shown = last_part(shown);
 	text_add_cut(out, shown, columns);
-	buf_free(&shorter);
 }
 
 void text_cut_bytes(char *text, size_t most)
@@ -430,7 +426,7 @@ static void wrap_line(struct buf *out, const char *at, const char *end, size_t c
 void text_wrap_lines(struct buf *out, size_t from, size_t columns)
 {
 	const char *at, *end;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	if (!columns || out->len == from)
 		return;
@@ -444,5 +440,4 @@ void text_wrap_lines(struct buf *out, size_t from, size_t columns)
 		if (end < text.data + text.len)
 			buf_putc(out, '\n');
 	}
-	buf_free(&text);
 }

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "base/at_end.h"
+
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
 void *xrealloc(void *old, size_t bytes);

@@ -428,8 +428,7 @@ static int push_sum(struct driver_events *events, const struct sum_record *recor
 	const struct driver_sum *sum = &record->sum;
 	struct managed what;
 	struct call call = { .begin_ns = record->begin_ns, .end_ns = record->end_ns };
-	struct buf sizes = { 0 };
-	int r;
+	AT_END(buf_free) struct buf sizes = { 0 };
 
 	memset(&what, 0, sizeof(what)); /* compared as bytes */
 	what.kind = record->key.kind;
@@ -445,9 +444,7 @@ static int push_sum(struct driver_events *events, const struct sum_record *recor
 	for (int i = 0; i < DRIVER_SIZES; i++)
 		buf_printf(&sizes, "%s%llu", i ? " " : "", (unsigned long long)sum->sizes[i]);
 	call.text = sizes.data;
-	r = push(events, &record->head, &what, &call, err);
-	buf_free(&sizes);
-	return r;
+	return push(events, &record->head, &what, &call, err);
 }
 
 static uint64_t between(uint64_t from, uint64_t to)

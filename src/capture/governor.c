@@ -188,7 +188,7 @@ static void relink(struct governor *g, struct module *module)
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
 static size_t give_up_little(struct governor *g, double seconds)
 {
-	struct victim *victims;
+	AT_END(at_end_free) struct victim *victims;
 	size_t count = find_victims(g, HOOK_LITTLE, &victims), taken = 0;
 	double each = percent_per_hit(g);
 
@@ -206,7 +206,6 @@ static size_t give_up_little(struct governor *g, double seconds)
 	}
 	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
 		relink(g, modules_at(g->options.modules, m));
-	free(victims);
 	return taken;
 }
 
@@ -237,7 +236,7 @@ static uint64_t give_up_return(struct governor *g, const struct victim *victims,
 /* Takes the returns of frequent functions away: about half of their cost. */
 static size_t give_up_returns(struct governor *g)
 {
-	struct victim *victims;
+	AT_END(at_end_free) struct victim *victims;
 	size_t count = find_victims(g, HOOK_CORE, &victims), taken = 0;
 	double saved = 1 - g->options.cost.entry_ns / g->options.cost.call_ns;
 	double each = percent_per_hit(g);
@@ -248,7 +247,6 @@ static size_t give_up_returns(struct governor *g)
 		g->percent -= saved * each * give_up_return(g, &victims[i], count - i);
 		taken++;
 	}
-	free(victims);
 	return taken;
 }
 

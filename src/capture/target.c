@@ -107,7 +107,7 @@ static int family_look(const pid_t *pids, size_t n_pids, struct family *family, 
 		return err_set(err, errno, "reading /proc: %s", strerror(errno));
 	while ((pid = process_next(processes)))
 		family_add(family, pid);
-	process_list_end(processes);
+	process_list_end(&processes);
 	if (family->n)
 		qsort(family->all, family->n, sizeof(*family->all), by_pid);
 	for (int i = 0; i < SWEEPS_MAX && family_sweep(family, pids, n_pids); i++)
@@ -251,7 +251,7 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 static int each_process(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                         struct err *err)
 {
-	DIR *processes = process_list(0);
+	AT_END(process_list_end) DIR *processes = process_list(0);
 	pid_t pid;
 	int r = 0;
 
@@ -263,7 +263,6 @@ static int each_process(const struct target *target, int (*each)(void *data, pid
 		if (target->kind == TARGET_ALL || target_name_matches(target, pid))
 			r = each(data, pid);
 	}
-	process_list_end(processes);
 	return r;
 }
 

@@ -108,7 +108,7 @@ static uint32_t innermost_of(uint32_t pid, uint32_t tid)
 
 static void read_threads(struct tids *tids, const struct namespace *namespace)
 {
-	DIR *threads = process_list((pid_t) namespace->pid);
+	AT_END(process_list_end) DIR *threads = process_list((pid_t) namespace->pid);
 	uint32_t host, tid;
 
 	while ((host = (uint32_t)process_next(threads))) {
@@ -116,7 +116,6 @@ static void read_threads(struct tids *tids, const struct namespace *namespace)
 		if (tid)
 			learn(tids, namespace->pid, tid, host);
 	}
-	process_list_end(threads);
 }
 
 static struct namespace *namespace_of(struct tids *tids, uint32_t pid)

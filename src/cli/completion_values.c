@@ -144,7 +144,7 @@ struct running {
 /* Those of users, as far as this user can see them. The caller frees *list. */
 static size_t list_processes(struct running **list, bool *gpu)
 {
-	DIR *processes = process_list(0);
+	AT_END(process_list_end) DIR *processes = process_list(0);
 	struct process_stat stat;
 	size_t count = 0;
 	pid_t pid;
@@ -162,7 +162,6 @@ static size_t list_processes(struct running **list, bool *gpu)
 		*gpu |= p->gpu;
 		count++;
 	}
-	process_list_end(processes);
 	return count;
 }
 

@@ -208,37 +208,33 @@ static bool has_code(const struct divert_target *target, uint8_t *area)
 
 bool area_is_written(const struct divert_target *target)
 {
-	uint8_t *area = xmalloc(target->area_bytes + 1);
-	bool written = write_read_at(target, target->area, area, target->area_bytes) &&
-	               has_code(target, area);
+	AT_END(at_end_free) uint8_t *area = xmalloc(target->area_bytes + 1);
 
-	free(area);
-	return written;
+	return write_read_at(target, target->area, area, target->area_bytes) &&
+	       has_code(target, area);
 }
 
 /* At once: all threads are waiting. */
 static bool write_image(const struct divert_target *target)
 {
 	size_t bytes = target->area_bytes;
-	uint8_t *image = make_image(target);
+	AT_END(at_end_free) uint8_t *image = make_image(target);
 	bool written = image &&
 	               pwrite(target->memory, image, bytes, (off_t)target->area) == (ssize_t)bytes;
 
-	free(image);
 	return written && area_is_written(target);
 }
 
 /* Makes the pages of an area that has nothing but zeroes. */
 static void area_touch(const struct divert_target *target)
 {
-	uint8_t *area = xmalloc(target->area_bytes + 1);
+	AT_END(at_end_free) uint8_t *area = xmalloc(target->area_bytes + 1);
 
 	if (write_read_at(target, target->area, area, target->area_bytes) &&
 	    is_all_zero(area, target->area_bytes))
 		for (uint64_t at = 0; at < target->area_bytes; at += PAGE)
 			if (pwrite(target->memory, area, 1, (off_t)(target->area + at)) != 1)
 				break;
-	free(area);
 }
 
 int area_write(const struct divert_target *target, struct err *err)

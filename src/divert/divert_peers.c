@@ -38,7 +38,7 @@ static pid_t thread_with_memory(pid_t pid)
 	threads = process_list(pid);
 	while ((tid = process_next(threads)) && !mapped_pages(tid))
 		;
-	process_list_end(threads);
+	process_list_end(&threads);
 	return tid;
 }
 
@@ -91,13 +91,12 @@ void peers_find(struct peers *peers, pid_t pid)
 	/* one that has no memory any more would be like all that have none: threads of the kernel
 	 */
 	pid_t tid = thread_with_memory(pid);
-	DIR *processes;
+	AT_END(process_list_end) DIR *processes;
 
 	*peers = (struct peers){ .pid = pid, .last = last_pid() };
 	peers->known = tid && kernel_compares();
 	processes = peers->known ? process_list(0) : NULL;
 	look_at_all(peers, tid, processes);
-	process_list_end(processes);
 }
 
 static bool is_stopped(const struct stop *stop, pid_t tid)

@@ -39,7 +39,7 @@ static bool read_information(const char *path, struct gpu *gpu)
 /* Names, UUIDs and places only, of what /proc/driver/nvidia lists. */
 static void gpus_from_proc(struct gpus_sample *sample)
 {
-	glob_t found = { 0 };
+	AT_END(globfree) glob_t found = { 0 };
 
 	sample->n = sample->n_processes = 0;
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
@@ -48,7 +48,6 @@ static void gpus_from_proc(struct gpus_sample *sample)
 			sample->n += read_information(found.gl_pathv[i], &sample->gpus[sample->n]);
 		}
 	}
-	globfree(&found);
 }
 
 struct gpus {

@@ -78,10 +78,9 @@ void hook_list_add_origin(const struct hook_spec *spec, struct buf *out)
 
 static void add_part(struct buf *out, const char *text, size_t from, size_t to)
 {
-	char *part = xstrndup(text + from, to - from);
+	AT_END(at_end_free) char *part = xstrndup(text + from, to - from);
 
 	text_add_safe(out, part);
-	free(part);
 }
 
 /* The text, or what is around the mistake, and a caret under that. */
@@ -107,12 +106,11 @@ static void add_mistake(const char *file, size_t line, const char *text,
                         const struct hook_mistake *mistake, struct buf *out)
 {
 	size_t len = strnlen(text, SPEC_TEXT_MAX);
-	char *shown = xstrndup(text, len);
+	AT_END(at_end_free) char *shown = xstrndup(text, len);
 
 	add_origin(file, line, out);
 	buf_printf(out, ": %s", mistake->says);
 	add_caret(shown, mistake->at < len ? mistake->at : len, out);
-	free(shown);
 }
 
 void hook_list_add_mistake(const struct hook_spec *spec, const struct hook_mistake *mistake,
@@ -400,7 +398,7 @@ static int add_own_file(struct hook_list *list, const char *name, struct buf *wr
 
 int hook_list_add_file(struct hook_list *list, const char *name, struct buf *wrong)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	struct err err = { 0 };
 	int r;
 
@@ -413,6 +411,5 @@ int hook_list_add_file(struct hook_list *list, const char *name, struct buf *wro
 		buf_printf(wrong, "--hooks: %s", err.text);
 	else
 		r = hook_list_add_text(list, name, text.data, wrong);
-	buf_free(&text);
 	return r;
 }

@@ -186,7 +186,7 @@ static void read_gpu(struct nvidia_gpus *gpus, const char *bus)
 	uint8_t uuid[16];
 	bool has_uuid = false;
 	unsigned minor;
-	FILE *file;
+	AT_END(at_end_fclose) FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", bus);
 	file = fopen(path, "re");
@@ -199,8 +199,6 @@ static void read_gpu(struct nvidia_gpus *gpus, const char *bus)
 		gpus->gpu[gpus->n++].minor = minor;
 		break;
 	}
-	if (file)
-		fclose(file);
 }
 
 struct nvidia_gpus *nvidia_gpus_new(void)

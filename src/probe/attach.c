@@ -57,8 +57,8 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 {
 	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
 	int prog = programs_probe_fd(job->programs, job->own, returns);
-	uint64_t *offsets = xmalloc(count * sizeof(*offsets));
-	uint64_t *cookies = xmalloc(count * sizeof(*cookies));
+	AT_END(at_end_free) uint64_t *offsets = xmalloc(count * sizeof(*offsets));
+	AT_END(at_end_free) uint64_t *cookies = xmalloc(count * sizeof(*cookies));
 	uint64_t *counters = xmalloc(count * sizeof(*counters));
 	bool counted = false;
 	int fd;
@@ -73,8 +73,6 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 	                           job->path, offsets, cookies, counted ? counters : NULL, count,
 	                           returns);
 	free(counters);
-	free(offsets);
-	free(cookies);
 	return fd;
 }
 

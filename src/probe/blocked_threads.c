@@ -63,7 +63,7 @@ void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
 			threads->older = xcalloc(OLDER_MAX, sizeof(*threads->older));
 		threads->older[threads->n_older++] = (struct older){ (uint32_t)pid, (uint32_t)tid };
 	}
-	process_list_end(list);
+	process_list_end(&list);
 }
 
 size_t blocked_threads_older(const struct blocked_threads *threads, size_t *without_room)
@@ -190,7 +190,7 @@ void blocked_threads_rest(struct blocked_threads *threads,
                           void (*each)(void *data, const struct wire_blocked *record), void *data)
 {
 	const struct telling telling = { threads, each, data };
-	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	AT_END(at_end_free) struct wire_thread *thread = xmalloc(sizeof(*thread));
 	int map = programs_map(threads->programs, "threads");
 	size_t n;
 	uint32_t *tids = programs_threads(threads->programs, &n);
@@ -201,5 +201,4 @@ void blocked_threads_rest(struct blocked_threads *threads,
 	}
 	tell_older(&telling, map, thread);
 	free(tids);
-	free(thread);
 }

@@ -158,7 +158,7 @@ void driver_hooks_open_calls(struct programs *programs, programs_record_fn each,
 {
 	int map = programs_map(programs, "driver_calls");
 	size_t n;
-	uint32_t *tids = bpf_map_keys(map, sizeof(*tids), CALLS_MAX, &n);
+	AT_END(at_end_free) uint32_t *tids = bpf_map_keys(map, sizeof(*tids), CALLS_MAX, &n);
 	uint64_t now_ns = clock_now_ns();
 	struct wire_driver_call call;
 
@@ -174,5 +174,4 @@ void driver_hooks_open_calls(struct programs *programs, programs_record_fn each,
 		call.head.bytes = WIRE_DRIVER_DATA;
 		each(data, &call.head, WIRE_DRIVER_BYTES(WIRE_DRIVER_DATA));
 	}
-	free(tids);
 }

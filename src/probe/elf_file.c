@@ -96,7 +96,7 @@ static int find_static_role(struct elf_file *file, enum elf_depth depth, struct 
 /* A runtime that is linked in, where no symbols are left. Returns as elf_file_open does. */
 static int list_unnamed(struct elf_file *file, enum elf_depth depth)
 {
-	struct elf_runtime_function *list = NULL;
+	AT_END(at_end_free) struct elf_runtime_function *list = NULL;
 	size_t n = 0;
 	int rc = depth == ELF_DYNSYM_ONLY
 	                 ? 1
@@ -117,7 +117,6 @@ static int list_unnamed(struct elf_file *file, enum elf_depth depth)
 		};
 	}
 	file->has_layer[LAYER_RUNTIME] = n;
-	free(list);
 	return rc;
 }
 

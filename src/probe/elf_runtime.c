@@ -208,7 +208,7 @@ static void scan_code(struct search *search, const uint8_t *code, size_t n, uint
 
 static bool read_code(struct search *search)
 {
-	uint8_t *code = xmalloc(CHUNK);
+	AT_END(at_end_free) uint8_t *code = xmalloc(CHUNK);
 	uint64_t all = 0;
 	bool ok = true;
 
@@ -230,7 +230,6 @@ static bool read_code(struct search *search)
 				scan_code(search, code, n, segment->p_vaddr + at);
 		}
 	}
-	free(code);
 	return ok && search->tried < REFERENCES_MAX;
 }
 

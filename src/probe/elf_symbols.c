@@ -399,7 +399,7 @@ static bool note_places(const struct lookup *lookup, const char *part, size_t ha
 static bool search_strings(const struct lookup *lookup, struct elf_symbols_places *places)
 {
 	const struct elf_symbols *symbols = lookup->symbols;
-	char *part = xmalloc(CHUNK);
+	AT_END(at_end_free) char *part = xmalloc(CHUNK);
 	size_t keep = 0, n;
 	bool ok = symbols->strings_bytes <= STRINGS_MAX;
 
@@ -416,7 +416,6 @@ static bool search_strings(const struct lookup *lookup, struct elf_symbols_place
 		        keep + n < lookup->len ? keep + n : lookup->len);
 		keep = keep + n < lookup->len ? keep + n : lookup->len;
 	}
-	free(part);
 	return ok;
 }
 

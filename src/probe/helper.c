@@ -519,7 +519,7 @@ static int64_t next_of_maps(pid_t pid, int *fd, bool first, char *text)
 
 int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data)
 {
-	char *text = xmalloc(HELPER_BYTES);
+	AT_END(at_end_free) char *text = xmalloc(HELPER_BYTES);
 	uint64_t person = helper_person_of(pid);
 	bool limited = person != PERSON_ROOT && person != PERSON_UNKNOWN;
 	uint64_t bytes = 0;
@@ -535,7 +535,6 @@ int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data)
 	} while (!rc && fd >= 0);
 	if (fd >= 0)
 		close(fd);
-	free(text);
 	return rc;
 }
 

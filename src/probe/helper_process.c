@@ -65,7 +65,7 @@ static int64_t read_private_pages(pid_t tid, const struct helper_request *reques
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), part[512], done = 0;
 	char path[64];
 	int64_t rc = 0;
-	int fd;
+	AT_END(at_end_close) int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", request->pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -83,7 +83,6 @@ static int64_t read_private_pages(pid_t tid, const struct helper_request *reques
 			               !(part[i] & PAGEMAP_OF_FILE);
 		done += n;
 	}
-	close(fd);
 	return rc < 0 ? rc : (int64_t)done;
 }
 
@@ -247,7 +246,7 @@ static int64_t read_file(int path_fd, const struct helper_request *request,
 	struct helper_process_moment before = { 0 };
 	char self[64];
 	ssize_t n;
-	int fd;
+	AT_END(at_end_close) int fd;
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -261,7 +260,6 @@ static int64_t read_file(int path_fd, const struct helper_request *request,
 	n = n < 0 ? -errno : n;
 	if (request->is_roots)
 		answer->waited_ns = waited_since(&before);
-	close(fd);
 	return n;
 }
 
@@ -270,16 +268,13 @@ static int64_t read_in_root(const struct helper_request *request, char *to)
 	const struct root_file_rights rights = { (uid_t)request->address,
 		                                 (gid_t)(request->address >> 32) };
 	char path[64];
-	int64_t n;
-	int root;
+	AT_END(at_end_close) int root;
 
 	snprintf(path, sizeof(path), "/proc/%d/root", request->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	n = root_file_read(request->pid, root, request->path, &rights, to, request->bytes);
-	close(root);
-	return n;
+	return root_file_read(request->pid, root, request->path, &rights, to, request->bytes);
 }
 
 /* And nothing else. */

@@ -180,13 +180,12 @@ static bool has_hold_signal(pid_t tid)
 
 static bool is_untraced(pid_t pid)
 {
-	DIR *threads = process_list(pid);
+	AT_END(process_list_end) DIR *threads = process_list(pid);
 	int tracer = 0;
 	pid_t tid;
 
 	while (!tracer && (tid = process_next(threads)))
 		process_status(pid, tid, "TracerPid: %d", &tracer);
-	process_list_end(threads);
 	return !tracer;
 }
 
@@ -197,11 +196,10 @@ static void let_go_asked(struct hold *hold)
 
 	pthread_mutex_lock(&hold->lock);
 	for (size_t i = 0; i < hold->n_free; i++) {
-		DIR *threads = process_list(hold->free[i]);
+		AT_END(process_list_end) DIR *threads = process_list(hold->free[i]);
 
 		while ((tid = process_next(threads)))
 			ptrace(PTRACE_INTERRUPT, tid, NULL, 0);
-		process_list_end(threads);
 	}
 	pthread_mutex_unlock(&hold->lock);
 }
@@ -287,12 +285,11 @@ static void take_asked(struct hold *hold)
 	bool again = pid != 0;
 
 	for (int i = 0; again && i < 16; i++) {
-		DIR *threads = process_list(pid);
+		AT_END(process_list_end) DIR *threads = process_list(pid);
 
 		again = false;
 		while ((tid = process_next(threads)))
 			again |= !ptrace(PTRACE_SEIZE, tid, NULL, hold->options);
-		process_list_end(threads);
 	}
 	atomic_store(&hold->take, 0);
 }

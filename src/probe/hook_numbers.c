@@ -131,10 +131,9 @@ static void put(struct hook_numbers *numbers, const struct module *module, const
 static uint16_t get(struct hook_numbers *numbers, const struct module *module,
                     const struct hook *hook)
 {
-	char *key;
+	AT_END(at_end_free) char *key;
 	struct spare_numbers *spare = find(numbers, module, hook, &key);
 
-	free(key);
 	return spare && spare->n ? spare->ids[--spare->n] : HOOK_NO_ID;
 }
 

@@ -255,7 +255,7 @@ void beforehand_cache(const char *cache, unsigned long bytes,
 
 static void look_in_cache(struct beforehand_finding *finding)
 {
-	int fd = beforehand_open("/etc/ld.so.cache");
+	AT_END(at_end_close) int fd = beforehand_open("/etc/ld.so.cache");
 	struct stat st;
 	char *cache;
 	ssize_t n;
@@ -269,7 +269,6 @@ static void look_in_cache(struct beforehand_finding *finding)
 			beforehand_cache(cache, (unsigned long)n, found_in_cache, finding);
 		free(cache);
 	}
-	close(fd);
 }
 
 /* ---- LD_LIBRARY_PATH of this process ------------------------------------------------------- */
@@ -334,13 +333,12 @@ static int look_at_mapping(const struct mapping *mapping, void *data)
 static void look_at_processes(struct beforehand_finding *finding)
 {
 	struct beforehand_process process = { .finding = finding };
-	DIR *processes = process_list(0);
+	AT_END(process_list_end) DIR *processes = process_list(0);
 
 	while ((process.pid = process_next(processes))) {
 		if (process.pid != getpid())
 			maps_each(process.pid, look_at_mapping, &process, NULL);
 	}
-	process_list_end(processes);
 }
 
 void beforehand_each(bool running, void (*each)(void *data, int fd, const char *path), void *data)

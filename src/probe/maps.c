@@ -175,7 +175,7 @@ static int each_executable(pid_t pid, bool files_only,
                            int (*each)(const struct mapping *mapping, void *data), void *data,
                            struct err *err)
 {
-	struct maps_text *lines = xmalloc(sizeof(*lines));
+	AT_END(at_end_free) struct maps_text *lines = xmalloc(sizeof(*lines));
 	int rc, stopped;
 
 	lines->files_only = files_only;
@@ -185,7 +185,6 @@ static int each_executable(pid_t pid, bool files_only,
 	lines->len = 0;
 	rc = helper_maps(pid, take_text, lines);
 	stopped = lines->stopped;
-	free(lines);
 	return stopped || rc >= 0 ? rc : read_error(pid, -rc, err);
 }
 
@@ -290,7 +289,7 @@ static int open_map_file(pid_t pid, const struct mapping *mapping, bool *is_path
  */
 static int open_namespace_root(void)
 {
-	int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	AT_END(at_end_close) int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int here = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), root = -EPERM;
 
 	if (own >= 0 && here >= 0 && setns(own, CLONE_NEWNS) == 0) {
@@ -298,7 +297,6 @@ static int open_namespace_root(void)
 		if (fchdir(here) || chroot("."))
 			abort(); /* both are what entering took */
 	}
-	close(own);
 	close(here);
 	return root;
 }

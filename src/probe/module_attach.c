@@ -50,19 +50,18 @@ struct patch_point *module_patch_points(const struct module *module, bool hooked
 /* Looks anew who has other code where probes would be. Each time: anybody may have by now. */
 static void find_patched(struct module *module)
 {
-	struct patch_point *points = module_patch_points(module, false);
+	AT_END(at_end_free) struct patch_point *points = module_patch_points(module, false);
 
 	patched_find(module->fd, points, module->n_hooks, NULL, NULL, 0);
 	for (size_t i = 0; i < module->n_hooks; i++)
 		module->hooks[i].patched = points[i].pid;
-	free(points);
 }
 
 /* Attaches hooks together. */
 static int attach_hooks(const struct module *module, struct hook *const *hooks, size_t count,
                         bool moved, bool returns, struct attachment **attachment, struct err *err)
 {
-	struct attach_point *points = xcalloc(count + 1, sizeof(*points));
+	AT_END(at_end_free) struct attach_point *points = xcalloc(count + 1, sizeof(*points));
 	int r = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -75,14 +74,13 @@ static int attach_hooks(const struct module *module, struct hook *const *hooks, 
 		           attachment, err);
 	for (size_t i = 0; i < count; i++)
 		hooks[i]->error = r && !points[i].error ? r : points[i].error;
-	free(points);
 	return r;
 }
 
 /* All of a link, but for those that were given up or have one of their own. */
 static int make_link(struct module *module, enum hook_group link, struct err *err)
 {
-	struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
+	AT_END(at_end_free) struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
 	bool returns = module->returns && !(module->no_returns && loses_returns(link));
 	size_t count = 0;
 	int r;
@@ -100,7 +98,6 @@ static int make_link(struct module *module, enum hook_group link, struct err *er
 	r = attach_hooks(module, hooks, count, false, returns, &module->links[link], err);
 	for (size_t i = 0; i < count; i++)
 		hooks[i]->hooked = !hooks[i]->error;
-	free(hooks);
 	return r;
 }
 
@@ -242,7 +239,7 @@ static void flip(struct module *module, struct hook *const *hooks, size_t count,
 int module_move_hooks(struct module *module, bool (*stays)(void *data, const struct hook *hook),
                       void *data, struct err *err)
 {
-	struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
+	AT_END(at_end_free) struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
 	struct attachment *attachment = NULL;
 	size_t count = 0;
 	int r = 0;
@@ -269,7 +266,6 @@ int module_move_hooks(struct module *module, bool (*stays)(void *data, const str
 		attachment_free_later(attachment);
 	else if (!r && count)
 		flip(module, hooks, count, attachment);
-	free(hooks);
 	return r;
 }
 

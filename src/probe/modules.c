@@ -237,23 +237,20 @@ tell_now(struct modules *modules, enum miss_kind kind, uint64_t processes, const
 
 static void tell_unseen(struct modules *modules, bool cuda, const char *what)
 {
-	struct buf names = { 0 };
+	AT_END(buf_free) struct buf names = { 0 };
 	uint64_t n = unseen_processes(modules->unseen, cuda, &names);
 
 	if (n)
 		tell_now(modules, MISS_UNSEEN, n,
 		         "%llu process%s ended before %s could be looked into (%s)",
 		         (unsigned long long)n, n == 1 ? "" : "es", what, names.data);
-	buf_free(&names);
 }
 
 uint64_t modules_unseen(const struct modules *modules)
 {
-	struct buf names = { 0 };
-	uint64_t n = unseen_processes(modules->unseen, true, &names);
+	AT_END(buf_free) struct buf names = { 0 };
 
-	buf_free(&names);
-	return n;
+	return unseen_processes(modules->unseen, true, &names);
 }
 
 /* Their .symtab is huge: at the end of a trace nobody comes to it any more. */

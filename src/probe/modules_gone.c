@@ -113,13 +113,12 @@ static int note_mapping(const struct mapping *mapping, void *data)
 /* One of its threads has made a call, or that cannot be found out. */
 bool modules_calls_cuda(const struct programs *programs, pid_t pid)
 {
-	DIR *threads = process_list(pid);
+	AT_END(process_list_end) DIR *threads = process_list(pid);
 	bool calls = !threads && errno != ENOENT;
 	pid_t tid;
 
 	while (!calls && (tid = process_next(threads)))
 		calls = programs_thread_known(programs, tid);
-	process_list_end(threads);
 	return calls;
 }
 
@@ -134,12 +133,11 @@ static void read_maps(struct search *search, pid_t pid)
 /* False where there is no list of processes. */
 static bool read_all_maps(struct search *search)
 {
-	DIR *processes = process_list(0);
+	AT_END(process_list_end) DIR *processes = process_list(0);
 	pid_t pid;
 
 	while ((pid = process_next(processes)))
 		read_maps(search, pid);
-	process_list_end(processes);
 	return processes != NULL;
 }
 

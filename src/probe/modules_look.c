@@ -563,7 +563,7 @@ static bool is_target(void *data, pid_t pid)
  * for all processes. */
 static bool check_module(struct modules *modules, struct module *module, uint64_t until_ns)
 {
-	struct patch_point *points = module_patch_points(module, true);
+	AT_END(at_end_free) struct patch_point *points = module_patch_points(module, true);
 	bool all;
 
 	pthread_mutex_unlock(&modules->lock);
@@ -581,7 +581,6 @@ static bool check_module(struct modules *modules, struct module *module, uint64_
 		             "the process has written code of its own over the probe: its calls "
 		             "since then are not seen");
 	}
-	free(points);
 	return all;
 }
 

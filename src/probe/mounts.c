@@ -213,7 +213,7 @@ static ssize_t read_path(int path_fd, char *to, size_t bytes)
 	char self[64];
 	size_t have = 0;
 	ssize_t n = 0;
-	int fd;
+	AT_END(at_end_close) int fd;
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -221,9 +221,7 @@ static ssize_t read_path(int path_fd, char *to, size_t bytes)
 		return -errno;
 	while (have < bytes && (n = read(fd, to + have, bytes - have)) > 0)
 		have += (size_t)n;
-	n = n < 0 ? -errno : (ssize_t)have;
-	close(fd);
-	return n;
+	return n < 0 ? -errno : (ssize_t)have;
 }
 
 ssize_t root_file_read(pid_t pid, int root, const char *path, const struct root_file_rights *rights,
@@ -231,7 +229,7 @@ ssize_t root_file_read(pid_t pid, int root, const char *path, const struct root_
 {
 	struct root_file_before before;
 	ssize_t n = become(rights, &before);
-	int fd = n ? -1 : root_path_open(root, path, O_NOFOLLOW);
+	AT_END(at_end_close) int fd = n ? -1 : root_path_open(root, path, O_NOFOLLOW);
 
 	if (!n && fd < 0)
 		n = fd;
@@ -244,7 +242,6 @@ ssize_t root_file_read(pid_t pid, int root, const char *path, const struct root_
 		n = n ? n : read_path(fd, to, bytes);
 		become_again(&before);
 	}
-	close(fd);
 	return n;
 }
 

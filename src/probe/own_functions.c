@@ -354,8 +354,8 @@ static void settle(struct own_functions_search *search)
 {
 	struct own_functions *into = search->into;
 	size_t limit = own_functions_limit(search->hooks), kept = 0, in_limit = 0;
-	size_t *distinct = xcalloc(search->hooks->n + 1, sizeof(*distinct));
-	size_t *taken = xcalloc(search->hooks->n + 1, sizeof(*taken));
+	AT_END(at_end_free) size_t *distinct = xcalloc(search->hooks->n + 1, sizeof(*distinct));
+	AT_END(at_end_free) size_t *taken = xcalloc(search->hooks->n + 1, sizeof(*taken));
 	bool first_kept = search->hooks->first_kept;
 
 	if (into->n)
@@ -383,8 +383,6 @@ static void settle(struct own_functions_search *search)
 			into->matches[i] = distinct[i] ? distinct[i] : into->matches[i] != 0;
 	}
 	into->n = in_limit;
-	free(distinct);
-	free(taken);
 }
 
 static void place(const struct elf_image *image, struct own_function *function)

@@ -393,7 +393,7 @@ static int check(const struct hook_spec *spec, const struct own_symbols *symbols
                  struct hook_mistake *mistake)
 {
 	const char *refused = spec->kind == SPEC_TRACEPOINT ? NULL : own_symbols_refused();
-	struct own_targets targets = { 0 };
+	AT_END(own_targets_free) struct own_targets targets = { 0 };
 	int r;
 
 	if (refused && spec->optional)
@@ -406,7 +406,6 @@ static int check(const struct hook_spec *spec, const struct own_symbols *symbols
 	r = own_kernel_find(spec, symbols, limit, &targets, mistake);
 	if (!r && spec->kind == SPEC_TRACEPOINT && !check_fields(spec, &targets, mistake))
 		r = -EINVAL;
-	own_targets_free(&targets);
 	return r;
 }
 
@@ -501,10 +500,9 @@ static int attach_function(struct own_kernel *kernel, const struct own_hook *hoo
 static int attach_tracepoint(struct own_kernel *kernel, const struct own_hook *hook,
                              const struct own_target *target)
 {
-	char *name = xasprintf("%s/%s", target->module, target->name);
+	AT_END(at_end_free) char *name = xasprintf("%s/%s", target->module, target->name);
 	int event = perf_tracepoint_open(name);
 
-	free(name);
 	return attach_event(kernel, event, "hook_tracepoint", "trace_exit", own_hook_cookie(hook));
 }
 
@@ -540,7 +538,7 @@ static void attach_spec(struct own_kernel *kernel, size_t i, const struct own_sy
                         own_miss_fn miss, void *data)
 {
 	const struct hook_list *list = own_hooks_list(kernel->own);
-	struct own_targets targets = { 0 };
+	AT_END(own_targets_free) struct own_targets targets = { 0 };
 	struct hook_mistake mistake = { 0 };
 	int r = own_kernel_find(list->spec[i], symbols, own_functions_limit(list), &targets,
 	                        &mistake);
@@ -550,7 +548,6 @@ static void attach_spec(struct own_kernel *kernel, size_t i, const struct own_sy
 		miss(data, MISS_NOT_HOOKED, list->spec[i]->glob, mistake.says);
 	for (size_t k = 0; k < targets.n && !r; k++)
 		attach_target(kernel, i, &targets.list[k], miss, data);
-	own_targets_free(&targets);
 }
 
 struct own_kernel *own_kernel_new(struct own_hooks *own, own_miss_fn miss, void *data)

@@ -90,7 +90,7 @@ static void tell_taken(const struct own_hooks *own, const struct own_functions *
 {
 	const struct own_taken *taken = &found->taken[spec];
 	const struct hook_spec *by = own->list->spec[taken->by];
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (!taken->places)
 		return;
@@ -103,7 +103,6 @@ static void tell_taken(const struct own_hooks *own, const struct own_functions *
 	buf_puts(&why, "' of ");
 	hook_list_add_origin(by, &why);
 	miss(data, MISS_NOT_HOOKED, own->list->spec[spec]->glob, why.data);
-	buf_free(&why);
 }
 
 /* Notes what this file has of each hook; told at once is what has too much, or meets another. */
@@ -170,7 +169,7 @@ static struct own_hook *hook_of(struct own_hooks *own, const struct own_module *
 static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, void *data)
 {
 	size_t n = module->functions.n;
-	struct patch_point *points = xcalloc(n + 1, sizeof(*points));
+	AT_END(at_end_free) struct patch_point *points = xcalloc(n + 1, sizeof(*points));
 
 	for (size_t i = 0; i < n; i++) {
 		const struct own_function *function = &module->functions.list[i];
@@ -189,7 +188,6 @@ static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, v
 		miss(data, MISS_NOT_HOOKED, module->hooks[i]->name, why);
 		module->hooks[i]->error = -EEXIST;
 	}
-	free(points);
 }
 
 /* Spans that are moments for this reason, from one of the functions on. */

@@ -84,7 +84,7 @@ static bool no_field(const struct spec_value *value, const struct own_place *pla
                      struct hook_mistake *mistake)
 {
 	const char **names = xcalloc(n + 1, sizeof(char *)), *near;
-	struct buf more = { 0 };
+	AT_END(buf_free) struct buf more = { 0 };
 
 	for (size_t i = 0; i < n; i++)
 		names[i] = places[i].name;
@@ -96,7 +96,6 @@ static bool no_field(const struct spec_value *value, const struct own_place *pla
 		buf_printf(&more, "%s%s", i ? ", " : "", places[i].name);
 	buf_puts(&more, ")");
 	wrong(mistake, value, "the tracepoint has no field '%s'%s", value->field, more.data);
-	buf_free(&more);
 	free(names);
 	return false;
 }
@@ -406,8 +405,7 @@ const struct api *own_plan_row(const struct hook_spec *spec, const char *name, s
 		[SPEC_CHARS] = "string", [SPEC_KSTR] = "string", [SPEC_KCHARS] = "string",
 	};
 	struct api_text text = { .name = name, .cls = CLASS_OTHER };
-	struct buf arguments = { 0 };
-	const struct api *api;
+	AT_END(buf_free) struct buf arguments = { 0 };
 
 	buf_puts(&arguments, "");
 	for (size_t i = 0; i < spec->n_values; i++) {
@@ -416,9 +414,7 @@ const struct api *own_plan_row(const struct hook_spec *spec, const char *name, s
 			           spec->value[i].name, words[spec->value[i].type]);
 	}
 	text.spec = arguments.data;
-	api = api_from_text(&text, made);
-	buf_free(&arguments);
-	return api;
+	return api_from_text(&text, made);
 }
 
 /* ---- arguments of markers ------------------------------------------------------------------ */

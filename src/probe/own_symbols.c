@@ -104,7 +104,7 @@ static void mark(struct own_symbols *symbols, const char *name, bool traceable, 
 static void read_traceable(struct own_symbols *symbols)
 {
 	int fd = tracefs_open("available_filter_functions");
-	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	AT_END(at_end_fclose) FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char *line = NULL;
 	size_t room = 0, n = 0;
 
@@ -120,14 +120,12 @@ static void read_traceable(struct own_symbols *symbols)
 		mark(symbols, line, true, false);
 	}
 	free(line);
-	if (file)
-		fclose(file);
 }
 
 /* "0xffffffff81000000-0xffffffff81000010	do_int3" */
 static void read_forbidden(struct own_symbols *symbols)
 {
-	FILE *file = fopen("/sys/kernel/debug/kprobes/blacklist", "re");
+	AT_END(at_end_fclose) FILE *file = fopen("/sys/kernel/debug/kprobes/blacklist", "re");
 	char *line = NULL;
 	size_t room = 0;
 
@@ -141,8 +139,6 @@ static void read_forbidden(struct own_symbols *symbols)
 		mark(symbols, name + 1, false, true);
 	}
 	free(line);
-	if (file)
-		fclose(file);
 }
 
 const char *own_symbols_unread(const struct own_symbols *symbols)

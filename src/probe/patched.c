@@ -371,7 +371,7 @@ bool patched_find(int fd, struct patch_point *points, size_t n,
                   bool (*wants)(void *data, pid_t pid), void *data, uint64_t until_ns)
 {
 	struct patched_search *search = search_new(fd, points, n);
-	DIR *processes = process_list(0);
+	AT_END(process_list_end) DIR *processes = process_list(0);
 	bool late = false;
 	pid_t pid;
 
@@ -384,7 +384,6 @@ bool patched_find(int fd, struct patch_point *points, size_t n,
 				look_at_process(search, pid);
 		}
 	}
-	process_list_end(processes);
 	search_free(search);
 	return !late;
 }

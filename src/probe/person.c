@@ -371,17 +371,14 @@ static bool read_all(int folder, pid_t pid, pid_t tid, struct sight *sight)
 bool sight_read(pid_t pid, pid_t tid, struct sight *sight)
 {
 	char path[32];
-	bool read;
-	int folder;
+	AT_END(at_end_close) int folder;
 
 	memset(sight, 0, sizeof(*sight));
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return false;
-	read = read_all(folder, pid, tid, sight);
-	close(folder);
-	return read;
+	return read_all(folder, pid, tid, sight);
 }
 
 static bool all_are(const uint32_t ids[3], uint32_t id)

@@ -61,12 +61,10 @@ void programs_thread_forget(struct programs *p, pid_t tid)
 
 bool programs_thread_known(const struct programs *p, pid_t tid)
 {
-	struct wire_thread *thread = xcalloc(1, sizeof(*thread));
+	AT_END(at_end_free) struct wire_thread *thread = xcalloc(1, sizeof(*thread));
 	uint32_t key = (uint32_t)tid;
-	bool known = !bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread);
 
-	free(thread);
-	return known;
+	return !bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread);
 }
 
 enum held programs_thread_held(struct programs *p, pid_t tid)
@@ -83,14 +81,13 @@ enum held programs_thread_held(struct programs *p, pid_t tid)
 
 bool programs_thread_in_call(const struct programs *p, pid_t tid, uint64_t *begin_ns)
 {
-	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	AT_END(at_end_free) struct wire_thread *thread = xmalloc(sizeof(*thread));
 	uint32_t key = (uint32_t)tid;
 	bool in_call =
 		bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread) == 0 && thread->depth;
 
 	if (in_call)
 		*begin_ns = thread->frame[0].call.begin_ns;
-	free(thread);
 	return in_call;
 }
 
@@ -197,7 +194,7 @@ uint32_t *programs_targets(struct programs *p, size_t *n)
 
 void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
 {
-	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	AT_END(at_end_free) struct wire_thread *thread = xmalloc(sizeof(*thread));
 	size_t n;
 	uint32_t *tids = programs_threads(p, &n);
 	int map = programs_map(p, "threads");
@@ -218,5 +215,4 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 		}
 	}
 	free(tids);
-	free(thread);
 }

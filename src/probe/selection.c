@@ -201,7 +201,7 @@ static bool has_build_info(const char *at, size_t bytes)
 /* Also of files without section headers. */
 static bool is_in_segments(const struct elf_image *image)
 {
-	char *part = xmalloc(LOOK_BYTES);
+	AT_END(at_end_free) char *part = xmalloc(LOOK_BYTES);
 	bool found = false;
 
 	for (size_t i = 0; i < image->n_segments && !found; i++) {
@@ -214,7 +214,6 @@ static bool is_in_segments(const struct elf_image *image)
 			continue;
 		found = data ? has_build_info(part, n) : has_go_note(part, n);
 	}
-	free(part);
 	return found;
 }
 

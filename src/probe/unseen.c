@@ -140,7 +140,7 @@ static void add_name(struct buf *names, const char *name, size_t n)
 
 uint64_t unseen_processes(const struct unseen *unseen, bool cuda, struct buf *names)
 {
-	struct unseen_user *all = xmalloc((unseen->n_users + 1) * sizeof(*all));
+	AT_END(at_end_free) struct unseen_user *all = xmalloc((unseen->n_users + 1) * sizeof(*all));
 	uint64_t sum = cuda ? 0 : unseen->more;
 	struct unseen_file *file, *next;
 	size_t n = 0, n_names = 0;
@@ -156,7 +156,6 @@ uint64_t unseen_processes(const struct unseen *unseen, bool cuda, struct buf *na
 	qsort(all, n, sizeof(*all), compare_users);
 	for (size_t i = 0; i < n; i++)
 		sum += !i || compare_users(&all[i - 1], &all[i]) != 0;
-	free(all);
 	return sum;
 }
 
@@ -255,7 +254,7 @@ bool modules_undecided(struct modules *modules)
 
 bool modules_decide(struct modules *modules)
 {
-	struct undecided *undecided = next_undecided(modules);
+	AT_END(at_end_free) struct undecided *undecided = next_undecided(modules);
 	struct module *module = NULL;
 	struct seen_file *file;
 	uint64_t stamp;
@@ -285,7 +284,6 @@ bool modules_decide(struct modules *modules)
 	}
 	pthread_mutex_unlock(&modules->lock);
 	free(undecided->path);
-	free(undecided);
 	return found;
 }
 

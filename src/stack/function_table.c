@@ -59,7 +59,7 @@ static struct elf_note id_in_notes(const char *notes, size_t len)
 static void read_build_id(struct function_table *table)
 {
 	const struct elf_image *image = &table->image;
-	char *notes = xmalloc(NOTES_BYTES);
+	AT_END(at_end_free) char *notes = xmalloc(NOTES_BYTES);
 	struct elf_note id;
 
 	for (size_t i = 0; i < image->n_segments && !table->id_len; i++) {
@@ -75,7 +75,6 @@ static void read_build_id(struct function_table *table)
 		memcpy(table->id, id.content, id.bytes);
 		table->id_len = id.bytes;
 	}
-	free(notes);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -384,14 +383,11 @@ struct kernel_symbols *kernel_symbols_read(FILE *from)
 
 struct kernel_symbols *kernel_symbols_of_this_kernel(void)
 {
-	FILE *file = fopen("/proc/kallsyms", "re");
-	struct kernel_symbols *s;
+	AT_END(at_end_fclose) FILE *file = fopen("/proc/kallsyms", "re");
 
 	if (!file)
 		return xcalloc(1, sizeof(struct kernel_symbols));
-	s = kernel_symbols_read(file);
-	fclose(file);
-	return s;
+	return kernel_symbols_read(file);
 }
 
 void kernel_symbols_free(struct kernel_symbols *s)

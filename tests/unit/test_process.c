@@ -124,7 +124,7 @@ static int threads_that_ended(pid_t pid)
 	assert_non_null(threads);
 	while ((tid = process_next(threads)))
 		ended += process_stat_read(pid, tid, &stat) && stat.state == 'Z';
-	process_list_end(threads);
+	process_list_end(&threads);
 	return ended;
 }
 
@@ -175,7 +175,7 @@ static bool is_listed(pid_t in, pid_t wanted)
 
 	while ((number = process_next(list)))
 		found |= number == wanted;
-	process_list_end(list);
+	process_list_end(&list);
 	return found;
 }
 

@@ -323,7 +323,7 @@ static void tell(struct inside_process *process, size_t n, const struct counted 
 static void begin_counting(struct inside_process *process, double share, uint64_t interval_ns)
 {
 	struct inside_counts *counts = process->counts;
-	uint32_t *order = xcalloc(counts->n, sizeof(*order));
+	AT_END(at_end_free) uint32_t *order = xcalloc(counts->n, sizeof(*order));
 	size_t n = 0;
 
 	for (size_t i = 0; i < counts->n; i++)
@@ -342,7 +342,6 @@ static void begin_counting(struct inside_process *process, double share, uint64_
 		order[n++] = order[i];
 	}
 	tell(process, n, &counts->all[order[0]]);
-	free(order);
 }
 
 /* One that was called little for a while is recorded again. */

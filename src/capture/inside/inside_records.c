@@ -281,7 +281,7 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 {
 	struct inside *inside = process->inside;
 	uint64_t since_ns = process->last_ns ? process->last_ns : process->ended_ns;
-	struct buf to = { 0 };
+	AT_END(buf_free) struct buf to = { 0 };
 
 	if (!process->ended_ns)
 		return;
@@ -295,7 +295,6 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
 	             "calls from %.0f ms%s: %s", ms_of(inside, since_ns), to.data,
 	             process->ended_why);
-	buf_free(&to);
 	modules_unlock(inside->options.modules);
 }
 
@@ -329,7 +328,7 @@ void inside_process_tell_unknown(struct inside_process *process, uint64_t since_
  * have ended. */
 bool inside_process_has_memory(uint32_t pid)
 {
-	DIR *threads = process_list((pid_t)pid);
+	AT_END(process_list_end) DIR *threads = process_list((pid_t)pid);
 	char name[64], exe[1];
 	bool has = false;
 	pid_t tid;
@@ -338,7 +337,6 @@ bool inside_process_has_memory(uint32_t pid)
 		snprintf(name, sizeof(name), "task/%d/exe", tid);
 		has = process_look((pid_t)pid, PROCESS_LINK, name, exe, sizeof(exe)) >= 0;
 	}
-	process_list_end(threads);
 	return has;
 }
 

@@ -52,14 +52,11 @@ struct gpu_threads {
 static bool start(void *(*work)(void *), void *data)
 {
 	pthread_t thread;
-	pthread_attr_t attr;
-	bool started;
+	AT_END(pthread_attr_destroy) pthread_attr_t attr;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started = pthread_create(&thread, &attr, work, data) == 0;
-	pthread_attr_destroy(&attr);
-	return started;
+	return pthread_create(&thread, &attr, work, data) == 0;
 }
 
 static void sleep_until(uint64_t ns)

@@ -196,12 +196,11 @@ static void take_file(int *to, int fd, uint64_t *bytes)
 
 static void process_answer(int socket, const struct lines_answer *what)
 {
-	struct buf message = { 0 };
+	AT_END(buf_free) struct buf message = { 0 };
 
 	lines_answer_write(what, &message);
 	if (worker_send(socket, message.data, message.len, -1))
 		_exit(0);
-	buf_free(&message);
 }
 
 /* All that comes before LINES_READY; false: there will be nothing to do. */
