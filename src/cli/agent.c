@@ -157,11 +157,10 @@ static int run(struct agent_options *o, const char *name, struct err *err)
 
 static int print_example(void)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	config_write_example(&text);
 	fputs(text.data, stdout);
-	buf_free(&text);
 	return fflush(stdout) ? EXIT_FAILURE : 0;
 }
 

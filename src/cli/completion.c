@@ -25,7 +25,7 @@ void completion_ask(const struct completion *question)
 
 void completion_offer(const struct completion_value *value, const char *word, const char *text)
 {
-	struct buf line = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 
 	if (strncmp(word, value->typed, strlen(value->typed)))
 		return;
@@ -36,7 +36,6 @@ void completion_offer(const struct completion_value *value, const char *word, co
 		text_add_safe(&line, text);
 	}
 	puts(line.data);
-	buf_free(&line);
 }
 
 /* The first part of what --help says of it. */
@@ -181,7 +180,7 @@ static bool offer_joined_value(const struct scan_known *known, char *word)
 {
 	char *equals = strchr(word, '=');
 	const struct option_row *option;
-	struct buf before = { 0 };
+	AT_END(buf_free) struct buf before = { 0 };
 
 	if (strncmp(word, "--", 2) || !equals)
 		return false;
@@ -190,7 +189,6 @@ static bool offer_joined_value(const struct scan_known *known, char *word)
 	if (option && option->value)
 		completion_option_values(option, &(struct completion_value){ .before = before.data,
 		                                                             .typed = equals + 1 });
-	buf_free(&before);
 	return true;
 }
 

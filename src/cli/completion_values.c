@@ -176,7 +176,7 @@ static bool is_harmless(const char *name)
 /* Where some use a GPU, those alone. */
 static void offer_processes(value *v, bool by_name)
 {
-	struct running *list;
+	AT_END(at_end_free) struct running *list;
 	char pid[16];
 	bool gpu;
 	size_t count = list_processes(&list, &gpu);
@@ -190,7 +190,6 @@ static void offer_processes(value *v, bool by_name)
 		else if (is_harmless(list[i].name))
 			completion_offer(v, list[i].name, NULL);
 	}
-	free(list);
 }
 
 void completion_pids(value *v)
@@ -227,7 +226,7 @@ void completion_traces(value *v)
 
 void completion_option_values(const struct option_row *row, value *v)
 {
-	struct buf before = { 0 };
+	AT_END(buf_free) struct buf before = { 0 };
 	struct completion_value part = *v;
 
 	if (row->list || row->kind == OPTION_SET)
@@ -242,17 +241,15 @@ void completion_option_values(const struct option_row *row, value *v)
 		completion_folders(&part);
 	else if (!strcmp(row->value, "PATH"))
 		offer_files(&part);
-	buf_free(&before);
 }
 
 static void offer_tools(value *v)
 {
 	static const char *const tools[] = { "memleak", "launches", "bandwidth", NULL };
-	struct buf before = { 0 };
+	AT_END(buf_free) struct buf before = { 0 };
 	struct completion_value part = last_of_list(v, &before);
 
 	offer_words(&part, tools);
-	buf_free(&before);
 }
 
 /* Words that are no options, by their name in the usage. The first row that fits counts. */

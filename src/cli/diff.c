@@ -107,22 +107,20 @@ static struct run_info part_of(const struct run_info *run, const struct cli_rang
 
 static void print_sides(const struct diff_command *o, const struct run_info *const runs[DIFF_SIDES])
 {
-	struct buf out = { 0 };
+	AT_END(buf_free) struct buf out = { 0 };
 
 	for (int side = 0; side < DIFF_SIDES; side++) {
-		struct buf why = { 0 };
+		AT_END(buf_free) struct buf why = { 0 };
 
 		buf_printf(&out, "%c: ", side == DIFF_A ? 'A' : 'B');
 		text_add_safe(&out, o->paths[side]);
 		buf_putc(&out, '\n');
 		if (missed_of_file(runs[side], &why))
 			buf_printf(&out, "   not all: %s\n", why.data);
-		buf_free(&why);
 	}
 	buf_putc(&out, '\n');
 	text_wrap_lines(&out, 0, cli_width(stdout));
 	fputs(out.data, stdout);
-	buf_free(&out);
 }
 
 static int compare(struct diff_command *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],

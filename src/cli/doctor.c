@@ -50,7 +50,7 @@ static void line(const struct doctor_page *report, enum verdict verdict, const c
 {
 	static const char *const names[] = { "ok", "degraded", "missing" };
 	static const char *const colors[] = { "\033[32m", "\033[33m", "\033[31m" };
-	struct buf text = { 0 }, safe = { 0 };
+	AT_END(buf_free) struct buf text = { 0 }, safe = { 0 };
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -67,8 +67,6 @@ static void line(const struct doctor_page *report, enum verdict verdict, const c
 			printf("%*s", TEXT_AT, "");
 	}
 	putchar('\n');
-	buf_free(&text);
-	buf_free(&safe);
 }
 
 /* ---- privileges ---------------------------------------------------------------------------- */

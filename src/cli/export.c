@@ -106,12 +106,11 @@ static bool to_stdout(const struct export_options *o)
 
 static int no_format(struct err *err)
 {
-	struct buf known = { 0 };
+	AT_END(buf_free) struct buf known = { 0 };
 
 	sink_format_names(&known);
 	err_set(err, EINVAL, "to which format? -o FILE with its ending, or --format %s",
 	        known.data);
-	buf_free(&known);
 	return err->code;
 }
 

@@ -547,12 +547,11 @@ static int print_json(const struct info *info, struct buf *out, struct err *err)
 
 static int print(const struct info *info, bool json, struct err *err)
 {
-	struct buf out = { 0 };
+	AT_END(buf_free) struct buf out = { 0 };
 	int r = json ? print_json(info, &out, err) : print_text(info, &out, err);
 
 	if (!r && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout)))
 		r = err_set(err, errno, "cannot write: %s", strerror(errno));
-	buf_free(&out);
 	return r;
 }
 

@@ -77,11 +77,10 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 /* A standard stream that is closed would be the first file opened: output would go into that. */
 static void fill_standard_streams(void)
 {
-	int fd;
+	AT_END(at_end_close) int fd;
 
 	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
 		;
-	close(fd);
 }
 
 /*

@@ -61,7 +61,7 @@ static bool is_special(const char *path)
 const struct sink_format *cli_format_of(const char *path, struct err *err)
 {
 	const struct sink_format *format = sink_format_by_ending(path);
-	struct buf known = { 0 };
+	AT_END(buf_free) struct buf known = { 0 };
 
 	if (format)
 		return format;
@@ -70,7 +70,6 @@ const struct sink_format *cli_format_of(const char *path, struct err *err)
 	sink_format_endings(&known);
 	err_set(err, EINVAL, "'%s' has the ending of no format (%s): --format chooses one", path,
 	        known.data);
-	buf_free(&known);
 	return NULL;
 }
 

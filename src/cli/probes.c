@@ -101,7 +101,7 @@ static const char *state_of(const struct hook *hook)
 
 static void print_hook(const struct hook *hook)
 {
-	struct buf instruction = { 0 };
+	AT_END(buf_free) struct buf instruction = { 0 };
 
 	if (hook->placement.skip)
 		buf_printf(&instruction, "+%u ", hook->placement.skip);
@@ -112,7 +112,6 @@ static void print_hook(const struct hook *hook)
 	               hook->placement.emulated ? "cheap" : "slow", hook->placement.why,
 	               hook->why ? "; " : "", hook->why ? hook->why : "",
 	               hook->also ? "; also called " : "", hook->also ? hook->also : "");
-	buf_free(&instruction);
 }
 
 static const char *layers_of(const struct module *module)
@@ -167,7 +166,7 @@ static void print_entry(const struct hook *hook, const struct entry_function *fu
 static int print_entries(struct probes_listing *listing, const struct module *module,
                          struct err *err)
 {
-	struct entry_function *functions;
+	AT_END(at_end_free) struct entry_function *functions;
 	size_t count, movable = 0;
 	int r = entry_module_judge(module->fd, module->path, &functions, &count, err);
 
@@ -190,7 +189,6 @@ static int print_entries(struct probes_listing *listing, const struct module *mo
 		listing->listed++;
 	}
 	listing->movable += movable;
-	free(functions);
 	return r;
 }
 

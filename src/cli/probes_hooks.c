@@ -123,7 +123,7 @@ static void list_tracepoint(struct hook_listing *listing, const struct own_targe
 	struct hook_row row = { .place = target->module, .name = target->name };
 	struct own_place fields[OWN_FIELDS_MAX];
 	struct hook_mistake mistake;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int n = own_tracepoint_fields(target->module, target->name, fields);
 
 	if (n < 0) {
@@ -135,7 +135,6 @@ static void list_tracepoint(struct hook_listing *listing, const struct own_targe
 	row.arguments = text.data;
 	row.hook = row.why ? "no" : "yes";
 	table_row(listing->table, &row);
-	buf_free(&text);
 }
 
 static void list_targets(struct hook_listing *listing, const struct own_targets *targets)
@@ -189,7 +188,7 @@ static int list_kernel(struct hook_listing *listing, struct hook_mistake *mistak
 {
 	bool functions = listing->spec->kind != SPEC_TRACEPOINT;
 	struct own_symbols *symbols = functions ? own_symbols_new() : NULL;
-	struct own_targets targets = { 0 };
+	AT_END(own_targets_free) struct own_targets targets = { 0 };
 	char count[32];
 	int r;
 
@@ -206,7 +205,6 @@ static int list_kernel(struct hook_listing *listing, struct hook_mistake *mistak
 			table_note(listing->table, "%s.", own_symbols_unread(symbols));
 		r = table_end(listing->table, err);
 	}
-	own_targets_free(&targets);
 	own_symbols_free(symbols);
 	return r;
 }
@@ -216,7 +214,7 @@ static int list_kernel(struct hook_listing *listing, struct hook_mistake *mistak
 static void list_function(struct hook_listing *listing, const char *path,
                           const struct own_function *function)
 {
-	char *shown = own_function_shown(function->name, PERSON_UNKNOWN);
+	AT_END(at_end_free) char *shown = own_function_shown(function->name, PERSON_UNKNOWN);
 	struct hook_row row = { .hook = "yes",
 		                .place = path,
 		                .name = shown,
@@ -225,7 +223,7 @@ static void list_function(struct hook_listing *listing, const char *path,
 	struct own_place places[SPEC_ARG_LAST + 1];
 	size_t n = SPEC_ARG_LAST + 1;
 	struct hook_mistake mistake;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	snprintf(row.offset, sizeof(row.offset), "0x%llx",
 	         (unsigned long long)(function->offset + function->skip));
@@ -253,8 +251,6 @@ static void list_function(struct hook_listing *listing, const char *path,
 	table_text(listing->table, row.offset);
 	table_row(listing->table, &row);
 	listing->n_rows++;
-	buf_free(&text);
-	free(shown);
 }
 
 /* Whether the file was not looked into yet. */
@@ -417,7 +413,7 @@ static int list(struct hook_listing *listing, const char *file, struct target_ch
 	bool kernel = spec_is_kernel(listing->spec);
 	struct hook_mistake mistake = { 0 };
 	struct err err = { 0 };
-	struct buf wrong = { 0 };
+	AT_END(buf_free) struct buf wrong = { 0 };
 	int r;
 
 	if (kernel && (file || choice->given))
@@ -433,7 +429,6 @@ static int list(struct hook_listing *listing, const char *file, struct target_ch
 		hook_list_add_mistake(listing->spec, &mistake, &wrong);
 		say_mistake(&wrong);
 	}
-	buf_free(&wrong);
 	return r ? EXIT_FAILURE : 0;
 }
 
@@ -444,7 +439,7 @@ int probes_list_hook(const char *text, const char *file, struct target_choice *c
 	struct table_options options = {
 		.form = form, .out = stdout, .width = cli_width(stdout), .note = tell_note
 	};
-	struct buf wrong = { 0 };
+	AT_END(buf_free) struct buf wrong = { 0 };
 	int status = EXIT_USAGE;
 
 	if (hook_list_add(&listing.hooks, text, &wrong)) {
@@ -456,7 +451,6 @@ int probes_list_hook(const char *text, const char *file, struct target_choice *c
 		table_close(listing.table);
 	}
 	hook_list_free(&listing.hooks);
-	buf_free(&wrong);
 	free(listing.seen);
 	free(listing.near);
 	return status;

@@ -14,21 +14,16 @@
 
 static int read_profile(const char *path, struct profile **profile, struct err *err)
 {
-	FILE *in = fopen(path, "re");
+	AT_END(at_end_fclose) FILE *in = fopen(path, "re");
 	struct stat st;
-	int r;
 
 	*profile = NULL;
 	if (!in)
 		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	if (!fstat(fileno(in), &st) && S_ISDIR(st.st_mode)) {
-		fclose(in);
+	if (!fstat(fileno(in), &st) && S_ISDIR(st.st_mode))
 		return err_set(err, EISDIR, "cannot read %s: it is a folder", path);
-	}
 	*profile = profile_new(NULL);
-	r = profile_read_folded(*profile, in, path, err);
-	fclose(in);
-	return r;
+	return profile_read_folded(*profile, in, path, err);
 }
 
 static int write_text(const struct profile_pair *pair, struct err *err)

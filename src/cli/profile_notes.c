@@ -61,12 +61,11 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 
 int profile_no_form(const char *path, struct err *err)
 {
-	struct buf known = { 0 };
+	AT_END(buf_free) struct buf known = { 0 };
 
 	profile_format_endings(&known);
 	err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s' (there are %s)",
 	        path, known.data);
-	buf_free(&known);
 	return err->code;
 }
 
@@ -122,11 +121,10 @@ void profile_notes_of_nothing(const struct profile *profile, const struct collec
 
 void profile_notes_of_file(const struct run_info *run, struct profile_notes *notes)
 {
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (missed_of_file(run, &why))
 		note(notes, 1, "Not all: %s", why.data);
-	buf_free(&why);
 }
 
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)

@@ -24,14 +24,12 @@
 __attribute__((format(printf, 2, 0))) static void cli_print_safe(FILE *out, const char *fmt,
                                                                  va_list ap)
 {
-	struct buf text = { 0 }, safe = { 0 };
+	AT_END(buf_free) struct buf text = { 0 }, safe = { 0 };
 
 	buf_vprintf(&text, fmt, ap);
 	text_add_safe(&safe, text.data ? text.data : "");
 	if (safe.len)
 		fwrite(safe.data, 1, safe.len, out);
-	buf_free(&text);
-	buf_free(&safe);
 }
 
 void cli_say(const char *fmt, ...)
@@ -230,12 +228,11 @@ bool cli_is_full(int rc)
 
 void cli_print_incomplete(const struct run_info *run)
 {
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (missed_of_file(run, &why))
 		printf("\nnot all: %s\n", why.data);
 	fflush(stdout);
-	buf_free(&why);
 }
 
 bool cli_worth_showing(int rc)

@@ -114,8 +114,7 @@ static void add_globs(struct buf *out, const char *option, const char *const *gl
 /* Which options leave calls out, for those who read the file. NULL: none does. */
 static char *chosen_words(const struct selection *selection, const struct chosen_options *chosen)
 {
-	struct buf out = { 0 };
-	char *words;
+	AT_END(buf_free) struct buf out = { 0 };
 
 	if (chosen->failed)
 		buf_puts(&out, " --failed");
@@ -128,9 +127,7 @@ static char *chosen_words(const struct selection *selection, const struct chosen
 			buf_printf(&out, " --class %s", api_class_name((enum api_class)cls));
 	add_globs(&out, "--only", selection->only, selection->n_only);
 	add_globs(&out, "--skip", selection->skip, selection->n_skip);
-	words = out.len ? xasprintf("%.*s", CHOSEN_WORDS_MAX, out.data + 1) : NULL;
-	buf_free(&out);
-	return words;
+	return out.len ? xasprintf("%.*s", CHOSEN_WORDS_MAX, out.data + 1) : NULL;
 }
 
 /* What --last is to write is not there before: a mistake is better told now. */
@@ -206,7 +203,7 @@ static void snapshot_written(void *data, const struct run_info *run, uint64_t ev
                              uint64_t bytes)
 {
 	struct record_run *r = data;
-	struct buf missed = { 0 };
+	AT_END(buf_free) struct buf missed = { 0 };
 	struct err err = { 0 };
 
 	missed_brief(&missed, run);
@@ -214,7 +211,6 @@ static void snapshot_written(void *data, const struct run_info *run, uint64_t ev
 		recording_notice(r, err.text);
 	else
 		recording_say_written(&r->recording, r->name, events, bytes, &missed);
-	buf_free(&missed);
 }
 
 /* SIGUSR2; what goes wrong does not end the recording. */
@@ -304,7 +300,7 @@ int cli_record(int argc, char **argv)
 	struct record_options o = { .attach = { .capture = { .returns = true } } };
 	struct origin origin;
 	struct err err = { 0 };
-	char *name = NULL;
+	AT_END(at_end_free) char *name = NULL;
 	int status;
 
 	origin_save(&origin);
@@ -324,7 +320,6 @@ int cli_record(int argc, char **argv)
 	status = record(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
-	free(name);
 	cli_attach_free(&o.attach);
 	return status;
 }

@@ -41,7 +41,7 @@ static void show_progress(void *data, const struct capture_state *state)
 	struct recording *r = data;
 	struct writer_stats stats;
 	struct winsize size;
-	struct buf line = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 
 	if (clock_now_ns() - r->shown_ns < PROGRESS_NS || ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
 		return;
@@ -53,13 +53,12 @@ static void show_progress(void *data, const struct capture_state *state)
 	buf_printf(&line, "%s  %llu lost  overhead %.1f %%", r->held ? " held" : "",
 	           (unsigned long long)missed_events(state->lost), state->overhead_percent);
 	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
-	buf_free(&line);
 }
 
 void recording_say_written(struct recording *r, const char *name, uint64_t events, uint64_t bytes,
                            const struct buf *missed)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	clear_progress(r);
 	buf_printf(&text, "%s: %llu events in ", name, (unsigned long long)events);
@@ -71,7 +70,6 @@ void recording_say_written(struct recording *r, const char *name, uint64_t event
 	else if (missed)
 		buf_puts(&text, ", none lost");
 	cli_say("%s; next: cuscope report %s", text.data, name);
-	buf_free(&text);
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */

@@ -120,15 +120,12 @@ static int print(const struct timeline_command *o, const struct timeline_view *v
 		.utf8 = is_utf8(),
 		.file = base_name(o->path),
 	};
-	struct lines lines;
-	int rc;
+	AT_END(lines_free) struct lines lines;
 
 	lines_init(&lines, stdout, "the timeline");
 	timeline_text(view, run, &text, &lines.pending);
 	text_wrap_lines(&lines.pending, 0, width);
-	rc = lines_flush(&lines, err);
-	lines_free(&lines);
-	return rc;
+	return lines_flush(&lines, err);
 }
 
 static int show(const struct timeline_command *o, struct trace_file *file, struct err *err)

@@ -221,39 +221,33 @@ static void fit_screen(struct buf *text, size_t rows)
 static int draw_plot(struct watch_command *c, const struct watch_page *page, struct err *err)
 {
 	struct memory_plot_frame frame = { .end_ns = page->time_ns };
-	struct buf svg = { 0 };
-	int r;
+	AT_END(buf_free) struct buf svg = { 0 };
 
 	if (!c->plot)
 		c->plot = memory_plot_new(page->begin_ns);
 	page_plot(c->plot, page, c->places);
 	memory_plot_draw(c->plot, &frame, &svg);
-	r = file_replace(c->plot_file, c->mode, &svg, err);
-	buf_free(&svg);
-	return r;
+	return file_replace(c->plot_file, c->mode, &svg, err);
 }
 
 /* Whole, or not at all: a reader that does not read is not waited for when cuscope is to end. */
 static int write_page(const struct watch_command *c, bool screen, const struct buf *text,
                       struct err *err)
 {
-	struct lines lines;
-	int r;
+	AT_END(lines_free) struct lines lines;
 
 	lines_init(&lines, c->out, c->output ? c->output : "the pages");
 	if (screen)
 		buf_puts(&lines.pending, "\033[H\033[2J");
 	buf_add(&lines.pending, text->data, text->len);
-	r = lines_flush(&lines, err);
-	lines_free(&lines);
-	return r;
+	return lines_flush(&lines, err);
 }
 
 static int show_page(void *data, const struct watch_page *page, struct err *err)
 {
 	struct watch_command *c = data;
 	struct winsize size = { 0 };
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	bool screen;
 	int r = 0;
 
@@ -271,7 +265,6 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 		r = write_page(c, screen, &text, err);
 	if (!r && c->plot_file)
 		r = draw_plot(c, page, err);
-	buf_free(&text);
 	return r;
 }
 

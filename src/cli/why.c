@@ -106,7 +106,7 @@ static void files_group(struct why_files *all, char *const *paths, size_t n)
 static void group_print_heading(const struct why_files *all, const struct together *group,
                                 const char *const *paths, bool part)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	if (all->said)
 		putchar('\n');
@@ -119,7 +119,6 @@ static void group_print_heading(const struct why_files *all, const struct togeth
 	}
 	cli_print_line("%s:", text.data);
 	fflush(stdout);
-	buf_free(&text);
 }
 
 static int group_read(const struct together *group, struct trace_file *const *files,

@@ -353,14 +353,13 @@ int config_read_text(struct node_settings *settings, const char *path, const cha
 
 int config_read_file(struct node_settings *settings, const char *path, struct err *err)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int r = secure_file_read(path, SECURE_FILE_PUBLIC, &text, err);
 
 	if (!r && strlen(text.data) != text.len)
 		r = err_set(err, EINVAL, "%s has a byte 0 in it: it is no text", path);
 	if (!r)
 		r = config_read_text(settings, path, text.data, err);
-	buf_free(&text);
 	return r;
 }
 

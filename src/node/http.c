@@ -197,8 +197,7 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 static struct answer answer_health(struct http *http, const char *accept)
 {
 	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	struct buf text = { 0 };
-	struct answer answer;
+	AT_END(buf_free) struct buf text = { 0 };
 	struct http_loops loops;
 	bool stale, hangs;
 
@@ -211,15 +210,13 @@ static struct answer answer_health(struct http *http, const char *accept)
 	buf_puts(&text, " s\n");
 	hangs = http_loops_hang(&loops, &text);
 	snapshot_put(snapshot);
-	answer = say(stale || hangs ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
-	buf_free(&text);
-	return answer;
+	return say(stale || hangs ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
 }
 
 static struct answer answer_page(struct http *http, const char *accept)
 {
 	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	struct answer answer;
 
 	http_page(snapshot ? snapshot_metrics(snapshot) : NULL,
@@ -227,7 +224,6 @@ static struct answer answer_page(struct http *http, const char *accept)
 	snapshot_put(snapshot);
 	answer = say(MHD_HTTP_OK, text.data);
 	answer.type = "text/html; charset=utf-8";
-	buf_free(&text);
 	return answer;
 }
 
@@ -279,8 +275,7 @@ static struct answer answer_record(struct http *http, struct MHD_Connection *con
 {
 	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND,
 	                                                post ? "last" : "request");
-	struct buf text = { 0 };
-	struct answer answer;
+	AT_END(buf_free) struct buf text = { 0 };
 	unsigned status;
 
 	if (!http->has_token)
@@ -292,9 +287,7 @@ static struct answer answer_record(struct http *http, struct MHD_Connection *con
 	status = post ? http_record_ask(http->recorder, value, &text)
 	              : http_record_tell(http->recorder, value, &text);
 	pthread_mutex_unlock(&http->lock);
-	answer = say(status, text.data);
-	buf_free(&text);
-	return answer;
+	return say(status, text.data);
 }
 
 static struct answer answer_path(struct http *http, struct MHD_Connection *connection,
@@ -444,7 +437,7 @@ static int read_tls(const struct node_settings *settings, struct tls *tls, struc
 /* Without the newline that editors put behind it. */
 static int read_token(const struct node_settings *settings, struct http *http, struct err *err)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	size_t bytes;
 	int r;
 
@@ -461,7 +454,6 @@ static int read_token(const struct node_settings *settings, struct http *http, s
 	}
 	if (text.data)
 		explicit_bzero(text.data, text.len);
-	buf_free(&text);
 	return r;
 }
 

@@ -213,12 +213,11 @@ static void on_hangup(void *data)
 
 static void say_serving(const struct node *node)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	buf_printf(&text, "serving on http%s://%s/metrics", *node->settings.key ? "s" : "",
 	           node->settings.listen);
 	say(node, text.data);
-	buf_free(&text);
 }
 
 static int serve(struct node *node, struct err *err)

@@ -63,13 +63,12 @@ static int memory_with(const char *data, size_t bytes)
 
 static int configuration(const char *url, const char *token)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int fd;
 
 	buf_printf(&text, "url = \"%s\"\nheader = \"Authorization: Bearer %s\"\n", url, token);
 	fd = memory_with(text.data, text.len);
 	explicit_bzero(text.data, text.len);
-	buf_free(&text);
 	return fd;
 }
 

@@ -239,7 +239,7 @@ static bool read_token(const char *path, struct buf *token)
 static enum process_curl_outcome ask(const struct process_kubelet_words *words, struct buf *answer,
                                      const bool *stop)
 {
-	struct buf token = { 0 }, authority = { 0 };
+	AT_END(buf_free) struct buf token = { 0 }, authority = { 0 };
 	enum process_curl_outcome outcome = PROCESS_CURL_NO_FILES;
 
 	if (read_token(words->token, &token) &&
@@ -248,8 +248,6 @@ static enum process_curl_outcome ask(const struct process_kubelet_words *words, 
 		outcome = process_curl(words->url, token.data, &authority, answer, stop);
 	if (token.data)
 		explicit_bzero(token.data, token.cap);
-	buf_free(&token);
-	buf_free(&authority);
 	return outcome;
 }
 
@@ -280,7 +278,7 @@ static void ask_once(struct process_kubelet *kubelet)
 	struct process_kubelet_words words = { 0 };
 	enum process_curl_outcome outcome;
 	struct process_pods *pods = NULL;
-	struct buf answer = { 0 };
+	AT_END(buf_free) struct buf answer = { 0 };
 
 	set_words(&words, kubelet->words.url, kubelet->words.token, kubelet->words.authority);
 	kubelet->missed = kubelet->changed = false;
@@ -295,7 +293,6 @@ static void ask_once(struct process_kubelet *kubelet)
 		process_pods_renew(kubelet->pods, pods);
 	kubelet->counts[outcome]++;
 	process_pods_free(pods);
-	buf_free(&answer);
 	free(words.url);
 	free(words.token);
 	free(words.authority);

@@ -110,20 +110,19 @@ static bool remember(struct recorder_facts *facts, uint64_t key, uint64_t person
 
 static void tell(struct recorder_facts *facts, const struct held_place *place, const char *where)
 {
-	struct buf bytes = { 0 };
+	AT_END(buf_free) struct buf bytes = { 0 };
 
 	facts->told++;
 	buf_bytes(&bytes, place->older_bytes);
 	snprintf(facts->leak, sizeof(facts->leak),
 	         "%s of %s memory held by process %u (%s), from %s", bytes.data,
 	         api_memory_name(place->kind), place->process->pid, place->process->comm, where);
-	buf_free(&bytes);
 }
 
 static void see_suspect(struct recorder_facts *facts, const struct held_place *place,
                         const struct counts *counts, bool take)
 {
-	struct buf where = { 0 };
+	AT_END(buf_free) struct buf where = { 0 };
 	struct suspect *known;
 	uint64_t key;
 
@@ -136,7 +135,6 @@ static void see_suspect(struct recorder_facts *facts, const struct held_place *p
 		tell(facts, place, where.data ? where.data : "an unknown place");
 	else
 		facts->no_room += take;
-	buf_free(&where);
 }
 
 /* Those that are known come first, so that none of them gives way to a new one. */

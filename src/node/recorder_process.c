@@ -322,12 +322,10 @@ static const struct consumer_ops ops = { .event = see, .end = finish };
 
 static void be_the_one_that_goes(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	AT_END(at_end_close) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
 		errno = 0; /* then memory runs out for whom the kernel likes */
-	if (fd >= 0)
-		close(fd);
 }
 
 static void hold_back_user_signals(void)

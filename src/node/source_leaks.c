@@ -54,7 +54,7 @@ static void end(void *state)
 
 static void copy_place(const struct held_place *place, struct suspect *suspect)
 {
-	struct buf where = { 0 };
+	AT_END(buf_free) struct buf where = { 0 };
 
 	place_label(place->frame, &where);
 	snprintf(suspect->pid, sizeof(suspect->pid), "%u", place->process->pid);
@@ -64,7 +64,6 @@ static void copy_place(const struct held_place *place, struct suspect *suspect)
 	snprintf(suspect->place, sizeof(suspect->place), "%s", where.data ? where.data : "");
 	suspect->kind = api_memory_name(place->kind);
 	suspect->bytes = place->older_bytes;
-	buf_free(&where);
 }
 
 /* Two stacks of one label are one series. */

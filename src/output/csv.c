@@ -234,12 +234,11 @@ static void add_flags(struct buf *out, uint32_t flags)
 /* The arguments, in one column: what they are differs from one to the next. */
 static void add_words(struct csv *csv, const struct call *call)
 {
-	struct description about = { 0 };
+	AT_END(description_free) struct description about = { 0 };
 
 	describe(call, &about);
 	if (about.words.len)
 		add_text(csv, csv_at(csv, COLUMN_NAME), about.words.data);
-	description_free(&about);
 }
 
 static void add_call(struct csv *csv, const struct event *event)
@@ -336,12 +335,11 @@ static void add_range(struct csv *csv, const struct event *event)
 
 static void add_stack(struct csv *csv, const struct stack *stack)
 {
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	frame_add_words(stack->frames[0], &name);
 	add_text(csv, csv_at(csv, COLUMN_NAME), name.data);
 	add_u64(csv, COLUMN_STACK, stack->id);
-	buf_free(&name);
 }
 
 /* What is no stretch of time, such as a sum of many, begins when it is told. */
@@ -450,7 +448,7 @@ static int csv_end(struct consumer *self, const struct run_info *run, struct err
 {
 	struct csv *csv = csv_of(self);
 	const struct stack_counts *stacks = &csv->sink.stacks;
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (stack_counts_whole(stacks) < stack_counts_all(stacks)) {
 		stack_counts_text(stacks, &why);
@@ -459,7 +457,6 @@ static int csv_end(struct consumer *self, const struct run_info *run, struct err
 	}
 	if (missed_of_file(run, &why))
 		add_missed(csv, run->end_ns, "incomplete", why.data);
-	buf_free(&why);
 	return 0;
 }
 

@@ -61,12 +61,11 @@ void kernel_add_shown(const struct kernel *kernel, struct buf *out)
 
 void kernel_add_json(const struct kernel *kernel, struct buf *out)
 {
-	struct buf shown = { 0 };
+	AT_END(buf_free) struct buf shown = { 0 };
 
 	if (kernel_is_cut(kernel))
 		kernel_add_shown(kernel, &shown);
 	buf_json_string(out, shown.data ? shown.data : kernel->name);
-	buf_free(&shown);
 }
 
 void activity_name(const struct activity *activity, struct buf *out)
@@ -435,7 +434,7 @@ void description_free(struct description *d)
 
 void describe_call(const struct call *call, struct buf *out)
 {
-	struct description d = { 0 };
+	AT_END(description_free) struct description d = { 0 };
 	const struct buf *parts[] = { &d.subject, &d.words, &d.result };
 	bool any = false;
 
@@ -447,7 +446,6 @@ void describe_call(const struct call *call, struct buf *out)
 		buf_add(out, parts[i]->data, parts[i]->len);
 		any = true;
 	}
-	description_free(&d);
 }
 
 const char *frame_kind_name(enum frame_kind kind)

@@ -113,13 +113,12 @@ static void add_args(struct buf *out, const struct call *call)
 static void add_outcome(struct buf *out, const struct call *call)
 {
 	if (call->kernel) {
-		struct buf shown = { 0 };
+		AT_END(buf_free) struct buf shown = { 0 };
 
 		buf_puts(&shown, "");
 		kernel_add_shown(call->kernel, &shown);
 		buf_puts(out, ", kernel: ");
 		text_add_safe(out, shown.data);
-		buf_free(&shown);
 	}
 	if (call->flags & CALL_CAPTURED)
 		buf_puts(out, ", captured: true");
@@ -175,21 +174,19 @@ static void add_activity(struct log *log, const struct event *event)
 	if (a->graph_node)
 		add_u64(out, "node", a->graph_node);
 	if (a->kind == ACTIVITY_KERNEL) {
-		struct buf name = { 0 };
+		AT_END(buf_free) struct buf name = { 0 };
 
 		buf_puts(&name, "");
 		activity_name(a, &name);
 		add_dims_xyz(out, "grid", a->grid);
 		add_dims_xyz(out, "block", a->block);
 		add_text(out, "kernel", a->kernel ? name.data : "unknown");
-		buf_free(&name);
 	} else if (a->kind != ACTIVITY_GRAPH_RUN) {
-		struct buf name = { 0 };
+		AT_END(buf_free) struct buf name = { 0 };
 
 		add_u64(out, "size", a->bytes);
 		activity_name(a, &name);
 		add_text(out, "operation", name.data);
-		buf_free(&name);
 	}
 	buf_putc(out, '\n');
 }

@@ -374,7 +374,7 @@ static int table_event(struct consumer *self, const struct event *event, struct 
 
 static int table_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 
 	if (!table_of(self)->headed)
 		add_header(table_of(self));

@@ -19,14 +19,13 @@
 
 void svg_write(const struct profile *profile, const struct profile_info *info, struct lines *lines)
 {
-	struct tree tree = { 0 };
+	AT_END(tree_free) struct tree tree = { 0 };
 	struct flame flame = { .tree = &tree, .info = info };
 
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
 	flame_draw(&flame, &lines->pending);
 	lines_added(lines, NULL);
-	tree_free(&tree);
 }
 
 /* ---- flame words --------------------------------------------------------------------------- */
@@ -70,7 +69,7 @@ static void add_sentence_end(struct buf *text)
 
 static void add_one(const struct profile *profile, const struct profile_info *info, struct buf *out)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	words_add_subject(info, &text);
 	add_line(out, &text);
@@ -83,14 +82,13 @@ static void add_one(const struct profile *profile, const struct profile_info *in
 		add_sentence_end(&text);
 		add_line(out, &text);
 	}
-	buf_free(&text);
 }
 
 static void add_widths(const struct flame *flame, const struct flame_layout *layout,
                        struct buf *out)
 {
 	const uint64_t *total = flame->tree->sums[0][0].total;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	buf_puts(&text, flame->before ? "Width: the mean of a frame's two shares of all time"
 	                : total[WEIGHT_GPU] && total[WEIGHT_CPU]
@@ -106,7 +104,6 @@ static void add_widths(const struct flame *flame, const struct flame_layout *lay
 	if (!flame->before)
 		buf_puts(&text, " Colour: the kind of code, with the time that ends in it.");
 	add_line(out, &text);
-	buf_free(&text);
 }
 
 /* Safe text, in lines: what the profile is of, how whole it is, what is left out. */
@@ -158,11 +155,10 @@ static void add_source(const struct tree *tree, uint32_t at, struct buf *out)
 
 static void add_xml_share(struct buf *out, uint64_t part, uint64_t all)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	words_add_share(&text, part, all);
 	xml_add_text(out, text.data);
-	buf_free(&text);
 }
 
 /* "45.120 ms, 12.3 % (CPU 40.000 ms, GPU 5.120 ms)" */
@@ -240,7 +236,7 @@ static void flame_add_short(const char *label, double pixels, struct buf *out)
 	size_t columns = pixels > COLUMN_PIXELS ? (size_t)(pixels / COLUMN_PIXELS) : 0;
 	const char *end = *label == '[' ? strchr(label, ']') : NULL;
 	char start[SHORT_FROM];
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	if (end && end[1]) /* "[GPU_Kernel]": the colour says it */
 		label = end + 1;
@@ -248,7 +244,6 @@ static void flame_add_short(const char *label, double pixels, struct buf *out)
 	text_add_safe(&safe, start);
 	if (columns >= 3)
 		words_add_frame(out, safe.data, columns);
-	buf_free(&safe);
 }
 
 /* ---- flame --------------------------------------------------------------------------------- */
@@ -358,19 +353,18 @@ static void add_class(const struct flame *flame, uint32_t node, struct buf *out)
 
 static void add_text(struct buf *out, const char *class, int x, int y, const char *text)
 {
-	struct buf cut = { 0 };
+	AT_END(buf_free) struct buf cut = { 0 };
 
 	text_add_cut(&cut, text, LINE_TEXT);
 	buf_printf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
 	xml_add_text(out, cut.data ? cut.data : "");
 	buf_puts(out, "</text>\n");
-	buf_free(&cut);
 }
 
 /* Lines of text below each other; returns where the next one stands. */
 static int add_lines(struct buf *out, const char *class, int y, const char *text)
 {
-	struct buf lines = { 0 };
+	AT_END(buf_free) struct buf lines = { 0 };
 	char *at, *end;
 
 	buf_puts(&lines, text);
@@ -386,7 +380,6 @@ static int add_lines(struct buf *out, const char *class, int y, const char *text
 		add_text(out, class, SIDE, y, at);
 		y += LINE;
 	}
-	buf_free(&lines);
 	return y;
 }
 
@@ -411,7 +404,7 @@ static void add_kinds(const struct flame *flame, int y, struct buf *out)
 	const struct tree *tree = flame->tree;
 	uint64_t self[PROFILE_KINDS] = { 0 }, all = tree_total(tree, 0, 0);
 	bool any[PROFILE_KINDS] = { false };
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int x = SIDE;
 
 	for (uint32_t node = 1; node < tree->n; node++) {
@@ -434,7 +427,6 @@ static void add_kinds(const struct flame *flame, int y, struct buf *out)
 		snprintf(class, sizeof(class), "k%ua", order[i]);
 		x = add_legend_entry(out, x, y, class, text.data);
 	}
-	buf_free(&text);
 }
 
 static void add_changes(int y, struct buf *out)
@@ -451,7 +443,7 @@ static void add_changes(int y, struct buf *out)
 /* Returns how high it is. */
 static int add_header(const struct flame *flame, const struct flame_layout *layout, struct buf *out)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int y = flame->in_page ? LINE : 28;
 
 	if (!flame->in_page) {
@@ -467,7 +459,6 @@ static int add_header(const struct flame *flame, const struct flame_layout *layo
 		add_changes(y, out);
 	else
 		add_kinds(flame, y, out);
-	buf_free(&text);
 	return y + CONTROLS;
 }
 
@@ -515,7 +506,7 @@ static void add_box(const struct flame *flame, const struct flame_box *box, stru
 void flame_draw(const struct flame *flame, struct buf *out)
 {
 	struct flame_layout layout = { 0 };
-	struct buf header = { 0 }, title = { 0 };
+	AT_END(buf_free) struct buf header = { 0 }, title = { 0 };
 	int top, rows, height;
 
 	flame_lay_out(flame->tree, flame->before != NULL, &layout);
@@ -545,6 +536,4 @@ void flame_draw(const struct flame *flame, struct buf *out)
 		buf_printf(out, "<script><![CDATA[\n%s]]></script>\n", flame_script);
 	buf_puts(out, "</svg>\n");
 	flame_layout_free(&layout);
-	buf_free(&header);
-	buf_free(&title);
 }

@@ -76,24 +76,21 @@ static void write_all(const struct tree *tree, size_t *ends, struct buf *path, s
 
 void folded_write_tree(const struct tree *tree, struct lines *lines)
 {
-	size_t *ends = xcalloc(tree->deepest + 1, sizeof(*ends));
-	struct buf path = { 0 };
+	AT_END(at_end_free) size_t *ends = xcalloc(tree->deepest + 1, sizeof(*ends));
+	AT_END(buf_free) struct buf path = { 0 };
 
 	buf_reserve(&path, 256);
 	write_all(tree, ends, &path, lines);
-	free(ends);
-	buf_free(&path);
 }
 
 void folded_write(const struct profile *profile, const struct profile_info *info,
                   struct lines *lines)
 {
-	struct tree tree = { 0 };
+	AT_END(tree_free) struct tree tree = { 0 };
 
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
 	folded_write_tree(&tree, lines);
-	tree_free(&tree);
 }
 
 #define FRAMES_MOST 16384
@@ -265,12 +262,11 @@ static int read_all(struct reading *reading, FILE *in, struct buf *text, struct 
 int profile_read_folded(struct profile *profile, FILE *in, const char *name, struct err *err)
 {
 	struct reading reading = { .profile = profile, .name = name };
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int rc;
 
 	profile->ends_not_known = true;
 	rc = read_all(&reading, in, &text, err);
-	buf_free(&text);
 	free(reading.frames);
 	free(reading.inwards);
 	return rc;

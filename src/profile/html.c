@@ -43,7 +43,7 @@ static void end_table(struct buf *out)
 /* A time, and its share. */
 static void add_time(struct buf *out, uint64_t ns, uint64_t all)
 {
-	struct buf share = { 0 };
+	AT_END(buf_free) struct buf share = { 0 };
 
 	buf_printf(out, "<td data-v=\"%llu\">", (unsigned long long)ns);
 	buf_duration(out, ns);
@@ -51,7 +51,6 @@ static void add_time(struct buf *out, uint64_t ns, uint64_t all)
 	words_add_share(&share, ns, all);
 	xml_add_text(out, share.data);
 	buf_puts(out, "</td>");
-	buf_free(&share);
 }
 
 static void add_name(struct buf *out, const struct tree *tree, uint32_t node)
@@ -104,7 +103,7 @@ static void add_functions(struct buf *out, const struct tree *tree)
 	static const char *const headings[] = { "Itself", "Share", "With callees", "Share",
 		                                "Function" };
 	uint64_t all = tree_total(tree, 0, 0);
-	struct function_time *functions;
+	AT_END(at_end_free) struct function_time *functions;
 	size_t n, shown;
 
 	functions = functions_of(tree, &n);
@@ -120,7 +119,6 @@ static void add_functions(struct buf *out, const struct tree *tree)
 	end_table(out);
 	if (shown < n)
 		buf_printf(out, "<p>%zu lighter functions are left out.</p>\n", n - shown);
-	free(functions);
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
@@ -163,7 +161,7 @@ static void add_stacks(struct buf *out, const struct tree *tree)
 
 static void add_page(const struct flame *flame, struct buf *out)
 {
-	struct buf title = { 0 }, safe = { 0 };
+	AT_END(buf_free) struct buf title = { 0 }, safe = { 0 };
 
 	flame_add_title(flame, &title);
 	xml_add_text(&safe, title.data);
@@ -180,18 +178,15 @@ static void add_page(const struct flame *flame, struct buf *out)
 	           "</aside>\n</main>\n<script>\n%s</script>\n<script>\n%s</script>\n</body>\n"
 	           "</html>\n",
 	           flame_script, page_script);
-	buf_free(&title);
-	buf_free(&safe);
 }
 
 void html_write(const struct profile *profile, const struct profile_info *info, struct lines *lines)
 {
-	struct tree tree = { 0 };
+	AT_END(tree_free) struct tree tree = { 0 };
 	struct flame flame = { .tree = &tree, .info = info, .in_page = true };
 
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
 	add_page(&flame, &lines->pending);
 	lines_added(lines, NULL);
-	tree_free(&tree);
 }

@@ -319,7 +319,7 @@ static uint32_t mapping_of(struct pprof *pprof, const struct profile_frame *fram
 /* The functions of a place, the innermost first: `place` has the outermost. */
 static void add_lines(struct pprof *pprof, const struct place *place)
 {
-	struct buf parts = { 0 };
+	AT_END(buf_free) struct buf parts = { 0 };
 	size_t n = 0;
 
 	for (const struct place *at = place;; at = &pprof->places[at->inner]) {
@@ -339,7 +339,6 @@ static void add_lines(struct pprof *pprof, const struct place *place)
 		pb_varint(pprof->out, LINE_LINE, frame->line);
 		pb_end(pprof->out, begin);
 	}
-	buf_free(&parts);
 }
 
 static void add_location(struct pprof *pprof, uint32_t at)
@@ -410,7 +409,7 @@ static void add_types(struct pprof *pprof)
 static void add_run(struct pprof *pprof)
 {
 	const struct profile_info *info = pprof->info;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	pb_varint(pprof->out, PROFILE_TIME, info->begin_ns);
 	pb_varint(pprof->out, PROFILE_DURATION, info->duration_ns);
@@ -426,7 +425,6 @@ static void add_run(struct pprof *pprof)
 	add_string(pprof, PROFILE_COMMENT, text.data);
 	for (size_t i = 0; i < info->n_notes; i++)
 		add_string(pprof, PROFILE_COMMENT, info->notes[i]);
-	buf_free(&text);
 }
 
 static void choose_kinds(struct pprof *pprof)

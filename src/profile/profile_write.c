@@ -52,16 +52,13 @@ enum profile_format profile_format_of(const char *path)
 int profile_write(const struct profile *profile, const struct profile_info *info,
                   enum profile_format format, FILE *out, const char *what, struct err *err)
 {
-	struct lines lines;
-	int rc;
+	AT_END(lines_free) struct lines lines;
 
 	lines_init(&lines, out, what);
 	if (formats[format].compressed)
 		lines_compress(&lines);
 	formats[format].write(profile, info, &lines);
-	rc = lines_end(&lines, err);
-	lines_free(&lines);
-	return rc;
+	return lines_end(&lines, err);
 }
 
 /*
@@ -211,7 +208,7 @@ static void add_callers(const struct tree *tree, uint32_t leaf, const struct lis
 {
 	struct naming naming = { .tree = tree, .has_python = has_python(tree, leaf) };
 	static const char more[] = " < ...";
-	struct buf name = { 0 }, line = { 0 };
+	AT_END(buf_free) struct buf name = { 0 }, line = { 0 };
 	unsigned lines = 1;
 
 	buf_puts(&line, " ");
@@ -233,14 +230,12 @@ static void add_callers(const struct tree *tree, uint32_t leaf, const struct lis
 	}
 	if (line.len > 1)
 		end_line(to, &line);
-	buf_free(&line);
-	buf_free(&name);
 }
 
 /* "  in loader (5152) of python3 (5151)", where processes or threads are apart. */
 static void add_task(const struct tree *tree, uint32_t leaf, const struct listing *to)
 {
-	struct buf line = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 
 	buf_puts(&line, "");
 	for (uint32_t at = leaf; at; at = tree->nodes[at].parent) {
@@ -252,7 +247,6 @@ static void add_task(const struct tree *tree, uint32_t leaf, const struct listin
 	}
 	if (line.len)
 		end_line(to, &line);
-	buf_free(&line);
 }
 
 /* ---- the heaviest ---------------------------------------------------------------------------- */
@@ -283,7 +277,7 @@ static uint32_t add_blocked(const struct tree *tree, uint32_t leaf, size_t width
 	uint32_t outer = tree->nodes[leaf].parent;
 	const char *how = outer ? tree_label(tree, outer) : "";
 	bool says_it = strncmp(how, "[woken", 6) && strncmp(how, "[shorter", 8);
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	if (!is_how(how))
 		buf_puts(&name, "blocked");
@@ -291,7 +285,6 @@ static uint32_t add_blocked(const struct tree *tree, uint32_t leaf, size_t width
 		buf_printf(&name, "%s%.*s", says_it ? "" : "blocked, ", (int)strcspn(how, "]") - 1,
 		           how + 1);
 	words_add_frame(text, name.data, width);
-	buf_free(&name);
 	return is_how(how) ? outer : leaf;
 }
 
@@ -326,7 +319,7 @@ static void add_stack(const struct tree *tree, uint32_t leaf, const struct listi
 static void add_notes(const struct profile *profile, const struct profile_info *info,
                       struct table *table)
 {
-	struct buf text = { 0 }, safe = { 0 };
+	AT_END(buf_free) struct buf text = { 0 }, safe = { 0 };
 
 	profile_completeness(profile, &text);
 	text_add_safe(&safe, text.data);
@@ -336,8 +329,6 @@ static void add_notes(const struct profile *profile, const struct profile_info *
 		text_add_safe(&safe, info->notes[i]);
 		table_note(table, "%s", safe.data);
 	}
-	buf_free(&text);
-	buf_free(&safe);
 }
 
 static bool is_of_hooks(const struct profile *profile)
@@ -359,7 +350,7 @@ static void begin_table(const struct listing *to, const char *title)
 static void add_title(const struct profile *profile, const struct profile_info *info,
                       struct buf *title)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	words_add_title(profile, info, &text);
 	text_add_safe(title, text.data);
@@ -369,7 +360,6 @@ static void add_title(const struct profile *profile, const struct profile_info *
 		buf_putc(title, '\n');
 		text_add_safe(title, text.data);
 	}
-	buf_free(&text);
 }
 
 int profile_heaviest(const struct profile *profile, const struct profile_info *info, size_t stacks,
@@ -379,9 +369,9 @@ int profile_heaviest(const struct profile *profile, const struct profile_info *i
 	size_t n, most = stacks ? stacks : STACKS, width = options->width ? options->width : WIDTH;
 	struct listing to = { .calls = is_of_hooks(profile) };
 	size_t fixed = to.calls ? FIXED + CALLS : FIXED;
-	struct tree tree = { 0 };
-	uint32_t *heaviest;
-	struct buf title = { 0 };
+	AT_END(tree_free) struct tree tree = { 0 };
+	AT_END(at_end_free) uint32_t *heaviest;
+	AT_END(buf_free) struct buf title = { 0 };
 	int rc;
 
 	to.width = width > fixed + LEAST ? width - fixed : LEAST;
@@ -402,8 +392,5 @@ int profile_heaviest(const struct profile *profile, const struct profile_info *i
 	if (!rc)
 		rc = table_finish(to.table, err);
 	table_close(to.table);
-	free(heaviest);
-	tree_free(&tree);
-	buf_free(&title);
 	return rc;
 }

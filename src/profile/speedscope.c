@@ -38,11 +38,10 @@ static uint64_t self_of(const struct tree *tree, uint32_t node, unsigned kinds)
 
 static void add_text(struct json *json, const char *key, const char *text)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	text_add_safe(&safe, text);
 	json_string(json, key, safe.data ? safe.data : "");
-	buf_free(&safe);
 }
 
 static void add_frame(struct scope *scope, uint32_t node)
@@ -195,7 +194,7 @@ static void add_profiles(struct scope *scope)
 static void add_name(struct scope *scope)
 {
 	const struct profile *profile = scope->tree->profiles[0];
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	words_add_title(profile, scope->info, &text);
 	buf_puts(&text, "; ");
@@ -203,13 +202,12 @@ static void add_name(struct scope *scope)
 	for (size_t i = 0; i < scope->info->n_notes; i++)
 		buf_printf(&text, "; %s", scope->info->notes[i]);
 	add_text(&scope->json, "name", text.data);
-	buf_free(&text);
 }
 
 void speedscope_write(const struct profile *profile, const struct profile_info *info,
                       struct lines *lines)
 {
-	struct tree tree = { .by_line = true };
+	AT_END(tree_free) struct tree tree = { .by_line = true };
 	struct scope scope = { .tree = &tree,
 		               .info = info,
 		               .lines = lines,
@@ -230,5 +228,4 @@ void speedscope_write(const struct profile *profile, const struct profile_info *
 	buf_putc(&lines->pending, '\n');
 	free(scope.frames);
 	free(scope.path);
-	tree_free(&tree);
 }

@@ -544,7 +544,7 @@ static void place_boxes(const struct tree *tree, bool mean, double *ends,
 
 void flame_lay_out(const struct tree *tree, bool mean, struct flame_layout *layout)
 {
-	double *ends = xcalloc(tree->deepest + 2, sizeof(*ends));
+	AT_END(at_end_free) double *ends = xcalloc(tree->deepest + 2, sizeof(*ends));
 	size_t n;
 
 	layout->least = FLAME_LEAST_SHARE;
@@ -555,7 +555,6 @@ void flame_lay_out(const struct tree *tree, bool mean, struct flame_layout *layo
 	layout->boxes[layout->n++] = (struct flame_box){ 0, 0, 1 };
 	place_boxes(tree, mean, ends, layout);
 	layout->left_out = tree->n - layout->n;
-	free(ends);
 }
 
 void flame_layout_free(struct flame_layout *layout)

@@ -160,7 +160,7 @@ static void write_kept(void *self, const struct run_info *run)
 	struct report_writer *writer = self;
 	struct table *table = writer->table;
 	const struct kept_allocation *rows;
-	struct buf address = { 0 };
+	AT_END(buf_free) struct buf address = { 0 };
 	bool places;
 	size_t n;
 
@@ -188,7 +188,6 @@ static void write_kept(void *self, const struct run_info *run)
 	}
 	if (n == MEMORY_BIGGEST)
 		table_note(table, "at most %d are kept", MEMORY_BIGGEST);
-	buf_free(&address);
 }
 
 const struct report_kind memory_report = {

@@ -487,7 +487,7 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 
 void report_note_busy_short(struct table *table, uint64_t short_ns)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	if (!short_ns)
 		return;
@@ -496,7 +496,6 @@ void report_note_busy_short(struct table *table, uint64_t short_ns)
 	           "busy times can be short by %s in all: of work that became known too late to "
 	           "tell whether it ran beside other work",
 	           text.data);
-	buf_free(&text);
 }
 
 void report_note_no_stacks(struct table *table, const struct run_info *run, uint64_t calls,
@@ -542,51 +541,26 @@ void report_note_median(struct table *table)
 
 #define PARTIAL_SHOWN 8
 
-/* "cudaGetDevice (1234567)" of each that was counted for a part of the time. */
-static void note_counted(struct table *table, const struct run_info *run)
+/* "what: cudaGetDevice (1234567), ..." of each function that was missed in this way. */
+static void note_missed(struct table *table, const struct run_info *run, enum miss_kind kind,
+                        const char *what)
 {
-	struct buf names = { 0 };
+	AT_END(buf_free) struct buf names = { 0 };
 	size_t n = 0;
 
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
 
-		if (miss->kind != MISS_COUNTED || !miss->name || n++ >= PARTIAL_SHOWN)
-			continue;
-		buf_printf(&names, "%s%s (%llu)", n > 1 ? ", " : "", miss->name,
-		           (unsigned long long)miss->calls);
-	}
-	if (n > PARTIAL_SHOWN)
-		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
-	if (n)
-		table_note(table,
-		           "counted inside of processes, and not recorded one by one, so that all "
-		           "else here is of other calls: %s",
-		           names.data);
-	buf_free(&names);
-}
-
-/* Functions that the governor unhooked while they were called: see missed_partly(). */
-static void note_partial(struct table *table, const struct run_info *run)
-{
-	struct buf names = { 0 };
-	size_t n = 0;
-
-	for (size_t i = 0; i < run->n_misses; i++) {
-		const struct miss *miss = &run->misses[i];
-
-		if (miss->kind != MISS_UNHOOKED || !miss->name || n++ >= PARTIAL_SHOWN)
+		if (miss->kind != kind || !miss->name || n++ >= PARTIAL_SHOWN)
 			continue;
 		buf_printf(&names, "%s%s", n > 1 ? ", " : "", miss->name);
+		if (kind == MISS_COUNTED)
+			buf_printf(&names, " (%llu)", (unsigned long long)miss->calls);
 	}
 	if (n > PARTIAL_SHOWN)
 		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
 	if (n)
-		table_note(table,
-		           "unhooked while they were called, so that counts and times are of what "
-		           "came before: %s",
-		           names.data);
-	buf_free(&names);
+		table_note(table, "%s: %s", what, names.data);
 }
 
 void report_note_unjoined(const struct report_options *options)
@@ -606,8 +580,13 @@ void report_note_durations(struct table *table, const struct run_info *run)
 
 void report_note_estimated(struct table *table, const struct run_info *run)
 {
-	note_partial(table, run);
-	note_counted(table, run);
+	/* by the governor: see missed_partly() */
+	note_missed(table, run, MISS_UNHOOKED,
+	            "unhooked while they were called, so that counts and times are of what came "
+	            "before");
+	note_missed(table, run, MISS_COUNTED,
+	            "counted inside of processes, and not recorded one by one, so that all else "
+	            "here is of other calls");
 	if (run->estimate_scale > 1)
 		table_note(table,
 		           "calls were recorded in windows of time: about %.2f times as much "

@@ -81,8 +81,8 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 	const struct table_options *options = table_options(writer->table);
 	size_t n, n_groups, most = options->top ? options->top : SLOWEST_DEFAULT;
 	const struct slow_call *calls = slowest_rows(writer->analysis, &n);
-	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
-	struct buf texts = { 0 };
+	AT_END(at_end_free) uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
+	AT_END(buf_free) struct buf texts = { 0 };
 	struct slowest_row *rows = make_rows(calls, n, &texts);
 	bool single;
 
@@ -94,9 +94,7 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 		write_row(writer, &rows[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
 		report_note_grouped(writer->table, "calls", n);
-	buf_free(&texts);
 	free(rows);
-	free(counts);
 }
 
 static void write_slowest(void *self, const struct run_info *run)

@@ -462,7 +462,7 @@ void why_nothing(struct why *why, const struct account *account)
 
 static void why_bounds(struct why *why, const struct account *account)
 {
-	struct buf by = { 0 };
+	AT_END(buf_free) struct buf by = { 0 };
 	uint32_t gpu;
 	size_t n;
 
@@ -477,7 +477,6 @@ static void why_bounds(struct why *why, const struct account *account)
 	else if (n > 1 && gpu == FACTS_NONE)
 		buf_puts(why->out, "  What bounds them is not known: which of the machine's GPUs "
 		                   "it was is not.\n");
-	buf_free(&by);
 }
 
 static void why_not_known(struct why *why)

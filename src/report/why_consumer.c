@@ -28,8 +28,7 @@ static int why_event(struct consumer *self, const struct event *event, struct er
 
 int why_write(struct consumer *self, FILE *out, bool as_json, struct err *err)
 {
-	struct lines lines;
-	int rc;
+	AT_END(lines_free) struct lines lines;
 
 	lines_init(&lines, out, "the answer");
 	if (as_json) {
@@ -40,9 +39,7 @@ int why_write(struct consumer *self, FILE *out, bool as_json, struct err *err)
 	} else {
 		why_add_text(self, &lines.pending);
 	}
-	rc = lines_flush(&lines, err);
-	lines_free(&lines);
-	return rc;
+	return lines_flush(&lines, err);
 }
 
 static void why_conclude(struct why *why, const struct run_info *run)

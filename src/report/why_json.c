@@ -152,7 +152,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	static const char *const sure[] = { "yes", "mostly", "no" };
 	const struct steps *steps = why_steps(why, change->account);
 	const char *hint = why_words_try(change, why->facts.chains);
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	json_open(json, key, '{');
 	if (change->account->device != FACTS_NONE)
@@ -181,7 +181,6 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	json_string(json, "why", text.data);
 	if (hint)
 		json_string(json, "try", hint);
-	buf_free(&text);
 	json_close(json, '}');
 }
 

@@ -54,11 +54,10 @@ void why_words_wait(const struct account_via *via, const struct chains *chains, 
 
 void why_words_name(struct buf *out, const char *name)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	text_add_safe(&safe, name ? name : "?");
 	text_add_cut(out, safe.data ? safe.data : "?", NAME_COLUMNS);
-	buf_free(&safe);
 }
 
 static const char *words_identity(const struct facts *facts, const struct process *process,

@@ -361,7 +361,7 @@ void table_end_row(struct table *table)
 
 void table_note(struct table *table, const char *fmt, ...)
 {
-	struct buf note = { 0 };
+	AT_END(buf_free) struct buf note = { 0 };
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -369,7 +369,6 @@ void table_note(struct table *table, const char *fmt, ...)
 	va_end(ap);
 	text_add_safe(&table->notes, note.data ? note.data : ""); /* names may stand in it */
 	buf_putc(&table->notes, '\n');
-	buf_free(&note);
 }
 
 int table_failed(const struct table *table, struct err *err)
@@ -413,7 +412,7 @@ static void write_lines(struct table *table, const struct table_passage *passage
 {
 	const struct table_column column = { passage->column, TABLE_WORDS };
 	const char *at = passage->lines;
-	struct buf line = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 
 	table_begin(table, passage->key, passage->title, &column, 1);
 	table_whole(table);
@@ -426,7 +425,6 @@ static void write_lines(struct table *table, const struct table_passage *passage
 		table_text(table, line.data);
 		table_end_row(table);
 	}
-	buf_free(&line);
 }
 
 int table_passage(struct table *table, const struct table_passage *passage, struct err *err)

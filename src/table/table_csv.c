@@ -48,11 +48,10 @@ static void csv_begin(struct table *table, const char *key, const char *title)
 /* A file that is looked at on a terminal must not command it. */
 static void add_text(struct buf *out, const char *text)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	text_add_safe(&safe, text);
 	add_field(out, safe.data ? safe.data : "");
-	buf_free(&safe);
 }
 
 static void csv_cell(struct table *table, const struct table_column *column,

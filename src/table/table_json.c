@@ -9,7 +9,7 @@
 /* A key is the same in every row: it is made once, with its quotes and what divides it. */
 static void make_keys(struct table *table)
 {
-	struct buf plain;
+	AT_END(buf_free) struct buf plain;
 	const char *key;
 
 	table_make_keys(table);
@@ -22,7 +22,6 @@ static void make_keys(struct table *table)
 		buf_puts(&table->keys, ": ");
 		buf_putc(&table->keys, '\0');
 	}
-	buf_free(&plain);
 }
 
 static void begin_parts(struct table *table)

@@ -167,7 +167,7 @@ static void add_heading(struct buf *headings, const struct table_column *column)
 static void add_headings(struct table *table)
 {
 	const struct table_column *last = NULL;
-	struct buf headings = { 0 };
+	AT_END(buf_free) struct buf headings = { 0 };
 	size_t n = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++) {
@@ -185,7 +185,6 @@ static void add_headings(struct table *table)
 	columns_init(&table->layout, table->align, headings.data);
 	table->layout.screen = table->options.width;
 	table->layout.words = last->type == TABLE_WORDS;
-	buf_free(&headings);
 }
 
 static void add_title(struct table *table, const char *title, bool apart)

@@ -163,12 +163,11 @@ static void add_streams(struct table *table, const struct top_process *process)
 	table_begin(table, "streams", NULL, TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < streams->n; i++) {
 		const struct top_item *stream = &streams->all[i];
-		struct buf handle = { 0 };
+		AT_END(buf_free) struct buf handle = { 0 };
 
 		buf_hex(&handle, stream->stream.handle);
 		table_text(table, stream->others ? "others" : handle.data);
 		table_row(table, stream);
-		buf_free(&handle);
 	}
 	table_end(table, NULL);
 }
@@ -237,7 +236,7 @@ static void add_process(struct json *json, struct table *table, const struct top
 static void add_processes(struct json *json, struct table *table, const struct top_page *page)
 {
 	struct top_view view;
-	struct top_row *rows;
+	AT_END(at_end_free) struct top_row *rows;
 	size_t n;
 
 	top_view_init(&view);
@@ -246,7 +245,6 @@ static void add_processes(struct json *json, struct table *table, const struct t
 	for (size_t i = 0; i < n; i++)
 		add_process(json, table, page, rows[i].process);
 	json_close(json, ']');
-	free(rows);
 }
 
 static void begin_sum(struct json *json, struct table *table, const char *key, size_t processes,

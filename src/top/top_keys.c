@@ -53,7 +53,7 @@ static size_t moved(size_t at, size_t n, long by)
 static void select_beside(struct top_view *view, const struct top_page *page, long by)
 {
 	size_t n, at = 0;
-	struct top_row *rows = top_rows(page, view, &n);
+	AT_END(at_end_free) struct top_row *rows = top_rows(page, view, &n);
 
 	for (size_t i = 0; i < n; i++) {
 		if (view->any_selected && rows[i].process->process->id == view->selected)
@@ -63,7 +63,6 @@ static void select_beside(struct top_view *view, const struct top_page *page, lo
 		view->selected = rows[moved(at, n, by)].process->process->id;
 		view->any_selected = true;
 	}
-	free(rows);
 }
 
 static enum top_action move(struct top_view *view, const struct top_page *page, long by)

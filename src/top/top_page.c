@@ -67,7 +67,7 @@ static void add_state(const struct painter *p, struct buf *out)
 
 static void paint_title(struct painter *p)
 {
-	struct buf state = { 0 }, left = { 0 };
+	AT_END(buf_free) struct buf state = { 0 }, left = { 0 };
 	struct buf *out = screen_line(p->screen);
 	size_t room;
 
@@ -83,8 +83,6 @@ static void paint_title(struct painter *p)
 	else
 		buf_puts(out, "  ");
 	buf_puts(out, state.data);
-	buf_free(&left);
-	buf_free(&state);
 }
 
 static void add_bytes_or_dash(struct buf *out, int64_t bytes)
@@ -267,12 +265,11 @@ static size_t widest_name(const struct painter *p, const struct top_column *colu
 	size_t most = NAME_LEAST;
 
 	for (size_t i = 0; i < n; i++) {
-		struct buf cell = { 0 };
+		AT_END(buf_free) struct buf cell = { 0 };
 
 		top_cell(column, p->page, &rows[i], 0, &cell);
 		if (text_columns(cell.data) > most)
 			most = text_columns(cell.data);
-		buf_free(&cell);
 	}
 	return most;
 }
@@ -428,7 +425,7 @@ static void paint_table(struct painter *p)
 {
 	bool processes = p->view->table == TOP_PROCESSES;
 	size_t n, below = p->view->keys, from;
-	struct top_row *rows = top_rows(p->page, p->view, &n);
+	AT_END(at_end_free) struct top_row *rows = top_rows(p->page, p->view, &n);
 
 	if (processes) {
 		below += 1 + (p->page->snapshot->n_gone > 0);
@@ -451,7 +448,6 @@ static void paint_table(struct painter *p)
 	}
 	if (processes)
 		paint_sums(p);
-	free(rows);
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */

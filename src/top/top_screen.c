@@ -228,13 +228,12 @@ static void read_keys(struct top_screen *s)
 
 static int write_out(FILE *out, struct buf *text, struct err *err)
 {
-	struct lines lines;
+	AT_END(lines_free) struct lines lines;
 	int r;
 
 	lines_init(&lines, out, "the page");
 	buf_add(&lines.pending, text->data, text->len);
 	r = lines_flush(&lines, err);
-	lines_free(&lines);
 	buf_free(text);
 	return r;
 }

@@ -488,14 +488,12 @@ struct sorting {
 
 static int compare_texts(const struct sorting *by, const struct top_row *a, const struct top_row *b)
 {
-	struct buf x = { 0 }, y = { 0 };
+	AT_END(buf_free) struct buf x = { 0 }, y = { 0 };
 	int order;
 
 	by->column->text(by->page, a, &x);
 	by->column->text(by->page, b, &y);
 	order = strcmp(x.data, y.data);
-	buf_free(&x);
-	buf_free(&y);
 	return order;
 }
 

@@ -214,11 +214,10 @@ char *record_name(struct bytes *body)
 
 static void read_comm(struct bytes *body, char comm[16])
 {
-	char *text = record_string(body);
+	AT_END(at_end_free) char *text = record_string(body);
 
 	strncpy(comm, text, 15);
 	comm[15] = '\0';
-	free(text);
 }
 
 /* ---- objects ------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ const struct run_identity *run_identity_of(const struct run_info *run, uint32_t 
 
 static void add_one(struct buf *raw, const struct run_identity *identity)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 
 	record_varint(&body, identity->pid);
 	record_varint(&body, identity->since_ns);
@@ -67,7 +67,6 @@ static void add_one(struct buf *raw, const struct run_identity *identity)
 	for (size_t i = 0; i < RUN_IDENTITY_WORDS; i++)
 		record_text(&body, identity->words[i] ? identity->words[i] : "");
 	record_add(raw, RUN_IDENTITY, &body);
-	buf_free(&body);
 }
 
 /* One of whom nothing is known ends what is known of another, who had the number before. */
@@ -82,7 +81,7 @@ static bool ends_another(const struct run_info *run, size_t at)
 
 void run_identities_add(struct buf *raw, const struct run_info *run)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 
 	for (size_t i = 0; i < run->n_identities; i++) {
 		if (is_known(&run->identities[i]) || ends_another(run, i))
@@ -92,7 +91,6 @@ void run_identities_add(struct buf *raw, const struct run_info *run)
 		return;
 	record_varint(&body, run->identities_left_out);
 	record_add(raw, RUN_IDENTITIES_LOST, &body);
-	buf_free(&body);
 }
 
 /* A file can be anybody's: no more is kept of a word than one has. */

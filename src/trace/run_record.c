@@ -89,13 +89,12 @@ static const struct run_value device[] = {
 
 static void add_numbers(struct buf *raw, enum run_field field, uint64_t one, const uint64_t *two)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 
 	record_varint(&body, one);
 	if (two)
 		record_varint(&body, *two);
 	record_add(raw, field, &body);
-	buf_free(&body);
 }
 
 static void add_value(struct buf *body, const struct run_value *value, const void *record)
@@ -139,7 +138,7 @@ static bool is_set(const struct run_value *value, const void *record)
 /* Each record that is there. */
 static void add_values(struct buf *raw, const struct run_value *of, size_t n, const void *record)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 	bool there = true;
 
 	for (size_t i = 0; i < n; i++) {
@@ -152,7 +151,6 @@ static void add_values(struct buf *raw, const struct run_value *of, size_t n, co
 		buf_reset(&body);
 		there = true;
 	}
-	buf_free(&body);
 }
 
 static void add_optional_text(struct buf *body, const char *text)
@@ -180,7 +178,7 @@ static void add_miss_text(struct buf *body, const char *text)
 
 static void add_miss(struct buf *raw, const struct miss *miss)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 
 	record_varint(&body, miss->kind);
 	record_varint(&body, miss->pid);
@@ -191,7 +189,6 @@ static void add_miss(struct buf *raw, const struct miss *miss)
 	if (miss->calls)
 		record_varint(&body, miss->calls);
 	record_add(raw, RUN_MISS, &body);
-	buf_free(&body);
 }
 
 static void add_misses(struct buf *raw, const struct run_info *run)
@@ -213,7 +210,7 @@ static void add_misses(struct buf *raw, const struct run_info *run)
 
 static void add_scale(struct buf *raw, double scale)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 	uint8_t bytes[8];
 	uint64_t bits;
 
@@ -221,7 +218,6 @@ static void add_scale(struct buf *raw, double scale)
 	put_fixed(bytes, bits, sizeof(bytes));
 	buf_add(&body, bytes, sizeof(bytes));
 	record_add(raw, RUN_SCALE, &body);
-	buf_free(&body);
 }
 
 /*
@@ -240,7 +236,7 @@ static uint32_t calls_of_word(uint64_t word)
 
 static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 {
-	struct buf body = { 0 };
+	AT_END(buf_free) struct buf body = { 0 };
 
 	if (stacks->blocked)
 		add_numbers(raw, RUN_BLOCKED, stacks->blocked_ns, NULL);
@@ -255,7 +251,6 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
 		record_varint(&body, stacks->missed[i]);
 	record_add(raw, RUN_STACKS, &body);
-	buf_free(&body);
 }
 
 void run_write(const struct run_info *run, struct buf *raw)

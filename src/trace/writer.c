@@ -92,9 +92,8 @@ static int file_out_end(struct file_out *out, struct packer *packer, struct err 
 {
 	struct chunk_head head = { .type = CHUNK_INDEX };
 	uint8_t trailer[FORMAT_TRAILER_BYTES];
-	struct buf chunk = { 0 };
+	AT_END(buf_free) struct buf chunk = { 0 };
 	uint64_t at = out->bytes;
-	int r;
 
 	packer_add(packer, &head, out->heads.data, out->heads.len, &chunk);
 	put_fixed(trailer, at, 8);
@@ -102,9 +101,7 @@ static int file_out_end(struct file_out *out, struct packer *packer, struct err 
 	put_fixed(trailer + 12, crc32(0, trailer, 12), 4);
 	memcpy(trailer + 16, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
 	buf_add(&chunk, trailer, sizeof(trailer));
-	r = out_add(out, chunk.data, chunk.len, err);
-	buf_free(&chunk);
-	return r;
+	return out_add(out, chunk.data, chunk.len, err);
 }
 
 /* ---- window -------------------------------------------------------------------------------- */

@@ -229,7 +229,7 @@ static void add_row(const struct page_out *out, const struct watch_hook *hook)
 {
 	const struct hooks_line line = line_of(out->page, hook);
 	struct table *table = out->table;
-	struct buf rate = { 0 };
+	AT_END(buf_free) struct buf rate = { 0 };
 
 	page_add_rate(&rate, out->page, hook->calls, hook->calls_before);
 	page_process_cell(table, hook->process);
@@ -237,7 +237,6 @@ static void add_row(const struct page_out *out, const struct watch_hook *hook)
 	table_text(table, rate.data);
 	table_u64(table, page_rate_thousandths(out->page, hook->calls, hook->calls_before));
 	table_row(table, &line);
-	buf_free(&rate);
 }
 
 static uint64_t hooks_sum(const struct watch_hooks *hooks, bool before)
@@ -299,11 +298,10 @@ void page_add_process(struct buf *out, const struct process *process)
 
 void page_process_cell(struct table *table, const struct process *process)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	page_add_process(&text, process);
 	table_text(table, text.data);
-	buf_free(&text);
 }
 
 void page_json_process(struct json *json, const struct process *process)

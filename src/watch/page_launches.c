@@ -252,28 +252,26 @@ static void details_json(const struct page_out *out, const struct watch_kernel *
 
 static void duration_cell(struct table *table, const struct watch_kernel *kernel, uint64_t ns)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	buf_puts(&text, "");
 	if (kernel->timed)
 		buf_duration(&text, ns);
 	table_text(table, text.data);
-	buf_free(&text);
 }
 
 static void shapes_cell(struct table *table, const struct watch_kernel *kernel)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	buf_puts(&text, "");
 	add_shapes(&text, kernel);
 	table_text(table, text.data);
-	buf_free(&text);
 }
 
 static void add_row(const struct page_out *out, const struct watch_kernel *kernel)
 {
-	struct buf graph = { 0 }, rate = { 0 };
+	AT_END(buf_free) struct buf graph = { 0 }, rate = { 0 };
 	struct table *table = out->table;
 
 	if (!kernel->kernel)
@@ -293,8 +291,6 @@ static void add_row(const struct page_out *out, const struct watch_kernel *kerne
 	if (out->json)
 		details_json(out, kernel);
 	table_end_row(table);
-	buf_free(&graph);
-	buf_free(&rate);
 }
 
 /* Launches of kernels, or of graphs, in all and at the page before. */

@@ -354,7 +354,7 @@ const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n)
 /* Readers split labels at commas, and add them to those that there are. */
 static void label_row(struct chrome_rows *rows, const struct chrome_process_row *row)
 {
-	struct buf labels = { 0 }, one = { 0 };
+	AT_END(buf_free) struct buf labels = { 0 }, one = { 0 };
 
 	buf_puts(&labels, "CPU");
 	for (int i = 0; row->identity && i < RUN_IDENTITY_WORDS; i++) {
@@ -366,8 +366,6 @@ static void label_row(struct chrome_rows *rows, const struct chrome_process_row 
 		buf_printf(&labels, ",%s", one.data);
 	}
 	label_process(rows, row->pid, labels.data);
-	buf_free(&labels);
-	buf_free(&one);
 }
 
 static void name_processes(struct chrome_rows *rows, const struct run_info *run)
@@ -401,7 +399,7 @@ static void name_threads(struct chrome_rows *rows)
 static void name_devices(struct chrome_rows *rows)
 {
 	struct chrome_stream_row *stream, *next;
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	for (size_t i = 0; i < rows->n_devices; i++) {
 		buf_reset(&name);
@@ -418,7 +416,6 @@ static void name_devices(struct chrome_rows *rows)
 			         row_tid(&stream->key, row), name.data);
 		}
 	}
-	buf_free(&name);
 }
 
 void chrome_rows_end(struct chrome_rows *rows, const struct run_info *run)

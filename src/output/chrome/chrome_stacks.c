@@ -203,7 +203,7 @@ void chrome_add_sample(struct chrome_writer *writer, struct chrome_stacks *stack
 static void add_node(struct buf *out, const struct chrome_node *node)
 {
 	const struct stack_frame *frame = node->frame;
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	frame_add_words(frame, &name);
 	if (frame->file && *frame->file && frame->line)
@@ -218,7 +218,6 @@ static void add_node(struct buf *out, const struct chrome_node *node)
 	if (node->parent)
 		buf_printf(out, ", \"parent\": %u", node->parent);
 	buf_putc(out, '}');
-	buf_free(&name);
 }
 
 void chrome_add_stacks(struct chrome_stacks *stacks, struct sink *sink)

@@ -237,14 +237,13 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activity *activity)
 {
 	uint32_t *iid = activity_place(names, activity);
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	if (*iid)
 		return *iid;
 	buf_puts(&name, "");
 	activity_name(activity, &name);
 	*iid = perfetto_name(names, NAME_EVENT, name.data);
-	buf_free(&name);
 	return *iid;
 }
 

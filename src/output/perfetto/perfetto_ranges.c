@@ -286,14 +286,13 @@ void annotate_double(struct perfetto *p, uint32_t name, double value)
 void annotate_text(struct perfetto *p, uint32_t name, const char *text)
 {
 	size_t annotation = pb_begin(&p->packet, EVENT_ANNOTATIONS);
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	buf_puts(&safe, "");
 	text_add_safe(&safe, text);
 	pb_varint(&p->packet, ANNOTATION_NAME, name);
 	pb_string(&p->packet, ANNOTATION_STRING, safe.data);
 	pb_end(&p->packet, annotation);
-	buf_free(&safe);
 }
 
 uint32_t annotation(struct perfetto *p, const char *name)

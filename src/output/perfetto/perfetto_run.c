@@ -67,12 +67,11 @@ static void add_clocks(struct sink *sink, const struct run_info *run)
 /* The file may be anybody's. */
 static void add_safe(struct buf *out, uint32_t field, const char *text)
 {
-	struct buf safe = { 0 };
+	AT_END(buf_free) struct buf safe = { 0 };
 
 	buf_puts(&safe, "");
 	text_add_safe(&safe, text);
 	pb_string(out, field, safe.data);
-	buf_free(&safe);
 }
 
 /* trace_processor complains of a system whose machine is not said: older files do not. */

@@ -217,17 +217,14 @@ static uint32_t mapping_iid(struct perfetto_stacks *stacks, const struct stack_f
 
 static uint32_t name_iid(struct perfetto_stacks *stacks, const struct stack_frame *frame)
 {
-	struct buf name = { 0 };
-	uint32_t iid;
+	AT_END(buf_free) struct buf name = { 0 };
 
 	if (frame->function && *frame->function)
 		return text_iid(stacks, INTERNED_FUNCTION_NAMES, frame->function);
 	frame_add_words(frame, &name);
 	buf_reset(&stacks->text);
 	text_add_safe(&stacks->text, name.data);
-	iid = bytes_iid(stacks, INTERNED_FUNCTION_NAMES, stacks->text.data, stacks->text.len);
-	buf_free(&name);
-	return iid;
+	return bytes_iid(stacks, INTERNED_FUNCTION_NAMES, stacks->text.data, stacks->text.len);
 }
 
 static void tell_frame(struct perfetto_stacks *stacks, const struct stack_frame *frame)

@@ -462,11 +462,10 @@ static void draw_panel(const struct picture *picture, const struct panel *panel)
 
 static void add_cut(struct buf *out, const char *text)
 {
-	struct buf cut = { 0 };
+	AT_END(buf_free) struct buf cut = { 0 };
 
 	text_add_cut(&cut, text, 130);
 	xml_add_text(out, cut.data ? cut.data : "");
-	buf_free(&cut);
 }
 
 static void add_title(const struct picture *picture)
@@ -543,7 +542,7 @@ static size_t count_processes(const struct memory_plot *plot)
 void memory_plot_draw(struct memory_plot *plot, const struct memory_plot_frame *frame,
                       struct buf *svg)
 {
-	struct picture *picture = xcalloc(1, sizeof(*picture));
+	AT_END(at_end_free) struct picture *picture = xcalloc(1, sizeof(*picture));
 	struct panel panels[2];
 	size_t n = 1;
 	int height;
@@ -574,5 +573,4 @@ void memory_plot_draw(struct memory_plot *plot, const struct memory_plot_frame *
 	}
 	buf_puts(svg, "</svg>\n");
 	buf_free(&picture->others);
-	free(picture);
 }

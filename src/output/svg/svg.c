@@ -104,15 +104,13 @@ static int svg_end(struct consumer *self, const struct run_info *run, struct err
 {
 	struct svg *svg = svg_of(self);
 	struct memory_plot_frame frame = { .end_ns = run->end_ns };
-	struct buf subject = { 0 }, note = { 0 };
+	AT_END(buf_free) struct buf subject = { 0 }, note = { 0 };
 
 	add_subject(&subject, run);
 	add_note(&note, run, memory_unknown_frees(svg->memory));
 	frame.subject = subject.data;
 	frame.note = note.data;
 	memory_plot_draw(svg->plot, &frame, &svg->sink.lines.pending);
-	buf_free(&subject);
-	buf_free(&note);
 	return 0;
 }
 

@@ -82,7 +82,7 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 	struct axis axis = axis_of(p);
 	double from = (double)timeline_since(p, p->view->from_ns);
 	double column_ns = (double)(p->view->to_ns - p->view->from_ns) / (double)p->view->columns;
-	struct buf marks = { 0 }, text = { 0 };
+	AT_END(buf_free) struct buf marks = { 0 }, text = { 0 };
 	size_t begin = p->out->len;
 
 	add_blanks(p->out, label);
@@ -113,8 +113,6 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 	buf_add(p->out, marks.data, marks.len);
 	timeline_style_off(p);
 	buf_putc(p->out, '\n');
-	buf_free(&marks);
-	buf_free(&text);
 }
 
 /* ---- lanes --------------------------------------------------------------------------------- */
@@ -143,7 +141,7 @@ static struct cell cell_of(const struct timeline_printer *p, const struct timeli
 static void add_label(const struct timeline_printer *p, const struct timeline_lane *lane,
                       size_t columns)
 {
-	struct buf label = { 0 };
+	AT_END(buf_free) struct buf label = { 0 };
 	size_t from = p->out->len;
 
 	if (lane->kind == LANE_OTHERS)
@@ -159,7 +157,6 @@ static void add_label(const struct timeline_printer *p, const struct timeline_la
 	buf_puts(p->out, "  ");
 	text_add_cut(p->out, label.data, columns - 3);
 	text_pad(p->out, from, columns);
-	buf_free(&label);
 }
 
 /* Heights of an eighth each. */

@@ -329,10 +329,9 @@ static int print_part(struct diff *diff, size_t i, const struct run_info *const 
 	if (part->why) {
 		rc = diff_why_print(a, b, runs, table, err);
 	} else if (part->kind) {
-		char *name = report_choice_name(&part->choice);
+		AT_END(at_end_free) char *name = report_choice_name(&part->choice);
 
 		diff_rows_print(part->kind, name, part->choice.report->help, a, b, table);
-		free(name);
 	} else {
 		diff_totals_print(TOTALS, a, b, runs, table);
 	}

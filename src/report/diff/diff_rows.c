@@ -207,7 +207,7 @@ void diff_rows_print(const struct sums_kind *kind, const char *name, const char 
 {
 	struct table_column columns[COLUMNS_MOST];
 	size_t n_columns = make_columns(kind, columns), n;
-	struct pair *pairs = make_pairs(a, b, &n);
+	AT_END(at_end_free) struct pair *pairs = make_pairs(a, b, &n);
 	char title[160];
 
 	snprintf(title, sizeof(title), "%s: %s", name, help);
@@ -216,5 +216,4 @@ void diff_rows_print(const struct sums_kind *kind, const char *name, const char 
 		n = 0;
 	for (size_t i = 0; i < n; i++)
 		add_pair(kind, &pairs[i], table);
-	free(pairs);
 }

@@ -436,7 +436,7 @@ static void write_rows(const struct comparison *all, struct table *table)
 	write_row(table, steps, "all", all->steps ? "a step" : "a second");
 	for (size_t i = 0; i < all->costs.n; i++) {
 		const struct cost *cost = keyed_at(&all->costs, i);
-		struct buf what = { 0 };
+		AT_END(buf_free) struct buf what = { 0 };
 
 		if (fmax(cost->ns[DIFF_A], cost->ns[DIFF_B]) < LEAST * longer_step(all)) {
 			rest[DIFF_A] += cost->ns[DIFF_A];
@@ -447,7 +447,6 @@ static void write_rows(const struct comparison *all, struct table *table)
 		add_label(all, side_of(cost), cost->chain[side_of(cost)], " in ", &what);
 		write_row(table, cost->ns, account_cause_name((enum account_cause)cost->key.cause),
 		          what.data);
-		buf_free(&what);
 	}
 	if (rest[DIFF_A] >= 1 || rest[DIFF_B] >= 1)
 		write_row(table, rest, "rest", "all else");
@@ -464,21 +463,18 @@ static void verdict_json(const void *data, struct json *json, const char *key)
 
 static int write_verdict(struct table *table, struct buf *verdict, struct err *err)
 {
-	char *words = xstrdup(verdict->data);
-	int rc;
+	AT_END(at_end_free) char *words = xstrdup(verdict->data);
 
 	buf_putc(verdict, '\n');
 	text_wrap_lines(verdict, 0, table_options(table)->width);
-	rc = table_passage(table,
-	                   &(struct table_passage){ .key = "verdict",
-	                                            .title = "why: what a step costs",
-	                                            .column = "Verdict",
-	                                            .lines = verdict->data,
-	                                            .add = verdict_json,
-	                                            .data = words },
-	                   err);
-	free(words);
-	return rc;
+	return table_passage(table,
+	                     &(struct table_passage){ .key = "verdict",
+	                                              .title = "why: what a step costs",
+	                                              .column = "Verdict",
+	                                              .lines = verdict->data,
+	                                              .add = verdict_json,
+	                                              .data = words },
+	                     err);
 }
 
 static void set_side(struct side *side, struct consumer *consumer, const struct run_info *run)
@@ -497,7 +493,7 @@ int diff_why_print(struct consumer *a, struct consumer *b,
                    struct err *err)
 {
 	struct comparison all = { 0 };
-	struct buf verdict = { 0 };
+	AT_END(buf_free) struct buf verdict = { 0 };
 	bool comparable;
 	int rc;
 
@@ -515,6 +511,5 @@ int diff_why_print(struct consumer *a, struct consumer *b,
 	if (comparable)
 		write_rows(&all, table);
 	clear(&all);
-	buf_free(&verdict);
 	return rc;
 }

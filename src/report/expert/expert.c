@@ -161,11 +161,10 @@ static int see_event(struct consumer *self, const struct event *event, struct er
 
 static void write_name(struct table *table, const struct function *function)
 {
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	add_function_name(&name, function);
 	table_text(table, name.data);
-	buf_free(&name);
 }
 
 static void write_row(struct expert *expert, const struct expert_row *row)

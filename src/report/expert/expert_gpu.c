@@ -36,13 +36,12 @@ static void write_notes(struct report_writer *writer, const struct facts *facts,
 		table_note(writer->table, "left out for want of room: %llu events",
 		           (unsigned long long)facts->left_out);
 	if (facts->resolution_ns) {
-		struct buf apart = { 0 };
+		AT_END(buf_free) struct buf apart = { 0 };
 
 		buf_duration(&apart, facts->resolution_ns);
 		table_note(writer->table,
 		           "GPUs were seen from outside: when they were busy is known within %s",
 		           apart.data);
-		buf_free(&apart);
 	}
 	report_note_gpu_lost(writer->table, run);
 }

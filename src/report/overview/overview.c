@@ -44,7 +44,7 @@ static void write_why(void *self, const struct run_info *run)
 {
 	struct overview *overview = self;
 	struct consumer *why = overview->counts[COUNT_WHY];
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	char title[160];
 
 	report_title(overview->writer.report, title, sizeof(title));
@@ -57,7 +57,6 @@ static void write_why(void *self, const struct run_info *run)
 	                                       .add = add_why,
 	                                       .data = why },
 	              NULL);
-	buf_free(&text);
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -202,7 +201,7 @@ static void write_facts_column(struct overview *overview, const struct facts *fa
 	static const struct table_column columns[] = { { "What", TABLE_TEXT },
 		                                       { "Value", TABLE_WORDS } };
 	struct table *table = overview->writer.table;
-	struct buf words = { 0 };
+	AT_END(buf_free) struct buf words = { 0 };
 
 	report_table(&overview->writer, "trace", FACTS_TITLE, TABLE_COLUMNS(columns));
 	table_whole(table);
@@ -217,7 +216,6 @@ static void write_facts_column(struct overview *overview, const struct facts *fa
 		table_text(table, words.data);
 		table_end_row(table);
 	}
-	buf_free(&words);
 }
 
 static void write_facts(void *self, const struct run_info *run)
@@ -318,7 +316,7 @@ static void write_kernels(void *self, const struct run_info *run)
 		{ "Kernel", TABLE_TEXT },
 	};
 	struct table *table = overview->writer.table;
-	const struct kernel_tally **rows;
+	AT_END(at_end_free) const struct kernel_tally **rows;
 	size_t n;
 
 	rows = tally_kernels(overview->tally, &n);
@@ -332,7 +330,6 @@ static void write_kernels(void *self, const struct run_info *run)
 		}
 		overview_note_more(table, n, "launches");
 	}
-	free(rows);
 }
 
 static void transfer_row(struct table *table, const char *name, const struct transfer_count *count)
@@ -405,7 +402,7 @@ static void write_missed(void *self, const struct run_info *run)
 	struct overview *overview = self;
 	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
 	struct table *table = overview->writer.table;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	char *line, *rest;
 
 	missed_text(&text, run);
@@ -416,7 +413,6 @@ static void write_missed(void *self, const struct run_info *run)
 		table_text(table, line + strspn(line, " "));
 		table_end_row(table);
 	}
-	buf_free(&text);
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */

@@ -110,7 +110,7 @@ void overview_hints(void *self, const struct run_info *run)
 {
 	struct overview *overview = self;
 	struct table *table = overview->writer.table;
-	struct buf why = { 0 };
+	AT_END(buf_free) struct buf why = { 0 };
 	size_t n = 0;
 
 	table_whole(table);
@@ -124,5 +124,4 @@ void overview_hints(void *self, const struct run_info *run)
 		table_text(table, why.data);
 		table_end_row(table);
 	}
-	buf_free(&why);
 }

@@ -260,25 +260,21 @@ static int summary_event(struct consumer *self, const struct event *event, struc
 static int print(struct summary *summary, const struct run_info *run, FILE *out, bool json,
                  struct err *err)
 {
-	struct lines lines;
+	AT_END(lines_free) struct lines lines;
 	int rc;
 
 	lines_init(&lines, out, "the summary");
 	rc = json ? summary_json(&summary->tally, run, &lines.pending, err)
 	          : summary_text(&summary->tally, run, &summary->options, &lines.pending, err);
-	rc = rc ? rc : lines_flush(&lines, err);
-	lines_free(&lines);
-	return rc;
+	return rc ? rc : lines_flush(&lines, err);
 }
 
 static int write_json(struct summary *summary, const struct run_info *run, struct err *err)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	int rc = summary_json(&summary->tally, run, &text, err);
 
-	rc = rc ? rc : file_replace(summary->json_path, summary->options.json_mode, &text, err);
-	buf_free(&text);
-	return rc;
+	return rc ? rc : file_replace(summary->json_path, summary->options.json_mode, &text, err);
 }
 
 /* Names of kernels may be found after their launches: rows by name are made when they are shown. */

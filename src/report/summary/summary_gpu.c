@@ -68,7 +68,7 @@ static const struct table_column queue_members[] = {
 
 static void note_queue(struct table *table, const struct summary_gpu_queue *queue)
 {
-	struct buf note = { 0 };
+	AT_END(buf_free) struct buf note = { 0 };
 
 	if (!queue->count)
 		return;
@@ -81,18 +81,16 @@ static void note_queue(struct table *table, const struct summary_gpu_queue *queu
 		buf_printf(&note, " (%llu more did not wait)",
 		           (unsigned long long)queue->not_queued);
 	table_note(table, "%s", note.data);
-	buf_free(&note);
 }
 
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	struct buf error = { 0 };
+	AT_END(buf_free) struct buf error = { 0 };
 
 	if (!run->gpu_clock_error_ns)
 		return;
 	buf_duration(&error, run->gpu_clock_error_ns);
 	table_note(table, "times of the GPU are within %s of those of calls", error.data);
-	buf_free(&error);
 }
 
 static void add_devices(const struct summary_page *p)

@@ -242,7 +242,7 @@ static const struct table_column memory_columns[] = {
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
                         const char *what)
 {
-	struct buf note = { 0 };
+	AT_END(buf_free) struct buf note = { 0 };
 
 	if (!n->count)
 		return;
@@ -250,7 +250,6 @@ static void note_memory(const struct summary_page *p, const struct memory_count 
 	buf_printf(&note, " allocation%s (", n->count == 1 ? "" : "s");
 	buf_bytes(&note, n->bytes);
 	table_note(p->table, "%s) %s", note.data, what);
-	buf_free(&note);
 }
 
 static void note_count(const struct summary_page *p, const char *before, uint64_t n,
@@ -458,7 +457,7 @@ static const struct table_column kernel_columns[] = {
 
 static void add_kernels(const struct summary_page *p)
 {
-	const struct kernel_tally **rows;
+	AT_END(at_end_free) const struct kernel_tally **rows;
 	char title[80];
 	size_t n;
 
@@ -471,7 +470,6 @@ static void add_kernels(const struct summary_page *p)
 		table_row(p->table, rows[i]);
 	}
 	table_end(p->table, NULL);
-	free(rows);
 }
 
 /* ---- what was missed, and the whole -------------------------------------------------------- */
