@@ -51,31 +51,28 @@ static void wait_for_closers(void)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &until); /* not one that is set */
 	until.tv_sec += CLOSE_LIMIT_S;
-	pthread_mutex_lock(&pending.lock);
+	LOCKED(&pending.lock);
 	while (pending.closing && pthread_cond_clockwait(&pending.done, &pending.lock,
 	                                                 CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 		;
-	pthread_mutex_unlock(&pending.lock);
 }
 
 static void closers_add(void)
 {
-	pthread_mutex_lock(&pending.lock);
+	LOCKED(&pending.lock);
 	if (pending.pid != getpid()) {
 		pending.pid = getpid();
 		pending.closing = 0;
 		atexit(wait_for_closers);
 	}
 	pending.closing++;
-	pthread_mutex_unlock(&pending.lock);
 }
 
 static void closers_remove(void)
 {
-	pthread_mutex_lock(&pending.lock);
+	LOCKED(&pending.lock);
 	pending.closing--;
 	pthread_cond_signal(&pending.done);
-	pthread_mutex_unlock(&pending.lock);
 }
 
 static void *close_main(void *fd)

@@ -11,10 +11,10 @@
 #include "identity/process_identities.h"
 
 #define TURN_NS   100000000ull
-#define TRIES     50  /* turns in which it is asked for: what is not known by then is not known */
-#define TRIES_END 3   /* the same of one that has ended: a read may be under way */
-#define HELD_MS   20  /* a read takes 0.1 to 0.5 ms */
-#define HELD_MOST 64  /* programs whose identity is kept until they are met */
+#define TRIES     50 /* turns in which it is asked for: what is not known by then is not known */
+#define TRIES_END 3  /* the same of one that has ended: a read may be under way */
+#define HELD_MS   20 /* a read takes 0.1 to 0.5 ms */
+#define HELD_MOST 64 /* programs whose identity is kept until they are met */
 #define HELD_IDS  (1ull << 32) /* incarnations that no process has */
 #define ASKS_MOST 256 /* processes that are asked for at a time: the reader forgets the oldest */
 
@@ -120,12 +120,11 @@ void who_feed_held(struct who_feed *feed, pid_t pid, uint64_t now_ns)
 	pthread_mutex_unlock(&feed->lock);
 	if (!process_identities_get_soon(feed->identities, pid, HELD_IDS + number, HELD_MS, &who))
 		return;
-	pthread_mutex_lock(&feed->lock);
+	LOCKED(&feed->lock);
 	held = &feed->held[number % HELD_MOST];
 	keep(&held->who, &who);
 	held->who.pid = (uint32_t)pid;
 	held->time_ns = now_ns;
-	pthread_mutex_unlock(&feed->lock);
 }
 
 /* Whether the process with this number was another program's between the two. */
@@ -163,7 +162,7 @@ static void take_held(struct who_feed *feed, struct run_identity *met)
 		if (met->words[i])
 			return;
 	}
-	pthread_mutex_lock(&feed->lock);
+	LOCKED(&feed->lock);
 	for (size_t i = 0; i < HELD_MOST; i++) {
 		struct held *held = &feed->held[i];
 
@@ -175,7 +174,6 @@ static void take_held(struct who_feed *feed, struct run_identity *met)
 		met->own_word = best->who.own_word;
 		memset(&best->who, 0, sizeof(best->who));
 	}
-	pthread_mutex_unlock(&feed->lock);
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */

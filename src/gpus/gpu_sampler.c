@@ -148,26 +148,24 @@ static void take(void *data, const struct nvml_message *message)
 {
 	struct gpu_sampler *sampler = data;
 
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	if (message->head.kind == NVML_MESSAGE_SAMPLE)
 		take_reading(sampler, &message->sample);
 	else if (message->head.kind == NVML_MESSAGE_STRETCHES)
 		take_stretches(sampler, &message->stretches);
 	else
 		snprintf(sampler->why, sizeof(sampler->why), "%s", message->beat.why);
-	pthread_mutex_unlock(&sampler->lock);
 }
 
 static void gone(void *data, const char *why)
 {
 	struct gpu_sampler *sampler = data;
 
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	snprintf(sampler->why, sizeof(sampler->why), "%s", why);
 	for (size_t i = 0; i < GPUS_MAX; i++)
 		sampler->readings[i] = 0;
 	settle_all(sampler);
-	pthread_mutex_unlock(&sampler->lock);
 }
 
 /* Those of a reading that is under way count already: one that hangs may never end. */
@@ -207,40 +205,36 @@ bool gpu_sampler_take(struct gpu_sampler *sampler, struct gpu_metrics_sample *sa
 {
 	bool any;
 
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	any = sampler->n > 0;
 	if (any) {
 		*sample = sampler->kept[sampler->first];
 		sampler->first = (sampler->first + 1) % sampler->room;
 		sampler->n--;
 	}
-	pthread_mutex_unlock(&sampler->lock);
 	return any;
 }
 
 void gpu_sampler_settle(struct gpu_sampler *sampler)
 {
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	settle_all(sampler);
-	pthread_mutex_unlock(&sampler->lock);
 }
 
 void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures *figures)
 {
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	*figures = sampler->figures;
 	for (uint32_t i = 0; i < GPUS_MAX; i++) /* of one that hangs, or is not told of now */
 		figures->late += missed_now(sampler, i);
-	pthread_mutex_unlock(&sampler->lock);
 }
 
 void gpu_sampler_why(struct gpu_sampler *sampler, char *text, size_t size)
 {
-	pthread_mutex_lock(&sampler->lock);
+	LOCKED(&sampler->lock);
 	snprintf(text, size, "%s", sampler->why);
 	if (!*text && sampler->no_source)
 		snprintf(text, size, "this GPU tells neither GPM nor its utilisation");
-	pthread_mutex_unlock(&sampler->lock);
 }
 
 void gpu_sampler_free(struct gpu_sampler *sampler)

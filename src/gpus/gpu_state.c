@@ -67,7 +67,7 @@ static void take(void *data, const struct nvml_message *message)
 {
 	struct gpu_states *states = data;
 
-	pthread_mutex_lock(&states->lock);
+	LOCKED(&states->lock);
 	states->heard_ns = clock_now_ns();
 	if (message->head.kind == NVML_MESSAGE_STATE) {
 		take_state(states, &message->state);
@@ -76,14 +76,13 @@ static void take(void *data, const struct nvml_message *message)
 		if (message->beat.n > states->n)
 			states->n = message->beat.n;
 	}
-	pthread_mutex_unlock(&states->lock);
 }
 
 static void gone(void *data, const char *why)
 {
 	struct gpu_states *states = data;
 
-	pthread_mutex_lock(&states->lock);
+	LOCKED(&states->lock);
 	states->beat = (struct nvml_beat){ 0 };
 	snprintf(states->beat.why, sizeof(states->beat.why), "%s", why);
 	for (size_t i = 0; i < GPUS_MAX; i++) {
@@ -91,7 +90,6 @@ static void gone(void *data, const char *why)
 
 		states->before[i] = (struct before){ shown->xids, shown->reads, shown->failures };
 	}
-	pthread_mutex_unlock(&states->lock);
 }
 
 /* ---- for readers --------------------------------------------------------------------------- */
@@ -126,7 +124,7 @@ size_t gpu_states_read(struct gpu_states *states, struct gpu_state *into, size_t
 {
 	size_t n;
 
-	pthread_mutex_lock(&states->lock);
+	LOCKED(&states->lock);
 	n = states->n < room ? states->n : room;
 	for (uint32_t i = 0; i < n; i++) {
 		into[i] = states->shown[i];
@@ -135,22 +133,19 @@ size_t gpu_states_read(struct gpu_states *states, struct gpu_state *into, size_t
 		if (is_late(states, i, now_ns))
 			into[i].answer = GPU_ANSWER_LATE;
 	}
-	pthread_mutex_unlock(&states->lock);
 	return n;
 }
 
 void gpu_states_why(struct gpu_states *states, char *text, size_t size)
 {
-	pthread_mutex_lock(&states->lock);
+	LOCKED(&states->lock);
 	snprintf(text, size, "%s", states->beat.why);
-	pthread_mutex_unlock(&states->lock);
 }
 
 void gpu_states_driver(struct gpu_states *states, char *text, size_t size)
 {
-	pthread_mutex_lock(&states->lock);
+	LOCKED(&states->lock);
 	snprintf(text, size, "%s", states->beat.driver);
-	pthread_mutex_unlock(&states->lock);
 }
 
 void gpu_states_figures(struct gpu_states *states, struct gpu_process_figures *figures)

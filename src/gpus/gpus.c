@@ -79,7 +79,7 @@ static void take(void *data, const struct nvml_message *message)
 {
 	struct gpus *gpus = data;
 
-	pthread_mutex_lock(&gpus->lock);
+	LOCKED(&gpus->lock);
 	if (message->head.kind == NVML_MESSAGE_GPUS) {
 		gpus->shown = message->gpus;
 		gpus->any = true;
@@ -87,17 +87,15 @@ static void take(void *data, const struct nvml_message *message)
 		show_without(gpus, message->beat.why);
 	}
 	pthread_cond_broadcast(&gpus->changed);
-	pthread_mutex_unlock(&gpus->lock);
 }
 
 static void gone(void *data, const char *why)
 {
 	struct gpus *gpus = data;
 
-	pthread_mutex_lock(&gpus->lock);
+	LOCKED(&gpus->lock);
 	show_without(gpus, why);
 	pthread_cond_broadcast(&gpus->changed);
-	pthread_mutex_unlock(&gpus->lock);
 }
 
 struct gpus *gpus_new(uint64_t interval_ns)
@@ -125,14 +123,13 @@ bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *into
 
 	if (!gpus)
 		return false;
-	pthread_mutex_lock(&gpus->lock);
+	LOCKED(&gpus->lock);
 	while (!gpus->any && patience_ns &&
 	       pthread_cond_timedwait(&gpus->changed, &gpus->lock, &until) != ETIMEDOUT)
 		;
 	any = gpus->any;
 	if (any)
 		*into = gpus->shown;
-	pthread_mutex_unlock(&gpus->lock);
 	return any;
 }
 

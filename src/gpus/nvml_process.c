@@ -389,9 +389,8 @@ static bool start(struct nvml_process *process, char *why, size_t size)
 		return false;
 	}
 	process->begun_ns = process->heard_ns = clock_now_ns();
-	pthread_mutex_lock(&process->lock);
+	LOCKED(&process->lock);
 	process->figures.starts++;
-	pthread_mutex_unlock(&process->lock);
 	return true;
 }
 
@@ -412,10 +411,9 @@ static void end_process(struct nvml_process *process, siginfo_t *info)
 {
 	if (!worker_kill(&process->worker, END_PATIENCE_MS, info)) /* it is stuck in the driver */
 		process->stuck[process->n_stuck++] = process->worker;
-	pthread_mutex_lock(&process->lock);
+	LOCKED(&process->lock);
 	process->cpu_before_ns = process->figures.cpu_ns;
 	process->figures.resident_bytes = 0;
-	pthread_mutex_unlock(&process->lock);
 }
 
 /* ---- listening ----------------------------------------------------------------------------- */
@@ -426,12 +424,11 @@ static void count_beat(struct nvml_process *process, const struct nvml_beat *bea
 {
 	uint64_t cpu_ns = process->cpu_before_ns + beat->cpu_ns;
 
-	pthread_mutex_lock(&process->lock);
+	LOCKED(&process->lock);
 	if (cpu_ns > process->figures.cpu_ns)
 		process->figures.cpu_ns = cpu_ns;
 	if (beat->resident_bytes)
 		process->figures.resident_bytes = beat->resident_bytes;
-	pthread_mutex_unlock(&process->lock);
 }
 
 static enum hearing hear(struct nvml_process *process)
@@ -509,11 +506,10 @@ static void describe_end(const struct nvml_process *process, enum hearing heard,
 
 static void count_end(struct nvml_process *process, enum hearing heard)
 {
-	pthread_mutex_lock(&process->lock);
+	LOCKED(&process->lock);
 	process->figures.ended += heard == ENDED;
 	process->figures.silent += heard == SILENT;
 	process->figures.refused += heard == REFUSED;
-	pthread_mutex_unlock(&process->lock);
 }
 
 /* One process from its start to its end; the sentence is that of its end. */
@@ -604,7 +600,6 @@ void nvml_process_free(struct nvml_process *process)
 
 void nvml_process_figures(struct nvml_process *process, struct gpu_process_figures *figures)
 {
-	pthread_mutex_lock(&process->lock);
+	LOCKED(&process->lock);
 	*figures = process->figures;
-	pthread_mutex_unlock(&process->lock);
 }

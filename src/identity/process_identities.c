@@ -265,7 +265,7 @@ static void *work(void *data)
 {
 	struct process_identities *identities = data;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	identities->busy = true;
 	while (!identities->stop) {
 		struct process_place *place = TAILQ_FIRST(&identities->waiting);
@@ -279,7 +279,6 @@ static void *work(void *data)
 		else
 			wait_some(identities, identities->counts.waiting ? READ_NS : look_ns);
 	}
-	pthread_mutex_unlock(&identities->lock);
 	return NULL;
 }
 
@@ -373,7 +372,7 @@ bool process_identities_get(struct process_identities *identities, pid_t pid, ui
 	bool known = false;
 	uint64_t now;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	now = clock_now_ns();
 	place = find(identities, pid, incarnation);
 	if (!place)
@@ -384,7 +383,6 @@ bool process_identities_get(struct process_identities *identities, pid_t pid, ui
 	}
 	if (known)
 		*identity = place->identity;
-	pthread_mutex_unlock(&identities->lock);
 	return known;
 }
 
@@ -404,7 +402,7 @@ bool process_identities_get_soon(struct process_identities *identities, pid_t pi
 	bool known = false;
 	int rc = 0;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	place = identities->counts.waiting || identities->next_read_ns > now
 	                ? NULL
 	                : make(identities, pid, incarnation, now);
@@ -417,7 +415,6 @@ bool process_identities_get_soon(struct process_identities *identities, pid_t pi
 		*identity = place->identity;
 	if (place && !place->ended)
 		has_ended(identities, place);
-	pthread_mutex_unlock(&identities->lock);
 	return known;
 }
 
@@ -448,14 +445,13 @@ bool process_identities_expect(struct process_identities *identities, pid_t pid,
 	struct process_place *place;
 	bool has_room = true;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	identities->shares.user.most = share;
 	place = find(identities, pid, incarnation);
 	if (place)
 		was_asked(identities, place, clock_now_ns());
 	else
 		has_room = make_expected(identities, pid, incarnation, person);
-	pthread_mutex_unlock(&identities->lock);
 	return has_room;
 }
 
@@ -465,14 +461,13 @@ bool process_identities_end(struct process_identities *identities, pid_t pid, ui
 	struct process_place *place;
 	bool known = false;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	place = find(identities, pid, incarnation);
 	if (place && !place->ended)
 		has_ended(identities, place);
 	known = place && place->known;
 	if (known)
 		*identity = place->identity;
-	pthread_mutex_unlock(&identities->lock);
 	return known;
 }
 
@@ -481,7 +476,7 @@ void process_identities_choose(struct process_identities *identities,
 {
 	struct process_place *place, *next;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	identities->options.reader.choice = *choice;
 	identities->chosen = true;
 	HASH_ITER (hh, identities->places, place, next) {
@@ -489,28 +484,23 @@ void process_identities_choose(struct process_identities *identities,
 		if (!place->ended)
 			want(identities, place);
 	}
-	pthread_mutex_unlock(&identities->lock);
 }
 
 void process_identities_count(struct process_identities *identities,
                               struct process_identities_counts *counts)
 {
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	*counts = identities->counts;
 	counts->kept = HASH_COUNT(identities->places);
-	pthread_mutex_unlock(&identities->lock);
 }
 
 bool process_identities_settle(struct process_identities *identities, unsigned ms)
 {
-	struct timespec until = as_timespec(clock_now_ns() + (uint64_t)ms * 1000000);
-	bool settled;
+	struct timespec until = clock_timespec(clock_now_ns() + (uint64_t)ms * 1000000);
 	int rc = 0;
 
-	pthread_mutex_lock(&identities->lock);
+	LOCKED(&identities->lock);
 	while (!rc && (identities->busy || identities->counts.waiting))
 		rc = pthread_cond_timedwait(&identities->settled, &identities->lock, &until);
-	settled = !identities->busy && !identities->counts.waiting;
-	pthread_mutex_unlock(&identities->lock);
-	return settled;
+	return !identities->busy && !identities->counts.waiting;
 }

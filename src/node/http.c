@@ -559,9 +559,8 @@ int http_check(const struct node_settings *settings, struct err *err)
 
 void http_set_recorder(struct http *http, struct recorder *recorder)
 {
-	pthread_mutex_lock(&http->lock);
+	LOCKED(&http->lock);
 	http->recorder = recorder;
-	pthread_mutex_unlock(&http->lock);
 }
 
 void http_figures(struct http *http, struct http_figures *figures)

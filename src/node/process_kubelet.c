@@ -326,12 +326,11 @@ static void *work(void *data)
 {
 	struct process_kubelet *kubelet = data;
 
-	pthread_mutex_lock(&kubelet->lock);
+	LOCKED(&kubelet->lock);
 	while (!kubelet->stop) {
 		ask_once(kubelet);
 		wait_for_next(kubelet);
 	}
-	pthread_mutex_unlock(&kubelet->lock);
 	return NULL;
 }
 
@@ -390,7 +389,7 @@ void process_kubelet_free(struct process_kubelet *kubelet)
 void process_kubelet_change(struct process_kubelet *kubelet,
                             const struct process_kubelet_options *options)
 {
-	pthread_mutex_lock(&kubelet->lock);
+	LOCKED(&kubelet->lock);
 	kubelet->changed = strcmp(kubelet->words.url, options->url) ||
 	                   strcmp(kubelet->words.token, options->token) ||
 	                   strcmp(kubelet->words.authority, options->authority);
@@ -398,26 +397,21 @@ void process_kubelet_change(struct process_kubelet *kubelet,
 		set_words(&kubelet->words, options->url, options->token, options->authority);
 		pthread_cond_signal(&kubelet->wake);
 	}
-	pthread_mutex_unlock(&kubelet->lock);
 }
 
 void process_kubelet_name(struct process_kubelet *kubelet, struct process_identity *identity)
 {
-	pthread_mutex_lock(&kubelet->lock);
+	LOCKED(&kubelet->lock);
 	if (!process_pods_name(kubelet->pods, identity) && !kubelet->missed) {
 		kubelet->missed = true;
 		pthread_cond_signal(&kubelet->wake);
 	}
-	pthread_mutex_unlock(&kubelet->lock);
 }
 
 size_t process_kubelet_count(struct process_kubelet *kubelet, uint64_t counts[PROCESS_CURL_COUNT])
 {
-	size_t n;
 
-	pthread_mutex_lock(&kubelet->lock);
+	LOCKED(&kubelet->lock);
 	memcpy(counts, kubelet->counts, sizeof(kubelet->counts));
-	n = process_pods_count(kubelet->pods);
-	pthread_mutex_unlock(&kubelet->lock);
-	return n;
+	return process_pods_count(kubelet->pods);
 }

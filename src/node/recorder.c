@@ -164,9 +164,8 @@ const char *recorder_gpu_name(enum recorder_gpu outcome)
 
 static void gpu_count(struct recorder *recorder, enum recorder_gpu outcome)
 {
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	recorder->figures.gpu_windows[outcome]++;
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 static void gpu_failed(struct recorder *recorder, const char *why)
@@ -511,34 +510,32 @@ void recorder_tell(struct recorder *recorder, const struct rules_facts *facts)
 {
 	size_t n = facts->n_gpus < RULES_GPUS_MAX ? facts->n_gpus : RULES_GPUS_MAX;
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	if (n)
 		memcpy(recorder->gpus, facts->gpus, n * sizeof(*facts->gpus));
 	recorder->facts = (struct rules_facts){ .n_gpus = n, .leaks = facts->leaks };
 	snprintf(recorder->leak, sizeof(recorder->leak), "%s", facts->leak ? facts->leak : "");
 	recorder->figures.leaks_no_room = facts->leaks_no_room;
 	recorder->told = true;
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 void recorder_say(struct recorder *recorder, const char *fmt, ...)
 {
 	va_list ap;
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	if (recorder->n_notices < NOTICES_MAX) {
 		va_start(ap, fmt);
 		vsnprintf(recorder->notices[recorder->n_notices++], NOTICE_TEXT, fmt, ap);
 		va_end(ap);
 	}
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 bool recorder_notice(struct recorder *recorder, char *text, size_t size)
 {
 	bool any;
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	any = recorder->n_notices > 0;
 	if (any) {
 		snprintf(text, size, "%s", recorder->notices[0]);
@@ -546,7 +543,6 @@ bool recorder_notice(struct recorder *recorder, char *text, size_t size)
 		memmove(recorder->notices[0], recorder->notices[1],
 		        recorder->n_notices * sizeof(recorder->notices[0]));
 	}
-	pthread_mutex_unlock(&recorder->lock);
 	return any;
 }
 
@@ -573,18 +569,16 @@ enum recorder_answer recorder_request_answer(struct recorder *recorder, uint64_t
 	const struct request *request = &recorder->requests[number % REQUESTS_MAX];
 	enum recorder_answer answer = RECORDER_UNKNOWN;
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	if (number && request->number == number) {
 		answer = request->answer;
 		memcpy(text, request->text, RECORDER_ANSWER_TEXT);
 	}
-	pthread_mutex_unlock(&recorder->lock);
 	return answer;
 }
 
 void recorder_figures(struct recorder *recorder, struct recorder_figures *figures)
 {
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	*figures = recorder->figures;
-	pthread_mutex_unlock(&recorder->lock);
 }

@@ -20,7 +20,7 @@
 static void orders_answer(struct recorder *recorder, uint64_t number, enum recorder_answer answer,
                           const char *text)
 {
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	for (size_t i = 0; i < REQUESTS_MAX; i++) {
 		struct request *request = &recorder->requests[i];
 
@@ -29,7 +29,6 @@ static void orders_answer(struct recorder *recorder, uint64_t number, enum recor
 		request->answer = answer;
 		snprintf(request->text, sizeof(request->text), "%s", text);
 	}
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 static void orders_failed(struct recorder *recorder, enum rule rule, uint64_t request,
@@ -202,9 +201,8 @@ static int start(struct recorder *recorder, uint64_t now)
 		later(recorder, now);
 		return -1;
 	}
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	recorder->figures.starts++;
-	pthread_mutex_unlock(&recorder->lock);
 	return slot;
 }
 
@@ -359,7 +357,7 @@ static bool next_request(struct recorder *recorder, struct request *taken)
 {
 	bool any = false;
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	for (size_t i = 0; i < REQUESTS_MAX && !any; i++) {
 		struct request *request = &recorder->requests[i];
 
@@ -369,7 +367,6 @@ static bool next_request(struct recorder *recorder, struct request *taken)
 		request->taken = true;
 		*taken = *request;
 	}
-	pthread_mutex_unlock(&recorder->lock);
 	return any;
 }
 
@@ -398,11 +395,10 @@ static void look_at_spool(struct recorder *recorder, uint64_t now)
 		return;
 	recorder->looked_ns = now;
 	known = !spool_look(recorder->spool, &use);
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	recorder->figures.spool_known = known;
 	if (known)
 		recorder->figures.spool = use;
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 static void publish(struct recorder *recorder)
@@ -425,12 +421,11 @@ static void publish(struct recorder *recorder)
 		state.overhead_percent = one->overhead_percent;
 		state.scale = one->scale;
 	}
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	recorder->figures.up = recorder->current >= 0;
 	recorder->figures.heard_ns =
 		recorder->current >= 0 ? recorder->children[recorder->current].heard_ns : 0;
 	recorder->figures.state = state;
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -456,12 +451,9 @@ static void wait_for_work(struct recorder *recorder)
 
 static bool is_over(struct recorder *recorder)
 {
-	bool stop;
 
-	pthread_mutex_lock(&recorder->lock);
-	stop = recorder->stop;
-	pthread_mutex_unlock(&recorder->lock);
-	return stop;
+	LOCKED(&recorder->lock);
+	return recorder->stop;
 }
 
 static void end_children(struct recorder *recorder)

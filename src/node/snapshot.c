@@ -73,11 +73,10 @@ struct snapshot *snapshots_take(struct snapshots *snapshots)
 {
 	struct snapshot *snapshot;
 
-	pthread_mutex_lock(&snapshots->lock);
+	LOCKED(&snapshots->lock);
 	snapshot = snapshots->last;
 	if (snapshot)
 		atomic_fetch_add(&snapshot->holders, 1);
-	pthread_mutex_unlock(&snapshots->lock);
 	return snapshot;
 }
 

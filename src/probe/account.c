@@ -108,14 +108,11 @@ bool look_time_was_over(enum look_time what)
 bool look_time_is_over(enum look_time what, uint64_t person)
 {
 	uint64_t now_ns = clock_now_ns();
-	bool over;
 
 	if (!is_limited(person) || !look_time_was_over(what))
 		return false;
-	pthread_mutex_lock(&looks.lock);
-	over = account_is_over(accounts_of(&looks.users[what], person, now_ns), now_ns);
-	pthread_mutex_unlock(&looks.lock);
-	return over;
+	LOCKED(&looks.lock);
+	return account_is_over(accounts_of(&looks.users[what], person, now_ns), now_ns);
 }
 
 void look_time_charge(enum look_time what, uint64_t person, uint64_t busy_ns)
@@ -124,9 +121,8 @@ void look_time_charge(enum look_time what, uint64_t person, uint64_t busy_ns)
 
 	if (!is_limited(person))
 		return;
-	pthread_mutex_lock(&looks.lock);
+	LOCKED(&looks.lock);
 	if (account_charge(accounts_of(&looks.users[what], person, now_ns), weights[what] * busy_ns,
 	                   now_ns))
 		atomic_store(&looks.was_over[what], true);
-	pthread_mutex_unlock(&looks.lock);
 }

@@ -483,12 +483,11 @@ void helper_let_go(int fd)
 		close(fd);
 		return;
 	}
-	pthread_mutex_lock(&orders);
+	LOCKED(&orders);
 	if (!worker_send(helper.control, &take, sizeof(take), fd)) {
 		close(fd);
 		worker_send(helper.control, &drop, sizeof(drop), -1);
 	}
-	pthread_mutex_unlock(&orders);
 }
 
 /* ---- maps ---------------------------------------------------------------------------------- */

@@ -161,10 +161,9 @@ static bool is_let_go(struct hold *hold, pid_t tid)
 
 	if (!atomic_load(&hold->asked) || !process_status(tid, tid, "Tgid: %d", &pid))
 		return false;
-	pthread_mutex_lock(&hold->lock);
+	LOCKED(&hold->lock);
 	for (size_t i = 0; i < hold->n_free; i++)
 		let_go |= hold->free[i] == pid;
-	pthread_mutex_unlock(&hold->lock);
 	return let_go;
 }
 
@@ -194,14 +193,13 @@ static void let_go_asked(struct hold *hold)
 {
 	pid_t tid;
 
-	pthread_mutex_lock(&hold->lock);
+	LOCKED(&hold->lock);
 	for (size_t i = 0; i < hold->n_free; i++) {
 		AT_END(process_list_end) DIR *threads = process_list(hold->free[i]);
 
 		while ((tid = process_next(threads)))
 			ptrace(PTRACE_INTERRUPT, tid, NULL, 0);
 	}
-	pthread_mutex_unlock(&hold->lock);
 }
 
 static void on_stop(struct hold *hold, pid_t tid, int status)

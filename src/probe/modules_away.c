@@ -114,13 +114,10 @@ const struct module *modules_of_mapping(struct modules *modules, const struct ma
 {
 	const struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
 	const struct seen_file *file;
-	const struct module *module;
 
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	file = modules_file(modules, key);
-	module = file ? file->module : NULL;
-	pthread_mutex_unlock(&modules->lock);
-	return module;
+	return file ? file->module : NULL;
 }
 
 /* ---- the driver ---------------------------------------------------------------------------- */

@@ -281,14 +281,13 @@ void modules_look_for_gone(struct modules *modules, uint64_t now_ns)
 
 	if (!modules->options.lets_go)
 		return;
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	if (is_due(modules, now_ns) && any_may_go(modules, now_ns)) {
 		n = look_and_decide(modules, now_ns);
 		modules->n_leaving += n;
 		modules->gone_looks = n ? 0 : modules->gone_looks + 1;
 		modules->looked_for_gone_ns = now_ns;
 	}
-	pthread_mutex_unlock(&modules->lock);
 }
 
 /* ---- letting go ---------------------------------------------------------------------------- */
@@ -374,11 +373,10 @@ void modules_let_go(struct modules *modules, uint64_t now_ns, const struct modul
 
 void modules_figures(struct modules *modules, struct modules_figures *figures)
 {
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	*figures = (struct modules_figures){ .modules = modules->count,
 		                             .let_go = modules->let_go,
 		                             .refused = modules->refused };
-	pthread_mutex_unlock(&modules->lock);
 }
 
 bool modules_let_go_any(struct modules *modules)

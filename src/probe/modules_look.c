@@ -310,10 +310,9 @@ int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file
 	};
 	int r = search_all(&search, err);
 
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	if (search.told_found)
 		modules->held[modules->n_held++ % HELD_FILES] = *file;
-	pthread_mutex_unlock(&modules->lock);
 	return r;
 }
 
@@ -439,14 +438,11 @@ static void remember_user(struct modules *modules, const struct wire_map *map, c
 static bool is_nothing(struct modules *modules, const struct wire_map *map)
 {
 	const struct seen_file *file;
-	bool nothing;
 
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	file = modules_file(modules, modules_key(&map->file));
-	nothing = file && file->stamp == map->file.stamp && !file->module && !file->reading &&
-	          !file->put_off && !file->refused && !file->foreign;
-	pthread_mutex_unlock(&modules->lock);
-	return nothing;
+	return file && file->stamp == map->file.stamp && !file->module && !file->reading &&
+	       !file->put_off && !file->refused && !file->foreign;
 }
 
 /* Without the helper's lock: there can be many such records, and who holds it takes long. */
@@ -518,7 +514,7 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	}
 	key = (struct file_key){ .dev = st.st_dev, .inode = st.st_ino };
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	modules->expecting = true;
 	file = modules_file(modules, key);
 	if (file)
@@ -536,7 +532,6 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 			                    KNOWN_TELL | KNOWN_CUDA);
 		r = 0;
 	}
-	pthread_mutex_unlock(&modules->lock);
 	return err && err->code ? err->code : r;
 }
 
@@ -606,7 +601,7 @@ void modules_check_patched(struct modules *modules, uint64_t now_ns)
 	bool last = now_ns == MODULES_LAST_LOOK, all = true;
 	uint64_t until_ns = clock_now_ns() + (last ? END_NS : LOOK_NS);
 
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	if (!modules->paused && is_due(modules, now_ns)) {
 		for (size_t i = 0; i < modules->count && all; i++) {
 			struct module *module = modules->list[i];
@@ -623,5 +618,4 @@ void modules_check_patched(struct modules *modules, uint64_t now_ns)
 		modules_miss(modules, MISS_NOT_HOOKED, NULL, NULL, 0,
 		             "in the end there was no time to look at all processes for code of "
 		             "their own over probes: calls past that are not seen");
-	pthread_mutex_unlock(&modules->lock);
 }

@@ -129,12 +129,11 @@ static void read_ranges(void)
 
 void person_files(const char *ranges, const char *users)
 {
-	pthread_mutex_lock(&known.lock);
+	LOCKED(&known.lock);
 	known.ranges_path = ranges ? ranges : "/etc/subuid";
 	known.users_path = users ? users : "/etc/passwd";
 	known.read = (struct timespec){ 0 };
 	known.n = 0;
-	pthread_mutex_unlock(&known.lock);
 }
 
 uint64_t person_of_uid(uid_t uid)
@@ -143,13 +142,12 @@ uint64_t person_of_uid(uid_t uid)
 
 	if (!uid)
 		return PERSON_ROOT;
-	pthread_mutex_lock(&known.lock);
+	LOCKED(&known.lock);
 	read_ranges();
 	for (size_t i = 0; i < known.n; i++)
 		if (uid >= known.ranges[i].first &&
 		    uid - known.ranges[i].first < known.ranges[i].count)
 			person = known.ranges[i].person;
-	pthread_mutex_unlock(&known.lock);
 	return person;
 }
 

@@ -218,10 +218,9 @@ static void drop_process(void)
 
 void names_end(void)
 {
-	pthread_mutex_lock(&names.lock);
+	LOCKED(&names.lock);
 	drop_process();
 	accounts_free(&names.users);
-	pthread_mutex_unlock(&names.lock);
 }
 
 /* Descriptors it has none to send, and there is no room for any. An answer without text says that
@@ -295,12 +294,9 @@ static char *read_aside(enum names_kind kind, const char *name, uint64_t person)
 
 struct plain_name_ends plain_name_ends(void)
 {
-	struct plain_name_ends ends;
 
-	pthread_mutex_lock(&names.lock);
-	ends = names.ends;
-	pthread_mutex_unlock(&names.lock);
-	return ends;
+	LOCKED(&names.lock);
+	return names.ends;
 }
 
 char *plain_kernel_name(const char *mangled, uint64_t person)

@@ -195,14 +195,13 @@ static struct undecided *next_undecided(struct modules *modules)
 {
 	struct undecided *first;
 
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	first = modules->undecided;
 	if (first) {
 		modules->undecided = first->next;
 		modules->n_undecided--;
 		modules->deciding = true;
 	}
-	pthread_mutex_unlock(&modules->lock);
 	return first;
 }
 
@@ -244,12 +243,9 @@ void modules_settled(struct modules *modules, const struct seen_file *file, uint
 
 bool modules_undecided(struct modules *modules)
 {
-	bool any;
 
-	pthread_mutex_lock(&modules->lock);
-	any = modules->undecided;
-	pthread_mutex_unlock(&modules->lock);
-	return any;
+	LOCKED(&modules->lock);
+	return modules->undecided;
 }
 
 bool modules_decide(struct modules *modules)
@@ -508,7 +504,7 @@ static void check_module(struct modules *modules, struct module *module)
 
 void modules_check_files(struct modules *modules)
 {
-	pthread_mutex_lock(&modules->lock);
+	LOCKED(&modules->lock);
 	for (size_t i = 0; i < modules->count; i++) {
 		struct module *module = modules->list[i];
 
@@ -518,7 +514,6 @@ void modules_check_files(struct modules *modules)
 		check_module(modules, module);
 		module->busy = false;
 	}
-	pthread_mutex_unlock(&modules->lock);
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */

@@ -373,7 +373,7 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 	struct symbols_look *look;
 	size_t taken = 0;
 
-	pthread_mutex_lock(&symbols->lock);
+	LOCKED(&symbols->lock);
 	if (list_code(symbols, pid, &listing, &taken, NULL) == 0) {
 		look = find_look(symbols, pid);
 		if (look)
@@ -386,20 +386,16 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 		look->taken = taken;
 		look->number = ++symbols->n_looks;
 	}
-	pthread_mutex_unlock(&symbols->lock);
 }
 
 int symbols_see(struct symbols *symbols, const struct process *process, struct err *err)
 {
 	struct program *program;
-	int rc;
 
-	pthread_mutex_lock(&symbols->lock);
+	LOCKED(&symbols->lock);
 	program = make_program(symbols, process);
 	program->n_missed = 0;
-	rc = see(symbols, program, err);
-	pthread_mutex_unlock(&symbols->lock);
-	return rc;
+	return see(symbols, program, err);
 }
 
 static void free_program(struct symbols *symbols, struct program *program)
@@ -418,25 +414,23 @@ void symbols_forget(struct symbols *symbols, const struct process *process)
 	struct program *program;
 	struct symbols_look *look;
 
-	pthread_mutex_lock(&symbols->lock);
-	program = find_program(symbols, process);
+	LOCKED(&symbols->lock);
+	program = MAP_FIND(symbols->programs, &process->id);
 	look = find_look(symbols, (pid_t)process->pid);
 	if (look && program && look->started == program->started)
 		free_look(symbols, look);
 	if (program)
 		free_program(symbols, program);
-	pthread_mutex_unlock(&symbols->lock);
 }
 
 void symbols_execed(struct symbols *symbols, const struct process *process)
 {
 	struct program *program;
 
-	pthread_mutex_lock(&symbols->lock);
-	program = find_program(symbols, process);
+	LOCKED(&symbols->lock);
+	program = MAP_FIND(symbols->programs, &process->id);
 	if (program)
 		free_program(symbols, program);
-	pthread_mutex_unlock(&symbols->lock);
 }
 
 struct symbols *symbols_new(void)
@@ -544,15 +538,13 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
                   struct frame *frame)
 {
-	pthread_mutex_lock(&symbols->lock);
+	LOCKED(&symbols->lock);
 	find_at(symbols, process, address, address, frame);
-	pthread_mutex_unlock(&symbols->lock);
 }
 
 void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
                        struct frame *frame)
 {
-	pthread_mutex_lock(&symbols->lock);
+	LOCKED(&symbols->lock);
 	find_at(symbols, process, address, address ? address - 1 : 0, frame);
-	pthread_mutex_unlock(&symbols->lock);
 }

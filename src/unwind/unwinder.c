@@ -379,7 +379,7 @@ static void *run(void *data)
 	struct unwound *process;
 	uint64_t wait_ns;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	while (!u->stopping) {
 		process = next_asked(u, &wait_ns);
 		if (process)
@@ -387,7 +387,6 @@ static void *run(void *data)
 		else
 			wait_for_asked(u, wait_ns);
 	}
-	pthread_mutex_unlock(&u->lock);
 	return NULL;
 }
 
@@ -474,9 +473,8 @@ static struct unwound *ask(struct unwinder *u, pid_t pid)
 
 void unwinder_see(struct unwinder *u, pid_t pid)
 {
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	ask(u, pid);
-	pthread_mutex_unlock(&u->lock);
 }
 
 bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
@@ -486,7 +484,7 @@ bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
 	uint64_t looks;
 	bool done;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	process = ask(u, pid);
 	process->looked_ns = 0;
 	looks = process->looks + u->looking; /* one under way may have begun too early */
@@ -496,7 +494,6 @@ bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
 			break;
 		process = find(u, pid);
 	}
-	pthread_mutex_unlock(&u->lock);
 	return process && done;
 }
 
@@ -528,13 +525,12 @@ void unwinder_forget(struct unwinder *u, pid_t pid)
 {
 	struct unwound *process;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	process = find(u, pid);
 	if (process) {
 		end_program(u, process);
 		process->gone = true;
 	}
-	pthread_mutex_unlock(&u->lock);
 }
 
 bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
@@ -542,36 +538,31 @@ bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
 	struct timespec until = time_of(clock_now_ns() + most_ns);
 	bool idle;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	while (!(idle = !u->looking && !is_asked(u))) {
 		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
 			break;
 	}
-	pthread_mutex_unlock(&u->lock);
 	return idle;
 }
 
 const struct python_layout *unwinder_python(struct unwinder *u, pid_t pid)
 {
-	const struct python_layout *layout;
 	struct unwound *process;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	process = find(u, pid);
-	layout = process ? process->python : NULL;
-	pthread_mutex_unlock(&u->lock);
-	return layout;
+	return process ? process->python : NULL;
 }
 
 void unwinder_figures(struct unwinder *u, struct unwinder_figures *figures)
 {
 	struct unwound *process, *next;
 
-	pthread_mutex_lock(&u->lock);
+	LOCKED(&u->lock);
 	*figures = u->figures;
 	HASH_ITER (hh, u->processes, process, next)
 		figures->unknown_python += process->python_unknown;
 	if (!u->looking)
 		code_tables_figures(u->tables, &figures->code);
-	pthread_mutex_unlock(&u->lock);
 }

@@ -104,9 +104,8 @@ static void read_sample(struct gpu_thread *gpu, uint64_t late)
 
 static void note_since(struct gpu_thread *gpu, uint64_t since_ns)
 {
-	pthread_mutex_lock(&gpu->threads->lock);
+	LOCKED(&gpu->threads->lock);
 	gpu->since_ns = since_ns;
-	pthread_mutex_unlock(&gpu->threads->lock);
 }
 
 static void *read_gpu(void *data)
@@ -173,12 +172,11 @@ static struct nvml *open_gpus(struct gpu_threads *threads)
 		nvml_close(nvml);
 		nvml = NULL;
 	}
-	pthread_mutex_lock(&threads->lock);
+	LOCKED(&threads->lock);
 	snprintf(threads->why, sizeof(threads->why), "%s", why);
 	snprintf(threads->driver, sizeof(threads->driver), "%s", driver);
 	threads->n = count;
 	threads->opening_ns = 0;
-	pthread_mutex_unlock(&threads->lock);
 	return nvml;
 }
 
@@ -214,9 +212,8 @@ static void *open_nvml(void *data)
 	while (!(nvml = open_gpus(threads))) {
 		send_beat(threads);
 		sleep_until(clock_now_ns() + TRY_AGAIN_NS);
-		pthread_mutex_lock(&threads->lock);
+		LOCKED(&threads->lock);
 		threads->opening_ns = clock_now_ns();
-		pthread_mutex_unlock(&threads->lock);
 	}
 	send_beat(threads);
 	if (threads->wanted == NVML_WANTED_GPUS)
@@ -230,11 +227,10 @@ static void *open_nvml(void *data)
 
 static void note_sampling(struct gpu_threads *threads, uint32_t n, const char *why)
 {
-	pthread_mutex_lock(&threads->lock);
+	LOCKED(&threads->lock);
 	threads->n = n;
 	snprintf(threads->why, sizeof(threads->why), "%s", why);
 	threads->opening_ns = 0;
-	pthread_mutex_unlock(&threads->lock);
 }
 
 /* All GPUs, one after the other: CUPTI's functions are called on one thread. */
@@ -299,11 +295,10 @@ bool gpu_threads_are_stuck(struct gpu_threads *threads)
 	uint64_t now_ns;
 	bool stuck = false;
 
-	pthread_mutex_lock(&threads->lock);
+	LOCKED(&threads->lock);
 	now_ns = clock_now_ns(); /* of the time before the lock a reading may begin after it */
 	for (uint32_t i = 0; i < GPUS_MAX && threads->wanted == NVML_WANTED_STRETCHES; i++)
 		stuck |= threads->gpus[i].since_ns && now_ns - threads->gpus[i].since_ns > STUCK_NS;
-	pthread_mutex_unlock(&threads->lock);
 	return stuck;
 }
 

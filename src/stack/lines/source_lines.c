@@ -112,7 +112,7 @@ static void *fetch_work(void *data)
 	struct source_lines *lines = data;
 	struct source_lines_file *file;
 
-	pthread_mutex_lock(&lines->lock);
+	LOCKED(&lines->lock);
 	while (!lines->stop_fetching) {
 		file = next_file(lines);
 		if (file)
@@ -120,7 +120,6 @@ static void *fetch_work(void *data)
 		else
 			pthread_cond_wait(&lines->wanted, &lines->lock);
 	}
-	pthread_mutex_unlock(&lines->lock);
 	return NULL;
 }
 
@@ -267,17 +266,13 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 
 	if (!lines)
 		return;
-	pthread_mutex_lock(&lines->lock);
+	LOCKED(&lines->lock);
 	known = MAP_FIND(lines->by_what, &what);
-	if (known && known->file->roots) {
-		pthread_mutex_unlock(&lines->lock);
+	if (known && known->file->roots)
 		return;
-	}
 	file = find_file(lines, place);
-	if (known && (!file || !file->roots)) {
-		pthread_mutex_unlock(&lines->lock);
+	if (known && (!file || !file->roots))
 		return;
-	}
 	if (!file || quota_take(&lines->bytes, file->person->id, 0, sizeof(*known))) {
 		lines->figures.refused++;
 	} else {
@@ -287,7 +282,6 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 		}
 		add_place(lines, file, place->offset, what);
 	}
-	pthread_mutex_unlock(&lines->lock);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -435,9 +429,8 @@ void source_lines_figures(struct source_lines *lines, struct source_lines_figure
 	*figures = (struct source_lines_figures){ 0 };
 	if (!lines)
 		return;
-	pthread_mutex_lock(&lines->lock);
+	LOCKED(&lines->lock);
 	*figures = lines->figures;
-	pthread_mutex_unlock(&lines->lock);
 }
 
 bool source_lines_news(struct source_lines *lines, char *text, size_t size)
@@ -446,7 +439,7 @@ bool source_lines_news(struct source_lines *lines, char *text, size_t size)
 
 	if (!lines)
 		return false;
-	pthread_mutex_lock(&lines->lock);
+	LOCKED(&lines->lock);
 	if (lines->n_news) {
 		snprintf(text, size, "%s", lines->news[0]);
 		free(lines->news[0]);
@@ -454,6 +447,5 @@ bool source_lines_news(struct source_lines *lines, char *text, size_t size)
 		memmove(lines->news, lines->news + 1, lines->n_news * sizeof(*lines->news));
 		any = true;
 	}
-	pthread_mutex_unlock(&lines->lock);
 	return any;
 }

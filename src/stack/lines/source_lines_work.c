@@ -271,7 +271,7 @@ void *source_lines_work(void *data)
 	struct source_lines *lines = data;
 	struct source_lines_file *file, *next;
 
-	pthread_mutex_lock(&lines->lock);
+	LOCKED(&lines->lock);
 	while (!lines->stop) {
 		file = next_file(lines);
 		if (file) {
@@ -283,6 +283,5 @@ void *source_lines_work(void *data)
 	}
 	HASH_ITER (hh, lines->files, file, next) /* nobody asks for more files by now */
 		drop_reader(lines, file);
-	pthread_mutex_unlock(&lines->lock);
 	return NULL;
 }
