@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/process.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -178,14 +179,7 @@ static char state_of(pid_t pid, pid_t tid)
 }
 
 /* The main thread is what people time; the youngest ones are mostly libraries' own. */
-static int compare_waiting(const void *left, const void *right)
-{
-	const struct waiting *a = left, *b = right;
-
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return a->tid > b->tid ? -1 : a->tid < b->tid;
-}
+ORDER_BY(compare_waiting, struct waiting, UP(rank), DOWN(tid));
 
 int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, size_t *stopped)
 {

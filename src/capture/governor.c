@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -119,12 +120,7 @@ struct victim {
 	uint64_t hits;
 };
 
-static int more_hits(const void *a, const void *b)
-{
-	const struct victim *x = a, *y = b;
-
-	return x->hits < y->hits ? 1 : x->hits > y->hits ? -1 : 0;
-}
+ORDER_BY(more_hits, struct victim, DOWN(hits));
 
 static bool is_of(const struct hook *hook, enum hook_group group)
 {

@@ -13,6 +13,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
@@ -94,12 +95,7 @@ static int maps_note(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct mapping *first = a, *second = b;
-
-	return (first->start > second->start) - (first->start < second->start);
-}
+ORDER_BY(by_address, struct mapping, UP(start));
 
 static bool has_credit(struct code_maps_share *share, uint64_t now)
 {

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/order.h"
 #include "base/process.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -43,12 +44,7 @@ struct family {
 	size_t n;
 };
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct family_relative *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+ORDER_BY(by_pid, struct family_relative, UP(pid));
 
 static struct family_relative *family_find(const struct family *family, pid_t pid)
 {

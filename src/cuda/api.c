@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "cuda/row.h"
 
@@ -108,10 +109,7 @@ static struct {
 	size_t count;
 } table;
 
-static int compare_apis(const void *a, const void *b)
-{
-	return strcmp(((const struct api *)a)->row->name, ((const struct api *)b)->row->name);
-}
+ORDER_BY(compare_apis, struct api, BY_TEXT(row->name));
 
 static int compare_name(const void *name, const void *api)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "divert/entry_body.h"
@@ -19,19 +20,9 @@
 
 #define CODE_WINDOW 4096 /* as src/probe/module.c has it */
 
-static int compare_addresses(const void *left, const void *right)
-{
-	const struct entry_function *a = left, *b = right;
+ORDER_BY(compare_addresses, struct entry_function, UP(address));
 
-	return a->address < b->address ? -1 : a->address > b->address;
-}
-
-static int compare_offsets(const void *left, const void *right)
-{
-	const struct entry_function *a = left, *b = right;
-
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
+ORDER_BY(compare_offsets, struct entry_function, UP(offset));
 
 /* Where a hook's probe lies. */
 static uint32_t probe_of(const struct elf_file *file, const struct elf_function *function)
@@ -232,12 +223,7 @@ static void search_segment(struct entry_targets *targets, const struct elf_image
 	}
 }
 
-static int compare_hits(const void *left, const void *right)
-{
-	const struct targets_hit *a = left, *b = right;
-
-	return a->end < b->end ? -1 : a->end > b->end;
-}
+ORDER_BY(compare_hits, struct targets_hit, UP(end));
 
 /* Looks through all code of the file, up to 512 MiB. */
 static void entry_targets_search(struct entry_targets *targets, const struct elf_image *image)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
@@ -233,17 +234,8 @@ static int list_layer(struct elf_file *file, const struct elf_symbols *symbols,
 	return rc;
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct elf_function *a = left, *b = right;
-	size_t a_len = strlen(a->name), b_len = strlen(b->name);
-
-	if (a->offset != b->offset)
-		return a->offset < b->offset ? -1 : 1;
-	if (a_len != b_len)
-		return a_len < b_len ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+ORDER_BY(compare_functions, struct elf_function, UP(offset),
+         ORDER_OF(strlen(a->name), strlen(b->name)), BY_TEXT(name));
 
 static bool is_narrow(const char *name)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "cuda/api.h"
@@ -245,21 +246,9 @@ struct calls {
 	size_t n;
 };
 
-static int compare_starts(const void *left, const void *right)
-{
-	const struct reference *a = left, *b = right;
+ORDER_BY(compare_starts, struct reference, UP(start));
 
-	return (a->start > b->start) - (a->start < b->start);
-}
-
-static int compare_calls(const void *left, const void *right)
-{
-	const struct call *a = left, *b = right;
-
-	if (a->target != b->target)
-		return a->target < b->target ? -1 : 1;
-	return (a->start > b->start) - (a->start < b->start);
-}
+ORDER_BY(compare_calls, struct call, UP(target), UP(start));
 
 /* What a function calls; bytes within instructions may look like calls, of places that nobody else
  * calls. */
@@ -379,12 +368,7 @@ static size_t settle(struct search *search, struct elf_runtime_function *list)
 	return n;
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct elf_runtime_function *a = left, *b = right;
-
-	return (a->address > b->address) - (a->address < b->address);
-}
+ORDER_BY(compare_functions, struct elf_runtime_function, UP(address));
 
 /* Of a function that refers to several names none is believed. Returns how many are left. */
 static size_t drop_doubtful(struct elf_runtime_function *list, size_t n)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The symbol tables of an ELF file: functions by name, and names by address. */
+#include "base/order.h"
 #include "probe/elf_image.h"
 
 #include <errno.h>
@@ -360,12 +361,7 @@ struct elf_symbols_places {
 	size_t n;
 };
 
-static int compare_places(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return a < b ? -1 : a > b;
-}
+ORDER_BY(compare_places, uint32_t, ORDER_OF(*a, *b));
 
 /* There may be sixteen million symbols, and hundreds of places. */
 static int is_at_place(const Elf64_Sym *symbol, void *data)

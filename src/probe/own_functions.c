@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -318,18 +319,9 @@ static int look_in(struct own_functions_search *search, const struct elf_symbols
 
 /* ---- what was found ------------------------------------------------------------------------ */
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct own_function *a = left, *b = right;
-
-	if (a->offset != b->offset)
-		return a->offset < b->offset ? -1 : 1;
-	if (a->spec != b->spec) /* who asked first gets it */
-		return a->spec < b->spec ? -1 : 1;
-	if (strlen(a->name) != strlen(b->name))
-		return strlen(a->name) < strlen(b->name) ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+/* Who asked first gets it. */
+ORDER_BY(compare_functions, struct own_function, UP(offset), UP(spec),
+         ORDER_OF(strlen(a->name), strlen(b->name)), BY_TEXT(name));
 
 static void function_free(struct own_function *function)
 {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
@@ -78,12 +79,7 @@ static bool read_line(char *line, struct own_symbol *symbol)
 	return true;
 }
 
-static int compare_symbols(const void *left, const void *right)
-{
-	const struct own_symbol *a = left, *b = right;
-
-	return strcmp(a->name, b->name);
-}
+ORDER_BY(compare_symbols, struct own_symbol, BY_TEXT(name));
 
 static void mark(struct own_symbols *symbols, const char *name, bool traceable, bool forbidden)
 {

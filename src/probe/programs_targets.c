@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What user space and the programs tell each other of processes, threads and files, in maps. */
+#include "base/order.h"
 #include "probe/programs.h"
 
 #include <errno.h>
@@ -155,12 +156,7 @@ bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
 	return bpf_map_lookup_elem(programs_map(p, "held_for"), &key, file) == 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER_BY(compare_ids, uint32_t, ORDER_OF(*a, *b));
 
 /* The keys of a map by thread or process, each once; the caller frees them. */
 static uint32_t *read_ids(int map, size_t *n)

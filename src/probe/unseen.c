@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -119,14 +120,7 @@ static bool is_cuda_name(const char *name)
 	return !strncmp(name, "libcuda", 7); /* libcuda.so.1, libcudart.so.13, libcudart-1a2b.so */
 }
 
-static int compare_users(const void *left, const void *right)
-{
-	const struct unseen_user *a = left, *b = right;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->born_ns < b->born_ns ? -1 : a->born_ns > b->born_ns;
-}
+ORDER_BY(compare_users, struct unseen_user, UP(pid), UP(born_ns));
 
 static void add_name(struct buf *names, const char *name, size_t n)
 {

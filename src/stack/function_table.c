@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
@@ -361,12 +362,7 @@ static void take_line(struct kernel_symbols *s, const char *line)
 	symbol->name = keep(s, name);
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct kernel_symbol *a = left, *b = right;
-
-	return a->address < b->address ? -1 : a->address > b->address;
-}
+ORDER_BY(compare, struct kernel_symbol, UP(address));
 
 struct kernel_symbols *kernel_symbols_read(FILE *from)
 {

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/budget.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -119,14 +120,7 @@ static bool parse_line(char *text, struct perf_map_line *line, char **name)
 	return **name != '\0';
 }
 
-static int compare_lines(const void *left, const void *right)
-{
-	const struct perf_map_line *a = left, *b = right;
-
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDER_BY(compare_lines, struct perf_map_line, UP(start), UP(order));
 
 /* Splits the text into lines; one that is not whole yet is left for the next time. */
 static void parse_text(struct perf_map *map, size_t len)

@@ -12,6 +12,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -177,12 +178,7 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-static int compare_code(const void *left, const void *right)
-{
-	const struct code *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(compare_code, struct code, UP(start));
 
 /* The mapping that covers `address`, NULL if none does. */
 static const struct code *find_code(const struct code *code, size_t count, uint64_t address)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
@@ -42,21 +43,10 @@ static void note_facts(struct code_look *look, const struct code_table *table,
 		look->specific = facts->specific_offset;
 }
 
-static int by_begin(const void *left, const void *right)
-{
-	const struct looked_at *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(by_begin, struct looked_at, UP(start));
 
 /* Small files first: libc is in every stack, and a library of 500 MB takes most of the time. */
-static int by_size(const void *left, const void *right)
-{
-	const struct looked_at *a = left, *b = right;
-	uint64_t size_a = a->end - a->start, size_b = b->end - b->start;
-
-	return size_a < size_b ? -1 : size_a > size_b;
-}
+ORDER_BY(by_size, struct looked_at, ORDER_OF(a->end - a->start, b->end - b->start));
 
 /* Whether stacks can be walked through it by a table. */
 static bool may_have_table(const struct mapping *mapping)

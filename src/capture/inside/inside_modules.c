@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Which functions of a module of a process are to be diverted, and what is asked for that. */
+#include "base/order.h"
 #include "capture/inside/inside_private.h"
 
 #include <errno.h>
@@ -258,12 +259,7 @@ static bool is_launch(const struct hook *hook)
 	return hook->group == HOOK_RUNTIME_LAUNCH;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const struct hook *const *x = a, *const *y = b;
-
-	return ((*x)->address > (*y)->address) - ((*x)->address < (*y)->address);
-}
+ORDER_POINTERS_BY(compare_addresses, struct hook, UP(address));
 
 /* By address, each place once: the kernel has one probe there, of the first that was attached. */
 static void choose_functions(struct inside_module *at)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Calls that are sent rather than summed up in the kernel: whose they are, and what they add to. */
+#include "base/order.h"
 #include "capture/watch/watch_parts.h"
 
 #include <stdlib.h>
@@ -13,29 +14,9 @@
 
 /* Live allocations added up by place: by process, kind of memory, function and stack. */
 
-static int by_place(const void *left, const void *right)
-{
-	const struct watch_allocation *a = left, *b = right;
-	int order = watch_compare(a->process->id, b->process->id);
+ORDER_BY(by_place, struct watch_allocation, UP(process->id), UP(kind), UP(function), UP(stack));
 
-	if (!order)
-		order = watch_compare(a->kind, b->kind);
-	if (!order)
-		order = watch_compare((uintptr_t)a->function, (uintptr_t)b->function);
-	if (!order)
-		order = watch_compare((uintptr_t)a->stack, (uintptr_t)b->stack);
-	return order;
-}
-
-static int most_bytes(const void *left, const void *right)
-{
-	const struct watch_place *a = left, *b = right;
-	int order = watch_compare(b->bytes, a->bytes);
-
-	if (!order)
-		order = watch_compare(b->count, a->count);
-	return order ? order : watch_compare(a->oldest_ns, b->oldest_ns);
-}
+ORDER_BY(most_bytes, struct watch_place, DOWN(bytes), DOWN(count), UP(oldest_ns));
 
 static void add_to_place(struct watch_place *place, const struct watch_allocation *a, bool older)
 {

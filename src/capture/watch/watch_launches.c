@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The sums of launches by kernel and shape, read from the maps of the eBPF programs. */
+#include "base/order.h"
 #include "capture/watch/watch_parts.h"
 
 #include <stdlib.h>
@@ -174,44 +175,14 @@ static size_t gather(struct watch_launches_part *part)
 }
 
 /* Rows of one kernel next to each other. */
-static int by_kernel(const struct launch *a, const struct launch *b)
-{
-	int order = watch_compare(a->process->process->id, b->process->process->id);
+ORDER_BY(by_kernel, struct launch, UP(process->process->id), ORDER_OF(!!a->kernel, !!b->kernel),
+         a->kernel ? UP(kernel->id) : UP(key->handle));
 
-	if (!order)
-		order = watch_compare(!!a->kernel, !!b->kernel);
-	if (!order)
-		order = a->kernel ? watch_compare(a->kernel->id, b->kernel->id)
-		                  : watch_compare(a->key->handle, b->key->handle);
-	return order;
-}
+ORDER_BY(by_shape, struct launch, OR_ELSE(by_kernel), BY_BYTES(key->grid), BY_BYTES(key->block));
 
-static int by_shape(const void *left, const void *right)
-{
-	const struct launch *a = left, *b = right;
-	int order = by_kernel(a, b);
+ORDER_BY(most_used, struct watch_shape, DOWN(count));
 
-	if (!order)
-		order = memcmp(a->key->grid, b->key->grid, sizeof(a->key->grid));
-	return order ? order : memcmp(a->key->block, b->key->block, sizeof(a->key->block));
-}
-
-static int most_used(const void *left, const void *right)
-{
-	const struct watch_shape *a = left, *b = right;
-
-	return watch_compare(b->count, a->count);
-}
-
-static int most_launched(const void *left, const void *right)
-{
-	const struct watch_kernel *a = left, *b = right;
-	int order = watch_compare(b->count, a->count);
-
-	if (!order)
-		order = watch_compare(b->captured, a->captured);
-	return order ? order : watch_compare(a->process->id, b->process->id);
-}
+ORDER_BY(most_launched, struct watch_kernel, DOWN(count), DOWN(captured), UP(process->id));
 
 static unsigned log_of(uint64_t value)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Live allocations by place, read from the maps of the eBPF programs. */
+#include "base/order.h"
 #include "capture/watch/watch_parts.h"
 
 #include <stdlib.h>
@@ -256,15 +257,7 @@ void watch_memory_settle(struct watch_memory_part *part)
 
 /* ---- pages --------------------------------------------------------------------------------- */
 
-static int by_age(const void *left, const void *right)
-{
-	const struct watch_allocation *a = left, *b = right;
-	int order = watch_compare(a->process->id, b->process->id);
-
-	if (!order)
-		order = watch_compare(a->time_ns, b->time_ns);
-	return order ? order : watch_compare(a->address, b->address);
-}
+ORDER_BY(by_age, struct watch_allocation, UP(process->id), UP(time_ns), UP(address));
 
 /* Those that went with their context are live in the map, so that a late free finds them. */
 static void page_allocations(struct watch_memory_part *part)

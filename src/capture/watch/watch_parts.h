@@ -30,12 +30,6 @@ static inline struct ledger_process watched_ended(void)
 	return (struct ledger_process){ 0 };
 }
 
-/* An order of numbers, as qsort wants it. */
-static inline int watch_compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Made where it is new: then `process` is what its pid stands for now. */
 struct watched *watcher_process(struct watcher *watcher, struct ledger_process key);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The maps of sums that the eBPF programs keep: a row here for each of them. */
+#include "base/order.h"
 #include "capture/watch/watch_parts.h"
 
 #include <stdlib.h>
@@ -35,12 +36,7 @@ static const struct function *function_of(struct watcher *watcher, uint32_t hook
 	return pipeline_function(watcher_options_of(watcher)->pipeline, (uint16_t)hook);
 }
 
-static int by_process(const void *left, const void *right)
-{
-	const struct sum_row *a = left, *b = right;
-
-	return watch_compare(a->process->id, b->process->id);
-}
+ORDER_BY(by_process, struct sum_row, UP(process->id));
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -80,7 +76,7 @@ int watch_order_of_totals(const void *left, const void *right)
 	const struct watch_memory_totals *a = left, *b = right;
 	int order = by_process(a, b);
 
-	return order ? order : watch_compare(a->kind, b->kind);
+	return order ? order : UP(kind);
 }
 
 static bool fill_failure(struct watcher *watcher, const struct ledger_row *from, void *row)
@@ -95,13 +91,7 @@ static bool fill_failure(struct watcher *watcher, const struct ledger_row *from,
 	return true;
 }
 
-static int most_failed(const void *left, const void *right)
-{
-	const struct watch_failure *a = left, *b = right;
-	int order = watch_compare(b->count, a->count);
-
-	return order ? order : by_process(a, b);
-}
+ORDER_BY(most_failed, struct watch_failure, DOWN(count), OR_ELSE(by_process));
 
 static void merge_failure(const struct ledger *ledger, void *key)
 {
@@ -141,15 +131,7 @@ static bool fill_copies(struct watcher *watcher, const struct ledger_row *from, 
 	return true;
 }
 
-static int most_bytes(const void *left, const void *right)
-{
-	const struct watch_copies_row *a = left, *b = right;
-	int order = watch_compare(b->bytes, a->bytes);
-
-	if (!order)
-		order = watch_compare(b->calls, a->calls);
-	return order ? order : by_process(a, b);
-}
+ORDER_BY(most_bytes, struct watch_copies_row, DOWN(bytes), DOWN(calls), OR_ELSE(by_process));
 
 /* Ranges of pinned memory of a process that is gone only take room. */
 static void drop_pinned(struct watcher *watcher)
@@ -232,17 +214,8 @@ static bool fill_hook(struct watcher *watcher, const struct ledger_row *from, vo
 	return true;
 }
 
-static int most_time(const void *left, const void *right)
-{
-	const struct watch_hook *a = left, *b = right;
-	int order = watch_compare(b->ns, a->ns);
-
-	if (!order)
-		order = watch_compare(b->calls, a->calls);
-	if (!order)
-		order = by_process(a, b);
-	return order ? order : watch_compare(a->function->id, b->function->id);
-}
+ORDER_BY(most_time, struct watch_hook, DOWN(ns), DOWN(calls), OR_ELSE(by_process),
+         UP(function->id));
 
 /* ---- all ------------------------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "capture/watch/watch_parts.h"
 #include "probe/fold.h"
@@ -159,10 +160,7 @@ bool watcher_is_settling(void *data, struct ledger_process key)
 	return process && process->settling;
 }
 
-static int by_number(const void *left, const void *right)
-{
-	return watch_compare(*(const uint32_t *)left, *(const uint32_t *)right);
-}
+ORDER_BY(by_number, uint32_t, ORDER_OF(*a, *b));
 
 bool watcher_settles_number(const struct watcher *watcher, uint32_t number)
 {

@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -95,12 +96,7 @@ static void add_ranges(struct ranges *ranges, Dwarf_Die *die)
 		add_range(ranges, begin, end, dwarf_dieoffset(die));
 }
 
-static int by_begin(const void *left, const void *right)
-{
-	const struct range *a = left, *b = right;
-
-	return a->begin < b->begin ? -1 : a->begin > b->begin;
-}
+ORDER_BY(by_begin, struct range, UP(begin));
 
 static void sort_ranges(struct ranges *ranges)
 {
