@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 
@@ -63,15 +64,7 @@ static int errors_event(struct consumer *self, const struct event *event, struct
 	return 0;
 }
 
-static int by_name(const void *left, const void *right)
-{
-	const struct error_row *a = left, *b = right;
-	int order = strcmp(a->function->name, b->function->name);
-
-	if (!order)
-		order = (a->code > b->code) - (a->code < b->code);
-	return order ? order : (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
-}
+ORDER_BY(by_name, struct error_row, BY_TEXT(function->name), UP(code), UP(first_ns));
 
 static int came_after_shutdown(const struct error_row *row)
 {
@@ -79,15 +72,7 @@ static int came_after_shutdown(const struct error_row *row)
 }
 
 /* What is harmless comes last. */
-static int by_count(const void *left, const void *right)
-{
-	const struct error_row *a = left, *b = right;
-	int order = came_after_shutdown(a) - came_after_shutdown(b);
-
-	if (order)
-		return order;
-	return a->count < b->count ? 1 : a->count > b->count ? -1 : by_name(a, b);
-}
+ORDER_BY(by_count, struct error_row, UP_OF(came_after_shutdown), DOWN(count), OR_ELSE(by_name));
 
 /* Two copies of a library have functions of one name, which are one row: neighbours by name. */
 static size_t join(struct error_row *rows, size_t n)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 /* Of one GPU as one process numbers it. */
@@ -189,18 +190,9 @@ bool gpu_tally_any(const struct gpu_tally *tally)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static int by_name(const void *left, const void *right)
-{
-	return strcmp(((const struct gpu_kernel *)left)->name,
-	              ((const struct gpu_kernel *)right)->name);
-}
+ORDER_BY(by_name, struct gpu_kernel, BY_TEXT(name));
 
-static int by_time(const void *left, const void *right)
-{
-	const struct gpu_kernel *a = left, *b = right;
-
-	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : by_name(a, b);
-}
+ORDER_BY(by_time, struct gpu_kernel, DOWN(ns), OR_ELSE(by_name));
 
 const struct gpu_kernel *gpu_tally_kernels(struct gpu_tally *tally, size_t *n)
 {
@@ -238,12 +230,7 @@ static struct gpu_line *line_of(struct gpu_tally *tally, size_t *n, uint32_t dev
 	return &tally->lines[(*n)++];
 }
 
-static int by_device(const void *left, const void *right)
-{
-	const struct gpu_line *a = left, *b = right;
-
-	return a->device < b->device ? -1 : a->device > b->device;
-}
+ORDER_BY(by_device, struct gpu_line, UP(device));
 
 /* Windows are the same ones for all processes: the longest list of them holds the others. */
 static void widen(struct gpu_line *line, const struct gpu_tally_device *device)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/memory.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 struct managed_use {
@@ -215,16 +216,7 @@ struct consumer *managed_use_new(void)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static int by_kind(const void *a, const void *b)
-{
-	const struct managed_row *left = a, *right = b;
-
-	if (left->event.kind != right->event.kind)
-		return left->event.kind < right->event.kind ? -1 : 1;
-	if (left->count != right->count)
-		return left->count > right->count ? -1 : 1;
-	return left->process->id < right->process->id ? -1 : left->process->id > right->process->id;
-}
+ORDER_BY(by_kind, struct managed_row, UP(event.kind), DOWN(count), UP(process->id));
 
 const struct managed_row *managed_use_rows(struct consumer *self, size_t *n)
 {
@@ -240,14 +232,7 @@ static uint64_t weight(const struct managed_allocation *at)
 	return at->moved_bytes + at->cpu_faults + at->gpu_faults + at->thrashing;
 }
 
-static int by_weight(const void *a, const void *b)
-{
-	const struct managed_allocation *left = a, *right = b;
-
-	if (weight(left) != weight(right))
-		return weight(left) > weight(right) ? -1 : 1;
-	return left->address < right->address ? -1 : left->address > right->address;
-}
+ORDER_BY(by_weight, struct managed_allocation, DOWN_OF(weight), UP(address));
 
 const struct managed_allocation *managed_use_allocations(struct consumer *self, size_t *n)
 {

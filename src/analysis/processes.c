@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
+#include "base/order.h"
 
 struct processes {
 	struct consumer consumer;  /* first: what callers hold */
@@ -97,14 +98,7 @@ static int processes_event(struct consumer *self, const struct event *event, str
 	return 0;
 }
 
-static int by_begin(const void *left, const void *right)
-{
-	const struct process_row *a = left, *b = right;
-
-	if (a->begin_ns != b->begin_ns)
-		return a->begin_ns < b->begin_ns ? -1 : 1;
-	return (a->process->id > b->process->id) - (a->process->id < b->process->id);
-}
+ORDER_BY(by_begin, struct process_row, UP(begin_ns), UP(process->id));
 
 const struct process_row *processes_rows(struct consumer *self, size_t *n)
 {

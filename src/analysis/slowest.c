@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "table/longest.h"
 
@@ -12,16 +13,12 @@ struct slowest {
 	uint64_t unfinished;
 };
 
-static int longest_first(const void *left, const void *right)
+static uint64_t duration_of(const struct slow_call *slow)
 {
-	const struct call *a = &((const struct slow_call *)left)->call;
-	const struct call *b = &((const struct slow_call *)right)->call;
-	uint64_t one = call_duration_ns(a), other = call_duration_ns(b);
-
-	if (one != other)
-		return one < other ? 1 : -1;
-	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+	return call_duration_ns(&slow->call);
 }
+
+ORDER_BY(longest_first, struct slow_call, DOWN_OF(duration_of), UP(call.begin_ns));
 
 static int slowest_event(struct consumer *self, const struct event *event, struct err *err)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 /* ---- sketch -------------------------------------------------------------------------------- */
@@ -220,12 +221,7 @@ double spread_deviation(const struct spread *spread)
 	return squares > 0 ? (double)sqrtl(squares / (n - 1)) : 0;
 }
 
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
+ORDER_BY(compare, uint64_t, ORDER_OF(*a, *b));
 
 static const uint64_t *sorted(struct spread *spread)
 {

@@ -9,6 +9,7 @@
 #include "analysis/work.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/order.h"
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)
@@ -230,16 +231,7 @@ static int streams_event(struct consumer *self, const struct event *event, struc
 
 /* ---- the outside --------------------------------------------------------------------------- */
 
-static int by_first_use(const void *left, const void *right)
-{
-	const struct stream_row *a = left, *b = right;
-
-	if (a->process->id != b->process->id)
-		return a->process->id < b->process->id ? -1 : 1;
-	if (a->first_ns != b->first_ns)
-		return a->first_ns < b->first_ns ? -1 : 1;
-	return (a->id > b->id) - (a->id < b->id);
-}
+ORDER_BY(by_first_use, struct stream_row, UP(process->id), UP(first_ns), UP(id));
 
 /* The rows that calls know. */
 static void add_streams(struct streams *streams, struct process_streams *process, size_t *n)

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "base/map.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 #define SURE         16 /* how sure one can be of a marker: as often it kept its distance, */
@@ -98,12 +99,7 @@ static struct step_thread *thread_of(struct steps *steps, uint32_t pid, uint32_t
 
 /* ---- lengths ------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
-
-	return one < other ? -1 : one > other;
-}
+ORDER_BY(compare, uint64_t, ORDER_OF(*a, *b));
 
 static void renew_median(struct step_thread *thread)
 {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "profile/writers.h"
@@ -78,15 +79,7 @@ static double points_of(const struct change *change)
 	return change->share[1] - change->share[0];
 }
 
-static int by_change(const void *left, const void *right)
-{
-	const struct change *a = left, *b = right;
-	double x = fabs(points_of(a)), y = fabs(points_of(b));
-
-	if (x != y)
-		return x > y ? -1 : 1;
-	return (a->time.node > b->time.node) - (a->time.node < b->time.node);
-}
+ORDER_BY(by_change, struct change, ORDER_OF(fabs(points_of(b)), fabs(points_of(a))), UP(time.node));
 
 static struct change *find_changes(const struct tree *tree, size_t *n)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "base/text.h"
 #include "profile/writers.h"
@@ -64,25 +65,9 @@ static void add_name(struct buf *out, const struct tree *tree, uint32_t node)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static int by_self(const void *left, const void *right)
-{
-	const struct function_time *a = left, *b = right;
+ORDER_BY(by_self, struct function_time, DOWN(self[0]), DOWN(total[0]), UP(node));
 
-	if (a->self[0] != b->self[0])
-		return a->self[0] > b->self[0] ? -1 : 1;
-	if (a->total[0] != b->total[0])
-		return a->total[0] > b->total[0] ? -1 : 1;
-	return (a->node > b->node) - (a->node < b->node);
-}
-
-static int by_total(const void *left, const void *right)
-{
-	const struct function_time *a = left, *b = right;
-
-	if (a->total[0] != b->total[0])
-		return a->total[0] > b->total[0] ? -1 : 1;
-	return (a->node > b->node) - (a->node < b->node);
-}
+ORDER_BY(by_total, struct function_time, DOWN(total[0]), UP(node));
 
 /* Brings those to the front that are shown, in order of the time in themselves. */
 static size_t choose_functions(struct function_time *functions, size_t n)

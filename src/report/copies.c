@@ -9,6 +9,7 @@
 #include "account/keyed.h"
 #include "analysis/spread.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "output/describe.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -91,16 +92,7 @@ static const struct table_column columns[] = {
 	{ "Src Kind", TABLE_TEXT }, { "Dst Kind", TABLE_TEXT },     { "Operation", TABLE_TEXT },
 };
 
-static int by_bytes(const void *left, const void *right)
-{
-	const struct copy_group *a = left, *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? 1 : -1;
-	if (a->count != b->count)
-		return a->count < b->count ? 1 : -1;
-	return memcmp(&a->key, &b->key, sizeof(a->key));
-}
+ORDER_BY(by_bytes, struct copy_group, DOWN(bytes), DOWN(count), BY_BYTES(key));
 
 static void write_rates(struct table *table, struct copy_group *group)
 {

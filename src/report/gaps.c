@@ -10,6 +10,7 @@
 #include "account/answer.h"
 #include "account/pauses.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "report/who_columns.h"
@@ -62,26 +63,9 @@ static double percent(double ns, const struct account *account)
 	return account->ns > 0 ? 100 * ns / account->ns : 0;
 }
 
-static int idle_by_place(const void *left, const void *right)
-{
-	const struct account_part *a = *(const struct account_part *const *)left;
-	const struct account_part *b = *(const struct account_part *const *)right;
+ORDER_POINTERS_BY(idle_by_place, struct account_part, UP(cause), UP(chain), DOWN(ns));
 
-	if (a->cause != b->cause)
-		return a->cause < b->cause ? -1 : 1;
-	if (a->chain != b->chain)
-		return a->chain < b->chain ? -1 : 1;
-	return (a->ns < b->ns) - (a->ns > b->ns);
-}
-
-static int idle_by_time(const void *left, const void *right)
-{
-	const struct idle *a = left, *b = right;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return (a->most->cause > b->most->cause) - (a->most->cause < b->most->cause);
-}
+ORDER_BY(idle_by_time, struct idle, DOWN(ns), UP(most->cause));
 
 /* Its idle time by cause, and by place where that is asked for: most first. The caller frees it. */
 static struct idle *idle_of(const struct account *account, bool places, size_t *n)
@@ -498,15 +482,7 @@ static void write_longest(void *self, const struct run_info *run)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int account_order(const void *left, const void *right)
-{
-	const struct account *a = *(const struct account *const *)left;
-	const struct account *b = *(const struct account *const *)right;
-
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return (a->process->id > b->process->id) - (a->process->id < b->process->id);
-}
+ORDER_POINTERS_BY(account_order, struct account, UP(device), UP(process->id));
 
 static void find_accounts(struct gaps *gaps)
 {

@@ -11,6 +11,7 @@
 #include "account/keyed.h"
 #include "analysis/spread.h"
 #include "analysis/work.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -256,35 +257,14 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 }
 
 /* The names that stand for a row: different kernels and functions can have the same. */
-static int compare_groups(const struct kern_exec_row *a, const struct kern_exec_row *b)
-{
-	int order = a->pid < b->pid ? -1 : a->pid > b->pid;
+ORDER_BY(compare_groups, struct kern_exec_row, UP(pid), UP(key.tid), UP(key.device),
+         BY_TEXT(api_name), BY_TEXT(kernel_name));
 
-	if (!order)
-		order = a->key.tid < b->key.tid ? -1 : a->key.tid > b->key.tid;
-	if (!order)
-		order = a->key.device < b->key.device ? -1 : a->key.device > b->key.device;
-	if (!order)
-		order = strcmp(a->api_name, b->api_name);
-	return order ? order : strcmp(a->kernel_name, b->kernel_name);
-}
+ORDER_POINTERS_BY(compare_labels, struct kern_exec_row, OR_ELSE(compare_groups));
 
-static int compare_labels(const void *left, const void *right)
-{
-	return compare_groups(*(struct kern_exec_row *const *)left,
-	                      *(struct kern_exec_row *const *)right);
-}
-
-static int compare_averages(const void *left, const void *right)
-{
-	struct kern_exec_row *a = *(struct kern_exec_row *const *)left,
-			     *b = *(struct kern_exec_row *const *)right;
-	double average_a = spread_average(&a->total), average_b = spread_average(&b->total);
-
-	if (average_a != average_b)
-		return average_a < average_b ? 1 : -1;
-	return compare_groups(a, b);
-}
+ORDER_POINTERS_BY(compare_averages, struct kern_exec_row,
+                  ORDER_OF(spread_average(&b->total), spread_average(&a->total)),
+                  OR_ELSE(compare_groups));
 
 /* The caller frees the array. */
 static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)

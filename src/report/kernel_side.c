@@ -13,6 +13,7 @@
 #include "analysis/managed_use.h"
 #include "analysis/spread.h"
 #include "analysis/thread_ids.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "report/driver_rows.h"
 #include "report/reports.h"
@@ -249,29 +250,11 @@ static const struct table_column latency_columns[] = {
 	{ "Name", TABLE_TEXT },
 };
 
-static int by_time(const void *left, const void *right)
-{
-	const struct kind *a = left, *b = right;
+ORDER_BY(by_time, struct kind, DOWN(ns.sum), DOWN(calls),
+         a->function && b->function ? BY_TEXT(function->name) : !a->function - !b->function);
 
-	if (a->ns.sum != b->ns.sum)
-		return a->ns.sum < b->ns.sum ? 1 : -1;
-	if (a->calls != b->calls)
-		return a->calls < b->calls ? 1 : -1;
-	if (!a->function || !b->function)
-		return !a->function - !b->function;
-	return strcmp(a->function->name, b->function->name);
-}
-
-static int by_driver_time(const void *left, const void *right)
-{
-	const struct maker *a = left, *b = right;
-
-	if (a->driver_ns != b->driver_ns)
-		return a->driver_ns < b->driver_ns ? 1 : -1;
-	if (!a->name || !b->name)
-		return !a->name - !b->name;
-	return strcmp(a->name, b->name);
-}
+ORDER_BY(by_driver_time, struct maker, DOWN(driver_ns),
+         a->name && b->name ? BY_TEXT(name) : !a->name - !b->name);
 
 static void write_kinds(void *self, const struct run_info *run)
 {

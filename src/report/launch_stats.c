@@ -10,6 +10,7 @@
 #include "analysis/spread.h"
 #include "analysis/work.h"
 #include "base/buf.h"
+#include "base/order.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
 
@@ -96,21 +97,9 @@ static void clear_stats(void *self)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static int by_name(const void *left, const void *right)
-{
-	const struct stats *a = *(struct stats *const *)left, *b = *(struct stats *const *)right;
+ORDER_POINTERS_BY(by_name, struct stats, BY_TEXT(name));
 
-	return strcmp(a->name, b->name);
-}
-
-static int by_launches(const void *left, const void *right)
-{
-	const struct stats *a = *(struct stats *const *)left, *b = *(struct stats *const *)right;
-
-	if (a->launches != b->launches)
-		return a->launches < b->launches ? 1 : -1;
-	return strcmp(a->name, b->name);
-}
+ORDER_POINTERS_BY(by_launches, struct stats, DOWN(launches), BY_TEXT(name));
 
 static void take(struct stats *into, struct stats *from)
 {

@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "table/longest.h"
 
 /* No padding: it is hashed whole. */
@@ -35,15 +36,7 @@ struct memory_use {
 	struct memory_place_row *by_place;
 };
 
-static int bigger(const void *left, const void *right)
-{
-	const struct memory_allocation *a = &((const struct kept_allocation *)left)->allocation;
-	const struct memory_allocation *b = &((const struct kept_allocation *)right)->allocation;
-
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? 1 : -1;
-	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
-}
+ORDER_BY(bigger, struct kept_allocation, DOWN(allocation.bytes), UP(allocation.time_ns));
 
 static void keep_big(struct longest *biggest, const struct memory_allocation *allocation,
                      bool exited)
@@ -156,14 +149,8 @@ const struct memory_kind_row *memory_use_kinds(struct consumer *self, size_t *n)
 	return use->kinds;
 }
 
-static int by_bytes(const void *left, const void *right)
-{
-	const struct memory_function_row *a = left, *b = right;
-
-	if (a->totals->allocated.bytes != b->totals->allocated.bytes)
-		return a->totals->allocated.bytes < b->totals->allocated.bytes ? 1 : -1;
-	return strcmp(a->function->name, b->function->name);
-}
+ORDER_BY(by_bytes, struct memory_function_row, DOWN(totals->allocated.bytes),
+         BY_TEXT(function->name));
 
 const struct memory_function_row *memory_use_functions(struct consumer *self, size_t *n)
 {
@@ -189,18 +176,8 @@ static uint64_t not_freed(const struct memory_place_row *row)
 	return row->totals.exit.bytes + row->totals.live.bytes;
 }
 
-static int by_what_stayed(const void *left, const void *right)
-{
-	const struct memory_place_row *a = left, *b = right;
-	int order;
-
-	if (not_freed(a) != not_freed(b))
-		return not_freed(a) < not_freed(b) ? 1 : -1;
-	if (a->totals.allocated.bytes != b->totals.allocated.bytes)
-		return a->totals.allocated.bytes < b->totals.allocated.bytes ? 1 : -1;
-	order = strcmp(a->place, b->place);
-	return order ? order : strcmp(a->function->name, b->function->name);
-}
+ORDER_BY(by_what_stayed, struct memory_place_row, DOWN_OF(not_freed), DOWN(totals.allocated.bytes),
+         BY_TEXT(place), BY_TEXT(function->name));
 
 const struct memory_place_row *memory_use_places(struct consumer *self, size_t *n)
 {

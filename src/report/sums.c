@@ -8,6 +8,7 @@
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
@@ -343,21 +344,10 @@ int sums_compare_labels(const struct sums_row *a, const struct sums_row *b)
 	return order ? order : memcmp(a->block, b->block, sizeof(a->block));
 }
 
-static int compare_labels(const void *left, const void *right)
-{
-	return sums_compare_labels(left, right);
-}
+ORDER_BY(compare_labels, struct sums_row, OR_ELSE(sums_compare_labels));
 
-static int compare_totals(const void *left, const void *right)
-{
-	const struct sums_row *a = left, *b = right;
-
-	if (a->values.sum != b->values.sum)
-		return a->values.sum < b->values.sum ? 1 : -1;
-	if (a->count != b->count)
-		return a->count < b->count ? 1 : -1;
-	return sums_compare_labels(a, b);
-}
+ORDER_BY(compare_totals, struct sums_row, DOWN(values.sum), DOWN(count),
+         OR_ELSE(sums_compare_labels));
 
 /* Two modules with a function of the same name, two processes with the same kernel: one row. */
 static void merge_rows(struct sums *sums)

@@ -8,6 +8,7 @@
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
+#include "base/order.h"
 #include "report/reports.h"
 
 /* ---- threads ------------------------------------------------------------------------------- */
@@ -144,16 +145,7 @@ static int thread_use_event(struct consumer *self, const struct event *event, st
 	return 0;
 }
 
-static int by_time(const void *left, const void *right)
-{
-	const struct thread_use_row *a = left, *b = right;
-
-	if (a->call_ns != b->call_ns)
-		return a->call_ns < b->call_ns ? 1 : -1;
-	if (a->calls != b->calls)
-		return a->calls < b->calls ? 1 : -1;
-	return (a->tid > b->tid) - (a->tid < b->tid);
-}
+ORDER_BY(by_time, struct thread_use_row, DOWN(call_ns), DOWN(calls), UP(tid));
 
 const struct thread_use_row *thread_use_rows(struct consumer *self, size_t *n)
 {

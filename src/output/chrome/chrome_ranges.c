@@ -11,6 +11,7 @@
 #include "analysis/event_waits.h"
 #include "analysis/work.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "output/chrome/chrome.h"
 
@@ -280,18 +281,7 @@ void chrome_annotations_look_ahead(struct chrome_annotations *all, const struct 
 }
 
 /* By thread, then by begin; of two that begin together the longer one comes first. */
-static int compare(const void *a, const void *b)
-{
-	const struct chrome_range *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->begin_ns != y->begin_ns)
-		return x->begin_ns < y->begin_ns ? -1 : 1;
-	return x->end_ns > y->end_ns ? -1 : x->end_ns < y->end_ns;
-}
+ORDER_BY(compare, struct chrome_range, UP(process), UP(tid), UP(begin_ns), DOWN(end_ns));
 
 static bool is_within(const struct chrome_range *range, const struct chrome_range *outer)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/svg/svg.h"
@@ -103,14 +104,7 @@ static void choose_kinds(const struct memory_plot *plot, struct panel *panel)
 	}
 }
 
-static int by_peak(const void *a, const void *b)
-{
-	const struct row_owner *const *x = a, *const *y = b;
-
-	if ((*x)->peak != (*y)->peak)
-		return (*x)->peak < (*y)->peak ? 1 : -1;
-	return (*x)->id < (*y)->id ? -1 : 1;
-}
+ORDER_POINTERS_BY(by_peak, struct row_owner, DOWN(peak), UP(id));
 
 static size_t sort_owners(const struct memory_plot *plot, const struct row_owner **owners)
 {

@@ -10,6 +10,7 @@
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"
 #include "analysis/time_bins.h"
+#include "base/order.h"
 #include "trace/event.h"
 
 #define BINS_A_COLUMN 4              /* so that cutting to the window leaves two at least */
@@ -271,15 +272,7 @@ static int by_place(const void *left, const void *right)
 	return a->first_ns < b->first_ns ? -1 : a->first_ns > b->first_ns;
 }
 
-static int by_begin(const void *left, const void *right)
-{
-	const struct call *a = &((const struct slow_call *)left)->call;
-	const struct call *b = &((const struct slow_call *)right)->call;
-
-	if (a->begin_ns != b->begin_ns)
-		return a->begin_ns < b->begin_ns ? -1 : 1;
-	return (a->depth > b->depth) - (a->depth < b->depth);
-}
+ORDER_BY(by_begin, struct slow_call, UP(call.begin_ns), UP(call.depth));
 
 static void find_process_begins(struct timeline_lane *lanes, size_t n)
 {

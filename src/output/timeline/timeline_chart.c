@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Axis, lanes and legend. */
+#include "base/order.h"
 #include "output/timeline/timeline.h"
 
 #include <math.h>
@@ -215,12 +216,7 @@ static void add_lane(const struct timeline_printer *p, const struct timeline_lan
 	buf_printf(p->out, "%*.1f %%\n", SHARE_COLUMNS - 2, 100 * (double)lane->busy_ns / span);
 }
 
-static int descending(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a < b) - (a > b);
-}
+ORDER_BY(descending, uint64_t, ORDER_OF(*b, *a));
 
 /* The time in CUDA that a lane needs to be among the LANES_SHOWN busiest. */
 static uint64_t least_to_show(const struct timeline_view *view)

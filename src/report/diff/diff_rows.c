@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "report/diff/welch.h"
 #include "base/xalloc.h"
 #include "report/diff/diff.h"
@@ -27,21 +28,10 @@ static const struct sums_row *either(const struct pair *pair)
 	return pair->a ? pair->a : pair->b;
 }
 
-static int compare_row_labels(const void *left, const void *right)
-{
-	return sums_compare_labels(*(struct sums_row *const *)left,
-	                           *(struct sums_row *const *)right);
-}
+ORDER_POINTERS_BY(compare_row_labels, struct sums_row, OR_ELSE(sums_compare_labels));
 
-static int compare_changes(const void *left, const void *right)
-{
-	const struct pair *a = left, *b = right;
-	int64_t change_a = llabs(change(a)), change_b = llabs(change(b));
-
-	if (change_a != change_b)
-		return change_a < change_b ? 1 : -1;
-	return sums_compare_labels(either(a), either(b));
-}
+ORDER_BY(compare_changes, struct pair, ORDER_OF(llabs(change(b)), llabs(change(a))),
+         sums_compare_labels(either(a), either(b)));
 
 /* In the order of their labels; the caller frees the array. */
 static struct sums_row **by_label(struct consumer *consumer, size_t *n)

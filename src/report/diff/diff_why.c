@@ -13,6 +13,7 @@
 #include "account/keyed.h"
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "report/diff/welch.h"
@@ -168,17 +169,8 @@ static void add_cost(struct comparison *all, enum diff_side which, const struct 
 	all->by_cause[part->cause] += which == DIFF_B ? ns : -ns;
 }
 
-static int by_change(const void *left, const void *right)
-{
-	const struct cost *a = left, *b = right;
-	double of_a = fabs(cost_change(a)), of_b = fabs(cost_change(b));
-
-	if (of_a != of_b)
-		return of_a < of_b ? 1 : -1;
-	if (a->ns[DIFF_A] != b->ns[DIFF_A])
-		return a->ns[DIFF_A] < b->ns[DIFF_A] ? 1 : -1;
-	return (a->key.cause > b->key.cause) - (a->key.cause < b->key.cause);
-}
+ORDER_BY(by_change, struct cost, ORDER_OF(fabs(cost_change(b)), fabs(cost_change(a))),
+         DOWN(ns[DIFF_A]), UP(key.cause));
 
 static void compare(struct comparison *all)
 {

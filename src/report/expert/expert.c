@@ -9,6 +9,7 @@
 
 #include "analysis/work.h"
 #include "base/buf.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
 #include "report/who_columns.h"
@@ -113,15 +114,7 @@ static const struct expert_rule {
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* Of equal ones the earlier comes first. */
-static int longer(const void *left, const void *right)
-{
-	const struct expert_row *a = left, *b = right;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return (a->activity.begin_ns > b->activity.begin_ns) -
-	       (a->activity.begin_ns < b->activity.begin_ns);
-}
+ORDER_BY(longer, struct expert_row, DOWN(ns), UP(activity.begin_ns));
 
 static void see_asked(void *data, const struct work_done *done, const struct work_call *call)
 {

@@ -9,6 +9,7 @@
 #include "account/answer.h"
 #include "account/gpu_time.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "report/reports.h"
 #include "report/why.h"
@@ -71,15 +72,8 @@ struct gap {
 	uint64_t begin_ns, end_ns;
 };
 
-static int longer(const void *left, const void *right)
-{
-	const struct gap *a = left, *b = right;
-	uint64_t of_a = a->end_ns - a->begin_ns, of_b = b->end_ns - b->begin_ns;
-
-	if (of_a != of_b)
-		return of_a < of_b ? 1 : -1;
-	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
-}
+ORDER_BY(longer, struct gap, ORDER_OF(b->end_ns - b->begin_ns, a->end_ns - a->begin_ns),
+         UP(begin_ns));
 
 static int see_gaps(struct consumer *self, const struct event *event, struct err *err)
 {
@@ -101,12 +95,7 @@ static int see_gaps(struct consumer *self, const struct event *event, struct err
 	return 0;
 }
 
-static int overhead_order(const void *left, const void *right)
-{
-	const struct overhead *a = left, *b = right;
-
-	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
-}
+ORDER_BY(overhead_order, struct overhead, UP(begin_ns));
 
 static void keep_gap(struct gpu_gaps *gaps, const struct fact_work *gpu, uint64_t begin_ns,
                      uint64_t end_ns)

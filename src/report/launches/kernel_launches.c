@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
 #include "base/map.h"
+#include "base/order.h"
 
 /* No padding: it is hashed whole. */
 struct kernel_launches_key {
@@ -168,36 +169,12 @@ static const char *name_of(const struct kernel_row *row)
 	return row->graphs ? "(graphs)" : row->kernel ? row->kernel->name : "(unknown)";
 }
 
-static int by_name(const void *left, const void *right)
-{
-	const struct kernel_row *a = left, *b = right;
+ORDER_BY(by_name, struct kernel_row, UP(process->id), UP(place), strcmp(name_of(a), name_of(b)));
 
-	if (a->process->id != b->process->id)
-		return a->process->id < b->process->id ? -1 : 1;
-	if (a->place != b->place)
-		return a->place < b->place ? -1 : 1;
-	return strcmp(name_of(a), name_of(b));
-}
+ORDER_BY(by_launches, struct kernel_row, DOWN(launches), DOWN(captured), OR_ELSE(by_name));
 
-static int by_launches(const void *left, const void *right)
-{
-	const struct kernel_row *a = left, *b = right;
-
-	if (a->launches != b->launches)
-		return a->launches < b->launches ? 1 : -1;
-	if (a->captured != b->captured)
-		return a->captured < b->captured ? 1 : -1;
-	return by_name(a, b);
-}
-
-static int by_use(const void *left, const void *right)
-{
-	const struct launch_shape *a = left, *b = right;
-
-	if (a->launches != b->launches)
-		return a->launches < b->launches ? 1 : -1;
-	return memcmp(a, b, sizeof(a->grid) + sizeof(a->block));
-}
+ORDER_BY(by_use, struct launch_shape, DOWN(launches),
+         memcmp(a, b, sizeof(a->grid) + sizeof(a->block)));
 
 static void join(struct kernel_row *into, struct kernel_row *row)
 {

@@ -8,6 +8,7 @@
 
 #include "account/keyed.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
@@ -173,16 +174,8 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 
 /* ---- nvtx_kern_sum ------------------------------------------------------------------------- */
 
-static int by_kernel_total(const void *left, const void *right)
-{
-	const struct nvtx_gpu_kernel_row *a = left, *b = right;
-	int order;
-
-	if (a->values.sum != b->values.sum)
-		return a->values.sum < b->values.sum ? 1 : -1;
-	order = strcmp(a->key.range->key, b->key.range->key);
-	return order ? order : strcmp(a->name, b->name);
-}
+ORDER_BY(by_kernel_total, struct nvtx_gpu_kernel_row, DOWN(values.sum), BY_TEXT(key.range->key),
+         BY_TEXT(name));
 
 static const struct table_column kernel_columns[] = {
 	{ "NVTX Range", TABLE_TEXT },     { "Style", TABLE_TEXT },
@@ -229,15 +222,7 @@ static void write_by_kernel(void *self, const struct run_info *run)
 
 /* ---- nvtx_gpu_proj_sum --------------------------------------------------------------------- */
 
-static int by_projected(const void *left, const void *right)
-{
-	const struct range_row *a = *(struct range_row *const *)left;
-	const struct range_row *b = *(struct range_row *const *)right;
-
-	if (a->projected.sum != b->projected.sum)
-		return a->projected.sum < b->projected.sum ? 1 : -1;
-	return strcmp(a->key, b->key);
-}
+ORDER_POINTERS_BY(by_projected, struct range_row, DOWN(projected.sum), BY_TEXT(key));
 
 static void print_projected(struct table *table, struct range_row *row)
 {

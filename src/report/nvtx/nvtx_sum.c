@@ -7,6 +7,7 @@
 #include "report/nvtx/range_work.h"
 #include "analysis/missed.h"
 #include "analysis/spread.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "report/nvtx/nvtx.h"
 #include "report/reports.h"
@@ -157,15 +158,7 @@ static bool is_of(const struct nvtx_sum_row *row, enum range_kind kind)
 	return kind == RANGE_COUNT || row->key[0] == '0' + (int)kind;
 }
 
-static int by_total(const void *left, const void *right)
-{
-	const struct nvtx_sum_row *a = *(struct nvtx_sum_row *const *)left,
-				  *b = *(struct nvtx_sum_row *const *)right;
-
-	if (a->values.sum != b->values.sum)
-		return a->values.sum < b->values.sum ? 1 : -1;
-	return strcmp(a->key, b->key);
-}
+ORDER_POINTERS_BY(by_total, struct nvtx_sum_row, DOWN(values.sum), BY_TEXT(key));
 
 static void print_row(struct table *table, struct nvtx_sum_row *row, double total, bool style)
 {
