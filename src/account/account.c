@@ -367,6 +367,15 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 	}
 }
 
+bool account_part_is_for_peers(const struct accounts *accounts, const struct account_part *part)
+{
+	uint32_t via = part->via;
+
+	while (via && accounts->vias[via].before)
+		via = accounts->vias[via].before;
+	return via && accounts->vias[via].cause == ACCOUNT_COMMUNICATION;
+}
+
 /* ---- accounts -------------------------------------------------------------------------------- */
 
 /* Parts of a segment that lie in that span, and in no pause of measuring. */

@@ -71,6 +71,13 @@ struct account_via {
 	uint32_t chain;
 };
 
+struct accounts;
+struct account_part;
+
+/* Of a GPU in kernels of communication, for others that were not there yet: that is the others'
+ * matter, however fast its own process is. */
+bool account_part_is_for_peers(const struct accounts *accounts, const struct account_part *part);
+
 /* Time of one cause, place and thread. */
 struct account_part {
 	enum account_cause cause;

@@ -21,16 +21,6 @@ static bool cause_is_late(enum account_cause cause)
 	return cause == ACCOUNT_HOST || cause == ACCOUNT_LAUNCHING || cause >= ACCOUNT_COMPUTING;
 }
 
-/* What a GPU waits for that another rank does is that rank's matter, however fast this one is. */
-static bool part_is_peers(const struct accounts *accounts, const struct account_part *part)
-{
-	uint32_t via = part->via;
-
-	while (via && accounts->vias[via].before)
-		via = accounts->vias[via].before;
-	return via && accounts->vias[via].cause == ACCOUNT_COMMUNICATION;
-}
-
 /* What it runs, and what it waits for though the host is in time; *late_ns: what it does not. */
 static void gpu_left(const struct answer *answer, const struct answer_change *change,
                      const struct gain_waits *waits, struct gain_left *left, double *late_ns)
@@ -43,7 +33,8 @@ static void gpu_left(const struct answer *answer, const struct answer_change *ch
 
 		if (gain_has(answer, change, waits, part))
 			continue;
-		if (cause_is_late(part->cause) && !part_is_peers(answer->accounts, part))
+		if (cause_is_late(part->cause) &&
+		    !account_part_is_for_peers(answer->accounts, part))
 			*late_ns += part->ns;
 		else
 			gain_left_add(left, part, 1);
@@ -74,7 +65,8 @@ static double gpu_least(const struct answer *answer, const struct answer_change 
 	for (size_t i = 0; i < account->n_parts; i++) {
 		const struct account_part *part = &account->parts[i];
 
-		if ((cause_is_gpus(part->cause) || part_is_peers(answer->accounts, part)) &&
+		if ((cause_is_gpus(part->cause) ||
+		     account_part_is_for_peers(answer->accounts, part)) &&
 		    !gain_has(answer, change, waits, part))
 			ns += part->ns;
 	}

@@ -327,13 +327,6 @@ int thread_let_go(pid_t tid, int sig)
 	return -EAGAIN;
 }
 
-static bool is_ending(pid_t pid, pid_t tid)
-{
-	struct process_stat stat;
-
-	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
-}
-
 /* Whoever has the pid by now is not touched: what was seized goes on at the end of this process. */
 static int check_process(const struct inject_target *target, struct err *err)
 {
@@ -358,7 +351,7 @@ int thread_seize(const struct inject_target *target, pid_t tid, struct err *err)
 		traced |= target_tracer(target->pid, tid) != 0;
 		nanosleep(&(struct timespec){ .tv_nsec = SEIZE_NS }, NULL);
 	}
-	if (code == ESRCH || is_ending(target->pid, tid))
+	if (code == ESRCH || process_is_ending(target->pid, tid))
 		return -EAGAIN;
 	rc = target_refused(target->pid, tid, code, err);
 	return rc == -EPERM && traced ? -EAGAIN : rc;

@@ -34,11 +34,6 @@ static struct thread_id **recent_of(struct thread_ids *ids, struct thread_id_key
 	return &ids->recent[key.tid % RECENT];
 }
 
-static struct thread_id *find(struct thread_ids *ids, struct thread_id_key key)
-{
-	return MAP_FIND(ids->known, &key);
-}
-
 static struct thread_id *add(struct thread_ids *ids, struct thread_id_key key)
 {
 	struct thread_id *made = MAP_ADD(ids->known, key, &key);
@@ -53,7 +48,7 @@ static struct thread_id *look_up(struct thread_ids *ids, struct thread_id_key ke
 
 	if (found && found->key.tid == key.tid && found->key.process == key.process)
 		return found;
-	found = find(ids, key);
+	found = MAP_FIND(ids->known, &key);
 	if (found)
 		*recent = found;
 	return found;
@@ -83,7 +78,7 @@ uint32_t thread_ids_find(struct thread_ids *ids, const struct event *event)
 void thread_ids_renew(struct thread_ids *ids, const struct event *event)
 {
 	struct thread_id_key key = { event->process->id, event->tid };
-	struct thread_id *found = find(ids, key);
+	struct thread_id *found = MAP_FIND(ids->known, &key);
 
 	if (!found)
 		return;

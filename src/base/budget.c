@@ -54,14 +54,9 @@ void budget_free(struct budget *budget)
 	free(budget);
 }
 
-static struct budget_account *find(const struct budget *budget, uint32_t owner)
-{
-	return MAP_FIND(budget->accounts, &owner);
-}
-
 static struct budget_account *get(struct budget *budget, uint32_t owner)
 {
-	struct budget_account *account = find(budget, owner);
+	struct budget_account *account = MAP_FIND(budget->accounts, &owner);
 
 	if (account)
 		return account;
@@ -110,7 +105,7 @@ bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
 
 void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
 {
-	struct budget_account *account = budget ? find(budget, owner) : NULL;
+	struct budget_account *account = budget ? MAP_FIND(budget->accounts, &owner) : NULL;
 	size_t beyond = 0;
 
 	if (!budget)
@@ -126,7 +121,7 @@ void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
 
 void budget_end(struct budget *budget, uint32_t owner)
 {
-	struct budget_account *account = budget ? find(budget, owner) : NULL;
+	struct budget_account *account = budget ? MAP_FIND(budget->accounts, &owner) : NULL;
 
 	if (!account)
 		return;

@@ -13,21 +13,16 @@ struct quota_owner {
 	UT_hash_handle hh;
 };
 
-static struct quota_owner *owner_find(const struct quota *quota, uint64_t id)
-{
-	return MAP_FIND(quota->owners, &id);
-}
-
 static size_t owner_has(const struct quota *quota, uint64_t id)
 {
-	const struct quota_owner *owner = owner_find(quota, id);
+	const struct quota_owner *owner = MAP_FIND(quota->owners, &id);
 
 	return owner ? owner->taken : 0;
 }
 
 static void owner_add(struct quota *quota, uint64_t id, size_t n)
 {
-	struct quota_owner *owner = owner_find(quota, id);
+	struct quota_owner *owner = MAP_FIND(quota->owners, &id);
 
 	if (!owner)
 		owner = MAP_ADD(quota->owners, id, &id);
@@ -37,7 +32,7 @@ static void owner_add(struct quota *quota, uint64_t id, size_t n)
 /* Who has nothing is forgotten, so owners are no more than what there is. */
 static void owner_give(struct quota *quota, uint64_t id, size_t n)
 {
-	struct quota_owner *owner = owner_find(quota, id);
+	struct quota_owner *owner = MAP_FIND(quota->owners, &id);
 
 	if (!owner)
 		return;

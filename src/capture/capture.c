@@ -241,7 +241,7 @@ static int open_inside(struct capture *c, struct err *err)
 	return 0;
 }
 
-static void driver_notice(void *data, const char *text)
+void session_notice(void *data, const char *text)
 {
 	capture_notice(data, "%s", text);
 }
@@ -257,7 +257,7 @@ static void open_driver_events(struct capture *c)
 		.all = c->options.target.kind == TARGET_ALL,
 		.cgroup = c->options.target.kind == TARGET_CGROUP,
 		.ring_bytes = c->options.ring_bytes,
-		.notice = driver_notice,
+		.notice = session_notice,
 		.data = c,
 	};
 

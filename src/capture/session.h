@@ -131,6 +131,7 @@ void capture_say_why_no_samples(struct capture *capture);
 void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void session_notice(void *capture, const char *text); /* the same, for those who tell it back */
 
 #define SESSION_MAPS_UNSEEN                                                                        \
 	"this kernel does not report what processes map ('cuscope doctor': tracefs): libraries "   \

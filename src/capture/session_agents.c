@@ -38,11 +38,6 @@ static bool records_each_launch(const struct capture *c)
 	       !selection->fold && !selection->failed && !c->options.max_overhead;
 }
 
-static void notice(void *data, const char *text)
-{
-	capture_notice(data, "%s", text);
-}
-
 static bool probed(void *data, uint32_t pid, const struct agent_head *record)
 {
 	return inside_record(data, pid, record);
@@ -63,7 +58,7 @@ static int open_gpu(struct capture *c, struct err *err)
 		                       .budget = c->budget,
 		                       .launches = c->options.selection.agents,
 		                       .ring_bytes = c->options.ring_bytes,
-		                       .notice = notice,
+		                       .notice = session_notice,
 		                       .data = c };
 	struct order_source source;
 	int r;
@@ -121,7 +116,7 @@ static int open_inside(struct capture *c, struct err *err)
 		.pipeline = c->pipeline,
 		.modules = c->modules,
 		.programs = c->programs,
-		.notice = notice,
+		.notice = session_notice,
 		.data = c
 	};
 	int r = inside_open(c->inside, &options, !c->options.gpu, err);

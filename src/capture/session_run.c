@@ -58,11 +58,6 @@ void capture_take_lines(struct capture *c)
 		capture_notice(c, "%s", text);
 }
 
-static void waker_notice(void *data, const char *text)
-{
-	capture_notice(data, "%s", text);
-}
-
 /* Of those of a cgroup nobody keeps a list: what is known of one came from it. */
 static bool is_target(void *data, pid_t pid)
 {
@@ -76,7 +71,7 @@ static bool is_target(void *data, pid_t pid)
 
 void session_open_wakers(struct capture *c)
 {
-	const struct wakers_options options = { c->programs, is_target, waker_notice, c };
+	const struct wakers_options options = { c->programs, is_target, session_notice, c };
 
 	if (c->options.stacks && c->options.stacks->wakers && c->options.target.kind != TARGET_ALL)
 		c->wakers = wakers_new(&options);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope timeline`: when each thread was doing what. */
+#include "analysis/place.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -104,13 +105,6 @@ static size_t chosen_width(const struct timeline_command *o)
 	return width < TIMELINE_WIDTH_LEAST ? TIMELINE_WIDTH_LEAST : width;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static int print(const struct timeline_command *o, const struct timeline_view *view,
                  const struct run_info *run, size_t width, struct err *err)
 {
@@ -118,7 +112,7 @@ static int print(const struct timeline_command *o, const struct timeline_view *v
 		.width = width,
 		.color = cli_color(o->color, stdout),
 		.utf8 = is_utf8(),
-		.file = base_name(o->path),
+		.file = place_file(o->path),
 	};
 	AT_END(lines_free) struct lines lines;
 

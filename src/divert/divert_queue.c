@@ -183,14 +183,9 @@ void shares_put_free(struct divert_shares *shares, uint64_t owner, uint32_t entr
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-static struct divert_child *find(const struct divert_shares *shares, pid_t pid)
-{
-	return MAP_FIND(shares->children, &pid);
-}
-
 bool shares_child(struct divert_shares *shares, uint64_t owner, pid_t pid, size_t places)
 {
-	struct divert_child *child = find(shares, pid);
+	struct divert_child *child = MAP_FIND(shares->children, &pid);
 
 	if (child || quota_take(&shares->of_children, owner, 0, places))
 		return false;
@@ -203,7 +198,7 @@ bool shares_child(struct divert_shares *shares, uint64_t owner, pid_t pid, size_
 
 size_t shares_child_has(const struct divert_shares *shares, pid_t pid, uint64_t *owner)
 {
-	const struct divert_child *child = find(shares, pid);
+	const struct divert_child *child = MAP_FIND(shares->children, &pid);
 
 	if (!child)
 		return 0;
@@ -219,7 +214,7 @@ static void free_child(struct divert_shares *shares, struct divert_child *child)
 
 bool shares_child_free(struct divert_shares *shares, pid_t pid)
 {
-	struct divert_child *child = find(shares, pid);
+	struct divert_child *child = MAP_FIND(shares->children, &pid);
 
 	if (child)
 		free_child(shares, child);

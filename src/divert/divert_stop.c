@@ -208,13 +208,6 @@ static bool is_known(const struct stop *stop, pid_t tid, size_t *hint)
 	return false;
 }
 
-static bool is_ending(pid_t pid, pid_t tid)
-{
-	struct process_stat stat;
-
-	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
-}
-
 static int add(struct stop *stop, pid_t pid, pid_t tid, struct err *err)
 {
 	struct stop_thread *thread;
@@ -228,7 +221,7 @@ static int add(struct stop *stop, pid_t pid, pid_t tid, struct err *err)
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
 		int code = errno;
 
-		thread->gone = code == ESRCH || is_ending(pid, tid);
+		thread->gone = code == ESRCH || process_is_ending(pid, tid);
 		if (!thread->gone)
 			return refused(pid, tid, code, err);
 	}

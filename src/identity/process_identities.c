@@ -246,14 +246,9 @@ static bool may_read(struct process_identities *identities, uint64_t now)
 	return true;
 }
 
-static struct timespec as_timespec(uint64_t ns)
-{
-	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-}
-
 static void wait_some(struct process_identities *identities, uint64_t ns)
 {
-	struct timespec until = as_timespec(clock_now_ns() + ns);
+	struct timespec until = clock_timespec(clock_now_ns() + ns);
 
 	identities->busy = false;
 	pthread_cond_broadcast(&identities->settled);
@@ -397,7 +392,7 @@ bool process_identities_get_soon(struct process_identities *identities, pid_t pi
                                  struct process_identity *identity)
 {
 	uint64_t now = clock_now_ns();
-	struct timespec until = as_timespec(now + (uint64_t)ms * 1000000);
+	struct timespec until = clock_timespec(now + (uint64_t)ms * 1000000);
 	struct process_place *place;
 	bool known = false;
 	int rc = 0;

@@ -179,12 +179,6 @@ void process_pods_renew(struct process_pods *pods, struct process_pods *newer)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static const struct process_pods_entry *pods_find(const struct process_pods_entry *entries,
-                                                  const char *id)
-{
-	return MAP_FIND_TEXT(entries, id);
-}
-
 bool process_pods_name(const struct process_pods *pods, struct process_identity *identity)
 {
 	const struct process_pods_entry *pod = NULL, *container = NULL;
@@ -193,9 +187,9 @@ bool process_pods_name(const struct process_pods *pods, struct process_identity 
 	identity->pod_by = IDENTITY_UNKNOWN;
 	if (identity->pod_uid_by != IDENTITY_CGROUP)
 		return true;
-	pod = pods_find(pods->pods, identity->pod_uid);
+	pod = MAP_FIND_TEXT(pods->pods, identity->pod_uid);
 	if (identity->container_by == IDENTITY_CGROUP)
-		container = pods_find(pods->containers, identity->container_id);
+		container = MAP_FIND_TEXT(pods->containers, identity->container_id);
 	if (pod) {
 		process_text(identity->pod, sizeof(identity->pod), pod->name, strlen(pod->name));
 		process_text(identity->namespace, sizeof(identity->namespace), pod->namespace,

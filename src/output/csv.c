@@ -388,14 +388,9 @@ static void add_metrics(struct csv *csv, const struct event *event)
 
 /* ---- the format --------------------------------------------------------------------------- */
 
-static struct csv *csv_of(struct consumer *self)
-{
-	return (struct csv *)self;
-}
-
 static int csv_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct buf *out = &csv_of(self)->sink.lines.pending;
+	struct buf *out = &((struct csv *)self)->sink.lines.pending;
 
 	buf_add(out, header, sizeof(header) - 2); /* without the last comma */
 	buf_putc(out, '\n');
@@ -414,7 +409,7 @@ static void name_thread(struct csv *csv, const struct event *event)
 
 static int csv_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct csv *csv = csv_of(self);
+	struct csv *csv = (struct csv *)self;
 
 	csv->memory_bytes = memory_event(csv->memory, event);
 	if (event->type == EVENT_THREAD)
@@ -446,7 +441,7 @@ static void add_missed(struct csv *csv, uint64_t time_ns, const char *what, cons
 /* Who reads rows only has to see that there should be more. */
 static int csv_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct csv *csv = csv_of(self);
+	struct csv *csv = (struct csv *)self;
 	const struct stack_counts *stacks = &csv->sink.stacks;
 	AT_END(buf_free) struct buf why = { 0 };
 
@@ -462,7 +457,7 @@ static int csv_end(struct consumer *self, const struct run_info *run, struct err
 
 static void csv_free(struct consumer *self)
 {
-	struct csv *csv = csv_of(self);
+	struct csv *csv = (struct csv *)self;
 
 	fragments_free(&csv->threads);
 	fragments_free(&csv->processes);

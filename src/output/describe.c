@@ -106,7 +106,7 @@ unsigned rows_choose(struct rows *rows, const struct activity *activity)
 
 /* What ran on the GPU, and ranges, in the words of the table. */
 
-static void gpu_add_word(struct buf *out, const char *text)
+static void add_word(struct buf *out, const char *text)
 {
 	if (out->len)
 		buf_putc(out, ' ');
@@ -115,7 +115,7 @@ static void gpu_add_word(struct buf *out, const char *text)
 
 static void add_number(struct buf *out, const char *label, uint64_t value)
 {
-	gpu_add_word(out, label);
+	add_word(out, label);
 	buf_u64(out, value);
 }
 
@@ -134,16 +134,16 @@ static void add_bandwidth(struct buf *out, const struct activity *a)
 
 	if (!ns || !a->bytes)
 		return;
-	gpu_add_word(out, "");
+	add_word(out, "");
 	buf_printf(out, "%.1f GB/s", (double)a->bytes / (double)ns);
 }
 
 static void describe_kernel(const struct activity *a, struct description *d)
 {
 	text_add_safe(&d->subject, a->kernel ? a->kernel->name : "unknown kernel");
-	gpu_add_word(&d->words, "grid=");
+	add_word(&d->words, "grid=");
 	add_dims(&d->words, a->grid);
-	gpu_add_word(&d->words, "block=");
+	add_word(&d->words, "block=");
 	add_dims(&d->words, a->block);
 }
 
@@ -152,14 +152,14 @@ static void describe_transfer(const struct activity *a, struct description *d)
 	struct buf *out = &d->words;
 
 	if (a->kind == ACTIVITY_COPY && a->direction != DIRECTION_NONE)
-		gpu_add_word(out, api_direction_name(a->direction));
-	gpu_add_word(out, "");
+		add_word(out, api_direction_name(a->direction));
+	add_word(out, "");
 	buf_bytes(out, a->bytes);
 	if (a->kind == ACTIVITY_COPY) {
-		gpu_add_word(out, activity_memory_name(a->source));
+		add_word(out, activity_memory_name(a->source));
 		buf_puts(out, " ->");
 	}
-	gpu_add_word(out, activity_memory_name(a->destination));
+	add_word(out, activity_memory_name(a->destination));
 	if (a->kind == ACTIVITY_COPY && a->direction == DIRECTION_P2P)
 		add_number(out, "of GPU ", a->peer_device);
 	add_bandwidth(out, a);
@@ -180,10 +180,10 @@ void describe_activity(const struct activity *a, const struct delay *delay, stru
 		add_number(&d->words, "node=", a->graph_node);
 	add_lane(&d->words, a);
 	if (delay->queued) {
-		gpu_add_word(&d->words, "queued ");
+		add_word(&d->words, "queued ");
 		buf_duration(&d->words, delay->queue_ns);
 	} else if (delay->early_ns) {
-		gpu_add_word(&d->words, "begins ");
+		add_word(&d->words, "begins ");
 		buf_duration(&d->words, delay->early_ns);
 		buf_puts(&d->words, " before its call (clocks differ)");
 	}
@@ -196,7 +196,7 @@ void describe_range(const struct range *range, struct description *d)
 		buf_puts(&d->subject, "  ");
 	text_add_safe(&d->subject, range->name);
 	if (range->domain) {
-		gpu_add_word(&d->words, "domain=");
+		add_word(&d->words, "domain=");
 		text_add_safe(&d->words, range->domain);
 	}
 	if (range->stream)
@@ -233,13 +233,6 @@ void describe_wait(const struct sample *sample, struct description *d)
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
-
-static void add_word(struct buf *out, const char *text)
-{
-	if (out->len)
-		buf_putc(out, ' ');
-	buf_puts(out, text);
-}
 
 static void add_hex(struct buf *out, const char *label, uint64_t value)
 {

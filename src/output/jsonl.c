@@ -444,18 +444,13 @@ static void add_metrics(struct jsonl *jsonl, const struct event *event)
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
-static struct jsonl *jsonl_of(struct consumer *self)
-{
-	return (struct jsonl *)self;
-}
-
 static int jsonl_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sink *sink = &jsonl_of(self)->sink;
+	struct sink *sink = &((struct jsonl *)self)->sink;
 	struct buf *out = &sink->lines.pending;
 
-	jsonl_of(self)->gpu = run->gpu_times;
-	begin_line(jsonl_of(self), out, sink->begin_ns);
+	((struct jsonl *)self)->gpu = run->gpu_times;
+	begin_line((struct jsonl *)self, out, sink->begin_ns);
 	ADD_U64(out, ",\"type\":\"trace\",\"format\":", FORMAT_VERSION);
 	ADD(out, ",\"realtime_ns\":");
 	buf_s64(out, (int64_t)sink->begin_ns + sink->realtime_offset_ns);
@@ -479,7 +474,7 @@ static void add_call_end(struct jsonl *jsonl, const struct event *event)
 
 static int jsonl_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct jsonl *jsonl = jsonl_of(self);
+	struct jsonl *jsonl = (struct jsonl *)self;
 
 	jsonl->memory_bytes = memory_event(jsonl->memory, event);
 	jsonl->gpu |= event->type == EVENT_ACTIVITY;
@@ -522,11 +517,11 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 /* The last line says what was missed; a file without it was cut short. */
 static int jsonl_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sink *sink = &jsonl_of(self)->sink;
+	struct sink *sink = &((struct jsonl *)self)->sink;
 	struct buf *out = &sink->lines.pending;
 	struct json json = { .out = out, .depth = 1, .comma = true };
 
-	begin_line(jsonl_of(self), out, run->end_ns);
+	begin_line((struct jsonl *)self, out, run->end_ns);
 	json_string(&json, "type", "summary");
 	json_fixed(&json, "duration_ms", run->end_ns - run->begin_ns, 6);
 	json_u64(&json, "calls", sink->calls);
@@ -539,7 +534,7 @@ static int jsonl_end(struct consumer *self, const struct run_info *run, struct e
 
 static void jsonl_free(struct consumer *self)
 {
-	struct jsonl *jsonl = jsonl_of(self);
+	struct jsonl *jsonl = (struct jsonl *)self;
 
 	fragments_free(&jsonl->names);
 	fragments_free(&jsonl->functions);

@@ -99,11 +99,6 @@ void sink_format_endings(struct buf *out)
 
 /* ---- which events ---------------------------------------------------------------------------- */
 
-static struct sink *sink_of(struct consumer *consumer)
-{
-	return (struct sink *)consumer;
-}
-
 bool sink_begins_late(const struct sink_options *options)
 {
 	return options->failed_only || options->min_duration_ns;
@@ -215,7 +210,7 @@ static int failed(struct sink *sink, int rc, const struct err *err)
 
 static int sink_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sink *sink = sink_of(self);
+	struct sink *sink = (struct sink *)self;
 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
@@ -228,7 +223,7 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 
 static int sink_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct sink *sink = sink_of(self);
+	struct sink *sink = (struct sink *)self;
 	bool metrics = event->type == EVENT_METRICS;
 
 	if (lines_full(&sink->lines)) /* what is there gets its end */
@@ -249,12 +244,12 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 
 static int sink_flush(struct consumer *self, struct err *err)
 {
-	return lines_flush(&sink_of(self)->lines, err);
+	return lines_flush(&((struct sink *)self)->lines, err);
 }
 
 static int sink_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sink *sink = sink_of(self);
+	struct sink *sink = (struct sink *)self;
 	struct run_info told = *run;
 
 	told.output_full = lines_full(&sink->lines);
@@ -268,7 +263,7 @@ static int sink_end(struct consumer *self, const struct run_info *run, struct er
 
 static void sink_free(struct consumer *self)
 {
-	struct sink *sink = sink_of(self);
+	struct sink *sink = (struct sink *)self;
 
 	lines_free(&sink->lines);
 	correlations_free(sink->joined);

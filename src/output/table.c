@@ -66,12 +66,6 @@ static size_t widen(size_t *columns, size_t want, size_t most)
 	return *columns;
 }
 
-static void add_blanks(struct buf *out, size_t n)
-{
-	while (n--)
-		buf_putc(out, ' ');
-}
-
 /* The scratch cell, padded on the left or the right; returns the columns it took. */
 static size_t add_cell(struct text_table *table, size_t columns, bool left, const char *code)
 {
@@ -79,12 +73,12 @@ static size_t add_cell(struct text_table *table, size_t columns, bool left, cons
 	size_t used = text_columns(table->cell.data);
 	size_t blanks = used < columns ? columns - used : 0;
 
-	add_blanks(out, left ? 0 : blanks);
+	buf_fill(out, ' ', left ? 0 : blanks);
 	style(table, code);
 	buf_add(out, table->cell.data, table->cell.len);
 	if (code)
 		style(table, STYLE_OFF);
-	add_blanks(out, left ? blanks : 0);
+	buf_fill(out, ' ', left ? blanks : 0);
 	buf_reset(&table->cell);
 	return used + blanks;
 }
@@ -270,7 +264,7 @@ static void add_call(struct text_table *table, const struct event *event)
 	bool nested = call->flags & CALL_NESTED || !call_is_cuda(call);
 	size_t used = begin_line(table, event, call->begin_ns, event->tid);
 
-	add_blanks(&table->cell, nested ? indent(call->depth) : 0);
+	buf_fill(&table->cell, ' ', nested ? indent(call->depth) : 0);
 	text_add_safe(&table->cell, call->function->name);
 	widen(&table->event_columns, text_columns(table->cell.data), EVENT_MOST);
 	used += add_cell(table, table->event_columns, true,
@@ -333,11 +327,6 @@ static void add_wait(struct text_table *table, const struct event *event)
 
 /* ---- the format ---------------------------------------------------------------------------- */
 
-static struct text_table *table_of(struct consumer *self)
-{
-	return (struct text_table *)self;
-}
-
 /* Of samples those that say what a thread waited for, and when. */
 static bool has_line(const struct sink *sink, const struct event *event)
 {
@@ -352,7 +341,7 @@ static bool has_line(const struct sink *sink, const struct event *event)
 
 static int table_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct text_table *table = table_of(self);
+	struct text_table *table = (struct text_table *)self;
 	struct sink *sink = &table->sink;
 	size_t from;
 
@@ -376,17 +365,17 @@ static int table_end(struct consumer *self, const struct run_info *run, struct e
 {
 	AT_END(buf_free) struct buf why = { 0 };
 
-	if (!table_of(self)->headed)
-		add_header(table_of(self));
+	if (!((struct text_table *)self)->headed)
+		add_header((struct text_table *)self);
 	if (missed_of_file(run, &why))
-		buf_printf(&table_of(self)->sink.lines.pending, "not all: %s\n", why.data);
-	buf_free(&why);
+		buf_printf(&((struct text_table *)self)->sink.lines.pending, "not all: %s\n",
+		           why.data);
 	return 0;
 }
 
 static void table_free(struct consumer *self)
 {
-	struct text_table *table = table_of(self);
+	struct text_table *table = (struct text_table *)self;
 
 	description_free(&table->details);
 	buf_free(&table->cell);

@@ -62,11 +62,6 @@ void unseen_free(struct unseen *unseen)
 	free(unseen);
 }
 
-static struct unseen_file *find(const struct unseen *unseen, const struct wire_file *id)
-{
-	return MAP_FIND(unseen->files, id);
-}
-
 static bool has_user(const struct unseen_file *file, const struct unseen_user *user)
 {
 	const struct unseen_user *last = file->n_users ? &file->users[file->n_users - 1] : NULL;
@@ -77,7 +72,7 @@ static bool has_user(const struct unseen_file *file, const struct unseen_user *u
 void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *name,
                 const struct unseen_user *user)
 {
-	struct unseen_file *file = find(unseen, id);
+	struct unseen_file *file = MAP_FIND(unseen->files, id);
 
 	if (!file && unseen->n_users >= USERS_MAX) {
 		unseen->more++;
@@ -101,7 +96,7 @@ void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *n
 uint64_t unseen_settle(struct unseen *unseen, const struct wire_file *id,
                        void (*each)(void *data, const struct unseen_user *user), void *data)
 {
-	struct unseen_file *file = find(unseen, id);
+	struct unseen_file *file = MAP_FIND(unseen->files, id);
 	uint64_t more;
 
 	if (!file)

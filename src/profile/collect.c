@@ -51,11 +51,6 @@ struct collect {
 	struct buf text;
 };
 
-static struct collect *collect_of(const struct consumer *consumer)
-{
-	return (struct collect *)consumer;
-}
-
 /* ---- what ran ----------------------------------------------------------------------------------
  */
 
@@ -266,14 +261,14 @@ static void add_sample(struct collect *c, const struct event *event)
 
 static int on_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	collect_of(self)->brief_ns = run->stacks.blocked_ns;
-	collect_of(self)->host_waits = run->stacks.host_waits;
+	((struct collect *)self)->brief_ns = run->stacks.blocked_ns;
+	((struct collect *)self)->host_waits = run->stacks.host_waits;
 	return 0;
 }
 
 static int on_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct collect *c = collect_of(self);
+	struct collect *c = (struct collect *)self;
 
 	if (event->type == EVENT_PROCESS)
 		count_process(c, event->process->pid);
@@ -340,7 +335,7 @@ static void take_run(struct collect_figures *figures, const struct run_info *run
 
 static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct collect *c = collect_of(self);
+	struct collect *c = (struct collect *)self;
 	struct pair *pair, *next;
 
 	take_run(&c->figures, run);
@@ -363,7 +358,7 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 
 static void on_free(struct consumer *self)
 {
-	struct collect *c = collect_of(self);
+	struct collect *c = (struct collect *)self;
 
 	MAP_FREE(c->pairs, free);
 	MAP_FREE(c->names, free);
@@ -403,10 +398,10 @@ struct consumer *collect_new(const struct collect_options *options)
 
 const struct profile *collect_profile(const struct consumer *collect)
 {
-	return collect_of(collect)->profile;
+	return ((struct collect *)collect)->profile;
 }
 
 void collect_figures(const struct consumer *collect, struct collect_figures *figures)
 {
-	*figures = collect_of(collect)->figures;
+	*figures = ((struct collect *)collect)->figures;
 }

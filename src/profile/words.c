@@ -6,17 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/place.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
 /* ---- frame label --------------------------------------------------------------------------- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 void frame_label(const struct stack_frame *frame, bool by_line, struct buf *out)
 {
@@ -30,7 +24,7 @@ void frame_label(const struct stack_frame *frame, bool by_line, struct buf *out)
 		buf_printf(out, "[%s]", frame->module);
 	if (frame->kind != FRAME_PYTHON || !frame->file || !*frame->file)
 		return;
-	buf_printf(out, " (%s", base_name(frame->file));
+	buf_printf(out, " (%s", place_file(frame->file));
 	if (by_line && frame->line)
 		buf_printf(out, ":%u", frame->line);
 	buf_putc(out, ')');

@@ -37,11 +37,6 @@ static uint64_t thread_names_key(const struct process *process, uint32_t tid)
 	return (uint64_t)process->id << 32 | tid;
 }
 
-static struct named_thread *thread_names_entry(struct thread_names *threads, uint64_t key)
-{
-	return MAP_FIND(threads->entries, &key);
-}
-
 /* Of one process, or of all where it is NULL. */
 static void thread_names_forget(struct thread_names *threads, const struct process *process)
 {
@@ -65,7 +60,7 @@ static void thread_names_event(struct thread_names *threads, const struct event 
 	if (event->type != EVENT_THREAD)
 		return;
 	key = thread_names_key(event->process, event->tid);
-	entry = thread_names_entry(threads, key);
+	entry = MAP_FIND(threads->entries, &key);
 	if (!entry)
 		entry = MAP_ADD(threads->entries, key, &key);
 	entry->thread = *event->thread;
@@ -78,7 +73,7 @@ static const struct thread *thread_names_find(struct thread_names *threads,
 	uint64_t key = thread_names_key(process, tid);
 
 	if (!threads->last || threads->last->key != key) {
-		const struct named_thread *entry = thread_names_entry(threads, key);
+		const struct named_thread *entry = MAP_FIND(threads->entries, &key);
 
 		if (!entry)
 			return NULL;

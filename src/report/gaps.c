@@ -96,17 +96,6 @@ static struct idle *idle_of(const struct account *account, bool places, size_t *
 	return rows;
 }
 
-/* In kernels of communication, for other GPUs that were not there yet. */
-static bool part_is_for_peers(const struct gaps *gaps, const struct account_part *part)
-{
-	const struct account_via *vias = gaps->answer->accounts->vias;
-	uint32_t via = part->via;
-
-	while (via && vias[via].before)
-		via = vias[via].before;
-	return via && vias[via].cause == ACCOUNT_COMMUNICATION;
-}
-
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
 static const struct table_column gpu_columns[] = {
@@ -131,7 +120,10 @@ static void write_gpu(struct gaps *gaps, const struct account *account)
 		const struct account_part *part = &account->parts[i];
 
 		idle += part_is_idle(part) ? part->ns : 0;
-		peers += part_is_idle(part) && part_is_for_peers(gaps, part) ? part->ns : 0;
+		peers += part_is_idle(part) &&
+		                         account_part_is_for_peers(gaps->answer->accounts, part)
+		                 ? part->ns
+		                 : 0;
 	}
 	if (idle > account->ns) /* summed up in another order */
 		idle = account->ns;

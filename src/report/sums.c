@@ -157,11 +157,6 @@ void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, s
 		table_text(table, row->place);
 }
 
-static struct sums *sums_of(struct consumer *consumer)
-{
-	return (struct sums *)consumer;
-}
-
 /* ---- groups -------------------------------------------------------------------------------- */
 
 static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
@@ -273,7 +268,7 @@ static bool is_of_gpu(const struct sums_kind *kind)
 
 static int sums_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct sums *sums = sums_of(self);
+	struct sums *sums = (struct sums *)self;
 
 	if (event->type == EVENT_CALL && sums->kind->calls) {
 		add_call(sums, event->call);
@@ -372,13 +367,13 @@ static void merge_rows(struct sums *sums)
 
 struct sums_row *sums_rows(struct consumer *consumer, size_t *n)
 {
-	*n = sums_of(consumer)->n_rows;
-	return sums_of(consumer)->rows;
+	*n = ((struct sums *)consumer)->n_rows;
+	return ((struct sums *)consumer)->rows;
 }
 
 bool sums_has_source(struct consumer *consumer)
 {
-	struct sums *sums = sums_of(consumer);
+	struct sums *sums = (struct sums *)consumer;
 
 	return sums->kind->calls || sums->has_source;
 }

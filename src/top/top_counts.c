@@ -329,14 +329,9 @@ void top_snapshot_free(struct top_snapshot *snapshot)
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static struct top_counts *counts_of(struct consumer *self)
-{
-	return (struct top_counts *)self;
-}
-
 static int counts_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct top_counts *counts = counts_of(self);
+	struct top_counts *counts = (struct top_counts *)self;
 
 	counts->begin_ns = counts->tick_ns = run->begin_ns;
 	return 0;
@@ -355,7 +350,7 @@ static void end_predecessors(struct top_counts *counts, const struct event *even
 
 static int counts_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct top_counts *counts = counts_of(self);
+	struct top_counts *counts = (struct top_counts *)self;
 
 	if (event->type == EVENT_EXIT)
 		end_process(find_process(counts, event->process->id), event->time_ns);
@@ -379,7 +374,7 @@ static int counts_finish(struct consumer *self, const struct run_info *run, stru
 
 static void counts_free(struct consumer *self)
 {
-	struct top_counts *counts = counts_of(self);
+	struct top_counts *counts = (struct top_counts *)self;
 	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, counts->processes, row, next)

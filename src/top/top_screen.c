@@ -291,14 +291,9 @@ static int leave(struct top_screen *s, const struct run_info *run, struct err *e
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static struct top_screen *screen_of(struct consumer *self)
-{
-	return (struct top_screen *)self;
-}
-
 static int screen_begin_run(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct top_screen *s = screen_of(self);
+	struct top_screen *s = (struct top_screen *)self;
 	int r;
 
 	s->gpus = gpus_new(s->options.interval_ns);
@@ -318,7 +313,7 @@ static int screen_begin_run(struct consumer *self, const struct run_info *run, s
 
 static int screen_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct top_screen *s = screen_of(self);
+	struct top_screen *s = (struct top_screen *)self;
 
 	if (event->type != EVENT_PROCESS) /* all else is for struct top_counts */
 		return 0;
@@ -332,7 +327,7 @@ static int screen_event(struct consumer *self, const struct event *event, struct
 
 static int screen_flush(struct consumer *self, struct err *err)
 {
-	struct top_screen *s = screen_of(self);
+	struct top_screen *s = (struct top_screen *)self;
 	uint64_t now = clock_now_ns();
 
 	if (s->who)
@@ -349,7 +344,7 @@ static int screen_flush(struct consumer *self, struct err *err)
 
 static int screen_end_run(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct top_screen *s = screen_of(self);
+	struct top_screen *s = (struct top_screen *)self;
 
 	end_interval(s, run->end_ns);
 	take_snapshot(s);
@@ -364,7 +359,7 @@ static int screen_end_run(struct consumer *self, const struct run_info *run, str
 
 static void screen_free_run(struct consumer *self)
 {
-	top_screen_free(screen_of(self));
+	top_screen_free((struct top_screen *)self);
 }
 
 static const struct consumer_ops screen_ops = {

@@ -361,11 +361,6 @@ static int settle(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err
 	return r;
 }
 
-static struct gpu_times_process *process_find(const struct gpu_times *gpu, pid_t pid)
-{
-	return MAP_FIND(gpu->processes, &pid);
-}
-
 /* Its program ends: where its agent had not come, what it did has no GPU times. */
 static void forget_target(struct gpu_times *gpu, pid_t pid, const char *why)
 {
@@ -379,12 +374,12 @@ static void forget_target(struct gpu_times *gpu, pid_t pid, const char *why)
 
 int gpu_exit(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
-	struct gpu_times_process *process = process_find(gpu, pid);
+	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 	int r;
 
 	agents_gone(gpu->agents, pid);
 	forget_target(gpu, pid, "it ended before its agent measured");
-	if (!process && !(process = process_find(gpu, pid)))
+	if (!process && !(process = MAP_FIND(gpu->processes, &pid)))
 		return 0;
 	r = settle(gpu, pid, UINT64_MAX, err);
 	process_drop(gpu, process);
@@ -407,7 +402,7 @@ int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
 	gpu_forked(gpu);
 	forget_target(gpu, pid, "it became another program before its agent measured");
-	process = process_find(gpu, pid);
+	process = MAP_FIND(gpu->processes, &pid);
 	if (!process)
 		return 0;
 	if (gpu_order_count(gpu->order)) {

@@ -60,11 +60,6 @@ static char *map_key_of(struct fold_map *map, struct fold_map_entry *entry)
 	return (char *)entry->value + map->value_bytes;
 }
 
-static struct fold_map_entry *map_find(struct fold_map *map, const void *key)
-{
-	return MAP_FIND_BYTES(map->entries, key, map->key_bytes);
-}
-
 static void *of_array(struct fold_map *map, const void *key)
 {
 	uint32_t index;
@@ -91,7 +86,7 @@ static void *fold_map_lookup(struct fold_map *map, const void *key)
 		return of_array(map, key);
 	if (map->ledger)
 		return ledger_here(map->ledger, key);
-	entry = map_find(map, key);
+	entry = MAP_FIND_BYTES(map->entries, key, map->key_bytes);
 	if (entry && map->cache)
 		map_use(map, entry);
 	return entry ? entry->value : NULL;
@@ -120,7 +115,7 @@ static long fold_map_update(struct fold_map *map, const void *key, const void *v
 
 	if (map->ledger)
 		return ledger_make_here(map->ledger, key) ? 0 : -E2BIG;
-	entry = map_find(map, key);
+	entry = MAP_FIND_BYTES(map->entries, key, map->key_bytes);
 	if (entry && flags == BPF_NOEXIST)
 		return -EEXIST;
 	if (!entry)
@@ -133,7 +128,7 @@ static long fold_map_update(struct fold_map *map, const void *key, const void *v
 
 static long fold_map_delete(struct fold_map *map, const void *key)
 {
-	struct fold_map_entry *entry = map_find(map, key);
+	struct fold_map_entry *entry = MAP_FIND_BYTES(map->entries, key, map->key_bytes);
 
 	if (!entry)
 		return -ENOENT;

@@ -94,11 +94,6 @@ static void perfetto_add_metrics(struct perfetto *p, const struct event *event)
 
 /* ---- perfetto ------------------------------------------------------------------------------ */
 
-static struct perfetto *perfetto_of(struct consumer *self)
-{
-	return (struct perfetto *)self;
-}
-
 static void add_slice_end(struct buf *out, uint64_t time_ns, uint64_t track)
 {
 	event_end(out, event_begin(out, time_ns, TYPE_END, track));
@@ -338,7 +333,7 @@ static void add_activity(struct perfetto *p, const struct event *event)
 
 static int perfetto_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct perfetto *p = perfetto_of(self);
+	struct perfetto *p = (struct perfetto *)self;
 
 	p->has_activities = run->gpu_times;
 	perfetto_run_begin(p, run);
@@ -347,7 +342,7 @@ static int perfetto_begin(struct consumer *self, const struct run_info *run, str
 
 static int perfetto_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct perfetto *p = perfetto_of(self);
+	struct perfetto *p = (struct perfetto *)self;
 	const struct work_call *left = work_now(p->sink.work)->left;
 
 	if (event->type == EVENT_METRICS) { /* of which `work` knows nothing */
@@ -394,7 +389,7 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 
 static int perfetto_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct perfetto *p = perfetto_of(self);
+	struct perfetto *p = (struct perfetto *)self;
 
 	perfetto_queue_end(p->queue);
 	perfetto_ranges_flush(p->ranges);
@@ -407,7 +402,7 @@ static int perfetto_end(struct consumer *self, const struct run_info *run, struc
 
 static void perfetto_free(struct consumer *self)
 {
-	struct perfetto *p = perfetto_of(self);
+	struct perfetto *p = (struct perfetto *)self;
 
 	perfetto_names_free(p->names);
 	perfetto_tracks_free(p->tracks);

@@ -25,11 +25,6 @@ struct svg {
 	struct memory_plot *plot;
 };
 
-static struct svg *svg_of(struct consumer *self)
-{
-	return (struct svg *)self;
-}
-
 static void follow(void *data, const struct memory_change *change)
 {
 	const struct memory_allocation *a = change->allocation;
@@ -42,7 +37,7 @@ static void follow(void *data, const struct memory_change *change)
 
 static int svg_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct svg *svg = svg_of(self);
+	struct svg *svg = (struct svg *)self;
 
 	svg->plot = memory_plot_new(run->begin_ns);
 	memory_tell_changes(svg->memory, follow, svg);
@@ -57,7 +52,7 @@ static bool is_failed_allocation(const struct event *event)
 
 static int svg_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct svg *svg = svg_of(self);
+	struct svg *svg = (struct svg *)self;
 
 	if (sink_is_over(&svg->sink, event))
 		return 0;
@@ -102,7 +97,7 @@ static void add_note(struct buf *out, const struct run_info *run, uint64_t unkno
 
 static int svg_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct svg *svg = svg_of(self);
+	struct svg *svg = (struct svg *)self;
 	struct memory_plot_frame frame = { .end_ns = run->end_ns };
 	AT_END(buf_free) struct buf subject = { 0 }, note = { 0 };
 
@@ -116,7 +111,7 @@ static int svg_end(struct consumer *self, const struct run_info *run, struct err
 
 static void svg_free(struct consumer *self)
 {
-	struct svg *svg = svg_of(self);
+	struct svg *svg = (struct svg *)self;
 
 	memory_free(svg->memory);
 	memory_plot_free(svg->plot);

@@ -32,12 +32,6 @@ size_t timeline_text_columns(size_t width)
 	return columns > COLUMNS_MOST ? COLUMNS_MOST : columns;
 }
 
-static void add_blanks(struct buf *out, size_t n)
-{
-	while (n--)
-		buf_putc(out, ' ');
-}
-
 /* ---- the axis ------------------------------------------------------------------------------ */
 
 struct axis {
@@ -86,8 +80,8 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 	AT_END(buf_free) struct buf marks = { 0 }, text = { 0 };
 	size_t begin = p->out->len;
 
-	add_blanks(p->out, label);
-	add_blanks(&marks, label);
+	buf_fill(p->out, ' ', label);
+	buf_fill(&marks, ' ', label);
 	for (size_t i = 0; i <= p->view->columns; i++) {
 		double at = (ceil(from / axis.step_ns) + (double)i) * axis.step_ns;
 		double place = floor((at - from) / column_ns + 1e-6);
@@ -99,11 +93,11 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 			continue;
 		buf_reset(&text);
 		buf_printf(&text, "%.*f %s", axis.decimals, at / axis.unit_ns, axis.unit);
-		add_blanks(&marks, column - marks.len);
+		buf_fill(&marks, ' ', column - marks.len);
 		buf_puts(&marks, "|");
 		if (column < p->out->len - begin || column + text.len > p->options->width)
 			continue; /* no room: the mark stands alone */
-		add_blanks(p->out, column - (p->out->len - begin));
+		buf_fill(p->out, ' ', column - (p->out->len - begin));
 		buf_puts(p->out, text.data);
 		buf_putc(p->out, ' ');
 	}
@@ -197,7 +191,7 @@ static void add_lane(const struct timeline_printer *p, const struct timeline_lan
 	double span = (double)(p->view->to_ns - p->view->from_ns);
 
 	if (p->options->utf8) {
-		add_blanks(p->out, label);
+		buf_fill(p->out, ' ', label);
 		for (size_t i = 0; i < p->view->columns; i++) {
 			struct cell cell = cell_of(p, lane, i);
 

@@ -90,11 +90,6 @@ struct nvtx_sum {
 	bool ran;        /* something, on a GPU */
 };
 
-static struct nvtx_sum_row *find_row(struct nvtx_sum *sum)
-{
-	return MAP_FIND_TEXT(sum->rows, sum->key.data);
-}
-
 static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *range)
 {
 	struct nvtx_sum_row *row;
@@ -102,14 +97,14 @@ static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *ran
 	buf_reset(&sum->key);
 	buf_putc(&sum->key, (char)('0' + range->kind));
 	nvtx_add_name(&sum->key, range);
-	row = find_row(sum);
+	row = MAP_FIND_TEXT(sum->rows, sum->key.data);
 	if (row)
 		return row;
 	if (HASH_COUNT(sum->rows) >= NVTX_NAMES) {
 		sum->others++;
 		buf_reset(&sum->key);
 		buf_printf(&sum->key, "%c" NVTX_NAMES_ALL, '0' + (int)range->kind);
-		row = find_row(sum);
+		row = MAP_FIND_TEXT(sum->rows, sum->key.data);
 		if (row)
 			return row;
 	}

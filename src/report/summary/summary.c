@@ -62,11 +62,6 @@ struct summary {
 	size_t n_processes;
 };
 
-static struct summary *summary_of(struct consumer *consumer)
-{
-	return (struct summary *)consumer;
-}
-
 static struct function_tally *function_tally(struct summary *summary,
                                              const struct function *function)
 {
@@ -235,13 +230,13 @@ static void count_process(struct summary *summary, const struct process *process
 
 static int summary_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	work_begin(summary_of(self)->gpu.work, run);
+	work_begin(((struct summary *)self)->gpu.work, run);
 	return 0;
 }
 
 static int summary_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct summary *summary = summary_of(self);
+	struct summary *summary = (struct summary *)self;
 
 	memory_event(summary->tally.memory, event);
 	gpu_tally_event(&summary->gpu, event);
@@ -289,7 +284,7 @@ static void name_kernels(struct summary *summary)
 
 int summary_print(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct summary *summary = summary_of(self);
+	struct summary *summary = (struct summary *)self;
 
 	name_kernels(summary);
 	return print(summary, run, summary->options.text, false, err);
@@ -298,7 +293,7 @@ int summary_print(struct consumer *self, const struct run_info *run, struct err 
 /* A summary that cannot be written in one form is still written in the other. */
 static int summary_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct summary *summary = summary_of(self);
+	struct summary *summary = (struct summary *)self;
 	struct run_info failed = { 0 };
 	int rc = 0, rc_text = 0;
 
@@ -318,7 +313,7 @@ static int summary_end(struct consumer *self, const struct run_info *run, struct
 
 static void summary_free(struct consumer *self)
 {
-	struct summary *summary = summary_of(self);
+	struct summary *summary = (struct summary *)self;
 	struct function_tally *function, *next_function;
 
 	consumer_free(summary->tally.errors);
