@@ -83,7 +83,7 @@ ORDER_BY(by_change, struct change, ORDER_OF(fabs(points_of(b)), fabs(points_of(a
 
 static struct change *find_changes(const struct tree *tree, size_t *n)
 {
-	struct function_time *functions = functions_of(tree, n);
+	AT_END(at_end_free) struct function_time *functions = functions_of(tree, n);
 	struct change *changes = xcalloc(*n + 1, sizeof(*changes));
 
 	for (size_t i = 0; i < *n; i++) {
@@ -97,7 +97,6 @@ static struct change *find_changes(const struct tree *tree, size_t *n)
 		}
 	}
 	qsort(changes, *n, sizeof(*changes), by_change);
-	free(functions);
 	return changes;
 }
 
@@ -105,7 +104,7 @@ static void add_change(struct table *table, const struct tree *tree, const struc
                        size_t width)
 {
 	uint64_t tenths = (uint64_t)(fabs(points_of(change)) * 1000 + 0.5);
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	for (unsigned side = 0; side < TREE_SIDES; side++) {
 		buf_reset(&text);
@@ -115,30 +114,25 @@ static void add_change(struct table *table, const struct tree *tree, const struc
 	buf_reset(&text);
 	buf_putc(&text, points_of(change) < 0 ? '-' : '+');
 	buf_fixed(&text, tenths, 1);
-	table_text(table, text.data);
-	table_u64(table, change->time.self[1]);
+	TABLE_CELLS(table, text.data, change->time.self[1]);
 	buf_reset(&text);
 	words_add_frame(&text, tree_label(tree, change->time.node), width);
-	table_text(table, text.data);
-	table_end_row(table);
-	buf_free(&text);
+	TABLE_LAST(table, text.data);
 }
 
 static void add_completeness(struct table *table, const char *when, const struct profile *profile)
 {
-	struct buf text = { 0 }, safe = { 0 };
+	AT_END(buf_free) struct buf text = { 0 }, safe = { 0 };
 
 	profile_completeness(profile, &text);
 	text_add_safe(&safe, text.data);
 	table_note(table, "%s: %s.", when, safe.data);
-	buf_free(&text);
-	buf_free(&safe);
 }
 
 static void add_changes(struct table *table, const struct tree *tree, size_t most)
 {
 	size_t n, shown = 0, width = table_options(table)->width;
-	struct change *changes = find_changes(tree, &n);
+	AT_END(at_end_free) struct change *changes = find_changes(tree, &n);
 
 	width = width ? width : WIDTH;
 	width = width > FIXED + LEAST ? width - FIXED : LEAST;
@@ -147,14 +141,13 @@ static void add_changes(struct table *table, const struct tree *tree, size_t mos
 		add_change(table, tree, &changes[shown], width);
 	if (!shown)
 		table_note(table, "No function's share changed by 0.1 points or more.");
-	free(changes);
 }
 
 int profile_diff_functions(const struct profile_pair *pair, size_t functions,
                            const struct table_options *options, struct err *err)
 {
 	struct table_options all = *options;
-	struct tree tree = { 0 };
+	AT_END(tree_free) struct tree tree = { 0 };
 	struct table *table;
 	int rc;
 
@@ -172,6 +165,5 @@ int profile_diff_functions(const struct profile_pair *pair, size_t functions,
 	if (!rc)
 		rc = table_finish(table, err);
 	table_close(table);
-	tree_free(&tree);
 	return rc;
 }

@@ -194,12 +194,10 @@ static void add_caller(struct buf *name, const char *label)
 
 static void end_line(const struct listing *to, struct buf *line)
 {
-	table_text(to->table, "");
-	table_text(to->table, "");
+	TABLE_CELLS(to->table, "", "");
 	if (to->calls)
 		table_text(to->table, "");
-	table_text(to->table, line->data);
-	table_end_row(to->table);
+	TABLE_LAST(to->table, line->data);
 	buf_reset(line);
 }
 
@@ -309,8 +307,7 @@ static void add_stack(const struct tree *tree, uint32_t leaf, const struct listi
 		leaf = add_blocked(tree, leaf, to->width, &text);
 	else
 		words_add_frame(&text, tree_label(tree, leaf), to->width);
-	table_text(table, text.data);
-	table_end_row(table);
+	TABLE_LAST(table, text.data);
 	buf_free(&text);
 	add_callers(tree, leaf, to);
 	add_task(tree, leaf, to);

@@ -113,8 +113,8 @@ static void add_row(struct api_trace *trace, const struct event *event)
 	const struct call *call = event->call;
 
 	table_s64(table, (int64_t)(call->begin_ns - trace->writer.begin_ns));
-	table_known(table, call_has_end(call), call_duration_ns(call));
-	table_text(table, name_of(trace, call->function));
+	TABLE_CELLS(table, TABLE_IF(call_has_end(call), call_duration_ns(call)),
+	            name_of(trace, call->function));
 	if (call_has_end(call))
 		table_s64(table, call->result);
 	else

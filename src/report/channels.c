@@ -95,14 +95,11 @@ static void write_row(struct report_writer *writer, const struct channel_row *ro
 	table_text(table, kinds[row->kind]);
 	write_hex(table, true, row->handle, text);
 	write_hex(table, true, row->parent, text);
-	table_text(table, row->engine ? nvidia_engine_name(row->engine, engine) : NULL);
-	table_known(table, row->knows_id, row->id);
+	TABLE_CELLS(table, row->engine ? nvidia_engine_name(row->engine, engine) : NULL,
+	            TABLE_IF(row->knows_id, row->id));
 	write_hex(table, row->knows_token, row->token, text);
-	table_known(table, row->knows_timeslice, slice_ns(row));
-	table_text(table, preemption(row, text));
-	table_text(table, level(row, text));
-	table_text(table, row->class_name);
-	table_end_row(table);
+	TABLE_LAST(table, TABLE_IF(row->knows_timeslice, slice_ns(row)), preemption(row, text),
+	           level(row, text), row->class_name);
 }
 
 static void write_notes(struct table *table, size_t n, const struct channels_left_out *left_out)

@@ -101,25 +101,19 @@ static void write_rates(struct table *table, struct copy_group *group)
 			table_unknown(table);
 		return;
 	}
-	table_real(table, (double)group->bytes * 1e9 / (double)group->ns);
-	table_u64(table, group->rates.min);
-	table_real(table, spread_median(&group->rates));
-	table_u64(table, group->rates.max);
+	TABLE_CELLS(table, (double)group->bytes * 1e9 / (double)group->ns, group->rates.min,
+	            spread_median(&group->rates), group->rates.max);
 }
 
 static void write_group(struct table *table, struct copy_group *group)
 {
-	table_u64(table, group->process->pid);
-	table_u64(table, group->key.device);
-	table_u64(table, group->count);
-	table_u64(table, group->bytes);
-	table_u64(table, group->ns);
+	TABLE_CELLS(table, group->process->pid, group->key.device, group->count, group->bytes,
+	            group->ns);
 	write_rates(table, group);
-	table_text(table, group->key.kind == ACTIVITY_COPY ? activity_memory_name(group->key.source)
-	                                                   : NULL);
-	table_text(table, activity_memory_name(group->key.destination));
-	table_text(table, group->operation);
-	table_end_row(table);
+	TABLE_LAST(table,
+	           group->key.kind == ACTIVITY_COPY ? activity_memory_name(group->key.source)
+	                                            : NULL,
+	           activity_memory_name(group->key.destination), group->operation);
 }
 
 static void write_copies(void *self, const struct run_info *run)

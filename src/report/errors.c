@@ -22,9 +22,7 @@ static const struct table_column columns[] = {
 static void write_row(struct table *table, const struct error_row *row)
 {
 	table_fields(table, row);
-	table_u64(table, (uint32_t)row->code);
-	table_text(table, cuda_error_name(row->function->layer, row->code));
-	table_end_row(table);
+	TABLE_LAST(table, (uint32_t)row->code, cuda_error_name(row->function->layer, row->code));
 }
 
 /* What the driver said went wrong when calls failed. */

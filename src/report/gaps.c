@@ -127,28 +127,18 @@ static void write_gpu(struct gaps *gaps, const struct account *account)
 	}
 	if (idle > account->ns) /* summed up in another order */
 		idle = account->ns;
-	table_u64(table, account->device);
-	table_u64(table, account->process->pid);
+	TABLE_CELLS(table, account->device, account->process->pid);
 	report_time(&gaps->writer, account->begin_ns);
-	table_u64(table, whole(account->ns));
-	table_u64(table, whole(account->ns) - whole(idle));
-	table_real(table, 100 - percent(idle, account));
-	table_u64(table, whole(idle));
-	table_u64(table, sum->count);
-	table_u64(table, sum->ns);
-	table_u64(table, sum->longest_ns);
-	table_u64(table, sum->short_count);
-	table_u64(table, sum->short_ns);
-	table_u64(table, whole(peers));
-	table_u64(table, account->not_measured_ns);
-	table_text(table, account->process->comm);
-	table_end_row(table);
+	TABLE_LAST(table, whole(account->ns), whole(account->ns) - whole(idle),
+	           100 - percent(idle, account), whole(idle), sum->count, sum->ns, sum->longest_ns,
+	           sum->short_count, sum->short_ns, whole(peers), account->not_measured_ns,
+	           account->process->comm);
 }
 
 /* Whether a call came before or after a gap's begin is what tells its cause. */
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	struct buf error = { 0 };
+	AT_END(buf_free) struct buf error = { 0 };
 
 	if (!run->gpu_clock_error_ns)
 		return;
@@ -157,12 +147,11 @@ static void note_clock(struct table *table, const struct run_info *run)
 	           "times of the GPU can be off by %s against those of calls, so causes of gaps "
 	           "that are not longer can be wrong",
 	           error.data);
-	buf_free(&error);
 }
 
 static void note_sampled(struct gaps *gaps)
 {
-	struct buf apart = { 0 };
+	AT_END(buf_free) struct buf apart = { 0 };
 
 	if (!gaps->answer->facts->resolution_ns)
 		return;
@@ -171,7 +160,6 @@ static void note_sampled(struct gaps *gaps)
 	           "GPUs were seen from outside: when they were busy is known within %s, what "
 	           "ran is not",
 	           apart.data);
-	buf_free(&apart);
 }
 
 static void note_gpus(struct gaps *gaps, const struct run_info *run)
@@ -228,18 +216,14 @@ static void write_causes(void *self, const struct run_info *run)
 	                     TABLE_COLUMNS(cause_columns)))
 		return;
 	for (size_t i = 0; i < gaps->n; i++) {
-		struct idle *rows = idle_of(gaps->accounts[i], false, &n);
+		AT_END(at_end_free) struct idle *rows = idle_of(gaps->accounts[i], false, &n);
 
 		for (size_t k = 0; k < n; k++) {
-			table_u64(table, rows[k].account->device);
-			table_u64(table, rows[k].account->process->pid);
-			table_u64(table, whole(rows[k].ns));
-			table_real(table, percent(rows[k].ns, rows[k].account));
-			table_text(table, account_cause_name(rows[k].most->cause));
-			table_text(table, account_cause_text(rows[k].most->cause));
-			table_end_row(table);
+			TABLE_LAST(table, rows[k].account->device, rows[k].account->process->pid,
+			           whole(rows[k].ns), percent(rows[k].ns, rows[k].account),
+			           account_cause_name(rows[k].most->cause),
+			           account_cause_text(rows[k].most->cause));
 		}
-		free(rows);
 	}
 	if (gaps->n)
 		table_note(table, "Share: of busy and idle time together, as 'cuscope report FILE "
@@ -262,7 +246,7 @@ static void add_through(const struct gaps *gaps, const struct account_via *vias,
 /* Which call it was, or who had the CPU. */
 static void write_by(struct table *table, const struct account_part *part)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	if (part->call && part->call->function)
 		buf_puts(&text, part->call->function->name);
@@ -271,7 +255,6 @@ static void write_by(struct table *table, const struct account_part *part)
 		buf_printf(&text, " (%u)", part->rival);
 	}
 	table_text(table, text.data);
-	buf_free(&text);
 }
 
 /* Which, whose time, where, and through which waits. */
@@ -282,7 +265,7 @@ static void write_place(struct gaps *gaps, const struct account_part *part,
 	const struct facts *facts = gaps->answer->facts;
 	size_t most = gaps->writer.options.stacks ? CHAINS_DEPTH_MAX : PLACE_FRAMES;
 	struct table *table = gaps->writer.table;
-	struct buf place = { 0 }, through = { 0 };
+	AT_END(buf_free) struct buf place = { 0 }, through = { 0 };
 
 	if (part->thread != FACTS_NONE)
 		thread = &facts->threads[part->thread];
@@ -290,12 +273,9 @@ static void write_place(struct gaps *gaps, const struct account_part *part,
 		chains_label(facts->chains, part->chain, most, &place);
 	add_through(gaps, vias, part->via, &through);
 	write_by(table, part);
-	table_known(table, thread, thread ? thread->process->pid : 0);
-	table_known(table, thread && thread->tid, thread ? thread->tid : 0);
-	table_text(table, place.data);
-	table_text(table, through.data);
-	buf_free(&place);
-	buf_free(&through);
+	TABLE_CELLS(table, TABLE_IF(thread, thread->process->pid),
+	            TABLE_IF(thread && thread->tid, thread ? thread->tid : 0), place.data,
+	            through.data);
 }
 
 static const struct table_column place_columns[] = {
@@ -315,7 +295,7 @@ static void write_places(void *self, const struct run_info *run)
 	                     TABLE_COLUMNS(place_columns)))
 		return;
 	for (size_t i = 0; i < gaps->n; i++) {
-		struct idle *rows = idle_of(gaps->accounts[i], true, &n);
+		AT_END(at_end_free) struct idle *rows = idle_of(gaps->accounts[i], true, &n);
 
 		for (size_t k = 0; k < n; k++) {
 			const struct account_part *part = rows[k].most;
@@ -324,15 +304,12 @@ static void write_places(void *self, const struct run_info *run)
 				left_out++;
 				continue;
 			}
-			table_u64(table, rows[k].account->device);
-			table_u64(table, rows[k].account->process->pid);
-			table_u64(table, whole(rows[k].ns));
-			table_real(table, percent(rows[k].ns, rows[k].account));
-			table_text(table, account_cause_name(part->cause));
+			TABLE_CELLS(table, rows[k].account->device, rows[k].account->process->pid,
+			            whole(rows[k].ns), percent(rows[k].ns, rows[k].account),
+			            account_cause_name(part->cause));
 			write_place(gaps, part, gaps->answer->accounts->vias);
 			table_end_row(table);
 		}
-		free(rows);
 	}
 	if (left_out)
 		table_note(table,
@@ -379,9 +356,9 @@ static void write_work(struct gaps *gaps, const struct fact_work *work)
 /* "computing 20 %, ready, without a CPU 10 %" */
 static void write_also(struct table *table, const struct account *pause, enum account_cause but)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	size_t n, told = 0;
-	struct idle *rows = idle_of(pause, false, &n);
+	AT_END(at_end_free) struct idle *rows = idle_of(pause, false, &n);
 
 	for (size_t i = 0; i < n && told < ALSO_MOST; i++) {
 		if (rows[i].most->cause == but || rows[i].ns < ALSO_LEAST * pause->ns)
@@ -390,8 +367,6 @@ static void write_also(struct table *table, const struct account *pause, enum ac
 		           account_cause_name(rows[i].most->cause), percent(rows[i].ns, pause));
 	}
 	table_text(table, text.data);
-	buf_free(&text);
-	free(rows);
 }
 
 /* A row of the longest: what most of it was. */
@@ -405,10 +380,9 @@ static struct pause_row pause_row_of(const struct account_pause *pause)
 {
 	static const struct account_part nothing = { .thread = FACTS_NONE };
 	size_t n;
-	struct idle *rows = idle_of(&pause->of, false, &n);
+	AT_END(at_end_free) struct idle *rows = idle_of(&pause->of, false, &n);
 	struct pause_row row = { pause, n ? rows[0].most : &nothing, n ? rows[0].ns : 0 };
 
-	free(rows);
 	return row;
 }
 
@@ -437,13 +411,11 @@ static void write_pause(struct gaps *gaps, const struct pause_row *row, uint64_t
 
 	table_u64(table, count);
 	report_time(&gaps->writer, pause->begin_ns);
-	table_u64(table, pause->end_ns - pause->begin_ns);
-	table_u64(table, pause->of.device);
-	table_u64(table, pause->of.process->pid);
+	TABLE_CELLS(table, pause->end_ns - pause->begin_ns, pause->of.device,
+	            pause->of.process->pid);
 	write_work(gaps, pause->before);
 	write_work(gaps, pause->after);
-	table_real(table, percent(row->ns, &pause->of));
-	table_text(table, account_cause_name(row->most->cause));
+	TABLE_CELLS(table, percent(row->ns, &pause->of), account_cause_name(row->most->cause));
 	write_also(table, &pause->of, row->most->cause);
 	write_place(gaps, row->most, gaps->pauses.vias);
 	table_end_row(table);

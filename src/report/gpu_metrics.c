@@ -30,17 +30,14 @@ static void write_share(struct table *table, const struct metrics_gpu *gpu, enum
 {
 	const struct metric_use *use = &gpu->of[metric];
 
-	table_u64(table, gpu->gpu);
-	table_real(table, metric_mean(gpu, metric));
-	table_real(table, (double)sketch_percentile(&use->values, 0.5) / 100);
-	table_real(table, (double)sketch_percentile(&use->values, 0.95) / 100);
-	table_real(table, (double)use->values.max / 100);
-	table_real(table, metric_busy_mean(gpu, metric));
+	TABLE_CELLS(table, gpu->gpu, metric_mean(gpu, metric),
+	            (double)sketch_percentile(&use->values, 0.5) / 100,
+	            (double)sketch_percentile(&use->values, 0.95) / 100,
+	            (double)use->values.max / 100, metric_busy_mean(gpu, metric));
 	for (size_t i = 0; i < METRICS_LEVELS; i++)
 		table_real(table,
 		           use->ns ? 100.0 * (double)use->above_ns[i] / (double)use->ns : NAN);
-	table_text(table, gpu_metric_info(metric)->name);
-	table_end_row(table);
+	TABLE_LAST(table, gpu_metric_info(metric)->name);
 }
 
 static void write_rate(struct table *table, const struct metrics_gpu *gpu, enum gpu_metric metric)
@@ -48,14 +45,10 @@ static void write_rate(struct table *table, const struct metrics_gpu *gpu, enum 
 	const struct metric_use *use = &gpu->of[metric];
 	double busy = metric_busy_mean(gpu, metric);
 
-	table_u64(table, gpu->gpu);
-	table_u64(table, number_rounded(metric_mean(gpu, metric)));
-	table_u64(table, sketch_percentile(&use->values, 0.5));
-	table_u64(table, sketch_percentile(&use->values, 0.95));
-	table_u64(table, use->values.max);
-	table_known(table, !isnan(busy), number_rounded(busy));
-	table_text(table, gpu_metric_info(metric)->name);
-	table_end_row(table);
+	TABLE_LAST(table, gpu->gpu, number_rounded(metric_mean(gpu, metric)),
+	           sketch_percentile(&use->values, 0.5), sketch_percentile(&use->values, 0.95),
+	           use->values.max, TABLE_IF(!isnan(busy), number_rounded(busy)),
+	           gpu_metric_info(metric)->name);
 }
 
 static void write_rows(struct metrics_report *report, bool rates)

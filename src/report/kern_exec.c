@@ -173,8 +173,7 @@ static void add_times(struct kern_exec *exec, const struct work_call *launch,
 		table_unknown(table);
 	table_known(table, times.has_queue, times.queue_ns);
 	add_time(exec, activity->begin_ns);
-	table_u64(table, times.kernel_ns);
-	table_u64(table, times.total_ns);
+	TABLE_CELLS(table, times.kernel_ns, times.total_ns);
 }
 
 static const char *text_of(struct buf *name)
@@ -188,9 +187,7 @@ static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
 	struct table *table = exec->writer.table;
 
 	add_times(exec, launch, activity);
-	table_u64(table, launch->process->pid);
-	table_u64(table, launch->tid);
-	table_u64(table, activity->device);
+	TABLE_CELLS(table, launch->process->pid, launch->tid, activity->device);
 	buf_reset(&exec->name);
 	add_function_name(&exec->name, launch->function);
 	table_text(table, text_of(&exec->name));
@@ -300,18 +297,13 @@ static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
 
 static void add_sum_row(struct table *table, struct kern_exec_row *row)
 {
-	table_u64(table, row->pid);
-	table_u64(table, row->key.tid);
-	table_u64(table, row->key.device);
-	table_u64(table, row->total.count);
-	table_u64(table, row->queue.count);
+	TABLE_CELLS(table, row->pid, row->key.tid, row->key.device, row->total.count,
+	            row->queue.count);
 	report_spread(table, &row->total);
 	report_spread(table, &row->api);
 	report_spread(table, &row->queue);
 	report_spread(table, &row->execution);
-	table_text(table, row->api_name);
-	table_text(table, row->kernel_name);
-	table_end_row(table);
+	TABLE_LAST(table, row->api_name, row->kernel_name);
 }
 
 static void write_sum(void *self, const struct run_info *run)

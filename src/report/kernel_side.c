@@ -271,13 +271,10 @@ static void write_kinds(void *self, const struct run_info *run)
 		table_fields(table, kind);
 		table_u64(table, kind->ns.sum);
 		table_fields(table, kind);
-		table_real(table, spread_average(&kind->ns));
-		table_real(table, spread_median(&kind->ns));
-		table_u64(table, spread_percentile(&kind->ns, 0.99));
-		table_u64(table, kind->ns.max);
+		TABLE_CELLS(table, spread_average(&kind->ns), spread_median(&kind->ns),
+		            spread_percentile(&kind->ns, 0.99), kind->ns.max);
 		table_fields(table, kind);
-		table_text(table, kind->function->lib);
-		table_text(table, kind->function->name);
+		TABLE_CELLS(table, kind->function->lib, kind->function->name);
 		table_row(table, kind);
 	}
 }

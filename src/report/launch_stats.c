@@ -158,9 +158,7 @@ static void write_spread(struct table *table, struct spread *spread)
 			table_unknown(table);
 		return;
 	}
-	table_real(table, spread_average(spread));
-	table_real(table, spread_median(spread));
-	table_u64(table, spread->max);
+	TABLE_CELLS(table, spread_average(spread), spread_median(spread), spread->max);
 }
 
 static void write_notes(struct launch_stats *all, const struct run_info *run, bool rows, bool exact)
@@ -202,11 +200,8 @@ static void write_stats(void *self, const struct run_info *run)
 		write_spread(table, &rows[i]->call);
 		write_spread(table, &rows[i]->delay);
 		write_spread(table, &rows[i]->run);
-		table_u64(table, rows[i]->shorter);
-		table_u64(table, rows[i]->long_calls);
-		table_u64(table, rows[i]->long_delays);
-		table_text(table, rows[i]->name);
-		table_end_row(table);
+		TABLE_LAST(table, rows[i]->shorter, rows[i]->long_calls, rows[i]->long_delays,
+		           rows[i]->name);
 	}
 	free(rows);
 	write_notes(all, run, n > 0, exact);

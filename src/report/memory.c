@@ -31,8 +31,7 @@ static const struct table_column kind_columns[] = {
 static void write_kind(struct table *table, const struct memory_kind_row *row)
 {
 	table_fields(table, row);
-	table_text(table, row->kind == MEMORY_NONE ? "all" : api_memory_name(row->kind));
-	table_end_row(table);
+	TABLE_LAST(table, row->kind == MEMORY_NONE ? "all" : api_memory_name(row->kind));
 }
 
 static void note_what_is_not_followed(struct table *table, const struct memory *memory)
@@ -174,14 +173,11 @@ static void write_kept(void *self, const struct run_info *run)
 
 		buf_reset(&address);
 		buf_hex(&address, a->address);
-		table_u64(table, a->bytes);
-		table_text(table, api_memory_name(a->kind));
-		table_text(table, address.data);
+		TABLE_CELLS(table, a->bytes, api_memory_name(a->kind), address.data);
 		report_time(writer, a->time_ns);
-		table_u64(table, a->process->pid);
-		table_u64(table, a->tid);
-		table_text(table, rows[i].exited ? "until its exit" : "live at the end");
-		table_text(table, a->function->name);
+		TABLE_CELLS(table, a->process->pid, a->tid,
+		            rows[i].exited ? "until its exit" : "live at the end",
+		            a->function->name);
 		if (places)
 			table_text(table, memory_use_place(writer->analysis, a));
 		table_end_row(table);

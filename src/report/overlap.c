@@ -44,14 +44,6 @@ static uint64_t ran_any(const uint64_t *ns, unsigned any, unsigned both)
 	return sum;
 }
 
-static void write_share(struct table *table, uint64_t part, uint64_t all)
-{
-	if (all)
-		table_real(table, 100 * (double)part / (double)all);
-	else
-		table_unknown(table);
-}
-
 static void write_gpu(struct table *table, const struct facts *facts, const struct gpu_time *gpu)
 {
 	const struct fact_work *first = &facts->works[gpu->first];
@@ -62,18 +54,13 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 	while (measured_next(&part, gpu->segments[gpu->n - 1].end_ns))
 		time_ns += part.end_ns - part.begin_ns;
 	gpu_time_by_classes(facts, gpu, ns);
-	table_u64(table, first->process->pid);
-	table_u64(table, first->device);
-	table_u64(table, time_ns);
-	table_u64(table, time_ns - ran_any(ns, ~0u, 0));
-	table_u64(table, ran_any(ns, COMPUTE, 0));
-	table_u64(table, ran_any(ns, COMMUNICATION, 0));
-	table_u64(table, ran_any(ns, COPIES, 0));
-	table_u64(table, ran_any(ns, COMPUTE, COMMUNICATION));
-	table_u64(table, ran_any(ns, COMPUTE, COPIES));
-	table_u64(table, ran_any(ns, COMMUNICATION, COPIES));
-	write_share(table, ran_any(ns, COMPUTE, COMMUNICATION), ran_any(ns, COMMUNICATION, 0));
-	write_share(table, ran_any(ns, COPIES, COMPUTE | COMMUNICATION), ran_any(ns, COPIES, 0));
+	TABLE_CELLS(table, first->process->pid, first->device, time_ns,
+	            time_ns - ran_any(ns, ~0u, 0), ran_any(ns, COMPUTE, 0),
+	            ran_any(ns, COMMUNICATION, 0), ran_any(ns, COPIES, 0),
+	            ran_any(ns, COMPUTE, COMMUNICATION), ran_any(ns, COMPUTE, COPIES),
+	            ran_any(ns, COMMUNICATION, COPIES));
+	table_share(table, ran_any(ns, COMPUTE, COMMUNICATION), ran_any(ns, COMMUNICATION, 0));
+	table_share(table, ran_any(ns, COPIES, COMPUTE | COMMUNICATION), ran_any(ns, COPIES, 0));
 	table_end_row(table);
 }
 

@@ -526,11 +526,8 @@ void report_spread(struct table *table, struct spread *values)
 			table_unknown(table);
 		return;
 	}
-	table_real(table, spread_average(values));
-	table_real(table, spread_median(values));
-	table_u64(table, values->min);
-	table_u64(table, values->max);
-	table_real(table, spread_deviation(values));
+	TABLE_CELLS(table, spread_average(values), spread_median(values), values->min, values->max,
+	            spread_deviation(values));
 }
 
 void report_note_median(struct table *table)

@@ -68,12 +68,8 @@ static void write_row(struct report_writer *writer, const struct slowest_row *ro
 		table_u64(table, count);
 	table_u64(table, call_duration_ns(&row->of->call));
 	report_time(writer, row->of->call.begin_ns);
-	table_u64(table, row->of->process->pid);
-	table_u64(table, row->of->tid);
-	table_text(table, row->of->process->comm);
-	table_text(table, row->of->call.function->name);
-	table_text(table, row->details);
-	table_end_row(table);
+	TABLE_LAST(table, row->of->process->pid, row->of->tid, row->of->process->comm,
+	           row->of->call.function->name, row->details);
 }
 
 static void write_rows(struct report_writer *writer, const struct run_info *run)

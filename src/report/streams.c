@@ -23,13 +23,11 @@ static const struct table_column columns[] = {
 
 static void write_row(struct table *table, const struct stream_row *row)
 {
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	stream_name(row, &name);
 	table_fields(table, row);
-	table_text(table, name.data);
-	table_end_row(table);
-	buf_free(&name);
+	TABLE_LAST(table, name.data);
 }
 
 static void write_streams(void *self, const struct run_info *run)

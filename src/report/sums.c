@@ -413,8 +413,7 @@ static void print_row(struct sums *sums, struct sums_row *row, double total)
 		else
 			table_unknown(table);
 	}
-	table_known(table, values->count, values->sum);
-	table_u64(table, row->count);
+	TABLE_CELLS(table, TABLE_IF(values->count, values->sum), row->count);
 	report_spread(table, values);
 	sums_add_labels(sums->kind, row, table);
 	table_end_row(table);

@@ -47,8 +47,7 @@ static void write_row(struct table *table, const struct thread_use_row *row, boo
 	table_fields(table, row);
 	table_known(table, row->longest, row->longest_ns);
 	table_fields(table, row);
-	table_text(table, !row->tid ? "(all others)" : row->comm[0] ? row->comm : NULL);
-	table_end_row(table);
+	TABLE_LAST(table, !row->tid ? "(all others)" : row->comm[0] ? row->comm : NULL);
 }
 
 static void write_threads(void *self, const struct run_info *run)

@@ -28,8 +28,7 @@ static void write_event(struct table *table, const struct managed_row *row)
 	table_fields(table, row);
 	table_known(table, row->bytes != 0, managed_median(row));
 	table_fields(table, row);
-	table_text(table, managed_name(&event, name));
-	table_end_row(table);
+	TABLE_LAST(table, managed_name(&event, name));
 }
 
 static bool is_of_memory(const struct managed_row *row)
@@ -99,8 +98,7 @@ static void write_allocation(struct table *table, const struct managed_allocatio
 	table_text(table, row->function ? row->function->name : NULL);
 	buf_reset(text);
 	place_label(place_of(row->stack), text);
-	table_text(table, row->stack ? text->data : NULL);
-	table_end_row(table);
+	TABLE_LAST(table, row->stack ? text->data : NULL);
 }
 
 static void write_allocations(void *self, const struct run_info *run)

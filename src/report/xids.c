@@ -26,9 +26,8 @@ static void write_row(struct table *table, const struct xid_row *row)
 	table_fields(table, row);
 	table_text(table, xid ? xid->name : NULL);
 	table_fields(table, row);
-	table_text(table, row->function ? cuda_error_name(row->function->layer, row->code) : NULL);
-	table_text(table, row->text[0] ? row->text : NULL);
-	table_end_row(table);
+	TABLE_LAST(table, row->function ? cuda_error_name(row->function->layer, row->code) : NULL,
+	           row->text[0] ? row->text : NULL);
 }
 
 static bool came_before(const struct xid_row *rows, size_t at)

@@ -263,6 +263,11 @@ void table_real(struct table *table, double value)
 		table_unknown(table);
 }
 
+void table_share(struct table *table, uint64_t part, uint64_t whole)
+{
+	table_real(table, whole ? 100 * (double)part / (double)whole : NAN);
+}
+
 void table_text(struct table *table, const char *text)
 {
 	if (text)
@@ -287,6 +292,11 @@ void table_known(struct table *table, bool known, uint64_t value)
 		table_u64(table, value);
 	else
 		table_unknown(table);
+}
+
+void table_maybe(struct table *table, struct table_maybe cell)
+{
+	table_known(table, cell.known, cell.value);
 }
 
 void table_bool(struct table *table, bool value)

@@ -36,6 +36,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/each.h"
 #include "base/err.h"
 #include "base/json.h"
 
@@ -205,11 +206,29 @@ void table_u64(struct table *table, uint64_t value);
 void table_s64(struct table *table, int64_t value);
 void table_difference(struct table *table, int64_t value); /* the text shows a + */
 void table_real(struct table *table, double value);
-void table_text(struct table *table, const char *text); /* NULL: unknown */
+void table_share(struct table *table, uint64_t part, uint64_t whole); /* percent */
+void table_text(struct table *table, const char *text);               /* NULL: unknown */
 void table_triple(struct table *table, const uint32_t value[3]);
 void table_unknown(struct table *table);
 void table_known(struct table *table, bool known, uint64_t value); /* or table_unknown() */
 void table_bool(struct table *table, bool value);                  /* the text: yes, no */
+
+/* Several, each by the type of its value: a real number, a text, TABLE_IF; all others are u64. */
+#define TABLE_CELLS(table, ...) (EACH(TABLE_CELL, table, __VA_ARGS__)(void) 0)
+#define TABLE_CELL(table, value)                                                                   \
+	_Generic((value), double: table_real, char *: table_text, const char *: table_text,        \
+	         struct table_maybe: table_maybe, default: table_u64)(table, value),
+#define TABLE_IF(known, value) ((struct table_maybe){ known, (known) ? (value) : 0 })
+#define TABLE_UNKNOWN          TABLE_IF(false, 0)
+/* And the row's end. */
+#define TABLE_LAST(table, ...) (EACH(TABLE_CELL, table, __VA_ARGS__) table_end_row(table))
+
+struct table_maybe {
+	bool known;
+	uint64_t value;
+};
+
+void table_maybe(struct table *table, struct table_maybe cell);
 
 /*
  * The next cell alone is of another type than its column: for tables whose rows are of different

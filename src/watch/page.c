@@ -234,8 +234,8 @@ static void add_row(const struct page_out *out, const struct watch_hook *hook)
 	page_add_rate(&rate, out->page, hook->calls, hook->calls_before);
 	page_process_cell(table, hook->process);
 	table_fields(table, &line);
-	table_text(table, rate.data);
-	table_u64(table, page_rate_thousandths(out->page, hook->calls, hook->calls_before));
+	TABLE_CELLS(table, rate.data,
+	            page_rate_thousandths(out->page, hook->calls, hook->calls_before));
 	table_row(table, &line);
 }
 

@@ -66,14 +66,12 @@ static void copies_add_row(const struct page_out *out, const struct watch_copies
 
 	page_process_cell(table, row->process);
 	table_fields(table, row);
-	table_text(table, direction_of(row));
-	table_text(table, row->async ? "async" : "sync");
+	TABLE_CELLS(table, direction_of(row), row->async ? "async" : "sync");
 	table_fields(table, row);
-	table_text(table, host_texts[row->host]);
-	table_text(table, host_names[row->host]);
+	TABLE_CELLS(table, host_texts[row->host], host_names[row->host]);
 	table_fields(table, row);
-	table_u64(table, page_rate_thousandths(out->page, row->calls, row->calls_before));
-	table_u64(table, page_rate_thousandths(out->page, row->bytes, row->bytes_before) / 1000);
+	TABLE_CELLS(table, page_rate_thousandths(out->page, row->calls, row->calls_before),
+	            page_rate_thousandths(out->page, row->bytes, row->bytes_before) / 1000);
 	table_fields(table, row);
 	table_u64(table, rate_in_calls(row));
 	if (out->json)
@@ -281,8 +279,8 @@ static void add_row(const struct page_out *out, const struct watch_kernel *kerne
 	table_fields(table, kernel);
 	table_text(table, graph.data ? graph.data + strlen("graph ") : NULL);
 	table_fields(table, kernel);
-	table_text(table, rate.data);
-	table_u64(table, page_rate_thousandths(out->page, kernel->count, kernel->before));
+	TABLE_CELLS(table, rate.data,
+	            page_rate_thousandths(out->page, kernel->count, kernel->before));
 	duration_cell(table, kernel, kernel->timed ? kernel->ns / kernel->timed : 0);
 	duration_cell(table, kernel, kernel->max_ns);
 	table_fields(table, kernel);

@@ -91,7 +91,7 @@ static void json_add_frame(struct json *json, const char *key, const struct stac
 static void add_stack(struct json *json, const struct held_place *place)
 {
 	const struct stack *stack = place->stack;
-	struct buf label = { 0 };
+	AT_END(buf_free) struct buf label = { 0 };
 
 	place_label(place->frame, &label);
 	json_string(json, "place_name", label.data);
@@ -104,7 +104,6 @@ static void add_stack(struct json *json, const struct held_place *place)
 	for (size_t i = 0; i < stack->n_frames; i++)
 		json_add_frame(json, NULL, stack->frames[i]);
 	json_close(json, ']');
-	buf_free(&label);
 }
 
 static void json_add_place(struct json *json, const struct watch_page *page,
@@ -246,16 +245,13 @@ static const struct table_column process_columns[] = {
 
 static void kind_row(struct table *table, const struct watch_memory_totals *totals)
 {
-	struct buf name = { 0 };
+	AT_END(buf_free) struct buf name = { 0 };
 
 	buf_printf(&name, "  %s", api_memory_name(totals->kind));
-	table_text(table, name.data);
-	table_u64(table, totals->live.bytes);
-	table_u64(table, totals->live.count);
+	TABLE_CELLS(table, name.data, totals->live.bytes, totals->live.count);
 	for (int i = 0; i < 4; i++)
 		table_unknown(table);
 	table_end_row(table);
-	buf_free(&name);
 }
 
 /* Kinds are told apart where there is something to tell apart. */
@@ -270,27 +266,20 @@ static bool is_all_device(const struct held_process *process)
 static void process_rows(const struct page_out *p, const struct held_process *process)
 {
 	const struct watch_process_memory *memory = process->memory;
-	struct buf who = { 0 }, growth = { 0 };
+	AT_END(buf_free) struct buf who = { 0 }, growth = { 0 };
 
 	page_add_process(&who, memory->process);
 	buf_puts(&who, memory->ended ? ", ended" : "");
 	add_growth(p, &growth, process->grown_bytes);
-	table_text(p->table, who.data);
-	table_u64(p->table, memory->live.bytes);
-	table_u64(p->table, memory->live.count);
-	table_u64(p->table, memory->peak_bytes);
+	TABLE_CELLS(p->table, who.data, memory->live.bytes, memory->live.count, memory->peak_bytes);
 	if (memory->ended) /* what went with it in its last moments is no rate */
 		table_unknown(p->table);
 	else
 		table_text(p->table, growth.data);
-	table_u64(p->table, memory->failed);
-	table_u64(p->table, memory->unknown_frees);
-	table_end_row(p->table);
+	TABLE_LAST(p->table, memory->failed, memory->unknown_frees);
 	for (size_t i = 0; i < process->n_totals && !is_all_device(process); i++)
 		if (process->totals[i].live.count)
 			kind_row(p->table, &process->totals[i]);
-	buf_free(&who);
-	buf_free(&growth);
 }
 
 /* Those that still run come first: of a long watch the last page has all that ever ended. */
@@ -360,15 +349,13 @@ static size_t place_width(const struct page_out *p)
 static void add_frame(struct buf *out, const struct stack_frame *frame, size_t width)
 {
 	size_t len = frame && frame->function ? strlen(frame->function) : 0;
-	struct buf label = { 0 }, shown = { 0 };
+	AT_END(buf_free) struct buf label = { 0 }, shown = { 0 };
 
 	place_label(frame, &label);
 	if (len)
 		text_add_name(&shown, frame->function, width);
 	buf_puts(&shown, label.data + len);
 	text_add_safe(out, shown.data);
-	buf_free(&label);
-	buf_free(&shown);
 }
 
 static void add_place(const struct page_out *p, struct buf *out, const struct held_place *place)
@@ -397,22 +384,16 @@ static const struct table_column place_columns[] = {
 
 static void place_row(const struct page_out *p, struct table *table, const struct held_place *place)
 {
-	struct buf age = { 0 }, trend = { 0 }, where = { 0 };
+	AT_END(buf_free) struct buf age = { 0 }, trend = { 0 }, where = { 0 };
 
 	add_age(&age, age_ns(p, place->oldest_ns));
 	add_trend(&trend, place);
 	add_place(p, &where, place);
-	table_u64(table, place->ended ? place->bytes : place->older_bytes);
-	table_u64(table, place->ended ? place->count : place->older_count);
-	table_text(table, age.data);
-	table_text(table, trend.data);
-	table_u64(table, place->process->pid);
-	table_text(table, place->function ? place->function->name : api_memory_name(place->kind));
-	table_text(table, where.data);
-	table_end_row(table);
-	buf_free(&age);
-	buf_free(&trend);
-	buf_free(&where);
+	TABLE_LAST(table, place->ended ? place->bytes : place->older_bytes,
+	           place->ended ? place->count : place->older_count, age.data, trend.data,
+	           place->process->pid,
+	           place->function ? place->function->name : api_memory_name(place->kind),
+	           where.data);
 }
 
 static void print_stack(const struct page_out *p, const struct held_place *place)
@@ -447,7 +428,7 @@ static const char *print_line(const struct page_out *p, const char *line, bool r
 /* Each row with its stack below it: one table all the same, so that its columns are in line. */
 static void print_rows(const struct page_out *p, const struct held_place *list, size_t n)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 	struct table *table = table_open(&(struct table_options){ .page = &text }, false);
 	const char *line;
 
@@ -464,7 +445,6 @@ static void print_rows(const struct page_out *p, const struct held_place *list, 
 		if (p->options->stacks)
 			print_stack(p, &list[i]);
 	}
-	buf_free(&text);
 }
 
 static void print_places(const struct page_out *p, const struct held_place *list, size_t n,
@@ -496,7 +476,7 @@ static void print_all_places(const struct page_out *p)
 	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), old = 0, live;
 	uint64_t older_ns = p->page->memory->older_ns;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	while (old < n && !list[old].ended && list[old].older_count)
 		old++;
@@ -512,7 +492,6 @@ static void print_all_places(const struct page_out *p)
 	else if (live)
 		print_nothing_old(p, older_ns);
 	print_places(p, n ? list + live : list, n - live, "PLACES OF WHAT WAS NOT FREED");
-	buf_free(&text);
 }
 
 /* Why stacks end early: said once, below. */

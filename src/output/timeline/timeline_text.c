@@ -134,22 +134,15 @@ static void add_stage(const struct timeline_printer *p, struct table *table,
 {
 	const struct timeline_sum *sum = stage->sum;
 	double share = stage->all_ns ? (double)sum->ns / (double)stage->all_ns : 0;
-	struct buf name = { 0 }, bar = { 0 };
+	AT_END(buf_free) struct buf name = { 0 }, bar = { 0 };
 
 	buf_printf(&name, "%s%s", stage->what, category_name(stage->category));
 	buf_puts(&bar, "");
 	if (sum->ns)
 		timeline_add_bar(p, &bar, share * STAGE_BAR, STAGE_BAR);
-	table_text(table, name.data);
-	table_u64(table, sum->calls);
-	table_known(table, stage->known, sum->ns);
-	table_real(table, stage->known ? 100 * share : NAN);
-	table_known(table, stage->known, sum->ns / sum->calls);
-	table_known(table, stage->known, sum->longest_ns);
-	table_text(table, bar.data);
-	table_end_row(table);
-	buf_free(&name);
-	buf_free(&bar);
+	TABLE_LAST(table, name.data, sum->calls, TABLE_IF(stage->known, sum->ns),
+	           stage->known ? 100 * share : NAN, TABLE_IF(stage->known, sum->ns / sum->calls),
+	           TABLE_IF(stage->known, sum->longest_ns), bar.data);
 }
 
 static void add_stages(const struct timeline_printer *p)
@@ -177,12 +170,6 @@ static void add_stages(const struct timeline_printer *p)
 #define CALL_LEAST    20 /* columns of a call's words, where a terminal leaves less */
 #define INDENT_MOST   8
 
-static void add_blanks(struct buf *out, size_t n)
-{
-	while (n--)
-		buf_putc(out, ' ');
-}
-
 static size_t columns_of(const struct buf *text)
 {
 	return text->len ? text_columns(text->data) + 1 : 0; /* with the blank before */
@@ -199,13 +186,13 @@ static void add_word(struct buf *out, const struct buf *word)
 /* "    cuLaunchKernel tick() grid=(1,1,1) ...": a kernel's name gives way before the rest. */
 static void add_call(const struct slow_call *slow, struct buf *out, size_t room)
 {
-	struct description d = { 0 };
-	struct buf line = { 0 };
+	AT_END(description_free) struct description d = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 	uint32_t depth = slow->call.depth < INDENT_MOST ? slow->call.depth : INDENT_MOST;
 	size_t others;
 
 	describe(&slow->call, &d);
-	add_blanks(&line, 2 * depth);
+	buf_fill(&line, ' ', 2 * depth);
 	text_add_safe(&line, slow->call.function->name);
 	others = text_columns(line.data) + columns_of(&d.words) + columns_of(&d.result) + 1;
 	if (d.subject.len) {
@@ -216,8 +203,6 @@ static void add_call(const struct slow_call *slow, struct buf *out, size_t room)
 	add_word(&line, &d.words);
 	add_word(&line, &d.result);
 	text_add_cut(out, line.data, room);
-	buf_free(&line);
-	description_free(&d);
 }
 
 static void add_duration(const struct slow_call *slow, struct buf *out)
@@ -237,18 +222,17 @@ static void add_call_bar(const struct timeline_printer *p, const struct call *ca
 	int64_t to_end = (int64_t)(call->end_ns - p->view->from_ns);
 	double begin = (double)(int64_t)(call->begin_ns - p->view->from_ns) / column_ns;
 	double end = call_has_end(call) ? (double)to_end / column_ns : begin;
-	struct buf bar = { 0 };
+	AT_END(buf_free) struct buf bar = { 0 };
 	size_t before;
 
 	before = begin < (double)columns ? (size_t)number_u64(begin) : columns - 1;
 	begin = begin > 0 ? begin : 0;
 	timeline_add_bar(p, &bar, end - begin, (double)(columns - before));
-	add_blanks(p->out, before);
+	buf_fill(p->out, ' ', before);
 	timeline_category_style(p, category_of(call->function));
 	buf_puts(p->out, bar.data);
 	timeline_style_off(p);
-	add_blanks(p->out, columns - before - text_columns(bar.data));
-	buf_free(&bar);
+	buf_fill(p->out, ' ', columns - before - text_columns(bar.data));
 }
 
 /* `bar`: columns of the axis, 0: none. */
@@ -256,7 +240,7 @@ static void add_row(const struct timeline_printer *p, const struct slow_call *sl
                     size_t tid_columns, size_t bar)
 {
 	size_t used = 2 + TIME_COLUMNS + 2 + DURATION_COLUMNS + 2 + tid_columns + 2;
-	struct buf cell = { 0 };
+	AT_END(buf_free) struct buf cell = { 0 };
 
 	add_ms(p, &cell, slow->call.begin_ns);
 	buf_printf(p->out, "  %*s", TIME_COLUMNS, cell.data);
@@ -272,7 +256,6 @@ static void add_row(const struct timeline_printer *p, const struct slow_call *sl
 	add_call(slow, p->out,
 	         p->options->width > used + CALL_LEAST ? p->options->width - used : CALL_LEAST);
 	buf_putc(p->out, '\n');
-	buf_free(&cell);
 }
 
 static void add_rows(const struct timeline_printer *p, const char *title,
@@ -288,7 +271,7 @@ static void add_rows(const struct timeline_printer *p, const char *title,
 	timeline_title(p, title);
 	buf_printf(p->out, "  %*s  %*s  %*s  ", TIME_COLUMNS, "BEGIN(ms)", DURATION_COLUMNS,
 	           "DURATION", (int)tid_columns, "TID");
-	add_blanks(p->out, bar ? bar + 2 : 0);
+	buf_fill(p->out, ' ', bar ? bar + 2 : 0);
 	buf_puts(p->out, "CALL\n");
 	for (size_t i = 0; i < n; i++)
 		add_row(p, &rows[i], tid_columns, bar);

@@ -158,8 +158,7 @@ static void add_pair(const struct sums_kind *kind, const struct pair *pair, stru
 	table_real(table, average_change);
 	add_median(table, pair->a);
 	add_median(table, pair->b);
-	table_real(table, p);
-	table_text(table, verdict(pair, p, sums_type(kind) == TABLE_DURATION));
+	TABLE_CELLS(table, p, verdict(pair, p, sums_type(kind) == TABLE_DURATION));
 	sums_add_labels(kind, either(pair), table);
 	table_end_row(table);
 }

@@ -411,13 +411,10 @@ static const struct table_column columns[] = {
 static void write_row(struct table *table, const double ns[DIFF_SIDES], const char *cause,
                       const char *what)
 {
-	table_u64(table, (uint64_t)ns[DIFF_A]);
-	table_u64(table, (uint64_t)ns[DIFF_B]);
+	TABLE_CELLS(table, (uint64_t)ns[DIFF_A], (uint64_t)ns[DIFF_B]);
 	table_difference(table, (int64_t)ns[DIFF_B] - (int64_t)ns[DIFF_A]);
-	table_real(table, ns[DIFF_A] >= 1 ? 100 * (ns[DIFF_B] - ns[DIFF_A]) / ns[DIFF_A] : NAN);
-	table_text(table, cause);
-	table_text(table, what);
-	table_end_row(table);
+	TABLE_LAST(table, ns[DIFF_A] >= 1 ? 100 * (ns[DIFF_B] - ns[DIFF_A]) / ns[DIFF_A] : NAN,
+	           cause, what);
 }
 
 static void write_rows(const struct comparison *all, struct table *table)

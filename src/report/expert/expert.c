@@ -168,21 +168,16 @@ static void write_row(struct expert *expert, const struct expert_row *row)
 	table_u64(table, row->ns);
 	report_time(&expert->writer, activity->begin_ns);
 	if (!expert->rule->is) {
-		table_u64(table, row->process->pid);
-		table_u64(table, row->tid);
+		TABLE_CELLS(table, row->process->pid, row->tid);
 		write_name(table, row->function);
 		table_end_row(table);
 		return;
 	}
 	if (activity->kind == ACTIVITY_COPY)
 		table_text(table, activity_memory_name(activity->source));
-	table_text(table, activity_memory_name(activity->destination));
-	table_u64(table, activity->bytes);
-	table_u64(table, row->process->pid);
-	table_u64(table, activity->device);
-	table_u64(table, activity->context);
-	table_unknown(table);
-	table_u64(table, activity->stream);
+	TABLE_CELLS(table, activity_memory_name(activity->destination), activity->bytes,
+	            row->process->pid, activity->device, activity->context, TABLE_UNKNOWN,
+	            activity->stream);
 	write_name(table, row->function);
 	table_end_row(table);
 }

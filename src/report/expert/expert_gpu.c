@@ -24,10 +24,8 @@
 
 static void write_gpu(struct table *table, const struct facts *facts, const struct fact_work *gpu)
 {
-	table_u64(table, gpu->process->pid);
-	table_u64(table, gpu->device);
-	table_known(table, !gpu->sampled, gpu->sampled ? 0 : facts->contexts[gpu->gpu]);
-	table_end_row(table);
+	TABLE_LAST(table, gpu->process->pid, gpu->device,
+	           TABLE_IF(!gpu->sampled, gpu->sampled ? 0 : facts->contexts[gpu->gpu]));
 }
 
 static void write_notes(struct report_writer *writer, const struct facts *facts,
@@ -186,8 +184,7 @@ static void write_gaps(void *self, const struct run_info *run)
 	table_whole(table);
 	rows = longest_rows(&gaps->longest, &n);
 	for (size_t i = 0; i < n; i++) {
-		table_u64(table, i + 1);
-		table_u64(table, rows[i].end_ns - rows[i].begin_ns);
+		TABLE_CELLS(table, i + 1, rows[i].end_ns - rows[i].begin_ns);
 		report_time(&gaps->writer, rows[i].begin_ns);
 		write_gpu(table, facts, rows[i].gpu);
 	}
@@ -309,9 +306,8 @@ static size_t write_windows(struct report_writer *writer, const struct facts *fa
 			sum += use_of(&use, i++);
 		if (i == first)
 			continue;
-		table_u64(table, ++number);
-		table_real(table, 100 * sum / (double)(i - first));
-		table_u64(table, number_rounded(window_ns(&use) * (double)(i - first)));
+		TABLE_CELLS(table, ++number, 100 * sum / (double)(i - first),
+		            number_rounded(window_ns(&use) * (double)(i - first)));
 		report_time(writer, use.begin_ns + number_rounded(window_ns(&use) * (double)first));
 		write_gpu(table, facts, gpu);
 	}

@@ -178,25 +178,18 @@ static void write_change(struct findings_report *report, const struct answer_cha
 	struct why *why = why_of_report(report);
 	bool has_step = why_has_step(why, change->account);
 	struct table *table = report->writer.table;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
-	table_u64(table, ++report->n);
-	table_u64(table, (uint64_t)change->gain_ns);
-	table_real(table, 100 * why_part(change));
-	table_known(table, has_step, has_step ? ns_of_step(why, change) : 0);
-	table_real(table, change->account->device != FACTS_NONE ? why_factor(change) : NAN);
-	table_u64(table, change->count);
-	table_u64(table, change->account->process->pid);
-	table_known(table, change->account->device != FACTS_NONE, change->account->device);
-	table_known(table, change->thread != FACTS_NONE,
-	            change->thread != FACTS_NONE ? why->facts.threads[change->thread].tid : 0);
-	table_text(table, sure[change->sure]);
-	table_text(table, account_cause_name(change->cause));
+	TABLE_CELLS(table, ++report->n, (uint64_t)change->gain_ns, 100 * why_part(change),
+	            TABLE_IF(has_step, ns_of_step(why, change)),
+	            change->account->device != FACTS_NONE ? why_factor(change) : NAN, change->count,
+	            change->account->process->pid,
+	            TABLE_IF(change->account->device != FACTS_NONE, change->account->device),
+	            TABLE_IF(change->thread != FACTS_NONE, why->facts.threads[change->thread].tid),
+	            sure[change->sure], account_cause_name(change->cause));
 	why->out = &text;
 	why_what(why, change);
-	table_text(table, text.data);
-	table_end_row(table);
-	buf_free(&text);
+	TABLE_LAST(table, text.data);
 }
 
 static void write_fact(struct findings_report *report, const struct finding *fact)
@@ -206,20 +199,15 @@ static void write_fact(struct findings_report *report, const struct finding *fac
 	table_u64(table, ++report->n);
 	for (int i = 0; i < 4; i++)
 		table_unknown(table);
-	table_u64(table, fact->count);
-	table_known(table, fact->pid, fact->pid);
-	table_known(table, fact->device != FACTS_NONE, fact->device);
-	table_unknown(table);
-	table_unknown(table);
-	table_text(table, fact->cause);
-	table_text(table, fact->title);
-	table_end_row(table);
+	TABLE_LAST(table, fact->count, TABLE_IF(fact->pid, fact->pid),
+	           TABLE_IF(fact->device != FACTS_NONE, fact->device), TABLE_UNKNOWN, TABLE_UNKNOWN,
+	           fact->cause, fact->title);
 }
 
 static void note_nothing(struct findings_report *report)
 {
 	struct why *why = why_of_report(report);
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	why->out = &text;
 	if (why->accounts.n)
@@ -227,7 +215,6 @@ static void note_nothing(struct findings_report *report)
 	else
 		buf_puts(&text, why_words_none(&why->facts, &why->options));
 	table_note(report->writer.table, "%s", text.data);
-	buf_free(&text);
 }
 
 static void write_findings(void *self, const struct run_info *run)
@@ -263,21 +250,17 @@ static const struct table_column detail_columns[] = {
 static void write_detail(struct table *table, size_t number, const char *about, const char *text)
 {
 	size_t width = words_width(table, BEFORE_TEXT, WIDTH - BEFORE_TEXT);
-	struct buf line = { 0 };
+	AT_END(buf_free) struct buf line = { 0 };
 	bool more = text && *text;
 
-	table_u64(table, number);
-	table_text(table, about);
+	TABLE_CELLS(table, number, about);
 	while (more) {
 		more = words_line(&text, width, &line);
-		table_text(table, line.data);
-		table_end_row(table);
+		TABLE_LAST(table, line.data);
 		if (!more)
 			break;
-		table_text(table, "");
-		table_text(table, "");
+		TABLE_CELLS(table, "", "");
 	}
-	buf_free(&line);
 }
 
 static void add_longest_name(const struct answer_change *change, struct buf *out)
@@ -329,7 +312,7 @@ static void write_change_details(struct findings_report *report, size_t number,
 	struct why *why = why_of_report(report);
 	struct table *table = report->writer.table;
 	const char *hint = why_words_try(change, why->facts.chains);
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
 	why->out = &text;
 	if (change->via) {
@@ -353,7 +336,6 @@ static void write_change_details(struct findings_report *report, size_t number,
 		write_detail(table, number, "longest", text.data);
 	if (hint)
 		write_detail(table, number, "try", hint);
-	buf_free(&text);
 }
 
 static void write_fact_details(struct findings_report *report, size_t *number, size_t from,
@@ -398,23 +380,19 @@ static void write_part(struct findings_report *report, const struct account *acc
 	struct why *why = why_of_report(report);
 	struct table *table = report->writer.table;
 	bool rest = line->cause == ACCOUNT_CAUSES;
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
-	table_u64(table, account->process->pid);
-	table_known(table, account->device != FACTS_NONE, account->device);
-	table_known(table, line->thread != FACTS_NONE,
-	            line->thread != FACTS_NONE ? why->facts.threads[line->thread].tid : 0);
-	table_u64(table, (uint64_t)line->ns);
-	table_real(table, 100 * line->ns / account->ns);
-	table_text(table, rest ? "rest" : account_cause_name(line->cause));
+	TABLE_CELLS(table, account->process->pid,
+	            TABLE_IF(account->device != FACTS_NONE, account->device),
+	            TABLE_IF(line->thread != FACTS_NONE, why->facts.threads[line->thread].tid),
+	            (uint64_t)line->ns, 100 * line->ns / account->ns,
+	            rest ? "rest" : account_cause_name(line->cause));
 	why->out = &text;
 	if (rest)
 		buf_puts(&text, "all else");
 	else
 		why_where(why, account, line);
-	table_text(table, text.data);
-	table_end_row(table);
-	buf_free(&text);
+	TABLE_LAST(table, text.data);
 }
 
 /* What is less than a row is worth is of all else; the first line, which has most, stays. */
@@ -470,19 +448,16 @@ static void write_unknown(void *self, const struct run_info *run)
 
 	table_whole(table);
 	for (; *sentence; sentence++) {
-		table_text(table, *sentence);
-		table_end_row(table);
+		TABLE_LAST(table, *sentence);
 	}
 	metrics_use_gpus(why->metrics, &n);
 	if (!n) {
-		table_text(table, "what bounds kernels: metrics of GPUs were not recorded (record "
+		TABLE_LAST(table, "what bounds kernels: metrics of GPUs were not recorded (record "
 		                  "--gpu-metrics)");
-		table_end_row(table);
 	}
 	if (!report->kernel_side) {
-		table_text(table, "errors that the driver reports: they were not recorded (record "
+		TABLE_LAST(table, "errors that the driver reports: they were not recorded (record "
 		                  "--kernel)");
-		table_end_row(table);
 	}
 	report_note_gpu_lost(table, run);
 }

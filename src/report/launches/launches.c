@@ -56,8 +56,7 @@ static void write_shape(struct table *table, const struct kernel_row *row)
 	}
 	table_triple(table, most->grid);
 	table_triple(table, most->block);
-	table_real(table, 100.0 * (double)most->launches / (double)row->launches);
-	table_u64(table, row->n_shapes);
+	TABLE_CELLS(table, 100.0 * (double)most->launches / (double)row->launches, row->n_shapes);
 }
 
 static void write_launches(void *self, const struct run_info *run)
@@ -73,10 +72,8 @@ static void write_launches(void *self, const struct run_info *run)
 	             ARRAY_SIZE(kernel_columns) - !launches->places);
 	rows = kernel_launches_rows(launches->kernels, &n);
 	for (size_t i = 0; i < n; i++) {
-		table_u64(table, rows[i].process->pid);
-		table_u64(table, rows[i].launches);
-		table_u64(table, rows[i].captured);
-		table_real(table, rows[i].per_second);
+		TABLE_CELLS(table, rows[i].process->pid, rows[i].launches, rows[i].captured,
+		            rows[i].per_second);
 		write_shape(table, &rows[i]);
 		table_text(table, rows[i].graphs   ? "(whole graphs)"
 		                  : rows[i].kernel ? rows[i].kernel->name

@@ -206,16 +206,10 @@ static void write_by_kernel(void *self, const struct run_info *run)
 	for (size_t i = 0; i < gpu->kernels.n; i++) {
 		const struct range_row *range = rows[i].key.range;
 
-		table_text(table, range->name);
-		table_text(table, nvtx_style(RANGE_PUSHPOP));
-		table_u64(table, range->pid);
-		table_u64(table, range->tid);
-		table_u64(table, range->instances);
-		table_u64(table, rows[i].values.count);
-		table_u64(table, rows[i].values.sum);
+		TABLE_CELLS(table, range->name, nvtx_style(RANGE_PUSHPOP), range->pid, range->tid,
+		            range->instances, rows[i].values.count, rows[i].values.sum);
 		report_spread(table, &rows[i].values);
-		table_text(table, rows[i].name);
-		table_end_row(table);
+		TABLE_LAST(table, rows[i].name);
 	}
 	add_notes(gpu, run, exact);
 }
@@ -228,17 +222,11 @@ static void print_projected(struct table *table, struct range_row *row)
 {
 	double n = (double)row->projected.count;
 
-	table_text(table, row->name);
-	table_text(table, nvtx_style(RANGE_PUSHPOP));
-	table_u64(table, row->projected.sum);
-	table_u64(table, row->range_ns);
-	table_u64(table, row->projected.count);
+	TABLE_CELLS(table, row->name, nvtx_style(RANGE_PUSHPOP), row->projected.sum, row->range_ns,
+	            row->projected.count);
 	report_spread(table, &row->projected);
-	table_u64(table, row->ops);
-	table_real(table, (double)row->ops / n);
-	table_real(table, (double)row->levels / n);
-	table_real(table, (double)row->children / n);
-	table_end_row(table);
+	TABLE_LAST(table, row->ops, (double)row->ops / n, (double)row->levels / n,
+	           (double)row->children / n);
 }
 
 static const struct table_column projected_columns[] = {

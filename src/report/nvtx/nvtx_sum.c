@@ -163,13 +163,11 @@ static void print_row(struct table *table, struct nvtx_sum_row *row, double tota
 		table_real(table, 100 * (double)values->sum / total);
 	else
 		table_unknown(table);
-	table_u64(table, values->sum);
-	table_u64(table, values->count);
+	TABLE_CELLS(table, values->sum, values->count);
 	report_spread(table, values);
 	if (style)
 		table_text(table, nvtx_style((enum range_kind)(row->key[0] - '0')));
-	table_text(table, row->key + 1);
-	table_end_row(table);
+	TABLE_LAST(table, row->key + 1);
 }
 
 static void write_sum(void *self, const struct run_info *run)

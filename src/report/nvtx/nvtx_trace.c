@@ -124,11 +124,8 @@ static struct nvtx_nesting nvtx_stacks_nest(struct nvtx_stacks *stacks, const st
 static void nvtx_add_nesting(struct table *table, uint32_t level,
                              const struct nvtx_nesting *nesting)
 {
-	table_u64(table, level);
-	table_u64(table, nesting->children);
-	table_u64(table, nesting->id);
-	table_known(table, nesting->parent, nesting->parent);
-	table_text(table, nesting->stack);
+	TABLE_CELLS(table, level, nesting->children, nesting->id,
+	            TABLE_IF(nesting->parent, nesting->parent), nesting->stack);
 }
 
 /* ---- nvtx proj trace ----------------------------------------------------------------------- */
@@ -201,11 +198,8 @@ static void trace_add_row(struct proj_trace *trace, const struct nvtx_proj_trace
 	table_s64(table, (int64_t)(done->begin_ns - trace->writer.begin_ns));
 	table_u64(table, done->end_ns > done->begin_ns ? done->end_ns - done->begin_ns : 0);
 	table_s64(table, (int64_t)(row->begin_ns - trace->writer.begin_ns));
-	table_u64(table, done->range_ns);
-	table_text(table, nvtx_style(RANGE_PUSHPOP));
-	table_u64(table, row->pid);
-	table_u64(table, row->tid);
-	table_u64(table, done->ops);
+	TABLE_CELLS(table, done->range_ns, nvtx_style(RANGE_PUSHPOP), row->pid, row->tid,
+	            done->ops);
 	nvtx_add_nesting(table, done->depth, &row->nesting);
 	table_key(table, done->begin_ns);
 	table_end_row(table);
@@ -307,12 +301,9 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
 
 	table_s64(table, (int64_t)(range->begin_ns - trace->writer.begin_ns));
 	table_s64(table, (int64_t)(range->end_ns - trace->writer.begin_ns));
-	table_u64(table, ns);
-	table_u64(table, nesting->child_ns);
-	table_u64(table, ns > nesting->child_ns ? ns - nesting->child_ns : 0);
-	table_text(table, name_range(trace, range, nesting->depth));
-	table_u64(table, event->process->pid);
-	table_u64(table, event->tid);
+	TABLE_CELLS(table, ns, nesting->child_ns,
+	            ns > nesting->child_ns ? ns - nesting->child_ns : 0,
+	            name_range(trace, range, nesting->depth), event->process->pid, event->tid);
 	nvtx_add_nesting(table, range->depth, nesting);
 	table_text(table, trace->tree.data ? trace->tree.data : "");
 	table_key(table, range->begin_ns);

@@ -212,9 +212,7 @@ static void write_facts_column(struct overview *overview, const struct facts *fa
 			continue;
 		buf_reset(&words);
 		add_words(&words, fact);
-		table_text(table, fact->column.name);
-		table_text(table, words.data);
-		table_end_row(table);
+		TABLE_LAST(table, fact->column.name, words.data);
 	}
 }
 
@@ -262,14 +260,9 @@ static void write_processes(void *self, const struct run_info *run)
 	                     TABLE_COLUMNS(columns)))
 		return;
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-		table_u64(table, rows[i].process->pid);
-		table_u64(table, rows[i].calls);
-		table_u64(table, rows[i].launches);
-		table_u64(table, rows[i].peak_bytes);
-		table_u64(table, rows[i].copies.bytes);
-		table_u64(table, rows[i].failed);
-		table_text(table, rows[i].process->comm);
-		table_end_row(table);
+		TABLE_LAST(table, rows[i].process->pid, rows[i].calls, rows[i].launches,
+		           rows[i].peak_bytes, rows[i].copies.bytes, rows[i].failed,
+		           rows[i].process->comm);
 	}
 	overview_note_more(table, n, "processes");
 }
@@ -278,12 +271,9 @@ static void write_function(struct table *table, const struct sums_row *row)
 {
 	bool known = row->values.count > 0;
 
-	table_known(table, known, row->values.sum);
-	table_u64(table, row->count);
-	table_known(table, known, number_rounded(spread_average(&row->values)));
-	table_known(table, known, row->values.max);
-	table_text(table, row->name);
-	table_end_row(table);
+	TABLE_LAST(table, TABLE_IF(known, row->values.sum), row->count,
+	           TABLE_IF(known, number_rounded(spread_average(&row->values))),
+	           TABLE_IF(known, row->values.max), row->name);
 }
 
 static void write_functions(void *self, const struct run_info *run)
@@ -324,9 +314,7 @@ static void write_kernels(void *self, const struct run_info *run)
 	                    TABLE_COLUMNS(columns))) {
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-			table_u64(table, rows[i]->launches);
-			table_text(table, rows[i]->name);
-			table_end_row(table);
+			TABLE_LAST(table, rows[i]->launches, rows[i]->name);
 		}
 		overview_note_more(table, n, "launches");
 	}
@@ -338,11 +326,8 @@ static void transfer_row(struct table *table, const char *name, const struct tra
 
 	if (!count->count)
 		return;
-	table_text(table, name);
-	table_u64(table, count->count);
-	table_known(table, sized, count->bytes);
-	table_known(table, sized, sized ? count->bytes / sized : 0);
-	table_end_row(table);
+	TABLE_LAST(table, name, count->count, TABLE_IF(sized, count->bytes),
+	           TABLE_IF(sized, count->bytes / sized));
 }
 
 static void write_transfers(void *self, const struct run_info *run)
@@ -387,11 +372,8 @@ static void write_errors(void *self, const struct run_info *run)
 		const struct function *function = rows[i].function;
 		int code = rows[i].code;
 
-		table_u64(table, rows[i].count);
-		table_text(table, function->name);
-		table_u64(table, (uint32_t)code);
-		table_text(table, cuda_error_name(function->layer, code));
-		table_end_row(table);
+		TABLE_LAST(table, rows[i].count, function->name, (uint32_t)code,
+		           cuda_error_name(function->layer, code));
 	}
 	report_note_shutdown(table, overview->tally->after_shutdown);
 	overview_note_more(table, n, "errors");
@@ -410,20 +392,11 @@ static void write_missed(void *self, const struct run_info *run)
 	table_whole(table);
 	rest = text.data;
 	while ((line = strsep(&rest, "\n")) && *line) {
-		table_text(table, line + strspn(line, " "));
-		table_end_row(table);
+		TABLE_LAST(table, line + strspn(line, " "));
 	}
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */
-
-static void write_share(struct table *table, uint64_t part, uint64_t whole)
-{
-	if (whole)
-		table_real(table, 100 * (double)part / (double)whole);
-	else
-		table_unknown(table);
-}
 
 static void write_gpus(void *self, const struct run_info *run)
 {
@@ -444,15 +417,12 @@ static void write_gpus(void *self, const struct run_info *run)
 	if (!report_table_of(&overview->writer, n, "gpus", "GPUs", TABLE_COLUMNS(columns)))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		table_u64(table, lines[i].device);
-		table_u64(table, lines[i].busy_ns);
-		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
-		table_u64(table, lines[i].ran[ACTIVITY_KERNEL]);
-		table_u64(table, lines[i].ran[ACTIVITY_COPY]);
-		table_u64(table, lines[i].ran[ACTIVITY_SET]);
-		table_u64(table, lines[i].ran[ACTIVITY_GRAPH_RUN]);
-		table_u64(table, lines[i].communication_ns);
-		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
+		TABLE_CELLS(table, lines[i].device, lines[i].busy_ns);
+		table_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
+		TABLE_CELLS(table, lines[i].ran[ACTIVITY_KERNEL], lines[i].ran[ACTIVITY_COPY],
+		            lines[i].ran[ACTIVITY_SET], lines[i].ran[ACTIVITY_GRAPH_RUN],
+		            lines[i].communication_ns);
+		table_share(table, lines[i].beside_ns, lines[i].communication_ns);
 		short_ns += lines[i].short_ns;
 		table_end_row(table);
 	}
@@ -480,10 +450,7 @@ static void write_gpu_kernels(void *self, const struct run_info *run)
 		return;
 	table_fit(table, OVERVIEW_NAMES_WIDTH);
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-		table_u64(table, rows[i].ns);
-		table_u64(table, rows[i].count);
-		table_text(table, rows[i].name);
-		table_end_row(table);
+		TABLE_LAST(table, rows[i].ns, rows[i].count, rows[i].name);
 	}
 	overview_note_more(table, n, "cuda_gpu_kern_sum");
 }
@@ -492,10 +459,7 @@ static void gpu_copies_row(struct table *table, const char *name, const struct g
 {
 	if (!copies->count)
 		return;
-	table_text(table, name);
-	table_u64(table, copies->count);
-	table_u64(table, copies->bytes);
-	table_u64(table, copies->ns);
+	TABLE_CELLS(table, name, copies->count, copies->bytes, copies->ns);
 	if (copies->ns)
 		table_real(table, gpu_copies_rate(copies) * 1e9);
 	else

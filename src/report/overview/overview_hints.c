@@ -120,8 +120,6 @@ void overview_hints(void *self, const struct run_info *run)
 		if (!why.len)
 			continue;
 		n++;
-		table_text(table, hints[i].command);
-		table_text(table, why.data);
-		table_end_row(table);
+		TABLE_LAST(table, hints[i].command, why.data);
 	}
 }
