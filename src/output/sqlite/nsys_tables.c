@@ -9,19 +9,9 @@
 
 /* What is done to a database when all rows are there. */
 
-/*
- * Of the waits of a process either CUPTI told, or its calls do. Which event they are for the calls
- * tell, which may come after them. Who is blocked until the end does not come back then. The flags
- * are those of enum call_flags.
+/* Of a trace while it runs it is known now who was blocked until the end, and does not come back.
  */
 const char nsys_closing_sql[] =
-	"INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION\n"
-	"SELECT r.start, r.end, NULL, NULL, NULL, NULL, r.correlationId, r.globalTid & "
-	"~0xffffff,\n"
-	" c.syncType, NULL, NULL\n"
-	"FROM cuscope_sync_call c JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.rowid = c.callId\n"
-	"WHERE r.globalTid & ~0xffffff NOT IN\n"
-	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
 	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n"
 	"CREATE INDEX CUPTI_ACTIVITY_KIND_RUNTIME_correlation ON "
 	"CUPTI_ACTIVITY_KIND_RUNTIME(correlationId);\n"
@@ -31,14 +21,9 @@ const char nsys_closing_sql[] =
 	"CUPTI_ACTIVITY_KIND_MEMCPY(correlationId);\n"
 	"CREATE INDEX CUPTI_ACTIVITY_KIND_MEMSET_correlation ON "
 	"CUPTI_ACTIVITY_KIND_MEMSET(correlationId);\n"
-	"UPDATE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION AS s SET eventId =\n"
-	" (SELECT c.eventId FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
-	"  JOIN cuscope_sync_call c ON c.callId = r.rowid WHERE r.correlationId = "
-	"s.correlationId)\n"
-	"WHERE s.syncType IN (1, 2);\n"
-	"DROP TABLE cuscope_sync_call;\n"
 	"DELETE FROM SCHED_EVENTS\n"
 	"WHERE isSchedIn AND start >= (SELECT duration FROM ANALYSIS_DETAILS);\n"
+	/* The flags are those of enum call_flags. */
 	"CREATE VIEW cuscope_call AS\n"
 	"SELECT r.rowid AS id, r.start, CASE WHEN a.flags & 6 THEN NULL ELSE r.end END AS "
 	"end,\n"
@@ -118,7 +103,7 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                    "nameId INTEGER NOT NULL,\n"
 	                    "returnValue INTEGER NOT NULL,\n"
 	                    "callchainId INTEGER",
-	                    .frequent = true },
+	                    .frequent = true, .numbered = true },
 	[TABLE_OSRT] = { "OSRT_API",
 	                 "start INTEGER NOT NULL,\n"
 	                 "end INTEGER NOT NULL,\n"
@@ -129,7 +114,7 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                 "returnValue INTEGER NOT NULL,\n"
 	                 "nestingLevel INTEGER,\n"
 	                 "callchainId INTEGER",
-	                 .frequent = true, .lazy = true },
+	                 .frequent = true, .numbered = true, .lazy = true },
 	[TABLE_KERNEL] = { "CUPTI_ACTIVITY_KIND_KERNEL",
 	                   ACTIVITY_COLUMNS "demangledName INTEGER NOT NULL,\n"
 	                                    "shortName INTEGER NOT NULL,\n"
@@ -415,12 +400,6 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "kindLiveBytes INTEGER NOT NULL,\n"
 	                   "liveBytes INTEGER NOT NULL",
 	                   .frequent = true },
-	/* Calls that wait, until it is known which processes had their waits told by CUPTI. */
-	[TABLE_SYNC_CALL] = { "cuscope_sync_call",
-	                      "callId INTEGER NOT NULL PRIMARY KEY,\n"
-	                      "syncType INTEGER NOT NULL,\n"
-	                      "eventId INTEGER",
-	                      .frequent = true },
 	[TABLE_OTHER_CALL] = { "cuscope_other_call",
 	                       "id INTEGER NOT NULL PRIMARY KEY,\n"
 	                       "layer TEXT NOT NULL,\n"
@@ -488,6 +467,40 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                               "text TEXT NOT NULL,\n"
 	                                               "count INTEGER NOT NULL" },
 };
+
+/* One line: "registersPerThread INTEGER NOT NULL". */
+static void read_column(const char *line, size_t len, struct nsys_column *column)
+{
+	size_t name = strcspn(line, " ");
+
+	*column = (struct nsys_column){
+		.type = !strncmp(line + name, " TEXT", 5)   ? NSYS_TEXT
+		        : !strncmp(line + name, " REAL", 5) ? NSYS_REAL
+		                                            : NSYS_INTEGER,
+		.not_null = memmem(line, len, "NOT NULL", 8) != NULL,
+	};
+	memcpy(column->name, line, name < sizeof(column->name) ? name : sizeof(column->name) - 1);
+}
+
+size_t nsys_columns(const struct nsys_table_layout *layout,
+                    struct nsys_column columns[NSYS_COLUMNS_MOST])
+{
+	size_t n = 0;
+
+	for (const char *line = layout->columns; n < NSYS_COLUMNS_MOST; n++) {
+		size_t len = strcspn(line, "\n");
+
+		read_column(line, len, &columns[n]);
+		if (!line[len])
+			return n + 1;
+		line += len + 1;
+	}
+	return n;
+}
+
+const char nsys_enum_columns[] = "id INTEGER NOT NULL PRIMARY KEY,\n"
+				 "name TEXT,\n"
+				 "label TEXT";
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
 const struct nsys_enum_row nsys_enums[] = {

@@ -63,7 +63,6 @@ enum nsys_table {
 	TABLE_FUNCTION,
 	TABLE_RESULT,
 	TABLE_MEMORY,
-	TABLE_SYNC_CALL,
 	TABLE_OTHER_CALL,
 	TABLE_WHO,
 	TABLE_LOST,
@@ -81,10 +80,23 @@ struct nsys_table_layout {
 	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
 	const char *unique;  /* columns that make a row the same; NULL: none do */
 	bool frequent;       /* a row for each event, about */
+	bool numbered;       /* rows of other tables name its rows by their number, from 1 */
 	bool lazy;           /* not there where it has no row: readers take that for an answer */
 };
 
 extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];
+
+struct nsys_column {
+	char name[40];
+	enum { NSYS_INTEGER, NSYS_REAL, NSYS_TEXT } type;
+	bool not_null;
+};
+
+#define NSYS_COLUMNS_MOST 48 /* of a table */
+
+/* The columns of a table, in their order; returns how many. */
+size_t nsys_columns(const struct nsys_table_layout *layout,
+                    struct nsys_column columns[NSYS_COLUMNS_MOST]);
 
 /* Tables of names for numbers: id, name, label. */
 struct nsys_enum_row {
@@ -95,6 +107,7 @@ struct nsys_enum_row {
 
 extern const struct nsys_enum_row nsys_enums[];
 extern const size_t n_nsys_enums;
+extern const char nsys_enum_columns[]; /* of each of these tables */
 
 /* The number that such a table has for a label; `unknown` where it has none. */
 int nsys_enum_of_label(const char *table, const char *label, int unknown);

@@ -49,25 +49,18 @@ static const char *const metrics_names[GPU_METRICS] = {
 
 static void metrics_describe(struct sqlite *sqlite, uint32_t gpu, enum gpu_metric metric)
 {
-	struct database *db = sqlite->db;
 	uint32_t bit = 1u << metric;
 
 	if (sqlite->metrics[gpu] & bit)
 		return;
 	sqlite->metrics[gpu] |= bit;
-	row_begin(db, TABLE_GPU_METRIC_NAME);
-	row_int(db, TYPE_OF_GPU(gpu));
-	row_int(db, SOURCE);
-	row_static(db, "GPU Metrics");
-	row_int(db, metric);
-	row_static(db, metrics_names[metric]);
-	row_end(db);
+	ROW(sqlite->db, TABLE_GPU_METRIC_NAME, CELL(TYPE_OF_GPU(gpu)), CELL(SOURCE),
+	    CELL_TEXT("GPU Metrics"), CELL(metric), CELL_TEXT(metrics_names[metric]));
 }
 
 static void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
 {
 	const struct gpu_metrics_sample *sample = event->metrics;
-	struct database *db = sqlite->db;
 
 	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < RUN_GPUS_MAX; i++) {
 		bool is_rate = gpu_metric_info(i)->is_rate;
@@ -75,12 +68,9 @@ static void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
 		if (!gpu_metric_is_drawn(sample, i))
 			continue;
 		metrics_describe(sqlite, sample->gpu, i);
-		row_begin(db, TABLE_GPU_METRIC);
-		row_int(db, since_begin(sqlite, sample->begin_ns));
-		row_int(db, TYPE_OF_GPU(sample->gpu));
-		row_int(db, i);
-		row_int(db, is_rate ? sample->value[i] : (sample->value[i] + 50) / 100);
-		row_end(db);
+		ROW(sqlite->db, TABLE_GPU_METRIC, CELL(since_begin(sqlite, sample->begin_ns)),
+		    CELL(TYPE_OF_GPU(sample->gpu)), CELL(i),
+		    CELL(is_rate ? sample->value[i] : (sample->value[i] + 50) / 100));
 	}
 }
 
@@ -94,19 +84,14 @@ static void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
 /* What that table has no column for. */
 static void add_details(struct sqlite *sqlite, int64_t id, const struct call *call)
 {
-	struct database *db = sqlite->db;
-	struct description about = { 0 };
+	AT_END(description_free) struct description about = { 0 };
 
 	describe(call, &about);
-	row_begin(db, TABLE_OTHER_CALL);
-	row_int(db, id);
-	row_static(db, api_layer_name(call->function->layer));
-	row_text(db, call->function->lib);
-	row_static(db, call_has_end(call) ? cuda_error_name(call->function->layer, call->result)
-	                                  : NULL);
-	row_text(db, about.words.len ? about.words.data : "");
-	row_end(db);
-	description_free(&about);
+	ROW(sqlite->db, TABLE_OTHER_CALL, CELL(id),
+	    CELL_TEXT(api_layer_name(call->function->layer)), CELL_SAFE(call->function->lib),
+	    CELL_TEXT(call_has_end(call) ? cuda_error_name(call->function->layer, call->result)
+	                                 : NULL),
+	    CELL_SAFE(about.words.len ? about.words.data : ""));
 }
 
 static void sqlite_add_other_call(struct sqlite *sqlite, const struct event *event)
@@ -116,17 +101,10 @@ static void sqlite_add_other_call(struct sqlite *sqlite, const struct event *eve
 	int64_t name = database_string(db, call->function->name), id;
 	int64_t chain = sqlite_callchain(sqlite, call->stack);
 
-	row_begin(db, TABLE_OSRT);
-	row_int(db, since_begin(sqlite, call->begin_ns));
-	row_int(db, since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns));
-	row_int(db, NSYS_CLASS_OS_RUNTIME);
-	row_int(db, global_tid(event));
-	row_null(db);
-	row_int(db, name);
-	row_int(db, call_has_end(call) ? call->result : 0);
-	row_int(db, call->depth);
-	add_or_null(db, (uint64_t)chain, chain);
-	id = row_end(db);
+	id = ROW(db, TABLE_OSRT, CELL(since_begin(sqlite, call->begin_ns)),
+	         CELL(since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns)),
+	         CELL(NSYS_CLASS_OS_RUNTIME), CELL(global_tid(event)), CELL_NONE, CELL(name),
+	         CELL(call_has_end(call) ? call->result : 0), CELL(call->depth), CELL_KNOWN(chain));
 	add_details(sqlite, id, call);
 }
 
@@ -134,42 +112,37 @@ static void sqlite_add_other_call(struct sqlite *sqlite, const struct event *eve
 
 /* Who processes are: a table of cuscope's own, with a column for each word that there is. */
 
-static void add_own_words(struct database *db, const struct run_identity *identity)
-{
-	struct buf text = { 0 };
+#define WHO_CELLS 4 /* beside the words */
 
+static void add_own_words(struct buf *text, const struct run_identity *identity)
+{
 	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
 		if (identity->words[i] && identity->own_word >> i & 1)
-			buf_printf(&text, "%s%s", text.len ? "," : "", run_identity_name(i));
+			buf_printf(text, "%s%s", text->len ? "," : "", run_identity_name(i));
 	}
-	row_text(db, text.data);
-	buf_free(&text);
 }
 
 static void sqlite_add_who(struct sqlite *sqlite, const struct run_info *run)
 {
-	struct database *db = sqlite->db;
 	const struct run_identity *identity;
 	size_t at = 0;
 
 	while ((identity = who_next(&sqlite->who, run, &at))) {
-		row_begin(db, TABLE_WHO);
-		row_int(db, MACHINE | (int64_t)(identity->pid & LOW_24) << PID_SHIFT);
-		row_int(db, identity->pid);
-		row_int(db, since_begin(sqlite, identity->since_ns));
+		AT_END(buf_free) struct buf own = { 0 };
+		struct cell cells[WHO_CELLS + RUN_IDENTITY_WORDS] = {
+			CELL(MACHINE | (int64_t)(identity->pid & LOW_24) << PID_SHIFT),
+			CELL(identity->pid), CELL(since_begin(sqlite, identity->since_ns))
+		};
+
 		for (int i = 0; i < RUN_IDENTITY_WORDS; i++)
-			row_text(db, identity->words[i]);
-		add_own_words(db, identity);
-		row_end(db);
+			cells[WHO_CELLS - 1 + i] = CELL_SAFE(identity->words[i]);
+		add_own_words(&own, identity);
+		cells[WHO_CELLS - 1 + RUN_IDENTITY_WORDS] = CELL_SAFE(own.data);
+		database_row(sqlite->db, TABLE_WHO, cells, ARRAY_SIZE(cells));
 	}
 }
 
 /* ---- sqlite -------------------------------------------------------------------------------- */
-
-static struct sqlite *sqlite_of(struct consumer *self)
-{
-	return (struct sqlite *)self;
-}
 
 /* ---- small things ---------------------------------------------------------------------------- */
 
@@ -221,12 +194,8 @@ static int64_t function_id(struct sqlite *sqlite, const struct function *functio
 	if (*id)
 		return *id;
 	*id = database_string(db, function->name);
-	row_begin(db, TABLE_FUNCTION);
-	row_int(db, *id);
-	row_int(db, event_class(function));
-	row_static(db, api_class_name(function->cls));
-	row_text(db, function->lib);
-	row_end(db);
+	ROW(db, TABLE_FUNCTION, CELL(*id), CELL(event_class(function)),
+	    CELL_TEXT(api_class_name(function->cls)), CELL_SAFE(function->lib));
 	return *id;
 }
 
@@ -235,12 +204,11 @@ static struct kernel_ids make_kernel_ids(struct database *db, const struct kerne
 	struct kernel_ids ids = { .demangled = database_string(db, kernel->name) };
 	size_t len;
 	const char *base = kernel_name_base(kernel->name, &len);
-	char *copy = xstrndup(base, len);
+	AT_END(at_end_free) char *copy = xstrndup(base, len);
 
 	ids.base = database_string(db, copy);
 	if (kernel->mangled)
 		ids.mangled = database_string(db, kernel->mangled);
-	free(copy);
 	return ids;
 }
 
@@ -271,11 +239,8 @@ static void note_result(struct sqlite *sqlite, const struct call *call)
 	if (*word & bit)
 		return;
 	*word |= bit;
-	row_begin(sqlite->db, TABLE_RESULT);
-	row_int(sqlite->db, event_class(call->function));
-	row_int(sqlite->db, call->result);
-	row_static(sqlite->db, cuda_error_name(layer, call->result));
-	row_end(sqlite->db);
+	ROW(sqlite->db, TABLE_RESULT, CELL(event_class(call->function)), CELL(call->result),
+	    CELL_TEXT(cuda_error_name(layer, call->result)));
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -290,26 +255,19 @@ static bool has_bytes(const struct call *call, uint64_t bytes)
 
 static int64_t add_runtime(struct sqlite *sqlite, const struct event *event)
 {
-	struct database *db = sqlite->db;
 	const struct call *call = event->call;
 	int64_t name = function_id(sqlite, call->function);
 	int64_t chain = sqlite_callchain(sqlite, call->stack);
 
-	row_begin(db, TABLE_RUNTIME);
-	row_int(db, since_begin(sqlite, call->begin_ns));
-	row_int(db, since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns));
-	row_int(db, event_class(call->function));
-	row_int(db, global_tid(event));
-	add_correlation(db, event->process, call->correlation);
-	row_int(db, name);
-	row_int(db, call_has_end(call) ? call->result : 0);
-	add_or_null(db, (uint64_t)chain, chain);
-	return row_end(db);
+	return ROW(sqlite->db, TABLE_RUNTIME, CELL(since_begin(sqlite, call->begin_ns)),
+	           CELL(since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns)),
+	           CELL(event_class(call->function)), CELL(global_tid(event)),
+	           CELL_CORRELATION(event->process, call->correlation), CELL(name),
+	           CELL(call_has_end(call) ? call->result : 0), CELL_KNOWN(chain));
 }
 
 static void add_arguments(struct sqlite *sqlite, int64_t id, const struct event *event)
 {
-	struct database *db = sqlite->db;
 	const struct call *call = event->call;
 	const struct api_call *args = &call->args;
 	bool launch = call->op == OP_LAUNCH, copy = call->op == OP_COPY;
@@ -317,21 +275,13 @@ static void add_arguments(struct sqlite *sqlite, int64_t id, const struct event 
 	uint64_t bytes = call->op == OP_FREE ? sqlite->memory_bytes : args->bytes;
 	int64_t kernel = call->kernel ? sqlite_kernel_ids(sqlite, call->kernel).demangled : 0;
 
-	row_begin(db, TABLE_CALL);
-	row_int(db, id);
-	row_int(db, call->flags);
-	row_int(db, call->depth);
-	add_or_null(db, (uint64_t)kernel, kernel);
-	add_three(db, args->grid, launch);
-	add_three(db, args->block, launch);
-	add_or_null(db, args->shmem_bytes, launch);
-	add_or_null(db, args->stream, call_has_stream(call));
-	add_or_null(db, bytes, has_bytes(call, bytes));
-	row_static(db, copy && args->direction ? api_direction_name(args->direction) : NULL);
-	add_or_null(db, args->address, args->address);
-	add_or_null(db, args->source, copy);
-	row_static(db, memory ? api_memory_name(api_memory(call->function->api)) : NULL);
-	row_end(db);
+	ROW(sqlite->db, TABLE_CALL, CELL(id), CELL(call->flags), CELL(call->depth),
+	    CELL_KNOWN(kernel), CELL_THREE(args->grid, launch), CELL_THREE(args->block, launch),
+	    CELL_IF(args->shmem_bytes, launch), CELL_IF(args->stream, call_has_stream(call)),
+	    CELL_IF(bytes, has_bytes(call, bytes)),
+	    CELL_TEXT(copy && args->direction ? api_direction_name(args->direction) : NULL),
+	    CELL_KNOWN(args->address), CELL_IF(args->source, copy),
+	    CELL_TEXT(memory ? api_memory_name(api_memory(call->function->api)) : NULL));
 }
 
 /*
@@ -367,7 +317,7 @@ static int sync_type(const struct call *call)
 	return 0;
 }
 
-static void add_sync(struct sqlite *sqlite, int64_t id, const struct event *event)
+static void add_sync(struct sqlite *sqlite, const struct event *event)
 {
 	const struct call *call = event->call;
 	struct event_wait on = { 0 };
@@ -376,11 +326,7 @@ static void add_sync(struct sqlite *sqlite, int64_t id, const struct event *even
 	if (!type || (call->flags & (CALL_NESTED | CALL_CAPTURED)) || !call_has_end(call))
 		return;
 	event_waits_find(sqlite->event_waits, event->process, call->correlation, &on);
-	row_begin(sqlite->db, TABLE_SYNC_CALL);
-	row_int(sqlite->db, id);
-	row_int(sqlite->db, type);
-	add_or_null(sqlite->db, on.event, on.event);
-	row_end(sqlite->db);
+	sqlite_wait_of_call(sqlite, event, type, on.event);
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -394,44 +340,40 @@ static void add_call(struct sqlite *sqlite, const struct event *event)
 		note_result(sqlite, call);
 	if (call->op != OP_NONE || call->flags || call->args.has_stream)
 		add_arguments(sqlite, id, event);
-	add_sync(sqlite, id, event);
+	add_sync(sqlite, event);
 	sqlite_add_memory(sqlite, event, id);
 }
 
 static void add_process(struct sqlite *sqlite, const struct event *event)
 {
 	who_note(&sqlite->who, event->process);
-	row_begin(sqlite->db, TABLE_PROCESS);
-	row_int(sqlite->db, global_pid(event->process));
-	row_int(sqlite->db, event->process->pid);
-	row_text(sqlite->db, event->process->comm);
-	row_end(sqlite->db);
+	ROW(sqlite->db, TABLE_PROCESS, CELL(global_pid(event->process)), CELL(event->process->pid),
+	    CELL_SAFE(event->process->comm));
 }
 
 static void add_thread(struct sqlite *sqlite, const struct event *event)
 {
 	int64_t name = database_string(sqlite->db, event->thread->comm);
 
-	row_begin(sqlite->db, TABLE_THREAD);
-	row_int(sqlite->db, name);
-	add_or_null(sqlite->db, (uint64_t)event->thread->priority, event->thread->priority);
-	row_int(sqlite->db, global_tid(event));
-	row_end(sqlite->db);
+	ROW(sqlite->db, TABLE_THREAD, CELL(name), CELL_KNOWN(event->thread->priority),
+	    CELL(global_tid(event)));
 }
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
 static int sqlite_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sqlite *sqlite = sqlite_of(self);
+	struct sqlite *sqlite = (struct sqlite *)self;
 
-	sqlite->db = database_open(fileno(sqlite->sink.options.out), err);
+	sqlite->end_ns = run->end_ns ? run->end_ns : UINT64_MAX;
+	if (!sqlite->db)
+		sqlite->db = database_open(fileno(sqlite->sink.options.out), err);
 	return sqlite->db ? 0 : err->code;
 }
 
 static int sqlite_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct sqlite *sqlite = sqlite_of(self);
+	struct sqlite *sqlite = (struct sqlite *)self;
 
 	sqlite->n_changes = 0;
 	sqlite->memory_bytes = memory_event(sqlite->memory, event);
@@ -484,20 +426,20 @@ static int close_database(struct sqlite *sqlite, bool drop, struct err *err)
 
 static int sqlite_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sqlite *sqlite = sqlite_of(self);
+	struct sqlite *sqlite = (struct sqlite *)self;
 
 	if (!sqlite->db)
 		return 0;
 	sqlite_add_run(sqlite, run);
 	sqlite_add_who(sqlite, run);
 	sqlite_add_streams(sqlite);
-	sqlite_add_sampling(sqlite);
+	sqlite_add_waits(sqlite);
 	return close_database(sqlite, database_failed(sqlite->db, NULL), err);
 }
 
 static void sqlite_free(struct consumer *self)
 {
-	struct sqlite *sqlite = sqlite_of(self);
+	struct sqlite *sqlite = (struct sqlite *)self;
 
 	close_database(sqlite, true, NULL);
 	memory_free(sqlite->memory);
@@ -512,6 +454,7 @@ static void sqlite_free(struct consumer *self)
 	event_waits_free(sqlite->event_waits);
 	sqlite_free_streams(sqlite);
 	sqlite_free_domains(sqlite);
+	sqlite_free_waits(sqlite);
 	free(sqlite);
 }
 
@@ -523,15 +466,22 @@ static const struct consumer_ops sqlite_ops = {
 	.free = sqlite_free,
 };
 
-struct consumer *sqlite_new(const struct sink_options *options)
+struct sqlite *sqlite_rows_new(const struct sink_options *options, struct database *db)
 {
 	struct sqlite *sqlite = xcalloc(1, sizeof(*sqlite));
 
+	sqlite->db = db;
 	sqlite->sink.gpu = true;
 	sqlite->sink.samples = true;
 	sqlite->contexts = contexts_new();
 	sqlite->event_waits = event_waits_new();
 	sqlite->memory = memory_new();
 	memory_tell_changes(sqlite->memory, sqlite_note_change, sqlite);
-	return sink_init(&sqlite->sink, &sqlite_ops, options);
+	sink_init(&sqlite->sink, &sqlite_ops, options);
+	return sqlite;
+}
+
+struct consumer *sqlite_new(const struct sink_options *options)
+{
+	return &sqlite_rows_new(options, NULL)->sink.consumer;
 }

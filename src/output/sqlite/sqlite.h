@@ -3,7 +3,8 @@
  * What the parts of the database format share. Private to those, which write:
  * - sqlite.c: calls, processes and threads; how well GPUs were used; who processes are
  * - sqlite_gpu.c: what ran on the GPU, what became of memory, contexts and streams
- * - sqlite_stacks.c: stacks and samples; NVTX ranges, waits and overhead
+ * - sqlite_stacks.c: stacks and samples; NVTX ranges and overhead
+ * - sqlite_waits.c: waits, which are told at the end
  * - sqlite_run.c: how it was recorded and what was missed; the machine and its GPUs
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
@@ -42,6 +43,7 @@ struct sqlite_devices {
 struct sqlite {
 	struct sink sink; /* first */
 	struct database *db;
+	uint64_t end_ns; /* of the run, where it is read from a file; else UINT64_MAX */
 	struct memory *memory;
 	uint64_t memory_bytes;         /* that the current call made or freed */
 	struct sqlite_change *changes; /* that the current event made */
@@ -57,17 +59,23 @@ struct sqlite {
 	struct event_waits *event_waits;
 	struct sqlite_stream *streams; /* that something ran on, by process and context */
 	struct sqlite_domain *domains; /* of NVTX, by process and name */
+	struct sqlite_waits *waits;    /* NULL: none so far */
 	struct sqlite_frame *frames;   /* by id */
 	size_t n_frames;
 	uint8_t *stacks; /* by id: 1 where it is written */
 	size_t n_stacks;
 	int64_t n_samples;
-	uint64_t sample_frames;         /* of the stacks of samples on CPUs, of each sample again */
 	bool chain_of_none;             /* one of these had no stack */
 	uint32_t metrics[RUN_GPUS_MAX]; /* by GPU: a bit for each that has its name */
 	uint64_t results[LAYERS_OF_CUDA]
 			[CODES / 64]; /* by layer: those that are in cuscope_result */
 };
+
+/*
+ * What makes the rows of `db`, which it closes, for another format that stands in front of it: as
+ * sink.c does it gives its `format` all events, with sink.begin_ns and sink.wanted set.
+ */
+struct sqlite *sqlite_rows_new(const struct sink_options *options, struct database *db);
 
 struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
 
@@ -75,6 +83,16 @@ struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *
 void add_correlation(struct database *db, const struct process *process, uint64_t number);
 void add_three(struct database *db, const uint32_t dims[3], bool known);
 void add_or_null(struct database *db, uint64_t value, bool known);
+
+/*
+ * A correlation is a number within its process. Many queries join by it alone, so it is made
+ * unique here; the first process, mostly the only one, keeps its numbers.
+ */
+#define CELL_CORRELATION(process, number)                                                          \
+	CELL_IF((uint64_t)(process)->id << 40 | (number), (number) != 0)
+
+#define CELL_THREE(dims, known)                                                                    \
+	CELL_IF((dims)[0], known), CELL_IF((dims)[1], known), CELL_IF((dims)[2], known)
 
 /* For memory_tell_changes(); `data` is the struct sqlite. Kept until it is known whether the
  * event shows. */
@@ -89,8 +107,18 @@ void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
 /* The number of a stack, which is written when it is first asked for. NULL: 0. */
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack);
 void sqlite_add_sample(struct sqlite *sqlite, const struct event *event);
-void sqlite_add_sampling(struct sqlite *sqlite); /* after the last of them */
 void sqlite_free_domains(struct sqlite *sqlite);
+
+/*
+ * A wait of the GPU's (RANGE_SYNC), and one that a call tells; `waited_for`: the number of the
+ * event, 0: none, or not known.
+ */
+void sqlite_wait_of_gpu(struct sqlite *sqlite, const struct event *event);
+void sqlite_wait_of_call(struct sqlite *sqlite, const struct event *event, int type,
+                         uint64_t waited_for);
+void sqlite_add_waits(struct sqlite *sqlite); /* after the last of them */
+void sqlite_free_waits(struct sqlite *sqlite);
+
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_streams(struct sqlite *sqlite);
 void sqlite_free_streams(struct sqlite *sqlite);

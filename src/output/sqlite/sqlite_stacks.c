@@ -30,13 +30,10 @@ static int64_t string_or_0(struct sqlite *sqlite, const char *text)
 
 static int64_t symbol_of(struct sqlite *sqlite, const struct stack_frame *frame)
 {
-	struct buf name = { 0 };
-	int64_t id;
+	AT_END(buf_free) struct buf name = { 0 };
 
 	frame_add_words(frame, &name);
-	id = database_text(sqlite->db, name.data);
-	buf_free(&name);
-	return id;
+	return database_text(sqlite->db, name.data);
 }
 
 /* The file of Python's source stands for the module that Python has none of. */
@@ -50,17 +47,9 @@ static struct sqlite_frame add_frame(struct sqlite *sqlite, const struct stack_f
 	ids.module = frame->module && *frame->module ? string_or_0(sqlite, frame->module) : file;
 	if (!ids.module)
 		ids.module = database_text(db, NSYS_MODULE_UNKNOWN);
-	row_begin(db, TABLE_FRAME);
-	row_int(db, frame->id + 1ll);
-	row_static(db, frame_kind_name(frame->kind));
-	row_int(db, ids.symbol);
-	row_int(db, ids.module);
-	add_or_null(db, (uint64_t)file, file);
-	add_or_null(db, frame->line, frame->line);
-	add_or_null(db, frame->first_line, frame->first_line);
-	row_int(db, frame->inlined);
-	add_or_null(db, (uint64_t)build_id, build_id);
-	row_end(db);
+	ROW(db, TABLE_FRAME, CELL(frame->id + 1ll), CELL_TEXT(frame_kind_name(frame->kind)),
+	    CELL(ids.symbol), CELL(ids.module), CELL_KNOWN(file), CELL_KNOWN(frame->line),
+	    CELL_KNOWN(frame->first_line), CELL(frame->inlined), CELL_KNOWN(build_id));
 	return ids;
 }
 
@@ -99,41 +88,22 @@ static void add_special(struct sqlite *sqlite, int64_t id, size_t depth, enum st
 	int64_t text = database_text(sqlite->db, name);
 	struct database *db = sqlite->db;
 
-	row_begin(db, TABLE_CALLCHAIN);
-	row_int(db, id);
-	row_int(db, text);
-	row_int(db, text);
-	row_int(db, 0);
-	row_null(db);
-	row_null(db);
-	row_int(db, 1);
-	row_int(db, 0);
-	row_null(db);
-	row_int(db, (int64_t)depth);
-	row_end(db);
+	ROW(db, TABLE_CALLCHAIN, CELL(id), CELL(text), CELL(text), CELL(0), CELL_NONE, CELL_NONE,
+	    CELL(1), CELL(0), CELL_NONE, CELL((int64_t)depth));
 }
 
 static void add_chain(struct sqlite *sqlite, int64_t id, const struct stack *stack)
 {
-	struct database *db = sqlite->db;
 
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		const struct stack_frame *frame = stack->frames[i];
 		const struct sqlite_frame *ids = frame_of(sqlite, frame);
 
-		row_begin(db, TABLE_CALLCHAIN);
-		row_int(db, id);
-		row_int(db, ids->symbol);
-		row_int(db, ids->module);
-		row_int(db, is_kernel_mode(frame));
-		row_null(db);
-		add_or_null(db, 1, !frame->function || !*frame->function);
-		row_null(db);
-		row_int(db, address_of(frame, ids));
-		row_null(db);
-		row_int(db, (int64_t)i);
-		row_int(db, frame->id + 1ll);
-		row_end(db);
+		ROW(sqlite->db, TABLE_CALLCHAIN, CELL(id), CELL(ids->symbol), CELL(ids->module),
+		    CELL(is_kernel_mode(frame)), CELL_NONE,
+		    CELL_IF(1, !frame->function || !*frame->function), CELL_NONE,
+		    CELL(address_of(frame, ids)), CELL_NONE, CELL((int64_t)i),
+		    CELL(frame->id + 1ll));
 	}
 	if (stack->end != STACK_WHOLE)
 		add_special(sqlite, id, stack->n_frames, stack->end);
@@ -141,7 +111,6 @@ static void add_chain(struct sqlite *sqlite, int64_t id, const struct stack *sta
 
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
 {
-	struct database *db = sqlite->db;
 
 	if (!stack)
 		return 0;
@@ -150,11 +119,9 @@ int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
 		return stack->id + 1ll;
 	sqlite->stacks[stack->id] = 1;
 	add_chain(sqlite, stack->id + 1ll, stack);
-	row_begin(db, TABLE_STACK);
-	row_int(db, stack->id + 1ll);
-	row_static(db, stack->end == STACK_WHOLE ? NULL : stack_end_text(stack->end));
-	row_int(db, stack->python_cut);
-	row_end(db);
+	ROW(sqlite->db, TABLE_STACK, CELL(stack->id + 1ll),
+	    CELL_TEXT(stack->end == STACK_WHOLE ? NULL : stack_end_text(stack->end)),
+	    CELL(stack->python_cut));
 	return stack->id + 1ll;
 }
 
@@ -164,32 +131,14 @@ int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
  */
 static void add_composite(struct sqlite *sqlite, int64_t id, const struct event *event)
 {
-	struct database *db = sqlite->db;
 
-	row_begin(db, TABLE_COMPOSITE);
-	row_int(db, id);
-	row_int(db, since_begin(sqlite, event->time_ns));
-	row_null(db);
-	row_int(db, NSYS_THREAD_RUNNING);
-	row_int(db, global_tid(event));
-	row_int(db, 1);
-	row_end(db);
-	sqlite->sample_frames += event->sample->stack ? event->sample->stack->n_frames + 1 : 1;
+	ROW(sqlite->db, TABLE_COMPOSITE, CELL(id), CELL(since_begin(sqlite, event->time_ns)),
+	    CELL_NONE, CELL(NSYS_THREAD_RUNNING), CELL(global_tid(event)), CELL(1));
+	sqlite->db->sample_frames += event->sample->stack ? event->sample->stack->n_frames + 1 : 1;
 	if (!event->sample->stack && !sqlite->chain_of_none) {
 		add_special(sqlite, NSYS_CHAIN_OF_NONE, 0, STACK_BAD);
 		sqlite->chain_of_none = true;
 	}
-}
-
-/* Beyond that it is no table, but a view that gives the same rows. */
-#define SAMPLE_FRAMES_MOST 1000000
-
-void sqlite_add_sampling(struct sqlite *sqlite)
-{
-	if (sqlite->sample_frames)
-		database_closing(sqlite->db, sqlite->sample_frames > SAMPLE_FRAMES_MOST
-		                                     ? nsys_sampling_view
-		                                     : nsys_sampling_table);
 }
 
 static int out_state(const struct sample *sample)
@@ -199,18 +148,15 @@ static int out_state(const struct sample *sample)
 
 static void add_switch(struct sqlite *sqlite, const struct event *event, uint64_t time_ns, bool in)
 {
-	struct database *db = sqlite->db;
 
-	row_begin(db, TABLE_SCHED);
-	row_int(db, since_begin(sqlite, time_ns));
-	row_null(db);
-	row_int(db, in);
-	row_int(db, global_tid(event));
-	row_int(db, in ? NSYS_THREAD_RUNNING : out_state(event->sample));
-	row_end(db);
+	ROW(sqlite->db, TABLE_SCHED, CELL(since_begin(sqlite, time_ns)), CELL_NONE, CELL(in),
+	    CELL(global_tid(event)), CELL(in ? NSYS_THREAD_RUNNING : out_state(event->sample)));
 }
 
-/* Sums are no stretch of time, and a thread that is still blocked does not come back. */
+/*
+ * Sums are no stretch of time. A thread that is still blocked, or blocked until the end, does not
+ * come back.
+ */
 static void add_blocked(struct sqlite *sqlite, const struct event *event)
 {
 	const struct sample *sample = event->sample;
@@ -220,7 +166,7 @@ static void add_blocked(struct sqlite *sqlite, const struct event *event)
 		return;
 	add_switch(sqlite, event, sample->weight_ns < end_ns ? end_ns - sample->weight_ns : 0,
 	           false);
-	if (sample->blocked != BLOCKED_STILL)
+	if (sample->blocked != BLOCKED_STILL && end_ns < sqlite->end_ns)
 		add_switch(sqlite, event, end_ns, true);
 }
 
@@ -228,27 +174,18 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 {
 	const struct sample *sample = event->sample;
 	int64_t chain = sqlite_callchain(sqlite, sample->stack), id;
-	struct database *db = sqlite->db;
 	bool blocked = sample->kind == SAMPLE_OFF_CPU;
 	int64_t waker = string_or_0(sqlite, sample->waker);
 	int64_t rival = string_or_0(sqlite, sample->rival);
 
-	row_begin(db, TABLE_SAMPLE);
-	row_int(db, id = ++sqlite->n_samples);
-	row_static(db, blocked ? "off_cpu" : "cpu");
-	row_int(db, since_begin(sqlite, event->time_ns));
-	row_int(db, (int64_t)sample->weight_ns);
-	row_int(db, global_tid(event));
-	add_or_null(db, (uint64_t)chain, chain);
-	row_static(db, blocked ? blocked_name(sample->blocked) : NULL);
-	add_or_null(db, (uint64_t)waker, waker);
-	add_or_null(db, sample->waker_tid, sample->waker_tid);
-	add_or_null(db, sample->count, blocked && !sample_is_stretch(sample));
-	row_static(db, wait_kind_name(sample->wait));
-	add_or_null(db, sample->runnable_ns, sample->runnable_ns);
-	add_or_null(db, (uint64_t)rival, rival);
-	add_or_null(db, sample->rival_pid, sample->rival_pid);
-	row_end(db);
+	ROW(sqlite->db, TABLE_SAMPLE, CELL(id = ++sqlite->n_samples),
+	    CELL_TEXT(blocked ? "off_cpu" : "cpu"), CELL(since_begin(sqlite, event->time_ns)),
+	    CELL((int64_t)sample->weight_ns), CELL(global_tid(event)), CELL_KNOWN(chain),
+	    CELL_TEXT(blocked ? blocked_name(sample->blocked) : NULL), CELL_KNOWN(waker),
+	    CELL_KNOWN(sample->waker_tid),
+	    CELL_IF(sample->count, blocked && !sample_is_stretch(sample)),
+	    CELL_TEXT(wait_kind_name(sample->wait)), CELL_KNOWN(sample->runnable_ns),
+	    CELL_KNOWN(rival), CELL_KNOWN(sample->rival_pid));
 	if (blocked)
 		add_blocked(sqlite, event);
 	else
@@ -257,7 +194,7 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 
 /*
  * NVTX ranges with their texts in the rows, since there may be any number of them, and with numbers
- * for their domains; waits; and what measuring took.
+ * for their domains; and what measuring took.
  */
 
 #define DOMAINS_MOST 4096 /* others are as if they had none */
@@ -282,32 +219,17 @@ void sqlite_free_domains(struct sqlite *sqlite)
 /* ---- NVTX ----------------------------------------------------------------------------------- */
 
 /*
- * What follows the text: the thread, the text's number, the domain, and values that no range has.
- * Of readers some take the text, some its number: they get both.
+ * Of readers some take the text, some its number: they get both. rangeId has no value, nor the
+ * thread that ended it, if that was another one.
  */
-static void end_nvtx(struct database *db, const struct event *event, int64_t text, int64_t domain)
+static void add_range(struct sqlite *sqlite, const struct event *event, struct cell end, int type,
+                      const struct range *range, const char *text, int64_t domain)
 {
-	row_int(db, global_tid(event));
-	row_null(db); /* another thread that ended it */
-	row_int(db, text);
-	row_int(db, domain);
-	row_end(db);
-}
+	int64_t number = database_text(sqlite->db, text);
 
-static void begin_nvtx(struct sqlite *sqlite, uint64_t begin_ns)
-{
-	row_begin(sqlite->db, TABLE_NVTX);
-	row_int(sqlite->db, since_begin(sqlite, begin_ns));
-}
-
-/* After the times; rangeId has no value. */
-static void add_kind(struct database *db, int type, const struct range *range, const char *text)
-{
-	row_int(db, type);
-	row_null(db);
-	add_or_null(db, range->category, range->category);
-	add_or_null(db, range->color, range->color);
-	row_text(db, text);
+	ROW(sqlite->db, TABLE_NVTX, CELL(since_begin(sqlite, event->range->begin_ns)), end,
+	    CELL(type), CELL_NONE, CELL_KNOWN(range->category), CELL_KNOWN(range->color),
+	    CELL_SAFE(text), CELL(global_tid(event)), CELL_NONE, CELL(number), CELL(domain));
 }
 
 /* A domain stands in the table, too, before its first range. */
@@ -316,7 +238,6 @@ static int64_t domain_id(struct sqlite *sqlite, const struct event *event)
 	const char *name = event->range->domain;
 	struct sqlite_domain *found;
 	struct buf key = { 0 };
-	int64_t text;
 
 	if (!name || !*name)
 		return 0;
@@ -330,11 +251,8 @@ static int64_t domain_id(struct sqlite *sqlite, const struct event *event)
 	found->key = key.data;
 	found->id = HASH_COUNT(sqlite->domains) + 1;
 	HASH_ADD_KEYPTR(hh, sqlite->domains, found->key, strlen(found->key), found);
-	text = database_text(sqlite->db, name);
-	begin_nvtx(sqlite, event->range->begin_ns);
-	row_null(sqlite->db);
-	add_kind(sqlite->db, NSYS_NVTX_DOMAIN, &(struct range){ 0 }, name);
-	end_nvtx(sqlite->db, event, text, found->id);
+	add_range(sqlite, event, CELL_NONE, NSYS_NVTX_DOMAIN, &(struct range){ 0 }, name,
+	          found->id);
 	return found->id;
 }
 
@@ -347,38 +265,13 @@ static void add_nvtx(struct sqlite *sqlite, const struct event *event)
 	};
 	const struct range *range = event->range;
 	int64_t domain = domain_id(sqlite, event);
-	struct database *db = sqlite->db;
-	int64_t text = database_text(db, range->name);
 
-	begin_nvtx(sqlite, range->begin_ns);
-	if (range->kind == RANGE_MARK)
-		row_null(db);
-	else
-		row_int(db, since_begin(sqlite, range->end_ns));
-	add_kind(db, types[range->kind], range, range->name);
-	end_nvtx(db, event, text, domain);
+	add_range(sqlite, event,
+	          range->kind == RANGE_MARK ? CELL_NONE : CELL(since_begin(sqlite, range->end_ns)),
+	          types[range->kind], range, range->name, domain);
 }
 
-/* ---- waits and overhead --------------------------------------------------------------------- */
-
-static void add_wait(struct sqlite *sqlite, const struct event *event)
-{
-	const struct range *range = event->range;
-	struct database *db = sqlite->db;
-	uint32_t device = 0;
-	bool known = contexts_device(sqlite->contexts, event->process, range->context, &device);
-	row_begin(db, TABLE_SYNCHRONIZATION);
-	row_int(db, since_begin(sqlite, range->begin_ns));
-	row_int(db, since_begin(sqlite, range->end_ns));
-	add_or_null(db, device, known);
-	row_int(db, range->context);
-	row_null(db);
-	row_int(db, range->stream);
-	add_correlation(db, event->process, range->correlation);
-	row_int(db, global_pid(event->process));
-	row_int(db, nsys_enum_of_label("ENUM_CUPTI_SYNC_TYPE", range->name, 0));
-	row_end(db); /* its event is told by its call, at the end */
-}
+/* ---- overhead ------------------------------------------------------------------------------- */
 
 /*
  * In both tables that Nsight Systems has for it: the second is its own, where older versions have
@@ -391,38 +284,24 @@ static void add_overhead(struct sqlite *sqlite, const struct event *event)
 	int type = nsys_enum_of_label("ENUM_CUPTI_OVERHEAD_TYPE", range->name, 1);
 	int64_t name = database_text(db, range->name);
 
-	row_begin(db, TABLE_OVERHEAD);
-	row_int(db, since_begin(sqlite, range->begin_ns));
-	row_int(db, since_begin(sqlite, range->end_ns));
-	row_null(db);
-	row_int(db, global_tid(event));
-	row_null(db);
-	row_null(db);
-	row_int(db, type);
-	row_end(db);
-	row_begin(db, TABLE_PROFILER_OVERHEAD);
-	row_int(db, since_begin(sqlite, range->begin_ns));
-	row_int(db, since_begin(sqlite, range->end_ns));
-	row_int(db, global_tid(event));
-	row_int(db, name);
-	row_int(db, 0);
-	row_int(db, type);
-	row_end(db);
+	ROW(db, TABLE_OVERHEAD, CELL(since_begin(sqlite, range->begin_ns)),
+	    CELL(since_begin(sqlite, range->end_ns)), CELL_NONE, CELL(global_tid(event)), CELL_NONE,
+	    CELL_NONE, CELL(type));
+	ROW(db, TABLE_PROFILER_OVERHEAD, CELL(since_begin(sqlite, range->begin_ns)),
+	    CELL(since_begin(sqlite, range->end_ns)), CELL(global_tid(event)), CELL(name), CELL(0),
+	    CELL(type));
 }
 
 static void add_not_measured(struct sqlite *sqlite, const struct event *event)
 {
-	row_begin(sqlite->db, TABLE_NOT_MEASURED);
-	row_int(sqlite->db, since_begin(sqlite, event->range->begin_ns));
-	row_int(sqlite->db, since_begin(sqlite, event->range->end_ns));
-	row_int(sqlite->db, global_pid(event->process));
-	row_end(sqlite->db);
+	ROW(sqlite->db, TABLE_NOT_MEASURED, CELL(since_begin(sqlite, event->range->begin_ns)),
+	    CELL(since_begin(sqlite, event->range->end_ns)), CELL(global_pid(event->process)));
 }
 
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event)
 {
 	if (event->range->kind == RANGE_SYNC)
-		add_wait(sqlite, event);
+		sqlite_wait_of_gpu(sqlite, event);
 	else if (event->range->kind == RANGE_NOT_MEASURED)
 		add_not_measured(sqlite, event);
 	else if (event->range->kind == RANGE_OVERHEAD)
