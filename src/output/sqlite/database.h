@@ -61,14 +61,6 @@ int database_close(struct database *db, bool drop, struct err *err);
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-void row_begin(struct database *db, enum nsys_table table);
-void row_int(struct database *db, int64_t value);
-void row_null(struct database *db);
-void row_text(struct database *db, const char *text);   /* NULL: NULL; escapes made harmless; not */
-							/* in tables with a row for each event */
-void row_static(struct database *db, const char *text); /* as it is; must stay; may be NULL */
-int64_t row_end(struct database *db); /* the row's number; columns that are left are NULL */
-
 struct cell {
 	enum { CELL_IS_NULL, CELL_IS_INT, CELL_IS_TEXT, CELL_IS_SAFE } kind;
 	union {

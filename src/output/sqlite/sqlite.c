@@ -151,36 +151,6 @@ static int event_class(const struct function *function)
 	return function->layer == LAYER_RUNTIME ? NSYS_CLASS_RUNTIME : NSYS_CLASS_DRIVER;
 }
 
-/*
- * A correlation is a number within its process. Many queries join by it alone, so it is made
- * unique here; the first process, mostly the only one, keeps its numbers.
- */
-void add_correlation(struct database *db, const struct process *process, uint64_t number)
-{
-	if (number)
-		row_int(db, (int64_t)((uint64_t)process->id << 40 | number));
-	else
-		row_null(db);
-}
-
-void add_three(struct database *db, const uint32_t dims[3], bool known)
-{
-	for (int i = 0; i < 3; i++) {
-		if (known)
-			row_int(db, dims[i]);
-		else
-			row_null(db);
-	}
-}
-
-void add_or_null(struct database *db, uint64_t value, bool known)
-{
-	if (known)
-		row_int(db, (int64_t)value);
-	else
-		row_null(db);
-}
-
 /* ---- functions, kernels, results ------------------------------------------------------------- */
 
 static int64_t function_id(struct sqlite *sqlite, const struct function *function)

@@ -79,11 +79,6 @@ struct sqlite *sqlite_rows_new(const struct sink_options *options, struct databa
 
 struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
 
-/* Columns. */
-void add_correlation(struct database *db, const struct process *process, uint64_t number);
-void add_three(struct database *db, const uint32_t dims[3], bool known);
-void add_or_null(struct database *db, uint64_t value, bool known);
-
 /*
  * A correlation is a number within its process. Many queries join by it alone, so it is made
  * unique here; the first process, mostly the only one, keeps its numbers.

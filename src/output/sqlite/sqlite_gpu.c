@@ -49,43 +49,26 @@ static int memory_kind(enum api_memory kind)
 static void add_usage(struct sqlite *sqlite, const struct event *event,
                       const struct sqlite_change *change)
 {
-	struct database *db = sqlite->db;
 	const struct memory_allocation *a = &change->allocation;
 
-	row_begin(db, TABLE_MEMORY_USAGE);
-	row_int(db, since_begin(sqlite, event->time_ns));
-	row_int(db, global_pid(a->process));
-	row_null(db); /* device and context */
-	row_null(db);
-	row_int(db, (int64_t)a->address);
-	row_null(db); /* pc */
-	row_int(db, (int64_t)a->bytes);
-	row_int(db, memory_kind(a->kind));
-	row_int(db, change->fate != MEMORY_MADE);
-	row_null(db); /* name */
-	add_correlation(db, event->process, event->call ? event->call->correlation : 0);
 	/* Not known: the stream's number, see cuscope_call; and where a pool lies and how large it
 	 * is, which is a handle to calls. */
-	row_end(db);
+	ROW(sqlite->db, TABLE_MEMORY_USAGE, CELL(since_begin(sqlite, event->time_ns)),
+	    CELL(global_pid(a->process)), CELL_NONE, CELL_NONE /* device and context */,
+	    CELL((int64_t)a->address), CELL_NONE /* pc */, CELL((int64_t)a->bytes),
+	    CELL(memory_kind(a->kind)), CELL(change->fate != MEMORY_MADE), CELL_NONE /* name */,
+	    CELL_CORRELATION(event->process, event->call ? event->call->correlation : 0));
 }
 
 static void add_memory(struct sqlite *sqlite, const struct event *event, int64_t id,
                        const char *operation, const struct sqlite_change *change)
 {
-	struct database *db = sqlite->db;
 	const struct memory_allocation *a = &change->allocation;
 
-	row_begin(db, TABLE_MEMORY);
-	row_int(db, since_begin(sqlite, event->time_ns));
-	row_int(db, global_pid(a->process));
-	add_or_null(db, (uint64_t)id, id);
-	row_static(db, operation);
-	row_static(db, api_memory_name(a->kind));
-	add_or_null(db, a->address, a->address);
-	row_int(db, (int64_t)a->bytes);
-	row_int(db, (int64_t)change->kind_live);
-	row_int(db, (int64_t)change->live);
-	row_end(db);
+	ROW(sqlite->db, TABLE_MEMORY, CELL(since_begin(sqlite, event->time_ns)),
+	    CELL(global_pid(a->process)), CELL_KNOWN(id), CELL_TEXT(operation),
+	    CELL_TEXT(api_memory_name(a->kind)), CELL_KNOWN(a->address), CELL((int64_t)a->bytes),
+	    CELL((int64_t)change->kind_live), CELL((int64_t)change->live));
 }
 
 static void add_failure(struct sqlite *sqlite, const struct event *event, int64_t id)
@@ -173,27 +156,17 @@ static int in_order(const struct sqlite_stream *a, const struct sqlite_stream *b
 
 static void add_context(struct database *db, const struct sqlite_stream *first)
 {
-	row_begin(db, TABLE_CUDA_CONTEXT);
-	add_or_null(db, first->key.stream, first->key.stream == CUPTI_FIRST_NULL_STREAM);
-	row_int(db, 0);
-	row_int(db, MACHINE);
-	row_int(db, first->key.pid);
-	row_int(db, first->device);
-	row_int(db, first->key.context);
-	row_end(db); /* its parent, and whether it is a green one, CUPTI does not tell of kernels */
+	/* Its parent, and whether it is a green one, CUPTI does not tell of kernels. */
+	ROW(db, TABLE_CUDA_CONTEXT,
+	    CELL_IF(first->key.stream, first->key.stream == CUPTI_FIRST_NULL_STREAM), CELL(0),
+	    CELL(MACHINE), CELL(first->key.pid), CELL(first->device), CELL(first->key.context));
 }
 
 static void add_stream_row(struct database *db, const struct sqlite_stream *stream)
 {
-	row_begin(db, TABLE_CUDA_STREAM);
-	row_int(db, stream->key.stream);
-	row_int(db, 0);
-	row_int(db, MACHINE);
-	row_int(db, stream->key.pid);
-	row_int(db, stream->key.context);
-	row_null(db);
-	add_or_null(db, NSYS_STREAM_NULL, stream->key.stream == CUPTI_FIRST_NULL_STREAM);
-	row_end(db);
+	ROW(db, TABLE_CUDA_STREAM, CELL(stream->key.stream), CELL(0), CELL(MACHINE),
+	    CELL(stream->key.pid), CELL(stream->key.context), CELL_NONE,
+	    CELL_IF(NSYS_STREAM_NULL, stream->key.stream == CUPTI_FIRST_NULL_STREAM));
 }
 
 void sqlite_add_streams(struct sqlite *sqlite)
@@ -213,45 +186,27 @@ void sqlite_add_streams(struct sqlite *sqlite)
 
 /* ---- sqlite gpu ---------------------------------------------------------------------------- */
 
-/* The columns that all kinds begin with. */
-static void begin_activity(struct sqlite *sqlite, const struct event *event, enum nsys_table table)
-{
-	struct database *db = sqlite->db;
-	const struct activity *a = event->activity;
-
-	row_begin(db, table);
-	row_int(db, since_begin(sqlite, a->begin_ns));
-	row_int(db, since_begin(sqlite, a->end_ns));
-	row_int(db, a->device);
-	row_int(db, a->context);
-	row_null(db); /* green context */
-	row_int(db, a->stream);
-	add_correlation(db, event->process, a->correlation);
-	row_int(db, global_pid(event->process));
-}
+/* The columns that all kinds begin with; the one after the context is a green context. */
+#define ACTIVITY_ROW(sqlite, event, table, ...)                                                    \
+	ROW((sqlite)->db, table, CELL(since_begin(sqlite, (event)->activity->begin_ns)),           \
+	    CELL(since_begin(sqlite, (event)->activity->end_ns)), CELL((event)->activity->device), \
+	    CELL((event)->activity->context), CELL_NONE, CELL((event)->activity->stream),          \
+	    CELL_CORRELATION((event)->process, (event)->activity->correlation),                    \
+	    CELL(global_pid((event)->process)), __VA_ARGS__)
 
 static void add_kernel(struct sqlite *sqlite, const struct event *event)
 {
 	static const struct kernel unnamed = { .name = "unknown" };
-	struct database *db = sqlite->db;
 	const struct activity *a = event->activity;
 	struct kernel_ids ids = sqlite_kernel_ids(sqlite, a->kernel ? a->kernel : &unnamed);
 
-	begin_activity(sqlite, event, TABLE_KERNEL);
-	row_int(db, ids.demangled);
-	row_int(db, ids.base);
-	add_or_null(db, (uint64_t)ids.mangled, ids.mangled);
-	row_null(db); /* launch type, cache configuration */
-	row_null(db);
-	row_int(db, a->registers);
-	add_three(db, a->grid, true);
-	add_three(db, a->block, true);
-	row_int(db, a->shmem_static);
-	row_int(db, a->shmem_dynamic);
-	for (int i = 0; i < 4; i++)
-		row_null(db); /* local memory, grid id, shared memory as the driver set it */
-	add_or_null(db, a->graph_node, a->graph_node);
-	row_end(db);
+	ACTIVITY_ROW(sqlite, event, TABLE_KERNEL, CELL(ids.demangled), CELL(ids.base),
+	             CELL_KNOWN(ids.mangled), CELL_NONE,
+	             CELL_NONE /* launch type, cache configuration */, CELL(a->registers),
+	             CELL_THREE(a->grid, true), CELL_THREE(a->block, true), CELL(a->shmem_static),
+	             CELL(a->shmem_dynamic), CELL_NONE, CELL_NONE, CELL_NONE,
+	             CELL_NONE /* local memory, grid id, shared memory as the driver set it */,
+	             CELL_KNOWN(a->graph_node));
 }
 
 /* CUPTI's copy kinds tell arrays apart, the directions of a call do not. */
@@ -283,45 +238,28 @@ static int activity_memory_kind(enum activity_memory kind)
 
 static void add_copy(struct sqlite *sqlite, const struct event *event)
 {
-	struct database *db = sqlite->db;
 	const struct activity *a = event->activity;
 	bool peer = a->direction == DIRECTION_P2P;
 
-	begin_activity(sqlite, event, TABLE_MEMCPY);
-	row_int(db, (int64_t)a->bytes);
-	row_int(db, copy_kind(a));
-	row_null(db);
-	row_int(db, activity_memory_kind(a->source));
-	row_int(db, activity_memory_kind(a->destination));
-	add_or_null(db, a->device, peer);
-	row_null(db);
-	add_or_null(db, a->peer_device, peer);
-	row_null(db);
-	row_null(db); /* migration cause */
-	add_or_null(db, a->graph_node, a->graph_node);
-	row_null(db); /* virtual address */
-	row_int(db, 1);
-	row_end(db);
+	ACTIVITY_ROW(sqlite, event, TABLE_MEMCPY, CELL((int64_t)a->bytes), CELL(copy_kind(a)),
+	             CELL_NONE, CELL(activity_memory_kind(a->source)),
+	             CELL(activity_memory_kind(a->destination)), CELL_IF(a->device, peer),
+	             CELL_NONE, CELL_IF(a->peer_device, peer), CELL_NONE,
+	             CELL_NONE /* migration cause */, CELL_KNOWN(a->graph_node),
+	             CELL_NONE /* virtual address */, CELL(1));
 }
 
 static void add_set(struct sqlite *sqlite, const struct event *event)
 {
-	struct database *db = sqlite->db;
 	const struct activity *a = event->activity;
 
-	begin_activity(sqlite, event, TABLE_MEMSET);
-	row_null(db); /* value */
-	row_int(db, (int64_t)a->bytes);
-	add_or_null(db, a->graph_node, a->graph_node);
-	row_int(db, activity_memory_kind(a->destination));
-	row_end(db);
+	ACTIVITY_ROW(sqlite, event, TABLE_MEMSET, CELL_NONE /* value */, CELL((int64_t)a->bytes),
+	             CELL_KNOWN(a->graph_node), CELL(activity_memory_kind(a->destination)));
 }
 
 static void add_graph(struct sqlite *sqlite, const struct event *event)
 {
-	begin_activity(sqlite, event, TABLE_GRAPH_TRACE);
-	row_int(sqlite->db, (int64_t)event->activity->graph);
-	row_end(sqlite->db);
+	ACTIVITY_ROW(sqlite, event, TABLE_GRAPH_TRACE, CELL((int64_t)event->activity->graph));
 }
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)

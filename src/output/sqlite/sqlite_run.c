@@ -37,13 +37,8 @@ static void add_system(struct database *db, enum system_property property, const
 {
 	if (!value)
 		return;
-	row_begin(db, TABLE_SYSTEM);
-	row_int(db, MACHINE);
-	row_static(db, "");
-	row_static(db, name);
-	row_int(db, property);
-	row_text(db, value);
-	row_end(db);
+	ROW(db, TABLE_SYSTEM, CELL(MACHINE), CELL_TEXT(""), CELL_TEXT(name), CELL(property),
+	    CELL_SAFE(value));
 }
 
 static void add_system_number(struct database *db, enum system_property property, const char *name,
@@ -68,81 +63,46 @@ static void add_machine(struct database *db, const struct run_info *run)
 
 /* ---- GPUs ----------------------------------------------------------------------------------- */
 
-static void add_nulls(struct database *db, int n)
-{
-	while (n--)
-		row_null(db);
-}
-
-static void add_number(struct database *db, uint64_t number)
-{
-	add_or_null(db, number, number);
-}
-
 /* Nsight Systems writes the domain of a PCI bus with four digits, NVML with eight. */
 static const char *short_bus(const char *bus)
 {
 	return strlen(bus) == 16 && !strncmp(bus, "0000", 4) ? bus + 4 : bus;
 }
 
-static void add_text_or_null(struct database *db, const char *text)
+/* NULL where it is empty. */
+static struct cell cell_text_known(const char *text)
 {
-	row_text(db, *text ? text : NULL);
-}
-
-/* From registers of a block to the sizes of grids. */
-static void add_limits(struct database *db, const struct gpu_limits *limits)
-{
-	static const uint32_t block[] = { GPU_THREADS_PER_BLOCK, 1024, 1024, 64 };
-	static const uint32_t grid[] = { 2147483647, 65535, 65535 };
-
-	if (!limits) {
-		add_nulls(db, 16);
-		return;
-	}
-	row_int(db, limits->registers);
-	row_int(db, GPU_BLOCK_SHMEM_BYTES);
-	row_int(db, (int64_t)limits->block_shmem_kib << 10);
-	row_int(db, (int64_t)limits->shmem_kib << 10);
-	row_int(db, limits->registers);
-	row_int(db, GPU_THREADS_PER_WARP);
-	row_null(db); /* asynchronous engines */
-	row_int(db, limits->warps);
-	row_int(db, limits->blocks);
-	for (int i = 0; i < 4; i++)
-		row_int(db, block[i]);
-	for (int i = 0; i < 3; i++)
-		row_int(db, grid[i]);
+	return CELL_SAFE(*text ? text : NULL);
 }
 
 static void add_gpu(struct database *db, const struct run_gpu *gpu, int64_t number)
 {
+	static const uint32_t block[] = { 1024, 1024, 64 };
+	static const uint32_t grid[] = { 2147483647, 65535, 65535 };
+	static const struct gpu_limits none;
 	const struct gpu_limits *limits = gpu_limits(gpu->major, gpu->minor);
+	bool known = limits;
 
-	row_begin(db, TABLE_GPU);
-	row_int(db, MACHINE);
-	row_int(db, number);
-	add_text_or_null(db, gpu->name);
-	add_text_or_null(db, short_bus(gpu->bus));
-	row_int(db, 1); /* NVML tells of GPUs on a bus */
-	row_null(db);   /* L2 cache */
-	add_number(db, gpu->memory_bytes);
-	add_number(db, gpu->memory_bandwidth);
-	add_number(db, gpu->clock_hz);
-	add_number(db, gpu->multiprocessors);
-	row_null(db); /* PerfWorks' number */
-	add_text_or_null(db, gpu->uuid);
-	add_nulls(db, 2); /* LUID, chip */
-	row_int(db, number);
-	add_nulls(db, 4); /* paths, revision, mask */
-	add_or_null(db, GPU_CONSTANT_BYTES, limits);
-	row_null(db); /* instructions a cycle */
-	add_limits(db, limits);
-	for (int i = 0; i < 2; i++) { /* of CUDA, and of the multiprocessors: the same */
-		add_or_null(db, gpu->major, gpu->major);
-		add_or_null(db, gpu->minor, gpu->major);
-	}
-	row_end(db);
+	limits = known ? limits : &none;
+	ROW(db, TABLE_GPU, CELL(MACHINE), CELL(number), cell_text_known(gpu->name),
+	    cell_text_known(short_bus(gpu->bus)), CELL(1) /* NVML tells of GPUs on a bus */,
+	    CELL_NONE /* L2 cache */, CELL_KNOWN(gpu->memory_bytes),
+	    CELL_KNOWN(gpu->memory_bandwidth), CELL_KNOWN(gpu->clock_hz),
+	    CELL_KNOWN(gpu->multiprocessors), CELL_NONE /* PerfWorks' number */,
+	    cell_text_known(gpu->uuid), CELL_NONE, CELL_NONE /* LUID, chip */, CELL(number),
+	    CELL_NONE, CELL_NONE, CELL_NONE, CELL_NONE /* paths, revision, mask */,
+	    CELL_IF(GPU_CONSTANT_BYTES, known), CELL_NONE /* instructions a cycle */,
+	    /* From registers of a block to the sizes of grids. */
+	    CELL_IF(limits->registers, known), CELL_IF(GPU_BLOCK_SHMEM_BYTES, known),
+	    CELL_IF((uint64_t)limits->block_shmem_kib << 10, known),
+	    CELL_IF((uint64_t)limits->shmem_kib << 10, known), CELL_IF(limits->registers, known),
+	    CELL_IF(GPU_THREADS_PER_WARP, known), CELL_NONE /* asynchronous engines */,
+	    CELL_IF(limits->warps, known), CELL_IF(limits->blocks, known),
+	    CELL_IF(GPU_THREADS_PER_BLOCK, known), CELL_THREE(block, known),
+	    CELL_THREE(grid, known),
+	    /* Of CUDA, and of the multiprocessors: the same. */
+	    CELL_KNOWN(gpu->major), CELL_IF(gpu->minor, gpu->major), CELL_KNOWN(gpu->major),
+	    CELL_IF(gpu->minor, gpu->major));
 }
 
 /* ---- devices of processes ------------------------------------------------------------------- */
@@ -176,16 +136,9 @@ static void add_device(struct database *db, const struct run_info *run, uint32_t
 {
 	bool known = run->n_gpus == 1 && device == 0;
 
-	row_begin(db, TABLE_CUDA_DEVICE);
-	add_or_null(db, 0, known);
-	row_int(db, device);
-	row_int(db, pid);
-	row_text(db, known && *run->gpus[0].uuid ? run->gpus[0].uuid : NULL);
-	if (all_alike(run))
-		add_number(db, run->gpus[0].multiprocessors);
-	else
-		row_null(db);
-	row_end(db);
+	ROW(db, TABLE_CUDA_DEVICE, CELL_IF(0, known), CELL(device), CELL(pid),
+	    CELL_SAFE(known && *run->gpus[0].uuid ? run->gpus[0].uuid : NULL),
+	    CELL_KNOWN(all_alike(run) ? run->gpus[0].multiprocessors : 0));
 }
 
 static void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run)
@@ -213,32 +166,21 @@ static void add_pair(struct database *db, enum nsys_table table, const char *nam
 {
 	if (!value)
 		return;
-	row_begin(db, table);
-	row_static(db, name);
-	row_text(db, value);
-	row_end(db);
+	ROW(db, table, CELL_TEXT(name), CELL_SAFE(value));
 }
 
 static void add_start(struct database *db, const struct run_info *run)
 {
 	int64_t ns = (int64_t)run->begin_ns + run->realtime_offset_ns;
+	int64_t whole_ns = (int64_t)(run->end_ns - run->begin_ns);
 	time_t seconds = ns / NS;
 	char utc[40], local[40];
 	struct tm tm;
 
 	strftime(utc, sizeof(utc), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
 	strftime(local, sizeof(local), "%Y-%m-%dT%H:%M:%S%z", localtime_r(&seconds, &tm));
-	row_begin(db, TABLE_START_TIME);
-	row_int(db, ns);
-	row_text(db, utc);
-	row_text(db, local);
-	row_end(db);
-	row_begin(db, TABLE_SESSION);
-	row_int(db, MACHINE);
-	row_int(db, (int64_t)(run->end_ns - run->begin_ns));
-	row_int(db, 0);
-	row_int(db, (int64_t)(run->end_ns - run->begin_ns));
-	row_end(db);
+	ROW(db, TABLE_START_TIME, CELL(ns), CELL_SAFE(utc), CELL_SAFE(local));
+	ROW(db, TABLE_SESSION, CELL(MACHINE), CELL(whole_ns), CELL(0), CELL(whole_ns));
 }
 
 static void add_versions(struct database *db)
@@ -266,42 +208,28 @@ static void add_versions(struct database *db)
 static void add_diagnostic(struct database *db, const struct run_info *run, int severity,
                            uint32_t pid, const char *text)
 {
-	row_begin(db, TABLE_DIAGNOSTIC);
-	row_int(db, (int64_t)(run->end_ns - run->begin_ns));
-	row_int(db, NSYS_TIME_OF_TARGET);
-	row_int(db, NSYS_SOURCE_ANALYSIS);
-	row_int(db, severity);
-	row_text(db, text);
-	add_or_null(db, (uint64_t)(MACHINE | (int64_t)(pid & LOW_24) << PID_SHIFT), pid);
-	row_end(db);
+	ROW(db, TABLE_DIAGNOSTIC, CELL((int64_t)(run->end_ns - run->begin_ns)),
+	    CELL(NSYS_TIME_OF_TARGET), CELL(NSYS_SOURCE_ANALYSIS), CELL(severity), CELL_SAFE(text),
+	    CELL_IF((uint64_t)(MACHINE | (int64_t)(pid & LOW_24) << PID_SHIFT), pid));
 }
 
 static void add_lost(struct database *db, const struct run_info *run, enum lost_reason reason)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
-	row_begin(db, TABLE_LOST);
-	row_static(db, missed_lost_key(reason));
-	row_static(db, lost_reason_text(reason));
-	row_int(db, (int64_t)run->lost[reason]);
-	row_end(db);
+	ROW(db, TABLE_LOST, CELL_TEXT(missed_lost_key(reason)), CELL_TEXT(lost_reason_text(reason)),
+	    CELL((int64_t)run->lost[reason]));
 	buf_printf(&text, "%llu events: %s", (unsigned long long)run->lost[reason],
 	           lost_reason_text(reason));
 	add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, text.data);
-	buf_free(&text);
 }
 
 static void add_miss(struct database *db, const struct run_info *run, const struct miss *miss)
 {
-	struct buf text = { 0 };
+	AT_END(buf_free) struct buf text = { 0 };
 
-	row_begin(db, TABLE_MISSED);
-	row_static(db, missed_kind_key(miss->kind));
-	row_text(db, miss->name);
-	row_text(db, miss->lib);
-	add_or_null(db, miss->pid, miss->pid);
-	row_text(db, miss->why);
-	row_end(db);
+	ROW(db, TABLE_MISSED, CELL_TEXT(missed_kind_key(miss->kind)), CELL_SAFE(miss->name),
+	    CELL_SAFE(miss->lib), CELL_KNOWN(miss->pid), CELL_SAFE(miss->why));
 	buf_puts(&text, missed_kind_key(miss->kind));
 	if (miss->name)
 		buf_printf(&text, " %s", miss->name);
@@ -310,18 +238,13 @@ static void add_miss(struct database *db, const struct run_info *run, const stru
 	if (miss->why)
 		buf_printf(&text, ": %s", miss->why);
 	add_diagnostic(db, run, NSYS_SEVERITY_WARNING, miss->pid, text.data);
-	buf_free(&text);
 }
 
 static void add_stack_count(struct database *db, const char *kind, const char *text, uint64_t count)
 {
 	if (!count)
 		return;
-	row_begin(db, TABLE_STACK_COUNT);
-	row_static(db, kind);
-	row_static(db, text);
-	row_int(db, (int64_t)count);
-	row_end(db);
+	ROW(db, TABLE_STACK_COUNT, CELL_TEXT(kind), CELL_TEXT(text), CELL((int64_t)count));
 }
 
 /* What is missing beside stacks that end early: a warning each. */
@@ -330,14 +253,13 @@ static void add_stacks_missed(struct database *db, const struct run_info *run)
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
 		uint64_t n = run->stacks.missed[i];
 		const char *text = stacks_missed_text((enum stacks_missed)i, n);
-		struct buf line = { 0 };
+		AT_END(buf_free) struct buf line = { 0 };
 
 		if (!n)
 			continue;
 		add_stack_count(db, missed_stacks_key((enum stacks_missed)i), text, n);
 		buf_printf(&line, "%llu %s", (unsigned long long)n, text);
 		add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, line.data);
-		buf_free(&line);
 	}
 }
 
