@@ -7,20 +7,13 @@
 #ifndef CUSCOPE_TESTS_ELF_BUILD_H
 #define CUSCOPE_TESTS_ELF_BUILD_H
 
+#include "unit.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "probe/elf_file.h"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Runs the unit test programs given, as many at once as there are CPUs, and sums up. Those of WAITING (names, in one word) run
-# beside the others: they wait for most of their time. A program that passed is one line; of the others all output is shown. A
-# program that died before cmocka's summary counts as one failed test.
+# beside the others: they wait for most of their time. A program that passed is one line, and one for each
+# test that was skipped; of the others all output is shown. A program that died before cmocka's summary counts as one failed test.
 passed=0
 failed=0
 skipped=0
@@ -13,6 +13,13 @@ export work
 # count WORD LOG: the number in cmocka's "[  WORD  ] 3 test(s)"
 count() {
 	sed -n "s/^\[  *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$2" | tail -n 1
+}
+
+# skips LOG: each test that was skipped, with what it printed before it skipped itself
+skips() {
+	awk '/^\[ RUN / { why = ""; next }
+	     /^\[  SKIPPED \] [a-z]/ && !told[$4]++ { print "SKIP: " $4 ": " (why ? why : "no reason is given") }
+	     { why = $0 }' "$1"
 }
 
 waits() {
@@ -46,10 +53,10 @@ for program in "$@"; do
 		echo "$program: ended with status ${status:-1}"
 		f=1
 	fi
-	[ "$f" -eq 0 ] && [ "$s" -eq 0 ] || cat "$log"
+	[ "$f" -eq 0 ] || cat "$log"
+	[ "$s" -eq 0 ] || skips "$log"
 	echo "$(basename "$program"): $p passed, $f failed, $s skipped$(cat "$work/$(basename "$program").slow" 2>/dev/null)"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
-[ "$skipped" -eq 0 ] || echo "$skipped skipped: see above for what they need"
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
 [ "$failed" -eq 0 ]

@@ -103,7 +103,7 @@ static void test_files_of_root_are_opened_in_a_chroot(void **state)
 	pid_t child;
 
 	if (geteuid() || !mkdtemp(folder))
-		skip();
+		SKIP("it needs root, and a folder %s", folder);
 	assert_int_equal(chmod(folder, 0755), 0);
 	snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);
 	fd = open(path, O_WRONLY | O_CREAT, 0644);

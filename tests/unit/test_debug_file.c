@@ -65,7 +65,7 @@ static void test_links_lead_to_regular_files_that_all_may_read(void **state)
 	char folder[] = "/run/cuscope-links.XXXXXX", *path;
 
 	if (geteuid() || !mkdtemp(folder))
-		skip();
+		SKIP("it needs root, and a folder %s", folder);
 	path = xasprintf("%s/mapped", folder);
 	run("chmod 755 %s; cd %s; echo text >text; echo text >secret; : >empty; mkfifo fifo; "
 	    "mkdir folder; chmod 644 text empty fifo; chmod 640 secret",
@@ -98,7 +98,7 @@ static void test_alternative_links_stay_in_the_folder_of_debug_files(void **stat
 	char folder[] = "/usr/lib/debug/cuscope-links.XXXXXX", *path;
 
 	if (geteuid() || !mkdtemp(folder))
-		skip();
+		SKIP("it needs root, and a folder %s", folder);
 	run("chmod 755 %s; echo text >%s/text; chmod 644 %s/text", folder, folder, folder);
 	path = xasprintf("%s/text", folder);
 	expect_alt(path, true);

@@ -381,8 +381,7 @@ static int open_toolkit(const char *name)
 	snprintf(path, sizeof(path), "/usr/local/cuda/%s", name);
 	fd = open(path, O_RDONLY);
 	if (fd < 0) {
-		print_message("not here: %s\n", path);
-		skip();
+		SKIP("not here: %s", path);
 	}
 	return fd;
 }

@@ -417,7 +417,7 @@ static void test_who_was_known_is_still_who_is_gone(void **state)
 	pid_t known, unknown;
 
 	if (geteuid())
-		skip();
+		SKIP(NEEDS_ROOT);
 	known = fork();
 	if (known == 0) {
 		if (setresuid((uid_t)person, (uid_t)person, (uid_t)person))

@@ -467,7 +467,7 @@ static void test_every_line_fits_the_schema(void **state)
 	FILE *check;
 
 	if (system("python3 -c '' 2> /dev/null"))
-		skip(); /* no Python here */
+		SKIP("python3 is not here");
 	for (int begin_end = 0; begin_end < 2; begin_end++) {
 		begin_jsonl((struct sink_options){ .begin_end = begin_end });
 		push_process(&run, the_process(), 0);

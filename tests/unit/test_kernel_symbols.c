@@ -174,8 +174,7 @@ static void test_of_this_kernel(void **state)
 
 	if (geteuid() || !kernel_symbols_count(symbols)) {
 		kernel_symbols_free(symbols);
-		print_message("SKIP: addresses of the kernel are hidden here\n");
-		skip();
+		SKIP("addresses of the kernel are hidden here");
 	}
 	assert_true(kernel_symbols_count(symbols) > 10000);
 	kernel_symbols_free(symbols);

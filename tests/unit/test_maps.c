@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* Lines of /proc/PID/maps. */
+#include "unit.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "probe/maps.h"
 
@@ -258,8 +251,7 @@ static void expect_refuses(const struct mapped *mapped)
 static void needs_map_files(void)
 {
 	if (geteuid() != 0) {
-		print_message("not here: /proc/PID/map_files needs root\n");
-		skip();
+		SKIP("/proc/PID/map_files needs root");
 	}
 }
 

@@ -78,7 +78,7 @@ static size_t look_up(int fd, uint64_t offset, const char *build_id, void (*read
 	size_t left;
 
 	if (!lines)
-		skip();
+		SKIP("built without libdw");
 	*found = (struct found){ 0 };
 	source_lines_want(lines, &place, found);
 	left = source_lines_wait(lines, 8 * SECOND);
@@ -288,7 +288,7 @@ static void expect_given_up(void (*reader)(int socket), const char *why)
 	char text[512];
 
 	if (!lines)
-		skip();
+		SKIP("built without libdw");
 	for (size_t i = 0; i < 8; i++) {
 		place.offset = 4096 + i;
 		source_lines_want(lines, &place, &found[i]);
@@ -387,7 +387,7 @@ static void test_nobody_waits_longer_than_he_wants(void **state)
 	uint64_t begin;
 
 	if (!lines)
-		skip();
+		SKIP("built without libdw");
 	source_lines_want(lines, &place, &figures);
 	begin = (uint64_t)time(NULL);
 	assert_int_equal(source_lines_wait(lines, SECOND / 10), 1);
@@ -408,7 +408,7 @@ static void test_places_beyond_what_is_kept_are_counted(void **state)
 	struct source_lines_figures figures;
 
 	if (!lines)
-		skip();
+		SKIP("built without libdw");
 	for (uintptr_t i = 1; i <= MANY; i++) {
 		place.offset = i;
 		source_lines_want(lines, &place, (void *)i);
@@ -440,7 +440,7 @@ static void test_a_file_of_roots_tells_instead_of_another(void **state)
 	const void *told = NULL;
 
 	if (!lines || geteuid())
-		skip();
+		SKIP("it needs root, and libdw");
 	assert_int_equal(fchown(theirs, 1000, 1000), 0);
 	source_lines_want(lines, &place, &what);
 	run("rm a.out");

@@ -270,7 +270,7 @@ static void test_a_link_of_somebody_else_on_the_way_is_refused(void **state)
 	struct err err = { 0 };
 
 	if (geteuid())
-		skip(); /* only root can make one */
+		SKIP(NEEDS_ROOT);
 	snprintf(link_name, sizeof(link_name), "%s/link", folder);
 	snprintf(through, sizeof(through), "%s/x", link_name);
 	assert_int_equal(symlink(folder, link_name), 0);
@@ -315,7 +315,7 @@ static void test_a_pipe_that_somebody_planted_is_refused(void **state)
 	struct err err = { 0 };
 
 	if (geteuid())
-		skip(); /* only root can make one */
+		SKIP(NEEDS_ROOT);
 	assert_int_equal(mkfifo(path, 0666), 0);
 	assert_int_equal(chown(path, 65534, 65534), 0);
 	assert_int_equal(chmod(folder, 01777), 0);
@@ -333,7 +333,7 @@ static void test_a_pipe_in_its_owners_folder_is_refused_as_well(void **state)
 	int reader;
 
 	if (geteuid())
-		skip(); /* only root can make one */
+		SKIP(NEEDS_ROOT);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(chown(path, 65534, 65534), 0);
 	assert_int_equal(chown(folder, 65534, 65534), 0);
@@ -364,7 +364,7 @@ static void test_a_terminal_is_for_its_owner(void **state)
 	const char *terminal;
 
 	if (master < 0 || access("/dev/pts/ptmx", F_OK)) /* as in a chroot without devpts */
-		skip();
+		SKIP("no /dev/pts here");
 	assert_true(grantpt(master) == 0 && unlockpt(master) == 0);
 	terminal = ptsname(master);
 	assert_int_equal(new_file_open(&file, terminal, &fresh, &err), 0);

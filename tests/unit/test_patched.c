@@ -406,7 +406,7 @@ static void test_processes_of_one_user_are_not_asked_without_end(void **state)
 	size_t found = 0;
 
 	if (geteuid())
-		skip(); /* nobody can be two users */
+		SKIP("it needs root, to be two users");
 	assert_int_equal(helper_begin(&err), 0);
 	assert_int_equal(ftruncate(large, MANY * APART), 0);
 	for (size_t i = 0; i < MANY; i++)

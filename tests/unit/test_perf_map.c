@@ -169,7 +169,7 @@ static void test_map_of_somebody_else_is_refused(void **state)
 	char path[64];
 
 	if (geteuid() != 0)
-		skip();
+		SKIP(NEEDS_ROOT);
 	own_path(path, sizeof(path));
 	close(open(path, O_CREAT | O_WRONLY, 0644));
 	assert_int_equal(chown(path, 4242, 4242), 0);

@@ -210,7 +210,7 @@ static void test_files_are_read_with_the_rights_of_the_process(void **state)
 	int root;
 
 	if (geteuid())
-		skip();
+		SKIP(NEEDS_ROOT);
 	write_text("42/root/etc/hostname", "secret");
 	snprintf(path, sizeof(path), "%s/42/root", proc);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -121,10 +121,8 @@ static void test_what_processes_tell(void **state)
 {
 	pid_t ann, twin, closed, apart, other;
 
-	if (geteuid()) {
-		skip();
-		return;
-	}
+	if (geteuid())
+		SKIP(NEEDS_ROOT);
 	ann = start(1234, PLAIN);
 	twin = start(1234, PLAIN);
 	closed = start(1234, CLOSED);

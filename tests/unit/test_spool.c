@@ -217,7 +217,7 @@ static void test_a_disk_that_is_full_is_no_room_and_leaves_nothing(void **state)
 	int outside = folder, rc = 0;
 
 	if (mount("none", folder_path, "tmpfs", 0, "size=1m,mode=700"))
-		skip();
+		SKIP("no file system can be mounted here");
 	folder = spool_open(folder_path, &err);
 	assert_true(folder >= 0);
 	assert_int_equal(spool_begin(folder, &roomy, 1000, &file, &why, &err), 0);
@@ -366,7 +366,7 @@ static void test_a_folder_with_too_much_in_it_is_not_gone_through(void **state)
 	int outside = folder;
 
 	if (mount("none", folder_path, "tmpfs", 0, "size=8m,mode=700,nr_inodes=0"))
-		skip();
+		SKIP("no file system can be mounted here");
 	folder = spool_open(folder_path, &err);
 	make("one");
 	for (unsigned i = 0; i < SPOOL_ENTRIES_MAX; i++) {

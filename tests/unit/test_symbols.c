@@ -246,7 +246,7 @@ static void test_deleted_file_is_read(void **state)
 	struct told told;
 
 	if (geteuid() != 0)
-		skip();
+		SKIP(NEEDS_ROOT);
 	make_program("app", "");
 	start(&told, in_dir("app"));
 	run("rm app");
@@ -261,7 +261,7 @@ static void test_file_that_took_its_place_is_not(void **state)
 	struct told told;
 
 	if (geteuid() != 0)
-		skip();
+		SKIP(NEEDS_ROOT);
 	make_program("app", "");
 	start(&told, in_dir("app"));
 	run("cp /bin/true other && mv other app");

@@ -439,7 +439,7 @@ static long reads_so_far(void)
 	long reads = 0;
 
 	if (!file)
-		skip(); /* a kernel that does not count them */
+		SKIP("this kernel does not count what a process reads");
 	while (fgets(line, sizeof(line), file))
 		sscanf(line, "syscr: %ld", &reads);
 	fclose(file);

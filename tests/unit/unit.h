@@ -14,4 +14,13 @@
 
 #include <cmocka.h>
 
+/* Ends a test that this machine has not what it takes for: run.sh tells the reason. */
+#define SKIP(...)                                                                                  \
+	do {                                                                                       \
+		print_message(__VA_ARGS__);                                                        \
+		print_message("\n");                                                               \
+		skip();                                                                            \
+	} while (0)
+#define NEEDS_ROOT "it needs root"
+
 #endif
