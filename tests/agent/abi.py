@@ -100,22 +100,21 @@ def compiles(directories):
 def main():
     found = toolkits()
     if not found:
-        print("agent abi: SKIPPED, no cupti.h in CUDA_HOME or /usr/local/cuda*")
+        print("SKIP: agent abi: no cupti.h in CUDA_HOME or /usr/local/cuda*")
         return 0
-    failed = False
+    failed = 0
     for directories in found:
         version = re.search(r"define CUPTI_API_VERSION (\d+)", find(directories, "cupti_version.h"))
         if not version or int(version[1]) < 18:
-            print(f"agent abi: SKIPPED {directories[0]}, older than CUDA 11.8")
+            print(f"SKIP: agent abi: {directories[0]} is older than CUDA 11.8")
             continue
         compiled = compiles(directories)
         compared, wrong = compare_calls(directories)
         for line in wrong:
             print(f"agent abi: {line}")
-        if not compiled or wrong or not compared:
-            failed = True
-        print(f"agent abi: {'differs from' if failed else 'agrees with'} {directories[0]}, "
-              f"{compared} calls compared")
+        good = compiled and compared and not wrong
+        print(f"{'ok   agent abi: agrees with' if good else 'FAIL: agent abi: differs from'} {directories[0]}, {compared} calls compared")
+        failed += not good
     return 1 if failed else 0
 
 

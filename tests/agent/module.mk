@@ -31,16 +31,18 @@ $(B)/$(AGENT_T)/test_probes_flow: $(B)/$(AGENT_T)/throws.o
 $(B)/$(AGENT_T)/test_probes_flow: AGENT_T_LIBS := -lstdc++
 
 # Of the simulated libraries, what they load: with a sanitizer all of it is built anew.
-agent-tests: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 libcupti.so.12 libcupti.so.11.0) \
+agent-tests-built: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 libcupti.so.12 libcupti.so.11.0) \
 		$(AGENT_SO) $(AGENT_T_BIN)
-	$(AGENT_T)/run $(B)
+
+agent-tests: agent-tests-built
+	AGENT_ROUNDS=$(AGENT_ROUNDS) $(AGENT_T)/run $(B)
 
 agent-abi:
 	$(AGENT_T)/abi.py '$(CC)'
 
 # The tests three times: as they are, with ASan and UBSan, with TSan.
-test-agent: agent-abi
-	+@MAKE='$(MAKE)' $(AGENT_T)/all $(B)
+test-agent:
+	+@MAKE='$(MAKE)' $(AGENT_T)/all $(B) '$(CC)'
 
 $(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
@@ -48,4 +50,4 @@ $(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
 test-agent-live: $(B)/tests/agent/live programs simcuda
 	tests/unit/run.sh $<
 
-.PHONY: agent-abi agent-tests test-agent test-agent-live
+.PHONY: agent-abi agent-tests agent-tests-built test-agent test-agent-live

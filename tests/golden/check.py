@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # name of the outputs, A, B, arguments
@@ -192,6 +193,12 @@ def run(cuscope, arguments, charset="UTF-8"):
     return done.stdout.decode()
 
 
+def run_all(cuscope, commands):
+    """What they print, in order; as many at once as there are CPUs."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda command: run(cuscope, command), commands)
+
+
 def no_duplicates(pairs):
     keys = [key for key, _ in pairs]
     if len(set(keys)) != len(keys):
@@ -291,9 +298,9 @@ def check_late(cuscope):
     commands = [["report", "%s.cuscope", "--format", form, name] for name in reports(cuscope)
                 for form in ENDINGS if name not in PAGES or form != "csv"]
     commands += [["timeline", "%s.cuscope", *arguments] for _, trace, _, arguments in TIMELINES if trace == "gpu"]
-    for command in commands:
-        right, late = (run(cuscope, [word.replace("%s", trace) for word in command]).replace(trace + ".cuscope", "FILE")
-                       for trace in ("gpu", "late"))
+    printed = [run_all(cuscope, [[word.replace("%s", trace) for word in command] for command in commands]) for trace in ("gpu", "late")]
+    for command, right, late in zip(commands, *printed):
+        right, late = right.replace("gpu.cuscope", "FILE"), late.replace("late.cuscope", "FILE")
         good = right == late
         if not good:
             print(f"FAIL: late activities: {' '.join(command)}")
@@ -381,12 +388,13 @@ def main():
         passed, failed = passed + good, failed + bad
     good, bad = check_binary_formats(cuscope, update)
     passed, failed = passed + good, failed + bad
-    for folder, name, command in outputs_of_formats():
-        good = check(os.path.join(HERE, "expected", folder, name), run(cuscope, command), update)
+    made = list(outputs_of_formats())
+    for (folder, name, _), text in zip(made, run_all(cuscope, [command for _, _, command in made])):
+        good = check(os.path.join(HERE, "expected", folder, name), text, update)
         passed, failed = passed + good, failed + (not good)
     forms = {}
-    for folder, name, form, command in outputs(cuscope):
-        text = run(cuscope, command)
+    made = list(outputs(cuscope))
+    for (folder, name, form, _), text in zip(made, run_all(cuscope, [command for _, _, _, command in made])):
         path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The packages of Debian: the same each time, sound, and with all that is installed. tests/shipped/debian installs them."""
 
+import functools
 import glob
 import hashlib
 import os
@@ -11,12 +12,18 @@ from check import Skipped
 from test_manual import ROOT, make, pages
 
 
-def packages(build):
+def made_packages(build):
     if not shutil.which("dpkg-shlibdeps"):
         raise Skipped("dpkg-dev is not installed")
     pages(build)
     make(build, "deb")
     return sorted(glob.glob(os.path.join(ROOT, "dist", "cuscope*.deb")))
+
+
+@functools.cache
+def packages(build):
+    """Made once for all tests: they take 8 s of a CPU, most of it for packing."""
+    return made_packages(build)
 
 
 def digests(paths):
@@ -30,7 +37,7 @@ def told(*command):
 def test_deb_is_the_same_each_time(build):
     first = digests(packages(build))
     assert len(first) == 2, first
-    assert digests(packages(build)) == first
+    assert digests(made_packages(build)) == first
 
 
 def test_deb_has_what_make_install_installs(build):

@@ -71,7 +71,7 @@ static void have_threads(int ready, int number, size_t n_groups)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 16384);
-	for (int i = 0; i < (n_groups ? THREADS / 10 : THREADS); i++)
+	for (int i = 0; i < (n_groups ? THREADS / 40 : THREADS); i++)
 		if (pthread_create(&thread, &small, sleep_for_good, NULL))
 			_exit(1);
 	if (read(number, &pid, sizeof(pid)) == sizeof(pid) &&
