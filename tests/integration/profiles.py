@@ -6,7 +6,9 @@ as comments, what was missed.
 """
 
 import collections
+import contextlib
 import gzip
+import os
 import re
 import subprocess
 
@@ -127,11 +129,29 @@ def take(case, target, seconds=1.0, hz=999, options=(), name="profile"):
     """Of processes that run; `target`: what chooses them."""
     path = case.path(name + ".pb.gz")
     process = case.cuscope("profile", "-F", hz, "--duration", f"{seconds * harness.patience:g}s", "-o", path,
-                           *options, *target)
+                           "--force", *options, *target)
     status = process.wait()
     if status:
         raise Failure(f"status {status}: {(process.err() + process.out())[-600:]}")
     return Profile(path)
+
+
+def take_of_spinning(case, target, seconds=1.0, hz=999, options=(), name="profile"):
+    """Of processes that always run: until they have run for most of that time, beside whatever else does."""
+    for longer in (1, 4, 16):
+        profile = take(case, target, longer * seconds, hz, options, name)
+        if profile.samples >= 0.7 * hz * seconds:
+            break
+    return profile
+
+
+def processor_seconds(pids):
+    """That processes have had; of those that are gone nothing."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            total += sum(map(int, file.read().rpartition(") ")[2].split()[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def started(case, *command, name=None, **options):

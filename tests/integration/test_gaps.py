@@ -69,11 +69,11 @@ def test_gaps_of_a_program_that_copies(case):
 
 
 def test_gaps_do_not_count_what_was_not_measured(case):
-    program = f"sleep 2.3 | {Places.program('gpuloop')} 2 20 1"
+    program = f"sleep 4.3 | {Places.program('gpuloop')} 4 20 1"
     parts = adds_up(case, record(case, "/bin/sh", "-c", program, options=["--gpu-window", "200ms/1s"]))
     gpu = parts["gpus"][0]
-    if not 500_000_000 < gpu["Not Measured (ns)"] < 2_000_000_000:
-        raise Failure(f"two windows of 200 ms in two seconds: {gpu}")
+    if not 500_000_000 < gpu["Not Measured (ns)"] < 4_000_000_000:
+        raise Failure(f"windows of 200 ms in four seconds: {gpu}")
     longest = max(gap["Gap (ns)"] for gap in parts["longest"])
     if longest > 500_000_000:
         raise Failure(f"the time between windows is a gap: {parts['longest'][0]}")

@@ -11,7 +11,7 @@ import time
 import checks
 import harness
 import profiles
-from harness import Failure, Places, Skip
+from harness import Failure, Places, Skip, wait_until
 from profiles import chain_is, of_program, share_of, user_side
 
 SPIN = ("spin_until_over", "spin")
@@ -142,7 +142,7 @@ def test_profile_threads_and_processes_apart(case):
 
 def test_profile_parent_and_child_of_a_fork(case):
     process = profiles.started(case, Places.program("frames"), "fork", 3)
-    parent = profiles.take(case, ["-p", process.pid])
+    parent = profiles.take_of_spinning(case, ["-p", process.pid])
     chain_is(parent, "main", "in_fork", *["dive"] * 3, *SPIN)
     with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
         both = profiles.take(case, ["-p", f"{process.pid},{children.read().strip()}"], name="both")
@@ -157,7 +157,7 @@ def test_profile_a_command_that_execs(case):
     """Samples of the first moments come before anything is known of it."""
     process = case.cuscope("profile", "-F", 999, "-o", case.path("p.pb.gz"), "--", Places.program("frames"), "exec",
                            7, stdin=subprocess.PIPE)
-    time.sleep(2)
+    wait_until(lambda: profiles.processor_seconds(harness.descendants(process.pid)) > 2, "it to run for 2 s", 60)
     profiles.ended(process)
     profile = profiles.Profile(case.path("p.pb.gz"))
     chain_is(profile, "main", *["dive"] * 7, *SPIN, least=0.9)

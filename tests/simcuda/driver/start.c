@@ -35,13 +35,13 @@ void start_event_thread(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Until there is the file that SIMCUDA_WAIT names, for three seconds at most: functions are
+/* Until there is the file that SIMCUDA_WAIT names, for 20 seconds at most: functions are
  * diverted meanwhile. */
 static void wait_for_file(void)
 {
 	const char *path = getenv("SIMCUDA_WAIT");
 
-	for (int i = 0; path && i < 600 && access(path, F_OK); i++)
+	for (int i = 0; path && i < 4000 && access(path, F_OK); i++)
 		usleep(5000);
 }
 
