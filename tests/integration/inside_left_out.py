@@ -3,6 +3,7 @@
 
 INTEGRATION = {
     "in_process:*": "they ask for --in-process themselves",
+    "in_process_as_probes:*": "they ask for --in-process themselves",
     "in_process_kinds:*": "they ask for --in-process themselves",
     "gpu_inside:*": "they say themselves whether calls are recorded inside",
     "divert:*": "they have no trace",

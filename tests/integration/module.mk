@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 # make test-integration    cuscope itself on the programs of tests/programs (root)
-# make test-in-process     the tests that make most calls a second time, with calls recorded inside of processes (root)
 # make stress-long         the tests that are marked as such, which take 10 to 50 s each (root)
 # make stress              all of it that takes long: storms of 4,000 short processes, agents that come and go (root)
 # make stress-divert       functions diverted and put back a thousand times in a process that calls them all the time (root)
@@ -8,16 +7,10 @@
 # make stress-node         100,000 processes that the node agent sees come and go (root)
 # make stress-gpu          agents that come and go a thousand times, and deaths at any moment (root)
 
-test-integration: $(B)/cuscope programs simcuda simnvml security-programs
+test-integration: $(B)/cuscope programs simcuda simnvml security-programs planted-programs
 	@tests/integration/run --build $(B)
 
-# Subjects in which nearly each call is recorded inside.
-IN_PROCESS := counts filters targets processes unwinding output formats stacks timeline findings export report record gpu_outputs
-
-test-in-process: $(B)/cuscope programs simcuda simnvml security-programs
-	@tests/integration/run --build $(B) --in-process $(IN_PROCESS:%='%:*')
-
-stress-in-process: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
+stress-in-process: $(B)/cuscope programs simcuda simnvml inject-programs security-programs planted-programs
 	tests/integration/run --build $(B) --in-process
 	tests/integration/run --build $(B) --in-process --tests tests/security
 
@@ -30,7 +23,7 @@ stress-divert: $(B)/cuscope programs simcuda
 stress-node: $(B)/cuscope programs simcuda
 	NODE_PROCESSES=100000 tests/integration/run --build $(B) 'node_bounds_*'
 
-stress-long: $(B)/cuscope programs simcuda simnvml security-programs
+stress-long: $(B)/cuscope programs simcuda simnvml security-programs planted-programs
 	STRESS=1 tests/integration/run --build $(B) --marked
 	STRESS=1 tests/integration/run --build $(B) 'dlopen_not_even_*'
 
@@ -40,4 +33,4 @@ stress-hooks: $(B)/cuscope programs security-programs
 stress: stress-long stress-node stress-gpu stress-divert stress-hooks stress-in-process stress-vm
 	STORM_PROCESSES=4000 tests/integration/run --build $(B) 'storm_*'
 
-.PHONY: test-integration test-in-process stress stress-long stress-node stress-gpu stress-divert stress-in-process
+.PHONY: test-integration stress stress-long stress-node stress-gpu stress-divert stress-in-process

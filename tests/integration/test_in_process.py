@@ -63,27 +63,6 @@ def late_runtime_only(result):
     missed["complete"] = missed["complete"] or not missed["hooks"]
 
 
-def program_test(program, *arguments, check=checks.everything, calls=10):
-    def test(case):
-        result = started(case, program, *arguments)
-        late_runtime_only(result)
-        check(result)
-        well(result, calls)
-
-    test.__name__ = f"test_in_process_calls_of_{program}"
-    return test
-
-
-def only_calls(result):
-    checks.calls(result)
-
-
-for name, arguments in (("threads", ("4", "25")), ("copies", ()), ("errors", ()), ("capture", ("5",)),
-                        ("reload", ("4",))):
-    globals()[f"test_in_process_{name}"] = program_test(name, *arguments)
-test_in_process_memory = program_test("memory", check=only_calls)
-
-
 def longjmp_test(shape, where):
     """Nearly always each thread has just left a call by longjmp, so also when the functions are diverted, and
     no later call is within that one. Beside other traces that is not always so: docs/in-process.md, limits."""
