@@ -6,10 +6,10 @@ VM_FILES    = tests/vm/ladder tests/vm/exercise $(VM_PROGRAMS) simcuda/push/libc
 VM_SCRIPTS  = tests/vm/make-initramfs tests/vm/init tests/vm/smoke $(wildcard tests/vm/*.py tests/integration/*.py tests/schema/*.py)
 
 # make stress-vm: all programs on each rung of each kernel, and all tests on its best
-stress-vm: $(B)/vm/initramfs
-	LADDER_ALL=1 VM_TIMEOUT=1200 tests/vm/run $(B) $< $(VM_KERNELS)
+stress-vm: prepare-vm
+	LADDER_ALL=1 VM_TIMEOUT=1200 tests/vm/run $(B) $(B)/vm/initramfs $(VM_KERNELS)
 
-prepare-vm: $(B)/vm/initramfs
+prepare-vm: $(B)/vm/initramfs $(B)/programs/ownroot
 
 test-vm: prepare-vm
 	@tests/vm/run $(B) $(B)/vm/initramfs $(VM_KERNELS)
