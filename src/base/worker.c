@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -114,6 +117,13 @@ static int first_ended(pid_t child)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
 }
 
+/* A worker that gives up its rights ends with who is its parent by then. */
+static void wait_for_end_of(pid_t parent)
+{
+	while (getppid() == parent)
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+}
+
 int worker_fork(bool own_session, void (*run)(void *data, int socket), void *data, int *socket)
 {
 	int pair[2], rc;
@@ -123,12 +133,16 @@ int worker_fork(bool own_session, void (*run)(void *data, int socket), void *dat
 		return -errno;
 	child = fork();
 	if (child == 0) {
+		pid_t between = getpid();
+
 		close(pair[0]);
 		if (own_session)
 			setsid();
 		child = fork();
-		if (child == 0)
+		if (child == 0) {
+			wait_for_end_of(between);
 			run(data, pair[1]);
+		}
 		_exit(child < 0 ? 1 : 0);
 	}
 	rc = child < 0 ? -errno : first_ended(child);
@@ -164,6 +178,20 @@ void worker_close_all_but(int fd, int other)
 		first = (unsigned)kept[i] + 1;
 	}
 	close_between(first, ~0u);
+}
+
+void worker_end_after(unsigned ms)
+{
+	const struct itimerval limit = {
+		.it_value = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 }
+	};
+	sigset_t end;
+
+	signal(SIGALRM, SIG_DFL);
+	setitimer(ITIMER_REAL, &limit, NULL);
+	sigemptyset(&end);
+	sigaddset(&end, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &end, NULL);
 }
 
 /* ---- another program ------------------------------------------------------------------------- */

@@ -48,6 +48,10 @@ int worker_fork(bool own_session, void (*run)(void *data, int socket), void *dat
  * descriptors are /dev/null. */
 void worker_close_all_but(int fd, int other);
 
+/* In the worker: after that time it is ended, whatever it waits for, and whatever signals the
+ * thread that made it had blocked. */
+void worker_end_after(unsigned ms);
+
 #define WORKER_SOCKET 3 /* where a program that was started has its socket */
 
 struct worker {

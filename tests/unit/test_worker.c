@@ -57,6 +57,16 @@ static struct told hear(int socket)
 	return told;
 }
 
+/* As who asks a stranger's service does: at once, before anything else. */
+static void close_and_stay(void *data, int socket)
+{
+	int rc = rights_close();
+
+	nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
+	worker_send(socket, &rc, sizeof(rc), -1);
+	_exit(0);
+}
+
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static int pair[2];
@@ -270,6 +280,49 @@ static void test_one_that_does_not_end_is_killed(void **state)
 	close(command.program);
 }
 
+/* It ends with its parent, which is never who was there for a moment to make it nobody's child. */
+static void test_a_copy_that_gives_up_its_rights_at_once_stays(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		int socket, rc = -1;
+
+		assert_int_equal(worker_fork(false, close_and_stay, NULL, &socket), 0);
+		assert_int_equal(worker_wait(socket, 5000, NULL), 0);
+		assert_int_equal(worker_receive(socket, &rc, sizeof(rc), NULL), sizeof(rc));
+		assert_int_equal(rc, 0);
+		close(socket);
+	}
+}
+
+static void wait_for_good(void *data, int socket)
+{
+	char byte;
+
+	worker_end_after(100);
+	for (;;)
+		if (read(*(int *)data, &byte, 1) < 0)
+			_exit(1);
+}
+
+/* Made by a thread that hears no signals, as those beside the main loop. */
+static void test_a_copy_ends_after_its_time(void **state)
+{
+	int never[2], socket;
+	sigset_t all, before;
+	char byte;
+
+	assert_int_equal(pipe(never), 0);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	assert_int_equal(worker_fork(true, wait_for_good, never, &socket), 0);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(worker_wait(socket, 5000, NULL), 0);
+	assert_int_equal(worker_receive(socket, &byte, 1, NULL), 0);
+	close(socket);
+	close(never[0]);
+	close(never[1]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,7 +336,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_nobody_waits_for_longer_than_was_said,
 		                                open_pair, close_pair),
 		cmocka_unit_test(test_a_copy_is_nobodys_child_and_has_its_session),
+		cmocka_unit_test(test_a_copy_that_gives_up_its_rights_at_once_stays),
 		cmocka_unit_test(test_a_copy_keeps_what_it_is_to_keep),
+		cmocka_unit_test(test_a_copy_ends_after_its_time),
 		cmocka_unit_test(test_a_program_has_its_socket_and_what_it_was_given),
 		cmocka_unit_test(test_a_command_has_no_rights),
 		cmocka_unit_test(test_one_that_does_not_end_is_killed),
