@@ -6,11 +6,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -21,6 +24,8 @@
 
 #define FDS_MAX 65536
 
+#define DEADLINE_PRIORITY (-101) /* as the kernel shows it */
+
 /* The number of the machine's time namespace: PROC_TIME_INIT_INO of the kernel. */
 #define TIME_INITIAL 0xEFFFFFFAu
 
@@ -30,10 +35,9 @@ bool process_stat_parse(const char *text, struct process_stat *stat)
 	const char *behind = strrchr(text, ')');
 
 	return behind && sscanf(behind,
-	                        ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %d "
+	                        ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
 	                        "%*d %*d %*d %" SCNu64,
-	                        &stat->state, &stat->parent, &stat->flags, &stat->priority,
-	                        &stat->start_time) == 5;
+	                        &stat->state, &stat->parent, &stat->flags, &stat->start_time) == 4;
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
@@ -243,6 +247,23 @@ bool process_clock_offset(pid_t pid, int64_t *offset_ns)
 		fclose(file);
 	*offset_ns = found ? -(seconds * 1000000000 + ns) : 0;
 	return found;
+}
+
+int process_priority(pid_t pid, pid_t tid)
+{
+	struct sched_param real_time = { 0 };
+	int policy, nice;
+
+	if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH)
+		return 0;
+	policy = sched_getscheduler(tid) & ~SCHED_RESET_ON_FORK;
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		return sched_getparam(tid, &real_time) ? 0 : -1 - real_time.sched_priority;
+	if (policy == SCHED_DEADLINE)
+		return DEADLINE_PRIORITY;
+	errno = 0;
+	nice = getpriority(PRIO_PROCESS, (id_t)tid);
+	return errno ? 0 : 20 + nice;
 }
 
 pid_t process_living_thread(pid_t pid)

@@ -43,7 +43,6 @@ struct process_stat {
 	char state;          /* 'R': runs, 'S': sleeps, 'Z' and 'X': has ended, ... */
 	pid_t parent;        /* of a process; 0: outside of this pid namespace, or none */
 	unsigned flags;      /* PF_ of the kernel's include/linux/sched.h */
-	int32_t priority;    /* as the kernel counts it: 20 and the nice value, below 0 real-time */
 	uint64_t start_time; /* in clock ticks since boot */
 };
 
@@ -56,6 +55,12 @@ bool process_is_ending(pid_t pid, pid_t tid); /* or is gone */
 
 /* The same from the text of the file. False: it is not one. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
+
+/*
+ * How a thread is scheduled, as top shows it: 20 and the nice value, below 0 real-time. 0: it is
+ * gone. Asks the kernel by system calls, which wait for nothing: it is asked of each thread.
+ */
+int process_priority(pid_t pid, pid_t tid);
 
 /*
  * A thread of it that has not ended, as the first one may have. 0: there is none. By such a thread

@@ -334,7 +334,6 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
 	struct thread thread = { 0 };
-	struct process_stat stat;
 	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
 	int r;
 	struct pipeline_known_thread *known = MAP_FIND(pipeline->threads, &head->tid);
@@ -345,8 +344,7 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 	if (r)
 		return r;
 	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
-	if (process_stat_read((pid_t)head->tgid, (pid_t)head->tid, &stat))
-		thread.priority = stat.priority;
+	thread.priority = process_priority((pid_t)head->tgid, (pid_t)head->tid);
 	event.process = process->process;
 	event.thread = &thread;
 	return pipeline_push(pipeline, &event, err);

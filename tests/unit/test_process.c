@@ -3,11 +3,13 @@
 #include "base/process.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +25,32 @@ static void test_the_fields_are_those_behind_the_name(void **state)
 	assert_int_equal(stat.state, 'S');
 	assert_int_equal(stat.parent, 1);
 	assert_int_equal(stat.flags, 4194560);
-	assert_int_equal(stat.priority, 20);
 	assert_int_equal(stat.start_time, 8123456);
+}
+
+static void test_how_a_thread_is_scheduled(void **state)
+{
+	const struct sched_param second = { .sched_priority = 2 };
+	int own = getpriority(PRIO_PROCESS, 0), end[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(end), 0);
+	pid = fork();
+	if (pid == 0) {
+		alarm(60); /* where an assertion fails nobody ends it */
+		close(end[1]);
+		_exit(read(end[0], &byte, 1) != 0);
+	}
+	assert_int_equal(process_priority(pid, pid), 20 + own);
+	assert_int_equal(setpriority(PRIO_PROCESS, (id_t)pid, 19), 0);
+	assert_int_equal(process_priority(pid, pid), 39);
+	assert_int_equal(process_priority(getpid(), pid), 0); /* is no thread of it */
+	if (sched_setscheduler(pid, SCHED_FIFO, &second) == 0)
+		assert_int_equal(process_priority(pid, pid), -3);
+	close(end[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(process_priority(pid, pid), 0);
 }
 
 static void test_a_name_with_brackets_is_skipped(void **state)
@@ -227,6 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_fields_are_those_behind_the_name),
+		cmocka_unit_test(test_how_a_thread_is_scheduled),
 		cmocka_unit_test(test_a_name_with_brackets_is_skipped),
 		cmocka_unit_test(test_what_is_cut_is_not_taken),
 		cmocka_unit_test(test_a_zombie_with_a_misleading_name),

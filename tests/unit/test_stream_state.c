@@ -2,10 +2,13 @@
 /* What records mean by those that came before: processes, threads, texts, kernels, captures. */
 #include "records.h"
 
+#include <errno.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
+#include "probe/person.h"
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
@@ -31,6 +34,31 @@ static void test_a_thread_brings_the_name_of_its_process(void **state)
 	assert_seen(feed, "process thread call(cudaMalloc)");
 	assert_string_equal(last_seen(feed)->process.comm, "train");
 	assert_int_equal(feed->recorder.seen[1].tid, THREAD);
+}
+
+static size_t looks; /* that helpers were asked for */
+
+static ssize_t count_look(pid_t pid, enum process_look how, const char *name, void *to,
+                          size_t bytes)
+{
+	looks++;
+	return -ESRCH;
+}
+
+/* A program may begin and end 10,000 a second; to ask a helper takes longer than all the rest. */
+static void test_no_helper_is_asked_about_a_thread(void **state)
+{
+	uint32_t pid = (uint32_t)getpid();
+	struct feed *feed = *state;
+
+	feed_process(feed, WIRE_THREAD, pid, pid, 0, "train");
+	looks = 0;
+	process_look_by(count_look);
+	for (int i = 0; i < 40; i++) /* one after the other, of one number */
+		feed_process(feed, WIRE_THREAD, pid, pid, 0, "train");
+	process_look_by(process_look_here);
+	assert_int_equal(feed->recorder.count, 42);
+	assert_int_equal(looks, 0);
 }
 
 static void test_a_child_is_a_process_from_its_fork_on(void **state)
@@ -590,6 +618,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_process_is_announced_once_before_its_first_call),
 		TEST(test_a_thread_brings_the_name_of_its_process),
+		TEST(test_no_helper_is_asked_about_a_thread),
 		TEST(test_a_child_is_a_process_from_its_fork_on),
 		TEST(test_a_process_ends_and_its_pid_may_come_again),
 		TEST(test_a_process_that_ends_twice_ends_once),
