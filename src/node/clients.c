@@ -1,37 +1,46 @@
 // SPDX-License-Identifier: MIT
 #include "node/clients.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/peer.h"
 #include "base/xalloc.h"
+#include "probe/person.h"
 
 struct client {
 	struct client *next; /* the next younger one */
 	int fd;
 	uint64_t since_ns;
-	unsigned char from[16]; /* an IPv6 network of 64 bits is one address */
+	struct from {
+		unsigned char address[16]; /* an IPv6 network of 64 bits is one */
+		uint64_t person;           /* of loopback; else 0 */
+	} from;
 	bool ended;
 };
 
 struct clients {
 	pthread_mutex_t lock;
 	struct client *first, **end;
-	size_t count, most, most_of_address; /* count: that were not ended */
+	size_t count, most, most_of_one; /* count: that were not ended */
 	uint64_t ended;
+	int diag;
 };
 
-struct clients *clients_new(size_t most, size_t most_of_address)
+struct clients *clients_new(size_t most, size_t most_of_one)
 {
 	struct clients *clients = xcalloc(1, sizeof(*clients));
 
 	pthread_mutex_init(&clients->lock, NULL);
 	clients->end = &clients->first;
 	clients->most = most;
-	clients->most_of_address = most_of_address;
+	clients->most_of_one = most_of_one;
+	clients->diag = peer_open();
 	return clients;
 }
 
@@ -39,6 +48,8 @@ void clients_free(struct clients *clients)
 {
 	while (clients && clients->first)
 		clients_remove(clients, clients->first);
+	if (clients && clients->diag >= 0)
+		close(clients->diag);
 	if (clients)
 		pthread_mutex_destroy(&clients->lock);
 	free(clients);
@@ -58,6 +69,35 @@ static void address_of(const struct sockaddr *from, unsigned char out[16])
 		memcpy(out, &v6->sin6_addr, 8);
 }
 
+static bool is_loopback(const struct sockaddr *from)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+
+	if (from->sa_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+	        v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* Those of loopback of whom nobody is known any more are of one, too. */
+static struct from from_of(const struct clients *clients, int fd, const struct sockaddr *from)
+{
+	struct from of = { 0 };
+	uid_t user;
+	int rc = clients->diag < 0 || !is_loopback(from) ? -ENOTSUP
+	                                                 : peer_user(clients->diag, fd, &user);
+
+	if (!rc)
+		of.person = person_of_uid(user) + 1;
+	else if (rc == -ENOENT || rc == -ENOTCONN)
+		of.person = PERSON_UNKNOWN;
+	else
+		address_of(from, of.address);
+	return of;
+}
+
 /* With the lock held: the socket is open until clients_remove(). */
 static void end(struct clients *clients, struct client *client)
 {
@@ -69,30 +109,27 @@ static void end(struct clients *clients, struct client *client)
 	clients->ended++;
 }
 
-void clients_make_room(struct clients *clients, const struct sockaddr *from)
+/* With the lock held. */
+static void make_room(struct clients *clients, const struct from *from)
 {
-	struct client *oldest = NULL, *oldest_of_address = NULL;
-	unsigned char address[16];
-	size_t of_address = 0;
+	struct client *oldest = NULL, *oldest_of_one = NULL;
+	size_t of_one = 0;
 
-	address_of(from, address);
-	pthread_mutex_lock(&clients->lock);
 	for (struct client *c = clients->first; c; c = c->next) {
-		bool same = !memcmp(c->from, address, sizeof(address));
+		bool same = !memcmp(&c->from, from, sizeof(*from));
 
 		if (c->ended)
 			continue;
-		of_address += same;
+		of_one += same;
 		if (!oldest)
 			oldest = c;
-		if (same && !oldest_of_address)
-			oldest_of_address = c;
+		if (same && !oldest_of_one)
+			oldest_of_one = c;
 	}
-	if (oldest_of_address && of_address >= clients->most_of_address)
-		end(clients, oldest_of_address);
+	if (oldest_of_one && of_one >= clients->most_of_one)
+		end(clients, oldest_of_one);
 	else if (oldest && clients->count >= clients->most)
 		end(clients, oldest);
-	pthread_mutex_unlock(&clients->lock);
 }
 
 struct client *clients_add(struct clients *clients, int fd, const struct sockaddr *from,
@@ -102,12 +139,12 @@ struct client *clients_add(struct clients *clients, int fd, const struct sockadd
 
 	client->fd = fd;
 	client->since_ns = now_ns;
-	address_of(from, client->from);
-	pthread_mutex_lock(&clients->lock);
+	client->from = from_of(clients, fd, from);
+	LOCKED(&clients->lock);
+	make_room(clients, &client->from);
 	*clients->end = client;
 	clients->end = &client->next;
 	clients->count++;
-	pthread_mutex_unlock(&clients->lock);
 	return client;
 }
 
@@ -115,7 +152,7 @@ void clients_remove(struct clients *clients, struct client *client)
 {
 	struct client **at = &clients->first;
 
-	pthread_mutex_lock(&clients->lock);
+	LOCKED(&clients->lock);
 	while (*at && *at != client)
 		at = &(*at)->next;
 	if (*at) {
@@ -125,23 +162,18 @@ void clients_remove(struct clients *clients, struct client *client)
 		clients->count -= !client->ended;
 		free(client);
 	}
-	pthread_mutex_unlock(&clients->lock);
 }
 
 void clients_end_before(struct clients *clients, uint64_t time_ns)
 {
-	pthread_mutex_lock(&clients->lock);
+	LOCKED(&clients->lock);
 	for (struct client *c = clients->first; c && c->since_ns < time_ns; c = c->next)
 		end(clients, c);
-	pthread_mutex_unlock(&clients->lock);
 }
 
 uint64_t clients_ended(struct clients *clients)
 {
-	uint64_t ended;
 
-	pthread_mutex_lock(&clients->lock);
-	ended = clients->ended;
-	pthread_mutex_unlock(&clients->lock);
-	return ended;
+	LOCKED(&clients->lock);
+	return clients->ended;
 }

@@ -355,14 +355,6 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-static enum MHD_Result on_accept(void *data, const struct sockaddr *from, socklen_t bytes)
-{
-	struct http *http = data;
-
-	clients_make_room(http->clients, from);
-	return MHD_YES;
-}
-
 static void on_connection(void *data, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -478,10 +470,10 @@ static int start_daemon(struct http *http, const struct node_settings *settings,
 
 	if (tls->key.data)
 		flags |= MHD_USE_TLS;
-	http->daemon = MHD_start_daemon(flags, 0, on_accept, http, on_request, http,
-	                                MHD_OPTION_EXTERNAL_LOGGER, on_complaint, http,
-	                                MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-	                                MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	http->daemon =
+		MHD_start_daemon(flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
+	                         on_complaint, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+	                         http, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 	if (http->daemon)
 		return 0;
 	close(fd);

@@ -200,8 +200,8 @@ def test_node_slow_clients_hold_nobody_up(case):
         for client in clients:
             client.close()
     figures = node.metrics()
-    # 400 came one by one; how many of the first ones the queue has taken depends on the machine
-    at_least("connections that were ended", 400, figures["cuscope_agent_connections_ended_total", ()])
+    # 400 came one by one, and 48 have room; how many of the first ones the queue has taken depends on the machine
+    at_least("connections that were ended", 400 - 48, figures["cuscope_agent_connections_ended_total", ()])
     at_most("open files", 300, figures["cuscope_agent_open_files", ()])
     at_most("memory", 64 << 20, figures["cuscope_agent_resident_bytes", ()])
 

@@ -6,7 +6,9 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 
+import checks
 from harness import Failure, Places, alone, wait_until
 from node import Node, parse
 
@@ -113,3 +115,27 @@ def test_node_clients_that_send_anything(case):
     memory = node.metrics()["cuscope_agent_resident_bytes", ()]
     if memory > 64 << 20:
         raise Failure(f"{memory} bytes of memory")
+
+
+def test_node_one_user_leaves_room_for_the_connections_of_others(case):
+    """By as many addresses of 127/8 as there are: they are all his."""
+    node = Node(case)
+    script = ("import socket, sys, time\n"
+              "print('begins', flush=True)\n"
+              "sys.stdin.read()\n"
+              "held = [socket.create_connection(('127.0.0.1', int(sys.argv[1])), source_address=(f'127.0.1.{i + 1}', 0)) for i in range(80) if not time.sleep(0.005)]\n"
+              "print('ready', flush=True)\n"
+              "time.sleep(100)\n")
+    crowd = case.start("setpriv", "--reuid", "1234", "--clear-groups", sys.executable, "-c", script, str(node.port), name="crowd",
+                       stdin=subprocess.PIPE)
+    wait_until(lambda: "begins" in crowd.out(), "his program")
+    with socket.create_connection(("127.0.0.1", node.port), timeout=4) as client:  # which ends after 5 s
+        crowd.process.stdin.close()
+        wait_until(lambda: "ready" in crowd.out(), "his connections")
+        try:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = client.recv(100)
+        except OSError:
+            answer = b""
+    crowd.process.kill()
+    checks.contains("answer", "^HTTP/1.1 200", answer.decode())
