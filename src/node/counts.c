@@ -23,7 +23,7 @@ struct counted {
 	uint64_t now[COUNTS];  /* all that it did */
 	uint64_t told[COUNTS]; /* what of it is in a series, its own or that of the others */
 	struct counted_memory memory;
-	const struct process *process;
+	struct process process; /* a copy: the watch forgets those that ended long ago */
 	bool ended;
 	uint64_t first_ns, ended_ns;
 	uint64_t calls, score; /* on this page; and of late */
@@ -96,7 +96,7 @@ static struct counted *find(struct counts *counts, const struct watch_page *page
 		memset(counted->now, 0, sizeof(counted->now));
 		memset(&counted->memory, 0, sizeof(counted->memory));
 	}
-	counted->process = process;
+	counted->process = *process;
 	if (ended && !counted->ended)
 		counted->ended_ns = page->time_ns;
 	counted->ended |= ended;
@@ -290,7 +290,7 @@ static bool is_candidate(const struct counted *c, const struct counts_options *o
 static bool is_replaced(struct counted *const *list, size_t n, const struct counted *c)
 {
 	for (size_t i = 0; c->ended && i < n; i++) {
-		if (list[i] != c && list[i]->process->pid == c->process->pid)
+		if (list[i] != c && list[i]->process.pid == c->process.pid)
 			return true;
 	}
 	return false;
@@ -323,7 +323,7 @@ static void show(struct counts *counts, struct counted *c, uint64_t now_ns)
 	if (!c->has_series)
 		begin_series(c, now_ns);
 	tell(c, c->shown.counts);
-	c->shown.process = c->process;
+	c->shown.process = &c->process;
 	c->shown.ended = c->ended;
 	c->shown.memory = c->memory;
 	counts->shown[counts->n_shown++] = &c->shown;
@@ -347,7 +347,7 @@ static uint64_t person_of(const struct counts *counts, struct counted *c)
 		return PERSON_ROOT;
 	if (!c->asked && !c->ended) {
 		c->asked = true;
-		c->person = counts->person((pid_t)c->process->pid);
+		c->person = counts->person((pid_t)c->process.pid);
 	}
 	return c->asked ? c->person : PERSON_UNKNOWN;
 }
@@ -414,13 +414,21 @@ static void choose(struct counts *counts, const struct counts_options *options, 
 	free(ranking.list);
 }
 
-/* Those that the watch does not tell apart any more: all that they did had been told before. */
-static void forget(struct counts *counts)
+/*
+ * Those that the watch does not tell apart any more: all that they did had been told before, and
+ * is in `rest` now. Their series stay for as long as those of others that ended, however many end
+ * after them: there are no more of them than series.
+ */
+static void forget(struct counts *counts, uint64_t now_ns)
 {
 	struct counted *c, *next;
 
 	HASH_ITER (hh, counts->processes, c, next) {
-		if (c->page != counts->page)
+		if (c->page == counts->page)
+			continue;
+		if (c->ended && c->has_series && now_ns - c->ended_ns < LINGER_NS)
+			memset(c->now, 0, sizeof(c->now));
+		else
 			drop(counts, c);
 	}
 }
@@ -435,7 +443,7 @@ void counts_take(struct counts *counts, const struct counts_options *options,
 	take_copies(counts, page);
 	take_memory(counts, page);
 	take_results(counts, page);
-	forget(counts);
+	forget(counts, page->time_ns);
 	take_totals(counts);
 	choose(counts, options, page->time_ns);
 }

@@ -145,6 +145,36 @@ static void test_an_ended_process_keeps_its_series_for_a_while(void **state)
 	counts_free(counts);
 }
 
+/* The watch makes those one that ended longest ago, where many end: a series has its time. */
+static void test_an_ended_process_keeps_its_series_though_it_is_merged(void **state)
+{
+	const struct counts_options options = { .top = 2, .age_ns = 0 };
+	struct counts *counts = counts_new(0);
+
+	row(0, 0, 7, 100, false);
+	take(counts, &options, 1, 1);
+	row(0, 0, 7, 105, true);
+	take(counts, &options, 2, 1);
+	processes[0] = (struct process){ .id = 5, .pid = 5 }; /* given back */
+	rows[0] = (struct watch_kernel){
+		.process = &merged, .kernel = &kernel, .count = 1105, .ended = true
+	};
+	for (uint64_t s = 3; s <= 61; s += 29) {
+		take(counts, &options, s, 1);
+		assert_int_equal(105, launches_of(counts, 7));
+		assert_string_equal("train", series_of(counts, 7)->process->comm);
+		assert_true(series_of(counts, 7)->ended);
+		assert_int_equal(0, other(counts));
+		assert_int_equal(1105, total(counts));
+		assert_int_equal(0, counts_running(counts));
+	}
+	take(counts, &options, 63, 1);
+	assert_null(series_of(counts, 7));
+	assert_int_equal(0, other(counts));
+	assert_int_equal(1105, total(counts));
+	counts_free(counts);
+}
+
 /* The same number and the same name: two series of one name would be a mistake. */
 static void test_an_exec_and_a_reused_pid_are_one_series_at_a_time(void **state)
 {
@@ -433,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_who_ends_young_is_one_of_the_others),
 		cmocka_unit_test(test_who_is_displaced_moves_nothing),
 		cmocka_unit_test(test_an_ended_process_keeps_its_series_for_a_while),
+		cmocka_unit_test(test_an_ended_process_keeps_its_series_though_it_is_merged),
 		cmocka_unit_test(test_an_exec_and_a_reused_pid_are_one_series_at_a_time),
 		cmocka_unit_test(test_what_is_merged_stays_in_the_total),
 		cmocka_unit_test(test_each_kind_of_row_is_counted_as_what_it_is),
