@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/folder.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 
@@ -95,8 +96,6 @@ static void add_entry(struct spool_list *list, const char *name, uint64_t number
 	memcpy(entry->name, name, strlen(name) + 1); /* it is shorter: spool_name_read() */
 	list->use.files++;
 	list->use.bytes += bytes;
-	if (number > list->number)
-		list->number = number;
 }
 
 static void names_take(struct spool_list *list, const char *name)
@@ -119,14 +118,7 @@ static void names_take(struct spool_list *list, const char *name)
 		list->temporary[list->n_temporary++] = number;
 }
 
-static int names_compare(const void *a, const void *b)
-{
-	const struct spool_entry *one = a, *other = b;
-
-	if (one->number != other->number)
-		return one->number < other->number ? -1 : 1;
-	return strcmp(one->name, other->name);
-}
+ORDER_BY(names_compare, struct spool_entry, UP(number), BY_TEXT(name));
 
 static int read_all(struct spool_list *list, DIR *folder)
 {
@@ -141,6 +133,41 @@ static int read_all(struct spool_list *list, DIR *folder)
 		names_take(list, entry->d_name);
 	}
 	return -errno;
+}
+
+/* After the last number comes the first. */
+static uint64_t number_after(uint64_t number, uint64_t steps)
+{
+	return (number + steps) % (SPOOL_NUMBER_MAX + 1);
+}
+
+/*
+ * The oldest first. Numbers go round, so it is the one behind the largest gap: a file that somebody
+ * has put here, and that has one of the last numbers, is the oldest rather than the end of all.
+ */
+static void sort_entries(struct spool_list *list)
+{
+	AT_END(at_end_free) struct spool_entry *sorted = NULL;
+	uint64_t widest = 0, gap;
+	size_t oldest = 0;
+
+	if (!list->n)
+		return;
+	qsort(list->entries, list->n, sizeof(*list->entries), names_compare);
+	for (size_t i = 0; i < list->n; i++) {
+		const struct spool_entry *before = &list->entries[(i ? i : list->n) - 1];
+
+		gap = number_after(list->entries[i].number, SPOOL_NUMBER_MAX + 1 - before->number);
+		if (gap > widest) {
+			widest = gap;
+			oldest = i;
+		}
+	}
+	sorted = xmalloc(list->n * sizeof(*sorted));
+	for (size_t i = 0; i < list->n; i++)
+		sorted[i] = list->entries[(oldest + i) % list->n];
+	memcpy(list->entries, sorted, list->n * sizeof(*sorted));
+	list->number = sorted[list->n - 1].number;
 }
 
 static void spool_list_free(struct spool_list *list);
@@ -163,8 +190,8 @@ static int spool_list_read(struct spool_list *list, int folder)
 	closedir(entries);
 	if (rc)
 		spool_list_free(list);
-	else if (list->n)
-		qsort(list->entries, list->n, sizeof(*list->entries), names_compare);
+	else
+		sort_entries(list);
 	return rc;
 }
 
@@ -407,7 +434,7 @@ int spool_begin(int folder, const struct spool_limits *limits, uint64_t bytes,
 		rc = check_limits(&list, limits, bytes, why, err);
 	if (!rc && limits->bytes - list.use.bytes < file->room)
 		file->room = limits->bytes - list.use.bytes;
-	file->number = list.number + 1;
+	file->number = number_after(list.number, 1);
 	spool_list_free(&list);
 	if (rc)
 		return rc;
@@ -435,7 +462,7 @@ int spool_keep(struct spool_file *file, const char *rule, time_t now, char name[
 	int rc = fsync(file->fd) ? -errno : -EEXIST;
 
 	for (unsigned i = 0; rc == -EEXIST && i < NAMES_TRIED; i++) {
-		spool_name(name, now, rule, file->number + i);
+		spool_name(name, now, rule, number_after(file->number, i));
 		rc = give_name(file, name);
 	}
 	if (rc) {

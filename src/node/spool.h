@@ -109,7 +109,7 @@ struct spool_list {
 	uint64_t temporary[SPOOL_TEMPORARY_MAX]; /* numbers of names, of regular files of ours */
 	size_t n_temporary;
 	struct spool_use use;
-	uint64_t number; /* the largest; 0: there is no file */
+	uint64_t number; /* of the newest; 0: there is no file */
 };
 
 #endif

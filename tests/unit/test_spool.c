@@ -134,6 +134,30 @@ static void test_a_clock_that_went_wild_still_makes_a_name(void **state)
 
 /* ---- bounds -------------------------------------------------------------------------------- */
 
+/* Of a machine that was restored, say. Its number is the last that there is. */
+static void test_after_the_last_number_comes_the_first(void **state)
+{
+	const struct spool_limits two = { .bytes = 64 * MIB, .files = 2 };
+	static const char last[] = "20270115T080000Z-xid-999999999999.cuscope";
+	char name[SPOOL_NAME_MAX];
+	struct spool_use use;
+	enum spool_why why;
+	uint64_t number;
+	int fd = openat(folder, last, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+	for (uint64_t i = 0; i < 100; i++) {
+		assert_int_equal(put(&two, 1, name, &why), 0);
+		assert_true(spool_name_read(name, &number));
+		assert_int_equal(number, i);
+		assert_int_equal(spool_look(folder, &use), 0);
+		assert_int_equal(use.files, 2);
+		assert_int_equal(use.others, 0);
+		assert_int_equal(faccessat(folder, last, F_OK, 0), i ? -1 : 0);
+	}
+}
+
 static void test_the_oldest_go_by_their_number_whatever_the_clock_did(void **state)
 {
 	const struct spool_limits few = { .bytes = 64 * MIB, .files = 2 };
@@ -389,6 +413,7 @@ int main(void)
 		TEST(test_a_name_tells_time_rule_and_number),
 		TEST(test_only_names_of_our_kind_are_ours),
 		TEST(test_a_clock_that_went_wild_still_makes_a_name),
+		TEST(test_after_the_last_number_comes_the_first),
 		TEST(test_the_oldest_go_by_their_number_whatever_the_clock_did),
 		TEST(test_bytes_are_bounded_and_a_file_is_told_its_room),
 		TEST(test_a_full_spool_can_keep_the_oldest),
