@@ -266,17 +266,15 @@ static void sweep(struct divert *divert)
 
 void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 {
-	const struct divert_order order = { .kind = DIVERT_FORKED,
-		                            .pid = parent,
-		                            .child = child,
-		                            .start_time = process_start_time(child) };
+	struct divert_order order = { .kind = DIVERT_FORKED, .pid = parent, .child = child };
 	uint64_t owner = 0;
 	size_t places = plans_of(divert, parent, &owner);
 
 	if (!places)
 		places = shares_child_has(&divert->shares, parent, &owner);
 	if (!places)
-		return;
+		return; /* nothing is asked about most children: programs make 10,000 a second */
+	order.start_time = process_start_time(child);
 	divert_gone(divert, child); /* of an earlier process of that number */
 	if (quota_refuses(&divert->shares.of_children, owner, 0, places))
 		sweep(divert);

@@ -2,9 +2,11 @@
 /* How many modules and children of processes that are diverted each user can have. */
 #include "unit.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/process.h"
+#include "divert/divert.h"
 #include "divert/divert_queue.h"
 
 #define ANN  1000
@@ -80,6 +82,37 @@ static void test_children_whose_end_was_not_told_make_room(void **state)
 	assert_int_equal(shares_sweep(&shares, (1ull << 40) + 1), 0); /* that was a moment ago */
 }
 
+static size_t looks;
+
+static ssize_t count_look(pid_t pid, enum process_look how, const char *name, void *to,
+                          size_t bytes)
+{
+	looks++;
+	return -ESRCH;
+}
+
+static void no_answer(void *data, const struct divert_result *result)
+{
+}
+
+/* Of programs that start others in a loop; who would be asked is a helper. */
+static void test_nothing_is_asked_about_children_of_others(void **state)
+{
+	struct divert *divert;
+	struct err err = { 0 };
+
+	if (divert_new(no_answer, NULL, &divert, &err) == -ENOTSUP)
+		SKIP("functions are not diverted on this machine");
+	process_look_by(count_look);
+	for (pid_t pid = 0; pid < 100; pid++) {
+		divert_forked(divert, getpid(), DEAD + pid);
+		divert_gone(divert, DEAD + pid);
+	}
+	process_look_by(process_look_here);
+	assert_int_equal(looks, 0);
+	divert_free(divert);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -89,6 +122,7 @@ int main(void)
 		TEST(test_functions_count_as_well),
 		TEST(test_children_of_one_user_take_no_room_of_others),
 		TEST(test_children_whose_end_was_not_told_make_room),
+		TEST(test_nothing_is_asked_about_children_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
