@@ -21,9 +21,11 @@
  * is slow. */
 #define MEMORY_MS 500
 #define FILE_MS   2000
-#define BUSY_MS   10000  /* for a helper that the machine does not let run */
-#define FREE_NS   200000 /* what is shorter is the price of asking */
-#define PAGE      4096u  /* a step that never leaves a page, whatever the page size */
+#define LOOK_NS   50000000ull    /* until it is looked at how busy the helper is */
+#define AGAIN_NS  20000000ull    /* and between looks at one that is late */
+#define BUSY_NS   10000000000ull /* for a helper that the machine does not let run */
+#define FREE_NS   200000         /* what is shorter is the price of asking */
+#define PAGE      4096u          /* a step that never leaves a page, whatever the page size */
 
 static pthread_mutex_t orders = PTHREAD_MUTEX_INITIALIZER; /* those that follow each other */
 
@@ -206,24 +208,49 @@ static bool is_running(pid_t pid)
 	return process_stat_read(pid, 0, &stat) && stat.state == 'R';
 }
 
+/* For how long the helper has run so far or waited for a processor; 0: the kernel does not tell. */
+static uint64_t busy_ns(pid_t pid)
+{
+	char text[128] = "", *at = text;
+	uint64_t ran;
+
+	if (process_look_here(pid, PROCESS_TEXT, "schedstat", text, sizeof(text) - 1) <= 0)
+		return 0;
+	ran = strtoull(at, &at, 10);
+	return ran + strtoull(at, &at, 10);
+}
+
+/*
+ * The limit is for what the helper waits for, and not for a processor; most answer before it is
+ * looked at. `ms` is that of the limit.
+ */
 static int wait_for_answer(int ms)
 {
-	uint64_t begin = clock_now_ns(), end = begin + (uint64_t)ms * 1000000;
+	const uint64_t begin = clock_now_ns(), most = (uint64_t)ms * 1000000;
+	uint64_t until = begin + LOOK_NS, before = 0, busy, now;
+	bool looked = false;
 	struct pollfd answer = { .fd = helper.socket, .events = POLLIN };
 
 	for (;;) {
-		uint64_t now = clock_now_ns();
-		int wait = now < end ? (int)((end - now) / 1000000) + 1 : 20;
-		int n = poll(&answer, 1, wait);
+		now = clock_now_ns();
+		int n = poll(&answer, 1, now < until ? (int)((until - now) / 1000000) + 1 : 0);
 
 		if (n > 0)
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		now = clock_now_ns();
-		if (now >= end &&
-		    (!is_running(helper.pid) || now >= begin + (uint64_t)BUSY_MS * 1000000))
+		if (now < until)
+			continue;
+		busy = busy_ns(helper.pid);
+		if (!looked)
+			before = busy;
+		looked = true;
+		until = begin + most + (busy > before ? busy - before : 0);
+		if (now >= begin + BUSY_NS || (now >= until && !is_running(helper.pid)))
 			return poll(&answer, 1, 0) > 0 ? 0 : -ETIMEDOUT;
+		if (until < now + AGAIN_NS)
+			until = now + AGAIN_NS;
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -310,6 +311,61 @@ static void test_who_answers_late_again_and_again_is_not_waited_for(void **state
 	assert_true(helper_news(&told, why, sizeof(why)));
 	assert_int_equal(told, pid);
 	assert_non_null(strstr(why, ": memory and files of this user's processes have made"));
+	close(fd);
+	end_target(pid);
+}
+
+/* Takes the first processor for so long, from who is none of the real-time ones. False: it may not.
+ */
+static bool take_processor(unsigned ms)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t set;
+	int status;
+	pid_t pid;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	if (sched_setaffinity(helper_now(), sizeof(set), &set))
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		uint64_t end_ns;
+
+		if (sched_setaffinity(0, sizeof(set), &set) ||
+		    sched_setscheduler(0, SCHED_FIFO, &first))
+			_exit(1);
+		if (fork())
+			_exit(0);
+		end_ns = clock_now_ns() + ms * 1000000ull;
+		while (clock_now_ns() < end_ns)
+			;
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return !status;
+}
+
+/* Less than the limit is waited for somebody, and more than that for a processor. */
+static void test_a_helper_without_a_processor_is_waited_for(void **state)
+{
+	char path[64], seen[1];
+	pid_t pid = make_target(), server;
+	uint64_t before = helper_unanswered();
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/starved", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_true(helper_memory(pid, (uint64_t)(uintptr_t)folder, seen, 1));
+	fd = open(path, O_PATH);
+	helper_note(fd, pid, 4713);
+	if (!take_processor(1500))
+		skip();
+	server = answer_after(path, 2400);
+	assert_int_equal(helper_pread(fd, seen, 1, 0), -1);
+	assert_int_equal(errno, ESPIPE); /* that is an answer */
+	assert_int_equal(helper_unanswered(), before);
+	waitpid(server, NULL, 0);
 	close(fd);
 	end_target(pid);
 }
@@ -622,6 +678,7 @@ int main(void)
 		TEST(test_a_file_system_that_gives_no_answer_is_not_roots),
 		TEST(test_who_does_not_answer_is_given_up),
 		TEST(test_who_answers_late_again_and_again_is_not_waited_for),
+		TEST(test_a_helper_without_a_processor_is_waited_for),
 		TEST(test_reading_what_answers_at_once_costs_nothing),
 		TEST(test_helpers_that_hang_count_until_they_end),
 		TEST(test_who_is_gone_is_not_given_up_for_others),
