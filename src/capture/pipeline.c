@@ -23,6 +23,8 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	struct pipeline *pipeline = xcalloc(1, sizeof(*pipeline));
 
 	pipeline->options = *options;
+	pipeline->places =
+		(struct quota){ .user = { .most = USERS_MOST }, .all = { .most = PROCESSES_MAX } };
 	TAILQ_INIT(&pipeline->ending);
 	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
 	pipeline->kernels = kernels_new(options->budget);

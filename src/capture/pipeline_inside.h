@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "base/hash.h"
+#include "base/quota.h"
 #include "bpf/wire_hooks.h"
 #include "capture/call_queue.h"
 #include "capture/pipeline.h"
@@ -17,6 +18,7 @@
 #define THREAD_SLOTS  1024  /* the same */
 #define PASSED_MAX    1024  /* processes that ended last */
 #define PROCESSES_MAX 32768 /* ever; all that come after these are one process, "[others]" */
+#define USERS_MOST    24576 /* of a user but root, or of those that are gone at once */
 
 struct known_process {
 	uint32_t pid;
@@ -74,6 +76,7 @@ struct pipeline {
 	struct pipeline_known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
 	size_t n_all;
+	struct quota places;                      /* as many as there are in `all` */
 	struct passed_process passed[PASSED_MAX]; /* a circle; the oldest gives way */
 	size_t n_passed;                          /* ever */
 	uint32_t next_number;                     /* of a process */

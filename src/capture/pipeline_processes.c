@@ -13,6 +13,8 @@
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
 #include "capture/kernels.h"
+#include "probe/helper.h"
+#include "probe/person.h"
 
 #define THREADS_MAX 16384         /* beyond, the one that came first is forgotten */
 #define PASSED_NS   5000000000ull /* how long after its end something may be a process's */
@@ -80,6 +82,7 @@ static struct process *others(struct pipeline *pipeline)
 struct kept_process {
 	struct process process;
 	size_t slot;
+	uint64_t person; /* whose place it has */
 };
 
 /* Numbers are never given out twice; the two above stand for processes that are not told apart. */
@@ -90,10 +93,16 @@ static uint32_t next_number(struct pipeline *pipeline)
 	return pipeline->next_number++;
 }
 
+/* NULL: there is no place for it. */
 static struct process *keep_process(struct pipeline *pipeline, uint32_t pid)
 {
-	struct kept_process *kept = xcalloc(1, sizeof(*kept));
+	uint64_t person = pid ? helper_person_of((pid_t)pid) : PERSON_ROOT;
+	struct kept_process *kept;
 
+	if (quota_take(&pipeline->places, person, 0, 1))
+		return NULL;
+	kept = xcalloc(1, sizeof(*kept));
+	kept->person = person;
 	kept->process.id = next_number(pipeline);
 	kept->process.pid = pid;
 	kept->slot = pipeline->n_all;
@@ -169,6 +178,7 @@ void pipeline_forget_process(struct pipeline *pipeline, const struct process *pr
 	if (pipeline->first == process)
 		pipeline->first = NULL; /* the next that is announced takes its place */
 	passed_forget(pipeline, process);
+	quota_give(&pipeline->places, kept->person, 0, 1);
 	pipeline->all[kept->slot] = pipeline->all[--pipeline->n_all];
 	((struct kept_process *)pipeline->all[kept->slot])->slot = kept->slot;
 	free((void *)kept);
@@ -180,15 +190,16 @@ static struct known_process *process_make(struct pipeline *pipeline, uint32_t pi
 	const struct passed_process *before = passed_find(pipeline, pid, UINT64_MAX);
 	struct known_process *known = MAP_MAKE(pipeline->processes, pid, &pid);
 
+	helper_process_begun((pid_t)pid);
 	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
 	known->born_ns = before ? before->end_ns : 0;
-	if (pipeline->n_all >= PROCESSES_MAX) {
+	known->process = keep_process(pipeline, pid);
+	if (!known->process) {
 		known->process = others(pipeline);
 		return known;
 	}
-	known->process = keep_process(pipeline, pid);
 	if (!process_comm((pid_t)pid, 0, known->process->comm, sizeof(known->process->comm)))
 		snprintf(known->process->comm, sizeof(known->process->comm), "%s",
 		         comm ? comm : "");
@@ -258,6 +269,7 @@ static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns
 	if (known->exit_ns)
 		TAILQ_REMOVE(&pipeline->ending, known, ending);
 	passed_add(pipeline, known, now_ns);
+	helper_process_ended((pid_t)pid, now_ns);
 	MAP_DROP(pipeline->processes, known);
 	kernels_forget(pipeline->kernels, pid);
 	graph_captures_forget(pipeline->captures, pid);
@@ -464,6 +476,7 @@ void pipeline_free_processes(struct pipeline *pipeline)
 		thread_drop(pipeline, thread);
 	}
 	MAP_FREE(pipeline->processes, free);
+	quota_free(&pipeline->places);
 	for (size_t i = 0; i < pipeline->n_all; i++)
 		free(pipeline->all[i]);
 	free(pipeline->others);

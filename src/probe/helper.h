@@ -119,8 +119,14 @@ bool helper_is_users(int fd);
 /* Who (person.h) a descriptor was opened for; PERSON_UNKNOWN where that is not known. */
 uint64_t helper_mapped_by(int fd);
 
-/* Who is behind a process, as long as there is a helper; PERSON_UNKNOWN for this one. */
+/*
+ * Who is behind a process, as long as there is a helper; PERSON_UNKNOWN for this one. Whoever was
+ * behind one that has ended is known for a minute; not once another process has its number, which
+ * these two tell.
+ */
 uint64_t helper_person_of(pid_t pid);
+void helper_process_ended(pid_t pid, uint64_t end_ns);
+void helper_process_begun(pid_t pid);
 
 /* A namespace of a process, "user", for who is to be blamed if that cannot be had: a descriptor, or
  * a negative errno. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Of helper.h: who is not asked any more, for good or for a while, and what is said of that. */
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ struct hanging {
 /* Who was found behind a process, and when. */
 struct asked {
 	pid_t pid;
+	bool over; /* it has ended since */
 	uint64_t person, at_ns;
 };
 
@@ -57,10 +59,18 @@ static struct {
 	uint64_t looked_ns;      /* at them */
 	struct helper_waits_news news[NEWS_MAX];
 	size_t n_news, told_news;
+	pthread_mutex_t asked_lock;     /* of the next: the helper's is held for long */
 	struct asked asked[ASKED_MOST]; /* by the last bits of their pids */
-} waits = { .of_hanging = { .user = { OF_USER_MAX }, .all = { OF_ALL_MAX }, .root_too = true } };
+} waits = { .of_hanging = { .user = { OF_USER_MAX }, .all = { OF_ALL_MAX }, .root_too = true },
+	    .asked_lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- who it is ----------------------------------------------------------------------------- */
+
+static struct asked asked_of(pid_t pid)
+{
+	LOCKED(&waits.asked_lock);
+	return waits.asked[(unsigned)pid % ASKED_MOST];
+}
 
 /*
  * Before anything is asked: who waits for long may find the process gone. Names of one that is gone
@@ -68,18 +78,38 @@ static struct {
  */
 uint64_t waits_person(pid_t pid)
 {
-	struct asked *asked = &waits.asked[(unsigned)pid % ASKED_MOST];
 	uint64_t now = clock_now_ns(), person;
+	struct asked asked;
 
 	if (pid == getpid())
 		return PERSON_UNKNOWN;
-	if (asked->pid == pid && now - asked->at_ns <= PERSON_NS)
-		return asked->person;
+	asked = asked_of(pid);
+	if (asked.pid == pid && now - asked.at_ns <= PERSON_NS)
+		return asked.person;
 	person = person_of_process(pid);
 	if (person == PERSON_UNKNOWN)
-		return asked->pid == pid && now - asked->at_ns <= GONE_NS ? asked->person : person;
-	*asked = (struct asked){ .pid = pid, .person = person, .at_ns = now };
+		return asked.pid == pid && now - asked.at_ns <= GONE_NS ? asked.person : person;
+	LOCKED(&waits.asked_lock);
+	waits.asked[(unsigned)pid % ASKED_MOST] =
+		(struct asked){ .pid = pid, .person = person, .at_ns = now };
 	return person;
+}
+
+void helper_process_ended(pid_t pid, uint64_t end_ns)
+{
+	struct asked *asked = &waits.asked[(unsigned)pid % ASKED_MOST];
+
+	LOCKED(&waits.asked_lock);
+	asked->over |= asked->pid == pid && asked->at_ns <= end_ns;
+}
+
+void helper_process_begun(pid_t pid)
+{
+	struct asked *asked = &waits.asked[(unsigned)pid % ASKED_MOST];
+
+	LOCKED(&waits.asked_lock);
+	if (asked->pid == pid && asked->over)
+		*asked = (struct asked){ 0 };
 }
 
 /* ---- helpers that hang --------------------------------------------------------------------- */

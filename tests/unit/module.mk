@@ -22,6 +22,7 @@ UNIT_WRAP_test_divert_write := pwrite
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each
 UNIT_WRAP_test_session := gpu_is_awaited gpu_measured order_passed_ns modules_free own_hooks_free programs_free kernel_features_free
+UNIT_WRAP_test_stream_state := helper_person_of helper_process_begun helper_process_ended
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
 UNIT_WRAP_test_uvm_queue := ioctl
 UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen

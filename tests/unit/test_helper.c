@@ -488,6 +488,12 @@ static void test_who_was_known_is_still_who_is_gone(void **state)
 	nanosleep(&later, NULL); /* then the process is looked at again */
 	assert_int_equal(helper_person_of(known), person);
 	assert_int_equal(helper_person_of(unknown), PERSON_UNKNOWN);
+	helper_process_begun(known); /* its own begin, told late */
+	assert_int_equal(helper_person_of(known), person);
+	helper_process_ended(known, clock_now_ns());
+	assert_int_equal(helper_person_of(known), person);
+	helper_process_begun(known); /* another's, which is gone already */
+	assert_int_equal(helper_person_of(known), PERSON_UNKNOWN);
 }
 
 static void test_a_helper_that_was_killed_is_replaced(void **state)

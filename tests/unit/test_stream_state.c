@@ -73,6 +73,35 @@ static void test_a_child_is_a_process_from_its_fork_on(void **state)
 	assert_string_equal(last_seen(feed)->process.comm, "train");
 }
 
+static struct buf told_of_persons; /* what the stream told of processes' numbers */
+
+void __wrap_helper_process_begun(pid_t pid);
+void __wrap_helper_process_begun(pid_t pid)
+{
+	buf_printf(&told_of_persons, "+%d ", (int)(pid - (pid_t)PROCESS));
+}
+
+void __wrap_helper_process_ended(pid_t pid, uint64_t end_ns);
+void __wrap_helper_process_ended(pid_t pid, uint64_t end_ns)
+{
+	buf_printf(&told_of_persons, "-%d ", (int)(pid - (pid_t)PROCESS));
+}
+
+/* Else another user's process has its number, and that one pays for what is asked of it. */
+static void test_who_a_process_was_is_not_who_has_its_number_next(void **state)
+{
+	struct feed *feed = *state;
+
+	buf_reset(&told_of_persons);
+	feed_call(feed, "cudaMalloc", 0, 0);
+	feed_process(feed, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	feed_process(feed, WIRE_EXEC, CHILD, CHILD, 0, "");
+	feed->now_ns += 2000000;
+	feed_call(feed, "cudaMalloc", 0, 0);
+	assert_string_equal(told_of_persons.data, "+0 -0 +0 ");
+	buf_free(&told_of_persons);
+}
+
 static void test_a_process_ends_and_its_pid_may_come_again(void **state)
 {
 	struct feed *feed = *state;
@@ -449,6 +478,14 @@ struct kernel_handle {
 	const char *name;
 };
 
+static uint64_t person;
+
+uint64_t __wrap_helper_person_of(pid_t pid);
+uint64_t __wrap_helper_person_of(pid_t pid)
+{
+	return person;
+}
+
 static void get_function_of_this_process(struct feed *feed, const struct kernel_handle *handle)
 {
 	static struct wire_name name;
@@ -475,6 +512,32 @@ static void test_the_first_named_handle_of_a_process_tells_where_names_are(void 
 	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
 	get_function_of_this_process(feed, &nameless);
 	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
+}
+
+#define NO_PROCESSES 5000000 /* numbers from here on: no machine has so many */
+
+static bool is_one_of_others(struct feed *feed, uint32_t pid)
+{
+	return !strcmp(pipeline_process(feed->pipeline, pid)->comm, "[others]");
+}
+
+/* Who has processes begin and end all the time leaves places to those of others. */
+static void test_a_user_does_not_take_the_places_of_all_processes(void **state)
+{
+	struct feed *feed = *state;
+	uint32_t pid = NO_PROCESSES, most = 32768 / 4 * 3;
+
+	person = 1001;
+	for (uint32_t i = 0; i < most; i++)
+		assert_false(is_one_of_others(feed, pid++));
+	assert_true(is_one_of_others(feed, pid++));
+	person = 1002;
+	assert_false(is_one_of_others(feed, pid++));
+	person = PERSON_ROOT;
+	for (uint32_t i = most + 1; i < 32768; i++)
+		assert_false(is_one_of_others(feed, pid++));
+	assert_true(is_one_of_others(feed, pid));
+	person = 0;
 }
 
 /* ---- graph capture ------------------------------------------------------------------------- */
@@ -620,11 +683,13 @@ int main(void)
 		TEST(test_a_thread_brings_the_name_of_its_process),
 		TEST(test_no_helper_is_asked_about_a_thread),
 		TEST(test_a_child_is_a_process_from_its_fork_on),
+		TEST(test_who_a_process_was_is_not_who_has_its_number_next),
 		TEST(test_a_process_ends_and_its_pid_may_come_again),
 		TEST(test_a_process_that_ends_twice_ends_once),
 		TEST(test_the_end_of_a_process_with_threads_comes_in_order),
 		TEST(test_the_end_of_a_process_takes_no_longer_where_others_have_many_threads),
 		TEST(test_the_end_of_an_unknown_process_is_nothing),
+		TEST(test_a_user_does_not_take_the_places_of_all_processes),
 		TEST(test_exec_ends_one_process_and_begins_another),
 		TEST(test_the_name_of_a_living_process_is_the_present_one),
 		TEST(test_a_string_argument_belongs_to_the_next_call_of_its_function),
