@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "probe/helper.h"
+#include "capture/call_texts.h"
 #include "probe/own_hooks.h"
 
 static const struct function *function_of(struct pipeline *pipeline, const struct own_hook *hook)
@@ -66,7 +66,7 @@ static const char *text_of_process(const struct hook_spec *spec, const struct wi
 		const struct spec_value *value = &spec->value[i];
 
 		if (value->type == SPEC_STR && !spec_is_kernel(spec) && record->value[i] &&
-		    helper_string(record->head.tgid, record->value[i], text, room))
+		    call_text_read(record->head.tgid, record->value[i], text, room))
 			return text;
 	}
 	return NULL;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
+#include "capture/call_texts.h"
 #include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
@@ -116,7 +117,7 @@ static bool name_text(const struct wire_name *name, struct wire_name *whole)
 {
 	memcpy(whole, name, WIRE_NAME_BYTES(name->head.bytes));
 	return name->head.bytes ||
-	       helper_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
+	       call_text_read(name->head.tgid, name->from, whole->text, sizeof(whole->text));
 }
 
 static void on_name(struct pipeline *pipeline, const struct wire_name *record)

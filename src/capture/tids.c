@@ -150,24 +150,23 @@ static bool is_another_process(uint32_t pid, uint32_t tid)
 	return !is_there(own) && is_there(any);
 }
 
-static void ask_for(struct tids *tids, const struct namespace *namespace, uint32_t tid)
-{
-	if (!namespace->initial)
-		read_threads(tids, namespace);
-	else if (!is_another_process(namespace->pid, tid))
-		learn(tids, namespace->pid, tid, tid);
-}
-
 /*
- * It may tell of threads that it never had: each such number is asked for. Returns how long that
- * has taken of a processor.
+ * It may tell of threads that it never had, of another one in each record: each such number is
+ * asked for on the account of its user. 0: that is used up, or it is another process's thread.
  */
-static uint64_t look(struct tids *tids, const struct namespace *namespace, uint32_t tid)
+static uint32_t check_number(struct tids *tids, uint32_t pid, uint32_t tid)
 {
-	uint64_t busy_ns = helper_busy_ns();
+	uint64_t person = helper_person_of((pid_t)pid), busy_ns;
+	bool its;
 
-	ask_for(tids, namespace, tid);
-	return helper_busy_ns() - busy_ns;
+	if (look_time_is_over(LOOK_INTO_CALLS, person))
+		return 0;
+	busy_ns = helper_busy_ns();
+	its = !is_another_process(pid, tid);
+	if (its)
+		learn(tids, pid, tid, tid);
+	look_time_charge(LOOK_INTO_CALLS, person, helper_busy_ns() - busy_ns);
+	return its ? tid : 0;
 }
 
 static uint32_t find(struct tids *tids, struct tid_key key)
@@ -192,19 +191,23 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 	host = find(tids, key);
 	if (host || now_ns < namespace->next_ns)
 		return host;
-	took_ns = look(tids, namespace, tid);
+	if (namespace->initial)
+		return check_number(tids, pid, tid);
+	took_ns = helper_busy_ns();
+	read_threads(tids, namespace);
+	took_ns = helper_busy_ns() - took_ns;
 	host = find(tids, key);
-	if (host || namespace->initial) {
+	if (host) {
 		namespace->again_ns = 0;
-	} else {
-		namespace->again_ns = namespace->again_ns ? 2 * namespace->again_ns : AGAIN_NS;
-		if (namespace->again_ns > AGAIN_MOST_NS)
-		namespace->again_ns = AGAIN_MOST_NS;
-		namespace->next_ns = now_ns + (took_ns * AGAIN_TIMES > namespace->again_ns
-		                                       ? took_ns * AGAIN_TIMES
-		                                       : namespace->again_ns);
+		return host;
 	}
-	return host;
+	namespace->again_ns = namespace->again_ns ? 2 * namespace->again_ns : AGAIN_NS;
+	if (namespace->again_ns > AGAIN_MOST_NS)
+	namespace->again_ns = AGAIN_MOST_NS;
+	namespace->next_ns =
+		now_ns + (took_ns * AGAIN_TIMES > namespace->again_ns ? took_ns * AGAIN_TIMES
+	                                                              : namespace->again_ns);
+	return 0;
 }
 
 void tids_forget(struct tids *tids, uint32_t pid)

@@ -86,7 +86,7 @@ void accounts_free(struct accounts *accounts)
  */
 static const unsigned weights[LOOK_TIMES] = {
 	[LOOK_AT_MAPS] = 8,    [LOOK_INTO_FILES] = 4, [LOOK_FOR_JUMPS] = 2, [LOOK_FOR_NAMES] = 4,
-	[LOOK_AT_SYMBOLS] = 1, [LOOK_AT_THREADS] = 1, [LOOK_AT_TABLES] = 1,
+	[LOOK_AT_SYMBOLS] = 1, [LOOK_AT_THREADS] = 1, [LOOK_AT_TABLES] = 1, [LOOK_INTO_CALLS] = 4,
 };
 
 static struct {

@@ -55,6 +55,7 @@ enum look_time {
 	LOOK_AT_SYMBOLS, /* of the files that these are in */
 	LOOK_AT_THREADS, /* and processes and their descriptors: what /proc says of each */
 	LOOK_AT_TABLES,  /* by which stacks are walked, of the files that are mapped */
+	LOOK_INTO_CALLS, /* texts in pages that are not there, and threads that agents tell of */
 	LOOK_TIMES
 };
 

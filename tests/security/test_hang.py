@@ -160,7 +160,7 @@ def pages_of(case):
 
 
 def test_a_server_that_is_always_just_in_time_is_not_waited_for_for_ever(case):
-    """0.4 s each, of 0.5: 20 pages in the 8 s that it lives. What root runs has its names."""
+    """0.4 s each, of 0.5: its user has a second of the capture's time. What root runs has its names."""
     with serve(case, pages_of(case), 1234, 400) as (server, file):
         program = Places.program("hostile-hangs")
         script = case.path("both.sh")
@@ -171,12 +171,10 @@ def test_a_server_that_is_always_just_in_time_is_not_waited_for_for_ever(case):
         late = server.err().count("late answer")
     checks.equal("status", 0, result.status)
     checks.equal("calls", MADE + 2 * 64 + 1, result.summary["calls"]["total"])
-    if late > 14:
+    if late > 5:
         raise Failure(f"{late} late answers were waited for")
-    if not result.summary["missed"]["lost"]["no_answer"]:
-        raise Failure(f"nothing is counted: {result.summary['missed']}")
-    checks.equal("the list of what was missed", 1, len(result.said("no_answer")))
-    checks.contains("what the user is told", "have made cuscope wait for 4 s", result.err)
+    if result.summary["missed"]["lost"]["texts"] < 64 - late:
+        raise Failure(f"not each is counted: {late} late answers, {result.summary['missed']}")
     named = sum(call.get("kernel") == "harmless()" for call in result.calls(name="cuLaunchKernel"))
     checks.equal("launches by name", CALLS, named)
 
@@ -213,7 +211,7 @@ def test_one_with_many_uids_is_waited_for_like_one(case):
         result = end_within(case, trace, LIMIT, server)
         late = server.err().count("late answer")
     checks.equal("calls", 2 * (1 + 2 * 32), result.summary["calls"]["total"])
-    if not 8 < late < 15:
+    if not 2 <= late <= 4:  # each for itself would be six
         raise Failure(f"{late} late answers were waited for")
 
 

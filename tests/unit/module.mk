@@ -15,6 +15,7 @@ UNIT_SANITIZED := $(UNIT_SRC:tests/unit/%.c=$(B)/fuzz/unit/%)
 
 # What they have in place of the library's functions or of libc's. fake_maps.h is what some have for the kernel's maps.
 FAKE_MAPS := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch
+UNIT_WRAP_test_call_texts := helper_string helper_person_of
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
 UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
@@ -23,6 +24,7 @@ UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each
 UNIT_WRAP_test_session := gpu_is_awaited gpu_measured order_passed_ns modules_free own_hooks_free programs_free kernel_features_free
 UNIT_WRAP_test_stream_state := helper_person_of helper_process_begun helper_process_ended
+UNIT_WRAP_test_tids := helper_person_of
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
 UNIT_WRAP_test_uvm_queue := ioctl
 UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen

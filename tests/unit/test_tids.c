@@ -134,6 +134,31 @@ static void test_threads_that_are_not_found_take_a_part_of_the_time(void **state
 	tids_free(tids);
 }
 
+static uint64_t person; /* 0: who it is */
+
+uint64_t __real_helper_person_of(pid_t pid);
+uint64_t __wrap_helper_person_of(pid_t pid);
+uint64_t __wrap_helper_person_of(pid_t pid)
+{
+	return person ? person : __real_helper_person_of(pid);
+}
+
+/* Each record of an agent may be of a thread that there never was. */
+static void test_numbers_without_end_are_asked_for_in_the_users_time(void **state)
+{
+	struct tids *tids = tids_new();
+
+	person = 4711;
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000345, 1), 5000345);
+	look_time_charge(LOOK_INTO_CALLS, person, ACCOUNT_MOST_NS);
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000345, 2), 5000345);
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000346, 3), 0);
+	person = 4712;
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000347, 4), 5000347);
+	person = 0;
+	tids_free(tids);
+}
+
 /* The kernel lists them before the number, and takes its time for it. */
 static void test_groups_neither_hide_numbers_nor_take_the_time(void **state)
 {
@@ -167,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_threads_of_other_processes_are_none_of_its_own),
 		cmocka_unit_test(test_a_process_that_is_gone_counts_like_us),
 		cmocka_unit_test(test_threads_that_are_not_found_take_a_part_of_the_time),
+		cmocka_unit_test(test_numbers_without_end_are_asked_for_in_the_users_time),
 		cmocka_unit_test(test_groups_neither_hide_numbers_nor_take_the_time),
 	};
 

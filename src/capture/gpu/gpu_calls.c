@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/call_queue.h"
+#include "capture/call_texts.h"
 #include "capture/runtime_launches.h"
-#include "probe/helper.h"
 
 /* ---- gpu launches -------------------------------------------------------------------------- */
 
@@ -237,8 +237,8 @@ static void add_name(struct gpu_calls *calls, const struct wire_call *call, uint
 	struct wire_name name = { .head = call->head, .key = handle, .source = NAME_OF_HANDLE };
 
 	if (calls->state->name_offset == WIRE_NO_OFFSET ||
-	    !helper_memory((pid_t)call->head.tgid, handle + calls->state->name_offset, &name.from,
-	                   sizeof(name.from)) ||
+	    !call_memory_read(call->head.tgid, handle + calls->state->name_offset, &name.from,
+	                      sizeof(name.from)) ||
 	    !name.from)
 		return;
 	name.head.type = WIRE_NAME;
