@@ -13,6 +13,7 @@
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
 #include "probe/helper.h"
+#include "probe/person.h"
 #include "trace/event.h"
 
 /* How long the end of a process is not believed yet: see process_exited(). */
@@ -97,19 +98,29 @@ uint64_t pipeline_lost_texts(const struct pipeline *pipeline)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* The first handle whose name a call gave tells whether handles hold it where we look. */
+/*
+ * The first handle whose name a call gave tells whether handles hold it where we look, in all
+ * processes: there is one driver. A user's own library is none, and says nothing of those of
+ * others; nor does what another user does to a handle's memory, once somebody's has been found.
+ */
 static void calibrate(struct pipeline *pipeline, const struct wire_name *name)
 {
 	struct wire_state *state = pipeline->options.state;
 	const struct module *module;
 	const struct hook *hook = modules_hook(pipeline->options.modules, name->head.hook, &module);
 	struct known_process *process = MAP_FIND(pipeline->processes, &name->head.tgid);
+	uint64_t person;
 
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;
+	person = helper_person_of((pid_t)name->head.tgid);
+	if (module->owner != PERSON_ROOT || (pipeline->calibrated && person != pipeline->by))
+		return;
+	pipeline->by = person;
 	state->name_offset =
 		kernels_calibrate(name->head.tgid, name->key, name->text, state->name_offset);
+	pipeline->calibrated = state->name_offset != WIRE_NO_OFFSET;
 }
 
 /* The text of a name; read from the process where the eBPF side could not wait for its page. */

@@ -93,6 +93,8 @@ struct pipeline {
 	uint64_t calls, time_ns; /* time of the last record */
 	uint64_t args_numbers;   /* that were given out: see struct call */
 	uint64_t lost_texts;
+	bool calibrated;       /* where handles hold their names was found in a process */
+	uint64_t by;           /* of this person (probe/person.h) */
 	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 

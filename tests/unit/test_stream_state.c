@@ -540,6 +540,46 @@ static void test_a_user_does_not_take_the_places_of_all_processes(void **state)
 	person = 0;
 }
 
+static void begin_anew(struct feed *feed)
+{
+	feed_process(feed, WIRE_EXEC, (uint32_t)getpid(), (uint32_t)getpid(), 0, "");
+	feed_process(feed, WIRE_THREAD, (uint32_t)getpid(), (uint32_t)getpid(), 0, "");
+}
+
+/* Else a user could take the names of kernels from all others. */
+static void test_a_users_library_tells_nothing_of_where_names_are(void **state)
+{
+	static const struct kernel_handle handle = { .name = "vectorAdd" };
+	struct feed *feed = *state;
+
+	feed->state.name_offset = 8;
+	begin_anew(feed);
+	libraries[0].owner = 1234;
+	get_function_of_this_process(feed, &handle);
+	libraries[0].owner = PERSON_ROOT;
+	assert_int_equal(feed->state.name_offset, 8);
+}
+
+static void test_where_names_are_is_changed_by_who_found_it_alone(void **state)
+{
+	static const struct kernel_handle handle = { .name = "vectorAdd" };
+	static const struct kernel_handle nameless = { .name = "other" };
+	struct feed *feed = *state;
+
+	person = 1001;
+	begin_anew(feed);
+	get_function_of_this_process(feed, &handle);
+	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
+	person = 1002;
+	begin_anew(feed);
+	get_function_of_this_process(feed, &nameless);
+	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
+	person = 1001;
+	begin_anew(feed);
+	get_function_of_this_process(feed, &nameless);
+	assert_true(feed->state.name_offset == WIRE_NO_OFFSET);
+}
+
 /* ---- graph capture ------------------------------------------------------------------------- */
 
 static bool launch_is_captured(struct feed *feed, uint64_t stream)
@@ -713,6 +753,8 @@ int main(void)
 		TEST(test_a_launch_within_an_earlier_call_lends_no_name),
 		TEST(test_an_outer_launch_that_has_a_name_keeps_it),
 		TEST(test_the_first_named_handle_of_a_process_tells_where_names_are),
+		TEST(test_a_users_library_tells_nothing_of_where_names_are),
+		TEST(test_where_names_are_is_changed_by_who_found_it_alone),
 		TEST(test_a_launch_on_a_capturing_stream_is_marked),
 		TEST(test_what_else_runs_on_the_device_is_marked_too),
 		TEST(test_capture_is_followed_by_hooks_that_are_not_shown),
