@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/owned.h"
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
@@ -25,6 +26,7 @@ struct tid_key {
 struct tid_known {
 	struct tid_key key;
 	uint32_t host;
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -39,6 +41,7 @@ struct namespace
 
 struct tids {
 	struct tid_known *known;
+	struct owner *owners;
 	struct namespace *namespaces, *recent;
 	struct tid_known *recent_of[RECENT]; /* by tid */
 };
@@ -51,6 +54,7 @@ struct tids *tids_new(void)
 static void known_drop(struct tids *tids, struct tid_known *known)
 {
 	tids->recent_of[known->key.tid % RECENT] = NULL;
+	owned_remove(&tids->owners, &known->owned);
 	MAP_DROP(tids->known, known);
 }
 
@@ -85,6 +89,7 @@ static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 		if (HASH_COUNT(tids->known) >= THREADS_MAX)
 			known_drop(tids, tids->known);
 		known = MAP_ADD(tids->known, key, &key);
+		owned_add(&tids->owners, pid, &known->owned);
 	}
 	known->host = host;
 }
@@ -212,14 +217,14 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 
 void tids_forget(struct tids *tids, uint32_t pid)
 {
-	struct tid_known *known, *next;
+	struct owned *owned, *next;
 	struct namespace *namespace = MAP_FIND(tids->namespaces, &pid);
 
 	if (!namespace)
 		return;
-	HASH_ITER (hh, tids->known, known, next) {
-		if (known->key.pid == pid)
-			known_drop(tids, known);
+	for (owned = owned_first(tids->owners, pid); owned; owned = next) {
+		next = owned_next(owned);
+		known_drop(tids, OWNED_ENTRY(owned, struct tid_known));
 	}
 	namespace_drop(tids, namespace);
 }

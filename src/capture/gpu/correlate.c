@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/owned.h"
 #include "base/xalloc.h"
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
@@ -50,6 +51,7 @@ struct correlate_thread {
 	uint64_t calls; /* ever: the last one is at (calls - 1) % LAST */
 	struct correlate_waiting *waiting;
 	uint32_t first, count, capacity; /* a circle; capacity is a power of two */
+	struct owned owned;              /* by pid */
 	UT_hash_handle hh;
 };
 
@@ -60,6 +62,7 @@ struct correlate {
 	uint32_t owns;                      /* ever */
 	uint64_t own_until_ns;              /* the latest end of these */
 	struct correlate_thread *threads, *recent;
+	struct owner *owners;
 	size_t waiting_room;             /* of all threads */
 	uint64_t passed_ns;              /* all calls that ended before have come */
 	struct correlate_entry *entries; /* SETS times WAYS; in a set the newest first */
@@ -77,6 +80,7 @@ static void thread_drop(struct correlate *c, struct correlate_thread *thread)
 {
 	c->recent = NULL;
 	c->waiting_room -= thread->capacity;
+	owned_remove(&c->owners, &thread->owned);
 	HASH_DEL(c->threads, thread);
 	free(thread->waiting);
 	free(thread);
@@ -110,6 +114,7 @@ static struct correlate_thread *thread_get(struct correlate *c, uint32_t pid, ui
 			thread_drop(c, c->threads);
 		thread = MAP_ADD(c->threads, tid, &tid);
 		thread->pid = pid;
+		owned_add(&c->owners, pid, &thread->owned);
 	}
 	c->recent = thread;
 	return thread;
@@ -451,11 +456,12 @@ bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t nex
 
 void correlate_forget(struct correlate *c, uint32_t pid, uint64_t time_ns)
 {
-	struct correlate_thread *thread, *next;
+	struct owned *owned, *next;
 
-	HASH_ITER (hh, c->threads, thread, next) {
-		if (thread->pid != pid)
-			continue;
+	for (owned = owned_first(c->owners, pid); owned; owned = next) {
+		struct correlate_thread *thread = OWNED_ENTRY(owned, struct correlate_thread);
+
+		next = owned_next(owned);
 		while (thread->count && waiting_first(thread)->begin_ns < time_ns)
 			waiting_drop(c, thread);
 		if (!thread->count)

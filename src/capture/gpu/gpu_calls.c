@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/owned.h"
 #include "base/xalloc.h"
 #include "capture/call_queue.h"
 #include "capture/call_texts.h"
@@ -135,6 +136,7 @@ struct gpu_calls_thread {
 	uint32_t tid, pid;
 	struct told last[LAST];
 	uint64_t count; /* ever */
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -144,6 +146,7 @@ struct gpu_calls_key {
 
 struct named {
 	struct gpu_calls_key key;
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -152,7 +155,8 @@ struct gpu_calls {
 	struct call_queue *queue;
 	struct gpu_calls_thread *threads;
 	struct named *named;
-	uint64_t generation; /* of the names */
+	struct owner *of_threads, *of_named; /* by process */
+	uint64_t generation;                 /* of the names */
 	uint64_t unreadable;
 };
 
@@ -177,13 +181,23 @@ uint64_t gpu_calls_refused(const struct gpu_calls *calls)
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
 
+static void name_drop(struct gpu_calls *calls, struct named *named)
+{
+	owned_remove(&calls->of_named, &named->owned);
+	MAP_DROP(calls->named, named);
+}
+
 static void forget_names(struct gpu_calls *calls)
 {
-	MAP_FREE(calls->named, free);
+	struct named *named, *next;
+
+	HASH_ITER (hh, calls->named, named, next)
+		name_drop(calls, named);
 }
 
 static void thread_drop(struct gpu_calls *calls, struct gpu_calls_thread *thread)
 {
+	owned_remove(&calls->of_threads, &thread->owned);
 	MAP_DROP(calls->threads, thread);
 }
 
@@ -203,18 +217,16 @@ void gpu_calls_free(struct gpu_calls *calls)
 
 void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
 {
-	struct gpu_calls_thread *thread, *next_thread;
-	struct named *named, *next;
+	struct owned *owned, *next;
 
 	call_queue_forget(calls->queue, pid);
-	HASH_ITER (hh, calls->threads, thread, next_thread) {
-		if (thread->pid == pid)
-			thread_drop(calls, thread);
+	for (owned = owned_first(calls->of_threads, pid); owned; owned = next) {
+		next = owned_next(owned);
+		thread_drop(calls, OWNED_ENTRY(owned, struct gpu_calls_thread));
 	}
-	HASH_ITER (hh, calls->named, named, next) {
-		if (named->key.pid != pid)
-			continue;
-		MAP_DROP(calls->named, named);
+	for (owned = owned_first(calls->of_named, pid); owned; owned = next) {
+		next = owned_next(owned);
+		name_drop(calls, OWNED_ENTRY(owned, struct named));
 	}
 }
 
@@ -261,6 +273,7 @@ static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, u
 	if (named || !handle)
 		return;
 	named = MAP_ADD(calls->named, key, &key);
+	owned_add(&calls->of_named, call->head.tgid, &named->owned);
 	add_name(calls, call, handle);
 }
 
@@ -279,6 +292,10 @@ static struct gpu_calls_thread *thread_get(struct gpu_calls *calls, uint32_t pid
 		if (HASH_COUNT(calls->threads) >= THREADS_MAX)
 			thread_drop(calls, calls->threads);
 		thread = MAP_ADD(calls->threads, tid, &tid);
+	}
+	if (thread->pid != pid || !thread->owned.owner) {
+		owned_remove(&calls->of_threads, &thread->owned);
+		owned_add(&calls->of_threads, pid, &thread->owned);
 	}
 	thread->pid = pid;
 	return thread;
