@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <malloc.h>
+#include <time.h>
 
 #include "capture/gpu/correlate.h"
 
@@ -388,6 +389,18 @@ static void test_what_waits_has_a_bound(void **state)
 	assert_int_equal(number, 9);
 }
 
+/* An agent says what it likes: calls that began long ago and end in a while wait for good. */
+static void test_calls_do_not_look_at_all_that_waits(void **state)
+{
+	const clock_t begin = clock();
+
+	for (uint32_t i = 0; i < 131072; i++)
+		agent(*state, i + 1, 1 + i / 1000, 100000000);
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_int_equal(call(*state, 1000 + 2 * i, 1001 + 2 * i, i + 1), i + 1);
+	assert_true((clock() - begin) / CLOCKS_PER_SEC < 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +429,7 @@ int main(void)
 		TEST(test_a_process_that_ended_is_forgotten),
 		TEST(test_what_a_new_program_did_is_kept),
 		TEST(test_what_waits_has_a_bound),
+		TEST(test_calls_do_not_look_at_all_that_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/owned.h"
 #include "base/xalloc.h"
@@ -11,6 +12,7 @@
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
 #define WAITING_MAX 131072 /* of a thread, a power of two */
 #define WAITING_NS  1000000000 /* of calls that are passed, since it was told */
+#define AROUND      16         /* calls of an agent that one of the programs' may lie in */
 #define WAITING_FEW 16         /* more room than this is given back when it is empty */
 #define WAITING_ALL                                                                                \
 	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
@@ -222,13 +224,24 @@ static void settle(struct correlate *c, struct correlate_id id, const struct see
 		entry->begin_ns = call->begin_ns;
 }
 
-/* The number that was reserved for this call, if one was. */
-static uint64_t reserved(const struct correlate *c, struct correlate_thread *thread,
+static const struct correlate_waiting *waiting_at(const struct correlate_thread *thread, size_t i)
+{
+	return &thread->waiting[(thread->first + i) & (thread->capacity - 1)];
+}
+
+/*
+ * The number that was reserved for this call, if one was. What waits in a thread is in order of
+ * time: what lies in the call begins with it, and of what lies around it a few begin before. An
+ * agent can have told of any number that began long before and are said to go on.
+ */
+static uint64_t reserved(const struct correlate *c, const struct correlate_thread *thread,
                          const struct seen_call *call)
 {
-	for (uint32_t i = 0; i < thread->count; i++) {
-		const struct correlate_waiting *w =
-			&thread->waiting[(thread->first + i) & (thread->capacity - 1)];
+	size_t in = ARRAY_BEFORE(thread->count, i,
+	                         waiting_at(thread, i)->begin_ns + SLOP_NS < call->begin_ns);
+
+	for (size_t i = in > AROUND ? in - AROUND : 0; i < thread->count; i++) {
+		const struct correlate_waiting *w = waiting_at(thread, i);
 		const struct correlate_entry *entry;
 
 		if (w->begin_ns > (call->end_ns ? call->end_ns : call->begin_ns) + SLOP_NS)
@@ -394,15 +407,13 @@ uint64_t correlate_own_ns(const struct correlate *c, const struct correlate_span
 
 /* ---- numbers before their calls ------------------------------------------------------------ */
 
-/* What waits in a thread is in order of time. */
 static bool waits_in(const struct correlate_thread *thread, const struct correlate_entry *entry)
 {
 	uint32_t low = 0, high = thread->count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct correlate_waiting *w =
-			&thread->waiting[(thread->first + middle) & (thread->capacity - 1)];
+		const struct correlate_waiting *w = waiting_at(thread, middle);
 
 		if (w->begin_ns == entry->begin_ns)
 			return w->id.number == entry->id.number && w->id.agent == entry->id.agent;
