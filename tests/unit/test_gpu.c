@@ -316,6 +316,31 @@ static void test_activities_come_before_the_exit(void **state)
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_EXIT);
 }
 
+/* A user's processes come and go as they like, and say what they like of when their work ends. */
+static void test_work_of_others_waits_for_its_call_when_one_ends(void **state)
+{
+	struct scene *scene = *state;
+	union agent_words words[] = { name_words(1, "_Z3addPf"), shape_words(1, 1, 64),
+		                      kernel_words(1, 0, 40, 2000000) };
+	const uint32_t other = PROCESS + 1;
+
+	shapes();
+	agent_launch(500, 5000);
+	kernel(500, 5010, 5020);
+	words[2].kernel.begin_ns += START;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		fake.options.record(fake.options.data, other, &words[i].head);
+	assert_int_equal(gpu_exit(scene->gpu, other, START + AT(100), &(struct err){ 0 }), 0);
+	assert_int_equal(n_activities(scene), 0);
+	launch(scene, 5000);
+	turn(scene, LATER);
+	assert_int_equal(last_activity(scene)->correlation, 1);
+	turn(scene, MS(4000));
+	assert_int_equal(n_activities(scene), 1);
+	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1); /* it ended 1.9 s after its process */
+	assert_int_equal(lost(scene, LOST_LATE), 0);
+}
+
 static void test_a_new_program_keeps_what_it_did(void **state)
 {
 	struct scene *scene = *state;
@@ -575,6 +600,7 @@ int main(void)
 		TEST(test_an_end_in_the_future_is_impossible),
 		TEST(test_what_agents_lost_is_added),
 		TEST(test_activities_come_before_the_exit),
+		TEST(test_work_of_others_waits_for_its_call_when_one_ends),
 		TEST(test_a_new_program_keeps_what_it_did),
 		TEST(test_a_process_has_the_name_that_its_first_record_gives),
 		TEST(test_a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work),

@@ -2,6 +2,8 @@
 /* The order in which activities are passed on. */
 #include "unit.h"
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "capture/gpu/gpu_order.h"
 
 static int make(void **state)
@@ -146,13 +148,44 @@ static void test_the_last_of_a_process(void **state)
 		gpu_order_add(*state, &item);
 	}
 	item.process = &other;
-	item.end_ns = 90;
+	item.begin_ns = item.end_ns = 90;
 	gpu_order_add(*state, &item);
 	assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 30);
 	assert_int_equal(gpu_order_last_of(*state, &mine, 25), 20);
 	assert_int_equal(gpu_order_last_of(*state, NULL, UINT64_MAX), 0);
 	gpu_order_move(*state, &mine, 25, &other);
 	assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 20);
+	assert_int_equal(gpu_order_last_of(*state, &other, 85), 30);
+	gpu_order_orphan(*state, &mine, 15);
+	assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 20);
+	assert_int_equal(gpu_order_last_of(*state, NULL, UINT64_MAX), 10);
+	for (int i = 0; i < 4; i++) {
+		gpu_order_take(*state, &item);
+		assert_ptr_equal(item.process, i == 0 ? NULL : i == 1 ? &mine : &other);
+	}
+	assert_int_equal(gpu_order_last_of(*state, &other, UINT64_MAX), 0);
+}
+
+/* A process can be another program a thousand times a second, and others' work fill the order. */
+static void test_an_end_does_not_look_at_others_work(void **state)
+{
+	static struct process others[300];
+	const struct process mine = { .id = 1000 };
+	struct gpu_item item = { .kind = ACTIVITY_COPY, .begin_ns = 1 };
+	uint64_t begin_ns;
+
+	for (size_t i = 0; !gpu_order_is_full(*state); i++) {
+		item.process = &others[i % ARRAY_SIZE(others)];
+		item.end_ns = 10 + i;
+		gpu_order_add(*state, &item);
+	}
+	begin_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (int i = 0; i < 20000; i++) {
+		assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 0);
+		gpu_order_orphan(*state, &mine, UINT64_MAX);
+		gpu_order_move(*state, &mine, 0, &others[0]);
+	}
+	assert_true(clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns < 1000000000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
@@ -186,6 +219,7 @@ int main(void)
 		TEST(test_many_of_many_streams),
 		TEST(test_each_is_looked_at_once_after_a_while),
 		TEST(test_the_last_of_a_process),
+		TEST(test_an_end_does_not_look_at_others_work),
 		TEST(test_texts_fill_it_as_items_do),
 	};
 

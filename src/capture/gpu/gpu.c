@@ -343,15 +343,29 @@ int gpu_turn(struct gpu_times *gpu, uint64_t now_ns, struct err *err)
 	return r;
 }
 
-/* What a program had before this time, passed on; and that it had been there, forgotten. */
-static int settle(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+#define CLOCKS_MOST_NS 1000000u /* that a GPU's clock is ahead; some microseconds, as a rule */
+
+/*
+ * What a program that ended at `end_ns` had begun before `time_ns`, passed on; and that it had been
+ * there, forgotten. What others' work ended before goes first. Calls until the program's end have
+ * come, and those of work that ended later may not have: whatever it says, nothing waits less for
+ * its sake, and its own work of then cannot be.
+ */
+static int settle(struct gpu_times *gpu, pid_t pid, uint64_t end_ns, uint64_t time_ns,
+                  struct err *err)
 {
 	const struct process *process;
 	int r = failed(gpu, err);
 
 	if (!r && gpu_order_count(gpu->order)) {
+		uint64_t last_ns;
+
 		process = pipeline_process(gpu->options.pipeline, (uint32_t)pid);
-		r = gpu_pass_until(gpu, gpu_order_last_of(gpu->order, process, time_ns), err);
+		last_ns = gpu_order_last_of(gpu->order, process, time_ns);
+		end_ns += CLOCKS_MOST_NS;
+		r = gpu_pass_until(gpu, last_ns < end_ns ? last_ns : end_ns, err);
+		if (last_ns > end_ns)
+			gpu_order_orphan(gpu->order, process, time_ns);
 	}
 	correlate_forget(gpu->options.correlate, (uint32_t)pid, time_ns);
 	tids_forget(gpu->tids, (uint32_t)pid);
@@ -381,7 +395,7 @@ int gpu_exit(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 	forget_target(gpu, pid, "it ended before its agent measured");
 	if (!process && !(process = MAP_FIND(gpu->processes, &pid)))
 		return 0;
-	r = settle(gpu, pid, UINT64_MAX, err);
+	r = settle(gpu, pid, time_ns, UINT64_MAX, err);
 	process_drop(gpu, process);
 	return r;
 }
@@ -409,7 +423,7 @@ int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 		gpu->exec_from = pipeline_process(gpu->options.pipeline, (uint32_t)pid);
 		gpu->exec_ns = time_ns;
 	}
-	r = settle(gpu, pid, time_ns, err);
+	r = settle(gpu, pid, time_ns, time_ns, err);
 	gpu->unrecorded += unrecorded_end(&process->unrecorded); /* calls are numbered anew */
 	if (process->state_ns > time_ns) /* the new program's agent is there already */
 		gpu_targets_came(gpu->targets, pid);

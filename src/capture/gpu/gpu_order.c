@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "base/map.h"
 #include "base/xalloc.h"
 
 /*
@@ -17,6 +18,14 @@
 struct gpu_order_link {
 	uint32_t next; /* the slot after it in its chain; NONE: none */
 	uint32_t chain;
+	uint32_t of_next, of_before; /* of the same process; NONE: none */
+};
+
+/* The items of a process, so that its end looks at no others. */
+struct gpu_order_of {
+	const struct process *process;
+	uint32_t first; /* a slot */
+	UT_hash_handle hh;
 };
 
 /* What is moved about in the heap is small; the items stay where they are. */
@@ -39,7 +48,8 @@ struct gpu_order {
 	struct gpu_order_link *links; /* by slot */
 	uint32_t *unused;             /* slots; the first `capacity - count` of them */
 	size_t count, capacity, text_bytes;
-	uint32_t last[CHAINS]; /* slots; NONE: the chain is empty */
+	uint32_t last[CHAINS];            /* slots; NONE: the chain is empty */
+	struct gpu_order_of *of, *recent; /* of those that have items; the second: asked for last */
 	uint64_t arrivals, last_ns;
 	struct arrival *fresh; /* a circle: those from `first_fresh` to `arrivals` */
 	uint64_t first_fresh;
@@ -76,6 +86,7 @@ void gpu_order_free(struct gpu_order *order)
 	if (!order)
 		return;
 	each_item(order, free_item, NULL);
+	MAP_FREE(order->of, free);
 	free(order->heap);
 	free(order->items);
 	free(order->links);
@@ -111,12 +122,55 @@ static uint32_t chain_of(const struct gpu_item *item)
 	return (hash ^ hash >> 16) & (CHAINS - 1);
 }
 
+static struct gpu_order_of *of_find(struct gpu_order *order, const struct process *process)
+{
+	if (!order->recent || order->recent->process != process)
+		order->recent = MAP_FIND(order->of, &process);
+	return order->recent;
+}
+
+static void of_add(struct gpu_order *order, uint32_t slot)
+{
+	const struct process *process = order->items[slot].process;
+	struct gpu_order_of *of = of_find(order, process);
+
+	if (!of) {
+		of = order->recent = MAP_ADD(order->of, process, &process);
+		of->first = NONE;
+	}
+	order->links[slot].of_before = NONE;
+	order->links[slot].of_next = of->first;
+	if (of->first != NONE)
+		order->links[of->first].of_before = slot;
+	of->first = slot;
+}
+
+static void of_remove(struct gpu_order *order, uint32_t slot)
+{
+	const struct gpu_order_link *link = &order->links[slot];
+	struct gpu_order_of *of;
+
+	if (link->of_next != NONE)
+		order->links[link->of_next].of_before = link->of_before;
+	if (link->of_before != NONE) {
+		order->links[link->of_before].of_next = link->of_next;
+		return;
+	}
+	of = of_find(order, order->items[slot].process);
+	of->first = link->of_next;
+	if (of->first == NONE) {
+		order->recent = NULL;
+		MAP_DROP(order->of, of);
+	}
+}
+
 /* Whether it became the last of its chain, and so is not in the heap yet. */
 static bool chain_add(struct gpu_order *order, uint32_t slot)
 {
 	uint32_t chain = chain_of(&order->items[slot]), before = order->last[chain];
 
-	order->links[slot] = (struct gpu_order_link){ NONE, chain };
+	order->links[slot].next = NONE;
+	order->links[slot].chain = chain;
 	if (before != NONE && order->items[slot].end_ns < order->items[before].end_ns)
 		return false;
 	order->last[chain] = slot;
@@ -139,6 +193,7 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 		order->first_fresh++;
 	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
 	order->count++;
+	of_add(order, key.slot);
 	if (!chain_add(order, key.slot))
 		heap_add(order->heap, order->n_heap++, key);
 }
@@ -179,6 +234,7 @@ bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 	struct gpu_order_link link = order->links[first.slot];
 	bool late = first.end_ns < order->last_ns;
 
+	of_remove(order, first.slot);
 	*item = order->items[first.slot];
 	if (order->last[link.chain] == first.slot)
 		order->last[link.chain] = NONE;
@@ -194,46 +250,55 @@ bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 	return late;
 }
 
-struct last_of {
-	const struct process *process;
-	uint64_t until_ns, last_ns;
-};
-
-static void look_for_last(void *data, struct gpu_item *item)
+/* Items of a process: the first, and the one after. */
+static uint32_t of_first(struct gpu_order *order, const struct process *process)
 {
-	struct last_of *of = data;
+	const struct gpu_order_of *of = of_find(order, process);
 
-	if (item->process == of->process && item->begin_ns < of->until_ns &&
-	    item->end_ns > of->last_ns)
-		of->last_ns = item->end_ns;
+	return of ? of->first : NONE;
 }
 
-uint64_t gpu_order_last_of(const struct gpu_order *order, const struct process *process,
+uint64_t gpu_order_last_of(struct gpu_order *order, const struct process *process,
                            uint64_t until_ns)
 {
-	struct last_of of = { process, until_ns, 0 };
+	uint64_t last_ns = 0;
 
-	each_item(order, look_for_last, &of);
-	return of.last_ns;
+	for (uint32_t slot = of_first(order, process); slot != NONE;
+	     slot = order->links[slot].of_next) {
+		const struct gpu_item *item = &order->items[slot];
+
+		if (item->begin_ns < until_ns && item->end_ns > last_ns)
+			last_ns = item->end_ns;
+	}
+	return last_ns;
 }
 
-struct move {
-	const struct process *from, *to;
-	uint64_t since_ns;
-};
-
-static void move_item(void *data, struct gpu_item *item)
+/* Those that begin in a stretch of time are of another process, or nobody's. */
+static void hand_over(struct gpu_order *order, const struct process *from, uint64_t since_ns,
+                      uint64_t until_ns, const struct process *to)
 {
-	const struct move *move = data;
+	uint32_t slot = of_first(order, from), next;
 
-	if (item->process == move->from && item->begin_ns >= move->since_ns)
-		item->process = move->to;
+	for (; slot != NONE && from != to; slot = next) {
+		struct gpu_item *item = &order->items[slot];
+
+		next = order->links[slot].of_next;
+		if (item->begin_ns < since_ns || item->begin_ns >= until_ns)
+			continue;
+		of_remove(order, slot);
+		item->process = to;
+		of_add(order, slot);
+	}
+}
+
+/* What is left of it says that it ends behind its process's end. */
+void gpu_order_orphan(struct gpu_order *order, const struct process *process, uint64_t until_ns)
+{
+	hand_over(order, process, 0, until_ns, NULL);
 }
 
 void gpu_order_move(struct gpu_order *order, const struct process *from, uint64_t since_ns,
                     const struct process *to)
 {
-	struct move move = { from, to, since_ns };
-
-	each_item(order, move_item, &move);
+	hand_over(order, from, since_ns, UINT64_MAX, to);
 }

@@ -35,10 +35,14 @@ void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
                         void (*each)(void *data, struct gpu_item *item), void *data);
 
 /*
- * When the last item ended of those that a process had before `until_ns`; 0: there is none.
+ * When the last item ended of those that a process had before `until_ns`; 0: there is none. These
+ * three look at the process's own items alone.
  */
-uint64_t gpu_order_last_of(const struct gpu_order *order, const struct process *process,
+uint64_t gpu_order_last_of(struct gpu_order *order, const struct process *process,
                            uint64_t until_ns);
+
+/* Items that the process had before `until_ns` are nobody's from now on: their process is NULL. */
+void gpu_order_orphan(struct gpu_order *order, const struct process *process, uint64_t until_ns);
 
 /* Items of a process that began later are another one's. */
 void gpu_order_move(struct gpu_order *order, const struct process *from, uint64_t since_ns,

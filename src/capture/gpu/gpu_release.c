@@ -400,6 +400,11 @@ int gpu_pass_first(struct gpu_times *gpu, struct err *err)
 	int r;
 
 	gpu->late += gpu_order_take(gpu->order, &item);
+	if (!item.process) { /* it had ended before */
+		gpu->bad_times++;
+		gpu_item_free(&item);
+		return 0;
+	}
 	event.time_ns = item.end_ns;
 	event.process = item.process;
 	event.tid = item.tid;
