@@ -397,6 +397,39 @@ static void handle(struct agents *agents, void *tag)
 	}
 }
 
+static void turn(struct agents *agents, struct agent *agent)
+{
+	enter(agents, agent);
+	give_up_hanging(agents, agent);
+	agent_turn(agent);
+	if (agent->over)
+		put_away(agents, agent);
+}
+
+/* What others say meanwhile is heard as well; that a window begins or ends is for all of them. */
+void agents_turn_of(struct agents *agents, pid_t pid, uint64_t now_ns)
+{
+	struct epoll_event events[EVENTS_MOST];
+	int n = epoll_wait(agents->common.epoll, events, EVENTS_MOST, 0);
+	struct agent *agent;
+
+	agents->common.now_ns = now_ns;
+	for (int i = 0; i < n; i++) {
+		void *tag = events[i].data.ptr;
+		bool is_agent = tag != &agents->listener && tag != &agents->timer;
+
+		agent = is_agent && !((struct agent *)tag)->over ? tag : NULL;
+		if (tag != &agents->timer)
+			handle(agents, tag);
+		if (agent)
+			turn(agents, agent);
+	}
+	agent = find(agents, pid);
+	if (agent)
+		turn(agents, agent);
+	reap(agents);
+}
+
 void agents_turn(struct agents *agents, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS_MOST];
@@ -407,13 +440,8 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 	for (int i = 0; i < n; i++)
 		handle(agents, events[i].data.ptr);
 	follow_windows(agents);
-	HASH_ITER (hh, agents->all, agent, next) {
-		enter(agents, agent);
-		give_up_hanging(agents, agent);
-		agent_turn(agent);
-		if (agent->over)
-			put_away(agents, agent);
-	}
+	HASH_ITER (hh, agents->all, agent, next)
+		turn(agents, agent);
 	reap(agents);
 }
 

@@ -111,7 +111,8 @@ struct agents_options {
 
 /*
  * Fails when `cupti` is no library that can be read. The options' functions are called by
- * agents_turn, agents_enter, agents_gone and agents_abandon, and call none of these themselves.
+ * agents_turn, agents_turn_of, agents_enter, agents_gone and agents_abandon, and call none of these
+ * themselves.
  */
 int agents_new(const struct agents_options *options, struct agents **agents, struct err *err);
 
@@ -130,6 +131,10 @@ void agents_enter(struct agents *agents, pid_t pid);
 
 int agents_fd(const struct agents *agents); /* for epoll: readable when there is something to do */
 void agents_turn(struct agents *agents, uint64_t now_ns);
+
+/* The same for one process, which has become another program: whose agent comes, is known, and what
+ * the program before wrote is read. There may be thousands of others, and as many in a second. */
+void agents_turn_of(struct agents *agents, pid_t pid, uint64_t now_ns);
 
 void agents_gone(struct agents *agents, pid_t pid);
 

@@ -71,6 +71,11 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 	agents->reads++;
 }
 
+void agents_turn_of(struct agents *agents, pid_t pid, uint64_t now_ns)
+{
+	agents_turn(agents, now_ns);
+}
+
 void agents_gone(struct agents *agents, pid_t pid)
 {
 	agents->gone = pid;

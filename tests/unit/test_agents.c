@@ -559,6 +559,23 @@ static void test_a_process_that_execs_gets_a_new_agent(void **state)
 	fake_agent_die(&after);
 }
 
+/* Of thousands of agents one is turned: programs start others a thousand times a second. */
+static void test_an_exec_turns_the_agent_of_its_process_alone(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_kernel(&agent, 1);
+	agents_turn_of(scene->agents, getpid() + 1, scene->now_ns);
+	assert_int_equal(scene->records, 0);
+	agents_turn_of(scene->agents, getpid(), scene->now_ns);
+	assert_int_equal(scene->records, 1);
+	fake_agent_die(&agent); /* its end is heard of all the same */
+	agents_turn_of(scene->agents, getpid(), scene->now_ns);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+}
+
 static size_t open_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -636,6 +653,7 @@ int main(void)
 		SCENE_TEST(test_an_agent_without_its_bell_is_heard_all_the_same),
 		SCENE_TEST(test_a_state_that_there_is_not_ends_it),
 		SCENE_TEST(test_a_process_that_execs_gets_a_new_agent),
+		SCENE_TEST(test_an_exec_turns_the_agent_of_its_process_alone),
 		SCENE_TEST(test_a_thousand_may_come_and_go),
 		SCENE_TEST(test_of_too_many_processes_one_is_named_and_the_others_are_counted),
 	};

@@ -413,7 +413,7 @@ int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err
 	struct gpu_times_process *process;
 	int r;
 
-	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
+	agents_turn_of(gpu->agents, pid, gpu->now_ns); /* what the program before wrote last */
 	gpu_forked(gpu);
 	forget_target(gpu, pid, "it became another program before its agent measured");
 	process = MAP_FIND(gpu->processes, &pid);

@@ -262,7 +262,7 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 
 	inside_no_child(inside, (uint32_t)pid);
 	if (inside->own_agents)
-		agents_turn(inside->agents, inside->now_ns);
+		agents_turn_of(inside->agents, pid, inside->now_ns);
 	if (!process) {
 		divert_gone(inside->divert, pid); /* a child that had its parent's */
 		return;
