@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "capture/inside/inside_private.h"
 
 static uint64_t now(void)
@@ -343,6 +344,42 @@ static void test_a_command_that_went_on_by_itself_is_told_of(void **state)
 	inside_free(inside);
 }
 
+/* Processor time that the ends of processes take. */
+static uint64_t ends_ns(struct inside *inside)
+{
+	uint64_t begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint32_t others = PROCESS + 1;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct wire_process thread, ended = {
+			.head = { .type = WIRE_EXIT, .tgid = others + i, .tid = others + i }
+		};
+
+		inside_meets_thread(inside, &ended.head, &thread);
+		inside_nesting_agent_ended(inside, others + i);
+		inside_nesting_forget(inside, others + i);
+	}
+	return clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+}
+
+static void test_the_end_of_a_process_takes_no_longer_where_others_have_many_threads(void **state)
+{
+	struct inside *inside = diverted_process();
+	uint64_t alone_ns = ends_ns(inside);
+
+	for (uint32_t i = 0; i < 16000; i++) {
+		struct wire_call begun = call_of(WIRE_BEGIN, WIRE_BY_AGENT, START, START);
+		struct wire_process thread;
+
+		begun.head.tid += i;
+		inside_nests(inside, &begun.head);
+		begun.head.type = WIRE_THREAD;
+		inside_meets_thread(inside, &begun.head, &thread);
+	}
+	assert_true(ends_ns(inside) < alone_ns + 20000000);
+	inside_free(inside);
+}
+
 /* A command may start as many processes as it likes. */
 static void test_of_few_that_went_on_each_is_told(void **state)
 {
@@ -385,6 +422,8 @@ int main(void)
 		cmocka_unit_test(test_a_probe_s_call_is_nested_in_an_agent_s),
 		cmocka_unit_test(test_calls_of_both_kinds_are_nested_in_each_other),
 		cmocka_unit_test(test_an_agent_s_call_whose_end_was_lost_is_over),
+		cmocka_unit_test(
+			test_the_end_of_a_process_takes_no_longer_where_others_have_many_threads),
 		cmocka_unit_test(test_begins_are_told_where_calls_may_lead_to_probes),
 		cmocka_unit_test(test_a_command_goes_on_when_it_is_diverted),
 		cmocka_unit_test(test_a_command_that_keeps_its_probes_goes_on),

@@ -72,14 +72,13 @@ void inside_free(struct inside *inside)
 	HASH_ITER (hh, inside->processes, process, next) {
 		inside_process_drop(inside, process);
 	}
-	inside_nesting_forget(inside, 0);
 	inside_forks_free(inside);
 	divert_free(inside->divert); /* first: until then agents are needed */
 	if (inside->own_agents)
 		agents_free(inside->agents);
 	gpu_targets_free(inside->targets);
 	inside_away_free(inside);
-	inside_threads_forget(inside, 0);
+	inside_nesting_free(inside);
 	inside_totals_free(inside);
 	free(inside->counted_left);
 	call_queue_free(inside->queue);

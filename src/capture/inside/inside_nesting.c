@@ -31,6 +31,17 @@
 
 #define MET_MAX 16384 /* of the others calls are told, but not the names */
 
+static struct inside_mets *met_of(struct inside *inside, uint32_t pid)
+{
+	return &inside->met_of[pid % INSIDE_SLOTS_OF];
+}
+
+static void met_is_of(struct inside *inside, struct inside_met *met, uint32_t pid)
+{
+	met->pid = pid;
+	LIST_INSERT_HEAD(met_of(inside, pid), met, in_slot);
+}
+
 static bool threads_meet(struct inside *inside, uint32_t tid, uint32_t pid)
 {
 	struct inside_met **recent = &inside->met_recent[tid % MET_RECENT], *met;
@@ -43,24 +54,27 @@ static bool threads_meet(struct inside *inside, uint32_t tid, uint32_t pid)
 	if (met && met->pid == pid)
 		return false;
 	if (met) { /* its number was given out again */
-		met->pid = pid;
+		LIST_REMOVE(met, in_slot);
+		met_is_of(inside, met, pid);
 		return true;
 	}
 	if (HASH_COUNT(inside->met) >= MET_MAX)
 		return false;
 	met = MAP_ADD(inside->met, tid, &tid);
-	met->pid = pid;
+	met_is_of(inside, met, pid);
 	return true;
 }
 
-void inside_threads_forget(struct inside *inside, uint32_t pid)
+static void threads_forget(struct inside *inside, uint32_t pid)
 {
 	struct inside_met *met, *next;
 
-	memset(inside->met_recent, 0, sizeof(inside->met_recent));
-	HASH_ITER (hh, inside->met, met, next) {
-		if (pid && met->pid != pid)
+	for (met = LIST_FIRST(met_of(inside, pid)); met; met = next) {
+		next = LIST_NEXT(met, in_slot);
+		if (met->pid != pid)
 			continue;
+		inside->met_recent[met->tid % MET_RECENT] = NULL;
+		LIST_REMOVE(met, in_slot);
 		MAP_DROP(inside->met, met);
 	}
 }
@@ -71,7 +85,7 @@ bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
 	if (record->type == WIRE_THREAD)
 		threads_meet(inside, record->tid, record->tgid);
 	else if (record->type == WIRE_EXIT || record->type == WIRE_EXEC)
-		inside_threads_forget(inside, record->tgid);
+		threads_forget(inside, record->tgid);
 	if (record->type != WIRE_CALL || !(record->flags & WIRE_BY_AGENT) ||
 	    !threads_meet(inside, record->tid, record->tgid))
 		return false;
@@ -104,6 +118,7 @@ struct inside_thread {
 		uint8_t under;  /* of a probe's: agent's calls around it */
 		bool by_agent;
 	} open[OPEN_MAX];
+	LIST_ENTRY(inside_thread) in_slot;
 	UT_hash_handle hh;
 };
 
@@ -112,8 +127,14 @@ static struct inside_thread *find(const struct inside *inside, uint32_t tid)
 	return MAP_FIND(inside->threads, &tid);
 }
 
+static struct inside_threads *threads_of(struct inside *inside, uint32_t pid)
+{
+	return &inside->threads_of[pid % INSIDE_SLOTS_OF];
+}
+
 static void drop(struct inside *inside, struct inside_thread *thread)
 {
+	LIST_REMOVE(thread, in_slot);
 	MAP_DROP(inside->threads, thread);
 }
 
@@ -139,16 +160,15 @@ static struct inside_thread *get(struct inside *inside, const struct wire_call *
 {
 	struct inside_thread *thread = find(inside, call->head.tid);
 
-	if (thread && thread->pid != call->head.tgid) {
-		thread->n = 0;
-		thread->left_ns = 0;
-	}
-	if (!thread) {
-		if (HASH_COUNT(inside->threads) >= THREADS_MAX)
-			return NULL;
-		thread = MAP_ADD(inside->threads, tid, &call->head.tid);
-	}
+	if (thread && thread->pid == call->head.tgid)
+		return thread;
+	if (thread)
+		drop(inside, thread);
+	if (HASH_COUNT(inside->threads) >= THREADS_MAX)
+		return NULL;
+	thread = MAP_ADD(inside->threads, tid, &call->head.tid);
 	thread->pid = call->head.tgid;
+	LIST_INSERT_HEAD(threads_of(inside, thread->pid), thread, in_slot);
 	return thread;
 }
 
@@ -420,7 +440,8 @@ void inside_nesting_agent_ended(struct inside *inside, uint32_t pid)
 {
 	struct inside_thread *thread, *next;
 
-	HASH_ITER (hh, inside->threads, thread, next) {
+	for (thread = LIST_FIRST(threads_of(inside, pid)); thread; thread = next) {
+		next = LIST_NEXT(thread, in_slot);
 		if (thread->pid != pid)
 			continue;
 		forget_before(thread, UINT64_MAX, true);
@@ -432,8 +453,15 @@ void inside_nesting_forget(struct inside *inside, uint32_t pid)
 {
 	struct inside_thread *thread, *next;
 
-	HASH_ITER (hh, inside->threads, thread, next) {
-		if (!pid || thread->pid == pid)
+	for (thread = LIST_FIRST(threads_of(inside, pid)); thread; thread = next) {
+		next = LIST_NEXT(thread, in_slot);
+		if (thread->pid == pid)
 			drop(inside, thread);
 	}
+}
+
+void inside_nesting_free(struct inside *inside)
+{
+	MAP_FREE(inside->threads, free);
+	MAP_FREE(inside->met, free);
 }

@@ -9,6 +9,8 @@
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 
+#include <sys/queue.h>
+
 #include "agent/agents.h"
 #include "agent/agent_probes.h"
 #include "agent/tick_clock.h"
@@ -25,7 +27,8 @@
 #define INSIDE_BITS        64 /* of the programs' map: modules that they can tell apart, from 1 on */
 #define INSIDE_OTHERS      8  /* files with the functions of one module that are remembered */
 #define MET_RECENT         64
-#define INSIDE_LOOKED_AT   24 /* bytes of an entry, of which some are a jump */
+#define INSIDE_SLOTS_OF    1024 /* a power of two: lists of threads by their process */
+#define INSIDE_LOOKED_AT   24   /* bytes of an entry, of which some are a jump */
 
 enum inside_state {
 	INSIDE_WANTED, /* from due_ns on */
@@ -123,8 +126,12 @@ struct inside_process {
 /* A thread that was told of. */
 struct inside_met {
 	uint32_t tid, pid;
+	LIST_ENTRY(inside_met) in_slot;
 	UT_hash_handle hh;
 };
+
+LIST_HEAD(inside_mets, inside_met);
+LIST_HEAD(inside_threads, inside_thread);
 
 struct inside {
 	struct inside_options options;
@@ -138,8 +145,9 @@ struct inside {
 	struct tick_clock *ticks; /* NULL: agents record ns */
 	struct call_queue *queue;
 	struct inside_process *processes, *recent;
-	struct inside_thread *threads;            /* that are in calls which probes tell of */
-	const struct module *bit_of[INSIDE_BITS]; /* 0 is none's */
+	struct inside_thread *threads; /* that are in calls which probes tell of */
+	struct inside_threads threads_of[INSIDE_SLOTS_OF]; /* the same by process */
+	const struct module *bit_of[INSIDE_BITS];          /* 0 is none's */
 	pid_t command;
 	struct hold *hold;
 	uint64_t begin_ns, now_ns, name_offset;
@@ -148,9 +156,10 @@ struct inside {
 	struct inside_away *away; /* by module */
 	struct inside_sweep *sweep;
 	struct inside_child *children;
-	struct inside_met *met;                    /* threads that were told of */
-	struct inside_met *met_recent[MET_RECENT]; /* by tid */
-	struct inside_total *totals;               /* of calls that were counted, by function */
+	struct inside_met *met;                     /* threads that were told of */
+	struct inside_met *met_recent[MET_RECENT];  /* by tid */
+	struct inside_mets met_of[INSIDE_SLOTS_OF]; /* by process */
+	struct inside_total *totals;                /* of calls that were counted, by function */
 	struct inside_forks *orphans; /* of processes that ended, whose children may go on */
 	struct quota of_orphans, of_children;
 	struct inside_counted *counted_left; /* of processes that ended */
@@ -286,7 +295,8 @@ void inside_unflag(struct inside_process *process);
 
 /* Before the first function of a process is diverted: the programs tell of the begins of calls. */
 void inside_nesting_begins(struct inside_process *process);
-void inside_nesting_forget(struct inside *inside, uint32_t pid); /* 0: of all */
+void inside_nesting_forget(struct inside *inside, uint32_t pid);
+void inside_nesting_free(struct inside *inside);
 
 /* Its agent tells of no more ends. */
 void inside_nesting_agent_ended(struct inside *inside, uint32_t pid);
@@ -303,8 +313,6 @@ void inside_away_stop(struct inside *inside);
 void inside_away_free(struct inside *inside);
 
 /* ---- threads (inside_nesting.c) -------------------------------------------------------------- */
-
-void inside_threads_forget(struct inside *inside, uint32_t pid); /* 0: all */
 
 /* Lately; asked for each call. */
 static inline bool inside_was_met(const struct inside *inside, uint32_t tid, uint32_t pid)
