@@ -162,7 +162,7 @@ void inside_module_keeps(struct inside_module *at, const char *why)
 	inside_module_forget_plan(at);
 	if (inside->stopping || process_is_over((pid_t)at->process->pid))
 		return; /* nobody asks why any more */
-	if (inside->n_told++ < TOLD_MOST)
+	if (inside_process_tells(at->process, TOLD_MOST))
 		inside_notice(inside, "%s of process %u keeps its probes: %s", at->module->name,
 		              at->process->pid, why);
 }

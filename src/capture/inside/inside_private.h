@@ -104,6 +104,7 @@ struct inside_process {
 	bool taking;                /* its entries are being put back */
 	bool given_up;              /* they could not be */
 	uint32_t comings;           /* of its agent, in this program */
+	uint32_t n_told;            /* sentences of it */
 	uint64_t take_ns;           /* when to try to take them back */
 	uint64_t since_ns, came_ns; /* of its agent: no record is older; when it was ready */
 	uint64_t gone_ns;           /* when that had ended, if it is not ready */
@@ -187,6 +188,9 @@ void inside_warn(struct inside *inside, const char *fmt, ...) __attribute__((for
 struct inside_process *inside_process_find(struct inside *inside, uint32_t pid);
 struct inside_process *inside_process_get(struct inside *inside, uint32_t pid);
 void inside_process_drop(struct inside *inside, struct inside_process *process);
+
+/* Another sentence of it may be said: there is a bound for a process, and one, most, for all. */
+bool inside_process_tells(struct inside_process *process, uint32_t most);
 
 /* It keeps its probes: said once. */
 void inside_process_keeps(struct inside_process *process, const char *why);

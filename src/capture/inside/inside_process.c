@@ -19,6 +19,7 @@
  * judged. */
 #define COMINGS_MOST 8
 #define TOLD_MOST    16 /* processes by themselves; of the others the last sentence tells */
+#define TOLD_OF_ONE  8  /* sentences of a process, so that it leaves others room */
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -65,6 +66,11 @@ void inside_process_drop(struct inside *inside, struct inside_process *process)
 	free(process);
 }
 
+bool inside_process_tells(struct inside_process *process, uint32_t most)
+{
+	return process->n_told++ < TOLD_OF_ONE && process->inside->n_told++ < most;
+}
+
 void inside_process_keeps(struct inside_process *process, const char *why)
 {
 	struct inside *inside = process->inside;
@@ -72,7 +78,7 @@ void inside_process_keeps(struct inside_process *process, const char *why)
 	if (process->kept)
 		return;
 	process->kept = true;
-	if (inside->n_told++ < TOLD_MOST)
+	if (inside_process_tells(process, TOLD_MOST))
 		inside_notice(inside, "process %u keeps its probes: %s", process->pid, why);
 }
 
@@ -290,6 +296,11 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 		return;
 	}
 	if (++process->comings > COMINGS_MOST) {
+		/* the last sentence of it, whatever was said of its earlier ends */
+		if (process->comings == COMINGS_MOST + 1) {
+			process->n_told = 0;
+			process->kept = false;
+		}
 		inside_process_keeps(process, "its agent came more often than agents do");
 		return;
 	}
