@@ -14,12 +14,14 @@
 #include "agent/agent_channel.h"
 #include "agent/agent_library.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
 
 #define AGENTS_MOST   4096
-#define ENTERING_MOST 8   /* at once: each is a process of ours, and stops one of theirs */
+#define ENTERING_MOST 8   /* at once: each is a process of ours, and stops one of theirs; */
+#define ENTERING_USER 4   /* of a user but root, who can make each take 10 s */
 #define ACCEPTS_MOST  256 /* a turn */
 #define EVENTS_MOST   64
 #define VARIABLES     5
@@ -35,7 +37,7 @@ struct agents {
 	char *variables[VARIABLES];
 	struct agent *all;
 	struct agent *over; /* to be freed when no event can mean them any more */
-	size_t entering;
+	struct quota entering;
 	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
 	bool told_full;
 };
@@ -88,6 +90,8 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	struct agents *agents = xcalloc(1, sizeof(*agents));
 	int rc = 0;
 
+	agents->entering = (struct quota){ .user = { .most = ENTERING_USER },
+		                           .all = { .most = ENTERING_MOST } };
 	agents->common.options = *options;
 	if (options->window_ns >= options->period_ns || !options->kinds) /* always */
 		agents->common.options.window_ns = 0;
@@ -141,6 +145,7 @@ void agents_free(struct agents *agents)
 		return;
 	MAP_FREE(agents->all, agent_free);
 	reap(agents);
+	quota_free(&agents->entering);
 	stop_listening(agents);
 	close_fd(&agents->timer);
 	close_fd(&agents->common.epoll);
@@ -292,13 +297,19 @@ static bool is_waiting(const struct agent *agent)
 
 static void enter(struct agents *agents, struct agent *agent)
 {
-	if (!is_waiting(agent) || agents->entering == ENTERING_MOST)
+	if (!is_waiting(agent) || quota_refuses(&agents->entering, agent->person, 0, 1))
 		return;
 	agent_enter(agent);
 	if (agent->over)
 		return;
 	wait_for_agent(agents, agent);
-	agents->entering += !agent->over;
+	if (!agent->over)
+		quota_add(&agents->entering, agent->person, 0, 1);
+}
+
+static void leave_place(struct agents *agents, const struct agent *agent)
+{
+	quota_give(&agents->entering, agent->person, 0, 1);
 }
 
 void agents_enter(struct agents *agents, pid_t pid)
@@ -308,8 +319,10 @@ void agents_enter(struct agents *agents, pid_t pid)
 	if (find(agents, pid) || agents->common.order == AGENT_STOP)
 		return;
 	agent = add(agents, pid);
-	if (agent)
+	if (agent) {
+		agent->person = helper_person_of(pid);
 		enter(agents, agent);
+	}
 	if (agent && agent->over)
 		put_away(agents, agent);
 }
@@ -320,7 +333,8 @@ void agents_gone(struct agents *agents, pid_t pid)
 
 	if (!agent)
 		return;
-	agents->entering -= agent->inject != NULL;
+	if (agent->inject)
+		leave_place(agents, agent);
 	agent_end(agent);
 	put_away(agents, agent);
 }
@@ -363,7 +377,7 @@ int agents_fd(const struct agents *agents)
 
 static void entered(struct agents *agents, struct agent *agent)
 {
-	agents->entering--;
+	leave_place(agents, agent);
 	agent_entered(agent);
 	wait_for_agent(agents, agent);
 }
@@ -372,7 +386,7 @@ static void give_up_hanging(struct agents *agents, struct agent *agent)
 {
 	if (!agent_hangs(agent))
 		return;
-	agents->entering--;
+	leave_place(agents, agent);
 	agent_fail(agent,
 	           "no %s of process %d: attaching to it hangs in the kernel; is memory of it "
 	           "mapped from a file whose server does not answer (FUSE, NFS)?",

@@ -3,14 +3,16 @@
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 
 import checks
 import gpu_trace
 import test_inject
-from harness import Failure, Places
+from harness import Failure, Places, alone, wait_until
 
 NOBODY = "65534"
 
@@ -155,3 +157,31 @@ def test_agent_is_written_to_no_file_that_the_target_puts_in_place_of_its_memfd(
     finally:
         if os.path.exists(swap):
             os.unlink(swap)
+
+
+HOSTILE = 12  # processes, more than are entered at once
+
+
+@alone
+def test_processes_that_hold_up_who_enters_them_leave_room_for_others(case):
+    """Each for the 10 s after which it is given up, all of one user."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS")  # a file of root's
+
+    def as_user(uid, name, **more):
+        return case.start("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", Places.program("loop"), "60", "20",
+                          name=name, stdin=subprocess.PIPE, env=env | more)
+    hostile = [as_user(1234, f"hostile-{i}", LD_PRELOAD=Places.program("slow_loader.so")) for i in range(HOSTILE)]
+    wait_until(lambda: all("ready" in process.out() for process in hostile), "them to run", 30)
+    for process in hostile:
+        process.signal(signal.SIGUSR1)
+    trace = case.start_trace(["--gpu"], ["--all"])
+    time.sleep(3)  # they are being entered
+    victim = as_user(1235, "victim")
+    wait_until(lambda: f"GPU times of process {victim.pid} by" in trace.err(), "another's process to be measured", 5)
+    trace.signal(signal.SIGINT)
+    for process in [victim, *hostile]:
+        process.process.kill()
+    trace.wait()
+    if any(f"GPU times of process {process.pid} by" in trace.err() for process in hostile):
+        raise Failure(f"they hold up nobody: {trace.err()}")
