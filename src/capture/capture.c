@@ -113,7 +113,9 @@ static void make_parts(struct capture *c)
 {
 	struct modules_options modules = { .programs = c->programs,
 		                           .selection = &c->options.selection,
-		                           .returns = c->options.returns };
+		                           .returns = c->options.returns,
+		                           .keeps_off = session_keeps_off,
+		                           .data = c };
 	struct pipeline_options stream = { .state = programs_state(c->programs),
 		                           .consumers = c->options.consumers,
 		                           .n_consumers = c->options.n_consumers,

@@ -444,6 +444,7 @@ static int read_rest(struct capture *c)
 	int r;
 
 	order_limit(c->order, 0);
+	modules_end(c->modules);
 	if (c->driver_events)
 		driver_events_finish(c->driver_events, capture_now_ns());
 	r = session_read_rest_of_agents(c);

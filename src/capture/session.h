@@ -208,6 +208,9 @@ void session_fill_run(struct capture *c);
 void session_before_record(struct capture *c, const struct wire_head *record);
 void session_look_again(struct capture *c, uint64_t now_ns);
 
+/* For modules_options: a process under valgrind is to be left alone, which is told once. */
+bool session_keeps_off(void *capture, pid_t pid);
+
 /* One record, in order; for order_new. And a call of it; for pipeline_new. */
 int capture_record(void *capture, const struct wire_head *record);
 void capture_hit(void *capture, const struct wire_call *call);

@@ -25,8 +25,6 @@
 
 static void capture_found(struct capture *c, pid_t pid);
 
-static bool session_keeps_off(struct capture *c, pid_t pid);
-
 /* Runs on the holding thread while a thread of the command waits. */
 static void look_held(void *data, pid_t pid, bool begins)
 {
@@ -265,9 +263,9 @@ static void capture_found(struct capture *c, pid_t pid)
 	atomic_store(&c->cuda_seen, true);
 }
 
-/* Whether a process is to be left alone, which is told once; on any thread. */
-static bool session_keeps_off(struct capture *c, pid_t pid)
+bool session_keeps_off(void *data, pid_t pid)
 {
+	struct capture *c = data;
 	bool beyond, tell;
 
 	if (!target_is_valgrind(pid))
@@ -316,10 +314,8 @@ static void on_found(struct capture *c, pid_t pid, const struct look_result *fou
 
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 {
-	struct look_result found = { 0 };
+	struct look_result found;
 
-	if (session_keeps_off(c, pid))
-		return;
 	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
 		return; /* gone in the meantime */
 	on_found(c, pid, &found);
@@ -332,10 +328,9 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 /* A process that has become a target: what it had mapped was nobody's business before. */
 static void look_joined(struct capture *c, pid_t pid, uint64_t since_ns)
 {
-	struct look_result found = { 0 };
+	struct look_result found;
 
-	if (!session_keeps_off(c, pid) &&
-	    modules_look_joined(c->modules, pid, since_ns, &found, NULL) == 0)
+	if (modules_look_joined(c->modules, pid, since_ns, &found, NULL) == 0)
 		on_found(c, pid, &found);
 }
 
@@ -399,8 +394,6 @@ static void on_map(struct capture *c, const struct wire_map *map)
 {
 	struct look_result found;
 
-	if (session_keeps_off(c, (pid_t)map->head.tgid))
-		return;
 	modules_mapped(c->modules, map, &found);
 	if (found.told && c->inside)
 		inside_loaded(c->inside, (pid_t)map->head.tgid);

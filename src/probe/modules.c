@@ -20,12 +20,13 @@
 #define MISSES_MAX    4096 /* whatever targets do */
 #define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
 #define TOLD_MAX                                                                                   \
-	(2 * MISS_LAST + 5)    /* and those that are made anew whenever they are asked for         \
-	                        */
-#define MISSES_OF_ONE    64    /* with a process's number: by loading a library again and again */
-#define MISSES_OF_PERSON 2048  /* of all processes of somebody but root */
-#define LATE_NAMED       8     /* processes of a module that are told of one by one */
-#define LATE_MAX         16384 /* of a module that are known; the others are counted */
+	(2 * MISS_LAST + 5)   /* and those that are made anew whenever they are asked for          \
+	                       */
+#define MISSES_OF_ONE    64   /* with a process's number: by loading a library again and again */
+#define MISSES_OF_PERSON 2048 /* of all processes of somebody but root */
+#define PERSON_NS        10000000ull /* how long a process is taken for the same user's */
+#define LATE_NAMED       8           /* processes of a module that are told of one by one */
+#define LATE_MAX         16384       /* of a module that are known; the others are counted */
 
 struct modules *modules_new(const struct modules_options *options)
 {
@@ -92,10 +93,20 @@ void modules_free(struct modules *modules)
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
+uint64_t modules_person(struct modules *modules, pid_t pid)
+{
+	struct modules_person *known = &modules->persons[(unsigned)pid % PERSONS_MOST];
+	uint64_t now = clock_now_ns();
+
+	if (known->pid != pid || now - known->at_ns > PERSON_NS)
+		*known = (struct modules_person){ pid, person_of_process(pid), now };
+	return known->person;
+}
+
 /* The slot of the new miss, counted from 1; 0: there was no room. */
 static size_t add_miss(struct modules *modules, struct miss miss)
 {
-	uint64_t person = miss.pid ? person_of_process((pid_t)miss.pid) : PERSON_ROOT;
+	uint64_t person = miss.pid ? modules_person(modules, (pid_t)miss.pid) : PERSON_ROOT;
 
 	if ((miss.name && modules->n_functions_missed == FUNCTIONS_MAX) ||
 	    quota_take(&modules->listed, person, miss.pid, 1)) {

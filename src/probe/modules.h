@@ -16,6 +16,9 @@ struct modules_options {
 	const struct selection *selection; /* outlives the modules */
 	bool returns;
 	struct own_hooks *own; /* NULL: users ask for none */
+	/* Whether nothing is to be hooked for a process; without the lock. NULL: for each it is. */
+	bool (*keeps_off)(void *data, pid_t pid);
+	void *data;
 	bool lets_go; /* modules that nobody maps any more (modules_gone.c); not with own hooks,
 	               * agents or calls recorded inside, which keep what they know of modules */
 };
@@ -61,6 +64,12 @@ int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
  */
 void modules_mapped(struct modules *modules, const struct wire_map *map,
                     struct look_result *result);
+
+/*
+ * What is told of from now on came before the end, and is being read: there can be any number of
+ * it, so it is looked into for a second, and told as not looked into after that.
+ */
+void modules_end(struct modules *modules);
 
 /*
  * Hooks the file behind `fd`, which becomes the modules', before a process is seen to map it. Until

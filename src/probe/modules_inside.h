@@ -54,6 +54,14 @@ struct undecided {
 	struct undecided *next;
 };
 
+/* Who was found behind a process, and when. */
+struct modules_person {
+	pid_t pid;
+	uint64_t person, at_ns;
+};
+
+#define PERSONS_MOST 64
+
 struct hook_slot {
 	_Atomic(const struct hook *) hook;
 	const struct module *module; /* written before hook */
@@ -81,6 +89,7 @@ struct modules {
 	uint64_t patched_ns, patched_gap_ns; /* of modules_look.c: the last look, and the next */
 	size_t patched_count;                /* modules that there were at the last look */
 	bool driver_seen;
+	uint64_t end_ns;          /* from when on nothing is looked into any more; 0: not yet */
 	enum look looking;        /* of the look that goes on */
 	bool paused;              /* modules are found, and hooked later */
 	bool expecting;           /* what is taken in now is hooked beforehand */
@@ -88,11 +97,12 @@ struct modules {
 	struct account own_reads; /* the same, of files that hooks of users name */
 	struct hook_slot slots[WIRE_HOOKS_MAX];
 	struct miss *misses;
-	struct quota listed;                 /* of misses */
-	size_t n_misses, n_functions_missed; /* the second: of the first */
-	size_t left_out[MISS_LAST + 1];      /* beyond */
-	uint64_t more[MISS_LAST + 1];        /* processes over the budget that are not named */
-	size_t n_told; /* behind n_misses: made by modules_misses, for the moment */
+	struct modules_person persons[PERSONS_MOST]; /* by the last bits of their pids */
+	struct quota listed;                         /* of misses */
+	size_t n_misses, n_functions_missed;         /* the second: of the first */
+	size_t left_out[MISS_LAST + 1];              /* beyond */
+	uint64_t more[MISS_LAST + 1]; /* processes over the budget that are not named */
+	size_t n_told;                /* behind n_misses: made by modules_misses, for the moment */
 };
 
 /*
@@ -120,6 +130,12 @@ void modules_late(struct modules *modules, struct module *module, uint32_t pid, 
  */
 void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
                              const char *why);
+
+/*
+ * As person_of_process(), asked anew after 10 ms, and without the helper's lock: there can be many
+ * records of one process, and who holds that lock takes long. With the lock.
+ */
+uint64_t modules_person(struct modules *modules, pid_t pid);
 
 /* The kernel puts no probe into memory that is shared, or may be written to: told of a module's. */
 void modules_tell_unprobed(struct modules *modules, const struct module *module, pid_t pid,

@@ -20,6 +20,9 @@
 /* For reading whole what runs when tracing begins; then it waits like all others. */
 #define WHOLE_NS 2000000000ull
 
+/* For what was mapped before the end, and is told of after it. */
+#define AFTER_END_NS 1000000000ull
+
 #define TOO_LATE "the trace ended before it, and what else the process maps, was looked into"
 #define TOO_MUCH                                                                                   \
 	"to look at what this user's processes map has taken too long: it is not looked into for " \
@@ -42,7 +45,18 @@ struct modules_look_search {
 	bool driver_came; /* mapped since it was looked at last */
 	struct modules_runtimes runtimes;
 	uint64_t person, busy_ns; /* who pays for it, and since when */
+	bool over;                /* what he has for new files: no more of it in this look */
 };
+
+static bool is_after_end(const struct modules *modules)
+{
+	return modules->end_ns && clock_now_ns() >= modules->end_ns;
+}
+
+void modules_end(struct modules *modules)
+{
+	modules->end_ns = clock_now_ns() + AFTER_END_NS;
+}
 
 static uint64_t exe_inode(pid_t pid)
 {
@@ -174,7 +188,8 @@ static void came(struct modules_look_search *search, const struct seen_file *fil
 
 /*
  * What cannot be opened is tried a second time, from maps read anew: a process that is gone has
- * none then, and what was replaced meanwhile is another. What hangs is told of by itself.
+ * none then, and what was replaced meanwhile is another. (One that ends has maps for a moment whose
+ * files are gone.) What hangs is told of by itself.
  */
 static void not_opened(struct modules_look_search *search, const struct mapping *mapping,
                        const struct err *err)
@@ -184,7 +199,7 @@ static void not_opened(struct modules_look_search *search, const struct mapping 
 	if (err->code == -ENODEV || err->code == -ETIMEDOUT)
 		return;
 	search->failed = true;
-	if (!search->second_time)
+	if (!search->second_time || err->code == -ESRCH || process_is_over(search->pid))
 		return;
 	search->told_failed |= is_told(search, &key);
 	modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid, err->text);
@@ -216,7 +231,7 @@ static int look_at(const struct mapping *mapping, void *data)
 		return 1;
 	}
 	if (!file && search->look != LOOK_HELD &&
-	    look_time_is_over(LOOK_INTO_FILES, search->person)) {
+	    (search->over || look_time_is_over(LOOK_INTO_FILES, search->person))) {
 		modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid,
 		                        TOO_MUCH);
 		return 0;
@@ -265,7 +280,6 @@ static int search_all(struct modules_look_search *search, struct err *err)
 	if (!search->result)
 		search->result = &unused;
 	memset(search->result, 0, sizeof(*search->result));
-	search->busy_ns = helper_busy_ns();
 	pthread_mutex_lock(&search->modules->lock);
 	search->exe_inode = exe_inode(search->pid);
 	r = maps_each(search->pid, look_at, search, &own);
@@ -285,21 +299,39 @@ static int search_all(struct modules_look_search *search, struct err *err)
 	return r;
 }
 
+static uint64_t person_now(struct modules *modules, pid_t pid)
+{
+	LOCKED(&modules->lock);
+	return modules_person(modules, pid);
+}
+
+/* What that takes is paid for as well: a helper is asked. */
+static bool is_kept_off(struct modules_look_search *search)
+{
+	const struct modules_options *options = &search->modules->options;
+
+	search->busy_ns = helper_busy_ns();
+	if (!options->keeps_off || !options->keeps_off(options->data, search->pid))
+		return false;
+	pay(search, LOOK_AT_MAPS);
+	return true;
+}
+
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
                  struct look_result *result, struct err *err)
 {
-	struct modules_look_search search = { .modules = modules,
-		                              .pid = pid,
-		                              .look = look,
-		                              .since_ns = since_ns,
-		                              .result = result,
-		                              .person = helper_person_of(pid) };
+	struct modules_look_search search = {
+		.modules = modules, .pid = pid, .look = look, .since_ns = since_ns, .result = result
+	};
 
-	if (look == LOOK_AGAIN && look_time_is_over(LOOK_AT_MAPS, search.person)) {
-		memset(result, 0, sizeof(*result));
+	memset(result, 0, sizeof(*result));
+	if (process_is_over(pid)) /* all other questions cost ten times as much */
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	search.person = person_now(modules, pid);
+	if (look == LOOK_AGAIN &&
+	    (is_after_end(modules) || look_time_is_over(LOOK_AT_MAPS, search.person)))
 		return 0; /* what it has executed is told of */
-	}
-	return search_all(&search, err);
+	return is_kept_off(&search) ? 0 : search_all(&search, err);
 }
 
 int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file *file,
@@ -334,10 +366,20 @@ int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
 		                              .look = LOOK_LATE,
 		                              .since_ns = since_ns,
 		                              .every = true,
-		                              .result = result,
-		                              .person = helper_person_of(pid) };
+		                              .result = result };
+	struct err own = { 0 };
 
-	return search_all(&search, err);
+	memset(result, 0, sizeof(*result));
+	if (process_is_over(pid))
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	search.person = person_now(modules, pid);
+	if (is_after_end(modules) || look_time_is_over(LOOK_AT_MAPS, search.person)) {
+		LOCKED(&modules->lock);
+		err_set(&own, EBUSY, is_after_end(modules) ? TOO_LATE : TOO_MUCH);
+		not_listed(&search, &own);
+		return 0;
+	}
+	return is_kept_off(&search) ? 0 : search_all(&search, err);
 }
 
 /* ---- what was seen to be mapped ------------------------------------------------------------ */
@@ -445,12 +487,34 @@ static bool is_nothing(struct modules *modules, const struct wire_map *map)
 	       !file->put_off && !file->refused && !file->foreign;
 }
 
-/* Without the helper's lock: there can be many such records, and who holds it takes long. */
-static uint64_t person_of(const struct wire_map *map)
+static uint64_t person_of(struct modules *modules, const struct wire_map *map)
 {
-	uint64_t person = person_of_process((pid_t)map->head.tgid);
+	uint64_t person = person_now(modules, (pid_t)map->head.tgid);
 
 	return person == PERSON_UNKNOWN ? person_of_uid(map->uid) : person;
+}
+
+/* Looks for the file in the process, and for others there. Whether it may be hooked at all. */
+static bool look_for_told(struct modules_look_search *search, const struct wire_map *map)
+{
+	bool maps_over = map->held; /* all of them were looked at then */
+
+	if (is_after_end(search->modules)) {
+		search->over = true;
+		return true;
+	}
+	if (!map->held) {
+		search->person = person_of(search->modules, map);
+		search->over = look_time_is_over(LOOK_INTO_FILES, search->person);
+		maps_over = look_time_is_over(LOOK_AT_MAPS, search->person);
+	}
+	if ((search->over && maps_over) || process_is_over(search->pid))
+		return true; /* its path must do */
+	if (!search->over && is_kept_off(search))
+		return false;
+	if (!maps_over)
+		search_all(search, NULL); /* it may be gone */
+	return true;
 }
 
 void modules_mapped(struct modules *modules, const struct wire_map *map, struct look_result *result)
@@ -461,27 +525,23 @@ void modules_mapped(struct modules *modules, const struct wire_map *map, struct 
 		                              .told = &map->file,
 		                              .result = result,
 		                              .person = PERSON_UNKNOWN };
-	bool over = false;
 	char path[WIRE_PATH_MAX + 2];
 	struct seen_file *file;
 
 	memset(result, 0, sizeof(*result));
 	search.busy_ns = helper_busy_ns();
 	read_path(map, path);
-	if (!map->held && !is_nothing(modules, map)) {
-		search.person = person_of(map);
-		over = look_time_is_over(LOOK_INTO_FILES, search.person);
-		if (!look_time_is_over(LOOK_AT_MAPS, search.person)) /* else its path must do */
-			search_all(&search, NULL);                   /* it may be gone */
-	}
+	if (!is_nothing(modules, map) && !look_for_told(&search, map))
+		return;
 	pthread_mutex_lock(&modules->lock);
-	file = file_told(modules, &search, map, over ? "" : path);
+	file = file_told(modules, &search, map, search.over ? "" : path);
 	if (!file && map->held && was_held_for(modules, &map->file)) {
 		; /* it was looked into, and hooked if it was to be */
 	} else if (!file && search.told_failed) {
 		; /* the process is there, and why was told */
-	} else if (!file && over) {
-		modules_not_looked_into(modules, path, map->head.tgid, TOO_MUCH);
+	} else if (!file && search.over) {
+		modules_not_looked_into(modules, path, map->head.tgid,
+		                        is_after_end(modules) ? TOO_LATE : TOO_MUCH);
 	} else if (!file) {
 		remember_user(modules, map, path);
 	} else {
@@ -545,9 +605,10 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 #define LAST_NS  60000000000ull
 
 /* What one look may take, and the last, which the end waits for: there can be any number of
- * processes, with as many mappings as they like. */
+ * processes, with as many mappings as they like. An emulated machine of two busy cores has needed
+ * more than 2.5 s for those of an idle system. */
 #define LOOK_NS 1500000000ull
-#define END_NS  2500000000ull
+#define END_NS  8000000000ull
 
 static bool is_target(void *data, pid_t pid)
 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "probe/person.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,8 +259,11 @@ static bool is_in_ours(pid_t pid)
 
 uint64_t person_of_process(pid_t pid)
 {
-	uint64_t person = is_in_ours(pid) ? PERSON_UNKNOWN : person_of_namespace(pid);
+	uint64_t person;
 
+	if (kill(pid, 0) && errno == ESRCH)
+		return PERSON_UNKNOWN;
+	person = is_in_ours(pid) ? PERSON_UNKNOWN : person_of_namespace(pid);
 	return person == PERSON_UNKNOWN ? person_of_folder(pid) : person;
 }
 

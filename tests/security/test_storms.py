@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Users who have a tracer look into as much as their processors can make: it ends in time all the same, with what others did."""
+
+import os
+import signal
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, alone, wait_until
+
+STORMS = 2   # processes: as many as this machine has processors at least
+SECONDS = 4
+LIMIT = 12   # to end, by one signal
+
+
+def storm(case, which, *options):
+    """Of another user's calls nothing is missed."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS")  # a file of root's
+    target = {"maps": case.path("files"), "names": "loopy", "programs": "/bin/true"}[which]
+    os.makedirs(case.path("files"))
+    os.chmod(case.path("files"), 0o777)
+    process = case.start_trace([*options])
+    first = case.start(Places.program("loop"), "100", "50", name="first", stdin=subprocess.PIPE, env=env)
+    trace = case.path("trace.jsonl")
+    wait_until(lambda: os.path.exists(trace) and os.path.getsize(trace), "the trace to have its calls", 30)
+    first.process.stdin.close()
+    victim = case.start(Places.program("loop"), "100", "50", name="victim", stdin=subprocess.PIPE)
+    storms = [case.start("setpriv", "--reuid", str(1234 + i), "--regid", "1234", "--clear-groups",
+                   Places.program("hostile-storms"), which, str(SECONDS + LIMIT), target, name=f"storm-{i}", env=env)
+              for i in range(STORMS)]
+    wait_until(lambda: all("ready" in storm.out() for storm in storms), "the storms to begin")
+    time.sleep(SECONDS)
+    victim.process.stdin.close()
+    victim.wait()
+    begin = time.monotonic()
+    process.signal(signal.SIGINT)
+    result = case.result(process)
+    took = time.monotonic() - begin
+    checks.equal(f"status ({result.err})", 0, result.status)
+    if took > LIMIT:
+        raise Failure(f"it took {took:.1f} s to end")
+    told, made = result.names(pid=victim.pid), result.counts.of("calls")
+    checks.equal("the victim's launches", made["cuLaunchKernel"], told["cuLaunchKernel"])
+    checks.equal("the victim's allocations", made["cuMemAlloc_v2"], told["cuMemAlloc_v2"])
+
+
+@alone
+def test_new_files_mapped_as_fast_as_can_be(case):
+    storm(case, "maps", "--all")
+
+
+@alone
+def test_processes_that_take_a_wanted_name_and_end(case):
+    storm(case, "names", "--name", "loop*")
+
+
+@alone
+def test_programs_executed_as_fast_as_can_be(case):
+    storm(case, "programs", "--all")
