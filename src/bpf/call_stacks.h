@@ -109,34 +109,30 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
 	                                            : now;
 }
 
-/*
- * Of an allocation that is folded. It is walked as it begins, whether it will succeed or not.
- * Returns 1 if it was.
- */
-static __always_inline int allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                           const struct fold_plan *plan, __u64 id, __u64 now)
+/* Of an allocation that is folded. It is walked as it begins, whether it will succeed or not. */
+static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                            const struct fold_plan *plan, __u64 id, __u64 now)
 {
 	struct walk *walk;
 	__u32 slot;
 
 	thread->allocation_stack = 0;
 	if (!settings.stacks || plan->op != FOLD_ALLOC)
-		return 0;
+		return;
 	if (!allocation_is_due(&thread->stack_ns[STACK_OF_ALLOCATION], now)) {
 		__sync_fetch_and_add(&state.stacks_left_out, 1);
-		return 0;
+		return;
 	}
 	slot = walk_claim();
 	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
 	if (!walk) {
 		__sync_fetch_and_add(&state.lost_stacks, 1);
-		return 0;
+		return;
 	}
 	walk_begin(walk, id);
 	walk_from_entry(walk, ctx);
 	thread->allocation_stack = walk_all(slot, id, now);
 	buffer_release(&walk->busy);
-	return 1;
 }
 
 /*
@@ -186,10 +182,9 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
 	return now;
 }
 
-static __always_inline int allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                           const struct fold_plan *plan, __u64 id, __u64 now)
+static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                            const struct fold_plan *plan, __u64 id, __u64 now)
 {
-	return 0;
 }
 
 static __always_inline __u64 hook_walk(struct pt_regs *ctx, struct wire_thread *thread, __u64 id,

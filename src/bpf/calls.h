@@ -176,21 +176,14 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 		record_blob(call, cookie);
 }
 
-/* What took long was done within the trap of an entry: see same_trap(). */
-static __always_inline void trap_goes_on(struct wire_thread *thread)
-{
-	thread->entry_ns = bpf_ktime_get_ns();
-}
-
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
                                                __u64 cookie)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
-	if (cookie_kernel(cookie) != COOKIE_NONE && !(FOLDING & FOLD_TOOL_NO_KERNELS) &&
-	    kernel_seen(thread, call, register_of(call, cookie_kernel(cookie))))
-		trap_goes_on(thread);
+	if (cookie_kernel(cookie) != COOKIE_NONE && !(FOLDING & FOLD_TOOL_NO_KERNELS))
+		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
 	if (key != COOKIE_NONE)
@@ -236,23 +229,54 @@ static __always_inline int returns_wanted(__u64 cookie, __u32 mode, __u32 depth)
 /*
  * One file may be hooked as two modules: two containers of one image show it through overlayfs as
  * two inodes, and the kernel puts both probes into the one below. Their programs run one after the
- * other in the same trap; only the first is listened to. A library that was unloaded and another
- * loaded in its place are further apart than this. It counts from the end of what
- * is long in the first program: 80 to 100 us were seen between two, on a virtual machine, where the
- * first had read a kernel's name.
+ * other in the same trap; only the first is listened to. Between two, a processor may be taken away
+ * for as long as others like, by its kernel or, for less, by its hypervisor; the thread itself does
+ * nothing. A library that is loaded in the place of another one brings page faults to the thread
+ * that does so, and others wait for it.
  */
-#define SAME_TRAP_NS 50000
+#define SAME_TRAP_NS   2000000
+#define SAME_UNSEEN_NS 50000
 
-static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs *ctx, __u32 hook,
-                                     __u64 now)
+static __always_inline void trap_look(struct wire_trap *trap)
 {
-	if (thread->entry_ip == PT_REGS_IP(ctx) && thread->entry_sp == PT_REGS_SP(ctx) &&
-	    thread->hook != hook && now - thread->entry_ns < SAME_TRAP_NS)
+	struct task_struct *task;
+
+	trap->looked = 1;
+	if (bpf_core_enum_value_exists(enum bpf_func_id,
+	                               BPF_FUNC_get_current_task_btf)) { /* 5.11 */
+		task = bpf_get_current_task_btf();
+		trap->stayed = task->min_flt + task->nvcsw;
+		trap->preempted = task->nivcsw;
+		return;
+	}
+	task = (void *)bpf_get_current_task();
+	trap->stayed = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, nvcsw);
+	trap->preempted = BPF_CORE_READ(task, nivcsw);
+}
+
+static __always_inline int trap_goes_on(const struct wire_trap *last, const struct wire_trap *trap)
+{
+	if (last->ip != trap->ip || last->sp != trap->sp || last->hook == trap->hook)
+		return 0;
+	if (!last->looked || !trap->looked)
+		return trap->ns - last->ns < SAME_UNSEEN_NS;
+	return last->stayed == trap->stayed &&
+	       (trap->ns - last->ns < SAME_TRAP_NS || last->preempted != trap->preempted);
+}
+
+/* `look`: another module may be of the same file. */
+static __always_inline int same_trap(struct wire_trap *last, struct pt_regs *ctx, __u32 hook,
+                                     __u64 now, __u64 look)
+{
+	struct wire_trap trap = {
+		.ip = PT_REGS_IP(ctx), .sp = PT_REGS_SP(ctx), .ns = now, .hook = hook
+	};
+
+	if (look)
+		trap_look(&trap);
+	if (trap_goes_on(last, &trap))
 		return 1;
-	thread->entry_ip = PT_REGS_IP(ctx);
-	thread->entry_sp = PT_REGS_SP(ctx);
-	thread->entry_ns = now;
-	thread->hook = hook;
+	*last = trap;
 	return 0;
 }
 
@@ -330,7 +354,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	int returns;
 
 	if (!thread || (mode & HOOK_IGNORE) || is_other_link(cookie, mode) ||
-	    told_inside(modules, hook) || same_trap(thread, ctx, hook, now))
+	    told_inside(modules, hook) || same_trap(&thread->entry, ctx, hook, now, 1))
 		return 1;
 	drop_stale_declined(thread, ctx);
 	if (cookie_runtime_launch(cookie) && !wire_runtime_launches(&state))
@@ -363,7 +387,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.generation = 0;
 	record_arguments(&frame->call, cookie, ctx);
 	if (!depth && cookie_stack_kind(cookie))
-		thread->entry_ns = frame->call.begin_ns = frame->call.head.time_ns =
+		frame->call.begin_ns = frame->call.head.time_ns =
 			call_stack_walk(ctx, thread, cookie_stack_kind(cookie), id, now);
 	send_entry_strings(thread, &frame->call, cookie);
 	if ((settings.begin_records || modules) && returns) { /* an agent's calls may lie within */
@@ -373,13 +397,11 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		frame->call.head.type = WIRE_CALL;
 		frame->call.generation = 0;
 		frame->call.head.flags |= WIRE_BEGUN;
-		trap_goes_on(thread);
 	}
 	if (returns) {
 		if (plan && !depth) {
 			fold_begin(thread, plan);
-			if (allocation_walk(ctx, thread, plan, id, now))
-				trap_goes_on(thread);
+			allocation_walk(ctx, thread, plan, id, now);
 		}
 		thread->depth = depth + 1;
 		return 0;
@@ -431,6 +453,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	__u32 tid = id;
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_trap trap = { .sp = RETURN_SP(ctx), .ns = now };
 	struct wire_frame *frame;
 
 	if (!thread || thread->tgid != id >> 32)
@@ -438,16 +461,17 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	if (thread->declined_sp < RETURN_SP(ctx))
 		thread->declined = 0;
 	frame = frame_of_return(thread, RETURN_SP(ctx), now);
+	trap_look(&trap);
 	if (!frame) {
 		if (thread->declined)
 			thread->declined--;
-		else if (thread->return_sp != RETURN_SP(ctx) ||
-		         now - thread->return_ns >= SAME_TRAP_NS) /* see same_trap() */
+		else if (!trap_goes_on(&thread->returned, &trap))
 			count_lost(LOST_NO_ENTRY);
 		return 0;
 	}
-	thread->return_sp = RETURN_SP(ctx);
-	thread->return_ns = now;
+	thread->returned = trap;
+	thread->returned.hook = 1; /* it was this one's: another is none's */
+	thread->entry.ip = 0;      /* what comes now is in another trap */
 	frame->call.result = PT_REGS_RC(ctx);
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {

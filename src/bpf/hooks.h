@@ -159,20 +159,6 @@ __attribute__((noinline)) int hooks_end(__u32 tid, __u32 tgid)
 
 /* ---- hits ---------------------------------------------------------------------------------- */
 
-/* As same_trap(), of hooks among themselves. */
-static __always_inline int hook_same_trap(struct wire_thread *thread, struct pt_regs *ctx,
-                                          __u32 hook, __u64 now)
-{
-	if (thread->hook_ip == PT_REGS_IP(ctx) && thread->hook_sp == PT_REGS_SP(ctx) &&
-	    thread->hook_last != hook && now - thread->hook_ns < SAME_TRAP_NS)
-		return 1;
-	thread->hook_ip = PT_REGS_IP(ctx);
-	thread->hook_sp = PT_REGS_SP(ctx);
-	thread->hook_ns = now;
-	thread->hook_last = hook;
-	return 0;
-}
-
 static __always_inline void hook_fill(struct wire_hook_frame *frame, void *ctx, __u64 id,
                                       __u64 cookie, __u64 now)
 {
@@ -268,7 +254,8 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 	if (!thread || (declined && !thread->hook_depth[kernel]))
 		return 1;
 	now = bpf_ktime_get_ns();
-	if (!declined && !kernel && hook_same_trap(thread, regs, hook_cookie_id(cookie), now))
+	if (!declined && !kernel &&
+	    same_trap(&thread->own, regs, hook_cookie_id(cookie), now, 1))
 		return 1;
 	hook_drop_left(thread, regs, cookie, id, now, kernel);
 	if (declined)
@@ -284,9 +271,6 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 		hook_values(slot, plan->n_values, 0);
 	waits = hook_go_on(thread, s, slot, plan, regs, id, kernel);
 	buffer_release(&s->busy);
-	/* reading memory takes long, and so does a walk: see same_trap() */
-	if (!kernel && ((plan->flags & PLAN_READS) || settings.call_stacks))
-		thread->hook_ns = bpf_ktime_get_ns();
 	return !waits;
 }
 
@@ -362,6 +346,8 @@ static __always_inline int hook_returned(struct pt_regs *ctx, __u64 cookie, int 
 	struct hook_slot *s;
 	__u32 slot;
 
+	if (thread && !kernel)
+		thread->own.ip = 0; /* what comes now is in another trap */
 	key = !thread  ? 0
 	      : kernel ? khook_frame_of_return(thread, ctx, id, now, cookie)
 	               : hook_frame_of_return(thread, ctx, id, now);

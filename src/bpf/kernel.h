@@ -147,7 +147,9 @@ struct task_struct {
 	unsigned int __state; /* since 5.14 */
 	unsigned int flags;
 	unsigned int in_iowait : 1;
-	__u64 start_time;   /* CLOCK_MONOTONIC */
+	__u64 start_time;            /* CLOCK_MONOTONIC */
+	unsigned long nvcsw, nivcsw; /* how often it slept, and was preempted */
+	unsigned long min_flt;
 	__u32 self_exec_id; /* how often it has called exec; 64 bits wide since 5.7 */
 	struct task_struct *group_leader, *real_parent;
 	struct mm_struct *mm;

@@ -100,16 +100,15 @@ static __always_inline int kernel_name(const struct wire_call *call, __u64 handl
 
 /*
  * Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
- * Returns 1 if the name was read, which may take long.
  */
-static __always_inline int kernel_seen(struct wire_thread *thread, const struct wire_call *call,
-                                       __u64 handle)
+static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
+                                        __u64 handle)
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
 	                                      WIRE_RECENT - 1)];
 
 	if (*slot == handle && thread->recent_generation == state.kernels_generation)
-		return 0;
+		return;
 	if (thread->recent_generation != state.kernels_generation) {
 		for (int i = 0; i < WIRE_RECENT; i++)
 			thread->recent[i] = 0;
@@ -117,7 +116,6 @@ static __always_inline int kernel_seen(struct wire_thread *thread, const struct 
 	}
 	if (kernel_name(call, handle))
 		*slot = handle;
-	return 1;
 }
 
 #endif

@@ -300,6 +300,15 @@ struct wire_blocking {
 	struct wire_sum cpu;         /* times without a CPU that are not told one by one */
 };
 
+/* Of a thread, and what it did before: whether a program runs in the same trap as one before it. */
+struct wire_trap {
+	__u64 ip, sp, ns;
+	__u64 stayed; /* page faults of the thread, and how often it slept */
+	__u64 preempted;
+	__u32 hook;
+	__u32 looked; /* at these two */
+};
+
 struct wire_thread {
 	__u64 born_ns; /* of its process, where calls are folded */
 	__u32 tgid;    /* a mismatch means that the tid was reused */
@@ -308,14 +317,11 @@ struct wire_thread {
 	struct wire_blocking blocking; /* beside what is asked whenever it is switched */
 	struct wire_freed freed;
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
-	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
-	__u64 entry_ip, entry_sp, entry_ns;
-	__u64 stack_ns[WIRE_STACK_KINDS]; /* by kind: see call_stacks.h */
+	__u32 runtime_hook;
+	struct wire_trap entry, returned, own; /* the last of each; own: of a user's hook */
+	__u64 stack_ns[WIRE_STACK_KINDS];      /* by kind: see call_stacks.h */
 	__u64 allocation_stack; /* of the call that is under way, where calls are folded */
-	__u64 return_sp, return_ns;
-	__u64 declined_sp;               /* of the outermost call that was not looked at */
-	__u64 hook_ip, hook_sp, hook_ns; /* the last hit of a hook of wire_hooks.h */
-	__u32 hook_last, runtime_hook;
+	__u64 declined_sp;      /* of the outermost call that was not looked at */
 	/* A call of the runtime without a return of which no driver call was seen yet; 0: none. The
 	 * return address tells whether it is still under way. */
 	__u64 runtime_sp, runtime_back;

@@ -156,8 +156,8 @@ def test_hooks_are_attached_once_for_all_processes(case):
     checks.equal("processes", 5, len(result.counts.pids()))
 
 
-def test_one_library_seen_through_two_overlays(case):
-    """Two containers of one image: two inodes, but the kernel puts both probes into the one below."""
+def two_overlays(case, *arguments):
+    """What a shell runs in a mount namespace of its own: `threads` with each of two containers' library."""
     if case.start(Places.program("ownroot"), "true").wait():
         raise Skip("no mount namespaces here")
     folders = {name: case.path(name) for name in ("lower", "up1", "work1", "one", "up2", "work2", "two")}
@@ -167,11 +167,32 @@ def test_one_library_seen_through_two_overlays(case):
     script = " && ".join(
         f"mount -t overlay overlay -o lowerdir={folders['lower']},upperdir={folders['up' + n]},"
         f"workdir={folders['work' + n]} {folders[name]}" for n, name in (("1", "one"), ("2", "two")))
-    script += "".join(f" && LD_LIBRARY_PATH={folders[name]} {Places.program('threads')} 2 10"
+    words = " ".join(map(str, arguments))
+    script += "".join(f" && LD_LIBRARY_PATH={folders[name]} {Places.program('threads')} {words}"
                       for name in ("one", "two"))
-    result = case.trace(Places.program("ownroot"), "/bin/sh", "-c", script, name="session")
+    return Places.program("ownroot"), "/bin/sh", "-c", script
+
+
+def test_one_library_seen_through_two_overlays(case):
+    """Two containers of one image: two inodes, but the kernel puts both probes into the one below."""
+    command = two_overlays(case, 2, 10)
+    result = case.trace(*command, name="session")
     checks.everything(result)
     os.remove(case.path("counts"))
-    result = case.trace(Places.program("ownroot"), "/bin/sh", "-c", script, name="multi",
-                        options=["--without", "session"])
+    result = case.trace(*command, name="multi", options=["--without", "session"])
     checks.everything(result)
+
+
+@alone
+def test_one_library_seen_through_two_overlays_on_a_busy_machine(case):
+    """The kernel takes the processor away between the two programs of a trap, for milliseconds."""
+    command = two_overlays(case, 8, 1000 if "STRESS" in os.environ else 100)
+    busy = [case.start("/bin/sh", "-c", "while :; do :; done", name=f"busy{i}")
+            for i in range(2 * os.cpu_count())]
+    for name, options in (("multi", ["--without", "session"]), ("entries", ["--no-returns"]), ("session", [])):
+        result = case.trace(*command, name=name, options=options)
+        checks.nothing_missed(result)
+        checks.calls(result)
+        os.remove(case.path("counts"))
+    for process in busy:
+        process.stop()
