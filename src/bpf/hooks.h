@@ -255,7 +255,7 @@ static __always_inline int hook_entered(void *ctx, struct pt_regs *regs, __u64 c
 		return 1;
 	now = bpf_ktime_get_ns();
 	if (!declined && !kernel &&
-	    same_trap(&thread->own, regs, hook_cookie_id(cookie), now, 1))
+	    same_trap(&thread->own, regs, hook_cookie_id(cookie), now, state.own_double))
 		return 1;
 	hook_drop_left(thread, regs, cookie, id, now, kernel);
 	if (declined)

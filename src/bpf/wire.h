@@ -405,8 +405,10 @@ enum hook_mode {
 	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 	HOOK_RETURN_GONE =
-		1 << 2,      /* set later than the one above: no return probe is left either */
-	HOOK_MOVED = 1 << 3, /* of its two links only that with such a cookie is looked at */
+		1 << 2,       /* set later than the one above: no return probe is left either */
+	HOOK_MOVED = 1 << 3,  /* of its two links only that with such a cookie is looked at */
+	HOOK_DOUBLE = 1 << 4, /* another module may be of the same file: see same_trap() */
+	HOOK_GIVEN_UP = HOOK_IGNORE | HOOK_ENTRY_ONLY | HOOK_RETURN_GONE, /* or a part of it */
 };
 
 /*
@@ -461,6 +463,7 @@ struct wire_state {
 	__u64 filtered;           /* hits of processes that are no targets */
 	__u64 blocked_begin_ns;   /* threads that are older may be blocked since before it */
 	__u64 wakers;             /* processes in the map "wakers" */
+	__u64 own_double;         /* not 0: HOOK_DOUBLE, of all hooks of users */
 	__u64 open_captures;      /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;          /* folded calls that no map had room for */
 	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */

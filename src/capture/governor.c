@@ -77,7 +77,8 @@ void governor_free(struct governor *g)
 
 static bool entry_only(const struct governor *g, uint16_t hook)
 {
-	return !g->options.returns || programs_state(g->options.programs)->mode[hook] & ~HOOK_MOVED;
+	return !g->options.returns ||
+	       (programs_state(g->options.programs)->mode[hook] & HOOK_GIVEN_UP);
 }
 
 static struct thread_cost *thread_get(struct governor *g, const struct wire_call *call)
@@ -195,7 +196,7 @@ static size_t give_up_little(struct governor *g, double seconds)
 		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
 		             victim->module->name, 0, "%.0f calls a second cost %.1f %%",
 		             victim->hits / seconds, each * victim->hits);
-		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
+		programs_state(g->options.programs)->mode[hook] |= HOOK_IGNORE;
 		victim->hook->given_up = true;
 		g->percent -= each * victim->hits;
 		g->hits[hook] = 0;
@@ -221,7 +222,7 @@ static uint64_t give_up_return(struct governor *g, const struct victim *victims,
 			hits += victims[i].hits;
 	}
 	if (session)
-		programs_state(g->options.programs)->mode[victims[0].hook->id] = HOOK_ENTRY_ONLY;
+		programs_state(g->options.programs)->mode[victims[0].hook->id] |= HOOK_ENTRY_ONLY;
 	else
 		module_drop_returns(module);
 	modules_miss(g->options.modules, MISS_ENTRY_ONLY, name, module->name, 0,

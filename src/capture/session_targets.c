@@ -253,7 +253,8 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 	if (c->seccomp_safe || !c->options.returns || record->type != WIRE_CALL)
 		return;
 	if ((record->flags & (WIRE_NO_RETURN | WIRE_NESTED)) == WIRE_NO_RETURN &&
-	    !(programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)] & ~HOOK_MOVED))
+	    !(programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)] &
+	      HOOK_GIVEN_UP))
 		say_seccomp(c, record->tgid);
 }
 

@@ -175,7 +175,7 @@ void module_ignore_launches(struct module *module, bool ignore)
 		uint8_t *of = &state->mode[module->hooks[i].id];
 
 		if (module->hooks[i].group == HOOK_LAUNCH)
-			*of = mode | (*of & HOOK_MOVED);
+			*of = mode | (*of & ~HOOK_GIVEN_UP);
 	}
 }
 

@@ -464,6 +464,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	modules->list[modules->count] = module;
 	publish_hooks(modules, module);
 	modules->count++;
+	modules_mark_double(modules, module);
 	if (modules->options.selection->fold)
 		r = plan_hooks(modules, module);
 	if (module->has[LAYER_DRIVER] && !module->expected)

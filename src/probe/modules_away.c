@@ -34,7 +34,6 @@ void modules_set_known(struct modules *modules, const struct module *module, boo
 	}
 }
 
-/* Two containers of one image: the kernel has both modules' probes in one place. */
 static bool has_double(const struct modules *modules, const struct module *module)
 {
 	for (size_t i = 0; i < modules->count; i++) {
@@ -44,6 +43,32 @@ static bool has_double(const struct modules *modules, const struct module *modul
 			return true;
 	}
 	return false;
+}
+
+static void mark_double(struct wire_state *state, const struct module *module)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].id != HOOK_NO_ID)
+			state->mode[module->hooks[i].id] |= HOOK_DOUBLE;
+	}
+}
+
+void modules_mark_double(struct modules *modules, const struct module *module)
+{
+	struct wire_state *state = programs_state(modules->options.programs);
+
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *other = modules->list[i];
+
+		if (other == module || other->rewritten)
+			continue;
+		if (own_module_meets(module->own, other->own))
+			state->own_double = 1;
+		if (!module_is_alike(module, other))
+			continue;
+		mark_double(state, module);
+		mark_double(state, other);
+	}
 }
 
 bool modules_watch(struct modules *modules, struct module *module)

@@ -147,6 +147,12 @@ struct wire_file modules_file_id(const struct seen_file *file, uint64_t stamp);
 /* Whether one of its threads has made a call, or that cannot be found out. */
 bool modules_calls_cuda(const struct programs *programs, pid_t pid);
 
+/*
+ * Two containers of one image: the kernel has both modules' probes in one place. The programs are
+ * told which may be so (HOOK_DOUBLE), before the module is attached.
+ */
+void modules_mark_double(struct modules *modules, const struct module *module);
+
 /* A target has a driver mapped. */
 void modules_driver_appeared(struct modules *modules, const struct module *driver);
 

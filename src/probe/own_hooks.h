@@ -73,6 +73,9 @@ struct own_module {
 bool own_module_open(int fd, const char *path, enum elf_depth depth, const struct hook_list *list,
                      struct own_module **module);
 void own_module_free(struct own_module *module); /* detaches */
+
+/* Whether one offset is hooked in both, which may be of one file; either may be NULL. */
+bool own_module_meets(const struct own_module *own, const struct own_module *other);
 void own_module_detach(struct own_module *module);
 
 /*

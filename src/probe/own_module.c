@@ -54,6 +54,23 @@ bool own_module_open(int fd, const char *path, enum elf_depth depth, const struc
 	return r != -ETIME || patient;
 }
 
+bool own_module_meets(const struct own_module *own, const struct own_module *other)
+{
+	const struct own_functions *a = own ? &own->functions : NULL,
+				   *b = other ? &other->functions : NULL;
+	size_t i = 0, j = 0;
+
+	while (a && b && i < a->n && j < b->n) { /* in order of the file, both */
+		if (a->list[i].offset == b->list[j].offset)
+			return true;
+		if (a->list[i].offset < b->list[j].offset)
+			i++;
+		else
+			j++;
+	}
+	return false;
+}
+
 void own_module_detach(struct own_module *module)
 {
 	attachment_free(module->spans);

@@ -102,6 +102,38 @@ static void test_near_the_end_files_are_left_and_told(void **state)
 	assert_int_equal(look(LOOK_RUNNING).modules, 1);
 }
 
+static size_t hooks_that_are_double(const struct module *module)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].id != HOOK_NO_ID)
+			n += !!(state_of_hooks.mode[module->hooks[i].id] & HOOK_DOUBLE);
+	}
+	return n;
+}
+
+/* As two overlays on one file are. What costs each call something is done for no others. */
+static void test_only_of_modules_that_are_alike_traps_are_compared(void **state)
+{
+	struct module *one, *runtime_module;
+
+	map_library("driver.so");
+	look(LOOK_RUNNING);
+	map_library("runtime.so");
+	look(LOOK_RUNNING);
+	one = modules_at(modules, 0);
+	runtime_module = modules_at(modules, 1);
+	assert_int_equal(hooks_that_are_double(one), 0);
+	map_library("copy.so");
+	look(LOOK_RUNNING);
+	assert_int_equal(hooks_that_are_double(one), module_wants(one));
+	assert_int_equal(hooks_that_are_double(modules_at(modules, 2)), module_wants(one));
+	assert_int_equal(hooks_that_are_double(runtime_module), 0);
+	module_ignore_launches(one, false); /* it keeps what it was told */
+	assert_int_equal(hooks_that_are_double(one), module_wants(one));
+}
+
 /* ---- numbers ------------------------------------------------------------------------------- */
 
 static void test_a_number_leads_to_its_hook(void **state)
@@ -731,6 +763,7 @@ int main(void)
 		TEST(test_every_file_is_read_once),
 		TEST(test_a_process_that_is_gone_is_an_error),
 		TEST(test_near_the_end_files_are_left_and_told),
+		TEST(test_only_of_modules_that_are_alike_traps_are_compared),
 		TEST(test_a_number_leads_to_its_hook),
 		TEST(test_a_file_has_no_more_hooks_than_its_share),
 		TEST(test_functions_that_are_known_have_hooks_first),

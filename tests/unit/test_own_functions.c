@@ -95,6 +95,26 @@ static void test_what_nobody_has_time_for_is_put_off(void **state)
 	close(fd);
 }
 
+/* As two overlays on one file do: then their programs run in one trap. */
+static void test_files_meet_where_both_are_hooked_at_one_offset(void **state)
+{
+	struct own_module *module, *same, *apart;
+	int fd = build(source, LIBRARY);
+
+	ask_for("uprobe:libx.so:f_one");
+	assert_true(own_module_open(fd, "/lib/libx.so", ELF_SMALL_SYMTAB, &list, &module));
+	assert_true(own_module_open(fd, "/lib/libx.so", ELF_SMALL_SYMTAB, &list, &same));
+	assert_true(own_module_open(fd, "/lib/libx.so", ELF_SMALL_SYMTAB, &list, &apart));
+	assert_true(own_module_meets(module, same));
+	assert_false(own_module_meets(module, NULL));
+	apart->functions.list[0].offset++;
+	assert_false(own_module_meets(module, apart));
+	own_module_free(module);
+	own_module_free(same);
+	own_module_free(apart);
+	close(fd);
+}
+
 /* A .symtab that begins outside of the file. */
 static void test_a_damaged_file_is_kept_with_its_reason(void **state)
 {
@@ -189,6 +209,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_names_of_one_function_are_one_hook, forget),
 		cmocka_unit_test_teardown(test_a_file_that_takes_too_long_is_left, forget),
 		cmocka_unit_test_teardown(test_what_nobody_has_time_for_is_put_off, forget),
+		cmocka_unit_test_teardown(test_files_meet_where_both_are_hooked_at_one_offset,
+		                          forget),
 		cmocka_unit_test_teardown(test_a_damaged_file_is_kept_with_its_reason, forget),
 		cmocka_unit_test_teardown(test_files_with_code_of_go_are_known, forget),
 		cmocka_unit_test_teardown(test_a_file_of_go_without_section_headers_is_known,

@@ -6,20 +6,26 @@ struct pt_regs {
 	__u64 ip, sp, r9, result;
 };
 
-struct task_struct;
+/* What a thread of the target has done so far. */
+static struct task_struct {
+	__u64 min_flt, nvcsw, nivcsw;
+} task_of_me;
+static size_t looks; /* at it */
 
-#define TRAMPOLINE               0x7ffff000u
-#define PT_REGS_IP(ctx)          ((ctx)->ip)
-#define PT_REGS_SP(ctx)          ((ctx)->sp)
-#define PT_REGS_RC(ctx)          ((ctx)->result)
-#define PT_REGS_PARM1(ctx)       0
-#define PT_REGS_PARM2(ctx)       0
-#define PT_REGS_PARM3(ctx)       0
-#define PT_REGS_PARM4(ctx)       0
-#define PT_REGS_PARM5(ctx)       0
-#define BPF_CORE_READ(task, ...) ((void)(task), TRAMPOLINE)
-#define bpf_get_func_ip(ctx)     ((ctx)->ip)
-#define bpf_get_current_task()   ((__u64)0)
+#define TRAMPOLINE                              0x7ffff000u
+#define PT_REGS_IP(ctx)                         ((ctx)->ip)
+#define PT_REGS_SP(ctx)                         ((ctx)->sp)
+#define PT_REGS_RC(ctx)                         ((ctx)->result)
+#define PT_REGS_PARM1(ctx)                      0
+#define PT_REGS_PARM2(ctx)                      0
+#define PT_REGS_PARM3(ctx)                      0
+#define PT_REGS_PARM4(ctx)                      0
+#define PT_REGS_PARM5(ctx)                      0
+#define BPF_CORE_READ(task, ...)                ((void)(task), TRAMPOLINE)
+#define bpf_get_func_ip(ctx)                    ((ctx)->ip)
+#define bpf_get_current_task()                  ((__u64)0)
+#define bpf_get_current_task_btf()              (looks++, &task_of_me)
+#define bpf_core_enum_value_exists(type, value) 1
 #define bpf_probe_read_user(into, bytes, from)                                                     \
 	((from) ? (memcpy(into, from, bytes), 0L) : (long)-EFAULT)
 #define bpf_probe_read_user_str(into, most, from) ((void)(into), (void)(from), (long)-EFAULT)
@@ -49,10 +55,10 @@ static __u64 no_entry(void)
 	return state.lost[LOST_NO_ENTRY];
 }
 
-/* A call at a level of the stack, as call_enter does it. */
-static void enter(__u32 hook, int level)
+/* A call of the function at `ip`, at a level of the stack, as call_enter does it. */
+static void enter_at(__u64 ip, __u32 hook, int level)
 {
-	struct pt_regs regs = { .ip = 0x1000 + hook, .sp = sp_of(level) };
+	struct pt_regs regs = { .ip = ip, .sp = sp_of(level) };
 	__u64 cookie = cookie_with_hook(hook) | cookie_with_words(2) |
 	               cookie_with_out0(COOKIE_NONE) | cookie_with_out1(COOKIE_NONE) |
 	               cookie_with_blob(COOKIE_NONE) | cookie_with_string(COOKIE_NONE) |
@@ -65,11 +71,16 @@ static void enter(__u32 hook, int level)
 		stack_words[LEVELS - 2 - level] = TRAMPOLINE;
 }
 
+static void enter(__u32 hook, int level)
+{
+	enter_at(0x1000 + hook, hook, level);
+}
+
 static void leave(int level)
 {
 	struct pt_regs regs = { .sp = sp_of(level) + 8 };
 
-	native_now_ns += 1000000;
+	native_now_ns += 5000000; /* not in the trap of the one before */
 	stack_words[LEVELS - 2 - level] = 0;
 	call_returned(&regs);
 }
@@ -91,6 +102,8 @@ static int fresh(void **unused)
 	memset(native_records, 0, sizeof(native_records));
 	memset(&state, 0, sizeof(state));
 	memset(stack_words, 0, sizeof(stack_words));
+	memset(&task_of_me, 0, sizeof(task_of_me));
+	looks = 0;
 	settings = (struct wire_settings){ .returns = 1, .nested_returns = 1 };
 	bpf_map_update_elem(&blank_thread, &zero, &blank, BPF_ANY);
 	bpf_map_update_elem(&rings, &zero, &ring, BPF_ANY);
@@ -243,9 +256,86 @@ static void test_a_return_from_above_calls_too_deep_ends_them(void **unused)
 	assert_int_equal(no_entry(), 2);
 }
 
+/* ---- one file as two modules ---------------------------------------------------------------- */
+
+/* Both programs run in the trap of one call; then it returns. How many calls that were. */
+static int calls_of_a_trap(__u64 between_ns, __u64 faults, __u64 slept, __u64 preempted)
+{
+	enter_at(0x1000, ALLOC, 0);
+	native_now_ns += between_ns;
+	task_of_me.min_flt += faults;
+	task_of_me.nvcsw += slept;
+	task_of_me.nivcsw += preempted;
+	enter_at(0x1000, LAUNCH, 0);
+	while (thread()->depth)
+		leave(0);
+	return native_records[WIRE_CALL];
+}
+
+static void make_double(__u32 hook)
+{
+	state.mode[hook] |= HOOK_DOUBLE;
+}
+
+static int alike(void **unused)
+{
+	fresh(unused);
+	make_double(ALLOC);
+	make_double(LAUNCH);
+	return 0;
+}
+
+/* It costs each call something, and most files are no others'. */
+static void test_the_thread_is_looked_at_in_traps_of_files_that_are_alike_alone(void **unused)
+{
+	enter(ALLOC, 0);
+	leave(0);
+	assert_int_equal(looks, 0);
+	make_double(ALLOC);
+	enter(ALLOC, 0);
+	leave(0);
+	assert_int_equal(looks, 2);
+	enter(LAUNCH, 0);
+	leave(0);
+	assert_int_equal(looks, 2);
+}
+
+/* The second was attached, and both marked, after the program of the first had run. */
+static void test_files_that_become_alike_within_a_trap_have_one_call(void **unused)
+{
+	enter_at(0x1000, ALLOC, 0);
+	make_double(ALLOC);
+	make_double(LAUNCH);
+	native_now_ns -= 1000000 - 10000; /* 10 us later, all in all */
+	enter_at(0x1000, LAUNCH, 0);
+	while (thread()->depth)
+		leave(0);
+	assert_int_equal(native_records[WIRE_CALL], 1);
+}
+
+static void test_a_trap_of_two_modules_is_one_call(void **unused)
+{
+	assert_int_equal(calls_of_a_trap(0, 0, 0, 0), 1);
+}
+
+static void test_a_trap_in_which_the_thread_lost_its_processor_is_one_call(void **unused)
+{
+	assert_int_equal(calls_of_a_trap(50000000, 0, 0, 1), 1);
+}
+
+static void test_a_thread_that_did_something_between_makes_two_calls(void **unused)
+{
+	assert_int_equal(calls_of_a_trap(0, 1, 0, 0), 2);
+	native_records[WIRE_CALL] = 0;
+	assert_int_equal(calls_of_a_trap(50000000, 0, 1, 1), 2);
+	native_records[WIRE_CALL] = 0;
+	assert_int_equal(calls_of_a_trap(50000000, 0, 0, 0), 2);
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, forget)
+#define TEST(name)  cmocka_unit_test_setup_teardown(name, fresh, forget)
+#define ALIKE(name) cmocka_unit_test_setup_teardown(name, alike, forget)
 
 int main(void)
 {
@@ -262,6 +352,11 @@ int main(void)
 		TEST(test_a_longjmp_and_more_calls_below_hide_no_loss),
 		TEST(test_a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not),
 		TEST(test_a_return_from_above_calls_too_deep_ends_them),
+		TEST(test_the_thread_is_looked_at_in_traps_of_files_that_are_alike_alone),
+		TEST(test_files_that_become_alike_within_a_trap_have_one_call),
+		ALIKE(test_a_trap_of_two_modules_is_one_call),
+		ALIKE(test_a_trap_in_which_the_thread_lost_its_processor_is_one_call),
+		ALIKE(test_a_thread_that_did_something_between_makes_two_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
