@@ -24,17 +24,13 @@
 #define ALSO_MOST      512 /* bytes of other names of a function, and one more name */
 #define NAME_MAX_BYTES 128 /* of an API function */
 #define BYTES_MAX      (1u << 20)
+#define BYTES_AHEAD    16384 /* most functions lie close to the one before */
 
-struct block { /* code that was handed out */
+/* What elf_file_bytes has read last: its own to change in a const file. */
+struct window {
 	uint64_t offset;
-	size_t asked, len;
+	size_t len, room;
 	uint8_t *data;
-};
-
-/* What elf_file_bytes has read so far: its own to change in a const file. */
-struct memo {
-	struct block *blocks;
-	size_t n_blocks;
 };
 
 struct elf_file {
@@ -43,7 +39,7 @@ struct elf_file {
 	bool has_layer[2];
 	struct elf_function *functions;
 	size_t n_functions;
-	struct memo *memo;
+	struct window *window;
 };
 
 /* ---- which layers the file plays ------------------------------------------------------------- */
@@ -286,7 +282,7 @@ int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_fil
 	int rc;
 
 	*out = NULL;
-	file->memo = xcalloc(1, sizeof(*file->memo));
+	file->window = xcalloc(1, sizeof(*file->window));
 	rc = elf_image_open(&file->image, fd, what, err);
 	if (rc) {
 		elf_file_free(file);
@@ -320,10 +316,8 @@ void elf_file_free(struct elf_file *file)
 {
 	if (!file)
 		return;
-	for (size_t i = 0; i < file->memo->n_blocks; i++)
-		free(file->memo->blocks[i].data);
-	free(file->memo->blocks);
-	free(file->memo);
+	free(file->window->data);
+	free(file->window);
 	for (size_t i = 0; i < file->n_functions; i++) {
 		free((char *)file->functions[i].name);
 		free((char *)file->functions[i].also);
@@ -344,31 +338,39 @@ bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer)
 	return file->has_layer[layer];
 }
 
+static bool window_read(const struct elf_file *file, uint64_t offset, size_t len)
+{
+	struct window *window = file->window;
+
+	window->len = 0;
+	if (len > window->room) {
+		free(window->data);
+		window->data = xmalloc(len);
+		window->room = len;
+	}
+	if (!elf_image_read(&file->image, offset, window->data, len))
+		return false;
+	window->offset = offset;
+	window->len = len;
+	return true;
+}
+
 const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len)
 {
-	struct memo *memo = file->memo;
-	struct block block = { .offset = offset, .asked = *len, .len = *len };
+	const struct window *window = file->window;
+	uint64_t left = offset < file->image.bytes ? file->image.bytes - offset : 0;
+	size_t wanted = *len < BYTES_MAX ? *len : BYTES_MAX, ahead = BYTES_AHEAD;
 
 	*len = 0;
-	if (offset >= file->image.bytes)
+	if (!left)
 		return NULL;
-	for (size_t i = 0; i < memo->n_blocks; i++) {
-		if (memo->blocks[i].offset == offset && memo->blocks[i].asked == block.asked) {
-			*len = memo->blocks[i].len;
-			return memo->blocks[i].data;
-		}
-	}
-	if (block.len > file->image.bytes - offset)
-		block.len = file->image.bytes - offset;
-	if (block.len > BYTES_MAX)
-		block.len = BYTES_MAX;
-	block.data = xmalloc(block.len);
-	if (!elf_image_read(&file->image, offset, block.data, block.len)) {
-		free(block.data);
+	wanted = wanted < left ? wanted : (size_t)left;
+	ahead = ahead < left ? ahead : (size_t)left;
+	if ((offset < window->offset || offset - window->offset > window->len ||
+	     wanted > window->len - (offset - window->offset)) &&
+	    !(wanted < ahead && window_read(file, offset, ahead)) &&
+	    !window_read(file, offset, wanted))
 		return NULL;
-	}
-	memo->blocks = vec_room(memo->blocks, memo->n_blocks, sizeof(block));
-	memo->blocks[memo->n_blocks++] = block;
-	*len = block.len;
-	return block.data;
+	*len = wanted;
+	return window->data + (offset - window->offset);
 }

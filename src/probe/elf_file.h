@@ -55,7 +55,7 @@ void elf_file_free(struct elf_file *file);
 size_t elf_file_functions(const struct elf_file *file, const struct elf_function **functions);
 bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer);
 
-/* The bytes of the file from `offset`, at most `len`: valid until elf_file_free. */
+/* The bytes of the file from `offset`, at most `len`: valid until the next call. */
 const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len);
 
 #endif

@@ -20,8 +20,9 @@
 #define NATIVE_MACHINE EM_X86_64
 #endif
 
-/* Real files have about ten segments; the field holds 65,535. */
-#define SEGMENTS_MAX 4096
+/* Real files have about ten segments; the field holds 65,535. Each of millions of symbols is looked
+ * for in all of them. */
+#define SEGMENTS_MAX 128
 
 bool elf_image_read(const struct elf_image *image, uint64_t offset, void *to, size_t len)
 {

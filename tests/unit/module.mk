@@ -20,6 +20,7 @@ UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
 UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
 UNIT_WRAP_test_divert_write := pwrite
+UNIT_WRAP_test_elf_damage := helper_pread
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each
 UNIT_WRAP_test_session := gpu_is_awaited gpu_measured order_passed_ns modules_free own_hooks_free programs_free kernel_features_free

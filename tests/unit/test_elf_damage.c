@@ -110,6 +110,56 @@ static void test_symbol_table_larger_than_the_file_is_damaged(void **state)
 	expect_answer(fd, ELF_WHOLE, -EBADMSG);
 }
 
+/* As many as the kernel would not load, among which each symbol was looked for. */
+static void test_segments_without_number_are_damage(void **state)
+{
+	int fd = build(driver, LIBRARY);
+	Elf64_Phdr segments[129] = { { .p_type = PT_NULL } };
+	Elf64_Ehdr header;
+	struct stat st;
+
+	fstat(fd, &st);
+	get(fd, &header, sizeof(header), 0);
+	get(fd, segments, header.e_phnum * sizeof(*segments), header.e_phoff);
+	put(fd, segments, sizeof(segments), (uint64_t)st.st_size);
+	header.e_phoff = (uint64_t)st.st_size;
+	header.e_phnum = 128;
+	put(fd, &header, sizeof(header), 0);
+	elf_file_free(open_module(dup(fd), ELF_WHOLE));
+	header.e_phnum = 129;
+	put(fd, &header, sizeof(header), 0);
+	expect_answer(fd, ELF_WHOLE, -EBADMSG);
+}
+
+static size_t reads;
+
+ssize_t __real_helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
+ssize_t __wrap_helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
+ssize_t __wrap_helper_pread(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	reads++;
+	return __real_helper_pread(fd, to, bytes, offset);
+}
+
+/* A user's overlay is read by another process, 50 us each time. */
+static void test_a_chain_without_end_costs_few_reads(void **state)
+{
+	int fd = build("int other(void) { return 1; }", LIBRARY " -Wl,--hash-style=sysv");
+	uint32_t head[2], first = 1;
+	struct elf_symbols symbols;
+	struct elf_image image;
+
+	assert_int_equal(elf_image_open(&image, fd, "a.out", NULL), 0);
+	assert_int_equal(elf_symbols_dynamic(&image, &symbols), 0);
+	elf_image_close(&image);
+	get(fd, head, sizeof(head), symbols.sysv_hash);
+	for (uint32_t i = 0; i < head[0] + 2; i++) /* and from the first symbol to itself */
+		put(fd, &first, sizeof(first), symbols.sysv_hash + sizeof(head) + 4 * i);
+	reads = 0;
+	expect_answer(fd, ELF_WHOLE, -EBADMSG);
+	assert_in_range(reads, 1000, 5000);
+}
+
 /* Who looks at files for the first time does so while a process waits. */
 static void test_a_section_among_65000_is_found_soon(void **state)
 {
@@ -161,6 +211,8 @@ int main(void)
 		cmocka_unit_test(test_cut_file_gives_an_answer_at_every_length),
 		cmocka_unit_test(test_file_that_shrinks_while_it_is_open_gives_nothing),
 		cmocka_unit_test(test_symbol_table_larger_than_the_file_is_damaged),
+		cmocka_unit_test(test_segments_without_number_are_damage),
+		cmocka_unit_test(test_a_chain_without_end_costs_few_reads),
 		cmocka_unit_test(test_a_section_among_65000_is_found_soon),
 	};
 
