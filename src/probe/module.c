@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/person.h"
@@ -74,19 +75,41 @@ static void plan_nothing(struct capture_plan *plan)
 	};
 }
 
-static bool has_function(const struct elf_function *functions, size_t count, const char *name)
+struct function_name {
+	const char *text;
+};
+
+ORDER_BY(compare_names, struct function_name, BY_TEXT(text));
+
+#define LAUNCH "__cudaLaunch"
+
+static bool is_inner_launch(const char *name)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!strcmp(functions[i].name, name))
-			return true;
-	}
-	return false;
+	return !strncmp(name, LAUNCH, strlen(LAUNCH));
+}
+
+/* All names in order, where some are to be looked for: a file can have 16,384 of each kind. */
+static struct function_name *sort_names(const struct elf_function *functions, size_t count)
+{
+	struct function_name *names;
+	size_t inner = 0;
+
+	for (size_t i = 0; i < count; i++)
+		inner += is_inner_launch(functions[i].name);
+	if (!inner)
+		return NULL;
+	names = xcalloc(count, sizeof(*names));
+	for (size_t i = 0; i < count; i++)
+		names[i].text = functions[i].name;
+	qsort(names, count, sizeof(*names), compare_names);
+	return names;
 }
 
 /* CUDA 13's __cudaLaunchKernel is `push; mov; pop; jmp cudaLaunchKernel`: one call, one event. */
-static bool only_jumps(const struct elf_function *functions, size_t count, const char *name)
+static bool only_jumps(const struct function_name *names, size_t count, const char *name)
 {
-	return !strncmp(name, "__cudaLaunch", 12) && has_function(functions, count, name + 2);
+	return is_inner_launch(name) && bsearch(&(struct function_name){ name + 2 }, names, count,
+	                                        sizeof(*names), compare_names);
 }
 
 static void choose_placement(struct hook *hook, const struct elf_file *file,
@@ -105,6 +128,7 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 {
 	const struct elf_function *functions;
 	size_t count = elf_file_functions(file, &functions);
+	AT_END(at_end_free) struct function_name *names = sort_names(functions, count);
 
 	module->hooks = xcalloc(count, sizeof(*module->hooks));
 	module->n_hooks = count;
@@ -123,7 +147,7 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 		else
 			plan_nothing(&hook->plan);
 		hook->group = selection_group(selection, hook->name, hook->layer, &hook->why);
-		if (only_jumps(functions, count, hook->name)) {
+		if (only_jumps(names, count, hook->name)) {
 			hook->group = HOOK_OFF;
 			hook->why = "only jumps to the function without __, which is hooked";
 		}

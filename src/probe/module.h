@@ -87,6 +87,7 @@ struct module {
 	bool told_unhooked;          /* its probes did not come back once */
 	bool no_returns;             /* given up: module_attach leaves them alone */
 	bool rewritten;              /* its file is another one by now: not to be attached again */
+	bool told_unread;            /* it has changed, and its user's time was used up */
 	bool expected;               /* hooked beforehand: no target has mapped it yet */
 	bool beforehand;             /* hooked beforehand, and to stay so */
 	enum module_leaving leaving; /* with the modules' lock, as the next four */

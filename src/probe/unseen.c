@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
+#include "probe/account.h"
 #include "probe/helper.h"
 #include "probe/modules_inside.h"
 
@@ -457,17 +458,14 @@ static struct seen_file *file_of(const struct modules *modules, const struct mod
 }
 
 /* Reads without the lock: a module that is busy stays where it is. */
-static void check_module(struct modules *modules, struct module *module)
+static void read_again(struct modules *modules, struct module *module, uint64_t stamp)
 {
-	uint64_t stamp = module_file_stamp(module->fd);
 	struct seen_file *file, *again;
 	struct err err = { 0 };
 	struct file_key key;
 	bool same;
 	int fd;
 
-	if (stamp == module->stamp || !file_of(modules, module))
-		return;
 	pthread_mutex_unlock(&modules->lock);
 	same = has_same_content(modules, module);
 	pthread_mutex_lock(&modules->lock);
@@ -489,6 +487,29 @@ static void check_module(struct modules *modules, struct module *module)
 		again->stamp = 0;
 	else
 		again->module->beforehand |= module->beforehand;
+}
+
+/* Who changes its files all the time pays for that: files of others wait to be read here, too. */
+static void check_module(struct modules *modules, struct module *module)
+{
+	uint64_t stamp = module_file_stamp(module->fd), busy_ns;
+	bool over;
+
+	if (stamp == module->stamp)
+		return;
+	over = look_time_is_over(LOOK_INTO_FILES, module->owner);
+	if ((over && module->told_unread) || !file_of(modules, module)) /* goes through all files */
+		return;
+	if (over) {
+		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, 0,
+		             "its file has changed, and to look into this user's files has "
+		             "taken too long: whether it is another one is looked at later");
+		module->told_unread = true;
+		return;
+	}
+	busy_ns = helper_busy_ns();
+	read_again(modules, module, stamp);
+	look_time_charge(LOOK_INTO_FILES, module->owner, helper_busy_ns() - busy_ns);
 }
 
 void modules_check_files(struct modules *modules)

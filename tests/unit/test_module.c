@@ -6,6 +6,7 @@
 #include "elf_build.h"
 #include "unit.h"
 
+#include "base/clock.h"
 #include "probe/hook_numbers.h"
 #include "probe/module.h"
 
@@ -252,6 +253,37 @@ static void test_what_only_jumps_to_another_function_is_not_hooked(void **state)
 	hook = hook_named("__cudaLaunchKernel");
 	assert_int_equal(hook->group, HOOK_OFF);
 	assert_non_null(strstr(hook->why, "only jumps"));
+}
+
+/* Of a library with so many names; half of them might jump to another, and they differ at the end.
+ */
+static uint64_t ns_of_launches(int count)
+{
+	struct module *many = NULL;
+	struct err err = { 0 };
+	uint64_t begin_ns;
+	int fd;
+
+	run("awk 'BEGIN { print \".text\"; n = \"cudaLaunchKernel\";"
+	    " for (l = \"\"; length(l) < 100;) l = l \"x\"; for (i = 0; i < %d; i++) {"
+	    " printf \".globl %%s\\n.type %%s,@function\\n%%s: ret\\n\", n, n, n;"
+	    " n = (i %% 2 ? \"__\" : \"\") \"cudaLaunch\" l i } }' >many.s &&"
+	    " gcc -shared -nostdlib -o many.so many.s && rm many.s",
+	    count);
+	fd = open(in_dir("many.so"), O_RDONLY);
+	begin_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
+	assert_int_equal(module_open(fd, "many.so", ELF_WHOLE, &defaults, &many, &err), 0);
+	begin_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns;
+	assert_int_equal(many->n_hooks, count);
+	module_free(many);
+	return begin_ns;
+}
+
+static void test_four_times_the_launches_take_four_times_the_time(void **state)
+{
+	uint64_t few_ns = ns_of_launches(4000);
+
+	assert_true(ns_of_launches(16000) < 8 * few_ns);
 }
 
 static void test_hooks_have_no_numbers_beyond_the_last(void **state)
@@ -514,6 +546,7 @@ int main(void)
 		TEST(test_a_hook_has_its_place_within_the_function),
 #endif
 		TEST(test_what_only_jumps_to_another_function_is_not_hooked),
+		TEST(test_four_times_the_launches_take_four_times_the_time),
 		TEST(test_hooks_have_no_numbers_beyond_the_last),
 		TEST(test_what_holds_no_functions_is_no_module),
 		TEST(test_by_default_what_tells_much_is_attached_together),

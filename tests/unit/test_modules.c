@@ -547,6 +547,28 @@ static void test_a_library_that_is_written_anew_is_hooked_anew(void **state)
 	run("rm updated.so");
 }
 
+/* A user of the machine can do that all the time, and others' files wait meanwhile. */
+static void test_a_file_that_changes_all_the_time_is_read_in_its_users_time(void **state)
+{
+	const struct miss *misses;
+
+	run("cp driver.so updated.so");
+	map_library("updated.so");
+	look(LOOK_RUNNING);
+	modules_at(modules, 0)->owner = 1234;
+	look_time_charge(LOOK_INTO_FILES, 1234, ACCOUNT_MOST_NS);
+	run("cat runtime.so >updated.so");
+	for (int i = 0; i < 2; i++)
+		modules_check_files(modules);
+	assert_int_equal(modules_count(modules), 1);
+	assert_int_equal(modules_misses(modules, &misses), 1);
+	assert_non_null(strstr(misses[0].why, "has taken too long"));
+	modules_at(modules, 0)->owner = 1235;
+	modules_check_files(modules);
+	assert_int_equal(modules_count(modules), 2);
+	run("rm updated.so");
+}
+
 /* ---- what cannot be looked into ------------------------------------------------------------- */
 
 static void test_of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
@@ -797,6 +819,7 @@ int main(void)
 		TEST(test_a_file_may_be_forgotten_by_another_thread_meanwhile),
 		TEST(test_of_files_without_number_the_oldest_are_forgotten),
 		TEST(test_a_library_that_is_written_anew_is_hooked_anew),
+		TEST(test_a_file_that_changes_all_the_time_is_read_in_its_users_time),
 		TEST(test_what_is_known_beforehand_is_hooked_and_waits_for_a_user),
 		TEST(test_its_first_user_is_not_late),
 		TEST(test_neither_a_process_nor_a_person_fills_the_list),
