@@ -104,30 +104,65 @@ static int add_entry(const Elf64_Sym *symbol, void *data)
 }
 
 /* Of aliases, the one with a size, then the one that other files can name: people know it. */
-static int compare_entries(const void *left, const void *right)
-{
-	const struct function_table_entry *a = left, *b = right;
+ORDER_BY(compare_entries, struct function_table_entry, ORDER_OF(!a->size, !b->size), UP(local),
+         DOWN(dynamic), UP(name));
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (!a->size != !b->size)
-		return a->size ? -1 : 1;
-	if (a->local != b->local)
-		return a->local ? 1 : -1;
-	if (a->dynamic != b->dynamic)
-		return a->dynamic ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+#define DIGIT_BITS 11
+
+/* One digit of where they start, from the one array into the other; those alike keep their order.
+ */
+static void sort_by_digit(const struct function_table_entry *from, struct function_table_entry *to,
+                          size_t n, uint64_t least, unsigned shift)
+{
+	size_t places[1 << DIGIT_BITS] = { 0 }, place = 0, here;
+
+	for (size_t i = 0; i < n; i++)
+		places[(from[i].start - least) >> shift & ((1 << DIGIT_BITS) - 1)]++;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		here = places[i];
+		places[i] = place;
+		place += here;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[places[(from[i].start - least) >> shift & ((1 << DIGIT_BITS) - 1)]++] = from[i];
 }
 
+/* By where they start alone, digit by digit: the capture stands still for two million of them. */
+static void sort_by_start(struct function_table *table)
+{
+	struct function_table_entry *from = table->entries, *to, *sorted;
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		least = from[i].start < least ? from[i].start : least;
+		most = from[i].start > most ? from[i].start : most;
+	}
+	to = xmalloc((table->count + 1) * sizeof(*to));
+	for (unsigned shift = 0; shift < 64 && most > least && (most - least) >> shift;
+	     shift += DIGIT_BITS) {
+		sort_by_digit(from, to, table->count, least, shift);
+		sorted = to;
+		to = from;
+		from = sorted;
+	}
+	table->entries = from;
+	free(to);
+}
+
+/* In order of their begins, of each begin the entry that comes first. */
 static void sort_entries(struct function_table *table)
 {
 	size_t kept = 0;
 
-	if (table->count)
-		qsort(table->entries, table->count, sizeof(*table->entries), compare_entries);
-	for (size_t i = 0; i < table->count; i++)
-		if (!kept || table->entries[kept - 1].start != table->entries[i].start)
+	sort_by_start(table);
+	for (size_t i = 0; i < table->count; i++) {
+		struct function_table_entry *last = kept ? &table->entries[kept - 1] : NULL;
+
+		if (!last || last->start != table->entries[i].start)
 			table->entries[kept++] = table->entries[i];
+		else if (compare_entries(&table->entries[i], last) < 0)
+			*last = table->entries[i];
+	}
 	table->count = kept;
 	table->entries = xrealloc(table->entries, (kept ? kept : 1) * sizeof(*table->entries));
 	table->names = xcalloc(kept ? kept : 1, sizeof(*table->names));

@@ -58,10 +58,21 @@ static void test_time_on_a_processor_is_counted(void **state)
 	assert_true(helper_busy_ns() > begin_ns + MS / 10);
 }
 
+/* Tables of two million functions are read in 0.1 s; the capture stands still no longer than 2 s.
+ */
+static void test_symbols_have_two_seconds(void **state)
+{
+	look_time_charge(LOOK_AT_SYMBOLS, 1004, 1900 * MS);
+	assert_false(look_time_is_over(LOOK_AT_SYMBOLS, 1004));
+	look_time_charge(LOOK_AT_SYMBOLS, 1004, 200 * MS);
+	assert_true(look_time_is_over(LOOK_AT_SYMBOLS, 1004));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_user_has_half_a_second_of_listing),
+		cmocka_unit_test(test_symbols_have_two_seconds),
 		cmocka_unit_test(test_others_and_other_kinds_have_their_own),
 		cmocka_unit_test(test_root_and_who_is_gone_have_no_limit),
 		cmocka_unit_test(test_accounts_of_many_users_are_forgotten_when_empty),
