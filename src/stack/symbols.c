@@ -61,7 +61,7 @@ struct program { /* a process */
 	size_t n_missed;
 	uint64_t misses_ns; /* when the first of them was */
 	uint64_t recalled;  /* number of the look that was its; 0: none was */
-	UT_hash_handle hh;
+	UT_hash_handle hh, by_pid;
 };
 
 struct symbols_listing {
@@ -86,6 +86,7 @@ struct symbols {
 	struct symbols_look *looks; /* the oldest first */
 	uint64_t n_looks;           /* that there were */
 	struct program *programs;
+	struct program *current; /* those that are not over, by pid */
 	struct symbol_name *names;
 	struct demangled *demangled;
 	size_t names_bytes;
@@ -225,21 +226,26 @@ static void merge(struct symbols *symbols, struct program *program, struct symbo
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static struct program *find_program(struct symbols *symbols, const struct process *process)
+static void end_program(struct symbols *symbols, struct program *program)
 {
-	return MAP_FIND(symbols->programs, &process->id);
+	if (!program->over)
+		HASH_DELETE(by_pid, symbols->current, program);
+	program->over = true;
 }
 
 static struct program *make_program(struct symbols *symbols, const struct process *process)
 {
-	struct program *program = find_program(symbols, process), *other, *next;
+	struct program *program = MAP_FIND(symbols->programs, &process->id), *before;
+	pid_t pid = (pid_t)process->pid;
 
 	if (program)
 		return program;
-	HASH_ITER (hh, symbols->programs, other, next)
-		other->over |= other->pid == (pid_t)process->pid;
+	HASH_FIND(by_pid, symbols->current, &pid, sizeof(pid), before);
+	if (before)
+		end_program(symbols, before);
 	program = MAP_ADD(symbols->programs, id, &process->id);
-	program->pid = (pid_t)process->pid;
+	program->pid = pid;
+	HASH_ADD(by_pid, symbols->current, pid, sizeof(pid), program);
 	return program;
 }
 
@@ -396,6 +402,7 @@ int symbols_see(struct symbols *symbols, const struct process *process, struct e
 
 static void free_program(struct symbols *symbols, struct program *program)
 {
+	end_program(symbols, program);
 	HASH_DEL(symbols->programs, program);
 	for (size_t i = 0; i < program->n_code; i++)
 		code_files_drop(symbols->files, program->code[i].file);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "stack/symbols.h"
 
 /*
@@ -423,6 +424,30 @@ static void test_file_that_is_written_to_all_the_time_is_not_read_each_time(void
 	symbols_free(symbols);
 }
 
+/* Processor time that `n` processes take which are met from the number `first` on. */
+static uint64_t met_ns(struct symbols *symbols, uint32_t first, uint32_t n)
+{
+	uint64_t begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (uint32_t i = first; i < first + n; i++) {
+		const struct process process = { .id = i, .pid = 7000000 + i };
+		struct frame frame;
+
+		symbols_find(symbols, &process, 0, &frame);
+	}
+	return clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+}
+
+static void test_a_process_takes_no_longer_where_there_were_many(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	uint64_t first_ns = met_ns(symbols, 0, 1000);
+
+	met_ns(symbols, 1000, 29000);
+	assert_true(met_ns(symbols, 30000, 1000) < 3 * first_ns + 10000000);
+	symbols_free(symbols);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_deleted_file_is_read),
 		cmocka_unit_test(test_file_that_took_its_place_is_not),
 		cmocka_unit_test(test_exec_makes_another_process),
+		cmocka_unit_test(test_a_process_takes_no_longer_where_there_were_many),
 		cmocka_unit_test(test_code_made_at_run_time_has_no_name),
 		cmocka_unit_test(test_code_made_at_run_time_is_named_by_its_perf_map),
 		cmocka_unit_test(test_address_outside_of_everything_is_shown_as_it_is),
