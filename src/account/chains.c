@@ -178,7 +178,7 @@ static struct known_frame *known_of(struct chains *chains, const struct stack_fr
 	return &chains->by_frame[frame->id];
 }
 
-static enum place_rank rank_of(struct chains *chains, const struct stack_frame *frame)
+enum place_rank chains_rank(struct chains *chains, const struct stack_frame *frame)
 {
 	struct known_frame *known = known_of(chains, frame);
 
@@ -253,7 +253,7 @@ static struct users find_users(struct chains *chains, const struct stack_frame *
 	struct users users = { .innermost = n };
 
 	for (size_t i = 0; i < n && users.innermost == n; i++) {
-		enum place_rank rank = rank_of(chains, frames[i]);
+		enum place_rank rank = chains_rank(chains, frames[i]);
 
 		users.python |= rank <= PLACE_PYTHON_LIBRARY;
 		if (rank == PLACE_PYTHON)
@@ -271,7 +271,7 @@ static struct users find_users(struct chains *chains, const struct stack_frame *
 static bool is_users(struct chains *chains, const struct users *users,
                      const struct stack_frame *frame, size_t i)
 {
-	enum place_rank rank = rank_of(chains, frame);
+	enum place_rank rank = chains_rank(chains, frame);
 
 	if (rank != PLACE_NATIVE || !users->python)
 		return rank == PLACE_PYTHON || rank == PLACE_NATIVE;

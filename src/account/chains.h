@@ -17,6 +17,7 @@
 #ifndef CUSCOPE_ACCOUNT_CHAINS_H
 #define CUSCOPE_ACCOUNT_CHAINS_H
 
+#include "analysis/place.h"
 #include "base/buf.h"
 #include "trace/stack.h"
 
@@ -37,6 +38,9 @@ size_t chains_count(const struct chains *chains);
 uint32_t chains_parent(const struct chains *chains, uint32_t node); /* 0 of the root too */
 size_t chains_depth(const struct chains *chains, uint32_t node);    /* 0 of the root */
 const struct stack_frame *chains_frame(const struct chains *chains, uint32_t node); /* NULL of it */
+
+/* place_rank(), which reads all of a name, once for each frame. */
+enum place_rank chains_rank(struct chains *chains, const struct stack_frame *frame);
 
 /* Of code without lines within a line of the user's what that line calls: a library's own
  * functions are nothing that the user can change. Else the node. */

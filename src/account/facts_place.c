@@ -48,7 +48,7 @@ static enum whose placer_whose(struct placer *placer, uint32_t chain)
 		return placer->whose[chain];
 	frame = chains_frame(placer->facts->chains, chain);
 
-	enum place_rank rank = place_rank(frame);
+	enum place_rank rank = chains_rank(placer->facts->chains, frame);
 
 	if (rank == PLACE_PYTHON)
 		placer->whose[chain] = WHOSE_PYTHON;
@@ -105,18 +105,18 @@ static bool stack_copies(const struct stack *stack)
 
 /* From the outside on the system's frames, then CUDA's: from it on inwards so many; 0: it is none
  * of a thread of CUDA's. */
-static size_t stack_of_cuda(const struct stack *stack)
+static size_t stack_of_cuda(struct chains *chains, const struct stack *stack)
 {
 	size_t i = stack->n_frames;
 
-	while (i && place_rank(stack->frames[i - 1]) == PLACE_SYSTEM)
+	while (i && chains_rank(chains, stack->frames[i - 1]) == PLACE_SYSTEM)
 		i--;
 	return i && stack->frames[i - 1]->kind == FRAME_CUDA ? i : 0;
 }
 
-static bool frames_have_programs(const struct stack *stack, size_t n)
+static bool frames_have_programs(struct chains *chains, const struct stack *stack, size_t n)
 {
-	while (n && place_rank(stack->frames[n - 1]) > PLACE_NATIVE)
+	while (n && chains_rank(chains, stack->frames[n - 1]) > PLACE_NATIVE)
 		n--;
 	return n;
 }
@@ -136,9 +136,9 @@ static struct numbered *facts_number(struct facts *facts)
 		of->chain = chain_of_stack(facts, stack);
 		of->cut = stack->end != STACK_WHOLE && stack->end != STACK_BY_POINTERS;
 		of->copies = stack_copies(stack);
-		within = of->cut ? 0 : stack_of_cuda(stack);
+		within = of->cut ? 0 : stack_of_cuda(facts->chains, stack);
 		of->of_cuda = within;
-		of->for_cuda = frames_have_programs(stack, within);
+		of->for_cuda = frames_have_programs(facts->chains, stack, within);
 	}
 	return numbered;
 }

@@ -13,9 +13,11 @@
 #include "base/clock.h"
 #include "base/order.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
+#include "trace/format.h"
 
 #define TEXT_MAX   (8u << 20)
 #define LINE_BYTES 32 /* few are shorter; of a file of shorter ones not all are kept */
@@ -137,6 +139,7 @@ static void parse_text(struct perf_map *map, size_t len)
 		*next = '\0';
 		if (!parse_line(at, &map->lines[map->count], &name))
 			continue;
+		text_cut_bytes(name, FORMAT_FRAME_TEXT_MAX - 1);
 		map->lines[map->count].name = (uint32_t)(name - map->text);
 		map->lines[map->count].order = (uint32_t)map->count;
 		map->count++;

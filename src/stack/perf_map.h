@@ -29,8 +29,9 @@ void perf_map_free(struct perf_map *map);    /* NULL is allowed */
  * The function at an address, and how far into it that is; NULL where none is known. The first 8
  * MiB of the file are read, and a function for each 32 bytes of them. They are read again when the
  * file has grown and what was read does not tell. Nothing is read where the budget has no room. Of
- * functions that overlap the one written last is meant. The name belongs to the map, until the next
- * call. *late: the file was not read, since that takes too much time.
+ * functions that overlap the one written last is meant. The name, cut where trace files cut them
+ * (trace/format.h), belongs to the map, until the next call. *late: the file was not read, since
+ * that takes too much time.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes, bool *late);
 

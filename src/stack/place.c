@@ -6,6 +6,10 @@
 #include "base/array.h"
 #include "cuda/api.h"
 
+/* Bytes of a name that are looked at: behind as much no function of those below begins, and a file
+ * can have names of many kilobytes. */
+#define BARE_MAX 1024
+
 /*
  * Where the name begins: templates have their return type before it. Blanks in brackets belong to
  * arguments or to "(anonymous namespace)".
@@ -16,8 +20,8 @@ static const char *bare_name(const char *function)
 	const char *start = function;
 	int depth = 0;
 
-	for (const char *at = function; *at; at++) {
-		if (!depth && !strncmp(at, anonymous, sizeof(anonymous) - 1)) {
+	for (const char *at = function; *at && at < function + BARE_MAX; at++) {
+		if (!depth && *at == '(' && !strncmp(at, anonymous, sizeof(anonymous) - 1)) {
 			at += sizeof(anonymous) - 2;
 			continue;
 		}

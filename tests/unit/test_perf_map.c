@@ -49,6 +49,22 @@ static void test_functions_are_found_by_any_address_in_them(void **state)
 	perf_map_free(map);
 }
 
+/* Each frame of a stack has its name looked up and compared: a file can be one name of 8 MiB. */
+static void test_a_long_name_is_cut(void **state)
+{
+	char text[16384] = "1000 20 ";
+	struct perf_map *map;
+	uint64_t into;
+	bool late;
+
+	memset(text + strlen(text), 'x', 10000);
+	strcat(text, "\n2000 10 next\n");
+	map = perf_map_open_file(file_with(text));
+	expect(map, 0x2001, "next", 1);
+	assert_int_equal(strlen(perf_map_find(map, 0x1000, &into, &late)), 4095);
+	perf_map_free(map);
+}
+
 /* Code is thrown away and its place used again. */
 static void test_the_function_written_last_is_meant(void **state)
 {
@@ -206,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions_are_found_by_any_address_in_them),
+		cmocka_unit_test(test_a_long_name_is_cut),
 		cmocka_unit_test(test_the_function_written_last_is_meant),
 		cmocka_unit_test(test_what_is_written_later_is_found_later),
 		cmocka_unit_test(test_what_is_no_line_is_passed_over),
