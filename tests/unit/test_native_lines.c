@@ -6,8 +6,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "stack/lines/reader.h"
-#include "stack/lines/source_lines.h"
+#include "base/array.h"
+#include "base/clock.h"
+#include "stack/lines/source_lines_inside.h"
 
 #define SECOND 1000000000ull
 
@@ -398,6 +399,57 @@ static void test_nobody_waits_longer_than_he_wants(void **state)
 	close(fd);
 }
 
+/* Ready, and 50 ms for a place, of which it finds nothing. */
+static void answer_slowly(int socket)
+{
+	const struct lines_answer nothing = { .status = LINES_OK };
+	struct lines_request request;
+	struct buf message = { 0 };
+
+	answer_ready(socket);
+	lines_answer_write(&nothing, &message);
+	while (read(socket, &request, sizeof(request)) == sizeof(request)) {
+		usleep(50000);
+		if (write(socket, message.data, message.len) < 0)
+			_exit(1);
+	}
+}
+
+/* Else 256 files of one take three seconds for each of their places, for as long as cuscope runs.
+ */
+static void test_a_user_has_a_share_of_the_time(void **state)
+{
+	int fd = build(program, TARGET " -g");
+	struct source_lines *lines;
+	struct source_lines_place place = { fd, 0, "/home/user/a", NULL };
+	struct source_lines_figures figures;
+	uint64_t begin_ns = clock_now_ns();
+	struct found found[200];
+	char text[512];
+
+	if (geteuid())
+		SKIP(NEEDS_ROOT);
+	assert_int_equal(fchown(fd, 4711, 4711), 0);
+	lines = source_lines_new(answer_slowly);
+	if (!lines)
+		SKIP("built without libdw");
+	lines->person_ns = SECOND / 2;
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
+		place.offset = 4096 + i;
+		source_lines_want(lines, &place, &found[i]);
+	}
+	assert_true(source_lines_wait(lines, 8 * SECOND) > 100);
+	source_lines_figures(lines, &figures);
+	assert_true(figures.ns < 2 * SECOND);
+	assert_true(figures.late > 100);
+	assert_true(clock_now_ns() - begin_ns < 4 * SECOND); /* nobody waits for it */
+	assert_true(source_lines_news(lines, text, sizeof(text)));
+	assert_non_null(strstr(text, "a and other files of its user: reading their debug"));
+	assert_false(source_lines_news(lines, text, sizeof(text)));
+	source_lines_free(lines);
+	close(fd);
+}
+
 /* What one file's places take is bounded, and what is beyond is counted. */
 static void test_places_beyond_what_is_kept_are_counted(void **state)
 {
@@ -538,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_that_keeps_its_rights_reads_nothing),
 		cmocka_unit_test(test_descriptors_that_a_process_sends_are_not_taken),
 		cmocka_unit_test(test_nobody_waits_longer_than_he_wants),
+		cmocka_unit_test(test_a_user_has_a_share_of_the_time),
 		cmocka_unit_test(test_places_beyond_what_is_kept_are_counted),
 		cmocka_unit_test(test_a_file_of_roots_tells_instead_of_another),
 		cmocka_unit_test(test_answers_come_back_as_they_were),

@@ -296,6 +296,8 @@ struct source_lines *source_lines_new(void (*run)(int socket))
 		return NULL;
 	lines = xcalloc(1, sizeof(*lines));
 	lines->run = run;
+	lines->person_ns = LINES_PERSON_NS;
+	lines->begun_ns = clock_now_ns();
 	lines->bytes =
 		(struct quota){ .user = { EACH_BYTES }, .all = { ALL_BYTES }, .root_too = true };
 	lines->of_files =
@@ -360,7 +362,8 @@ size_t source_lines_wait(struct source_lines *lines, uint64_t ns)
 			wait_for_fetched(lines);
 			until_ns = clock_now_ns() + ns;
 		}
-	} while (lines->waiting && lines->has_thread && wait_until(lines, until_ns));
+	} while (lines->waiting && !lines->all_held && lines->has_thread &&
+	         wait_until(lines, until_ns));
 	left = lines->waiting;
 	lines->figures.late = left;
 	pthread_mutex_unlock(&lines->lock);

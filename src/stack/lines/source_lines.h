@@ -8,8 +8,10 @@
  *
  * A thread has processes without rights (reader.h) read the files, each a file, and asks one after
  * the other. Whose files took least time so far is served first, so that nobody who has files that
- * are slow, or that lead nowhere, keeps others waiting. Of a file that made a process hang, lie, or
- * end LINES_CRASHES_MAX times nothing more is asked: that is counted, and told in a sentence.
+ * are slow, or that lead nowhere, keeps others waiting; and who is not root has a minute, and a
+ * tenth of the time that passes. The end does not wait for who had that. Of a file that made a
+ * process hang, lie, or end LINES_CRASHES_MAX times nothing more is asked: that is counted, and
+ * told in a sentence.
  *
  * Files are held open, so that those of programs that ended are read all the same.
  *

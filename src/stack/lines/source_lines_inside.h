@@ -16,8 +16,12 @@
 
 #define NEWS_MAX 32
 
+#define LINES_PERSON_NS    60000000000ull
+#define LINES_PERSON_SHARE 10
+
 struct source_lines_person {
 	uint64_t id, spent_ns, fetched_ns;
+	bool told_slow;
 	UT_hash_handle hh;
 };
 
@@ -68,6 +72,8 @@ struct source_lines {
 	pthread_cond_t asked, idle;
 	pthread_t thread;
 	bool has_thread, stop, busy;
+	bool all_held;                /* what waits is of people who had their time */
+	uint64_t person_ns, begun_ns; /* what each has beside a share of the time since then */
 	void (*run)(int socket);
 	struct source_lines_person *persons;
 	struct source_lines_file *files;

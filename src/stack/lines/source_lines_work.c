@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/person.h"
 #include "probe/plain_name.h"
 
 #define LOAD_MS  10000        /* for the first look at a file; one of 2 GB takes seconds */
@@ -231,6 +232,15 @@ static bool make_ready(struct source_lines *lines, struct source_lines_file *fil
 	return !rc;
 }
 
+/* When files of a person are read again: of 256 each may take ten seconds, and three a place. */
+static uint64_t held_until_ns(const struct source_lines *lines,
+                              const struct source_lines_person *person)
+{
+	if (person->id == PERSON_ROOT || person->spent_ns <= lines->person_ns)
+		return 0;
+	return lines->begun_ns + (person->spent_ns - lines->person_ns) * LINES_PERSON_SHARE;
+}
+
 /* With the lock. */
 static void serve(struct source_lines *lines, struct source_lines_file *file)
 {
@@ -245,6 +255,12 @@ static void serve(struct source_lines *lines, struct source_lines_file *file)
 		drop_waiting(lines, file);
 	file->person->spent_ns += clock_now_ns() - begin;
 	lines->figures.ns += clock_now_ns() - begin;
+	if (!file->first || file->person->told_slow || !held_until_ns(lines, file->person))
+		return;
+	file->person->told_slow = true;
+	source_lines_tell(lines, file->path,
+	                  " and other files of its user: reading their debug information has "
+	                  "taken a minute, and has a tenth of the time from now on");
 }
 
 static bool is_fetched_now(const struct source_lines_file *file)
@@ -252,34 +268,57 @@ static bool is_fetched_now(const struct source_lines_file *file)
 	return file->fetch == FETCH_WANTED || file->fetch == FETCH_UNDER_WAY;
 }
 
-/* Of who took least time so far. NULL: nobody waits, but for what is fetched. */
-static struct source_lines_file *next_file(struct source_lines *lines)
+/*
+ * Of who took least time so far. NULL: nobody waits, but for what is fetched, and until *held_ns;
+ * 0: for nothing.
+ */
+static struct source_lines_file *next_file(struct source_lines *lines, uint64_t *held_ns)
 {
 	struct source_lines_file *file, *next, *best = NULL;
+	uint64_t now_ns = clock_now_ns(), until_ns;
 
-	HASH_ITER (hh, lines->files, file, next)
-		if (file->first && !is_fetched_now(file) &&
-		    (!best || file->person->spent_ns < best->person->spent_ns ||
-		     (file->person == best->person && file->reader.worker.pid &&
-		      !best->reader.worker.pid)))
+	*held_ns = 0;
+	HASH_ITER (hh, lines->files, file, next) {
+		if (!file->first || is_fetched_now(file))
+			continue;
+		until_ns = held_until_ns(lines, file->person);
+		if (until_ns > now_ns)
+			*held_ns = !*held_ns || until_ns < *held_ns ? until_ns : *held_ns;
+		else if (!best || file->person->spent_ns < best->person->spent_ns ||
+		         (file->person == best->person && file->reader.worker.pid &&
+		          !best->reader.worker.pid))
 			best = file;
+	}
 	return best;
+}
+
+/* With the lock: until something is asked for, or some people's time has come again. */
+static void wait_for_work(struct source_lines *lines, uint64_t held_ns)
+{
+	const struct timespec until = clock_timespec(held_ns);
+
+	lines->all_held = held_ns;
+	pthread_cond_broadcast(&lines->idle);
+	if (held_ns)
+		pthread_cond_timedwait(&lines->asked, &lines->lock, &until);
+	else
+		pthread_cond_wait(&lines->asked, &lines->lock);
+	lines->all_held = false;
 }
 
 void *source_lines_work(void *data)
 {
 	struct source_lines *lines = data;
 	struct source_lines_file *file, *next;
+	uint64_t held_ns;
 
 	LOCKED(&lines->lock);
 	while (!lines->stop) {
-		file = next_file(lines);
-		if (file) {
+		file = next_file(lines, &held_ns);
+		if (file)
 			serve(lines, file);
-			continue;
-		}
-		pthread_cond_broadcast(&lines->idle);
-		pthread_cond_wait(&lines->asked, &lines->lock);
+		else
+			wait_for_work(lines, held_ns);
 	}
 	HASH_ITER (hh, lines->files, file, next) /* nobody asks for more files by now */
 		drop_reader(lines, file);
