@@ -290,6 +290,34 @@ static void test_what_had_to_be_let_go_is_said(void **state)
 	assert_int_equal(ranges[0].done.end_ns, US(21.0 + RANGE_WORK_PIECES + 999));
 }
 
+/* Work that comes when more ranges than are kept have ended after its own. */
+static void test_work_that_comes_after_its_range_was_let_go_is_said(void **state)
+{
+	const size_t more = RANGE_WORK_RANGES + 10;
+
+	n_calls = 2;
+	calls[0] = (struct one_call){ 1, 10, 20, 30 };
+	calls[1] = (struct one_call){ 1, 100.0 * (double)more + 10, 1e9, 2e9 };
+	see_call(0);
+	see_call(1);
+	n_ranges = 1;
+	for (size_t i = 0; i <= more; i++) {
+		double begin_us = 100.0 * (double)i;
+
+		ranges[0] = (struct one_range){ .tid = 1,
+			                        .begin_us = begin_us,
+			                        .end_us = begin_us + 50 };
+		see_range(0);
+	}
+	see_work(1);
+	assert_int_equal(range_work_late(work), 0);
+	see_work(0);
+	assert_int_equal(range_work_late(work), 1);
+	range_work_finish(work);
+	assert_int_equal(ranges[0].done.ops, 1);
+	assert_int_equal(range_work_cut(work), 0);
+}
+
 /* CPU time of so many pieces, each by itself, of that many threads in turn. */
 static clock_t time_of(size_t pieces, size_t threads, bool backwards)
 {
@@ -329,6 +357,8 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_what_had_to_be_let_go_is_said, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_work_that_comes_after_its_range_was_let_go_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_work_costs_the_same_in_any_order_of_any_threads, set_up, tear_down),
 	};

@@ -4,6 +4,7 @@
 #define CUSCOPE_REPORT_NVTX_NVTX_H
 
 #include "base/buf.h"
+#include "report/nvtx/range_work.h"
 #include "report/report.h"
 
 /* Names that rows are made of: a program can have any number ("step 1", "step 2", ...). */
@@ -26,7 +27,7 @@ void nvtx_note_no_work(const struct report_options *options, const struct run_in
 /* The note on ranges that came after so many names; none for 0. */
 void nvtx_note_others(struct table *table, uint64_t others);
 
-/* The note on ranges whose work could not all be kept; none for 0. */
-void nvtx_note_cut(struct table *table, uint64_t cut);
+/* Notes on ranges and on work that could not all be kept; none where they could. */
+void nvtx_note_cut(struct table *table, const struct range_work *work);
 
 #endif

@@ -168,7 +168,7 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 	if (gpu->left_out)
 		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
 		           (unsigned long long)gpu->left_out);
-	nvtx_note_cut(table, range_work_cut(gpu->work));
+	nvtx_note_cut(table, gpu->work);
 	report_note_unjoined(&gpu->writer.options);
 }
 

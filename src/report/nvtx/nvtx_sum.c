@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "report/nvtx/range_work.h"
 #include "analysis/missed.h"
 #include "analysis/spread.h"
 #include "base/order.h"
@@ -65,13 +64,20 @@ void nvtx_note_others(struct table *table, uint64_t others)
 		           (unsigned long long)others);
 }
 
-void nvtx_note_cut(struct table *table, uint64_t cut)
+void nvtx_note_cut(struct table *table, const struct range_work *work)
 {
+	uint64_t cut = range_work_cut(work), late = range_work_late(work);
+
 	if (cut)
 		table_note(table,
 		           "ranges of which not all work counts, since they were open during more "
 		           "than %u pieces of it, or too many ranges were at once: %llu",
 		           RANGE_WORK_PIECES, (unsigned long long)cut);
+	if (late)
+		table_note(table,
+		           "pieces of work that may lack in their ranges, since more than %u "
+		           "ranges ended before they came: %llu",
+		           RANGE_WORK_RANGES, (unsigned long long)late);
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */

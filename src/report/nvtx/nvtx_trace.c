@@ -241,7 +241,7 @@ static void proj_trace_notes(void *self, const struct run_info *run)
 
 	range_work_finish(trace->work);
 	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->ran);
-	nvtx_note_cut(trace->writer.table, range_work_cut(trace->work));
+	nvtx_note_cut(trace->writer.table, trace->work);
 	report_note_unjoined(&trace->writer.options);
 }
 

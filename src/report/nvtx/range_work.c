@@ -216,6 +216,7 @@ struct range_work_line {
 	struct range_work_line_key key;
 	struct ended *ranges; /* a ring */
 	uint64_t first, next, room;
+	uint64_t gone_ns;                /* ranges that ended up to here were let go for others */
 	uint64_t orphans[LEVELS];        /* the last one of each level whose parent has not ended */
 	struct range_work_line *sibling; /* another domain of the thread */
 	UT_hash_handle hh;
@@ -237,7 +238,7 @@ struct range_work {
 	struct range_work_line *lines;
 	size_t n_pieces, n_ranges;
 	uint64_t looks; /* that are left */
-	uint64_t cut;
+	uint64_t cut, late;
 };
 
 /* ---- threads and lines --------------------------------------------------------------------- */
@@ -267,6 +268,12 @@ static void let_range_go(struct range_work *work, struct range_work_line *line)
 	work->ops.done(work->data, range->row, &range->done);
 	line->first++;
 	work->n_ranges--;
+}
+
+static void make_room_in_line(struct range_work *work, struct range_work_line *line)
+{
+	line->gone_ns = range_at(line, line->first)->end_ns;
+	let_range_go(work, line);
 }
 
 static void free_lines(struct range_work *work)
@@ -387,11 +394,11 @@ static void make_room_for_range(struct range_work *work, struct range_work_line 
 	if (work->n_ranges >= RANGE_WORK_RANGES && line->next == line->first) {
 		HASH_ITER (hh, work->lines, other, next) {
 			while (other->first < other->next)
-				let_range_go(work, other);
+				make_room_in_line(work, other);
 		}
 	}
 	if (work->n_ranges >= RANGE_WORK_RANGES)
-		let_range_go(work, line);
+		make_room_in_line(work, line);
 	if (line->next - line->first == line->room)
 		grow_ring(line);
 }
@@ -493,6 +500,7 @@ static void see_work(void *data, const struct work_done *done, const struct work
 	struct range_work *work = data;
 	struct asker *thread;
 	struct piece piece;
+	bool late = false;
 
 	if (!call)
 		return;
@@ -505,7 +513,9 @@ static void see_work(void *data, const struct work_done *done, const struct work
 			break;
 		}
 		count_in_ended(work, line, &piece);
+		late |= piece.asked_ns <= line->gone_ns;
 	}
+	work->late += late;
 	keep_piece(work, thread, &piece);
 }
 
@@ -542,6 +552,11 @@ void range_work_finish(struct range_work *work)
 uint64_t range_work_cut(const struct range_work *work)
 {
 	return work->cut;
+}
+
+uint64_t range_work_late(const struct range_work *work)
+{
+	return work->late;
 }
 
 void range_work_free(struct range_work *work)

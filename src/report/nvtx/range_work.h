@@ -12,7 +12,7 @@
 #include "trace/event.h"
 
 #define RANGE_WORK_PIECES (1u << 19) /* of work that are kept, of all threads; 32 bytes each */
-#define RANGE_WORK_RANGES (1u << 18) /* ranges that are kept; 96 bytes each */
+#define RANGE_WORK_RANGES (1u << 18) /* ranges that are kept; 88 bytes each */
 #define RANGE_WORK_LINES  (1u << 16) /* domains of threads with such; 700 bytes each */
 
 struct range_work_done {
@@ -45,5 +45,9 @@ void range_work_finish(struct range_work *work);
 
 /* Ranges that were open for longer than their work could be kept: some of it is not counted. */
 uint64_t range_work_cut(const struct range_work *work);
+
+/* Pieces of work that came when ranges which had ended no earlier than they were asked for had been
+ * let go for others: they may be in one of these, and then do not count for it. */
+uint64_t range_work_late(const struct range_work *work);
 
 #endif
