@@ -101,11 +101,6 @@ uint64_t sketch_percentile(const struct sketch *sketch, double share)
 	return sketch->max;
 }
 
-double sketch_average(const struct sketch *sketch)
-{
-	return sketch->count ? (double)sketch->sum / (double)sketch->count : 0;
-}
-
 /* ---- spread -------------------------------------------------------------------------------- */
 
 #define ROOM_FIRST 4 /* rows of a report are many, and most have few values */

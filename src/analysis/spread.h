@@ -36,8 +36,6 @@ void sketch_add(struct sketch *sketch, uint64_t value);
 /* The value that a `share` (0 to 1) of all values do not exceed; 0 where there are none. */
 uint64_t sketch_percentile(const struct sketch *sketch, double share);
 
-double sketch_average(const struct sketch *sketch);
-
 /* ---- spread -------------------------------------------------------------------------------- */
 
 #define SPREAD_EXACT 1024

@@ -117,7 +117,7 @@ static void count_function(struct function_tally *row, const struct event *event
 	row->failed += !!(call->flags & CALL_FAILED);
 	row->unfinished += !!(call->flags & CALL_UNFINISHED);
 	if (call_has_end(call))
-		sketch_add(&row->durations, call_duration_ns(call));
+		spread_add(&row->durations, call_duration_ns(call));
 }
 
 static void add_transfer(struct transfer_count *into, const struct call *call)
@@ -320,7 +320,7 @@ static void summary_free(struct consumer *self)
 	MAP_FREE(summary->tally.kernels, free);
 	HASH_ITER (hh, summary->tally.functions, function, next_function) {
 		HASH_DELETE(hh, summary->tally.functions, function);
-		sketch_free(&function->durations);
+		spread_free(&function->durations);
 		free(function);
 	}
 	memory_free(summary->tally.memory);

@@ -40,39 +40,19 @@ static const struct table_column columns[] = {
 	{ "MAX", TABLE_DURATION, .key = "max_ns", .flags = TABLE_ABSENT, .needs = SUMMARY_RETURNS },
 };
 
-/* What functions are ordered by, beside the order of the table. */
-struct orders {
-	const struct function_tally **total, **average;
-	size_t n;
-};
-
-/* From 1 on; of a function that is not in this order nothing is known. */
-static void rank_cell(struct table *table, const struct function_tally *function,
-                      const struct function_tally **order, size_t n)
+static void duration_cells(const struct summary_page *p, struct function_tally *row)
 {
-	size_t at = 0;
-
-	while (at < n && order[at] != function)
-		at++;
-	table_known(table, at < n, at + 1);
-}
-
-static void duration_cells(const struct summary_page *p, const struct function_tally *row,
-                           const struct orders *orders)
-{
-	const struct sketch *durations = &row->durations;
+	struct spread *durations = &row->durations;
 	struct table *table = p->table;
 	bool any = durations->count > 0;
 
-	table_known(table, any, durations->sum);
-	rank_cell(table, row, orders->total, orders->n);
-	table_known(table, any, number_rounded(sketch_average(durations)));
-	rank_cell(table, row, orders->average, orders->n);
-	table_known(table, any, durations->min);
-	table_known(table, any, sketch_percentile(durations, 0.50));
-	table_known(table, any, sketch_percentile(durations, 0.95));
-	table_known(table, any, sketch_percentile(durations, 0.99));
-	table_known(table, any, durations->max);
+	TABLE_CELLS(
+		table, TABLE_IF(any, durations->sum), TABLE_IF(row->total_rank, row->total_rank),
+		TABLE_IF(any, number_rounded(spread_average(durations))),
+		TABLE_IF(row->average_rank, row->average_rank), TABLE_IF(any, durations->min),
+		TABLE_IF(any, spread_percentile(durations, 0.50)),
+		TABLE_IF(any, spread_percentile(durations, 0.95)),
+		TABLE_IF(any, spread_percentile(durations, 0.99)), TABLE_IF(any, durations->max));
 }
 
 static bool is_wide(const struct summary_page *p)
@@ -81,13 +61,12 @@ static bool is_wide(const struct summary_page *p)
 }
 
 /* "20000+": there were more after the function was unhooked, or while its calls were counted. */
-static void write_function(const struct summary_page *p, const struct function_tally *row,
-                           const struct orders *orders)
+static void write_function(const struct summary_page *p, struct function_tally *row)
 {
 	const struct function *function = row->function;
 	uint64_t counted = missed_counted(p->run, function);
 	bool partly = missed_partly(p->run, function), scalable = tally_is_scalable(row);
-	struct buf name = { 0 }, calls = { 0 };
+	AT_END(buf_free) struct buf name = { 0 }, calls = { 0 };
 
 	text_add_cut(&name, function->name, is_wide(p) ? (size_t)-1 : NARROW_FUNCTION);
 	table_as_seen(p->table, !scalable);
@@ -95,23 +74,19 @@ static void write_function(const struct summary_page *p, const struct function_t
 	buf_puts(&calls, partly ? "+" : "");
 	table_text(p->table, name.data);
 	table_fields(p->table, row);
-	table_text(p->table, api_layer_name(function->layer));
-	table_text(p->table, api_class_name(function->cls));
-	table_text(p->table, calls.data);
+	TABLE_CELLS(p->table, api_layer_name(function->layer), api_class_name(function->cls),
+	            calls.data);
 	table_fields(p->table, row);
 	table_bool(p->table, partly);
 	table_known(p->table, counted > 0, counted);
-	duration_cells(p, row, orders);
+	duration_cells(p, row);
 	table_end_row(p->table);
-	buf_free(&name);
-	buf_free(&calls);
 }
 
 /* "TOP 20 OF 133 FUNCTIONS BY CALL COUNT" */
-static void write_functions(const struct summary_page *p, enum function_order by, const char *what,
-                            const struct orders *orders)
+static void write_functions(const struct summary_page *p, enum function_order by, const char *what)
 {
-	const struct function_tally **rows;
+	AT_END(at_end_free) struct function_tally **rows;
 	char title[80];
 	size_t n;
 
@@ -119,9 +94,8 @@ static void write_functions(const struct summary_page *p, enum function_order by
 	table_begin(p->table, "functions", summary_title(p, n, what, title, sizeof(title)),
 	            TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n && (p->json || i < p->top); i++)
-		write_function(p, rows[i], orders);
+		write_function(p, rows[i]);
 	table_end(p->table, NULL);
-	free(rows);
 }
 
 static void note_durations(const struct summary_page *p, bool ranks)
@@ -145,23 +119,33 @@ static void note_durations(const struct summary_page *p, bool ranks)
 	buf_puts(p->text, ")\n");
 }
 
+static void rank_functions(const struct tally *tally)
+{
+	struct function_tally **rows;
+	size_t n;
+
+	rows = tally_functions(tally, BY_TOTAL_TIME, &n);
+	for (size_t i = 0; i < n; i++)
+		rows[i]->total_rank = i + 1;
+	free(rows);
+	rows = tally_functions(tally, BY_AVERAGE_TIME, &n);
+	for (size_t i = 0; i < n; i++)
+		rows[i]->average_rank = i + 1;
+	free(rows);
+}
+
 void summary_functions(const struct summary_page *p)
 {
 	bool ranks = table_options(p->table)->has & SUMMARY_RANKS;
-	struct orders orders = { 0 };
 
-	if (ranks && p->text) {
-		orders.total = tally_functions(p->tally, BY_TOTAL_TIME, &orders.n);
-		orders.average = tally_functions(p->tally, BY_AVERAGE_TIME, &orders.n);
-	}
-	write_functions(p, BY_CALLS, "FUNCTIONS BY CALL COUNT", &orders);
-	free(orders.total);
-	free(orders.average);
+	if (ranks && p->text)
+		rank_functions(p->tally);
+	write_functions(p, BY_CALLS, "FUNCTIONS BY CALL COUNT");
 	if (p->json)
 		return;
 	if (p->run->returns && !ranks) {
-		write_functions(p, BY_TOTAL_TIME, "FUNCTIONS BY TOTAL TIME", &orders);
-		write_functions(p, BY_AVERAGE_TIME, "FUNCTIONS BY AVERAGE TIME PER CALL", &orders);
+		write_functions(p, BY_TOTAL_TIME, "FUNCTIONS BY TOTAL TIME");
+		write_functions(p, BY_AVERAGE_TIME, "FUNCTIONS BY AVERAGE TIME PER CALL");
 	}
 	note_durations(p, ranks);
 }

@@ -7,65 +7,31 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
-static int descending(uint64_t a, uint64_t b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
-}
+ORDER_BY(by_name, struct function_tally, BY_TEXT(function->name));
 
-static int by_name(const struct function_tally *a, const struct function_tally *b)
-{
-	return strcmp(a->function->name, b->function->name);
-}
+ORDER_POINTERS_BY(compare_calls, struct function_tally, DOWN(calls), OR_ELSE(by_name));
 
-static int compare_calls(const void *left, const void *right)
-{
-	const struct function_tally *a = *(const struct function_tally *const *)left;
-	const struct function_tally *b = *(const struct function_tally *const *)right;
-	int order = descending(a->calls, b->calls);
+ORDER_POINTERS_BY(compare_total_time, struct function_tally, DOWN(durations.sum), OR_ELSE(by_name));
 
-	return order ? order : by_name(a, b);
-}
+ORDER_POINTERS_BY(compare_average_time, struct function_tally,
+                  ORDER_OF(spread_average(&b->durations), spread_average(&a->durations)),
+                  OR_ELSE(by_name));
 
-static int compare_total_time(const void *left, const void *right)
-{
-	const struct function_tally *a = *(const struct function_tally *const *)left;
-	const struct function_tally *b = *(const struct function_tally *const *)right;
-	int order = descending(a->durations.sum, b->durations.sum);
+ORDER_POINTERS_BY(compare_launches, struct kernel_tally, DOWN(launches), DOWN(captured),
+                  BY_TEXT(name));
 
-	return order ? order : by_name(a, b);
-}
-
-static int compare_average_time(const void *left, const void *right)
-{
-	const struct function_tally *a = *(const struct function_tally *const *)left;
-	const struct function_tally *b = *(const struct function_tally *const *)right;
-	double average_a = sketch_average(&a->durations), average_b = sketch_average(&b->durations);
-
-	return average_a < average_b ? 1 : average_a > average_b ? -1 : by_name(a, b);
-}
-
-static int compare_launches(const void *left, const void *right)
-{
-	const struct kernel_tally *a = *(const struct kernel_tally *const *)left;
-	const struct kernel_tally *b = *(const struct kernel_tally *const *)right;
-	int order = descending(a->launches, b->launches);
-
-	if (!order)
-		order = descending(a->captured, b->captured);
-	return order ? order : strcmp(a->name, b->name);
-}
-
-const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
-                                              size_t *n)
+struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
+                                        size_t *n)
 {
 	static int (*const compare[])(const void *, const void *) = {
 		[BY_CALLS] = compare_calls,
 		[BY_TOTAL_TIME] = compare_total_time,
 		[BY_AVERAGE_TIME] = compare_average_time,
 	};
-	const struct function_tally **rows = xcalloc(HASH_COUNT(tally->functions), sizeof(*rows));
+	struct function_tally **rows = xcalloc(HASH_COUNT(tally->functions), sizeof(*rows));
 	struct function_tally *row, *next;
 
 	*n = 0;

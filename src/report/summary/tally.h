@@ -15,7 +15,9 @@ struct function_tally {
 	const struct function *function; /* the first of them */
 	uint64_t calls, nested, failed, unfinished;
 	struct recurrence seen;
-	struct sketch durations; /* of the calls that have an end */
+	struct spread durations; /* of the calls that have an end */
+	/* Its places, from 1 on, in a table with these; 0: it has none. */
+	size_t total_rank, average_rank;
 	UT_hash_handle hh;
 };
 
@@ -61,8 +63,8 @@ struct tally {
  */
 enum function_order { BY_CALLS, BY_TOTAL_TIME, BY_AVERAGE_TIME };
 
-const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
-                                              size_t *n);
+struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
+                                        size_t *n);
 const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n);
 
 /* Whether the numbers of a function's calls can be multiplied: they recur, and do not come in pairs
