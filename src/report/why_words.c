@@ -24,6 +24,8 @@ const char *why_words_none(const struct facts *facts, const struct why_options *
 
 	if (unknown)
 		return unknown;
+	if (facts->left_out)
+		return "No work of a GPU is in what there was room for: the recording has more";
 	if (run->damaged_chunks || run->end_damaged || run->cut_short)
 		return "No work of a GPU is in what could be read of the file";
 	if (options->part)

@@ -341,6 +341,26 @@ static void test_what_moves_between_functions_is_both(void **state)
 	free(text);
 }
 
+/* Of more GPUs than are told apart. */
+static void test_what_there_is_no_room_for_is_said(void **state)
+{
+	begin_diff("why");
+	push_side(DIFF_A, stack_in("decode", "data.py", 27), 10, 0);
+	begin_side(DIFF_B);
+	push_steps(stack_in("decode", "data.py", 27), 10, 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct activity set = { .kind = ACTIVITY_SET, .device = i, .end_ns = 1 };
+		struct event event = activity_event(the_process(), &set);
+
+		push(&run, &event);
+	}
+	end_side();
+	end_diff();
+	assert_has(text, "; of B what it has beyond the room for it is not known");
+	assert_has_not(text, "; of A what");
+	free(text);
+}
+
 static void test_steps_that_vary_by_more_are_as_long(void **state)
 {
 	begin_diff("why");
@@ -432,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_totals_of_gpus),
 		cmocka_unit_test(test_what_a_step_costs_more_is_told_by_function),
 		cmocka_unit_test(test_what_moves_between_functions_is_both),
+		cmocka_unit_test(test_what_there_is_no_room_for_is_said),
 		cmocka_unit_test(test_steps_that_vary_by_more_are_as_long),
 		cmocka_unit_test(test_the_same_costs_the_same),
 		cmocka_unit_test(test_what_is_not_known_of_a_side_is_not_compared),

@@ -2,6 +2,8 @@
 /* What `why` says of runs that are made for it: the account, what to change first, how sure. */
 #include "why_scene.h"
 
+#include "report/why_inside.h"
+
 /* ---- with GPU times ------------------------------------------------------------------------ */
 
 static void test_a_host_that_is_late_is_told_with_its_line(void **state)
@@ -632,6 +634,14 @@ static void test_nothing_recorded_is_nothing_wrong(void **state)
 	assert_not_said("Nothing is wrong");
 }
 
+static void test_what_there_was_no_room_for_is_not_said_to_be_absent(void **state)
+{
+	((struct why *)why)->facts.left_out = 1;
+	conclude(10000);
+	assert_said("No work of a GPU is in what there was room for");
+	assert_not_said("no process made");
+}
+
 static void test_a_damaged_file_does_not_tell_what_was_recorded(void **state)
 {
 	info.damaged_chunks = 1;
@@ -804,6 +814,7 @@ int main(void)
 		TEST(test_gpu_times_without_work_in_them_are_not_asked_for),
 		TEST(test_a_long_start_is_told),
 		TEST(test_nothing_recorded_is_nothing_wrong),
+		TEST(test_what_there_was_no_room_for_is_not_said_to_be_absent),
 		TEST(test_a_damaged_file_does_not_tell_what_was_recorded),
 		TEST(test_a_file_without_its_end_does_not_tell_either),
 		TEST(test_calls_without_work_are_told_as_such),

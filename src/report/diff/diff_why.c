@@ -360,6 +360,9 @@ static void add_unknown(const struct comparison *all, struct buf *out)
 		if (unknown > UNKNOWN)
 			buf_printf(out, "; of %c %.0f %% has no cause that was recorded", 'A' + i,
 			           100 * unknown);
+		if (all->sides[i].why->facts.left_out)
+			buf_printf(out, "; of %c what it has beyond the room for it is not known",
+			           'A' + i);
 	}
 }
 
