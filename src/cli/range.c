@@ -81,8 +81,8 @@ void cli_print_line(const char *fmt, ...)
 #define MAX_SIZE_ROW                                                                               \
 	{                                                                                          \
 		"max-size", 0, "SIZE",                                                             \
-			"each output has this size at most, 0: any (default: 1000 times the "      \
-			"file's, and 64M)",                                                        \
+			"each output has this size at most, 0: any (default: 1G; of a trace file " \
+			"1000 times its size, and 64M)",                                           \
 			OPTION_BYTES, offsetof(struct cli_range, max_size),                        \
 			OPTION_WITH(struct cli_range, has_max_size),                               \
 			.most = OPTION_ANY, .is_no = "size (100M, 2GiB; 0: any)"                   \

@@ -4,7 +4,7 @@
  *
  *   bombs
  * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
- *         definitions|domains|kernels FILE.cuscope
+ *         definitions|domains|kernels|functions|texts FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -16,7 +16,9 @@
  * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
  * function would have side by side. definitions: 1.2 billion begins of one thread.
  * domains: 300,000 ranges, each of a domain of its own, with a launch. kernels: 300,000 of them,
- * launched once each. Times go up by the same step, so that next to nothing of it takes room.
+ * launched once each. functions: 120,000, called twice each. texts: 100,000 launches, by turns of
+ * 10,000 kernels with long names. Times go up by the same step, so that next to nothing of it takes
+ * room.
  */
 #include "../golden/scene.h"
 
@@ -89,6 +91,22 @@ static void kernels(struct bomb *bomb)
 		snprintf(name, sizeof(name), "k%u", i);
 		kernel.id = i;
 		launch_and_run(bomb, &kernel, i + 1);
+	}
+}
+
+static void functions(struct bomb *bomb)
+{
+	char name[16];
+	struct function function = { .name = name, .lib = "libcuda.so.1", .layer = LAYER_DRIVER };
+	struct call call = { .function = &function };
+
+	for (uint32_t i = 0; i < 2 * 120000; i++) {
+		function.id = i / 2;
+		snprintf(name, sizeof(name), "f%u", function.id);
+		bomb->now_ns += STEP_NS;
+		call.begin_ns = bomb->now_ns - 10 - 100 * (i % 2);
+		call.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
 	}
 }
 
@@ -352,6 +370,23 @@ static void definitions(int fd)
 	packer_free(packer);
 }
 
+static void texts(struct bomb *bomb)
+{
+	char *name = long_text(1000);
+	struct kernel kernels[10000];
+
+	memset(kernels, 0, sizeof(kernels));
+	for (uint32_t i = 0; i < 10000; i++) {
+		snprintf(name, 8, "%07u", i);
+		name[7] = 'x';
+		kernels[i] = (struct kernel){
+			.id = i, .name = strdup(name), .mangled = "m", .resolved = true
+		};
+	}
+	for (uint32_t i = 0; i < 100000; i++)
+		launch_and_run(bomb, &kernels[i % 10000], i + 1);
+}
+
 static const struct {
 	const char *name;
 	void (*put)(struct bomb *bomb);
@@ -360,7 +395,8 @@ static const struct {
 	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
 	{ "within", within },     { "devices", devices }, { "numbers", numbers },
 	{ "early", early },       { "orphans", orphans }, { "trees", trees },
-	{ "domains", domains },   { "kernels", kernels },
+	{ "domains", domains },   { "kernels", kernels }, { "functions", functions },
+	{ "texts", texts },
 };
 
 static void make(struct bomb *bomb, const char *kind)

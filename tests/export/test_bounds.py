@@ -10,6 +10,8 @@ import subprocess
 from case import Failure, equal
 
 BOMBS = ("launches", "samples", "stacks", "ranges")
+SIZES = {"processes": 1_000_000, "trees": 1_000_000, "definitions": 1_000_000, "domains": 1_000_000,
+         "functions": 1_000_000, "texts": 1_000_000, "kernels": 4_000_000}
 FORMATS = ("jsonl", "csv", "log", "sqlite", "pftrace", "json", "svg", "txt")
 PROFILES = ("folded", "svg", "html", "pb.gz", "speedscope.json")
 REPORTS = ("overview", "summary", "cuda_api_trace", "cuda_gpu_trace", "cuda_kern_exec_trace", "cuda_gpu_kern_sum",
@@ -23,7 +25,7 @@ def bomb(case, kind):
     path = case.path(kind + ".cuscope")
     if not os.path.exists(path):
         subprocess.run([os.path.join(case.build, "tests", "export", "bombs"), kind, path], check=True)
-        if os.path.getsize(path) > (1_000_000 if kind in ("processes", "trees", "definitions", "domains") else 4_000_000 if kind == "kernels" else 100_000):
+        if os.path.getsize(path) > SIZES.get(kind, 100_000):
             raise Failure(f"{kind} is not small: {os.path.getsize(path)} bytes")
     return path
 
@@ -221,6 +223,12 @@ def test_the_time_of_a_report_grows_as_its_file(case):
     written(case, "devices.json", result, LEAST * 2)
 
 
+def test_the_account_reads_a_name_once(case):
+    """A thousand stacks of the same functions with names of kilobytes: each was read for each stack, in 38 s."""
+    result = limited(case, "report", bomb(case, "stacks"), "why", cpu_s=8)
+    equal("status", 0, result.returncode)
+
+
 def test_the_memory_of_a_report_does_not_grow_with_domains(case):
     """300,000 of them, of which each had a ring of its own."""
     for name in ("nvtx_kern_sum", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace"):
@@ -235,6 +243,15 @@ def test_the_memory_of_a_report_by_kernel_is_that_of_its_rows(case):
     for name in ("cuda_kern_exec_sum", "cuda_gpu_kern_sum", "launch_stats"):
         result = limited(case, "report", bomb(case, "kernels"), name, "--top", "5", memory=640 << 20)
         equal(f"status of {name} ({result.stderr.decode()})", 0, result.returncode)
+
+
+def test_what_functions_take_is_that_of_their_calls(case):
+    """Each had the buckets of its durations, a thousand bytes for two calls; and places were searched for."""
+    path = bomb(case, "functions")
+    result = limited(case, "report", path, "summary", "--top", "1000000", memory=256 << 20, cpu_s=4)
+    equal(f"status of the summary ({result.stderr.decode()})", 0, result.returncode)
+    result = limited(case, "diff", path, path, memory=512 << 20, cpu_s=10)
+    equal(f"status of diff ({result.stderr.decode()})", 0, result.returncode)
 
 
 def test_numbers_that_were_chosen_to_meet_take_no_longer(case):

@@ -46,6 +46,19 @@ def test_profile_writes_each_form(case):
     profiles.ended(process)
 
 
+def test_profile_has_its_bound_while_it_is_taken(case):
+    """Names of a program, which may be as long as it likes, are in each of its stacks."""
+    process = profiles.started(case, Places.program("frames"), "recursion", 500)
+    path = case.path("p.folded")
+    status, _, err = command_of(case, "-p", process.pid, "-F", 499, "--duration", "300ms", "--max-size", "1K",
+                                "-o", path)
+    checks.equal("status", 1, status)
+    checks.contains("what it says", "there would be more: --max-size SIZE allows more", err)
+    if os.path.getsize(path) > 1024:
+        raise Failure(f"it has {os.path.getsize(path)} bytes")
+    profiles.ended(process)
+
+
 def test_profile_samples_as_often_as_asked_for(case):
     """Of time on CPUs, so that it does not matter what else runs: 1,000 ms of it are so many samples."""
     process = profiles.started(case, Places.program("frames"), "recursion", 2)
