@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 struct gpu_ids {
@@ -43,10 +44,46 @@ uint32_t gpu_ids_count(const struct gpu_ids *ids)
 	return ids->n;
 }
 
-/* ncclKernel_AllReduce_... to NCCL 2.18, ncclDevKernel_... since; "void ncclKernel<...>" and
- * mangled names do not begin with it. */
+/*
+ * Kernels that wait for what others bring, by what their names have in them, which may be mangled:
+ * of libraries, and of collectives that serving programs have written themselves. DeepEP's layouts
+ * are computed, and are none.
+ */
 bool kernel_name_is_communication(const char *name)
 {
-	return !strncmp(name, "nccl", 4) || strstr(name, "ncclKernel") ||
-	       strstr(name, "ncclDevKernel");
+	static const char *const words[] = {
+		"ncclKernel",          /* NCCL to 2.18, and RCCL; */
+		"ncclDevKernel",       /* since, */
+		"ncclSymk",            /* of symmetric memory */
+		"nvshmemi_",           /* NVSHMEM: barriers, and collectives on a stream */
+		"cross_device_reduce", /* vLLM, SGLang */
+		"oneShotAllReduce",    /* TensorRT-LLM; */
+		"twoShotAllReduce",
+		"allreduce_fusion", /* and FlashInfer, */
+		"moereduce_allreduce",
+		"one_shot_all_reduce", /* PyTorch's symmetric memory */
+		"two_shot_all_reduce",
+		"multimem_all_reduce",
+		"multimem_one_shot",
+		"multimem_all_gather",
+		"userbuffers_", /* Transformer Engine */
+		"mscclpp",
+		"intranode::dispatch", /* DeepEP; mangled it has lengths between the words */
+		"intranode::combine",
+		"internode::dispatch",
+		"internode::combine",
+		"internode_ll::",
+		"9intranode8dispatch",
+		"9intranode7combine",
+		"9internode8dispatch",
+		"9internode7combine",
+		"12internode_ll",
+	};
+
+	if (!strncmp(name, "nccl", 4))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strstr(name, words[i]))
+			return true;
+	return false;
 }
