@@ -306,8 +306,7 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 {
 	const struct stack whole = { .n_frames = n, .frames = frames };
 	const struct users users = find_users(chains, frames, n);
-	const struct stack_frame *place = place_of(&whole);
-	const struct stack_frame *inner = NULL;
+	const struct stack_frame *place, *inner = NULL;
 	uint32_t function = CHAINS_NONE;
 	size_t count = 0;
 
@@ -332,7 +331,8 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 		inner = frames[i];
 		function = line == CHAINS_NONE ? CHAINS_NONE : chains->lines[line].function;
 	}
-	if (!count && place && has_words(place))
+	place = count ? NULL : place_of(&whole);
+	if (place && has_words(place))
 		lines[count++] = line_of(chains, place);
 	return count;
 }

@@ -81,10 +81,10 @@ struct chains_weight {
 
 /*
  * The node that stands for what to change: from the root down as long as one function holds `share`
- * (of 1) of what its callers have, by all of its lines. Of the last one the line with the most is
- * returned; *subtree_ns is the time of all its lines there and of what they call. 0: it is spread
- * out from the root on. What it takes grows with n and the chains' depth, however many others there
- * are.
+ * (of 1) of what its callers have, and half of all, by all of its lines. Of the last one the line
+ * with the most is returned; *subtree_ns is the time of all its lines there and of what they call.
+ * 0: it is spread out from the root on. What it takes grows with n and the chains' depth, however
+ * many others there are.
  */
 uint32_t chains_heaviest(const struct chains *chains, const struct chains_weight *weights, size_t n,
                          double share, uint64_t *subtree_ns);

@@ -10,6 +10,8 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
+#define CHAINS_MOST 0.5 /* of all: else what is left of its callers is more than what is told */
+
 static uint64_t add_ns(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -129,7 +131,8 @@ uint32_t chains_heaviest(const struct chains *chains, const struct chains_weight
 	group.ns = chains->scratch->sums[0].ns;
 	for (;;) {
 		function = most_called(chains, &group, &inner.ns);
-		if (!inner.ns || (double)inner.ns < share * (double)group.ns)
+		if (!inner.ns || (double)inner.ns < share * (double)group.ns ||
+		    (double)inner.ns < CHAINS_MOST * (double)chains->scratch->sums[0].ns)
 			break;
 		enter(chains, &group, function, &inner);
 		outer = group;

@@ -35,7 +35,8 @@ struct fact_call {
 	bool to_host : 1;     /* a copy from a GPU to the host, of FACTS_SMALL_COPY or more */
 	bool waited : 1;      /* a copy that is waited for at once, and the wait for it */
 	bool awaited : 1;     /* between two waits for the GPU that have little between them */
-	bool worked : 1;      /* something that it asked for ran, and was recorded */
+	bool worked : 1;      /* something that it asked for ran, and was recorded: */
+	bool pageable : 1;    /* a copy from memory of the host that is not pinned */
 	uint8_t small; /* a copy from or to a GPU of less than FACTS_SMALL_COPY, and the wait for
 	                  it: its direction and 1; 0: none */
 	bool open : 1; /* it had not returned at the end, or never did */

@@ -403,10 +403,12 @@ static const struct fact_ask *ask_find(const struct fact_ask *asks, size_t n,
 	return &asks[at];
 }
 
-/* Into memory of the host that is not pinned a copy has gone when its call returns. */
+/* Into memory of the host that is not pinned a copy has gone when its call returns; from it the
+ * call copies to memory that is. */
 static void call_worked(struct fact_call *call, const struct fact_work *work)
 {
 	call->worked = true;
+	call->pageable = work->pageable && work->direction == DIRECTION_H2D;
 	if (work->pageable && work->direction == DIRECTION_D2H)
 		call->blocking = call->waits_all = true;
 }

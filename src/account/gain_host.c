@@ -304,13 +304,16 @@ static bool part_is_of(const struct account_via *vias, const struct account_part
 	return false;
 }
 
-/* What a thread of CUDA's does in no code of the program is the GPU's time. */
+/* What a thread of CUDA's does in no code of the program is the GPU's time; one that never is in
+ * such code has the place of who waits for it. */
 static bool part_is_cudas(const struct facts *facts, const struct account_part *part)
 {
 	const struct stack_frame *frame = chains_frame(facts->chains, part->chain);
+	const struct fact_thread *thread =
+		part->thread == FACTS_NONE ? NULL : &facts->threads[part->thread];
 
-	return part->thread != FACTS_NONE && facts->threads[part->thread].of_cuda &&
-	       (!frame || place_rank(frame) > PLACE_NATIVE);
+	return thread && thread->of_cuda &&
+	       (!thread->is_cudas || !frame || chains_rank(facts->chains, frame) > PLACE_NATIVE);
 }
 
 /* What one who works ahead has to do, with those whom it asks. */

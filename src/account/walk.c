@@ -49,7 +49,7 @@ enum account_cause walk_cause_of_call(const struct fact_call *call)
 		return ACCOUNT_LAUNCHING;
 	case OP_COPY:
 	case OP_SET:
-		if (!call->blocking && !call->waited &&
+		if (!call->blocking && !call->waited && !call->pageable &&
 		    call->end_ns - call->begin_ns <= WALK_COPY_NS)
 			return ACCOUNT_LAUNCHING;
 		return walk_cause_of_copy(call);
@@ -158,7 +158,8 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	if (walker->gil)
 		return ACCOUNT_GIL;
 	if (next && facts_pause_is_short(walker->of, stretch->next_call))
-		return next->waited ? walker_cause_of_call(walker, next) : ACCOUNT_LAUNCHING;
+		return next->waited || next->pageable ? walker_cause_of_call(walker, next)
+		                                      : ACCOUNT_LAUNCHING;
 	return walker->walk->facts->files_samples || walker->walk->facts->files_rests
 	               ? ACCOUNT_COMPUTING
 	               : ACCOUNT_HOST;
@@ -231,12 +232,11 @@ static void walker_add_call(const struct walker *walker, const struct stretch *s
 		                .awaited = cause == ACCOUNT_LAUNCHING && call->awaited };
 
 	walker_count_whole(walker, cause, stretch->end_ns - stretch->begin_ns);
+	key.chain = chain ? chain : call->chain;
 	if (!chain && walker->walk->facts->files_samples) {
 		walker_add_samples(walker, stretch, stretch->end_ns - stretch->begin_ns, key, true);
 		return;
 	}
-	key.chain = chain;
-
 	parts_take_call(walker_add_key(walker, key, stretch->end_ns - stretch->begin_ns), call);
 }
 

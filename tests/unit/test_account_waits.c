@@ -172,6 +172,40 @@ static void test_one_into_pinned_memory_is_asked_for_like_a_kernel(void **state)
 	assert_us(account_of_copy(4, ACTIVITY_MEMORY_PINNED), ACCOUNT_LAUNCHING, 44, 8);
 }
 
+/* Its call copies to memory that is pinned, however short it is; so do pauses between such. */
+static const struct account *account_of_upload(enum activity_memory from)
+{
+	ran(launch(90, 30), 100, 150);
+	for (int i = 0; i < 2; i++) {
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .direction = DIRECTION_H2D,
+			                 .source = from,
+			                 .begin_ns = US(200 + 20 * i),
+			                 .end_ns = US(201 + 20 * i) };
+
+		copy.correlation =
+			call_from(190 + 20 * i, 199 + 20 * i, "cuMemcpyHtoDAsync_v2", 44);
+		see(activity_event(the_process(), &copy));
+	}
+	make_accounts(221);
+	return account_of(the_process());
+}
+
+static void test_one_from_memory_that_is_not_pinned_is_no_launch(void **state)
+{
+	const struct account *account = account_of_upload(ACTIVITY_MEMORY_PAGEABLE);
+
+	assert_us(account, ACCOUNT_LAUNCHING, ANY, 0);
+	assert_true(us_of(account, ACCOUNT_COPY_CALL, 44) > 50);
+}
+
+static void test_one_from_pinned_memory_is(void **state)
+{
+	assert_us(account_of_upload(ACTIVITY_MEMORY_PINNED), ACCOUNT_COPY_CALL, ANY, 0);
+}
+
 /* The host waits for a copy, and then computes. */
 static const struct account *account_of_computing(uint64_t bytes)
 {
@@ -534,6 +568,8 @@ int main(void)
 		TEST(test_a_small_copy_into_memory_that_is_not_pinned_is_a_wait),
 		TEST(test_a_large_one_is_a_copy),
 		TEST(test_one_into_pinned_memory_is_asked_for_like_a_kernel),
+		TEST(test_one_from_memory_that_is_not_pinned_is_no_launch),
+		TEST(test_one_from_pinned_memory_is),
 		TEST(test_what_is_computed_of_data_is_not_owed_to_their_copy),
 		TEST(test_of_a_number_it_is_the_waits),
 		TEST(test_a_copy_that_is_waited_for_at_once_is_a_copy_that_waits),

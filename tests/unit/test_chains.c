@@ -514,6 +514,20 @@ static void test_the_heaviest_is_as_far_inside_as_one_function_has_most(void **s
 	assert_heaviest(&weights, "train.py:91 loop > train.py:27 decode", 90);
 }
 
+/* Of each one a callee has most, but the innermost of them has little of it all. */
+static void test_the_heaviest_has_half_of_all(void **state)
+{
+	struct weights weights = { 0 };
+
+	begin();
+	weigh(&weights, 38,
+	      stack_of(train("loop", 91), train("score", 49), train("hook", 43), NULL));
+	weigh(&weights, 23, stack_of(train("loop", 91), train("score", 48), NULL));
+	weigh(&weights, 22, stack_of(train("loop", 91), train("hook", 43), NULL));
+	weigh(&weights, 17, stack_of(train("loop", 91), NULL));
+	assert_heaviest(&weights, "train.py:91 loop > train.py:49 score", 61);
+}
+
 static void test_lines_that_call_one_function_are_added_up(void **state)
 {
 	struct weights weights = { 0 };
@@ -735,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_beyond_the_bound_are_counted_and_have_the_nearest),
 		cmocka_unit_test(test_the_heaviest_of_few_is_found_as_fast_among_half_a_million),
 		cmocka_unit_test(test_the_heaviest_is_as_far_inside_as_one_function_has_most),
+		cmocka_unit_test(test_the_heaviest_has_half_of_all),
 		cmocka_unit_test(test_lines_that_call_one_function_are_added_up),
 		cmocka_unit_test(test_what_is_spread_out_ends_the_way),
 		cmocka_unit_test(test_weights_that_overflow_stay_the_most),

@@ -201,6 +201,53 @@ static void test_a_copy_is_the_gpus_time_and_the_calls(void **state)
 	assert_left(ACCOUNT_COPIES, 31, 1000, ACCOUNT_KERNELS);
 }
 
+/* Line 50 of upload() copies, and line 51 waits for what it copied. */
+static const struct stack *in_upload(uint32_t line)
+{
+	static struct stack_frame frames[2];
+	static const struct stack_frame *pointers[2];
+	static struct stack stacks[2];
+	uint32_t i = line - 50;
+
+	frames[i] = (struct stack_frame){ .id = 80 + i,
+		                          .kind = FRAME_PYTHON,
+		                          .function = "upload",
+		                          .file = "/home/ann/train.py",
+		                          .line = line };
+	pointers[i] = &frames[i];
+	stacks[i] = (struct stack){ .id = 80 + i, .n_frames = 1, .frames = &pointers[i] };
+	return &stacks[i];
+}
+
+static uint64_t upload_from(double begin_us, double end_us, const char *function, uint32_t line)
+{
+	struct call call = call_at(function, begin_us, end_us - begin_us);
+
+	call.correlation = ++correlation;
+	call.stack = in_upload(line);
+	see(call_event(the_process(), MAIN, &call));
+	return correlation;
+}
+
+/* A copy that is waited for in another line of its function, which does nothing else. */
+static void test_the_wait_for_a_copy_goes_with_it(void **state)
+{
+	for (int i = 0; i < STEPS; i++) {
+		double at = 3000.0 * i;
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .begin_ns = US(at + 1100),
+			                 .end_ns = US(at + 2000) };
+
+		ran(launch(at, 30), at + 5, at + 1000);
+		copy.correlation = upload_from(at + 1000, at + 1005, "cuMemcpyHtoDAsync_v2", 50);
+		see(activity_event(the_process(), &copy));
+		upload_from(at + 1010, at + 3000, "cuStreamSynchronize", 51);
+	}
+	assert_left(ACCOUNT_COPY_CALL, 51, 1000, ACCOUNT_KERNELS);
+}
+
 /* In a function of its own; those of stack_of_line() are lines of one. */
 static const struct stack *in_function(uint32_t line)
 {
@@ -319,6 +366,29 @@ static void test_nobody_works_beside_who_is_cudas(void **state)
 	assert_left(ACCOUNT_COMPUTING, 40, 295, ACCOUNT_KERNELS);
 }
 
+/* One that copies memory, as the GPU, is in no line but that of who waits for it. */
+static void test_what_cudas_own_thread_computes_is_the_gpus(void **state)
+{
+	struct sample sample = sample_of(SAMPLE_CPU, 1000, cudas_stack(false));
+
+	for (int i = 0; i < STEPS; i++) {
+		double at = 4000.0 * i;
+		struct activity copy = { .kind = ACTIVITY_COPY,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .begin_ns = US(at + 300),
+			                 .end_ns = US(at + 3900) };
+
+		ran(launch(at, 30), at + 5, at + 300);
+		copy.correlation = call_from(at + 10, at + 20, "cuMemcpyDtoDAsync_v2", 31);
+		see(activity_event(the_process(), &copy));
+		for (double k = 350; k < 3900; k += 100)
+			see(sample_event(the_process(), WORKER, at + k, &sample));
+		waited_by(MAIN, WAIT_LOCK, at + 30, at + 3900, WORKER, 40);
+	}
+	assert_left(ACCOUNT_COPIES, 31, 395, ACCOUNT_KERNELS);
+}
+
 /* It computes in the same function for less than it has no CPU there, by several others. */
 static void test_what_goes_along_is_told_under_the_largest_cause(void **state)
 {
@@ -433,11 +503,13 @@ int main(void)
 		TEST(test_a_cpu_that_the_cause_had_is_free),
 		TEST(test_who_has_a_cpu_still_computes),
 		TEST(test_a_copy_is_the_gpus_time_and_the_calls),
+		TEST(test_the_wait_for_a_copy_goes_with_it),
 		TEST(test_who_works_ahead_works_beside),
 		TEST(test_who_works_ahead_and_takes_longer_is_waited_for),
 		TEST(test_who_is_asked_is_waited_for),
 		TEST(test_what_another_one_works_beside_gains_nothing),
 		TEST(test_nobody_works_beside_who_is_cudas),
+		TEST(test_what_cudas_own_thread_computes_is_the_gpus),
 		TEST(test_what_goes_along_is_told_under_the_largest_cause),
 		TEST(test_a_wait_that_nobody_is_known_to_have_ended_is_like_the_others),
 		TEST(test_what_a_function_waits_for_goes_with_it),

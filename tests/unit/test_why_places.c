@@ -133,6 +133,55 @@ static void test_what_threads_lack_of_cpus_is_one_thing(void **state)
 	assert_not_said("Next: ready");
 }
 
+/* rounds() of format() of a handler of logs, in another thread with a function more around it. */
+static const struct stack *in_handler(bool of_thread)
+{
+	static const char *const functions[] = { "rounds", "format", "handle", "step", "run" };
+	static struct stack_frame frames[5];
+	static const struct stack_frame *pointers[2][5];
+	static struct stack stacks[2];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < 5; i++) {
+		frames[i] = (struct stack_frame){ .id = 400 + i,
+			                          .kind = FRAME_PYTHON,
+			                          .function = functions[i],
+			                          .file = "/home/ann/train.py",
+			                          .line = 80 + i };
+		if (i != (of_thread ? 3 : 4))
+			pointers[of_thread][n++] = &frames[i];
+	}
+	stacks[of_thread] = (struct stack){ .id = 400 + of_thread,
+		                            .n_frames = (uint32_t)n,
+		                            .frames = pointers[of_thread] };
+	return &stacks[of_thread];
+}
+
+/* In turn with another thread, for which it waits for as long. */
+static void test_what_two_threads_compute_is_one_thing(void **state)
+{
+	struct sample own = sample_of(SAMPLE_CPU, 1000, in_handler(false));
+	struct sample other = sample_of(SAMPLE_CPU, 1000, in_handler(true));
+	struct sample waits = sample_of(SAMPLE_OFF_CPU, 4000, stack_of_line(32));
+
+	waits.wait = WAIT_LOCK;
+	waits.blocked = BLOCKED_WOKEN;
+	waits.waker_tid = 51;
+	for (unsigned i = 0; i < 20; i++, now_us += 10000) {
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 0), now_us + 10, 2000);
+		for (unsigned k = 0; k < 4; k++) {
+			see(sample_event(the_process(), 51, now_us + 2100 + 1000 * k, &other));
+			see(sample_event(the_process(), the_process()->pid,
+			                 now_us + 6100 + 1000 * k, &own));
+		}
+		see(sample_event(the_process(), the_process()->pid, now_us + 6000, &waits));
+	}
+	conclude(now_us);
+	assert_said("Change first: computing in ... > train.py:82 handle > train.py:81 format > "
+	            "train.py:80 rounds: 80 % of the time");
+	assert_not_said("Next: ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +190,7 @@ int main(void)
 		TEST(test_of_a_callee_whose_own_ones_share_it_that_is_told),
 		TEST(test_of_a_cause_in_one_callee_its_place_is_told),
 		TEST(test_what_threads_lack_of_cpus_is_one_thing),
+		TEST(test_what_two_threads_compute_is_one_thing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
