@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "account/facts_files.h"
+#include "account/facts_rests.h"
 #include "account/walk.h"
 #include "base/array.h"
 #include "base/xalloc.h"
 
-#define FACTS_ASKED  64     /* threads of a process that are asked who ran */
-#define GIL_AGAIN_NS 300000 /* Python's lock is waited for again so soon after each 5 ms */
+#define FACTS_ASKED 64 /* threads of a process that are asked who ran */
 
 /* A call that work can name. */
 struct fact_ask {
@@ -239,65 +239,6 @@ static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
 	}
 }
 
-/* It has a limit, and may be waited for once more when that is over. */
-static bool rest_is_limited(const struct fact_rest *rest)
-{
-	return rest->wait == WAIT_LOCK || rest->wait == WAIT_SLEEP || rest->wait == WAIT_PIPE ||
-	       rest->wait == WAIT_NETWORK || rest->wait == WAIT_EVENTS;
-}
-
-static bool rest_is_again(const struct fact_rest *rest)
-{
-	return (rest->gil && rest[1].gil) || (rest->chain && rest->chain == rest[1].chain &&
-	                                      rest_is_limited(rest) && rest_is_limited(&rest[1]));
-}
-
-static bool rest_goes_on(const struct fact_rest *rest)
-{
-	return rest->how == BLOCKED_INTERRUPT && rest_is_again(rest) &&
-	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS;
-}
-
-/* Threads alone let go of locks and write to pipes: else it is a limit that was over. */
-static bool rest_is_for_a_time(const struct fact_rest *rest)
-{
-	return rest->how == BLOCKED_INTERRUPT && !rest->waker_tid && !rest->gil &&
-	       (rest->wait == WAIT_LOCK || rest->wait == WAIT_PIPE);
-}
-
-/* It was stopped meanwhile, as to be looked into, and then let go on. */
-static bool rest_was_stopped(const struct fact_rest *rest)
-{
-	return rest->wait != WAIT_STOP && rest[1].wait == WAIT_STOP &&
-	       rest->waker_tid == rest[1].waker_tid &&
-	       rest[1].begin_ns - rest->end_ns < GIL_AGAIN_NS &&
-	       rest[2].begin_ns - rest[1].end_ns < GIL_AGAIN_NS;
-}
-
-/* Who waits again as soon as his time is over, or a stop of his process is, was woken by the one
- * who woke him in the end. */
-static void fact_pass_on_wakers(struct fact_thread *thread)
-{
-	for (size_t i = thread->n_rests; i-- > 1;) {
-		struct fact_rest *rest = &thread->rests[i - 1];
-
-		if (!rest->waker_tid && rest[1].wait != WAIT_SLEEP && rest_goes_on(rest)) {
-			rest->waker_tid = rest[1].waker_tid;
-			rest->wait = rest[1].wait;
-		}
-		if (i + 1 >= thread->n_rests || !rest_was_stopped(rest))
-			continue;
-		rest->waker_tid = rest[2].waker_tid;
-		if (rest[2].wait == WAIT_CALL) { /* the system call that is begun again */
-			rest[2].wait = rest->wait;
-			rest[2].chain = rest->chain;
-		}
-	}
-	for (size_t i = 0; i < thread->n_rests; i++)
-		if (rest_is_for_a_time(&thread->rests[i]))
-			thread->rests[i].wait = WAIT_SLEEP;
-}
-
 struct fact_tid {
 	uint32_t tid, thread;
 	uint64_t first_ns;
@@ -473,9 +414,10 @@ void facts_order(struct facts *facts)
 		fact_sort(thread->samples, thread->n_samples, sizeof(*thread->samples), time_order);
 		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), time_order);
 		fact_cut_calls(thread, facts->end_ns);
-		fact_pass_on_wakers(thread);
-		fact_order_sums(thread, facts->begin_ns);
 	}
+	facts_rests(facts);
+	for (size_t i = 0; i < facts->n_threads; i++)
+		fact_order_sums(&facts->threads[i], facts->begin_ns);
 	facts_sort_works(facts);
 	facts_find_wakers(facts);
 	facts_find_pids(facts);

@@ -623,6 +623,24 @@ static void test_who_runs_while_the_gil_is_waited_for_has_it(void **state)
 	assert_us(account, ACCOUNT_GIL, 88, 5000);
 }
 
+/* Not all stacks are walked: one that lasts as long as those of which they are is for the same, and
+ * a longer one for a time. */
+static void test_a_wait_without_a_stack_is_for_the_gil_where_others_are(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 20; i++)
+		sampled_in(the_process(), 51, 205 + 1180 * i, 88);
+	waited_for_gil(200, 5200, 0);
+	waited(WAIT_LOCK, 6000, 11000, 0, 0);
+	waited(WAIT_LOCK, 11010, 13000, 51, 0);
+	waited(WAIT_LOCK, 14000, 23000, 0, 0);
+	pause_until(24000);
+	account = the_account(25000);
+	assert_us(account, ACCOUNT_GIL, 88, 5000 + 5000);
+	assert_us(account, ACCOUNT_SLEEP, ANY, 9000);
+}
+
 static void test_another_lock_is_a_lock(void **state)
 {
 	waited(WAIT_LOCK, 200, 950, 99, 27); /* nothing was recorded of it */
@@ -965,6 +983,7 @@ int main(void)
 		TEST(test_the_gil_is_its_holders),
 		TEST(test_time_outs_that_are_far_apart_are_not_one_wait),
 		TEST(test_who_runs_while_the_gil_is_waited_for_has_it),
+		TEST(test_a_wait_without_a_stack_is_for_the_gil_where_others_are),
 		TEST(test_a_function_of_the_host_that_sleeps_holds_its_stream_up),
 		TEST(test_a_thread_of_cudas_that_waits_holds_nothing_up),
 		TEST(test_another_lock_is_a_lock),
