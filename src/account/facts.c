@@ -220,6 +220,7 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 	if (thread->n_calls > 1 && thread->last_stream == call->args.stream)
 		fact_calls_pair(row - 1, row);
 	thread->last_stream = call->args.stream;
+	row->stream = (uint32_t)(call->args.stream ^ call->args.stream >> 32);
 	if (call->op == OP_HOST_LAUNCH) {
 		struct facts_own *own = facts->own;
 

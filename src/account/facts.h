@@ -40,8 +40,11 @@ struct fact_call {
 	uint8_t small; /* a copy from or to a GPU of less than FACTS_SMALL_COPY, and the wait for
 	                  it: its direction and 1; 0: none */
 	bool open : 1; /* it had not returned at the end, or never did */
-	bool by_sample : 1; /* its chain is that of a sample in it, or a little before */
-	uint32_t kernel;    /* its id and 1; 0: none */
+	bool by_sample : 1; /* its chain is that of a sample in it or a little before, or of a call
+	                       that is alike: facts_alike.h */
+	bool by_sample_before : 1; /* of one before */
+	uint32_t kernel;           /* its id and 1; 0: none */
+	uint32_t stream;           /* tells it from others, mostly */
 };
 
 /* A thread was on a CPU. */

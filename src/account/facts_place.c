@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/facts_alike.h"
 #include "account/keyed.h"
 #include "account/walk.h"
 #include "analysis/by_id.h"
@@ -234,10 +235,11 @@ static void placer_calls_by_samples(struct placer *placer)
 		for (size_t k = 0; k < thread->n_samples; k++) {
 			struct fact_call *call = call_of_sample(thread, &thread->samples[k]);
 
-			if (call && !call->chain) {
-				call->chain = thread->samples[k].chain;
-				call->by_sample = true;
-			}
+			if (!call || (call->chain && !call->by_sample_before))
+				continue;
+			call->chain = thread->samples[k].chain;
+			call->by_sample = true;
+			call->by_sample_before = call->begin_ns > thread->samples[k].time_ns;
 		}
 	}
 }
@@ -514,6 +516,7 @@ void facts_place(struct facts *facts)
 	placer.waits = xcalloc(facts->n_threads + 1, sizeof(*placer.waits));
 	for (size_t i = 0; i < PLACE_ROUNDS && placer_place_threads(&placer); i++)
 		;
+	facts_alike(facts);
 	placer_find_copies(&placer);
 	free(placer.waits);
 	free(placer.whose);

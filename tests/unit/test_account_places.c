@@ -204,9 +204,57 @@ static void test_a_call_without_a_stack_is_where_a_sample_in_it_is(void **state)
 	sampled(2200, 35); /* long before */
 	account = the_account(3000);
 	assert_true(us_of(account, ACCOUNT_KERNELS, 34) > us_of(account, ACCOUNT_KERNELS, 33));
-	assert_us(account, ACCOUNT_KERNELS, 33, 125); /* with its share of what has no place */
-	assert_us(account, ACCOUNT_KERNELS, 34, 375);
+	assert_us(account, ACCOUNT_KERNELS, 33, 100);
+	assert_us(account, ACCOUNT_KERNELS, 34, 400); /* with the third, which is alike */
 	assert_us(account, ACCOUNT_KERNELS, 35, 0);
+}
+
+/* A set, which takes no time, and two launches, which run for 100 and 200 us. */
+static void set_and_launch(double at, bool measured)
+{
+	uint64_t first, second;
+
+	call_from(at, at + 5, "cuMemsetD8Async", 0);
+	first = launch(at + 10, 0);
+	second = launch(at + 20, 0);
+	if (!measured)
+		return;
+	ran(first, at + 40, at + 140);
+	ran(second, at + 140, at + 340);
+}
+
+/* No sample is in the window: what was called before tells calls apart that ask for the same. */
+static void test_places_of_calls_in_a_window_are_those_of_calls_that_are_alike(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 9; i++)
+		set_and_launch(100 + 1000 * i, i > 0 && i < 4);
+	not_measured(the_process(), 4000, 9000);
+	sampled(4112, 33);
+	sampled(5112, 33);
+	sampled(6117, 34); /* before the second: what is in it says more */
+	sampled(7122, 35);
+	account = the_account(9000);
+	assert_us(account, ACCOUNT_KERNELS, 33, 300);
+	assert_us(account, ACCOUNT_KERNELS, 35, 600);
+}
+
+/* More places than are kept of one kind of call: each is as likely, the first and the last. */
+static void test_of_very_many_places_of_a_call_some_are_kept(void **state)
+{
+	const struct account *account;
+	const int n = 3000;
+
+	for (int i = 0; i < n; i++) {
+		double at = 100 + 10 * i;
+
+		ran(launch(at, i % 3 ? 0 : 30 + i % 2), at + 5, at + 10);
+	}
+	account = the_account(100 + 10 * n);
+	assert_us(account, ACCOUNT_KERNELS, 0, 0);
+	assert_true(us_of(account, ACCOUNT_KERNELS, 30) > 0.4 * 5 * n);
+	assert_true(us_of(account, ACCOUNT_KERNELS, 31) > 0.4 * 5 * n);
 }
 
 /* A call that a sample is in has a place by it, and is no less one of all calls: their time is
@@ -353,6 +401,8 @@ int main(void)
 		TEST(test_native_code_with_lines_is_there),
 		TEST(test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
+		TEST(test_places_of_calls_in_a_window_are_those_of_calls_that_are_alike),
+		TEST(test_of_very_many_places_of_a_call_some_are_kept),
 		TEST(test_samples_in_calls_speak_for_all_calls),
 		TEST(test_memory_that_is_copied_where_the_gpus_is_is_a_copy),
 		TEST(test_memory_that_is_copied_elsewhere_is_computing),
