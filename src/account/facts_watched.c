@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 /* Of the threads of one process. */
@@ -46,12 +47,56 @@ static uint64_t watched_end(const struct watched *watched)
 	                                                                : watched->still_ns;
 }
 
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Work that began so long after its call has waited for other work. */
+#define WINDOW_QUEUED_NS 100000
+
 static int span_order(const void *a, const void *b)
 {
 	const struct fact_span *x = a, *y = b;
 
 	return x->process != y->process ? facts_order_of(x->process, y->process)
 	                                : facts_order_of(x->begin_ns, y->begin_ns);
+}
+
+/* Of a process: those spans that it has, of those in order. */
+static size_t spans_before(const struct facts *facts, uint64_t process, uint64_t time_ns)
+{
+	return ARRAY_BEFORE(facts->n_unmeasured, i,
+	                    facts->unmeasured[i].process < process ||
+	                            (facts->unmeasured[i].process == process &&
+	                             facts->unmeasured[i].end_ns <= time_ns));
+}
+
+/*
+ * What a GPU had been asked for before a window, it still runs in it, and that is in no record. So
+ * where the first work of a window had to wait for other work, the window begins with it.
+ */
+static void windows_begin_late(struct facts *facts)
+{
+	const struct fact_work **first;
+
+	if (!facts->n_unmeasured)
+		return;
+	first = xcalloc(facts->n_unmeasured, sizeof(*first));
+	for (size_t i = 0; i < facts->n_works; i++) {
+		const struct fact_work *work = &facts->works[i];
+		size_t n = spans_before(facts, work->process->id, work->begin_ns);
+
+		if (n && facts->unmeasured[n - 1].process == work->process->id &&
+		    (!first[n - 1] || work->begin_ns < first[n - 1]->begin_ns))
+			first[n - 1] = work;
+	}
+	for (size_t i = 0; i < facts->n_unmeasured; i++) {
+		uint32_t thread;
+		const struct fact_call *call =
+			first[i] ? facts_call_of(facts, first[i], &thread) : NULL;
+
+		if (call && call->begin_ns + WINDOW_QUEUED_NS < first[i]->begin_ns)
+			facts->unmeasured[i].end_ns = first[i]->begin_ns;
+	}
+	free(first);
 }
 
 void facts_watched(struct facts *facts)
@@ -69,6 +114,7 @@ void facts_watched(struct facts *facts)
 	if (facts->n_unmeasured)
 		qsort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured),
 		      span_order);
+	windows_begin_late(facts);
 	facts->unwatched =
 		xcalloc(facts->n_unmeasured + (size_t)most + 1, sizeof(*facts->unwatched));
 	for (size_t i = 0; i < facts->n_unmeasured; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Up to when threads were watched. At the end of a recording calls and GPU times can come for some
- * hundred milliseconds more than samples and waits do: why a GPU paused then was not measured.
+ * From when on GPUs were measured in each window of GPU times, and up to when threads were watched.
+ * At the end of a recording calls and GPU times can come for some hundred milliseconds more than
+ * samples and waits do: why a GPU paused then was not measured.
  */
 #ifndef CUSCOPE_ACCOUNT_FACTS_WATCHED_H
 #define CUSCOPE_ACCOUNT_FACTS_WATCHED_H

@@ -211,20 +211,28 @@ static bool is_news(const struct agent *agent, enum agent_state state)
 	return state != AGENT_ENDING && state != AGENT_PAUSED;
 }
 
-static void tell_unmeasured(struct agent *agent, const struct agent_shared *shared,
-                            enum agent_state state)
+static void tell_unmeasured(struct agent *agent, uint64_t since_ns)
 {
 	const struct agents_options *options = &agent->common->options;
 
-	if (state == AGENT_ENDING || state == AGENT_PAUSED) {
+	if (agent->until_ns && agent->until_ns < since_ns && options->unmeasured)
+		options->unmeasured(options->data, (uint32_t)agent->pid, agent->until_ns, since_ns);
+	agent->until_ns = 0;
+}
+
+/* It measures no more, or again. Told to stop while it measured, it has no time without. */
+static void follow_unmeasured(struct agent *agent, const struct agent_shared *shared,
+                              enum agent_state state)
+{
+	const struct agent_common *common = agent->common;
+
+	if (state == AGENT_RUNNING)
+		tell_unmeasured(agent, shared->active_since_ns);
+	else if ((state == AGENT_ENDING || state == AGENT_PAUSED) && common->order != AGENT_STOP)
 		agent->until_ns = shared->active_until_ns;
-	} else if (state == AGENT_RUNNING) {
-		if (agent->until_ns && agent->until_ns < shared->active_since_ns &&
-		    options->unmeasured)
-			options->unmeasured(options->data, (uint32_t)agent->pid, agent->until_ns,
-			                    shared->active_since_ns);
-		agent->until_ns = 0;
-	}
+	else if (state == AGENT_OFF || state == AGENT_FAILED)
+		tell_unmeasured(agent,
+		                common->order == AGENT_STOP ? common->stop_ns : common->now_ns);
 }
 
 static void tell(struct agent *agent, const struct agent_shared *shared, enum agent_state state)
@@ -239,7 +247,7 @@ static void tell(struct agent *agent, const struct agent_shared *shared, enum ag
 		agent_failure_text(&why, agent->pid, shared);
 	else
 		agent_note_text(&why, agent->pid, state, shared);
-	tell_unmeasured(agent, shared, state);
+	follow_unmeasured(agent, shared, state);
 	if (is_news(agent, state))
 		say(agent, shared, state == AGENT_PROBES_ONLY ? AGENT_FAILED : state, why.data);
 	agent->measured |= state == AGENT_RUNNING;
@@ -432,6 +440,7 @@ static void pass_on(void *data, const struct agent_head *record)
 	struct agent *agent = data;
 	const struct agents_options *options = &agent->common->options;
 
+	agent->asked += record->type == AGENT_CALL;
 	if (options->record)
 		options->record(options->data, (uint32_t)agent->pid, record);
 }
@@ -564,6 +573,7 @@ void agent_end(struct agent *agent)
 	 * is in the exit, behind the last flush */
 	if (agent->since_ns && (!shared.active_until_ns || shared.state == AGENT_RUNNING))
 		shared.active_until_ns = clock_now_ns();
+	follow_unmeasured(agent, &shared, AGENT_OFF);
 	if (agent->spoke)
 		say(agent, &shared, AGENT_OFF, NULL);
 	finish(agent);

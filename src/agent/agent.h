@@ -31,6 +31,7 @@ struct agent_common {
 	uint32_t order;           /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what all are to do now */
 	uint64_t name_offset;     /* of agents_probes_names */
 	uint64_t first_window_ns; /* when the first agent began to measure; 0: none has */
+	uint64_t stop_ns;         /* agents_stop */
 	struct agents_lost lost;  /* of those that are over */
 };
 
@@ -54,8 +55,9 @@ struct agent {
 	bool over;
 	uint64_t entered_ns; /* injection began, as the first turn after that has it */
 	uint64_t greeted_ns, stuck_ns;
-	uint64_t since_ns; /* it measures, first */
-	uint64_t until_ns; /* it measured, before it paused; 0: it did not pause */
+	uint64_t since_ns;            /* it measures, first */
+	uint64_t until_ns;            /* it measured, before it paused; 0: it did not pause */
+	uint64_t asked, asked_before; /* AGENT_CALL of it so far, and when the window began */
 	uint64_t stopped_ns;
 	bool may_read; /* filters of one of its threads were asked: see agent.h */
 	struct agent_probes probes;

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/agent_channel.h"
 #include "agent/agent_library.h"
+#include "agent/agent_windows.h"
 #include "base/map.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
@@ -39,6 +40,7 @@ struct agents {
 	struct agent *over; /* to be freed when no event can mean them any more */
 	struct quota entering;
 	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
+	struct agent_windows windows;
 	bool told_full;
 };
 
@@ -93,7 +95,8 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	agents->entering = (struct quota){ .user = { .most = ENTERING_USER },
 		                           .all = { .most = ENTERING_MOST } };
 	agents->common.options = *options;
-	if (options->window_ns >= options->period_ns || !options->kinds) /* always */
+	if (!options->kinds ||
+	    (options->window_ns >= options->period_ns && options->window_percent <= 0)) /* always */
 		agents->common.options.window_ns = 0;
 	agents->common.order = AGENT_RUN;
 	agents->common.cupti = agents->listener = -1;
@@ -339,7 +342,7 @@ void agents_gone(struct agents *agents, pid_t pid)
 	put_away(agents, agent);
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static void set_timer(struct agents *agents, uint64_t at_ns)
 {
@@ -351,24 +354,6 @@ static void set_timer(struct agents *agents, uint64_t at_ns)
 		timerfd_settime(agents->timer, TFD_TIMER_ABSTIME, &when, NULL);
 	agents->edge_ns = at_ns;
 }
-
-/*
- * Windows are the same for all agents, so that what processes of one job do can be compared. The
- * first one begins when the first agent measures: however long it took to get in, it is whole.
- */
-static void follow_windows(struct agents *agents)
-{
-	struct agent_common *common = &agents->common;
-	uint64_t window = common->options.window_ns, period = common->options.period_ns, into;
-
-	if (common->order == AGENT_STOP || !window || !common->first_window_ns)
-		return;
-	into = (common->now_ns - common->first_window_ns) % period;
-	common->order = into < window ? AGENT_RUN : AGENT_PAUSE;
-	set_timer(agents, common->now_ns - into + (into < window ? window : period));
-}
-
-/* ---- turns ----------------------------------------------------------------------------------- */
 
 int agents_fd(const struct agents *agents)
 {
@@ -449,11 +434,14 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 	struct epoll_event events[EVENTS_MOST];
 	int n = epoll_wait(agents->common.epoll, events, EVENTS_MOST, 0);
 	struct agent *agent, *next;
+	uint64_t edge_ns;
 
 	agents->common.now_ns = now_ns;
 	for (int i = 0; i < n; i++)
 		handle(agents, events[i].data.ptr);
-	follow_windows(agents);
+	edge_ns = agent_windows_follow(&agents->windows, &agents->common, agents->all);
+	if (edge_ns)
+		set_timer(agents, edge_ns);
 	HASH_ITER (hh, agents->all, agent, next)
 		turn(agents, agent);
 	reap(agents);
@@ -558,6 +546,7 @@ void agents_stop(struct agents *agents)
 	if (agents->common.order == AGENT_STOP)
 		return;
 	agents->common.order = AGENT_STOP;
+	agents->common.stop_ns = agents->common.now_ns;
 	set_timer(agents, 0);
 	stop_listening(agents);
 	HASH_ITER (hh, agents->all, agent, next) {

@@ -96,13 +96,20 @@ struct agents_options {
 	uint32_t kinds; /* enum agent_kind; 0: no GPU times, and nothing of CUPTI is touched */
 	struct agents_probes probes;
 	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
-	size_t ring_bytes;             /* of each agent's ring; 0: 8 MiB */
-	const char *cupti;             /* a libcupti to use; NULL: the agent looks for one */
+	/* Above 0, without `period_ns`: always, as long as records of what runs cost no process
+	 * more of its time than this; then in windows of `window_ns` at most, as far apart as
+	 * makes them cost that much. */
+	double window_percent;
+	size_t ring_bytes; /* of each agent's ring; 0: 8 MiB */
+	const char *cupti; /* a libcupti to use; NULL: the agent looks for one */
 	/* One whole record, copied; in the order in which the agent wrote. Sizes and ends of texts
 	 * were checked, contents were not. */
 	void (*record)(void *data, uint32_t pid, const struct agent_head *record);
 	void (*state)(void *data, const struct agent_status *status);
-	/* Between two windows (window_ns) it did not measure. May be NULL. */
+	/* The first time that windows are measured for what records cost a process. May be NULL. */
+	void (*dear)(void *data, uint32_t pid, double percent, uint64_t window_ns,
+	             uint64_t period_ns);
+	/* Between two windows (window_ns) it did not measure, nor after the last. May be NULL. */
 	void (*unmeasured)(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
 	/* Whether a process that comes by itself (agents_environment) is a target. */
 	bool (*wanted)(void *data, pid_t pid);

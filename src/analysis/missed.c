@@ -50,6 +50,7 @@ static const struct miss_row {
 	[MISS_UNSEEN] = { "unseen", "not looked into" },
 	[MISS_COUNTED] = { "counted", "counted" },
 	[MISS_FAILED] = { "failed", "not whole" },
+	[MISS_GPU_WINDOWS] = { "gpu_windows", "in windows" },
 };
 
 static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
@@ -122,10 +123,19 @@ static bool has_all_stacks(const struct run_info *run)
 	return true;
 }
 
+/* Windows of GPU times are chosen. */
+static bool has_missed(const struct run_info *run)
+{
+	for (size_t i = 0; i < run->n_misses; i++)
+		if (run->misses[i].kind != MISS_GPU_WINDOWS)
+			return true;
+	return false;
+}
+
 bool missed_nothing(const struct run_info *run)
 {
 	return !missed_events(run->lost) && has_all_stacks(run) && !run->lost[LOST_LATE] &&
-	       !run->n_misses && !run->cut_short && !run->damaged_chunks && !run->output_full &&
+	       !has_missed(run) && !run->cut_short && !run->damaged_chunks && !run->output_full &&
 	       run->estimate_scale <= 1;
 }
 
@@ -204,7 +214,8 @@ static bool is_of(const struct miss *miss, const struct function *function)
 bool missed_gpu_times(const struct run_info *run)
 {
 	for (size_t i = 0; i < run->n_misses; i++) {
-		if (run->misses[i].kind == MISS_GPU_TIMES)
+		if (run->misses[i].kind == MISS_GPU_TIMES ||
+		    run->misses[i].kind == MISS_GPU_WINDOWS)
 			return true;
 	}
 	return false;

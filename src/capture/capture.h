@@ -25,6 +25,7 @@ struct sampler_figures;
 struct capture_gpu {
 	uint32_t kinds;                /* enum agent_kind of agent/wire.h */
 	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
+	double window_percent;         /* windows as of struct agents_options; 0: none */
 	const char *cupti;             /* the libcupti to use; NULL: it is looked for */
 	bool if_any; /* nobody asked for them: where there are none is no failure */
 };

@@ -233,7 +233,14 @@ static int cli_why_files(const struct why_options *form, char *const *paths, siz
 }
 
 #define WATCH_NS 10000000000ull /* without --duration */
-#define UNNAMED  "the recording"
+
+/* GPU times are of a part of the time where they cost more than this, or than --max-overhead. */
+#define WINDOW_PERCENT 2.0
+#define WINDOW_NS      1000000000ull
+
+/* Stacks of copies and sets: 200 a second of each thread, since walking one takes some 16 us. */
+#define COPY_STACKS_NS 5000000ull
+#define UNNAMED        "the recording"
 
 struct why_command {
 	struct cli_attach attach;
@@ -243,7 +250,7 @@ struct why_command {
 	size_t n_files;
 	const char *output, *color;
 	mode_t mode;
-	bool force, no_gpu;
+	bool force, gpu, no_gpu, no_ras;
 	enum { WHY_TEXT, WHY_JSON } form;
 };
 
@@ -283,6 +290,9 @@ static const struct option_row rows[] = {
 	CLI_FORCE_ROW(struct why_command, force, "overwrite FILE"),
 	CLI_MODE_ROW(struct why_command, mode),
 	{ .title = "What ran on the GPU:", .order = 4 },
+	{ "gpu", 0, NULL,
+	  "GPU times all the time; without it of parts of the time where they cost more than 2 %",
+	  OPTION_YES, offsetof(struct why_command, gpu) },
 	{ "no-gpu", 0, NULL, "without GPU times: by what threads do alone", OPTION_YES,
 	  offsetof(struct why_command, no_gpu) },
 	{ "gpu-busy", 0, NULL,
@@ -410,11 +420,17 @@ static void choose_what(struct why_command *o)
 
 	cli_stacks_all(&o->stacks);
 	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
+	o->stacks.settings.call_ns = COPY_STACKS_NS;
 	o->stacks.hz = CLI_WHY_HZ;
 	cli_stacks_wait(&o->stacks);
 	if (!o->no_gpu && !o->metrics.busy_ns) {
 		cli_gpu_ask(&o->attach.gpu);
 		o->attach.gpu.settings.if_any = true;
+		if (!o->gpu) {
+			o->attach.gpu.settings.window_ns = WINDOW_NS;
+			o->attach.gpu.settings.window_percent =
+				capture->max_overhead > 0 ? capture->max_overhead : WINDOW_PERCENT;
+		}
 		capture->gpu = &o->attach.gpu.settings;
 	}
 	if (!capture->duration_ns)

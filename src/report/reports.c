@@ -479,7 +479,7 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 		if (miss->kind == MISS_GPU_TIMES && miss->pid)
 			table_note(table, "GPU times of process %u are not whole: %s", miss->pid,
 			           miss->why ? miss->why : "not known why");
-		else if (miss->kind == MISS_GPU_TIMES)
+		else if (miss->kind == MISS_GPU_TIMES || miss->kind == MISS_GPU_WINDOWS)
 			table_note(table, "GPU times are not whole: %s",
 			           miss->why ? miss->why : "not known why");
 	}

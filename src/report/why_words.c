@@ -270,6 +270,9 @@ const char *const *why_words_missing(const struct facts *facts, const struct acc
 		sentences[n++] =
 			"which kernels ran, and pauses of the GPU shorter than its samples "
 			"are apart (record --gpu)";
+	if (facts->n_works && facts->n_unmeasured)
+		sentences[n++] = "what GPUs did between the windows in which they were measured "
+				 "(why --gpu, record --gpu)";
 	if (!facts->files_samples && !stacks->sample_ns)
 		sentences[n++] = "the lines that ran: stacks were not sampled (record --stacks)";
 	if (!facts->files_rests && !stacks->blocked && !stacks->host_waits)

@@ -246,14 +246,16 @@ struct miss {
 		MISS_UNHOOKED,    /* by the governor; why says the cost. Process: its agent ended */
 		MISS_ENTRY_ONLY,  /* no returns for this process or function; why */
 		MISS_ESTIMATED,   /* measured in windows; why says which share of the time */
-		MISS_GPU_TIMES,   /* no GPU times of this process, or of a part of the time; why */
+		MISS_GPU_TIMES,   /* no GPU times of this process, or not of all its time; why */
 		MISS_NO_ANSWER,   /* process; its memory and files are not read any more; why */
 		MISS_OVER_BUDGET, /* process; it told more than is kept; why says what */
 		MISS_UNSEEN,      /* processes ended before their files could be looked into; why */
 		MISS_COUNTED,     /* name, lib; calls were counted inside of processes, and not */
 				  /* recorded one by one; calls says how many, why as well */
 		MISS_FAILED,      /* the run ended by an error, or not all of it is written; why */
-		MISS_LAST = MISS_FAILED,
+		MISS_GPU_WINDOWS, /* GPU times in windows; why says how much of the time: chosen,
+		                     and no loss */
+		MISS_LAST = MISS_GPU_WINDOWS,
 	} kind;
 	const char *name;
 	const char *lib;

@@ -603,6 +603,7 @@ def test_gpu_windows(case):
     summary = case.cuscope("report", case.path("trace.cuscope"), "summary")
     summary.wait()
     checks.contains("what was missed", "0.2 s in every 1 s", summary.out())
+    checks.contains_not("what is said", "not all was seen", process.err())
 
 
 def test_gpu_attach_and_detach_again(case):

@@ -33,6 +33,33 @@ def start_loop(case, *arguments):
     return program
 
 
+def windows_of(case, program, *options):
+    """For how long the account of a program is that was watched for five seconds, and what is said to be not known."""
+    program = case.program(*program, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program to begin")
+    answer = answers(start(case, "-p", program.pid, "--duration", "5s", "--format", "json", *options))
+    program.process.stdin.close()
+    checks.equal("status of the program", 0, program.wait())
+    checks.equal("GPU times", "records", answer["gpu_times"])
+    return answer["gpus"][0]["ns"] / 1e9, "what GPUs did between the windows" in "\n".join(answer["not_known"])
+
+
+@alone
+def test_why_gpu_times_are_of_windows_where_they_cost_more(case):
+    seconds, windows = windows_of(case, ("gpuloop", 60, 100))
+    if not 0.1 < seconds < 2.5:
+        raise Failure(f"the account is of {seconds:.2f} s of 5")
+    checks.equal("windows are told", True, windows)
+
+
+def test_why_gpu_times_that_cost_little_or_are_asked_for_are_of_all_the_time(case):
+    for program, options in ((("loop", 60, 100), ()), (("gpuloop", 60, 100), ("--gpu",))):
+        seconds, windows = windows_of(case, program, *options)
+        if seconds < 3:
+            raise Failure(f"the account of {program[0]} is of {seconds:.2f} s of 5")
+        checks.equal("windows are told", False, windows)
+
+
 def answers_of(text):
     """The objects that stand one after the other."""
     decoder, found = json.JSONDecoder(), []

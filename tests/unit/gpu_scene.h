@@ -124,6 +124,7 @@ bool programs_target_has(struct programs *programs, pid_t tgid)
 	return tgid == (pid_t)PROCESS;
 }
 
+static enum miss_kind missed_kind;
 static char missed[512];
 
 void modules_lock(struct modules *modules)
@@ -139,7 +140,8 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 {
 	va_list ap;
 
-	assert_true(kind == MISS_GPU_TIMES || kind == MISS_NOT_HOOKED);
+	assert_true(kind == MISS_GPU_TIMES || kind == MISS_GPU_WINDOWS || kind == MISS_NOT_HOOKED);
+	missed_kind = kind;
 	va_start(ap, fmt);
 	vsnprintf(missed, sizeof(missed), fmt, ap);
 	va_end(ap);
@@ -211,7 +213,7 @@ struct scene {
 	struct gpu_times *gpu;
 	struct capture_gpu settings;
 	bool launches; /* agents may tell of them */
-	bool each_launch;
+	bool each_launch, all_launches;
 	char notices[1024];
 	size_t n_notices;
 };
@@ -235,6 +237,7 @@ static inline void open_gpu(struct scene *scene, enum target_kind target)
 		.correlate = scene->correlate,
 		.launches = scene->launches,
 		.each_launch = scene->each_launch,
+		.all_launches = scene->all_launches,
 		.notice = take_notice,
 		.data = scene,
 	};

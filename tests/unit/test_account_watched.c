@@ -66,6 +66,37 @@ static void test_who_waits_in_a_call_still_waits(void **state)
 	assert_us(account, ACCOUNT_SYNCHRONISATION, 31, 1750);
 }
 
+/* The first work of the second window was asked for as soon as that began, and came much later. */
+static void test_what_a_gpu_runs_from_before_a_window_is_not_measured(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	not_measured(the_process(), 1000, 5000);
+	ran(launch(5010, 30), 5500, 6000);
+	ran(launch(6100, 30), 6110, 6200);
+	make_accounts(6200);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_int_equal(account->not_measured_ns, US(5500) - US(1000));
+	assert_us(account, ACCOUNT_KERNELS, ANY, 1490);
+}
+
+/* It began as soon as it was asked for: the GPU had nothing else to do then. */
+static void test_a_gpu_that_idles_as_a_window_begins_is_measured_from_then_on(void **state)
+{
+	const struct account *account;
+
+	ran(launch(90, 30), 100, 1000);
+	not_measured(the_process(), 1000, 5000);
+	ran(launch(5400, 30), 5410, 6000);
+	ran(launch(6100, 30), 6110, 6200);
+	make_accounts(6200);
+	assert_all_add_up();
+	account = account_of(the_process());
+	assert_int_equal(account->not_measured_ns, US(5000) - US(1000));
+}
+
 static void test_other_processes_were_watched_on(void **state)
 {
 	const struct process *other = new_process(900, "other");
@@ -120,6 +151,8 @@ int main(void)
 		TEST(test_who_calls_does_not_wait_any_more),
 		TEST(test_who_still_waits_has_waited),
 		TEST(test_who_waits_in_a_call_still_waits),
+		TEST(test_what_a_gpu_runs_from_before_a_window_is_not_measured),
+		TEST(test_a_gpu_that_idles_as_a_window_begins_is_measured_from_then_on),
 		TEST(test_other_processes_were_watched_on),
 		TEST(test_without_gpu_times_too),
 		TEST(test_a_stop_does_not_end_a_wait),

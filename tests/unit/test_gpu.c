@@ -474,6 +474,41 @@ static void test_windows_are_in_what_was_missed(void **state)
 	scene->settings.period_ns = MS(30000);
 	open_gpu(scene, TARGET_PIDS);
 	assert_string_equal(missed, "GPU times of 1 s in every 30 s only (--gpu-window)");
+	assert_int_equal(missed_kind, MISS_GPU_WINDOWS);
+}
+
+/* Two launches that no record comes of. How many are told as lost, where windows begin between
+ * them, or not. */
+static uint64_t unrecorded_of(struct scene *scene, bool windows)
+{
+	const struct call call = { .op = OP_LAUNCH, .begin_ns = START + MS(20), .correlation = 1 };
+
+	scene->all_launches = true;
+	scene->settings.window_ns = MS(1000);
+	scene->settings.window_percent = 2;
+	open_gpu(scene, TARGET_PIDS);
+	agent_is(AGENT_RUNNING, NULL);
+	gpu_launched(scene->gpu, PROCESS, &call);
+	assert_string_equal(missed, "");
+	if (windows)
+		fake.options.dear(fake.options.data, PROCESS, 10.5, MS(1000), MS(5750));
+	gpu_launched(scene->gpu, PROCESS, &call);
+	assert_int_equal(gpu_exit(scene->gpu, PROCESS, START + MS(30), &(struct err){ 0 }), 0);
+	return lost(scene, LOST_GPU_UNRECORDED);
+}
+
+static void test_launches_are_missed_as_long_as_all_is_measured(void **state)
+{
+	assert_int_equal(unrecorded_of(*state, false), 2);
+	assert_string_equal(missed, "");
+}
+
+static void test_windows_for_what_records_cost_are_in_what_was_missed(void **state)
+{
+	assert_int_equal(unrecorded_of(*state, true), 0);
+	assert_string_equal(missed, "GPU times of some 1.0 s in every 5.8 s only, since they cost "
+	                            "process 5000001 some 10 % of its time");
+	assert_int_equal(missed_kind, MISS_GPU_WINDOWS);
 }
 
 /* ---- which processes are entered ----------------------------------------------------------- */
@@ -610,6 +645,8 @@ int main(void)
 		TEST(test_where_the_times_come_from_is_told_once),
 		TEST(test_a_failure_is_told_once_and_missed),
 		TEST(test_windows_are_in_what_was_missed),
+		TEST(test_launches_are_missed_as_long_as_all_is_measured),
+		TEST(test_windows_for_what_records_cost_are_in_what_was_missed),
 		TEST(test_a_process_is_entered_after_its_first_call_that_worked),
 		TEST(test_a_command_brings_its_agent_along),
 		TEST(test_a_stranger_is_turned_away),

@@ -57,8 +57,26 @@ static void test_each_kind_of_miss_makes_it_incomplete(void **state)
 		run.misses = &miss;
 		run.n_misses = 1;
 		assert_non_null(missed_kind_key(miss.kind));
+		if (kind == MISS_GPU_WINDOWS)
+			continue;
 		assert_incomplete(&run, "of a test");
 	}
+}
+
+static void test_windows_of_gpu_times_are_told_and_miss_nothing(void **state)
+{
+	const struct miss miss = { .kind = MISS_GPU_WINDOWS, .why = "of a test" };
+	struct run_info run = whole_run();
+	struct buf text = { 0 };
+
+	run.misses = &miss;
+	run.n_misses = 1;
+	assert_true(missed_nothing(&run));
+	assert_false(missed_brief(&text, &run));
+	missed_text(&text, &run);
+	assert_string_equal(text.data, "  nothing was lost\n  in windows: of a test\n");
+	assert_true(missed_gpu_times(&run));
+	buf_free(&text);
 }
 
 static void test_each_lack_of_stacks_makes_it_incomplete(void **state)
@@ -224,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_a_whole_run_is_complete),
 		cmocka_unit_test(test_each_reason_has_its_words_and_makes_it_incomplete),
 		cmocka_unit_test(test_each_kind_of_miss_makes_it_incomplete),
+		cmocka_unit_test(test_windows_of_gpu_times_are_told_and_miss_nothing),
 		cmocka_unit_test(test_each_lack_of_stacks_makes_it_incomplete),
 		cmocka_unit_test(test_lacks_of_stacks_have_keys_where_there_are_some),
 		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),

@@ -134,12 +134,30 @@ static void note_windows(struct gpu_times *gpu)
 {
 	const struct capture_gpu *settings = gpu->options.settings;
 
-	if (!settings->window_ns)
+	if (!settings->window_ns || settings->window_percent > 0)
 		return;
 	modules_lock(gpu->options.modules);
-	modules_miss(gpu->options.modules, MISS_GPU_TIMES, NULL, NULL, 0,
+	modules_miss(gpu->options.modules, MISS_GPU_WINDOWS, NULL, NULL, 0,
 	             "GPU times of %g s in every %g s only (--gpu-window)",
 	             settings->window_ns / 1e9, settings->period_ns / 1e9);
+	modules_unlock(gpu->options.modules);
+}
+
+/* From then on it is not known of which launches records are to come. */
+static void on_dear(void *data, uint32_t pid, double percent, uint64_t window_ns,
+                    uint64_t period_ns)
+{
+	struct gpu_times *gpu = data;
+	struct gpu_times_process *process, *next;
+
+	gpu->windows = true;
+	HASH_ITER (hh, gpu->processes, process, next)
+		unrecorded_end(&process->unrecorded);
+	modules_lock(gpu->options.modules);
+	modules_miss(gpu->options.modules, MISS_GPU_WINDOWS, NULL, NULL, 0,
+	             "GPU times of some %.1f s in every %.1f s only, since they cost process %u "
+	             "some %.0f %% of its time",
+	             (double)window_ns / 1e9, (double)period_ns / 1e9, pid, percent);
 	modules_unlock(gpu->options.modules);
 }
 
@@ -158,12 +176,14 @@ int gpu_open(const struct gpu_options *options, struct gpu_times **result, struc
 		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
 		.window_ns = settings->window_ns,
 		.period_ns = settings->period_ns,
+		.window_percent = settings->window_percent,
 		.ring_bytes = options->ring_bytes                    ? options->ring_bytes
 		              : options->launches || options->probed ? TOLD_RING_BYTES
 		                                                     : 0,
 		.cupti = settings->cupti,
 		.record = gpu_on_record,
 		.state = gpu_on_state,
+		.dear = on_dear,
 		.unmeasured = gpu_on_unmeasured,
 		.wanted = is_wanted,
 		.data = gpu,
@@ -171,6 +191,7 @@ int gpu_open(const struct gpu_options *options, struct gpu_times **result, struc
 	int r;
 
 	gpu->options = *options;
+	gpu->windows = settings->window_ns && settings->window_percent <= 0;
 	agents.probes = options->probes;
 	agents.probes.news = on_probes_news;
 	gpu->order = gpu_order_new();
@@ -286,8 +307,8 @@ void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 {
 	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
-	if (!process || !process->since_ns || !gpu->options.all_launches ||
-	    gpu->options.settings->window_ns || !has_work(gpu, call))
+	if (!process || !process->since_ns || !gpu->options.all_launches || gpu->windows ||
+	    !has_work(gpu, call))
 		return;
 	if (call->begin_ns >= process->since_ns &&
 	    (!process->until_ns || call->begin_ns < process->until_ns))

@@ -49,6 +49,7 @@ struct gpu_times {
 	bool held;         /* the command is */
 	uint32_t n_agents; /* ever */
 	bool measured;     /* an agent did */
+	bool windows;      /* of a part of the time: not of each launch records come */
 	bool missed;       /* a process has no GPU times, or not all, and that was told */
 	bool stopping;
 	const struct process *exec_from; /* between gpu_exec and gpu_execed */
