@@ -237,3 +237,39 @@ HELD_OUT = [
     held_out("py_busy_async"),
     held_out("py_busy_metrics"),
 ]
+
+
+def unseen(name, *words, **more):
+    return Kind(name, *words, script="unseen.py", **more)
+
+
+# Later ones, of the same manner; their first run is in docs/results/why.md, too.
+UNSEEN = [
+    # CUDA calls and the GPU
+    unseen("host_register", "allocation driver", "register_batch", costs=LAUNCH + ",cuMemHostRegister_v2=6000,cuMemHostUnregister=2500"),
+    unseen("pool_trim", "allocation driver", "trim_pool", costs=LAUNCH + ",cuMemPoolTrimTo=8000"),
+    unseen("clone", "copies", "clone_weights"),
+    # CPUs
+    unseen("team", "no_cpu computing", "scale_share wait_for_team scale_in_team"),
+    unseen("herd", "no_cpu lock computing", "wake_everyone wait_for_turn"),
+    unseen("low_worker", "no_cpu", "decode_in_background"),
+    # the system
+    unseen("small_files", "computing", "read_small_files"),
+    unseen("fork_snapshot", "computing fault", "snapshot_by_fork"),
+    unseen("control_poll", "sleep", "check_for_stop"),
+    unseen("timer_tick", "sleep", "wait_for_tick"),
+    # Python
+    unseen("py_signal_timer", "computing", "dump_stack"),
+    unseen("py_profile_hook", "computing", "on_call"),
+    unseen("py_pin_thread", "computing gil copy_call", "pin_batch"),
+    unseen("py_log_lock", "computing lock gil", "format_slowly log_loss"),
+    unseen("py_rpc", "sleep", "look_up_features"),
+    unseen("py_sqlite", "disk", "record_step", realtime=True),
+    # two at once, the larger first
+    unseen("two_poll_files", "sleep", "ask_and_wait", second=("computing", "read_small_files")),
+    unseen("two_py_quota_hook", "sleep", "wait_for_quota", second=("computing", "on_call")),
+    # nothing is wrong
+    unseen("busy_checkpoint_behind"),
+    unseen("busy_beats"),
+    unseen("py_busy_sqlite"),
+]

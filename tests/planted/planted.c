@@ -104,8 +104,8 @@ void thread_begin(void *(*run)(void *))
  */
 
 static const struct kind *const tables[] = {
-	host_kinds, worker_kinds, gpu_kinds,     wait_kinds,
-	rank_kinds, cpp_kinds,    healthy_kinds, held_out_kinds
+	host_kinds, worker_kinds, gpu_kinds,     wait_kinds,     rank_kinds,
+	cpp_kinds,  healthy_kinds, held_out_kinds, unseen_kinds
 };
 
 static const struct kind *kind_find(const char *name)
