@@ -172,9 +172,23 @@ const char *top_who(const struct top_page *page, const struct top_process *proce
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
+/* "train.py #3" of python3, which many are: an interpreter's script, and the rank in its job. */
 static void process_name(const struct top_page *page, const struct top_row *row, struct buf *out)
 {
-	text_add_safe(out, row->process->process->comm);
+	const char *command = top_who(page, row->process, RUN_IDENTITY_COMMAND);
+	const char *rank = top_who(page, row->process, RUN_IDENTITY_RANK);
+	const char *comm = row->process->process->comm;
+	size_t bytes = strlen(comm);
+	const char *script = command && !strncmp(command, comm, bytes) && command[bytes] == ' '
+	                             ? command + bytes + 1
+	                             : NULL;
+	const char *slash = script ? strrchr(script, '/') : NULL;
+
+	text_add_safe(out, slash ? slash + 1 : script ? script : comm);
+	if (rank) {
+		buf_puts(out, " #");
+		text_add_safe(out, rank);
+	}
 	if (row->process->ended)
 		buf_puts(out, " (ended)");
 }

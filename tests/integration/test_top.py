@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -537,3 +538,17 @@ def test_top_refuses_bad_input(case):
     with open(path, "w"):
         pass
     refused(case, 1, "exists already: --force", "--once", "--command-output", path, "--", "true")
+
+
+def test_top_calls_processes_by_script_and_rank(case):
+    planted = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "planted", "planted.py")
+    script = case.start(sys.executable, planted, "py_sleep", "20", name="script", env=dict(case.environment("script"), RANK="3"))
+    loop = case.program("loop", 20000, 500, stdin=subprocess.PIPE, name="loop", env=dict(case.environment("loop"), RANK="12"))
+    wait_until(lambda: "ready" in script.out() and "ready" in loop.out(), "the programs to begin")
+    done = case.cuscope("top", "--once", "--interval", "2s", "-p", f"{script.pid},{loop.pid}")
+    checks.equal("status of top", 0, done.wait())
+    for pid, name in ((script.pid, "planted.py #3"), (loop.pid, "loop #12")):
+        if not re.search(rf"^ *{pid} {re.escape(name)} ", done.out(), re.M):
+            raise Failure(f"process {pid} is not {name}: {done.out()}")
+    loop.process.stdin.close()
+    script.process.kill()
