@@ -74,8 +74,19 @@ size_t cli_width(FILE *out);
  * started. Of struct target_choice. */
 extern const struct option_group cli_process_options, cli_start_options;
 
+/* Processes by what people call them: all that are given have to fit. NULL: any. */
+struct cli_whose {
+	const char *rank; /* "3": RANK and the like of its environment */
+	const char *job;  /* Slurm's */
+	const char
+		*container; /* its id, or the begin of one, or the name that LXC and nspawn have */
+	const char *pod;    /* "namespace/name", "name" */
+	const char *gpu;    /* its number as NVML has it, or its UUID: who uses it */
+};
+
 struct target_choice {
 	struct target target;
+	struct cli_whose whose;
 	int *pids;
 	size_t n_pids;
 	unsigned given;   /* how many kinds of target */
@@ -86,6 +97,11 @@ struct target_choice {
 /* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is
  * not one. */
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err);
+
+/* Finds those that are there now, for TARGET_PIDS; a sentence where there is none. */
+bool cli_whose_given(const struct cli_whose *whose);
+bool cli_whose_is_empty(const struct cli_whose *whose); /* one that was given is "" */
+int cli_whose_settle(struct target_choice *choice, struct err *err);
 
 /* "process 4242", "./app --fast": what a target is called; the caller frees it. */
 char *cli_target_text(const struct target *target);

@@ -78,10 +78,38 @@ static const struct option_row process_rows[] = {
 	{ "cgroup", 0, "PATH", "processes of a cgroup (v2) and below", OPTION_TAKE,
 	  .take = target_take_cgroup, .is_no = "path of a cgroup", .offer = completion_folders },
 	{ "all", 0, NULL, "every process", OPTION_TAKE, .take = target_take_all },
+	{ "rank", 0, "N", "processes of this rank (RANK and the like of their environments)",
+	  OPTION_TEXT, offsetof(struct target_choice, whose.rank) },
+	{ "job", 0, "ID", "processes of this job of Slurm's", OPTION_TEXT,
+	  offsetof(struct target_choice, whose.job) },
+	{ "container", 0, "ID",
+	  "processes of a container: its id, four characters will do, or name", OPTION_TEXT,
+	  offsetof(struct target_choice, whose.container) },
+	{ "pod", 0, "NAMESPACE/NAME", "processes of a pod", OPTION_TEXT,
+	  offsetof(struct target_choice, whose.pod) },
+	{ "gpu-of", 0, "GPU", "processes that use this GPU: its number, or UUID", OPTION_TEXT,
+	  offsetof(struct target_choice, whose.gpu) },
 };
 
-const struct option_group cli_process_options = { OPTION_ROWS(process_rows),
-	                                          .begin = target_begin };
+/* What is asked for by name is found when all else is right. */
+static void target_end(const struct argp_state *state, void *into)
+{
+	struct target_choice *choice = into;
+
+	if (!cli_whose_given(&choice->whose))
+		return;
+	if (cli_whose_is_empty(&choice->whose))
+		option_bad_usage(state, "--rank, --job, --container, --pod and --gpu-of want a "
+		                        "name: one that is empty would be all without one");
+	if (choice->given)
+		option_bad_usage(state, "--rank, --job, --container, --pod and --gpu-of choose "
+		                        "processes that run: they go with each other, and with no "
+		                        "other target");
+	target_give(choice, TARGET_PIDS);
+}
+
+const struct option_group cli_process_options = { OPTION_ROWS(process_rows), .begin = target_begin,
+	                                          .end = target_end };
 
 static const struct option_row start_rows[] = {
 	{ "user", 0, "NAME", "run the command as this user", OPTION_TEXT,
@@ -115,7 +143,8 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 	if (!choice->given)
 		return err_set(err, EINVAL,
 		               "what is to be traced? A command after --, -p PID, --name GLOB, "
-		               "--cgroup PATH or --all");
+		               "--cgroup PATH, --rank N, --job ID, --container ID, --pod NAME, "
+		               "--gpu-of GPU or --all");
 	if (choice->given & (choice->given - 1))
 		return err_set(err, EINVAL,
 		               "give one kind of target: a command, -p, --name, --cgroup or --all");
@@ -131,6 +160,8 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 		return err_set(
 			err, EINVAL,
 			"--keep-env goes with --user: without it the command has all variables");
+	if (cli_whose_given(&choice->whose) && cli_whose_settle(choice, err))
+		return err->code;
 	choice->target.command.environment.wanted = choice->env;
 	choice->target.command.environment.n_wanted = choice->n_env;
 	choice->target.pids = choice->pids;

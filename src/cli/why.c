@@ -361,12 +361,16 @@ static int check_options(struct why_command *o, struct err *err)
 	if (!o->attach.choice.given && !o->attach.command)
 		return err_set(err, EINVAL,
 		               "of what? A recording, a command after --, -p PID, --name GLOB, "
-		               "--cgroup PATH or --all");
-	if (o->metrics.busy_ns && (o->no_gpu || o->attach.gpu.settings.cupti))
+		               "--cgroup PATH, --rank N, --job ID, --container ID, --pod NAME, "
+		               "--gpu-of GPU or --all");
+	if (o->metrics.busy_ns && (o->gpu || o->no_gpu || o->attach.gpu.settings.cupti))
 		return err_set(err, EINVAL, "--gpu-busy goes without %s",
-		               o->no_gpu ? "--no-gpu" : "--cupti");
-	if (o->no_gpu && o->attach.gpu.settings.cupti)
-		return err_set(err, EINVAL, "--cupti is for GPU times, which --no-gpu leaves out");
+		               o->gpu      ? "--gpu"
+		               : o->no_gpu ? "--no-gpu"
+		                           : "--cupti");
+	if (o->no_gpu && (o->gpu || o->attach.gpu.settings.cupti))
+		return err_set(err, EINVAL, "%s is for GPU times, which --no-gpu leaves out",
+		               o->gpu ? "--gpu" : "--cupti");
 	if (o->force && !o->output)
 		return err_set(err, EINVAL, "--force goes with --output");
 	if (cli_target_settle(&o->attach.choice, o->attach.command, err))

@@ -35,6 +35,7 @@ struct gpu {
 /* Device memory of a process on all GPUs together, contexts and code included. */
 struct gpu_process {
 	uint32_t pid;
+	uint32_t gpus; /* a bit for each that it uses */
 	uint64_t bytes;
 };
 

@@ -191,7 +191,7 @@ static void test_gpu_times_have_columns_where_there_are_any(void **state)
 static void test_the_page_on_120_columns_has_more(void **state)
 {
 	gpus.n_processes = 1;
-	gpus.processes[0] = (struct gpu_process){ 4242, 13 * GIB };
+	gpus.processes[0] = (struct gpu_process){ 4242, 1, 13 * GIB };
 	assert_has(render(40, 120),
 	           "    PID NAME                  THR    CALLS CALLS/s LAUNCHES LAUNCH/s GRAPH/s "
 	           "MEMORY  PEAK GPUMEM H2D/s D2H/s ERRORS SYNC\n"

@@ -469,13 +469,14 @@ static void add_process(struct gpus_sample *sample, const struct process_info *i
 		return;
 	for (size_t i = 0; i < sample->n_processes; i++) {
 		if (sample->processes[i].pid == info->pid) {
+			sample->processes[i].gpus |= 1u << sample->n;
 			sample->processes[i].bytes += info->used_bytes;
 			return;
 		}
 	}
 	if (sample->n_processes < GPU_PROCESSES_MAX)
 		sample->processes[sample->n_processes++] =
-			(struct gpu_process){ info->pid, info->used_bytes };
+			(struct gpu_process){ info->pid, 1u << sample->n, info->used_bytes };
 }
 
 static void read_processes(struct nvml *nvml, gpu_handle handle, struct gpus_sample *sample)
