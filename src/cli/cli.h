@@ -312,6 +312,7 @@ struct cli_range {
 	bool cut;  /* as struct trace_read_options has it */
 	int *pids; /* the caller frees */
 	size_t n_pids;
+	const char *rank; /* processes that say that they are this one; NULL: all */
 	struct filter_choice filter;
 	uint64_t max_size; /* of what is written; has_max_size: 0 is any */
 	bool has_max_size;
@@ -331,9 +332,14 @@ void cli_range_times(const struct cli_range *range, const struct run_info *run, 
 bool cli_is_part(const struct cli_range *range);   /* not all of the trace, */
 bool cli_is_chosen(const struct cli_range *range); /* in all of its times not all */
 
-/* That part, for trace_read(), but for the filter; it ends with the range. */
-struct trace_read_options cli_range_of(const struct trace_file *file,
-                                       const struct cli_range *range);
+/* That part, for trace_read(): what begins is to be ended, also where it fails for want of such a
+ * process. */
+int cli_range_begin(const struct trace_file *file, const struct cli_range *range,
+                    struct trace_read_options *read, struct err *err);
+void cli_range_end(const struct cli_range *range, struct trace_read_options *read);
+
+/* Whether processes of several ranks are in it, this one among them. */
+bool cli_has_rank_of_several(const struct run_info *run, const char *rank);
 
 /* trace_read() of that part. */
 int cli_read(struct trace_file *file, const struct cli_range *range,

@@ -201,21 +201,23 @@ static void scout(struct consumer *sink, struct trace_file *file, struct trace_r
 
 static int convert(struct export_options *o, struct trace_file *file, struct err *err)
 {
-	struct trace_read_options read = cli_range_of(file, &o->range);
-	struct consumer *sink = o->format->create(&o->sink);
-	struct progress progress = { .sink = sink,
-		                     .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
+	struct trace_read_options read;
+	struct consumer *sink;
+	struct progress progress = { .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
 		                     .begin_ns = clock_now_ns(),
 		                     .part = 1 };
-	int rc;
+	int rc = cli_range_begin(file, &o->range, &read, err);
 
+	if (rc) {
+		cli_range_end(&o->range, &read);
+		return rc;
+	}
+	progress.sink = sink = o->format->create(&o->sink);
 	read.progress = on_progress;
 	read.data = &progress;
-	if (filter_is_any(&o->range.filter))
-		read.filter = filter_new(&o->range.filter);
 	scout(sink, file, &read);
 	rc = trace_read(file, &read, &sink, 1, err);
-	filter_free(read.filter);
+	cli_range_end(&o->range, &read);
 	erase(&progress);
 	cli_say_unjoined(sink, "--from and --to export a part of the trace");
 	sink->ops->free(sink);

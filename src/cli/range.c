@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/lines.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "trace/chunk.h"
 
 /* ---- parse --------------------------------------------------------------------------------- */
@@ -132,6 +134,8 @@ static const struct option_row range_rows[] = {
 const struct option_group cli_range_options = { OPTION_ROWS(range_rows), .end = range_end };
 
 static const struct option_row calls_rows[] = {
+	{ "rank", 0, "N", "what processes of this rank did, as they said when they were recorded",
+	  OPTION_TEXT, offsetof(struct cli_range, rank), .order = 1 },
 	{ "failed", 0, NULL, "only calls that returned an error", OPTION_YES,
 	  offsetof(struct cli_range, filter.failed), .order = 1 },
 	{ "max-events", 0, "N",
@@ -144,7 +148,7 @@ const struct option_group cli_calls_options = { OPTION_ROWS(calls_rows) };
 
 bool cli_is_chosen(const struct cli_range *range)
 {
-	return range->n_pids || filter_is_any(&range->filter);
+	return range->n_pids || range->rank || filter_is_any(&range->filter);
 }
 
 bool cli_is_part(const struct cli_range *range)
@@ -152,29 +156,99 @@ bool cli_is_part(const struct cli_range *range)
 	return range->from_ns || range->has_to || cli_is_chosen(range);
 }
 
-struct trace_read_options cli_range_of(const struct trace_file *file, const struct cli_range *range)
+static const char *rank_of(const struct run_info *run, size_t i)
+{
+	const char *rank = run->identities[i].words[RUN_IDENTITY_RANK];
+
+	return rank ? rank : "";
+}
+
+bool cli_has_rank_of_several(const struct run_info *run, const char *rank)
+{
+	bool this_one = false, other = false;
+
+	for (size_t i = 0; i < run->n_identities; i++) {
+		this_one |= !strcmp(rank_of(run, i), rank);
+		other |= *rank_of(run, i) && strcmp(rank_of(run, i), rank) != 0;
+	}
+	return this_one && other;
+}
+
+#define RANKS_NAMED 8
+
+static int say_no_rank(const struct run_info *run, const char *rank, struct err *err)
+{
+	AT_END(buf_free) struct buf has = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n_identities && n < RANKS_NAMED; i++)
+		if (*rank_of(run, i))
+			buf_printf(&has, "%s%s", n++ ? ", " : "", rank_of(run, i));
+	if (n == RANKS_NAMED)
+		buf_puts(&has, " and more");
+	return err_set(err, ESRCH,
+	               n ? "no process that was recorded is of rank %s: there are %s"
+	                 : "no process that was recorded is of rank %s: none said what it is",
+	               rank, has.data);
+}
+
+/* Of a rank's processes those that are asked for, where pids are as well. */
+static int range_find_rank(const struct run_info *run, const struct cli_range *range,
+                           struct trace_read_options *read, struct err *err)
+{
+	uint32_t *pids = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n_identities; i++) {
+		bool wanted = !range->n_pids;
+
+		for (size_t k = 0; k < range->n_pids; k++)
+			wanted |= (uint32_t)range->pids[k] == run->identities[i].pid;
+		if (!wanted || strcmp(rank_of(run, i), range->rank) != 0)
+			continue;
+		pids = vec_room(pids, n, sizeof(*pids));
+		pids[n++] = run->identities[i].pid;
+	}
+	read->pids = pids;
+	read->n_pids = n;
+	if (!n && range->n_pids)
+		return err_set(err, ESRCH, "no process of --pid is of rank %s", range->rank);
+	return n ? 0 : say_no_rank(run, range->rank, err);
+}
+
+int cli_range_begin(const struct trace_file *file, const struct cli_range *range,
+                    struct trace_read_options *read, struct err *err)
 {
 	uint64_t begin_ns = trace_run(file)->begin_ns;
 
-	return (struct trace_read_options){
+	*read = (struct trace_read_options){
 		.from_ns = range->from_ns ? begin_ns + range->from_ns : 0,
 		.to_ns = range->has_to ? begin_ns + range->to_ns : 0,
 		.cut = range->cut,
 		.pids = (const uint32_t *)range->pids, /* never negative */
 		.n_pids = range->n_pids,
 	};
+	if (filter_is_any(&range->filter))
+		read->filter = filter_new(&range->filter);
+	return range->rank ? range_find_rank(trace_run(file), range, read, err) : 0;
+}
+
+void cli_range_end(const struct cli_range *range, struct trace_read_options *read)
+{
+	filter_free(read->filter);
+	if (range->rank)
+		free((void *)read->pids);
 }
 
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err)
 {
-	struct trace_read_options options = cli_range_of(file, range);
-	int rc;
+	struct trace_read_options options;
+	int rc = cli_range_begin(file, range, &options, err);
 
-	if (filter_is_any(&range->filter))
-		options.filter = filter_new(&range->filter);
-	rc = trace_read(file, &options, consumers, n, err);
-	filter_free(options.filter);
+	if (!rc)
+		rc = trace_read(file, &options, consumers, n, err);
+	cli_range_end(range, &options);
 	return rc;
 }
 

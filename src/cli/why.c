@@ -27,6 +27,7 @@ struct why_file {
 
 struct why_files {
 	const struct why_options *form;
+	const char *rank; /* of one file: which is asked for; NULL: all */
 	struct why_file *files;
 	size_t n;
 	struct together *groups;
@@ -121,12 +122,13 @@ static void group_print_heading(const struct why_files *all, const struct togeth
 	fflush(stdout);
 }
 
-static int group_read(const struct together *group, struct trace_file *const *files,
-                      struct consumer *consumer, struct err *errs, struct err *err)
+static int group_read(const struct why_files *all, const struct together *group,
+                      struct trace_file *const *files, struct consumer *consumer, struct err *errs,
+                      struct err *err)
 {
-	const struct trace_read_options all = { 0 };
+	const struct cli_range range = { .rank = all->rank };
 
-	return group->n == 1 ? trace_read(files[0], &all, &consumer, 1, err)
+	return group->n == 1 ? cli_read(files[0], &range, &consumer, 1, err)
 	                     : together_read(group, files, consumer, errs, err);
 }
 
@@ -140,7 +142,7 @@ static void group_answer(struct why_files *all, const struct together *group,
 
 	options.part = group->end_ns - group->begin_ns < group->longest_ns / 10 * 9;
 	if (group->n == 1)
-		options.part = false;
+		options.part = all->rank;
 	options.files = paths;
 	options.n_files = group->n > 1 || all->n > 1 ? group->n : 0;
 	cli_bound_output(&range, paths[0]);
@@ -148,7 +150,7 @@ static void group_answer(struct why_files *all, const struct together *group,
 		group_print_heading(all, group, paths, options.part);
 	all->said = true;
 	consumer = why_new(&options);
-	group_read(group, files, consumer, errs, &err);
+	group_read(all, group, files, consumer, errs, &err);
 	consumer->ops->free(consumer);
 	if (err.text[0])
 		files_failed(all, &err);
@@ -215,9 +217,11 @@ static struct why_options cli_why_form(bool json, const char *color)
  * One answer for all that were recorded at the same time on one machine, one after the other; what
  * is wrong with a file keeps nobody from the others. Returns the exit status.
  */
-static int cli_why_files(const struct why_options *form, char *const *paths, size_t n)
+static int cli_why_files(const struct why_options *form, const char *rank, char *const *paths,
+                         size_t n)
 {
 	struct why_files all = { .form = form,
+		                 .rank = rank,
 		                 .files = xcalloc(n + 1, sizeof(*all.files)),
 		                 .groups = xcalloc(n + 1, sizeof(*all.groups)) };
 
@@ -328,23 +332,28 @@ static const char *given_for_watching(const struct why_command *o)
 	const struct target_choice *choice = &o->attach.choice;
 	const struct capture_options *capture = &o->attach.capture;
 
-	return choice->given & 1u << TARGET_PIDS     ? "-p"
-	       : choice->given & 1u << TARGET_NAME   ? "--name"
-	       : choice->given & 1u << TARGET_CGROUP ? "--cgroup"
-	       : choice->given & 1u << TARGET_ALL    ? "--all"
-	       : o->attach.command                   ? "a command after --"
-	       : choice->target.command.user         ? "--user"
-	       : choice->n_env                       ? "--env"
-	       : o->output                           ? "--output"
-	       : o->no_gpu                           ? "--no-gpu"
-	       : o->metrics.busy_ns                  ? "--gpu-busy"
-	       : o->attach.gpu.settings.cupti        ? "--cupti"
-	       : capture->duration_ns                ? "--duration"
-	       : capture->timeout_ns                 ? "--timeout"
-	       : capture->max_overhead > 0           ? "--max-overhead"
-	       : capture->ring_bytes                 ? "--ring-size"
-	       : capture->without                    ? "--without"
-	                                             : NULL;
+	return choice->n_pids                         ? "-p"
+	       : choice->given & 1u << TARGET_NAME    ? "--name"
+	       : choice->given & 1u << TARGET_CGROUP  ? "--cgroup"
+	       : choice->given & 1u << TARGET_ALL     ? "--all"
+	       : choice->whose.job                    ? "--job"
+	       : choice->whose.container              ? "--container"
+	       : choice->whose.pod                    ? "--pod"
+	       : choice->whose.gpu                    ? "--gpu-of"
+	       : o->attach.command                    ? "a command after --"
+	       : choice->target.command.user          ? "--user"
+	       : choice->n_env                        ? "--env"
+	       : o->output                            ? "--output"
+	       : o->gpu                               ? "--gpu"
+	       : o->no_gpu                            ? "--no-gpu"
+	       : o->metrics.busy_ns                   ? "--gpu-busy"
+	       : o->attach.gpu.settings.cupti         ? "--cupti"
+	       : capture->duration_ns                 ? "--duration"
+	       : capture->timeout_ns                  ? "--timeout"
+	       : capture->max_overhead > 0            ? "--max-overhead"
+	       : capture->ring_bytes                  ? "--ring-size"
+	       : capture->without                     ? "--without"
+	                                              : NULL;
 }
 
 static int check_options(struct why_command *o, struct err *err)
@@ -356,6 +365,8 @@ static int check_options(struct why_command *o, struct err *err)
 		               "%s is for watching what runs: %s was recorded ('cuscope report "
 		               "FILE why' answers of a part of it)",
 		               given, o->files[0]);
+	if (o->n_files > 1 && o->attach.choice.whose.rank)
+		return err_set(err, EINVAL, "--rank is of one file: of several all is read");
 	if (o->n_files)
 		return 0;
 	if (!o->attach.choice.given && !o->attach.command)
@@ -503,7 +514,7 @@ int cli_why(int argc, char **argv)
 	if (o.n_files) {
 		const struct why_options form = cli_why_form(o.form == WHY_JSON, o.color);
 
-		status = cli_why_files(&form, o.files, o.n_files);
+		status = cli_why_files(&form, o.attach.choice.whose.rank, o.files, o.n_files);
 	} else {
 		status = watch(&o, &err);
 	}
