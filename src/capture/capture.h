@@ -80,6 +80,8 @@ struct capture_options {
 	const char *chosen;         /* as struct run_info has it */
 	const char *taken;          /* what is over at the end: "profile"; NULL: "trace" */
 	bool (*enough)(void *data); /* --max-events; may be NULL */
+	uint64_t from_ns; /* duration_ns counts from then, of CLOCK_MONOTONIC, or later; 0: at once
+	                   */
 	/* Whether there is what duration_ns is to be of: it counts from then. NULL: there is. */
 	bool (*begun)(void *data);
 	void (*notice)(void *data, const char *text); /* a line for the user */

@@ -553,6 +553,10 @@ int capture_run(struct capture *c, struct err *err)
 	if (!r && c->sampler)
 		r = capture_begin_stacks(c, err);
 	c->ready_ns = capture_now_ns();
+	if (c->options.from_ns && c->options.from_ns < c->ready_ns)
+		capture_notice(
+			c, "it took %.1f s longer than until then to hook all: others began sooner",
+			(double)(c->ready_ns - c->options.from_ns) / 1e9);
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);
 	if (r) {

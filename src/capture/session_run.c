@@ -171,8 +171,10 @@ static bool has_begun(struct capture *c, uint64_t now)
 
 	if (c->begun_ns)
 		return true;
+	if (now < o->from_ns)
+		return false;
 	if (!o->begun || o->begun(o->data)) {
-		c->begun_ns = o->begun ? now : c->ready_ns;
+		c->begun_ns = o->begun ? now : o->from_ns > c->ready_ns ? o->from_ns : c->ready_ns;
 		return true;
 	}
 	if (!c->told_not_begun && now - c->ready_ns >= o->duration_ns)

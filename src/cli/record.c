@@ -7,12 +7,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "analysis/missed.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 
 #define CHOSEN_WORDS_MAX 1023
+
+#define BEGIN_LEAST_NS 2000000000ull
+#define BEGIN_MOST_NS  (24 * 3600 * 1000000000ull)
+#define BEGIN_SOON_NS  1000000000ull /* what comes sooner is left out: hooks take some of it */
 
 struct record_options {
 	struct cli_attach attach;
@@ -22,7 +28,8 @@ struct record_options {
 	uint64_t last_ns, last_bytes; /* --last */
 	struct chosen_options chosen;
 	mode_t mode;
-	bool force, verbose;
+	uint64_t begin_each_ns; /* --begin-at; 0: at once */
+	bool force, verbose, no_ras;
 	bool own_name; /* output is not what the user gave */
 };
 
@@ -47,6 +54,15 @@ static bool record_take_last(const struct argp_state *state, void *to, const cha
 	return true;
 }
 
+/* A moment that comes again: whoever asks for it within the time between two begins with others. */
+static bool record_take_begin(const struct argp_state *state, void *to, const char *value)
+{
+	uint64_t *each_ns = to;
+
+	return *value == '/' && parse_duration_ns(value + 1, each_ns) &&
+	       *each_ns >= BEGIN_LEAST_NS && *each_ns <= BEGIN_MOST_NS;
+}
+
 static const struct option_row rows[] = {
 	{ .title = "What is kept, and where:", .order = 3 },
 	{ "output", 'o', "FILE",
@@ -58,6 +74,10 @@ static const struct option_row rows[] = {
 	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2",
 	  OPTION_TAKE, .take = record_take_last,
 	  .is_no = "duration (10s, 2m) or size (64MiB, 1GB)" },
+	{ "begin-at", 0, "/TIME",
+	  "begin when the wall clock is at the next whole multiple of this, as others do (/10s)",
+	  OPTION_TAKE, offsetof(struct record_options, begin_each_ns), .take = record_take_begin,
+	  .is_no = "multiple to begin at (/10s, /1m; from /2s to /24h)" },
 	{ "failed", 0, NULL, "only calls that returned an error", OPTION_YES,
 	  offsetof(struct record_options, chosen.failed) },
 	{ "min-duration", 0, "TIME",
@@ -130,12 +150,35 @@ static char *chosen_words(const struct selection *selection, const struct chosen
 	return out.len ? xasprintf("%.*s", CHOSEN_WORDS_MAX, out.data + 1) : NULL;
 }
 
+/*
+ * The next moment that all who are asked now agree on, by the wall clock; told of by a clock that
+ * nobody sets. What came before it is not kept.
+ */
+static void choose_begin(struct record_options *o)
+{
+	uint64_t now_ns = clock_of_ns(CLOCK_REALTIME), each_ns = o->begin_each_ns, at_ns;
+	char text[32];
+	time_t seconds;
+	struct tm tm;
+
+	if (!each_ns)
+		return;
+	at_ns = (now_ns + BEGIN_SOON_NS + each_ns - 1) / each_ns * each_ns;
+	o->chosen.from_ns = o->attach.capture.from_ns = clock_now_ns() + (at_ns - now_ns);
+	seconds = (time_t)(at_ns / 1000000000);
+	strftime(text, sizeof(text), "%H:%M:%S", localtime_r(&seconds, &tm));
+	cli_say("the recording begins at %s, in %.1f s", text, (double)(at_ns - now_ns) / 1e9);
+}
+
 /* What --last is to write is not there before: a mistake is better told now. */
 static int check_chosen(const struct record_options *o, struct err *err)
 {
 	if (!o->attach.capture.returns && (o->chosen.failed || o->chosen.min_duration_ns))
 		return err_set(err, EINVAL, "%s needs returns, which --no-returns does not record",
 		               o->chosen.failed ? "--failed" : "--min-duration");
+	if (o->begin_each_ns && (o->last_ns || o->last_bytes))
+		return err_set(err, EINVAL,
+		               "--last keeps what came last, whatever --begin-at says");
 	return cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err);
 }
 
@@ -280,6 +323,8 @@ static int record(struct record_options *o, struct err *err)
 		return EXIT_USAGE;
 	if (check_output(&run, err))
 		return EXIT_FAILURE;
+	choose_begin(o);
+	run.recording.chosen_options = o->chosen;
 	words = chosen_words(&o->attach.selection, &o->chosen);
 	/* of a choice of calls nobody can say where the time went, and all processes are many */
 	if (!words && o->attach.choice.target.kind != TARGET_ALL)

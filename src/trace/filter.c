@@ -17,11 +17,6 @@ struct chosen {
 	uint64_t calls;
 };
 
-static struct chosen *chosen_of(struct consumer *self)
-{
-	return (struct chosen *)self;
-}
-
 bool chosen_enough(const struct consumer *self)
 {
 	const struct chosen *chosen = (const struct chosen *)self;
@@ -59,16 +54,52 @@ static bool event_is(const struct chosen *chosen, const struct event *event)
 	}
 }
 
+/* One that ended before it was to begin has no length. */
+static struct run_info chosen_run(const struct chosen *chosen, const struct run_info *run)
+{
+	uint64_t from_ns = chosen->options.from_ns;
+	struct run_info told = *run;
+
+	if (from_ns > told.begin_ns)
+		told.begin_ns = told.end_ns && told.end_ns < from_ns ? told.end_ns : from_ns;
+	return told;
+}
+
 static int chosen_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	return consumers_begin(&chosen_of(self)->next, 1, run, err);
+	struct chosen *chosen = (struct chosen *)self;
+	struct run_info told = chosen_run(chosen, run);
+
+	return consumers_begin(&chosen->next, 1, &told, err);
+}
+
+/* What of an event is of the time that is asked for; what processes and threads there are always
+ * is. NULL: nothing. */
+static const struct event *event_since(const struct event *event, uint64_t from_ns,
+                                       struct cut_event *cut)
+{
+	switch (event->type) {
+	case EVENT_PROCESS:
+	case EVENT_THREAD:
+	case EVENT_EXIT:
+		return event;
+	case EVENT_ACTIVITY:
+	case EVENT_SAMPLE:
+		return event->time_ns <= from_ns ? NULL
+		                                 : cut_to_part(event, from_ns, UINT64_MAX, cut);
+	default:
+		return event->time_ns <= from_ns ? NULL : event;
+	}
 }
 
 static int chosen_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct chosen *chosen = chosen_of(self);
+	struct chosen *chosen = (struct chosen *)self;
+	struct cut_event cut;
 
-	if (!event_is(chosen, event))
+	if (chosen->options.from_ns)
+		event = event_since(event, chosen->options.from_ns, &cut);
+	if (!event || !event_is(chosen, event))
 		return 0;
 	chosen->calls += event_is_counted(event, false);
 	return consumers_event(&chosen->next, 1, event, err);
@@ -76,12 +107,15 @@ static int chosen_event(struct consumer *self, const struct event *event, struct
 
 static int chosen_flush(struct consumer *self, struct err *err)
 {
-	return consumers_flush(&chosen_of(self)->next, 1, err);
+	return consumers_flush(&((struct chosen *)self)->next, 1, err);
 }
 
 static int chosen_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	return consumers_end(&chosen_of(self)->next, 1, run, err);
+	struct chosen *chosen = (struct chosen *)self;
+	struct run_info told = chosen_run(chosen, run);
+
+	return consumers_end(&chosen->next, 1, &told, err);
 }
 
 static void chosen_free(struct consumer *self)

@@ -41,6 +41,7 @@ struct chosen_options {
 	bool failed;              /* only calls that returned an error */
 	uint64_t min_duration_ns; /* only what took this long; 0: all */
 	uint64_t max_calls;       /* calls that are passed on, and those within them; 0: no limit */
+	uint64_t from_ns;         /* only what ended later, and the run begins then; 0: all */
 };
 
 /* `next` is not owned: it is freed by the caller, after this. */

@@ -46,6 +46,21 @@ def test_gpu_every_kernel_has_its_launch(case):
     sensible(trace)
 
 
+def test_gpu_times_begin_when_others_do(case):
+    """What lies across the moment is cut, and what ended before it is not there."""
+    process = start(case, ["--", Places.program("gpuloop"), "60", "20"], ["--begin-at", "/2s", "--duration", "300ms"],
+                    stdin=subprocess.PIPE)
+    wait_until(lambda: "trace is over" in process.err() or "waiting for" in process.err(), "the recording's end")
+    process.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    starts = [kernel["start"] for kernel in trace.kernels]
+    checks.equal("kernels", True, len(starts) > 10)
+    checks.equal("the first begins then or later", True, min(starts) >= 0)
+    ends = [kernel["end"] for kernel in trace.kernels]
+    checks.equal("of the time that was asked for", True, 250e6 < max(ends) - min(starts) < 3e9)
+
+
 def test_gpu_threads_and_their_streams(case):
     trace = record(case, "gpuloop", 1, 20, 8)
     equal_kernels(trace, counts_of(case))

@@ -90,6 +90,28 @@ def test_recorded_processes_are_followed_through_fork_and_exec(case):
     checks.equal("calls", len(result.calls()), told["calls"])
 
 
+def test_record_begins_when_others_do(case):
+    """Calls are made all the time; only those of the time that was agreed on are there."""
+    process = start_loop(case, ("--begin-at", "/2s", "--duration", "300ms"))
+    wait_until(lambda: "trace is over" in process.err() or "waiting for" in process.err(), "the recording's end")
+    process.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+    checks.contains("it says when", "the recording begins at ", process.err())
+    told = info(case)
+    beside = told["begin_realtime_ns"] % 2_000_000_000
+    checks.equal("begins at a whole multiple", True, min(beside, 2_000_000_000 - beside) < 20_000_000)
+    checks.equal("lasts as long as asked for", True, 300e6 <= told["duration_ns"] < 1900e6)
+    calls = [event for event in read(case, process).events if event.get("phase") == "X"]
+    checks.equal("calls", True, len(calls) > 10)
+    checks.equal("before the begin", [], [call for call in calls if call["ts"] * 1000 + call.get("duration_us", 0) < 0])
+    for wrong in ("10s", "/1s", "/", "/0s"):
+        refused = case.cuscope("record", "--begin-at", wrong, "-o", case.path("x.cuscope"), "--", "true")
+        checks.equal("status", 2, refused.wait())
+        checks.contains("error", "multiple to begin at", refused.err())
+    refused = case.cuscope("record", "--begin-at", "/2s", "--last", "1s", "-o", case.path("x.cuscope"), "--", "true")
+    checks.equal("status", 2, refused.wait())
+
+
 def test_record_says_which_options_left_calls_out(case):
     """All of them, in info and in its JSON; and nothing where none did."""
     program = ["--", Places.program("threads"), "1", "3"]

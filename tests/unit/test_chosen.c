@@ -7,11 +7,13 @@
 static struct {
 	struct consumer consumer;
 	int begins, ends, flushes, calls, activities, others;
+	uint64_t begin_ns, activity_ns; /* of the run; that an activity has */
 } next;
 
 static int begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	next.begins++;
+	next.begin_ns = run->begin_ns;
 	return 0;
 }
 
@@ -19,6 +21,8 @@ static int event(struct consumer *self, const struct event *event, struct err *e
 {
 	next.calls += event->type == EVENT_CALL;
 	next.activities += event->type == EVENT_ACTIVITY;
+	if (event->type == EVENT_ACTIVITY)
+		next.activity_ns = activity_duration_ns(event->activity);
 	next.others += event->type != EVENT_CALL && event->type != EVENT_ACTIVITY;
 	return 0;
 }
@@ -32,6 +36,7 @@ static int flush(struct consumer *self, struct err *err)
 static int end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	next.ends++;
+	next.begin_ns = run->begin_ns;
 	return 0;
 }
 
@@ -68,13 +73,13 @@ static void pass_activity(uint64_t ns)
 static void test_without_a_choice_everything_passes(void **state)
 {
 	choose((struct chosen_options){ 0 });
-	assert_int_equal(chosen->ops->begin(chosen, NULL, NULL), 0);
+	assert_int_equal(chosen->ops->begin(chosen, &(struct run_info){ 0 }, NULL), 0);
 	pass_call(1, 0);
 	pass_call(1, CALL_FAILED);
 	pass_activity(5);
 	pass((struct event){ .type = EVENT_PROCESS });
 	assert_int_equal(chosen->ops->flush(chosen, NULL), 0);
-	assert_int_equal(chosen->ops->end(chosen, NULL, NULL), 0);
+	assert_int_equal(chosen->ops->end(chosen, &(struct run_info){ 0 }, NULL), 0);
 	assert_int_equal(next.calls, 2);
 	assert_int_equal(next.activities, 1);
 	assert_int_equal(next.others, 1);
@@ -124,6 +129,60 @@ static void test_enough_is_counted_in_calls_that_are_not_nested(void **state)
 	chosen->ops->free(chosen);
 }
 
+static void pass_work(double begin_us, double duration_us)
+{
+	struct activity activity = { .begin_ns = US(begin_us),
+		                     .end_ns = US(begin_us + duration_us) };
+
+	pass((struct event){
+		.type = EVENT_ACTIVITY, .time_ns = activity.end_ns, .activity = &activity });
+}
+
+static void pass_call_at(double begin_us)
+{
+	struct call call = call_at("cudaMalloc", begin_us, 10);
+
+	pass((struct event){ .type = EVENT_CALL, .time_ns = call.end_ns, .call = &call });
+}
+
+/* The run begins then. What lies across the moment is cut, where times are added up. */
+static void test_what_ended_before_the_moment_is_left_out(void **state)
+{
+	struct run_info run = { .begin_ns = US(0) };
+
+	choose((struct chosen_options){ .from_ns = US(100) });
+	assert_int_equal(chosen->ops->begin(chosen, &run, NULL), 0);
+	assert_int_equal(next.begin_ns, US(100));
+	pass((struct event){ .type = EVENT_PROCESS, .time_ns = US(1), .process = the_process() });
+	pass((struct event){ .type = EVENT_EXIT, .time_ns = US(2), .process = the_process() });
+	assert_int_equal(next.others, 2);
+	pass_call_at(20);
+	pass_call_at(90); /* ends at it */
+	assert_int_equal(next.calls, 0);
+	pass_call_at(95);
+	pass_call_at(200);
+	assert_int_equal(next.calls, 2);
+	pass_work(10, 50);
+	assert_int_equal(next.activities, 0);
+	pass_work(80, 50);
+	assert_int_equal(next.activities, 1);
+	assert_int_equal(next.activity_ns, 30000);
+	run.end_ns = US(500);
+	assert_int_equal(chosen->ops->end(chosen, &run, NULL), 0);
+	assert_int_equal(next.begin_ns, US(100));
+	chosen->ops->free(chosen);
+}
+
+static void test_a_run_that_ends_before_it_begins_has_no_length(void **state)
+{
+	struct run_info run = { .begin_ns = US(0), .end_ns = US(40) };
+
+	choose((struct chosen_options){ .from_ns = US(100) });
+	assert_int_equal(chosen->ops->end(chosen, &run, NULL), 0);
+	assert_int_equal(next.begin_ns, US(40));
+	chosen->ops->free(chosen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +190,8 @@ int main(void)
 		cmocka_unit_test(test_failed_calls_alone),
 		cmocka_unit_test(test_what_took_long),
 		cmocka_unit_test(test_enough_is_counted_in_calls_that_are_not_nested),
+		cmocka_unit_test(test_what_ended_before_the_moment_is_left_out),
+		cmocka_unit_test(test_a_run_that_ends_before_it_begins_has_no_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
