@@ -90,8 +90,7 @@ static int open_special(struct new_file *file, const struct stat *st, struct err
 
 /* ---- new files ------------------------------------------------------------------------------- */
 
-/* Made for us alone, and opened to others when it is known whose it is. */
-static void hand_over(int fd, mode_t mode)
+void file_hand_over(int fd, mode_t mode)
 {
 	uid_t user;
 	gid_t group;
@@ -110,16 +109,21 @@ static int create(int folder, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One that nobody can know beforehand; what was left by one that was killed has another. */
-static int make_name(struct new_file *file)
+/* What was left by one that was killed has another. */
+char *file_temporary_name(void)
 {
 	uint64_t random = 0;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
+		return NULL;
+	return xasprintf(".cuscope-%016llx.tmp", (unsigned long long)random);
+}
+
+static int make_name(struct new_file *file)
+{
 	free(file->temporary);
-	file->temporary = xasprintf(".cuscope-%016llx.tmp", (unsigned long long)random);
-	return 0;
+	file->temporary = file_temporary_name();
+	return file->temporary ? 0 : -EIO;
 }
 
 static int create_temporary(struct new_file *file)
@@ -170,7 +174,7 @@ static int open_regular(struct new_file *file, bool there, const struct new_file
 		return err_set(err, EEXIST, "%s exists already: --force overwrites it", file->path);
 	if (fd < 0)
 		return cannot_write(file->path, fd, err);
-	hand_over(fd, options->mode);
+	file_hand_over(fd, options->mode);
 	file->replace = options->replace;
 	file->out = fdopen(fd, "w");
 	return 0;

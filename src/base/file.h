@@ -67,6 +67,16 @@ int file_replace(const char *path, mode_t mode, const struct buf *text, struct e
 /* Whether that would work, as far as can be told before there is something to write. */
 int file_can_replace(const char *path, bool replace, struct err *err);
 
+/* ---- for files and folders that are made in other ways ------------------------------------------
+ */
+
+/* A name that nobody can know beforehand, for what has not taken its place yet; the caller frees
+ * it. NULL: there are no random numbers. */
+char *file_temporary_name(void);
+
+/* Gives what was made for us alone its mode (0: FILE_MODE), and to who called sudo. */
+void file_hand_over(int fd, mode_t mode);
+
 /* The first line of a small file of /proc or /sys, as far as it fits, without its newline. False,
  * with "": it cannot be read, or is empty. */
 bool file_line(const char *path, char *line, size_t size);
