@@ -242,7 +242,7 @@ uint64_t lines_most(void)
 
 bool lines_full(const struct lines *lines)
 {
-	return lines->written + lines->pending.len > lines_most();
+	return lines->written + lines->elsewhere + lines->pending.len > lines_most();
 }
 
 int lines_say_full(const struct lines *lines, struct err *err)

@@ -26,6 +26,7 @@ struct lines {
 	struct buf packed;  /* with gzip: what is to be written */
 	size_t unwritten;   /* of the last write that failed */
 	uint64_t written;   /* before they were compressed */
+	uint64_t elsewhere; /* in other files, to be copied in the end: lines_full() counts them */
 	bool ends_itself;   /* asks lines_full(), and has an end to write after that */
 };
 

@@ -13,7 +13,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/new_folder.h"
 #include "base/parse.h"
+#include "base/vec.h"
 #include "output/sink.h"
 #include "output/who.h"
 #include "trace/reader.h"
@@ -21,13 +23,16 @@
 #define OUTPUT_BUFFER (1 << 18)
 
 struct export_options {
-	const char *input, *output;
+	const char **inputs; /* the caller of option_parse() frees them */
+	size_t n_inputs;
+	const char *input; /* the one that is read */
+	const char *output;
 	const struct sink_format *format;
 	struct sink_options sink;
 	struct cli_range range;
+	char rank[16]; /* of the range */
 	mode_t mode;
 	bool force;
-	bool has_rank; /* --rank */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -47,6 +52,7 @@ static bool export_take_rank(const struct argp_state *state, void *to, const cha
 		return false;
 	sink->rank = (unsigned)number;
 	sink->world_size = (unsigned)size;
+	sink->has_rank = true;
 	return true;
 }
 
@@ -54,16 +60,19 @@ static bool export_word(const struct argp_state *state, void *into, char *word)
 {
 	struct export_options *o = into;
 
-	if (o->input)
-		argp_error(state, "one trace file at a time: '%s' is a second one", word);
-	o->input = word;
+	o->inputs = vec_room(o->inputs, o->n_inputs, sizeof(*o->inputs));
+	o->inputs[o->n_inputs++] = word;
 	return true;
 }
 
 static void export_end(const struct argp_state *state, void *into)
 {
-	if (!((struct export_options *)into)->input)
+	const struct export_options *o = into;
+
+	if (!o->n_inputs)
 		argp_error(state, "which trace? 'cuscope record' makes one");
+	if (o->n_inputs > 1 && !(o->format && o->format->many_files))
+		argp_error(state, "one trace file at a time: '%s' is a second one", o->inputs[1]);
 }
 
 static const struct option_row rows[] = {
@@ -74,10 +83,11 @@ static const struct option_row rows[] = {
 	CLI_SINK_FORMAT_ROW(struct export_options, format),
 	CLI_FORCE_ROW(struct export_options, force, "overwrite a file that exists"),
 	CLI_MODE_ROW(struct export_options, mode),
-	{ .title = "For single formats:", .order = 5 },
-	{ "rank", 0, "N[/SIZE]", "chrome: which rank of a distributed program this is, of how many",
-	  OPTION_TAKE, offsetof(struct export_options, sink),
-	  OPTION_WITH(struct export_options, has_rank), .take = export_take_rank,
+	{ .title = "For single formats, and for one rank:", .order = 5 },
+	{ "rank", 0, "N[/SIZE]",
+	  "of a recording of several ranks this one; chrome, parquet: else which rank of a "
+	  "distributed program it is, of how many",
+	  OPTION_TAKE, offsetof(struct export_options, sink), .take = export_take_rank,
 	  .is_no = "rank (3, or 3/8 of eight)" },
 	{ "begin-end", 0, NULL, "jsonl: a B and an E line for each call instead of one X",
 	  OPTION_YES, offsetof(struct export_options, sink.begin_end) },
@@ -91,12 +101,13 @@ static const struct option_part parts[] = {
 
 static const struct option_command options = {
 	.group = { OPTION_ROWS(rows), .parts = parts, .word = export_word, .end = export_end },
-	.operands = "FILE -o OUT",
+	.operands = "FILE... -o OUT",
 	.doc = "Writes a trace file in the format of another tool."
 	       "\vExamples:\n"
 	       "  cuscope export train.cuscope -o train.pftrace\n"
 	       "  cuscope export train.cuscope -o train.json.gz --pid 4242 --rank 0/8\n"
-	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n",
+	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n"
+	       "  cuscope export rank-*.cuscope --format parquet -o run1\n",
 };
 
 static bool to_stdout(const struct export_options *o)
@@ -122,6 +133,9 @@ static int check_options(struct export_options *o, struct err *err)
 		o->format = cli_format_of(o->output, err);
 	if (!o->format)
 		return err->code;
+	if (o->n_inputs > 1 && o->sink.has_rank)
+		return err_set(err, EINVAL, "--rank is that of one file, and there are %zu",
+		               o->n_inputs);
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
 	o->sink.by_name = o->range.filter.function != NULL;
@@ -275,6 +289,22 @@ static int convert_to_file(struct export_options *o, struct trace_file *file, st
 	return rc;
 }
 
+/* Folders that appear when they are whole, as a file does. */
+static int convert_to_tree(struct export_options *o, struct trace_file *file, struct err *err)
+{
+	struct err ignored;
+	int rc = convert(o, file, err);
+
+	if (rc == -ENOSPC || rc == -EDQUOT)
+		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
+		        o->output, strerror(-rc));
+	if (!worth_keeping(rc))
+		new_tree_drop(o->sink.tree);
+	else if (new_tree_keep(o->sink.tree, rc ? &ignored : err) && !rc)
+		rc = err->code;
+	return rc;
+}
+
 static int convert_to_stdout(struct export_options *o, struct trace_file *file, struct err *err)
 {
 	o->sink.out = stdout;
@@ -282,31 +312,83 @@ static int convert_to_stdout(struct export_options *o, struct trace_file *file, 
 	return convert(o, file, err);
 }
 
-/* What the program was started with, where that is one rank's. */
+/*
+ * What the program was started with, where that is one rank's. Of a recording of several ranks that
+ * which is named is chosen; of others it is what they are called.
+ */
 static void choose_rank(struct export_options *o, const struct run_info *run)
 {
 	unsigned rank, size;
 
-	if (o->has_rank || !who_rank(run, o->range.pids, o->range.n_pids, &rank, &size))
+	snprintf(o->rank, sizeof(o->rank), "%u", o->sink.rank);
+	o->range.rank = o->sink.has_rank && cli_has_rank_of_several(run, o->rank) ? o->rank : NULL;
+	if (o->sink.has_rank || !who_rank(run, o->range.pids, o->range.n_pids, &rank, &size))
 		return;
 	o->sink.rank = rank;
 	o->sink.world_size = size;
+	o->sink.has_rank = true;
 }
 
-static int export_trace(struct export_options *o, struct err *err)
+static int export_to(struct export_options *o, struct trace_file *file, struct err *err)
 {
+	if (o->format->many_files)
+		return convert_to_tree(o, file, err);
+	return to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
+}
+
+static int export_trace(struct export_options *o, const char *input, struct err *err)
+{
+	struct sink_options as_given = o->sink;
 	struct trace_file *file;
 	int rc;
 
+	o->input = input;
+	if (trace_open(input, &file, err))
+		return EXIT_FAILURE;
+	cli_bound_output(&o->range, input);
+	o->sink.trace = input;
+	o->sink.from_ns = o->range.from_ns;
+	o->sink.to_ns = o->range.has_to ? o->range.to_ns : 0;
+	o->sink.part = cli_is_part(&o->range);
+	o->sink.chosen = cli_is_chosen(&o->range);
+	choose_rank(o, trace_run(file));
+	rc = export_to(o, file, err);
+	trace_close(file);
+	o->sink = as_given;
+	return rc ? EXIT_FAILURE : 0;
+}
+
+/* One after the other. What is wrong with one of them is told, and the others are read. */
+static int export_each(struct export_options *o, const char *called)
+{
+	struct err err = { 0 };
+	int status = 0;
+
+	for (size_t i = 0; i < o->n_inputs && err.code != -EINTR; i++) {
+		err = (struct err){ 0 };
+		if (export_trace(o, o->inputs[i], &err))
+			status = EXIT_FAILURE;
+		if (err.text[0])
+			fprintf(stderr, "%s: %s\n", called, err.text);
+	}
+	return status;
+}
+
+static int export_all(struct export_options *o, const char *called, struct err *err)
+{
+	const struct new_tree_options wanted = { .replace = o->force,
+		                                 .ending = ".parquet",
+		                                 .mode = o->mode };
+	int status;
+
 	if (check_options(o, err))
 		return EXIT_USAGE;
-	if (trace_open(o->input, &file, err))
+	if (o->format->many_files && new_tree_open(&o->sink.tree, o->output, &wanted, err))
 		return EXIT_FAILURE;
-	cli_bound_output(&o->range, o->input);
-	choose_rank(o, trace_run(file));
-	rc = to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
-	trace_close(file);
-	return rc ? EXIT_FAILURE : 0;
+	status = export_each(o, called);
+	if (o->sink.tree)
+		new_tree_close(o->sink.tree);
+	return status;
 }
 
 int cli_export(int argc, char **argv)
@@ -321,9 +403,10 @@ int cli_export(int argc, char **argv)
 	cli_ignore_signals();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	status = export_trace(&o, &err);
+	status = export_all(&o, argv[0], &err);
 	if (err.text[0])
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	free(o.range.pids);
+	free(o.inputs);
 	return status;
 }

@@ -100,6 +100,8 @@ int cli_check_stdout(const struct sink_format *format, struct err *err)
 {
 	const char *ending = format->endings[0] ? format->endings[0] : "";
 
+	if (format->many_files)
+		return err_set(err, EINVAL, "%s is written to a folder only: -o DIR", format->name);
 	if (format->whole_file)
 		return err_set(err, EINVAL, "%s is written to a file only: -o FILE%s", format->name,
 		               ending);

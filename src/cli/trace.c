@@ -152,6 +152,10 @@ static int choose_format(struct trace_options *o, struct err *err)
 		o->format = named ? cli_format_of(o->output, err) : sink_format_by_name("table");
 	if (!o->format)
 		return err->code;
+	if (o->format->many_files)
+		return err_set(err, EINVAL,
+		               "%s is made of a file: cuscope record, and export of its file",
+		               o->format->name);
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
 	return 0;

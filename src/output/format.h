@@ -78,6 +78,7 @@ struct consumer *log_new(const struct sink_options *options);
 struct consumer *csv_new(const struct sink_options *options);
 struct consumer *svg_new(const struct sink_options *options);
 struct consumer *sqlite_new(const struct sink_options *options);
+struct consumer *parquet_new(const struct sink_options *options);
 struct consumer *chrome_new(const struct sink_options *options);
 struct consumer *perfetto_new(const struct sink_options *options);
 

@@ -11,12 +11,21 @@
 
 #include "trace/event.h"
 
+struct new_tree;
+
 struct sink_options {
-	FILE *out;           /* not closed by the sink; its write errors end the trace */
-	const char *path;    /* as the user gave it; kept, not copied; NULL: a stream. A text */
-			     /* format compresses where it ends in .gz */
-	unsigned rank;       /* chrome: which of the processes of a distributed program this */
-	unsigned world_size; /* is, of how many; 0: not known */
+	FILE *out;               /* not closed by the sink; its write errors end the trace */
+	struct new_tree *tree;   /* of a format of many files, instead of that; the caller's, who */
+				 /* keeps or drops what was added */
+	const char *trace;       /* html: the file that is read, as the user gave it; kept */
+	uint64_t from_ns, to_ns; /* html: what is read, after the begin; to 0: to the end */
+	bool part;               /* html: that, or only some processes; */
+	bool chosen;             /* or only some calls */
+	const char *path;        /* as the user gave it; kept, not copied; NULL: a stream. A text */
+				 /* format compresses where it ends in .gz */
+	unsigned rank;       /* chrome, parquet: which of the processes of a distributed program */
+	unsigned world_size; /* this is, of how many; 0: not known */
+	bool has_rank;       /* the rank is known */
 	bool color;          /* ANSI colours */
 	bool verbose;        /* table: nested calls too */
 	bool begin_end;      /* jsonl: B and E lines instead of one X */
@@ -35,6 +44,7 @@ struct sink_format {
 	bool binary;            /* no text: not for a terminal */
 	bool whole_file; /* not written from front to back: options->out is a regular file, */
 			 /* new and readable, and of use only when it has ended */
+	bool many_files; /* below options->tree: only of a trace file */
 	/* Does not fail: what cannot be opened is told by the consumer's begin(). */
 	struct consumer *(*create)(const struct sink_options *options);
 };

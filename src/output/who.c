@@ -111,3 +111,14 @@ bool who_rank(const struct run_info *run, const int *pids, size_t n, unsigned *r
 	}
 	return known;
 }
+
+bool who_rank_of(const struct run_info *run, uint32_t pid, uint64_t begin_ns, unsigned *rank)
+{
+	const struct run_identity *identity = run_identity_of(run, pid, begin_ns);
+	uint64_t number;
+
+	if (!identity || !number_of(identity, RUN_IDENTITY_RANK, &number))
+		return false;
+	*rank = (unsigned)number;
+	return true;
+}

@@ -33,6 +33,9 @@ bool who_label(const struct run_identity *identity, enum run_identity_word word,
 bool who_rank(const struct run_info *run, const int *pids, size_t n, unsigned *rank,
               unsigned *size);
 
+/* The rank of the process with this number whose first event was then. False: none is known. */
+bool who_rank_of(const struct run_info *run, uint32_t pid, uint64_t begin_ns, unsigned *rank);
+
 /* The members of an object: "pid", and each word by its name. "own_word": those that the process
  * could have made up. */
 void who_json(const struct run_identity *identity, struct json *json);
