@@ -49,7 +49,7 @@ static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, u
 
 	if (runs != FACTS_NONE || !facts_has_host_functions(facts, process))
 		return runs;
-	return facts_running(facts, process->pid, middle_ns, thread);
+	return facts_running(facts, machine_pid(process), middle_ns, thread);
 }
 
 /*

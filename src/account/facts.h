@@ -225,11 +225,11 @@ size_t facts_sum_at(struct fact_thread *thread, uint64_t time_ns);
 size_t facts_sample_at(struct fact_thread *thread, uint64_t time_ns);
 
 /*
- * The thread of the process with this number that was not at rest at that time, of several the one
- * that ran most of all; FACTS_NONE: none, or none that ran at all. Of processes with very many
- * threads not all are asked.
+ * The thread of the process with this number (machine_pid()) that was not at rest at that time, of
+ * several the one that ran most of all; FACTS_NONE: none, or none that ran at all. Of processes
+ * with very many threads not all are asked.
  */
-uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
+uint32_t facts_running(const struct facts *facts, uint64_t pid, uint64_t time_ns,
                        uint32_t but_thread);
 
 /* The thread that ran a function of the host for CUDA at that time, on a CPU or not; FACTS_NONE:
@@ -238,7 +238,7 @@ uint32_t facts_host_function(const struct facts *facts, const struct process *pr
                              uint64_t time_ns);
 
 /* The lowest number of a process of the recording that is above this one; 0: there is none. */
-uint32_t facts_pid_after(const struct facts *facts, uint32_t pid);
+uint64_t facts_pid_after(const struct facts *facts, uint64_t pid);
 
 /* From the call before to this one. */
 static inline bool facts_pause_is_short(const struct fact_thread *thread, size_t call)

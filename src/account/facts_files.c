@@ -7,7 +7,8 @@
 
 /* What one of several files has of a process. */
 struct fact_copy {
-	uint32_t pid, file;
+	uint64_t pid; /* machine_pid() */
+	uint32_t file;
 	uint64_t works, asks, rows;
 	bool told;
 };
@@ -21,7 +22,7 @@ static int copy_order(const void *a, const void *b)
 
 static struct fact_copy *copy_of(struct fact_copy *copies, size_t n, const struct process *process)
 {
-	const struct fact_copy key = { .pid = process->pid, .file = process->file };
+	const struct fact_copy key = { .pid = machine_pid(process), .file = process->file };
 
 	return bsearch(&key, copies, n, sizeof(key), copy_order);
 }
@@ -42,8 +43,9 @@ static struct fact_copy *copies_find(const struct facts *facts, size_t *n)
 
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].process)
-			copies[all++] = (struct fact_copy){ facts->threads[i].process->pid,
-				                            facts->threads[i].process->file };
+			copies[all++] =
+				(struct fact_copy){ .pid = machine_pid(facts->threads[i].process),
+				                    .file = facts->threads[i].process->file };
 	qsort(copies, all, sizeof(*copies), copy_order);
 	*n = 0;
 	for (size_t i = 0; i < all; i++)

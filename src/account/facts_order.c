@@ -19,7 +19,8 @@ struct fact_ask {
 };
 
 struct fact_pid {
-	uint32_t pid, thread;
+	uint64_t pid; /* machine_pid() */
+	uint32_t thread;
 };
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -240,9 +241,16 @@ static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
 }
 
 struct fact_tid {
-	uint32_t tid, thread;
+	uint64_t tid; /* as machine_pid() */
+	uint32_t thread;
 	uint64_t first_ns;
 };
+
+/* Threads of what runs on other machines may have the same number. */
+static uint64_t tid_key(const struct fact_thread *thread, uint32_t tid)
+{
+	return thread->process ? (uint64_t)thread->process->machine << 32 | tid : tid;
+}
 
 static int tid_order(const void *a, const void *b)
 {
@@ -253,7 +261,7 @@ static int tid_order(const void *a, const void *b)
 }
 
 /* The thread with this number that was the last to begin before that time. */
-static uint32_t tid_find(const struct fact_tid *tids, size_t n, uint32_t tid, uint64_t time_ns)
+static uint32_t tid_find(const struct fact_tid *tids, size_t n, uint64_t tid, uint64_t time_ns)
 {
 	size_t low = ARRAY_BEFORE(
 		n, i, tids[i].tid < tid || (tids[i].tid == tid && tids[i].first_ns <= time_ns));
@@ -270,15 +278,18 @@ static void facts_find_wakers(struct facts *facts)
 
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].tid)
-			tids[n++] = (struct fact_tid){ facts->threads[i].tid, (uint32_t)i,
-				                       facts->threads[i].first_ns };
+			tids[n++] = (struct fact_tid){ tid_key(&facts->threads[i],
+				                               facts->threads[i].tid),
+				                       (uint32_t)i, facts->threads[i].first_ns };
 	qsort(tids, n, sizeof(*tids), tid_order);
 	for (size_t i = 0; i < facts->n_threads; i++)
 		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
 
 			if (rest->waker_tid)
-				rest->waker = tid_find(tids, n, rest->waker_tid, rest->end_ns);
+				rest->waker = tid_find(tids, n,
+				                       tid_key(&facts->threads[i], rest->waker_tid),
+				                       rest->end_ns);
 		}
 	free(tids);
 }
@@ -297,7 +308,7 @@ static void facts_find_pids(struct facts *facts)
 	for (uint32_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].process)
 			facts->pids[facts->n_pids++] =
-				(struct fact_pid){ facts->threads[i].process->pid, i };
+				(struct fact_pid){ machine_pid(facts->threads[i].process), i };
 	qsort(facts->pids, facts->n_pids, sizeof(*facts->pids), pid_order);
 }
 
@@ -505,19 +516,19 @@ static const struct fact_rest *thread_rests_at(struct fact_thread *thread, uint6
 }
 
 /* The first thread of the process with this number, or of a higher one. */
-static size_t pids_at(const struct facts *facts, uint32_t pid)
+static size_t pids_at(const struct facts *facts, uint64_t pid)
 {
 	return ARRAY_BEFORE(facts->n_pids, i, facts->pids[i].pid < pid);
 }
 
-uint32_t facts_pid_after(const struct facts *facts, uint32_t pid)
+uint64_t facts_pid_after(const struct facts *facts, uint64_t pid)
 {
 	size_t at = pids_at(facts, pid + 1);
 
 	return at < facts->n_pids ? facts->pids[at].pid : 0;
 }
 
-uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns,
+uint32_t facts_running(const struct facts *facts, uint64_t pid, uint64_t time_ns,
                        uint32_t but_thread)
 {
 	size_t low = pids_at(facts, pid), high;
@@ -540,7 +551,7 @@ uint32_t facts_running(const struct facts *facts, uint32_t pid, uint64_t time_ns
 uint32_t facts_host_function(const struct facts *facts, const struct process *process,
                              uint64_t time_ns)
 {
-	uint32_t pid = process->pid;
+	uint64_t pid = machine_pid(process);
 
 	if (!facts_has_host_functions(facts, process))
 		return FACTS_NONE;

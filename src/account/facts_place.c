@@ -347,7 +347,7 @@ struct peer {
 	struct peer_key {
 		uint32_t thread, chain;
 	} key;
-	uint32_t pid;     /* 0: not known */
+	uint64_t pid;     /* machine_pid(); 0: not known */
 	uint64_t last_ns; /* the end of the wait before */
 	uint32_t waits;
 	struct {
@@ -358,7 +358,7 @@ struct peer {
 
 struct peers {
 	struct facts *facts;
-	uint32_t pids[PEER_CANDIDATES];
+	uint64_t pids[PEER_CANDIDATES];
 	size_t n_pids, waits; /* waits: of a place that are asked */
 	uint64_t left_out;
 	struct keyed of;
@@ -418,7 +418,7 @@ static void peer_hears(const struct peers *peers, struct peer *peer, struct fact
 		return;
 	peer->waits++;
 	for (size_t i = 0; i < peers->n_pids; i++) {
-		if (peers->pids[i] == facts->threads[peer->key.thread].process->pid)
+		if (peers->pids[i] == machine_pid(facts->threads[peer->key.thread].process))
 			continue;
 		peer->runs[i].at_end += peer_ran(peers, peer, i, rest->ready_ns - 1);
 		peer->runs[i].between += peer_ran(peers, peer, i, middle);
@@ -453,7 +453,7 @@ static void facts_find_peers(struct facts *facts)
 		               .of = { .row_bytes = sizeof(struct peer),
 		                       .key_bytes = sizeof(struct peer_key) } };
 
-	for (uint32_t pid = 0; peers.n_pids < PEER_CANDIDATES; peers.pids[peers.n_pids++] = pid) {
+	for (uint64_t pid = 0; peers.n_pids < PEER_CANDIDATES; peers.pids[peers.n_pids++] = pid) {
 		pid = facts_pid_after(facts, pid);
 		if (!pid)
 			break;

@@ -284,7 +284,7 @@ static uint32_t walker_waker(const struct walker *walker, const struct stretch *
 	if (cause != ACCOUNT_GIL || *walker->walk->budget < WALK_ASKS)
 		return FACTS_NONE;
 	*walker->walk->budget -= WALK_ASKS;
-	return facts_running(facts, walker->of->process->pid, middle, walker->thread);
+	return facts_running(facts, machine_pid(walker->of->process), middle, walker->thread);
 }
 
 static enum account_cause walker_cause_of_rest(const struct walker *walker,

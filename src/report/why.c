@@ -75,9 +75,15 @@ bool why_has_step(const struct why *why, const struct account *account)
 static void why_process(struct why *why, const struct process *process)
 {
 	const char *rank = why_words_rank(&why->facts, process);
+	const char *host = why_words_host(&why->facts, process);
 
 	why_words_name(why->out, why_words_process(&why->facts, process));
-	buf_printf(why->out, " (pid %u", process->pid);
+	buf_puts(why->out, " (");
+	if (host) {
+		why_words_name(why->out, host);
+		buf_puts(why->out, ", ");
+	}
+	buf_printf(why->out, "pid %u", process->pid);
 	if (rank) {
 		buf_puts(why->out, ", rank ");
 		why_words_name(why->out, rank);

@@ -66,7 +66,7 @@ static const char *words_identity(const struct facts *facts, const struct proces
                                   enum run_identity_word word)
 {
 	const struct run_identity *identity =
-		run_identity_of(facts->run, process->pid, facts->end_ns);
+		run_identity_of(facts->run, machine_pid(process), facts->end_ns);
 	const char *text = identity ? identity->words[word] : NULL;
 
 	return text && *text ? text : NULL;
@@ -77,6 +77,42 @@ const char *why_words_process(const struct facts *facts, const struct process *p
 	const char *command = words_identity(facts, process, RUN_IDENTITY_COMMAND);
 
 	return command ? command : process->comm;
+}
+
+const char *why_words_host(const struct facts *facts, const struct process *process)
+{
+	const struct run_info *run = facts->run;
+	const char *name = process->machine < run->n_machines
+	                           ? run->machines[process->machine].hostname
+	                           : NULL;
+
+	if (run->n_machines < 2)
+		return NULL;
+	return name && *name ? name : "a machine without a name";
+}
+
+void why_words_clocks(const struct facts *facts, struct buf *out)
+{
+	const struct run_info *run = facts->run;
+	uint64_t most_ns = 0, least = UINT64_MAX;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n_machines; i++) {
+		const struct run_machine *machine = &run->machines[i];
+
+		if (!machine->n_collectives)
+			continue;
+		n++;
+		most_ns = facts_max(most_ns, machine->clock_error_ns);
+		least = facts_min(least, machine->n_collectives);
+	}
+	if (!n)
+		return;
+	buf_printf(out,
+	           "Clocks of %zu machines are compared by %s%llu collectives whose kernels end "
+	           "together: 95 %% are within ",
+	           n + 1, n > 1 ? "at least " : "", (unsigned long long)least);
+	buf_duration(out, most_ns);
 }
 
 const char *why_words_rank(const struct facts *facts, const struct process *process)

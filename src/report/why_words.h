@@ -21,6 +21,13 @@ void why_words_name(struct buf *out, const char *name);
 /* Its command ("python3 train.py"), or the name that it has. */
 const char *why_words_process(const struct facts *facts, const struct process *process);
 
+/* The machine that it ran on, where recordings are of several; NULL: they are not. */
+const char *why_words_host(const struct facts *facts, const struct process *process);
+
+/* How well clocks of other machines go by the first one's: a sentence without its full stop;
+ * nothing where there is one machine. */
+void why_words_clocks(const struct facts *facts, struct buf *out);
+
 /* Its rank in its job, as it says; NULL: not known. */
 const char *why_words_rank(const struct facts *facts, const struct process *process);
 

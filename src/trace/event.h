@@ -24,8 +24,16 @@ struct process {
 	uint32_t id;   /* dense, from 0: usable as an array index */
 	uint32_t pid;  /* thread group id, as the initial pid namespace counts */
 	char comm[16]; /* the process's name when it was first seen, or since its exec */
-	uint32_t file; /* which of several that are read together (trace/together.h); else 0 */
+	/* Which of several files that are read together (trace/together.h), and the machine that it
+	 * was recorded on; else 0. */
+	uint32_t file, machine;
 };
+
+/* Tells it from processes of other machines that have its number. */
+static inline uint64_t machine_pid(const struct process *process)
+{
+	return (uint64_t)process->machine << 32 | process->pid;
+}
 
 /* A thread of a traced process. A tid can be given to another one later. */
 struct thread {
@@ -361,7 +369,7 @@ enum run_identity_word {
 #define RUN_IDENTITIES_MAX 1024
 
 struct run_identity {
-	uint32_t pid;
+	uint32_t pid, machine; /* machine: see struct process; in memory only */
 	uint64_t since_ns; /* the first of its events: a number can be another process's later */
 	uint32_t own_word; /* bits of words that the process itself could have made up */
 	char *words[RUN_IDENTITY_WORDS]; /* NULL: not known */
@@ -369,8 +377,8 @@ struct run_identity {
 
 struct run_info;
 
-/* Of the process with this number whose first event was then; NULL: nothing is known. */
-const struct run_identity *run_identity_of(const struct run_info *run, uint32_t pid,
+/* Of the process with this number, or key, whose first event was then; NULL: nothing is known. */
+const struct run_identity *run_identity_of(const struct run_info *run, uint64_t key,
                                            uint64_t begin_ns);
 
 /* "user", "container", "pod", ...: as metrics of the node agent have them. */
@@ -378,6 +386,13 @@ const char *run_identity_name(enum run_identity_word word);
 
 /* Frees its words. */
 void run_identity_clear(struct run_identity *identity);
+
+/* Of recordings of several machines that are read together. */
+struct run_machine {
+	const char *hostname;    /* NULL: not known */
+	uint64_t clock_error_ns; /* by how much its times may be wrong by the clock of all, */
+	uint64_t n_collectives;  /* which it was compared with by so many; 0: it is its own */
+};
 
 /* How a run went: filled by the source, read by consumers in end(). */
 struct run_info {
@@ -422,6 +437,9 @@ struct run_info {
 	const struct run_identity *identities; /* of processes, as they were met; known in end() */
 	size_t n_identities;
 	uint64_t identities_left_out; /* processes that there was no room for */
+	const struct run_machine
+		*machines; /* by struct process's; of one alone there may be none */
+	size_t n_machines;
 };
 
 /* A count as it would be had all been seen; at most UINT64_MAX. */

@@ -236,6 +236,7 @@ static bool read_process(struct objects *objects, struct bytes *body)
 	process = xcalloc(1, sizeof(*process));
 	process->id = objects_id(objects, OBJECT_PROCESS, id);
 	process->file = objects->numbers.file;
+	process->machine = objects->numbers.machine;
 	process->pid = (uint32_t)pid;
 	read_comm(body, process->comm);
 	objects->processes[id] = process;

@@ -73,8 +73,8 @@ enum object_kind {
 
 struct objects_numbers {
 	uint32_t first[OBJECT_KINDS];
-	uint32_t file; /* of its processes */
-	size_t bytes;  /* of OBJECTS_BYTES_MAX, its part */
+	uint32_t file, machine; /* of its processes */
+	size_t bytes;           /* of OBJECTS_BYTES_MAX, its part */
 };
 bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id);
 bool objects_lost_any(const struct objects *objects);

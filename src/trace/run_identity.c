@@ -40,7 +40,7 @@ static bool is_known(const struct run_identity *identity)
 	return false;
 }
 
-const struct run_identity *run_identity_of(const struct run_info *run, uint32_t pid,
+const struct run_identity *run_identity_of(const struct run_info *run, uint64_t key,
                                            uint64_t begin_ns)
 {
 	const struct run_identity *found = NULL;
@@ -48,7 +48,7 @@ const struct run_identity *run_identity_of(const struct run_info *run, uint32_t 
 	for (size_t i = 0; i < run->n_identities; i++) {
 		const struct run_identity *one = &run->identities[i];
 
-		if (one->pid == pid &&
+		if (one->pid == (uint32_t)key && one->machine == key >> 32 &&
 		    (one->since_ns <= begin_ns || (!found && one->since_ns - begin_ns < FIRST_NS)))
 			found = one;
 	}
