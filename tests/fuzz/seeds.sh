@@ -172,6 +172,8 @@ printf 'kprobe:m:f*[a-c]?(n=arg2+4:i32@user@return) as k if n != -7 and duration
 printf 'uretprobe:/a/*.so:_ZN[!a]?\\*(ret:kchar[300])' >"$dir/hooks/mistake"
 
 # Records of the kernel's log, and what the driver's trace event has.
+mkdir -p "$dir/ras"
+printf 'SERVER PROTOCOL 2\nOK\nOK\n{ "communicators": [ { "hash": "0x87cd2ae5bd9fc42a", "secondary_hash": "0xc7f9:0x73bb", "size": 2, "ranks": [ { "rank": 0, "host": "h", "pid": 4, "cuda_dev": 0, "nvml_dev": 1, "status": { "async_error": 0, "abort_flag": false }, "collective_counts": { "AllReduce": 9 } } ], "missing_ranks": [ { "rank": 1, "pid": 5 "status": { "considered_dead": true } } ] } ] }' >"$dir/ras/answer"
 mkdir -p "$dir/xid"
 printf '4,1234,5678,-;NVRM: Xid (PCI:0000:18:00): 31, pid=4242, name=train, Ch 00000010, intr 10000000.\n SUBSYSTEM=pci' >"$dir/xid/record"
 printf '12,1,2,-;NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.' >"$dir/xid/user"
