@@ -324,7 +324,8 @@ static void say_waiting(struct capture *c)
 	                           ? "the process has not loaded CUDA yet"
 	                           : "no matching process has loaded CUDA yet";
 
-	if (c->told_waiting || atomic_load(&c->cuda_seen) || c->own ||
+	if (c->told_waiting || atomic_load(&c->cuda_seen) ||
+	    hook_list_was_asked(c->options.selection.hooks) ||
 	    c->options.target.kind == TARGET_COMMAND || c->options.selection.none ||
 	    c->options.hangup) /* one that stays waits for nothing */
 		return;
@@ -506,7 +507,7 @@ static size_t wanted_hooks(struct capture *c)
 /* An empty trace makes one wonder. */
 static void say_why_empty(struct capture *c)
 {
-	if (c->options.selection.none || c->own ||
+	if (c->options.selection.none || hook_list_was_asked(c->options.selection.hooks) ||
 	    (c->driver_calls && driver_calls_seen(c->driver_calls)))
 		return;
 	if (!atomic_load(&c->cuda_seen))

@@ -413,3 +413,21 @@ int hook_list_add_file(struct hook_list *list, const char *name, struct buf *wro
 		r = hook_list_add_text(list, name, text.data, wrong);
 	return r;
 }
+
+void hook_list_add_unasked(struct hook_list *list, const char *name)
+{
+	AT_END(buf_free) struct buf wrong = { 0 };
+	size_t before = list->n;
+
+	hook_list_add_file(list, name, &wrong); /* its own files are read in tests */
+	for (size_t i = before; i < list->n; i++)
+		list->spec[i]->optional = list->spec[i]->unasked = true;
+}
+
+bool hook_list_was_asked(const struct hook_list *list)
+{
+	for (size_t i = 0; list && i < list->n; i++)
+		if (!list->spec[i]->unasked)
+			return true;
+	return false;
+}

@@ -42,6 +42,13 @@ struct hook_list {
 int hook_list_add(struct hook_list *list, const char *text, struct buf *wrong);
 int hook_list_add_file(struct hook_list *list, const char *name, struct buf *wrong);
 
+/* Those of a file within cuscope that nobody asked for: none is told of that is not hooked. What a
+ * user asked for comes before. */
+void hook_list_add_unasked(struct hook_list *list, const char *name);
+
+/* A user asked for one of them. NULL: there are none. */
+bool hook_list_was_asked(const struct hook_list *list);
+
 /* The same of a file's text. */
 int hook_list_add_text(struct hook_list *list, const char *file, const char *text,
                        struct buf *wrong);

@@ -143,6 +143,7 @@ struct hook_spec {
 	const char *file; /* NULL: --hook; owned by the list */
 	size_t line;
 	bool optional; /* nobody minds if there is no such place: "?" before it, in files */
+	bool unasked;  /* by cuscope itself: nor if its place has another hook */
 };
 
 /* What is wrong with a text, and where: the byte from its begin. */

@@ -109,7 +109,7 @@ static void tell_taken(const struct own_hooks *own, const struct own_functions *
 	const struct hook_spec *by = own->list->spec[taken->by];
 	AT_END(buf_free) struct buf why = { 0 };
 
-	if (!taken->places)
+	if (!taken->places || own->list->spec[spec]->unasked)
 		return;
 	if (taken->places == 1)
 		buf_puts(&why, "its place has");
