@@ -1,0 +1,675 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/collectives_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cuda/api.h"
+
+#define CALLS_MAX      (1u << 19) /* of 104 bytes, and as much again while they are sorted */
+#define KERNELS_MAX    (1u << 20) /* of 32 bytes */
+#define RANKS_MAX      4096       /* processes in communicators, and threads that call */
+#define TOLD_MAX       (1u << 17) /* of 80 bytes */
+#define TOLD_RANKS_MAX (1u << 16) /* of 200 bytes: all ranks of a job, by each file's RAS */
+#define GROUP_MAX      256        /* calls of a group; what is beyond has no kernel */
+#define LAUNCHES       16         /* of a thread that are remembered */
+#define ARGS_UNKNOWN   UINT8_MAX
+
+const char *collective_kind_name(enum collective_kind kind)
+{
+	static const char *const names[COLLECTIVE_KINDS] = {
+		"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce",
+		"AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv"
+	};
+
+	return names[kind];
+}
+
+bool collective_ends_together(enum collective_kind kind)
+{
+	return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER ||
+	       kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_ALL_TO_ALL;
+}
+
+/* ---- what functions of hooks mean ------------------------------------------------------------ */
+
+enum meaning {
+	MEANS_UNKNOWN, /* not looked at */
+	MEANS_NOTHING,
+	MEANS_COLLECTIVE,
+	MEANS_GROUP_BEGIN,
+	MEANS_GROUP_END,
+	MEANS_MADE,
+	MEANS_MADE_ALL, /* for several GPUs of one process */
+	MEANS_SPLIT,
+	MEANS_DESTROYED,
+	MEANS_KNOWN, /* what RAS told: which communicator a handle is, */
+	MEANS_RANK,  /* and how many collectives a rank has launched; */
+	MEANS_BOTH,  /* the same that who recorded had seen before */
+};
+
+enum word {
+	WORD_COMM,
+	WORD_BYTES,
+	WORD_RANK,
+	WORD_RANKS,
+	WORD_ID,
+	WORD_COLOR,
+	WORD_KEY,
+	WORD_MADE,
+	WORD_ID2,
+	WORD_PID,
+	WORD_STATE,
+	WORD_DEVICES,
+	WORD_COMM0, /* to comm7 */
+	WORD_COUNTS = WORD_COMM0 +
+	              COLLECTIVES_ALL, /* by enum collective_kind, of which RAS counts the first */
+	WORDS = WORD_COUNTS + COLLECTIVES_TOLD
+};
+
+struct function_means {
+	uint8_t meaning, kind;
+	uint8_t arg[WORDS]; /* where each word is; ARGS_UNKNOWN: it has none */
+};
+
+struct rank_key {
+	uint64_t handle;
+	uint32_t process, padding;
+};
+
+struct rank_entry {
+	struct rank_key key;
+	uint32_t rank; /* the row: a handle can be another communicator's later */
+	uint32_t splits;
+	UT_hash_handle hh;
+};
+
+struct comm_key {
+	uint64_t id[2];
+};
+
+struct comm_entry {
+	struct comm_key key;
+	uint32_t comm;
+	UT_hash_handle hh;
+};
+
+struct told_key {
+	uint64_t id[2];
+	int32_t number;
+	uint32_t file;
+};
+
+struct told_entry {
+	struct told_key key;
+	uint32_t told; /* the row */
+	UT_hash_handle hh;
+};
+
+struct thread_key {
+	uint32_t process, tid;
+};
+
+struct thread_entry {
+	struct thread_key key;
+	struct launch {
+		uint64_t correlation, begin_ns;
+	} launches[LAUNCHES];
+	uint32_t n_launches; /* ever */
+	uint32_t depth, n_group;
+	uint32_t group[GROUP_MAX]; /* calls */
+	UT_hash_handle hh;
+};
+
+void collectives_init(struct collectives *collectives)
+{
+	*collectives = (struct collectives){ .own = xcalloc(1, sizeof(*collectives->own)) };
+}
+
+void collectives_clear(struct collectives *collectives)
+{
+	struct collectives_own *own = collectives->own;
+
+	MAP_FREE(own->ranks, free);
+	MAP_FREE(own->comms, free);
+	MAP_FREE(own->threads, free);
+	MAP_FREE(own->told_ranks, free);
+	free(own->functions);
+	free(own->kernels);
+	free(own->told);
+	free(own->processes);
+	free(own->missing);
+	free(own);
+	free(collectives->ranks);
+	free(collectives->comms);
+	free(collectives->calls);
+	free(collectives->all);
+	free(collectives->told);
+	*collectives = (struct collectives){ 0 };
+}
+
+/* "nccl.ncclAllReduce": what stands behind the last dot is the function's name. */
+static const char *nccl_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	const char *bare = dot ? dot + 1 : name;
+
+	if (!strncmp(name, "ras.", 4) || !strncmp(name, "recorder.", 9))
+		return name;
+	return strncmp(bare, "nccl", 4) ? NULL : bare + 4;
+}
+
+static void means_of_name(struct function_means *means, const char *name)
+{
+	static const struct {
+		const char *name;
+		uint8_t meaning;
+	} others[] = {
+		{ "GroupStart", MEANS_GROUP_BEGIN },    { "GroupEnd", MEANS_GROUP_END },
+		{ "CommInitRank", MEANS_MADE },         { "CommInitRankConfig", MEANS_MADE },
+		{ "CommInitRankScalable", MEANS_MADE }, { "CommSplit", MEANS_SPLIT },
+		{ "CommDestroy", MEANS_DESTROYED },     { "CommAbort", MEANS_DESTROYED },
+		{ "recorder.rank", MEANS_BOTH },        { "CommInitAll", MEANS_MADE_ALL },
+		{ "ras.communicator", MEANS_KNOWN },    { "ras.rank", MEANS_RANK },
+	};
+
+	means->meaning = MEANS_NOTHING;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(name, others[i].name))
+			means->meaning = others[i].meaning;
+	for (uint8_t kind = 0; kind < COLLECTIVE_KINDS; kind++) {
+		if (strcmp(name, collective_kind_name(kind)) != 0)
+			continue;
+		means->meaning = MEANS_COLLECTIVE;
+		means->kind = kind;
+	}
+}
+
+static const char *counted_name(size_t word)
+{
+	return collective_kind_name((enum collective_kind)(word - WORD_COUNTS));
+}
+
+static const struct function_means *means_of(struct collectives_own *own,
+                                             const struct function *function)
+{
+	static const char *const words[WORD_COUNTS] = { "comm",  "bytes", "rank",  "ranks",
+		                                        "id",    "color", "key",   "made",
+		                                        "id2",   "pid",   "state", "devices",
+		                                        "comm0", "comm1", "comm2", "comm3",
+		                                        "comm4", "comm5", "comm6", "comm7" };
+	const char *name = nccl_name(function->name);
+	const struct api_arg *args;
+	struct function_means *means;
+	size_t n;
+
+	own->functions = by_id_room(own->functions, &own->n_functions, sizeof(*own->functions),
+	                            function->id);
+	means = &own->functions[function->id];
+	if (means->meaning != MEANS_UNKNOWN)
+		return means;
+	means->meaning = MEANS_NOTHING;
+	memset(means->arg, ARGS_UNKNOWN, sizeof(means->arg));
+	if (!name)
+		return means;
+	means_of_name(means, name);
+	n = function->api ? api_args(function->api, &args) : 0;
+	for (size_t i = 0; i < n && i < API_ARGS_MAX; i++)
+		for (size_t word = 0; word < WORDS; word++)
+			if (!strcmp(args[i].name,
+			            word < WORD_COUNTS ? words[word] : counted_name(word)))
+				means->arg[word] = (uint8_t)i;
+	return means;
+}
+
+/* 0 where it has no such word. */
+static uint64_t call_word(const struct function_means *means, const struct call *call,
+                          enum word word)
+{
+	return means->arg[word] < call->args.n_args ? call->args.arg[means->arg[word]] : 0;
+}
+
+/* ---- who is in which communicator ------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+static uint32_t comm_make(struct collectives *collectives, const uint64_t id[2], uint32_t size)
+{
+	struct collectives_own *own = collectives->own;
+	struct comm_key key = { { id[0], id[1] } };
+	struct comm_entry *entry = MAP_FIND(own->comms, &key);
+
+	if (!entry) {
+		entry = MAP_ADD(own->comms, key, &key);
+		entry->comm = (uint32_t)collectives->n_comms;
+		collectives->comms = vec_room(collectives->comms, collectives->n_comms,
+		                              sizeof(*collectives->comms));
+		collectives->comms[collectives->n_comms++] =
+			(struct collective_comm){ { id[0], id[1] }, size, 0, 0, 0 };
+	}
+	return entry->comm;
+}
+
+/* A new one, of that handle from now on; NULL: there is no room. */
+static struct rank_entry *rank_make(struct collectives *collectives, const struct event *event,
+                                    uint64_t handle)
+{
+	struct rank_key key = { handle, event->process->id, 0 };
+	struct rank_entry *entry;
+
+	if (collectives->n_ranks >= RANKS_MAX)
+		return NULL;
+	entry = MAP_MAKE(collectives->own->ranks, key, &key);
+	entry->rank = (uint32_t)collectives->n_ranks;
+	entry->splits = 0;
+	collectives->ranks =
+		vec_room(collectives->ranks, collectives->n_ranks, sizeof(*collectives->ranks));
+	collectives->ranks[collectives->n_ranks++] = (struct collective_rank){
+		.process = event->process, .handle = handle, .comm = COLLECTIVES_NONE, .number = -1
+	};
+	return entry;
+}
+
+static struct rank_entry *rank_find(struct collectives *collectives, const struct event *event,
+                                    uint64_t handle)
+{
+	const struct rank_key key = { handle, event->process->id, 0 };
+
+	return MAP_FIND(collectives->own->ranks, &key);
+}
+
+/* A communicator that a process made with others: all have its id. */
+static void rank_made(struct collectives *collectives, const struct event *event,
+                      const struct function_means *means)
+{
+	const struct call *call = event->call;
+	const uint64_t id[2] = { call_word(means, call, WORD_ID), 0 };
+	uint64_t handle = call_word(means, call, WORD_COMM);
+	struct rank_entry *entry = handle ? rank_make(collectives, event, handle) : NULL;
+
+	if (!entry || !id[0])
+		return;
+	collectives->ranks[entry->rank].made = true;
+	collectives->ranks[entry->rank].number = (int32_t)call_word(means, call, WORD_RANK);
+	collectives->ranks[entry->rank].comm =
+		comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
+}
+
+/* All ranks of a communicator are this process's, in the order of their handles. */
+static void ranks_made(struct collectives *collectives, const struct event *event,
+                       const struct function_means *means)
+{
+	const struct call *call = event->call;
+	uint64_t devices = call_word(means, call, WORD_DEVICES);
+	uint64_t first = call_word(means, call, WORD_COMM0);
+	const uint64_t id[2] = { mix(mix(mix(0, machine_pid(event->process)), first),
+		                     call->begin_ns),
+		                 COLLECTIVES_IN_ONE };
+	uint32_t comm = COLLECTIVES_NONE;
+
+	for (uint32_t i = 0; i < devices && i < COLLECTIVES_ALL; i++) {
+		uint64_t handle = call_word(means, call, (enum word)(WORD_COMM0 + i));
+		struct rank_entry *entry = handle ? rank_make(collectives, event, handle) : NULL;
+
+		if (!entry)
+			continue;
+		if (comm == COLLECTIVES_NONE)
+			comm = comm_make(collectives, id, (uint32_t)devices);
+		collectives->ranks[entry->rank].made = true;
+		collectives->ranks[entry->rank].number = (int32_t)i;
+		collectives->ranks[entry->rank].comm = comm;
+	}
+}
+
+/* A part of one: that of the same color in all that were in the same split of it. */
+static void rank_split(struct collectives *collectives, const struct event *event,
+                       const struct function_means *means)
+{
+	const struct call *call = event->call;
+	struct rank_entry *from = rank_find(collectives, event, call_word(means, call, WORD_COMM));
+	uint64_t handle = call_word(means, call, WORD_MADE);
+	uint32_t comm = from ? collectives->ranks[from->rank].comm : COLLECTIVES_NONE;
+	uint64_t id[2] = { 0, 0 };
+	struct rank_entry *entry;
+
+	if (from)
+		from->splits++;
+	if (from && comm != COLLECTIVES_NONE) {
+		id[0] = mix(mix(collectives->comms[comm].id[0], from->splits),
+		            call_word(means, call, WORD_COLOR));
+		id[1] = 1;
+	}
+	entry = handle ? rank_make(collectives, event, handle) : NULL;
+	if (entry)
+		collectives->ranks[entry->rank].made = true;
+	if (entry && id[1])
+		collectives->ranks[entry->rank].comm = comm_make(collectives, id, 0);
+}
+
+/* Its handle can be another one's from now on. */
+static void rank_destroyed(struct collectives *collectives, const struct event *event,
+                           const struct function_means *means)
+{
+	struct rank_entry *entry =
+		rank_find(collectives, event, call_word(means, event->call, WORD_COMM));
+
+	if (!entry)
+		return;
+	collectives->ranks[entry->rank].gone = true;
+	HASH_DEL(collectives->own->ranks, entry);
+	free(entry);
+}
+
+void collectives_exit(struct collectives *collectives, const struct process *process)
+{
+	struct rank_entry *entry, *next;
+
+	if (!collectives_know(collectives, process))
+		return;
+	HASH_ITER (hh, collectives->own->ranks, entry, next) {
+		if (collectives->ranks[entry->rank].process != process)
+			continue;
+		collectives->ranks[entry->rank].gone = true;
+		HASH_DEL(collectives->own->ranks, entry);
+		free(entry);
+	}
+}
+
+bool collectives_are_full(const struct collectives *collectives)
+{
+	return collectives->n_ranks >= RANKS_MAX;
+}
+
+bool collectives_know(const struct collectives *collectives, const struct process *process)
+{
+	const struct collectives_own *own = collectives->own;
+
+	return process->id < own->n_processes && own->processes[process->id];
+}
+
+/* Its creation says better what it is: all others were seen in that as well. */
+static void rank_known(struct collectives *collectives, const struct event *event,
+                       const struct function_means *means)
+{
+	const struct call *call = event->call;
+	const uint64_t id[2] = { call_word(means, call, WORD_ID),
+		                 call_word(means, call, WORD_ID2) };
+	uint64_t handle = call_word(means, call, WORD_COMM);
+	struct rank_entry *entry = rank_find(collectives, event, handle);
+
+	if (!entry)
+		entry = rank_make(collectives, event, handle);
+	if (entry && collectives->ranks[entry->rank].number < 0)
+		collectives->ranks[entry->rank].number = (int32_t)call_word(means, call, WORD_RANK);
+	if (!entry || collectives->ranks[entry->rank].comm != COLLECTIVES_NONE)
+		return;
+	collectives->ranks[entry->rank].comm =
+		comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
+}
+
+static struct collective_told *told_of(struct collectives *collectives, const struct told_key *key)
+{
+	struct told_entry *entry = MAP_FIND(collectives->own->told_ranks, key);
+
+	if (!entry && collectives->n_told >= TOLD_RANKS_MAX)
+		return NULL;
+	if (!entry) {
+		entry = MAP_ADD(collectives->own->told_ranks, key, key);
+		entry->told = (uint32_t)collectives->n_told;
+		collectives->told = vec_room(collectives->told, collectives->n_told,
+		                             sizeof(*collectives->told));
+		collectives->told[collectives->n_told++] = (struct collective_told){
+			.id = { key->id[0], key->id[1] }, .number = key->number, .file = key->file
+		};
+	}
+	return &collectives->told[entry->told];
+}
+
+static void rank_keep(struct collectives *collectives, const struct event *event,
+                      const struct function_means *means, const uint64_t *counts)
+{
+	const struct call *call = event->call;
+	const struct told_key key = { { call_word(means, call, WORD_ID),
+		                        call_word(means, call, WORD_ID2) },
+		                      (int32_t)call_word(means, call, WORD_RANK),
+		                      event->process->file };
+	struct collective_told *told = told_of(collectives, &key);
+	uint64_t state = call_word(means, call, WORD_STATE);
+
+	if (!told)
+		return;
+	if (!told->first_ns)
+		told->first_ns = told->moved_ns = call->begin_ns;
+	else if (memcmp(told->counts, counts, sizeof(told->counts)) != 0)
+		told->moved_ns = call->end_ns;
+	told->last_ns = call->end_ns;
+	told->size = (uint32_t)call_word(means, call, WORD_RANKS);
+	told->process = call_word(means, call, WORD_PID) ? event->process : NULL;
+	told->missing = state & 1;
+	told->failed = state & 2;
+	memcpy(told->counts, counts, sizeof(told->counts));
+	snprintf(told->host, sizeof(told->host), "%s", call->text ? call->text : "");
+}
+
+static void rank_told(struct collectives *collectives, const struct event *event,
+                      const struct function_means *means)
+{
+	struct collectives_own *own = collectives->own;
+	const struct call *call = event->call;
+	struct told_counts told = { .id = { call_word(means, call, WORD_ID),
+		                            call_word(means, call, WORD_ID2) },
+		                    .begin_ns = call->begin_ns,
+		                    .end_ns = call->end_ns,
+		                    .process = event->process->id };
+
+	for (unsigned kind = 0; kind < COLLECTIVES_TOLD; kind++)
+		told.counts[kind] = call_word(means, call, (enum word)(WORD_COUNTS + kind));
+	if (means->meaning == MEANS_RANK)
+		rank_keep(collectives, event, means, told.counts);
+	if ((means->meaning == MEANS_RANK && !call_word(means, call, WORD_PID)) ||
+	    own->n_told >= TOLD_MAX)
+		return;
+	own->told = vec_room(own->told, own->n_told, sizeof(*own->told));
+	own->told[own->n_told++] = told;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* NULL: there is no room. */
+static struct thread_entry *thread_of(struct collectives_own *own, const struct event *event)
+{
+	struct thread_key key = { event->process->id, event->tid };
+	struct thread_entry *thread = MAP_FIND(own->threads, &key);
+
+	if (thread || HASH_COUNT(own->threads) >= RANKS_MAX)
+		return thread;
+	return MAP_ADD(own->threads, key, &key);
+}
+
+static void thread_launched(struct thread_entry *thread, const struct call *call)
+{
+	thread->launches[thread->n_launches++ % LAUNCHES] =
+		(struct launch){ call->correlation, call->begin_ns };
+}
+
+/* The first launch that it made within a call; 0: none. */
+static uint64_t thread_launch_in(const struct thread_entry *thread, const struct call *call)
+{
+	uint32_t n = thread->n_launches < LAUNCHES ? thread->n_launches : LAUNCHES;
+	const struct launch *found = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct launch *launch = &thread->launches[i];
+
+		if (launch->begin_ns >= call->begin_ns && launch->begin_ns <= call->end_ns &&
+		    (!found || launch->begin_ns < found->begin_ns))
+			found = launch;
+	}
+	return found ? found->correlation : 0;
+}
+
+static void collective_add(struct collectives *collectives, const struct event *event,
+                           const struct function_means *means)
+{
+	const struct call *call = event->call;
+	uint64_t handle = call_word(means, call, WORD_COMM);
+	struct rank_entry *entry = rank_find(collectives, event, handle);
+	struct thread_entry *thread = thread_of(collectives->own, event);
+	struct collective_rank *rank;
+
+	if (!entry)
+		entry = rank_make(collectives, event, handle);
+	if (!entry) {
+		collectives->left_out++;
+		return;
+	}
+	rank = &collectives->ranks[entry->rank];
+	rank->n_calls++;
+	rank->last_ns = call->begin_ns;
+	if (collectives->n_calls >= (collectives->most ? collectives->most : CALLS_MAX)) {
+		collectives->left_out++;
+		return;
+	}
+	collectives->calls =
+		vec_room(collectives->calls, collectives->n_calls, sizeof(*collectives->calls));
+	collectives->calls[collectives->n_calls] = (struct collective_call){
+		.begin_ns = call->begin_ns,
+		.end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns,
+		.bytes = call_word(means, call, WORD_BYTES),
+		.rank = entry->rank,
+		.tid = event->tid,
+		.kind = means->kind,
+	};
+	if (thread && thread->depth && thread->n_group < GROUP_MAX)
+		thread->group[thread->n_group++] = (uint32_t)collectives->n_calls;
+	else if (thread && !thread->depth)
+		collectives->calls[collectives->n_calls].correlation =
+			thread_launch_in(thread, call);
+	collectives->n_calls++;
+}
+
+/*
+ * What a group asked for is launched at its end, for each communicator one kernel after the other
+ * in the order of their first calls; where there are more than one for each, the first is told.
+ */
+static void group_end(struct collectives *collectives, const struct event *event)
+{
+	struct thread_entry *thread = thread_of(collectives->own, event);
+	uint64_t since = event->call->begin_ns;
+	uint32_t n, first;
+
+	if (!thread || !thread->depth || --thread->depth)
+		return;
+	n = thread->n_launches < LAUNCHES ? thread->n_launches : LAUNCHES;
+	first = thread->n_launches - n;
+	while (first < thread->n_launches && thread->launches[first % LAUNCHES].begin_ns < since)
+		first++;
+	for (uint32_t i = 0; i < thread->n_group; i++) {
+		struct collective_call *call = &collectives->calls[thread->group[i]];
+
+		for (uint32_t j = 0; j < i && !call->joined; j++)
+			call->joined = collectives->calls[thread->group[j]].rank == call->rank;
+		if (event->call->end_ns > call->end_ns)
+			call->end_ns = event->call->end_ns;
+		if (!call->joined && first < thread->n_launches)
+			call->correlation = thread->launches[first++ % LAUNCHES].correlation;
+	}
+	thread->n_group = 0;
+}
+
+void groups_forget(struct collectives *collectives)
+{
+	struct thread_entry *thread, *next;
+
+	HASH_ITER (hh, collectives->own->threads, thread, next)
+		thread->n_group = 0;
+}
+
+static void other_call(struct collectives *collectives, const struct event *event)
+{
+	struct collectives_own *own = collectives->own;
+	const struct function_means *means = means_of(own, event->call->function);
+	struct thread_entry *thread;
+
+	if (means->meaning == MEANS_NOTHING)
+		return;
+	own->processes = by_id_room(own->processes, &own->n_processes, sizeof(*own->processes),
+	                            event->process->id);
+	own->processes[event->process->id] = true;
+	switch (means->meaning) {
+	case MEANS_COLLECTIVE:
+		collective_add(collectives, event, means);
+		break;
+	case MEANS_GROUP_BEGIN:
+		thread = thread_of(own, event);
+		if (thread)
+			thread->depth++;
+		break;
+	case MEANS_GROUP_END:
+		group_end(collectives, event);
+		break;
+	case MEANS_MADE:
+		rank_made(collectives, event, means);
+		break;
+	case MEANS_MADE_ALL:
+		ranks_made(collectives, event, means);
+		break;
+	case MEANS_SPLIT:
+		rank_split(collectives, event, means);
+		break;
+	case MEANS_DESTROYED:
+		rank_destroyed(collectives, event, means);
+		break;
+	case MEANS_KNOWN:
+		rank_known(collectives, event, means);
+		break;
+	case MEANS_BOTH:
+		rank_known(collectives, event, means);
+		rank_told(collectives, event, means);
+		break;
+	case MEANS_RANK:
+		rank_told(collectives, event, means);
+		break;
+	default:
+		break;
+	}
+}
+
+void collectives_event(struct collectives *collectives, const struct event *event)
+{
+	struct collectives_own *own = collectives->own;
+	struct thread_entry *thread;
+
+	if (event->type == EVENT_OTHER_CALL) {
+		if (event->call->function->layer == LAYER_HOOK)
+			other_call(collectives, event);
+		return;
+	}
+	if (event->type != EVENT_CALL || event->call->op != OP_LAUNCH ||
+	    !collectives_know(collectives, event->process) || !event->call->correlation)
+		return;
+	thread = thread_of(own, event);
+	if (thread)
+		thread_launched(thread, event->call);
+}
+
+void collectives_kernel(struct collectives *collectives, const struct event *event)
+{
+	struct collectives_own *own = collectives->own;
+	const struct activity *activity = event->activity;
+
+	if (!activity->correlation || own->n_kernels >= KERNELS_MAX)
+		return;
+	own->kernels = vec_room(own->kernels, own->n_kernels, sizeof(*own->kernels));
+	own->kernels[own->n_kernels++] =
+		(struct collective_kernel){ activity->correlation, activity->begin_ns,
+		                            activity->end_ns, event->process->id };
+}
