@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+/* In the end: which kernel each call has, which number, and which calls are one collective. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/collectives_inside.h"
+#include "base/array.h"
+#include "base/order.h"
+#include "base/vec.h"
+#include "base/xalloc.h"
+
+#define TOLD_HEED 256 /* of a process in a communicator: RAS is asked a dozen times */
+
+ORDER_BY(kernels_by_call, struct collective_kernel, UP(process), UP(correlation), UP(begin_ns));
+
+static void kernels_join(struct collectives *collectives)
+{
+	struct collectives_own *own = collectives->own;
+
+	if (own->n_kernels)
+		qsort(own->kernels, own->n_kernels, sizeof(*own->kernels), kernels_by_call);
+	for (size_t i = 0; i < collectives->n_calls; i++) {
+		struct collective_call *call = &collectives->calls[i];
+		uint32_t process = collectives->ranks[call->rank].process->id;
+		size_t low = 0, high = own->n_kernels;
+
+		while (call->correlation && low < high) {
+			size_t middle = low + (high - low) / 2;
+			const struct collective_kernel *run = &own->kernels[middle];
+
+			if (run->process < process ||
+			    (run->process == process && run->correlation < call->correlation))
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (!call->correlation || low == own->n_kernels ||
+		    own->kernels[low].process != process ||
+		    own->kernels[low].correlation != call->correlation)
+			continue;
+		call->gpu_begin_ns = own->kernels[low].begin_ns;
+		call->gpu_end_ns = own->kernels[low].end_ns;
+	}
+}
+
+/* They come late at times, and not in their order. */
+ORDER_BY(calls_by_begin, struct collective_call, UP(rank), UP(kind), UP(begin_ns), UP(end_ns));
+
+int calls_in_order(const void *x, const void *y)
+{
+	return calls_by_begin(x, y);
+}
+
+ORDER_BY(told_by_rank, struct told_counts, UP(process), UP(id[0]), UP(id[1]));
+
+void told_sort(struct collectives *collectives)
+{
+	struct collectives_own *own = collectives->own;
+
+	if (own->n_told)
+		qsort(own->told, own->n_told, sizeof(*own->told), told_by_rank);
+}
+
+/*
+ * Of those of one rank and kind: how many came before the first, by what RAS counted. It counts a
+ * call somewhere between its begin and its end, at a time between question and answer, so each
+ * answer leaves some numbers possible; false: all of them leave none, or more than one. Before the
+ * first call that was seen and after the last there may be others.
+ */
+bool calls_before(const struct collectives *collectives, const struct collective_call *calls,
+                  size_t n, uint64_t *before)
+{
+	const struct collectives_own *own = collectives->own;
+	const struct collective_rank *rank = &collectives->ranks[calls->rank];
+	const struct collective_comm *comm = &collectives->comms[rank->comm];
+	uint64_t least = 0, most = UINT64_MAX;
+
+	const struct told_counts wanted = { .id = { comm->id[0], comm->id[1] },
+		                            .process = rank->process->id };
+	size_t first = ARRAY_BEFORE(own->n_told, k, told_by_rank(&own->told[k], &wanted) < 0);
+
+	for (size_t i = first; i < own->n_told && i < first + TOLD_HEED; i++) {
+		const struct told_counts *told = &own->told[i];
+		uint64_t count, ended, begun;
+
+		if (calls->kind >= COLLECTIVES_TOLD || told_by_rank(told, &wanted))
+			break;
+		if (told->begin_ns < calls[0].begin_ns || told->end_ns > calls[n - 1].end_ns)
+			continue;
+		count = told->counts[calls->kind];
+		if (count == UINT64_MAX)
+			continue;
+		ended = ARRAY_BEFORE(n, k, calls[k].end_ns <= told->begin_ns);
+		begun = ARRAY_BEFORE(n, k, calls[k].begin_ns <= told->end_ns);
+		if (count < ended)
+			return false;
+		if (count - ended < most)
+			most = count - ended;
+		if (count > begun && count - begun > least)
+			least = count - begun;
+	}
+	*before = least;
+	return least == most;
+}
+
+static void rank_count(struct collectives *collectives, const struct collective_call *calls,
+                       size_t n)
+{
+	struct collective_rank *rank = &collectives->ranks[calls->rank];
+
+	if (rank->made || rank->comm == COLLECTIVES_NONE || calls->kind >= COLLECTIVE_COUNTED)
+		return;
+	rank->uncounted[calls->kind] =
+		!calls_before(collectives, calls, n, &rank->first[calls->kind]);
+}
+
+static void calls_number(struct collectives *collectives)
+{
+	struct collective_call *calls = collectives->calls;
+
+	told_sort(collectives);
+	if (collectives->n_calls)
+		qsort(calls, collectives->n_calls, sizeof(*calls), calls_in_order);
+	for (size_t first = 0, n; first < collectives->n_calls; first += n) {
+		for (n = 1; first + n < collectives->n_calls &&
+		            calls[first + n].rank == calls[first].rank &&
+		            calls[first + n].kind == calls[first].kind;
+		     n++)
+			;
+		rank_count(collectives, &calls[first], n);
+	}
+	for (size_t i = 0; i < collectives->n_calls; i++) {
+		bool begins = !i || calls[i].rank != calls[i - 1].rank ||
+		              calls[i].kind != calls[i - 1].kind;
+
+		if (calls[i].kind < COLLECTIVE_COUNTED)
+			calls[i].number =
+				begins ? collectives->ranks[calls[i].rank].first[calls[i].kind]
+				       : calls[i - 1].number + 1;
+	}
+}
+
+/* The communicator by which a call is one with others. */
+static uint32_t call_comm(const struct collectives *collectives, const struct collective_call *call)
+{
+	const struct collective_rank *rank = &collectives->ranks[call->rank];
+
+	return call->kind < COLLECTIVE_COUNTED && rank->uncounted[call->kind] ? COLLECTIVES_NONE
+	                                                                      : rank->comm;
+}
+
+/* By what makes them one; those of communicators that are not known come last. */
+struct order_row {
+	struct collective_call call;
+	uint32_t comm;
+};
+
+ORDER_BY(calls_together, struct order_row, UP(comm), UP(call.kind), UP(call.number), UP(call.rank));
+
+static void calls_sort(struct collectives *collectives)
+{
+	size_t n = collectives->n_calls;
+	struct order_row *rows = xcalloc(n + 1, sizeof(*rows));
+
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (struct order_row){ collectives->calls[i],
+			                      call_comm(collectives, &collectives->calls[i]) };
+	qsort(rows, n, sizeof(*rows), calls_together);
+	for (size_t i = 0; i < n; i++)
+		collectives->calls[i] = rows[i].call;
+	free(rows);
+}
+
+uint64_t collective_arrival_ns(const struct collective *collective,
+                               const struct collective_call *call)
+{
+	return collective->by_gpu ? call->gpu_begin_ns : call->begin_ns;
+}
+
+static bool calls_are_one(const struct collectives *collectives, const struct collective_call *a,
+                          const struct collective_call *b)
+{
+	return a->kind == b->kind && a->number == b->number && a->kind < COLLECTIVE_COUNTED &&
+	       call_comm(collectives, a) != COLLECTIVES_NONE &&
+	       call_comm(collectives, a) == call_comm(collectives, b);
+}
+
+/* Sizes of an all-to-all may differ; all others say the same. */
+bool calls_agree(const struct collective_call *calls, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (calls[i].bytes != calls[0].bytes)
+			return false;
+	return true;
+}
+
+void collective_fill(struct collective *one, const struct collective_call *calls)
+{
+	one->by_gpu = true;
+	for (uint32_t i = 0; i < one->n; i++)
+		one->by_gpu &= calls[i].gpu_begin_ns != 0;
+	one->first_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < one->n; i++) {
+		uint64_t time_ns = collective_arrival_ns(one, &calls[i]);
+
+		if (time_ns < one->first_ns)
+			one->first_ns = time_ns;
+		if (i && time_ns <= one->last_ns)
+			continue;
+		one->last_ns = time_ns;
+		one->last = one->first + i;
+	}
+	for (uint32_t i = 0; one->by_gpu && i < one->n; i++)
+		if (!one->end_ns || calls[i].gpu_end_ns < one->end_ns)
+			one->end_ns = calls[i].gpu_end_ns;
+}
+
+static void collectives_match(struct collectives *collectives, uint32_t first, uint32_t n)
+{
+	const struct collective_call *calls = &collectives->calls[first];
+	struct collective one = { .comm = collectives->ranks[calls->rank].comm,
+		                  .first = first,
+		                  .n = n,
+		                  .kind = calls->kind };
+	struct collective_comm *comm = &collectives->comms[one.comm];
+
+	if (calls->kind != COLLECTIVE_ALL_TO_ALL && !calls_agree(calls, n)) {
+		comm->unlike++;
+		return;
+	}
+	comm->matched++;
+	collective_fill(&one, calls);
+	collectives->all = vec_room(collectives->all, collectives->n_all, sizeof(one));
+	collectives->all[collectives->n_all++] = one;
+}
+
+/* One whose ranks say different things has lost some of their calls: no number of it is right. */
+static void collectives_drop_unlike(struct collectives *collectives)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < collectives->n_all; i++) {
+		const struct collective *one = &collectives->all[i];
+
+		if (!collectives->comms[one->comm].unlike)
+			collectives->all[n++] = *one;
+	}
+	collectives->n_all = n;
+}
+
+ORDER_BY(told_by_number, struct collective_told, UP(id[0]), UP(id[1]), UP(number), UP(file));
+ORDER_BY(collectives_by_time, struct collective, UP(comm), UP(last_ns), UP(first));
+
+void collectives_end(struct collectives *collectives, const struct run_info *run)
+{
+	static const enum lost_reason calls_lost[] = { LOST_RING_FULL, LOST_THREADS_FULL,
+		                                       LOST_NOT_RUN, LOST_OVER_BUDGET };
+	uint32_t n;
+
+	for (size_t i = 0; i < sizeof(calls_lost) / sizeof(calls_lost[0]); i++)
+		collectives->lost |= run->lost[calls_lost[i]] != 0;
+	collectives->lost |= run->damaged_chunks || collectives->left_out;
+	if (collectives->n_told)
+		qsort(collectives->told, collectives->n_told, sizeof(*collectives->told),
+		      told_by_number);
+	kernels_join(collectives);
+	calls_number(collectives);
+	calls_sort(collectives);
+	for (size_t i = 0; i < collectives->n_ranks; i++)
+		if (collectives->ranks[i].comm != COLLECTIVES_NONE)
+			collectives->comms[collectives->ranks[i].comm].n_ranks++;
+	for (uint32_t first = 0; first < collectives->n_calls; first += n) {
+		const struct collective_call *call = &collectives->calls[first];
+
+		for (n = 1;
+		     first + n < collectives->n_calls && calls_are_one(collectives, call, call + n);
+		     n++)
+			;
+		if (call->kind >= COLLECTIVE_COUNTED)
+			collectives->unpaired += n;
+		else if (collectives->ranks[call->rank].comm == COLLECTIVES_NONE)
+			collectives->unknown += n;
+		else if (call_comm(collectives, call) == COLLECTIVES_NONE)
+			collectives->uncounted += n;
+		else if (n < 2)
+			collectives->alone++;
+		else if (!collectives->lost)
+			collectives_match(collectives, first, n);
+	}
+	collectives_drop_unlike(collectives);
+	if (collectives->n_all)
+		qsort(collectives->all, collectives->n_all, sizeof(*collectives->all),
+		      collectives_by_time);
+}

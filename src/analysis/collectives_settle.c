@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/* Collectives while they come: those that are whole are told of, and their calls forgotten. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/collectives_inside.h"
+#include "base/order.h"
+#include "base/xalloc.h"
+
+#define KNOWN_AFTER_NS 30000000000ull /* what RAS has not told of by then it does not tell */
+#define WAITING_MOST   8192           /* calls that wait for a rank's; others are told of no more */
+#define UNCOUNTED_MOST 2048           /* calls of a rank and kind that wait for RAS: the last */
+
+/* A call, and by what it is one with others'; those without a number yet come last. */
+struct settling {
+	struct collective_call call;
+	uint32_t comm;
+};
+
+ORDER_BY(settling_together, struct settling, UP(comm), UP(call.kind), UP(call.number),
+         UP(call.rank));
+ORDER_BY(settled_by_time, struct collective, UP(comm), UP(last_ns), UP(first));
+
+/* Whether calls of one rank and kind have numbers, or can get them. */
+static bool rank_counts(struct collectives *collectives, const struct collective_call *calls,
+                        size_t n)
+{
+	struct collective_rank *rank = &collectives->ranks[calls->rank];
+
+	if (rank->comm == COLLECTIVES_NONE)
+		return false;
+	if (!rank->made && !rank->counted[calls->kind])
+		rank->counted[calls->kind] =
+			calls_before(collectives, calls, n, &rank->first[calls->kind]);
+	return rank->made || rank->counted[calls->kind];
+}
+
+/* Of what is older no call is there any more. */
+static void told_forget(struct collectives_own *own, uint64_t before_ns)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < own->n_told; i++)
+		if (own->told[i].end_ns + KNOWN_AFTER_NS > before_ns)
+			own->told[n++] = own->told[i];
+	own->n_told = n;
+}
+
+static void calls_number(struct collectives *collectives, uint64_t before_ns)
+{
+	struct collective_call *calls = collectives->calls;
+
+	if (collectives->n_calls)
+		qsort(calls, collectives->n_calls, sizeof(*calls), calls_in_order);
+	for (size_t first = 0, n; first < collectives->n_calls; first += n) {
+		struct collective_call *run = &calls[first];
+
+		for (n = 1; first + n < collectives->n_calls && run[n].rank == run->rank &&
+		            run[n].kind == run->kind;
+		     n++)
+			;
+		if (run->kind >= COLLECTIVE_COUNTED)
+			continue;
+		if (!rank_counts(collectives, run, n)) {
+			for (size_t i = 0; i + UNCOUNTED_MOST < n; i++)
+				run[i].begin_ns = 0; /* see settle_later() */
+			continue;
+		}
+		for (size_t i = 0; i < n && run[i].begin_ns < before_ns; i++) {
+			if (run[i].settled)
+				continue;
+			run[i].number = collectives->ranks[run->rank].first[run->kind]++;
+			run[i].settled = true;
+		}
+	}
+}
+
+/* By communicator and kind, how many ranks have to call. */
+static uint32_t *living_count(const struct collectives *collectives)
+{
+	uint32_t *living = xcalloc(collectives->n_comms * COLLECTIVE_COUNTED + 1, sizeof(*living));
+
+	for (size_t i = 0; i < collectives->n_ranks; i++) {
+		const struct collective_rank *rank = &collectives->ranks[i];
+
+		for (int kind = 0; kind < COLLECTIVE_COUNTED; kind++)
+			if (rank->comm != COLLECTIVES_NONE && !rank->gone &&
+			    (rank->made || rank->counted[kind]))
+				living[rank->comm * COLLECTIVE_COUNTED + (size_t)kind]++;
+	}
+	return living;
+}
+
+/* Who has not called, where that is one alone. */
+static uint32_t missing_rank(const struct collectives *collectives, const struct settling *rows,
+                             uint32_t n)
+{
+	uint32_t missing = COLLECTIVES_NONE, k = 0;
+
+	for (uint32_t i = 0; i < collectives->n_ranks; i++) {
+		const struct collective_rank *rank = &collectives->ranks[i];
+
+		while (k < n && rows[k].call.rank < i)
+			k++;
+		if (rank->comm != rows->comm || rank->gone || (k < n && rows[k].call.rank == i) ||
+		    (!rank->made && !rank->counted[rows->call.kind]))
+			continue;
+		missing = i;
+	}
+	return missing;
+}
+
+static void missing_note(struct collectives *collectives, const struct settling *rows, uint32_t n)
+{
+	struct missing_call *missing = &collectives->own->missing[rows->comm];
+	uint64_t since_ns = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (rows[i].call.begin_ns > since_ns)
+			since_ns = rows[i].call.begin_ns;
+	if (missing->since_ns && missing->since_ns <= since_ns)
+		return;
+	*missing = (struct missing_call){ since_ns, missing_rank(collectives, rows, n) };
+}
+
+struct settle {
+	struct collectives *collectives;
+	struct collective *all;
+	struct collective_call *whole; /* calls of `all` */
+	size_t n_all, n_whole, n_kept;
+};
+
+static void settle_whole(struct settle *settle, const struct settling *rows, uint32_t n)
+{
+	struct collective_comm *comm = &settle->collectives->comms[rows->comm];
+	struct collective_call *calls = &settle->whole[settle->n_whole];
+	struct collective one = { .comm = rows->comm,
+		                  .first = (uint32_t)settle->n_whole,
+		                  .n = n,
+		                  .kind = rows->call.kind };
+
+	if (n < 2) {
+		settle->collectives->alone++;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		calls[i] = rows[i].call;
+	if (one.kind != COLLECTIVE_ALL_TO_ALL && !calls_agree(calls, n)) {
+		comm->unlike++;
+		return;
+	}
+	comm->matched++;
+	collective_fill(&one, calls);
+	settle->n_whole += n;
+	settle->all[settle->n_all++] = one;
+}
+
+static void settle_keep(struct settle *settle, const struct settling *rows, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		settle->collectives->calls[settle->n_kept++] = rows[i].call;
+}
+
+static void settle_group(struct settle *settle, const struct settling *rows, uint32_t n,
+                         uint32_t n_living)
+{
+	uint32_t n_here = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_here += !settle->collectives->ranks[rows[i].call.rank].gone;
+	if (n_here >= n_living) {
+		settle_whole(settle, rows, n);
+		return;
+	}
+	if (n_here + 1 == n_living)
+		missing_note(settle->collectives, rows, n);
+	if (settle->n_kept < WAITING_MOST)
+		settle_keep(settle, rows, n);
+	else
+		settle->collectives->alone++;
+}
+
+/* One whose number is not known, or that came just now. */
+static void settle_later(struct settle *settle, const struct settling *row, uint64_t before_ns)
+{
+	struct collectives *collectives = settle->collectives;
+	const struct collective_rank *rank = &collectives->ranks[row->call.rank];
+
+	if (row->call.kind >= COLLECTIVE_COUNTED)
+		collectives->unpaired++;
+	else if (!rank->gone && row->call.begin_ns + KNOWN_AFTER_NS > before_ns)
+		settle_keep(settle, row, 1);
+	else if (rank->comm == COLLECTIVES_NONE)
+		collectives->unknown++;
+	else
+		collectives->uncounted++;
+}
+
+static bool settling_are_one(const struct settling *a, const struct settling *b)
+{
+	return a->comm != COLLECTIVES_NONE && a->comm == b->comm && a->call.kind == b->call.kind &&
+	       a->call.number == b->call.number;
+}
+
+/* `calls` is their copy until all are told of. */
+static void settle_tell(struct settle *settle,
+                        void (*each)(void *data, const struct collective *one), void *data)
+{
+	struct collective_call *kept = settle->collectives->calls;
+
+	if (settle->n_all)
+		qsort(settle->all, settle->n_all, sizeof(*settle->all), settled_by_time);
+	settle->collectives->calls = settle->whole;
+	for (size_t i = 0; i < settle->n_all; i++)
+		if (!settle->collectives->comms[settle->all[i].comm].unlike)
+			each(data, &settle->all[i]);
+	settle->collectives->calls = kept;
+}
+
+void collectives_settle(struct collectives *collectives, uint64_t before_ns,
+                        void (*each)(void *data, const struct collective *one), void *data)
+{
+	struct collectives_own *own = collectives->own;
+	size_t n_calls = collectives->n_calls;
+	struct settling *rows = xcalloc(n_calls + 1, sizeof(*rows));
+	struct settle settle = { .collectives = collectives,
+		                 .all = xcalloc(n_calls / 2 + 1, sizeof(*settle.all)),
+		                 .whole = xcalloc(n_calls + 1, sizeof(*settle.whole)) };
+	uint32_t *living, n;
+
+	groups_forget(collectives);
+	told_forget(own, before_ns);
+	told_sort(collectives);
+	calls_number(collectives, before_ns);
+	living = living_count(collectives);
+	free(own->missing);
+	own->missing = xcalloc(collectives->n_comms + 1, sizeof(*own->missing));
+	own->n_missing = collectives->n_comms;
+	for (size_t i = 0; i < n_calls; i++) {
+		const struct collective_call *call = &collectives->calls[i];
+
+		rows[i] = (struct settling){ *call, call->settled
+			                                    ? collectives->ranks[call->rank].comm
+			                                    : COLLECTIVES_NONE };
+	}
+	qsort(rows, n_calls, sizeof(*rows), settling_together);
+	for (size_t first = 0; first < n_calls; first += n) {
+		const struct settling *row = &rows[first];
+
+		for (n = 1; first + n < n_calls && settling_are_one(row, row + n); n++)
+			;
+		if (row->comm == COLLECTIVES_NONE)
+			settle_later(&settle, row, before_ns);
+		else
+			settle_group(&settle, row, n,
+			             living[row->comm * COLLECTIVE_COUNTED + row->call.kind]);
+	}
+	collectives->n_calls = settle.n_kept;
+	settle_tell(&settle, each, data);
+	free(living);
+	free(rows);
+	free(settle.all);
+	free(settle.whole);
+}
+
+uint64_t collectives_missing_ns(const struct collectives *collectives, uint32_t comm,
+                                uint32_t *rank)
+{
+	const struct collectives_own *own = collectives->own;
+
+	if (comm >= own->n_missing || own->missing[comm].rank == COLLECTIVES_NONE)
+		return 0;
+	*rank = own->missing[comm].rank;
+	return own->missing[comm].since_ns;
+}
+
+struct collective_counts *collectives_count(const struct collectives *collectives)
+{
+	struct collective_counts *all = xcalloc(collectives->n_ranks + 1, sizeof(*all));
+
+	for (size_t i = 0; i < collectives->n_ranks; i++) {
+		const struct collective_rank *rank = &collectives->ranks[i];
+
+		for (int kind = 0; kind < COLLECTIVES_TOLD; kind++) {
+			bool known = rank->comm != COLLECTIVES_NONE && !rank->gone &&
+			             (rank->made || rank->counted[kind]);
+
+			all[i].known |= known;
+			all[i].of[kind] = known ? rank->first[kind] : UINT64_MAX;
+		}
+	}
+	for (size_t i = 0; i < collectives->n_calls; i++) {
+		const struct collective_call *call = &collectives->calls[i];
+		struct collective_counts *counts = &all[call->rank];
+
+		if (!call->settled && call->kind < COLLECTIVES_TOLD &&
+		    counts->of[call->kind] != UINT64_MAX)
+			counts->of[call->kind]++;
+	}
+	return all;
+}
+
+/* The calls that it has not told of are among those that are kept, or come soon. */
+bool collectives_want_ras(const struct collectives *collectives, uint64_t since_ns)
+{
+	for (size_t i = 0; i < collectives->n_calls; i++) {
+		const struct collective_call *call = &collectives->calls[i];
+		const struct collective_rank *rank = &collectives->ranks[call->rank];
+
+		if (call->kind >= COLLECTIVES_TOLD || rank->gone || call->begin_ns < since_ns)
+			continue;
+		if (rank->comm == COLLECTIVES_NONE || (!rank->made && !rank->counted[call->kind]))
+			return true;
+	}
+	return false;
+}
+
+void collectives_distrust(struct collectives *collectives)
+{
+	groups_forget(collectives);
+	for (size_t i = 0; i < collectives->n_ranks; i++) {
+		struct collective_rank *rank = &collectives->ranks[i];
+
+		rank->made = false;
+		memset(rank->counted, 0, sizeof(rank->counted));
+	}
+	for (size_t i = 0; i < collectives->n_comms; i++)
+		collectives->comms[i].unlike = 0;
+	collectives->left_out = 0;
+	collectives->n_calls = collectives->own->n_told = 0;
+}
