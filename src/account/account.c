@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/account_inside.h"
+#include "account/facts_ranks.h"
 #include "account/waits.h"
 #include "account/walk.h"
 #include "base/xalloc.h"
@@ -303,7 +304,32 @@ struct late {
 	uint64_t until_ns;     /* it joins, or the first of all leaves */
 };
 
-/* Who joins only after `end_ns` is not waited for. */
+/* Of those that are in one collective. */
+static struct late peers_late_in(const struct maker *maker, const struct collective *collective,
+                                 uint64_t time_ns, uint64_t end_ns)
+{
+	const struct facts *facts = maker->facts;
+	struct late late = { NULL, end_ns };
+
+	for (uint32_t i = collective->first; i < collective->first + collective->n; i++) {
+		uint32_t work = facts_work_of_call(facts, i);
+
+		--*maker->budget;
+		if (work == FACTS_NONE)
+			continue;
+
+		const struct fact_work *peer = &facts->works[work];
+
+		if (peer->begin_ns > time_ns && (!late.last || peer->begin_ns > late.until_ns))
+			late = (struct late){ &maker->gpus[peer->gpu], peer->begin_ns };
+		else if (!late.last && peer->end_ns > time_ns && peer->end_ns < late.until_ns)
+			late.until_ns = peer->end_ns;
+	}
+	return late;
+}
+
+/* Where collectives are not known, by when GPUs communicate. Who joins only after `end_ns` is not
+ * waited for. */
 static struct late peers_late(const struct maker *maker, const struct gpu_time *self,
                               uint64_t time_ns, uint64_t end_ns)
 {
@@ -349,11 +375,14 @@ static void communication_explain(const struct maker *maker, struct cut cut,
 {
 	struct account_via waits = { cut.via, ACCOUNT_COMMUNICATION, FACTS_NONE, 0 };
 	uint64_t end_ns = cut.end_ns, work_end_ns = maker->facts->works[segment->work].end_ns;
+	const struct collective *collective = facts_collective_of(maker->facts, segment->work);
 
 	while (cut.begin_ns < end_ns) {
 		struct late late = { NULL, end_ns };
 
-		if (*maker->budget >= ACCOUNT_PEERS)
+		if (collective && *maker->budget >= collective->n)
+			late = peers_late_in(maker, collective, cut.begin_ns, end_ns);
+		else if (!collective && *maker->budget >= ACCOUNT_PEERS)
 			late = peers_late(maker, self, cut.begin_ns, work_end_ns);
 		cut.end_ns = facts_min(end_ns, late.until_ns);
 		if (late.last) {

@@ -48,8 +48,11 @@ enum account_cause {
 	ACCOUNT_CAUSES,
 };
 
-const char *account_cause_name(enum account_cause cause); /* "sleep": a word, for programs */
-const char *account_cause_text(enum account_cause cause); /* "asleep": half a line */
+const char *account_cause_name(enum account_cause cause);  /* "sleep": a word, for programs */
+const char *account_cause_text(enum account_cause cause);  /* "asleep": half a line */
+
+/* What a thread waits for that is blocked so. */
+enum account_cause account_cause_of_rest(const struct fact_rest *rest);
 
 /* Nothing can be changed by it but what is recorded. */
 static inline bool account_cause_is_unknown(enum account_cause cause)

@@ -7,6 +7,7 @@
 #include "account/facts_busy.h"
 #include "account/facts_order.h"
 #include "account/facts_place.h"
+#include "account/facts_ranks.h"
 #include "account/facts_watched.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
@@ -44,6 +45,7 @@ void facts_init(struct facts *facts)
 	facts->own = xcalloc(1, sizeof(*facts->own));
 	facts->own->ids = thread_ids_new();
 	facts->own->gpus = gpu_ids_new();
+	collectives_init(&facts->collectives);
 }
 
 static void facts_free_names(struct facts_own *own)
@@ -102,6 +104,9 @@ void facts_clear(struct facts *facts)
 	free(facts->unmeasured);
 	free(facts->unwatched);
 	free(facts->busy);
+	free(facts->talks);
+	free(facts->call_works);
+	collectives_clear(&facts->collectives);
 	chains_free(facts->chains);
 	memset(facts, 0, sizeof(*facts));
 }
@@ -304,6 +309,8 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->device = activity->device;
 	row->stream = activity->stream;
 	row->class = (uint8_t)fact_class_of(facts, activity);
+	if (row->class == FACT_COMMUNICATION)
+		collectives_kernel(&facts->collectives, event);
 	row->kind = (uint8_t)activity->kind;
 	row->direction = (uint8_t)activity->direction;
 	row->kernel = fact_kernel_of(facts, activity->kernel);
@@ -519,6 +526,10 @@ void facts_event(struct facts *facts, const struct event *event)
 	switch (event->type) {
 	case EVENT_CALL:
 		fact_call_add(facts, event);
+		collectives_event(&facts->collectives, event);
+		break;
+	case EVENT_OTHER_CALL:
+		collectives_event(&facts->collectives, event);
 		break;
 	case EVENT_ACTIVITY:
 		fact_work_add(facts, event);
@@ -559,6 +570,7 @@ void facts_end(struct facts *facts, const struct run_info *run)
 	facts->run = run;
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
 	facts_order(facts);
+	facts_ranks(facts);
 	facts_busy_make_works(facts);
 	facts_watched(facts);
 	facts_place(facts);

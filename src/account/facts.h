@@ -10,6 +10,7 @@
 #define CUSCOPE_ACCOUNT_FACTS_H
 
 #include "account/chains.h"
+#include "analysis/collectives.h"
 #include "trace/event.h"
 
 #define FACTS_NONE UINT32_MAX /* no such thread, no such row */
@@ -131,6 +132,10 @@ struct fact_span { /* in which nothing of a process was measured */
 	uint32_t process; /* its id */
 };
 
+struct fact_talk { /* a kernel of communication, and which collective it is of */
+	uint32_t work, collective;
+};
+
 struct fact_range { /* of NVTX, pushed and popped */
 	uint64_t begin_ns, end_ns;
 	uint32_t thread, depth, name;
@@ -154,6 +159,10 @@ struct facts {
 	size_t n_unmeasured, n_unwatched;
 	const struct stack **stacks; /* by id, for what makes chains of them; in the end not kept */
 	size_t n_stacks;
+	struct collectives collectives;
+	struct fact_talk *talks;       /* by work; */
+	size_t n_talks, n_talks_alone; /* alone: kernels of communication that are of none */
+	uint32_t *call_works;   /* of each call of a collective its work; NULL: none has one */
 	struct fact_busy *busy; /* when GPUs were, where that is told from outside */
 	size_t n_busy;
 	uint32_t gpus_busy;     /* how many of them were */

@@ -58,7 +58,7 @@ enum account_cause walk_cause_of_call(const struct fact_call *call)
 	}
 }
 
-static enum account_cause walk_cause_of_rest(const struct fact_rest *rest)
+enum account_cause account_cause_of_rest(const struct fact_rest *rest)
 {
 	static const enum account_cause causes[WAIT_COUNT] = {
 		[WAIT_UNKNOWN] = ACCOUNT_OTHER_WAIT, [WAIT_CPU] = ACCOUNT_NO_CPU,
@@ -291,7 +291,7 @@ static enum account_cause walker_cause_of_rest(const struct walker *walker,
                                                const struct fact_rest *rest)
 {
 	return rest->for_gpu && !walker->caller ? ACCOUNT_SYNCHRONISATION
-	                                        : walk_cause_of_rest(rest);
+	                                        : account_cause_of_rest(rest);
 }
 
 /* The thread that ended it is asked for the same time. */

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+#include "account/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/gpu_time.h"
+#include "base/array.h"
+#include "base/order.h"
+#include "base/vec.h"
+#include "base/xalloc.h"
+
+#define LATE_LEAST   0.05 /* of a rank's time others wait for it: it is worth a word */
+#define LATE_CLEAR   0.5  /* of all waiting for one rank */
+#define LATE_MUCH    0.9  /* of the time that others waited for a rank */
+#define CLASS_LEAST  10   /* collectives, below which nothing is said of a kind */
+#define CLASS_MOSTLY 0.7  /* of the time */
+
+/* ---- collectives ----------------------------------------------------------------------------- */
+
+struct arrival {
+	uint64_t time_ns;
+	uint32_t rank;
+};
+
+ORDER_BY(arrivals_by_time, struct arrival, UP(time_ns), UP(rank));
+
+/* Of those that are ranks of their own, in the order in which they came. */
+static void arrivals_of(const struct facts *facts, const struct collective *one,
+                        struct arrival *arrivals)
+{
+	const struct collective_call *calls = &facts->collectives.calls[one->first];
+
+	for (uint32_t i = 0; i < one->n; i++)
+		arrivals[i] =
+			(struct arrival){ collective_arrival_ns(one, &calls[i]), calls[i].rank };
+	qsort(arrivals, one->n, sizeof(*arrivals), arrivals_by_time);
+}
+
+/* Of stretches that come in the order of their ends what is in none before. */
+static uint64_t add_stretch(uint64_t *until_ns, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t from_ns = facts_max(*until_ns, begin_ns);
+
+	*until_ns = facts_max(*until_ns, end_ns);
+	return end_ns > from_ns ? end_ns - from_ns : 0;
+}
+
+static void row_add(struct rank_row *row, const struct collective *one, const struct arrival *at,
+                    uint64_t last_ns)
+{
+	uint64_t end_ns = one->end_ns > last_ns ? one->end_ns : last_ns;
+
+	if (!row->n++)
+		row->first_ns = at->time_ns;
+	row->end_ns = facts_max(row->end_ns, end_ns);
+	row->first_ns = facts_min(row->first_ns, at->time_ns);
+	row->waited_ns += add_stretch(&row->waited_until_ns, at->time_ns, last_ns);
+}
+
+static struct rank_kind *kind_of(struct ranks *ranks, const struct collective *one)
+{
+	struct rank_kind *kind;
+
+	for (size_t i = ranks->n_kinds; i-- > 0;)
+		if (ranks->kinds[i].comm == one->comm && ranks->kinds[i].kind == one->kind)
+			return &ranks->kinds[i];
+	ranks->kinds = vec_room(ranks->kinds, ranks->n_kinds, sizeof(*ranks->kinds));
+	kind = &ranks->kinds[ranks->n_kinds++];
+	*kind = (struct rank_kind){ .comm = one->comm, .kind = one->kind };
+	return kind;
+}
+
+static void kind_add(struct rank_kind *kind, const struct facts *facts,
+                     const struct collective *one, const struct arrival *arrivals)
+{
+	uint64_t waited_ns = 0;
+
+	kind->n++;
+	if (one->n > kind->most)
+		kind->most = one->n;
+	spread_add(&kind->bytes, facts->collectives.calls[one->first].bytes);
+	if (!one->by_gpu)
+		return;
+	kind->n_gpu++;
+	for (uint32_t i = 0; i + 1 < one->n; i++)
+		waited_ns += one->last_ns - arrivals[i].time_ns;
+	kind->waiting_ns += waited_ns / (one->n - 1);
+	if (one->end_ns > one->last_ns)
+		kind->transfer_ns += one->end_ns - one->last_ns;
+}
+
+/* Of a group the first stands for all. */
+static bool is_counted(const struct facts *facts, const struct collective *one)
+{
+	const struct collective_call *calls = &facts->collectives.calls[one->first];
+
+	for (uint32_t i = 0; i < one->n; i++)
+		if (calls[i].joined)
+			return false;
+	return one->n > 1;
+}
+
+static uint64_t error_of(const struct facts *facts, uint32_t machine)
+{
+	return machine < facts->run->n_machines ? facts->run->machines[machine].clock_error_ns : 0;
+}
+
+/* Clocks of machines are as good as their errors: who is later by less than these may not be. */
+static bool is_last_for_certain(const struct facts *facts, const struct arrival *arrivals,
+                                uint32_t n)
+{
+	const struct collective_rank *ranks = facts->collectives.ranks;
+	uint32_t own = ranks[arrivals[n - 1].rank].process->machine;
+
+	for (uint32_t i = 0; facts->run->n_machines > 1 && i + 1 < n; i++) {
+		uint32_t other = ranks[arrivals[i].rank].process->machine;
+
+		if (other != own && arrivals[n - 1].time_ns - arrivals[i].time_ns <
+		                            error_of(facts, own) + error_of(facts, other))
+			return false;
+	}
+	return true;
+}
+
+static void collective_count(struct ranks *ranks, const struct facts *facts,
+                             const struct collective *one, const struct arrival *arrivals)
+{
+	uint32_t n = one->n;
+	struct rank_row *last = &ranks->rows[arrivals[n - 1].rank];
+	uint64_t late_ns = arrivals[n - 1].time_ns - arrivals[n - 2].time_ns;
+
+	for (uint32_t i = 0; i < n; i++)
+		row_add(&ranks->rows[arrivals[i].rank], one, &arrivals[i], one->last_ns);
+	if (late_ns < RANKS_LAST_NS)
+		return;
+	if (!is_last_for_certain(facts, arrivals, n)) {
+		ranks->n_unclear++;
+		return;
+	}
+	last->late_ns = vec_room(last->late_ns, last->n_last, sizeof(*last->late_ns));
+	last->late_ns[last->n_last++] = late_ns;
+	late_ns = add_stretch(&last->held_until_ns, arrivals[n - 2].time_ns, one->last_ns);
+	last->held_ns += late_ns;
+	last->lateness_ns += (double)last->late_ns[last->n_last - 1];
+	ranks->held_ns += late_ns;
+}
+
+/* ---- why ------------------------------------------------------------------------------------- */
+
+struct cause {
+	const struct account_part *part;
+	uint32_t process, cause, chain;
+	double ns;
+};
+
+ORDER_BY(causes_alike, struct cause, UP(process), UP(cause), UP(chain));
+
+static struct cause *causes_of(const struct facts *facts, const struct accounts *accounts,
+                               size_t *n)
+{
+	struct cause *causes = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < accounts->n; i++) {
+		const struct account *account = &accounts->of[i];
+
+		for (size_t k = 0; k < account->n_parts; k++) {
+			const struct account_part *part = &account->parts[k];
+			const struct process *process;
+
+			if (part->thread == FACTS_NONE ||
+			    !account_part_is_for_peers(accounts, part))
+				continue;
+			process = facts->threads[part->thread].process;
+			causes = vec_room(causes, *n, sizeof(*causes));
+			causes[(*n)++] = (struct cause){ part, process->id, part->cause,
+				                         part->chain, part->ns };
+		}
+	}
+	if (*n)
+		qsort(causes, *n, sizeof(*causes), causes_alike);
+	return causes;
+}
+
+/* Those alike together, of which the largest is kept. */
+static void row_explain(struct rank_row *row, const struct cause *causes, size_t n)
+{
+	uint32_t process = row->rank->process->id;
+	double ns = 0;
+
+	for (size_t i = ARRAY_BEFORE(n, k, causes[k].process < process);
+	     i < n && causes[i].process == process; i++) {
+		bool begins = !i || causes_alike(&causes[i - 1], &causes[i]) != 0;
+
+		ns = begins ? causes[i].ns : ns + causes[i].ns;
+		row->why_of_ns += causes[i].ns;
+		if (ns <= row->why_ns)
+			continue;
+		row->why_ns = ns;
+		row->why = causes[i].part;
+	}
+}
+
+static void rows_explain(struct ranks *ranks, const struct facts *facts,
+                         const struct accounts *accounts)
+{
+	size_t n;
+	struct cause *causes = causes_of(facts, accounts, &n);
+
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].n_last)
+			row_explain(&ranks->rows[i], causes, n);
+	free(causes);
+}
+
+/* ---- how late -------------------------------------------------------------------------------- */
+
+static int compare_ns(const void *x, const void *y)
+{
+	return ORDER_OF(*(const uint64_t *)x, *(const uint64_t *)y);
+}
+
+/* Many short ones are no lateness beside a few long ones. */
+static void row_judge(struct rank_row *row)
+{
+	double ns = 0;
+
+	if (row->n_last)
+		qsort(row->late_ns, row->n_last, sizeof(*row->late_ns), compare_ns);
+	while (row->n_late < row->n_last && ns < LATE_MUCH * row->lateness_ns)
+		ns += (double)row->late_ns[row->n_last - ++row->n_late];
+}
+
+uint64_t rank_late_ns(const struct rank_row *row, double share)
+{
+	size_t at = row->n_late ? (size_t)(share * (double)(row->n_late - 1) + 0.5) : 0;
+
+	return row->n_late ? row->late_ns[row->n_last - row->n_late + at] : 0;
+}
+
+uint64_t rank_late_deviation_ns(const struct rank_row *row)
+{
+	uint64_t middle = rank_late_ns(row, 0.5), ns, *away;
+
+	if (!row->n_late)
+		return 0;
+	away = xcalloc(row->n_late, sizeof(*away));
+	for (size_t i = 0; i < row->n_late; i++) {
+		ns = row->late_ns[row->n_last - 1 - i];
+		away[i] = ns > middle ? ns - middle : middle - ns;
+	}
+	qsort(away, row->n_late, sizeof(*away), compare_ns);
+	ns = away[row->n_late / 2];
+	free(away);
+	return ns;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+ORDER_BY(rows_in_order, struct rank_row, UP(rank->comm), UP(rank->number), UP(rank->process->pid),
+         UP(rank->handle));
+ORDER_BY(kinds_in_order, struct rank_kind, UP(comm), UP(kind));
+
+double rank_held(const struct rank_row *row)
+{
+	return row->time_ns ? (double)row->held_ns / (double)row->time_ns : 0;
+}
+
+double rank_waited(const struct rank_row *row)
+{
+	return row->time_ns ? (double)row->waited_ns / (double)row->time_ns : 0;
+}
+
+/* Between windows nothing is known of a GPU. */
+static void row_measure(struct rank_row *row, const struct facts *facts, bool by_gpu)
+{
+	struct measured part = measured_of_gpu(facts, row->rank->process);
+
+	row->time_ns = row->end_ns - row->first_ns;
+	if (!by_gpu)
+		return;
+	row->time_ns = 0;
+	part.end_ns = row->first_ns;
+	while (measured_next(&part, row->end_ns))
+		row->time_ns += part.end_ns - part.begin_ns;
+}
+
+enum rank_class rank_kind_class(const struct rank_kind *kind)
+{
+	double all = (double)kind->waiting_ns + (double)kind->transfer_ns;
+
+	if (kind->n_gpu < CLASS_LEAST || all <= 0 || !collective_ends_together(kind->kind))
+		return RANKS_UNCLEAR;
+	if ((double)kind->waiting_ns >= CLASS_MOSTLY * all)
+		return RANKS_WAITING;
+	return (double)kind->transfer_ns >= CLASS_MOSTLY * all ? RANKS_TRANSFER : RANKS_MIXED;
+}
+
+static void find_late(struct ranks *ranks)
+{
+	struct rank_row *most = NULL;
+
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].held_ns && (!most || ranks->rows[i].held_ns > most->held_ns))
+			most = &ranks->rows[i];
+	if (most && rank_held(most) >= LATE_LEAST &&
+	    (double)most->held_ns >= LATE_CLEAR * (double)ranks->held_ns)
+		ranks->late = most;
+}
+
+void ranks_make(struct ranks *ranks, const struct facts *facts, const struct accounts *accounts)
+{
+	const struct collectives *of = &facts->collectives;
+	struct arrival *arrivals = xcalloc(of->n_ranks + 1, sizeof(*arrivals));
+	bool *by_gpu = xcalloc(of->n_comms + 1, sizeof(*by_gpu)); /* some of each communicator */
+
+	*ranks = (struct ranks){ .rows = xcalloc(of->n_ranks + 1, sizeof(*ranks->rows)),
+		                 .n_rows = of->n_ranks };
+	for (size_t i = 0; i < of->n_ranks; i++)
+		ranks->rows[i].rank = &of->ranks[i];
+	for (size_t i = 0; i < of->n_all; i++)
+		by_gpu[of->all[i].comm] |= of->all[i].by_gpu;
+	for (size_t i = 0; i < of->n_all; i++) {
+		const struct collective *one = &of->all[i];
+
+		if (!is_counted(facts, one))
+			continue;
+		arrivals_of(facts, one, arrivals);
+		kind_add(kind_of(ranks, one), facts, one, arrivals);
+		if (one->by_gpu == by_gpu[one->comm])
+			collective_count(ranks, facts, one, arrivals);
+	}
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].n)
+			row_measure(&ranks->rows[i], facts, by_gpu[of->ranks[i].comm]);
+	free(by_gpu);
+	free(arrivals);
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		row_judge(&ranks->rows[i]);
+	rows_explain(ranks, facts, accounts);
+	qsort(ranks->rows, ranks->n_rows, sizeof(*ranks->rows), rows_in_order);
+	if (ranks->n_kinds)
+		qsort(ranks->kinds, ranks->n_kinds, sizeof(*ranks->kinds), kinds_in_order);
+	find_late(ranks);
+}
+
+void ranks_clear(struct ranks *ranks)
+{
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		free(ranks->rows[i].late_ns);
+	for (size_t i = 0; i < ranks->n_kinds; i++)
+		spread_free(&ranks->kinds[i].bytes);
+	free(ranks->rows);
+	free(ranks->kinds);
+	*ranks = (struct ranks){ 0 };
+}
