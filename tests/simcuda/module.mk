@@ -25,7 +25,8 @@ endif
 SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
 
 SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
-            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI) $(SIM_B)/libnvperf_host.so
+            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI) $(SIM_B)/libnvperf_host.so \
+            $(SIM_B)/libnccl.so.2
 
 simcuda: $(SIM_LIBS)
 
@@ -106,6 +107,15 @@ $(SIM_B)/libcupti.so.$(1): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.
 		-Wl,--version-script=$(SIM)/cupti.map -o $$@ $$(filter %.o,$$^) -ldl
 endef
 $(foreach release,13 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
+
+# The real one has no debug information, and symbols.
+$(SIM_O)/nccl/%.o: $(SIM)/nccl/%.c $(SIM)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -g0 -c -o $@ $<
+
+$(SIM_B)/libnccl.so.2: $(patsubst $(SIM)/%.c,$(SIM_O)/%.o,$(wildcard $(SIM)/nccl/*.c)) $(SIM)/nccl.map
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(SIM)/nccl.map \
+		-o $@ $(filter %.o,$^) -pthread -ldl
 
 # What the real libcupti wants to be beside it; nothing of it is called.
 $(SIM_B)/libnvperf_host.so: $(SIM)/module.mk

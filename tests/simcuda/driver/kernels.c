@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "peers.h"
 
 /* Memory that a kernel may touch, or NULL. */
 static float *floats(uint64_t address, uint64_t count)
@@ -51,9 +52,23 @@ static CUresult saxpy(const uint64_t *params, uint64_t threads)
 	return CUDA_SUCCESS;
 }
 
+/* Of the simulated libnccl: where its communicator's ranks meet; its own rank, and how many. */
+static CUresult meet(const uint64_t *params, uint64_t threads)
+{
+	(void)threads;
+	peers_meet_at((struct peers *)params[0], (uint32_t)params[1], (uint32_t)(params[1] >> 32));
+	return CUDA_SUCCESS;
+}
+
 static const struct known_kernel known_kernels[] = {
 	{ "_Z9vectorAddPKfS0_Pfi", 4, { 8, 8, 8, 4 }, vector_add },
 	{ "_Z5saxpyfPKfPfi", 4, { 4, 8, 8, 4 }, saxpy },
+	{ "ncclDevKernel_Broadcast_RING_LL", 2, { 8, 8 }, meet },
+	{ "ncclDevKernel_Reduce_Sum_f32_RING_LL", 2, { 8, 8 }, meet },
+	{ "ncclDevKernel_AllGather_RING_LL", 2, { 8, 8 }, meet },
+	{ "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", 2, { 8, 8 }, meet },
+	{ "ncclDevKernel_AllReduce_Sum_f32_TREE_LL", 2, { 8, 8 }, meet },
+	{ "ncclDevKernel_SendRecv", 2, { 8, 8 }, meet },
 };
 
 const struct known_kernel *known_kernel_find(const char *name)

@@ -15,16 +15,10 @@
 
 #include "clock.h"
 
-#define PREFIX    "ncclDevKernel"
-#define PEERS_MAX 64
-#define WAIT_NS   2000000000u
+#define PREFIX  "ncclDevKernel"
+#define WAIT_NS 2000000000u
 
-/* In the file: how many processes came, and how many kernels each has begun. */
-struct peers {
-	uint32_t here, begun[PEERS_MAX];
-};
-
-static struct peers *peers;
+static struct peers *peers; /* in the file */
 static uint32_t n_peers, own;
 
 static void peers_open(void)
@@ -62,17 +56,26 @@ static bool is_behind(uint32_t one, uint32_t other)
 	return (int32_t)(one - other) < 0;
 }
 
-void peers_meet(void)
+static void peers_join(struct peers *all, uint32_t self, uint32_t n, uint64_t end_ns)
 {
-	uint32_t mine = __atomic_add_fetch(&peers->begun[own], 1, __ATOMIC_ACQ_REL);
-	uint64_t end = clock_now_ns() + WAIT_NS;
-	syscall(SYS_futex, &peers->begun[own], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	for (uint32_t i = 0; i < n_peers; i++) {
-		uint32_t *word = &peers->begun[i], seen;
+	uint32_t mine = __atomic_add_fetch(&all->begun[self], 1, __ATOMIC_ACQ_REL);
+	syscall(SYS_futex, &all->begun[self], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t *word = &all->begun[i], seen;
 		while (is_behind(seen = __atomic_load_n(word, __ATOMIC_ACQUIRE), mine) &&
-		       clock_now_ns() < end) {
+		       clock_now_ns() < end_ns) {
 			struct timespec rest = { .tv_nsec = 100000000 };
 			syscall(SYS_futex, word, FUTEX_WAIT, seen, &rest, NULL, 0);
 		}
 	}
+}
+
+void peers_meet(void)
+{
+	peers_join(peers, own, n_peers, clock_now_ns() + WAIT_NS);
+}
+
+void peers_meet_at(struct peers *all, uint32_t self, uint32_t n)
+{
+	peers_join(all, self, n < PEERS_MAX ? n : PEERS_MAX, UINT64_MAX);
 }
