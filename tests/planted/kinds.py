@@ -102,6 +102,13 @@ KINDS = [
     Kind("rank_batch", "kernels", "run_larger_batch"),
     apart("rank_sleep", "sleep", "fetch_on_one_rank"),
     apart("rank_prep", "computing", "tokenize_on_one_rank"),
+    # four programs with NCCL's collectives
+    Kind("nccl_sleep", "sleep", "fetch_on_one_rank"),
+    Kind("nccl_prep", "computing", "tokenize_on_one_rank"),
+    Kind("nccl_kernels", "kernels", "run_longer_kernels"),
+    Kind("nccl_seldom", "sleep", "save_now_and_then"),
+    Kind("nccl_halves", "sleep", "fetch_on_one_rank"),
+    Kind("nccl_shards", "sleep", "fetch_on_one_rank"),
     # in a root, and namespaces of pids, mounts and users, of their own
     contained("prep", "computing", "prepare_batch"),
     contained("rank_sleep", "sleep", "fetch_on_one_rank", ranks=2),
@@ -160,6 +167,7 @@ KINDS = [
     Kind("two_prep_cache", "computing", "decode_pictures", second=("allocation", "take_memory release_memory"), costs=CACHE, spin=True),
     # nothing is wrong
     Kind("busy"),
+    Kind("nccl_busy"),
     Kind("busy_streams"),
     Kind("busy_small"),
     Kind("busy_graph"),

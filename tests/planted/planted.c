@@ -103,10 +103,9 @@ void thread_begin(void *(*run)(void *))
 /* ---- the program ------------------------------------------------------------------------------
  */
 
-static const struct kind *const tables[] = {
-	host_kinds, worker_kinds, gpu_kinds,     wait_kinds,     rank_kinds,
-	cpp_kinds,  healthy_kinds, held_out_kinds, unseen_kinds
-};
+static const struct kind *const tables[] = { host_kinds,     worker_kinds, gpu_kinds, wait_kinds,
+	                                     rank_kinds,     nccl_kinds,   cpp_kinds, healthy_kinds,
+	                                     held_out_kinds, unseen_kinds };
 
 static const struct kind *kind_find(const char *name)
 {
@@ -153,12 +152,19 @@ static void begin_cuda(void)
 	train_step();
 }
 
+static bool with_nccl; /* the kind's name begins so */
+
+static bool goes_on(long step, bool over)
+{
+	return with_nccl ? nccl_go_on(step, over) : ranks_go_on(step, over);
+}
+
 static PLANT void train(const struct kind *kind, double seconds)
 {
 	double begin = sample_seconds(), end = begin + seconds, counted = 0, now = begin;
 	long steps = 0;
 
-	for (long n = 0; ranks_go_on(n, now >= end); n++) {
+	for (long n = 0; goes_on(n, now >= end); n++) {
 		kind->step();
 		now = sample_seconds();
 		if (counted != 0)
@@ -176,7 +182,7 @@ static PLANT void train(const struct kind *kind, double seconds)
 int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[2], "--without")) {
-		with_problem = false;
+		setenv("PLANTED_WITHOUT", "1", 1);
 		argv[2] = argv[1];
 		argv++;
 		argc--;
@@ -184,17 +190,26 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		sample_fail("planted KIND [--without] [SECONDS]");
 	const struct kind *kind = kind_find(argv[1]);
+	with_problem = !getenv("PLANTED_WITHOUT");
 	folder = getenv("PLANTED_FOLDER") ? getenv("PLANTED_FOLDER") : "/var/tmp";
 	signal(SIGPIPE, SIG_IGN);
 	calibrate();
-	if (!strncmp(kind->name, "rank_", 5))
+	with_nccl = !strncmp(kind->name, "nccl_", 5);
+	if (with_nccl)
+		nccl_begin(argv);
+	else if (!strncmp(kind->name, "rank_", 5))
 		ranks_begin();
 	begin_cuda();
+	if (with_nccl)
+		nccl_meet();
 	if (kind->prepare)
 		kind->prepare();
 	if (rank == 0 || getenv("PLANTED_RANK"))
 		sample_ready();
 	train(kind, argc > 2 ? atof(argv[2]) : 2.5);
-	ranks_end();
+	if (with_nccl)
+		nccl_end();
+	else
+		ranks_end();
 	return sample_end();
 }

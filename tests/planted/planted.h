@@ -31,6 +31,12 @@ void ranks_begin(void);                 /* before CUDA begins */
 bool ranks_go_on(long step, bool over); /* until both have done the same steps */
 void ranks_end(void);
 
+/* The same of kinds that are several programs with NCCL's collectives. */
+void nccl_begin(char **argv);
+void nccl_meet(void); /* after CUDA began */
+bool nccl_go_on(long step, bool over);
+void nccl_end(void);
+
 extern bool with_problem;
 extern CUstream stream; /* does not wait for the default stream */
 extern CUcontext context;
