@@ -33,7 +33,15 @@ static void met(void *data, const struct process *process, uint64_t now_ns)
 {
 	struct capture *c = data;
 
-	who_feed_process(c->who, process, now_ns);
+	if (c->who)
+		who_feed_process(c->who, process, now_ns);
+	if (c->ranks)
+		ranks_feed_process(c->ranks, process);
+}
+
+static void hooked(void *data, uint32_t pid, const struct call *call)
+{
+	ranks_feed_call(((struct capture *)data)->ranks, pid, call);
 }
 
 static const struct stack *stack_of(void *data, uint32_t tid, uint64_t begin_ns)
@@ -123,7 +131,8 @@ static void make_parts(struct capture *c)
 		                           .stack_of = stack_of,
 		                           .stack_of_hook = stack_of_hook,
 		                           .launched = launched,
-		                           .met = c->who ? met : NULL,
+		                           .met = c->who || c->ranks ? met : NULL,
+		                           .hooked = c->ranks ? hooked : NULL,
 		                           .data = c };
 	struct governor_options governor = { .programs = c->programs,
 		                             .max_percent = c->options.max_overhead,
@@ -280,6 +289,8 @@ static void begin_run(struct capture *c)
 		c->metrics = metrics_feed_new(options->metrics_ns, options->stretches_ns);
 	if (options->who)
 		c->who = who_feed_new(options->who_newest);
+	if (options->ras)
+		c->ranks = ranks_feed_new();
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);
 	host_describe(c->host, &c->run);
@@ -397,6 +408,16 @@ static int wait_for_command(struct capture *c)
 	return status;
 }
 
+uint32_t capture_function_number(struct capture *c)
+{
+	return pipeline_function_number(c->pipeline);
+}
+
+int capture_tell(struct capture *c, const struct event *event, struct err *err)
+{
+	return pipeline_pass(c->pipeline, event, err);
+}
+
 int capture_finish(struct capture *c)
 {
 	int status;
@@ -464,6 +485,7 @@ void capture_free(struct capture *c)
 		kernel_features_free(c->features);
 	metrics_feed_free(c->metrics);
 	who_feed_free(c->who);
+	ranks_feed_free(c->ranks);
 	gpus_free(c->gpus);
 	host_free(c->host);
 	free(c->target_pids);

@@ -68,6 +68,7 @@ struct capture_options {
 				       /* `watch` */
 	uint64_t metrics_ns;           /* between two samples of GPUs' metrics; 0: none */
 	uint64_t stretches_ns;         /* the same of whether GPUs are busy: by the user's wish */
+	bool ras;                      /* NCCL's RAS is asked which ranks processes are */
 	bool who;                      /* who processes are is wanted, in run_info, */
 	bool who_newest;               /* and of many rather of those that came last */
 	bool metrics_asked;            /* by the user: who is told why there are none */
@@ -80,6 +81,8 @@ struct capture_options {
 	const char *chosen;         /* as struct run_info has it */
 	const char *taken;          /* what is over at the end: "profile"; NULL: "trace" */
 	bool (*enough)(void *data); /* --max-events; may be NULL */
+	bool patient; /* nobody waits for what is seen: a quarter of a second later does as well */
+	bool (*ras_again)(void *data); /* whether RAS is to be asked anew now; NULL: no */
 	uint64_t from_ns; /* duration_ns counts from then, of CLOCK_MONOTONIC, or later; 0: at once
 	                   */
 	/* Whether there is what duration_ns is to be of: it counts from then. NULL: there is. */
@@ -146,6 +149,14 @@ void capture_counted_calls(const struct capture *capture,
                            void (*each)(void *data, uint32_t pid, const struct function *function,
                                         uint64_t calls),
                            void *data);
+
+/*
+ * Tells all consumers of a call that none of the capture's programs saw, in their order: of a
+ * function of LAYER_HOOK with a number of capture_function_number(). On that thread, but not from
+ * within a consumer.
+ */
+uint32_t capture_function_number(struct capture *capture);
+int capture_tell(struct capture *capture, const struct event *event, struct err *err);
 
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);

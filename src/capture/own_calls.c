@@ -113,6 +113,8 @@ int pipeline_on_hook(struct pipeline *pipeline, const struct wire_hook *record, 
 	if (record->stack && pipeline->options.stack_of_hook)
 		call.stack = pipeline->options.stack_of_hook(pipeline->options.data,
 		                                             record->head.tgid, record->stack);
+	if (pipeline->options.hooked)
+		pipeline->options.hooked(pipeline->options.data, record->head.tgid, &call);
 	event.process = process->process;
 	event.call = &call;
 	return pipeline_push(pipeline, &event, err);

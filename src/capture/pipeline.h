@@ -35,6 +35,8 @@ struct pipeline_options {
 	const struct stack *(*stack_of)(void *data, uint32_t tid, uint64_t begin_ns);
 	/* The same of a hook that users asked for, by its number; NULL: not known. */
 	const struct stack *(*stack_of_hook)(void *data, uint32_t tgid, uint64_t id);
+	/* Told of each call of such a hook; may be NULL. */
+	void (*hooked)(void *data, uint32_t pid, const struct call *call);
 	/* Told of each process that consumers are told of, before them; may be NULL. */
 	void (*met)(void *data, const struct process *process, uint64_t now_ns);
 	struct correlate *correlate; /* knows which calls have activities; NULL: none have */

@@ -461,6 +461,8 @@ static int read_rest(struct capture *c)
 		r = order_finish(c->order);
 	if (c->metrics)
 		metrics_feed_settle(c->metrics);
+	if (c->ranks)
+		ranks_feed_settle(c->ranks);
 	if (!r)
 		r = session_turn_metrics(c, &c->failure);
 	return !r && c->sampler ? sampler_finish(c->sampler, &c->failure) : r;

@@ -20,6 +20,7 @@
 #include "capture/inside/inside.h"
 #include "capture/last_resort.h"
 #include "capture/metrics_feed.h"
+#include "capture/ranks_feed.h"
 #include "capture/who_feed.h"
 #include "capture/order.h"
 #include "capture/runtime_launches.h"
@@ -70,6 +71,7 @@ struct capture {
 	struct driver_events *driver_events; /* with --kernel, else NULL */
 	struct metrics_feed *metrics;        /* of GPUs; NULL: not asked for */
 	struct who_feed *who;                /* NULL: not asked for */
+	struct ranks_feed *ranks;            /* the same */
 	struct gpus *gpus; /* asked once; NULL: not yet, or nobody wants to know */
 	struct rings *rings;
 	struct run_info run;

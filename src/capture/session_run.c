@@ -266,7 +266,13 @@ void session_tell_over_budget(struct capture *c)
 
 void session_tell_end(struct capture *c, const struct err *failure)
 {
+	uint64_t refused = c->ranks ? ranks_feed_refused(c->ranks) : 0;
+
 	modules_lock(c->modules);
+	if (refused)
+		modules_miss(c->modules, MISS_OVER_BUDGET, NULL, NULL, 0,
+		             "%llu rows of what NCCL's RAS said of ranks found no room",
+		             (unsigned long long)refused);
 	modules_tell_unseen_hooks(c->modules);
 	if (failure)
 		modules_miss(c->modules, MISS_FAILED, NULL, NULL, 0, "%s", failure->text);
@@ -370,6 +376,10 @@ int session_turn_metrics(struct capture *c, struct err *err)
 
 	if (c->who)
 		who_feed_turn(c->who, capture_now_ns());
+	if (c->ranks && c->options.ras_again && c->options.ras_again(c->options.data))
+		ranks_feed_again(c->ranks);
+	if (c->ranks && (r = ranks_feed_turn(c->ranks, c->pipeline, err)))
+		return r;
 	if (!c->metrics)
 		return 0;
 	r = metrics_feed_turn(c->metrics, c->pipeline, err);

@@ -216,12 +216,22 @@ struct cli_attach {
 
 extern const struct option_group cli_attach_options;
 
+/* Which rank the others wait for is recorded, too: NCCL's calls, and what its RAS says. */
+void cli_ranks_ask(struct cli_attach *attach, bool no_ras);
+
 /* Frees what parsing made. */
 void cli_attach_free(struct cli_attach *attach);
 
 /*
  * Rows that several groups have: `type` is the group's struct, `member` what the value goes to.
  */
+#define CLI_NO_RAS_ROW(type, member)                                                               \
+	{                                                                                          \
+		"no-ras", 0, NULL,                                                                 \
+			"do not ask NCCL's RAS (port 28028 of the programs' loopback) which rank " \
+			"each is",                                                                 \
+			OPTION_YES, offsetof(type, member)                                         \
+	}
 #define CLI_DURATION_ROW(type, member)                                                             \
 	{                                                                                          \
 		"duration", 0, "TIME", "end after this time (10s, 2m)", OPTION_TIME,               \

@@ -315,6 +315,13 @@ const struct option_group cli_attach_options = { .parts = attach_parts,
 	                                         .words = attach_words,
 	                                         .end = attach_end };
 
+void cli_ranks_ask(struct cli_attach *attach, bool no_ras)
+{
+	hook_list_add_unasked(&attach->hooks, "nccl");
+	attach->selection.hooks = &attach->hooks;
+	attach->capture.ras = !no_ras;
+}
+
 void cli_attach_free(struct cli_attach *attach)
 {
 	free(attach->choice.pids);

@@ -90,6 +90,7 @@ static const struct option_row rows[] = {
 	  offsetof(struct record_options, attach.capture.kernel) },
 	{ "verbose", 'v', NULL, "also the durations of driver calls that runtime calls make",
 	  OPTION_YES, offsetof(struct record_options, verbose) },
+	CLI_NO_RAS_ROW(struct record_options, no_ras),
 };
 
 static const struct option_part parts[] = {
@@ -325,6 +326,8 @@ static int record(struct record_options *o, struct err *err)
 		return EXIT_FAILURE;
 	choose_begin(o);
 	run.recording.chosen_options = o->chosen;
+	if (o->attach.gpu.asked && o->attach.capture.returns)
+		cli_ranks_ask(&o->attach, o->no_ras);
 	words = chosen_words(&o->attach.selection, &o->chosen);
 	/* of a choice of calls nobody can say where the time went, and all processes are many */
 	if (!words && o->attach.choice.target.kind != TARGET_ALL)

@@ -303,6 +303,7 @@ static const struct option_row rows[] = {
 	  "by samples of GPUs' counters, with nothing in the programs: whether one was busy, not "
 	  "with what",
 	  OPTION_TAKE, offsetof(struct why_command, metrics.busy_ns), .take = why_take_busy },
+	CLI_NO_RAS_ROW(struct why_command, no_ras),
 	{ "cupti", 0, "PATH", "the libcupti.so to use; by default one is looked for", OPTION_TEXT,
 	  offsetof(struct why_command, attach.gpu.settings.cupti) },
 };
@@ -433,6 +434,7 @@ static void choose_what(struct why_command *o)
 {
 	struct capture_options *capture = &o->attach.capture;
 
+	cli_ranks_ask(&o->attach, o->no_ras);
 	cli_stacks_all(&o->stacks);
 	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
 	o->stacks.settings.call_ns = COPY_STACKS_NS;

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the feed share: ranks_feed.c has its thread, and what the main loop gives and
+ * takes; ranks_ask.c asks RAS, and heeds whom it may speak of; ranks_handles.c looks for
+ * communicators in processes' memory. Private to them.
+ */
+#ifndef CUSCOPE_CAPTURE_RANKS_INSIDE_H
+#define CUSCOPE_CAPTURE_RANKS_INSIDE_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/quota.h"
+#include "capture/ranks_feed.h"
+#include "identity/ras.h"
+#include "probe/account.h"
+
+#define PROCESSES_MAX 1024 /* that are told apart; further ones are no ranks */
+#define RANKS_EACH    64   /* communicators of a process that RAS may say it is in */
+#define SPACES_MAX    64   /* network namespaces that are asked */
+
+struct known_rank { /* a process; its numbers elsewhere */
+	uint32_t pid;
+	pid_t own_pid;
+	uint64_t space; /* network namespace; 0: not looked at */
+	uint64_t person, start_time;
+	uid_t user;
+	bool gone; /* another may take its place here */
+	unsigned n_handles;
+	uint64_t answer; /* the last one that it was in, so many times: */
+	unsigned n_told;
+	struct ras_rank *ranks; /* that RAS said it is, last; at most RANKS_EACH */
+	size_t n_ranks;
+};
+
+/* What a user has cost: he may have any number of processes, and of networks. */
+struct known_user {
+	uint64_t person;
+	unsigned looks;
+	bool silent; /* who answers in one of his networks did not in time: they are not asked */
+};
+
+/* A communicator whose ranks have not launched the same: since when nothing has moved. */
+struct known_comm {
+	uint64_t hash, host_hash, pid_hash;
+	uint64_t counts, since_ns; /* counts: of all ranks, mixed */
+	bool uneven, nudged;
+};
+
+struct handle_key {
+	uint64_t handle;
+	uint32_t pid, padding;
+};
+
+struct known_handle {
+	struct handle_key key;
+	bool found;
+	unsigned tries;
+	UT_hash_handle hh;
+};
+
+/* What a turn passes on. */
+struct ranks_told {
+	uint32_t pid;    /* of the process that it is told of */
+	uint64_t handle; /* 0: a rank of RAS', of which... */
+	bool own;        /* it is that process's */
+	struct ras_rank rank;
+	uint64_t begin_ns, end_ns;
+};
+
+struct ranks_feed {
+	pthread_t thread;
+	pthread_mutex_t lock; /* of all below, but while RAS is asked or memory is read */
+	pthread_cond_t wake;
+	bool stop, settle, running, answered;
+	uint64_t since_ns; /* of the first process; 0: none */
+	size_t asks;
+	struct known_rank *processes;
+	size_t n_processes;
+	struct quota of_processes, of_comms;
+	struct accounts waited; /* for answers that came, at last */
+	uint64_t answers;
+	struct known_handle *handles;
+	size_t unfound;
+	uint64_t silent[SPACES_MAX]; /* the same of networks of root's */
+	size_t n_silent;
+	struct known_user *users;
+	size_t n_users;
+	struct ranks_told *told;
+	size_t n_told;
+	uint64_t refused; /* of these, for want of room */
+	struct known_comm *comms;
+	size_t n_comms;
+	/* of the main loop alone */
+	struct function comm, rank;
+	struct api *made[2];
+	bool numbered;
+};
+
+/* All with the lock. Passed on at the next turn, or counted as refused. */
+void ranks_tell(struct ranks_feed *feed, const struct ranks_told *told);
+
+/* The living process with this number; NULL: there is none. */
+struct known_rank *ranks_process_find(struct ranks_feed *feed, uint32_t pid);
+
+/* Its place is free for another. */
+void ranks_be_gone(struct ranks_feed *feed, struct known_rank *process);
+
+/* NULL: of root, who is trusted, or there is no room for more. */
+struct known_user *ranks_user_of(struct ranks_feed *feed, uint64_t person);
+
+/* One process of each network namespace is asked; `far`: what is said of ranks elsewhere is told,
+ * too. The lock is let go of meanwhile. */
+void ranks_ask_all(struct ranks_feed *feed, bool far);
+
+/* Which ranks the handles are that are not known yet. The lock is let go of meanwhile. */
+void ranks_find_handles(struct ranks_feed *feed);
+
+#endif
