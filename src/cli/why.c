@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "account/standing.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "cli/cli.h"
@@ -32,7 +33,8 @@ struct why_files {
 	size_t n;
 	struct together *groups;
 	size_t n_groups;
-	bool said; /* some answer was given */
+	struct standings standings; /* of all groups, where they are several */
+	bool said;                  /* some answer was given */
 	int status;
 };
 
@@ -143,6 +145,7 @@ static void group_answer(struct why_files *all, const struct together *group,
 	options.part = group->end_ns - group->begin_ns < group->longest_ns / 10 * 9;
 	if (group->n == 1)
 		options.part = all->rank;
+	options.standings = all->n_groups > 1 ? &all->standings : NULL;
 	options.files = paths;
 	options.n_files = group->n > 1 || all->n > 1 ? group->n : 0;
 	cli_bound_output(&range, paths[0]);
@@ -224,6 +227,7 @@ static int cli_why_files(const struct why_options *form, const char *rank, char 
 		                 .rank = rank,
 		                 .files = xcalloc(n + 1, sizeof(*all.files)),
 		                 .groups = xcalloc(n + 1, sizeof(*all.groups)) };
+	struct err err = { 0 };
 
 	if (n == 1)
 		files_answer_one(&all, paths[0]);
@@ -231,6 +235,9 @@ static int cli_why_files(const struct why_options *form, const char *rank, char 
 		files_group(&all, paths, n);
 	for (size_t i = 0; i < all.n_groups; i++)
 		files_answer(&all, i);
+	if (all.n_groups > 1 && why_write_standing(&all.standings, form, &err))
+		files_failed(&all, &err);
+	standings_clear(&all.standings);
 	free(all.files);
 	free(all.groups);
 	return all.status;

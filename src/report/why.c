@@ -503,6 +503,7 @@ static void why_text(struct why *why)
 	size_t next = why->options.next ? why->options.next : WHY_NEXT;
 	const struct account *account = why_of(why);
 
+	why_add_standing(why);
 	if (!why->accounts.n) {
 		buf_printf(why->out, "%s.\n", why_words_none(&why->facts, &why->options));
 		return;
@@ -510,6 +511,7 @@ static void why_text(struct why *why)
 	why_head(why, account);
 	why_account(why, account);
 	why_add_phases(why, account);
+	why_add_late(why);
 	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);
 	} else {

@@ -14,6 +14,7 @@
 #include "trace/event.h"
 
 struct answer;
+struct standings;
 
 struct why_options {
 	FILE *text, *json; /* where the answer goes, in which form; not closed. NULL, both: it is
@@ -24,6 +25,9 @@ struct why_options {
 	uint64_t from_ns, to_ns;  /* what is read, after the begin; to 0: to the end */
 	const char *const *files; /* of a few the names, of which it is told; NULL: none */
 	size_t n_files;
+	/* Of several answers: communicators that stand still are told by why_write_standing(), of
+	 * all of them; NULL: each tells its own. */
+	struct standings *standings;
 	bool part;   /* not all of the times or processes of the recording are read, */
 	bool brief;  /* rows are not kept once there is an account: no text, no JSON */
 	bool chosen; /* in all of its times not all calls */
@@ -49,6 +53,11 @@ const char *why_none(const struct consumer *why);
 /* What is kept, after end(): whole lines, no wider than `width`; an object with this key. */
 void why_add_text(struct consumer *why, struct buf *out);
 void why_add_json(const struct consumer *why, struct json *json, const char *key);
+
+/* Of several answers that put theirs together (options.standings), behind all of them: in the form
+ * and to where they are written. Nothing where none stands still. */
+int why_write_standing(struct standings *standings, const struct why_options *options,
+                       struct err *err);
 
 /* The one or the other, as the command prints it. */
 int why_write(struct consumer *why, FILE *out, bool as_json, struct err *err);

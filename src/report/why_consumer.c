@@ -49,7 +49,9 @@ static void why_conclude(struct why *why, const struct run_info *run)
 		why->options.chosen = true;
 	if (!why_words_unknown(&why->facts, &why->options))
 		accounts_make(&why->accounts, &why->facts);
+	why_find_standing(why);
 	answer_make(&why->answer, &why->facts, &why->accounts);
+	ranks_make(&why->ranks, &why->facts, &why->accounts);
 	if (why->options.brief && why->accounts.n)
 		facts_forget(&why->facts);
 }
@@ -72,6 +74,8 @@ static void why_free(struct consumer *self)
 	if (--why->owners)
 		return;
 	answer_clear(&why->answer);
+	standings_clear(&why->standings);
+	ranks_clear(&why->ranks);
 	accounts_clear(&why->accounts);
 	facts_clear(&why->facts);
 	metrics_use_free(why->metrics);

@@ -7,6 +7,8 @@
 #define CUSCOPE_REPORT_WHY_INSIDE_H
 
 #include "account/answer.h"
+#include "account/ranks.h"
+#include "account/standing.h"
 #include "report/why.h"
 #include "report/why_bound.h"
 
@@ -19,6 +21,8 @@ struct why {
 	struct facts facts;
 	struct accounts accounts;
 	struct answer answer;
+	struct standings standings; /* without rows where they are kept for more recordings */
+	struct ranks ranks;
 	struct metrics_use *metrics;
 	struct buf *out; /* of the text, while it is written */
 };
@@ -39,6 +43,16 @@ void why_add_phases(struct why *why, const struct account *account);
 void why_json_phases(const struct why *why, struct json *json, const struct account *account);
 void why_json_place(const struct why *why, struct json *json, const char *key, uint32_t chain);
 void why_json_thread(const struct why *why, struct json *json, uint32_t number);
+
+/* Communicators that stand still: found, with words that outlive the recording; told, where there
+ * are some. */
+void why_find_standing(struct why *why);
+void why_add_standing(const struct why *why);
+void why_json_standing(const struct why *why, struct json *json);
+
+/* For whom the others wait in collectives: a line, a member; nothing where there is none. */
+void why_add_late(const struct why *why);
+void why_json_late(const struct why *why, struct json *json);
 
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account);

@@ -288,6 +288,43 @@ static bool words_lack_places(const struct accounts *accounts)
 	return false;
 }
 
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+void why_words_rank_of(const struct facts *facts, const struct collective_rank *rank,
+                       struct buf *out)
+{
+	const struct collective_comm *comm =
+		rank->comm == COLLECTIVES_NONE ? NULL : &facts->collectives.comms[rank->comm];
+	const char *word = why_words_rank(facts, rank->process);
+
+	if (word && !(comm && comm->id[1] == COLLECTIVES_IN_ONE))
+		why_words_name(out, word);
+	else if (rank->number >= 0)
+		buf_printf(out, "%d", rank->number);
+}
+
+void why_words_late(const struct facts *facts, const struct rank_row *late, struct buf *out)
+{
+	const struct collective_comm *comm = &facts->collectives.comms[late->rank->comm];
+	const char *host = why_words_host(facts, late->rank->process);
+	double share = 100 * (double)late->n_late / (double)late->n;
+
+	buf_puts(out, "Rank ");
+	why_words_rank_of(facts, late->rank, out);
+	buf_puts(out, " (");
+	if (host) {
+		why_words_name(out, host);
+		buf_puts(out, ", ");
+	}
+	buf_printf(out, "pid %u) comes last to %.*f %% of %llu collectives, by ",
+	           late->rank->process->pid, share < 10, share, (unsigned long long)late->n);
+	buf_duration(out, rank_late_ns(late, 0.5));
+	buf_printf(out, "; %u other%s for it, %.0f %% of the time", comm->n_ranks - 1,
+	           comm->n_ranks > 2 ? "s wait" : " waits", 100 * rank_held(late));
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
 const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
                                      const struct why_options *options)
 {

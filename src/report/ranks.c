@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/* The report `ranks`: which rank comes last to collectives, how long others wait for it, and why.
+ */
+#include "account/ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "account/answer.h"
+#include "report/reports.h"
+#include "report/why.h"
+#include "report/why_words.h"
+
+#define FRAMES 3
+
+struct ranks_report {
+	struct report_writer writer; /* first: what callers hold */
+	const struct answer *answer;
+	struct ranks ranks;
+};
+
+static const struct table_column rank_columns[] = {
+	{ "Comm", TABLE_FIGURE },  { "Rank", TABLE_FIGURE },    { "PID", TABLE_NUMBER },
+	{ "Count", TABLE_NUMBER }, { "Late", TABLE_PERCENT },   { "Med Late", TABLE_DURATION },
+	{ "Held", TABLE_PERCENT }, { "Waited", TABLE_PERCENT }, { "Process", TABLE_TEXT },
+};
+
+static const struct table_column late_columns[] = {
+	{ "Comm", TABLE_FIGURE },       { "Rank", TABLE_FIGURE },        { "Last", TABLE_PERCENT },
+	{ "MAD Late", TABLE_DURATION }, { "99 % Late", TABLE_DURATION }, { "Held", TABLE_DURATION },
+	{ "Waited", TABLE_DURATION },   { "Meanwhile", TABLE_WORDS },
+};
+
+static const struct table_column kind_columns[] = {
+	{ "Comm", TABLE_FIGURE },       { "Ranks", TABLE_NUMBER },     { "Size", TABLE_NUMBER },
+	{ "Count", TABLE_NUMBER },      { "Measured", TABLE_NUMBER },  { "Med Bytes", TABLE_BYTES },
+	{ "Transfer", TABLE_DURATION }, { "Waiting", TABLE_DURATION }, { "Waiting", TABLE_PERCENT },
+	{ "Mostly", TABLE_WORDS },      { "Function", TABLE_TEXT },
+};
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const struct collective_comm *comm_of(const struct ranks_report *report, uint32_t comm)
+{
+	const struct collectives *of = &report->answer->facts->collectives;
+
+	return comm == COLLECTIVES_NONE ? NULL : &of->comms[comm];
+}
+
+/* The first digits of its id; "?": it is not known. */
+static void comm_cell(const struct ranks_report *report, uint32_t number)
+{
+	const struct collective_comm *comm = comm_of(report, number);
+	char text[24];
+
+	if (comm)
+		snprintf(text, sizeof(text), "%08llx", (unsigned long long)comm->id[0] >> 32);
+	table_text(report->writer.table, comm ? text : "?");
+}
+
+/* What it does while others wait for it. */
+static void add_why(const struct ranks_report *report, const struct rank_row *row, struct buf *out)
+{
+	const struct account_part *why = row->why;
+
+	if (!why)
+		return;
+	buf_puts(out, account_cause_text(why->cause));
+	if (why->chain) {
+		buf_puts(out, " in ");
+		chains_label(report->answer->facts->chains, why->chain, FRAMES, out);
+	}
+	if (row->why_ns < 0.95 * row->why_of_ns)
+		buf_printf(out, " (%.0f %%)", 100 * row->why_ns / row->why_of_ns);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* What all tables of ranks begin with. */
+static void who_cells(const struct ranks_report *report, const struct rank_row *row)
+{
+	AT_END(buf_free) struct buf text = { 0 };
+
+	comm_cell(report, row->rank->comm);
+	why_words_rank_of(report->answer->facts, row->rank, &text);
+	table_text(report->writer.table, text.len ? text.data : NULL);
+}
+
+static void write_row(const struct ranks_report *report, const struct rank_row *row)
+{
+	struct table *table = report->writer.table;
+	const char *host = why_words_host(report->answer->facts, row->rank->process);
+	AT_END(buf_free) struct buf name = { 0 };
+
+	who_cells(report, row);
+	TABLE_CELLS(table, row->rank->process->pid, row->n);
+	table_share(table, row->n_late, row->n);
+	table_known(table, row->n_late, rank_late_ns(row, 0.5));
+	table_real(table, row->n ? 100 * rank_held(row) : NAN);
+	table_real(table, row->n ? 100 * rank_waited(row) : NAN);
+	if (host) {
+		why_words_name(&name, host);
+		buf_puts(&name, ": ");
+	}
+	why_words_name(&name, why_words_process(report->answer->facts, row->rank->process));
+	table_text(table, name.data);
+	table_end_row(table);
+}
+
+static void write_late_row(const struct ranks_report *report, const struct rank_row *row)
+{
+	struct table *table = report->writer.table;
+	AT_END(buf_free) struct buf text = { 0 };
+
+	who_cells(report, row);
+	table_share(table, row->n_last, row->n);
+	table_known(table, row->n_late, rank_late_deviation_ns(row));
+	table_known(table, row->n_late, rank_late_ns(row, 0.99));
+	TABLE_CELLS(table, row->held_ns, row->waited_ns);
+	add_why(report, row, &text);
+	table_text(table, text.len ? text.data : NULL);
+	table_end_row(table);
+}
+
+static void note_unmatched(const struct ranks_report *report)
+{
+	const struct collectives *of = &report->answer->facts->collectives;
+	struct table *table = report->writer.table;
+
+	if (!of->n_calls)
+		table_note(table,
+		           "no collectives: libnccl was not used, or was not hooked (why and "
+		           "record --gpu do; --hooks nccl)");
+	if (of->lost)
+		table_note(table, "nothing is matched, since calls were lost: whose collective one "
+		                  "belongs to is known by its number");
+	if (of->unknown)
+		table_note(table,
+		           "%llu calls are of communicators that were made before the recording "
+		           "began and that NCCL's RAS does not know, and are matched with none",
+		           (unsigned long long)of->unknown);
+	if (of->uncounted)
+		table_note(table,
+		           "%llu calls are matched with none: how many of their communicators came "
+		           "before the recording is not known for certain by NCCL's RAS",
+		           (unsigned long long)of->uncounted);
+	if (of->unpaired)
+		table_note(table, "%llu calls to send and receive have no number, and are left out",
+		           (unsigned long long)of->unpaired);
+	if (of->alone && !of->lost)
+		table_note(table, "%llu collectives were seen in one rank alone",
+		           (unsigned long long)of->alone);
+	if (report->answer->facts->n_talks_alone)
+		table_note(table,
+		           "%zu kernels of communication are of no collective that is matched: of "
+		           "CUDA graphs, of other libraries, or of the calls above",
+		           report->answer->facts->n_talks_alone);
+	for (size_t i = 0; i < of->n_comms; i++)
+		if (of->comms[i].unlike)
+			table_note(
+				table,
+				"communicator %08llx is left out: its ranks do not say the same of "
+				"%llu collectives, so some of its calls were not seen",
+				(unsigned long long)of->comms[i].id[0] >> 32,
+				(unsigned long long)of->comms[i].unlike);
+}
+
+static void note_late(const struct ranks_report *report, const struct rank_row *late)
+{
+	AT_END(buf_free) struct buf text = { 0 };
+
+	why_words_late(report->answer->facts, late, &text);
+	if (late->why)
+		buf_puts(&text, "; meanwhile: ");
+	add_why(report, late, &text);
+	table_note(report->writer.table, "%s", text.data);
+}
+
+/* What lateness of ranks on different machines is worth. */
+static void note_clocks(const struct ranks_report *report)
+{
+	AT_END(buf_free) struct buf text = { 0 };
+
+	why_words_clocks(report->answer->facts, &text);
+	if (!text.len)
+		return;
+	table_note(report->writer.table, "%s", text.data);
+	if (report->ranks.n_unclear)
+		table_note(report->writer.table,
+		           "inconclusive, and not counted as late: the last ranks of %llu "
+		           "collectives, which are less behind than clocks are good for",
+		           (unsigned long long)report->ranks.n_unclear);
+}
+
+static void write_ranks(void *self, const struct run_info *run)
+{
+	struct ranks_report *report = self;
+	struct ranks *ranks = &report->ranks;
+
+	report->answer = why_answer(report->writer.analysis);
+	ranks_make(ranks, report->answer->facts, report->answer->accounts);
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].rank->n_calls)
+			write_row(report, &ranks->rows[i]);
+	if (ranks->late)
+		note_late(report, ranks->late);
+	else if (ranks->held_ns)
+		table_note(report->writer.table, "no rank is waited for much more than others");
+	note_clocks(report);
+	note_unmatched(report);
+	if (report->answer->facts->collectives.n_all)
+		table_note(
+			report->writer.table,
+			"Held: all others waited for it alone; Late: came last to those that "
+			"are nine tenths of that, and how long after the one before; Waited: for "
+			"others");
+	report_note_estimated(report->writer.table, run);
+}
+
+static void write_late(void *self, const struct run_info *run)
+{
+	struct ranks_report *report = self;
+	bool any = false;
+
+	for (size_t i = 0; i < report->ranks.n_rows; i++) {
+		if (!report->ranks.rows[i].n_last)
+			continue;
+		write_late_row(report, &report->ranks.rows[i]);
+		any = true;
+	}
+	if (any)
+		table_note(report->writer.table,
+		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; "
+		           "Meanwhile: what it does while others wait for it");
+}
+
+static void write_kinds(void *self, const struct run_info *run)
+{
+	static const char *const classes[] = { [RANKS_UNCLEAR] = "not clear",
+		                               [RANKS_TRANSFER] = "transfer",
+		                               [RANKS_WAITING] = "waiting",
+		                               [RANKS_MIXED] = "both" };
+	struct ranks_report *report = self;
+	struct table *table = report->writer.table;
+
+	for (size_t i = 0; i < report->ranks.n_kinds; i++) {
+		struct rank_kind *kind = &report->ranks.kinds[i];
+		uint32_t size = comm_of(report, kind->comm)->size;
+
+		comm_cell(report, kind->comm);
+		table_u64(table, kind->most);
+		table_known(table, size, size);
+		TABLE_CELLS(table, kind->n, kind->n_gpu,
+		            (uint64_t)llround(spread_median(&kind->bytes)));
+		table_known(table, kind->n_gpu, kind->transfer_ns);
+		table_known(table, kind->n_gpu, kind->waiting_ns);
+		table_share(table, kind->waiting_ns, kind->waiting_ns + kind->transfer_ns);
+		TABLE_LAST(table, classes[rank_kind_class(kind)], collective_kind_name(kind->kind));
+	}
+	if (report->ranks.n_kinds)
+		table_note(table,
+		           "Ranks: that were recorded; Measured: those whose kernels were; "
+		           "Transfer: from the last rank's begin to the end; Waiting: of all "
+		           "others before that, on average");
+}
+
+static void ranks_report_clear(void *self)
+{
+	ranks_clear(&((struct ranks_report *)self)->ranks);
+}
+
+const struct report_kind ranks_report = {
+	.bytes = sizeof(struct ranks_report),
+	.why = true,
+	.metrics = true,
+	.clear = ranks_report_clear,
+	.parts = { { "ranks", NULL, TABLE_COLUMNS(rank_columns), write_ranks },
+	           { "late", "How late, and why", TABLE_COLUMNS(late_columns), write_late },
+	           { "collectives", "Collectives by function", TABLE_COLUMNS(kind_columns),
+	             write_kinds } },
+};
