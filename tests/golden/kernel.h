@@ -7,6 +7,7 @@
 #ifndef TESTS_GOLDEN_KERNEL_H
 #define TESTS_GOLDEN_KERNEL_H
 
+#include "base/array.h"
 #include "cuda/api.h"
 #include "scene.h"
 

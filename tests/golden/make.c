@@ -11,6 +11,7 @@
  *   lost     a run of which much was missed: losses, misses, counts that are estimates
  *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
+ *   ranks    four processes with collectives, of which one is late (ranks.h)
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   some     the same, but the recording says that it has not all calls
  *   steady   a loop with most of what the report findings is for
@@ -28,6 +29,7 @@
 #include "driver.h"
 #include "host.h"
 #include "idle.h"
+#include "ranks.h"
 #include "kernel.h"
 #include "lines.h"
 #include "metrics.h"
@@ -680,6 +682,12 @@ int main(int argc, char **argv)
 	put_steady(&scene, python, gemm, reduce);
 	run = run_info(12000);
 	run.gpu_times = true;
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/ranks.cuscope", argv[1]);
+	put_ranks(&scene, gemm, reduce);
+	run = run_info(100000);
+	run.gpu_times = run.stacks.blocked = run.stacks.host_waits = true;
+	run.stacks.blocked_ns = 100000;
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/stacks.cuscope", argv[1]);
 	put_stacks(&scene, python, gemm, softmax);

@@ -11,7 +11,9 @@
 
 #include "../unit/trace_events.h"
 
+#ifndef MARKS
 #define MARKS 1024
+#endif
 
 struct scene {
 	struct kept_list list;
@@ -133,24 +135,32 @@ static inline void put_range(struct scene *scene, struct range range, double beg
 /* ---- the end ------------------------------------------------------------------------------- */
 
 /* By when it is known, then by time, and as they were put down where that is the same. */
-static inline bool stands_after(const struct kept *a, const struct kept *b)
+static inline int kept_order(const void *x, const void *y)
 {
-	return a->known_ns > b->known_ns ||
-	       (a->known_ns == b->known_ns && a->event.time_ns > b->event.time_ns);
+	const struct kept *a = *(const struct kept *const *)x, *b = *(const struct kept *const *)y;
+
+	if (a->known_ns != b->known_ns)
+		return a->known_ns < b->known_ns ? -1 : 1;
+	if (a->event.time_ns != b->event.time_ns)
+		return a->event.time_ns < b->event.time_ns ? -1 : 1;
+	return a < b ? -1 : a > b;
 }
 
 static inline void sort_scene(struct scene *scene)
 {
-	struct kept *at = scene->list.at;
+	size_t n = scene->list.count;
+	const struct kept **order = malloc((n + 1) * sizeof(*order));
+	struct kept_list sorted = { 0 };
 
-	for (size_t i = 1; i < scene->list.count; i++) {
-		struct kept kept = at[i];
-		size_t j = i;
-
-		for (; j && stands_after(&at[j - 1], &kept); j--)
-			at[j] = at[j - 1];
-		at[j] = kept;
-	}
+	for (size_t i = 0; i < n; i++)
+		order[i] = &scene->list.at[i];
+	qsort(order, n, sizeof(*order), kept_order);
+	sorted.at = malloc((n + 1) * sizeof(*sorted.at));
+	for (size_t i = 0; i < n; i++)
+		sorted.at[sorted.count++] = *order[i];
+	free(order);
+	free(scene->list.at);
+	scene->list = sorted;
 }
 
 static inline void number_calls(struct scene *scene)
