@@ -50,13 +50,14 @@ void session_hook_kernel_again(struct capture *c, uint64_t now_ns)
 
 /* ---- session ------------------------------------------------------------------------------- */
 
-#define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
-#define SLOW_NS   100000000  /* where no record is of a call: what is urgent wakes us */
-#define TURN_NS   100000000  /* records of a turn; pages and agents have their turn then */
-#define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
-#define SETTLE_NS 8000000    /* older records have all been submitted */
-#define LEAVE_NS  2000000000 /* for agents, to leave the targets */
-#define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
+#define DRAIN_NS   20000000   /* how often the rings are read when nothing wakes us */
+#define SLOW_NS    100000000  /* where no record is of a call: what is urgent wakes us */
+#define PATIENT_NS 250000000  /* where nobody waits for them */
+#define TURN_NS    100000000  /* records of a turn; pages and agents have their turn then */
+#define SOON_NS    10000000   /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS  8000000    /* older records have all been submitted */
+#define LEAVE_NS   2000000000 /* for agents, to leave the targets */
+#define GRACE_NS   2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 uint64_t capture_now_ns(void)
 {
@@ -221,7 +222,7 @@ int session_hold_back_end(const struct capture_options *options, struct err *err
 /* An agent of the machine runs for months, mostly with nothing to read. */
 static uint64_t drain_ns(const struct capture *c)
 {
-	return c->cuda_only ? SLOW_NS : DRAIN_NS;
+	return c->options.patient ? PATIENT_NS : c->cuda_only ? SLOW_NS : DRAIN_NS;
 }
 
 static int open_loop(struct capture *c, struct err *err)

@@ -94,6 +94,10 @@ struct node_recorder {
 	bool xid, leak, request;
 	char *errors, *step_range;
 	uint64_t memory_percent, idle_ns, slow_step, step_least_ns, cool_down_ns, per_hour;
+	uint64_t late_rank; /* percent */
+	/* [ranks] */
+	bool ranks, ras;
+	uint64_t rank_series;
 };
 
 struct node_settings {
@@ -119,6 +123,7 @@ struct node_settings {
 /* Rows of the sections above. */
 extern const struct config_table config_agent, config_tls, config_leaks, config_labels;
 extern const struct config_table config_kubelet, config_recorder, config_spool, config_rules;
+extern const struct config_table config_ranks;
 
 /* Both are copied whole: what a line says is taken over only where the whole file is right. */
 void settings_copy(struct node_settings *into, const struct node_settings *from);

@@ -106,5 +106,5 @@ const struct config_table config_kubelet = { "kubelet", kubelet_rows, ARRAY_SIZE
 /* One line for each part. */
 const struct config_table *const config_tables[] = {
 	&config_agent,    &config_tls,   &config_leaks, &config_labels, &config_kubelet,
-	&config_recorder, &config_spool, &config_rules, NULL,
+	&config_recorder, &config_spool, &config_rules, &config_ranks,  NULL,
 };

@@ -62,7 +62,7 @@ unsigned http_record_ask(struct recorder *recorder, const char *last, struct buf
 {
 	uint64_t last_ns = 0, number;
 
-	if (!recorder)
+	if (!recorder_holds(recorder))
 		return record_without(out);
 	if (last && (!parse_duration_ns(last, &last_ns) || !last_ns || last_ns > LAST_MOST_NS)) {
 		buf_puts(out, "last is no duration up to 1h (30s, 2m).\n");
@@ -90,7 +90,7 @@ unsigned http_record_tell(struct recorder *recorder, const char *request, struct
 	enum recorder_answer answer;
 	uint64_t number;
 
-	if (!recorder)
+	if (!recorder_holds(recorder))
 		return record_without(out);
 	if (!request || !parse_number(request, UINT64_MAX / 2, &number)) {
 		buf_puts(out, "POST /record asks for a recording, GET /record?request=N tells what "

@@ -94,6 +94,10 @@ static const struct config_row rules_rows[] = {
 	  "the NVTX range that is a step, a glob; nothing: steps are found in the launches", NULL },
 	{ "leak", CONFIG_FLAG, AT(leak), "yes", 0, 0, NULL, "yes: a place is suspected to leak",
 	  NULL },
+	{ "late_rank", CONFIG_NUMBER, AT(late_rank), "0", 0, 100, NULL,
+	  "percent of ten seconds that a rank's calls of collectives keep others waiting, with "
+	  "[ranks], from 1 to 100; 0: never",
+	  NULL },
 	{ "request", CONFIG_FLAG, AT(request), "yes", 0, 0, NULL,
 	  "yes: POST /record, which wants the token of [tls]", NULL },
 	{ "cool_down", CONFIG_DURATION, AT(cool_down_ns), "5m", 0, 86400 * SECOND, NULL,
@@ -102,6 +106,17 @@ static const struct config_row rules_rows[] = {
 	  "recordings of all rules but requests in an hour, up to 1000", NULL },
 };
 
+static const struct config_row ranks_rows[] = {
+	{ "enabled", CONFIG_FLAG, AT(ranks), "no", 0, 0, NULL,
+	  "yes: NCCL's calls are recorded, and told which rank is late", NULL },
+	{ "ras", CONFIG_FLAG, AT(ras), "yes", 0, 0, NULL,
+	  "yes: NCCL's RAS (port 28028 of the programs' loopback) is asked which rank each is",
+	  NULL },
+	{ "series", CONFIG_NUMBER, AT(rank_series), "256", 0, RECORDER_RANKS_MOST, NULL,
+	  "how many ranks, of all communicators, have series of their own, from 0 to 1024", NULL },
+};
+
+const struct config_table config_ranks = { "ranks", ranks_rows, ARRAY_SIZE(ranks_rows) };
 const struct config_table config_recorder = { "recorder", recorder_rows,
 	                                      ARRAY_SIZE(recorder_rows) };
 const struct config_table config_spool = { "spool", spool_rows, ARRAY_SIZE(spool_rows) };
@@ -136,6 +151,10 @@ static void recorder_settings_make(struct recorder_settings *settings,
 	rules->step_least_ns = from->step_least_ns;
 	rules->cool_down_ns = from->cool_down_ns;
 	rules->per_hour = from->per_hour;
+	rules->late_rank = (double)from->late_rank;
+	settings->ranks = from->ranks;
+	settings->ras = from->ras;
+	settings->rank_series = from->rank_series;
 }
 
 /* ---- recorder gpu -------------------------------------------------------------------------- */
@@ -315,6 +334,12 @@ int recorder_receive(int socket, struct recorder_message *message)
 		END(message->save.reason);
 	else if (message->kind == RECORDER_SAVED)
 		END(message->saved.name);
+	else if (message->kind == RECORDER_RANKS) {
+		if (message->ranks.n > RECORDER_RANKS_EACH)
+			return -EPIPE;
+		for (uint32_t i = 0; i < message->ranks.n; i++)
+			END(message->ranks.of[i].process);
+	}
 	return 0;
 }
 
@@ -398,6 +423,8 @@ static void release(struct recorder *recorder)
 	if (recorder->spool >= 0)
 		close(recorder->spool);
 	rules_free(recorder->rules);
+	quota_free(&recorder->rank_shares);
+	free(recorder->ranks);
 	pthread_mutex_destroy(&recorder->lock);
 	free(recorder->path);
 	free(recorder);
@@ -412,6 +439,8 @@ static struct recorder *make(const struct node_settings *settings)
 	recorder->rules = rules_new(&recorder->settings.rules);
 	recorder->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	recorder->current = recorder->next = -1;
+	recorder->rank_shares = quota_of_places(recorder->settings.rank_series);
+	recorder->ranks = xcalloc(recorder->settings.rank_series + 1, sizeof(*recorder->ranks));
 	recorder->gpu.child.worker = (struct worker){ .pidfd = -1, .socket = -1 };
 	for (int i = 0; i < CHILDREN_MAX; i++)
 		recorder->children[i].worker.socket = recorder->children[i].worker.pidfd = -1;
@@ -442,15 +471,16 @@ int recorder_new(const struct node_settings *settings, struct recorder **out, st
 	int rc;
 
 	*out = NULL;
-	if (!settings->recorder.enabled)
+	if (!settings->recorder.enabled && !settings->recorder.ranks)
 		return 0;
-	rc = check_gpu_window(&settings->recorder, err);
+	rc = !settings->recorder.enabled ? 0 : check_gpu_window(&settings->recorder, err);
 	if (rc)
 		return rc;
 	recorder = make(settings);
-	recorder->spool = spool_open(recorder->path, err);
-	rc = recorder->spool < 0 ? recorder->spool : start_thread(recorder);
-	if (rc && recorder->spool >= 0)
+	recorder->spool = settings->recorder.enabled ? spool_open(recorder->path, err) : -1;
+	rc = settings->recorder.enabled && recorder->spool < 0 ? recorder->spool
+	                                                       : start_thread(recorder);
+	if (rc && (recorder->spool >= 0 || !settings->recorder.enabled))
 		err_set(err, rc, "starting the recorder: %s", strerror(-rc));
 	if (rc)
 		release(recorder);
@@ -471,6 +501,11 @@ int recorder_check(const struct node_settings *settings, struct err *err)
 		return spool;
 	close(spool);
 	return check_gpu_window(recorder, err);
+}
+
+bool recorder_holds(const struct recorder *recorder)
+{
+	return recorder && recorder->settings.enabled;
 }
 
 static void wake(struct recorder *recorder)
@@ -499,7 +534,7 @@ bool recorder_is_as(const struct recorder *recorder, const struct node_settings 
 
 	recorder_settings_make(&other, settings);
 	if (!recorder)
-		return !other.enabled;
+		return !other.enabled && !other.ranks;
 	return !strcmp(recorder->path, settings->recorder.directory) &&
 	       !memcmp(&recorder->settings, &other, sizeof(other));
 }

@@ -27,6 +27,9 @@ struct recorder_settings {
 	double max_overhead;    /* percent of the busiest thread, as --max-overhead; 0: none */
 	uint64_t gpu_window_ns; /* how long GPU times are measured after a rule fired; 0: not */
 	bool gpu_times;         /* of a process that does that and nothing else: recorder.c */
+	bool ranks;             /* NCCL's calls as well, and who is late; also where not enabled: */
+	bool ras;               /* then nothing is held, and other calls are not recorded */
+	uint64_t rank_series;
 	struct spool_limits spool;
 	struct rules_settings rules;
 };
@@ -46,6 +49,7 @@ enum recorder_kind {
 	RECORDER_STATE, /* every second */
 	RECORDER_FIRED, /* a rule */
 	RECORDER_SAVED, /* what came of RECORDER_SAVE */
+	RECORDER_RANKS, /* what ranks did since they were told of last */
 	RECORDER_NOTICE,
 };
 
@@ -58,6 +62,17 @@ enum recorder_why {
 	RECORDER_CRASHED,
 	RECORDER_WHY_COUNT
 };
+
+/* What calls are matched with nobody's for; the words are labels of a metric. */
+enum recorder_unmatched {
+	RECORDER_UNKNOWN_COMM, /* a communicator that was made before, and RAS does not tell of */
+	RECORDER_UNCOUNTED,    /* RAS does not tell how many calls came before */
+	RECORDER_CALLS_LOST,   /* others were lost, or there was no room */
+	RECORDER_UNLIKE,       /* collectives whose ranks say different things */
+	RECORDER_UNMATCHED_COUNT
+};
+
+const char *recorder_unmatched_name(enum recorder_unmatched why);
 
 struct recorder_save {
 	uint64_t ticket;
@@ -74,6 +89,7 @@ struct recorder_state {
 	uint64_t steps_judged;
 	double overhead_percent;
 	double scale; /* above 1: only windows of time are recorded, to keep below max_overhead */
+	uint64_t unmatched[RECORDER_UNMATCHED_COUNT]; /* calls of collectives */
 };
 
 struct recorder_saved {
@@ -83,6 +99,25 @@ struct recorder_saved {
 	char name[SPOOL_NAME_MAX];
 };
 
+#define RECORDER_RANKS_EACH 12   /* of a message */
+#define RECORDER_RANKS_MOST 1024 /* that are told of; of one person two fifths */
+
+/* A process in a communicator. */
+struct recorder_rank {
+	uint32_t comm; /* the first half of what its communicator is known by */
+	uint32_t pid;
+	int32_t number;                         /* in it; -1: not known */
+	bool ended;                             /* it, or the process */
+	uint64_t n, n_last, late_ns, waited_ns; /* see struct lateness_rank */
+	uint64_t missing_ns;
+	char process[20];
+};
+
+struct recorder_ranks_part {
+	uint32_t n;
+	struct recorder_rank of[RECORDER_RANKS_EACH]; /* sums since the last part that had it */
+};
+
 struct recorder_message {
 	uint32_t kind;
 	union {
@@ -90,6 +125,7 @@ struct recorder_message {
 		struct recorder_save save;
 		struct recorder_state state;
 		struct recorder_saved saved;
+		struct recorder_ranks_part ranks;
 		uint32_t rule; /* RECORDER_FIRED; its sentence is in `text` */
 	};
 	char text[800];
@@ -103,7 +139,8 @@ int recorder_receive(int socket, struct recorder_message *message);
 
 struct recorder;
 
-/* NULL, and 0, where it is not enabled. The folder is opened, so mistakes are told at once. */
+/* NULL, and 0, where neither it nor [ranks] is enabled. The folder is opened, so mistakes are told
+ * at once. */
 int recorder_new(const struct node_settings *settings, struct recorder **recorder, struct err *err);
 
 /* Whether there could be one: before another one is ended for it. */
@@ -112,6 +149,9 @@ void recorder_free(struct recorder *recorder);
 
 /* Whether these settings are those that it has; of NULL whether it is not enabled. */
 bool recorder_is_as(const struct recorder *recorder, const struct node_settings *settings);
+
+/* Whether it holds calls; else it tells of ranks alone. Of NULL: no. */
+bool recorder_holds(const struct recorder *recorder);
 
 /* What the machine shows; copied. */
 void recorder_tell(struct recorder *recorder, const struct rules_facts *facts);
@@ -164,6 +204,17 @@ struct recorder_figures {
 };
 
 void recorder_figures(struct recorder *recorder, struct recorder_figures *figures);
+
+/* Those that have series: sums since they were seen first, which go a minute after their end. */
+struct recorder_rank_series {
+	struct recorder_rank rank;
+	uint64_t person, created_ns, ended_ns; /* created: CLOCK_REALTIME; ended: 0: it lives */
+};
+
+/* Copies those that there are, at most RECORDER_RANKS_MOST; how many. In *left_out those without.
+ */
+size_t recorder_ranks(struct recorder *recorder, struct recorder_rank_series *ranks,
+                      uint64_t *left_out);
 
 /* The label of the metric: "no_space". */
 const char *recorder_why_name(enum recorder_why why);

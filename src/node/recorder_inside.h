@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/quota.h"
 #include "node/recorder.h"
 
 #define NOTICES_MAX  16
@@ -52,8 +53,12 @@ struct recorder {
 	struct recorder_figures figures;
 	char notices[NOTICES_MAX][NOTICE_TEXT];
 	size_t n_notices;
+	struct recorder_rank_series *ranks; /* settings.rank_series of them */
+	size_t n_ranks;
+	uint64_t ranks_left_out; /* that came, and had no room */
 
 	/* the thread's own */
+	struct quota rank_shares;
 	struct rules *rules;
 	struct recorder_child children[CHILDREN_MAX];
 	int current, next; /* of children; -1: none */

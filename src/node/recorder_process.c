@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/worker.h"
 #include "capture/capture.h"
+#include "hooks/hook_list.h"
+#include "node/flight_ranks.h"
 #include "node/rules.h"
 #include "trace/writer.h"
 
@@ -189,6 +191,8 @@ struct flight {
 	struct consumer consumer; /* first: what the capture holds */
 	struct recorder_settings settings;
 	struct call_rules *rules;
+	struct flight_ranks *ranks; /* NULL: they are not watched */
+	struct capture *capture;
 	struct recorder_saver saver;
 	struct recorder_state state;
 	struct recorder_save save; /* that is asked for */
@@ -223,10 +227,11 @@ static void fired(void *data, enum rule rule, const char *why)
 static void send_state(struct flight *flight, const struct capture_state *capture)
 {
 	struct recorder_message message = { .kind = RECORDER_STATE };
-	struct writer_stats stats;
+	struct writer_stats stats = { 0 };
 	uint64_t forgotten;
 
-	writer_stats(flight->saver.writer, &stats);
+	if (flight->settings.enabled)
+		writer_stats(flight->saver.writer, &stats);
 	flight->state.held_bytes = stats.held;
 	flight->state.definition_bytes = stats.held - stats.bytes;
 	flight->state.lost = missed_events(capture->lost);
@@ -246,7 +251,8 @@ static void obey(struct flight *flight)
 	int rc;
 
 	while (!(rc = recorder_receive(flight->saver.socket, &message))) {
-		if (message.kind != RECORDER_SAVE || message.save.rule >= RULE_COUNT)
+		if (message.kind != RECORDER_SAVE || message.save.rule >= RULE_COUNT ||
+		    !flight->settings.enabled)
 			continue;
 		flight->save = message.save;
 		flight->save_asked = true;
@@ -267,6 +273,17 @@ static void take_snapshot(void *data, const struct run_info *run)
 	recorder_save(&flight->saver, &flight->save, run);
 }
 
+/* What is held has no more of them than the seconds that it is of. A failure to take that is the
+ * capture's, which ends with it. */
+static void turn_ranks(struct flight *flight, const struct capture_state *state, uint64_t now)
+{
+	struct err err = { 0 };
+
+	flight_ranks_turn(flight->ranks, state, now, flight->saver.socket, &flight->state);
+	if (flight->settings.enabled)
+		flight_ranks_remind(flight->ranks, flight->capture, &err);
+}
+
 static void progress(void *data, const struct capture_state *state)
 {
 	struct flight *flight = data;
@@ -280,7 +297,16 @@ static void progress(void *data, const struct capture_state *state)
 		send_text(flight, RECORDER_READY, 0, "");
 	flight->told_ns = now;
 	call_rules_tick(flight->rules, now);
+	if (flight->ranks)
+		turn_ranks(flight, state, now);
 	send_state(flight, state);
+}
+
+static bool ras_again(void *data)
+{
+	struct flight *flight = data;
+
+	return flight->ranks && flight_ranks_want_ras(flight->ranks, clock_now_ns());
 }
 
 static bool enough(void *data)
@@ -296,7 +322,10 @@ static int see(struct consumer *self, const struct event *event, struct err *err
 
 	flight->state.events++;
 	flight->state.processes += event->type == EVENT_PROCESS;
-	call_rules_event(flight->rules, event);
+	if (flight->settings.enabled)
+		call_rules_event(flight->rules, event);
+	if (flight->ranks)
+		flight_ranks_event(flight->ranks, event);
 	return 0;
 }
 
@@ -357,33 +386,44 @@ static int record(struct flight *flight, struct err *err)
 	const struct capture_gpu ranges = { .kinds = AGENT_WANT_NVTX };
 	const struct capture_gpu times = { .kinds = GPU_KINDS };
 	struct consumer *consumers[] = { &flight->consumer, flight->saver.writer };
+	AT_END(hook_list_free) struct hook_list hooks = { 0 };
 	struct capture_options options = {
 		.target = { .kind = TARGET_ALL, .follow = true },
 		.returns = true,
-		.who = true,
+		.who = settings->enabled,
 		.who_newest = true,
+		.ras = settings->ranks && settings->ras,
 		.max_overhead = settings->max_overhead,
-		.gpu = settings->gpu_times             ? &times
-		       : settings->rules.step_range[0] ? &ranges
-		                                       : NULL,
+		.gpu = settings->gpu_times                                  ? &times
+		       : settings->enabled && settings->rules.step_range[0] ? &ranges
+		                                                            : NULL,
 		.in_process = settings->gpu_times ? IN_PROCESS_NO : IN_PROCESS_WITH_GPU,
 		.duration_ns = settings->gpu_times ? settings->gpu_window_ns : 0,
 		.consumers = consumers,
-		.n_consumers = 2,
+		.n_consumers = settings->enabled ? 2 : 1,
 		.enough = enough,
+		.patient = !settings->enabled,
+		.ras_again = ras_again,
 		.notice = notice,
 		.progress = progress,
 		.snapshot = take_snapshot,
 		.data = flight,
 	};
-	struct capture *capture = NULL;
-	int rc = capture_open(&options, &capture, err);
+	int rc;
 
+	if (settings->ranks) {
+		hook_list_add_unasked(&hooks, "nccl");
+		options.selection.hooks = &hooks;
+	}
+	if (!settings->enabled)
+		flight_ranks_select(&options.selection);
+	rc = capture_open(&options, &flight->capture, err);
 	if (rc)
 		return rc;
-	rc = capture_run(capture, err);
-	capture_finish(capture);
-	capture_free(capture);
+	rc = capture_run(flight->capture, err);
+	capture_finish(flight->capture);
+	capture_free(flight->capture);
+	flight->capture = NULL;
 	return flight->over ? 0 : rc;
 }
 
@@ -415,6 +455,8 @@ int recorder_process_main(void)
 		return 1;
 	flight.rules =
 		call_rules_new(&flight.settings.rules, flight.settings.last_ns, fired, &flight);
+	if (flight.settings.ranks && !flight.settings.gpu_times)
+		flight.ranks = flight_ranks_new(&flight.settings, fired, &flight);
 	flight.saver.writer = writer_new_window(
 		&(struct writer_window){ .last_ns = flight.settings.last_ns,
 	                                 .last_bytes = flight.settings.memory_bytes,
@@ -427,6 +469,7 @@ int recorder_process_main(void)
 	if (flight.settings.gpu_times && flight.saver.child)
 		wait_for_writer(&flight);
 	call_rules_free(flight.rules);
+	flight_ranks_free(flight.ranks);
 	flight.saver.writer->ops->free(flight.saver.writer);
 	return rc ? 1 : 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "probe/person.h"
 
 /* ---- recorder orders ----------------------------------------------------------------------- */
 
@@ -206,11 +207,28 @@ static int start(struct recorder *recorder, uint64_t now)
 	return slot;
 }
 
+static void add_unmatched(struct recorder_state *sum, const struct recorder_state *state)
+{
+	for (int i = 0; i < RECORDER_UNMATCHED_COUNT; i++)
+		sum->unmatched[i] += state->unmatched[i];
+}
+
 void recorder_remember(struct recorder *recorder, const struct recorder_state *state)
 {
 	recorder->before.events += state->events;
 	recorder->before.lost += state->lost;
 	recorder->before.cpu_ns += state->cpu_ns;
+	add_unmatched(&recorder->before, state);
+}
+
+/* What is told of ranks from now on is another process's, which may know less of them. */
+static void end_ranks(struct recorder *recorder, uint64_t now)
+{
+	LOCKED(&recorder->lock);
+	for (size_t i = 0; i < recorder->n_ranks; i++) {
+		recorder->ranks[i].rank.missing_ns = 0;
+		recorder->ranks[i].ended_ns = now;
+	}
 }
 
 /* It was not asked to. */
@@ -218,6 +236,7 @@ static void on_end(struct recorder *recorder, int slot, bool was_well, uint64_t 
 {
 	if (slot == recorder->current) {
 		recorder->current = -1;
+		end_ranks(recorder, now);
 		recorder_orders_lost(recorder);
 	}
 	if (slot == recorder->next)
@@ -269,6 +288,7 @@ static void renew(struct recorder *recorder, uint64_t now)
 		return;
 	if (recorder->current >= 0)
 		recorder_child_stop(&recorder->children[recorder->current], now);
+	end_ranks(recorder, now);
 	recorder->current = recorder->next;
 	recorder->next = -1;
 }
@@ -280,6 +300,92 @@ static void keep_recording(struct recorder *recorder, uint64_t now)
 	if (recorder->current < 0 && recorder->next < 0 && now >= recorder->start_at_ns)
 		recorder->next = start(recorder, now);
 	renew(recorder, now);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+#define RANK_STAYS_NS 60000000000ull /* after its end */
+
+static const char *const unmatched_names[RECORDER_UNMATCHED_COUNT] = {
+	[RECORDER_UNKNOWN_COMM] = "unknown",
+	[RECORDER_UNCOUNTED] = "uncounted",
+	[RECORDER_CALLS_LOST] = "lost",
+	[RECORDER_UNLIKE] = "unlike",
+};
+
+const char *recorder_unmatched_name(enum recorder_unmatched why)
+{
+	return unmatched_names[why];
+}
+
+/* By what its labels are, so that no two series have the same; with the lock. NULL: no room. */
+static struct recorder_rank_series *rank_series(struct recorder *recorder,
+                                                const struct recorder_rank *rank)
+{
+	struct recorder_rank_series *series;
+	uint64_t person;
+
+	for (size_t i = 0; i < recorder->n_ranks; i++) {
+		series = &recorder->ranks[i];
+		if (series->rank.pid != rank->pid || series->rank.comm != rank->comm)
+			continue;
+		if (series->rank.number < 0) /* it was not known yet */
+			series->rank.number = rank->number;
+		if (series->rank.number == rank->number)
+			return series;
+	}
+	person = person_of_process((pid_t)rank->pid);
+	if (recorder->n_ranks == recorder->settings.rank_series ||
+	    quota_take(&recorder->rank_shares, person, 0, 1))
+		return NULL;
+	series = &recorder->ranks[recorder->n_ranks++];
+	*series = (struct recorder_rank_series){
+		.rank = { .comm = rank->comm, .pid = rank->pid, .number = rank->number },
+		.person = person,
+		.created_ns = clock_of_ns(CLOCK_REALTIME),
+	};
+	memcpy(series->rank.process, rank->process, sizeof(rank->process));
+	return series;
+}
+
+static void take_rank(struct recorder *recorder, const struct recorder_rank *rank, uint64_t now)
+{
+	struct recorder_rank_series *series;
+
+	LOCKED(&recorder->lock);
+	series = rank_series(recorder, rank);
+	if (!series) {
+		recorder->ranks_left_out++;
+		return;
+	}
+	series->rank.n += rank->n;
+	series->rank.n_last += rank->n_last;
+	series->rank.late_ns += rank->late_ns;
+	series->rank.waited_ns += rank->waited_ns;
+	series->rank.missing_ns = rank->missing_ns;
+	series->ended_ns = rank->ended ? now : 0;
+}
+
+static void forget_ranks(struct recorder *recorder, uint64_t now)
+{
+	LOCKED(&recorder->lock);
+	for (size_t i = recorder->n_ranks; i-- > 0;) {
+		struct recorder_rank_series *series = &recorder->ranks[i];
+
+		if (!series->ended_ns || now - series->ended_ns < RANK_STAYS_NS)
+			continue;
+		quota_give(&recorder->rank_shares, series->person, 0, 1);
+		*series = recorder->ranks[--recorder->n_ranks];
+	}
+}
+
+size_t recorder_ranks(struct recorder *recorder, struct recorder_rank_series *ranks,
+                      uint64_t *left_out)
+{
+	LOCKED(&recorder->lock);
+	memcpy(ranks, recorder->ranks, recorder->n_ranks * sizeof(*ranks));
+	*left_out = recorder->ranks_left_out;
+	return recorder->n_ranks;
 }
 
 /* ---- what they say ------------------------------------------------------------------------- */
@@ -299,11 +405,16 @@ static void take(struct recorder *recorder, int slot, const struct recorder_mess
 		child->state = message->state;
 		break;
 	case RECORDER_FIRED:
-		if (message->rule < RULE_COUNT && slot == recorder->current)
+		if (message->rule < RULE_COUNT && slot == recorder->current &&
+		    recorder->settings.enabled)
 			recorder_fired(recorder, message->rule, message->text, 0, 0, now);
 		break;
 	case RECORDER_SAVED:
 		recorder_saved(recorder, message);
+		break;
+	case RECORDER_RANKS:
+		for (uint32_t i = 0; i < message->ranks.n && slot == recorder->current; i++)
+			take_rank(recorder, &message->ranks.of[i], now);
 		break;
 	case RECORDER_NOTICE:
 		recorder_say(recorder, "recorder: %s", message->text);
@@ -413,6 +524,7 @@ static void publish(struct recorder *recorder)
 		state.events += one->events;
 		state.lost += one->lost;
 		state.cpu_ns += one->cpu_ns;
+		add_unmatched(&state, one);
 		if (i != recorder->current)
 			continue;
 		state.held_bytes = one->held_bytes;
@@ -475,7 +587,7 @@ static void end_children(struct recorder *recorder)
 void *recorder_run(void *data)
 {
 	struct recorder *recorder = data;
-	unsigned cleaned = spool_clean(recorder->spool);
+	unsigned cleaned = recorder->settings.enabled ? spool_clean(recorder->spool) : 0;
 
 	if (cleaned)
 		recorder_say(recorder, "recorder: %u unfinished recording%s removed from %s",
@@ -485,11 +597,14 @@ void *recorder_run(void *data)
 
 		keep_recording(recorder, now);
 		hear(recorder, now);
-		judge(recorder, now);
+		forget_ranks(recorder, now);
+		if (recorder->settings.enabled)
+			judge(recorder, now);
 		take_requests(recorder, now);
 		recorder_orders_turn(recorder, now);
 		recorder_gpu_turn(recorder, now);
-		look_at_spool(recorder, now);
+		if (recorder->settings.enabled)
+			look_at_spool(recorder, now);
 		publish(recorder);
 		wait_for_work(recorder);
 	}

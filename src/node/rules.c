@@ -179,8 +179,13 @@ void call_rules_figures(const struct call_rules *rules, uint64_t *judged, uint64
 #define SAMPLE_STALE_NS 60000000000ull
 
 static const char *const names[RULE_COUNT] = {
-	[RULE_XID] = "xid",         [RULE_ERROR] = "error",         [RULE_MEMORY] = "memory",
-	[RULE_IDLE] = "idle",       [RULE_SLOW_STEP] = "slow_step", [RULE_LEAK] = "leak",
+	[RULE_XID] = "xid",
+	[RULE_ERROR] = "error",
+	[RULE_MEMORY] = "memory",
+	[RULE_IDLE] = "idle",
+	[RULE_SLOW_STEP] = "slow_step",
+	[RULE_LEAK] = "leak",
+	[RULE_LATE_RANK] = "late_rank",
 	[RULE_REQUEST] = "request",
 };
 

@@ -26,6 +26,7 @@ enum rule {
 	RULE_IDLE,
 	RULE_SLOW_STEP,
 	RULE_LEAK,
+	RULE_LATE_RANK,
 	RULE_REQUEST,
 	RULE_COUNT
 };
@@ -47,6 +48,7 @@ struct rules_settings {
 	double slow_step;                 /* times the median; 0: off */
 	char step_range[RULES_RANGE_MAX]; /* the NVTX range that is a step; empty: by launches */
 	uint64_t step_least_ns;           /* steps of a shorter median are not judged */
+	double late_rank;                 /* percent of a while that others wait; 0: off */
 	uint64_t cool_down_ns;            /* of a rule, between two recordings */
 	uint64_t per_hour;                /* recordings of all rules but requests */
 };

@@ -82,7 +82,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	struct recorder_figures figures;
 	uint64_t since = view->started_ns;
 
-	if (!view->recorder)
+	if (!recorder_holds(view->recorder))
 		return;
 	recorder_figures(view->recorder, &figures);
 	metrics_one(metrics, &up, figures.up, 0, 0);

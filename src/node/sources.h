@@ -12,6 +12,7 @@ extern const struct node_source source_leaks;
 extern const struct node_source source_gpus;
 extern const struct node_source source_self; /* what the agent itself takes, and lost */
 extern const struct node_source source_recorder;
+extern const struct node_source source_ranks;
 extern const struct node_source source_gpuprobe;
 
 #endif
