@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/* What the process that records tells the agent of ranks, when RAS is asked anew, and the rule. */
+#include "nccl_scene.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "node/flight_ranks.h"
+
+static struct flight_ranks *flight;
+static struct recorder_settings settings;
+static struct recorder_state told_state;
+static struct recorder_rank sums[RANKS];
+static unsigned n_parts, n_fired;
+static char fired_why[RULES_TEXT_MAX];
+static int pair[2];
+
+static void scene_event(const struct event *event)
+{
+	flight_ranks_event(flight, event);
+}
+
+static void fired(void *data, enum rule rule, const char *why)
+{
+	assert_int_equal(rule, RULE_LATE_RANK);
+	n_fired++;
+	snprintf(fired_why, sizeof(fired_why), "%s", why);
+}
+
+static int set_up(void **state)
+{
+	int small = 1; /* the kernel's least */
+
+	settings = (struct recorder_settings){ .enabled = true, .ranks = true };
+	settings.rules.late_rank = 20;
+	n_parts = n_fired = 0;
+	memset(sums, 0, sizeof(sums));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	flight = flight_ranks_new(&settings, fired, NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	flight_ranks_free(flight);
+	close(pair[0]);
+	close(pair[1]);
+	return 0;
+}
+
+/* Whose they are is looked up, so they are of a process that there is. */
+static int set_up_scene(void **state)
+{
+	set_up_all(state);
+	for (uint32_t i = 0; i < RANKS; i++)
+		ranks[i] = new_process((uint32_t)getpid(), "train");
+	return 0;
+}
+
+static void reduce(uint32_t rank, double at_us)
+{
+	struct call call = nccl("ncclAllReduce", at_us, at_us + 8);
+
+	set_arg(&call, "comm", 0x5500 + rank);
+	set_arg(&call, "bytes", 4096);
+	see(rank, call);
+}
+
+/* Steps of 10 ms, of which one rank is late for 4. */
+static void steps(unsigned first, unsigned n)
+{
+	for (unsigned step = first; step < first + n; step++)
+		for (uint32_t i = 0; i < 2; i++)
+			reduce(i, 10000 * step + 4000 * i);
+}
+
+static void turn_after(double at_us, uint64_t lost)
+{
+	struct capture_state capture = { .lost = { [LOST_RING_FULL] = lost } };
+
+	flight_ranks_turn(flight, &capture, US(at_us), pair[0], &told_state);
+}
+
+static void hear(void)
+{
+	struct recorder_message message;
+
+	while (!recorder_receive(pair[1], &message)) {
+		assert_int_equal(message.kind, RECORDER_RANKS);
+		n_parts++;
+		for (uint32_t i = 0; i < message.ranks.n; i++) {
+			const struct recorder_rank *rank = &message.ranks.of[i];
+
+			assert_in_range(rank->number, 0, RANKS - 1);
+			sums[rank->number].n += rank->n;
+			sums[rank->number].late_ns += rank->late_ns;
+			sums[rank->number].waited_ns += rank->waited_ns;
+		}
+	}
+}
+
+static void test_sums_are_told_once(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		init(i, 77ull << 32);
+	steps(0, 100);
+	turn_after(4e6, 0);
+	hear();
+	assert_int_equal(sums[1].n, 100);
+	assert_int_equal(sums[1].late_ns, US(400000) - US(0));
+	assert_int_equal(sums[0].waited_ns, sums[1].late_ns);
+	turn_after(5e6, 0);
+	hear();
+	assert_int_equal(n_parts, 1);
+}
+
+static void test_what_there_was_no_room_for_is_told_later(void **state)
+{
+	const struct recorder_message notice = { .kind = RECORDER_NOTICE };
+	struct recorder_message got;
+
+	for (uint32_t i = 0; i < 2; i++)
+		init(i, 77ull << 32);
+	while (!recorder_send(pair[0], &notice))
+		;
+	steps(0, 100);
+	turn_after(4e6, 0);
+	while (!recorder_receive(pair[1], &got))
+		assert_int_equal(got.kind, RECORDER_NOTICE);
+	steps(400, 100);
+	turn_after(8e6, 0);
+	hear();
+	assert_int_equal(sums[1].n, 200);
+	assert_int_equal(sums[1].late_ns, US(800000) - US(0));
+}
+
+static void test_the_rule_fires_once_for_a_late_rank(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		init(i, 77ull << 32);
+	for (unsigned second = 0; second < 40; second++) {
+		steps(100 * second, 100);
+		turn_after(1e6 * (second + 1), 0);
+		hear();
+	}
+	assert_int_equal(n_fired, 1);
+	assert_non_null(strstr(fired_why, "rank 1 of communicator 0000004d"));
+	assert_non_null(strstr(fired_why, "up to 40 % of 10.0 s"));
+}
+
+static void test_the_rule_fires_for_a_rank_that_does_not_come(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		init(i, 77ull << 32);
+	steps(0, 10);
+	reduce(0, 200000);
+	for (unsigned second = 3; second < 30; second++)
+		turn_after(1e6 * second, 0);
+	assert_int_equal(n_fired, 1);
+	assert_non_null(strstr(fired_why, "has not called for 1"));
+}
+
+static void test_ras_is_asked_soon_after_a_loss_and_seldom_else(void **state)
+{
+	assert_false(flight_ranks_want_ras(flight, US(1e6)));
+	steps(0, 100); /* of a communicator that was there before */
+	turn_after(2e6, 0);
+	assert_false(flight_ranks_want_ras(flight, US(30e6)));
+	steps(5900, 100);
+	assert_true(flight_ranks_want_ras(flight, US(62e6)));
+	assert_false(flight_ranks_want_ras(flight, US(63e6)));
+	turn_after(200e6, 1);
+	steps(20000, 100);
+	assert_false(flight_ranks_want_ras(flight, US(201e6)));
+	assert_true(flight_ranks_want_ras(flight, US(204e6)));
+	assert_int_equal(told_state.unmatched[RECORDER_CALLS_LOST] > 0, 1);
+}
+
+#define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_SCENE(test_sums_are_told_once),
+		IN_SCENE(test_what_there_was_no_room_for_is_told_later),
+		IN_SCENE(test_the_rule_fires_once_for_a_late_rank),
+		IN_SCENE(test_the_rule_fires_for_a_rank_that_does_not_come),
+		IN_SCENE(test_ras_is_asked_soon_after_a_loss_and_seldom_else),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_scene, tear_down_all);
+}
