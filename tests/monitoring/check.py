@@ -25,7 +25,8 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 RULES = os.path.join(ROOT, "packaging", "prometheus", "cuscope-alerts.yml")
 DASHBOARD = os.path.join(ROOT, "packaging", "grafana", "cuscope.json")
 SETTINGS = ("[agent]\nlisten = 127.0.0.1:{port}\ninterval = 500ms\nage = 1s\n[leaks]\ninterval = 500ms\nolder = 500ms\n"
-            "[recorder]\nenabled = yes\nafter = 100ms\n[spool]\ndirectory = {spool}\nkeep_free = 0\n[rules]\nerror =\n")
+            "[recorder]\nenabled = yes\nafter = 100ms\n[spool]\ndirectory = {spool}\nkeep_free = 0\n[rules]\nerror =\n"
+            "late_rank = 20\n[ranks]\nenabled = yes\nras = no\n")
 LAUNCH_SECONDS = 10
 PATIENCE = 40
 
@@ -69,8 +70,8 @@ class Scene:
         return process
 
     def program(self, name, *words, **environment):
-        return self.start(f"{self.build}/programs/{name}", *words, env={**self.environment, **environment},
-                          stderr=subprocess.DEVNULL)
+        return self.start(f"{self.build}/{name if '/' in name else 'programs/' + name}", *words,
+                          env={**self.environment, **environment}, stderr=subprocess.DEVNULL)
 
     def wait_for(self, url):
         until = time.monotonic() + PATIENCE
@@ -104,7 +105,8 @@ class Scene:
         """The alerts as they are shipped, but for waiting: the program leaks KiB in seconds, not GiB in days."""
         path = os.path.join(self.folder, "alerts.yml")
         with open(RULES, encoding="utf-8") as shipped, open(path, "w", encoding="utf-8") as file:
-            file.write(re.sub(r"> 268435456", "> 65536", re.sub(r"\bfor: \w+", "for: 1s", shipped.read())))
+            text = re.sub(r"\bfor: \w+", "for: 1s", shipped.read()).replace("late_seconds_total[10m]", "late_seconds_total[10s]")
+            file.write(text.replace("> 268435456", "> 65536"))
         return path
 
     def plant(self, settings):
@@ -143,10 +145,13 @@ class Scene:
 
 def work(scene):
     """What is done and known: returns the pid of gpuloop, and how many kernels it launched."""
+    ranks = {"SIMCUDA_TIME_SCALE": "1", "SIMNCCL_DIR": scene.folder}
     scene.program("copies").wait()  # from the first process on that loads it, a library is hooked when it is loaded
+    scene.program("planted/planted", "nccl_busy", "1", **ranks).wait()
     time.sleep(2)
     loop = scene.program("gpuloop", str(LAUNCH_SECONDS), "50", SAMPLE_COUNTS=scene.counts)
     scene.program("leak", "100000", "10")
+    scene.program("planted/planted", "nccl_sleep", "60", **ranks)
     while not scene.query("cuscope_gpu_xids_total") and loop.poll() is None:  # its first scrape is seconds after its start
         time.sleep(0.5)
     scene.plant("xids 2\nxid 31\nthrottle 64\nfield.4 9\n")
@@ -219,15 +224,21 @@ def recorded(scene, rule):
 def check_alerts_and_spool(scene):
     """From what a program does to the alert that fires for it and the trace that lies in the spool."""
     until = time.monotonic() + PATIENCE
-    wanted = {"CuscopeSuspectedLeak", "CuscopeCallsFail", "CuscopeGpuXid", "CuscopeGpuEccErrors", "CuscopeGpuThrottled"}
-    while not (wanted <= set(scene.firing()) and recorded(scene, "leak") and recorded(scene, "xid")) and time.monotonic() < until:
+    wanted = {"CuscopeRankLate", "CuscopeSuspectedLeak", "CuscopeCallsFail", "CuscopeGpuXid", "CuscopeGpuEccErrors", "CuscopeGpuThrottled"}
+    while not (wanted <= set(scene.firing()) and recorded(scene, "leak") and recorded(scene, "xid")
+               and recorded(scene, "late_rank")) and time.monotonic() < until:
         time.sleep(1)
     firing = scene.firing()
     check("the alerts for what happened fire", wanted <= set(firing), f"{wanted - set(firing)} do not")
-    check("others do not", not {"CuscopeAgentDown", "CuscopeGpuDoesNotAnswer", "CuscopeRecordingsFail", "CuscopeGpuHot"} & set(firing), str(firing))
+    silent = {"CuscopeRankMissing", "CuscopeAgentDown", "CuscopeGpuDoesNotAnswer", "CuscopeRecordingsFail", "CuscopeGpuHot"}
+    check("others do not", not silent & set(firing), str(firing))
     leak = recorded(scene, "leak")
     check("the trace of the leak is in the spool", "grow_cache" in leak.get("reason", "") and leak.get("calls"), str(leak)[:300])
     check("the alert names the place that the trace does", "grow_cache" in firing.get("CuscopeSuspectedLeak", {}).get("place", ""), str(firing))
+    late = recorded(scene, "late_rank")
+    check("so is that of the late rank", "rank 1 of" in late.get("reason", ""), str(late)[:300])
+    check("the alert names the rank that the trace does", firing.get("CuscopeRankLate", {}).get("rank") == "1"
+          and f"process {firing['CuscopeRankLate']['pid']} " in late.get("reason", ""), str(firing.get("CuscopeRankLate")))
     xid = recorded(scene, "xid")
     check("so is what was before the Xid", "Xid 31" in xid.get("reason", ""), str(xid)[:300])
     check("a metric counts the Xids by number", scene.value('cuscope_gpu_xids_by_code_total{xid="31"}') == 2,

@@ -10,7 +10,7 @@ $(PROMETHEUS):
 	@cd $(B)/prometheus && { apt-get -q download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | \
 		tar -x ./usr/bin/prometheus ./usr/bin/promtool && rm prometheus_*.deb; } >fetch.log 2>&1 || true
 
-test-monitoring: $(B)/cuscope programs simcuda simnvml $(PROMETHEUS)
+test-monitoring: $(B)/cuscope programs planted-programs simcuda simnvml $(PROMETHEUS)
 	@tests/monitoring/check.py $(B)
 
 .PHONY: test-monitoring
