@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "analysis/machines.h"
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/set.h"
+#include "trace/together.h"
 
 #define DEFAULT_REPORT "overview"
 
@@ -21,7 +24,9 @@ struct report_command {
 	struct report_set_options set;
 	struct report_choice *choices;
 	size_t n_choices;
-	const char *path, *color;
+	const char *paths[TOGETHER_MAX];
+	size_t n_paths;
+	const char *color;
 	const char *of_gaps; /* an option that only this report heeds; NULL: none was given */
 };
 
@@ -46,19 +51,23 @@ static bool report_word(const struct argp_state *state, void *into, char *word)
 	struct report_choice choice;
 	struct err err = { 0 };
 
-	if (!o->path) {
-		o->path = word;
+	bool is_name = o->n_paths && !report_choose(word, &choice, &err);
+
+	if (!is_name && o->n_paths && access(word, F_OK))
+		option_bad_usage(state, "%s", err.text);
+	if (!is_name && o->n_paths == TOGETHER_MAX)
+		option_bad_usage(state, "more than %d files", TOGETHER_MAX);
+	if (!is_name) {
+		o->paths[o->n_paths++] = word;
 		return true;
 	}
-	if (report_choose(word, &choice, &err))
-		option_bad_usage(state, "%s", err.text);
 	add_choice(o, &choice);
 	return true;
 }
 
 static void report_end(const struct argp_state *state, void *into)
 {
-	if (!((struct report_command *)into)->path)
+	if (!((struct report_command *)into)->n_paths)
 		option_bad_usage(state, "which trace file? 'cuscope record' makes one");
 }
 
@@ -133,7 +142,8 @@ static char *make_doc(void)
 	               "Examples:\n"
 	               "  cuscope report run.cuscope cuda_api_sum\n"
 	               "  cuscope report run.cuscope cuda_gpu_kern_sum:base --format csv\n"
-	               "  cuscope report run.cuscope cuda_api_trace --from 1s --to 1.1s\n");
+	               "  cuscope report run.cuscope cuda_api_trace --from 1s --to 1.1s\n"
+	               "  cuscope report rank*.cuscope ranks\n");
 	return doc.data;
 }
 
@@ -161,7 +171,7 @@ static void say_no_samples(const struct report_command *o, const struct run_info
 			continue;
 		cli_say("gaps: %s has no samples of stacks: 'cuscope record --stacks' takes them, "
 		        "and gaps then names the lines of code that the GPU waited for",
-		        o->path);
+		        o->paths[0]);
 	}
 }
 
@@ -186,7 +196,163 @@ static int print_reports(struct report_command *o, struct trace_file *file, stru
 		rc = rc ? rc : rc_finish;
 	}
 	report_set_free(set);
-	return rc ? rc : cli_say_missed(o->path, trace_run(file), err);
+	return rc ? rc : cli_say_missed(o->paths[0], trace_run(file), err);
+}
+
+/* ---- of several files ------------------------------------------------------------------------ */
+
+/* All consumers of a set as one. */
+struct fan {
+	struct consumer consumer;
+	struct consumer *const *row;
+	size_t n;
+};
+
+static int fan_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	const struct fan *fan = (const struct fan *)self;
+
+	return consumers_begin(fan->row, fan->n, run, err);
+}
+
+static int fan_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	const struct fan *fan = (const struct fan *)self;
+
+	return consumers_event(fan->row, fan->n, event, err);
+}
+
+static int fan_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	const struct fan *fan = (const struct fan *)self;
+
+	return consumers_end(fan->row, fan->n, run, err);
+}
+
+static const struct consumer_ops fan_ops = {
+	.begin = fan_begin, .event = fan_event, .end = fan_end, .metrics = true
+};
+
+/* Those that the account makes, which is of all ranks: all others are of one file's order. */
+static int check_together(const struct report_command *o, struct err *err)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		const char *name = o->choices[i].report->name;
+
+		if (strcmp(name, "ranks") && strcmp(name, "why") && strcmp(name, "gaps") &&
+		    strcmp(name, "overlap"))
+			return err_set(
+				err, EINVAL,
+				"%s is of one file: ranks, why, gaps and overlap are of several "
+				"that were recorded at the same time",
+				name);
+	}
+	if (cli_is_part(&o->range) || cli_is_chosen(&o->range))
+		return err_set(err, EINVAL,
+		               "of several files all is read: no --from, --pid and the "
+		               "like");
+	return 0;
+}
+
+/* Of a file that does not go with those before. */
+static int refuse_apart(const struct report_command *o, const struct machines *machines, size_t i,
+                        enum together_how how, struct err *err)
+{
+	static const char *const why[] = {
+		[TOGETHER_NO_CLOCK] = "which clock its times are of was not recorded",
+		[TOGETHER_OTHER_TIME] = "it was recorded at another time",
+		[TOGETHER_TOO_MANY] = "there are more than are read together",
+	};
+
+	return err_set(err, EINVAL, "%s does not go with %s: %s", o->paths[i], o->paths[0],
+	               how == TOGETHER_OTHER_CLOCK ? machines_why(machines, i) : why[how]);
+}
+
+/* Those that go with the first; one that is there already is left out. */
+static int join_together(struct report_command *o, const struct machines *machines,
+                         struct trace_file **files, struct together *together, struct err *err)
+{
+	size_t n = 1;
+
+	*together = together_of(trace_run(files[0]), machines_clock(machines, 0));
+	for (size_t i = 1; i < o->n_paths; i++) {
+		enum together_how how =
+			together_join(together, trace_run(files[i]), machines_clock(machines, i));
+
+		if (how == TOGETHER_SAME) {
+			cli_say("%s is read once: it is a recording that another file has",
+			        o->paths[i]);
+			trace_close(files[i]);
+			files[i] = NULL;
+			continue;
+		}
+		if (how != TOGETHER)
+			return refuse_apart(o, machines, i, how, err);
+		o->paths[n] = o->paths[i];
+		files[n++] = files[i];
+		if (n <= i)
+			files[i] = NULL;
+	}
+	o->n_paths = n;
+	return 0;
+}
+
+static int open_together(struct report_command *o, struct trace_file **files,
+                         struct together *together, struct err *err)
+{
+	struct machines machines;
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_paths && !rc; i++)
+		rc = trace_open(o->paths[i], &files[i], err);
+	if (rc)
+		return rc;
+	machines_align(&machines, files, o->n_paths);
+	rc = join_together(o, &machines, files, together, err);
+	machines_clear(&machines);
+	return rc;
+}
+
+static int print_together(struct report_command *o, struct trace_file *const *files,
+                          const struct together *together, struct err *err)
+{
+	struct err errs[TOGETHER_MAX] = { 0 };
+	struct fan fan = { .consumer = { &fan_ops } };
+	struct report_set *set;
+	int rc;
+
+	if (o->set.folder && make_folder(o->set.folder, err))
+		return err->code;
+	if (report_set_new(o->choices, o->n_choices, &o->set, &set, err))
+		return err->code;
+	fan.row = report_set_consumers(set, &fan.n);
+	rc = together_read(together, files, &fan.consumer, errs, err);
+	if (cli_worth_showing(rc) && report_set_finish(set, rc ? NULL : err) && !rc)
+		rc = err->code;
+	report_set_free(set);
+	for (size_t i = 0; i < o->n_paths; i++) {
+		if (errs[i].text[0] && !err->text[0])
+			*err = errs[i];
+		if (!errs[i].text[0] && !err->text[0])
+			rc = cli_say_missed(o->paths[i], trace_run(files[i]), err);
+	}
+	return rc;
+}
+
+static int report_together(struct report_command *o, struct err *err)
+{
+	struct trace_file *files[TOGETHER_MAX] = { NULL };
+	struct together together;
+	int rc = check_together(o, err);
+
+	if (!rc)
+		rc = open_together(o, files, &together, err);
+	if (!rc)
+		rc = print_together(o, files, &together, err);
+	for (size_t i = 0; i < TOGETHER_MAX; i++)
+		if (files[i])
+			trace_close(files[i]);
+	return rc;
 }
 
 static int check_options(const struct report_command *o, struct err *err)
@@ -213,10 +379,21 @@ static int check_options(const struct report_command *o, struct err *err)
 	return 0;
 }
 
+static int report_one(struct report_command *o, struct err *err)
+{
+	struct trace_file *file;
+	int rc = trace_open(o->paths[0], &file, err);
+
+	if (rc)
+		return rc;
+	rc = print_reports(o, file, err);
+	trace_close(file);
+	return rc;
+}
+
 static int report(struct report_command *o, struct err *err)
 {
 	struct report_choice choice;
-	struct trace_file *file;
 	int rc;
 
 	if (!o->n_choices) {
@@ -225,10 +402,7 @@ static int report(struct report_command *o, struct err *err)
 			return rc;
 		add_choice(o, &choice);
 	}
-	rc = trace_open(o->path, &file, err);
-	if (rc)
-		return rc;
-	cli_bound_output(&o->range, o->path);
+	cli_bound_output(&o->range, o->paths[0]);
 	o->set.table.out = stdout;
 	o->set.table.note = tell_note;
 	o->set.from_ns = o->range.from_ns;
@@ -239,9 +413,7 @@ static int report(struct report_command *o, struct err *err)
 		o->set.table.color = cli_color(o->color, stdout);
 		o->set.table.width = cli_width(stdout);
 	}
-	rc = print_reports(o, file, err);
-	trace_close(file);
-	return rc;
+	return o->n_paths > 1 ? report_together(o, err) : report_one(o, err);
 }
 
 int cli_report(int argc, char **argv)
@@ -249,7 +421,7 @@ int cli_report(int argc, char **argv)
 	struct option_command options = {
 		.group = { OPTION_ROWS(rows), .parts = parts, .word = report_word,
 		           .end = report_end },
-		.operands = "FILE [NAME...]",
+		.operands = "FILE... [NAME...]",
 	};
 	struct report_command o = { 0 };
 	struct err err = { 0 };

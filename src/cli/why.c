@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "account/standing.h"
+#include "analysis/machines.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "cli/cli.h"
@@ -17,13 +18,15 @@
 #include "trace/reader.h"
 #include "trace/together.h"
 
+#define FILES_COMPARED 64 /* more, and clocks of machines are not */
+
 /* Recordings that `why` is given: which are told together, and the answers of each. */
 
 /* A recording that was named. */
 struct why_file {
 	const char *path;
 	size_t group;
-	bool failed; /* it is in none */
+	struct together_clock clock;
 };
 
 struct why_files {
@@ -57,50 +60,76 @@ static int file_open(const char *path, struct trace_file **file, struct err *err
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 /* Why it is not in the account of those before. */
-static void files_say_apart(const struct why_files *all, const char *path, enum together_how how)
+static void files_say_apart(const struct why_files *all, const char *path, enum together_how how,
+                            const char *of_clock)
 {
 	static const char *const why[] = {
 		[TOGETHER_NO_CLOCK] = "which clock its times are of was not recorded",
-		[TOGETHER_OTHER_CLOCK] =
-			"its times are of another clock, of another machine or another start of it",
 		[TOGETHER_OTHER_TIME] = "it was recorded at another time",
 		[TOGETHER_TOO_MANY] = "there are more than are told together",
 	};
 
-	cli_say("%s is told apart from %s: %s", path, all->files[0].path, why[how]);
+	cli_say("%s is told apart from %s: %s", path, all->files[0].path,
+	        how == TOGETHER_OTHER_CLOCK ? of_clock : why[how]);
 }
 
-static void files_add(struct why_files *all, const char *path, const struct run_info *run)
+static void files_add(struct why_files *all, const char *path, const struct run_info *run,
+                      const struct machines *machines, size_t number)
 {
+	const struct together_clock *clock = machines ? machines_clock(machines, number) : NULL;
 	enum together_how how = TOGETHER, first = TOGETHER;
-	struct why_file *file = &all->files[all->n++];
+	struct why_file *file = &all->files[all->n];
 
 	file->path = path;
+	if (clock)
+		file->clock = *clock;
 	for (file->group = 0; file->group < all->n_groups; file->group++) {
-		how = together_join(&all->groups[file->group], run);
-		if (how == TOGETHER)
+		how = together_join(&all->groups[file->group], run, clock);
+		if (how == TOGETHER_SAME) {
+			cli_say("%s is told once: it is a recording that another file has", path);
 			return;
+		}
+		if (how == TOGETHER) {
+			all->n++;
+			return;
+		}
 		if (!file->group)
 			first = how;
 	}
-	all->groups[all->n_groups++] = together_of(run);
+	all->n++;
+	all->groups[all->n_groups++] = together_of(run, clock);
 	if (first != TOGETHER)
-		files_say_apart(all, path, first);
+		files_say_apart(all, path, first,
+		                machines ? machines_why(machines, number)
+		                         : "its times are of another machine's clock, and there "
+		                           "are too many files to compare it");
 }
 
 static void files_group(struct why_files *all, char *const *paths, size_t n)
 {
+	struct trace_file **files = xcalloc(n + 1, sizeof(struct trace_file *));
+	const char **named = xcalloc(n + 1, sizeof(char *));
+	struct machines machines = { 0 };
+	size_t opened = 0;
+
 	for (size_t i = 0; i < n; i++) {
-		struct trace_file *file;
 		struct err err = { 0 };
 
-		if (file_open(paths[i], &file, &err)) {
+		if (file_open(paths[i], &files[opened], &err))
 			files_failed(all, &err);
-			continue;
-		}
-		files_add(all, paths[i], trace_run(file));
-		trace_close(file);
+		else
+			named[opened++] = paths[i];
 	}
+	if (opened <= FILES_COMPARED)
+		machines_align(&machines, files, opened);
+	for (size_t i = 0; i < opened; i++)
+		files_add(all, named[i], trace_run(files[i]),
+		          opened <= FILES_COMPARED ? &machines : NULL, i);
+	while (opened)
+		trace_close(files[--opened]);
+	machines_clear(&machines);
+	free(named);
+	free(files);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -180,8 +209,10 @@ static void files_answer(struct why_files *all, size_t number)
 			continue;
 		if (file_open(all->files[i].path, &files[n], &err))
 			files_failed(all, &err);
-		else
-			paths[n++] = all->files[i].path;
+		else {
+			paths[n] = all->files[i].path;
+			group->clocks[n++] = all->files[i].clock;
+		}
 	}
 	group->n = n;
 	if (n)
@@ -201,7 +232,7 @@ static void files_answer_one(struct why_files *all, const char *path)
 		return;
 	}
 
-	const struct together group = together_of(trace_run(file));
+	const struct together group = together_of(trace_run(file), NULL);
 
 	group_answer(all, &group, &file, &path);
 	trace_close(file);
@@ -217,7 +248,7 @@ static struct why_options cli_why_form(bool json, const char *color)
 }
 
 /*
- * One answer for all that were recorded at the same time on one machine, one after the other; what
+ * One answer for all that were recorded at the same time by clocks that are one, or go by one; what
  * is wrong with a file keeps nobody from the others. Returns the exit status.
  */
 static int cli_why_files(const struct why_options *form, const char *rank, char *const *paths,

@@ -235,8 +235,10 @@ static bool is_wanted(const struct chunk_reading *reading, const struct event *e
 	bool early = event->time_ns < o->from_ns && event->type != EVENT_PROCESS &&
 	             event->type != EVENT_THREAD;
 	uint64_t late_ns = o->cut ? cut_begin_ns(event) : event->time_ns;
+	bool whole = o->hooks_whole && event->type == EVENT_OTHER_CALL &&
+	             event->call->function->layer == LAYER_HOOK;
 
-	if (early || late_ns > o->to_ns)
+	if (!whole && (early || late_ns > o->to_ns))
 		return false;
 	return (event->type == EVENT_METRICS || of_process(o, event->process)) &&
 	       (!o->filter || filter_wants(o->filter, event));
@@ -463,7 +465,7 @@ static int read_chunk_of_type(struct chunk_reading *reading, size_t index, struc
 		return read_definitions(reading, chunk, err);
 	if (head->type != CHUNK_EVENTS)
 		return 0;
-	if (head->last_ns < reading->options.from_ns ||
+	if ((head->last_ns < reading->options.from_ns && !reading->options.hooks_whole) ||
 	    (head->first_ns > reading->options.to_ns && !reading->options.cut))
 		return pass_on_waiting(reading, 0, err);
 	return read_events(reading, index, err);

@@ -45,6 +45,9 @@ struct trace_read_options {
 	/* What lies across a border is passed on as far as it is inside (trace/filter.h), and what
 	 * ended after `to_ns` too. The file is read to its end for that. */
 	bool cut;
+	/* Calls of hooks are passed on whatever their time is: of some all have to be known, as
+	 * they are told apart by their numbers (analysis/collectives.h). */
+	bool hooks_whole;
 	const uint32_t *pids;  /* only events of these */
 	size_t n_pids;         /* 0: of all */
 	struct filter *filter; /* trace/filter.h: NULL for none */

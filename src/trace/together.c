@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "trace/objects.h"
 
@@ -13,24 +14,45 @@
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-struct together together_of(const struct run_info *run)
+struct together together_of(const struct run_info *run, const struct together_clock *clock)
 {
-	struct together together = { .begin_ns = run->begin_ns, .end_ns = run->end_ns, .n = 1 };
+	struct together together = { .begin_ns = run->begin_ns,
+		                     .end_ns = run->end_ns,
+		                     .begins_ns = { run->begin_ns },
+		                     .n = 1 };
 
-	if (run->end_ns > run->begin_ns)
-		together.longest_ns = together.shortest_ns = run->end_ns - run->begin_ns;
+	if (clock) {
+		together.clocks[0] = *clock;
+		together.begin_ns = clock_map_ns(&clock->map, run->begin_ns);
+		together.end_ns = clock_map_ns(&clock->map, run->end_ns);
+	}
+	if (together.end_ns > together.begin_ns)
+		together.longest_ns = together.shortest_ns = together.end_ns - together.begin_ns;
 	snprintf(together.boot, sizeof(together.boot), "%s", run->boot ? run->boot : "");
 	return together;
 }
 
-enum together_how together_join(struct together *together, const struct run_info *run)
+/* Two of one machine do not begin in the same nanosecond. */
+static bool together_has(const struct together *together, const struct together *one)
 {
-	struct together one = together_of(run), both = *together;
+	for (size_t i = 0; i < together->n; i++)
+		if (together->clocks[i].machine == one->clocks[0].machine &&
+		    together->begins_ns[i] == one->begins_ns[0])
+			return true;
+	return false;
+}
+
+enum together_how together_join(struct together *together, const struct run_info *run,
+                                const struct together_clock *clock)
+{
+	struct together one = together_of(run, clock), both = *together;
 
 	if (!one.boot[0] || !both.boot[0])
 		return TOGETHER_NO_CLOCK;
-	if (strcmp(one.boot, both.boot) != 0)
+	if (clock ? clock->of != both.clocks[0].of : strcmp(one.boot, both.boot) != 0)
 		return TOGETHER_OTHER_CLOCK;
+	if (together_has(together, &one))
+		return TOGETHER_SAME;
 	if (one.begin_ns > both.begin_ns)
 		both.begin_ns = one.begin_ns;
 	if (one.end_ns < both.end_ns)
@@ -43,7 +65,8 @@ enum together_how together_join(struct together *together, const struct run_info
 		return TOGETHER_OTHER_TIME;
 	if (both.n == TOGETHER_MAX)
 		return TOGETHER_TOO_MANY;
-	both.n++;
+	both.clocks[both.n] = one.clocks[0];
+	both.begins_ns[both.n++] = run->begin_ns;
 	*together = both;
 	return TOGETHER;
 }
@@ -94,15 +117,51 @@ static void *run_append(const void *rows, size_t *n, const void *more, size_t n_
 	return all;
 }
 
+/* Who processes are: their numbers are the machine's, and times its clock's. */
+static void run_add_identities(struct run_info *all, const struct run_info *run,
+                               const struct together_clock *clock)
+{
+	size_t n = all->n_identities;
+	struct run_identity *rows = run_append(all->identities, &all->n_identities, run->identities,
+	                                       run->n_identities, sizeof(*run->identities));
+
+	for (; n < all->n_identities; n++) {
+		rows[n].machine = clock->machine;
+		rows[n].since_ns = clock_map_ns(&clock->map, rows[n].since_ns);
+	}
+	all->identities = rows;
+}
+
+static void run_add_machine(struct run_info *all, const struct run_info *run,
+                            const struct together_clock *clock)
+{
+	struct run_machine *machines = (struct run_machine *)all->machines;
+
+	for (; all->n_machines <= clock->machine; all->n_machines++) {
+		machines = vec_room(machines, all->n_machines, sizeof(*machines));
+		machines[all->n_machines] = (struct run_machine){ 0 };
+	}
+	machines[clock->machine] = (struct run_machine){ run->hostname, clock->error_ns, clock->n };
+	all->machines = machines;
+}
+
 /* Its rows are to be freed, and what they point at is the files'. */
-static void run_add(struct run_info *all, const struct run_info *run)
+static void run_add(struct run_info *all, const struct run_info *run,
+                    const struct together_clock *clock)
 {
 	run_add_losses(all, run);
 	run_add_asked(all, run);
+	run_add_identities(all, run, clock);
+	run_add_machine(all, run, clock);
 	all->misses = run_append(all->misses, &all->n_misses, run->misses, run->n_misses,
 	                         sizeof(*run->misses));
-	all->identities = run_append(all->identities, &all->n_identities, run->identities,
-	                             run->n_identities, sizeof(*run->identities));
+}
+
+static void run_free_rows(struct run_info *all)
+{
+	free((void *)all->misses);
+	free((void *)all->identities);
+	free((void *)all->machines);
 }
 
 static struct run_info run_of_all(const struct together *together, struct trace_file *const *files)
@@ -111,14 +170,15 @@ static struct run_info run_of_all(const struct together *together, struct trace_
 
 	all.misses = NULL;
 	all.identities = NULL;
-	all.n_misses = all.n_identities = 0;
+	all.machines = NULL;
+	all.n_misses = all.n_identities = all.n_machines = 0;
 	all.damaged_chunks = all.damaged_events = all.over_budget = all.identities_left_out = 0;
 	memset(all.lost, 0, sizeof(all.lost));
 	memset(all.stacks.missed, 0, sizeof(all.stacks.missed));
 	all.begin_ns = together->begin_ns;
 	all.end_ns = together->end_ns;
 	for (size_t i = 0; i < together->n; i++)
-		run_add(&all, trace_run(files[i]));
+		run_add(&all, trace_run(files[i]), &together->clocks[i]);
 	return all;
 }
 
@@ -128,7 +188,8 @@ static struct run_info run_of_all(const struct together *together, struct trace_
 struct between {
 	struct consumer consumer;
 	struct consumer *to;
-	bool metrics; /* of this file */
+	const struct together_clock *clock; /* of this file */
+	bool metrics;                       /* it tells them */
 	struct err *err;
 	int rc; /* of the consumer */
 };
@@ -136,10 +197,12 @@ struct between {
 static int between_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct between *between = (struct between *)self;
+	struct mapped_event mapped;
 
 	(void)err;
 	if (event->type == EVENT_METRICS && !between->metrics)
 		return 0;
+	event = clock_map_event(&between->clock->map, event, &mapped);
 	between->rc = between->to->ops->event(between->to, event, between->err);
 	return between->rc;
 }
@@ -155,10 +218,14 @@ static bool have_same_gpus(const struct run_info *a, const struct run_info *b)
 	return true;
 }
 
-/* The file that tells metrics; `n`: none does. */
-static size_t file_of_metrics(struct trace_file *const *files, size_t n)
+/* The file that tells metrics; `n`: none does. Of several machines none has all GPUs. */
+static size_t file_of_metrics(const struct together *together, struct trace_file *const *files)
 {
-	size_t which = n;
+	size_t n = together->n, which = n;
+
+	for (size_t i = 1; i < n; i++)
+		if (together->clocks[i].machine != together->clocks[0].machine)
+			return n;
 
 	for (size_t i = n; i-- > 0;) {
 		const struct run_info *run = trace_run(files[i]);
@@ -176,14 +243,13 @@ int together_read(const struct together *together, struct trace_file *const *fil
 {
 	const struct consumer_ops ops = { .metrics = consumer->ops->metrics,
 		                          .event = between_event };
-	struct between between = { { &ops }, consumer, false, err, 0 };
+	struct between between = { { &ops }, consumer, NULL, false, err, 0 };
 	struct consumer *row[] = { &between.consumer };
 	struct objects_numbers numbers = { .bytes = TOGETHER_BYTES / together->n };
-	const struct trace_read_options options = { .from_ns = together->begin_ns,
-		                                    .to_ns = together->end_ns,
-		                                    .cut = true,
-		                                    .numbers = &numbers };
-	size_t metrics = file_of_metrics(files, together->n);
+	struct trace_read_options options = { .cut = true,
+		                              .hooks_whole = true,
+		                              .numbers = &numbers };
+	size_t metrics = file_of_metrics(together, files);
 	struct run_info all = run_of_all(together, files);
 	int damage = 0, end;
 
@@ -195,17 +261,19 @@ int together_read(const struct together *together, struct trace_file *const *fil
 		int rc;
 
 		between.metrics = i == metrics;
+		between.clock = &together->clocks[i];
+		numbers.machine = between.clock->machine;
+		options.from_ns = clock_map_own_ns(&between.clock->map, together->begin_ns);
+		options.to_ns = clock_map_own_ns(&between.clock->map, together->end_ns);
 		rc = trace_read(files[i], &options, row, 1, &errs[i]);
 		if (!damage && !between.rc)
 			damage = rc;
 	}
-	free((void *)all.misses);
-	free((void *)all.identities);
+	run_free_rows(&all);
 	all = run_of_all(together, files);
 	if (metrics < together->n)
 		all.stretches = trace_run(files[metrics])->stretches;
 	end = consumer->ops->end ? consumer->ops->end(consumer, &all, err) : 0;
-	free((void *)all.misses);
-	free((void *)all.identities);
+	run_free_rows(&all);
 	return between.rc ? between.rc : end ? end : damage;
 }

@@ -22,9 +22,9 @@ static struct run_info run_at(double begin_us, double end_us, const char *boot)
 static enum together_how joined(double begin_us, double end_us, const char *boot)
 {
 	struct run_info first = run_at(0, 1000, BOOT), other = run_at(begin_us, end_us, boot);
-	struct together together = together_of(&first);
+	struct together together = together_of(&first, NULL);
 
-	return together_join(&together, &other);
+	return together_join(&together, &other, NULL);
 }
 
 static void test_one_clock_and_half_of_the_time_are_together(void **state)
@@ -32,21 +32,26 @@ static void test_one_clock_and_half_of_the_time_are_together(void **state)
 	assert_int_equal(joined(400, 1400, BOOT), TOGETHER);
 	assert_int_equal(joined(600, 1600, BOOT), TOGETHER_OTHER_TIME);
 	assert_int_equal(joined(2000, 3000, BOOT), TOGETHER_OTHER_TIME);
-	assert_int_equal(joined(0, 300, BOOT), TOGETHER);
+	assert_int_equal(joined(1, 301, BOOT), TOGETHER);
 	assert_int_equal(joined(900, 1200, BOOT), TOGETHER_OTHER_TIME);
 	assert_int_equal(joined(0, 1000, "6a1c1f0e-0000-4000-8000-000000000002"),
 	                 TOGETHER_OTHER_CLOCK);
 	assert_int_equal(joined(0, 1000, NULL), TOGETHER_NO_CLOCK);
+	assert_int_equal(joined(0, 1000, BOOT), TOGETHER_SAME);
+	assert_int_equal(joined(0, 700, BOOT), TOGETHER_SAME);
 }
 
 static void test_a_machine_has_only_so_many(void **state)
 {
 	struct run_info run = run_at(0, 1000, BOOT);
-	struct together together = together_of(&run);
+	struct together together = together_of(&run, NULL);
 
-	for (size_t i = 1; i < TOGETHER_MAX; i++)
-		assert_int_equal(together_join(&together, &run), TOGETHER);
-	assert_int_equal(together_join(&together, &run), TOGETHER_TOO_MANY);
+	for (size_t i = 1; i < TOGETHER_MAX; i++) {
+		run.begin_ns++;
+		assert_int_equal(together_join(&together, &run, NULL), TOGETHER);
+	}
+	run.begin_ns++;
+	assert_int_equal(together_join(&together, &run, NULL), TOGETHER_TOO_MANY);
 }
 
 /* ---- what is read ---------------------------------------------------------------------------- */
@@ -83,8 +88,8 @@ static void test_files_of_one_time_have_numbers_of_their_own(void **state)
 
 	assert_int_equal(trace_open(path_of(fds[0]), &files[0], &err), 0);
 	assert_int_equal(trace_open(path_of(fds[1]), &files[1], &err), 0);
-	together = together_of(trace_run(files[0]));
-	assert_int_equal(together_join(&together, trace_run(files[1])), TOGETHER);
+	together = together_of(trace_run(files[0]), NULL);
+	assert_int_equal(together_join(&together, trace_run(files[1]), NULL), TOGETHER);
 	assert_int_equal(together_read(&together, files, &keeper.consumer, errs, &err), 0);
 	assert_int_equal(keeper.begun, 1);
 	assert_int_equal(keeper.ended, 1);
@@ -132,6 +137,23 @@ static void test_a_process_of_two_files_is_told_by_the_one_that_traced_it(void *
 		assert_int_equal(facts.threads[i].n_samples, 0);
 }
 
+/* On another machine the same number is another process. */
+static void test_processes_of_two_machines_are_two(void **state)
+{
+	struct process *other = (struct process *)new_process(the_process()->pid, "other");
+	uint64_t first = launch(100, 10), second;
+
+	other->file = other->machine = 1;
+	ran(first, 110, 200);
+	sampled(300, 20);
+	sampled_in(other, MAIN, 300.5, 99);
+	second = launch(400, 30);
+	ran(second, 410, 500);
+	make_accounts(500);
+	assert_int_equal(facts.n_threads, 2);
+	assert_int_equal(facts.threads[1].n_samples, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +163,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_process_of_two_files_is_told_by_the_one_that_traced_it, open_scene,
 			close_scene),
+		cmocka_unit_test_setup_teardown(test_processes_of_two_machines_are_two, open_scene,
+		                                close_scene),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
