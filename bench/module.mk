@@ -11,6 +11,8 @@
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
 # make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 5 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
+# make bench-fleet      the questions of docs/fleet.md, asked DuckDB of a thousand ranks; needs no root
+# make bench-ranks      who is late in trainings that are made up, named right or not, by SQL and by report ranks; needs no root; within 10 minutes
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench
 # bench/step/run and those of bench/gpu are for a machine with a GPU and PyTorch, bench/ddp/run for one with two; they need nothing built but
@@ -139,4 +141,10 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: dist/bench bench bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-programs bench-pipeline bench-profile bench-questions bench-sums
+bench-fleet: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
+	bench/fleet/run --build $(B)
+
+bench-ranks: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
+	bench/ranks/run --build $(B)
+
+.PHONY: dist/bench bench bench-ranks bench-fleet bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-programs bench-pipeline bench-profile bench-questions bench-sums
