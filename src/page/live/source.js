@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Where the live page's figures come from: /live alone, an event each time, and how long ago the last one came.
+
+const AGAIN_MS = 2000, LEAST_PATIENCE_MS = 3000, PATIENT_INTERVALS = 3;
+
+/**
+ * How long figures may stay away before that is said.
+ * @param {number} intervalNs of the figures @returns {number} ms
+ */
+export function patienceMs(intervalNs) {
+	return Math.max(LEAST_PATIENCE_MS, PATIENT_INTERVALS * intervalNs / 1e6);
+}
+
+/** The browser comes again by itself where a connection ends; where it gives up, this does. */
+export class Source {
+	/** @param {string} url @param {(data: string, id: string) => void} onFigures */
+	constructor(url, onFigures) {
+		this.url = url;
+		this.onFigures = onFigures;
+		this.id = '';
+		this.cameMs = performance.now();
+		this.open();
+	}
+
+	open() {
+		const events = new EventSource(this.url);
+		events.addEventListener('message', (event) => this.take(event));
+		events.addEventListener('error', () => {
+			if (events.readyState === EventSource.CLOSED)
+				setTimeout(() => this.open(), AGAIN_MS);
+		});
+	}
+
+	/** @param {MessageEvent} event the same number again: the same figures */
+	take(event) {
+		if (event.lastEventId && event.lastEventId === this.id)
+			return;
+		this.id = event.lastEventId;
+		this.cameMs = performance.now();
+		this.onFigures(event.data, event.lastEventId);
+	}
+
+	/** @returns {number} since the last figures came, or since the page is there */
+	silentMs() {
+		return performance.now() - this.cameMs;
+	}
+}
