@@ -39,7 +39,7 @@ LIBDW    := $(shell echo 'int main(void) { return !dwfl_version(0); }' | \
 override CFLAGS += $(if $(LIBDW),-DCUSCOPE_LIBDW)
 LIBS     := $(LIBDW) -lmicrohttpd -linih -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base table cuda gpus nvidia hooks trace probe stack unwind divert agent identity capture analysis account output profile report watch top node
+LAYERS   := base table cuda gpus nvidia hooks trace probe stack unwind divert agent identity capture analysis account output profile report page watch top node
 LIB_SRC  := $(sort $(filter-out src/agent/lib/% src/gpus/nvml/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
