@@ -78,6 +78,7 @@ struct report {
 	bool places;       /* takes :place */
 	bool parts;        /* writes more than one table, see table_open() */
 	bool page;         /* no tables, but text or an object of json: there is no csv of it */
+	bool again; /* other reports say the same in another form: the html page leaves it out */
 	const struct report_kind *kind;
 };
 

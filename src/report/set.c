@@ -111,7 +111,7 @@ static void add_common(struct report_set *set)
 	set->first = SET_COMMON;
 	if (why_is_shared(set->why))
 		set->consumers[--set->first] = why_feeder(set->why);
-	if (work_is_shared(set->work))
+	if (!set->options.work && work_is_shared(set->work))
 		set->consumers[--set->first] = work_consumer(set->work);
 }
 
@@ -125,7 +125,7 @@ int report_set_new(const struct report_choice *choices, size_t n,
 	s->options = *options;
 	s->members = xcalloc(n, sizeof(*s->members));
 	s->consumers = xcalloc(n + SET_COMMON, sizeof(struct consumer *));
-	s->work = work_new(WORK_BYTES);
+	s->work = options->work ? work_share(options->work) : work_new(WORK_BYTES);
 	s->why = why_report_common(&options->table,
 	                           &(struct report_options){ .from_ns = options->from_ns,
 	                                                     .to_ns = options->to_ns,
@@ -174,6 +174,11 @@ struct consumer *const *report_set_consumers(const struct report_set *set, size_
 	return set->consumers + set->first;
 }
 
+struct consumer *report_set_why(const struct report_set *set)
+{
+	return set->why;
+}
+
 /* ---- printing ------------------------------------------------------------------------------ */
 
 /* What stands before a report that is one of several. */
@@ -181,7 +186,7 @@ static void add_beginning(struct report_set *set, size_t i)
 {
 	struct buf *out = &set->lines.pending;
 
-	if (set->options.table.form == TABLE_FORM_JSON)
+	if (table_form_is_json(set->options.table.form))
 		buf_printf(out, "%s\"%s\": ", i ? ",\n" : "{\n", set->members[i].name);
 	else if (i)
 		buf_putc(out, '\n');
@@ -190,7 +195,7 @@ static void add_beginning(struct report_set *set, size_t i)
 static int copy_member(struct report_set *set, size_t i, struct err *err)
 {
 	struct set_member *member = &set->members[i];
-	bool json = set->options.table.form == TABLE_FORM_JSON;
+	bool json = table_form_is_json(set->options.table.form);
 	char piece[1 << 16];
 	size_t len;
 	int rc = 0;
@@ -229,7 +234,7 @@ int report_set_finish(struct report_set *set, struct err *err)
 	}
 	if (rc || set->options.folder || set->n < 2)
 		return rc;
-	if (set->options.table.form == TABLE_FORM_JSON)
+	if (table_form_is_json(set->options.table.form))
 		buf_puts(&set->lines.pending, "\n}\n");
 	return lines_flush(&set->lines, err);
 }

@@ -10,6 +10,8 @@
 
 #include "report/report.h"
 
+struct work;
+
 struct report_set_options {
 	struct table_options table; /* `out` is ignored with a folder */
 	const char *folder;      /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
@@ -20,6 +22,7 @@ struct report_set_options {
 	bool part, chosen; /* see struct report_options */
 	bool nested;
 	bool stacks;
+	struct work *work; /* fed by the caller, before the set; NULL: the set has its own */
 };
 
 struct report_set;
@@ -31,6 +34,9 @@ void report_set_free(struct report_set *set);
 
 /* What they share and one for each report, owned by the set. */
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n);
+
+/* What they share of the account of time (why.h): the set's. */
+struct consumer *report_set_why(const struct report_set *set);
 
 /* After the consumers have had their end: prints what waited, closes files. */
 int report_set_finish(struct report_set *set, struct err *err);

@@ -39,7 +39,7 @@ static int write_why(struct consumer *self, const struct run_info *run, struct e
 	int rc = writer->analysis->ops->end(writer->analysis, run, err);
 
 	return rc ? rc
-	          : why_write(writer->analysis, table->out, table->form == TABLE_FORM_JSON, err);
+	          : why_write(writer->analysis, table->out, table_form_is_json(table->form), err);
 }
 
 const struct report_kind why_report = { .why = true, .metrics = true, .end = write_why };

@@ -130,6 +130,7 @@ static const struct table_form_ops *const forms[TABLE_FORM_COUNT] = {
 	[TABLE_FORM_TEXT] = &table_text_form,
 	[TABLE_FORM_CSV] = &table_csv_form,
 	[TABLE_FORM_JSON] = &table_json_form,
+	[TABLE_FORM_HTML] = &table_html_form,
 };
 
 const char *const table_form_names[] = { "table", "csv", "json", NULL };

@@ -6,6 +6,8 @@
  *   csv    RFC 4180: numbers as they are, their unit in the heading, "Total Time (ns)"
  *   json   an array of objects with those headings as keys, numbers as numbers, null for unknown
  *
+ *   html   a list of tables in JSON, each with its columns, their types, its rows and its notes
+ *
  *   page   a part of a text, or of an object of json whose members have short keys, "total_ns"
  *
  * Rows are written as they come, or in an order (table_in_order). The first ones decide how wide
@@ -40,10 +42,22 @@
 #include "base/err.h"
 #include "base/json.h"
 
-enum table_form { TABLE_FORM_TEXT, TABLE_FORM_CSV, TABLE_FORM_JSON, TABLE_FORM_COUNT };
+enum table_form {
+	TABLE_FORM_TEXT,
+	TABLE_FORM_CSV,
+	TABLE_FORM_JSON,
+	TABLE_FORM_HTML, /* for the script of a page (src/page): no user's choice */
+	TABLE_FORM_COUNT
+};
 
 extern const char *const table_form_names[];         /* "table", "csv", "json", NULL */
 const char *table_form_ending(enum table_form form); /* ".txt", ".csv", ".json" */
+
+/* What is no table is an object of JSON then. */
+static inline bool table_form_is_json(enum table_form form)
+{
+	return form == TABLE_FORM_JSON || form == TABLE_FORM_HTML;
+}
 
 enum table_type {
 	TABLE_TEXT,   /* a name where it is the last column: what is in brackets gives way first */

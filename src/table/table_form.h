@@ -96,7 +96,7 @@ struct table_form_ops {
 };
 
 extern const struct table_form_ops table_text_form, table_csv_form, table_json_form,
-	table_members_form;
+	table_members_form, table_html_form;
 
 /* Whether the form that is written has that column. */
 bool table_shows(const struct table *table, const struct table_column *column);

@@ -286,6 +286,7 @@ static void test_large_rates_are_numbers_that_people_count_with(void **state)
 		[TABLE_FORM_TEXT] = "244804\n",
 		[TABLE_FORM_CSV] = "\n244804\n1234567\n",
 		[TABLE_FORM_JSON] = ": 1234567}",
+		[TABLE_FORM_HTML] = "[1234567]",
 	};
 
 	for (int form = 0; form < TABLE_FORM_COUNT; form++) {
@@ -302,6 +303,39 @@ static void test_large_rates_are_numbers_that_people_count_with(void **state)
 		assert_has_not(text, "e+0");
 		free(text);
 	}
+}
+
+/* For a script that knows no report: types beside the names, rows as lists, notes with them. */
+static void test_html_tells_columns_rows_and_notes(void **state)
+{
+	static const struct table_column two[] = { { "Time", TABLE_DURATION },
+		                                   { "Name", TABLE_TEXT } };
+	struct table *table = start_table((struct table_options){ .form = TABLE_FORM_HTML }, true);
+
+	for (int i = 0; i < 2; i++) {
+		table_begin(table, i ? "more" : NULL, "a title", two, 2);
+		table_u64(table, 7);
+		table_text(table, i ? NULL : "a \"b\"");
+		table_end_row(table);
+		table_note(table, "a note");
+		assert_int_equal(table_end(table, NULL), 0);
+	}
+	finish_table(table);
+	assert_has(text, "[{\"name\": \"Time (ns)\", \"type\": \"duration\"}, "
+	                 "{\"name\": \"Name\", \"type\": \"text\"}]");
+	assert_has(text, "\"rows\": [[7, \"a \\\"b\\\"\"]],\n    \"notes\": [\"a note\"]");
+	assert_has(text, "\"key\": \"more\"");
+	assert_has(text, "\"rows\": [[7, null]]");
+	free(text);
+}
+
+static void test_html_of_parts_without_a_table_is_an_empty_list(void **state)
+{
+	struct table *table = start_table((struct table_options){ .form = TABLE_FORM_HTML }, true);
+
+	finish_table(table);
+	assert_string_equal(text, "[]");
+	free(text);
 }
 
 static void test_a_note_can_do_nothing_to_a_terminal(void **state)
@@ -461,6 +495,8 @@ int main(void)
 		cmocka_unit_test(test_a_full_disk_is_told_at_the_end),
 		cmocka_unit_test(test_rows_go_by_a_column),
 		cmocka_unit_test(test_a_column_that_is_not_there_is_told_with_those_that_are),
+		cmocka_unit_test(test_html_tells_columns_rows_and_notes),
+		cmocka_unit_test(test_html_of_parts_without_a_table_is_an_empty_list),
 		cmocka_unit_test(test_a_note_can_do_nothing_to_a_terminal),
 		cmocka_unit_test(test_rows_come_in_the_order_of_their_keys),
 		cmocka_unit_test(test_of_ordered_rows_the_first_are_the_top),

@@ -29,7 +29,7 @@ static void summary_report_init(void *self)
 		.work = writer->options.work,
 	};
 
-	if (table->form == TABLE_FORM_JSON)
+	if (table_form_is_json(table->form))
 		calls.json_stream = table->out;
 	else
 		calls.text = table->out;
