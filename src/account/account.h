@@ -50,6 +50,7 @@ enum account_cause {
 
 const char *account_cause_name(enum account_cause cause);  /* "sleep": a word, for programs */
 const char *account_cause_text(enum account_cause cause);  /* "asleep": half a line */
+const char *account_cause_about(enum account_cause cause); /* what it means: a sentence */
 
 /* What a thread waits for that is blocked so. */
 enum account_cause account_cause_of_rest(const struct fact_rest *rest);

@@ -59,6 +59,27 @@ void why_add_json(const struct consumer *why, struct json *json, const char *key
 int why_write_standing(struct standings *standings, const struct why_options *options,
                        struct err *err);
 
+/* What a part of an account's time consists of. */
+#define WHY_NO_DEVICE UINT32_MAX
+
+struct why_window {
+	const struct process *process;
+	uint32_t device;           /* WHY_NO_DEVICE: the account is of a thread */
+	uint64_t begin_ns, end_ns; /* the part */
+	const char *cause;         /* "computing" */
+	const char *where;         /* "computing in train.py:88"; both valid during the call */
+	uint64_t ns;               /* of it, of this cause and place */
+};
+
+typedef void why_window_fn(void *data, const struct why_window *window);
+
+/*
+ * After end(), where there are accounts: each of them in `n` parts of one length, and of each part
+ * what most of it consists of, the largest first. Those of accounts too short for that are left
+ * out.
+ */
+void why_windows(struct consumer *why, size_t n, why_window_fn *tell, void *data);
+
 /* The one or the other, as the command prints it. */
 int why_write(struct consumer *why, FILE *out, bool as_json, struct err *err);
 
