@@ -81,6 +81,7 @@ struct consumer *sqlite_new(const struct sink_options *options);
 struct consumer *parquet_new(const struct sink_options *options);
 struct consumer *chrome_new(const struct sink_options *options);
 struct consumer *perfetto_new(const struct sink_options *options);
+struct consumer *page_new(const struct sink_options *options); /* src/page, which knows reports */
 
 /*
  * Text by id, made when an id is first seen: what the lines of a process, a function or a kernel

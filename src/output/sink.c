@@ -51,6 +51,10 @@ const struct sink_format sink_formats[] = {
 	  .endings = { ".json", ".json.gz" },
 	  .help = "as PyTorch's profiler writes it, for HTA and chrome://tracing",
 	  .create = chrome_new },
+	{ .name = "html",
+	  .endings = { ".html" },
+	  .help = "one page for a browser: why, a timeline, tables",
+	  .create = page_new },
 	{ 0 },
 };
 

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# The page's modules as one script, each after those that it imports from, likewise those of the live page; and these and the style in
+# the program. All without the tabs that lines begin with: a page has no control characters.
+
+PAGE_MODULES := text units decode pace elements colors store account view layout draw timeline input find span tables reports why panel flame search sums main
+LIVE_MODULES := js/text js/units js/elements js/tables js/colors $(addprefix live/,history figures missed model source spark rows gpus process main)
+
+$(B)/page/page.js: $(PAGE_MODULES:%=src/page/js/%.js)
+$(B)/page/live.js: $(LIVE_MODULES:%=src/page/%.js)
+
+$(B)/page/page.js $(B)/page/live.js: src/page/module.mk
+	@mkdir -p $(@D)
+	{ echo "(() => { 'use strict';"; sed -e '/^import .* from .*;$$/d' -e 's/^export //' -e 's/^\t*//' $(filter %.js,$^); echo '})();'; } >$@
+
+$(B)/page/page.css: src/page/page.css
+	@mkdir -p $(@D)
+	sed -e 's/^\t*//' $< >$@
+
+# As a page's policy names them: SHA-256 in base64.
+$(B)/page/%.hash: $(B)/page/%
+	sha256sum $< | cut -c1-64 | tr a-f A-F | basenc --base16 -d | base64 | tr -d '\n' >$@
+
+$(B)/src/page/embedded.o: src/page/embedded.S $(B)/page/page.js.hash $(B)/page/live.js.hash $(B)/page/page.css.hash
+	@mkdir -p $(@D)
+	$(CC) $(HARDEN) $(CFLAGS) -Wa,-I$(B)/page -c -o $@ $<
+
+CARRIED += $(B)/src/page/embedded.o
+
+objects: $(B)/src/page/embedded.o

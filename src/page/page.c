@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include "page/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/account.h"
+#include "analysis/missed.h"
+#include "base/array.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+
+#define COPIED 65536 /* bytes at a time */
+
+struct page {
+	struct sink sink; /* first */
+	struct page_blocks *blocks;
+	struct page_rows *rows;
+	struct page_tables *tables;
+	struct consumer *const *reports;
+	size_t n_reports;
+};
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+static int page_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct page *page = (struct page *)self;
+
+	page->blocks = page_blocks_new(err);
+	if (!page->blocks)
+		return err->code;
+	page->rows = page_rows_new(page->blocks, &page->sink);
+	page->tables = page_tables_new(&page->sink, err);
+	if (!page->tables)
+		return err->code;
+	page->reports = page_tables_consumers(page->tables, &page->n_reports);
+	return consumers_begin(page->reports, page->n_reports, run, err);
+}
+
+static int page_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct page *page = (struct page *)self;
+
+	if (sink_is_over(&page->sink, event))
+		return 0;
+	if (event->type != EVENT_METRICS)
+		page_rows_memory(page->rows, event);
+	if (page->sink.wanted)
+		page_rows_event(page->rows, event);
+	page->sink.lines.elsewhere = page_blocks_bytes(page->blocks);
+	return consumers_event(page->reports, page->n_reports, event, err);
+}
+
+/* ---- html ------------------------------------------------------------------------------------ */
+
+/* What stands in an element of the page, of which nothing may look like its end. */
+static void page_add_json(struct buf *out, const char *text, size_t len)
+{
+	const char *end = text + len, *bracket;
+
+	while ((bracket = memchr(text, '<', (size_t)(end - text)))) {
+		buf_add(out, text, (size_t)(bracket - text));
+		buf_puts(out, "\\u003c");
+		text = bracket + 1;
+	}
+	buf_add(out, text, (size_t)(end - text));
+}
+
+static int page_copy(struct page *page, FILE *from, bool json, struct err *err)
+{
+	char piece[COPIED];
+	size_t len;
+	int rc = 0;
+
+	while (!rc && (len = fread(piece, 1, sizeof(piece), from)) > 0) {
+		if (json)
+			page_add_json(&page->sink.lines.pending, piece, len);
+		else
+			buf_add(&page->sink.lines.pending, piece, len);
+		rc = lines_added(&page->sink.lines, err);
+	}
+	if (!rc && ferror(from))
+		rc = err_set(err, EIO, "cannot read a temporary file back: %s", strerror(errno));
+	return rc;
+}
+
+static void page_add_title(const struct page *page, struct buf *out)
+{
+	const char *path = page->sink.options.path ? page->sink.options.path : "a trace";
+	const char *slash = strrchr(path, '/');
+
+	buf_puts(out, slash ? slash + 1 : path);
+}
+
+static void page_add_head(const struct page *page, struct buf *out)
+{
+	AT_END(buf_free) struct buf title = { 0 };
+
+	page_add_title(page, &title);
+	buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	              "<meta name=\"viewport\" content=\"width=device-width\">\n"
+	              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+	              "base-uri 'none'; form-action 'none'; style-src 'sha256-");
+	buf_puts(out, report_page_style_hash);
+	buf_puts(out, "'; script-src 'sha256-");
+	buf_puts(out, report_page_script_hash);
+	buf_puts(out, "'\">\n<title>");
+	xml_add_text(out, title.data);
+	buf_puts(out, "</title>\n<style>");
+	buf_add(out, report_page_style, (size_t)(report_page_style_end - report_page_style));
+	buf_puts(out, "</style>\n</head>\n<body>\n<div id=\"page\"><noscript>This page is shown by "
+	              "a script, which this browser does not run.</noscript></div>\n");
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static void page_json_gpus(const struct run_info *run, struct json *json)
+{
+	json_open(json, "gpus", '[');
+	for (size_t i = 0; i < run->n_gpus; i++) {
+		json_open(json, NULL, '{');
+		json_string(json, "name", run->gpus[i].name);
+		json_string(json, "uuid", run->gpus[i].uuid);
+		json_u64(json, "memory_bytes", run->gpus[i].memory_bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void page_json_run(const struct run_info *run, struct json *json)
+{
+	const struct {
+		const char *key, *value;
+	} known[] = { { "command", run->command },
+		      { "hostname", run->hostname },
+		      { "kernel", run->kernel_release },
+		      { "driver", run->driver_version } };
+	char begin[32];
+
+	snprintf(begin, sizeof(begin), "%llu",
+	         (unsigned long long)(run->begin_ns + (uint64_t)run->realtime_offset_ns));
+	json_open(json, "run", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (known[i].value)
+			json_string(json, known[i].key, known[i].value);
+	}
+	json_string(json, "begin_ns_unix", begin); /* a number of that size is none in JavaScript */
+	json_u64(json, "duration_ns",
+	         run->end_ns > run->begin_ns ? run->end_ns - run->begin_ns : 0);
+	json_u64(json, "cpus", run->cpus);
+	json_bool(json, "gpu_times", run->gpu_times);
+	page_json_gpus(run, json);
+	json_close(json, '}');
+}
+
+/* The answer has words for programs, rows of the account those for people. */
+static void page_json_causes(struct json *json)
+{
+	json_open(json, "causes", '{');
+	for (int cause = 0; cause < ACCOUNT_CAUSES; cause++) {
+		json_open(json, account_cause_name((enum account_cause)cause), '{');
+		json_string(json, "text", account_cause_text((enum account_cause)cause));
+		json_string(json, "about", account_cause_about((enum account_cause)cause));
+		json_close(json, '}');
+	}
+	json_close(json, '}');
+}
+
+#define MISSES_TOLD 20
+
+static void page_json_misses(const struct run_info *run, struct json *json)
+{
+	for (size_t i = 0; i < run->n_misses && i < MISSES_TOLD; i++) {
+		const struct miss *miss = &run->misses[i];
+		AT_END(buf_free) struct buf text = { 0 };
+
+		if (miss->kind == MISS_GPU_WINDOWS)
+			continue;
+		if (miss->name)
+			buf_printf(&text, "%s ", miss->name);
+		if (miss->lib)
+			buf_printf(&text, "(%s) ", miss->lib);
+		if (miss->pid)
+			buf_printf(&text, "of process %u ", miss->pid);
+		buf_printf(&text, "%s%s", text.len ? "- " : "", miss->why ? miss->why : "");
+		json_string(json, NULL, text.data);
+	}
+	if (run->n_misses > MISSES_TOLD)
+		json_string(json, NULL, "and more: 'cuscope info' has them all");
+}
+
+static void page_json_missed(const struct page *page, const struct run_info *run, struct json *json)
+{
+	AT_END(buf_free) struct buf file = { 0 }, brief = { 0 };
+	uint64_t rows = page_blocks_left_out(page->blocks);
+
+	json_open(json, "missed", '[');
+	if (missed_of_file(run, &file))
+		json_string(json, NULL, file.data);
+	if (missed_brief(&brief, run)) {
+		buf_puts(&brief, ", while it was recorded");
+		json_string(json, NULL, brief.data);
+	}
+	page_json_misses(run, json);
+	if (rows) {
+		buf_reset(&brief);
+		buf_printf(&brief, "the timeline has no room for %llu events of further tracks",
+		           (unsigned long long)rows);
+		json_string(json, NULL, brief.data);
+	}
+	json_close(json, ']');
+}
+
+/* Its beginning; "tables" and "blocks" are copied behind it. */
+static void page_add_index(const struct page *page, const struct run_info *run, struct buf *out)
+{
+	AT_END(buf_free) struct buf text = { 0 }, title = { 0 };
+	const char *path = page->sink.options.trace ? page->sink.options.trace : "FILE";
+	struct json json = { .out = &text };
+
+	page_add_title(page, &title);
+	json_open(&json, NULL, '{');
+	json_u64(&json, "version", 1);
+	json_string(&json, "made_by", "cuscope " CUSCOPE_VERSION);
+	json_string(&json, "title", title.data);
+	page_json_run(run, &json);
+	page_json_causes(&json);
+	page_json_missed(page, run, &json);
+	page_rows_json(page->rows, run, &json);
+	page_blocks_json(page->blocks, &json);
+	page_tables_json(page->tables, path, &json);
+	buf_puts(out, "<script type=\"application/json\" id=\"index\">");
+	page_add_json(out, text.data, text.len);
+}
+
+/* What stands behind its beginning is in files, which may be long. */
+static int page_write_rest(struct page *page, FILE *tables, struct err *err)
+{
+	struct buf *out = &page->sink.lines.pending;
+	int rc;
+
+	buf_puts(out, ",\n\"tables\":");
+	rc = page_copy(page, tables, true, err);
+	if (rc)
+		return rc;
+	buf_puts(out, ",\n\"blocks\":[");
+	rc = page_copy(page, page_blocks_meta(page->blocks), true, err);
+	if (rc)
+		return rc;
+	buf_puts(out, "]}</script>\n<script>");
+	buf_add(out, report_page_script, (size_t)(report_page_script_end - report_page_script));
+	buf_puts(out, "</script>\n");
+	rc = page_copy(page, page_blocks_data(page->blocks), false, err);
+	buf_puts(out, "</body>\n</html>\n");
+	return rc;
+}
+
+static int page_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct page *page = (struct page *)self;
+	struct buf *out = &page->sink.lines.pending;
+	FILE *tables;
+	int rc;
+
+	if (!page->tables)
+		return 0;
+	rc = consumers_end(page->reports, page->n_reports, run, err);
+	if (rc)
+		return rc;
+	tables = page_tables_finish(page->tables, err);
+	if (!tables)
+		return err->code;
+	page_rows_account(page->rows, page_tables_why(page->tables));
+	page_rows_end(page->rows);
+	rc = page_blocks_end(page->blocks, err);
+	if (rc)
+		return rc;
+	page->sink.lines.elsewhere = 0;
+	page_add_head(page, out);
+	page_add_index(page, run, out);
+	return page_write_rest(page, tables, err);
+}
+
+static void page_free(struct consumer *self)
+{
+	struct page *page = (struct page *)self;
+
+	page_tables_free(page->tables);
+	page_rows_free(page->rows);
+	page_blocks_free(page->blocks);
+	free(page);
+}
+
+static const struct consumer_ops page_ops = {
+	.begin = page_begin,
+	.event = page_event,
+	.end = page_end,
+	.free = page_free,
+	.metrics = true,
+};
+
+struct consumer *page_new(const struct sink_options *options)
+{
+	struct page *page = xcalloc(1, sizeof(*page));
+
+	page->sink.gpu = true;
+	page->sink.samples = true;
+	page->sink.joins = true;
+	return sink_init(&page->sink, &page_ops, options);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A page: one self-contained html file of a trace, that any browser opens without a network. It
+ * begins with what was missed and with the answer of `why`; then come a timeline and tables.
+ *
+ * The file is an index in JSON, the script that shows it (src/page/js), and blocks of rows, each
+ * compressed and in base64. The index says what the columns of a block are, so that the script
+ * knows no kind of event; tables are the reports, as src/table has them. Memory does not grow with
+ * the number of events.
+ *
+ * A policy in the file's head (Content-Security-Policy) lets nothing run but that script, by its
+ * hash, and nothing be asked of anywhere. What the trace says is data: in JSON, with no `<` in it.
+ */
+#ifndef CUSCOPE_PAGE_PAGE_H
+#define CUSCOPE_PAGE_PAGE_H
+
+#include "analysis/memory.h"
+#include "output/describe.h"
+#include "output/format.h"
+#include "output/who.h"
+#include "page/blocks.h"
+
+/* ---- rows of events ----------------------------------------------------------------------------
+ */
+
+struct page_rows;
+
+struct page_rows *page_rows_new(struct page_blocks *blocks, const struct sink *sink);
+void page_rows_free(struct page_rows *rows);
+
+/* An event that is wanted. Of all processes, threads and streams it makes the tracks. */
+void page_rows_event(struct page_rows *rows, const struct event *event);
+
+/* Live memory, for each call whether it is shown or not. */
+void page_rows_memory(struct page_rows *rows, const struct event *event);
+
+/* Part by part of the accounts' time what it consists of; nothing where there are none. */
+void page_rows_account(struct page_rows *rows, struct consumer *why);
+
+/* At the end: blocks of the stacks that rows have; then members of the index: "processes",
+ * "stacks", "frames". */
+void page_rows_end(struct page_rows *rows);
+void page_rows_json(const struct page_rows *rows, const struct run_info *run, struct json *json);
+
+/* ---- tables ------------------------------------------------------------------------------------
+ */
+
+struct page_tables;
+
+/* All reports but those that have a row for each event, and those that say it again. */
+struct page_tables *page_tables_new(const struct sink *sink, struct err *err);
+void page_tables_free(struct page_tables *tables);
+
+struct consumer *const *page_tables_consumers(const struct page_tables *tables, size_t *n);
+
+/* After their end: the account of time, with its answer; the tables'. */
+struct consumer *page_tables_why(const struct page_tables *tables);
+
+/* The same. Members of the index: "reports"; and a file to be copied, an object of what each
+ * report has, at its begin. NULL with a sentence where they could not be written. */
+void page_tables_json(const struct page_tables *tables, const char *path, struct json *json);
+FILE *page_tables_finish(struct page_tables *tables, struct err *err);
+
+/* ---- a page that is live -----------------------------------------------------------------------
+ */
+
+/* The html of the page that `top --web` serves, and its Content-Security-Policy, as a header. */
+void page_live(struct buf *html, struct buf *policy);
+
+/* ---- what is in the program (embedded.S) ---------------------------------------------------
+ */
+
+extern const char report_page_script[], report_page_script_end[], report_page_style[],
+	report_page_style_end[];
+extern const char report_live_script[], report_live_script_end[], report_live_script_hash[];
+extern const char report_page_script_hash[], report_page_style_hash[]; /* SHA-256 in base64 */
+
+#endif
