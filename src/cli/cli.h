@@ -389,6 +389,27 @@ void cli_say_unjoined(const struct consumer *sink, const char *advice);
 /* Whether a format can go to standard output: -EINVAL and a sentence where it cannot. */
 int cli_check_stdout(const struct sink_format *format, struct err *err);
 
+/* The html page of a recording. */
+struct cli_page {
+	const char *path; /* NULL: none was asked for */
+	bool force;       /* it takes the place of a file */
+	mode_t mode;
+};
+
+bool cli_is_page(const char *path); /* by its ending; NULL: no */
+
+/* Whether it can be written where it is to be: before what takes long. 0 or a negative errno. */
+int cli_page_check(const struct cli_page *page, struct err *err);
+
+/*
+ * Writes it, of all of a trace that is called `trace`; of a descriptor, which is the callee's to
+ * close. A page of a trace that is damaged or was cut short is kept, says so itself, and so does
+ * the failure that is returned.
+ */
+int cli_page_write(struct trace_file *file, const char *trace, const struct cli_page *page,
+                   struct err *err);
+int cli_page_of(int fd, const char *trace, const struct cli_page *page, struct err *err);
+
 /* ---- tracing ------------------------------------------------------------------------------- */
 
 bool cli_is_stdout(FILE *out); /* by another name too, such as /dev/stdout */

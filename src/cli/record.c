@@ -31,6 +31,7 @@ struct record_options {
 	uint64_t begin_each_ns; /* --begin-at; 0: at once */
 	bool force, verbose, no_ras;
 	bool own_name; /* output is not what the user gave */
+	const char *html;
 };
 
 /* A recording while it runs. */
@@ -39,6 +40,8 @@ struct record_run {
 	struct record_options *options;
 	unsigned snapshots; /* files that have been written, with those that were there before */
 	char *name;         /* of the last of them; NULL: there is none but output */
+	int page_rc;        /* of --html */
+	struct err page_err;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -70,6 +73,9 @@ static const struct option_row rows[] = {
 	  offsetof(struct record_options, output) },
 	CLI_FORCE_ROW(struct record_options, force, "overwrite files that exist"),
 	CLI_MODE_ROW(struct record_options, mode),
+	{ "html", 0, "FILE",
+	  "also write the recording as a page for a browser: why, a timeline, tables", OPTION_TEXT,
+	  offsetof(struct record_options, html) },
 	{ "last", 0, "LENGTH",
 	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2",
 	  OPTION_TAKE, .take = record_take_last,
@@ -180,6 +186,13 @@ static int check_chosen(const struct record_options *o, struct err *err)
 	if (o->begin_each_ns && (o->last_ns || o->last_bytes))
 		return err_set(err, EINVAL,
 		               "--last keeps what came last, whatever --begin-at says");
+	if (o->html && (o->last_ns || o->last_bytes))
+		return err_set(err, EINVAL,
+		               "--html is of a whole recording: of what --last has written "
+		               "'cuscope export FILE -o page.html' makes a page");
+	if (o->html && !strcmp(o->html, o->output))
+		return err_set(err, EINVAL, "the recording and its page cannot be one file: %s",
+		               o->html);
 	return cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err);
 }
 
@@ -302,12 +315,46 @@ static int record_window(struct record_run *run, struct err *err)
 	return status;
 }
 
+static struct cli_page record_page_of(const struct record_options *o)
+{
+	return (struct cli_page){ .path = o->html, .force = o->force, .mode = o->mode };
+}
+
+/* Before a command that runs on is waited for. */
+static void record_page(struct recording *recording, int fd)
+{
+	struct record_run *run = (struct record_run *)recording;
+	const struct record_options *o = run->options;
+	const struct cli_page page = record_page_of(o);
+	const struct cli_range all = { 0 };
+
+	if (fd < 0)
+		return;
+	cli_bound_output(&all, NULL);
+	run->page_rc = cli_page_of(fd, run->name ? run->name : o->output, &page, &run->page_err);
+	if (!run->page_rc)
+		cli_say("page: %s", o->html);
+}
+
 static int record_all(struct record_run *run, struct err *err)
 {
+	const struct cli_page page = record_page_of(run->options);
+	int status;
+
+	if (page.path && cli_page_check(&page, err))
+		return EXIT_FAILURE;
 	if (open_first(run, err))
 		return EXIT_FAILURE;
 	run->options->attach.capture.snapshot = refuse_snapshot;
-	return recording_take(&run->recording, run->name ? run->name : run->options->output, err);
+	if (run->options->html)
+		run->recording.over = record_page;
+	status = recording_take(&run->recording, run->name ? run->name : run->options->output, err);
+	if (!run->page_rc)
+		return status;
+	if (err->text[0]) /* one sentence is told at the end, another before */
+		cli_say("%s", err->text);
+	*err = run->page_err;
+	return status ? status : EXIT_FAILURE;
 }
 
 static int record(struct record_options *o, struct err *err)

@@ -327,8 +327,9 @@ static const struct option_row rows[] = {
 	{ "format", 0, "NAME", "text (default) or json", OPTION_WORD,
 	  offsetof(struct why_command, form), .words = forms, .is_no = "format" },
 	CLI_COLOR_ROW(struct why_command, color),
-	{ "output", 'o', "FILE", "keep the recording that the answer is made from", OPTION_TEXT,
-	  offsetof(struct why_command, output) },
+	{ "output", 'o', "FILE",
+	  "keep the recording that the answer is made from; FILE.html: a page of it for a browser",
+	  OPTION_TEXT, offsetof(struct why_command, output) },
 	CLI_FORCE_ROW(struct why_command, force, "overwrite FILE"),
 	CLI_MODE_ROW(struct why_command, mode),
 	{ .title = "What ran on the GPU:", .order = 4 },
@@ -382,10 +383,11 @@ static const char *given_for_watching(const struct why_command *o)
 	       : o->attach.command                    ? "a command after --"
 	       : choice->target.command.user          ? "--user"
 	       : choice->n_env                        ? "--env"
-	       : o->output                            ? "--output"
+	       : o->output && !cli_is_page(o->output) ? "--output"
 	       : o->gpu                               ? "--gpu"
 	       : o->no_gpu                            ? "--no-gpu"
 	       : o->metrics.busy_ns                   ? "--gpu-busy"
+	       : o->no_ras                            ? "--no-ras"
 	       : o->attach.gpu.settings.cupti         ? "--cupti"
 	       : capture->duration_ns                 ? "--duration"
 	       : capture->timeout_ns                  ? "--timeout"
@@ -406,6 +408,9 @@ static int check_options(struct why_command *o, struct err *err)
 		               given, o->files[0]);
 	if (o->n_files > 1 && o->attach.choice.whose.rank)
 		return err_set(err, EINVAL, "--rank is of one file: of several all is read");
+	if (o->n_files > 1 && o->output)
+		return err_set(err, EINVAL, "a page is of one recording: '%s' is a second one",
+		               o->files[1]);
 	if (o->n_files)
 		return 0;
 	if (!o->attach.choice.given && !o->attach.command)
@@ -430,6 +435,19 @@ static int check_options(struct why_command *o, struct err *err)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
+static struct cli_page why_page(const struct why_command *o)
+{
+	return (struct cli_page){ .path = o->output, .force = o->force, .mode = o->mode };
+}
+
+static int why_write_page(const struct why_command *o, struct trace_file *file, const char *trace,
+                          struct err *err)
+{
+	const struct cli_page page = why_page(o);
+
+	return cli_page_write(file, trace, &page, err);
+}
+
 /* Of what was watched, whose damage is told behind what it says. */
 static int answer(const struct why_command *o, struct trace_file *file, struct err *err)
 {
@@ -444,6 +462,12 @@ static int answer(const struct why_command *o, struct trace_file *file, struct e
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
+/* The file that the recording is kept in; NULL: it is not kept. */
+static const char *why_recording(const struct why_command *o)
+{
+	return cli_is_page(o->output) ? NULL : o->output;
+}
+
 /* Before a command that runs on is waited for. */
 static void answer_recorded(struct recording *recording, int fd)
 {
@@ -453,10 +477,13 @@ static void answer_recorded(struct recording *recording, int fd)
 
 	if (fd < 0)
 		return;
-	watching->rc = trace_open_fd(fd, o->output ? o->output : UNNAMED, &file, &watching->err);
+	watching->rc =
+		trace_open_fd(fd, why_recording(o) ? o->output : UNNAMED, &file, &watching->err);
 	if (watching->rc)
 		return;
 	watching->rc = answer(o, file, &watching->err);
+	if (!watching->rc && cli_is_page(o->output))
+		watching->rc = why_write_page(o, file, UNNAMED, &watching->err);
 	trace_close(file);
 	if (!o->output && recording->missed.len)
 		cli_say("%s (--output keeps the recording, and 'cuscope info' says why)",
@@ -496,30 +523,47 @@ static void choose_what(struct why_command *o)
 
 static int watch(struct why_command *o, struct err *err)
 {
+	const char *output = why_recording(o);
+	const struct cli_page page = why_page(o);
 	struct watching watching = { .command = o,
 		                     .recording = { .attach = &o->attach,
 		                                    .stacks = &o->stacks,
 		                                    .metrics = &o->metrics,
-		                                    .unnamed = !o->output,
+		                                    .unnamed = !output,
 		                                    .from_work = o->attach.command,
 		                                    .over = answer_recorded } };
 	struct recording *r = &watching.recording;
 	const struct cli_range all = { 0 };
 	int status;
 
+	if (cli_is_page(o->output) && cli_page_check(&page, err))
+		return EXIT_FAILURE;
 	choose_what(o);
 	cli_bound_output(&all, NULL);
-	if (o->output ? recording_open(r, o->output, o->force, o->mode, err)
-	              : new_file_unnamed(&r->file, UNNAMED, err))
+	if (output ? recording_open(r, output, o->force, o->mode, err)
+	           : new_file_unnamed(&r->file, UNNAMED, err))
 		return EXIT_FAILURE;
 	cli_part_command(stdout, &o->attach.choice.target);
-	status = recording_take(r, o->output ? o->output : UNNAMED, err);
+	status = recording_take(r, output ? output : UNNAMED, err);
 	if (!watching.rc)
 		return status;
 	if (err->text[0]) /* one sentence is told at the end, another before */
 		cli_say("%s", err->text);
 	*err = watching.err;
 	return status ? status : EXIT_FAILURE;
+}
+
+static int why_page_of_file(const struct why_command *o, struct err *err)
+{
+	struct trace_file *file;
+	int rc = file_open(o->files[0], &file, err);
+
+	if (rc)
+		return rc;
+	cli_bound_output(&(const struct cli_range){ 0 }, o->files[0]);
+	rc = why_write_page(o, file, o->files[0], err);
+	trace_close(file);
+	return rc;
 }
 
 /* What stands after "--" is a command's, options too. Returns the words before that. */
@@ -555,6 +599,8 @@ int cli_why(int argc, char **argv)
 		const struct why_options form = cli_why_form(o.form == WHY_JSON, o.color);
 
 		status = cli_why_files(&form, o.attach.choice.whose.rank, o.files, o.n_files);
+		if (o.output && why_page_of_file(&o, &err))
+			status = EXIT_FAILURE;
 	} else {
 		status = watch(&o, &err);
 	}
