@@ -10,9 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "node/address.h"
+#include "node/config.h"
+#include "node/http.h"
+#include "page/page.h"
 #include "top/top_screen.h"
 
 #define INTERVAL_NS       1000000000ull
@@ -23,17 +29,48 @@ struct top_options {
 	struct cli_attach attach;
 	struct top_screen_options screen;
 	const char *command_output;
+	const char *listen, *certificate, *key, *token; /* of --web; listen NULL: without it */
+	struct http *http;
 	enum { TOP_TEXT, TOP_JSON } form;
 	mode_t mode;
 	bool force;
 	struct new_file file; /* that it goes to */
 };
 
+/* What --web serves. */
+struct web {
+	struct node_settings settings;
+	struct buf html, policy;
+	struct http_live live;
+};
+
 /* ---- options ------------------------------------------------------------------------------- */
 
 static const char *const forms[] = { "text", "json", NULL };
 
+#define WEB_ADDRESS "127.0.0.1:9878"
+
+static bool top_take_web(const struct argp_state *state, void *to, const char *value)
+{
+	struct address address;
+
+	*(const char **)to = value ? value : WEB_ADDRESS;
+	return !value || address_parse(value, &address);
+}
+
 static const struct option_row rows[] = {
+	{ .title = "In a browser:", .order = 4 },
+	{ "web", 0, "ADDRESS:PORT",
+	  "no screen: a page for browsers, by default at http://" WEB_ADDRESS "/", OPTION_TAKE,
+	  offsetof(struct top_options, listen), .take = top_take_web,
+	  .is_no = "address with a port (127.0.0.1:9878, [::1]:9878)", .optional = true },
+	{ "tls-cert", 0, "FILE",
+	  "with --web: the certificate; what is not loopback needs all three", OPTION_TEXT,
+	  offsetof(struct top_options, certificate) },
+	{ "tls-key", 0, "FILE", "with --web: its key", OPTION_TEXT,
+	  offsetof(struct top_options, key) },
+	{ "token-file", 0, "FILE", "with --web: the password that browsers are asked for",
+	  OPTION_TEXT, offsetof(struct top_options, token) },
 	{ .title = "The screen:", .order = 3 },
 	{ "interval", 0, "TIME", "time between two pages (500ms, 2s; 1s)", OPTION_TIME,
 	  offsetof(struct top_options, screen.interval_ns), .least = INTERVAL_LEAST_NS,
@@ -89,7 +126,8 @@ static int open_streams(struct top_options *o, int streams[3], struct err *err)
 {
 	const char *path = o->command_output ? o->command_output : "/dev/null";
 
-	if (o->screen.json && !o->command_output) { /* as where other commands write JSON */
+	if ((o->screen.json || o->listen) &&
+	    !o->command_output) { /* as where other commands write JSON */
 		streams[0] = STDIN_FILENO;
 		streams[1] = streams[2] = STDERR_FILENO;
 		return 0;
@@ -124,10 +162,65 @@ static int check_options(struct top_options *o, struct err *err)
 		return err_set(err, EINVAL, "--once takes --interval, not --duration");
 	if (o->screen.json && !o->screen.once)
 		return err_set(err, EINVAL, "--format json goes with --once");
-	if (!o->screen.once && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
+	if (o->listen && o->screen.once)
+		return err_set(err, EINVAL, "--once prints one page, --web shows each");
+	if (!o->listen && (o->certificate || o->key || o->token))
+		return err_set(err, EINVAL, "%s goes with --web",
+		               o->certificate ? "--tls-cert"
+		               : o->key       ? "--tls-key"
+		                              : "--token-file");
+	if (!o->screen.once && !o->listen && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
 		return err_set(err, EINVAL,
 		               "standard input and output are no terminal: --once prints one page");
 	return 0;
+}
+
+/* ---- in a browser -------------------------------------------------------------------------- */
+
+static void top_show(void *data, const char *json)
+{
+	struct top_options *o = data;
+
+	http_publish(o->http, json);
+	http_sweep(o->http, clock_now_ns());
+}
+
+/* Serves from then on; before anything is traced, since an address may be in use. */
+static int web_begin(struct top_options *o, struct web *web, struct err *err)
+{
+	const struct {
+		const char *section, *key, *value;
+	} given[] = { { "agent", "listen", o->listen },
+		      { "tls", "certificate", o->certificate },
+		      { "tls", "key", o->key },
+		      { "tls", "token", o->token } };
+	int r = 0;
+
+	config_begin(&web->settings);
+	for (size_t i = 0; i < ARRAY_SIZE(given) && !r; i++) {
+		if (given[i].value)
+			r = config_set(&web->settings, given[i].section, given[i].key,
+			               given[i].value, err);
+	}
+	page_live(&web->html, &web->policy);
+	web->live = (struct http_live){ web->html.data, web->html.len, web->policy.data };
+	if (!r)
+		r = http_start_live(&web->settings, &web->live, &o->http, err);
+	if (r)
+		return r;
+	o->screen.show = top_show;
+	o->screen.data = o;
+	cli_say("the page is at %s://%s/ (Ctrl-C ends it)", o->certificate ? "https" : "http",
+	        o->listen);
+	return 0;
+}
+
+static void web_end(struct top_options *o, struct web *web)
+{
+	http_stop(o->http);
+	config_end(&web->settings);
+	buf_free(&web->html);
+	buf_free(&web->policy);
 }
 
 /* Runs the capture with its screen. Returns the exit status. */
@@ -171,7 +264,7 @@ static int top(struct top_options *o, struct err *err)
 	o->screen.hooks = o->attach.hooks.n > 0;
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
-	if (command && !o->command_output && !o->screen.json)
+	if (command && !o->command_output && !o->screen.json && !o->listen)
 		top_screen_notice(screen, "what the command prints goes to /dev/null; "
 		                          "--command-output FILE keeps it");
 	status = run(o, screen, err);
@@ -179,7 +272,7 @@ static int top(struct top_options *o, struct err *err)
 	free(name);
 	if (command) {
 		cli_settle(&o->file, true, NULL);
-		if (!o->screen.once)
+		if (streams[0] != STDIN_FILENO)
 			close(streams[0]);
 	}
 	return status;
@@ -189,6 +282,7 @@ int cli_top(int argc, char **argv)
 {
 	struct top_options o = { .attach = { .capture = { .returns = true } },
 		                 .screen = { .interval_ns = INTERVAL_NS } };
+	struct web web = { 0 };
 	struct origin origin;
 	struct err err = { 0 };
 	int status;
@@ -202,7 +296,12 @@ int cli_top(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
-	status = top(&o, &err);
+	if (o.listen && web_begin(&o, &web, &err))
+		status = EXIT_FAILURE;
+	else
+		status = top(&o, &err);
+	if (o.listen)
+		web_end(&o, &web);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	cli_attach_free(&o.attach);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,6 +117,9 @@ struct http {
 	struct clients *clients;
 	char token[TOKEN_MOST + 1];
 	bool has_token;
+	const struct http_live *live; /* NULL: the agent's paths are served */
+	struct live_event *event; /* the last that was published, or NULL; under the lock, too */
+	uint64_t n_published;
 	atomic_uint_fast64_t answered, refused;
 	char complaint[256]; /* what the library said last while it was started */
 };
@@ -239,6 +243,89 @@ static const struct path {
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
+/* ---- live pages ------------------------------------------------------------------------------ */
+
+#define LIVE_AGAIN "retry: 1000\n" /* ms, until a browser asks for the next */
+#define LIVE_SOON  "retry: 300\n\n"
+
+/* One text for all who read it, however slowly: it has megabytes where there are many processes. */
+struct live_event {
+	atomic_uint_fast64_t users;
+	struct buf text;
+};
+
+static void live_event_put(void *data)
+{
+	struct live_event *event = data;
+
+	if (!event || atomic_fetch_sub(&event->users, 1) > 1)
+		return;
+	buf_free(&event->text);
+	free(event);
+}
+
+static struct live_event *live_event_take(struct http *http)
+{
+	LOCKED(&http->lock);
+	if (http->event)
+		atomic_fetch_add(&http->event->users, 1);
+	return http->event;
+}
+
+static struct answer live_event(struct http *http)
+{
+	struct live_event *event = live_event_take(http);
+	struct answer answer = { MHD_HTTP_OK, "text/event-stream", NULL };
+	struct MHD_IoVec part;
+
+	if (!event) {
+		answer.response = say(MHD_HTTP_OK, LIVE_SOON).response;
+		return answer;
+	}
+	part = (struct MHD_IoVec){ event->text.data, event->text.len };
+	answer.response = MHD_create_response_from_iovec(&part, 1, live_event_put, event);
+	if (!answer.response)
+		live_event_put(event);
+	return answer;
+}
+
+static struct answer live_answer(struct http *http, const struct http_live *live, const char *url)
+{
+	struct answer answer = { MHD_HTTP_OK, "text/html; charset=utf-8", NULL };
+
+	if (!strcmp(url, "/live"))
+		return live_event(http);
+	if (strcmp(url, "/"))
+		return say(MHD_HTTP_NOT_FOUND, "There are / and /live.\n");
+	answer.response = MHD_create_response_from_buffer(live->bytes, (void *)live->html,
+	                                                  MHD_RESPMEM_PERSISTENT);
+	return answer;
+}
+
+void http_publish(struct http *http, const char *text)
+{
+	struct live_event *event = xcalloc(1, sizeof(*event)), *before;
+
+	event->users = 1;
+	buf_printf(&event->text, LIVE_AGAIN "id: %llu\n", (unsigned long long)++http->n_published);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		buf_puts(&event->text, "data: ");
+		buf_add(&event->text, text, len);
+		buf_putc(&event->text, '\n');
+		text += len + (text[len] == '\n');
+	}
+	buf_putc(&event->text, '\n');
+	pthread_mutex_lock(&http->lock);
+	before = http->event;
+	http->event = event;
+	pthread_mutex_unlock(&http->lock);
+	live_event_put(before);
+}
+
+/* ---- who may ask ----------------------------------------------------------------------------- */
+
 /* In a time that depends on what is sent, not on what is right. */
 static bool token_is(const struct http *http, const char *sent)
 {
@@ -248,6 +335,20 @@ static bool token_is(const struct http *http, const char *sent)
 	for (size_t i = 0; i < TOKEN_MOST; i++)
 		difference |= (unsigned char)((i < n ? sent[i] : 0) ^ http->token[i]);
 	return !difference;
+}
+
+/* A person's browser sends what it asked him for. */
+static bool may_by_password(const struct http *http, struct MHD_Connection *connection)
+{
+	char *password = NULL;
+	char *user = MHD_basic_auth_get_username_password(connection, &password);
+	bool may = password && token_is(http, password);
+
+	if (password)
+		explicit_bzero(password, strlen(password));
+	MHD_free(password);
+	MHD_free(user);
+	return may;
 }
 
 static bool may(const struct http *http, struct MHD_Connection *connection)
@@ -309,7 +410,9 @@ static struct answer answer_path(struct http *http, struct MHD_Connection *conne
 static struct answer answer_request(struct http *http, struct MHD_Connection *connection,
                                     const char *url, const char *method)
 {
-	bool post = !strcmp(method, MHD_HTTP_METHOD_POST), record = !strcmp(url, "/record");
+	const struct http_live *live = http->live;
+	bool post = !strcmp(method, MHD_HTTP_METHOD_POST);
+	bool record = !live && !strcmp(url, "/record");
 	const char *host =
 		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
@@ -322,6 +425,10 @@ static struct answer answer_request(struct http *http, struct MHD_Connection *co
 		return say(MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (has_body(connection))
 		return say(MHD_HTTP_CONTENT_TOO_LARGE, "No body is taken.\n");
+	if (live && !may(http, connection) && !may_by_password(http, connection))
+		return say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
+	if (live)
+		return live_answer(http, live, url);
 	if (record)
 		return answer_record(http, connection, post);
 	return answer_path(http, connection, url);
@@ -333,6 +440,7 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 {
 	struct http *http = data;
 	struct answer answer = answer_request(http, connection, url, method);
+	const struct http_live *live = http->live;
 	enum MHD_Result result;
 	bool well = answer.status == MHD_HTTP_OK || answer.status == MHD_HTTP_ACCEPTED;
 
@@ -342,12 +450,19 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.type);
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONNECTION, "close");
 	MHD_add_response_header(answer.response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(answer.response, "Content-Security-Policy", "default-src 'none'");
+	MHD_add_response_header(answer.response, "Content-Security-Policy",
+	                        live ? live->policy : "default-src 'none'");
+	if (live) {
+		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+		MHD_add_response_header(answer.response, "Cross-Origin-Resource-Policy",
+		                        "same-origin");
+	}
 	if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	if (answer.status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-		                        "Bearer");
+		                        live ? "Basic realm=\"cuscope\", charset=\"UTF-8\""
+		                             : "Bearer");
 	result = MHD_queue_response(connection, answer.status, answer.response);
 	MHD_destroy_response(answer.response);
 	return result;
@@ -456,6 +571,7 @@ static int start_daemon(struct http *http, const struct node_settings *settings,
 	unsigned flags =
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
 	unsigned most = (unsigned)settings->connections;
+	sigset_t all, before; /* the server's thread takes none: they are for the capture's loop */
 	struct MHD_OptionItem options[] = {
 		{ MHD_OPTION_LISTEN_SOCKET, fd, NULL },
 		{ MHD_OPTION_CONNECTION_LIMIT, 2 * most + 8, NULL }, /* ended ones close soon */
@@ -470,10 +586,13 @@ static int start_daemon(struct http *http, const struct node_settings *settings,
 
 	if (tls->key.data)
 		flags |= MHD_USE_TLS;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
 	http->daemon =
 		MHD_start_daemon(flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
 	                         on_complaint, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
 	                         http, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (http->daemon)
 		return 0;
 	close(fd);
@@ -520,13 +639,11 @@ static int begin(struct http *http, const struct node_settings *settings, const 
 	return r;
 }
 
-int http_start(const struct node_settings *settings, struct snapshots *snapshots,
-               const struct http *before, struct http **out, struct err *err)
+static int http_begin(const struct node_settings *settings, struct http *http,
+                      const struct http *before, struct http **out, struct err *err)
 {
-	struct http *http = xcalloc(1, sizeof(*http));
 	int r;
 
-	http->snapshots = snapshots;
 	http->listener = -1;
 	pthread_mutex_init(&http->lock, NULL);
 	http->clients = clients_new(settings->connections, settings->connections / 4 * 3);
@@ -535,6 +652,24 @@ int http_start(const struct node_settings *settings, struct snapshots *snapshots
 		http_stop(http);
 	*out = r ? NULL : http;
 	return r;
+}
+
+int http_start(const struct node_settings *settings, struct snapshots *snapshots,
+               const struct http *before, struct http **out, struct err *err)
+{
+	struct http *http = xcalloc(1, sizeof(*http));
+
+	http->snapshots = snapshots;
+	return http_begin(settings, http, before, out, err);
+}
+
+int http_start_live(const struct node_settings *settings, const struct http_live *live,
+                    struct http **out, struct err *err)
+{
+	struct http *http = xcalloc(1, sizeof(*http));
+
+	http->live = live;
+	return http_begin(settings, http, NULL, out, err);
 }
 
 int http_check(const struct node_settings *settings, struct err *err)
@@ -571,6 +706,7 @@ void http_stop(struct http *http)
 	if (http->listener >= 0)
 		close(http->listener);
 	clients_free(http->clients);
+	live_event_put(http->event);
 	pthread_mutex_destroy(&http->lock);
 	explicit_bzero(http->token, sizeof(http->token));
 	free(http);

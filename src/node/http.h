@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The server of the node agent, on a thread of its own: GET and HEAD of /metrics, /healthz and /,
- * and POST of /record.
+ * and POST of /record. For `top --web` it serves a page and what that shows.
  *
  * Clients may be anybody. A connection carries one request. There are so many connections at a time
  * and so many of one address. One more ends the oldest of them, since an honest client is served
@@ -35,6 +35,24 @@ void http_set_recorder(struct http *http, struct recorder *recorder);
 
 /* Ends connections that are older than any honest one; now and then. */
 void http_sweep(struct http *http, uint64_t now_ns);
+
+/*
+ * What a browser shows and asks for anew each second: "/" is `html`, with this
+ * Content-Security-Policy, "/live" the text that was published last, as one server-sent event. A
+ * browser sends the token as the password of any user.
+ */
+struct http_live {
+	const char *html;
+	size_t bytes;
+	const char *policy;
+};
+
+/* A server of that, which is kept, not copied, and of none of the agent's paths. */
+int http_start_live(const struct node_settings *settings, const struct http_live *live,
+                    struct http **http, struct err *err);
+
+/* Copied: lines of text, without what begins those of an event. */
+void http_publish(struct http *http, const char *text);
 
 struct http_figures {
 	uint64_t answered, refused; /* refused: answered with an error */

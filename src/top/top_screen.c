@@ -19,6 +19,7 @@
 
 #define NOTICE_NS       15000000000ull /* how long one is shown */
 #define NOTICES_MAX     16             /* that are said again after the screen is gone */
+#define DETAILS_MAX     64             /* processes, whose details are shown by others at once */
 #define GPU_PATIENCE_NS 5000000000ull  /* for the one page of --once */
 
 struct notices {
@@ -38,7 +39,8 @@ struct top_screen {
 	struct run_info who_run;
 	bool who_tried;
 	bool any_sample;
-	bool open; /* the terminal is ours */
+	bool open; /* the terminal is ours, or somebody else shows pages */
+	const struct run_info *run;
 	bool quit, redraw;
 	uint64_t tick_ns;          /* when the next page is due */
 	uint64_t own_ns, clock_ns; /* CPU time used when last looked, and when that was */
@@ -98,10 +100,12 @@ static void measure_own_cost(struct top_screen *s)
 static void take_snapshot(struct top_screen *s)
 {
 	bool opened = top_is_detail(s->view.table);
+	bool all = s->view.paused || s->options.once ||
+	           (s->options.show && s->snapshot.n_processes <= DETAILS_MAX);
 
 	top_counts_keep(s->counts, opened ? &s->view.process : NULL);
 	top_snapshot_free(&s->snapshot);
-	top_counts_snapshot(s->counts, s->view.paused || s->options.once, &s->snapshot);
+	top_counts_snapshot(s->counts, all, &s->snapshot);
 }
 
 static void fill_page(struct top_screen *s)
@@ -126,9 +130,27 @@ static void fill_page(struct top_screen *s)
 		s->page.notice = s->notices.text[s->notices.n - 1];
 }
 
+/* For whoever shows it: of what was missed what is known so far. */
+static void show(struct top_screen *s)
+{
+	struct run_info run = *s->run;
+	AT_END(buf_free) struct buf text = { 0 };
+
+	memcpy(run.lost, s->page.lost, sizeof(run.lost));
+	top_json(&s->page, &run, &text);
+	s->options.show(s->options.data, text.data);
+}
+
 static void draw(struct top_screen *s)
 {
 	size_t rows, columns;
+
+	if (s->options.show) {
+		fill_page(s);
+		show(s);
+		s->redraw = false;
+		return;
+	}
 
 	terminal_size(&rows, &columns);
 	fill_page(s);
@@ -277,10 +299,11 @@ static int leave(struct top_screen *s, const struct run_info *run, struct err *e
 {
 	struct buf text = { 0 };
 
-	terminal_close();
+	if (!s->options.show)
+		terminal_close();
 	s->open = false;
 	say_notices(s);
-	if (!s->quit)
+	if (!s->quit && !s->options.show)
 		return print_page(s, run, err);
 	if (!missed_nothing(run)) {
 		missed_text(&text, run);
@@ -299,9 +322,10 @@ static int screen_begin_run(struct consumer *self, const struct run_info *run, s
 	s->gpus = gpus_new(s->options.interval_ns);
 	s->tick_ns = run->begin_ns + s->options.interval_ns;
 	measure_own_cost(s);
+	s->run = run;
 	if (s->options.once)
 		return 0;
-	r = terminal_open(err);
+	r = s->options.show ? 0 : terminal_open(err);
 	if (r)
 		return r;
 	s->open = true;
@@ -334,7 +358,8 @@ static int screen_flush(struct consumer *self, struct err *err)
 		who_feed_turn(s->who, now);
 	if (!s->open)
 		return 0;
-	read_keys(s);
+	if (!s->options.show)
+		read_keys(s);
 	if (now >= s->tick_ns)
 		tick(s, now);
 	if (s->redraw && !s->quit)
@@ -387,7 +412,7 @@ void top_screen_free(struct top_screen *s)
 {
 	struct consumer *counts = top_counts_consumer(s->counts);
 
-	if (s->open)
+	if (s->open && !s->options.show)
 		terminal_close();
 	say_notices(s);
 	gpus_free(s->gpus);

@@ -17,6 +17,10 @@ struct top_screen_options {
 	bool once;  /* one page, on standard output, at the end */
 	bool json;  /* as JSON */
 	bool hooks; /* there are some of one's own */
+	/* NULL: pages are drawn on the terminal. Else each goes there, as JSON, and no terminal is
+	 * touched. */
+	void (*show)(void *data, const char *json);
+	void *data;
 	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
 };
 

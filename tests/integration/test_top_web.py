@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""cuscope top --web: what a browser asks for, who may, and what nobody can make it do."""
+
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+
+import checks
+from harness import Failure, Places, wait_until
+from node import free_port
+
+
+class Web:
+    """One that has begun to trace: its first page is there. `password`: what it is told."""
+
+    def __init__(self, case, *options, name="web", password=None):
+        self.port, self.headers = free_port(), {"Authorization": f"Bearer {password}"} if password else {}
+        self.process = case.start(Places.cuscope(), "top", f"--web=127.0.0.1:{self.port}", "--interval", "200ms", *options, name=name)
+        wait_until(self.begun, "the first page")
+
+    def begun(self):
+        if self.process.process.poll() is not None:
+            raise Failure(f"it ended: {self.process.err()}")
+        try:
+            return (self.event(**self.headers) or {}).get("counting_ns", 0) > 200e6  # the loop turns
+        except OSError:
+            return False
+
+    def ask(self, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, dict(answer.getheaders()), text
+
+    def event(self, **headers):
+        """The page that an event has; None before there is one."""
+        status, told, text = self.ask("/live", **headers)
+        checks.equal("status of /live", 200, status)
+        checks.equal("type", "text/event-stream", told["Content-Type"])
+        if not text.endswith("\n\n") or not text.startswith("retry: "):
+            raise Failure(f"no event: {text[:80]!r} ... {text[-20:]!r}")
+        data = [line[len("data: "):] for line in text.splitlines() if line.startswith("data: ")]
+        return json.loads("\n".join(data)) if data else None
+
+    def end(self, status=0):
+        self.process.process.send_signal(signal.SIGINT)
+        checks.equal("status", status, self.process.process.wait(20))
+
+
+def start_loop(case):
+    process = case.program("loop", 60, 200, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in process.out(), "the program to begin")
+    return process
+
+
+def test_top_web_tells_each_second_what_top_shows(case):
+    loop = start_loop(case)
+    web = Web(case, "-p", str(loop.pid))
+    wait_until(lambda: (web.event() or {}).get("total", {}).get("calls", 0) > 20, "calls")
+    page = web.event()
+    checks.equal("process", [loop.pid], [process["pid"] for process in page["processes"]])
+    checks.equal("functions of it", True, bool(page["processes"][0]["functions"]))
+    later = []
+    wait_until(lambda: later.append(web.event()) or later[-1]["total"]["calls"] > page["total"]["calls"], "more calls")
+    checks.equal("complete", True, later[-1]["missed"]["complete"])
+    web.end()
+
+
+def test_top_web_serves_a_page_that_runs_its_own_script_alone(case):
+    web = Web(case, "--name", "nobody")
+    status, headers, text = web.ask("/")
+    checks.equal("status", 200, status)
+    checks.equal("it is one", True, text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>"))
+    for part in ("default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'", "script-src 'sha256-"):
+        checks.contains("policy", part, headers["Content-Security-Policy"])
+    checks.equal("no other site's", "same-origin", headers["Cross-Origin-Resource-Policy"])
+    checks.equal("nothing else", 404, web.ask("/metrics")[0])
+    web.end()
+
+
+def test_top_web_does_nothing_for_other_sites(case):
+    """A name that leads here is another site's; nothing is taken but questions."""
+    web = Web(case, "--name", "nobody")
+    checks.equal("another name", 421, web.ask("/live", Host="evil.example")[0])
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        checks.equal(method, 405, web.ask("/live", method)[0])
+    _, headers, _ = web.ask("/live", Origin="http://evil.example")
+    checks.equal("no leave to read", None, headers.get("Access-Control-Allow-Origin"))
+    web.end()
+
+
+def test_top_web_asks_for_the_token(case):
+    token = case.path("token")
+    with open(token, "w") as file:
+        file.write("a-token-of-thirty-two-characters\n")
+    os.chmod(token, 0o600)
+    os.chmod(case.folder, 0o755)
+    web = Web(case, "--name", "nobody", "--token-file", token, password="a-token-of-thirty-two-characters")
+    status, headers, _ = web.ask("/")
+    checks.equal("without", 401, status)
+    checks.contains("a browser asks", "Basic", headers["WWW-Authenticate"])
+
+    def basic(password):
+        return "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
+    checks.equal("a wrong one", 401, web.ask("/live", Authorization=basic("wrong"))[0])
+    checks.equal("none", 401, web.ask("/live", Authorization="Basic !")[0])
+    checks.equal("the password", 200, web.ask("/", Authorization=basic("a-token-of-thirty-two-characters"))[0])
+    web.event(Authorization="Bearer a-token-of-thirty-two-characters")
+    web.end()
+
+
+def test_top_web_is_for_this_machine_without_tls(case):
+    refused = subprocess.run([Places.cuscope(), "top", "--web=0.0.0.0:9999", "--name", "nobody"],
+                             capture_output=True, text=True, env=case.environment(), timeout=20)
+    checks.equal("status", 1, refused.returncode)
+    checks.contains("why", "needs --tls-cert, --tls-key and --token-file", refused.stderr)
+
+
+def test_top_web_is_told_of_an_address_in_use(case):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = subprocess.run([Places.cuscope(), "top", f"--web=127.0.0.1:{taken.getsockname()[1]}", "--name", "nobody"],
+                                 capture_output=True, text=True, env=case.environment(), timeout=20)
+    checks.equal("status", 1, refused.returncode)
+    checks.contains("why", "in use", refused.stderr)
+
+
+def test_top_web_of_a_command_ends_with_it(case):
+    web = Web(case, "--", "/bin/sh", "-c", f"{Places.program('threads')} 1 20; sleep 2")
+    checks.equal("status", 0, web.process.process.wait(30))
+
+
+def test_top_web_goes_with_no_once(case):
+    for options, why in ((["--once", "--web"], "--once"), (["--token-file", "x"], "goes with --web"),
+                         (["--web=nonsense"], "no address with a port"), (["--web=127.0.0.1:99999"], "no address with a port")):
+        refused = subprocess.run([Places.cuscope(), "top", *options], capture_output=True, text=True,
+                                 env=case.environment(), timeout=20)
+        checks.equal("status", 2, refused.returncode)
+        checks.contains("why", why, refused.stderr)
