@@ -8,11 +8,12 @@ import sqlite3
 import subprocess
 
 from case import Failure, equal
+from page_file import Page
 
 BOMBS = ("launches", "samples", "stacks", "ranges")
 SIZES = {"processes": 1_000_000, "trees": 1_000_000, "definitions": 1_000_000, "domains": 1_000_000,
          "functions": 1_000_000, "texts": 1_000_000, "kernels": 4_000_000}
-FORMATS = ("jsonl", "csv", "log", "sqlite", "pftrace", "json", "svg", "txt")
+FORMATS = ("jsonl", "csv", "log", "sqlite", "pftrace", "json", "svg", "txt", "html")
 PROFILES = ("folded", "svg", "html", "pb.gz", "speedscope.json")
 REPORTS = ("overview", "summary", "cuda_api_trace", "cuda_gpu_trace", "cuda_kern_exec_trace", "cuda_gpu_kern_sum",
            "nvtx_pushpop_trace", "nvtx_sum", "launches", "findings", "gaps")
@@ -78,10 +79,14 @@ def test_no_export_is_larger_than_its_bound(case):
 def test_an_export_that_reached_its_bound_is_whole_and_says_so(case):
     says = "of the rest of the trace nothing is here"
     for ending in FORMATS:
-        status, out = export(case, "launches", ending, "--max-size", "4M")
+        # rows that are alike take a few bits in a page
+        status, out = export(case, "launches", ending, "--max-size", "128K" if ending == "html" else "4M")
         if ending == "svg":
             continue
         equal(f"status of {ending}", 1, status)
+        if ending == "html":
+            equal("in the page", True, any(says in text for text in Page(out).index["missed"]))
+            continue
         if ending == "sqlite":
             rows = sqlite3.connect(out).execute("SELECT text FROM DIAGNOSTIC_EVENT").fetchall()
             equal("in the database", True, any(says in text for text, in rows))
@@ -95,6 +100,16 @@ def test_an_export_that_reached_its_bound_is_whole_and_says_so(case):
         if ending == "json":
             with open(out) as file:
                 equal("json says so", True, says in json.load(file)["cuscope"]["incomplete"])
+
+
+def test_long_texts_make_no_block_of_each_row_of_a_page(case):
+    """A block ends where its texts take 4 MiB; what they took is not in the next ones."""
+    status, out = export(case, "texts", "html")
+    equal("status", 0, status)
+    page = Page(out)
+    blocks = sum(len(track["blocks"]) for track in page.index["tracks"])
+    if blocks > 100:
+        raise Failure(f"200,000 rows are in {blocks} blocks")
 
 
 def test_a_long_name_is_told_once(case):

@@ -17,7 +17,7 @@ from case import Failure, equal
 HEADER, HEAD = 16, 64
 DEFINITIONS, EVENTS, END, NAMES = 2, 3, 4, 6
 CUT = "the trace file was cut short: nobody knows what came after its last whole part, and how much was lost"
-FORMATS = ("perfetto", "chrome", "sqlite", "csv", "jsonl", "log", "svg", "table")
+FORMATS = ("perfetto", "chrome", "sqlite", "csv", "jsonl", "log", "svg", "table", "html")
 
 
 def chunks(data):

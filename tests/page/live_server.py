@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Plays `cuscope top --web`: the page at /, an event each time that somebody asks for /live."""
+
+import base64
+import hashlib
+import http.server
+import json
+import math
+import os
+import threading
+
+GIB = 1 << 30
+
+
+def numbers(calls, launches, errors, rate, failing=0.0):
+    return {"calls": calls, "calls_per_second": float(rate), "errors": errors, "errors_per_second": float(failing), "launches": launches,
+            "launches_per_second": rate / 3, "graph_launches": 0, "graph_launches_per_second": 0.0, "set_bytes": 0, "set_bytes_per_second": 0.0,
+            "sync_ns": calls * 100}
+
+
+def transfers(second, rate):
+    return {way: {"copies": 10 * second, "copies_per_second": 10.0, "bytes": int(rate * second), "bytes_per_second": float(rate)} for way in ("H2D", "D2H")}
+
+
+def process(pid, second, rate, calls=None, name="python3", kernels=("volta_sgemm_128x64_nn", "void at::native::reduce<float, 4>(float*, int)"), **more):
+    memory = {"all": {"allocations": 30 + second, "bytes": GIB * (2 + pid % 5), "peak_bytes": GIB * (3 + pid % 5)}}
+    memory["device"] = dict(memory["all"])
+    return {"pid": pid, "name": name, "user": "root", "command": name + " /srv/train.py", "ended": False, "entries_only": False, "threads": 4,
+            **numbers(int(rate * second) if calls is None else calls, int(rate * second / 3), 0, rate), "sync_share": 0.16, "gpu_memory_bytes": 4 * GIB, "gpu_share": None, "gpu_time_ns": 0,
+            "memory": memory, "transfers": transfers(second, 9.1e7),
+            "functions": [{"name": f"cu{call}", "calls": n * second, "calls_per_second": float(n), "errors": 0, "time_ns": n * second * 9000, "p50_ns": 8000 + n, "p99_ns": 120000 + n}
+                          for call, n in (("LaunchKernel", 500), ("MemcpyHtoDAsync_v2", 100), ("StreamSynchronize", 20))],
+            "kernels": [{"name": kernel, "resolved": True, "launches": (300 - i) * second, "launches_per_second": 300.0 - i, "gpu_runs": 0, "gpu_time_ns": 0} for i, kernel in enumerate(kernels)],
+            "streams": [{"stream": handle, "launches": n * second, "launches_per_second": float(n), "copies": second, "copy_bytes": 4096 * second, "copy_bytes_per_second": 4096.0}
+                        for handle, n in (("0x0", 10), ("0x562b0987dc40", 290))], **more}
+
+
+def gpu(index, second):
+    return {"name": "NVIDIA H200", "busy_percent": int(55 + 40 * math.sin(second / 7 + index)), "memory_used_bytes": (20 + index) * GIB, "memory_total_bytes": 141 * GIB,
+            "power_mw": int(4e5 + 2e5 * math.sin(second / 9 + index)), "power_limit_mw": 700000, "temperature_c": 52, "sm_percent": None, "tensor_percent": None, "dram_percent": None}
+
+
+def page(processes, second, gpus=2, **more):
+    rate = sum(its["calls_per_second"] for its in processes if not its["ended"])
+    total = {"processes": len(processes), **numbers(sum(its["calls"] for its in processes), sum(its["launches"] for its in processes), sum(its["errors"] for its in processes), rate),
+             "memory": {"all": {"allocations": 9, "bytes": sum(its["memory"]["all"]["bytes"] for its in processes), "peak_bytes": 0}}, "transfers": transfers(second, 9.1e7 * len(processes))}
+    return {"target": "all processes", "interval_ns": 1000000000, "counting_ns": second * 1000000000, "gpus": [gpu(i, second) for i in range(gpus)], "processes": processes,
+            "gone": {"processes": 0, **numbers(0, 0, 0, 0.0), "memory": {}, "transfers": {}}, "total": total, "overhead_percent": 2.9, "estimate_scale": 1.0, "own_cpu_percent": 2.1,
+            "missed": {"complete": True, "lost": {"ring_full": 0, "late": 0}, "hooks": []}, **more}
+
+
+class LiveServer:
+    """with LiveServer(build, figures) as server: figures(number of the event, from 1 on) is what JSON is made of, or a text; None: no figures; "again": the event before"""
+
+    def __init__(self, build, figures, retry_ms=150):
+        self.figures, self.retry_ms, self.events, self.asked, self.last = figures, retry_ms, 0, [], b""
+        self.refuses = False  # a browser gives up where it is told of an error
+        parts = {}
+        for part in ("live.js", "page.css"):
+            with open(os.path.join(build, "page", part), "rb") as file:
+                parts[part] = file.read()
+        hashes = {part: base64.b64encode(hashlib.sha256(text).digest()).decode() for part, text in parts.items()}
+        self.policy = (f"default-src 'none'; style-src 'sha256-{hashes['page.css']}'; script-src 'sha256-{hashes['live.js']}'; connect-src 'self'; "
+                       "frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+        self.html = (b'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+                     b"<title>cuscope top</title><style>" + parts["page.css"] + b'</style></head><body><div id="page"></div><script>' + parts["live.js"] + b"</script></body></html>")
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                server.answer(self)
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_):
+                """A browser that closes its page while it is answered."""
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/"
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.http.shutdown()
+        self.http.server_close()
+
+    def answer(self, request):
+        self.asked.append(request.path)
+        if request.path == "/":
+            self.send(request, 200, "text/html; charset=utf-8", self.html)
+        elif request.path == "/live" and not self.refuses:
+            self.send(request, 200, "text/event-stream", self.event())
+        else:
+            self.send(request, 503 if self.refuses else 404, "text/plain", b"")
+
+    def event(self):
+        figures = self.figures(self.events + 1)
+        if figures is None:
+            return f"retry: {self.retry_ms}\n\n".encode()
+        if figures == "again":
+            return self.last
+        self.events += 1
+        data = figures if isinstance(figures, str) else json.dumps(figures)
+        self.last = f"retry: {self.retry_ms}\nid: {self.events}\ndata: {data}\n\n".encode()
+        return self.last
+
+    def send(self, request, status, kind, body):
+        request.send_response(status)
+        request.send_header("Content-Type", kind)
+        request.send_header("Content-Length", str(len(body)))
+        request.send_header("Content-Security-Policy", self.policy)
+        request.send_header("Cache-Control", "no-store")
+        request.end_headers()
+        request.wfile.write(body)
