@@ -10,6 +10,7 @@ import contextlib
 import glob
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -278,26 +279,34 @@ class Case:
             process.stop()
 
 
-def wait_for_parts_beside(seconds=900):
-    """Of the suite, see tests/tally: what runs beside this part, and takes CPUs."""
-    logs = os.environ.get("PARTS_BESIDE", "").split()
-    end = time.monotonic() + seconds
-    while not all(os.path.exists(log + ".seconds") for log in logs) and time.monotonic() < end:
-        time.sleep(1)
+def plain_name(test):
+    return test.__name__.removeprefix("test_")
+
+
+def put_off(command):
+    """Whether tests/tally runs this when the whole suite has ended: one command of each part."""
+    path = os.environ.get("SECOND_TRIES")
+    if not path or os.path.exists(path):
+        return False
+    with open(path, "w") as file:
+        file.write(shlex.join(command) + "\n")
+    return True
 
 
 class Runner:
-    """Runs tests and sums up, one line each. One that fails is run once more when nothing else runs:
-    what it failed by at first is said, and that it failed at all is in the closing lines."""
+    """Runs tests and sums up, one line each. One that fails is run once more when nothing else runs: at the end of
+    the whole suite where this is a part of it, else at the end of these tests. What it failed by at first is said,
+    and that it failed at all is in the closing lines."""
 
-    def __init__(self, folder, tally=None):
-        """`tally`: of what is recorded inside, where that is asked for."""
-        self.folder, self.tally = folder, tally
+    def __init__(self, folder, tally=None, command=None, again=False):
+        """`tally`: of what is recorded inside, where that is asked for. `command`: runs those whose names are added, `again`."""
+        self.folder, self.tally, self.command = folder, tally, command
         self.counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
         self.again = None  # tests to be run once more; None: no more
         self.twice = []
         self.lock = threading.Lock()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not again:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def run_all(self, tests, workers=4):
         """Four at a time, also on two CPUs: a test mostly waits for the kernel to take probes away."""
@@ -308,16 +317,20 @@ class Runner:
             if hasattr(test, "alone"):
                 self.run(test)
         again, self.again = self.again, None
-        if again:
-            wait_for_parts_beside()
-        for test in again:
-            folder = os.path.join(self.folder, test.__name__.removeprefix("test_"))
-            os.rename(folder, folder + ".once")
+        if not again or not self.command or not put_off([*self.command, *(plain_name(test) for test in again)]):
+            self.run_again(again)
+
+    def run_again(self, tests):
+        """Second tries, one after the other; files of the first are kept."""
+        for test in tests:
+            folder = os.path.join(self.folder, plain_name(test))
+            if os.path.exists(folder):
+                os.rename(folder, folder + ".once")
             self.run(test)
-        self.twice = [test.__name__.removeprefix("test_") for test in again]
+        self.twice = [plain_name(test) for test in tests]
 
     def failed(self, test, name, reason):
-        if self.again is None or name != test.__name__.removeprefix("test_"):
+        if self.again is None or name != plain_name(test):
             self.say("FAIL", f"FAIL: {name}: {reason}")
             return
         self.again.append(test)
@@ -325,7 +338,7 @@ class Runner:
             print(f"once {name}: {reason}".replace("\n", " / "), flush=True)
 
     def run(self, test, name=None, options=()):
-        name = name or test.__name__.removeprefix("test_")
+        name = name or plain_name(test)
         case = Case(os.path.join(self.folder, name), options)
         begin = time.monotonic()
         try:
