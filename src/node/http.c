@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "node/http.h"
+#include "node/http_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <microhttpd.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,311 +13,25 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/xalloc.h"
-#include "node/address.h"
-#include "node/clients.h"
-#include "node/http_page.h"
-#include "node/metrics.h"
-#include "node/recorder.h"
 #include "base/secure_file.h"
+#include "base/xalloc.h"
+#include "node/clients.h"
 #include "node/config.h"
-
-/* ---- http loops ---------------------------------------------------------------------------- */
-
-/*
- * How long loops have not turned: the agent's own, which makes the figures, and the flight
- * recorder's. The server's thread asks at each request, since a loop that hangs tells nothing of
- * itself. Private to the server.
- */
-
-enum loop { LOOP_AGENT, LOOP_RECORDER, LOOPS };
-
-struct http_loops {
-	uint64_t now_ns, turned_ns[LOOPS]; /* CLOCK_MONOTONIC; 0: there is none, or not yet */
-};
-
-#define HANGS_NS 5000000000ull
-
-static const struct loop_row {
-	const char *name;
-	struct metric_family age;
-} loops_rows[LOOPS] = {
-	[LOOP_AGENT] = { "the agent",
-	                 { "cuscope_agent_loop_age_seconds", METRIC_GAUGE, "seconds",
-	                   "Time since the loop that counts turned last; a tenth of a second where "
-	                   "it does" } },
-	[LOOP_RECORDER] = { "the flight recorder",
-	                    { "cuscope_recorder_loop_age_seconds", METRIC_GAUGE, "seconds",
-	                      "Time since its loop last said that it turns; a second at most where "
-	                      "it "
-	                      "does" } },
-};
-
-static uint64_t age_ns(const struct http_loops *loops, int loop)
-{
-	uint64_t turned_ns = loops->turned_ns[loop];
-
-	return turned_ns && loops->now_ns > turned_ns ? loops->now_ns - turned_ns : 0;
-}
-
-/* Appends a line for each that has not turned for 5 s. Whether there is one. */
-static bool http_loops_hang(const struct http_loops *loops, struct buf *out)
-{
-	bool any = false;
-
-	for (int loop = 0; loop < LOOPS; loop++) {
-		uint64_t hangs_ns = age_ns(loops, loop);
-
-		if (hangs_ns <= HANGS_NS)
-			continue;
-		buf_printf(out, "%s hangs ", loops_rows[loop].name);
-		buf_fixed(out, hangs_ns / 1000000, 3);
-		buf_puts(out, " s\n");
-		any = true;
-	}
-	return any;
-}
-
-/* Appends a gauge for each, which other families may follow. */
-static void http_loops_write(const struct http_loops *loops, enum metrics_format format,
-                             struct buf *out)
-{
-	struct metrics *metrics = metrics_new();
-
-	for (int loop = 0; loop < LOOPS; loop++) {
-		if (!loops->turned_ns[loop])
-			continue;
-		metrics_family(metrics, &loops_rows[loop].age);
-		metrics_add(metrics, 0, age_ns(loops, loop), 9, 0);
-	}
-	metrics_write_part(metrics, format, out);
-	metrics_free(metrics);
-}
-
-/* ---- http ---------------------------------------------------------------------------------- */
+#include "node/http_page.h"
 
 #define HEADER_BYTES 8192 /* of a connection's memory, of which a half is for what it asks */
 #define IDLE_S       5
 #define AGE_NS       15000000000ull /* of a connection */
 #define TOKEN_LEAST  16
-#define TOKEN_MOST   256
 #define PRIORITIES   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-
-struct http {
-	struct MHD_Daemon *daemon;
-	struct snapshots *snapshots;
-	pthread_mutex_t lock;      /* of the recorder, while it is asked */
-	struct recorder *recorder; /* NULL: there is none */
-	struct address address;
-	int listener; /* of the daemon and, after SIGHUP, of the next one */
-	struct clients *clients;
-	char token[TOKEN_MOST + 1];
-	bool has_token;
-	const struct http_live *live; /* NULL: the agent's paths are served */
-	struct live_event *event; /* the last that was published, or NULL; under the lock, too */
-	uint64_t n_published;
-	atomic_uint_fast64_t answered, refused;
-	char complaint[256]; /* what the library said last while it was started */
-};
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-struct answer {
-	unsigned status;
-	const char *type;
-	struct MHD_Response *response;
-};
-
-static struct answer say(unsigned status, const char *text)
+struct answer http_say(unsigned status, const char *text)
 {
 	return (struct answer){ status, "text/plain; charset=utf-8",
 		                MHD_create_response_from_buffer(strlen(text), (void *)text,
 		                                                MHD_RESPMEM_MUST_COPY) };
-}
-
-static void look_at_loops(struct http *http, struct http_loops *loops)
-{
-	struct recorder_figures figures = { 0 };
-
-	pthread_mutex_lock(&http->lock);
-	if (http->recorder)
-		recorder_figures(http->recorder, &figures);
-	pthread_mutex_unlock(&http->lock);
-	*loops = (struct http_loops){
-		.now_ns = clock_now_ns(),
-		.turned_ns = { [LOOP_AGENT] = snapshots_turned_ns(http->snapshots),
-		               [LOOP_RECORDER] = figures.heard_ns },
-	};
-}
-
-/* What a response is made of: the ages of this moment, and the snapshot's text. */
-struct pages {
-	struct buf ages;
-	struct snapshot *snapshot;
-};
-
-static void free_pages(void *data)
-{
-	struct pages *pages = data;
-
-	buf_free(&pages->ages);
-	snapshot_put(pages->snapshot);
-	free(pages);
-}
-
-static struct answer answer_metrics(struct http *http, const char *accept)
-{
-	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	enum metrics_format format = metrics_accepted(accept);
-	struct answer answer = { MHD_HTTP_OK, metrics_content_type(format), NULL };
-	struct http_loops loops;
-	struct pages *pages;
-	struct MHD_IoVec parts[2];
-
-	if (!snapshot)
-		return say(MHD_HTTP_SERVICE_UNAVAILABLE, "There are no figures yet.\n");
-	if (snapshot_is_stale(snapshot, clock_now_ns())) {
-		snapshot_put(snapshot);
-		return say(MHD_HTTP_SERVICE_UNAVAILABLE,
-		           "The figures are old; /healthz says how old.\n");
-	}
-	pages = xcalloc(1, sizeof(*pages));
-	pages->snapshot = snapshot;
-	look_at_loops(http, &loops);
-	buf_puts(&pages->ages, "");
-	http_loops_write(&loops, format, &pages->ages);
-	parts[0] = (struct MHD_IoVec){ pages->ages.data, pages->ages.len };
-	parts[1].iov_base = snapshot_text(snapshot, format, &parts[1].iov_len);
-	answer.response = MHD_create_response_from_iovec(parts, 2, free_pages, pages);
-	if (!answer.response)
-		free_pages(pages);
-	return answer;
-}
-
-static struct answer answer_health(struct http *http, const char *accept)
-{
-	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	AT_END(buf_free) struct buf text = { 0 };
-	struct http_loops loops;
-	bool stale, hangs;
-
-	if (!snapshot)
-		return say(MHD_HTTP_SERVICE_UNAVAILABLE, "starting\n");
-	look_at_loops(http, &loops);
-	stale = snapshot_is_stale(snapshot, loops.now_ns);
-	buf_puts(&text, stale ? "stale " : "ok ");
-	buf_fixed(&text, snapshot_age_ns(snapshot, loops.now_ns) / 1000000, 3);
-	buf_puts(&text, " s\n");
-	hangs = http_loops_hang(&loops, &text);
-	snapshot_put(snapshot);
-	return say(stale || hangs ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text.data);
-}
-
-static struct answer answer_page(struct http *http, const char *accept)
-{
-	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	AT_END(buf_free) struct buf text = { 0 };
-	struct answer answer;
-
-	http_page(snapshot ? snapshot_metrics(snapshot) : NULL,
-	          snapshot ? snapshot_age_ns(snapshot, clock_now_ns()) : 0, &text);
-	snapshot_put(snapshot);
-	answer = say(MHD_HTTP_OK, text.data);
-	answer.type = "text/html; charset=utf-8";
-	return answer;
-}
-
-static const struct path {
-	const char *path;
-	bool open; /* without the token */
-	struct answer (*answer)(struct http *http, const char *accept);
-} paths[] = {
-	{ "/metrics", false, answer_metrics },
-	{ "/healthz", true, answer_health }, /* it tells nothing but that */
-	{ "/", false, answer_page },
-};
-
-/* ---- requests ------------------------------------------------------------------------------ */
-
-/* ---- live pages ------------------------------------------------------------------------------ */
-
-#define LIVE_AGAIN "retry: 1000\n" /* ms, until a browser asks for the next */
-#define LIVE_SOON  "retry: 300\n\n"
-
-/* One text for all who read it, however slowly: it has megabytes where there are many processes. */
-struct live_event {
-	atomic_uint_fast64_t users;
-	struct buf text;
-};
-
-static void live_event_put(void *data)
-{
-	struct live_event *event = data;
-
-	if (!event || atomic_fetch_sub(&event->users, 1) > 1)
-		return;
-	buf_free(&event->text);
-	free(event);
-}
-
-static struct live_event *live_event_take(struct http *http)
-{
-	LOCKED(&http->lock);
-	if (http->event)
-		atomic_fetch_add(&http->event->users, 1);
-	return http->event;
-}
-
-static struct answer live_event(struct http *http)
-{
-	struct live_event *event = live_event_take(http);
-	struct answer answer = { MHD_HTTP_OK, "text/event-stream", NULL };
-	struct MHD_IoVec part;
-
-	if (!event) {
-		answer.response = say(MHD_HTTP_OK, LIVE_SOON).response;
-		return answer;
-	}
-	part = (struct MHD_IoVec){ event->text.data, event->text.len };
-	answer.response = MHD_create_response_from_iovec(&part, 1, live_event_put, event);
-	if (!answer.response)
-		live_event_put(event);
-	return answer;
-}
-
-static struct answer live_answer(struct http *http, const struct http_live *live, const char *url)
-{
-	struct answer answer = { MHD_HTTP_OK, "text/html; charset=utf-8", NULL };
-
-	if (!strcmp(url, "/live"))
-		return live_event(http);
-	if (strcmp(url, "/"))
-		return say(MHD_HTTP_NOT_FOUND, "There are / and /live.\n");
-	answer.response = MHD_create_response_from_buffer(live->bytes, (void *)live->html,
-	                                                  MHD_RESPMEM_PERSISTENT);
-	return answer;
-}
-
-void http_publish(struct http *http, const char *text)
-{
-	struct live_event *event = xcalloc(1, sizeof(*event)), *before;
-
-	event->users = 1;
-	buf_printf(&event->text, LIVE_AGAIN "id: %llu\n", (unsigned long long)++http->n_published);
-	while (*text) {
-		size_t len = strcspn(text, "\n");
-
-		buf_puts(&event->text, "data: ");
-		buf_add(&event->text, text, len);
-		buf_putc(&event->text, '\n');
-		text += len + (text[len] == '\n');
-	}
-	buf_putc(&event->text, '\n');
-	pthread_mutex_lock(&http->lock);
-	before = http->event;
-	http->event = event;
-	pthread_mutex_unlock(&http->lock);
-	live_event_put(before);
 }
 
 /* ---- who may ask ----------------------------------------------------------------------------- */
@@ -329,10 +39,10 @@ void http_publish(struct http *http, const char *text)
 /* In a time that depends on what is sent, not on what is right. */
 static bool token_is(const struct http *http, const char *sent)
 {
-	size_t n = strnlen(sent, TOKEN_MOST + 1), right = strlen(http->token);
+	size_t n = strnlen(sent, HTTP_TOKEN_MOST + 1), right = strlen(http->token);
 	unsigned char difference = n != right;
 
-	for (size_t i = 0; i < TOKEN_MOST; i++)
+	for (size_t i = 0; i < HTTP_TOKEN_MOST; i++)
 		difference |= (unsigned char)((i < n ? sent[i] : 0) ^ http->token[i]);
 	return !difference;
 }
@@ -351,7 +61,7 @@ static bool may_by_password(const struct http *http, struct MHD_Connection *conn
 	return may;
 }
 
-static bool may(const struct http *http, struct MHD_Connection *connection)
+bool http_may(const struct http *http, struct MHD_Connection *connection)
 {
 	const char *sent = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 	                                               MHD_HTTP_HEADER_AUTHORIZATION);
@@ -371,42 +81,6 @@ static bool has_body(struct MHD_Connection *connection)
 	                                   MHD_HTTP_HEADER_TRANSFER_ENCODING);
 }
 
-/* Not even on loopback without a token: see http_page.h. */
-static struct answer answer_record(struct http *http, struct MHD_Connection *connection, bool post)
-{
-	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND,
-	                                                post ? "last" : "request");
-	AT_END(buf_free) struct buf text = { 0 };
-	unsigned status;
-
-	if (!http->has_token)
-		return say(MHD_HTTP_FORBIDDEN,
-		           "/record wants a token, and there is none: --token-file.\n");
-	if (!may(http, connection))
-		return say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
-	pthread_mutex_lock(&http->lock);
-	status = post ? http_record_ask(http->recorder, value, &text)
-	              : http_record_tell(http->recorder, value, &text);
-	pthread_mutex_unlock(&http->lock);
-	return say(status, text.data);
-}
-
-static struct answer answer_path(struct http *http, struct MHD_Connection *connection,
-                                 const char *url)
-{
-	const char *accept =
-		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
-
-	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		if (strcmp(paths[i].path, url))
-			continue;
-		if (!paths[i].open && !may(http, connection))
-			return say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
-		return paths[i].answer(http, accept);
-	}
-	return say(MHD_HTTP_NOT_FOUND, "There are /metrics, /healthz and /.\n");
-}
-
 static struct answer answer_request(struct http *http, struct MHD_Connection *connection,
                                     const char *url, const char *method)
 {
@@ -417,21 +91,21 @@ static struct answer answer_request(struct http *http, struct MHD_Connection *co
 		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
 	if (!http->has_token && address_is_loopback(&http->address) && !http_host_is_loopback(host))
-		return say(
+		return http_say(
 			MHD_HTTP_MISDIRECTED_REQUEST,
 			"Here are 127.0.0.1, [::1] and localhost; the request is for another.\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD) &&
 	    !(post && record))
-		return say(MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+		return http_say(MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (has_body(connection))
-		return say(MHD_HTTP_CONTENT_TOO_LARGE, "No body is taken.\n");
-	if (live && !may(http, connection) && !may_by_password(http, connection))
-		return say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
+		return http_say(MHD_HTTP_CONTENT_TOO_LARGE, "No body is taken.\n");
+	if (live && !http_may(http, connection) && !may_by_password(http, connection))
+		return http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
 	if (live)
-		return live_answer(http, live, url);
+		return http_live_answer(http, live, url);
 	if (record)
-		return answer_record(http, connection, post);
-	return answer_path(http, connection, url);
+		return http_agent_record(http, connection, post);
+	return http_agent_answer(http, connection, url);
 }
 
 static enum MHD_Result on_request(void *data, struct MHD_Connection *connection, const char *url,
@@ -552,9 +226,9 @@ static int read_token(const struct node_settings *settings, struct http *http, s
 		return 0;
 	r = secure_file_read(settings->token, SECURE_FILE_SECRET, &text, err);
 	bytes = r ? 0 : strcspn(text.data, "\r\n");
-	if (!r && (bytes < TOKEN_LEAST || bytes > TOKEN_MOST))
+	if (!r && (bytes < TOKEN_LEAST || bytes > HTTP_TOKEN_MOST))
 		r = err_set(err, EINVAL, "%s: a token has %d to %d characters in its first line",
-		            settings->token, TOKEN_LEAST, TOKEN_MOST);
+		            settings->token, TOKEN_LEAST, HTTP_TOKEN_MOST);
 	if (!r) {
 		memcpy(http->token, text.data, bytes);
 		http->has_token = true;
@@ -706,7 +380,7 @@ void http_stop(struct http *http)
 	if (http->listener >= 0)
 		close(http->listener);
 	clients_free(http->clients);
-	live_event_put(http->event);
+	http_live_put(http->event);
 	pthread_mutex_destroy(&http->lock);
 	explicit_bzero(http->token, sizeof(http->token));
 	free(http);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the server and what it serves share: http.c has connections, who may ask and how an answer
+ * goes out, http_agent.c answers the agent's paths, http_live.c those of a live page. Private to
+ * these three.
+ */
+#ifndef CUSCOPE_NODE_HTTP_INSIDE_H
+#define CUSCOPE_NODE_HTTP_INSIDE_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "node/address.h"
+#include "node/http.h"
+
+#define HTTP_TOKEN_MOST 256
+
+struct live_event;
+
+struct http {
+	struct MHD_Daemon *daemon;
+	struct snapshots *snapshots;
+	pthread_mutex_t lock;      /* of the recorder, while it is asked */
+	struct recorder *recorder; /* NULL: there is none */
+	struct address address;
+	int listener; /* of the daemon and, after SIGHUP, of the next one */
+	struct clients *clients;
+	char token[HTTP_TOKEN_MOST + 1];
+	bool has_token;
+	const struct http_live *live; /* NULL: the agent's paths are served */
+	struct live_event *event; /* the last that was published, or NULL; under the lock, too */
+	uint64_t n_published;
+	atomic_uint_fast64_t answered, refused;
+	char complaint[256]; /* what the library said last while it was started */
+};
+
+struct answer {
+	unsigned status;
+	const char *type;
+	struct MHD_Response *response;
+};
+
+struct answer http_say(unsigned status, const char *text);
+
+/* Whether who asks has sent the token, or there is none. */
+bool http_may(const struct http *http, struct MHD_Connection *connection);
+
+/* What the agent has at `url`; what it says of recordings. */
+struct answer http_agent_answer(struct http *http, struct MHD_Connection *connection,
+                                const char *url);
+struct answer http_agent_record(struct http *http, struct MHD_Connection *connection, bool post);
+
+struct answer http_live_answer(struct http *http, const struct http_live *live, const char *url);
+void http_live_put(void *event);
+
+#endif
