@@ -101,7 +101,12 @@ const char *top_who(const struct top_page *page, const struct top_process *proce
 
 enum top_action top_key(struct top_view *view, const struct top_page *page, int key);
 
-/* The whole page as one JSON object, with the details that the snapshot has. */
-void top_json(const struct top_page *page, const struct run_info *run, struct buf *out);
+/*
+ * The whole page as one JSON object, with the details that the snapshot has. `most_bytes` above 0:
+ * of processes those that call most, run most on GPUs or hold most memory, of each the functions,
+ * kernels and streams with most time, and numbers of what is left out, so that it is not longer.
+ */
+void top_json(const struct top_page *page, const struct run_info *run, size_t most_bytes,
+              struct buf *out);
 
 #endif

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* The page of `cuscope top` as an object of JSON. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/missed.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/xalloc.h"
 #include "top/top_tables.h"
 
-#define DEEP_LINES 3 /* values down to a process's own are lines of their own */
+#define DEEP_LINES  3 /* values down to a process's own are lines of their own */
+#define FEW_LINES   2 /* where it has a bound: a process is a line */
+#define ALL_ROWS    SIZE_MAX
+#define MOST_ROWS   64         /* of a table of a process, where there is a bound */
+#define REST_BYTES  (24 << 10) /* for what comes after processes */
+#define BRIEF_BYTES 1024       /* a process without tables, and whoever it is */
 
 static uint64_t hundredths(double value)
 {
@@ -118,11 +125,22 @@ static const struct table_column stream_columns[] = {
 	{ TABLE_JSON(ITEM(bytes.rate), "copy_bytes_per_second"), .decimals = 2 },
 };
 
+static void add_left_out(struct json *json, const char *key, size_t left_out)
+{
+	if (left_out)
+		json_u64(json, key, left_out);
+}
+
+static size_t first_rows(const struct top_items *items, size_t rows)
+{
+	return items->n < rows ? items->n : rows;
+}
+
 static void add_items(struct table *table, const char *key, const struct table_column *columns,
-                      size_t n_columns, const struct top_items *items)
+                      size_t n_columns, const struct top_items *items, size_t rows)
 {
 	table_begin(table, key, NULL, columns, n_columns);
-	table_rows(table, items->all, items->n, sizeof(*items->all));
+	table_rows(table, items->all, first_rows(items, rows), sizeof(*items->all));
 	table_end(table, NULL);
 }
 
@@ -156,12 +174,12 @@ static void add_transfers(struct table *table, const struct top_process *process
 	table_end(table, NULL);
 }
 
-static void add_streams(struct table *table, const struct top_process *process)
+static void add_streams(struct table *table, const struct top_process *process, size_t rows)
 {
 	const struct top_items *streams = &process->items[TOP_KIND_STREAM];
 
 	table_begin(table, "streams", NULL, TABLE_COLUMNS(stream_columns));
-	for (size_t i = 0; i < streams->n; i++) {
+	for (size_t i = 0; i < first_rows(streams, rows); i++) {
 		const struct top_item *stream = &streams->all[i];
 		AT_END(buf_free) struct buf handle = { 0 };
 
@@ -173,22 +191,37 @@ static void add_streams(struct table *table, const struct top_process *process)
 }
 
 static void add_hooks(struct table *table, const struct top_page *page,
-                      const struct top_process *process)
+                      const struct top_process *process, size_t rows)
 {
 	if (page->hooks)
 		add_items(table, "hooks", TABLE_COLUMNS(hook_columns),
-		          &process->items[TOP_KIND_HOOK]);
+		          &process->items[TOP_KIND_HOOK], rows);
 }
 
-static void add_details(struct table *table, const struct top_process *process)
+static void add_details(struct table *table, const struct top_process *process, size_t rows)
 {
 	add_memory(table, process);
 	add_transfers(table, process);
 	add_items(table, "functions", TABLE_COLUMNS(function_columns),
-	          &process->items[TOP_KIND_FUNCTION]);
-	add_items(table, "kernels", TABLE_COLUMNS(kernel_columns),
-	          &process->items[TOP_KIND_KERNEL]);
-	add_streams(table, process);
+	          &process->items[TOP_KIND_FUNCTION], rows);
+	add_items(table, "kernels", TABLE_COLUMNS(kernel_columns), &process->items[TOP_KIND_KERNEL],
+	          rows);
+	add_streams(table, process, rows);
+}
+
+/* What a bound leaves out of the tables above. */
+static void add_rows_left_out(struct json *json, const struct top_process *process, size_t rows)
+{
+	static const char *const keys[TOP_KINDS] = {
+		[TOP_KIND_FUNCTION] = "functions_left_out",
+		[TOP_KIND_KERNEL] = "kernels_left_out",
+		[TOP_KIND_STREAM] = "streams_left_out",
+		[TOP_KIND_HOOK] = "hooks_left_out",
+	};
+
+	for (size_t i = 0; i < TOP_KINDS; i++)
+		add_left_out(json, keys[i],
+		             process->items[i].n - first_rows(&process->items[i], rows));
 }
 
 /* Members for what is known alone. */
@@ -204,7 +237,7 @@ static void add_who(struct json *json, const struct top_page *page,
 }
 
 static void add_process(struct json *json, struct table *table, const struct top_page *page,
-                        const struct top_process *process)
+                        const struct top_process *process, size_t rows)
 {
 	int64_t gpu_bytes = GPU_UNKNOWN;
 
@@ -228,8 +261,9 @@ static void add_process(struct json *json, struct table *table, const struct top
 	else
 		json_null(json, "gpu_share");
 	json_u64(json, "gpu_time_ns", process->gpu_ns);
-	add_details(table, process);
-	add_hooks(table, page, process);
+	add_details(table, process, rows);
+	add_hooks(table, page, process, rows);
+	add_rows_left_out(json, process, rows);
 	json_close(json, '}');
 }
 
@@ -243,8 +277,121 @@ static void add_processes(struct json *json, struct table *table, const struct t
 	rows = top_rows(page, &view, &n);
 	json_open(json, "processes", '[');
 	for (size_t i = 0; i < n; i++)
-		add_process(json, table, page, rows[i].process);
+		add_process(json, table, page, rows[i].process, ALL_ROWS);
 	json_close(json, ']');
+}
+
+/* ---- in a bound ---------------------------------------------------------------------------- */
+
+static uint64_t known(uint64_t number)
+{
+	return number == TABLE_NOT_KNOWN ? 0 : number;
+}
+
+/* Those with most time first, and where there is none those with most calls. */
+static int by_time(const void *one, const void *two)
+{
+	const struct top_item *a = one, *b = two;
+	uint64_t x[] = { known(a->gpu_ns), known(a->time_ns), a->calls.total };
+	uint64_t y[] = { known(b->gpu_ns), known(b->time_ns), b->calls.total };
+
+	for (size_t i = 0; i < ARRAY_SIZE(x); i++) {
+		if (x[i] != y[i])
+			return x[i] < y[i] ? 1 : -1;
+	}
+	return 0;
+}
+
+struct weighed {
+	struct top_process *process;
+	double weight; /* its greatest share of anything of all, 0 to 1 */
+};
+
+static int by_weight(const void *one, const void *two)
+{
+	const struct weighed *a = one, *b = two;
+
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? 1 : -1;
+	return a->process->process->pid < b->process->process->pid ? -1 : 1;
+}
+
+static double share(double part, double all)
+{
+	return all > 0 && part > 0 ? part / all : 0;
+}
+
+static struct weighed *weigh(const struct top_snapshot *snapshot)
+{
+	const struct top_process *total = &snapshot->total;
+	struct weighed *all = xcalloc(snapshot->n_processes, sizeof(*all));
+	double gpus = 0;
+
+	for (size_t i = 0; i < snapshot->n_processes; i++)
+		gpus += snapshot->processes[i].gpu_share > 0 ? snapshot->processes[i].gpu_share : 0;
+	for (size_t i = 0; i < snapshot->n_processes; i++) {
+		struct top_process *process = &snapshot->processes[i];
+		double calls = share(process->numbers[TOP_COUNT_CALLS].rate,
+		                     total->numbers[TOP_COUNT_CALLS].rate);
+		double memory = share((double)process->memory[MEMORY_NONE].bytes,
+		                      (double)total->memory[MEMORY_NONE].bytes);
+
+		all[i] = (struct weighed){ process, fmax(fmax(calls, memory),
+			                                 share(process->gpu_share, gpus)) };
+	}
+	qsort(all, snapshot->n_processes, sizeof(*all), by_weight);
+	return all;
+}
+
+/* With fewer rows of its tables where they take more than half of what is left for rows, so that
+ * others have some, too. False: there is no room for it at all. */
+static bool add_within(struct json *json, struct table *table, const struct top_page *page,
+                       const struct top_process *process, size_t left, size_t left_for_rows)
+{
+	const struct json before = *json;
+	size_t begin = json->out->len, rows = 0;
+
+	for (size_t kind = 0; kind < TOP_KINDS; kind++) {
+		const struct top_items *items = &process->items[kind];
+
+		if (!items->n)
+			continue;
+		qsort(items->all, items->n, sizeof(*items->all), by_time);
+		rows = MOST_ROWS;
+	}
+	for (;; rows /= 4) {
+		add_process(json, table, page, process, rows);
+		if (json->out->len - begin <= (rows ? left_for_rows / 2 : left))
+			return true;
+		*json = before;
+		json->out->data[json->out->len = begin] = '\0';
+		if (!rows)
+			return false;
+	}
+}
+
+static size_t less(size_t from, size_t by)
+{
+	return from > by ? from - by : 0;
+}
+
+static void add_heaviest(struct json *json, struct table *table, const struct top_page *page,
+                         size_t most_bytes)
+{
+	const struct top_snapshot *snapshot = page->snapshot;
+	AT_END(at_end_free) struct weighed *all = weigh(snapshot);
+	size_t i;
+
+	json_open(json, "processes", '[');
+	for (i = 0; i < snapshot->n_processes; i++) {
+		size_t left = less(most_bytes, json->out->len);
+
+		if (!add_within(json, table, page, all[i].process, left,
+		                less(left, (snapshot->n_processes - i) * BRIEF_BYTES)))
+			break;
+	}
+	json_close(json, ']');
+	add_left_out(json, "processes_left_out", snapshot->n_processes - i);
 }
 
 static void begin_sum(struct json *json, struct table *table, const char *key, size_t processes,
@@ -283,10 +430,11 @@ static void add_gpus(struct json *json, const struct gpus_sample *gpus)
 		json_string(json, "gpus_note", gpus->why);
 }
 
-void top_json(const struct top_page *page, const struct run_info *run, struct buf *out)
+void top_json(const struct top_page *page, const struct run_info *run, size_t most_bytes,
+              struct buf *out)
 {
 	const struct top_snapshot *snapshot = page->snapshot;
-	struct json json = { .out = out, .lines = DEEP_LINES };
+	struct json json = { .out = out, .lines = most_bytes ? FEW_LINES : DEEP_LINES };
 	struct table *table = table_open(&(struct table_options){ .json = &json }, false);
 
 	json_open(&json, NULL, '{');
@@ -294,9 +442,12 @@ void top_json(const struct top_page *page, const struct run_info *run, struct bu
 	json_u64(&json, "interval_ns", snapshot->interval_ns);
 	json_u64(&json, "counting_ns", snapshot->time_ns - snapshot->begin_ns);
 	add_gpus(&json, page->gpus);
-	add_processes(&json, table, page);
+	if (most_bytes)
+		add_heaviest(&json, table, page, most_bytes - REST_BYTES);
+	else
+		add_processes(&json, table, page);
 	begin_sum(&json, table, "gone", snapshot->n_gone, &snapshot->gone);
-	add_hooks(table, page, &snapshot->gone);
+	add_hooks(table, page, &snapshot->gone, most_bytes ? MOST_ROWS : ALL_ROWS);
 	json_close(&json, '}');
 	begin_sum(&json, table, "total", snapshot->n_processes + snapshot->n_gone,
 	          &snapshot->total);

@@ -21,6 +21,7 @@
 #define NOTICES_MAX     16             /* that are said again after the screen is gone */
 #define DETAILS_MAX     64             /* processes, whose details are shown by others at once */
 #define GPU_PATIENCE_NS 5000000000ull  /* for the one page of --once */
+#define SHOWN_BYTES     (250u << 10)   /* of a page that others show */
 
 struct notices {
 	char *text[NOTICES_MAX];
@@ -137,7 +138,7 @@ static void show(struct top_screen *s)
 	AT_END(buf_free) struct buf text = { 0 };
 
 	memcpy(run.lost, s->page.lost, sizeof(run.lost));
-	top_json(&s->page, &run, &text);
+	top_json(&s->page, &run, SHOWN_BYTES, &text);
 	s->options.show(s->options.data, text.data);
 }
 
@@ -290,7 +291,7 @@ static int print_json(struct top_screen *s, const struct run_info *run, struct e
 {
 	struct buf text = { 0 };
 
-	top_json(&s->page, run, &text);
+	top_json(&s->page, run, 0, &text);
 	return write_out(stdout, &text, err);
 }
 

@@ -239,6 +239,19 @@ def test_live_many_processes(case):
         nothing_failed(browser)
 
 
+def test_live_what_a_bound_leaves_out(case):
+    """Is told beside the table, in numbers."""
+    def figures(second):
+        return page([process(1, second, 5, functions_left_out=1234)], second, processes_left_out=2936)
+    with Live(case, figures) as (browser, _):
+        browser.evaluate("cuscopeLive.open('1')")
+        counts = "[...document.querySelectorAll('%s .count[role=status]')].map((count) => count.textContent)"
+        equal("processes", ["1 row, 2,936 more that do less are left out"], browser.evaluate(counts % "#processes"))
+        equal("functions", True, ", 1,234 more that do less are left out" in browser.evaluate(counts % "#process")[1])
+        equal("kernels", False, "left out" in browser.evaluate(counts % "#process")[0])
+        nothing_failed(browser)
+
+
 def test_live_details_that_are_left_out(case):
     """Are said to be, not shown as none."""
     with Live(case, lambda second: page([process(1, second, 5, kernels=(), functions=[], streams=[])], second)) as (browser, _):

@@ -635,11 +635,11 @@ static void test_hooks_as_json(void **state)
 	struct run_info run = { .estimate_scale = 1 };
 	struct buf json = { 0 };
 
-	top_json(&page, &run, &json);
+	top_json(&page, &run, 0, &json);
 	assert_has_not(json.data, "\"hooks\": [{");
 	buf_reset(&json);
 	add_hooks();
-	top_json(&page, &run, &json);
+	top_json(&page, &run, 0, &json);
 	assert_has(json.data,
 	           "\"hooks\": [{\"name\": \"nccl.ncclAllReduce\", \"calls\": 500, "
 	           "\"calls_per_second\": 20.50, \"bytes\": 67108864, "

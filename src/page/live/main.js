@@ -138,7 +138,8 @@ class LivePage {
 			model.intervalNs));
 		this.gpus.show(model);
 		const { columns, rows } = rowsOf(PROCESS_COLUMNS, model.processes.map(({ its }) => its));
-		this.table.show(rows.length ? columns : this.table.of.columns, rows, model.processes.map(({ key }) => key));
+		this.table.show(rows.length ? columns : this.table.of.columns, rows, model.processes.map(({ key }) => key),
+			page.processes_left_out);
 		this.process.show(model);
 	}
 

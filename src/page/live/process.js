@@ -69,7 +69,8 @@ export class OpenProcess {
 			model.page.counting_ns, model.intervalNs));
 		PROCESS_TABLES.forEach(({ columns, rows, title }, i) => {
 			const of = rows(its), cells = rowsOf(columns, of, its);
-			this.tables[i].show(of.length ? cells.columns : this.tables[i].of.columns, cells.rows);
+			this.tables[i].show(of.length ? cells.columns : this.tables[i].of.columns, cells.rows, undefined,
+				its[title.toLowerCase() + '_left_out']);
 			this.tables[i].element.hidden = !of.length && (brief || title === 'Hooks');
 		});
 	}

@@ -4,7 +4,7 @@
 import { button, element, fill } from '../js/elements.js';
 import { Table } from '../js/tables.js';
 import { cut, LONGEST_LABEL, shown } from '../js/text.js';
-import { cellText } from '../js/units.js';
+import { cellText, countText, finite } from '../js/units.js';
 
 /**
  * @typedef {{row: HTMLTableRowElement, cells: HTMLTableCellElement[], texts: HTMLElement[], spark: import('./spark.js').Spark | null}} Line
@@ -30,8 +30,10 @@ export class LiveTable extends Table {
 	/**
 	 * @param {import('../js/tables.js').Column[]} columns @param {unknown[][]} rows
 	 * @param {string[]} [keys] of the rows; without: their first cells
+	 * @param {unknown} [more] how many there are besides, that do less
 	 */
-	show(columns, rows, keys) {
+	show(columns, rows, keys, more) {
+		this.of.more = finite(more) ?? 0;
 		if (columns.map((column) => column.name).join() !== this.of.columns.map((column) => column.name).join()) {
 			const /** @type {string | undefined} */ sort = this.of.columns[this.column]?.name;
 			this.of.columns = columns;
@@ -79,7 +81,8 @@ export class LiveTable extends Table {
 	/** @param {number} matching */
 	tell(matching) {
 		const all = this.of.rows.length, left = matching - this.shownRows,
-			count = `${matching < all ? `${matching} of ` : ''}${all} ${all === 1 ? 'row' : 'rows'}`;
+			{ more = 0 } = this.of, count = `${matching < all ? `${matching} of ` : ''}${all} ${all === 1 ? 'row' : 'rows'}` +
+				(more > 0 ? `, ${countText(more)} more that do less are left out` : '');
 		if (this.count.textContent !== count)
 			this.count.textContent = count;
 		this.more.hidden = left <= 0;
