@@ -185,6 +185,13 @@ static void top_show(void *data, const char *json)
 	http_sweep(o->http, clock_now_ns());
 }
 
+static bool top_is_wanted(void *data)
+{
+	const struct top_options *o = data;
+
+	return http_is_read(o->http, clock_now_ns());
+}
+
 /* Serves from then on; before anything is traced, since an address may be in use. */
 static int web_begin(struct top_options *o, struct web *web, struct err *err)
 {
@@ -209,6 +216,7 @@ static int web_begin(struct top_options *o, struct web *web, struct err *err)
 	if (r)
 		return r;
 	o->screen.show = top_show;
+	o->screen.wanted = top_is_wanted;
 	o->screen.data = o;
 	cli_say("the page is at %s://%s/ (Ctrl-C ends it)", o->certificate ? "https" : "http",
 	        o->listen);

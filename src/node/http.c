@@ -102,7 +102,7 @@ static struct answer answer_request(struct http *http, struct MHD_Connection *co
 	if (live && !http_may(http, connection) && !may_by_password(http, connection))
 		return http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
 	if (live)
-		return http_live_answer(http, live, url);
+		return http_live_answer(http, connection, url);
 	if (record)
 		return http_agent_record(http, connection, post);
 	return http_agent_answer(http, connection, url);
@@ -118,6 +118,8 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 	enum MHD_Result result;
 	bool well = answer.status == MHD_HTTP_OK || answer.status == MHD_HTTP_ACCEPTED;
 
+	if (!answer.status)
+		return MHD_YES; /* it is asked again when there is something to say */
 	atomic_fetch_add(well ? &http->answered : &http->refused, 1);
 	if (!answer.response)
 		return MHD_NO;
@@ -260,6 +262,8 @@ static int start_daemon(struct http *http, const struct node_settings *settings,
 
 	if (tls->key.data)
 		flags |= MHD_USE_TLS;
+	if (http->live)
+		flags |= MHD_ALLOW_SUSPEND_RESUME;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	http->daemon =
@@ -375,12 +379,12 @@ void http_stop(struct http *http)
 {
 	if (!http)
 		return;
+	http_live_end(http);
 	if (http->daemon)
 		MHD_stop_daemon(http->daemon);
 	if (http->listener >= 0)
 		close(http->listener);
 	clients_free(http->clients);
-	http_live_put(http->event);
 	pthread_mutex_destroy(&http->lock);
 	explicit_bzero(http->token, sizeof(http->token));
 	free(http);

@@ -51,7 +51,14 @@ struct http_live {
 int http_start_live(const struct node_settings *settings, const struct http_live *live,
                     struct http **http, struct err *err);
 
-/* Copied: lines of text, without what begins those of an event. */
+/*
+ * Somebody waits for an event, or has asked for one within three seconds, as browsers do each one.
+ * Else nothing needs to be published.
+ */
+bool http_is_read(struct http *http, uint64_t now_ns);
+
+/* Copied: lines of text, without what begins those of an event. NULL: who asks from then on waits
+ * for the next one, 64 at most; others are told to ask again soon. */
 void http_publish(struct http *http, const char *text);
 
 struct http_figures {

@@ -16,13 +16,24 @@
 #include "node/http.h"
 
 #define HTTP_TOKEN_MOST 256
+#define LIVE_WAITING    64 /* connections that wait for an event; more are told to come again */
 
 struct live_event;
+
+/* Of a live page, under the lock. */
+struct live_readers {
+	struct live_event *event; /* the last that was published, or NULL */
+	uint64_t n_published;
+	uint64_t asked_ns; /* when somebody last did; 0: nobody ever */
+	struct MHD_Connection *waiting[LIVE_WAITING];
+	size_t n_waiting;
+	bool end; /* nobody waits any more */
+};
 
 struct http {
 	struct MHD_Daemon *daemon;
 	struct snapshots *snapshots;
-	pthread_mutex_t lock;      /* of the recorder, while it is asked */
+	pthread_mutex_t lock;      /* of the recorder, while it is asked, and of readers */
 	struct recorder *recorder; /* NULL: there is none */
 	struct address address;
 	int listener; /* of the daemon and, after SIGHUP, of the next one */
@@ -30,14 +41,13 @@ struct http {
 	char token[HTTP_TOKEN_MOST + 1];
 	bool has_token;
 	const struct http_live *live; /* NULL: the agent's paths are served */
-	struct live_event *event; /* the last that was published, or NULL; under the lock, too */
-	uint64_t n_published;
+	struct live_readers readers;
 	atomic_uint_fast64_t answered, refused;
 	char complaint[256]; /* what the library said last while it was started */
 };
 
 struct answer {
-	unsigned status;
+	unsigned status; /* 0: there is none yet, the connection waits */
 	const char *type;
 	struct MHD_Response *response;
 };
@@ -52,7 +62,8 @@ struct answer http_agent_answer(struct http *http, struct MHD_Connection *connec
                                 const char *url);
 struct answer http_agent_record(struct http *http, struct MHD_Connection *connection, bool post);
 
-struct answer http_live_answer(struct http *http, const struct http_live *live, const char *url);
-void http_live_put(void *event);
+struct answer http_live_answer(struct http *http, struct MHD_Connection *connection,
+                               const char *url);
+void http_live_end(struct http *http); /* before its daemon is stopped */
 
 #endif

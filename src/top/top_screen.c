@@ -40,7 +40,8 @@ struct top_screen {
 	struct run_info who_run;
 	bool who_tried;
 	bool any_sample;
-	bool open; /* the terminal is ours, or somebody else shows pages */
+	bool open;   /* the terminal is ours, or somebody else shows pages */
+	bool wanted; /* by whoever else shows them */
 	const struct run_info *run;
 	bool quit, redraw;
 	uint64_t tick_ns;          /* when the next page is due */
@@ -102,7 +103,7 @@ static void take_snapshot(struct top_screen *s)
 {
 	bool opened = top_is_detail(s->view.table);
 	bool all = s->view.paused || s->options.once ||
-	           (s->options.show && s->snapshot.n_processes <= DETAILS_MAX);
+	           (s->wanted && s->snapshot.n_processes <= DETAILS_MAX);
 
 	top_counts_keep(s->counts, opened ? &s->view.process : NULL);
 	top_snapshot_free(&s->snapshot);
@@ -146,18 +147,19 @@ static void draw(struct top_screen *s)
 {
 	size_t rows, columns;
 
-	if (s->options.show) {
-		fill_page(s);
-		show(s);
-		s->redraw = false;
+	s->redraw = false;
+	if (s->options.show && !s->wanted) {
+		s->options.show(s->options.data, NULL);
 		return;
 	}
-
-	terminal_size(&rows, &columns);
 	fill_page(s);
+	if (s->options.show) {
+		show(s);
+		return;
+	}
+	terminal_size(&rows, &columns);
 	top_render(&s->page, &s->view, rows, columns, &s->screen);
 	terminal_show(&s->screen);
-	s->redraw = false;
 }
 
 /* A process whose end was lost in a full ring makes no calls and is not there. */
@@ -199,6 +201,8 @@ static void tick(struct top_screen *s, uint64_t now)
 {
 	end_interval(s, now);
 	end_vanished(s, now);
+	if (s->options.show)
+		s->wanted = s->options.wanted(s->options.data);
 	if (!s->view.paused) {
 		take_snapshot(s);
 		s->any_sample |= gpus_read(s->gpus, 0, &s->sample);
@@ -206,6 +210,16 @@ static void tick(struct top_screen *s, uint64_t now)
 	s->tick_ns += s->options.interval_ns;
 	if (s->tick_ns <= now) /* it was stopped, or did not get a CPU */
 		s->tick_ns = now + s->options.interval_ns;
+	s->redraw = true;
+}
+
+/* The first one does not wait for the next page. */
+static void look_for_readers(struct top_screen *s)
+{
+	s->wanted = s->options.wanted(s->options.data);
+	if (!s->wanted)
+		return;
+	take_snapshot(s);
 	s->redraw = true;
 }
 
@@ -363,6 +377,8 @@ static int screen_flush(struct consumer *self, struct err *err)
 		read_keys(s);
 	if (now >= s->tick_ns)
 		tick(s, now);
+	else if (s->options.show && !s->wanted)
+		look_for_readers(s);
 	if (s->redraw && !s->quit)
 		draw(s);
 	return 0;

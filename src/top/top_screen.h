@@ -17,9 +17,11 @@ struct top_screen_options {
 	bool once;  /* one page, on standard output, at the end */
 	bool json;  /* as JSON */
 	bool hooks; /* there are some of one's own */
-	/* NULL: pages are drawn on the terminal. Else each goes there, as JSON, and no terminal is
-	 * touched. */
+	/* NULL: pages are drawn on the terminal. Else each goes there, as JSON of some 256 KiB at
+	 * most, and no terminal is touched. NULL goes there where none was made, since it was not
+	 * wanted; one that becomes so is made at once. */
 	void (*show)(void *data, const char *json);
+	bool (*wanted)(void *data);
 	void *data;
 	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
 };

@@ -2,12 +2,15 @@
 """cuscope top --web: what a browser asks for, who may, and what nobody can make it do."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
+import time
 
 import checks
 from harness import Failure, Places, wait_until
@@ -93,6 +96,39 @@ def test_top_web_does_nothing_for_other_sites(case):
     _, headers, _ = web.ask("/live", Origin="http://evil.example")
     checks.equal("no leave to read", None, headers.get("Access-Control-Allow-Origin"))
     web.end()
+
+
+def test_top_web_makes_figures_for_readers_alone(case):
+    """Three seconds after the last one asked none are made; the next one gets some at once."""
+    web = Web(case, "--name", "nobody")
+    first = number(web)
+    time.sleep(6)
+    begin = time.monotonic()
+    page = web.event()
+    if time.monotonic() - begin > 1:
+        raise Failure(f"it waited {time.monotonic() - begin} s")
+    made = number(web) - first  # of 30 intervals those of three seconds
+    if not 8 <= made <= 22:
+        raise Failure(f"{made} were made")
+    later = web.event()
+    wait_until(lambda: web.event()["counting_ns"] > later["counting_ns"] >= page["counting_ns"], "later figures")
+    web.end()
+
+
+def number(web):
+    return int(re.search(r"^id: (\d+)$", web.ask("/live")[2], re.M)[1])
+
+
+def test_top_web_serves_beside_those_that_read_nothing(case):
+    """And ends while they are there."""
+    web = Web(case, "--name", "nobody")
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(100):
+            slow = open_ones.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=10))
+            slow.sendall(b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        for _ in range(5):
+            web.event()
+        web.end()
 
 
 def test_top_web_asks_for_the_token(case):
