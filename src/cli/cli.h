@@ -333,6 +333,7 @@ struct cli_range {
  * far more than a file that was recorded takes. `input` NULL: it is made of what is traced.
  */
 void cli_bound_output(const struct cli_range *range, const char *input);
+void cli_bound_outputs(const struct cli_range *range, const char *const *inputs, size_t n);
 bool cli_is_full(int rc); /* a failure: the bound was reached */
 
 /* When the part of a file begins that is asked for, since 1970, and how long it is. */
@@ -409,6 +410,17 @@ int cli_page_check(const struct cli_page *page, struct err *err);
 int cli_page_write(struct trace_file *file, const char *trace, const struct cli_page *page,
                    struct err *err);
 int cli_page_of(int fd, const char *trace, const struct cli_page *page, struct err *err);
+
+/* The page of two recordings that differ; what failed is told. Returns the exit status. */
+struct page_pair_options;
+struct cli_pair {
+	const char *const *paths; /* of A and of B */
+	const struct page_pair_options *compare;
+	struct cli_range range;
+	struct cli_page page;
+};
+
+int cli_pair_write(const struct cli_pair *pair, const char *called);
 
 /* ---- tracing ------------------------------------------------------------------------------- */
 

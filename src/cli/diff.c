@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "page/page.h"
 #include "report/diff/diff.h"
 
 struct diff_command {
@@ -21,6 +22,7 @@ struct diff_command {
 	size_t n_paths, n_names;
 	const char *color;
 	bool nested;
+	struct cli_page page;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -33,6 +35,10 @@ static const struct option_row rows[] = {
 	{ .title = "Output:", .order = 3 },
 	CLI_TABLE_FORMAT_ROW(struct diff_command, table.form),
 	CLI_COLOR_ROW(struct diff_command, color),
+	{ "output", 'o', "FILE", "FILE.html: one page for a browser, with both files' timelines",
+	  OPTION_TEXT, offsetof(struct diff_command, page.path) },
+	CLI_FORCE_ROW(struct diff_command, page.force, "overwrite a file that exists"),
+	CLI_MODE_ROW(struct diff_command, page.mode),
 };
 
 static bool diff_word(const struct argp_state *state, void *into, char *word)
@@ -48,8 +54,14 @@ static bool diff_word(const struct argp_state *state, void *into, char *word)
 
 static void diff_end(const struct argp_state *state, void *into)
 {
-	if (((struct diff_command *)into)->n_paths < DIFF_SIDES)
+	const struct diff_command *o = into;
+
+	if (o->n_paths < DIFF_SIDES)
 		option_bad_usage(state, "which two trace files? 'cuscope record' makes them");
+	if (o->page.path && !cli_is_page(o->page.path))
+		argp_error(state, "-o writes a page: '%s' has not the ending .html", o->page.path);
+	if (o->page.path && o->table.form != TABLE_FORM_TEXT)
+		argp_error(state, "--format is of tables that are printed, -o of a page");
 }
 
 static const struct option_part parts[] = {
@@ -71,7 +83,8 @@ static char *make_doc(void)
 	               "cuda_gpu_kern_sum.\n\n"
 	               "Examples:\n"
 	               "  cuscope diff before.cuscope after.cuscope\n"
-	               "  cuscope diff a.cuscope b.cuscope cuda_gpu_kern_sum:base --top 20\n");
+	               "  cuscope diff a.cuscope b.cuscope cuda_gpu_kern_sum:base --top 20\n"
+	               "  cuscope diff before.cuscope after.cuscope -o both.html\n");
 	return doc.data;
 }
 
@@ -178,6 +191,20 @@ static int diff_files(struct diff_command *o, struct err *err)
 	return rc ? EXIT_FAILURE : 0;
 }
 
+static int diff_to_page(const struct diff_command *o, const char *called)
+{
+	const struct page_pair_options compare = { .names = o->names,
+		                                   .n_names = o->n_names,
+		                                   .top = o->table.top,
+		                                   .read.nested = o->nested };
+
+	return cli_pair_write(&(struct cli_pair){ .paths = o->paths,
+	                                          .compare = &compare,
+	                                          .range = o->range,
+	                                          .page = o->page },
+	                      called);
+}
+
 int cli_diff(int argc, char **argv)
 {
 	struct option_command options = {
@@ -192,8 +219,8 @@ int cli_diff(int argc, char **argv)
 	options.doc = doc;
 	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
-	status = diff_files(&o, &err);
-	if (status)
+	status = o.page.path ? diff_to_page(&o, argv[0]) : diff_files(&o, &err);
+	if (status && !o.page.path)
 		cli_say_failure(&err);
 	free(o.names);
 	free(o.range.pids);

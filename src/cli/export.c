@@ -18,6 +18,8 @@
 #include "base/vec.h"
 #include "output/sink.h"
 #include "output/who.h"
+#include "page/page.h"
+#include "report/diff/diff.h"
 #include "trace/reader.h"
 
 #define OUTPUT_BUFFER (1 << 18)
@@ -25,7 +27,8 @@
 struct export_options {
 	const char **inputs; /* the caller of option_parse() frees them */
 	size_t n_inputs;
-	const char *input; /* the one that is read */
+	const char *input;                       /* the one that is read */
+	const struct page_pair_options *compare; /* of two on one page; NULL: as by default */
 	const char *output;
 	const struct sink_format *format;
 	struct sink_options sink;
@@ -33,6 +36,13 @@ struct export_options {
 	char rank[16]; /* of the range */
 	mode_t mode;
 	bool force;
+};
+
+/* What is read at a time, the files open until it was written. */
+struct inputs {
+	const char *const *paths;
+	struct trace_file *files[DIFF_SIDES];
+	size_t n;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -65,13 +75,21 @@ static bool export_word(const struct argp_state *state, void *into, char *word)
 	return true;
 }
 
+static bool is_page(const struct export_options *o)
+{
+	return o->format ? !strcmp(o->format->name, "html") : cli_is_page(o->output);
+}
+
 static void export_end(const struct argp_state *state, void *into)
 {
 	const struct export_options *o = into;
 
 	if (!o->n_inputs)
 		argp_error(state, "which trace? 'cuscope record' makes one");
-	if (o->n_inputs > 1 && !(o->format && o->format->many_files))
+	if (is_page(o) && o->n_inputs > DIFF_SIDES)
+		argp_error(state, "a page is of one trace file or of two: '%s' is a third one",
+		           o->inputs[DIFF_SIDES]);
+	if (o->n_inputs > 1 && !is_page(o) && !(o->format && o->format->many_files))
 		argp_error(state, "one trace file at a time: '%s' is a second one", o->inputs[1]);
 }
 
@@ -107,7 +125,8 @@ static const struct option_command options = {
 	       "  cuscope export train.cuscope -o train.pftrace\n"
 	       "  cuscope export train.cuscope -o train.json.gz --pid 4242 --rank 0/8\n"
 	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n"
-	       "  cuscope export rank-*.cuscope --format parquet -o run1\n",
+	       "  cuscope export rank-*.cuscope --format parquet -o run1\n"
+	       "  cuscope export before.cuscope after.cuscope -o both.html\n",
 };
 
 static bool to_stdout(const struct export_options *o)
@@ -213,7 +232,7 @@ static void scout(struct consumer *sink, struct trace_file *file, struct trace_r
 	progress->part = 1 - SCOUTING;
 }
 
-static int convert(struct export_options *o, struct trace_file *file, struct err *err)
+static int convert_file(struct export_options *o, struct trace_file *file, struct err *err)
 {
 	struct trace_read_options read;
 	struct consumer *sink;
@@ -252,66 +271,6 @@ static bool worth_keeping(int rc)
 	return cli_worth_showing(rc) || rc == -ENODATA || cli_is_full(rc);
 }
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat one, other;
-
-	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev &&
-	       one.st_ino == other.st_ino;
-}
-
-static int convert_to_file(struct export_options *o, struct trace_file *file, struct err *err)
-{
-	const struct new_file_options wanted = { .replace = o->force,
-		                                 .regular = o->format->whole_file,
-		                                 .mode = o->mode };
-	struct new_file out;
-	struct err ignored;
-	int rc;
-
-	if (same_file(o->input, o->output))
-		return err_set(err, EINVAL, "%s is the trace itself: choose another name",
-		               o->output);
-	rc = new_file_open(&out, o->output, &wanted, err);
-	if (rc)
-		return rc;
-	o->sink.out = out.out;
-	o->sink.path = o->output;
-	setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
-	rc = convert(o, file, err);
-	if (rc == -ENOSPC || rc == -EDQUOT) /* a stream would keep what it has */
-		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
-		        o->output, strerror(-rc));
-	if (!worth_keeping(rc))
-		new_file_drop(&out);
-	else if (new_file_keep(&out, rc ? &ignored : err) && !rc)
-		rc = err->code;
-	return rc;
-}
-
-/* Folders that appear when they are whole, as a file does. */
-static int convert_to_tree(struct export_options *o, struct trace_file *file, struct err *err)
-{
-	struct err ignored;
-	int rc = convert(o, file, err);
-
-	if (rc == -ENOSPC || rc == -EDQUOT)
-		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
-		        o->output, strerror(-rc));
-	if (!worth_keeping(rc))
-		new_tree_drop(o->sink.tree);
-	else if (new_tree_keep(o->sink.tree, rc ? &ignored : err) && !rc)
-		rc = err->code;
-	return rc;
-}
-
-static int convert_to_stdout(struct export_options *o, struct trace_file *file, struct err *err)
-{
-	o->sink.out = stdout;
-	o->sink.width = cli_width(stdout);
-	return convert(o, file, err);
-}
-
 /*
  * What the program was started with, where that is one rank's. Of a recording of several ranks that
  * which is named is chosen; of others it is what they are called.
@@ -329,33 +288,143 @@ static void choose_rank(struct export_options *o, const struct run_info *run)
 	o->sink.has_rank = true;
 }
 
-static int export_to(struct export_options *o, struct trace_file *file, struct err *err)
+/* One, or the two of a page. What is wrong with the first of them is told before the second. */
+static int convert(struct export_options *o, const struct inputs *inputs, struct err *err)
 {
-	if (o->format->many_files)
-		return convert_to_tree(o, file, err);
-	return to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
+	int rc = 0;
+
+	for (size_t i = 0; i < inputs->n; i++) {
+		struct sink_options as_given = o->sink;
+		struct err of_one = { 0 };
+
+		o->input = o->sink.trace = inputs->paths[i];
+		choose_rank(o, trace_run(inputs->files[i]));
+		of_one.code = convert_file(o, inputs->files[i], &of_one);
+		o->sink = as_given;
+		if (of_one.code && rc)
+			cli_say("%s", err->text);
+		if (of_one.code)
+			*err = of_one;
+		rc = of_one.code ? of_one.code : rc;
+		if (!worth_keeping(of_one.code))
+			break;
+	}
+	return rc;
 }
 
-static int export_trace(struct export_options *o, const char *input, struct err *err)
+static bool same_file(const char *a, const char *b)
 {
-	struct sink_options as_given = o->sink;
-	struct trace_file *file;
+	struct stat one, other;
+
+	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+static int convert_to_file(struct export_options *o, const struct inputs *inputs, struct err *err)
+{
+	const struct new_file_options wanted = { .replace = o->force,
+		                                 .regular = o->format->whole_file,
+		                                 .mode = o->mode };
+	struct new_file out;
+	struct err ignored;
 	int rc;
 
-	o->input = input;
-	if (trace_open(input, &file, err))
-		return EXIT_FAILURE;
-	cli_bound_output(&o->range, input);
-	o->sink.trace = input;
+	for (size_t i = 0; i < inputs->n; i++)
+		if (same_file(inputs->paths[i], o->output))
+			return err_set(err, EINVAL, "%s is the trace itself: choose another name",
+			               o->output);
+	rc = new_file_open(&out, o->output, &wanted, err);
+	if (rc)
+		return rc;
+	o->sink.out = out.out;
+	o->sink.path = o->output;
+	setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
+	rc = convert(o, inputs, err);
+	if (rc == -ENOSPC || rc == -EDQUOT) /* a stream would keep what it has */
+		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
+		        o->output, strerror(-rc));
+	if (!worth_keeping(rc))
+		new_file_drop(&out);
+	else if (new_file_keep(&out, rc ? &ignored : err) && !rc)
+		rc = err->code;
+	return rc;
+}
+
+/* Folders that appear when they are whole, as a file does. */
+static int convert_to_tree(struct export_options *o, const struct inputs *inputs, struct err *err)
+{
+	struct err ignored;
+	int rc = convert(o, inputs, err);
+
+	if (rc == -ENOSPC || rc == -EDQUOT)
+		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
+		        o->output, strerror(-rc));
+	if (!worth_keeping(rc))
+		new_tree_drop(o->sink.tree);
+	else if (new_tree_keep(o->sink.tree, rc ? &ignored : err) && !rc)
+		rc = err->code;
+	return rc;
+}
+
+static int convert_to_stdout(struct export_options *o, const struct inputs *inputs, struct err *err)
+{
+	o->sink.out = stdout;
+	o->sink.width = cli_width(stdout);
+	return convert(o, inputs, err);
+}
+
+static int export_to(struct export_options *o, const struct inputs *inputs, struct err *err)
+{
+	if (o->format->many_files)
+		return convert_to_tree(o, inputs, err);
+	return to_stdout(o) ? convert_to_stdout(o, inputs, err) : convert_to_file(o, inputs, err);
+}
+
+static int export_traces(struct export_options *o, struct inputs *inputs, struct err *err)
+{
+	struct sink_options as_given = o->sink;
+	int rc = 0;
+
+	for (size_t i = 0; i < inputs->n && !rc; i++)
+		rc = trace_open(inputs->paths[i], &inputs->files[i], err);
+	cli_bound_outputs(&o->range, inputs->paths, inputs->n);
 	o->sink.from_ns = o->range.from_ns;
 	o->sink.to_ns = o->range.has_to ? o->range.to_ns : 0;
 	o->sink.part = cli_is_part(&o->range);
 	o->sink.chosen = cli_is_chosen(&o->range);
-	choose_rank(o, trace_run(file));
-	rc = export_to(o, file, err);
-	trace_close(file);
+	if (!rc)
+		rc = export_to(o, inputs, err);
 	o->sink = as_given;
 	return rc ? EXIT_FAILURE : 0;
+}
+
+static void inputs_close(struct inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->n; i++) {
+		if (inputs->files[i])
+			trace_close(inputs->files[i]);
+	}
+}
+
+/* What is said of both is known until the files are closed. */
+static int export_pair(struct export_options *o, struct err *err)
+{
+	struct inputs inputs = { .paths = o->inputs, .n = DIFF_SIDES };
+	struct page_pair_options compare = { 0 };
+	int status;
+
+	if (o->compare)
+		compare = *o->compare;
+	compare.read.from_ns = o->range.from_ns;
+	compare.read.to_ns = o->range.has_to ? o->range.to_ns : 0;
+	compare.read.part = cli_is_part(&o->range);
+	compare.read.chosen = cli_is_chosen(&o->range);
+	if (page_pair_new(&compare, &o->sink.pair, err))
+		return EXIT_USAGE;
+	status = export_traces(o, &inputs, err);
+	page_pair_free(o->sink.pair);
+	inputs_close(&inputs);
+	return status;
 }
 
 /* One after the other. What is wrong with one of them is told, and the others are read. */
@@ -365,9 +434,12 @@ static int export_each(struct export_options *o, const char *called)
 	int status = 0;
 
 	for (size_t i = 0; i < o->n_inputs && err.code != -EINTR; i++) {
+		struct inputs inputs = { .paths = &o->inputs[i], .n = 1 };
+
 		err = (struct err){ 0 };
-		if (export_trace(o, o->inputs[i], &err))
+		if (export_traces(o, &inputs, &err))
 			status = EXIT_FAILURE;
+		inputs_close(&inputs);
 		if (err.text[0])
 			fprintf(stderr, "%s: %s\n", called, err.text);
 	}
@@ -385,27 +457,51 @@ static int export_all(struct export_options *o, const char *called, struct err *
 		return EXIT_USAGE;
 	if (o->format->many_files && new_tree_open(&o->sink.tree, o->output, &wanted, err))
 		return EXIT_FAILURE;
+	if (is_page(o) && o->n_inputs == DIFF_SIDES)
+		return export_pair(o, err);
 	status = export_each(o, called);
 	if (o->sink.tree)
 		new_tree_close(o->sink.tree);
 	return status;
 }
 
-int cli_export(int argc, char **argv)
+static int export_run(struct export_options *o, const char *called)
 {
-	struct export_options o = { 0 };
 	/* the second one ends at once, whatever is waited for */
 	struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
 	struct err err = { 0 };
 	int status;
 
-	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	status = export_all(&o, argv[0], &err);
+	status = export_all(o, called, &err);
 	if (err.text[0])
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+		fprintf(stderr, "%s: %s\n", called, err.text);
+	return status;
+}
+
+int cli_pair_write(const struct cli_pair *pair, const char *called)
+{
+	struct export_options o = { .inputs = (const char **)pair->paths,
+		                    .n_inputs = DIFF_SIDES,
+		                    .compare = pair->compare,
+		                    .output = pair->page.path,
+		                    .format = sink_format_by_name("html"),
+		                    .range = pair->range,
+		                    .mode = pair->page.mode,
+		                    .force = pair->page.force };
+
+	return export_run(&o, called);
+}
+
+int cli_export(int argc, char **argv)
+{
+	struct export_options o = { 0 };
+	int status;
+
+	option_parse(&options, argc, argv, false, &o);
+	status = export_run(&o, argv[0]);
 	free(o.range.pids);
 	free(o.inputs);
 	return status;

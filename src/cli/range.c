@@ -289,10 +289,19 @@ static uint64_t bound_of(const char *input)
 	return bound;
 }
 
+void cli_bound_outputs(const struct cli_range *range, const char *const *inputs, size_t n)
+{
+	uint64_t bound = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bound += bound_of(inputs[i]);
+	lines_bound(range->has_max_size ? range->max_size : bound,
+	            "--max-size SIZE allows more, and --max-size 0 anything");
+}
+
 void cli_bound_output(const struct cli_range *range, const char *input)
 {
-	lines_bound(range->has_max_size ? range->max_size : bound_of(input),
-	            "--max-size SIZE allows more, and --max-size 0 anything");
+	cli_bound_outputs(range, &input, 1);
 }
 
 bool cli_is_full(int rc)

@@ -409,7 +409,9 @@ static int check_options(struct why_command *o, struct err *err)
 	if (o->n_files > 1 && o->attach.choice.whose.rank)
 		return err_set(err, EINVAL, "--rank is of one file: of several all is read");
 	if (o->n_files > 1 && o->output)
-		return err_set(err, EINVAL, "a page is of one recording: '%s' is a second one",
+		return err_set(err, EINVAL,
+		               "a page of why is of one recording: '%s' is a second one "
+		               "('cuscope diff A B -o FILE.html' makes one of two)",
 		               o->files[1]);
 	if (o->n_files)
 		return 0;

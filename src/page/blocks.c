@@ -104,6 +104,7 @@ struct page_word {
 };
 
 struct page_blocks {
+	const char *id;
 	FILE *data, *meta;
 	struct err failure;
 	uint64_t bytes;
@@ -120,7 +121,7 @@ struct page_blocks {
 	struct buf text, json, bytes_of_block;
 };
 
-static FILE *blocks_temporary(struct err *err)
+FILE *page_temporary(struct err *err)
 {
 	int fd = temporary_open(err);
 	FILE *file;
@@ -132,13 +133,14 @@ static FILE *blocks_temporary(struct err *err)
 	return file;
 }
 
-struct page_blocks *page_blocks_new(struct err *err)
+struct page_blocks *page_blocks_new(const char *id, struct err *err)
 {
 	struct page_blocks *blocks = xcalloc(1, sizeof(*blocks));
 
-	blocks->data = blocks_temporary(err);
+	blocks->id = id;
+	blocks->data = page_temporary(err);
 	if (blocks->data)
-		blocks->meta = blocks_temporary(err);
+		blocks->meta = page_temporary(err);
 	if (blocks->meta)
 		return blocks;
 	page_blocks_free(blocks);
@@ -218,7 +220,7 @@ uint32_t page_block_add(struct page_blocks *blocks, const void *bytes, size_t n)
 	struct buf *text = &blocks->text;
 
 	buf_reset(text);
-	buf_printf(text, "<script type=\"text/plain\" id=\"b%u\">", blocks->n_blocks);
+	buf_printf(text, "<script type=\"text/plain\" id=\"%s%u\">", blocks->id, blocks->n_blocks);
 	page_pack(text, bytes, n);
 	buf_puts(text, "</script>\n");
 	blocks_write(blocks, blocks->data, text);

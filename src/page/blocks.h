@@ -72,8 +72,9 @@ extern const struct page_shape_info page_shapes[PAGE_SHAPES];
 struct page_blocks;
 struct page_track;
 
-/* NULL with a sentence where there is no temporary file. */
-struct page_blocks *page_blocks_new(struct err *err);
+/* NULL with a sentence where there is no temporary file. `id` is what elements of blocks are
+ * called, before their numbers; kept. */
+struct page_blocks *page_blocks_new(const char *id, struct err *err);
 void page_blocks_free(struct page_blocks *blocks);
 
 /* The number of a name that many rows have: "cudaMemcpyAsync". Of more than there is room for, of
@@ -118,5 +119,8 @@ uint64_t page_blocks_bytes(const struct page_blocks *blocks);    /* so far, abou
 void page_blocks_json(const struct page_blocks *blocks, struct json *json);
 FILE *page_blocks_meta(struct page_blocks *blocks);
 FILE *page_blocks_data(struct page_blocks *blocks);
+
+/* A file that can be written and read, and has no name; NULL with a sentence. */
+FILE *page_temporary(struct err *err);
 
 #endif

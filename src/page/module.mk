@@ -2,7 +2,7 @@
 # The page's modules as one script, each after those that it imports from, likewise those of the live page; and these and the style in
 # the program. All without the tabs that lines begin with: a page has no control characters.
 
-PAGE_MODULES := text units decode pace elements colors store account view layout draw timeline input find span tables reports why panel flame search sums main
+PAGE_MODULES := text units decode pace elements colors store account view layout draw timeline input find span tables reports why panel flame search sums page pair main
 LIVE_MODULES := js/text js/units js/elements js/tables js/colors $(addprefix live/,history figures missed model source spark rows gpus process main)
 
 $(B)/page/page.js: $(PAGE_MODULES:%=src/page/js/%.js)

@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "report/diff/diff.h"
+#include "report/why.h"
 
 #define COPIED 65536 /* bytes at a time */
 
@@ -19,8 +21,21 @@ struct page {
 	struct page_blocks *blocks;
 	struct page_rows *rows;
 	struct page_tables *tables;
-	struct consumer *const *reports;
-	size_t n_reports;
+	struct consumer *const *reports, *const *compared; /* compared: of the pair */
+	size_t n_reports, n_compared;
+	/* From its end on: */
+	struct buf index; /* its begin; the tables and the blocks stand behind it */
+	FILE *table_file;
+	struct run_info run; /* as long as what was read */
+	struct page_pair *pair;
+	enum diff_side side;
+};
+
+struct page_pair {
+	struct diff *diff;
+	size_t top;
+	struct page *sides[DIFF_SIDES];
+	size_t n;
 };
 
 /* ---- what comes ------------------------------------------------------------------------------ */
@@ -28,8 +43,9 @@ struct page {
 static int page_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct page *page = (struct page *)self;
+	int rc;
 
-	page->blocks = page_blocks_new(err);
+	page->blocks = page_blocks_new(page->side == DIFF_A ? "b" : "other-b", err);
 	if (!page->blocks)
 		return err->code;
 	page->rows = page_rows_new(page->blocks, &page->sink);
@@ -37,12 +53,28 @@ static int page_begin(struct consumer *self, const struct run_info *run, struct 
 	if (!page->tables)
 		return err->code;
 	page->reports = page_tables_consumers(page->tables, &page->n_reports);
-	return consumers_begin(page->reports, page->n_reports, run, err);
+	if (page->pair) {
+		diff_share_why(page->pair->diff, page->side, page_tables_why(page->tables));
+		page->compared = diff_consumers(page->pair->diff, page->side, &page->n_compared);
+	}
+	rc = consumers_begin(page->reports, page->n_reports, run, err);
+	return rc ? rc : consumers_begin(page->compared, page->n_compared, run, err);
+}
+
+/* What it will have. Of two, the first has half of the room, the second what the first leaves. */
+static uint64_t page_bytes(const struct page *page)
+{
+	uint64_t bytes = page_blocks_bytes(page->blocks);
+
+	if (!page->pair)
+		return bytes;
+	return bytes + page_blocks_bytes(page->pair->sides[DIFF_A]->blocks);
 }
 
 static int page_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct page *page = (struct page *)self;
+	int rc;
 
 	if (sink_is_over(&page->sink, event))
 		return 0;
@@ -50,8 +82,14 @@ static int page_event(struct consumer *self, const struct event *event, struct e
 		page_rows_memory(page->rows, event);
 	if (page->sink.wanted)
 		page_rows_event(page->rows, event);
-	page->sink.lines.elsewhere = page_blocks_bytes(page->blocks);
-	return consumers_event(page->reports, page->n_reports, event, err);
+	page->sink.lines.elsewhere = page_bytes(page);
+	rc = consumers_event(page->reports, page->n_reports, event, err);
+	return rc ? rc : consumers_event(page->compared, page->n_compared, event, err);
+}
+
+static const char *page_trace(const struct page *page)
+{
+	return page->sink.options.trace ? page->sink.options.trace : "FILE";
 }
 
 /* ---- html ------------------------------------------------------------------------------------ */
@@ -87,19 +125,23 @@ static int page_copy(struct page *page, FILE *from, bool json, struct err *err)
 	return rc;
 }
 
-static void page_add_title(const struct page *page, struct buf *out)
+/* Of two recordings each has the name that tells them apart; the page that of its file. */
+static void page_add_title(const struct page *page, struct buf *out, bool of_all)
 {
 	const char *path = page->sink.options.path ? page->sink.options.path : "a trace";
 	const char *slash = strrchr(path, '/');
 
-	buf_puts(out, slash ? slash + 1 : path);
+	if (page->pair && !of_all)
+		buf_puts(out, page_trace(page));
+	else
+		buf_puts(out, slash ? slash + 1 : path);
 }
 
 static void page_add_head(const struct page *page, struct buf *out)
 {
 	AT_END(buf_free) struct buf title = { 0 };
 
-	page_add_title(page, &title);
+	page_add_title(page, &title, true);
 	buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	              "<meta name=\"viewport\" content=\"width=device-width\">\n"
 	              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -215,83 +257,223 @@ static void page_json_missed(const struct page *page, const struct run_info *run
 }
 
 /* Its beginning; "tables" and "blocks" are copied behind it. */
-static void page_add_index(const struct page *page, const struct run_info *run, struct buf *out)
+static void page_make_index(struct page *page, const struct run_info *run)
 {
 	AT_END(buf_free) struct buf text = { 0 }, title = { 0 };
-	const char *path = page->sink.options.trace ? page->sink.options.trace : "FILE";
 	struct json json = { .out = &text };
 
-	page_add_title(page, &title);
+	page_add_title(page, &title, false);
 	json_open(&json, NULL, '{');
 	json_u64(&json, "version", 1);
 	json_string(&json, "made_by", "cuscope " CUSCOPE_VERSION);
 	json_string(&json, "title", title.data);
 	page_json_run(run, &json);
+	if (page->pair)
+		json_bool(&json, "pair", true);
 	page_json_causes(&json);
 	page_json_missed(page, run, &json);
 	page_rows_json(page->rows, run, &json);
 	page_blocks_json(page->blocks, &json);
-	page_tables_json(page->tables, path, &json);
-	buf_puts(out, "<script type=\"application/json\" id=\"index\">");
-	page_add_json(out, text.data, text.len);
+	page_tables_json(page->tables, page_trace(page), &json);
+	page_add_json(&page->index, text.data, text.len);
 }
 
-/* What stands behind its beginning is in files, which may be long. */
-static int page_write_rest(struct page *page, FILE *tables, struct err *err)
+/* What stands behind its beginning is in files, which may be long. `page` is the one that writes.
+ */
+static int page_write_index(struct page *page, const struct page *of, struct err *err)
 {
 	struct buf *out = &page->sink.lines.pending;
 	int rc;
 
+	buf_printf(out, "<script type=\"application/json\" id=\"%s\">",
+	           of->side == DIFF_A ? "index" : "index-other");
+	buf_add(out, of->index.data, of->index.len);
 	buf_puts(out, ",\n\"tables\":");
-	rc = page_copy(page, tables, true, err);
+	rc = page_copy(page, of->table_file, true, err);
 	if (rc)
 		return rc;
 	buf_puts(out, ",\n\"blocks\":[");
-	rc = page_copy(page, page_blocks_meta(page->blocks), true, err);
-	if (rc)
-		return rc;
-	buf_puts(out, "]}</script>\n<script>");
+	rc = page_copy(page, page_blocks_meta(of->blocks), true, err);
+	buf_puts(out, "]}</script>\n");
+	return rc;
+}
+
+static void page_add_script(struct buf *out)
+{
+	buf_puts(out, "<script>");
 	buf_add(out, report_page_script, (size_t)(report_page_script_end - report_page_script));
 	buf_puts(out, "</script>\n");
+}
+
+static int page_write(struct page *page, struct err *err)
+{
+	struct buf *out = &page->sink.lines.pending;
+	int rc;
+
+	page_add_head(page, out);
+	rc = page_write_index(page, page, err);
+	if (rc)
+		return rc;
+	page_add_script(out);
 	rc = page_copy(page, page_blocks_data(page->blocks), false, err);
 	buf_puts(out, "</body>\n</html>\n");
 	return rc;
 }
 
-static int page_end(struct consumer *self, const struct run_info *run, struct err *err)
+/* ---- two recordings -------------------------------------------------------------------------- */
+
+/* Its tables are copied behind it. */
+static void pair_make_index(const struct page_pair *pair, struct buf *out)
 {
-	struct page *page = (struct page *)self;
-	struct buf *out = &page->sink.lines.pending;
-	FILE *tables;
+	AT_END(buf_free) struct buf text = { 0 }, command = { 0 };
+	struct json json = { .out = &text };
+	uint64_t first_ns[DIFF_SIDES];
+
+	buf_printf(&command, "cuscope diff %s %s", page_trace(pair->sides[DIFF_A]),
+	           page_trace(pair->sides[DIFF_B]));
+	json_open(&json, NULL, '{');
+	json_u64(&json, "version", 1);
+	json_string(&json, "command", command.data);
+	if (diff_first_steps(pair->diff, first_ns)) {
+		json_open(&json, "first_steps_ns", '[');
+		for (int side = 0; side < DIFF_SIDES; side++)
+			json_u64(&json, NULL, first_ns[side]);
+		json_close(&json, ']');
+	}
+	page_add_json(out, text.data, text.len);
+}
+
+static int pair_write_tables(const struct page_pair *pair, struct page *page, struct err *err)
+{
+	const struct run_info *const runs[DIFF_SIDES] = { &pair->sides[DIFF_A]->run,
+		                                          &pair->sides[DIFF_B]->run };
+	struct table_options options = { .form = TABLE_FORM_HTML,
+		                         .out = page_temporary(err),
+		                         .top = pair->top };
+	int rc = options.out ? diff_print(pair->diff, runs, &options, err) : err->code;
+
+	if (!rc) {
+		buf_puts(&page->sink.lines.pending,
+		         "<script type=\"application/json\" id=\"pair\">");
+		pair_make_index(pair, &page->sink.lines.pending);
+		buf_puts(&page->sink.lines.pending, ",\n\"tables\":");
+		rewind(options.out);
+		rc = page_copy(page, options.out, true, err);
+		buf_puts(&page->sink.lines.pending, "}</script>\n");
+	}
+	if (options.out)
+		fclose(options.out);
+	return rc;
+}
+
+static int pair_write(const struct page_pair *pair, struct page *page, struct err *err)
+{
+	int rc = 0;
+
+	if (!pair->sides[DIFF_A]->table_file)
+		return err_set(err, ENODATA, "%s was not read", page_trace(pair->sides[DIFF_A]));
+	page_add_head(page, &page->sink.lines.pending);
+	for (int side = 0; side < DIFF_SIDES && !rc; side++)
+		rc = page_write_index(page, pair->sides[side], err);
+	if (!rc)
+		rc = pair_write_tables(pair, page, err);
+	page_add_script(&page->sink.lines.pending);
+	for (int side = 0; side < DIFF_SIDES && !rc; side++)
+		rc = page_copy(page, page_blocks_data(pair->sides[side]->blocks), false, err);
+	buf_puts(&page->sink.lines.pending, "</body>\n</html>\n");
+	return rc;
+}
+
+int page_pair_new(const struct page_pair_options *options, struct page_pair **pair, struct err *err)
+{
+	const char **names = xcalloc(options->n_names + 1, sizeof(*names));
+	struct page_pair *made = xcalloc(1, sizeof(*made));
 	int rc;
 
-	if (!page->tables)
-		return 0;
-	rc = consumers_end(page->reports, page->n_reports, run, err);
+	names[0] = diff_name(0); /* steps are always compared */
+	for (size_t i = 0; i < options->n_names; i++)
+		names[1 + i] = options->names[i];
+	made->top = options->top ? options->top : PAGE_TABLE_ROWS;
+	rc = diff_new(names, options->n_names ? options->n_names + 1 : 0, &options->read,
+	              &made->diff, err);
+	free(names);
+	*pair = made;
+	if (rc) {
+		page_pair_free(made);
+		*pair = NULL;
+	}
+	return rc;
+}
+
+static void page_drop(struct page *page)
+{
+	page_tables_free(page->tables);
+	page_rows_free(page->rows);
+	page_blocks_free(page->blocks);
+	buf_free(&page->index);
+	free(page);
+}
+
+void page_pair_free(struct page_pair *pair)
+{
+	diff_free(pair->diff);
+	for (size_t i = 0; i < pair->n; i++)
+		page_drop(pair->sides[i]);
+	free(pair);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* All of it but its file: what rows and tables needed is no more. */
+static int page_settle(struct page *page, const struct run_info *run, struct err *err)
+{
+	const struct sink_options *options = &page->sink.options;
+	const struct report_options read = { .from_ns = options->from_ns, .to_ns = options->to_ns };
+	int rc = consumers_end(page->reports, page->n_reports, run, err);
+
+	if (!rc)
+		rc = consumers_end(page->compared, page->n_compared, run, err);
 	if (rc)
 		return rc;
-	tables = page_tables_finish(page->tables, err);
-	if (!tables)
+	page->table_file = page_tables_finish(page->tables, err);
+	if (!page->table_file)
 		return err->code;
 	page_rows_account(page->rows, page_tables_why(page->tables));
 	page_rows_end(page->rows);
 	rc = page_blocks_end(page->blocks, err);
 	if (rc)
 		return rc;
-	page->sink.lines.elsewhere = 0;
-	page_add_head(page, out);
-	page_add_index(page, run, out);
-	return page_write_rest(page, tables, err);
+	page_make_index(page, run);
+	page->run = *run;
+	page->run.end_ns = run->begin_ns + report_duration_ns(&read, run);
+	why_forget(page_tables_why(page->tables));
+	page_tables_forget(page->tables);
+	page_rows_free(page->rows);
+	page->rows = NULL;
+	return 0;
 }
 
+static int page_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct page *page = (struct page *)self;
+	int rc;
+
+	if (!page->tables)
+		return 0;
+	rc = page_settle(page, run, err);
+	if (rc || (page->pair && page->side == DIFF_A))
+		return rc;
+	page->sink.lines.elsewhere = 0;
+	return page->pair ? pair_write(page->pair, page, err) : page_write(page, err);
+}
+
+/* One of two is the pair's. */
 static void page_free(struct consumer *self)
 {
 	struct page *page = (struct page *)self;
 
-	page_tables_free(page->tables);
-	page_rows_free(page->rows);
-	page_blocks_free(page->blocks);
-	free(page);
+	if (!page->pair)
+		page_drop(page);
 }
 
 static const struct consumer_ops page_ops = {
@@ -309,5 +491,10 @@ struct consumer *page_new(const struct sink_options *options)
 	page->sink.gpu = true;
 	page->sink.samples = true;
 	page->sink.joins = true;
+	page->pair = options->pair;
+	if (page->pair) {
+		page->side = (enum diff_side)page->pair->n;
+		page->pair->sides[page->pair->n++] = page;
+	}
 	return sink_init(&page->sink, &page_ops, options);
 }

@@ -8,6 +8,8 @@
  * knows no kind of event; tables are the reports, as src/table has them. Memory does not grow with
  * the number of events.
  *
+ * Of two recordings a page has two of all these (struct page_pair).
+ *
  * A policy in the file's head (Content-Security-Policy) lets nothing run but that script, by its
  * hash, and nothing be asked of anywhere. What the trace says is data: in JSON, with no `<` in it.
  */
@@ -19,6 +21,7 @@
 #include "output/format.h"
 #include "output/who.h"
 #include "page/blocks.h"
+#include "report/report.h"
 
 /* ---- rows of events ----------------------------------------------------------------------------
  */
@@ -45,6 +48,8 @@ void page_rows_json(const struct page_rows *rows, const struct run_info *run, st
 /* ---- tables ------------------------------------------------------------------------------------
  */
 
+#define PAGE_TABLE_ROWS 300 /* of a table; its last note says how many there are more */
+
 struct page_tables;
 
 /* All reports but those that have a row for each event, and those that say it again. */
@@ -60,6 +65,32 @@ struct consumer *page_tables_why(const struct page_tables *tables);
  * report has, at its begin. NULL with a sentence where they could not be written. */
 void page_tables_json(const struct page_tables *tables, const char *path, struct json *json);
 FILE *page_tables_finish(struct page_tables *tables, struct err *err);
+
+/* After that: all but the file and the names of the reports. */
+void page_tables_forget(struct page_tables *tables);
+
+/* ---- two recordings ----------------------------------------------------------------------------
+ */
+
+/*
+ * A page on which two recordings stand beside each other, below what differs (report/diff). Of each
+ * the pair has what a page of one has: an index, "index" and "index-other", and blocks, whose
+ * numbers stand behind "b" and "other-b"; an element "pair" has the tables of what differs. A sink
+ * is made for each with sink_options.pair, first of A; B's end writes all. Both files that are read
+ * stay open until the pair is freed.
+ */
+struct page_pair;
+
+struct page_pair_options {
+	const char *const *names; /* what is compared, as diff_new() has it, beside the steps */
+	size_t n_names;
+	size_t top; /* rows of a table; 0: as many as those of reports have */
+	struct report_options read;
+};
+
+int page_pair_new(const struct page_pair_options *options, struct page_pair **pair,
+                  struct err *err);
+void page_pair_free(struct page_pair *pair);
 
 /* ---- a page that is live -----------------------------------------------------------------------
  */

@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/secure_file.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "page/page.h"
 #include "report/set.h"
-
-#define ROWS_SHOWN 300 /* of a table; its last note says how many there are more */
 
 struct page_tables {
 	FILE *out;
@@ -20,18 +17,12 @@ struct page_tables {
 	struct report_set *set;
 };
 
-static FILE *tables_temporary(struct err *err)
-{
-	int fd = temporary_open(err);
-
-	return fd < 0 ? NULL : fdopen(fd, "w+");
-}
-
 struct page_tables *page_tables_new(const struct sink *sink, struct err *err)
 {
 	const struct sink_options *options = &sink->options;
 	struct page_tables *tables = xcalloc(1, sizeof(*tables));
-	struct report_set_options set = { .table = { .form = TABLE_FORM_HTML, .top = ROWS_SHOWN },
+	struct report_set_options set = { .table = { .form = TABLE_FORM_HTML,
+		                                     .top = PAGE_TABLE_ROWS },
 		                          .from_ns = options->from_ns,
 		                          .to_ns = options->to_ns,
 		                          .part = options->part,
@@ -44,7 +35,7 @@ struct page_tables *page_tables_new(const struct sink *sink, struct err *err)
 		tables->choices = vec_room(tables->choices, tables->n, sizeof(*tables->choices));
 		tables->choices[tables->n++] = (struct report_choice){ .report = report };
 	}
-	tables->out = set.table.out = tables_temporary(err);
+	tables->out = set.table.out = page_temporary(err);
 	if (tables->out && !report_set_new(tables->choices, tables->n, &set, &tables->set, err))
 		return tables;
 	page_tables_free(tables);
@@ -78,6 +69,12 @@ FILE *page_tables_finish(struct page_tables *tables, struct err *err)
 		return NULL;
 	rewind(tables->out);
 	return tables->out;
+}
+
+void page_tables_forget(struct page_tables *tables)
+{
+	report_set_free(tables->set);
+	tables->set = NULL;
 }
 
 void page_tables_json(const struct page_tables *tables, const char *path, struct json *json)

@@ -44,6 +44,9 @@ struct consumer *why_share(struct consumer *why);
 bool why_is_shared(const struct consumer *why);
 struct consumer *why_feeder(struct consumer *why); /* its free() is not called */
 
+/* After end(), when all was asked that is: the account and its words are kept, its rows no more. */
+void why_forget(struct consumer *why);
+
 /* After end(): what it found. It lives as long. */
 const struct answer *why_answer(const struct consumer *why);
 

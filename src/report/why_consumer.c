@@ -42,6 +42,14 @@ int why_write(struct consumer *self, FILE *out, bool as_json, struct err *err)
 	return lines_flush(&lines, err);
 }
 
+void why_forget(struct consumer *self)
+{
+	struct why *why = (struct why *)self;
+
+	if (why->accounts.n)
+		facts_forget(&why->facts);
+}
+
 static void why_conclude(struct why *why, const struct run_info *run)
 {
 	facts_end(&why->facts, run);
@@ -52,8 +60,8 @@ static void why_conclude(struct why *why, const struct run_info *run)
 	why_find_standing(why);
 	answer_make(&why->answer, &why->facts, &why->accounts);
 	ranks_make(&why->ranks, &why->facts, &why->accounts);
-	if (why->options.brief && why->accounts.n)
-		facts_forget(&why->facts);
+	if (why->options.brief)
+		why_forget(&why->consumer);
 }
 
 static int why_end(struct consumer *self, const struct run_info *run, struct err *err)

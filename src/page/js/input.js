@@ -18,6 +18,7 @@ export const KEYS_HELP = [
 	['J, K', 'the selected row’s neighbour in the track below and above'],
 	['F, double click', 'zoom to the selected row'],
 	['Shift and drag, drag on the ruler', 'select a span: the account, the tables and the flame graph are of it'],
+	['Alt and drag, [ and ]', 'where two recordings are beside each other: move this one alone'],
 	['X', 'the span is what is in view; Escape takes it back'],
 	['/', 'search for a name; N and P: its next and previous occurrence'],
 ];
@@ -54,13 +55,13 @@ function listenToWheel(timeline) {
 /** @param {Timeline} timeline @param {Parameters<typeof listen>[1]} act */
 function listenToPointer(timeline, act) {
 	const { canvas, view } = timeline;
-	/** @type {{x: number, y: number, left: number, scroll: number, time: number, span: boolean, moved: boolean} | null} */
+	/** @type {{x: number, y: number, left: number, shift: number, scroll: number, time: number, span: boolean, alone: boolean, moved: boolean} | null} */
 	let held = null;
 	canvas.addEventListener('pointerdown', (event) => {
 		if (event.button)
 			return;
 		const { x, y } = place(timeline, event);
-		held = { x, y, left: view.begin, scroll: timeline.scroller.scrollTop, time: timeline.timeAt(x), span: x >= timeline.gutter &&
+		held = { x, y, left: view.begin, shift: view.shift, alone: event.altKey && view.frame.views.length > 1, scroll: timeline.scroller.scrollTop, time: timeline.timeAt(x), span: x >= timeline.gutter &&
 			(event.shiftKey || y < RULER), moved: false };
 		canvas.setPointerCapture(event.pointerId);
 		timeline.tip.hidden = true;
@@ -77,6 +78,8 @@ function listenToPointer(timeline, act) {
 		if (held.span) {
 			timeline.span = inOrder(held.time, timeline.timeAt(Math.max(x, timeline.gutter)));
 			timeline.redraw();
+		} else if (held.alone) {
+			view.moveTo(held.shift - (x - held.x) / timeline.lanesWidth * view.length);
 		} else {
 			const begin = held.left - (x - held.x) / timeline.lanesWidth * view.length;
 			view.show(begin, begin + view.length);
@@ -174,6 +177,12 @@ async function stepTrack(timeline, by) {
 	}
 }
 
+/** @param {Timeline} timeline @param {number} pixels to the right */
+export function moveAlone({ view, lanesWidth }, pixels) {
+	if (view.frame.views.length > 1)
+		view.moveTo(view.shift - pixels / lanesWidth * view.length);
+}
+
 /** @param {Timeline} timeline @param {Parameters<typeof listen>[1]} act */
 function listenToKeys(timeline, act) {
 	const { view, scroller } = timeline;
@@ -188,6 +197,7 @@ function listenToKeys(timeline, act) {
 		',': () => stepRow(timeline, -1), '.': () => stepRow(timeline, 1), j: () => stepTrack(timeline, 1), k: () => stepTrack(timeline,
 			-1),
 		Enter: () => stepTrack(timeline, 0), x: () => act.span(Math.max(0, view.begin), Math.min(view.limit, view.end)),
+		'[': () => moveAlone(timeline, -4), ']': () => moveAlone(timeline, 4),
 		n: () => act.step(1), p: () => act.step(-1), Escape: () => act.clear(),
 	};
 	timeline.canvas.addEventListener('keydown', (event) => {

@@ -24,13 +24,16 @@ const TOLD = new Set(['begin', 'dur', 'name', 'depth', 'flags', 'what', 'detail'
 const MOST_FRAMES = 200, BINS = 24, WIDEST_FIELD = 40000;
 
 export class Panel {
-	/** @param {Timeline} timeline @param {(name: number) => void} onName */
-	constructor(timeline, onName) {
+	/** @param {Timeline} timeline @param {(name: number) => void} onName @param {string} [of] which of two recordings */
+	constructor(timeline, onName, of = '') {
+		this.of = of;
+		/** @type {Panel | null} of the other recording */
+		this.beside = null;
 		this.timeline = timeline;
 		this.store = timeline.store;
 		this.onName = onName;
 		this.turn = new Turn();
-		this.element = element('section', { class: 'panel', 'aria-label': 'the selected row', tabindex: 0 });
+		this.element = element('section', { class: 'panel', 'aria-label': 'the selected row' + (of && ` of ${of}`), tabindex: 0 });
 		this.show(null);
 	}
 
@@ -46,7 +49,7 @@ export class Panel {
 		this.makeRoom();
 		const { track, rows, row } = spot, peers = element('div'), stack = element('div'), others = element('div');
 		const title = track.kind === 'counter' ? track.title : this.store.label(rows.name[row]);
-		fill(this.element, element('h3', {}, title), this.fields(spot), peers, stack, others);
+		fill(this.element, element('h3', {}, title), this.beside && others, this.fields(spot), peers, stack, this.beside ? null : others);
 		if (track.kind !== 'counter')
 			await Promise.all([this.addPeers(peers, spot, mine), this.addStack(stack, spot, mine), this.addOthers(others, spot, mine)]);
 	}
@@ -55,7 +58,7 @@ export class Panel {
 	makeRoom() {
 		const look = this.element.parentElement;
 		if (look && !look.classList.contains('used'))
-			this.timeline.keepScale(() => look.classList.add('used'));
+			this.timeline.keepScale(() => [look, this.beside?.element.parentElement].forEach((its) => its?.classList.add('used')));
 	}
 
 	/** @param {Spot} spot */
@@ -152,14 +155,34 @@ export class Panel {
 	/** @param {HTMLElement} place @param {Spot} spot @param {() => boolean} mine */
 	async addOthers(place, spot, mine) {
 		const name = spot.rows.name[spot.row], { durations, looked, blocks } = await durationsOf(this.store, spot.track.kind, name, mine);
-		if (!mine() || durations.length < 2)
+		const beside = this.beside && await this.beside.durationsOf(spot.track.kind, this.store.names[name], mine);
+		if (!mine() || durations.length + (beside?.durations.length ?? 0) < 2)
 			return;
 		const own = spot.rows.dur[spot.row], shorter = durations.filter((ns) => ns < own).length;
-		fill(place, element('h4', {}, `Durations of ${countText(durations.length)} of this name`), histogram(durations, own),
+		const all = beside ? durations.concat(beside.durations) : durations;
+		const others = beside ? [element('h4', {}, manyText(this.of, durations)), histogram(durations, own, all), element('h4', {},
+			manyText(beside.of, beside.durations)), histogram(beside.durations, NaN, all)] : [histogram(durations, own)];
+		fill(place, element('h4', {}, beside ? 'Durations of this name' : `Durations of ${countText(durations.length)} of this name`),
+			...(this.of > (beside?.of ?? '') ? [...others.slice(2), ...others.slice(0, 2)] : others),
 			element('p', { class: 'note' }, `${countText(shorter)} are shorter than this one (${(shorter / durations.length * 100).toFixed(0)} %)`,
 				looked < blocks ? `; of ${countText(looked)} of ${countText(blocks)} parts of the recording` : ''),
 			button('others of this name', () => this.onName(name)));
 	}
+
+	/**
+	 * Of rows of its recording.
+	 * @param {string} kind @param {string} name @param {() => boolean} mine
+	 */
+	async durationsOf(kind, name, mine) {
+		const number = this.store.names.indexOf(name), found = number < 0 ? null : await durationsOf(this.store, kind, number, mine);
+		return { of: this.of, durations: found?.durations ?? [] };
+	}
+}
+
+/** @param {string} of which recording @param {number[]} durations */
+function manyText(of, durations) {
+	const middle = [...durations].sort((a, b) => a - b)[durations.length >> 1];
+	return `${of}: ${durations.length ? `${countText(durations.length)}, the median ${durationText(middle)}` : 'none'}`;
 }
 
 /** @param {Spot} spot @param {Spot} peer @param {boolean} call */
@@ -170,11 +193,11 @@ function delayText(spot, peer, call) {
 
 /**
  * Logarithmic classes of durations, from the least to the largest.
- * @param {number[]} durations @returns {{from: number, to: number, n: number}[]}
+ * @param {number[]} durations @param {number[]} [all] of which they are a part @returns {{from: number, to: number, n: number}[]}
  */
-export function classesOf(durations) {
+export function classesOf(durations, all = durations) {
 	let least = Infinity, most = 0;
-	for (const ns of durations) {
+	for (const ns of all) {
 		least = Math.min(least, ns);
 		most = Math.max(most, ns);
 	}
@@ -186,9 +209,9 @@ export function classesOf(durations) {
 	return classes;
 }
 
-/** @param {number[]} durations @param {number} own */
-function histogram(durations, own) {
-	const classes = classesOf(durations), most = Math.max(...classes.map(({ n }) => n)),
+/** @param {number[]} durations @param {number} own @param {number[]} [all] */
+function histogram(durations, own, all) {
+	const classes = classesOf(durations, all), most = Math.max(...classes.map(({ n }) => n)),
 		text = (/** @type {{from: number, to: number, n: number}} */ its) => `${durationText(its.from)} to ${durationText(its.to)}: ${countText(its.n)}`;
 	const bars = classes.map((its, i) => {
 		const bar = element('span', { title: text(its), class: finite(own) !== null && (own >= its.from || i === 0) && (own < its.to ||

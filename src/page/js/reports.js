@@ -9,7 +9,7 @@ import { cut } from './text.js';
 /**
  * @param {any} table as the index has it @param {string} title @param {string} command @returns {import('./tables.js').TableOf}
  */
-function tableOf(table, title, command) {
+export function tableOf(table, title, command) {
 	const columns = list(table?.columns).map((column) => ({ name: String(column?.name ?? ''), type: String(column?.type ?? 'text') }));
 	return { title: String(table?.title || title), columns, rows: list(table?.rows).filter(Array.isArray),
 		notes: list(table?.notes).map(String), more: Number(table?.more) || 0, command };

@@ -10,24 +10,26 @@ import { countText, durationText } from './units.js';
 const SHOWN = 30;
 
 export class Search {
-	/** @param {Timeline} timeline */
-	constructor(timeline) {
+	/** @param {Timeline} timeline @param {string} [of] which of two recordings */
+	constructor(timeline, of = '') {
 		this.timeline = timeline;
 		this.store = timeline.store;
 		this.name = -1;
+		/** @type {Search | null} of the other recording, where the name that is chosen here is marked as well */
+		this.beside = null;
 		/** @type {Map<number, import('./find.js').NameSum> | undefined} */
 		this.sums = undefined;
 		/** @type {import('./find.js').NameSum[]} */
 		this.names = [];
-		this.input = element('input', { type: 'search', placeholder: 'search names (/)', 'aria-label': 'search names',
-			'aria-controls': 'names', autocomplete: 'off',
+		this.input = element('input', { type: 'search', placeholder: 'search names (/)',
+			'aria-label': 'search names' + (of && ` of ${of}`), 'aria-controls': 'names' + of, autocomplete: 'off',
 			oninput: () => this.list(), onfocus: () => this.list(), onkeydown: (event) => this.onKey(event) });
-		this.listed = element('ul', { id: 'names', class: 'names', hidden: true, 'aria-label': 'names that match' });
+		this.listed = element('ul', { id: 'names' + of, class: 'names', hidden: true, 'aria-label': 'names that match' + (of && ` in ${of}`) });
 		this.status = element('span', { role: 'status', class: 'count' });
 		this.steps = element('span', { class: 'steps' }, button('‹', () => this.step(-1), { 'aria-label': 'previous occurrence' }),
 			button('›', () => this.step(1), { 'aria-label': 'next occurrence' }),
 			button('longest', () => this.longest()));
-		this.element = element('div', { class: 'search', role: 'search' }, this.input, this.listed, this.steps, this.status);
+		this.element = element('div', { class: 'search', role: 'search', 'aria-label': of || null }, this.input, this.listed, this.steps, this.status);
 		this.element.addEventListener('focusout', (event) => {
 			if (!this.element.contains(/** @type {Node | null} */ (event.relatedTarget)))
 				this.listed.hidden = true;
@@ -64,8 +66,15 @@ export class Search {
 	async choose(name) {
 		this.name = this.timeline.found = name;
 		this.listed.hidden = true;
+		this.beside?.mark(this.store.names[name]);
 		this.timeline.canvas.focus({ preventScroll: true });
 		await this.longest();
+	}
+
+	/** @param {string} text */
+	mark(text) {
+		this.clear();
+		this.name = this.timeline.found = this.store.names.indexOf(text);
 	}
 
 	clear() {

@@ -32,7 +32,7 @@ export function list(value) {
 }
 
 /** @param {string} id @returns {Promise<string>} the text of an element that may not be parsed yet */
-async function textOf(id) {
+export async function textOf(id) {
 	if (!document.getElementById(id) && document.readyState === 'loading')
 		await new Promise((resolve) => document.addEventListener('DOMContentLoaded', resolve, { once: true }));
 	const found = document.getElementById(id);

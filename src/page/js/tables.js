@@ -8,7 +8,7 @@ import { cellText, countText } from './units.js';
 /**
  * @typedef {{name: string, type: string, about?: string}} Column
  * @typedef {{title: string, columns: Column[], rows: unknown[][], notes?: string[], more?: number, command?: string, about?: string,
- *   sort?: number, onRow?: (row: unknown[]) => void, onTime?: (ns: number) => void}} TableOf  onRow: what its first cell does
+ *   sort?: number, textOf?: (row: unknown[], column: number) => string, onRow?: (row: unknown[]) => void, onTime?: (ns: number) => void}} TableOf  onRow: what its first cell does; textOf: what cells are shown as
  */
 
 const FIRST_ROWS = 50, MORE_ROWS = 500;
@@ -134,9 +134,9 @@ export class Table {
 
 	/** @param {unknown[]} row */
 	row(row) {
-		const { columns, onRow, onTime } = this.of;
+		const { columns, textOf, onRow, onTime } = this.of;
 		return element('tr', {}, ...columns.map((column, i) => {
-			const value = row[i], whole = shown(cellText(column.type, value, column.name)), text = cut(whole, WORDS.has(column.type) ?
+			const value = row[i], whole = shown(textOf?.(row, i) ?? cellText(column.type, value, column.name)), text = cut(whole, WORDS.has(column.type) ?
 				3 * LONGEST_LABEL : LONGEST_LABEL);
 			const goes = i === 0 && onRow ? () => onRow(row) : column.type === 'time' && onTime && typeof value === 'number' ?
 				() => onTime(value) : null;

@@ -39,14 +39,15 @@ export function valueText(milli, unit) {
 }
 
 export class Timeline {
-	/** @param {Store} store @param {(spot: Spot | null) => void} onSelect */
-	constructor(store, onSelect) {
+	/** @param {Store} store @param {(spot: Spot | null) => void} onSelect @param {string} [title] */
+	constructor(store, onSelect, title = 'Timeline') {
+		this.title = title;
 		this.store = store;
 		this.onSelect = onSelect;
 		this.layout = new Layout(store.tracks);
 		this.painter = new Painter(store);
 		this.view = new View(store.end, () => this.redraw());
-		this.canvas = element('canvas', { tabindex: 0, role: 'application', 'aria-label': 'Timeline' });
+		this.canvas = element('canvas', { tabindex: 0, role: 'application', 'aria-label': title });
 		this.content = element('div', { class: 'content' }, this.canvas);
 		this.scroller = element('div', { class: 'scroller' }, this.content);
 		this.tip = element('div', { class: 'tip', hidden: true });
@@ -374,7 +375,7 @@ export class Timeline {
 
 	describe() {
 		const spot = this.selected;
-		this.canvas.setAttribute('aria-label', 'Timeline. ' + (spot ? `Selected: ${this.textOf(spot)}` : 'Nothing is selected.'));
+		this.canvas.setAttribute('aria-label', `${this.title}. ` + (spot ? `Selected: ${this.textOf(spot)}` : 'Nothing is selected.'));
 	}
 
 	/**

@@ -290,6 +290,27 @@ struct consumer *const *diff_consumers(const struct diff *diff, enum diff_side s
 	return diff->consumers[side];
 }
 
+void diff_share_why(struct diff *diff, enum diff_side side, struct consumer *why)
+{
+	for (size_t i = 0; i < diff->n; i++) {
+		struct consumer **own = &diff->consumers[side][i];
+
+		if (!diff->parts[i].why)
+			continue;
+		(*own)->ops->free(*own);
+		*own = why_share(why);
+	}
+}
+
+bool diff_first_steps(const struct diff *diff, uint64_t ns[DIFF_SIDES])
+{
+	for (size_t i = 0; i < diff->n; i++)
+		if (diff->parts[i].why)
+			return diff_why_first_steps(diff->consumers[DIFF_A][i],
+			                            diff->consumers[DIFF_B][i], ns);
+	return false;
+}
+
 /* ---- printing ------------------------------------------------------------------------------ */
 
 static bool has_source(const struct diff *diff, size_t i, enum diff_side side)

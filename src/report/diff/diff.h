@@ -27,9 +27,16 @@ void diff_free(struct diff *diff);
 /* Of one side, owned by the diff. */
 struct consumer *const *diff_consumers(const struct diff *diff, enum diff_side side, size_t *n);
 
+/* Before it is fed: the account of that side is this one, which others feed (why_feeder()). */
+void diff_share_why(struct diff *diff, enum diff_side side, struct consumer *why);
+
 /* After both sides had their end. `runs`: of A and of B. */
 int diff_print(struct diff *diff, const struct run_info *const runs[DIFF_SIDES],
                const struct table_options *options, struct err *err);
+
+/* After it: when the first usual step of each begins, since its recording did. False: steps were
+ * not found in both. */
+bool diff_first_steps(const struct diff *diff, uint64_t ns[DIFF_SIDES]);
 
 /* What can be compared, for --help: names, ends with NULL. */
 const char *diff_name(size_t i);

@@ -505,3 +505,26 @@ int diff_why_print(struct consumer *a, struct consumer *b,
 	clear(&all);
 	return rc;
 }
+
+bool diff_why_first_steps(struct consumer *a, struct consumer *b, uint64_t ns[DIFF_SIDES])
+{
+	struct comparison all = { .sides = { { .why = (struct why *)a },
+		                             { .why = (struct why *)b } } };
+
+	if (!choose_accounts(&all))
+		return false;
+	for (int i = 0; i < DIFF_SIDES; i++) {
+		const struct why *why = all.sides[i].why;
+		const struct steps *steps = why_steps(why, all.sides[i].account);
+		size_t first = 0;
+
+		if (!why_has_step(why, all.sides[i].account))
+			return false;
+		while (first < steps->n && steps->apart[first])
+			first++;
+		ns[i] = first < steps->n && steps->begin_ns[first] > why->facts.run->begin_ns
+		                ? steps->begin_ns[first] - why->facts.run->begin_ns
+		                : 0;
+	}
+	return true;
+}

@@ -13,6 +13,9 @@ int diff_why_print(struct consumer *a, struct consumer *b,
                    const struct run_info *const runs[DIFF_SIDES], struct table *table,
                    struct err *err);
 
+/* After it: as diff_first_steps(). */
+bool diff_why_first_steps(struct consumer *a, struct consumer *b, uint64_t ns[DIFF_SIDES]);
+
 /* Whether there is an account of either. */
 bool diff_why_any(struct consumer *a, struct consumer *b);
 
