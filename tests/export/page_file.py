@@ -37,12 +37,30 @@ def numbers(data, n, kind, begin, durations):
     return values
 
 
-class Page:
+
+class Pair:
+    """The page of two recordings: a page of each, and what differs."""
+
     def __init__(self, path):
+        self.sides = Page(path), Page(path, True)
+        self.differs = json.loads(self.sides[0].element("pair", "application/json"))
+        self.tables = {table["key"]: table for table in self.differs["tables"]}
+
+    def check(self):
+        for page in self.sides:
+            page.check()
+        equal("blocks", sum(len(page.packed) for page in self.sides), self.sides[0].text.count('<script type="text/plain"'))
+
+
+class Page:
+    """Of one recording; of two the first, and with `other` the second."""
+
+    def __init__(self, path, other=False):
         with open(path, encoding="utf-8", newline="") as file:
             self.text = file.read()
-        self.index = json.loads(self.element("index", "application/json"))
-        self.packed = dict(re.findall(r'<script type="text/plain" id="b(\d+)">([A-Za-z0-9+/=]*)</script>\n', self.text))
+        self.index = json.loads(self.element("index-other" if other else "index", "application/json"))
+        self.packed = dict(re.findall(rf'<script type="text/plain" id="{"other-" if other else ""}b(\d+)">([A-Za-z0-9+/=]*)</script>\n',
+                                      self.text))
         self.sizes = {name: [column for column, _ in columns].index("dur")
                       for name, columns in self.index["columns"].items() if "dur" in dict(columns)}
 
@@ -130,8 +148,9 @@ class Page:
                 raise Failure(f"the policy {policy} has not the hash of what is in the page: {name} {digest}")
         if "default-src 'none'" not in policy:
             raise Failure(f"the policy lets something be asked for: {policy}")
-        equal("elements", 2 + len(self.packed), self.text.count("<script"))
-        equal("ends of elements", 2 + len(self.packed), self.text.count("</script>"))
+        blocks, indexes = self.text.count('<script type="text/plain"'), 3 if self.index.get("pair") else 1
+        equal("elements", 1 + indexes + blocks, self.text.count("<script"))
+        equal("ends of elements", 1 + indexes + blocks, self.text.count("</script>"))
         for track in self.index["tracks"]:
             blocks = [self.index_block(number) for number in track["blocks"]]
             equal(f"rows of {track['title']}", track["rows"], sum(block["rows"] for block in blocks))

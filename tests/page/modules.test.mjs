@@ -145,6 +145,24 @@ test('view: stays within the trace and keeps the time under the pointer', () => 
 	assert.ok(view.length > 0);
 });
 
+test('view: two that move as one, each by its own times, and one alone', () => {
+	let drawn = 0;
+	const a = new View(1e9, () => drawn++), b = new View(3e9, () => drawn++);
+	b.join(a);
+	b.moveTo(5e8); // 0.5 s of B is where 0 of A is
+	assert.equal(drawn, 2);
+	a.show(1e8, 2e8);
+	assert.deepEqual([b.begin, b.end], [6e8, 7e8]);
+	b.zoom(0.5, 6e8);
+	assert.ok(Math.abs(a.begin - 1e8) < 1 && Math.abs(a.end - 1.5e8) < 1);
+	a.all();
+	assert.ok(b.begin < 0 && b.end > 3e9 && a.length < 3.1e9);
+	a.moveTo(1e8);
+	assert.ok(b.begin < -9e6 && a.begin - b.begin === 1e8 - 5e8);
+	b.moveTo(NaN);
+	assert.equal(b.shift, 0);
+});
+
 test('layout: groups open and close, and what is within a height', () => {
 	let number = 0;
 	const track = (group, kind, tid = 0, waits = { all: 1, blocked: 0 }) => ({ group, kind, depth: 0, number: number++, tid, process: 0, waits });
