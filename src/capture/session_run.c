@@ -187,6 +187,29 @@ static bool has_begun(struct capture *c, uint64_t now)
 	return false;
 }
 
+struct on_its_way {
+	const struct gpu_times *gpu;
+	bool any;
+};
+
+static void look_whether_on_its_way(void *data, const struct wire_head *record, size_t bytes)
+{
+	struct on_its_way *way = data;
+
+	way->any |= gpu_is_on_its_way(way->gpu, (const struct wire_call *)record);
+}
+
+/* Whether an agent is being loaded, which is seen in no call that has returned. */
+static bool is_loading(const struct capture *c, uint64_t now)
+{
+	struct on_its_way way = { .gpu = c->gpu };
+
+	if (!c->gpu || gpu_measured(c->gpu) || now - c->ready_ns >= AWAIT_NS)
+		return false;
+	programs_open_calls(c->programs, look_whether_on_its_way, &way);
+	return way.any;
+}
+
 /* Where nothing comes, the time counts from when all was hooked. */
 static bool is_time_over(struct capture *c, uint64_t now)
 {
@@ -196,7 +219,9 @@ static bool is_time_over(struct capture *c, uint64_t now)
 		return false;
 	if (!c->timed_ns && has_come(c))
 		c->timed_ns = now;
-	return now - (c->timed_ns ? c->timed_ns : c->begun_ns) >= c->options.duration_ns;
+	if (now - (c->timed_ns ? c->timed_ns : c->begun_ns) < c->options.duration_ns)
+		return false;
+	return c->timed_ns || !is_loading(c, now);
 }
 
 bool session_is_over(struct capture *c, uint64_t now, struct err *err)

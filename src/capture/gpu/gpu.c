@@ -496,6 +496,16 @@ bool gpu_is_awaited(const struct gpu_times *gpu)
 	return awaited.any || agents_any_begins(gpu->agents);
 }
 
+bool gpu_is_on_its_way(const struct gpu_times *gpu, const struct wire_call *open)
+{
+	const struct hook *hook = modules_hook(gpu->options.modules, open->head.hook, NULL);
+	pid_t pid = (pid_t)open->head.tgid;
+	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+
+	return hook && !strcmp(hook->name, "cuInit") &&
+	       (!process || (!process->measured && !process->told));
+}
+
 bool gpu_measured(const struct gpu_times *gpu)
 {
 	return gpu->measured;

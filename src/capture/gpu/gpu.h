@@ -94,6 +94,10 @@ bool gpu_is_awaited(const struct gpu_times *gpu);
 bool gpu_measured(const struct gpu_times *gpu);
 bool gpu_came_to_nothing(const struct gpu_times *gpu);
 
+/* Whether this call, in which a thread is, is the one that loads an agent: before the agent has
+ * said a word nothing else tells that one comes, and on a busy machine that takes long. */
+bool gpu_is_on_its_way(const struct gpu_times *gpu, const struct wire_call *open);
+
 /* Agents are told to leave. True when all have. */
 void gpu_stop(struct gpu_times *gpu);
 bool gpu_stopped(const struct gpu_times *gpu);

@@ -45,12 +45,22 @@ static void wait_for_file(void)
 		usleep(5000);
 }
 
+/* For what a driver does in cuInit before it loads what is to be injected. */
+static void take_time(void)
+{
+	const char *ms = getenv("SIMCUDA_INIT_MS");
+
+	if (ms)
+		usleep((useconds_t)atoi(ms) * 1000);
+}
+
 void start_injection(void)
 {
 	static bool done;
 	const char *path = getenv("CUDA_INJECTION64_PATH");
 	if (!path || !*path || __atomic_exchange_n(&done, true, __ATOMIC_ACQ_REL))
 		return;
+	take_time();
 	void *library = dlopen(path, RTLD_NOW);
 	int (*initialize)(void) = NULL;
 	if (library)
