@@ -406,16 +406,21 @@ def test_gpu_as_another_user(case):
 
 
 def in_time_namespace(case, seconds, attached):
-    """loop, whose clock is that far off, and a recording of it."""
+    """loop, whose clock is that far off, and a recording of it; loop ends when its input does."""
     unshare = ["/usr/bin/unshare", "--time", "--monotonic", str(seconds), "--boottime", str(seconds)]
     if case.start(*unshare, "true").wait():
         raise Skip("no time namespaces here")
-    words = [*unshare, Places.program("loop"), "2", "1000"]
+    words = [*unshare, Places.program("loop"), "60", "1000"]
     if not attached:
-        return start(case, ["--", *words], stdin=subprocess.PIPE)
-    program = case.start(*words, stdin=subprocess.PIPE)
-    wait_until(lambda: "ready" in program.out(), "the program")
-    return start(case, ["-p", program.pid])
+        recording = program = start(case, ["--", *words], stdin=subprocess.PIPE)
+    else:
+        program = case.start(*words, stdin=subprocess.PIPE)
+        wait_until(lambda: "ready" in program.out(), "the program")
+        recording = start(case, ["-p", program.pid])
+    measures(recording)
+    time.sleep(1)
+    program.process.stdin.close()
+    return recording
 
 
 def gpu_in_time_namespace(case, seconds, attached):
@@ -448,8 +453,14 @@ def start_cleaned(case, *options, status=0):
     """The agent cannot come with the environment."""
     keep = [f"{key}={value}" for key, value in case.environment().items()
             if key in ("LD_LIBRARY_PATH", "SAMPLE_COUNTS", "SIMCUDA_TIME_SCALE")]
-    process = start(case, ["--", "/usr/bin/env", "-i", *keep, Places.program("loop"), "2"], options,
+    process = start(case, ["--", "/usr/bin/env", "-i", *keep, Places.program("loop"), "60"], options,
                     stdin=subprocess.PIPE)
+    if status:
+        wait_until(lambda: "ready" in process.out(), "the program")
+    else:
+        measures(process)
+    time.sleep(1)
+    process.process.stdin.close()
     checks.equal("status", status, process.wait())
     return process, read(case)
 

@@ -317,7 +317,7 @@ GAP = re.compile(r"calls from (\d+) ms to (\d+) ms: its agent has ended")
 def closes(case, shape):
     """Calls that the program made, those that were told, and the gap in ms that was told (or None)."""
     case.env["LD_LIBRARY_PATH"] = Places.libraries(shape)
-    result = started(case, "closes", "2", "500")
+    result = started(case, "closes", "6", "500")  # on a busy machine a second goes by until probes are there again
     checks.valid(result)
     seen, _, _ = told_inside(result.err)
     made = result.counts.of("calls")
