@@ -82,6 +82,7 @@ void modules_free(struct modules *modules)
 	for (size_t i = 0; i < modules->n_misses; i++)
 		miss_free(&modules->misses[i]);
 	free(modules->misses);
+	free(modules->standing);
 	quota_free(&modules->listed);
 	unseen_free(modules->unseen);
 	shares_free(&modules->shares);
@@ -288,8 +289,24 @@ static void tell_unlisted(struct modules *modules, enum miss_kind kind)
 		         modules->left_out[kind]);
 }
 
+/* Calls that were counted are none where a probe has told of them in the end, as it may do later.
+ */
+static size_t stand(struct modules *modules)
+{
+	size_t all = modules->n_misses + modules->n_told, n = 0;
+
+	modules->standing = xrealloc(modules->standing, (all + 1) * sizeof(*modules->standing));
+	for (size_t i = 0; i < all; i++) {
+		if (modules->misses[i].kind != MISS_COUNTED || modules->misses[i].calls)
+			modules->standing[n++] = modules->misses[i];
+	}
+	return n;
+}
+
 size_t modules_misses(struct modules *modules, const struct miss **misses)
 {
+	size_t n;
+
 	drop_told(modules);
 	modules_tell_alone(modules);
 	tell_unseen(modules, true, "their CUDA libraries");
@@ -297,8 +314,9 @@ size_t modules_misses(struct modules *modules, const struct miss **misses)
 	tell_undecided(modules);
 	for (size_t kind = 0; kind <= MISS_LAST; kind++)
 		tell_unlisted(modules, (enum miss_kind)kind);
-	*misses = modules->misses;
-	return modules->n_misses + modules->n_told;
+	n = stand(modules);
+	*misses = modules->standing;
+	return n;
 }
 
 void modules_late(struct modules *modules, struct module *module, uint32_t pid, uint64_t since_ns)

@@ -97,6 +97,7 @@ struct modules {
 	struct account own_reads; /* the same, of files that hooks of users name */
 	struct hook_slot slots[WIRE_HOOKS_MAX];
 	struct miss *misses;
+	struct miss *standing; /* of these, what modules_misses listed last; it owns no texts */
 	struct modules_person persons[PERSONS_MOST]; /* by the last bits of their pids */
 	struct quota listed;                         /* of misses */
 	size_t n_misses, n_functions_missed;         /* the second: of the first */

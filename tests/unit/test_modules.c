@@ -263,6 +263,21 @@ static void test_one_whose_process_waits_is_not(void **state)
 	assert_null(the_miss());
 }
 
+static void test_calls_that_were_counted_and_are_told_in_the_end_are_not_missed(void **state)
+{
+	struct modules_counted counted = { .in_children = 1, .parents = 1 };
+	size_t slot = 0;
+
+	modules_counted(modules, &slot, "cuCtxSynchronize", "libcuda.so.1", &counted);
+	assert_int_equal(the_miss()->calls, 1);
+	counted.in_children = 0;
+	modules_counted(modules, &slot, "cuCtxSynchronize", "libcuda.so.1", &counted);
+	assert_null(the_miss());
+	counted.in_children = 2;
+	modules_counted(modules, &slot, "cuCtxSynchronize", "libcuda.so.1", &counted);
+	assert_int_equal(the_miss()->calls, 2);
+}
+
 static void test_functions_that_cannot_be_hooked_are_told(void **state)
 {
 	const struct miss *misses;
@@ -795,6 +810,7 @@ int main(void)
 		TEST(test_where_the_user_chose_functions_the_driver_does_not_tell_all),
 		TEST(test_a_module_that_runs_already_is_hooked_late),
 		TEST(test_one_whose_process_waits_is_not),
+		TEST(test_calls_that_were_counted_and_are_told_in_the_end_are_not_missed),
 		TEST(test_functions_that_cannot_be_hooked_are_told),
 		TEST(test_a_corrupt_library_is_told),
 		TEST(test_files_that_are_none_of_our_business_are_not_told),

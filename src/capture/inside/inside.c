@@ -443,9 +443,10 @@ void inside_finish(struct inside *inside)
 		              (unsigned long long)inside->counted);
 	if (inside->in_children)
 		inside_notice(inside,
-		              "%llu calls were counted in children of fork, in which CUDA does not "
+		              "%llu call%s counted in children of fork, in which CUDA does not "
 		              "work, and not recorded",
-		              (unsigned long long)inside->in_children);
+		              (unsigned long long)inside->in_children,
+		              inside->in_children == 1 ? " was" : "s were");
 }
 
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
