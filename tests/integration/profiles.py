@@ -173,9 +173,9 @@ def ended(process, status=0):
 
 
 def of_program(case, *command, seconds=1.0, options=(), hz=999):
-    """A profile of a program from when it was ready on."""
+    """A profile of a program, which always runs, from when it was ready on."""
     process = started(case, Places.program(command[0]), *command[1:])
-    profile = take(case, ["-p", process.pid], seconds, hz, options)
+    profile = take_of_spinning(case, ["-p", process.pid], seconds, hz, options)
     ended(process)
     return profile
 

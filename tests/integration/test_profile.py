@@ -217,20 +217,20 @@ def test_profile_through_returns_that_are_probed(case):
     process = profiles.started(case, Places.program("frames"), "driver")
     trace = case.start_trace(target=["-p", process.pid])
     case.attached(trace)
-    profile = profiles.take(case, ["-p", process.pid])
+    profile = profiles.take_of_spinning(case, ["-p", process.pid])
     trace.signal(2)
     result = case.result(trace)
     profiles.ended(process)
     if not any(call.get("duration_us") for call in result.calls(name="cuSimCallback")):
         raise Failure("no return was probed")
     between = "cuSimCallback"
+    chain = ["main", "in_driver", between, "call_back_once_more", between, "spin_in_callback", "spin"]
 
     def right(names):
-        """Within the driver, functions may stand between: the library's own."""
-        names = profiles.from_main(user_side(names))
-        known = [name for name in names if name in ("main", "in_driver", between, "call_back_once_more",
-                                                    "spin_in_callback", "spin")]
-        return known == ["main", "in_driver", between, "call_back_once_more", between, "spin_in_callback", "spin"]
+        """Within the driver, functions may stand between: the library's own. While a probe runs some have not been called yet."""
+        known = [name for name in profiles.from_main(user_side(names)) if name in chain]
+        probed = any("uprobe" in name or "uretprobe" in name for name in names)
+        return known == chain or (probed and known == chain[:len(known)] and len(known) > 1)
     share_of(profile, right, 0.99)
     checks.contains("the whole ones", r"all \d+ stacks whole|99\.\d % of|100\.0 % of", profile.said())
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of `cuscope profile`: its outputs, its options, and what it says of bad ones."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -122,7 +123,11 @@ def test_profile_of_a_process_that_ends_before_a_sample(case):
 
     def has_begun():
         folder = f"/proc/{profile.pid}/fd"
-        return any("timerfd" in os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder))
+        names = []
+        for fd in os.listdir(folder):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                names.append(os.readlink(os.path.join(folder, fd)))
+        return any("timerfd" in name for name in names)
     wait_until(has_begun, "the profile to begin")
     process.process.kill()
     process.wait()
