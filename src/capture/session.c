@@ -139,6 +139,19 @@ static int pass_call(struct capture *c, struct wire_call *call)
 	return r ? r : pipeline_record(c->pipeline, &call->head, &c->failure);
 }
 
+/* What is to become the command is a process of cuscope's until it executes that. On a busy machine
+ * it is seen on a CPU before; it would be told of as another process, which ends then. */
+static bool is_before_command(struct capture *c, const struct wire_head *record)
+{
+	if (c->command_begun || !c->command_pid || record->tgid != (uint32_t)c->command_pid)
+		return false;
+	if (record->type == WIRE_SAMPLE || record->type == WIRE_BLOCKED ||
+	    record->type == WIRE_THREAD)
+		return true;
+	c->command_begun = record->type != WIRE_STACK_ENTRIES;
+	return false;
+}
+
 int capture_record(void *data, const struct wire_head *record)
 {
 	struct capture *c = data;
@@ -146,6 +159,8 @@ int capture_record(void *data, const struct wire_head *record)
 
 	if (is_only_a_call(c, record))
 		return pass_call(c, (struct wire_call *)record);
+	if (is_before_command(c, record))
+		return 0;
 	if (record->type == WIRE_DRIVER_CALL) {
 		if (c->driver_events)
 			driver_events_call(c->driver_events,

@@ -84,6 +84,7 @@ struct capture {
 	struct hold *hold; /* TARGET_COMMAND */
 	bool held;         /* by ptrace: execs and mappings are looked at while it waits */
 	pid_t command_pid;
+	bool command_begun; /* it has executed its program, or is otherwise at work */
 	bool command_ended;
 	atomic_bool cuda_seen; /* a target has mapped a CUDA module */
 	bool mmap_seen;        /* mappings are reported; else /proc is looked at */

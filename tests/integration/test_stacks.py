@@ -246,6 +246,14 @@ def test_stacks_of_allocations_are_not_starved_by_launches(case):
         raise Failure(f"{walked} of {len(launches)} launches have stacks")
 
 
+def test_stacks_of_what_becomes_the_command_are_not_the_command_s(case):
+    """cuscope's own child runs for a while until it is the program: at that rate samples see it."""
+    path = case.path("command.cuscope")
+    succeed(case, "record", "--stacks", "-F", 2000, "-o", path, "--", Places.program("memory"))
+    begun = [event for event in events_of(case, path) if event["type"] == "process" and event["op"] == "start"]
+    checks.equal("processes", 1, len(begun))
+
+
 def test_stacks_of_allocations_have_a_rate_and_it_is_told(case):
     """10,000 a second of a thread, and as many at once; what is beyond is counted."""
     path, _ = record_calls(case, "--stacks=allocations", program=(Places.program("places"), 10, 5, 6000))
