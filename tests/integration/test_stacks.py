@@ -262,9 +262,11 @@ def test_stacks_of_allocations_have_a_rate_and_it_is_told(case):
     allocated = [e for e in events_of(case, path) if e["type"] == "memory" and e.get("op") == "alloc"]
     checks.equal("allocations, with and without a stack", (60000, 60000 - missed),
                  (len(allocated), sum("stack" in e for e in allocated)))
-    if not 0 < missed < 50000:
-        raise Failure(f"{missed} of 60000 stacks of allocations were left out")
-    checks.contains("what info says", "allocations came faster than their stacks are walked", succeed(case, "info", path))
+    seconds = (allocated[-1]["ts"] - allocated[0]["ts"]) / 1000
+    if not 60000 - 10000 * (1.2 * seconds + 1.2) <= missed < 50000 or (seconds < 3 and not missed):
+        raise Failure(f"{missed} of 60000 stacks of allocations were left out in {seconds} s")
+    if missed:
+        checks.contains("what info says", "allocations came faster than their stacks are walked", succeed(case, "info", path))
 
 
 def test_stacks_of_many_deep_places(case):
