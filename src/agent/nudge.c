@@ -105,27 +105,32 @@ static bool nudge(const struct nudged *process)
 static void nudge_run(void *data, int socket)
 {
 	const struct nudging *nudging = data;
-	size_t n = 0;
+	bool done[NUDGE_MOST] = { false };
 
 	worker_close_all_but(socket, -1);
 	signal(SIGCHLD, SIG_DFL);
 	worker_end_after(ALL_MS);
 	for (size_t i = 0; i < nudging->n; i++)
-		n += nudge(&nudging->processes[i]);
-	worker_send(socket, &n, sizeof(n), -1);
+		done[i] = nudge(&nudging->processes[i]);
+	worker_send(socket, done, sizeof(done), -1);
 	_exit(0);
 }
 
-size_t nudge_processes(const struct nudged *processes, size_t n)
+size_t nudge_processes(struct nudged *processes, size_t n)
 {
 	struct nudging nudging = { processes, n < NUDGE_MOST ? n : NUDGE_MOST };
-	size_t done = 0;
+	bool done[NUDGE_MOST] = { false };
+	size_t n_done = 0;
 	int socket;
 
 	if (!n || worker_fork(true, nudge_run, &nudging, &socket))
 		return 0;
 	if (!worker_wait(socket, ALL_MS, NULL))
-		worker_receive(socket, &done, sizeof(done), NULL);
+		worker_receive(socket, done, sizeof(done), NULL);
 	close(socket);
-	return done;
+	for (size_t i = 0; i < nudging.n; i++) {
+		processes[i].done = done[i];
+		n_done += done[i];
+	}
+	return n_done;
 }

@@ -8,6 +8,7 @@
 #ifndef CUSCOPE_AGENT_NUDGE_H
 #define CUSCOPE_AGENT_NUDGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,10 +18,11 @@
 struct nudged { /* a process, unless another one has its number by now */
 	pid_t pid;
 	uint64_t start_time;
+	bool done;
 };
 
-/* First threads of these processes; waits until that is done, a second at most. Returns how many
- * were nudged. */
-size_t nudge_processes(const struct nudged *processes, size_t n);
+/* First threads of these processes; waits until that is done, a second at most. Sets `done` and
+ * returns how many were nudged: not who is under another tracer, also a moment only. */
+size_t nudge_processes(struct nudged *processes, size_t n);
 
 #endif

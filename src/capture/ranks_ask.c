@@ -246,7 +246,8 @@ static void comm_judge(struct known_comm *comm, const struct ras_rank *ranks, si
 
 /*
  * Ranks of a communicator that stands still have mostly waited since before there was a recording,
- * and nobody knows where: their first threads are nudged, once. With the lock, which is let go of
+ * and nobody knows where: their first threads are nudged, once. One that an agent is just brought
+ * into has another tracer, and its turn after a later answer. With the lock, which is let go of
  * meanwhile.
  */
 static void nudge_standing(struct ranks_feed *feed, const struct heard *heard)
@@ -264,22 +265,28 @@ static void nudge_standing(struct ranks_feed *feed, const struct heard *heard)
 		if (!comm)
 			continue;
 		comm_judge(comm, &answer->ranks[i], n, answer->answered_ns);
-		if (!comm->uneven || comm->nudged ||
-		    answer->answered_ns - comm->since_ns < STANDING_NS)
+		if (!comm->uneven || answer->answered_ns - comm->since_ns < STANDING_NS)
 			continue;
-		comm->nudged = true;
 		for (size_t k = i; k < i + n && n_all < NUDGE_MOST; k++) {
 			const struct known_rank *process = process_of(heard, &answer->ranks[k]);
 
-			if (process)
-				all[n_all++] =
-					(struct nudged){ (pid_t)process->pid, process->start_time };
+			if (process && !process->nudged)
+				all[n_all++] = (struct nudged){
+					.pid = (pid_t)process->pid,
+					.start_time = process->start_time,
+				};
 		}
 	}
 	pthread_mutex_unlock(&feed->lock);
 	if (n_all)
 		nudge_processes(all, n_all);
 	pthread_mutex_lock(&feed->lock);
+	for (size_t i = 0; i < n_all; i++) {
+		struct known_rank *process = ranks_process_find(feed, (uint32_t)all[i].pid);
+
+		if (process && process->start_time == all[i].start_time)
+			process->nudged |= all[i].done;
+	}
 }
 
 /* In its network, if that is still the one that it had. Without the lock. */

@@ -26,6 +26,7 @@ struct known_rank { /* a process; its numbers elsewhere */
 	uint64_t person, start_time;
 	uid_t user;
 	bool gone; /* another may take its place here */
+	bool nudged;
 	unsigned n_handles;
 	uint64_t answer; /* the last one that it was in, so many times: */
 	unsigned n_told;
@@ -44,7 +45,7 @@ struct known_user {
 struct known_comm {
 	uint64_t hash, host_hash, pid_hash;
 	uint64_t counts, since_ns; /* counts: of all ranks, mixed */
-	bool uneven, nudged;
+	bool uneven;
 };
 
 struct handle_key {

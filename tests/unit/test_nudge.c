@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ static pid_t begin(int fd, bool by_read)
 /* How many were nudged, of a process that then gets what it waits for. */
 static size_t nudged(pid_t pid, int other)
 {
-	struct nudged one = { pid, process_start_time(pid) };
+	struct nudged one = { .pid = pid, .start_time = process_start_time(pid) };
 	struct waiting waiting;
 	size_t n;
 	int status;
@@ -34,6 +35,7 @@ static size_t nudged(pid_t pid, int other)
 	for (int i = 0; i < 5000 && !thread_call(pid, pid, &waiting); i++)
 		usleep(1000);
 	n = nudge_processes(&one, 1);
+	assert_int_equal(one.done, n);
 	usleep(20000);
 	assert_int_equal(write(other, "x", 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -94,6 +96,27 @@ static void test_another_process_with_the_number_is_left_alone(void **state)
 	close(pair[1]);
 }
 
+/* An agent is brought in by ptrace, too. */
+static void test_who_has_another_tracer_has_its_turn_later(void **state)
+{
+	struct nudged one = { 0 };
+	int pair[2], status;
+
+	assert_int_equal(pipe(pair), 0);
+	one.pid = begin(pair[0], true);
+	one.start_time = process_start_time(one.pid);
+	usleep(50000);
+	assert_int_equal(ptrace(PTRACE_SEIZE, one.pid, NULL, NULL), 0);
+	assert_int_equal(nudge_processes(&one, 1), 0);
+	assert_false(one.done);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, one.pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(one.pid, &status, __WALL), one.pid);
+	assert_int_equal(ptrace(PTRACE_DETACH, one.pid, NULL, NULL), 0);
+	assert_int_equal(nudged(one.pid, pair[1]), 1);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +124,7 @@ int main(void)
 		cmocka_unit_test(test_who_waits_for_a_socket_with_a_limit_is_left_alone),
 		cmocka_unit_test(test_who_waits_for_a_pipe_goes_on),
 		cmocka_unit_test(test_another_process_with_the_number_is_left_alone),
+		cmocka_unit_test(test_who_has_another_tracer_has_its_turn_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
