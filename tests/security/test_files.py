@@ -317,9 +317,14 @@ def test_the_limit_of_a_files_size_ends_with_a_sentence_and_what_is_whole(case):
     told.wait()
     checks.equal("cut, and not damaged", (True, None),
                  tuple(json.loads(told.out())[key] for key in ("cut_short", "damage")))
-    full = case.path("full.cuscope")
+    full, little = case.path("full.cuscope"), case.path("little.cuscope")
     process = case.cuscope("record", "-o", full, *loop, stdin=subprocess.PIPE)
     checks.equal("status", 0, process.wait())
+    process = case.cuscope("record", "-o", little, "--", Places.program("threads"), "2", "40")
+    checks.equal("status", 0, process.wait())
+    process = limited(case, "export", little, "-o", case.path("little.sqlite"))  # all is written in the end
+    checks.equal("status of little.sqlite", 1, process.wait())
+    checks.contains("the sentence of little.sqlite", "cannot write .*: File too large", process.err())
     for name in ("out.sqlite", "out.json", "out.pftrace", "out.csv"):
         process = limited(case, "export", full, "-o", case.path(name))
         checks.equal(f"status of {name}", 1, process.wait())

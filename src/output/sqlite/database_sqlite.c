@@ -49,10 +49,12 @@ struct sqlite_file {
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* What the system said, where SQLite keeps it: a full disk is its own code with no errno. */
+/* What the system said, where SQLite keeps it: a full disk is its own code with no errno. It keeps
+ * none of a commit that fails, which is the first to write where there is little. */
 static int code_of(const struct sqlite_file *db, int rc)
 {
-	int code = db->handle ? sqlite3_system_errno(db->handle) : 0;
+	bool no_room = errno == EFBIG || errno == EDQUOT;
+	int code = no_room ? errno : db->handle ? sqlite3_system_errno(db->handle) : 0;
 
 	if (rc == SQLITE_FULL)
 		return ENOSPC;
