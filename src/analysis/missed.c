@@ -34,6 +34,7 @@ static const struct lost_row {
 	[LOST_NO_ANSWER] = { "no_answer", "without an answer" },
 	[LOST_OVER_BUDGET] = { "over_budget", "left out" },
 	[LOST_GPU_UNRECORDED] = { "gpu_not_recorded", "not recorded", MISSED_GPU_WORK },
+	[LOST_MOMENTS] = { "moments", "left out" },
 };
 
 static const struct miss_row {

@@ -110,6 +110,7 @@ static const char *const reasons[] = {
 	[LOST_SUMS] = "sums",
 	[LOST_NO_ANSWER] = "no_answer",
 	[LOST_OVER_BUDGET] = "over_budget",
+	[LOST_MOMENTS] = "moments",
 };
 
 static void *begin(const struct node_settings *settings)

@@ -567,26 +567,41 @@ static bool is_twin(const char *name)
 	return false;
 }
 
-static uint64_t times_not_run(const struct programs *p)
+/* Its runs tell what threads and CPUs do, and none of any call. */
+static bool is_of_moments(const char *name)
+{
+	static const char *const names[] = { "on_switch",    "on_waking",        "on_sample",
+		                             "on_interrupt", "on_interrupt_end", "on_timer",
+		                             "on_timer_end", "on_softirq",       "on_softirq_end" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static void add_left_out(const struct programs *p, uint64_t *lost)
 {
 	struct bpf_program *program;
-	uint64_t sum = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(twins); i++)
-		sum += left_out_both(p, twins[i]);
+		lost[LOST_NOT_RUN] += left_out_both(p, twins[i]);
 	bpf_object__for_each_program(program, p->object)
 	{
-		if (!is_twin(bpf_program__name(program)))
-			sum += left_out(program);
+		const char *name = bpf_program__name(program);
+
+		if (!is_twin(name))
+			lost[is_of_moments(name) ? LOST_MOMENTS : LOST_NOT_RUN] +=
+				left_out(program);
 	}
-	return sum;
 }
 
 void programs_lost(const struct programs *p, uint64_t *lost)
 {
 	for (int i = 0; i < LOST_COUNT; i++)
 		lost[i] += p->state->lost[i];
-	lost[LOST_NOT_RUN] += times_not_run(p);
+	add_left_out(p, lost);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */

@@ -55,6 +55,8 @@ static const char *const texts[LOST_COUNT] = {
 	[LOST_OVER_BUDGET] = "names, stacks and records beyond the memory that is kept of a target",
 	[LOST_GPU_UNRECORDED] = "GPU times: launches whose work still ran, or was not handed over, "
 				"when their process ended",
+	[LOST_MOMENTS] = "samples, switches of threads and interrupts that the kernel left out, "
+			 "as an eBPF program was under way",
 };
 
 const char *lost_reason_text(enum lost_reason reason)

@@ -287,7 +287,7 @@ static void test_first_and_last_line_are_about_the_trace(void **state)
 	                    "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0,"
 	                    "\"records\":0,\"processes_full\":0,\"texts\":0,\"not_run\":0,"
 	                    "\"gpu_no_call\":0,\"gpu_bad_records\":0,\"no_room\":0,"
-	                    "\"no_answer\":0,\"over_budget\":0,\"gpu_not_recorded\":0},"
+	                    "\"no_answer\":0,\"over_budget\":0,\"gpu_not_recorded\":0,\"moments\":0},"
 	                    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
 	                    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
 	close_run(&run);
