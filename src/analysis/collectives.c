@@ -409,6 +409,8 @@ static void rank_known(struct collectives *collectives, const struct event *even
 		entry = rank_make(collectives, event, handle);
 	if (entry && collectives->ranks[entry->rank].number < 0)
 		collectives->ranks[entry->rank].number = (int32_t)call_word(means, call, WORD_RANK);
+	if (entry)
+		memcpy(collectives->ranks[entry->rank].ras_id, id, sizeof(id));
 	if (!entry || collectives->ranks[entry->rank].comm != COLLECTIVES_NONE)
 		return;
 	collectives->ranks[entry->rank].comm =

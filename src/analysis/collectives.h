@@ -50,15 +50,17 @@ struct collective_call {
 	uint32_t tid;
 	uint8_t kind; /* enum collective_kind */
 	bool joined;  /* of a group: its kernel is that of the group's first */
-	bool settled; /* collectives_settle() gave it its number */
+	bool settled; /* its number is certain: collectives_settle() gave it; where calls were lost,
+	               * RAS counted the same before and after */
 };
 
 /* A process in a communicator. */
 struct collective_rank {
 	const struct process *process;
-	uint64_t handle; /* the process's own */
-	uint32_t comm;   /* a row of comms; COLLECTIVES_NONE: which is not known */
-	int32_t number;  /* in it; -1: not known */
+	uint64_t handle;    /* the process's own */
+	uint32_t comm;      /* a row of comms; COLLECTIVES_NONE: which is not known */
+	uint64_t ras_id[2]; /* RAS' of that, which may not be its own; 0: not known */
+	int32_t number;     /* in it; -1: not known */
 	uint64_t first[COLLECTIVE_COUNTED]; /* the number of its first call that was seen */
 	bool made;                          /* it was seen to be made: no call came before */
 	bool uncounted[COLLECTIVE_COUNTED]; /* it was not, and how many came before is not known */
@@ -110,9 +112,10 @@ struct collectives {
 	uint64_t unknown;   /* calls of communicators of which nothing is known */
 	uint64_t uncounted; /* of known ones, of which it is not known how many came before */
 	uint64_t unpaired;  /* calls that have no number: send and receive */
-	uint64_t alone;     /* calls that no other rank was seen in */
+	uint64_t alone;     /* collectives that no other rank was seen in */
 	uint64_t left_out;  /* calls that there was no room for */
-	bool lost;          /* calls were: nothing is matched */
+	bool lost;          /* calls were: what no two counts of RAS have between them is matched
+	                     * with none, nor what not all ranks were seen in */
 	size_t most;        /* calls that there is room for; 0: what a recording has */
 	struct collectives_own *own;
 };

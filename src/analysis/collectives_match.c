@@ -52,13 +52,14 @@ int calls_in_order(const void *x, const void *y)
 }
 
 ORDER_BY(told_by_rank, struct told_counts, UP(process), UP(id[0]), UP(id[1]));
+ORDER_BY(told_by_time, struct told_counts, UP(process), UP(id[0]), UP(id[1]), UP(begin_ns));
 
 void told_sort(struct collectives *collectives)
 {
 	struct collectives_own *own = collectives->own;
 
 	if (own->n_told)
-		qsort(own->told, own->n_told, sizeof(*own->told), told_by_rank);
+		qsort(own->told, own->n_told, sizeof(*own->told), told_by_time);
 }
 
 /*
@@ -103,6 +104,67 @@ bool calls_before(const struct collectives *collectives, const struct collective
 	return least == most;
 }
 
+/* Calls of one rank and kind of which none was lost. */
+struct proven {
+	uint64_t before; /* how many came before the first of all */
+	size_t first, n;
+};
+
+/* A count while none of them was under way: so many had come before the first, if none was lost
+ * since. */
+static void proven_add(struct proven *best, struct proven *run, uint64_t before, size_t seen)
+{
+	if (before != run->before)
+		*run = (struct proven){ before, seen, 0 };
+	run->n = seen - run->first;
+	if (run->n > best->n)
+		*best = *run;
+}
+
+/*
+ * Where calls were lost: the most that lie between two counts that say the same. A rank that was
+ * seen to be made counts from nothing.
+ */
+static struct proven calls_proven(const struct collectives *collectives,
+                                  const struct collective_call *calls, size_t n)
+{
+	const struct collectives_own *own = collectives->own;
+	const struct collective_rank *rank = &collectives->ranks[calls->rank];
+	struct proven best = { 0 }, run = { .before = rank->made ? 0 : UINT64_MAX };
+	const struct told_counts wanted = { .id = { rank->ras_id[0], rank->ras_id[1] },
+		                            .process = rank->process->id };
+	size_t first = ARRAY_BEFORE(own->n_told, k, told_by_rank(&own->told[k], &wanted) < 0);
+
+	if (!rank->ras_id[0] || calls->kind >= COLLECTIVES_TOLD)
+		return best;
+	for (size_t i = first; i < own->n_told && i < first + TOLD_HEED; i++) {
+		const struct told_counts *told = &own->told[i];
+		uint64_t count = told->counts[calls->kind], ended, begun;
+
+		if (told_by_rank(told, &wanted))
+			break;
+		ended = ARRAY_BEFORE(n, k, calls[k].end_ns <= told->begin_ns);
+		begun = ARRAY_BEFORE(n, k, calls[k].begin_ns <= told->end_ns);
+		if (count != UINT64_MAX && ended == begun && count >= ended)
+			proven_add(&best, &run, count - ended, ended);
+	}
+	return best;
+}
+
+static void rank_prove(struct collectives *collectives, struct collective_call *calls, size_t n)
+{
+	struct collective_rank *rank = &collectives->ranks[calls->rank];
+	struct proven proven;
+
+	if (rank->comm == COLLECTIVES_NONE || calls->kind >= COLLECTIVE_COUNTED)
+		return;
+	proven = calls_proven(collectives, calls, n);
+	rank->first[calls->kind] = proven.before;
+	rank->uncounted[calls->kind] = !proven.n;
+	for (size_t i = 0; i < n; i++)
+		calls[i].settled = i - proven.first < proven.n;
+}
+
 static void rank_count(struct collectives *collectives, const struct collective_call *calls,
                        size_t n)
 {
@@ -127,7 +189,10 @@ static void calls_number(struct collectives *collectives)
 		            calls[first + n].kind == calls[first].kind;
 		     n++)
 			;
-		rank_count(collectives, &calls[first], n);
+		if (collectives->lost)
+			rank_prove(collectives, &calls[first], n);
+		else
+			rank_count(collectives, &calls[first], n);
 	}
 	for (size_t i = 0; i < collectives->n_calls; i++) {
 		bool begins = !i || calls[i].rank != calls[i - 1].rank ||
@@ -145,8 +210,10 @@ static uint32_t call_comm(const struct collectives *collectives, const struct co
 {
 	const struct collective_rank *rank = &collectives->ranks[call->rank];
 
-	return call->kind < COLLECTIVE_COUNTED && rank->uncounted[call->kind] ? COLLECTIVES_NONE
-	                                                                      : rank->comm;
+	if (call->kind < COLLECTIVE_COUNTED &&
+	    (rank->uncounted[call->kind] || (collectives->lost && !call->settled)))
+		return COLLECTIVES_NONE;
+	return rank->comm;
 }
 
 /* By what makes them one; those of communicators that are not known come last. */
@@ -213,6 +280,12 @@ void collective_fill(struct collective *one, const struct collective_call *calls
 	for (uint32_t i = 0; one->by_gpu && i < one->n; i++)
 		if (!one->end_ns || calls[i].gpu_end_ns < one->end_ns)
 			one->end_ns = calls[i].gpu_end_ns;
+}
+
+static const struct collective_comm *comm_of(const struct collectives *collectives,
+                                             const struct collective_call *call)
+{
+	return &collectives->comms[collectives->ranks[call->rank].comm];
 }
 
 static void collectives_match(struct collectives *collectives, uint32_t first, uint32_t n)
@@ -282,9 +355,9 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 			collectives->unknown += n;
 		else if (call_comm(collectives, call) == COLLECTIVES_NONE)
 			collectives->uncounted += n;
-		else if (n < 2)
+		else if (n < 2 || (collectives->lost && n < comm_of(collectives, call)->n_ranks))
 			collectives->alone++;
-		else if (!collectives->lost)
+		else
 			collectives_match(collectives, first, n);
 	}
 	collectives_drop_unlike(collectives);

@@ -11,9 +11,9 @@
 
 #define USER_LOOKS 512 /* at communicators of all of one user's processes */
 
-/* How far into a communicator's struct it is looked for its hash: NCCL 2.24 to 2.30 have it within
- * some 500 KiB. */
-#define STRUCT_BYTES (1u << 20)
+/* How far into a communicator's struct it is looked for its hash: NCCL 2.24 has it within 300 KiB,
+ * 2.28 behind some 1,050 KiB of graphs, 2.30 behind 1,160. */
+#define STRUCT_BYTES (2u << 20)
 #define PIECE        (64u << 10)
 #define PAGE         4096u
 
@@ -32,7 +32,7 @@ static bool words_are(const char *at, const struct ras_rank *rank)
 	return !memcmp(at, &words, sizeof(words));
 }
 
-/* Which of these ranks has its words within the first megabyte from there on, as far as that can be
+/* Which of these ranks has its words within STRUCT_BYTES from there on, as far as that can be
  * read: a piece at a time, behind the last whole one a page at a time. NULL: none. */
 static const struct ras_rank *struct_find(uint32_t pid, uint64_t handle,
                                           const struct ras_rank *ranks, size_t n)

@@ -132,8 +132,9 @@ static void note_unmatched(const struct ranks_report *report)
 		           "no collectives: libnccl was not used, or was not hooked (why and "
 		           "record --gpu do; --hooks nccl)");
 	if (of->lost)
-		table_note(table, "nothing is matched, since calls were lost: whose collective one "
-		                  "belongs to is known by its number");
+		table_note(table,
+		           "calls were lost: only those are matched between which NCCL's RAS "
+		           "counted as many as were seen, in all of their ranks");
 	if (of->unknown)
 		table_note(table,
 		           "%llu calls are of communicators that were made before the recording "
@@ -142,7 +143,7 @@ static void note_unmatched(const struct ranks_report *report)
 	if (of->uncounted)
 		table_note(table,
 		           "%llu calls are matched with none: how many of their communicators came "
-		           "before the recording is not known for certain by NCCL's RAS",
+		           "before is not known for certain by NCCL's RAS",
 		           (unsigned long long)of->uncounted);
 	if (of->unpaired)
 		table_note(table, "%llu calls to send and receive have no number, and are left out",

@@ -261,6 +261,94 @@ static void test_with_lost_calls_nothing_is_matched(void **state)
 	assert_int_equal(all.n_all, 0);
 }
 
+static void end_with_lost(void)
+{
+	struct run_info run = default_run_info();
+
+	run.lost[LOST_NOT_RUN] = 1;
+	collectives_end(&all, &run);
+}
+
+static void test_samples_that_were_lost_are_no_calls(void **state)
+{
+	struct run_info run = default_run_info();
+
+	for (uint32_t i = 0; i < 2; i++) {
+		init(i, 77);
+		reduce(i, 100, 200);
+	}
+	run.lost[LOST_MOMENTS] = 1;
+	collectives_end(&all, &run);
+	assert_false(all.lost);
+	assert_int_equal(all.n_all, 1);
+}
+
+/* Calls at 1 to 9 ms; rank 1's are some less, and its counts go on as they were. */
+static void some_lost(uint32_t lost)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t step = 1; step < 10; step++)
+			if (i != 1 || step != lost)
+				reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+	for (uint32_t i = 0; i < 2; i++) {
+		known(i, 500);
+		for (uint32_t step = 1; step <= 8; step++)
+			counted(i, 1000 * step + 600, 1000 * step + 700, 100 + step);
+	}
+	end_with_lost();
+}
+
+static void test_what_lies_between_equal_counts_was_not_lost(void **state)
+{
+	some_lost(0);
+	assert_true(all.lost);
+	assert_int_equal(all.n_all, 7); /* the first and the last have a count on one side alone */
+	assert_int_equal(all.all[0].first_ns, US(2101)); /* its kernel */
+	assert_int_equal(all.uncounted, 4);
+	assert_int_equal(all.alone, 0);
+}
+
+static void test_the_longest_part_without_a_loss_counts(void **state)
+{
+	some_lost(3);
+	/* of rank 1: behind the count at 3.6 ms, from where on one more had come before */
+	assert_int_equal(all.n_all, 5);
+	assert_int_equal(all.all[0].first_ns, US(4101));
+	for (size_t i = 0; i < all.n_all; i++)
+		assert_int_equal(all.all[i].last_ns, all.all[i].first_ns);
+	assert_int_equal(all.alone, 2); /* rank 0's at 2 and 3 ms */
+}
+
+static void test_who_was_seen_to_be_made_counts_from_nothing(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		init(i, 77);
+		for (uint32_t step = 1; step < 5; step++)
+			reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+		known(i, 500);
+		counted(i, 3600, 3700, 3);
+	}
+	end_with_lost();
+	assert_int_equal(all.n_all, 3);
+	assert_int_equal(all.all[0].first_ns, US(1101));
+	assert_int_equal(all.uncounted, 2);
+}
+
+static void test_where_calls_were_lost_no_rank_may_lack(void **state)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		known(i, 500);
+		for (uint32_t step = 1; step < 5; step++)
+			reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+		counted(i, 1600, 1700, 1);
+		if (i < 2)
+			counted(i, 4600, 4700, 4);
+	}
+	end_with_lost();
+	assert_int_equal(all.n_all, 0);
+	assert_int_equal(all.alone, 3);
+}
+
 static void test_without_gpu_times_calls_tell_who_comes_last(void **state)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -492,6 +580,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ranks_that_do_not_agree_are_left_out, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_with_lost_calls_nothing_is_matched, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_samples_that_were_lost_are_no_calls, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_what_lies_between_equal_counts_was_not_lost,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_longest_part_without_a_loss_counts, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_who_was_seen_to_be_made_counts_from_nothing,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_where_calls_were_lost_no_rank_may_lack, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_without_gpu_times_calls_tell_who_comes_last,
 		                                set_up, tear_down),

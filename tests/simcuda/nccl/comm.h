@@ -44,7 +44,7 @@ struct shared {
  * order. */
 struct ncclComm {
 	uint64_t magic_at_begin;
-	char head[24000];
+	char head[1080000];
 	uint64_t magic, hash;
 	int32_t rank, ranks, device, nvml_device;
 	char rest[2000];
