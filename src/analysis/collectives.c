@@ -143,6 +143,7 @@ void collectives_clear(struct collectives *collectives)
 	free(own->told);
 	free(own->processes);
 	free(own->missing);
+	free(own->behind);
 	free(own);
 	free(collectives->ranks);
 	free(collectives->comms);
@@ -448,6 +449,7 @@ static void rank_keep(struct collectives *collectives, const struct event *event
 
 	if (!told)
 		return;
+	collectives->own->told_anew = true;
 	if (!told->first_ns)
 		told->first_ns = told->moved_ns = call->begin_ns;
 	else if (memcmp(told->counts, counts, sizeof(told->counts)) != 0)

@@ -17,6 +17,12 @@ struct collective_kernel {
 	uint32_t process;
 };
 
+/* A rank that alone has launched less than all others, while nobody launched any. */
+struct behind_rank {
+	uint64_t since_ns, last_ns; /* when RAS counted the same first, and last */
+	uint32_t rank;
+};
+
 struct collectives_own {
 	struct function_means *functions;
 	size_t n_functions;
@@ -34,6 +40,9 @@ struct collectives_own {
 		uint32_t rank;
 	} * missing; /* by communicator, as of the last collectives_settle() */
 	size_t n_missing;
+	struct behind_rank *behind; /* by what RAS told until then */
+	size_t n_behind;
+	bool told_anew; /* since it was looked at */
 };
 
 /* collectives.c: calls move, so that no open group may know them by their places. */

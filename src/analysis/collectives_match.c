@@ -73,11 +73,10 @@ bool calls_before(const struct collectives *collectives, const struct collective
 {
 	const struct collectives_own *own = collectives->own;
 	const struct collective_rank *rank = &collectives->ranks[calls->rank];
-	const struct collective_comm *comm = &collectives->comms[rank->comm];
+	const uint64_t *id = rank->ras_id[0] ? rank->ras_id : collectives->comms[rank->comm].id;
 	uint64_t least = 0, most = UINT64_MAX;
 
-	const struct told_counts wanted = { .id = { comm->id[0], comm->id[1] },
-		                            .process = rank->process->id };
+	const struct told_counts wanted = { .id = { id[0], id[1] }, .process = rank->process->id };
 	size_t first = ARRAY_BEFORE(own->n_told, k, told_by_rank(&own->told[k], &wanted) < 0);
 
 	for (size_t i = first; i < own->n_told && i < first + TOLD_HEED; i++) {

@@ -5,11 +5,13 @@
 
 #include "analysis/collectives_inside.h"
 #include "base/order.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define KNOWN_AFTER_NS 30000000000ull /* what RAS has not told of by then it does not tell */
 #define WAITING_MOST   8192           /* calls that wait for a rank's; others are told of no more */
 #define UNCOUNTED_MOST 2048           /* calls of a rank and kind that wait for RAS: the last */
+#define STILL_NS       2000000000ull  /* counts that stay so long are those of a job that does */
 
 /* A call, and by what it is one with others'; those without a number yet come last. */
 struct settling {
@@ -121,6 +123,124 @@ static void missing_note(struct collectives *collectives, const struct settling 
 	if (missing->since_ns && missing->since_ns <= since_ns)
 		return;
 	*missing = (struct missing_call){ since_ns, missing_rank(collectives, rows, n) };
+}
+
+/* ---- what RAS says of ranks that do not call ------------------------------------------------- */
+
+ORDER_POINTERS_BY(told_in_order, struct collective_told, UP(id[0]), UP(id[1]), UP(number));
+ORDER_POINTERS_BY(ranks_by_told, struct collective_rank, UP(ras_id[0]), UP(ras_id[1]), UP(number));
+
+/* Whose counts are less than all others' in some kind; NULL: nobody's, or more than one's. All are
+ * of this machine, told of by one answer, and have not moved. */
+static const struct collective_told *told_behind(const struct collective_told *const *told,
+                                                 size_t n, struct behind_rank *since)
+{
+	const struct collective_told *behind = NULL;
+
+	if (n < 2 || n != told[0]->size)
+		return NULL;
+	*since = (struct behind_rank){ .last_ns = told[0]->last_ns };
+	for (size_t i = 0; i < n; i++) {
+		if (!told[i]->process || told[i]->missing || told[i]->failed ||
+		    told[i]->last_ns != told[0]->last_ns)
+			return NULL;
+		if (told[i]->moved_ns > since->since_ns)
+			since->since_ns = told[i]->moved_ns;
+	}
+	if (since->last_ns < since->since_ns + STILL_NS)
+		return NULL;
+	for (int kind = 0; kind < COLLECTIVES_TOLD; kind++) {
+		uint64_t most = 0;
+
+		for (size_t i = 0; i < n; i++)
+			most = told[i]->counts[kind] > most ? told[i]->counts[kind] : most;
+		for (size_t i = 0; i < n; i++) {
+			if (told[i]->counts[kind] == most || behind == told[i])
+				continue;
+			if (behind)
+				return NULL;
+			behind = told[i];
+		}
+	}
+	return behind;
+}
+
+/* The rank that it is here; it is behind `*at`, as told rows come in the ranks' order. */
+static const struct collective_rank *told_rank(const struct collective_rank *const *ranks, size_t n,
+                                               size_t *at, const struct collective_told *told)
+{
+	const struct collective_rank wanted = { .ras_id = { told->id[0], told->id[1] },
+		                                .number = told->number };
+	const struct collective_rank *key = &wanted;
+
+	while (*at < n && ranks_by_told(&ranks[*at], &key) < 0)
+		++*at;
+	for (size_t i = *at; i < n && !ranks_by_told(&ranks[i], &key); i++)
+		if (ranks[i]->process == told->process && !ranks[i]->gone)
+			return ranks[i];
+	return NULL;
+}
+
+static void behind_find(struct collectives *collectives)
+{
+	struct collectives_own *own = collectives->own;
+	size_t n_told = collectives->n_told, n_ranks = collectives->n_ranks, at = 0;
+	const struct collective_told **told = xcalloc(n_told + 1, sizeof(*told));
+	const struct collective_rank **ranks = xcalloc(n_ranks + 1, sizeof(*ranks));
+
+	for (size_t i = 0; i < n_told; i++)
+		told[i] = &collectives->told[i];
+	for (size_t i = 0; i < n_ranks; i++)
+		ranks[i] = &collectives->ranks[i];
+	qsort(told, n_told, sizeof(*told), told_in_order);
+	qsort(ranks, n_ranks, sizeof(*ranks), ranks_by_told);
+	own->n_behind = 0;
+	for (size_t first = 0, n; first < n_told; first += n) {
+		const struct collective_told *behind;
+		const struct collective_rank *rank;
+		struct behind_rank one;
+
+		for (n = 1; first + n < n_told && told[first + n]->id[0] == told[first]->id[0] &&
+		            told[first + n]->id[1] == told[first]->id[1];
+		     n++)
+			;
+		behind = told_behind(&told[first], n, &one);
+		rank = behind ? told_rank(ranks, n_ranks, &at, behind) : NULL;
+		if (!rank || rank->comm == COLLECTIVES_NONE)
+			continue;
+		one.rank = (uint32_t)(rank - collectives->ranks);
+		own->behind = vec_room(own->behind, own->n_behind, sizeof(one));
+		own->behind[own->n_behind++] = one;
+	}
+	free(told);
+	free(ranks);
+	own->told_anew = false;
+}
+
+/* Where calls do not say it, as some were lost, or as it stands still since before anybody looked.
+ * Once one of its communicator has called since it is not so any more. */
+static void behind_note(struct collectives *collectives)
+{
+	struct collectives_own *own = collectives->own;
+	uint64_t *last_ns = xcalloc(collectives->n_comms + 1, sizeof(*last_ns));
+
+	if (own->told_anew)
+		behind_find(collectives);
+	for (size_t i = 0; i < collectives->n_ranks; i++) {
+		const struct collective_rank *rank = &collectives->ranks[i];
+
+		if (rank->comm != COLLECTIVES_NONE && rank->last_ns > last_ns[rank->comm])
+			last_ns[rank->comm] = rank->last_ns;
+	}
+	for (size_t i = 0; i < own->n_behind; i++) {
+		const struct behind_rank *behind = &own->behind[i];
+		const struct collective_rank *rank = &collectives->ranks[behind->rank];
+		struct missing_call *missing = &own->missing[rank->comm];
+
+		if (!missing->since_ns && !rank->gone && last_ns[rank->comm] < behind->last_ns)
+			*missing = (struct missing_call){ behind->since_ns, behind->rank };
+	}
+	free(last_ns);
 }
 
 struct settle {
@@ -256,6 +376,7 @@ void collectives_settle(struct collectives *collectives, uint64_t before_ns,
 			             living[row->comm * COLLECTIVE_COUNTED + row->call.kind]);
 	}
 	collectives->n_calls = settle.n_kept;
+	behind_note(collectives);
 	settle_tell(&settle, each, data);
 	free(living);
 	free(rows);
@@ -300,7 +421,18 @@ struct collective_counts *collectives_count(const struct collectives *collective
 	return all;
 }
 
-/* The calls that it has not told of are among those that are kept, or come soon. */
+/* None of its calls has a number. */
+static bool rank_is_unknown(const struct collective_rank *rank)
+{
+	bool known = rank->made;
+
+	for (int kind = 0; kind < COLLECTIVES_TOLD; kind++)
+		known |= rank->counted[kind];
+	return !known && !rank->gone && rank->comm != COLLECTIVES_NONE;
+}
+
+/* The calls that it has not told of are among those that are kept, or come soon; or there are none,
+ * as all wait for one. */
 bool collectives_want_ras(const struct collectives *collectives, uint64_t since_ns)
 {
 	for (size_t i = 0; i < collectives->n_calls; i++) {
@@ -312,6 +444,9 @@ bool collectives_want_ras(const struct collectives *collectives, uint64_t since_
 		if (rank->comm == COLLECTIVES_NONE || (!rank->made && !rank->counted[call->kind]))
 			return true;
 	}
+	for (size_t i = 0; i < collectives->n_ranks; i++)
+		if (rank_is_unknown(&collectives->ranks[i]))
+			return true;
 	return false;
 }
 

@@ -46,6 +46,7 @@ struct flight_ranks {
 	size_t n_owners;
 	uint64_t lost, left_out;
 	uint64_t asked_ns, ask_at_ns, ask_pause_ns; /* of RAS, by what is not known without it */
+	bool ask_soon;                              /* calls were lost since */
 	uint64_t seen_ns;                           /* until then all calls have come */
 	struct function reminder;
 	struct api *reminder_api;         /* NULL: it has no number yet */
@@ -401,7 +402,7 @@ static void distrust_lost(struct flight_ranks *ranks, const struct capture_state
 {
 	static const enum lost_reason reasons[] = { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NOT_RUN,
 		                                    LOST_OVER_BUDGET };
-	uint64_t lost = 0;
+	uint64_t lost = 0, soon_ns = now_ns + ASK_SOON_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		lost += capture->lost[reasons[i]];
@@ -412,9 +413,11 @@ static void distrust_lost(struct flight_ranks *ranks, const struct capture_state
 	ranks->lost = lost;
 	/* soon, as it is known that there is something to ask about */
 	ranks->ask_pause_ns = 0;
-	ranks->ask_at_ns = now_ns + ASK_SOON_NS;
-	if (ranks->asked_ns && ranks->ask_at_ns < ranks->asked_ns + ASK_LEAST_NS)
-		ranks->ask_at_ns = ranks->asked_ns + ASK_LEAST_NS;
+	if (ranks->asked_ns && soon_ns < ranks->asked_ns + ASK_LEAST_NS)
+		soon_ns = ranks->asked_ns + ASK_LEAST_NS;
+	if (!ranks->ask_soon)
+		ranks->ask_at_ns = soon_ns;
+	ranks->ask_soon = true;
 }
 
 void flight_ranks_turn(struct flight_ranks *ranks, const struct capture_state *capture,
@@ -448,6 +451,7 @@ bool flight_ranks_want_ras(struct flight_ranks *ranks, uint64_t now_ns)
 	if (ranks->ask_pause_ns > ASK_MOST_NS)
 		ranks->ask_pause_ns = ASK_MOST_NS;
 	ranks->asked_ns = now_ns;
+	ranks->ask_soon = false;
 	ranks->ask_at_ns = now_ns + ranks->ask_pause_ns;
 	return true;
 }

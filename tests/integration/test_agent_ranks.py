@@ -99,7 +99,11 @@ def test_agent_tells_of_a_rank_that_hangs(case):
 
     def missing():
         return {pid for pid, value in ranks(node, "missing_seconds", pids).items() if value > 3}
-    wait_until(missing, "a rank to be missing", 40)
+    try:
+        wait_until(missing, "a rank to be missing", 40)
+    except Failure as why:
+        raise Failure(f"{why}; not matched: {unmatched(node)}, collectives: {ranks(node, 'collectives_total', pids)}, "
+                      f"missing: {ranks(node, 'missing_seconds', pids)}") from why
     checks.equal("the rank that is missing", {labels_of(node, pids)[LATE][0]}, missing())
     program.process.kill()
 

@@ -134,6 +134,8 @@ static inline void counted(uint32_t rank, double from_us, double to_us, uint64_t
 	call = nccl("ras.rank", from_us, to_us);
 	set_arg(&call, "id", 0xabc);
 	set_arg(&call, "id2", 0xdef);
+	set_arg(&call, "rank", rank);
+	set_arg(&call, "ranks", RANKS);
 	set_arg(&call, "pid", ranks[rank]->pid);
 	set_arg(&call, "AllReduce", reduces);
 	see(rank, call);

@@ -173,7 +173,10 @@ static void test_ras_is_asked_soon_after_a_loss_and_seldom_else(void **state)
 	turn_after(200e6, 1);
 	steps(20000, 100);
 	assert_false(flight_ranks_want_ras(flight, US(201e6)));
-	assert_true(flight_ranks_want_ras(flight, US(204e6)));
+	for (unsigned i = 2; i < 6; i++) /* further losses do not put it off */
+		turn_after(200e6 + 1e6 * i, i);
+	steps(20600, 100);
+	assert_true(flight_ranks_want_ras(flight, US(206e6)));
 	assert_int_equal(told_state.unmatched[RECORDER_CALLS_LOST] > 0, 1);
 }
 

@@ -217,6 +217,85 @@ static void test_after_a_loss_ras_tells_the_numbers_anew(void **state)
 	assert_false(collectives_want_ras(lateness_collectives(late), US(4e6)));
 }
 
+/* RAS' answer: one launches as many as these. */
+static void all_counted(double at_us, uint64_t reduces, uint32_t behind, uint64_t by)
+{
+	for (uint32_t i = 0; i < RANKS; i++)
+		counted(i, at_us, at_us + 100, i == behind ? reduces - by : reduces);
+}
+
+static void all_known(void)
+{
+	for (uint32_t i = 0; i < RANKS; i++)
+		known(i, 10);
+}
+
+static void test_a_rank_that_hung_before_is_missing_by_what_was_counted(void **state)
+{
+	all_known();
+	all_counted(1e6, 100, 2, 1);
+	turn(2e6);
+	assert_int_equal(of(2)->missing_ns, 0); /* it may be but a little late */
+	all_counted(4e6, 100, 2, 1);
+	turn(5e6);
+	assert_int_equal(of(2)->missing_ns, US(5e6) - US(1e6));
+	assert_int_equal(of(0)->missing_ns, 0);
+	turn(7e6);
+	assert_int_equal(of(2)->missing_ns, US(7e6) - US(1e6));
+	reduce(2, 8e6); /* it comes */
+	turn(9e6);
+	assert_int_equal(of(2)->missing_ns, 0);
+}
+
+static void test_a_loss_hides_no_rank_that_hangs(void **state)
+{
+	all_known();
+	all_counted(1e6, 100, RANKS, 0);
+	for (uint32_t i = 0; i < RANKS; i++)
+		if (i != 1)
+			reduce(i, 1.5e6);
+	turn(4e6);
+	lateness_distrust(late);
+	turn(5e6);
+	assert_int_equal(of(1)->missing_ns, 0);
+	assert_true(collectives_want_ras(lateness_collectives(late), US(5e6)));
+	all_counted(6e6, 101, 1, 1);
+	all_counted(9e6, 101, 1, 1);
+	lateness_distrust(late);
+	turn(10e6);
+	assert_int_equal(of(1)->missing_ns, US(10e6) - US(6e6 + 100));
+}
+
+static void test_of_a_job_that_goes_on_nobody_is_missing(void **state)
+{
+	all_known();
+	all_counted(1e6, 100, 2, 1);
+	all_counted(4e6, 101, 2, 1);
+	all_counted(5e6, 101, 2, 1); /* still for a second */
+	turn(6e6);
+	assert_int_equal(of(2)->missing_ns, 0);
+	all_counted(8e6, 101, 2, 1);
+	reduce(0, 9e6); /* that call is behind what rank 2 lacked, which was lost */
+	turn(10e6);
+	assert_int_equal(of(2)->missing_ns, 0);
+}
+
+static void test_where_not_all_are_told_of_nobody_is_missing(void **state)
+{
+	all_known();
+	for (uint32_t i = 0; i + 1 < RANKS; i++)
+		for (double at = 1e6; at < 9e6; at += 3e6)
+			counted(i, at, at + 100, i ? 100 : 99);
+	turn(10e6);
+	assert_int_equal(of(0)->missing_ns, 0);
+	all_counted(10e6, 100, 0, 1);
+	counted(3, 14e6, 14e6 + 100, 99); /* two are */
+	all_counted(14e6, 100, 0, 1);
+	counted(3, 18e6, 18e6 + 100, 99);
+	turn(19e6);
+	assert_int_equal(of(0)->missing_ns, 0);
+}
+
 /* Also of those that are too young to be judged. */
 static void test_what_each_rank_has_called_is_known(void **state)
 {
@@ -291,6 +370,10 @@ int main(void)
 		IN_SCENE(test_nobody_waits_for_a_rank_that_has_ended),
 		IN_SCENE(test_a_rank_alone_has_nobody_to_be_late_for),
 		IN_SCENE(test_after_a_loss_ras_tells_the_numbers_anew),
+		IN_SCENE(test_a_rank_that_hung_before_is_missing_by_what_was_counted),
+		IN_SCENE(test_a_loss_hides_no_rank_that_hangs),
+		IN_SCENE(test_of_a_job_that_goes_on_nobody_is_missing),
+		IN_SCENE(test_where_not_all_are_told_of_nobody_is_missing),
 		IN_SCENE(test_what_each_rank_has_called_is_known),
 		IN_SCENE(test_ranks_that_say_different_things_are_not_believed),
 		IN_SCENE(test_calls_without_end_are_not_all_kept),
