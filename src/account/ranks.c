@@ -11,7 +11,8 @@
 #include "base/xalloc.h"
 
 #define LATE_LEAST   0.05 /* of a rank's time others wait for it: it is worth a word */
-#define LATE_CLEAR   0.5  /* of all waiting for one rank */
+#define LATE_CLEAR   0.5  /* of all waiting for one rank, */
+#define LATE_TIMES   2.0  /* and so many times as much as for any other */
 #define LATE_MUCH    0.9  /* of the time that others waited for a rank */
 #define CLASS_LEAST  10   /* collectives, below which nothing is said of a kind */
 #define CLASS_MOSTLY 0.7  /* of the time */
@@ -156,6 +157,19 @@ struct cause {
 
 ORDER_BY(causes_alike, struct cause, UP(process), UP(cause), UP(chain));
 
+/* Whose matter it is that another GPU waits: who waits first on the way to the cause, for workers
+ * of its own it may be. */
+static const struct process *cause_whose(const struct facts *facts, const struct accounts *accounts,
+                                         const struct account_part *part)
+{
+	uint32_t thread = part->thread;
+
+	for (uint32_t via = part->via; accounts->vias[via].before; via = accounts->vias[via].before)
+		if (accounts->vias[via].thread != FACTS_NONE)
+			thread = accounts->vias[via].thread;
+	return facts->threads[thread].process;
+}
+
 static struct cause *causes_of(const struct facts *facts, const struct accounts *accounts,
                                size_t *n)
 {
@@ -172,7 +186,7 @@ static struct cause *causes_of(const struct facts *facts, const struct accounts 
 			if (part->thread == FACTS_NONE ||
 			    !account_part_is_for_peers(accounts, part))
 				continue;
-			process = facts->threads[part->thread].process;
+			process = cause_whose(facts, accounts, part);
 			causes = vec_room(causes, *n, sizeof(*causes));
 			causes[(*n)++] = (struct cause){ part, process->id, part->cause,
 				                         part->chain, part->ns };
@@ -300,12 +314,21 @@ enum rank_class rank_kind_class(const struct rank_kind *kind)
 static void find_late(struct ranks *ranks)
 {
 	struct rank_row *most = NULL;
+	uint64_t second_ns = 0;
 
-	for (size_t i = 0; i < ranks->n_rows; i++)
-		if (ranks->rows[i].held_ns && (!most || ranks->rows[i].held_ns > most->held_ns))
-			most = &ranks->rows[i];
+	for (size_t i = 0; i < ranks->n_rows; i++) {
+		struct rank_row *row = &ranks->rows[i];
+
+		if (!row->held_ns || (most && row->held_ns <= most->held_ns)) {
+			second_ns = facts_max(second_ns, row->held_ns);
+			continue;
+		}
+		second_ns = most ? most->held_ns : 0;
+		most = row;
+	}
 	if (most && rank_held(most) >= LATE_LEAST &&
-	    (double)most->held_ns >= LATE_CLEAR * (double)ranks->held_ns)
+	    (double)most->held_ns >= LATE_CLEAR * (double)ranks->held_ns &&
+	    (double)most->held_ns >= LATE_TIMES * (double)second_ns)
 		ranks->late = most;
 }
 

@@ -16,6 +16,7 @@
 #define WHY_BUSY           0.75 /* less, and it is not said either */
 #define WHY_STEPS          0.5  /* less, and what steps cost is not told of the whole */
 #define WHY_NEXT           2
+#define WHY_MOST           15   /* lines, before they are wrapped */
 #define WHY_FACTORS_DIFFER 1.15 /* less is told as one: the larger */
 #define WHY_FACTOR_BOUND   1.5  /* of less other things than the GPU are in the way */
 #define WHY_FACTOR_MOST    100  /* more is not worth a figure */
@@ -498,9 +499,18 @@ static void why_not_known(struct why *why)
 	}
 }
 
+static size_t lines_since(const struct buf *out, size_t from)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < out->len; i++)
+		n += out->data[i] == '\n';
+	return n;
+}
+
 static void why_text(struct why *why)
 {
-	size_t next = why->options.next ? why->options.next : WHY_NEXT;
+	size_t next = why->options.next ? why->options.next : WHY_NEXT, from = why->out->len;
 	const struct account *account = why_of(why);
 
 	why_add_standing(why);
@@ -520,6 +530,8 @@ static void why_text(struct why *why)
 		buf_putc(why->out, '\n');
 		why_bounds(why, account);
 	}
+	if (!why->options.next && lines_since(why->out, from) + WHY_NEXT + 1 > WHY_MOST)
+		next = 1;
 	for (size_t i = 1; i < why->answer.n_changes && i <= next; i++) {
 		buf_puts(why->out, "Next: ");
 		why_change(why, &why->answer.changes[i]);
