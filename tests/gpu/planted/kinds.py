@@ -21,10 +21,13 @@ def marked(file, mark):
 
 
 class Kind(PlantedKind):
-    def __init__(self, file, name, *words, gpus=1, env=None, **more):
+    """`late`: the rank of two that the other waits for; `hangs`: it comes no more."""
+
+    def __init__(self, file, name, *words, gpus=1, env=None, late=None, hangs=False, **more):
         super().__init__(name, *words, program=file, **more)
         self.names = tuple(marked(file, name) if name.startswith("@") else name for name in self.names)
         self.gpus, self.env = gpus, env or {}
+        self.late, self.hangs = late, hangs
 
 
 def of(file, *rows):
@@ -134,15 +137,19 @@ HEALTHY = [
     *of("cupy_planted.py", "cupy_fed_products", "cupy_fed_transforms"),
 ]
 
-RANKS = [Kind("ranks_planted.py", *row, gpus=2) for row in (
-    ("ranks_sleep", "sleep", "fetch_late"),
-    ("ranks_slow_loader", "computing", "augment_picture"),
-    ("ranks_more_kernels", "kernels", "uneven_batch"),
-    ("ranks_score_on_one", "computing", "score_words edit_distance"),
-    ("ranks_checkpoint_on_first", "computing disk copy_call copies fault", "write_history save_checkpoint"),
-    ("ranks_healthy",),
-    ("ranks_sharded",),
+RANKS = [Kind("ranks_planted.py", *row, gpus=2, late=late) for late, *row in (
+    ("1", "ranks_sleep", "sleep", "fetch_late"),
+    ("1", "ranks_slow_loader", "computing", "augment_picture"),
+    ("1", "ranks_more_kernels", "kernels", "uneven_batch"),
+    ("1", "ranks_score_on_one", "computing", "score_words edit_distance"),
+    ("0", "ranks_checkpoint_on_first", "computing disk copy_call copies fault", "write_history save_checkpoint"),
+    ("1", "sharded_sleep", "sleep", "fetch_late"),
+    ("1", "sharded_slow_loader", "computing", "augment_picture"),
+    ("1", "sharded_more_kernels", "kernels", "uneven_batch"),
+    (None, "ranks_healthy"),
+    (None, "ranks_sharded"),
 )]
+RANKS.append(Kind("ranks_planted.py", "ranks_hang", "sleep", "wait_for_more_data", gpus=2, late="1", hangs=True, gain=False))
 
 KINDS = [*HOST, *FEED, *CALLS, *JAX, *CUPY, *TWO, *HEALTHY, *RANKS]
 

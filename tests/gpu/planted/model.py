@@ -11,7 +11,7 @@ DEVICE = os.environ.get("PLANTED_DEVICE", "cuda")  # "cpu" for trying out the pr
 SMALL = DEVICE == "cpu"
 DTYPE = torch.float32 if SMALL else torch.bfloat16
 VOCAB, PATCH = 4096, 96
-WIDTH = 64 if SMALL else 2048
+WIDTH = 64 if SMALL else int(os.environ.get("PLANTED_WIDTH", "2048"))
 LENGTH = 16 if SMALL else 512
 BATCH = 8
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """PyTorch trainings of two ranks on two GPUs, started from one process; one rank has a problem.
 
+Where there is one GPU both share it: NCCL takes them for ranks of two machines, and sends what they exchange through the loopback.
+
 The first process says what rank 0 says, so that both are seen as one program: -p of it is of all.
 """
 
@@ -21,10 +23,13 @@ from torch_feed import Augmented, loader
 from torch_host import edit_distance, save_checkpoint
 
 RANK = int(os.environ.get("RANK", "0"))
+SHARED = not SMALL and torch.cuda.device_count() < 2
+GPU = 0 if SHARED else RANK
+HANGS_AFTER_SECONDS = 3
 
 
 def trainer_of_ranks(**more):
-    return Trainer(wrap=lambda model: DistributedDataParallel(model, device_ids=None if SMALL else [RANK]), **more)
+    return Trainer(wrap=lambda model: DistributedDataParallel(model, device_ids=None if SMALL else [GPU]), **more)
 
 
 def fetch_late():
@@ -54,7 +59,12 @@ def uneven_batch(trainer, x):
 
 def ranks_more_kernels(planted):
     """Long sentences all came to rank 1."""
-    trainer, x = trainer_of_ranks(), tokens(BATCH * 4 if planted and RANK == 1 else BATCH)
+    yield from more_kernels(trainer_of_ranks(), planted)
+
+
+def more_kernels(trainer, planted):
+    """More of them where ranks share a GPU, as what they exchange takes long there."""
+    x = tokens(BATCH * (16 if SHARED else 4) if planted and RANK == 1 else BATCH)
     while True:
         uneven_batch(trainer, x)
         yield
@@ -100,7 +110,7 @@ def ranks_healthy(_):
         yield
 
 
-def ranks_sharded(_):
+def sharded_trainer(**more):
     """Parameters in shards, gathered while kernels of the layer before run."""
     from torch.distributed.fsdp import fully_shard
 
@@ -109,22 +119,62 @@ def ranks_sharded(_):
             fully_shard(block)
         return fully_shard(model)
 
-    trainer, x = Trainer(layers=8, wrap=shard), tokens(BATCH * 4)
+    return Trainer(wrap=shard, **more)
+
+
+def ranks_sharded(_):
+    trainer, x = sharded_trainer(layers=8), tokens(BATCH * 4)
     while True:
+        trainer.step(x, x)
+        yield
+
+
+def sharded_sleep(planted):
+    trainer, x = sharded_trainer(), tokens()
+    while True:
+        if planted and RANK == 1:
+            fetch_late()
+        trainer.step(x, x)
+        yield
+
+
+def sharded_slow_loader(planted):
+    trainer = sharded_trainer(patches=True)
+    for batch in forever(loader(Augmented(planted and RANK == 1))):
+        x, y = to_gpu(batch)
+        trainer.step(x.to(DTYPE), y)
+        yield
+
+
+def sharded_more_kernels(planted):
+    yield from more_kernels(sharded_trainer(), planted)
+
+
+def wait_for_more_data():
+    while True:
+        time.sleep(1)
+
+
+def ranks_hang(planted):
+    """Rank 1 leaves the loop."""
+    trainer, x, begin = trainer_of_ranks(), tokens(), time.monotonic()
+    while True:
+        if planted and RANK == 1 and time.monotonic() > begin + HANGS_AFTER_SECONDS:
+            wait_for_more_data()
         trainer.step(x, x)
         yield
 
 
 KINDS = {function.__name__: function for function in (
     ranks_sleep, ranks_slow_loader, ranks_more_kernels, ranks_score_on_one, ranks_checkpoint_on_first, ranks_healthy,
-    ranks_sharded)}
+    ranks_sharded, sharded_sleep, sharded_slow_loader, sharded_more_kernels, ranks_hang)}
 
 
 def run_rank(options):
     """Rank 0 decides for both when it is over."""
     steady.hold(options)
     if not SMALL:
-        torch.cuda.set_device(RANK)
+        torch.cuda.set_device(GPU)
     dist.init_process_group("gloo" if SMALL else "nccl", rank=RANK, world_size=2)
     steps = KINDS[options.kind](not options.without)
     if RANK == 0:
@@ -144,7 +194,9 @@ def start_ranks(options):
     """Both import before they are let go, and what rank 0 says then is said here."""
     words = [sys.executable, *(argument for argument in sys.argv if argument != "--hold"), "--hold"]
     env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    ranks = [subprocess.Popen(words, env={**env, "RANK": str(rank)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if SHARED:
+        env["NCCL_SOCKET_IFNAME"] = "lo"
+    ranks = [subprocess.Popen(words, env={**env, "RANK": str(rank), **({"NCCL_HOSTID": f"rank{rank}"} if SHARED else {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
              for rank in (0, 1)]
     for rank in ranks:
         rank.stdout.readline()
