@@ -326,7 +326,7 @@ ORDER_BY(collectives_by_time, struct collective, UP(comm), UP(last_ns), UP(first
 void collectives_end(struct collectives *collectives, const struct run_info *run)
 {
 	static const enum lost_reason calls_lost[] = { LOST_RING_FULL, LOST_THREADS_FULL,
-		                                       LOST_NOT_RUN, LOST_OVER_BUDGET };
+		                                       LOST_NOT_RUN, LOST_QUEUE };
 	uint32_t n;
 
 	for (size_t i = 0; i < sizeof(calls_lost) / sizeof(calls_lost[0]); i++)

@@ -35,6 +35,7 @@ static const struct lost_row {
 	[LOST_OVER_BUDGET] = { "over_budget", "left out" },
 	[LOST_GPU_UNRECORDED] = { "gpu_not_recorded", "not recorded", MISSED_GPU_WORK },
 	[LOST_MOMENTS] = { "moments", "left out" },
+	[LOST_QUEUE] = { "calls_over_budget", "lost" },
 };
 
 static const struct miss_row {

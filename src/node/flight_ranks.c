@@ -401,7 +401,7 @@ static void distrust_lost(struct flight_ranks *ranks, const struct capture_state
                           uint64_t now_ns)
 {
 	static const enum lost_reason reasons[] = { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NOT_RUN,
-		                                    LOST_OVER_BUDGET };
+		                                    LOST_QUEUE };
 	uint64_t lost = 0, soon_ns = now_ns + ASK_SOON_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)

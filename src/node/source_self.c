@@ -111,6 +111,7 @@ static const char *const reasons[] = {
 	[LOST_NO_ANSWER] = "no_answer",
 	[LOST_OVER_BUDGET] = "over_budget",
 	[LOST_MOMENTS] = "moments",
+	[LOST_QUEUE] = "calls_over_budget",
 };
 
 static void *begin(const struct node_settings *settings)

@@ -38,7 +38,7 @@ static bool is_support(const struct selection *s, const struct api *api, enum ap
 	case OP_MODULE_UNLOAD:
 		return true;
 	case OP_NAME_KERNEL:
-		return layer == LAYER_RUNTIME &&
+		return layer == LAYER_RUNTIME && s->layers != LAYERS_DRIVER &&
 		       (s->layers == LAYERS_RUNTIME || s->layers == LAYERS_BOTH || s->n_only ||
 		        s->failed);
 	default:

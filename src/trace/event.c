@@ -57,6 +57,7 @@ static const char *const texts[LOST_COUNT] = {
 				"when their process ended",
 	[LOST_MOMENTS] = "samples, switches of threads and interrupts that the kernel left out, "
 			 "as an eBPF program was under way",
+	[LOST_QUEUE] = "calls that an agent told of beyond the memory that is kept of a target",
 };
 
 const char *lost_reason_text(enum lost_reason reason)

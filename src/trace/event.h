@@ -242,6 +242,7 @@ enum lost_reason {
 	LOST_OVER_BUDGET,  /* what a target told beyond the memory that is kept of it */
 	LOST_GPU_UNRECORDED, /* launches whose work was not told of when their process ended */
 	LOST_MOMENTS,        /* as LOST_NOT_RUN, but no call: samples, switches, interrupts */
+	LOST_QUEUE,          /* calls that an agent told faster than they were taken over */
 	LOST_COUNT,
 };
 

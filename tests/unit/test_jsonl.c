@@ -276,20 +276,21 @@ static void test_first_and_last_line_are_about_the_trace(void **state)
 	run.info.misses = &miss;
 	run.info.n_misses = 1;
 	end_run(&run);
-	assert_string_equal(run.text,
-	                    "{\"event_id\":1,\"ts\":0.000000,\"type\":\"trace\",\"format\":1,"
-	                    "\"realtime_ns\":1800000000000000000}\n"
-	                    "{\"event_id\":2,\"ts\":1500.000000,\"type\":\"summary\","
-	                    "\"duration_ms\":1500.000000,\"calls\":0,\"returns\":true,"
-	                    "\"estimate_scale\":1.000000,\"complete\":false,"
-	                    "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
-	                    "\"too_deep\":0,\"unreadable\":0,\"late\":0,"
-	                    "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0,"
-	                    "\"records\":0,\"processes_full\":0,\"texts\":0,\"not_run\":0,"
-	                    "\"gpu_no_call\":0,\"gpu_bad_records\":0,\"no_room\":0,"
-	                    "\"no_answer\":0,\"over_budget\":0,\"gpu_not_recorded\":0,\"moments\":0},"
-	                    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
-	                    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
+	assert_string_equal(
+		run.text, "{\"event_id\":1,\"ts\":0.000000,\"type\":\"trace\",\"format\":1,"
+			  "\"realtime_ns\":1800000000000000000}\n"
+			  "{\"event_id\":2,\"ts\":1500.000000,\"type\":\"summary\","
+			  "\"duration_ms\":1500.000000,\"calls\":0,\"returns\":true,"
+			  "\"estimate_scale\":1.000000,\"complete\":false,"
+			  "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
+			  "\"too_deep\":0,\"unreadable\":0,\"late\":0,"
+			  "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0,"
+			  "\"records\":0,\"processes_full\":0,\"texts\":0,\"not_run\":0,"
+			  "\"gpu_no_call\":0,\"gpu_bad_records\":0,\"no_room\":0,"
+			  "\"no_answer\":0,\"over_budget\":0,\"gpu_not_recorded\":0,\"moments\":0,"
+			  "\"calls_over_budget\":0},"
+			  "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
+			  "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
 	close_run(&run);
 }
 

@@ -196,6 +196,8 @@ static void test_registering_of_kernels_is_followed_where_stubs_must_be_named(vo
 	assert_int_equal(group_of(&selection, "__cudaRegisterFunction"), HOOK_SUPPORT);
 	selection = (struct selection){ .only = only, .n_only = 1 };
 	assert_int_equal(group_of(&selection, "__cudaRegisterFunction"), HOOK_SUPPORT);
+	selection.layers = LAYERS_DRIVER; /* no launch of the runtime is told */
+	assert_int_equal(group_of(&selection, "__cudaRegisterFunction"), HOOK_OFF);
 }
 
 int main(void)

@@ -556,7 +556,7 @@ void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT])
 	if (gpu->calls)
 		lost[LOST_UNREADABLE] += gpu_calls_unreadable(gpu->calls);
 	if (gpu->calls)
-		lost[LOST_OVER_BUDGET] += gpu_calls_refused(gpu->calls);
+		lost[LOST_QUEUE] += gpu_calls_refused(gpu->calls);
 }
 
 uint64_t gpu_turned_away(const struct gpu_times *gpu)

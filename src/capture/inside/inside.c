@@ -463,5 +463,6 @@ void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
 	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++)
 		lost[reasons[i]] += agents.probes[i];
 	lost[LOST_GPU_RECORDS] += inside->bad_records;
-	lost[LOST_OVER_BUDGET] += call_queue_refused(inside->queue) + inside->counted_lost;
+	lost[LOST_QUEUE] += call_queue_refused(inside->queue);
+	lost[LOST_OVER_BUDGET] += inside->counted_lost;
 }

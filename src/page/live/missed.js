@@ -26,6 +26,7 @@ const LOST = /** @type {{[reason: string]: string}} */ ({
 	no_answer: 'without an answer',
 	over_budget: 'events left out: beyond their budget',
 	gpu_not_recorded: 'pieces of GPU work not recorded',
+	calls_over_budget: 'calls lost: beyond their budget',
 	moments: 'samples, switches and interrupts left out by the kernel',
 });
 
