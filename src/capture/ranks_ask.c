@@ -199,17 +199,19 @@ static const struct known_rank *member_of(const struct heard *heard, size_t firs
 }
 
 /* With the lock. Of communicators that nobody here is in nothing is told: others use the machine
- * as well. `far`: of the others' ranks elsewhere, too. */
-static void take_answer(struct ranks_feed *feed, const struct heard *heard, bool far)
+ * as well. `far`: of the others' ranks elsewhere, too. Returns whether one was of somebody here. */
+static bool take_answer(struct ranks_feed *feed, const struct heard *heard, bool far)
 {
 	const struct ras_answer *answer = heard->answer;
 	size_t n_far = 0;
+	bool any = false;
 
 	for (size_t i = 0, n; i < answer->n; i += n) {
 		const struct known_rank *member;
 
 		n = same_comm(answer, i);
 		member = member_of(heard, i, n);
+		any |= member != NULL;
 		for (size_t k = i; member && k < i + n; k++) {
 			const struct ras_rank *rank = &answer->ranks[k];
 			struct known_rank *process = process_of(heard, rank);
@@ -224,6 +226,7 @@ static void take_answer(struct ranks_feed *feed, const struct heard *heard, bool
 				ranks_tell(feed, &told);
 		}
 	}
+	return any;
 }
 
 /* Whether it has moved since the last answer, and whether all have launched the same. */
@@ -319,6 +322,7 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 		const struct known_rank asked = feed->processes[i];
 		bool is_new = asked.space && !asked.gone && !is_silent(feed, &asked);
 		uint64_t begin_ns = clock_now_ns();
+		struct known_rank *process;
 		struct ras_answer answer;
 		struct heard heard;
 
@@ -337,7 +341,10 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 			continue;
 		feed->answered = true;
 		heard_begin(&heard, feed, &asked, &answer);
-		take_answer(feed, &heard, far);
+		/* also at the first that says anything: on a busy machine that is no early one */
+		process = ranks_process_find(feed, asked.pid);
+		if (take_answer(feed, &heard, far || !process || !process->far) && process)
+			process->far = true;
 		nudge_standing(feed, &heard);
 		ras_answer_free(&answer);
 	}

@@ -27,6 +27,7 @@ struct known_rank { /* a process; its numbers elsewhere */
 	uid_t user;
 	bool gone; /* another may take its place here */
 	bool nudged;
+	bool far; /* of ranks elsewhere it was told what an answer of its network says */
 	unsigned n_handles;
 	uint64_t answer; /* the last one that it was in, so many times: */
 	unsigned n_told;

@@ -257,12 +257,23 @@ def test_ranks_that_nothing_is_heard_of(case):
         raise Failure(f"why says {said}")
 
 
+def test_ranks_that_nothing_is_heard_of_are_told_of_by_whichever_answer_comes(case):
+    """On a busy machine neither the first question is answered, nor the last."""
+    said = attached(case, "nccl_hang", SIMNCCL_RAS="missing", SIMNCCL_RAS_ONLY="3-9")[1].out()
+    if "Nothing has been heard of 1 of its ranks" not in said:
+        raise Failure(f"why says {said}")
+
+
 def test_ranks_of_recordings_that_are_read_together(case):
-    program, pids = planted(case, "nccl_sleep", 20)
+    """Again where an agent was not answered in time, which a busy machine does: that is told, and asked elsewhere."""
+    program, pids = planted(case, "nccl_sleep", 60)
     paths = [case.path(f"rank{i}.cuscope") for i in range(4)]
-    watched = [case.cuscope("why", "-o", path, "--no-follow", "--duration", "4s", "-p", pid) for path, pid in zip(paths, pids)]
-    for one in watched:
-        checks.equal("status of why", 0, one.wait())
+    for _ in range(3):
+        watched = [case.cuscope("why", "-o", path, "--force", "--no-follow", "--duration", "4s", "-p", pid) for path, pid in zip(paths, pids)]
+        for one in watched:
+            checks.equal("status of why", 0, one.wait())
+        if not any("no GPU times of" in one.err() for one in watched):
+            break
     program.process.kill()
     done = case.cuscope("report", *paths, "ranks", "--format", "csv")
     checks.equal("status of report", 0, done.wait())
