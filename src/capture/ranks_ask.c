@@ -12,6 +12,7 @@
 #include "base/at_end.h"
 #include "base/clock.h"
 #include "base/order.h"
+#include "base/parse.h"
 #include "base/process.h"
 #include "base/vec.h"
 #include "probe/helper.h"
@@ -21,8 +22,26 @@
 #define SPACES_USER   16
 #define SPACES_OTHERS 48
 
+/* Where its job's RAS listens, as far as it says so: two jobs in one network have a port each. */
+static uint16_t port_of(struct ranks_feed *feed, pid_t pid)
+{
+	struct process_reader_options options = { 0 };
+	struct process_identity identity;
+	struct err err = { 0 };
+	const char *colon;
+	uint64_t port;
+
+	if (!feed->reader && !process_labels_choose(&options.choice, "NCCL_RAS_ADDR", &err))
+		feed->reader = process_reader_new(&options);
+	if (!feed->reader || !process_reader_read(feed->reader, pid, 0, &identity))
+		return RAS_PORT;
+	colon = strrchr(identity.chosen[0], ':');
+	return colon && parse_number(colon + 1, UINT16_MAX, &port) && port ? (uint16_t)port
+	                                                                   : RAS_PORT;
+}
+
 /* Who it is elsewhere. Without the lock. */
-static bool look_at(struct known_rank *process)
+static bool look_at(struct ranks_feed *feed, struct known_rank *process)
 {
 	pid_t pid = (pid_t)process->pid;
 	struct process_file space = { 0 };
@@ -34,6 +53,7 @@ static bool look_at(struct known_rank *process)
 	        (process->own_pid = process_own_number(pid, pid)) != 0 &&
 	        process_status(pid, 0, "Uid: %u", &user) &&
 	        (process->start_time = process_start_time(pid)) != 0;
+	process->port = found ? port_of(feed, pid) : RAS_PORT;
 	look_time_charge(LOOK_AT_THREADS, process->person, helper_busy_ns() - begin_ns);
 	process->space = space.inode;
 	process->user = (uid_t)user;
@@ -50,13 +70,14 @@ static void look_at_new(struct ranks_feed *feed)
 		    look_time_is_over(LOOK_AT_THREADS, process.person))
 			continue;
 		pthread_mutex_unlock(&feed->lock);
-		found = look_at(&process);
+		found = look_at(feed, &process);
 		pthread_mutex_lock(&feed->lock);
 		/* there may be another by now, and handles of it */
 		there = &feed->processes[i];
 		if (there->pid != process.pid || there->space || there->gone)
 			continue;
 		there->space = process.space;
+		there->port = process.port;
 		there->own_pid = process.own_pid;
 		there->user = process.user;
 		there->start_time = process.start_time;
@@ -132,7 +153,7 @@ static bool is_silent(struct ranks_feed *feed, const struct known_rank *process)
 	const struct known_user *user = ranks_user_of(feed, process->person);
 
 	for (size_t i = 0; i < feed->n_silent; i++)
-		if (feed->silent[i] == process->space)
+		if (feed->silent[i] == ranks_where(process))
 			return true;
 	if (!process->person)
 		return false;
@@ -155,7 +176,7 @@ static void waited_for(struct ranks_feed *feed, const struct known_rank *process
 	if (user)
 		user->silent = true;
 	else if (feed->n_silent < SPACES_MAX)
-		feed->silent[feed->n_silent++] = process->space;
+		feed->silent[feed->n_silent++] = ranks_where(process);
 }
 
 static struct known_comm *comm_of(struct ranks_feed *feed, uint64_t person,
@@ -305,10 +326,10 @@ static int ask(const struct ranks_feed *feed, const struct known_rank *asked,
 		return network;
 	if (file_stat(network, &st) || st.st_ino != asked->space)
 		return -ESRCH;
-	return ras_ask(network, RAS_PORT, &feed->stop, answer, &err);
+	return ras_ask(network, asked->port, &feed->stop, answer, &err);
 }
 
-/* One process of each namespace. With the lock, which is let go of meanwhile. */
+/* One process of each namespace and port. With the lock, which is let go of meanwhile. */
 void ranks_ask_all(struct ranks_feed *feed, bool far)
 {
 	struct quota of_spaces = { .user = { SPACES_USER },
@@ -327,10 +348,10 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 		struct heard heard;
 
 		for (size_t k = 0; k < n && is_new; k++)
-			is_new = spaces[k] != asked.space;
+			is_new = spaces[k] != ranks_where(&asked);
 		if (!is_new || quota_take(&of_spaces, asked.person, 0, 1))
 			continue;
-		spaces[n++] = asked.space;
+		spaces[n++] = ranks_where(&asked);
 		pthread_mutex_unlock(&feed->lock);
 
 		int rc = ask(feed, &asked, &answer);

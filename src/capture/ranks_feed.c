@@ -164,6 +164,7 @@ void ranks_feed_free(struct ranks_feed *feed)
 	pthread_mutex_unlock(&feed->lock);
 	if (feed->running)
 		pthread_join(feed->thread, NULL);
+	process_reader_free(feed->reader);
 	MAP_FREE(feed->handles, free);
 	pthread_cond_destroy(&feed->wake);
 	pthread_mutex_destroy(&feed->lock);

@@ -12,17 +12,19 @@
 #include "base/map.h"
 #include "base/quota.h"
 #include "capture/ranks_feed.h"
+#include "identity/process_read.h"
 #include "identity/ras.h"
 #include "probe/account.h"
 
 #define PROCESSES_MAX 1024 /* that are told apart; further ones are no ranks */
 #define RANKS_EACH    64   /* communicators of a process that RAS may say it is in */
-#define SPACES_MAX    64   /* network namespaces that are asked */
+#define SPACES_MAX    64   /* network namespaces, and ports in them, that are asked */
 
 struct known_rank { /* a process; its numbers elsewhere */
 	uint32_t pid;
 	pid_t own_pid;
 	uint64_t space; /* network namespace; 0: not looked at */
+	uint16_t port;  /* where RAS is asked in that: NCCL_RAS_ADDR's, or the usual one */
 	uint64_t person, start_time;
 	uid_t user;
 	bool gone; /* another may take its place here */
@@ -84,7 +86,8 @@ struct ranks_feed {
 	uint64_t answers;
 	struct known_handle *handles;
 	size_t unfound;
-	uint64_t silent[SPACES_MAX]; /* the same of networks of root's */
+	struct process_reader *reader; /* of the thread; NULL: not needed yet */
+	uint64_t silent[SPACES_MAX];   /* the same of ports in networks of root's */
 	size_t n_silent;
 	struct known_user *users;
 	size_t n_users;
@@ -102,6 +105,12 @@ struct ranks_feed {
 /* All with the lock. Passed on at the next turn, or counted as refused. */
 void ranks_tell(struct ranks_feed *feed, const struct ranks_told *told);
 
+/* A port in a network. */
+static inline uint64_t ranks_where(const struct known_rank *process)
+{
+	return process->space << 16 | process->port;
+}
+
 /* The living process with this number; NULL: there is none. */
 struct known_rank *ranks_process_find(struct ranks_feed *feed, uint32_t pid);
 
@@ -111,8 +120,8 @@ void ranks_be_gone(struct ranks_feed *feed, struct known_rank *process);
 /* NULL: of root, who is trusted, or there is no room for more. */
 struct known_user *ranks_user_of(struct ranks_feed *feed, uint64_t person);
 
-/* One process of each network namespace is asked; `far`: what is said of ranks elsewhere is told,
- * too. The lock is let go of meanwhile. */
+/* One process of each network namespace and port is asked; `far`: what is said of ranks elsewhere
+ * is told, too. The lock is let go of meanwhile. */
 void ranks_ask_all(struct ranks_feed *feed, bool far);
 
 /* Which ranks the handles are that are not known yet. The lock is let go of meanwhile. */

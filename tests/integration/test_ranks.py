@@ -43,11 +43,10 @@ def join_network(pid):
             raise OSError(ctypes.get_errno(), "setns")
 
 
-def planted(case, kind, seconds, **more):
+def planted(case, kind, seconds, network=first_in_own_network, name="planted", **more):
     """Its four programs, by the numbers that they have; it is over when the case is."""
     env = dict(case.environment(), SIMCUDA_TIME_SCALE="1", SIMNCCL_DIR=case.path("."), **more)
-    program = case.start(os.path.join(Places.build, "planted", "planted"), kind, str(seconds), env=env, name="planted",
-                         preexec_fn=first_in_own_network)
+    program = case.start(os.path.join(Places.build, "planted", "planted"), kind, str(seconds), env=env, name=name, preexec_fn=network)
     wait_until(lambda: "ready" in program.out(), "the ranks to begin")
     with open(f"/proc/{program.pid}/task/{program.pid}/children") as children:
         return program, [program.pid, *map(int, children.read().split())]
@@ -104,6 +103,21 @@ def test_ranks_of_a_training_that_runs_are_known_by_ras(case):
     check_late(report(case, path)[0])
     if "fetch_on_one_rank" not in watched.out():
         raise Failure(f"why says {watched.out()}")
+
+
+def test_ranks_of_two_jobs_in_one_network_have_a_port_each(case):
+    path = case.path("ranks.cuscope")
+    first, sleeping = planted(case, "nccl_sleep", 20)
+    second, preparing = planted(case, "nccl_prep", 20, network=lambda: join_network(first.pid), name="second", NCCL_RAS_ADDR="localhost:28111")
+    watched = case.cuscope("why", "-o", path, "--duration", "4s", "-p", ",".join(map(str, sleeping + preparing)))
+    checks.equal("status of why", 0, watched.wait())
+    first.process.kill()
+    second.process.kill()
+    rows = report(case, path)[0]
+    for pids, late in ((sleeping, LATE), (preparing, "3")):
+        held = {row["Rank"]: float(row["Held (%)"] or 0) for row in rows if int(row["PID"]) in pids}
+        if sorted(held) != ["0", "1", "2", "3"] or max(held, key=held.get) != late or held[late] < 30:
+            raise Failure(f"held up by ranks: {held}")
 
 
 def test_ranks_in_ones_own_network_are_known_without_the_right_to_enter_others(case):
