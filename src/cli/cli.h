@@ -356,6 +356,16 @@ bool cli_has_rank_of_several(const struct run_info *run, const char *rank);
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err);
 
+/* Files to be read, as they were named; of a folder all *.cuscope in it, by name. */
+struct cli_recordings {
+	char **paths; /* its own */
+	size_t n;
+};
+
+/* 0, or a negative errno with a sentence: the folder cannot be read, or has none. */
+int cli_recordings_add(struct cli_recordings *all, const char *path, struct err *err);
+void cli_recordings_free(struct cli_recordings *all);
+
 /*
  * What makes all figures of a trace too small; nothing where it is whole. A file that was cut short
  * is a failure to be told at the end: -ENODATA and a sentence.

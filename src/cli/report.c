@@ -24,7 +24,8 @@ struct report_command {
 	struct report_set_options set;
 	struct report_choice *choices;
 	size_t n_choices;
-	const char *paths[TOGETHER_MAX];
+	struct cli_recordings files;
+	const char *paths[TOGETHER_MAX]; /* of these, those that are read */
 	size_t n_paths;
 	const char *color;
 	const char *of_gaps; /* an option that only this report heeds; NULL: none was given */
@@ -51,17 +52,25 @@ static bool report_word(const struct argp_state *state, void *into, char *word)
 	struct report_choice choice;
 	struct err err = { 0 };
 
-	bool is_name = o->n_paths && !report_choose(word, &choice, &err);
+	/* the first is a file, but where there is none of that name */
+	bool is_name = (o->n_paths || access(word, F_OK)) && !report_choose(word, &choice, &err);
 
-	if (!is_name && o->n_paths && access(word, F_OK))
-		option_bad_usage(state, "%s", err.text);
-	if (!is_name && o->n_paths == TOGETHER_MAX)
-		option_bad_usage(state, "more than %d files", TOGETHER_MAX);
-	if (!is_name) {
-		o->paths[o->n_paths++] = word;
+	if (is_name) {
+		add_choice(o, &choice);
 		return true;
 	}
-	add_choice(o, &choice);
+	if (o->n_paths && access(word, F_OK))
+		option_bad_usage(state, "%s", err.text);
+	if (o->n_paths && access(o->paths[0], F_OK))
+		option_bad_usage(state, "cannot read %s: %s", o->paths[0], strerror(errno));
+	if (cli_recordings_add(&o->files, word, &err))
+		option_bad_usage(state, "%s", err.text);
+	if (o->files.n > TOGETHER_MAX)
+		option_bad_usage(state, "more than %d files", TOGETHER_MAX);
+	while (o->n_paths < o->files.n) {
+		o->paths[o->n_paths] = o->files.paths[o->n_paths];
+		o->n_paths++;
+	}
 	return true;
 }
 
@@ -438,6 +447,7 @@ int cli_report(int argc, char **argv)
 	if (status)
 		cli_say_failure(&err);
 	free(o.choices);
+	cli_recordings_free(&o.files);
 	free(o.range.pids);
 	free(doc);
 	return status;

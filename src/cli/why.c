@@ -587,13 +587,19 @@ int cli_why(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
+	struct cli_recordings files = { 0 };
+
 	origin_save(&origin);
 	cli_stacks_init(&o.stacks);
 	option_parse(&options, part_command(&o, argc, argv), argv, false, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (check_options(&o, &err)) {
+	for (size_t i = 0; i < o.n_files && !err.text[0]; i++)
+		cli_recordings_add(&files, o.files[i], &err);
+	o.files = files.paths;
+	o.n_files = files.n;
+	if (err.text[0] || check_options(&o, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
@@ -608,6 +614,7 @@ int cli_why(int argc, char **argv)
 	}
 	if (err.text[0])
 		cli_say_failure(&err);
+	cli_recordings_free(&files);
 	cli_attach_free(&o.attach);
 	return status;
 }

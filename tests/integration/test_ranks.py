@@ -292,9 +292,18 @@ def test_ranks_of_recordings_that_are_read_together(case):
     done = case.cuscope("report", *paths, "ranks", "--format", "csv")
     checks.equal("status of report", 0, done.wait())
     check_late([row for row in csv.DictReader(io.StringIO(done.out().split("\n\n")[0])) if row["Count"] != "0"])
-    for wrong, says in ((("overview",), "overview is of one file"), (("ranks", "--pid", "1"), "of several files all is read"),
-                        (("nosuch",), "there is no report 'nosuch'")):
-        refused = case.cuscope("report", *paths, *wrong)
+    os.mkdir(case.path("folder"))
+    for path in paths:
+        os.rename(path, os.path.join(case.path("folder"), os.path.basename(path)))
+    os.mkdir(case.path("empty"))
+    again = case.cuscope("report", "ranks", case.path("folder"), "--format", "csv")
+    checks.equal("report of the folder", (0, done.out()), (again.wait(), again.out()))
+    for wrong, says in (((case.path("folder"), "overview"), "overview is of one file"),
+                        ((case.path("folder"), "ranks", "--pid", "1"), "of several files all is read"),
+                        ((case.path("folder"), "nosuch"), "there is no report 'nosuch'"),
+                        (("nosuch", case.path("folder")), "cannot read nosuch: No such file"),
+                        ((case.path("empty"), "ranks"), "no recording (*.cuscope) in ")):
+        refused = case.cuscope("report", *wrong)
         if not refused.wait() or says not in refused.err():
             raise Failure(f"{wrong}: {refused.err()}")
 
