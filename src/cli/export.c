@@ -152,7 +152,7 @@ static int check_options(struct export_options *o, struct err *err)
 		o->format = cli_format_of(o->output, err);
 	if (!o->format)
 		return err->code;
-	if (o->n_inputs > 1 && o->sink.has_rank)
+	if (o->n_inputs > 1 && !is_page(o) && o->sink.has_rank)
 		return err_set(err, EINVAL, "--rank is that of one file, and there are %zu",
 		               o->n_inputs);
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
@@ -280,7 +280,8 @@ static void choose_rank(struct export_options *o, const struct run_info *run)
 	unsigned rank, size;
 
 	snprintf(o->rank, sizeof(o->rank), "%u", o->sink.rank);
-	o->range.rank = o->sink.has_rank && cli_has_rank_of_several(run, o->rank) ? o->rank : NULL;
+	if (o->sink.has_rank) /* `diff` has one of the range */
+		o->range.rank = cli_has_rank_of_several(run, o->rank) ? o->rank : NULL;
 	if (o->sink.has_rank || !who_rank(run, o->range.pids, o->range.n_pids, &rank, &size))
 		return;
 	o->sink.rank = rank;

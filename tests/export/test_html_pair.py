@@ -8,6 +8,7 @@ import re
 from case import Failure, equal
 from page_file import Page, Pair
 from test_bounds import bomb
+from test_fleet import make
 from test_incomplete import cut, damaged
 
 
@@ -80,6 +81,13 @@ def test_pair_of_parts_and_of_names(case):
     few, many = (sum(1 for page in its.sides for _ in page.rows("call")) for its in (found, pair(case, *both)))
     if not 0 < few < many:
         raise Failure(f"{few} calls of {many}")
+
+
+def test_pair_of_one_rank_of_each(case):
+    path, _ = make(case)
+    for command in ("export", "diff"):
+        for page in pair(case, path, path, "--rank", "1", command=command).sides:
+            equal(f"ranks by {command}", {"1"}, {page.index["processes"][track["process"]]["rank"] for track, _ in page.rows("call")})
 
 
 def test_pair_is_the_same_by_either_command(case):
