@@ -95,7 +95,7 @@ static unsigned char *block_bytes(const char *data, unsigned number, size_t *n)
 static struct page_blocks *blocks_new(void)
 {
 	struct err err = { 0 };
-	struct page_blocks *blocks = page_blocks_new(&err);
+	struct page_blocks *blocks = page_blocks_new("b", &err);
 
 	assert_non_null(blocks);
 	return blocks;
