@@ -3,7 +3,7 @@
 # the program. All without the tabs that lines begin with: a page has no control characters.
 
 PAGE_MODULES := text units decode pace elements colors store account view layout draw timeline input find span tables reports why panel flame search sums page pair main
-LIVE_MODULES := js/text js/units js/elements js/tables js/colors $(addprefix live/,history figures missed model source spark rows gpus process main)
+LIVE_MODULES := js/text js/units js/elements js/tables js/colors $(addprefix live/,history spark rows frame figures missed model source gpus process main)
 
 $(B)/page/page.js: $(PAGE_MODULES:%=src/page/js/%.js)
 $(B)/page/live.js: $(LIVE_MODULES:%=src/page/%.js)

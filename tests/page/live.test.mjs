@@ -5,12 +5,13 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { clockText, PROCESS_COLUMNS, PROCESS_SERIES, PROCESS_TABLES, processName, rowsOf } from '../../src/page/live/figures.js';
+import { PROCESS_COLUMNS, PROCESS_SERIES, PROCESS_TABLES, processName, rowsOf } from '../../src/page/live/figures.js';
 import { History, HISTORY_NS, linesOf } from '../../src/page/live/history.js';
 import { missedSentences } from '../../src/page/live/missed.js';
 import { keyed, Model, MOST_HISTORIES } from '../../src/page/live/model.js';
-import { patienceMs } from '../../src/page/live/source.js';
+import { patienceMs } from '../../src/page/live/frame.js';
 import { figureText } from '../../src/page/live/spark.js';
+import { clockText } from '../../src/page/js/units.js';
 
 const SECOND = 1e9;
 const process = (pid, more = {}) => ({ pid, name: 'python3', calls: 10, calls_per_second: 5, memory: { all: { bytes: 1 } }, ...more });

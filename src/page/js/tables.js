@@ -12,7 +12,7 @@ import { cellText, countText } from './units.js';
  */
 
 const FIRST_ROWS = 50, MORE_ROWS = 500;
-const WORDS = new Set(['text', 'triple']);
+const WORDS = new Set(['text', 'triple', 'word']);
 let tables = 0;
 
 /** @param {unknown} a @param {unknown} b @returns {number} what is not known last */

@@ -61,6 +61,17 @@ export function timeText(ns) {
 }
 
 /**
+ * A span as a clock has it: 4 min 5 s.
+ * @param {unknown} ns @returns {string}
+ */
+export function clockText(ns) {
+	const seconds = Math.round((finite(ns) ?? 0) / 1e9), parts = /** @type {[number, string][]} */ ([[Math.floor(seconds / 3600), 'h'],
+		[Math.floor(seconds / 60) % 60, 'min'], [seconds % 60, 's']]);
+	const first = parts.findIndex(([n]) => n > 0);
+	return parts.slice(first < 0 ? 2 : first, first < 0 ? 3 : first + 2).map(([n, unit]) => `${n} ${unit}`).join(' ');
+}
+
+/**
  * As options of cuscope take a time; exact.
  * @param {number} ns @returns {string}
  */

@@ -48,17 +48,6 @@ function rate(value) {
 }
 
 /**
- * A span as a clock has it: 4 min 5 s.
- * @param {unknown} ns @returns {string}
- */
-export function clockText(ns) {
-	const seconds = Math.round((finite(ns) ?? 0) / 1e9), parts = /** @type {[number, string][]} */ ([[Math.floor(seconds / 3600), 'h'],
-		[Math.floor(seconds / 60) % 60, 'min'], [seconds % 60, 's']]);
-	const first = parts.findIndex(([n]) => n > 0);
-	return parts.slice(first < 0 ? 2 : first, first < 0 ? 3 : first + 2).map(([n, unit]) => `${n} ${unit}`).join(' ');
-}
-
-/**
  * "train.py #3" of python3: an interpreter's script, and the rank in its job.
  * @param {any} process @returns {string}
  */

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the live page's figures come from: /live alone, an event each time, and how long ago the last one came.
+// Where top's figures come from: /live alone, an event each time, and how long ago the last one came.
 
-const AGAIN_MS = 2000, LEAST_PATIENCE_MS = 3000, PATIENT_INTERVALS = 3;
-
-/**
- * How long figures may stay away before that is said.
- * @param {number} intervalNs of the figures @returns {number} ms
- */
-export function patienceMs(intervalNs) {
-	return Math.max(LEAST_PATIENCE_MS, PATIENT_INTERVALS * intervalNs / 1e6);
-}
+const AGAIN_MS = 2000;
 
 /** The browser comes again by itself where a connection ends; where it gives up, this does. */
 export class Source {
