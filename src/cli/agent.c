@@ -9,7 +9,9 @@
 
 #include "base/buf.h"
 #include "base/xalloc.h"
+#include "node/http.h"
 #include "node/node.h"
+#include "page/page.h"
 
 /* An option stands for a key of the configuration, and comes before what a file says. */
 enum {
@@ -138,6 +140,8 @@ static int run(struct agent_options *o, const char *name, struct err *err)
 {
 	struct node_options how = { .reload = settle, .say = say, .data = o };
 	struct node_settings settings;
+	AT_END(buf_free) struct buf html = { 0 }, policy = { 0 };
+	struct http_page page;
 	int r;
 
 	config_begin(&settings);
@@ -148,6 +152,9 @@ static int run(struct agent_options *o, const char *name, struct err *err)
 	}
 	how.settings = &settings;
 	how.without = o->without;
+	page_live(PAGE_LIVE_AGENT, &html, &policy);
+	page = (struct http_page){ html.data, html.len, policy.data };
+	how.page = &page;
 	r = node_run(&how, err);
 	if (r)
 		cli_say("%s", err->text);

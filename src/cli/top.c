@@ -41,7 +41,7 @@ struct top_options {
 struct web {
 	struct node_settings settings;
 	struct buf html, policy;
-	struct http_live live;
+	struct http_page page;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -209,10 +209,10 @@ static int web_begin(struct top_options *o, struct web *web, struct err *err)
 			r = config_set(&web->settings, given[i].section, given[i].key,
 			               given[i].value, err);
 	}
-	page_live(&web->html, &web->policy);
-	web->live = (struct http_live){ web->html.data, web->html.len, web->policy.data };
+	page_live(PAGE_LIVE_TOP, &web->html, &web->policy);
+	web->page = (struct http_page){ web->html.data, web->html.len, web->policy.data };
 	if (!r)
-		r = http_start_live(&web->settings, &web->live, &o->http, err);
+		r = http_start_live(&web->settings, &web->page, &o->http, err);
 	if (r)
 		return r;
 	o->screen.show = top_show;

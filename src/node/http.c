@@ -17,7 +17,6 @@
 #include "base/xalloc.h"
 #include "node/clients.h"
 #include "node/config.h"
-#include "node/http_page.h"
 
 #define HEADER_BYTES 8192 /* of a connection's memory, of which a half is for what it asks */
 #define IDLE_S       5
@@ -34,6 +33,22 @@ struct answer http_say(unsigned status, const char *text)
 		                                                MHD_RESPMEM_MUST_COPY) };
 }
 
+struct answer http_page_answer(const struct http_page *page)
+{
+	return (struct answer){ MHD_HTTP_OK, "text/html; charset=utf-8",
+		                MHD_create_response_from_buffer(page->bytes, (void *)page->html,
+		                                                MHD_RESPMEM_PERSISTENT),
+		                page->policy };
+}
+
+struct answer http_refuse(bool asks)
+{
+	struct answer answer = http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
+
+	answer.asks = asks;
+	return answer;
+}
+
 /* ---- who may ask ----------------------------------------------------------------------------- */
 
 /* In a time that depends on what is sent, not on what is right. */
@@ -45,6 +60,16 @@ static bool token_is(const struct http *http, const char *sent)
 	for (size_t i = 0; i < HTTP_TOKEN_MOST; i++)
 		difference |= (unsigned char)((i < n ? sent[i] : 0) ^ http->token[i]);
 	return !difference;
+}
+
+bool http_may(const struct http *http, struct MHD_Connection *connection)
+{
+	const char *sent = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+	                                               MHD_HTTP_HEADER_AUTHORIZATION);
+
+	if (!http->has_token)
+		return true;
+	return sent && !strncasecmp(sent, "Bearer ", 7) && token_is(http, sent + 7);
 }
 
 /* A person's browser sends what it asked him for. */
@@ -61,14 +86,9 @@ static bool may_by_password(const struct http *http, struct MHD_Connection *conn
 	return may;
 }
 
-bool http_may(const struct http *http, struct MHD_Connection *connection)
+bool http_may_look(const struct http *http, struct MHD_Connection *connection)
 {
-	const char *sent = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-	                                               MHD_HTTP_HEADER_AUTHORIZATION);
-
-	if (!http->has_token)
-		return true;
-	return sent && !strncasecmp(sent, "Bearer ", 7) && token_is(http, sent + 7);
+	return http_may(http, connection) || may_by_password(http, connection);
 }
 
 static bool has_body(struct MHD_Connection *connection)
@@ -84,9 +104,8 @@ static bool has_body(struct MHD_Connection *connection)
 static struct answer answer_request(struct http *http, struct MHD_Connection *connection,
                                     const char *url, const char *method)
 {
-	const struct http_live *live = http->live;
 	bool post = !strcmp(method, MHD_HTTP_METHOD_POST);
-	bool record = !live && !strcmp(url, "/record");
+	bool record = !http->live && !strcmp(url, "/record");
 	const char *host =
 		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
@@ -99,10 +118,9 @@ static struct answer answer_request(struct http *http, struct MHD_Connection *co
 		return http_say(MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (has_body(connection))
 		return http_say(MHD_HTTP_CONTENT_TOO_LARGE, "No body is taken.\n");
-	if (live && !http_may(http, connection) && !may_by_password(http, connection))
-		return http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
-	if (live)
-		return http_live_answer(http, connection, url);
+	if (http->live)
+		return http_may_look(http, connection) ? http_live_answer(http, connection, url)
+		                                       : http_refuse(true);
 	if (record)
 		return http_agent_record(http, connection, post);
 	return http_agent_answer(http, connection, url);
@@ -114,7 +132,6 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 {
 	struct http *http = data;
 	struct answer answer = answer_request(http, connection, url, method);
-	const struct http_live *live = http->live;
 	enum MHD_Result result;
 	bool well = answer.status == MHD_HTTP_OK || answer.status == MHD_HTTP_ACCEPTED;
 
@@ -127,18 +144,15 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONNECTION, "close");
 	MHD_add_response_header(answer.response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(answer.response, "Content-Security-Policy",
-	                        live ? live->policy : "default-src 'none'");
-	if (live) {
-		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-		MHD_add_response_header(answer.response, "Cross-Origin-Resource-Policy",
-		                        "same-origin");
-	}
+	                        answer.policy ? answer.policy : "default-src 'none'");
+	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(answer.response, "Cross-Origin-Resource-Policy", "same-origin");
 	if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	if (answer.status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-		                        live ? "Basic realm=\"cuscope\", charset=\"UTF-8\""
-		                             : "Bearer");
+		                        answer.asks ? "Basic realm=\"cuscope\", charset=\"UTF-8\""
+		                                    : "Bearer");
 	result = MHD_queue_response(connection, answer.status, answer.response);
 	MHD_destroy_response(answer.response);
 	return result;
@@ -332,21 +346,24 @@ static int http_begin(const struct node_settings *settings, struct http *http,
 	return r;
 }
 
-int http_start(const struct node_settings *settings, struct snapshots *snapshots,
-               const struct http *before, struct http **out, struct err *err)
+int http_start(const struct node_settings *settings, const struct http_page *page,
+               struct snapshots *snapshots, const struct http *before, struct http **out,
+               struct err *err)
 {
 	struct http *http = xcalloc(1, sizeof(*http));
 
+	http->page = page;
 	http->snapshots = snapshots;
 	return http_begin(settings, http, before, out, err);
 }
 
-int http_start_live(const struct node_settings *settings, const struct http_live *live,
+int http_start_live(const struct node_settings *settings, const struct http_page *page,
                     struct http **out, struct err *err)
 {
 	struct http *http = xcalloc(1, sizeof(*http));
 
-	http->live = live;
+	http->page = page;
+	http->live = true;
 	return http_begin(settings, http, NULL, out, err);
 }
 
@@ -354,7 +371,7 @@ int http_check(const struct node_settings *settings, struct err *err)
 {
 	struct snapshots *none = snapshots_new();
 	struct http *http;
-	int r = http_start(settings, none, NULL, &http, err);
+	int r = http_start(settings, NULL, none, NULL, &http, err);
 
 	if (!r)
 		http_stop(http);

@@ -17,6 +17,13 @@ struct node_settings;
 struct http;
 struct recorder;
 
+/* What "/" is for a browser, with its Content-Security-Policy. It is kept, not copied. */
+struct http_page {
+	const char *html;
+	size_t bytes;
+	const char *policy;
+};
+
 /*
  * Reads the files of [tls] and checks that what is not loopback has all of them. Listens once, so
  * that an address in use is told before anything is traced. 0 or a negative errno.
@@ -24,11 +31,15 @@ struct recorder;
 int http_check(const struct node_settings *settings, struct err *err);
 
 /*
+ * `page`: it asks for /metrics; NULL: "/" is none. A browser may ask for these two with the token
+ * as the password of any user, and for nothing else.
+ *
  * `before`: a server that goes on until it is stopped, or NULL. Where that has the same address its
  * socket is shared: whoever waits for the port to become free gets neither it nor its clients.
  */
-int http_start(const struct node_settings *settings, struct snapshots *snapshots,
-               const struct http *before, struct http **http, struct err *err);
+int http_start(const struct node_settings *settings, const struct http_page *page,
+               struct snapshots *snapshots, const struct http *before, struct http **http,
+               struct err *err);
 
 /* Who is asked for recordings: none at first. NULL before it is freed. */
 void http_set_recorder(struct http *http, struct recorder *recorder);
@@ -37,18 +48,11 @@ void http_set_recorder(struct http *http, struct recorder *recorder);
 void http_sweep(struct http *http, uint64_t now_ns);
 
 /*
- * What a browser shows and asks for anew each second: "/" is `html`, with this
- * Content-Security-Policy, "/live" the text that was published last, as one server-sent event. A
- * browser sends the token as the password of any user.
+ * A server of that page and of none of the agent's paths: it asks anew each second for "/live",
+ * which is the text that was published last, as one server-sent event. A browser sends the token as
+ * the password of any user.
  */
-struct http_live {
-	const char *html;
-	size_t bytes;
-	const char *policy;
-};
-
-/* A server of that, which is kept, not copied, and of none of the agent's paths. */
-int http_start_live(const struct node_settings *settings, const struct http_live *live,
+int http_start_live(const struct node_settings *settings, const struct http_page *page,
                     struct http **http, struct err *err);
 
 /*

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "node/http_page.h"
+#include "node/http_record.h"
 #include "node/metrics.h"
 #include "node/recorder.h"
 
@@ -69,9 +69,14 @@ static bool http_loops_hang(const struct http_loops *loops, struct buf *out)
 	return any;
 }
 
-/* Appends a gauge for each, which other families may follow. */
-static void http_loops_write(const struct http_loops *loops, enum metrics_format format,
-                             struct buf *out)
+static const struct metric_family figures_age = {
+	"cuscope_agent_figures_age_seconds", METRIC_GAUGE, "seconds",
+	"How old the figures were when they were asked for"
+};
+
+/* Appends a gauge for each and for the figures, which other families may follow. */
+static void http_loops_write(const struct http_loops *loops, uint64_t figures_ns,
+                             enum metrics_format format, struct buf *out)
 {
 	struct metrics *metrics = metrics_new();
 
@@ -81,6 +86,7 @@ static void http_loops_write(const struct http_loops *loops, enum metrics_format
 		metrics_family(metrics, &loops_rows[loop].age);
 		metrics_add(metrics, 0, age_ns(loops, loop), 9, 0);
 	}
+	metrics_one(metrics, &figures_age, figures_ns, 9, 0);
 	metrics_write_part(metrics, format, out);
 	metrics_free(metrics);
 }
@@ -137,7 +143,7 @@ static struct answer answer_metrics(struct http *http, const char *accept)
 	pages->snapshot = snapshot;
 	look_at_loops(http, &loops);
 	buf_puts(&pages->ages, "");
-	http_loops_write(&loops, format, &pages->ages);
+	http_loops_write(&loops, snapshot_age_ns(snapshot, loops.now_ns), format, &pages->ages);
 	parts[0] = (struct MHD_IoVec){ pages->ages.data, pages->ages.len };
 	parts[1].iov_base = snapshot_text(snapshot, format, &parts[1].iov_len);
 	answer.response = MHD_create_response_from_iovec(parts, 2, free_pages, pages);
@@ -167,29 +173,21 @@ static struct answer answer_health(struct http *http, const char *accept)
 
 static struct answer answer_page(struct http *http, const char *accept)
 {
-	struct snapshot *snapshot = snapshots_take(http->snapshots);
-	AT_END(buf_free) struct buf text = { 0 };
-	struct answer answer;
-
-	http_page(snapshot ? snapshot_metrics(snapshot) : NULL,
-	          snapshot ? snapshot_age_ns(snapshot, clock_now_ns()) : 0, &text);
-	snapshot_put(snapshot);
-	answer = http_say(MHD_HTTP_OK, text.data);
-	answer.type = "text/html; charset=utf-8";
-	return answer;
+	return http->page ? http_page_answer(http->page)
+	                  : http_say(MHD_HTTP_NOT_FOUND, "There is no page.\n");
 }
 
 static const struct path {
 	const char *path;
-	bool open; /* without the token */
+	enum { FOR_ALL, FOR_TOKEN, FOR_BROWSER } who; /* browser: it is asked for the token */
 	struct answer (*answer)(struct http *http, const char *accept);
 } paths[] = {
-	{ "/metrics", false, answer_metrics },
-	{ "/healthz", true, answer_health }, /* it tells nothing but that */
-	{ "/", false, answer_page },
+	{ "/metrics", FOR_TOKEN, answer_metrics },
+	{ "/healthz", FOR_ALL, answer_health }, /* it tells nothing but that */
+	{ "/", FOR_BROWSER, answer_page },
 };
 
-/* Not even on loopback without a token: see http_page.h. */
+/* Not even on loopback without a token: see http_record.h. */
 struct answer http_agent_record(struct http *http, struct MHD_Connection *connection, bool post)
 {
 	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND,
@@ -201,7 +199,7 @@ struct answer http_agent_record(struct http *http, struct MHD_Connection *connec
 		return http_say(MHD_HTTP_FORBIDDEN,
 		                "/record wants a token, and there is none: --token-file.\n");
 	if (!http_may(http, connection))
-		return http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
+		return http_refuse(false);
 	pthread_mutex_lock(&http->lock);
 	status = post ? http_record_ask(http->recorder, value, &text)
 	              : http_record_tell(http->recorder, value, &text);
@@ -218,8 +216,8 @@ struct answer http_agent_answer(struct http *http, struct MHD_Connection *connec
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		if (strcmp(paths[i].path, url))
 			continue;
-		if (!paths[i].open && !http_may(http, connection))
-			return http_say(MHD_HTTP_UNAUTHORIZED, "The token is missing or wrong.\n");
+		if (paths[i].who != FOR_ALL && !http_may_look(http, connection))
+			return http_refuse(paths[i].who == FOR_BROWSER);
 		return paths[i].answer(http, accept);
 	}
 	return http_say(MHD_HTTP_NOT_FOUND, "There are /metrics, /healthz and /.\n");

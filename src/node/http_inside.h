@@ -40,7 +40,8 @@ struct http {
 	struct clients *clients;
 	char token[HTTP_TOKEN_MOST + 1];
 	bool has_token;
-	const struct http_live *live; /* NULL: the agent's paths are served */
+	const struct http_page *page; /* NULL: there is none */
+	bool live;                    /* it is, and none of the agent's paths are served */
 	struct live_readers readers;
 	atomic_uint_fast64_t answered, refused;
 	char complaint[256]; /* what the library said last while it was started */
@@ -50,12 +51,22 @@ struct answer {
 	unsigned status; /* 0: there is none yet, the connection waits */
 	const char *type;
 	struct MHD_Response *response;
+	const char *policy; /* NULL: a browser may do nothing with it */
+	bool asks;          /* a browser asks its user for the token */
 };
 
 struct answer http_say(unsigned status, const char *text);
 
+struct answer http_refuse(bool asks); /* for want of the token */
+
 /* Whether who asks has sent the token, or there is none. */
 bool http_may(const struct http *http, struct MHD_Connection *connection);
+
+/* The same, where a browser sends the password that it asked its user for. Not for what does
+ * something: a browser sends it along with what pages of other sites ask for. */
+bool http_may_look(const struct http *http, struct MHD_Connection *connection);
+
+struct answer http_page_answer(const struct http_page *page);
 
 /* What the agent has at `url`; what it says of recordings. */
 struct answer http_agent_answer(struct http *http, struct MHD_Connection *connection,

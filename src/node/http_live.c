@@ -73,15 +73,10 @@ static struct answer answer_event(struct http *http, struct MHD_Connection *conn
 struct answer http_live_answer(struct http *http, struct MHD_Connection *connection,
                                const char *url)
 {
-	struct answer answer = { MHD_HTTP_OK, "text/html; charset=utf-8", NULL };
-
 	if (!strcmp(url, "/live"))
 		return answer_event(http, connection);
-	if (strcmp(url, "/"))
-		return http_say(MHD_HTTP_NOT_FOUND, "There are / and /live.\n");
-	answer.response = MHD_create_response_from_buffer(
-		http->live->bytes, (void *)http->live->html, MHD_RESPMEM_PERSISTENT);
-	return answer;
+	return strcmp(url, "/") ? http_say(MHD_HTTP_NOT_FOUND, "There are / and /live.\n")
+	                        : http_page_answer(http->page);
 }
 
 /* ---- whoever publishes --------------------------------------------------------------------- */

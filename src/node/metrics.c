@@ -215,22 +215,6 @@ void metrics_add_real(struct metrics *metrics, metric_labels labels, double real
 	value->decimals = REAL;
 }
 
-size_t metrics_count(const struct metrics *metrics)
-{
-	return metrics->count;
-}
-
-void metrics_each_family(const struct metrics *metrics,
-                         void (*each)(void *data, const struct metric_family *family,
-                                      size_t values),
-                         void *data)
-{
-	for (size_t i = 0; i < metrics->n_runs; i++) {
-		if (metrics->runs[i].count)
-			each(data, metrics->runs[i].family, metrics->runs[i].count);
-	}
-}
-
 /* ---- exposition ---------------------------------------------------------------------------- */
 
 const char *metrics_content_type(enum metrics_format format)

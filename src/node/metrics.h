@@ -60,14 +60,6 @@ void metrics_add_of(struct metrics *metrics, const char *label, const char *word
 /* A gauge with a fraction, or below 0. */
 void metrics_add_real(struct metrics *metrics, metric_labels labels, double value);
 
-size_t metrics_count(const struct metrics *metrics); /* of values */
-
-/* Each family that has a value, for who lists them. */
-void metrics_each_family(const struct metrics *metrics,
-                         void (*each)(void *data, const struct metric_family *family,
-                                      size_t values),
-                         void *data);
-
 enum metrics_format { METRICS_TEXT, METRICS_OPENMETRICS, METRICS_FORMATS };
 
 const char *metrics_content_type(enum metrics_format format);

@@ -130,7 +130,9 @@ static int read_anew(struct node *node, struct node_settings *settings, struct h
 
 	if (!r)
 		r = recorder_check(settings, err);
-	return r ? r : http_start(settings, node->snapshots, node->http, http, err);
+	return r ? r
+	         : http_start(settings, node->options->page, node->snapshots, node->http, http,
+	                      err);
 }
 
 /* The old server serves until the new one does. The recorder is freed when neither knows it. */
@@ -243,7 +245,8 @@ static int serve(struct node *node, struct err *err)
 	/* after the processes that the capture forks, which would keep its sockets open */
 	r = start_recorder(node, err);
 	if (!r)
-		r = http_start(&node->settings, node->snapshots, NULL, &node->http, err);
+		r = http_start(&node->settings, node->options->page, node->snapshots, NULL,
+		               &node->http, err);
 	if (!r) {
 		http_set_recorder(node->http, node->view.recorder);
 		say_serving(node);

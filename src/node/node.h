@@ -21,6 +21,7 @@
 
 struct gpu_states;
 struct http_figures;
+struct http_page;
 struct node;
 struct places;
 struct recorder;
@@ -31,7 +32,8 @@ struct node_options {
 	int (*reload)(void *data, struct node_settings *into, struct err *err);
 	void (*say)(void *data, const char *text); /* a line for the user */
 	void *data;
-	const char *without; /* kernel features not to use */
+	const char *without;          /* kernel features not to use */
+	const struct http_page *page; /* for browsers; kept, not copied */
 };
 
 /* Serves until SIGTERM or SIGINT. 0 or a negative errno with a sentence. */

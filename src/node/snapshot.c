@@ -90,11 +90,6 @@ uint64_t snapshots_turned_ns(const struct snapshots *snapshots)
 	return atomic_load(&snapshots->turned_ns);
 }
 
-const struct metrics *snapshot_metrics(const struct snapshot *snapshot)
-{
-	return snapshot->metrics;
-}
-
 uint64_t snapshot_age_ns(const struct snapshot *snapshot, uint64_t now_ns)
 {
 	return now_ns > snapshot->time_ns ? now_ns - snapshot->time_ns : 0;

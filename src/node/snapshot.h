@@ -31,8 +31,6 @@ void snapshot_put(struct snapshot *snapshot);
 void snapshots_turned(struct snapshots *snapshots, uint64_t now_ns);
 uint64_t snapshots_turned_ns(const struct snapshots *snapshots);
 
-const struct metrics *snapshot_metrics(const struct snapshot *snapshot);
-
 /* How old it is, and whether that is more than three intervals, and 3 s. */
 uint64_t snapshot_age_ns(const struct snapshot *snapshot, uint64_t now_ns);
 bool snapshot_is_stale(const struct snapshot *snapshot, uint64_t now_ns);

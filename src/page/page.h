@@ -95,8 +95,13 @@ void page_pair_free(struct page_pair *pair);
 /* ---- a page that is live -----------------------------------------------------------------------
  */
 
-/* The html of the page that `top --web` serves, and its Content-Security-Policy, as a header. */
-void page_live(struct buf *html, struct buf *policy);
+enum page_live {
+	PAGE_LIVE_TOP,   /* of `top --web`: asks for /live */
+	PAGE_LIVE_AGENT, /* of the node agent: asks for /metrics */
+};
+
+/* Its html, and its Content-Security-Policy, as a header. */
+void page_live(enum page_live which, struct buf *html, struct buf *policy);
 
 /* ---- what is in the program (embedded.S) ---------------------------------------------------
  */
@@ -104,6 +109,7 @@ void page_live(struct buf *html, struct buf *policy);
 extern const char report_page_script[], report_page_script_end[], report_page_style[],
 	report_page_style_end[];
 extern const char report_live_script[], report_live_script_end[], report_live_script_hash[];
+extern const char report_agent_script[], report_agent_script_end[], report_agent_script_hash[];
 extern const char report_page_script_hash[], report_page_style_hash[]; /* SHA-256 in base64 */
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "node/http_page.h"
+#include "node/address.h"
 #include "node/metrics.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -2,7 +2,7 @@
 /* Which hosts a request to loopback may name. */
 #include "support.h"
 
-#include "node/http_page.h"
+#include "node/address.h"
 
 static void test_loopback_is_named_in_each_way(void **state)
 {

@@ -65,7 +65,7 @@ struct served {
 
 static void serve(struct served *served)
 {
-	static const struct http_live live = { "<html>", 6, "default-src 'none'" };
+	static const struct http_page live = { "<html>", 6, "default-src 'none'" };
 	struct err err = { 0 };
 	char listen[32];
 
