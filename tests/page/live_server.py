@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plays `cuscope top --web`: the page at /, an event each time that somebody asks for /live."""
+"""Plays `cuscope top --web`: the page at /, an event each time that somebody asks for /live. And the node agent, with /metrics."""
 
 import base64
 import hashlib
@@ -52,18 +52,20 @@ def page(processes, second, gpus=2, **more):
 class LiveServer:
     """with LiveServer(build, figures) as server: figures(number of the event, from 1 on) is what JSON is made of, or a text; None: no figures; "again": the event before"""
 
+    script = "live.js"
+
     def __init__(self, build, figures, retry_ms=150):
         self.figures, self.retry_ms, self.events, self.asked, self.last = figures, retry_ms, 0, [], b""
         self.refuses = False  # a browser gives up where it is told of an error
         parts = {}
-        for part in ("live.js", "page.css"):
+        for part in (self.script, "page.css"):
             with open(os.path.join(build, "page", part), "rb") as file:
                 parts[part] = file.read()
         hashes = {part: base64.b64encode(hashlib.sha256(text).digest()).decode() for part, text in parts.items()}
-        self.policy = (f"default-src 'none'; style-src 'sha256-{hashes['page.css']}'; script-src 'sha256-{hashes['live.js']}'; connect-src 'self'; "
+        self.policy = (f"default-src 'none'; style-src 'sha256-{hashes['page.css']}'; script-src 'sha256-{hashes[self.script]}'; connect-src 'self'; "
                        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
         self.html = (b'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-                     b"<title>cuscope top</title><style>" + parts["page.css"] + b'</style></head><body><div id="page"></div><script>' + parts["live.js"] + b"</script></body></html>")
+                     b"<title>cuscope top</title><style>" + parts["page.css"] + b'</style></head><body><div id="page"></div><script>' + parts[self.script] + b"</script></body></html>")
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -117,3 +119,46 @@ class LiveServer:
         request.send_header("Cache-Control", "no-store")
         request.end_headers()
         request.wfile.write(body)
+
+
+class AgentServer(LiveServer):
+    """The same with figures(number of the snapshot, from 1 on): samples by their families' names, or a status and its text"""
+
+    script = "agent.js"
+
+    def answer(self, request):
+        self.asked.append(request.path)
+        if request.path == "/":
+            self.send(request, 200, "text/html; charset=utf-8", self.html)
+        elif request.path == "/metrics":
+            self.events += 1
+            figures = self.figures(self.events)
+            status, text = figures if isinstance(figures, tuple) else (200, exposition(self.events, figures))
+            self.send(request, status, "text/plain; version=0.0.4; charset=utf-8", text.encode())
+        else:
+            self.send(request, 404, "text/plain", b"")
+
+
+def exposition(snapshot, figures):
+    lines = []
+    for name, samples in {"cuscope_agent_snapshots_total": {"": snapshot}, "cuscope_agent_figures_age_seconds": {"": 0.1}, **figures}.items():
+        lines += [f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}", f"# HELP {name} About {name}"]
+        lines += [f"{name}{'{' + labels + '}' if labels else ''} {value}" for labels, value in samples.items()]
+    return "\n".join(lines) + "\n"
+
+
+def of_process(pid, name="python3"):
+    text = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'pid="{pid}",process="{text}"'
+
+
+def agent_figures(snapshot, processes, **more):
+    """processes: {pid: (name, launches a second)}"""
+    of = {pid: of_process(pid, name) for pid, (name, _) in processes.items()}
+    gpu = 'gpu="0",UUID="GPU-0",modelName="NVIDIA H200"'
+    return {"cuscope_build_info": {'version="1.2.3"': 1}, "cuscope_launches_total": {"": 1000 * snapshot}, "cuscope_lost_events_total": {'reason="late"': 0},
+            "cuscope_process_info": {f'{labels},user="root",command="{pid}"': 1 for pid, labels in of.items()},
+            "cuscope_process_launches_total": {labels: processes[pid][1] * snapshot for pid, labels in of.items()},
+            "cuscope_process_live_bytes": {labels + ',kind="device"': pid << 20 for pid, labels in of.items()},
+            "cuscope_gpu_busy_ratio": {gpu: 0.5}, "cuscope_gpu_memory_used_bytes": {gpu: 3 << 30}, "cuscope_gpu_memory_total_bytes": {gpu: 141 << 30},
+            "cuscope_recorder_up": {"": 1}, "cuscope_spool_bytes": {"": 5 << 20}, "cuscope_agent_cpu_seconds_total": {"": 0.002 * snapshot}, **more}
