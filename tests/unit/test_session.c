@@ -7,13 +7,15 @@
 #define LASTS 100
 
 static struct {
-	bool awaited, measured; /* GPU times */
+	bool awaited, measured, loading; /* GPU times */
 	unsigned freed;
 } fake;
 
 /* In place of the library's. */
 bool __wrap_gpu_is_awaited(const struct gpu_times *gpu);
 bool __wrap_gpu_measured(const struct gpu_times *gpu);
+bool __wrap_gpu_is_on_its_way(const struct gpu_times *gpu, const struct wire_call *open);
+void __wrap_programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 uint64_t __wrap_order_passed_ns(struct order *order);
 void __wrap_modules_free(struct modules *modules);
 void __wrap_own_hooks_free(struct own_hooks *own);
@@ -28,6 +30,18 @@ bool __wrap_gpu_is_awaited(const struct gpu_times *gpu)
 bool __wrap_gpu_measured(const struct gpu_times *gpu)
 {
 	return fake.measured;
+}
+
+bool __wrap_gpu_is_on_its_way(const struct gpu_times *gpu, const struct wire_call *open)
+{
+	return fake.loading;
+}
+
+void __wrap_programs_open_calls(struct programs *programs, programs_record_fn each, void *data)
+{
+	static const struct wire_call call;
+
+	each(data, &call.head, sizeof(call));
 }
 
 uint64_t __wrap_order_passed_ns(struct order *order)
@@ -100,6 +114,17 @@ static void test_where_nothing_comes_the_time_counts_from_when_all_was_hooked(vo
 	assert_true(is_over(&c, READY + LASTS));
 }
 
+static void test_an_agent_that_is_being_loaded_is_waited_for(void **state)
+{
+	struct capture c = with_duration();
+
+	fake.loading = true;
+	assert_false(is_over(&c, READY + LASTS));
+	assert_true(is_over(&c, READY + 60000000000));
+	fake.loading = false;
+	assert_true(is_over(&c, READY + LASTS));
+}
+
 /* ---- what is left -------------------------------------------------------------------------- */
 
 static void test_all_is_freed(void **state)
@@ -126,6 +151,7 @@ int main(void)
 		cmocka_unit_test_setup(test_the_time_counts_from_what_it_was_waited_for, set_up),
 		cmocka_unit_test_setup(
 			test_where_nothing_comes_the_time_counts_from_when_all_was_hooked, set_up),
+		cmocka_unit_test_setup(test_an_agent_that_is_being_loaded_is_waited_for, set_up),
 		cmocka_unit_test_setup(test_all_is_freed, set_up),
 		cmocka_unit_test_setup(test_a_reader_that_was_given_up_keeps_what_it_uses, set_up),
 	};
