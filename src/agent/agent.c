@@ -564,7 +564,7 @@ void agent_end(struct agent *agent)
 	if (!agent->spoke && agent->ring && !process_ends(agent->pid)) {
 		agent_fail(agent,
 		           "no %s of process %d: its agent left before it had begun, because "
-		           "it found no memory, or cuscope was too busy to answer within 2 s",
+		           "it found no memory, or cuscope was too busy to answer in time",
 		           agent_lacks(agent->common), agent->pid);
 		return;
 	}

@@ -15,16 +15,17 @@
 #include "agent/lib/orders.h"
 #include "agent/lib/writer.h"
 
-#define MS             1000000ull
-#define HELLO_MOST_MS  2000
-#define FLUSH_LEAST_MS 10
-#define FLUSH_USUAL_MS 100
-#define CLOCK_EVERY_NS (10000 * MS)
-#define ENDING_LOOK_MS 20
-#define OWN_CALL_AFTER (250 * MS)
-#define SETTLE_MOST    10 /* flushes before CUPTI is left, SETTLE_MS apart */
-#define SETTLE_MS      5
-#define LOOK_MS        100 /* at probes */
+#define MS              1000000ull
+#define HELLO_MOST_MS   2000  /* in the program's cuInit */
+#define ENTERED_MOST_MS 10000 /* on a thread of our own, which holds nobody up */
+#define FLUSH_LEAST_MS  10
+#define FLUSH_USUAL_MS  100
+#define CLOCK_EVERY_NS  (10000 * MS)
+#define ENDING_LOOK_MS  20
+#define OWN_CALL_AFTER  (250 * MS)
+#define SETTLE_MOST     10 /* flushes before CUPTI is left, SETTLE_MS apart */
+#define SETTLE_MS       5
+#define LOOK_MS         100 /* at probes */
 
 /* ---- states -------------------------------------------------------------------------------- */
 
@@ -169,7 +170,8 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 		.socket = socket, .bell = -1, .cupti = -1, .from_the_begin = from_ns != 0
 	};
 	session->socket_is = own_fd_of(session->socket);
-	got = channel_receive(session->socket, HELLO_MOST_MS, &hello, fds);
+	got = channel_receive(session->socket, from_ns ? HELLO_MOST_MS : ENTERED_MOST_MS, &hello,
+	                      fds);
 	session->bell = own_fd_move(fds[1]);
 	session->bell_is = own_fd_of(session->bell);
 	session->cupti = own_fd_move(fds[2]);
