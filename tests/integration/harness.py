@@ -210,6 +210,7 @@ class Case:
         self.started = []
         self.shape = "push"
         self.env = {}
+        self.alone = False  # no other test runs beside it
         os.makedirs(folder)
         os.chmod(folder, 0o777)
 
@@ -340,6 +341,7 @@ class Runner:
     def run(self, test, name=None, options=()):
         name = name or plain_name(test)
         case = Case(os.path.join(self.folder, name), options)
+        case.alone = hasattr(test, "alone")
         begin = time.monotonic()
         try:
             if hasattr(test, "stress") and "STRESS" not in os.environ:

@@ -7,7 +7,7 @@ import signal
 import time
 
 import checks
-from harness import Failure, wait_until
+from harness import Failure, alone, wait_until
 from node import Node
 from test_flight_recorder import Agent
 from test_ranks import LATE, check_late as check_report, planted, report
@@ -38,7 +38,10 @@ def unmatched(node):
 
 
 def counted(node, least, pids):
-    wait_until(lambda: min(ranks(node, "collectives_total", pids).values(), default=0) >= least, f"{least} collectives", 40)
+    def have():
+        of = ranks(node, "collectives_total", pids)
+        return len(of) == len(pids) and min(of.values()) >= least
+    wait_until(have, f"{least} collectives of each rank", 40)
 
 
 def check_late(node, pids):
@@ -56,6 +59,7 @@ def check_late(node, pids):
             raise Failure(f"rank {rank}, of a second: late {late}, waited {waited}")
 
 
+@alone
 def test_agent_tells_which_rank_is_late(case):
     node = agent(case)
     program, pids = planted(case, "nccl_sleep", 20)
@@ -63,6 +67,7 @@ def test_agent_tells_which_rank_is_late(case):
     program.process.kill()
 
 
+@alone
 def test_agent_knows_ranks_that_run_by_ras(case):
     program, pids = planted(case, "nccl_sleep", 30)
     time.sleep(1)
@@ -79,6 +84,7 @@ def test_agent_does_not_ask_ras_where_it_is_not_to(case):
     program.process.kill()
 
 
+@alone
 def test_agent_says_of_no_healthy_rank_that_it_is_late(case):
     node = agent(case)
     program, pids = planted(case, "nccl_busy", 15)
@@ -167,6 +173,7 @@ def recorder(case):
     return Agent(case, {"rules": {"late_rank": "30"}, "ranks": {"enabled": "yes"}, "recorder": {"last": "12s"}}).start()
 
 
+@alone
 def test_agent_writes_the_last_seconds_of_a_late_rank_and_of_those_that_waited(case):
     """A recording of the last seconds has nothing of how communicators began, and knows them all the same."""
     agent = recorder(case)

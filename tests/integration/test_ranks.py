@@ -16,7 +16,7 @@ import sys
 import time
 
 import checks
-from harness import Failure, Places, descendants, wait_until
+from harness import Failure, Places, alone, descendants, wait_until
 
 LATE = "1"  # the rank that does
 
@@ -29,12 +29,13 @@ def own_network():
         fcntl.ioctl(one, 0x8914, struct.pack("16sh14x", b"lo", 0x41))  # SIOCSIFFLAGS: up and running
 
 
-def first_in_own_network():
-    """A GPU needs no CPU for what it does, and kernels of a collective end together: a simulated one does so where its threads
+def come_first(pids):
+    """A GPU needs no CPU for what it does, and kernels of a collective end together: simulated ones do so where their threads
     come before what else the machine is at. Otherwise who waits for a CPU is a rank that is late, and is told as one."""
-    own_network()
-    with contextlib.suppress(OSError):  # where a container may not: then as far as the machine is idle
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    for pid in [*pids, *pids]:  # what was begun meanwhile, too
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # where a container may not: then as far as the machine is idle
+                os.sched_setscheduler(int(tid), os.SCHED_RR, os.sched_param(1))
 
 
 def join_network(pid):
@@ -43,13 +44,16 @@ def join_network(pid):
             raise OSError(ctypes.get_errno(), "setns")
 
 
-def planted(case, kind, seconds, network=first_in_own_network, name="planted", **more):
+def planted(case, kind, seconds, network=own_network, name="planted", **more):
     """Its four programs, by the numbers that they have; it is over when the case is."""
     env = dict(case.environment(), SIMCUDA_TIME_SCALE="1", SIMNCCL_DIR=case.path("."), **more)
     program = case.start(os.path.join(Places.build, "planted", "planted"), kind, str(seconds), env=env, name=name, preexec_fn=network)
     wait_until(lambda: "ready" in program.out(), "the ranks to begin")
     with open(f"/proc/{program.pid}/task/{program.pid}/children") as children:
-        return program, [program.pid, *map(int, children.read().split())]
+        pids = [program.pid, *map(int, children.read().split())]
+    if case.alone:  # two such jobs would leave nothing to those that watch them
+        come_first(pids)
+    return program, pids
 
 
 def report(case, path, part=0):
@@ -98,6 +102,7 @@ def test_ranks_of_a_training_that_is_started(case):
         raise Failure(f"report ranks says {said}")
 
 
+@alone
 def test_ranks_of_a_training_that_runs_are_known_by_ras(case):
     path, watched = attached(case, "nccl_sleep")
     check_late(report(case, path)[0])
@@ -120,6 +125,7 @@ def test_ranks_of_two_jobs_in_one_network_have_a_port_each(case):
             raise Failure(f"held up by ranks: {held}")
 
 
+@alone
 def test_ranks_in_ones_own_network_are_known_without_the_right_to_enter_others(case):
     """As the agent's unit has none."""
     program, pids = planted(case, "nccl_sleep", 20)
@@ -131,6 +137,7 @@ def test_ranks_in_ones_own_network_are_known_without_the_right_to_enter_others(c
     check_late(report(case, path)[0])
 
 
+@alone
 def test_ranks_of_parts_of_a_communicator(case):
     rows = report(case, attached(case, "nccl_halves")[0])[0]
     checks.equal("communicators", 2, len({row["Comm"] for row in rows}))
@@ -185,6 +192,7 @@ def recorded_apart(case, kind, machines, *options):
     return paths
 
 
+@alone
 def test_ranks_of_machines_have_one_clock(case):
     """Collectives tell how clocks go by each other; here it is one, so it is known what that has to say."""
     paths = recorded_apart(case, "nccl_sleep", True)
@@ -278,6 +286,7 @@ def test_ranks_that_nothing_is_heard_of_are_told_of_by_whichever_answer_comes(ca
         raise Failure(f"why says {said}")
 
 
+@alone
 def test_ranks_of_recordings_that_are_read_together(case):
     """Again where an agent was not answered in time, which a busy machine does: that is told, and asked elsewhere."""
     program, pids = planted(case, "nccl_sleep", 60)
