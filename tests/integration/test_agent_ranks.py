@@ -62,14 +62,14 @@ def check_late(node, pids):
 @alone
 def test_agent_tells_which_rank_is_late(case):
     node = agent(case)
-    program, pids = planted(case, "nccl_sleep", 20)
+    program, pids = planted(case, "nccl_sleep", 60)
     check_late(node, pids)
     program.process.kill()
 
 
 @alone
 def test_agent_knows_ranks_that_run_by_ras(case):
-    program, pids = planted(case, "nccl_sleep", 30)
+    program, pids = planted(case, "nccl_sleep", 60)
     time.sleep(1)
     check_late(agent(case), pids)
     program.process.kill()
@@ -87,7 +87,7 @@ def test_agent_does_not_ask_ras_where_it_is_not_to(case):
 @alone
 def test_agent_says_of_no_healthy_rank_that_it_is_late(case):
     node = agent(case)
-    program, pids = planted(case, "nccl_busy", 15)
+    program, pids = planted(case, "nccl_busy", 60)
     counted(node, 500, pids)
     before, begin = ranks(node, "late_seconds_total", pids), time.monotonic()
     time.sleep(4)
@@ -116,7 +116,7 @@ def test_agent_tells_of_a_rank_that_hangs(case):
 
 def test_agent_waits_for_no_rank_that_died(case):
     node = agent(case)
-    program, pids = planted(case, "nccl_sleep", 30)
+    program, pids = planted(case, "nccl_sleep", 60)
     counted(node, 20, pids)
     late = labels_of(node, pids)[LATE][0]
     os.kill(late, signal.SIGKILL)
