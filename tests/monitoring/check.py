@@ -238,7 +238,7 @@ def check_alerts_and_spool(scene):
     late = recorded(scene, "late_rank")
     check("so is that of the late rank", "rank 1 of" in late.get("reason", ""), str(late)[:300])
     check("the alert names the rank that the trace does", firing.get("CuscopeRankLate", {}).get("rank") == "1"
-          and f"process {firing['CuscopeRankLate']['pid']} " in late.get("reason", ""), str(firing.get("CuscopeRankLate")))
+          and f"process {firing['CuscopeRankLate']['pid']} " in late.get("reason", ""), f"{firing.get('CuscopeRankLate')}, {late.get('reason')}")
     xid = recorded(scene, "xid")
     check("so is what was before the Xid", "Xid 31" in xid.get("reason", ""), str(xid)[:300])
     check("a metric counts the Xids by number", scene.value('cuscope_gpu_xids_by_code_total{xid="31"}') == 2,
