@@ -81,7 +81,7 @@ static bool rank_is_counted(const struct collective_rank *rank, const struct fac
 	               !(rank->process->id < n_told && told[rank->process->id]);
 
 	for (size_t kind = 0; kind < COLLECTIVES_TOLD; kind++)
-		counted &= rank->made || !rank->uncounted[kind];
+		counted &= rank->made || (!rank->uncounted[kind] && !rank->partly[kind]);
 	return counted;
 }
 

@@ -64,6 +64,7 @@ struct collective_rank {
 	uint64_t first[COLLECTIVE_COUNTED]; /* the number of its first call that was seen */
 	bool made;                          /* it was seen to be made: no call came before */
 	bool uncounted[COLLECTIVE_COUNTED]; /* it was not, and how many came before is not known */
+	bool partly[COLLECTIVE_COUNTED];    /* only calls that are settled have a number */
 	bool counted[COLLECTIVE_COUNTED]; /* it was not, and that is known: collectives_settle() */
 	bool gone;                        /* it was destroyed, or its process has ended */
 	uint64_t n_calls, last_ns;        /* last_ns: its last call's begin; 0: none */
@@ -89,6 +90,8 @@ struct collective_comm {
 	uint32_t size;    /* ranks that it has; 0: not known */
 	uint32_t n_ranks; /* that were recorded */
 	uint64_t matched, unlike; /* collectives; of them with different sizes: none is used */
+	bool partly; /* a rank's calls have numbers in part: what not all ranks are in is not told
+	              */
 };
 
 /* A collective that at least two ranks were seen in. */

@@ -160,19 +160,21 @@ static void rank_prove(struct collectives *collectives, struct collective_call *
 	proven = calls_proven(collectives, calls, n);
 	rank->first[calls->kind] = proven.before;
 	rank->uncounted[calls->kind] = !proven.n;
+	rank->partly[calls->kind] = collectives->comms[rank->comm].partly = true;
 	for (size_t i = 0; i < n; i++)
 		calls[i].settled = i - proven.first < proven.n;
 }
 
-static void rank_count(struct collectives *collectives, const struct collective_call *calls,
-                       size_t n)
+/* Where answers contradict each other some calls were not seen, as of a library that was hooked
+ * late. */
+static void rank_count(struct collectives *collectives, struct collective_call *calls, size_t n)
 {
 	struct collective_rank *rank = &collectives->ranks[calls->rank];
 
 	if (rank->made || rank->comm == COLLECTIVES_NONE || calls->kind >= COLLECTIVE_COUNTED)
 		return;
-	rank->uncounted[calls->kind] =
-		!calls_before(collectives, calls, n, &rank->first[calls->kind]);
+	if (!calls_before(collectives, calls, n, &rank->first[calls->kind]))
+		rank_prove(collectives, calls, n);
 }
 
 static void calls_number(struct collectives *collectives)
@@ -210,7 +212,7 @@ static uint32_t call_comm(const struct collectives *collectives, const struct co
 	const struct collective_rank *rank = &collectives->ranks[call->rank];
 
 	if (call->kind < COLLECTIVE_COUNTED &&
-	    (rank->uncounted[call->kind] || (collectives->lost && !call->settled)))
+	    (rank->uncounted[call->kind] || (rank->partly[call->kind] && !call->settled)))
 		return COLLECTIVES_NONE;
 	return rank->comm;
 }
@@ -354,7 +356,8 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 			collectives->unknown += n;
 		else if (call_comm(collectives, call) == COLLECTIVES_NONE)
 			collectives->uncounted += n;
-		else if (n < 2 || (collectives->lost && n < comm_of(collectives, call)->n_ranks))
+		else if (n < 2 || (comm_of(collectives, call)->partly &&
+		                   n < comm_of(collectives, call)->n_ranks))
 			collectives->alone++;
 		else
 			collectives_match(collectives, first, n);

@@ -599,7 +599,11 @@ int cli_why(int argc, char **argv)
 		cli_recordings_add(&files, o.files[i], &err);
 	o.files = files.paths;
 	o.n_files = files.n;
-	if (err.text[0] || check_options(&o, &err)) {
+	if (err.text[0]) {
+		cli_say_failure(&err);
+		return EXIT_FAILURE;
+	}
+	if (check_options(&o, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}

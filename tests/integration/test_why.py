@@ -117,8 +117,9 @@ def test_why_answers_of_each_of_several_recordings(case):
 def test_why_of_what_is_no_recording(case):
     with open(case.path("empty.cuscope"), "wb"):
         pass
+    os.mkdir(case.path("none"))
     for path, said in ((case.path("empty.cuscope"), "is empty: nothing was recorded in it"), (case.path("missing.cuscope"), "cannot read .*No such file"),
-                       (case.folder, "is a folder, not a trace"), ("/dev/null", "is not a regular file"),
+                       (case.path("none"), "no recording .*in "), (case.folder, "is empty: nothing was recorded in it"), ("/dev/null", "is not a regular file"),
                        (Places.program("loop"), "loop is no recording: to start it, put -- before it")):
         silent(path, 1, said, start(case, path))
 

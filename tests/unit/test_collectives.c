@@ -459,6 +459,23 @@ static void test_counts_that_contradict_each_other_tell_nothing(void **state)
 	assert_int_equal(all.alone, 8);
 }
 
+static void test_what_lies_behind_a_contradiction_counts_where_answers_agree(void **state)
+{
+	two_that_run(10);
+	for (uint32_t i = 0; i < 2; i++) {
+		known(i, 5000);
+		counted(i, 2600, 2700, i ? 100 : 103); /* of rank 1 one more is not seen */
+		counted(i, 3600, 3700, i ? 104 : 104);
+		counted(i, 7600, 7700, 108);
+	}
+	end();
+	assert_false(all.lost);
+	assert_int_equal(all.n_all, 4);
+	assert_int_equal(all.all[0].first_ns, US(4101));
+	assert_int_equal(all.uncounted, 4);
+	assert_int_equal(all.alone, 6);
+}
+
 static void test_less_than_was_seen_is_no_count(void **state)
 {
 	two_that_run(10);
@@ -562,6 +579,9 @@ int main(void)
 		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_counts_that_contradict_each_other_tell_nothing,
 		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_what_lies_behind_a_contradiction_counts_where_answers_agree, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(test_less_than_was_seen_is_no_count, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(
