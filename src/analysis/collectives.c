@@ -396,7 +396,24 @@ bool collectives_know(const struct collectives *collectives, const struct proces
 	return process->id < own->n_processes && own->processes[process->id];
 }
 
-/* Its creation says better what it is: all others were seen in that as well. */
+/* RAS calls a communicator that was seen to be made by another name: ranks whose creation was not
+ * seen are in it all the same. */
+static void comm_is_also(struct collectives *collectives, uint32_t comm, const uint64_t id[2])
+{
+	struct collectives_own *own = collectives->own;
+	struct comm_key key = { { id[0], id[1] } };
+	struct comm_entry *entry = MAP_FIND(own->comms, &key);
+
+	if (!entry)
+		entry = MAP_ADD(own->comms, key, &key);
+	else if (entry->comm != comm)
+		for (size_t i = 0; i < collectives->n_ranks; i++)
+			if (collectives->ranks[i].comm == entry->comm)
+				collectives->ranks[i].comm = comm;
+	entry->comm = comm;
+}
+
+/* Its creation says better what it is: most others were seen in that as well. */
 static void rank_known(struct collectives *collectives, const struct event *event,
                        const struct function_means *means)
 {
@@ -405,17 +422,21 @@ static void rank_known(struct collectives *collectives, const struct event *even
 		                 call_word(means, call, WORD_ID2) };
 	uint64_t handle = call_word(means, call, WORD_COMM);
 	struct rank_entry *entry = rank_find(collectives, event, handle);
+	struct collective_rank *rank;
 
 	if (!entry)
 		entry = rank_make(collectives, event, handle);
 	if (entry && collectives->ranks[entry->rank].number < 0)
 		collectives->ranks[entry->rank].number = (int32_t)call_word(means, call, WORD_RANK);
-	if (entry)
-		memcpy(collectives->ranks[entry->rank].ras_id, id, sizeof(id));
-	if (!entry || collectives->ranks[entry->rank].comm != COLLECTIVES_NONE)
+	if (!entry)
 		return;
-	collectives->ranks[entry->rank].comm =
-		comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
+	rank = &collectives->ranks[entry->rank];
+	memcpy(rank->ras_id, id, sizeof(id));
+	if (rank->comm == COLLECTIVES_NONE)
+		rank->comm =
+			comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
+	else if (rank->made && id[0])
+		comm_is_also(collectives, rank->comm, id);
 }
 
 static struct collective_told *told_of(struct collectives *collectives, const struct told_key *key)

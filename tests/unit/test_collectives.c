@@ -476,6 +476,38 @@ static void test_what_lies_behind_a_contradiction_counts_where_answers_agree(voi
 	assert_int_equal(all.alone, 6);
 }
 
+/* Rank 1 was not seen to be made, as its process was looked into too late. */
+static void one_made_one_known(bool known_first)
+{
+	if (known_first)
+		known(1, 90);
+	init(0, 77);
+	known(0, 100);
+	if (!known_first)
+		known(1, 110);
+	for (uint32_t step = 1; step < 5; step++)
+		for (uint32_t i = 0; i < 2; i++)
+			if (!i || step > 1)
+				reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+	counted(1, 2600, 2700, 2);
+	end();
+	assert_int_equal(all.n_all, 3);
+	assert_int_equal(all.alone, 1);
+	assert_int_equal(all.ranks[0].comm, all.ranks[1].comm);
+	assert_int_equal(all.comms[all.ranks[1].comm].id[0], 77);
+	assert_int_equal(all.comms[all.ranks[1].comm].n_ranks, 2);
+}
+
+static void test_who_was_not_seen_to_be_made_is_with_those_that_were(void **state)
+{
+	one_made_one_known(false);
+}
+
+static void test_who_was_known_before_others_were_made_is_with_them(void **state)
+{
+	one_made_one_known(true);
+}
+
 static void test_less_than_was_seen_is_no_count(void **state)
 {
 	two_that_run(10);
@@ -582,6 +614,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_what_lies_behind_a_contradiction_counts_where_answers_agree, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_who_was_not_seen_to_be_made_is_with_those_that_were, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_who_was_known_before_others_were_made_is_with_them, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_less_than_was_seen_is_no_count, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(
