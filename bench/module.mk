@@ -14,6 +14,7 @@
 # make bench-fleet      the questions of docs/fleet.md, asked DuckDB of a thousand ranks; needs no root
 # make bench-ranks      who is late in trainings that are made up, named right or not, by SQL and by report ranks; needs no root; within 10 minutes
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
+# make bench-page       what a page of ten million events costs, to export and in a browser; needs no root
 # make dist/bench       the programs of bench/calls for another machine, with nothing but glibc needed: bench/calls/run --build dist/bench
 # bench/step/run and those of bench/gpu are for a machine with a GPU and PyTorch, bench/ddp/run for one with two; they need nothing built but
 # cuscope. PYTHONPATH=tests/gpu/stand-in tries them on the simulated driver.
@@ -118,6 +119,9 @@ $(BENCH)/tables: bench/profile/tables.c $(B)/libcuscope.a
 bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training $(BENCH)/stacked
 	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
+bench-page: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training
+	bench/page/run $(B)
+
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -147,4 +151,4 @@ bench-fleet: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
 bench-ranks: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
 	bench/ranks/run --build $(B)
 
-.PHONY: dist/bench bench bench-ranks bench-fleet bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-programs bench-pipeline bench-profile bench-questions bench-sums
+.PHONY: dist/bench bench bench-ranks bench-fleet bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-page bench-programs bench-pipeline bench-profile bench-questions bench-sums
