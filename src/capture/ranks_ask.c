@@ -106,7 +106,7 @@ static void heard_begin(struct heard *heard, struct ranks_feed *feed,
 	for (size_t i = 0; i < feed->n_processes; i++) {
 		struct known_rank *process = &feed->processes[i];
 
-		if (process->space == asked->space && !process->gone &&
+		if (ranks_where(process) == ranks_where(asked) && !process->gone &&
 		    (!answer->user || answer->user == process->user))
 			heard->members[heard->n++] = process;
 	}
@@ -117,7 +117,8 @@ static struct known_rank *process_of(const struct heard *heard, const struct ras
 {
 	size_t at = ARRAY_BEFORE(heard->n, i, heard->members[i]->own_pid < rank->pid);
 
-	return at < heard->n && heard->members[at]->own_pid == rank->pid && !rank->missing
+	return at < heard->n && heard->members[at]->own_pid == rank->pid && !rank->missing &&
+	                       !rank->elsewhere
 	               ? heard->members[at]
 	               : NULL;
 }

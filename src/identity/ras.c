@@ -4,12 +4,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,7 +60,44 @@ static int connect_to(uint16_t port)
 	return connect(fd, (const struct sockaddr *)&at, sizeof(at)) ? -errno : fd;
 }
 
+#define ADDRESSES_MAX 256 /* of a network; where there are more, which are its own is not known */
+
+/* IPv4 addresses of the network that is asked. */
+struct addresses {
+	struct in_addr of[ADDRESSES_MAX];
+	size_t n;
+	bool known;
+};
+
+static void addresses_read(int fd, struct addresses *addresses)
+{
+	struct ifreq all[ADDRESSES_MAX + 1];
+	struct ifconf conf = { .ifc_len = sizeof(all), .ifc_req = all };
+
+	if (ioctl(fd, SIOCGIFCONF, &conf) || conf.ifc_len > (int)(ADDRESSES_MAX * sizeof(all[0])))
+		return;
+	addresses->known = true;
+	for (size_t i = 0; i < (size_t)conf.ifc_len / sizeof(all[0]); i++)
+		addresses->of[addresses->n++] =
+			((const struct sockaddr_in *)&all[i].ifr_addr)->sin_addr;
+}
+
+/* A name, and an address of another kind, may be of this network. */
+static bool is_elsewhere(const struct addresses *addresses, const char *host)
+{
+	struct in_addr address;
+
+	if (!addresses->known || inet_pton(AF_INET, host, &address) != 1 ||
+	    ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET)
+		return false;
+	for (size_t i = 0; i < addresses->n; i++)
+		if (addresses->of[i].s_addr == address.s_addr)
+			return false;
+	return true;
+}
+
 struct sending {
+	const struct addresses *addresses;
 	int socket;
 	size_t n;
 };
@@ -66,9 +105,11 @@ struct sending {
 static void send_rank(void *data, const struct ras_rank *rank)
 {
 	struct sending *sending = data;
+	struct ras_rank sent = *rank;
 
+	sent.elsewhere = is_elsewhere(sending->addresses, rank->host);
 	if (sending->n++ < RAS_RANKS_MAX)
-		worker_send(sending->socket, rank, sizeof(*rank), -1);
+		worker_send(sending->socket, &sent, sizeof(sent), -1);
 }
 
 /* That somebody is there: until then, nobody need have taken the connection. */
@@ -111,10 +152,12 @@ static void ask_without_rights(int fd, int socket, struct ras_end *end) __attrib
 
 static void ask_without_rights(int fd, int socket, struct ras_end *end)
 {
-	struct sending sending = { .socket = socket };
+	struct addresses addresses = { .n = 0 };
+	struct sending sending = { .addresses = &addresses, .socket = socket };
 	char *text = malloc(RAS_BYTES_MAX);
 	ssize_t bytes;
 
+	addresses_read(fd, &addresses);
 	end->error = text ? rights_give_up(CHILD_BYTES) : -ENOMEM;
 	if (!end->error && write(fd, SAID, sizeof(SAID) - 1) != sizeof(SAID) - 1)
 		end->error = -EPIPE;

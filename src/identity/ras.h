@@ -40,6 +40,8 @@ struct ras_rank {
 	int32_t device, nvml_device;
 	bool missing; /* nothing has been heard of it: its counts are 0 */
 	bool failed;  /* NCCL had an error, or it was given up */
+	bool elsewhere; /* its address is none of the network that was asked (IPv4): its pid is no
+	                 * process's here */
 	char host[64];
 	uint64_t counts[RAS_COUNTS]; /* collectives that were launched */
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The text of RAS' answers. */
+/* The text of RAS' answers, and of which network an address is. */
 #include "unit.h"
 
-#include "identity/ras.h"
+#include "../../src/identity/ras.c"
 
 static struct ras_rank ranks[16];
 static size_t n;
@@ -124,6 +124,35 @@ static void test_what_is_no_answer_has_no_ranks(void **state)
 	assert_int_equal(reads("\"rank\" \"rank\": [1, 2, \"rank"), 0);
 }
 
+static void test_an_address_of_no_interface_is_elsewhere(void **state)
+{
+	struct addresses addresses = { .n = 1 };
+
+	inet_pton(AF_INET, "10.0.0.7", &addresses.of[0]);
+	assert_false(is_elsewhere(&addresses, "10.0.0.8")); /* they are not known */
+	addresses.known = true;
+	assert_true(is_elsewhere(&addresses, "10.0.0.8"));
+	assert_false(is_elsewhere(&addresses, "10.0.0.7"));
+	assert_false(is_elsewhere(&addresses, "127.0.1.1"));
+	assert_false(is_elsewhere(&addresses, "node2"));
+	assert_false(is_elsewhere(&addresses, "fd00::7"));
+	assert_false(is_elsewhere(&addresses, ""));
+}
+
+static void test_addresses_of_a_network_are_known(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct addresses addresses = { .n = 0 };
+	bool loopback = false;
+
+	addresses_read(fd, &addresses);
+	close(fd);
+	assert_true(addresses.known);
+	for (size_t i = 0; i < addresses.n; i++)
+		loopback |= addresses.of[i].s_addr == htonl(INADDR_LOOPBACK);
+	assert_true(loopback);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +160,8 @@ int main(void)
 		cmocka_unit_test(test_an_answer_may_be_anything),
 		cmocka_unit_test(test_long_words_are_cut),
 		cmocka_unit_test(test_what_is_no_answer_has_no_ranks),
+		cmocka_unit_test(test_an_address_of_no_interface_is_elsewhere),
+		cmocka_unit_test(test_addresses_of_a_network_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
