@@ -493,7 +493,8 @@ static void rank_told(struct collectives *collectives, const struct event *event
 		                            call_word(means, call, WORD_ID2) },
 		                    .begin_ns = call->begin_ns,
 		                    .end_ns = call->end_ns,
-		                    .process = event->process->id };
+		                    .process = event->process->id,
+		                    .number = (int32_t)call_word(means, call, WORD_RANK) };
 
 	for (unsigned kind = 0; kind < COLLECTIVES_TOLD; kind++)
 		told.counts[kind] = call_word(means, call, (enum word)(WORD_COUNTS + kind));

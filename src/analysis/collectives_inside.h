@@ -9,6 +9,7 @@
 struct told_counts {
 	uint64_t id[2], begin_ns, end_ns, counts[COLLECTIVES_TOLD];
 	uint32_t process;
+	int32_t number;
 };
 
 /* A kernel that communicates. */

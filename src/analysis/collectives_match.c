@@ -85,6 +85,8 @@ bool calls_before(const struct collectives *collectives, const struct collective
 
 		if (calls->kind >= COLLECTIVES_TOLD || told_by_rank(told, &wanted))
 			break;
+		if (rank->number >= 0 && told->number != rank->number)
+			continue;
 		if (told->begin_ns < calls[0].begin_ns || told->end_ns > calls[n - 1].end_ns)
 			continue;
 		count = told->counts[calls->kind];
@@ -133,9 +135,12 @@ static struct proven calls_proven(const struct collectives *collectives,
 	const struct told_counts wanted = { .id = { rank->ras_id[0], rank->ras_id[1] },
 		                            .process = rank->process->id };
 	size_t first = ARRAY_BEFORE(own->n_told, k, told_by_rank(&own->told[k], &wanted) < 0);
+	size_t whole = 0; /* that returned: whether one that did not is counted nobody knows */
 
 	if (!rank->ras_id[0] || calls->kind >= COLLECTIVES_TOLD)
 		return best;
+	while (whole < n && calls[whole].end_ns > calls[whole].begin_ns)
+		whole++;
 	for (size_t i = first; i < own->n_told && i < first + TOLD_HEED; i++) {
 		const struct told_counts *told = &own->told[i];
 		uint64_t count = told->counts[calls->kind], ended, begun;
@@ -144,7 +149,9 @@ static struct proven calls_proven(const struct collectives *collectives,
 			break;
 		ended = ARRAY_BEFORE(n, k, calls[k].end_ns <= told->begin_ns);
 		begun = ARRAY_BEFORE(n, k, calls[k].begin_ns <= told->end_ns);
-		if (count != UINT64_MAX && ended == begun && count >= ended)
+		if (rank->number >= 0 && told->number != rank->number)
+			continue;
+		if (count != UINT64_MAX && ended == begun && begun <= whole && count >= ended)
 			proven_add(&best, &run, count - ended, ended);
 	}
 	return best;
@@ -160,7 +167,8 @@ static void rank_prove(struct collectives *collectives, struct collective_call *
 	proven = calls_proven(collectives, calls, n);
 	rank->first[calls->kind] = proven.before;
 	rank->uncounted[calls->kind] = !proven.n;
-	rank->partly[calls->kind] = collectives->comms[rank->comm].partly = true;
+	if (collectives->lost || proven.n)
+		rank->partly[calls->kind] = collectives->comms[rank->comm].partly = true;
 	for (size_t i = 0; i < n; i++)
 		calls[i].settled = i - proven.first < proven.n;
 }

@@ -360,7 +360,7 @@ static enum machine_how how_of(const struct machines *machines, uint32_t number,
 	const struct machines_shared shared = shared_of(machines, number, collectives, ends);
 	bool known = false;
 
-	if (collectives->lost)
+	if (collectives->lost && !collectives->n_all)
 		return MACHINE_LOST;
 	for (size_t i = 0; i < collectives->n_ranks; i++)
 		known |= machines->of_file[collectives->ranks[i].process->file] == number &&

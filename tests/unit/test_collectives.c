@@ -593,9 +593,126 @@ static void test_ranks_of_one_process(void **state)
 		assert_int_equal(all.ranks[i].number, i);
 }
 
+static void test_a_call_that_did_not_return_hides_no_loss(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		known(i, 500);
+		for (uint32_t step = 1; step <= 5; step++)
+			if (i != 1 || step != 3) /* rank 1's third is lost */
+				reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+		if (i == 1) { /* its sixth waits within the call: RAS has not counted it */
+			struct call call = nccl("ncclAllReduce", 6000, 6000);
+
+			call.end_ns = 0;
+			set_arg(&call, "comm", 0x5501);
+			set_arg(&call, "bytes", 64);
+			see(1, call);
+		} else {
+			reduce_of(0, 0x5500, 6000, 6500, 64);
+		}
+		counted(i, 600, 700, 100);
+		counted(i, 7600, 7700, i ? 105 : 106);
+	}
+	end_with_lost();
+	for (size_t i = 0; i < all.n_all; i++) {
+		const struct collective_call *c = &all.calls[all.all[i].first];
+		print_message("matched %llu us with %llu us\n",
+		              (unsigned long long)(c[0].begin_ns / 1000),
+		              (unsigned long long)(c[1].begin_ns / 1000));
+	}
+	for (size_t i = 0; i < all.n_all; i++) {
+		const struct collective_call *c = &all.calls[all.all[i].first];
+		assert_int_equal(c[0].begin_ns, c[1].begin_ns);
+	}
+}
+
+/* Two GPUs of one process: rank 1 of the communicator, too, is process 0's. */
+static void counted_as(uint32_t process, int number, double at, uint64_t reduces)
+{
+	struct call call;
+
+	told("ras.rank", RAS_RANK);
+	call = nccl("ras.rank", at, at + 100);
+	set_arg(&call, "id", 0xabc);
+	set_arg(&call, "id2", 0xdef);
+	set_arg(&call, "rank", number);
+	set_arg(&call, "ranks", RANKS);
+	set_arg(&call, "pid", ranks[process]->pid);
+	set_arg(&call, "AllReduce", reduces);
+	see(process, call);
+}
+
+static void test_counts_of_another_rank_of_the_process_are_not_its_own(void **state)
+{
+	struct call call;
+
+	known(0, 500);
+	call = nccl("ras.communicator", 500, 500); /* its second GPU's */
+	set_arg(&call, "comm", 0x7700);
+	set_arg(&call, "id", 0xabc);
+	set_arg(&call, "id2", 0xdef);
+	set_arg(&call, "rank", 1);
+	set_arg(&call, "ranks", RANKS);
+	see(0, call);
+	/* GPU 1's thread is one call ahead of GPU 0's all the time */
+	for (uint32_t step = 1; step <= 8; step++) {
+		reduce_of(0, 0x5500, 1000 * step + 500, 1000 * step + 700, 64);
+		reduce_of(0, 0x7700, 1000 * step, 1000 * step + 700, 64);
+	}
+	for (uint32_t step = 1; step <= 8; step++) {
+		double at = 1000 * step + 200; /* GPU 1 has called, GPU 0 has not */
+
+		if (step % 2) {
+			counted_as(0, 0, at, 100 + step - 1);
+			counted_as(0, 1, at, 100 + step);
+		} else {
+			counted_as(0, 1, at, 100 + step);
+			counted_as(0, 0, at, 100 + step - 1);
+		}
+	}
+	end();
+	for (size_t i = 0; i < all.n_all; i++) {
+		const struct collective_call *c = &all.calls[all.all[i].first];
+		print_message("matched %llu us with %llu us, number %llu\n",
+		              (unsigned long long)(c[0].begin_ns / 1000),
+		              (unsigned long long)(c[1].begin_ns / 1000),
+		              (unsigned long long)c[0].number);
+	}
+	print_message("n_all %zu uncounted %llu alone %llu\n", all.n_all,
+	              (unsigned long long)all.uncounted, (unsigned long long)all.alone);
+	for (size_t i = 0; i < all.n_all; i++) {
+		const struct collective_call *c = &all.calls[all.all[i].first];
+		assert_int_equal(c[0].begin_ns / 1000000, c[1].begin_ns / 1000000);
+	}
+	assert_true(all.n_all > 0);
+}
+
+static void test_one_rank_without_a_count_leaves_the_others_matched(void **state)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		known(i, 500);
+		for (uint32_t step = 1; step <= 4; step++)
+			reduce_of(i, 0x5500 + i, 1000 * step, 1000 * step + 500, 64);
+		if (i < 2)
+			counted(i, 2600, 2700, 2);
+	}
+	end();
+	print_message("n_all %zu uncounted %llu alone %llu\n", all.n_all,
+	              (unsigned long long)all.uncounted, (unsigned long long)all.alone);
+	assert_int_equal(all.n_all, 4);
+	assert_int_equal(all.alone, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_call_that_did_not_return_hides_no_loss,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_counts_of_another_rank_of_the_process_are_not_its_own, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_one_rank_without_a_count_leaves_the_others_matched, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ranks_of_one_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_answers_without_end_cost_little, set_up,
 		                                tear_down),
