@@ -28,7 +28,7 @@
 struct told_rank {
 	struct lateness_rank told;
 	uint64_t judged_ns, judged_late_ns;
-	bool ended, late;
+	bool known, ended, late; /* known: it has a series */
 };
 
 struct person {
@@ -312,6 +312,7 @@ static void telling_send(struct telling *telling)
 		telling->full = true;
 	for (uint32_t i = 0; i < part->n && !telling->full; i++) {
 		telling->from[i]->told = telling->sums[i];
+		telling->from[i]->known = true;
 		telling->from[i]->ended = part->of[i].ended;
 	}
 	part->n = 0;
@@ -349,7 +350,7 @@ static void person_renew(struct flight_ranks *ranks, struct person *person, stru
 		struct collective_rank rank = of->ranks[i];
 		struct told_rank *told = &person->ranks[i];
 
-		if (rank.gone || !told->told.n)
+		if (rank.gone || !told->known)
 			continue;
 		rank.gone = true;
 		telling_add(telling, &of->comms[rank.comm], &rank, &told->told, told);
@@ -374,7 +375,8 @@ static void person_turn(struct flight_ranks *ranks, struct person *person, struc
 		const struct lateness_rank *sums = lateness_of(person->lateness, i);
 		struct told_rank *told = &person->ranks[i];
 
-		if (rank->comm == COLLECTIVES_NONE || (!sums->n && !sums->missing_ns))
+		if (rank->comm == COLLECTIVES_NONE ||
+		    (!sums->n && !sums->missing_ns && !told->known))
 			continue;
 		judge(ranks, &of->comms[rank->comm], rank, sums, told, now_ns);
 		if (memcmp(sums, &told->told, sizeof(*sums)) != 0 || rank->gone != told->ended)

@@ -180,11 +180,72 @@ static void test_ras_is_asked_soon_after_a_loss_and_seldom_else(void **state)
 	assert_int_equal(told_state.unmatched[RECORDER_CALLS_LOST] > 0, 1);
 }
 
+static uint64_t missing[RANKS];
+static bool ended[RANKS];
+
+static void hear_missing(void)
+{
+	struct recorder_message message;
+
+	while (!recorder_receive(pair[1], &message))
+		for (uint32_t i = 0; i < message.ranks.n; i++) {
+			missing[message.ranks.of[i].number] = message.ranks.of[i].missing_ns;
+			ended[message.ranks.of[i].number] = message.ranks.of[i].ended;
+		}
+}
+
+/* It hangs since before anybody looked: RAS alone says so. */
+static void hung_before(void)
+{
+	memset(missing, 0, sizeof(missing));
+	memset(ended, 0, sizeof(ended));
+	for (uint32_t i = 0; i < RANKS; i++)
+		known(i, 10);
+	for (double at = 1e6; at < 5e6; at += 3e6)
+		for (uint32_t i = 0; i < RANKS; i++)
+			counted(i, at, at + 100, i == 2 ? 99 : 100);
+	turn_after(5e6, 0);
+	hear_missing();
+	assert_int_equal(missing[2], US(5e6) - US(1e6));
+}
+
+static void test_a_rank_that_hung_before_and_is_killed_is_missing_no_more(void **state)
+{
+	hung_before();
+	for (uint32_t i = 0; i < RANKS; i++) {
+		struct event event = { .type = EVENT_EXIT,
+			               .time_ns = US(6e6),
+			               .process = ranks[i] };
+
+		scene_event(&event);
+	}
+	for (double at = 7e6; at < 100e6; at += 1e6)
+		turn_after(at, 0);
+	hear_missing();
+	assert_int_equal(missing[2], 0);
+	assert_true(ended[2]);
+}
+
+static void test_a_rank_that_hung_before_and_comes_is_missing_no_more(void **state)
+{
+	hung_before();
+	reduce(2, 6e6);
+	for (unsigned step = 0; step < 100; step++)
+		for (uint32_t i = 0; i < RANKS; i++)
+			reduce(i, 6e6 + 1e5 * (step + 1));
+	for (double at = 7e6; at < 50e6; at += 1e6)
+		turn_after(at, 0);
+	hear_missing();
+	assert_int_equal(missing[2], 0);
+}
+
 #define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		IN_SCENE(test_a_rank_that_hung_before_and_is_killed_is_missing_no_more),
+		IN_SCENE(test_a_rank_that_hung_before_and_comes_is_missing_no_more),
 		IN_SCENE(test_sums_are_told_once),
 		IN_SCENE(test_what_there_was_no_room_for_is_told_later),
 		IN_SCENE(test_the_rule_fires_once_for_a_late_rank),
