@@ -253,6 +253,15 @@ uint64_t rank_late_ns(const struct rank_row *row, double share)
 	return row->n_late ? row->late_ns[row->n_last - row->n_late + at] : 0;
 }
 
+uint64_t rank_late_mean_ns(const struct rank_row *row)
+{
+	double ns = 0;
+
+	for (size_t i = row->n_last - row->n_late; i < row->n_last; i++)
+		ns += (double)row->late_ns[i];
+	return row->n_late ? (uint64_t)(ns / (double)row->n_late) : 0;
+}
+
 uint64_t rank_late_deviation_ns(const struct rank_row *row)
 {
 	uint64_t middle = rank_late_ns(row, 0.5), ns, *away;
@@ -314,18 +323,14 @@ enum rank_class rank_kind_class(const struct rank_kind *kind)
 static void find_late(struct ranks *ranks)
 {
 	struct rank_row *most = NULL;
-	uint64_t second_ns = 0;
+	uint64_t second_ns = 0; /* of another process: one can be late in several communicators */
 
-	for (size_t i = 0; i < ranks->n_rows; i++) {
-		struct rank_row *row = &ranks->rows[i];
-
-		if (!row->held_ns || (most && row->held_ns <= most->held_ns)) {
-			second_ns = facts_max(second_ns, row->held_ns);
-			continue;
-		}
-		second_ns = most ? most->held_ns : 0;
-		most = row;
-	}
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].held_ns && (!most || ranks->rows[i].held_ns > most->held_ns))
+			most = &ranks->rows[i];
+	for (size_t i = 0; most && i < ranks->n_rows; i++)
+		if (ranks->rows[i].rank->process != most->rank->process)
+			second_ns = facts_max(second_ns, ranks->rows[i].held_ns);
 	if (most && rank_held(most) >= LATE_LEAST &&
 	    (double)most->held_ns >= LATE_CLEAR * (double)ranks->held_ns &&
 	    (double)most->held_ns >= LATE_TIMES * (double)second_ns)

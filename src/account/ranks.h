@@ -62,6 +62,7 @@ enum rank_class { RANKS_UNCLEAR, RANKS_TRANSFER, RANKS_WAITING, RANKS_MIXED };
 /* Of the n_late: the value that a share of them, 0 to 1, do not exceed, and how far from the middle
  * one half of them are. 0 where there are none. */
 uint64_t rank_late_ns(const struct rank_row *row, double share);
+uint64_t rank_late_mean_ns(const struct rank_row *row);
 uint64_t rank_late_deviation_ns(const struct rank_row *row);
 
 /* What most of the time of such collectives is. */

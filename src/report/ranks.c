@@ -124,6 +124,7 @@ static void write_late_row(const struct ranks_report *report, const struct rank_
 
 static void note_unmatched(const struct ranks_report *report)
 {
+	bool partly = false;
 	const struct collectives *of = &report->answer->facts->collectives;
 	struct table *table = report->writer.table;
 
@@ -148,9 +149,14 @@ static void note_unmatched(const struct ranks_report *report)
 	if (of->unpaired)
 		table_note(table, "%llu calls to send and receive have no number, and are left out",
 		           (unsigned long long)of->unpaired);
-	if (of->alone && !of->lost)
-		table_note(table, "%llu collectives were seen in one rank alone",
-		           (unsigned long long)of->alone);
+	for (size_t i = 0; i < of->n_comms; i++)
+		partly |= of->comms[i].partly;
+	if (of->alone)
+		table_note(table, "%llu collectives were seen in one rank alone%s",
+		           (unsigned long long)of->alone,
+		           partly ? ", or not in all ranks where some of their calls are matched "
+		                    "with none"
+		                  : "");
 	if (report->answer->facts->n_talks_alone)
 		table_note(table,
 		           "%zu kernels of communication are of no collective that is matched: of "

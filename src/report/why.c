@@ -521,6 +521,10 @@ static void why_text(struct why *why)
 	why_head(why, account);
 	why_account(why, account);
 	why_add_phases(why, account);
+	if (why->standings.n) { /* what is to be changed is said above */
+		why_not_known(why);
+		return;
+	}
 	why_add_late(why);
 	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);

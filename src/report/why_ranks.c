@@ -263,7 +263,7 @@ void why_json_late(const struct why *why, struct json *json)
 	char id[24];
 
 	json_machines(why, json);
-	if (!late)
+	if (!late || why->standings.n)
 		return;
 	comm = &why->facts.collectives.comms[late->rank->comm];
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)comm->id[0]);

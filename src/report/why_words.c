@@ -316,10 +316,10 @@ void why_words_late(const struct facts *facts, const struct rank_row *late, stru
 		why_words_name(out, host);
 		buf_puts(out, ", ");
 	}
-	buf_printf(out, "pid %u) comes last to %.*f %% of %llu collectives, by ",
+	buf_printf(out, "pid %u) comes late to %.*f %% of %llu collectives, by ",
 	           late->rank->process->pid, share < 10, share, (unsigned long long)late->n);
-	buf_duration(out, rank_late_ns(late, 0.5));
-	buf_printf(out, "; %u other%s for it, %.0f %% of the time", comm->n_ranks - 1,
+	buf_duration(out, rank_late_mean_ns(late));
+	buf_printf(out, " on average; %u other%s for it, %.0f %% of the time", comm->n_ranks - 1,
 	           comm->n_ranks > 2 ? "s wait" : " waits", 100 * rank_held(late));
 }
 

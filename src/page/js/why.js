@@ -156,7 +156,7 @@ function rankLines(why) {
 	const { late } = why, lines = list(why.standing).map((its) => `Communicator ${label(its?.communicator)} stands still for ${durationText(its?.still_ns)}: ` +
 		`${label(its?.function)} ${countText(its?.number)} is missing of ${list(its?.ranks).filter((rank) => rank?.behind).map((rank) => `rank ${label(rank.rank)}`).join(', ')}.`);
 	if (late && typeof late === 'object')
-		lines.push(`Rank ${label(late.rank)} (pid ${label(late.pid)}) came late to ${countText(late.late)} of ${countText(late.collectives)} collectives, by ${durationText(late.late_ns)}; ` +
+		lines.push(`Rank ${label(late.rank)} (pid ${label(late.pid)}) came late to ${countText(late.late)} of ${countText(late.collectives)} collectives, by ${durationText(late.late_ns)} (median); ` +
 			`${late.others === 1 ? '1 other waits' : `${countText(late.others)} others wait`} for it, ${percentText(late.held_percent)} of the time.`);
 	return lines.map((text) => element('p', { class: 'what' }, text));
 }
