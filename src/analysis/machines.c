@@ -448,5 +448,8 @@ const char *machines_why(const struct machines *machines, size_t file)
 			"few common collectives with GPU times",
 	};
 
-	return why[machines->of[machines->of_file[file]].how];
+	uint32_t number = machines->of_file[file];
+	const char *said = number < machines->n ? why[machines->of[number].how] : NULL;
+
+	return said ? said : "there are more machines than are compared";
 }

@@ -3,6 +3,7 @@
 #include "capture/ranks_inside.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define STANDING_NS   500000000ull
 #define SPACES_USER   16
 #define SPACES_OTHERS 48
+#define SILENT_USER   4 /* places that did not answer, each of which was waited for */
 
 /* Where its job's RAS listens, as far as it says so: two jobs in one network have a port each. */
 static uint16_t port_of(struct ranks_feed *feed, pid_t pid)
@@ -87,7 +89,8 @@ static void look_at_new(struct ranks_feed *feed)
 }
 
 /* An answer, and whom it may speak of: whoever answers may say of its own processes what it likes,
- * and root of all in its network. While the lock is held. */
+ * and root of all in its network; on a port that a process named, which may be anybody's, of that
+ * process's user alone. While the lock is held. */
 struct heard {
 	const struct ras_answer *answer;
 	uint64_t number, person; /* person: of who was asked */
@@ -107,6 +110,7 @@ static void heard_begin(struct heard *heard, struct ranks_feed *feed,
 		struct known_rank *process = &feed->processes[i];
 
 		if (ranks_where(process) == ranks_where(asked) && !process->gone &&
+		    (asked->port == RAS_PORT || process->person == asked->person) &&
 		    (!answer->user || answer->user == process->user))
 			heard->members[heard->n++] = process;
 	}
@@ -174,10 +178,10 @@ static void waited_for(struct ranks_feed *feed, const struct known_rank *process
 		               now_ns - begin_ns, now_ns);
 	if (rc != -ETIMEDOUT)
 		return;
-	if (user)
-		user->silent = true;
-	else if (feed->n_silent < SPACES_MAX)
+	if (feed->n_silent < SPACES_MAX)
 		feed->silent[feed->n_silent++] = ranks_where(process);
+	if (user)
+		user->silent = ++user->n_silent >= SILENT_USER;
 }
 
 static struct known_comm *comm_of(struct ranks_feed *feed, uint64_t person,
@@ -324,10 +328,19 @@ static int ask(const struct ranks_feed *feed, const struct known_rank *asked,
 	struct stat st;
 
 	if (network < 0)
-		return network;
+		return -ESRCH;
 	if (file_stat(network, &st) || st.st_ino != asked->space)
 		return -ESRCH;
 	return ras_ask(network, asked->port, &feed->stop, answer, &err);
+}
+
+static void not_there(struct ranks_feed *feed, const struct known_rank *asked)
+{
+	struct known_rank *process = ranks_process_find(feed, asked->pid);
+
+	if (process && process->start_time == asked->start_time && kill((pid_t)asked->pid, 0) &&
+	    errno == ESRCH)
+		ranks_be_gone(feed, process);
 }
 
 /* One process of each namespace and port. With the lock, which is let go of meanwhile. */
@@ -352,12 +365,17 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 			is_new = spaces[k] != ranks_where(&asked);
 		if (!is_new || quota_take(&of_spaces, asked.person, 0, 1))
 			continue;
-		spaces[n++] = ranks_where(&asked);
 		pthread_mutex_unlock(&feed->lock);
 
 		int rc = ask(feed, &asked, &answer);
 
 		pthread_mutex_lock(&feed->lock);
+		if (rc == -ESRCH) { /* it is not there: another one of its network is asked */
+			not_there(feed, &asked);
+			quota_give(&of_spaces, asked.person, 0, 1);
+			continue;
+		}
+		spaces[n++] = ranks_where(&asked);
 		waited_for(feed, &asked, begin_ns, rc);
 		if (rc)
 			continue;

@@ -18,7 +18,6 @@
 
 #define PROCESSES_USER   256
 #define PROCESSES_OTHERS 768
-#define HANDLES_EACH     32    /* communicators of each that are looked at */
 #define USERS_MAX        256   /* but root, whose doings are counted apart; others are left alone */
 #define TOLD_MAX         65536 /* of what is passed on, that waits */
 #define COMMS_MAX        256   /* communicators of which it is known whether they move */
@@ -56,6 +55,9 @@ void ranks_be_gone(struct ranks_feed *feed, struct known_rank *process)
 {
 	if (!process->gone)
 		quota_give(&feed->of_processes, process->person, 0, 1);
+	for (unsigned i = 0; i < process->n_handles; i++)
+		process->handles[i]->dead = true;
+	process->n_handles = 0;
 	process->gone = true;
 }
 
@@ -237,17 +239,22 @@ void ranks_feed_call(struct ranks_feed *feed, uint32_t pid, const struct call *c
 {
 	const struct handle_key key = { handle_in(call), pid, 0 };
 	struct known_rank *process;
+	struct known_handle *handle;
 
 	if (!key.handle || strncmp(call->function->name, "nccl.", 5) != 0)
 		return;
 	LOCKED(&feed->lock);
-	if (MAP_FIND(feed->handles, &key))
+	handle = MAP_FIND(feed->handles, &key);
+	if (handle && !handle->dead)
 		return;
 	process = ranks_process_find(feed, pid);
 	if (!process || process->n_handles >= HANDLES_EACH)
 		return;
-	process->n_handles++;
-	MAP_ADD(feed->handles, key, &key);
+	if (!handle)
+		handle = MAP_ADD(feed->handles, key, &key);
+	handle->dead = handle->found = false;
+	handle->tries = 0;
+	process->handles[process->n_handles++] = handle;
 	feed->unfound++;
 	pthread_cond_broadcast(&feed->wake);
 }

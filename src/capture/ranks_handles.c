@@ -97,7 +97,10 @@ void ranks_find_handles(struct ranks_feed *feed)
 {
 	struct known_handle *handle, *next;
 
-	HASH_ITER (hh, feed->handles, handle, next)
-		if (!handle->found && handle->tries < HANDLE_TRIES && !feed->stop)
+	HASH_ITER (hh, feed->handles, handle, next) {
+		if (handle->dead)
+			MAP_DROP(feed->handles, handle);
+		else if (!handle->found && handle->tries < HANDLE_TRIES && !feed->stop)
 			find_handle(feed, handle);
+	}
 }

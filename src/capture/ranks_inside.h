@@ -18,7 +18,10 @@
 
 #define PROCESSES_MAX 1024 /* that are told apart; further ones are no ranks */
 #define RANKS_EACH    64   /* communicators of a process that RAS may say it is in */
+#define HANDLES_EACH  32   /* communicators of each that are looked at */
 #define SPACES_MAX    64   /* network namespaces, and ports in them, that are asked */
+
+struct known_handle;
 
 struct known_rank { /* a process; its numbers elsewhere */
 	uint32_t pid;
@@ -31,6 +34,7 @@ struct known_rank { /* a process; its numbers elsewhere */
 	bool nudged;
 	bool far; /* of ranks elsewhere it was told what an answer of its network says */
 	unsigned n_handles;
+	struct known_handle *handles[HANDLES_EACH];
 	uint64_t answer; /* the last one that it was in, so many times: */
 	unsigned n_told;
 	struct ras_rank *ranks; /* that RAS said it is, last; at most RANKS_EACH */
@@ -41,7 +45,8 @@ struct known_rank { /* a process; its numbers elsewhere */
 struct known_user {
 	uint64_t person;
 	unsigned looks;
-	bool silent; /* who answers in one of his networks did not in time: they are not asked */
+	unsigned n_silent; /* of his networks and ports, whose did not answer in time; */
+	bool silent;       /* too many: none of his is asked any more */
 };
 
 /* A communicator whose ranks have not launched the same: since when nothing has moved. */
@@ -58,7 +63,7 @@ struct handle_key {
 
 struct known_handle {
 	struct handle_key key;
-	bool found;
+	bool found, dead; /* dead: its process has ended; the thread forgets it */
 	unsigned tries;
 	UT_hash_handle hh;
 };
@@ -87,7 +92,7 @@ struct ranks_feed {
 	struct known_handle *handles;
 	size_t unfound;
 	struct process_reader *reader; /* of the thread; NULL: not needed yet */
-	uint64_t silent[SPACES_MAX];   /* the same of ports in networks of root's */
+	uint64_t silent[SPACES_MAX];   /* ports in networks, likewise: they are not asked again */
 	size_t n_silent;
 	struct known_user *users;
 	size_t n_users;

@@ -26,7 +26,7 @@ static inline const struct function *the_function(const char *name)
 		if (!strcmp(functions[i].name, name))
 			return &functions[i];
 	}
-	assert_true(n < 64);
+	assert_true(n < 256);
 	functions[n] = (struct function){
 		.id = n,
 		.name = name,
@@ -40,11 +40,11 @@ static inline const struct function *the_function(const char *name)
 
 static inline const struct process *new_process(uint32_t pid, const char *comm)
 {
-	static struct process processes[64];
+	static struct process processes[256];
 	static uint32_t n;
 	struct process *process = &processes[n];
 
-	assert_true(n < 64);
+	assert_true(n < 256);
 	process->id = n++;
 	process->pid = pid;
 	snprintf(process->comm, sizeof(process->comm), "%s", comm);
@@ -66,7 +66,7 @@ static inline struct kernel *new_kernel(const char *name, bool resolved)
 	static uint32_t n;
 	struct kernel *kernel = &kernels[n];
 
-	assert_true(n < 64);
+	assert_true(n < 256);
 	*kernel = (struct kernel){ .id = n++, .name = name, .resolved = resolved };
 	return kernel;
 }

@@ -121,7 +121,7 @@ static struct trace_file *record(const struct made *made, uint32_t first_rank)
 	return file;
 }
 
-#define MADE_FILES 3
+#define MADE_FILES (TOGETHER_MAX + 1)
 
 /* The last one is of the first's ranks where there are two. */
 static struct machines align(const struct made *made, size_t n)
@@ -238,6 +238,24 @@ static void test_a_clock_of_any_time(void **state)
 	machines_clear(&machines);
 }
 
+/* More files are compared than machines are told together. */
+static void test_a_machine_that_there_is_no_room_for_has_a_reason(void **state)
+{
+	char boots[MADE_FILES][4];
+	struct made made[MADE_FILES];
+	struct machines machines;
+
+	for (size_t i = 0; i < MADE_FILES; i++) {
+		snprintf(boots[i], sizeof(boots[i]), "b%zu", i);
+		made[i] = (struct made){ .boot = boots[i], .job = JOB, .steps = 10 };
+	}
+	machines = align(made, MADE_FILES);
+	assert_null(machines_clock(&machines, TOGETHER_MAX));
+	assert_string_equal(machines_why(&machines, TOGETHER_MAX),
+	                    "there are more machines than are compared");
+	machines_clear(&machines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_a_third_one_by_the_second),
 		cmocka_unit_test(test_what_no_clock_can_be_compared_by_is_said),
 		cmocka_unit_test(test_a_clock_of_any_time),
+		cmocka_unit_test(test_a_machine_that_there_is_no_room_for_has_a_reason),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -2,6 +2,11 @@
 /* Whom an answer of RAS may speak of. */
 #include "support.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "../../src/capture/ranks_ask.c"
 
 static struct ras_rank ras_rank_of(int rank, int pid, const char *host, uint64_t hash)
@@ -54,12 +59,148 @@ static void test_an_answer_of_another_port_is_not_of_this_jobs_processes(void **
 	assert_int_equal(feed.told[0].pid, 5711);
 }
 
+/* Without a thread that asks. */
+static struct ranks_feed *feed_make(void)
+{
+	struct ranks_feed *feed = ranks_feed_new();
+
+	pthread_mutex_lock(&feed->lock);
+	feed->asks = 12;
+	pthread_mutex_unlock(&feed->lock);
+	return feed;
+}
+
+static struct known_rank *process_make(struct ranks_feed *feed, pid_t pid, uint64_t space,
+                                       uint16_t port, uid_t user)
+{
+	feed->processes = vec_room(feed->processes, feed->n_processes, sizeof(*feed->processes));
+	feed->processes[feed->n_processes] = (struct known_rank){ .pid = (uint32_t)pid,
+		                                                  .own_pid = pid,
+		                                                  .space = space,
+		                                                  .port = port,
+		                                                  .person = user,
+		                                                  .user = user,
+		                                                  .start_time = 1 };
+	return &feed->processes[feed->n_processes++];
+}
+
+/* What listens there may be root's, and pass on what that user sends. */
+static void test_a_port_that_a_process_named_speaks_of_its_user_alone(void **state)
+{
+	const struct ras_answer answer = { .user = 0 };
+	struct ranks_feed *feed = feed_make();
+	struct known_rank asked;
+	struct heard heard;
+
+	process_make(feed, 500, 99, 5000, 1002);
+	asked = *process_make(feed, 600, 99, 5000, 1001);
+	heard_begin(&heard, feed, &asked, &answer);
+	assert_int_equal(heard.n, 1);
+	assert_int_equal(heard.members[0]->pid, 600);
+	asked = *process_make(feed, 700, 99, RAS_PORT, 1001);
+	process_make(feed, 701, 99, RAS_PORT, 1002);
+	heard_begin(&heard, feed, &asked, &answer);
+	assert_int_equal(heard.n, 2); /* that one is RAS' own */
+	ranks_feed_free(feed);
+}
+
+/* Whoever holds the usual port of the host may be somebody else. */
+static void test_a_place_that_does_not_answer_hides_no_other(void **state)
+{
+	struct ranks_feed *feed = feed_make();
+	struct known_rank at = { .person = 1002, .space = 99, .port = RAS_PORT }, other = at;
+
+	waited_for(feed, &at, clock_now_ns(), -ETIMEDOUT);
+	assert_true(is_silent(feed, &at));
+	other.port = 5000;
+	assert_false(is_silent(feed, &other));
+	for (unsigned i = 1; i < SILENT_USER; i++) {
+		at.space++;
+		waited_for(feed, &at, clock_now_ns(), -ETIMEDOUT);
+	}
+	assert_true(is_silent(feed, &other)); /* it is enough */
+	ranks_feed_free(feed);
+}
+
+static unsigned n_accepted;
+
+static void *serve(void *data)
+{
+	const int listener = *(const int *)data;
+	char text[256];
+	int fd;
+
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		n_accepted++;
+		if (read(fd, text, sizeof(text)) > 0 &&
+		    write(fd, "SERVER PROTOCOL 2\n", 18) == 18 && read(fd, text, sizeof(text)) > 0)
+			assert_int_equal(write(fd, "OK\nOK\nOK\n{\"nccl_version\": 1}", 27), 27);
+		close(fd);
+	}
+	return NULL;
+}
+
+static pid_t child_make(bool lives)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (lives)
+			pause();
+		_exit(0);
+	}
+	if (!lives)
+		waitpid(pid, NULL, 0);
+	return pid;
+}
+
+static void test_a_process_that_has_ended_keeps_nobody_from_being_asked(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	pid_t dead = child_make(false), living = child_make(true);
+	struct ranks_feed *feed = feed_make();
+	socklen_t size = sizeof(at);
+	pthread_t thread;
+	struct stat st;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
+	pthread_create(&thread, NULL, serve, &listener);
+	pthread_mutex_lock(&feed->lock);
+	process_make(feed, dead, st.st_ino, ntohs(at.sin_port), 1001);
+	process_make(feed, living, st.st_ino, ntohs(at.sin_port), 0);
+	ranks_ask_all(feed, true);
+	assert_true(feed->processes[0].gone);
+	pthread_mutex_unlock(&feed->lock);
+	shutdown(listener, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(listener);
+	kill(living, SIGKILL);
+	waitpid(living, NULL, 0);
+	assert_int_equal(n_accepted, 1);
+	ranks_feed_free(feed);
+}
+
+static int begin_all(void **state)
+{
+	struct err err = { 0 };
+
+	return helper_begin(&err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_rank_elsewhere_with_the_same_pid_is_not_the_process_here),
 		cmocka_unit_test(test_an_answer_of_another_port_is_not_of_this_jobs_processes),
+		cmocka_unit_test(test_a_port_that_a_process_named_speaks_of_its_user_alone),
+		cmocka_unit_test(test_a_place_that_does_not_answer_hides_no_other),
+		cmocka_unit_test(test_a_process_that_has_ended_keeps_nobody_from_being_asked),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin_all, NULL);
 }
