@@ -93,26 +93,14 @@ static uint32_t *living_count(const struct collectives *collectives)
 	return living;
 }
 
-/* Who has not called, where that is one alone. */
-static uint32_t missing_rank(const struct collectives *collectives, const struct settling *rows,
-                             uint32_t n)
-{
-	uint32_t missing = COLLECTIVES_NONE, k = 0;
+/* Of a communicator the first collective that one rank alone has not called. */
+struct lacking {
+	const struct settling *rows;
+	uint32_t n;
+};
 
-	for (uint32_t i = 0; i < collectives->n_ranks; i++) {
-		const struct collective_rank *rank = &collectives->ranks[i];
-
-		while (k < n && rows[k].call.rank < i)
-			k++;
-		if (rank->comm != rows->comm || rank->gone || (k < n && rows[k].call.rank == i) ||
-		    (!rank->made && !rank->counted[rows->call.kind]))
-			continue;
-		missing = i;
-	}
-	return missing;
-}
-
-static void missing_note(struct collectives *collectives, const struct settling *rows, uint32_t n)
+static void missing_note(struct collectives *collectives, struct lacking *lacking,
+                         const struct settling *rows, uint32_t n)
 {
 	struct missing_call *missing = &collectives->own->missing[rows->comm];
 	uint64_t since_ns = 0;
@@ -122,7 +110,28 @@ static void missing_note(struct collectives *collectives, const struct settling 
 			since_ns = rows[i].call.begin_ns;
 	if (missing->since_ns && missing->since_ns <= since_ns)
 		return;
-	*missing = (struct missing_call){ since_ns, missing_rank(collectives, rows, n) };
+	*missing = (struct missing_call){ since_ns, COLLECTIVES_NONE };
+	lacking[rows->comm] = (struct lacking){ rows, n };
+}
+
+/* Who that is, of all communicators at once: a rank is of one. */
+static void missing_find(struct collectives *collectives, const struct lacking *lacking)
+{
+	bool *called = xcalloc(collectives->n_ranks + 1, sizeof(*called));
+
+	for (size_t i = 0; i < collectives->n_comms; i++)
+		for (uint32_t k = 0; k < lacking[i].n; k++)
+			called[lacking[i].rows[k].call.rank] = true;
+	for (uint32_t i = 0; i < collectives->n_ranks; i++) {
+		const struct collective_rank *rank = &collectives->ranks[i];
+		const struct lacking *of =
+			rank->comm == COLLECTIVES_NONE ? NULL : &lacking[rank->comm];
+
+		if (of && of->n && !rank->gone && !called[i] &&
+		    (rank->made || rank->counted[of->rows->call.kind]))
+			collectives->own->missing[rank->comm].rank = i;
+	}
+	free(called);
 }
 
 /* ---- what RAS says of ranks that do not call ------------------------------------------------- */
@@ -247,6 +256,7 @@ struct settle {
 	struct collectives *collectives;
 	struct collective *all;
 	struct collective_call *whole; /* calls of `all` */
+	struct lacking *lacking;       /* by communicator */
 	size_t n_all, n_whole, n_kept;
 };
 
@@ -293,7 +303,7 @@ static void settle_group(struct settle *settle, const struct settling *rows, uin
 		return;
 	}
 	if (n_here + 1 == n_living)
-		missing_note(settle->collectives, rows, n);
+		missing_note(settle->collectives, settle->lacking, rows, n);
 	if (settle->n_kept < WAITING_MOST)
 		settle_keep(settle, rows, n);
 	else
@@ -345,7 +355,9 @@ void collectives_settle(struct collectives *collectives, uint64_t before_ns,
 	struct settling *rows = xcalloc(n_calls + 1, sizeof(*rows));
 	struct settle settle = { .collectives = collectives,
 		                 .all = xcalloc(n_calls / 2 + 1, sizeof(*settle.all)),
-		                 .whole = xcalloc(n_calls + 1, sizeof(*settle.whole)) };
+		                 .whole = xcalloc(n_calls + 1, sizeof(*settle.whole)),
+		                 .lacking = xcalloc(collectives->n_comms + 1,
+		                                    sizeof(*settle.lacking)) };
 	uint32_t *living, n;
 
 	groups_forget(collectives);
@@ -376,10 +388,12 @@ void collectives_settle(struct collectives *collectives, uint64_t before_ns,
 			             living[row->comm * COLLECTIVE_COUNTED + row->call.kind]);
 	}
 	collectives->n_calls = settle.n_kept;
+	missing_find(collectives, settle.lacking);
 	behind_note(collectives);
 	settle_tell(&settle, each, data);
 	free(living);
 	free(rows);
+	free(settle.lacking);
 	free(settle.all);
 	free(settle.whole);
 }

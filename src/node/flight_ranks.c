@@ -36,6 +36,8 @@ struct person {
 	struct lateness *lateness;
 	struct told_rank *ranks;
 	size_t n_ranks;
+	uint64_t asked_ns, ask_at_ns, ask_pause_ns; /* of RAS, by what is not known without it */
+	bool ask_soon;                              /* calls were lost since */
 };
 
 struct flight_ranks {
@@ -45,9 +47,7 @@ struct flight_ranks {
 	uint8_t *owners; /* by process: of persons, and 1; 0: not looked at */
 	size_t n_owners;
 	uint64_t lost, left_out;
-	uint64_t asked_ns, ask_at_ns, ask_pause_ns; /* of RAS, by what is not known without it */
-	bool ask_soon;                              /* calls were lost since */
-	uint64_t seen_ns;                           /* until then all calls have come */
+	uint64_t seen_ns; /* until then all calls have come */
 	struct function reminder;
 	struct api *reminder_api;         /* NULL: it has no number yet */
 	struct lateness_unmatched before; /* of persons that were forgotten */
@@ -237,7 +237,6 @@ static int remind_of(const struct flight_ranks *ranks, struct capture *capture,
 
 int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, struct err *err)
 {
-	unsigned told = 0;
 	int rc = 0;
 
 	if (!ranks->reminder_api)
@@ -245,9 +244,10 @@ int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, str
 	for (size_t i = 0; i < ranks->n_persons; i++) {
 		const struct collectives *of = lateness_collectives(ranks->persons[i].lateness);
 		AT_END(at_end_free) struct collective_counts *counts = collectives_count(of);
+		size_t told = 0, share = FLIGHT_RANKS_TOLD / ranks->n_persons;
 
 		for (size_t k = 0; k < of->n_ranks && !rc; k++)
-			if (counts[k].known && told++ < FLIGHT_RANKS_TOLD)
+			if (counts[k].known && told++ < share)
 				rc = remind_of(ranks, capture, &of->comms[of->ranks[k].comm],
 				               &of->ranks[k], &counts[k], err);
 	}
@@ -398,28 +398,36 @@ static void count_unmatched(const struct flight_ranks *ranks, struct recorder_st
 	state->unmatched[RECORDER_UNLIKE] = sum.unlike;
 }
 
+/* As it is known that there is something to ask about. Further losses do not put it off. */
+static void person_ask_soon(struct person *person, uint64_t now_ns)
+{
+	uint64_t soon_ns = now_ns + ASK_SOON_NS;
+
+	person->ask_pause_ns = 0;
+	if (person->asked_ns && soon_ns < person->asked_ns + ASK_LEAST_NS)
+		soon_ns = person->asked_ns + ASK_LEAST_NS;
+	if (!person->ask_soon)
+		person->ask_at_ns = soon_ns;
+	person->ask_soon = true;
+}
+
 /* Nobody knows whose they were. In windows of max_overhead most calls are not seen. */
 static void distrust_lost(struct flight_ranks *ranks, const struct capture_state *capture,
                           uint64_t now_ns)
 {
 	static const enum lost_reason reasons[] = { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NOT_RUN,
 		                                    LOST_QUEUE };
-	uint64_t lost = 0, soon_ns = now_ns + ASK_SOON_NS;
+	uint64_t lost = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		lost += capture->lost[reasons[i]];
 	if (lost == ranks->lost && capture->estimate_scale <= 1)
 		return;
-	for (size_t i = 0; i < ranks->n_persons; i++)
+	for (size_t i = 0; i < ranks->n_persons; i++) {
 		lateness_distrust(ranks->persons[i].lateness);
+		person_ask_soon(&ranks->persons[i], now_ns);
+	}
 	ranks->lost = lost;
-	/* soon, as it is known that there is something to ask about */
-	ranks->ask_pause_ns = 0;
-	if (ranks->asked_ns && soon_ns < ranks->asked_ns + ASK_LEAST_NS)
-		soon_ns = ranks->asked_ns + ASK_LEAST_NS;
-	if (!ranks->ask_soon)
-		ranks->ask_at_ns = soon_ns;
-	ranks->ask_soon = true;
 }
 
 void flight_ranks_turn(struct flight_ranks *ranks, const struct capture_state *capture,
@@ -434,26 +442,31 @@ void flight_ranks_turn(struct flight_ranks *ranks, const struct capture_state *c
 	count_unmatched(ranks, state);
 }
 
+static bool person_wants_ras(struct person *person, uint64_t now_ns)
+{
+	if (!person->ask_at_ns)
+		person->ask_at_ns = now_ns + ASK_LEAST_NS;
+	if (now_ns < person->ask_at_ns)
+		return false;
+	if (!collectives_want_ras(lateness_collectives(person->lateness), now_ns - ASK_LEAST_NS)) {
+		person->ask_at_ns = now_ns + 1000000000;
+		return false;
+	}
+	person->ask_pause_ns = person->ask_pause_ns ? 2 * person->ask_pause_ns : ASK_LEAST_NS;
+	if (person->ask_pause_ns > ASK_MOST_NS)
+		person->ask_pause_ns = ASK_MOST_NS;
+	person->asked_ns = now_ns;
+	person->ask_soon = false;
+	person->ask_at_ns = now_ns + person->ask_pause_ns;
+	return true;
+}
+
+/* Each at his own pace: what one has that RAS never knows puts nobody else off. */
 bool flight_ranks_want_ras(struct flight_ranks *ranks, uint64_t now_ns)
 {
 	bool want = false;
 
-	if (!ranks->ask_at_ns)
-		ranks->ask_at_ns = now_ns + ASK_LEAST_NS;
-	if (now_ns < ranks->ask_at_ns)
-		return false;
-	for (size_t i = 0; i < ranks->n_persons && !want; i++)
-		want = collectives_want_ras(lateness_collectives(ranks->persons[i].lateness),
-		                            now_ns - ASK_LEAST_NS);
-	if (!want) {
-		ranks->ask_at_ns = now_ns + 1000000000;
-		return false;
-	}
-	ranks->ask_pause_ns = ranks->ask_pause_ns ? 2 * ranks->ask_pause_ns : ASK_LEAST_NS;
-	if (ranks->ask_pause_ns > ASK_MOST_NS)
-		ranks->ask_pause_ns = ASK_MOST_NS;
-	ranks->asked_ns = now_ns;
-	ranks->ask_soon = false;
-	ranks->ask_at_ns = now_ns + ranks->ask_pause_ns;
-	return true;
+	for (size_t i = 0; i < ranks->n_persons; i++)
+		want |= person_wants_ras(&ranks->persons[i], now_ns);
+	return want;
 }

@@ -166,6 +166,7 @@ static void test_ras_is_asked_soon_after_a_loss_and_seldom_else(void **state)
 	assert_false(flight_ranks_want_ras(flight, US(1e6)));
 	steps(0, 100); /* of a communicator that was there before */
 	turn_after(2e6, 0);
+	assert_false(flight_ranks_want_ras(flight, US(2e6)));
 	assert_false(flight_ranks_want_ras(flight, US(30e6)));
 	steps(5900, 100);
 	assert_true(flight_ranks_want_ras(flight, US(62e6)));
