@@ -11,7 +11,7 @@
 #include "base/xalloc.h"
 
 #define LATE_LEAST   0.05 /* of a rank's time others wait for it: it is worth a word */
-#define LATE_CLEAR   0.5  /* of all waiting for one rank, */
+#define LATE_CLEAR   0.5  /* of all waiting in its communicator, */
 #define LATE_TIMES   2.0  /* and so many times as much as for any other */
 #define LATE_MUCH    0.9  /* of the time that others waited for a rank */
 #define CLASS_LEAST  10   /* collectives, below which nothing is said of a kind */
@@ -323,16 +323,22 @@ enum rank_class rank_kind_class(const struct rank_kind *kind)
 static void find_late(struct ranks *ranks)
 {
 	struct rank_row *most = NULL;
-	uint64_t second_ns = 0; /* of another process: one can be late in several communicators */
+	uint64_t all_ns = 0, second_ns = 0; /* of its communicator: other jobs are no measure */
 
 	for (size_t i = 0; i < ranks->n_rows; i++)
 		if (ranks->rows[i].held_ns && (!most || ranks->rows[i].held_ns > most->held_ns))
 			most = &ranks->rows[i];
-	for (size_t i = 0; most && i < ranks->n_rows; i++)
-		if (ranks->rows[i].rank->process != most->rank->process)
-			second_ns = facts_max(second_ns, ranks->rows[i].held_ns);
+	for (size_t i = 0; most && i < ranks->n_rows; i++) {
+		const struct rank_row *row = &ranks->rows[i];
+
+		if (row->rank->comm != most->rank->comm)
+			continue;
+		all_ns += row->held_ns;
+		if (row != most)
+			second_ns = facts_max(second_ns, row->held_ns);
+	}
 	if (most && rank_held(most) >= LATE_LEAST &&
-	    (double)most->held_ns >= LATE_CLEAR * (double)ranks->held_ns &&
+	    (double)most->held_ns >= LATE_CLEAR * (double)all_ns &&
 	    (double)most->held_ns >= LATE_TIMES * (double)second_ns)
 		ranks->late = most;
 }

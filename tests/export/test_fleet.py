@@ -139,7 +139,7 @@ def test_fleet_with_a_file_that_is_cut_short(case):
     first, second = make(case)
     with open(second, "rb+") as file:
         file.truncate(2000)
-    says(case.cuscope("why", first, second), "node2.cuscope has no end", "Rank 5 (node2, pid 7405) comes last", status=1)
+    says(case.cuscope("why", first, second), "node2.cuscope has no end", "Rank 5 (node2, pid 7405) comes late", status=1)
 
 
 def test_fleet_rank_of_a_file_is_chosen(case):
