@@ -140,10 +140,12 @@ static int pass_call(struct capture *c, struct wire_call *call)
 }
 
 /* What is to become the command is a process of cuscope's until it executes that. On a busy machine
- * it is seen on a CPU before; it would be told of as another process, which ends then. */
+ * it is seen on a CPU before; it would be told of as another process, which ends then. Tools that
+ * watch have no samples, and calls of hooks of the kernel that are its all the same. */
 static bool is_before_command(struct capture *c, const struct wire_head *record)
 {
-	if (c->command_begun || !c->command_pid || record->tgid != (uint32_t)c->command_pid)
+	if (c->command_begun || c->watcher || !c->command_pid ||
+	    record->tgid != (uint32_t)c->command_pid)
 		return false;
 	if (record->type == WIRE_SAMPLE || record->type == WIRE_BLOCKED ||
 	    record->type == WIRE_THREAD)
