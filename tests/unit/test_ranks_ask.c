@@ -41,6 +41,10 @@ static void test_a_rank_elsewhere_with_the_same_pid_is_not_the_process_here(void
 	take_answer(&feed, &heard, true);
 	assert_int_equal(feed.n_told, 2);
 	assert_false(feed.told[0].own && feed.told[1].own);
+	for (size_t i = 0; i < feed.n_processes; i++)
+		free(processes[i].ranks);
+	free(feed.told);
+	quota_free(&feed.of_processes);
 }
 
 static void test_an_answer_of_another_port_is_not_of_this_jobs_processes(void **state)
@@ -57,6 +61,10 @@ static void test_an_answer_of_another_port_is_not_of_this_jobs_processes(void **
 	heard_begin(&heard, &feed, &processes[1], &answer);
 	take_answer(&feed, &heard, true);
 	assert_int_equal(feed.told[0].pid, 5711);
+	for (size_t i = 0; i < feed.n_processes; i++)
+		free(processes[i].ranks);
+	free(feed.told);
+	quota_free(&feed.of_processes);
 }
 
 /* Without a thread that asks. */
