@@ -273,8 +273,13 @@ static int refuse_apart(const struct report_command *o, const struct machines *m
 		[TOGETHER_TOO_MANY] = "there are more than are read together",
 	};
 
+	if (how == TOGETHER_OTHER_CLOCK)
+		return err_set(err, EINVAL,
+		               "%s does not go with %s: %s; \"cuscope why FILE...\" answers each, "
+		               "and tells whom a job waits for that stands still",
+		               o->paths[i], o->paths[0], machines_why(machines, i));
 	return err_set(err, EINVAL, "%s does not go with %s: %s", o->paths[i], o->paths[0],
-	               how == TOGETHER_OTHER_CLOCK ? machines_why(machines, i) : why[how]);
+	               why[how]);
 }
 
 /* Those that go with the first; one that is there already is left out. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The report `ranks`: which rank comes last to collectives, how long others wait for it, and why.
- */
+/* The report `ranks`: which rank comes last to collectives, how long others wait for it, and why;
+ * of a job that stands still, which rank has not come. */
 #include "account/ranks.h"
 
 #include <math.h>
@@ -31,6 +31,12 @@ static const struct table_column late_columns[] = {
 	{ "Waited", TABLE_DURATION },   { "Meanwhile", TABLE_WORDS },
 };
 
+static const struct table_column standing_columns[] = {
+	{ "Comm", TABLE_FIGURE },     { "Rank", TABLE_FIGURE },   { "PID", TABLE_NUMBER },
+	{ "Launched", TABLE_NUMBER }, { "Behind", TABLE_NUMBER }, { "Still", TABLE_DURATION },
+	{ "Function", TABLE_TEXT },   { "Process", TABLE_TEXT },  { "Does", TABLE_WORDS },
+};
+
 static const struct table_column kind_columns[] = {
 	{ "Comm", TABLE_FIGURE },       { "Ranks", TABLE_NUMBER },     { "Size", TABLE_NUMBER },
 	{ "Count", TABLE_NUMBER },      { "Measured", TABLE_NUMBER },  { "Med Bytes", TABLE_BYTES },
@@ -48,14 +54,22 @@ static const struct collective_comm *comm_of(const struct ranks_report *report, 
 }
 
 /* The first digits of its id; "?": it is not known. */
+static void comm_id_cell(const struct ranks_report *report, uint64_t id)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%08llx", (unsigned long long)id >> 32);
+	table_text(report->writer.table, text);
+}
+
 static void comm_cell(const struct ranks_report *report, uint32_t number)
 {
 	const struct collective_comm *comm = comm_of(report, number);
-	char text[24];
 
 	if (comm)
-		snprintf(text, sizeof(text), "%08llx", (unsigned long long)comm->id[0] >> 32);
-	table_text(report->writer.table, comm ? text : "?");
+		comm_id_cell(report, comm->id[0]);
+	else
+		table_text(report->writer.table, "?");
 }
 
 /* What it does while others wait for it. */
@@ -122,13 +136,32 @@ static void write_late_row(const struct ranks_report *report, const struct rank_
 	table_end_row(table);
 }
 
+static void write_standing_row(const struct ranks_report *report, const struct standing *standing,
+                               const struct standing_rank *rank)
+{
+	struct table *table = report->writer.table;
+	AT_END(buf_free) struct buf does = { 0 }, number = { 0 };
+	uint64_t launched = rank->told.counts[standing->kind];
+
+	comm_id_cell(report, standing->id[0]);
+	buf_printf(&number, "%d", rank->told.number);
+	table_text(table, number.data);
+	table_known(table, rank->pid, rank->pid);
+	TABLE_CELLS(table, launched, standing->most - launched, standing->still_ns);
+	table_text(table, collective_kind_name(standing->kind));
+	table_text(table, rank->name);
+	why_words_does(rank, &does);
+	table_text(table, does.data);
+	table_end_row(table);
+}
+
 static void note_unmatched(const struct ranks_report *report)
 {
 	bool partly = false;
 	const struct collectives *of = &report->answer->facts->collectives;
 	struct table *table = report->writer.table;
 
-	if (!of->n_calls)
+	if (!of->n_calls && !of->n_told)
 		table_note(table,
 		           "no collectives: libnccl was not used, or was not hooked (why and "
 		           "record --gpu do; --hooks nccl)");
@@ -172,6 +205,17 @@ static void note_unmatched(const struct ranks_report *report)
 				(unsigned long long)of->comms[i].unlike);
 }
 
+/* Nobody waits for the one that was late before as long as for who has not come. */
+static void note_standing(const struct ranks_report *report, const struct standings *standings)
+{
+	for (size_t i = 0; i < standings->n; i++) {
+		AT_END(buf_free) struct buf text = { 0 };
+
+		why_words_standing(&standings->of[i], &text);
+		table_note(report->writer.table, "%s", text.data);
+	}
+}
+
 static void note_late(const struct ranks_report *report, const struct rank_row *late)
 {
 	AT_END(buf_free) struct buf text = { 0 };
@@ -203,13 +247,16 @@ static void write_ranks(void *self, const struct run_info *run)
 {
 	struct ranks_report *report = self;
 	struct ranks *ranks = &report->ranks;
+	const struct standings *standings = why_standings(report->writer.analysis);
 
 	report->answer = why_answer(report->writer.analysis);
 	ranks_make(ranks, report->answer->facts, report->answer->accounts);
 	for (size_t i = 0; i < ranks->n_rows; i++)
 		if (ranks->rows[i].rank->n_calls)
 			write_row(report, &ranks->rows[i]);
-	if (ranks->late)
+	if (standings->n)
+		note_standing(report, standings);
+	else if (ranks->late)
 		note_late(report, ranks->late);
 	else if (ranks->held_ns)
 		table_note(report->writer.table, "no rank is waited for much more than others");
@@ -222,6 +269,20 @@ static void write_ranks(void *self, const struct run_info *run)
 			"are nine tenths of that, and how long after the one before; Waited: for "
 			"others");
 	report_note_estimated(report->writer.table, run);
+}
+
+static void write_standing(void *self, const struct run_info *run)
+{
+	struct ranks_report *report = self;
+	const struct standings *standings = why_standings(report->writer.analysis);
+
+	for (size_t i = 0; i < standings->n; i++)
+		for (uint32_t k = 0; k < standings->of[i].n; k++)
+			write_standing_row(report, &standings->of[i], standings->of[i].ranks[k]);
+	if (standings->n)
+		table_note(report->writer.table,
+		           "Behind: launches that others have and it has not; Still: for how long "
+		           "at least no rank has launched any; Does: its first thread, at the end");
 }
 
 static void write_late(void *self, const struct run_info *run)
@@ -282,6 +343,8 @@ const struct report_kind ranks_report = {
 	.metrics = true,
 	.clear = ranks_report_clear,
 	.parts = { { "ranks", NULL, TABLE_COLUMNS(rank_columns), write_ranks },
+	           { "standing", "Standing still", TABLE_COLUMNS(standing_columns),
+	             write_standing },
 	           { "late", "How late, and why", TABLE_COLUMNS(late_columns), write_late },
 	           { "collectives", "Collectives by function", TABLE_COLUMNS(kind_columns),
 	             write_kinds } },

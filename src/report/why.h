@@ -50,6 +50,10 @@ void why_forget(struct consumer *why);
 /* After end(): what it found. It lives as long. */
 const struct answer *why_answer(const struct consumer *why);
 
+/* The same: the communicators that stand still, with words of their ranks; none where they are put
+ * together with those of other answers (options.standings). */
+const struct standings *why_standings(const struct consumer *why);
+
 /* Why there is no account: a sentence without its full stop. NULL: there is one. */
 const char *why_none(const struct consumer *why);
 

@@ -78,6 +78,32 @@ static void add_numbers(const struct standing *standing, bool behind, struct buf
 		buf_printf(out, " and %u more", n - told);
 }
 
+void why_words_standing(const struct standing *standing, struct buf *out)
+{
+	buf_puts(out, "Standing still: ");
+	add_numbers(standing, true, out);
+	buf_printf(out, "%s not launched %s %llu of communicator %08llx, which ",
+	           standing->n_behind > 1 ? " have" : " has", collective_kind_name(standing->kind),
+	           (unsigned long long)standing->number, (unsigned long long)standing->id[0] >> 32);
+	add_numbers(standing, false, out);
+	buf_printf(out, " %s; none has launched any for ",
+	           standing->n_told - standing->n_behind - standing->n_missing > 1 ? "have"
+	                                                                           : "has");
+	buf_duration(out, standing->still_ns);
+	buf_puts(out, " or more");
+}
+
+void why_words_does(const struct standing_rank *rank, struct buf *out)
+{
+	if (rank->does == ACCOUNT_UNKNOWN) {
+		buf_puts(out, rank->pid ? "does nothing that was seen" : "is not recorded here");
+		return;
+	}
+	buf_puts(out, account_cause_text(rank->does));
+	if (rank->where)
+		buf_printf(out, " in %s", rank->where);
+}
+
 static void add_rank(const struct standing_rank *rank, struct buf *out)
 {
 	buf_printf(out, "  Rank %d (", rank->told.number);
@@ -88,13 +114,9 @@ static void add_rank(const struct standing_rank *rank, struct buf *out)
 	buf_puts(out, ") ");
 	if (rank->told.failed)
 		buf_puts(out, "has an error of NCCL's, and ");
-	if (rank->does == ACCOUNT_UNKNOWN) {
-		buf_puts(out, rank->pid ? "does nothing that was seen" : "is not recorded here");
-	} else {
-		buf_printf(out, "is: %s", account_cause_text(rank->does));
-		if (rank->where)
-			buf_printf(out, " in %s", rank->where);
-	}
+	if (rank->does != ACCOUNT_UNKNOWN)
+		buf_puts(out, "is: ");
+	why_words_does(rank, out);
 	buf_puts(out, ".\n");
 }
 
@@ -115,19 +137,8 @@ static void add_standings(const struct standings *standings, struct buf *out)
 	for (size_t i = 0; i < standings->n; i++) {
 		const struct standing *standing = &standings->of[i];
 
-		buf_puts(out, "Standing still: ");
-		add_numbers(standing, true, out);
-		buf_printf(out, "%s not launched %s %llu of communicator %08llx, which ",
-		           standing->n_behind > 1 ? " have" : " has",
-		           collective_kind_name(standing->kind),
-		           (unsigned long long)standing->number,
-		           (unsigned long long)standing->id[0] >> 32);
-		add_numbers(standing, false, out);
-		buf_printf(out, " %s; none has launched any for ",
-		           standing->n_told - standing->n_behind - standing->n_missing > 1 ? "have"
-		                                                                           : "has");
-		buf_duration(out, standing->still_ns);
-		buf_puts(out, " or more.\n");
+		why_words_standing(standing, out);
+		buf_puts(out, ".\n");
 		if (standing->n_missing)
 			buf_printf(out, "  Nothing has been heard of %u of its ranks.\n",
 			           standing->n_missing);
@@ -193,6 +204,11 @@ static void json_standings(const struct why *why, struct json *json,
 void why_json_standing(const struct why *why, struct json *json)
 {
 	json_standings(why, json, &why->standings);
+}
+
+const struct standings *why_standings(const struct consumer *self)
+{
+	return &((const struct why *)self)->standings;
 }
 
 int why_write_standing(struct standings *standings, const struct why_options *options,

@@ -5,6 +5,7 @@
 
 #include "account/answer.h"
 #include "account/ranks.h"
+#include "account/standing.h"
 #include "report/why.h"
 
 /* Why no account can be made of what there is; NULL: it can. */
@@ -39,6 +40,13 @@ void why_words_rank_of(const struct facts *facts, const struct collective_rank *
 /* "Rank 5 (pid 42) comes last to 83 % of 400 collectives, by 8.1 ms; 7 others wait for it, 31 % of
  * the time": a sentence without its full stop. */
 void why_words_late(const struct facts *facts, const struct rank_row *late, struct buf *out);
+
+/* Who has not launched what, of a communicator that stands still: a sentence without its full stop.
+ */
+void why_words_standing(const struct standing *standing, struct buf *out);
+
+/* What its first thread is in, where it is known; of a rank whose name and place are in words. */
+void why_words_does(const struct standing_rank *rank, struct buf *out);
 
 /* How sure it is, and why: a sentence. */
 void why_words_sure(const struct answer_change *change, const struct facts *facts, struct buf *out);

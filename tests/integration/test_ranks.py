@@ -160,6 +160,13 @@ def test_ranks_of_a_job_that_stands_still(case):
     checks.equal("what is missing", ("AllReduce", 101, 0), (standing["function"], standing["number"], standing["missing"]))
     checks.equal("who is behind", [True, False, False, False], [rank["behind"] for rank in standing["ranks"]])
     checks.equal("what it does", "sleep", standing["ranks"][0]["cause"])
+    rows, said = report(case, path, 1)
+    checks.equal("who lacks what", [(LATE, True), ("0", False), ("2", False), ("3", False)], [(row["Rank"], int(row["Behind"]) > 0) for row in rows])
+    checks.equal("what was launched", {"AllReduce"}, {row["Function"] for row in rows})
+    if "wait_for_more_data" not in rows[0]["Does"]:
+        raise Failure(f"report ranks says of the rank that has not come: {rows[0]}")
+    if f"Standing still: rank {LATE} has not launched AllReduce 101" not in said or "comes last" in said:
+        raise Failure(f"report ranks says {said}")
 
 
 def other_machine(case, name):
@@ -232,6 +239,17 @@ def test_ranks_that_stand_still_on_several_machines(case):
     checks.equal("who is behind", [(1, True), (0, False), (2, False), (3, False)], [(rank["rank"], rank["behind"]) for rank in last["ranks"]])
     if "wait_for_more_data" not in last["ranks"][0]["where"]:
         raise Failure(f"why says {last}")
+    refused = case.cuscope("report", "ranks", *paths, name="refused")
+    checks.equal("status of report", 1, refused.wait())
+    if "whom a job waits for that stands still" not in refused.err():
+        raise Failure(f"report says {refused.err()}")
+
+
+def test_a_report_of_recordings_of_a_job_that_stands_still(case):
+    done = case.cuscope("report", "ranks", *recorded_apart(case, "nccl_hang", False), "--format", "json")
+    checks.equal("status of report", 0, done.wait())
+    rows = json.loads(done.out())["standing"]
+    checks.equal("who has not come", [(LATE, True), ("0", False), ("2", False), ("3", False)], [(row["Rank"], row["Behind"] > 0) for row in rows])
 
 
 def test_ranks_that_stand_still_without_ras(case):
