@@ -28,7 +28,9 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	pipeline->places =
 		(struct quota){ .user = { .most = USERS_MOST }, .all = { .most = PROCESSES_MAX } };
 	TAILQ_INIT(&pipeline->ending);
-	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
+	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1,
+		                            .comm = "[ended]",
+		                            .person = PERSON_UNKNOWN };
 	pipeline->kernels = kernels_new(options->budget);
 	pipeline->captures = graph_captures_new(options->budget);
 	return pipeline;

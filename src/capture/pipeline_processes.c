@@ -73,6 +73,7 @@ static struct process *others(struct pipeline *pipeline)
 	if (!pipeline->others) {
 		pipeline->others = xcalloc(1, sizeof(*pipeline->others));
 		pipeline->others->id = PROCESSES_MAX;
+		pipeline->others->person = PERSON_UNKNOWN;
 		snprintf(pipeline->others->comm, sizeof(pipeline->others->comm), "[others]");
 	}
 	return pipeline->others;
@@ -82,7 +83,6 @@ static struct process *others(struct pipeline *pipeline)
 struct kept_process {
 	struct process process;
 	size_t slot;
-	uint64_t person; /* whose place it has */
 };
 
 /* Numbers are never given out twice; the two above stand for processes that are not told apart. */
@@ -102,7 +102,7 @@ static struct process *keep_process(struct pipeline *pipeline, uint32_t pid)
 	if (quota_take(&pipeline->places, person, 0, 1))
 		return NULL;
 	kept = xcalloc(1, sizeof(*kept));
-	kept->person = person;
+	kept->process.person = person;
 	kept->process.id = next_number(pipeline);
 	kept->process.pid = pid;
 	kept->slot = pipeline->n_all;
@@ -178,7 +178,7 @@ void pipeline_forget_process(struct pipeline *pipeline, const struct process *pr
 	if (pipeline->first == process)
 		pipeline->first = NULL; /* the next that is announced takes its place */
 	passed_forget(pipeline, process);
-	quota_give(&pipeline->places, kept->person, 0, 1);
+	quota_give(&pipeline->places, process->person, 0, 1);
 	pipeline->all[kept->slot] = pipeline->all[--pipeline->n_all];
 	((struct kept_process *)pipeline->all[kept->slot])->slot = kept->slot;
 	free((void *)kept);

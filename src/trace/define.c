@@ -136,6 +136,7 @@ static void define_process(struct definer *definer, const struct process *proces
 	record_varint(body, id);
 	record_varint(body, process->pid);
 	record_text(body, process->comm);
+	record_varint(body, process->person + 1);
 	end_record(definer, DEFINE_PROCESS);
 }
 

@@ -27,7 +27,10 @@ struct process {
 	/* Which of several files that are read together (trace/together.h), and the machine that it
 	 * was recorded on; else 0. */
 	uint32_t file, machine;
+	uint64_t person; /* whose it is (probe/person.h), as it was met */
 };
+
+#define PROCESS_UNTOLD (UINT64_MAX - 1) /* a person: the file is older than that is told */
 
 /* Tells it from processes of other machines that have its number. */
 static inline uint64_t machine_pid(const struct process *process)

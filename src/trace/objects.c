@@ -239,6 +239,7 @@ static bool read_process(struct objects *objects, struct bytes *body)
 	process->machine = objects->numbers.machine;
 	process->pid = (uint32_t)pid;
 	read_comm(body, process->comm);
+	process->person = body->at < body->end ? bytes_varint(body) - 1 : PROCESS_UNTOLD;
 	objects->processes[id] = process;
 	return !body->bad;
 }

@@ -451,6 +451,19 @@ static bool define_process(struct objects *objects, uint8_t id)
 	return objects_read(objects, &in);
 }
 
+static void test_whose_a_process_is_older_files_do_not_tell(void **state)
+{
+	const uint8_t raw[] = { DEFINE_PROCESS, 4, 1, 47, 0, 6 };
+	struct objects *objects = objects_new();
+	struct bytes in = bytes_of(raw, sizeof(raw));
+
+	assert_true(define_process(objects, 0));
+	assert_true(objects_read(objects, &in));
+	assert_int_equal(objects_process(objects, 0)->person, PROCESS_UNTOLD);
+	assert_int_equal(objects_process(objects, 1)->person, 5);
+	objects_free(objects);
+}
+
 /* A file could take a million holes, of 8 MiB, with each of its records. */
 static void test_there_are_no_more_holes_than_were_lost(void **state)
 {
@@ -536,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_chunks_and_records_that_are_not_known_are_passed_over),
 		cmocka_unit_test(test_a_chunk_that_does_not_fit_is_cut_off_again),
 		cmocka_unit_test(test_there_are_no_more_holes_than_were_lost),
+		cmocka_unit_test(test_whose_a_process_is_older_files_do_not_tell),
 		cmocka_unit_test(test_the_name_of_a_function_is_a_word),
 	};
 

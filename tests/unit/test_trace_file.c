@@ -52,6 +52,8 @@ static void make_objects(void)
 	processes[0] = new_process(100, "one");
 	processes[1] = new_process(200, "two \x1b[31m");
 	processes[2] = new_process(100, "onceagain");
+	((struct process *)processes[1])->person = 1ull << 40 | 4026532000u;
+	((struct process *)processes[2])->person = UINT64_MAX; /* it is not known */
 	for (unsigned i = 0; i < 5; i++) {
 		kernels[i] = new_kernel(i ? "void gemm<float>(int)" : "0x55d0", i != 0);
 		kernels[i]->mangled = i ? "_Z4gemmIfEvi" : NULL;

@@ -335,6 +335,7 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 	assert_int_equal(a.tid, b.tid);
 	assert_int_equal(a.process->pid, b.process->pid);
 	assert_string_equal(a.process->comm, b.process->comm);
+	assert_int_equal(a.process->person, b.process->person);
 	assert_true(!a.call == !b.call && !a.activity == !b.activity && !a.thread == !b.thread &&
 	            !a.range == !b.range && !a.sample == !b.sample && !a.metrics == !b.metrics);
 	if (a.call)
