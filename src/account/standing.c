@@ -77,7 +77,7 @@ static struct standing_rank *row_add(struct standings *standings,
 static bool rank_is_counted(const struct collective_rank *rank, const struct facts *facts,
                             const bool *told, size_t n_told)
 {
-	bool counted = rank->number >= 0 && !facts_ended(facts, rank->process) &&
+	bool counted = rank->number >= 0 && !rank->lost && !facts_ended(facts, rank->process) &&
 	               !(rank->process->id < n_told && told[rank->process->id]);
 
 	for (size_t kind = 0; kind < COLLECTIVES_TOLD; kind++)
@@ -92,6 +92,7 @@ static void counted_add(struct standings *standings, const struct facts *facts,
 	struct standing_rank *row;
 
 	memcpy(told.id, comm->id, sizeof(told.id));
+	told.person = rank->person;
 	told.size = comm->size;
 	told.number = rank->number;
 	told.process = rank->process;
@@ -167,8 +168,9 @@ static uint64_t row_still_ns(const struct standing_rank *row)
 }
 
 /* Of each rank what tells most of it comes first; what was only counted last of all. */
-ORDER_BY(rows_in_order, struct standing_rank, UP(told.id[0]), UP(told.id[1]), UP(counted),
-         UP(told.number), DOWN_OF(row_launches), DOWN_OF(row_still_ns), DOWN(pid), UP(source));
+ORDER_BY(rows_in_order, struct standing_rank, UP(told.id[0]), UP(told.id[1]), UP(told.person),
+         UP(counted), UP(told.number), DOWN_OF(row_launches), DOWN_OF(row_still_ns), DOWN(pid),
+         UP(source));
 
 /* The rows of a communicator that count: of all sources, or of one alone where no RAS told. */
 static size_t rows_heed(const struct standing_rank *rows, size_t n)
@@ -274,7 +276,8 @@ void standings_judge(struct standings *standings)
 		struct standing one = { .id = { rows[i].told.id[0], rows[i].told.id[1] } };
 
 		for (n = 1; i + n < standings->n_rows && rows[i + n].told.id[0] == one.id[0] &&
-		            rows[i + n].told.id[1] == one.id[1];
+		            rows[i + n].told.id[1] == one.id[1] &&
+		            rows[i + n].told.person == rows[i].told.person;
 		     n++)
 			;
 		one.n_told = (uint32_t)rows_fold(&rows[i], rows_heed(&rows[i], n), ranks);

@@ -10,14 +10,9 @@
 #include "base/vec.h"
 #include "cuda/api.h"
 
-#define CALLS_MAX      (1u << 19) /* of 104 bytes, and as much again while they are sorted */
-#define KERNELS_MAX    (1u << 20) /* of 32 bytes */
-#define RANKS_MAX      4096       /* processes in communicators, and threads that call */
-#define TOLD_MAX       (1u << 17) /* of 80 bytes */
-#define TOLD_RANKS_MAX (1u << 16) /* of 200 bytes: all ranks of a job, by each file's RAS */
-#define GROUP_MAX      256        /* calls of a group; what is beyond has no kernel */
-#define LAUNCHES       16         /* of a thread that are remembered */
-#define ARGS_UNKNOWN   UINT8_MAX
+#define GROUP_MAX    256 /* calls of a group; what is beyond has no kernel */
+#define LAUNCHES     16  /* of a thread that are remembered */
+#define ARGS_UNKNOWN UINT8_MAX
 
 const char *collective_kind_name(enum collective_kind kind)
 {
@@ -88,18 +83,8 @@ struct rank_entry {
 	UT_hash_handle hh;
 };
 
-struct comm_key {
-	uint64_t id[2];
-};
-
-struct comm_entry {
-	struct comm_key key;
-	uint32_t comm;
-	UT_hash_handle hh;
-};
-
 struct told_key {
-	uint64_t id[2];
+	uint64_t id[2], person;
 	int32_t number;
 	uint32_t file;
 };
@@ -128,6 +113,7 @@ struct thread_entry {
 void collectives_init(struct collectives *collectives)
 {
 	*collectives = (struct collectives){ .own = xcalloc(1, sizeof(*collectives->own)) };
+	tables_begin(collectives);
 }
 
 void collectives_clear(struct collectives *collectives)
@@ -144,12 +130,16 @@ void collectives_clear(struct collectives *collectives)
 	free(own->processes);
 	free(own->missing);
 	free(own->behind);
+	for (int i = 0; i < COLLECTIVES_TABLES; i++)
+		quota_free(&own->shares[i]);
 	free(own);
 	free(collectives->ranks);
 	free(collectives->comms);
 	free(collectives->calls);
 	free(collectives->all);
 	free(collectives->told);
+	free(collectives->claims);
+	free(collectives->left);
 	*collectives = (struct collectives){ 0 };
 }
 
@@ -242,10 +232,12 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
-static uint32_t comm_make(struct collectives *collectives, const uint64_t id[2], uint32_t size)
+/* Of a rank's person. */
+static uint32_t comm_make(struct collectives *collectives, const struct rank_entry *rank,
+                          const uint64_t id[2], uint32_t size)
 {
 	struct collectives_own *own = collectives->own;
-	struct comm_key key = { { id[0], id[1] } };
+	struct comm_key key = { { id[0], id[1] }, collectives->ranks[rank->rank].person };
 	struct comm_entry *entry = MAP_FIND(own->comms, &key);
 
 	if (!entry) {
@@ -253,8 +245,9 @@ static uint32_t comm_make(struct collectives *collectives, const uint64_t id[2],
 		entry->comm = (uint32_t)collectives->n_comms;
 		collectives->comms = vec_room(collectives->comms, collectives->n_comms,
 		                              sizeof(*collectives->comms));
-		collectives->comms[collectives->n_comms++] =
-			(struct collective_comm){ { id[0], id[1] }, size, 0, 0, 0 };
+		collectives->comms[collectives->n_comms++] = (struct collective_comm){
+			.id = { id[0], id[1] }, .person = key.person, .size = size
+		};
 	}
 	return entry->comm;
 }
@@ -266,16 +259,19 @@ static struct rank_entry *rank_make(struct collectives *collectives, const struc
 	struct rank_key key = { handle, event->process->id, 0 };
 	struct rank_entry *entry;
 
-	if (collectives->n_ranks >= RANKS_MAX)
+	if (!table_take(collectives, COLLECTIVES_RANKS, collectives->n_ranks, event->process))
 		return NULL;
 	entry = MAP_MAKE(collectives->own->ranks, key, &key);
 	entry->rank = (uint32_t)collectives->n_ranks;
 	entry->splits = 0;
 	collectives->ranks =
 		vec_room(collectives->ranks, collectives->n_ranks, sizeof(*collectives->ranks));
-	collectives->ranks[collectives->n_ranks++] = (struct collective_rank){
-		.process = event->process, .handle = handle, .comm = COLLECTIVES_NONE, .number = -1
-	};
+	collectives->ranks[collectives->n_ranks++] =
+		(struct collective_rank){ .process = event->process,
+		                          .person = collectives_person(event->process),
+		                          .handle = handle,
+		                          .comm = COLLECTIVES_NONE,
+		                          .number = -1 };
 	return entry;
 }
 
@@ -301,7 +297,7 @@ static void rank_made(struct collectives *collectives, const struct event *event
 	collectives->ranks[entry->rank].made = true;
 	collectives->ranks[entry->rank].number = (int32_t)call_word(means, call, WORD_RANK);
 	collectives->ranks[entry->rank].comm =
-		comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
+		comm_make(collectives, entry, id, (uint32_t)call_word(means, call, WORD_RANKS));
 }
 
 /* All ranks of a communicator are this process's, in the order of their handles. */
@@ -323,7 +319,7 @@ static void ranks_made(struct collectives *collectives, const struct event *even
 		if (!entry)
 			continue;
 		if (comm == COLLECTIVES_NONE)
-			comm = comm_make(collectives, id, (uint32_t)devices);
+			comm = comm_make(collectives, entry, id, (uint32_t)devices);
 		collectives->ranks[entry->rank].made = true;
 		collectives->ranks[entry->rank].number = (int32_t)i;
 		collectives->ranks[entry->rank].comm = comm;
@@ -352,7 +348,7 @@ static void rank_split(struct collectives *collectives, const struct event *even
 	if (entry)
 		collectives->ranks[entry->rank].made = true;
 	if (entry && id[1])
-		collectives->ranks[entry->rank].comm = comm_make(collectives, id, 0);
+		collectives->ranks[entry->rank].comm = comm_make(collectives, entry, id, 0);
 }
 
 /* Its handle can be another one's from now on. */
@@ -386,7 +382,7 @@ void collectives_exit(struct collectives *collectives, const struct process *pro
 
 bool collectives_are_full(const struct collectives *collectives)
 {
-	return collectives->n_ranks >= RANKS_MAX;
+	return collectives->n_ranks >= COLLECTIVES_RANKS_MOST;
 }
 
 bool collectives_know(const struct collectives *collectives, const struct process *process)
@@ -397,20 +393,23 @@ bool collectives_know(const struct collectives *collectives, const struct proces
 }
 
 /* RAS calls a communicator that was seen to be made by another name: ranks whose creation was not
- * seen are in it all the same. */
+ * seen are in it all the same. Once: a name is of one communicator. */
 static void comm_is_also(struct collectives *collectives, uint32_t comm, const uint64_t id[2])
 {
 	struct collectives_own *own = collectives->own;
-	struct comm_key key = { { id[0], id[1] } };
+	struct comm_key key = { { id[0], id[1] }, collectives->comms[comm].person };
 	struct comm_entry *entry = MAP_FIND(own->comms, &key);
 
+	if (entry && (entry->other || entry->comm == comm))
+		return;
 	if (!entry)
 		entry = MAP_ADD(own->comms, key, &key);
-	else if (entry->comm != comm)
+	else
 		for (size_t i = 0; i < collectives->n_ranks; i++)
 			if (collectives->ranks[i].comm == entry->comm)
 				collectives->ranks[i].comm = comm;
 	entry->comm = comm;
+	entry->other = true;
 }
 
 /* Its creation says better what it is: most others were seen in that as well. */
@@ -423,6 +422,7 @@ static void rank_known(struct collectives *collectives, const struct event *even
 	uint64_t handle = call_word(means, call, WORD_COMM);
 	struct rank_entry *entry = rank_find(collectives, event, handle);
 	struct collective_rank *rank;
+	bool first;
 
 	if (!entry)
 		entry = rank_make(collectives, event, handle);
@@ -431,28 +431,32 @@ static void rank_known(struct collectives *collectives, const struct event *even
 	if (!entry)
 		return;
 	rank = &collectives->ranks[entry->rank];
+	first = !rank->ras_id[0];
 	memcpy(rank->ras_id, id, sizeof(id));
 	if (rank->comm == COLLECTIVES_NONE)
-		rank->comm =
-			comm_make(collectives, id, (uint32_t)call_word(means, call, WORD_RANKS));
-	else if (rank->made && id[0])
+		rank->comm = comm_make(collectives, entry, id,
+		                       (uint32_t)call_word(means, call, WORD_RANKS));
+	else if (rank->made && id[0] && first)
 		comm_is_also(collectives, rank->comm, id);
 }
 
-static struct collective_told *told_of(struct collectives *collectives, const struct told_key *key)
+static struct collective_told *told_of(struct collectives *collectives, const struct told_key *key,
+                                       const struct process *by)
 {
 	struct told_entry *entry = MAP_FIND(collectives->own->told_ranks, key);
 
-	if (!entry && collectives->n_told >= TOLD_RANKS_MAX)
+	if (!entry && !table_take(collectives, COLLECTIVES_TOLD_RANKS, collectives->n_told, by))
 		return NULL;
 	if (!entry) {
 		entry = MAP_ADD(collectives->own->told_ranks, key, key);
 		entry->told = (uint32_t)collectives->n_told;
 		collectives->told = vec_room(collectives->told, collectives->n_told,
 		                             sizeof(*collectives->told));
-		collectives->told[collectives->n_told++] = (struct collective_told){
-			.id = { key->id[0], key->id[1] }, .number = key->number, .file = key->file
-		};
+		collectives->told[collectives->n_told++] =
+			(struct collective_told){ .id = { key->id[0], key->id[1] },
+			                          .person = key->person,
+			                          .number = key->number,
+			                          .file = key->file };
 	}
 	return &collectives->told[entry->told];
 }
@@ -463,9 +467,10 @@ static void rank_keep(struct collectives *collectives, const struct event *event
 	const struct call *call = event->call;
 	const struct told_key key = { { call_word(means, call, WORD_ID),
 		                        call_word(means, call, WORD_ID2) },
+		                      collectives_person(event->process),
 		                      (int32_t)call_word(means, call, WORD_RANK),
 		                      event->process->file };
-	struct collective_told *told = told_of(collectives, &key);
+	struct collective_told *told = told_of(collectives, &key, event->process);
 	uint64_t state = call_word(means, call, WORD_STATE);
 
 	if (!told)
@@ -501,7 +506,7 @@ static void rank_told(struct collectives *collectives, const struct event *event
 	if (means->meaning == MEANS_RANK)
 		rank_keep(collectives, event, means, told.counts);
 	if ((means->meaning == MEANS_RANK && !call_word(means, call, WORD_PID)) ||
-	    own->n_told >= TOLD_MAX)
+	    !table_take(collectives, COLLECTIVES_COUNTS, own->n_told, event->process))
 		return;
 	own->told = vec_room(own->told, own->n_told, sizeof(*own->told));
 	own->told[own->n_told++] = told;
@@ -510,12 +515,14 @@ static void rank_told(struct collectives *collectives, const struct event *event
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* NULL: there is no room. */
-static struct thread_entry *thread_of(struct collectives_own *own, const struct event *event)
+static struct thread_entry *thread_of(struct collectives *collectives, const struct event *event)
 {
+	struct collectives_own *own = collectives->own;
 	struct thread_key key = { event->process->id, event->tid };
 	struct thread_entry *thread = MAP_FIND(own->threads, &key);
 
-	if (thread || HASH_COUNT(own->threads) >= RANKS_MAX)
+	if (thread ||
+	    !table_take(collectives, COLLECTIVES_THREADS, HASH_COUNT(own->threads), event->process))
 		return thread;
 	return MAP_ADD(own->threads, key, &key);
 }
@@ -548,19 +555,22 @@ static void collective_add(struct collectives *collectives, const struct event *
 	const struct call *call = event->call;
 	uint64_t handle = call_word(means, call, WORD_COMM);
 	struct rank_entry *entry = rank_find(collectives, event, handle);
-	struct thread_entry *thread = thread_of(collectives->own, event);
+	struct thread_entry *thread = thread_of(collectives, event);
 	struct collective_rank *rank;
 
 	if (!entry)
 		entry = rank_make(collectives, event, handle);
 	if (!entry) {
+		table_left_out(collectives, COLLECTIVES_CALLS, event->process->person);
 		collectives->left_out++;
 		return;
 	}
 	rank = &collectives->ranks[entry->rank];
 	rank->n_calls++;
 	rank->last_ns = call->begin_ns;
-	if (collectives->n_calls >= (collectives->most ? collectives->most : CALLS_MAX)) {
+	if (collectives->most ? collectives->n_calls >= collectives->most
+	                      : !table_take(collectives, COLLECTIVES_CALLS, collectives->n_calls,
+	                                    event->process)) {
 		collectives->left_out++;
 		return;
 	}
@@ -588,7 +598,7 @@ static void collective_add(struct collectives *collectives, const struct event *
  */
 static void group_end(struct collectives *collectives, const struct event *event)
 {
-	struct thread_entry *thread = thread_of(collectives->own, event);
+	struct thread_entry *thread = thread_of(collectives, event);
 	uint64_t since = event->call->begin_ns;
 	uint32_t n, first;
 
@@ -635,7 +645,7 @@ static void other_call(struct collectives *collectives, const struct event *even
 		collective_add(collectives, event, means);
 		break;
 	case MEANS_GROUP_BEGIN:
-		thread = thread_of(own, event);
+		thread = thread_of(collectives, event);
 		if (thread)
 			thread->depth++;
 		break;
@@ -671,7 +681,6 @@ static void other_call(struct collectives *collectives, const struct event *even
 
 void collectives_event(struct collectives *collectives, const struct event *event)
 {
-	struct collectives_own *own = collectives->own;
 	struct thread_entry *thread;
 
 	if (event->type == EVENT_OTHER_CALL) {
@@ -682,7 +691,7 @@ void collectives_event(struct collectives *collectives, const struct event *even
 	if (event->type != EVENT_CALL || event->call->op != OP_LAUNCH ||
 	    !collectives_know(collectives, event->process) || !event->call->correlation)
 		return;
-	thread = thread_of(own, event);
+	thread = thread_of(collectives, event);
 	if (thread)
 		thread_launched(thread, event->call);
 }
@@ -692,7 +701,8 @@ void collectives_kernel(struct collectives *collectives, const struct event *eve
 	struct collectives_own *own = collectives->own;
 	const struct activity *activity = event->activity;
 
-	if (!activity->correlation || own->n_kernels >= KERNELS_MAX)
+	if (!activity->correlation ||
+	    !table_take(collectives, COLLECTIVES_KERNELS, own->n_kernels, event->process))
 		return;
 	own->kernels = vec_room(own->kernels, own->n_kernels, sizeof(*own->kernels));
 	own->kernels[own->n_kernels++] =

@@ -7,6 +7,10 @@
  * Calls come from the hooks of the file `nccl`, a communicator's identity from its creation, or
  * from what NCCL's RAS told (capture/ranks_feed.h), and so does the number of its first call. One
  * whose identity is not known, and one of whose calls some may be missing, is matched with nobody.
+ *
+ * Any process can say that it is a rank of any communicator, whose id is no secret. So only ranks
+ * of one person (probe/person.h) are together: what others say of the same id is a communicator of
+ * theirs, and each person has a share of what is kept.
  */
 #ifndef CUSCOPE_ANALYSIS_COLLECTIVES_H
 #define CUSCOPE_ANALYSIS_COLLECTIVES_H
@@ -57,6 +61,7 @@ struct collective_call {
 /* A process in a communicator. */
 struct collective_rank {
 	const struct process *process;
+	uint64_t person;    /* collectives_person() of it */
 	uint64_t handle;    /* the process's own */
 	uint32_t comm;      /* a row of comms; COLLECTIVES_NONE: which is not known */
 	uint64_t ras_id[2]; /* RAS' of that, which may not be its own; 0: not known */
@@ -67,7 +72,8 @@ struct collective_rank {
 	bool partly[COLLECTIVE_COUNTED];    /* only calls that are settled have a number */
 	bool counted[COLLECTIVE_COUNTED]; /* it was not, and that is known: collectives_settle() */
 	bool gone;                        /* it was destroyed, or its process has ended */
-	uint64_t n_calls, last_ns;        /* last_ns: its last call's begin; 0: none */
+	bool lost; /* calls of its person were, or of somebody: see struct collectives */
+	uint64_t n_calls, last_ns; /* last_ns: its last call's begin; 0: none */
 };
 
 #define COLLECTIVES_TOLD (COLLECTIVE_REDUCE + 1) /* kinds that RAS counts: the first */
@@ -75,6 +81,7 @@ struct collective_rank {
 /* A rank of any machine, as RAS told of it in a recording, last. */
 struct collective_told {
 	uint64_t id[2]; /* the communicator's */
+	uint64_t person;
 	uint32_t size;
 	int32_t number;
 	uint32_t file;                 /* of several that are read together */
@@ -87,12 +94,38 @@ struct collective_told {
 
 struct collective_comm {
 	uint64_t id[2];   /* the same in all its ranks; the second is 0 where the first is all */
+	uint64_t person;  /* of all its ranks */
 	uint32_t size;    /* ranks that it has; 0: not known */
 	uint32_t n_ranks; /* that were recorded */
 	uint64_t matched, unlike; /* collectives; of them with different sizes: none is used */
-	bool partly; /* a rank's calls have numbers in part: what not all ranks are in is not told
-	              */
+	bool partly;  /* a rank's calls have numbers in part: what not all ranks are in is not told
+	               */
+	bool claimed; /* others say that theirs has this id as well */
 };
+
+/* A person who says that he has ranks of a communicator, of which others say that, too. */
+struct collective_claim {
+	uint64_t id[2], person;
+};
+
+/* What is kept of each person, and of all. */
+enum collectives_table {
+	COLLECTIVES_CALLS,
+	COLLECTIVES_KERNELS,
+	COLLECTIVES_RANKS,      /* in communicators, of processes */
+	COLLECTIVES_THREADS,    /* that call; without one no call of it has a kernel */
+	COLLECTIVES_COUNTS,     /* that RAS told of ranks */
+	COLLECTIVES_TOLD_RANKS, /* of any machine */
+	COLLECTIVES_TABLES
+};
+
+/* What there was no room for, of one person. */
+struct collectives_left {
+	uint64_t person;
+	uint64_t n[COLLECTIVES_TABLES];
+};
+
+#define COLLECTIVES_LEFT_MAX 64 /* persons; the last stands for all others */
 
 /* A collective that at least two ranks were seen in. */
 struct collective {
@@ -107,21 +140,27 @@ struct collective {
 struct collectives {
 	struct collective_rank *ranks;
 	struct collective_comm *comms;
-	struct collective_call *calls; /* after collectives_end(): of a collective together */
-	struct collective *all;        /* by communicator, then by time */
-	struct collective_told *told;  /* by communicator, number and file */
-	size_t n_told;
+	struct collective_call *calls;   /* after collectives_end(): of a collective together */
+	struct collective *all;          /* by communicator, then by time */
+	struct collective_told *told;    /* by communicator, number and file */
+	struct collective_claim *claims; /* by id: at least two of each */
+	struct collectives_left *left;
+	size_t n_told, n_claims, n_left;
 	size_t n_ranks, n_comms, n_calls, n_all;
 	uint64_t unknown;   /* calls of communicators of which nothing is known */
 	uint64_t uncounted; /* of known ones, of which it is not known how many came before */
 	uint64_t unpaired;  /* calls that have no number: send and receive */
 	uint64_t alone;     /* collectives that no other rank was seen in */
-	uint64_t left_out;  /* calls that there was no room for */
+	uint64_t left_out;  /* calls that there was no room for: as if lost, of their person */
 	bool lost;          /* calls were: what no two counts of RAS have between them is matched
 	                     * with none, nor what not all ranks were seen in */
-	size_t most;        /* calls that there is room for; 0: what a recording has */
+	size_t most;        /* calls that there is room for, all of one person; 0: of a recording */
 	struct collectives_own *own;
 };
+
+/* Whose a process is, so that it is only together with what is his. Who is not known is nobody
+ * else, and namespaces and ranges of uids are a machine's own. */
+uint64_t collectives_person(const struct process *process);
 
 void collectives_init(struct collectives *collectives);
 void collectives_clear(struct collectives *collectives);

@@ -4,6 +4,10 @@
 #define CUSCOPE_ANALYSIS_COLLECTIVES_INSIDE_H
 
 #include "analysis/collectives.h"
+#include "base/map.h"
+#include "base/quota.h"
+
+#define COLLECTIVES_RANKS_MOST 4096 /* of one person */
 
 /* A rank had launched so many at a time between these. */
 struct told_counts {
@@ -24,6 +28,17 @@ struct behind_rank {
 	uint32_t rank;
 };
 
+struct comm_key {
+	uint64_t id[2], person;
+};
+
+struct comm_entry {
+	struct comm_key key;
+	uint32_t comm;
+	bool other; /* it was made by another id */
+	UT_hash_handle hh;
+};
+
 struct collectives_own {
 	struct function_means *functions;
 	size_t n_functions;
@@ -33,6 +48,7 @@ struct collectives_own {
 	struct collective_kernel *kernels;
 	struct told_counts *told;
 	struct told_entry *told_ranks;
+	struct quota shares[COLLECTIVES_TABLES]; /* but of one person alone, see `most` */
 	size_t n_kernels, n_told;
 	bool *processes; /* that have collectives, by id */
 	size_t n_processes;
@@ -48,6 +64,21 @@ struct collectives_own {
 
 /* collectives.c: calls move, so that no open group may know them by their places. */
 void groups_forget(struct collectives *collectives);
+
+/* collectives_people.c */
+
+void tables_begin(struct collectives *collectives);
+
+/* Room for one more of this process's person, of which there are so many now; false: it is counted
+ * as left out. What he had of a recording stays his. */
+bool table_take(struct collectives *collectives, enum collectives_table table, size_t n,
+                const struct process *process);
+void table_left_out(struct collectives *collectives, enum collectives_table table, uint64_t person);
+
+/* In the end: whose calls were lost, everybody's, or his for whom there was no room; and which
+ * communicators several persons say that they are in. */
+void ranks_lose(struct collectives *collectives);
+void claims_find(struct collectives *collectives);
 
 /* collectives_match.c */
 

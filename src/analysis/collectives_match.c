@@ -167,7 +167,7 @@ static void rank_prove(struct collectives *collectives, struct collective_call *
 	proven = calls_proven(collectives, calls, n);
 	rank->first[calls->kind] = proven.before;
 	rank->uncounted[calls->kind] = !proven.n;
-	if (collectives->lost || proven.n)
+	if (rank->lost || proven.n)
 		rank->partly[calls->kind] = collectives->comms[rank->comm].partly = true;
 	for (size_t i = 0; i < n; i++)
 		calls[i].settled = i - proven.first < proven.n;
@@ -198,7 +198,7 @@ static void calls_number(struct collectives *collectives)
 		            calls[first + n].kind == calls[first].kind;
 		     n++)
 			;
-		if (collectives->lost)
+		if (collectives->ranks[calls[first].rank].lost)
 			rank_prove(collectives, &calls[first], n);
 		else
 			rank_count(collectives, &calls[first], n);
@@ -330,7 +330,8 @@ static void collectives_drop_unlike(struct collectives *collectives)
 	collectives->n_all = n;
 }
 
-ORDER_BY(told_by_number, struct collective_told, UP(id[0]), UP(id[1]), UP(number), UP(file));
+ORDER_BY(told_by_number, struct collective_told, UP(id[0]), UP(id[1]), UP(person), UP(number),
+         UP(file));
 ORDER_BY(collectives_by_time, struct collective, UP(comm), UP(last_ns), UP(first));
 
 void collectives_end(struct collectives *collectives, const struct run_info *run)
@@ -341,7 +342,9 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 
 	for (size_t i = 0; i < sizeof(calls_lost) / sizeof(calls_lost[0]); i++)
 		collectives->lost |= run->lost[calls_lost[i]] != 0;
-	collectives->lost |= run->damaged_chunks || collectives->left_out;
+	collectives->lost |= run->damaged_chunks != 0;
+	ranks_lose(collectives);
+	claims_find(collectives);
 	if (collectives->n_told)
 		qsort(collectives->told, collectives->n_told, sizeof(*collectives->told),
 		      told_by_number);

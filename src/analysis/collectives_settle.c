@@ -136,8 +136,10 @@ static void missing_find(struct collectives *collectives, const struct lacking *
 
 /* ---- what RAS says of ranks that do not call ------------------------------------------------- */
 
-ORDER_POINTERS_BY(told_in_order, struct collective_told, UP(id[0]), UP(id[1]), UP(number));
-ORDER_POINTERS_BY(ranks_by_told, struct collective_rank, UP(ras_id[0]), UP(ras_id[1]), UP(number));
+ORDER_POINTERS_BY(told_in_order, struct collective_told, UP(id[0]), UP(id[1]), UP(person),
+                  UP(number));
+ORDER_POINTERS_BY(ranks_by_told, struct collective_rank, UP(ras_id[0]), UP(ras_id[1]), UP(person),
+                  UP(number));
 
 /* Whose counts are less than all others' in some kind; NULL: nobody's, or more than one's. All are
  * of this machine, told of by one answer, and have not moved. */
@@ -179,6 +181,7 @@ static const struct collective_rank *told_rank(const struct collective_rank *con
                                                size_t *at, const struct collective_told *told)
 {
 	const struct collective_rank wanted = { .ras_id = { told->id[0], told->id[1] },
+		                                .person = told->person,
 		                                .number = told->number };
 	const struct collective_rank *key = &wanted;
 
@@ -210,7 +213,8 @@ static void behind_find(struct collectives *collectives)
 		struct behind_rank one;
 
 		for (n = 1; first + n < n_told && told[first + n]->id[0] == told[first]->id[0] &&
-		            told[first + n]->id[1] == told[first]->id[1];
+		            told[first + n]->id[1] == told[first]->id[1] &&
+		            told[first + n]->person == told[first]->person;
 		     n++)
 			;
 		behind = told_behind(&told[first], n, &one);

@@ -141,15 +141,15 @@ static struct person *person_give_way(struct flight_ranks *ranks)
 /* NULL: there is no room for more. */
 static struct person *person_of(struct flight_ranks *ranks, const struct process *process)
 {
-	uint64_t person = person_of_process((pid_t)process->pid);
+	uint64_t person = process->person;
 	struct person *place;
 
+	if (person == PERSON_UNKNOWN)
+		return NULL;
 	for (size_t i = 0; i < ranks->n_persons; i++)
 		if (ranks->persons[i].person == person)
 			return &ranks->persons[i];
 	/* one place is root's */
-	if (person == PERSON_UNKNOWN)
-		return NULL;
 	if (ranks->n_persons + (person != PERSON_ROOT) < PERSONS_MAX)
 		place = &ranks->persons[ranks->n_persons++];
 	else

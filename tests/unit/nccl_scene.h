@@ -37,6 +37,11 @@ static inline int tear_down_all(void **state)
 	return 0;
 }
 
+static inline void belong(uint32_t rank, uint64_t person)
+{
+	((struct process *)ranks[rank])->person = person;
+}
+
 /* As the file of hooks has it. */
 static inline const struct function *hooked(const char *name)
 {

@@ -49,15 +49,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Whose they are is looked up, so they are of a process that there is. */
-static int set_up_scene(void **state)
-{
-	set_up_all(state);
-	for (uint32_t i = 0; i < RANKS; i++)
-		ranks[i] = new_process((uint32_t)getpid(), "train");
-	return 0;
-}
-
 static void reduce(uint32_t rank, double at_us)
 {
 	struct call call = nccl("ncclAllReduce", at_us, at_us + 8);
@@ -254,5 +245,5 @@ int main(void)
 		IN_SCENE(test_ras_is_asked_soon_after_a_loss_and_seldom_else),
 	};
 
-	return cmocka_run_group_tests(tests, set_up_scene, tear_down_all);
+	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
 }

@@ -114,6 +114,23 @@ static void test_communicators_are_judged_by_themselves(void **state)
 	assert_int_equal(standings.of[1].id[0], 9);
 }
 
+/* Any process can say that it is a rank that has launched more. */
+static void test_what_another_user_says_of_a_communicator_is_of_his_own(void **state)
+{
+	for (int i = 0; i < 2; i++)
+		rank_of(7, 1, 5)->person = 1001;
+	for (int i = 0; i < 2; i++) {
+		struct collective_told *told = rank_of(7, 1, 5 + 2 * (uint64_t)i);
+
+		told->person = 1002;
+		told->number = i;
+	}
+	assert_int_equal(judge(), 1);
+	assert_int_equal(standings.of[0].n_told, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(standings.of[0].ranks[i]->told.person, 1002);
+}
+
 static void test_of_very_many_ranks_those_behind_are_kept(void **state)
 {
 	for (int i = 0; i < 99; i++)
@@ -218,6 +235,9 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_communicators_are_judged_by_themselves, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_what_another_user_says_of_a_communicator_is_of_his_own, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(test_recordings_of_ranks_are_put_together, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(
