@@ -262,6 +262,11 @@ static bool standing_judge(struct standing *standing, struct standing_rank **ran
 	return false;
 }
 
+static bool row_has_id(const struct standing_rank *row, const struct standing_rank *other)
+{
+	return row->told.id[0] == other->told.id[0] && row->told.id[1] == other->told.id[1];
+}
+
 ORDER_BY(standings_in_order, struct standing, DOWN(n_told), UP(id[0]));
 
 void standings_judge(struct standings *standings)
@@ -273,13 +278,15 @@ void standings_judge(struct standings *standings)
 	qsort(rows, standings->n_rows, sizeof(*rows), rows_in_order);
 	ranks = xcalloc(standings->n_rows, sizeof(struct standing_rank *));
 	for (size_t i = 0, n; i < standings->n_rows && standings->n < STANDING_MAX; i += n) {
-		struct standing one = { .id = { rows[i].told.id[0], rows[i].told.id[1] } };
+		struct standing one = { .id = { rows[i].told.id[0], rows[i].told.id[1] },
+			                .person = rows[i].told.person,
+			                .claimed = i && row_has_id(&rows[i - 1], &rows[i]) };
 
-		for (n = 1; i + n < standings->n_rows && rows[i + n].told.id[0] == one.id[0] &&
-		            rows[i + n].told.id[1] == one.id[1] &&
-		            rows[i + n].told.person == rows[i].told.person;
+		for (n = 1; i + n < standings->n_rows && row_has_id(&rows[i + n], &rows[i]) &&
+		            rows[i + n].told.person == one.person;
 		     n++)
 			;
+		one.claimed |= i + n < standings->n_rows && row_has_id(&rows[i + n], &rows[i]);
 		one.n_told = (uint32_t)rows_fold(&rows[i], rows_heed(&rows[i], n), ranks);
 		if (!standing_judge(&one, ranks))
 			continue;

@@ -33,6 +33,8 @@ struct standing_rank {
 
 struct standing {
 	uint64_t id[2]; /* the communicator's */
+	uint64_t person;
+	bool claimed; /* others say that theirs has this id as well */
 	uint32_t n_told, n_behind, n_missing;
 	uint8_t kind;      /* enum collective_kind: those behind have not launched this one, */
 	uint64_t number;   /* the so-manieth, from 1: the first that one of them lacks */

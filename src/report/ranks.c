@@ -46,30 +46,12 @@ static const struct table_column kind_columns[] = {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const struct collective_comm *comm_of(const struct ranks_report *report, uint32_t comm)
-{
-	const struct collectives *of = &report->answer->facts->collectives;
-
-	return comm == COLLECTIVES_NONE ? NULL : &of->comms[comm];
-}
-
-/* The first digits of its id; "?": it is not known. */
-static void comm_id_cell(const struct ranks_report *report, uint64_t id)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%08llx", (unsigned long long)id >> 32);
-	table_text(report->writer.table, text);
-}
-
 static void comm_cell(const struct ranks_report *report, uint32_t number)
 {
-	const struct collective_comm *comm = comm_of(report, number);
+	AT_END(buf_free) struct buf text = { 0 };
 
-	if (comm)
-		comm_id_cell(report, comm->id[0]);
-	else
-		table_text(report->writer.table, "?");
+	why_words_comm(report->answer->facts, number, &text);
+	table_text(report->writer.table, text.data);
 }
 
 /* What it does while others wait for it. */
@@ -140,10 +122,11 @@ static void write_standing_row(const struct ranks_report *report, const struct s
                                const struct standing_rank *rank)
 {
 	struct table *table = report->writer.table;
-	AT_END(buf_free) struct buf does = { 0 }, number = { 0 };
+	AT_END(buf_free) struct buf does = { 0 }, number = { 0 }, comm = { 0 };
 	uint64_t launched = rank->told.counts[standing->kind];
 
-	comm_id_cell(report, standing->id[0]);
+	why_words_comm_of(standing->id[0], standing->person, standing->claimed, &comm);
+	table_text(table, comm.data);
 	buf_printf(&number, "%d", rank->told.number);
 	table_text(table, number.data);
 	table_known(table, rank->pid, rank->pid);
@@ -216,6 +199,11 @@ static void note_standing(const struct ranks_report *report, const struct standi
 	}
 }
 
+static void note_person(void *data, const char *sentence)
+{
+	table_note(data, "%s", sentence);
+}
+
 static void note_late(const struct ranks_report *report, const struct rank_row *late)
 {
 	AT_END(buf_free) struct buf text = { 0 };
@@ -262,6 +250,7 @@ static void write_ranks(void *self, const struct run_info *run)
 		table_note(report->writer.table, "no rank is waited for much more than others");
 	note_clocks(report);
 	note_unmatched(report);
+	why_words_persons(report->answer->facts, note_person, report->writer.table);
 	if (report->answer->facts->collectives.n_all)
 		table_note(
 			report->writer.table,
@@ -313,7 +302,7 @@ static void write_kinds(void *self, const struct run_info *run)
 
 	for (size_t i = 0; i < report->ranks.n_kinds; i++) {
 		struct rank_kind *kind = &report->ranks.kinds[i];
-		uint32_t size = comm_of(report, kind->comm)->size;
+		uint32_t size = report->answer->facts->collectives.comms[kind->comm].size;
 
 		comm_cell(report, kind->comm);
 		table_u64(table, kind->most);

@@ -526,6 +526,7 @@ static void why_text(struct why *why)
 		return;
 	}
 	why_add_late(why);
+	why_add_persons(why);
 	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);
 	} else {

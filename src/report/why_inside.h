@@ -54,6 +54,10 @@ void why_json_standing(const struct why *why, struct json *json);
 void why_add_late(const struct why *why);
 void why_json_late(const struct why *why, struct json *json);
 
+/* Whose communicators others say are theirs, and what there was no room for; mostly nothing. */
+void why_add_persons(const struct why *why);
+void why_json_persons(const struct why *why, struct json *json);
+
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account);
 

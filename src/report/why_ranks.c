@@ -82,9 +82,11 @@ void why_words_standing(const struct standing *standing, struct buf *out)
 {
 	buf_puts(out, "Standing still: ");
 	add_numbers(standing, true, out);
-	buf_printf(out, "%s not launched %s %llu of communicator %08llx, which ",
+	buf_printf(out, "%s not launched %s %llu of communicator ",
 	           standing->n_behind > 1 ? " have" : " has", collective_kind_name(standing->kind),
-	           (unsigned long long)standing->number, (unsigned long long)standing->id[0] >> 32);
+	           (unsigned long long)standing->number);
+	why_words_comm_of(standing->id[0], standing->person, standing->claimed, out);
+	buf_puts(out, ", which ");
 	add_numbers(standing, false, out);
 	buf_printf(out, " %s; none has launched any for ",
 	           standing->n_told - standing->n_behind - standing->n_missing > 1 ? "have"

@@ -115,6 +115,11 @@ void why_words_clocks(const struct facts *facts, struct buf *out)
 	buf_duration(out, most_ns);
 }
 
+const char *why_words_user(const struct facts *facts, const struct process *process)
+{
+	return words_identity(facts, process, RUN_IDENTITY_USER);
+}
+
 const char *why_words_rank(const struct facts *facts, const struct process *process)
 {
 	return words_identity(facts, process, RUN_IDENTITY_RANK);

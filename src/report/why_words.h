@@ -30,6 +30,9 @@ const char *why_words_host(const struct facts *facts, const struct process *proc
  * nothing where there is one machine. */
 void why_words_clocks(const struct facts *facts, struct buf *out);
 
+/* Its user, by name; NULL: not known. */
+const char *why_words_user(const struct facts *facts, const struct process *process);
+
 /* Its rank in its job, as it says; NULL: not known. */
 const char *why_words_rank(const struct facts *facts, const struct process *process);
 
@@ -47,6 +50,17 @@ void why_words_standing(const struct standing *standing, struct buf *out);
 
 /* What its first thread is in, where it is known; of a rank whose name and place are in words. */
 void why_words_does(const struct standing_rank *rank, struct buf *out);
+
+/* The first digits of a communicator's id, and whose it is where others say that theirs has it. */
+void why_words_comm_of(uint64_t id, uint64_t person, bool claimed, struct buf *out);
+
+/* The same by its row; "?": it is not known. */
+void why_words_comm(const struct facts *facts, uint32_t number, struct buf *out);
+
+/* Which communicators several users say are theirs, and what of whom there was no room for:
+ * sentences without their full stops. */
+void why_words_persons(const struct facts *facts, void (*each)(void *data, const char *sentence),
+                       void *data);
 
 /* How sure it is, and why: a sentence. */
 void why_words_sure(const struct answer_change *change, const struct facts *facts, struct buf *out);

@@ -127,6 +127,7 @@ static void test_what_another_user_says_of_a_communicator_is_of_his_own(void **s
 	}
 	assert_int_equal(judge(), 1);
 	assert_int_equal(standings.of[0].n_told, 2);
+	assert_true(standings.of[0].claimed);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(standings.of[0].ranks[i]->told.person, 1002);
 }
