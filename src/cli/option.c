@@ -82,6 +82,32 @@ static void scan_describe(const struct scan_known *known, const char *name, size
 	unknown->near = suggest(unknown->typed, shown, n);
 }
 
+/* Whether an option has its value in the next word. */
+static bool scan_takes_next(const struct scan_known *known, const char *word)
+{
+	const struct option_row *option;
+	size_t len;
+
+	if (word[1] != '-')
+		return scan_short_takes_next(known, word) != NULL;
+	len = strcspn(word + 2, "=");
+	option = scan_find_long(known, word + 2, len);
+	return option && option->value && !option->optional && !word[2 + len];
+}
+
+int scan_first_word(const struct option_group *group, int argc, char **argv)
+{
+	struct scan_known known = { .count = 0 };
+
+	scan_known_of(group, &known);
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (argv[i][0] != '-' || !argv[i][1])
+			return i;
+		i += scan_takes_next(&known, argv[i]);
+	}
+	return argc;
+}
+
 bool scan_options(const struct option_group *group, int argc, char **argv, bool command,
                   struct unknown_option *unknown)
 {
@@ -91,7 +117,6 @@ bool scan_options(const struct option_group *group, int argc, char **argv, bool 
 	scan_known_of(group, &known);
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		const char *name = argv[i] + 2;
-		const struct option_row *option;
 		size_t len;
 
 		if (argv[i][0] != '-' || !argv[i][1]) {
@@ -103,18 +128,12 @@ bool scan_options(const struct option_group *group, int argc, char **argv, bool 
 			argv[i] = help;
 			continue;
 		}
-		if (argv[i][1] != '-') {
-			i += scan_short_takes_next(&known, argv[i]) != NULL;
-			continue;
-		}
 		len = strcspn(name, "=");
-		option = scan_find_long(&known, name, len);
-		if (!option) {
+		if (argv[i][1] == '-' && !scan_find_long(&known, name, len)) {
 			scan_describe(&known, name, len, unknown);
 			return false;
 		}
-		if (option->value && !option->optional && !name[len])
-			i++;
+		i += scan_takes_next(&known, argv[i]);
 	}
 	return true;
 }

@@ -133,6 +133,10 @@ const struct option_row *scan_find_long(const struct scan_known *known, const ch
 /* Of a group of short options that of the last, if it takes its value from the next word. */
 const struct option_row *scan_short_takes_next(const struct scan_known *known, const char *word);
 
+/* The index of the first word that is no option, and no value of one; argc: there is none before
+ * "--". */
+int scan_first_word(const struct option_group *group, int argc, char **argv);
+
 struct unknown_option {
 	char typed[64];   /* without the dashes and the value; cut where it is longer */
 	const char *near; /* the name that was meant, or NULL */

@@ -158,9 +158,9 @@ static const struct option_part parts[] = { { &cli_process_options, OPTION_OF(ch
 	                                    { &cli_hooks_options, OPTION_OF(hooks) },
 	                                    { 0 } };
 
-static void parse(struct watch_command *c, int argc, char **argv)
+/* The options of the tools that are chosen, in `rows`. */
+static struct option_command options_of(const struct watch_command *c, struct option_row *rows)
 {
-	struct option_row rows[ROWS];
 	struct option_command options = {
 		.group = { .rows = rows, .parts = parts, .words = watch_words, .end = watch_end },
 		.operands = c->tool == WATCH_TOOL ? "LIST [-- COMMAND [ARG...]]"
@@ -172,6 +172,14 @@ static void parse(struct watch_command *c, int argc, char **argv)
 		if (all_rows[i].tools & c->chosen)
 			rows[options.group.n_rows++] = all_rows[i].row;
 	}
+	return options;
+}
+
+static void parse(struct watch_command *c, int argc, char **argv)
+{
+	struct option_row rows[ROWS];
+	struct option_command options = options_of(c, rows);
+
 	option_parse(&options, argc, argv, true, c);
 }
 
@@ -200,6 +208,28 @@ static void parse_list(struct watch_command *c, const char *list)
 		exit(EXIT_USAGE);
 	}
 	free(copy);
+}
+
+/*
+ * Takes LIST out of the words, wherever it stands among the options. False: there is none, or an
+ * option that does not exist, whose value would be taken for it.
+ */
+static bool take_list(struct watch_command *c, int argc, char **argv)
+{
+	struct option_row rows[ROWS];
+	struct unknown_option unknown;
+	struct option_command options;
+	int at;
+
+	c->chosen = ALL_TOOLS;
+	options = options_of(c, rows);
+	at = scan_first_word(&options.group, argc, argv);
+	if (at == argc || !scan_options(&options.group, argc, argv, true, &unknown))
+		return false;
+	c->chosen = 0;
+	parse_list(c, argv[at]);
+	memmove(argv + 1, argv, (size_t)at * sizeof(*argv));
+	return true;
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */
@@ -412,14 +442,10 @@ int cli_watch(int argc, char **argv)
 {
 	struct watch_command c = new_command(WATCH_TOOL);
 
-	if (argc > 1 && argv[1][0] != '-') {
-		parse_list(&c, argv[1]);
-		argv[1] = argv[0];
+	if (take_list(&c, argc, argv))
 		return run(&c, argc - 1, argv + 1);
-	}
-	c.chosen = ALL_TOOLS;
 	if (argc > 1)
-		parse(&c, argc, argv); /* --help, or an option before the list */
+		parse(&c, argc, argv); /* --help, or a mistake */
 	fprintf(stderr, "%s: which tools? For example: cuscope watch memleak,launches -p 1234\n",
 	        argv[0]);
 	return EXIT_USAGE;

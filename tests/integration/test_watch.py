@@ -414,12 +414,25 @@ def test_watch_bad_input(case):
                              (["launches", "--older", "1s", "--", "true"], "no option '--older'"),
                              (["memleak", "--no-returns", "--", "true"], "no option '--no-returns'"),
                              (["watch", "memleak,lunches", "--", "true"], "did you mean 'launches'"),
+                             (["watch", "--format", "json", "lunches"], "did you mean 'launches'"),
+                             (["watch", "--formt", "json", "launches"], "did you mean '--format'"),
+                             (["watch", "--format", "json", "--", "true"], "which tools"),
+                             (["watch", "--older", "1s", "launches", "--", "true"], "no option '--older'"),
                              (["watch"], "which tools"),
                              (["watch", "memleak,launches", "--no-returns", "--", "true"], "memleak needs"),
                              (["launches"], "what is to be traced")):
         process = case.cuscope(*arguments)
         checks.equal(f"status of {arguments}", 2, process.wait())
         checks.contains(f"{arguments}", words, process.err())
+
+
+def test_watch_list_may_stand_behind_options(case):
+    """As the usage line has it."""
+    process = case.cuscope("watch", "--format", "json", "--top", "3", "memleak,launches", *case.options, "--",
+                           Places.program("memory"))
+    checks.equal("status", 0, process.wait())
+    checks.equal("what it tells of", {"memory", "launches"},
+                 {"memory", "launches", "copies"} & set(json.loads(process.out().split("\n")[-2])))
 
 
 def test_watch_output_that_exists_or_cannot_be_made(case):
