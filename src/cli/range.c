@@ -52,12 +52,15 @@ void cli_notice(void *data, const char *text)
 
 void cli_print_line(const char *fmt, ...)
 {
+	AT_END(buf_free) struct buf text = { 0 }, safe = { 0 };
 	va_list ap;
 
 	va_start(ap, fmt);
-	cli_print_safe(stdout, fmt, ap);
+	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	putchar('\n');
+	text_add_safe(&safe, text.data);
+	text_wrap_lines(&safe, 0, cli_width(stdout));
+	puts(safe.data);
 }
 
 /* ---- range --------------------------------------------------------------------------------- */

@@ -12,12 +12,15 @@
 #include "analysis/machines.h"
 #include "base/buf.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "report/set.h"
 #include "trace/together.h"
 
 #define DEFAULT_REPORT "overview"
+#define HELP_WIDTH     78 /* argp fills what is longer */
+#define HELP_AT        25 /* what a report is about */
 
 struct report_command {
 	struct cli_range range;
@@ -127,11 +130,22 @@ static const struct option_part parts[] = {
 	{ 0 }
 };
 
-/* The reports, a line each. */
+/* The reports, each with what it is about: what --help would wrap begins below that. */
 static void add_reports(struct buf *out)
 {
-	for (const struct report *r = reports; r->name; r++)
-		buf_printf(out, "  %-22s %s%s\n", r->name, r->help, r->gpu_times ? " (*)" : "");
+	for (const struct report *r = reports; r->name; r++) {
+		AT_END(buf_free) struct buf help = { 0 };
+		char *rest, *line;
+
+		buf_printf(&help, "%s%s", r->help, r->gpu_times ? " (*)" : "");
+		text_wrap_lines(&help, 0, HELP_WIDTH - HELP_AT);
+		buf_printf(out, "  %-22s", r->name);
+		rest = help.data;
+		line = strsep(&rest, "\n");
+		buf_printf(out, " %s\n", line);
+		while ((line = strsep(&rest, "\n")))
+			buf_printf(out, "%*s%s\n", HELP_AT, "", line);
+	}
 }
 
 static char *make_doc(void)

@@ -66,6 +66,26 @@ def test_narrow_doctor(case):
     check_lines("doctor", shown(case, Places.cuscope(), "doctor", columns=80), 10, 80)
 
 
+def test_narrow_probes(case):
+    """Their table is for whoever puts its lines through grep: wide where it goes to a pipe."""
+    library = Places.simcuda("push/libcuda.so.1")
+    for options in ((), ("--divert",)):
+        check_lines("probes", shown(case, Places.cuscope(), "probes", *options, library, "cuStream*", columns=80), 10, 80)
+    text = subprocess.run([Places.cuscope(), "probes", library, "cuStream*"], capture_output=True, text=True, check=True,
+                          env={name: value for name, value in case.environment().items() if name != "COLUMNS"}).stdout
+    if not all(" push " in line for line in text.split("\n") if "cuStreamCreate " in line):
+        raise Failure(f"a function is in several lines: {text[:300]!r}")
+
+
+def test_narrow_help(case):
+    """What goes on in a next line stands below what it goes on with."""
+    text = subprocess.run([Places.cuscope(), "report", "--help"], capture_output=True, text=True, check=True).stdout
+    listed = text[text.index("Reports:"):text.index("\n(*)")].split("\n")[1:]
+    wrong = [line for line in listed if len(line) > 80 or not re.match(r"  \w+ +\w| {25,27}\S", line)]
+    if len(listed) < 40 or wrong:
+        raise Failure(f"lines of reports: {wrong}")
+
+
 def test_narrow_without_a_terminal(case):
     """COLUMNS says how wide a page may be where no terminal does: pages that are kept, or read by another program."""
     file, other = os.path.join(GOLDEN, "gpu.cuscope"), os.path.join(GOLDEN, "plain.cuscope")
