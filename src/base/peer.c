@@ -36,7 +36,8 @@ static void address_put(const union address *address, __be32 to[4], __be16 *port
 		memcpy(to, &address->v6.sin6_addr, sizeof(address->v6.sin6_addr));
 }
 
-int peer_user(int diag, int fd, uid_t *user)
+/* Whose the socket is that a segment from one to the other would come to. */
+static int user_of(int diag, const union address *from, const union address *to, uid_t *user)
 {
 	struct {
 		struct nlmsghdr head;
@@ -45,7 +46,8 @@ int peer_user(int diag, int fd, uid_t *user)
 		.head = { .nlmsg_len = sizeof(ask),
 		          .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 		          .nlmsg_flags = NLM_F_REQUEST },
-		.body = { .sdiag_protocol = IPPROTO_TCP,
+		.body = { .sdiag_family = (uint8_t)to->any.sa_family,
+		          .sdiag_protocol = IPPROTO_TCP,
 		          .idiag_states = ~0u,
 		          .id = { .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } },
 	};
@@ -53,16 +55,11 @@ int peer_user(int diag, int fd, uid_t *user)
 		struct nlmsghdr head;
 		char bytes[4096];
 	} got;
-	union address own = { 0 }, peer = { 0 };
-	socklen_t size = sizeof(own), peer_size = sizeof(peer);
 	const struct inet_diag_msg *told = NLMSG_DATA(&got.head);
 	ssize_t n;
 
-	if (getsockname(fd, &own.any, &size) || getpeername(fd, &peer.any, &peer_size))
-		return -errno;
-	ask.body.sdiag_family = (uint8_t)own.any.sa_family;
-	address_put(&peer, ask.body.id.idiag_src, &ask.body.id.idiag_sport);
-	address_put(&own, ask.body.id.idiag_dst, &ask.body.id.idiag_dport);
+	address_put(to, ask.body.id.idiag_src, &ask.body.id.idiag_sport);
+	address_put(from, ask.body.id.idiag_dst, &ask.body.id.idiag_dport);
 	if (send(diag, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
 		return -errno;
 	n = recv(diag, &got, sizeof(got), MSG_DONTWAIT); /* it was answered while it was sent */
@@ -73,4 +70,24 @@ int peer_user(int diag, int fd, uid_t *user)
 		return -ENOENT;
 	*user = told->idiag_uid;
 	return 0;
+}
+
+int peer_user(int diag, int fd, uid_t *user)
+{
+	union address own = { 0 }, peer = { 0 };
+	socklen_t size = sizeof(own), peer_size = sizeof(peer);
+
+	if (getsockname(fd, &own.any, &size) || getpeername(fd, &peer.any, &peer_size))
+		return -errno;
+	return user_of(diag, &own, &peer, user);
+}
+
+int peer_listener(int diag, uint16_t port, uid_t *user)
+{
+	const union address from = { .v4 = { .sin_family = AF_INET } },
+			    to = { .v4 = { .sin_family = AF_INET,
+		                           .sin_port = htons(port),
+		                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
+
+	return user_of(diag, &from, &to, user);
 }

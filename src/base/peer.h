@@ -6,6 +6,7 @@
 #ifndef CUSCOPE_BASE_PEER_H
 #define CUSCOPE_BASE_PEER_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A socket to ask by, or a negative errno. */
@@ -17,5 +18,8 @@ int peer_open(void);
  * after, kernels up to 6.16 say that it is root's, and nobody is believed to.
  */
 int peer_user(int diag, int fd, uid_t *user);
+
+/* The same of who would get a connection to this port of 127.0.0.1, before there is one. */
+int peer_listener(int diag, uint16_t port, uid_t *user);
 
 #endif

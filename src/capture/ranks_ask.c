@@ -331,7 +331,7 @@ static int ask(const struct ranks_feed *feed, const struct known_rank *asked,
 		return -ESRCH;
 	if (file_stat(network, &st) || st.st_ino != asked->space)
 		return -ESRCH;
-	return ras_ask(network, asked->port, &feed->stop, answer, &err);
+	return ras_ask(network, asked->port, asked->user, &feed->stop, answer, &err);
 }
 
 static void not_there(struct ranks_feed *feed, const struct known_rank *asked)
@@ -343,13 +343,30 @@ static void not_there(struct ranks_feed *feed, const struct known_rank *asked)
 		ranks_be_gone(feed, process);
 }
 
-/* One process of each namespace and port. With the lock, which is let go of meanwhile. */
+/* A port in a network that was asked in one round; `refused`: it is not this user's. */
+struct asked_place {
+	uint64_t where;
+	uid_t user;
+	bool refused;
+};
+
+static bool was_asked(const struct asked_place *places, size_t n, const struct known_rank *process)
+{
+	for (size_t i = 0; i < n; i++)
+		if (places[i].where == ranks_where(process) &&
+		    (!places[i].refused || places[i].user == process->user))
+			return true;
+	return false;
+}
+
+/* One process of each namespace and port, of the user who listens there. With the lock, which is
+ * let go of meanwhile. */
 void ranks_ask_all(struct ranks_feed *feed, bool far)
 {
 	struct quota of_spaces = { .user = { SPACES_USER },
 		                   .others = { SPACES_OTHERS },
 		                   .all = { SPACES_MAX } };
-	uint64_t spaces[SPACES_MAX];
+	struct asked_place places[SPACES_MAX];
 	size_t n = 0;
 
 	look_at_new(feed);
@@ -361,9 +378,8 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 		struct ras_answer answer;
 		struct heard heard;
 
-		for (size_t k = 0; k < n && is_new; k++)
-			is_new = spaces[k] != ranks_where(&asked);
-		if (!is_new || quota_take(&of_spaces, asked.person, 0, 1))
+		if (!is_new || was_asked(places, n, &asked) ||
+		    quota_take(&of_spaces, asked.person, 0, 1))
 			continue;
 		pthread_mutex_unlock(&feed->lock);
 
@@ -375,7 +391,7 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 			quota_give(&of_spaces, asked.person, 0, 1);
 			continue;
 		}
-		spaces[n++] = ranks_where(&asked);
+		places[n++] = (struct asked_place){ ranks_where(&asked), asked.user, rc == -EPERM };
 		waited_for(feed, &asked, begin_ns, rc);
 		if (rc)
 			continue;

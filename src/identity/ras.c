@@ -36,6 +36,7 @@ struct ras_end {
 struct ras_question {
 	int namespace;
 	uint16_t port;
+	uint32_t user; /* whose it has to be, or on the usual port root's */
 };
 
 /* ---- in a process without rights ------------------------------------------------------------- */
@@ -175,13 +176,9 @@ static void ask_without_rights(int fd, int socket, struct ras_end *end)
 	child_end(socket, end);
 }
 
-static int user_of_peer(int fd, uint32_t *user)
+static int judge_user(const struct ras_question *question, uint32_t user)
 {
-	int diag = peer_open(), rc = diag < 0 ? diag : peer_user(diag, fd, user);
-
-	if (diag >= 0)
-		close(diag);
-	return rc;
+	return user == question->user || (!user && question->port == RAS_PORT) ? 0 : -EPERM;
 }
 
 /* Where it is ours already, no right is needed: a service has the least that it works with. */
@@ -195,25 +192,43 @@ static int enter_network(int network)
 	return setns(network, CLONE_NEWNET) ? -errno : 0;
 }
 
+/*
+ * A process names the port: what it leads to may be a service of somebody else, to whom a
+ * connection of root's would mean something. So it is known whose it is before there is one, and
+ * that is nobody's.
+ */
+static int begin_to_ask(const struct ras_question *question, int *fd, struct ras_end *end)
+{
+	int diag = peer_open(), rc = diag < 0 ? diag : rights_become(RIGHTS_NOBODY, RIGHTS_NOBODY);
+
+	rc = rc ? rc : rights_close();
+	rc = rc ? rc : peer_listener(diag, question->port, &end->user);
+	if (rc == -ENOENT)
+		rc = -ECONNREFUSED;
+	rc = rc ? rc : judge_user(question, end->user);
+	*fd = rc ? rc : connect_to(question->port);
+	rc = *fd < 0 ? *fd : 0;
+	end->asked_ns = clock_now_ns();
+	rc = rc ? rc : greet(*fd);
+	rc = rc ? rc : peer_user(diag, *fd, &end->user); /* it may have changed hands */
+	if (diag >= 0)
+		close(diag);
+	return rc ? rc : judge_user(question, end->user);
+}
+
 static void child_run(void *data, int socket)
 {
 	const struct ras_question *question = data;
 	struct ras_end end = { 0 };
-	int fd;
+	int fd = -1;
 
 	worker_close_all_but(socket, question->namespace);
 	worker_end_after(RAS_ANSWER_MS);
 	signal(SIGPIPE, SIG_IGN);
 	end.error = enter_network(question->namespace);
 	close(question->namespace);
-	fd = end.error ? -1 : connect_to(question->port);
-	if (!end.error && fd < 0)
-		end.error = fd;
-	end.asked_ns = clock_now_ns();
 	if (!end.error)
-		end.error = greet(fd);
-	if (!end.error)
-		end.error = user_of_peer(fd, &end.user);
+		end.error = begin_to_ask(question, &fd, &end);
 	if (end.error)
 		child_end(socket, &end);
 	ask_without_rights(fd, socket, &end);
@@ -256,16 +271,17 @@ static int take_answer(int socket, const bool *stop, struct ras_answer *answer, 
 
 static const char *why_not(int rc)
 {
-	return rc == -EPROTO      ? "what answers is not NCCL's RAS, or older than NCCL 2.28.7"
+	return rc == -EPERM       ? "another user listens there"
+	       : rc == -EPROTO    ? "what answers is not NCCL's RAS, or older than NCCL 2.28.7"
 	       : rc == -ETIMEDOUT ? "it does not answer in time"
 	       : rc == -ENOENT    ? "whose it is cannot be known"
 	                          : strerror(-rc);
 }
 
-int ras_ask(int network, uint16_t port, const bool *stop, struct ras_answer *answer,
+int ras_ask(int network, uint16_t port, uid_t user, const bool *stop, struct ras_answer *answer,
             struct err *err)
 {
-	struct ras_question question = { .namespace = network, .port = port };
+	struct ras_question question = { .namespace = network, .port = port, .user = user };
 	struct ras_end end = { 0 };
 	int socket, rc;
 

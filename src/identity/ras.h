@@ -55,10 +55,11 @@ struct ras_answer {
 };
 
 /*
- * Asks in the network namespace of a descriptor, until `stop` is set. 0, and the answer is to be
- * freed; -ECONNREFUSED: nobody listens there; else a negative errno, with a sentence.
+ * Asks in the network namespace of a descriptor, until `stop` is set, where this user listens, or
+ * on RAS_PORT root. 0, and the answer is to be freed; -ECONNREFUSED: nobody listens there; -EPERM:
+ * somebody else does, who hears nothing; else a negative errno, with a sentence.
  */
-int ras_ask(int network, uint16_t port, const bool *stop, struct ras_answer *answer,
+int ras_ask(int network, uint16_t port, uid_t user, const bool *stop, struct ras_answer *answer,
             struct err *err);
 void ras_answer_free(struct ras_answer *answer);
 

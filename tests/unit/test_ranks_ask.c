@@ -2,12 +2,18 @@
 /* Whom an answer of RAS may speak of. */
 #include "support.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../src/capture/ranks_ask.c"
+
+#include "base/peer.h"
+#include "base/rights.h"
 
 static struct ras_rank ras_rank_of(int rank, int pid, const char *host, uint64_t hash)
 {
@@ -148,11 +154,22 @@ static void *serve(void *data)
 	return NULL;
 }
 
+static void *ask_all(void *data)
+{
+	struct ranks_feed *feed = data;
+
+	pthread_mutex_lock(&feed->lock);
+	ranks_ask_all(feed, true);
+	pthread_mutex_unlock(&feed->lock);
+	return NULL;
+}
+
 static pid_t child_make(bool lives)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (lives)
 			pause();
 		_exit(0);
@@ -160,6 +177,63 @@ static pid_t child_make(bool lives)
 	if (!lives)
 		waitpid(pid, NULL, 0);
 	return pid;
+}
+
+static int listen_as(uid_t user, struct sockaddr_in *at)
+{
+	socklen_t size = sizeof(*at);
+	int listener;
+
+	assert_int_equal(setfsuid(user), 0); /* whose sockets are */
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	setfsuid(0);
+	*at = (struct sockaddr_in){ .sin_family = AF_INET,
+		                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(bind(listener, (struct sockaddr *)at, sizeof(*at)), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)at, &size), 0);
+	return listener;
+}
+
+/* What is behind it could take it for root's doing. */
+static void test_a_named_port_of_another_user_gets_no_connection(void **state)
+{
+	struct ranks_feed *feed = feed_make();
+	pid_t pids[2] = { child_make(true), child_make(true) };
+	struct sockaddr_in at, from;
+	socklen_t size = sizeof(from);
+	struct stat st;
+	pthread_t thread;
+	uid_t user = 0;
+	int listener = listen_as(1001, &at), diag = peer_open(), fd;
+
+	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
+	pthread_mutex_lock(&feed->lock);
+	process_make(feed, pids[0], st.st_ino, ntohs(at.sin_port), 1002);
+	ranks_ask_all(feed, true);
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	assert_int_equal(accept(listener, NULL, NULL), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(feed->n_silent, 0);
+
+	/* the other one's, that names it as well, does, and from nobody */
+	process_make(feed, pids[1], st.st_ino, ntohs(at.sin_port), 1001);
+	fcntl(listener, F_SETFL, 0);
+	pthread_mutex_unlock(&feed->lock);
+	assert_int_equal(pthread_create(&thread, NULL, ask_all, feed), 0);
+	fd = accept(listener, (struct sockaddr *)&from, &size);
+	assert_true(fd >= 0);
+	assert_int_equal(peer_user(diag, fd, &user), 0);
+	assert_int_equal(user, RIGHTS_NOBODY);
+	close(fd);
+	pthread_join(thread, NULL);
+	close(diag);
+	close(listener);
+	for (size_t i = 0; i < 2; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	ranks_feed_free(feed);
 }
 
 static void test_a_process_that_has_ended_keeps_nobody_from_being_asked(void **state)
@@ -207,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_an_answer_of_another_port_is_not_of_this_jobs_processes),
 		cmocka_unit_test(test_a_port_that_a_process_named_speaks_of_its_user_alone),
 		cmocka_unit_test(test_a_place_that_does_not_answer_hides_no_other),
+		cmocka_unit_test(test_a_named_port_of_another_user_gets_no_connection),
 		cmocka_unit_test(test_a_process_that_has_ended_keeps_nobody_from_being_asked),
 	};
 
