@@ -135,7 +135,7 @@ static bool keep_rank(const struct heard *heard, struct known_rank *process,
 		process->n_told = 0;
 	process->answer = heard->number;
 	if (process->n_told++ >= RANKS_EACH)
-		return false;
+		return false; /* counted by who asks */
 	for (size_t i = 0; i < process->n_ranks; i++) {
 		struct ras_rank *known = &process->ranks[i];
 
@@ -188,14 +188,15 @@ static struct known_comm *comm_of(struct ranks_feed *feed, uint64_t person,
                                   const struct ras_rank *rank)
 {
 	for (size_t i = 0; i < feed->n_comms; i++)
-		if (feed->comms[i].hash == rank->hash &&
+		if (feed->comms[i].person == person && feed->comms[i].hash == rank->hash &&
 		    feed->comms[i].host_hash == rank->host_hash &&
 		    feed->comms[i].pid_hash == rank->pid_hash)
 			return &feed->comms[i];
 	if (quota_take(&feed->of_comms, person, 0, 1))
 		return NULL;
 	feed->comms = vec_room(feed->comms, feed->n_comms, sizeof(*feed->comms));
-	feed->comms[feed->n_comms] = (struct known_comm){ .hash = rank->hash,
+	feed->comms[feed->n_comms] = (struct known_comm){ .person = person,
+		                                          .hash = rank->hash,
 		                                          .host_hash = rank->host_hash,
 		                                          .pid_hash = rank->pid_hash };
 	return &feed->comms[feed->n_comms++];
@@ -231,6 +232,7 @@ static bool take_answer(struct ranks_feed *feed, const struct heard *heard, bool
 	const struct ras_answer *answer = heard->answer;
 	size_t n_far = 0;
 	bool any = false;
+	bool kept;
 
 	for (size_t i = 0, n; i < answer->n; i += n) {
 		const struct known_rank *member;
@@ -241,17 +243,24 @@ static bool take_answer(struct ranks_feed *feed, const struct heard *heard, bool
 		for (size_t k = i; member && k < i + n; k++) {
 			const struct ras_rank *rank = &answer->ranks[k];
 			struct known_rank *process = process_of(heard, rank);
-			const struct ranks_told told = { .pid = process ? process->pid
-				                                        : member->pid,
-				                         .own = process,
-				                         .rank = *rank,
-				                         .begin_ns = answer->asked_ns,
-				                         .end_ns = answer->answered_ns };
+			const struct ranks_told told = {
+				.pid = process ? process->pid : member->pid,
+				.own = process,
+				.person = process ? process->person : member->person,
+				.rank = *rank,
+				.begin_ns = answer->asked_ns,
+				.end_ns = answer->answered_ns
+			};
 
-			if (process ? keep_rank(heard, process, rank) : far && ++n_far <= FAR_MAX)
+			kept = process ? keep_rank(heard, process, rank)
+			               : far && ++n_far <= FAR_MAX;
+			if (kept)
 				ranks_tell(feed, &told);
+			feed->left.ranks += process && !kept;
 		}
 	}
+	feed->left.far += n_far > FAR_MAX ? n_far - FAR_MAX : 0;
+	feed->left.cut += any && answer->cut;
 	return any;
 }
 
@@ -378,9 +387,12 @@ void ranks_ask_all(struct ranks_feed *feed, bool far)
 		struct ras_answer answer;
 		struct heard heard;
 
-		if (!is_new || was_asked(places, n, &asked) ||
-		    quota_take(&of_spaces, asked.person, 0, 1))
+		if (!is_new || was_asked(places, n, &asked))
 			continue;
+		if (quota_take(&of_spaces, asked.person, 0, 1)) {
+			feed->left.asked += asked.n_handles != 0;
+			continue;
+		}
 		pthread_mutex_unlock(&feed->lock);
 
 		int rc = ask(feed, &asked, &answer);

@@ -20,7 +20,8 @@
 #define PROCESSES_OTHERS 768
 #define USERS_MAX        256   /* but root, whose doings are counted apart; others are left alone */
 #define TOLD_MAX         65536 /* of what is passed on, that waits */
-#define COMMS_MAX        256   /* communicators of which it is known whether they move */
+#define TOLD_USER        16384
+#define COMMS_MAX        256 /* communicators of which it is known whether they move */
 #define COMMS_USER       64
 #define SETTLE_NS        500000000ull
 
@@ -35,8 +36,8 @@ static const uint64_t ask_ns[] = { 100000000,  170000000,  290000000,  410000000
 
 void ranks_tell(struct ranks_feed *feed, const struct ranks_told *told)
 {
-	if (feed->n_told >= TOLD_MAX) {
-		feed->refused++;
+	if (quota_take(&feed->of_told, told->person, 0, 1)) {
+		feed->left.rows++;
 		return;
 	}
 	feed->told = vec_room(feed->told, feed->n_told, sizeof(*feed->told));
@@ -138,6 +139,7 @@ struct ranks_feed *ranks_feed_new(void)
 	feed->of_processes = (struct quota){ .user = { PROCESSES_USER },
 		                             .others = { PROCESSES_OTHERS },
 		                             .all = { PROCESSES_MAX } };
+	feed->of_told = (struct quota){ .user = { TOLD_USER }, .all = { TOLD_MAX } };
 	feed->of_comms = (struct quota){ .user = { COMMS_USER }, .all = { COMMS_MAX } };
 	function_make(&feed->comm, &feed->made[0], "ras.communicator",
 	              "comm:addr id:addr id2:addr rank:int ranks:int");
@@ -178,6 +180,7 @@ void ranks_feed_free(struct ranks_feed *feed)
 	free(feed->users);
 	quota_free(&feed->of_processes);
 	quota_free(&feed->of_comms);
+	quota_free(&feed->of_told);
 	accounts_free(&feed->waited);
 	free(feed->told);
 	free(feed->comms);
@@ -248,8 +251,10 @@ void ranks_feed_call(struct ranks_feed *feed, uint32_t pid, const struct call *c
 	if (handle && !handle->dead)
 		return;
 	process = ranks_process_find(feed, pid);
-	if (!process || process->n_handles >= HANDLES_EACH)
+	if (!process || process->n_handles >= HANDLES_EACH) {
+		feed->left.handles += process || feed->of_processes.refused;
 		return;
+	}
 	if (!handle)
 		handle = MAP_ADD(feed->handles, key, &key);
 	handle->dead = handle->found = false;
@@ -340,6 +345,7 @@ int ranks_feed_turn(struct ranks_feed *feed, struct pipeline *pipeline, struct e
 	n = feed->n_told;
 	feed->told = NULL;
 	feed->n_told = 0;
+	quota_free(&feed->of_told);
 	pthread_mutex_unlock(&feed->lock);
 	if (n && !feed->numbered) {
 		feed->comm.id = pipeline_function_number(pipeline);
@@ -351,8 +357,24 @@ int ranks_feed_turn(struct ranks_feed *feed, struct pipeline *pipeline, struct e
 	return rc;
 }
 
-uint64_t ranks_feed_refused(struct ranks_feed *feed)
+static void add_left(struct buf *out, uint64_t n, const char *what)
 {
-	LOCKED(&feed->lock);
-	return feed->refused;
+	if (n)
+		buf_printf(out, "%s%llu %s", out->len ? ", " : "", (unsigned long long)n, what);
+}
+
+void ranks_feed_left(struct ranks_feed *feed, struct buf *out)
+{
+	struct ranks_left left;
+
+	pthread_mutex_lock(&feed->lock);
+	left = feed->left;
+	pthread_mutex_unlock(&feed->lock);
+	add_left(out, left.rows, "rows of what it said");
+	add_left(out, left.ranks, "ranks of processes that have more than 64");
+	add_left(out, left.far, "ranks elsewhere");
+	add_left(out, left.cut, "answers to their ends");
+	add_left(out, left.asked, "questions");
+	add_left(out, left.handles, "calls of further communicators");
+	add_left(out, left.looks, "looks for communicators in memory");
 }

@@ -35,7 +35,8 @@ void ranks_feed_again(struct ranks_feed *feed);
 /* Passes on what was told since. */
 int ranks_feed_turn(struct ranks_feed *feed, struct pipeline *pipeline, struct err *err);
 
-/* Rows of what RAS said that found no room among those that wait for their turn. */
-uint64_t ranks_feed_refused(struct ranks_feed *feed);
+/* Appends what was left out of what RAS could tell, for want of room or of a user's share: half a
+ * sentence; nothing: all is there. */
+void ranks_feed_left(struct ranks_feed *feed, struct buf *out);
 
 #endif

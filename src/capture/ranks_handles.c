@@ -32,6 +32,33 @@ static bool words_are(const char *at, const struct ras_rank *rank)
 	return !memcmp(at, &words, sizeof(words));
 }
 
+/* Hashes of ranks: a word of memory that is none of them is mostly known for that by one look. */
+struct hashes {
+	uint64_t bits[16];
+};
+
+static unsigned hash_bit(uint64_t hash)
+{
+	return (unsigned)(hash * 0x9e3779b97f4a7c15ull >> 54);
+}
+
+static struct hashes hashes_of(const struct ras_rank *ranks, size_t n)
+{
+	struct hashes hashes = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		hashes.bits[hash_bit(ranks[i].hash) / 64] |= 1ull << hash_bit(ranks[i].hash) % 64;
+	return hashes;
+}
+
+static bool may_be(const struct hashes *hashes, const char *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return hashes->bits[hash_bit(word) / 64] >> hash_bit(word) % 64 & 1;
+}
+
 /* Which of these ranks has its words within STRUCT_BYTES from there on, as far as that can be
  * read: a piece at a time, behind the last whole one a page at a time. NULL: none. */
 static const struct ras_rank *struct_find(uint32_t pid, uint64_t handle,
@@ -40,6 +67,7 @@ static const struct ras_rank *struct_find(uint32_t pid, uint64_t handle,
 	const size_t before = sizeof(struct comm_words); /* what the last piece ended in */
 	char *piece = xcalloc(1, before + PIECE);
 	const struct ras_rank *found = NULL;
+	const struct hashes hashes = hashes_of(ranks, n);
 
 	for (uint64_t at = handle & ~7ull, end = at + STRUCT_BYTES; at < end && !found;) {
 		size_t bytes = PIECE;
@@ -49,7 +77,8 @@ static const struct ras_rank *struct_find(uint32_t pid, uint64_t handle,
 		if (!bytes)
 			break;
 		for (size_t i = 0; i <= bytes && !found; i += sizeof(uint64_t))
-			for (size_t k = 0; k < n && !found; k++)
+			for (size_t k = 0; k < n && !found && (k || may_be(&hashes, piece + i));
+			     k++)
 				found = words_are(piece + i, &ranks[k]) ? &ranks[k] : NULL;
 		memcpy(piece, piece + bytes, before);
 		at += bytes;
@@ -67,15 +96,24 @@ static void find_handle(struct ranks_feed *feed, struct known_handle *handle)
 	struct ras_rank ranks[RANKS_EACH];
 	const struct ras_rank *found;
 	size_t n = process ? process->n_ranks : 0;
+	uint64_t person, begin_ns;
 
-	if (!n || (process->person && (!user || user->looks >= USER_LOOKS)))
+	if (!n)
 		return;
+	if ((process->person && (!user || user->looks >= USER_LOOKS)) ||
+	    look_time_is_over(LOOK_AT_THREADS, process->person)) {
+		feed->left.looks++;
+		return;
+	}
 	handle->tries++;
 	if (user)
 		user->looks++;
 	memcpy(ranks, process->ranks, n * sizeof(*ranks));
+	person = process->person;
 	pthread_mutex_unlock(&feed->lock);
+	begin_ns = helper_busy_ns();
 	found = struct_find(key.pid, key.handle, ranks, n);
+	look_time_charge(LOOK_AT_THREADS, person, helper_busy_ns() - begin_ns);
 
 	uint64_t now_ns = clock_now_ns();
 
@@ -86,6 +124,7 @@ static void find_handle(struct ranks_feed *feed, struct known_handle *handle)
 	ranks_tell(feed, &(struct ranks_told){ .pid = key.pid,
 	                                       .handle = key.handle,
 	                                       .own = true,
+	                                       .person = person,
 	                                       .rank = *found,
 	                                       .begin_ns = now_ns,
 	                                       .end_ns = now_ns });

@@ -51,6 +51,7 @@ struct known_user {
 
 /* A communicator whose ranks have not launched the same: since when nothing has moved. */
 struct known_comm {
+	uint64_t person; /* of who was asked: others can say the same hash */
 	uint64_t hash, host_hash, pid_hash;
 	uint64_t counts, since_ns; /* counts: of all ranks, mixed */
 	bool uneven;
@@ -73,8 +74,20 @@ struct ranks_told {
 	uint32_t pid;    /* of the process that it is told of */
 	uint64_t handle; /* 0: a rank of RAS', of which... */
 	bool own;        /* it is that process's */
+	uint64_t person; /* whose that is */
 	struct ras_rank rank;
 	uint64_t begin_ns, end_ns;
+};
+
+/* What is left out for want of room, or of a user's share; of all that was tried. */
+struct ranks_left {
+	uint64_t rows;    /* of what RAS said, that waited for their turn */
+	uint64_t ranks;   /* of a process beyond RANKS_EACH, in all answers */
+	uint64_t far;     /* elsewhere, beyond what is told of an answer */
+	uint64_t cut;     /* answers that had more than is read */
+	uint64_t asked;   /* times that a network's RAS was not asked */
+	uint64_t handles; /* calls of communicators that are not looked for */
+	uint64_t looks;   /* for one that were not made */
 };
 
 struct ranks_feed {
@@ -86,7 +99,7 @@ struct ranks_feed {
 	size_t asks;
 	struct known_rank *processes;
 	size_t n_processes;
-	struct quota of_processes, of_comms;
+	struct quota of_processes, of_comms, of_told;
 	struct accounts waited; /* for answers that came, at last */
 	uint64_t answers;
 	struct known_handle *handles;
@@ -98,7 +111,7 @@ struct ranks_feed {
 	size_t n_users;
 	struct ranks_told *told;
 	size_t n_told;
-	uint64_t refused; /* of these, for want of room */
+	struct ranks_left left;
 	struct known_comm *comms;
 	size_t n_comms;
 	/* of the main loop alone */

@@ -291,13 +291,16 @@ void session_tell_over_budget(struct capture *c)
 
 void session_tell_end(struct capture *c, const struct err *failure)
 {
-	uint64_t refused = c->ranks ? ranks_feed_refused(c->ranks) : 0;
+	AT_END(buf_free) struct buf left = { 0 };
 
+	if (c->ranks)
+		ranks_feed_left(c->ranks, &left);
 	modules_lock(c->modules);
-	if (refused)
+	if (left.len)
 		modules_miss(c->modules, MISS_OVER_BUDGET, NULL, NULL, 0,
-		             "%llu rows of what NCCL's RAS said of ranks found no room",
-		             (unsigned long long)refused);
+		             "what NCCL's RAS could tell of ranks found no room, or was beyond a "
+		             "user's share: %s",
+		             left.data);
 	modules_tell_unseen_hooks(c->modules);
 	if (failure)
 		modules_miss(c->modules, MISS_FAILED, NULL, NULL, 0, "%s", failure->text);

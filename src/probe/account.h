@@ -53,7 +53,8 @@ enum look_time {
 	LOOK_FOR_JUMPS,  /* where probes would be */
 	LOOK_FOR_NAMES,  /* of what is on stacks */
 	LOOK_AT_SYMBOLS, /* of the files that these are in */
-	LOOK_AT_THREADS, /* and processes and their descriptors: what /proc says of each */
+	LOOK_AT_THREADS, /* and processes and their descriptors: what /proc says of each; and for
+	                    communicators in memory */
 	LOOK_AT_TABLES,  /* by which stacks are walked, of the files that are mapped */
 	LOOK_INTO_CALLS, /* texts in pages that are not there, and threads that agents tell of */
 	LOOK_TIMES
