@@ -35,7 +35,7 @@ struct person {
 	uint64_t person;
 	struct lateness *lateness;
 	struct told_rank *ranks;
-	size_t n_ranks;
+	size_t n_ranks, remind_at;                  /* of his ranks, the next that is told of */
 	uint64_t asked_ns, ask_at_ns, ask_pause_ns; /* of RAS, by what is not known without it */
 	bool ask_soon;                              /* calls were lost since */
 };
@@ -235,21 +235,74 @@ static int remind_of(const struct flight_ranks *ranks, struct capture *capture,
 	return capture_tell(capture, &event, err);
 }
 
-int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, struct err *err)
+/* What one person has of a turn's reminders. */
+struct reminding {
+	struct collective_counts *counts;
+	size_t n_known, share;
+};
+
+/* An equal part each, and what others do not need of theirs. */
+static size_t reminders_share(struct reminding *all, size_t n)
 {
+	size_t rest = FLIGHT_RANKS_TOLD, left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t part = FLIGHT_RANKS_TOLD / n;
+
+		all[i].share = all[i].n_known < part ? all[i].n_known : part;
+		rest -= all[i].share;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t more = all[i].n_known - all[i].share;
+
+		more = more < rest ? more : rest;
+		all[i].share += more;
+		rest -= more;
+		left += all[i].n_known - all[i].share;
+	}
+	return left;
+}
+
+/* From where the last turn ended, so that all are told of in a few. */
+static int remind_person(struct flight_ranks *ranks, struct person *person,
+                         const struct reminding *mine, struct capture *capture, struct err *err)
+{
+	const struct collectives *of = lateness_collectives(person->lateness);
+	size_t told = 0, first = person->remind_at;
+	int rc = 0;
+
+	for (size_t i = 0; i < of->n_ranks && told < mine->share && !rc; i++) {
+		size_t k = (first + i) % of->n_ranks;
+
+		if (!mine->counts[k].known)
+			continue;
+		told++;
+		person->remind_at = k + 1;
+		rc = remind_of(ranks, capture, &of->comms[of->ranks[k].comm], &of->ranks[k],
+		               &mine->counts[k], err);
+	}
+	return rc;
+}
+
+int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, size_t *left,
+                        struct err *err)
+{
+	struct reminding all[PERSONS_MAX] = { 0 };
 	int rc = 0;
 
 	if (!ranks->reminder_api)
 		reminder_make(ranks, capture);
 	for (size_t i = 0; i < ranks->n_persons; i++) {
 		const struct collectives *of = lateness_collectives(ranks->persons[i].lateness);
-		AT_END(at_end_free) struct collective_counts *counts = collectives_count(of);
-		size_t told = 0, share = FLIGHT_RANKS_TOLD / ranks->n_persons;
 
-		for (size_t k = 0; k < of->n_ranks && !rc; k++)
-			if (counts[k].known && told++ < share)
-				rc = remind_of(ranks, capture, &of->comms[of->ranks[k].comm],
-				               &of->ranks[k], &counts[k], err);
+		all[i].counts = collectives_count(of);
+		for (size_t k = 0; k < of->n_ranks; k++)
+			all[i].n_known += all[i].counts[k].known;
+	}
+	*left = reminders_share(all, ranks->n_persons);
+	for (size_t i = 0; i < ranks->n_persons; i++) {
+		rc = rc ? rc : remind_person(ranks, &ranks->persons[i], &all[i], capture, err);
+		free(all[i].counts);
 	}
 	return rc;
 }

@@ -26,11 +26,12 @@ void flight_ranks_event(struct flight_ranks *ranks, const struct event *event);
 /*
  * Tells all consumers, so also what is held, which communicator and number each rank has, as a call
  * of recorder.rank: a recording of the last seconds has nothing of how that began. At most
- * FLIGHT_RANKS_TOLD of them.
+ * FLIGHT_RANKS_TOLD of them; *left are told of by the next calls.
  */
 #define FLIGHT_RANKS_TOLD 512
 
-int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, struct err *err);
+int flight_ranks_remind(struct flight_ranks *ranks, struct capture *capture, size_t *left,
+                        struct err *err);
 
 /* Whether RAS may know what nobody else does of ranks, and it is time to ask it again. */
 bool flight_ranks_want_ras(struct flight_ranks *ranks, uint64_t now_ns);

@@ -196,7 +196,7 @@ struct flight {
 	struct recorder_saver saver;
 	struct recorder_state state;
 	struct recorder_save save; /* that is asked for */
-	bool save_asked, over;
+	bool save_asked, over, told_left;
 	uint64_t told_ns;
 };
 
@@ -278,10 +278,20 @@ static void take_snapshot(void *data, const struct run_info *run)
 static void turn_ranks(struct flight *flight, const struct capture_state *state, uint64_t now)
 {
 	struct err err = { 0 };
+	char text[160];
+	size_t left = 0;
 
 	flight_ranks_turn(flight->ranks, state, now, flight->saver.socket, &flight->state);
 	if (flight->settings.enabled)
-		flight_ranks_remind(flight->ranks, flight->capture, &err);
+		flight_ranks_remind(flight->ranks, flight->capture, &left, &err);
+	if (!left || flight->told_left)
+		return;
+	flight->told_left = true;
+	snprintf(text, sizeof(text),
+	         "recordings are told of %u ranks a second, and there are %zu more: short ones "
+	         "match some with none",
+	         FLIGHT_RANKS_TOLD, left);
+	notice(flight, text);
 }
 
 static void progress(void *data, const struct capture_state *state)

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* What the process that records tells the agent of ranks, when RAS is asked anew, and the rule. */
+#include "capture/capture.h"
+
+static int scene_tell(struct capture *capture, const struct event *event, struct err *err);
+static uint32_t scene_number(struct capture *capture);
+
+#define capture_tell            scene_tell /* instead of a capture */
+#define capture_function_number scene_number
+#include "../../src/node/flight_ranks.c"
+
 #include "nccl_scene.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "node/flight_ranks.h"
 
 static struct flight_ranks *flight;
 static struct recorder_settings settings;
@@ -231,6 +238,57 @@ static void test_a_rank_that_hung_before_and_comes_is_missing_no_more(void **sta
 	assert_int_equal(missing[2], 0);
 }
 
+#define MANY 600 /* communicators of one user */
+
+static unsigned n_reminders, n_of_two;
+static bool reminded[MANY];
+
+static int scene_tell(struct capture *capture, const struct event *event, struct err *err)
+{
+	uint64_t handle = event->call->args.arg[0];
+
+	n_reminders++;
+	n_of_two += event->process->person == 1001;
+	if (handle >= 0x10000)
+		reminded[handle - 0x10000] = true;
+	return 0;
+}
+
+static uint32_t scene_number(struct capture *capture)
+{
+	return 63;
+}
+
+static void test_all_ranks_are_reminded_of_by_turns_and_nobodys_for_anothers(void **state)
+{
+	struct err err = { 0 };
+	size_t left = 0, n = 0;
+
+	for (uint32_t i = 0; i < RANKS; i++)
+		belong(i, i < 2 ? 1001 : 1002);
+	for (uint32_t i = 0; i < 2; i++)
+		init(i, 77ull << 32);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct call call = nccl("ncclCommInitRank", 0, 10);
+
+		set_arg(&call, "comm", 0x10000 + i);
+		set_arg(&call, "ranks", 2);
+		set_arg(&call, "id", 1000 + i);
+		see(2, call);
+	}
+	assert_int_equal(flight_ranks_remind(flight, NULL, &left, &err), 0);
+	assert_int_equal(n_reminders, FLIGHT_RANKS_TOLD);
+	assert_int_equal(n_of_two, 2);
+	assert_int_equal(left, MANY + 2 - FLIGHT_RANKS_TOLD);
+	assert_int_equal(flight_ranks_remind(flight, NULL, &left, &err), 0);
+	assert_int_equal(n_of_two, 4);
+	for (size_t i = 0; i < MANY; i++)
+		n += reminded[i];
+	assert_int_equal(n, MANY);
+	for (uint32_t i = 0; i < RANKS; i++)
+		belong(i, 0);
+}
+
 #define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -238,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_SCENE(test_a_rank_that_hung_before_and_is_killed_is_missing_no_more),
 		IN_SCENE(test_a_rank_that_hung_before_and_comes_is_missing_no_more),
+		IN_SCENE(test_all_ranks_are_reminded_of_by_turns_and_nobodys_for_anothers),
 		IN_SCENE(test_sums_are_told_once),
 		IN_SCENE(test_what_there_was_no_room_for_is_told_later),
 		IN_SCENE(test_the_rule_fires_once_for_a_late_rank),
