@@ -77,7 +77,7 @@ void table_left_out(struct collectives *collectives, enum collectives_table tabl
 
 /* In the end: whose calls were lost, everybody's, or his for whom there was no room; and which
  * communicators several persons say that they are in. */
-void ranks_lose(struct collectives *collectives);
+void ranks_lose(struct collectives *collectives, const struct run_info *run);
 void claims_find(struct collectives *collectives);
 
 /* collectives_match.c */

@@ -343,7 +343,7 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 	for (size_t i = 0; i < sizeof(calls_lost) / sizeof(calls_lost[0]); i++)
 		collectives->lost |= run->lost[calls_lost[i]] != 0;
 	collectives->lost |= run->damaged_chunks != 0;
-	ranks_lose(collectives);
+	ranks_lose(collectives, run);
 	claims_find(collectives);
 	if (collectives->n_told)
 		qsort(collectives->told, collectives->n_told, sizeof(*collectives->told),

@@ -70,8 +70,20 @@ bool table_take(struct collectives *collectives, enum collectives_table table, s
 	return room;
 }
 
-void ranks_lose(struct collectives *collectives)
+/* By versions that do not say whose ranks are, or some time before, calls that an agent told of
+ * beyond its memory were counted with names and stacks. */
+static bool may_be_lost(const struct collectives *collectives, const struct run_info *run)
 {
+	bool older = false;
+
+	for (size_t i = 0; i < collectives->n_ranks; i++)
+		older |= collectives->ranks[i].person == PROCESS_UNTOLD;
+	return older && run->lost[LOST_OVER_BUDGET];
+}
+
+void ranks_lose(struct collectives *collectives, const struct run_info *run)
+{
+	collectives->lost |= may_be_lost(collectives, run);
 	for (size_t i = 0; i < collectives->n_left; i++)
 		collectives->lost |=
 			collectives->left[i].n[COLLECTIVES_CALLS] && i + 1 == COLLECTIVES_LEFT_MAX;

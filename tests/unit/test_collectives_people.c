@@ -160,6 +160,26 @@ static void test_an_older_file_does_not_tell_whose_they_are(void **state)
 	assert_int_equal(all.n_claims, 0);
 }
 
+/* They had no reason of their own before. */
+static void test_what_an_older_file_counts_with_names_may_be_calls(void **state)
+{
+	for (int older = 0; older < 2; older++) {
+		struct run_info run = default_run_info();
+
+		run.lost[LOST_OVER_BUDGET] = 1;
+		for (uint32_t i = 0; i < 2; i++) {
+			belong(i, older ? PROCESS_UNTOLD : VICTIM);
+			init(i, 77);
+		}
+		steps(0, 2, 5);
+		collectives_end(&all, &run);
+		assert_int_equal(all.lost, older);
+		assert_int_equal(all.n_all, older ? 0 : 5);
+		collectives_clear(&all);
+		collectives_init(&all);
+	}
+}
+
 static void test_a_uid_is_one_user_on_all_machines_and_a_namespace_is_not(void **state)
 {
 	for (uint32_t i = 0; i < 4; i++) {
@@ -287,6 +307,7 @@ int main(void)
 		A_TEST(test_what_another_users_ras_says_of_a_rank_is_not_that_rank),
 		A_TEST(test_whose_a_process_is_has_to_be_known),
 		A_TEST(test_an_older_file_does_not_tell_whose_they_are),
+		A_TEST(test_what_an_older_file_counts_with_names_may_be_calls),
 		A_TEST(test_a_uid_is_one_user_on_all_machines_and_a_namespace_is_not),
 		A_TEST(test_a_communicator_is_given_another_name_once),
 		A_TEST(test_calls_of_one_user_take_no_room_of_anothers),
