@@ -81,8 +81,9 @@ enum phase_kind {
 
 struct phase {
 	enum phase_kind kind;
-	size_t n_steps; /* 0: of no steps */
-	uint64_t ns;
+	size_t n_steps;          /* of which some is in the account; 0: of no steps */
+	uint64_t ns;             /* of the account */
+	uint64_t steps_ns;       /* of these steps, whole */
 	struct answer_line most; /* what most of it is; ns 0: it was not asked */
 };
 

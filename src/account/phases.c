@@ -57,6 +57,18 @@ static void edge_add(struct looker *looker, struct phase *phase, enum phase_kind
 		looker->n_spans = n;
 }
 
+/* How long it is also counts what of it is not in the account. */
+static void step_add(struct looker *looker, struct phase *phase, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t ns = span_add(looker, begin_ns, end_ns);
+
+	if (!ns)
+		return;
+	phase->n_steps++;
+	phase->ns += ns;
+	phase->steps_ns += end_ns - begin_ns;
+}
+
 static void phase_gather(struct looker *looker, struct phase *phase)
 {
 	static const enum step_apart apart[PHASE_KINDS] = { [PHASE_STEPS] = STEP_USUAL,
@@ -70,10 +82,8 @@ static void phase_gather(struct looker *looker, struct phase *phase)
 		edge_add(looker, phase, PHASE_START, 0, steps->begin_ns[0]);
 	for (size_t i = 0; i < steps->n; i++)
 		if (phase->kind != PHASE_START && phase->kind != PHASE_END &&
-		    steps->apart[i] == apart[phase->kind]) {
-			phase->n_steps++;
-			phase->ns += span_add(looker, steps->begin_ns[i], steps->begin_ns[i + 1]);
-		}
+		    steps->apart[i] == apart[phase->kind])
+			step_add(looker, phase, steps->begin_ns[i], steps->begin_ns[i + 1]);
 	if (phase->kind == PHASE_END || phase->kind == PHASE_STEPS)
 		edge_add(looker, phase, PHASE_END, steps->begin_ns[steps->n], UINT64_MAX);
 }

@@ -173,6 +173,24 @@ static void free_begins(struct begins *begins)
 	free(begins->launches);
 }
 
+uint64_t steps_within(const struct steps *steps, uint64_t begin_ns, uint64_t end_ns, size_t *n)
+{
+	uint64_t ns = 0;
+
+	*n = 0;
+	for (size_t i = 0; i < steps->n; i++) {
+		uint64_t from_ns = steps->begin_ns[i], to_ns = steps->begin_ns[i + 1];
+
+		from_ns = from_ns > begin_ns ? from_ns : begin_ns;
+		to_ns = to_ns < end_ns ? to_ns : end_ns;
+		if (to_ns <= from_ns)
+			continue;
+		ns += to_ns - from_ns;
+		++*n;
+	}
+	return ns;
+}
+
 void steps_clear(struct steps *steps)
 {
 	free(steps->begin_ns);

@@ -84,4 +84,7 @@ struct steps {
 void steps_find(struct steps *steps, const struct steps_of *of);
 void steps_clear(struct steps *steps);
 
+/* What of all steps lies between two times; *n: how many have some there. */
+uint64_t steps_within(const struct steps *steps, uint64_t begin_ns, uint64_t end_ns, size_t *n);
+
 #endif

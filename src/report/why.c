@@ -61,9 +61,9 @@ uint64_t why_step_ns(const struct steps *steps)
 static double why_steps_share(const struct account *account, const struct steps *steps)
 {
 	double all = (double)(account->end_ns - account->begin_ns);
-	double ns = (double)(steps->begin_ns[steps->n] - steps->begin_ns[0]);
+	size_t n;
 
-	return ns < all ? ns / all : 1;
+	return (double)steps_within(steps, account->begin_ns, account->end_ns, &n) / all;
 }
 
 bool why_has_step(const struct why *why, const struct account *account)

@@ -17,9 +17,10 @@ static double phase_share(const struct account *account, const struct phase *pha
 }
 
 /* "the first 2 steps, 450.000 ms each", "1.200 s before the first step" */
-static void phase_what(struct why *why, const struct steps *steps, const struct phase *phase)
+static void phase_what(struct why *why, const struct account *account, const struct phase *phase)
 {
 	struct buf *out = why->out;
+	size_t n;
 
 	if (phase->kind == PHASE_START || phase->kind == PHASE_END) {
 		buf_duration(out, phase->ns);
@@ -27,16 +28,17 @@ static void phase_what(struct why *why, const struct steps *steps, const struct 
 		                                         : " after the last step");
 		return;
 	}
+	steps_within(why_steps(why, account), account->begin_ns, account->end_ns, &n);
 	if (phase->kind == PHASE_WARM_UP && phase->n_steps == 1)
 		buf_puts(out, "the first step");
 	else if (phase->kind == PHASE_WARM_UP)
 		buf_printf(out, "the first %zu steps", phase->n_steps);
 	else
-		buf_printf(out, "%zu of %zu steps", phase->n_steps, steps->n);
+		buf_printf(out, "%zu of %zu steps", phase->n_steps, n);
 	if (phase->kind == PHASE_OTHER)
 		buf_puts(out, " with other launches");
 	buf_puts(out, ", ");
-	buf_duration(out, phase->ns / phase->n_steps);
+	buf_duration(out, phase->steps_ns / phase->n_steps);
 	if (phase->n_steps > 1)
 		buf_puts(out, " each");
 }
@@ -82,7 +84,7 @@ void why_add_phases(struct why *why, const struct account *account)
 		const struct answer_line *most = &told[i]->most;
 
 		buf_puts(why->out, i ? "; " : "Apart: ");
-		phase_what(why, why_steps(why, account), told[i]);
+		phase_what(why, account, told[i]);
 		buf_printf(why->out, " (%.0f %% of the time)", 100 * phase_share(account, told[i]));
 		if (most->ns <= 0)
 			continue;
