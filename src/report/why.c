@@ -516,16 +516,19 @@ static void why_text(struct why *why)
 	why_add_standing(why);
 	if (!why->accounts.n) {
 		buf_printf(why->out, "%s.\n", why_words_none(&why->facts, &why->options));
+		why_add_persons(why);
 		return;
 	}
 	why_head(why, account);
 	why_account(why, account);
 	why_add_phases(why, account);
 	if (why->standings.n) { /* what is to be changed is said above */
+		why_add_persons(why);
 		why_not_known(why);
 		return;
 	}
 	why_add_late(why);
+	why_add_steps(why);
 	why_add_persons(why);
 	if (why->answer.n_changes) {
 		why_first(why, &why->answer.changes[0]);

@@ -54,6 +54,10 @@ void why_json_standing(const struct why *why, struct json *json);
 void why_add_late(const struct why *why);
 void why_json_late(const struct why *why, struct json *json);
 
+/* Ranks of one job have steps of very different lengths: a line, a member; mostly nothing. */
+void why_add_steps(const struct why *why);
+void why_json_steps(const struct why *why, struct json *json);
+
 /* Whose communicators others say are theirs, and what there was no room for; mostly nothing. */
 void why_add_persons(const struct why *why);
 void why_json_persons(const struct why *why, struct json *json);

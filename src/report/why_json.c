@@ -216,6 +216,7 @@ void why_add_json(const struct consumer *self, struct json *json, const char *ke
 	if (why->standings.n)
 		why_json_standing(why, json);
 	why_json_late(why, json);
+	why_json_steps(why, json);
 	why_json_persons(why, json);
 	json_open(json, "gpus", '[');
 	for (size_t i = 0; i < why->accounts.n; i++)

@@ -9,8 +9,9 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-#define RANKS_TOLD 2 /* of each kind, with what they do */
-#define FRAMES     3
+#define STEPS_APART 2 /* times as long as another rank's: they are not the same steps */
+#define RANKS_TOLD  2 /* of each kind, with what they do */
+#define FRAMES      3
 
 /* ---- jobs that stand still ------------------------------------------------------------------- */
 
@@ -299,5 +300,97 @@ void why_json_late(const struct why *why, struct json *json)
 	json_u64(json, "late_ns", rank_late_ns(late, 0.5));
 	json_u64(json, "others", comm->n_ranks - 1);
 	json_fixed(json, "held_percent", (uint64_t)(1000 * rank_held(late)), 1);
+	json_close(json, '}');
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The account whose steps are shortest of a communicator's, and the one whose are longest. */
+struct steps_apart {
+	const struct account *least, *most;
+	uint64_t least_ns, most_ns;
+};
+
+/* In which communicator a process calls most; COLLECTIVES_NONE: in none that is known. */
+static uint32_t comm_of_process(const struct why *why, const struct process *process)
+{
+	const struct collectives *of = &why->facts.collectives;
+	const struct collective_rank *most = NULL;
+
+	for (size_t i = 0; i < of->n_ranks; i++)
+		if (of->ranks[i].process == process && of->ranks[i].comm != COLLECTIVES_NONE &&
+		    (!most || of->ranks[i].n_calls > most->n_calls))
+			most = &of->ranks[i];
+	return most ? most->comm : COLLECTIVES_NONE;
+}
+
+static uint64_t steps_mean_ns(const struct why *why, const struct account *account)
+{
+	const struct steps *steps = why_steps(why, account);
+
+	return steps->how == STEPS_NONE
+	               ? 0
+	               : (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n;
+}
+
+/* The first of which they are so far apart that no step of one can be a step of the other. */
+static bool steps_are_apart(const struct why *why, struct steps_apart *apart)
+{
+	const struct accounts *accounts = &why->accounts;
+	AT_END(at_end_free) uint32_t *comms = xcalloc(accounts->n + 1, sizeof(*comms));
+
+	for (size_t i = 0; i < accounts->n; i++)
+		comms[i] = comm_of_process(why, accounts->of[i].process);
+	for (size_t i = 0; i < accounts->n; i++) {
+		*apart = (struct steps_apart){ .least_ns = UINT64_MAX };
+		for (size_t k = 0; k < accounts->n && comms[i] != COLLECTIVES_NONE; k++) {
+			uint64_t ns = steps_mean_ns(why, &accounts->of[k]);
+
+			if (comms[k] != comms[i] || !ns)
+				continue;
+			if (ns < apart->least_ns)
+				apart->least = &accounts->of[k];
+			if (ns > apart->most_ns)
+				apart->most = &accounts->of[k];
+			apart->least_ns = facts_min(apart->least_ns, ns);
+			apart->most_ns = facts_max(apart->most_ns, ns);
+		}
+		if (apart->least && apart->most_ns / STEPS_APART >= apart->least_ns)
+			return true;
+	}
+	return false;
+}
+
+static void add_steps_of(const struct why *why, const struct account *account, uint64_t ns)
+{
+	buf_duration(why->out, ns);
+	buf_printf(why->out, " in pid %u", account->process->pid);
+}
+
+void why_add_steps(const struct why *why)
+{
+	struct steps_apart apart;
+
+	if (!steps_are_apart(why, &apart))
+		return;
+	buf_puts(why->out, "Steps of ranks of one job differ: ");
+	add_steps_of(why, apart.least, apart.least_ns);
+	buf_puts(why->out, ", ");
+	add_steps_of(why, apart.most, apart.most_ns);
+	buf_puts(why->out, ": a part of a step, or several, were taken for one, so what is said of "
+	                   "a step is of that rank's alone.\n");
+}
+
+void why_json_steps(const struct why *why, struct json *json)
+{
+	struct steps_apart apart;
+
+	if (!steps_are_apart(why, &apart))
+		return;
+	json_open(json, "steps_differ", '{');
+	json_u64(json, "least_pid", apart.least->process->pid);
+	json_u64(json, "least_ns", apart.least_ns);
+	json_u64(json, "most_pid", apart.most->process->pid);
+	json_u64(json, "most_ns", apart.most_ns);
 	json_close(json, '}');
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/* What `why` says of ranks of one job, and of those of several users. */
+#include "../golden/kernel.h"
+#include "why_scene.h"
+
+#include "report/why_inside.h"
+
+static struct process two[2] = { { .id = 200, .pid = 7000, .comm = "rank0" },
+	                         { .id = 201, .pid = 7001, .comm = "rank1" } };
+
+static void made(const struct process *process, uint64_t job)
+{
+	struct call call =
+		other_call(other_function(LAYER_HOOK, "nccl.ncclCommInitRank", "libnccl.so.2",
+	                                  "ranks:int rank:int id:hex comm:addr"),
+	                   1, 1, 2, process->pid - 7000);
+	struct event event;
+
+	call.args.arg[2] = job;
+	call.args.arg[3] = 0x5500;
+	event = call_event(process, process->pid, &call);
+	event.type = EVENT_OTHER_CALL;
+	see(event);
+}
+
+/* Of so many us each, of which a tenth is a kernel's. */
+static void steps_of(const struct process *process, unsigned n, double step_us)
+{
+	for (unsigned i = 0; i < n; i++) {
+		double at_us = 10 + i * step_us;
+		struct call call = call_at("cuLaunchKernel", at_us, 5);
+		struct activity activity = { .kind = ACTIVITY_KERNEL,
+			                     .device = process->pid - 7000,
+			                     .context = 1,
+			                     .stream = 7,
+			                     .correlation = ++correlation,
+			                     .begin_ns = US(at_us + 10),
+			                     .end_ns = US(at_us + 10 + step_us / 10) };
+
+		call.correlation = correlation;
+		see(call_event(process, process->pid, &call));
+		see(activity_event(process, &activity));
+	}
+}
+
+static void two_of_a_job(double least_us, double most_us)
+{
+	for (int i = 0; i < 2; i++) {
+		two[i].person = 1001;
+		made(&two[i], 77ull << 32);
+	}
+	steps_of(&two[0], (unsigned)(200000 / least_us), least_us);
+	steps_of(&two[1], (unsigned)(200000 / most_us), most_us);
+	conclude(200000);
+}
+
+static void test_steps_of_ranks_that_differ_tenfold_are_said_to(void **state)
+{
+	two_of_a_job(1000, 10000);
+	assert_said("Steps of ranks of one job differ: 1.000 ms in pid 7000, 10.000 ms in pid "
+	            "7001: a part of a step");
+}
+
+static void test_steps_of_ranks_that_are_nearly_alike_are_not_said_to_differ(void **state)
+{
+	two_of_a_job(9000, 10000);
+	assert_said(" steps of ");
+	assert_not_said("differ");
+}
+
+static void test_a_communicator_of_two_users_is_said_to_be(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		two[i].person = i ? 1ull << 40 | 4026532000u : 0;
+		made(&two[i], 0x5eedc0ffull << 32);
+	}
+	steps_of(&two[0], 20, 10000);
+	conclude(200000);
+	assert_said("Communicator 5eedc0ff is said to be theirs by processes of root and the "
+	            "container with the user namespace 4026532000: anybody can say that, so "
+	            "ranks of each are matched among themselves.\n");
+}
+
+static void test_what_there_was_no_room_for_is_said_with_whose_it_was(void **state)
+{
+	two[0].person = 1001;
+	for (uint64_t i = 0; i < 4099; i++)
+		made(&two[0], i + 1);
+	steps_of(&two[0], 20, 10000);
+	conclude(200000);
+	assert_said("Left out, as there was no room for more: of user 1001 3 communicators in "
+	            "processes.\n");
+}
+
+static void test_an_older_recording_of_several_users_is_said_to_mix_them(void **state)
+{
+	char *words[2][RUN_IDENTITY_WORDS] = { { "ann" }, { "bob" } };
+	struct run_identity who[2] = { { .pid = 7000 }, { .pid = 7001 } };
+
+	for (int i = 0; i < 2; i++) {
+		memcpy(who[i].words, words[i], sizeof(words[i]));
+		two[i].person = PROCESS_UNTOLD;
+		made(&two[i], 77);
+	}
+	info.identities = who;
+	info.n_identities = 2;
+	steps_of(&two[0], 20, 10000);
+	conclude(200000);
+	assert_said("The recording is older than ranks of users are told apart");
+}
+
+#define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_SCENE(test_steps_of_ranks_that_differ_tenfold_are_said_to),
+		IN_SCENE(test_steps_of_ranks_that_are_nearly_alike_are_not_said_to_differ),
+		IN_SCENE(test_a_communicator_of_two_users_is_said_to_be),
+		IN_SCENE(test_what_there_was_no_room_for_is_said_with_whose_it_was),
+		IN_SCENE(test_an_older_recording_of_several_users_is_said_to_mix_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
