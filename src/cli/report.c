@@ -283,6 +283,8 @@ static int refuse_apart(const struct report_command *o, const struct machines *m
 {
 	static const char *const why[] = {
 		[TOGETHER_NO_CLOCK] = "which clock its times are of was not recorded",
+		[TOGETHER_TWIN] = "it says that it began in the nanosecond in which another one "
+				  "did, which it is no copy of",
 		[TOGETHER_OTHER_TIME] = "it was recorded at another time",
 		[TOGETHER_TOO_MANY] = "there are more than are read together",
 	};
@@ -302,10 +304,10 @@ static int join_together(struct report_command *o, const struct machines *machin
 {
 	size_t n = 1;
 
-	*together = together_of(trace_run(files[0]), machines_clock(machines, 0));
+	*together = together_of(trace_run(files[0]), files[0], machines_clock(machines, 0));
 	for (size_t i = 1; i < o->n_paths; i++) {
-		enum together_how how =
-			together_join(together, trace_run(files[i]), machines_clock(machines, i));
+		enum together_how how = together_join(together, trace_run(files[i]), files[i],
+		                                      machines_clock(machines, i));
 
 		if (how == TOGETHER_SAME) {
 			cli_say("%s is read once: it is a recording that another file has",

@@ -65,6 +65,8 @@ static void files_say_apart(const struct why_files *all, const char *path, enum 
 {
 	static const char *const why[] = {
 		[TOGETHER_NO_CLOCK] = "which clock its times are of was not recorded",
+		[TOGETHER_TWIN] = "it says that it began in the nanosecond in which another one "
+				  "did, which it is no copy of",
 		[TOGETHER_OTHER_TIME] = "it was recorded at another time",
 		[TOGETHER_TOO_MANY] = "there are more than are told together",
 	};
@@ -73,7 +75,7 @@ static void files_say_apart(const struct why_files *all, const char *path, enum 
 	        how == TOGETHER_OTHER_CLOCK ? of_clock : why[how]);
 }
 
-static void files_add(struct why_files *all, const char *path, const struct run_info *run,
+static void files_add(struct why_files *all, const char *path, const struct trace_file *trace,
                       const struct machines *machines, size_t number)
 {
 	const struct together_clock *clock = machines ? machines_clock(machines, number) : NULL;
@@ -84,7 +86,7 @@ static void files_add(struct why_files *all, const char *path, const struct run_
 	if (clock)
 		file->clock = *clock;
 	for (file->group = 0; file->group < all->n_groups; file->group++) {
-		how = together_join(&all->groups[file->group], run, clock);
+		how = together_join(&all->groups[file->group], trace_run(trace), trace, clock);
 		if (how == TOGETHER_SAME) {
 			cli_say("%s is told once: it is a recording that another file has", path);
 			return;
@@ -97,7 +99,7 @@ static void files_add(struct why_files *all, const char *path, const struct run_
 			first = how;
 	}
 	all->n++;
-	all->groups[all->n_groups++] = together_of(run, clock);
+	all->groups[all->n_groups++] = together_of(trace_run(trace), trace, clock);
 	if (first != TOGETHER)
 		files_say_apart(all, path, first,
 		                machines ? machines_why(machines, number)
@@ -123,8 +125,7 @@ static void files_group(struct why_files *all, char *const *paths, size_t n)
 	if (opened <= FILES_COMPARED)
 		machines_align(&machines, files, opened);
 	for (size_t i = 0; i < opened; i++)
-		files_add(all, named[i], trace_run(files[i]),
-		          opened <= FILES_COMPARED ? &machines : NULL, i);
+		files_add(all, named[i], files[i], opened <= FILES_COMPARED ? &machines : NULL, i);
 	while (opened)
 		trace_close(files[--opened]);
 	machines_clear(&machines);
@@ -232,7 +233,7 @@ static void files_answer_one(struct why_files *all, const char *path)
 		return;
 	}
 
-	const struct together group = together_of(trace_run(file), NULL);
+	const struct together group = together_of(trace_run(file), file, NULL);
 
 	group_answer(all, &group, &file, &path);
 	trace_close(file);

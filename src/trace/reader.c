@@ -192,6 +192,29 @@ uint64_t trace_events(const struct trace_file *file)
 	return file->events;
 }
 
+#define SAME_PIECE (64u << 10)
+#define SAME_HOLES (64u << 20) /* bytes of holes that are read */
+
+bool trace_begins_as(const struct trace_file *whole, const struct trace_file *part)
+{
+	AT_END(at_end_free) char *pieces = xmalloc(2 * SAME_PIECE);
+	const struct file_in *a = &whole->in, *b = &part->in;
+	uint64_t at = 0;
+
+	if (b->bytes > a->bytes || b->bytes > b->data_bytes + SAME_HOLES)
+		return false;
+	while (at < b->bytes) {
+		size_t n = b->bytes - at < SAME_PIECE ? (size_t)(b->bytes - at) : SAME_PIECE;
+
+		if (pread(a->fd, pieces, n, (off_t)at) != (ssize_t)n ||
+		    pread(b->fd, pieces + SAME_PIECE, n, (off_t)at) != (ssize_t)n ||
+		    memcmp(pieces, pieces + SAME_PIECE, n) != 0)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
 void trace_shape(const struct trace_file *file, struct trace_shape *shape)
 {
 	*shape = (struct trace_shape){ .major = file->in.major,

@@ -27,6 +27,10 @@ const struct run_info *trace_run(const struct trace_file *file);
 
 uint64_t trace_events(const struct trace_file *file); /* 0: not known before all is read */
 
+/* Whether `part` has nothing that is not at the begin of `whole`: a copy, or one that was cut.
+ * Reads both; false also where one has so many holes that this has no end. */
+bool trace_begins_as(const struct trace_file *whole, const struct trace_file *part);
+
 /* What the file is like, apart from what is in it. */
 struct trace_shape {
 	unsigned major, minor; /* of the format */

@@ -14,11 +14,13 @@
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-struct together together_of(const struct run_info *run, const struct together_clock *clock)
+struct together together_of(const struct run_info *run, const struct trace_file *file,
+                            const struct together_clock *clock)
 {
 	struct together together = { .begin_ns = run->begin_ns,
 		                     .end_ns = run->end_ns,
 		                     .begins_ns = { run->begin_ns },
+		                     .files = { file },
 		                     .n = 1 };
 
 	if (clock) {
@@ -32,27 +34,38 @@ struct together together_of(const struct run_info *run, const struct together_cl
 	return together;
 }
 
-/* Two of one machine do not begin in the same nanosecond. */
-static bool together_has(const struct together *together, const struct together *one)
+/* Two of one machine do not begin in the same nanosecond, but any file can say that it did: only
+ * what is in them tells that nothing is missed without the second. */
+static enum together_how together_has(const struct together *together, const struct together *one)
 {
-	for (size_t i = 0; i < together->n; i++)
-		if (together->clocks[i].machine == one->clocks[0].machine &&
-		    together->begins_ns[i] == one->begins_ns[0])
-			return true;
-	return false;
+	enum together_how how = TOGETHER;
+
+	for (size_t i = 0; i < together->n; i++) {
+		const struct trace_file *there = together->files[i], *file = one->files[0];
+
+		if (together->clocks[i].machine != one->clocks[0].machine ||
+		    together->begins_ns[i] != one->begins_ns[0])
+			continue;
+		if (there && file && trace_begins_as(there, file))
+			return TOGETHER_SAME;
+		how = TOGETHER_TWIN;
+	}
+	return how;
 }
 
 enum together_how together_join(struct together *together, const struct run_info *run,
-                                const struct together_clock *clock)
+                                const struct trace_file *file, const struct together_clock *clock)
 {
-	struct together one = together_of(run, clock), both = *together;
+	struct together one = together_of(run, file, clock), both = *together;
+	enum together_how has;
 
 	if (!one.boot[0] || !both.boot[0])
 		return TOGETHER_NO_CLOCK;
 	if (clock ? clock->of != both.clocks[0].of : strcmp(one.boot, both.boot) != 0)
 		return TOGETHER_OTHER_CLOCK;
-	if (together_has(together, &one))
-		return TOGETHER_SAME;
+	has = together_has(together, &one);
+	if (has != TOGETHER)
+		return has;
 	if (one.begin_ns > both.begin_ns)
 		both.begin_ns = one.begin_ns;
 	if (one.end_ns < both.end_ns)
@@ -66,6 +79,7 @@ enum together_how together_join(struct together *together, const struct run_info
 	if (both.n == TOGETHER_MAX)
 		return TOGETHER_TOO_MANY;
 	both.clocks[both.n] = one.clocks[0];
+	both.files[both.n] = file;
 	both.begins_ns[both.n++] = run->begin_ns;
 	*together = both;
 	return TOGETHER;

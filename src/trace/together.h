@@ -30,6 +30,7 @@ struct together {
 	uint64_t begin_ns, end_ns, longest_ns, shortest_ns;
 	struct together_clock clocks[TOGETHER_MAX];
 	uint64_t begins_ns[TOGETHER_MAX]; /* of each by its own clock */
+	const struct trace_file *files[TOGETHER_MAX];
 	size_t n;
 };
 
@@ -38,17 +39,20 @@ enum together_how {
 	TOGETHER_NO_CLOCK,    /* which clock one of them has is not known */
 	TOGETHER_OTHER_CLOCK, /* of another machine, or from before it was started anew, and it is
 	                         not known how that goes by the first one's */
-	TOGETHER_SAME,        /* one of them once more, or a copy */
+	TOGETHER_SAME,        /* one of them once more, or a copy, or the begin of it */
+	TOGETHER_TWIN,        /* it says that it began when one of them did, and is not that one */
 	TOGETHER_OTHER_TIME,  /* less than half of the shortest is in all of them */
 	TOGETHER_TOO_MANY,
 };
 
-/* `clock` NULL: that of the machine that the run says it is of. */
-struct together together_of(const struct run_info *run, const struct together_clock *clock);
+/* `clock` NULL: that of the machine that the run says it is of. `file`: whose run it is, as long as
+ * others are to join; NULL: it is nobody's copy. */
+struct together together_of(const struct run_info *run, const struct trace_file *file,
+                            const struct together_clock *clock);
 
 /* Takes one more in, unless it says why not. */
 enum together_how together_join(struct together *together, const struct run_info *run,
-                                const struct together_clock *clock);
+                                const struct trace_file *file, const struct together_clock *clock);
 
 /*
  * Their events, as far as they lie in the time of all, to one consumer: one file's after the

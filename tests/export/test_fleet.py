@@ -135,6 +135,17 @@ def test_fleet_recordings_that_are_given_twice_are_read_once(case):
         says(case.cuscope("why", first, second, again), LATE, "is told once")
 
 
+def test_fleet_file_that_says_it_began_when_another_did_hides_it_from_nobody(case):
+    first, second = make(case, "jitter=100")
+    other = case.path("other.cuscope")
+    os.rename(second, other)
+    first, second = make(case)
+    for files in ((first, second, other), (first, other, second)):
+        words = "in which another one did, which it is no copy of"
+        says(case.cuscope("report", *files, "ranks"), f"{os.path.basename(files[2])} does not go with", words, status=1)
+        says(case.cuscope("why", *files), LATE, f"{os.path.basename(files[2])} is told apart from", words)
+
+
 def test_fleet_with_a_file_that_is_cut_short(case):
     first, second = make(case)
     with open(second, "rb+") as file:

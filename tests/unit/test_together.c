@@ -3,6 +3,9 @@
 #include "account_scene.h"
 #include "trace_events.h"
 
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
 #include "trace/together.h"
 
 #define BOOT "6a1c1f0e-0000-4000-8000-000000000001"
@@ -22,9 +25,9 @@ static struct run_info run_at(double begin_us, double end_us, const char *boot)
 static enum together_how joined(double begin_us, double end_us, const char *boot)
 {
 	struct run_info first = run_at(0, 1000, BOOT), other = run_at(begin_us, end_us, boot);
-	struct together together = together_of(&first, NULL);
+	struct together together = together_of(&first, NULL, NULL);
 
-	return together_join(&together, &other, NULL);
+	return together_join(&together, &other, NULL, NULL);
 }
 
 static void test_one_clock_and_half_of_the_time_are_together(void **state)
@@ -37,21 +40,21 @@ static void test_one_clock_and_half_of_the_time_are_together(void **state)
 	assert_int_equal(joined(0, 1000, "6a1c1f0e-0000-4000-8000-000000000002"),
 	                 TOGETHER_OTHER_CLOCK);
 	assert_int_equal(joined(0, 1000, NULL), TOGETHER_NO_CLOCK);
-	assert_int_equal(joined(0, 1000, BOOT), TOGETHER_SAME);
-	assert_int_equal(joined(0, 700, BOOT), TOGETHER_SAME);
+	assert_int_equal(joined(0, 1000, BOOT), TOGETHER_TWIN);
+	assert_int_equal(joined(0, 700, BOOT), TOGETHER_TWIN);
 }
 
 static void test_a_machine_has_only_so_many(void **state)
 {
 	struct run_info run = run_at(0, 1000, BOOT);
-	struct together together = together_of(&run, NULL);
+	struct together together = together_of(&run, NULL, NULL);
 
 	for (size_t i = 1; i < TOGETHER_MAX; i++) {
 		run.begin_ns++;
-		assert_int_equal(together_join(&together, &run, NULL), TOGETHER);
+		assert_int_equal(together_join(&together, &run, NULL, NULL), TOGETHER);
 	}
 	run.begin_ns++;
-	assert_int_equal(together_join(&together, &run, NULL), TOGETHER_TOO_MANY);
+	assert_int_equal(together_join(&together, &run, NULL, NULL), TOGETHER_TOO_MANY);
 }
 
 /* ---- what is read ---------------------------------------------------------------------------- */
@@ -76,6 +79,46 @@ static int written(const struct process *process, double begin_us, double end_us
 	return fd;
 }
 
+static enum together_how joined_files(int first, int second)
+{
+	struct trace_file *files[2];
+	struct together together;
+	struct err err = { 0 };
+	enum together_how how;
+
+	assert_int_equal(trace_open(path_of(first), &files[0], &err), 0);
+	assert_int_equal(trace_open(path_of(second), &files[1], &err), 0);
+	together = together_of(trace_run(files[0]), files[0], NULL);
+	how = together_join(&together, trace_run(files[1]), files[1], NULL);
+	trace_close(files[0]);
+	trace_close(files[1]);
+	return how;
+}
+
+static int copy_of(int fd, size_t less)
+{
+	struct stat st;
+	int copy = memory_file();
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(sendfile(copy, fd, &(off_t){ 0 }, (size_t)st.st_size - less),
+	                 st.st_size - (off_t)less);
+	return copy;
+}
+
+/* Any file can say when it began, and would hide the one that did. */
+static void test_only_what_is_a_copy_is_told_once(void **state)
+{
+	const struct process *process = new_process(300, "three");
+	int one = written(process, 0, 1000), other = written(new_process(301, "four"), 0, 1000);
+
+	assert_int_equal(joined_files(one, copy_of(one, 0)), TOGETHER_SAME);
+	assert_int_equal(joined_files(one, copy_of(one, 30)), TOGETHER_SAME);
+	assert_int_equal(joined_files(copy_of(one, 30), one), TOGETHER_TWIN);
+	assert_int_equal(joined_files(one, other), TOGETHER_TWIN);
+	assert_int_equal(joined_files(other, one), TOGETHER_TWIN);
+}
+
 static void test_files_of_one_time_have_numbers_of_their_own(void **state)
 {
 	int fds[] = { written(new_process(100, "one"), 0, 1000),
@@ -88,8 +131,8 @@ static void test_files_of_one_time_have_numbers_of_their_own(void **state)
 
 	assert_int_equal(trace_open(path_of(fds[0]), &files[0], &err), 0);
 	assert_int_equal(trace_open(path_of(fds[1]), &files[1], &err), 0);
-	together = together_of(trace_run(files[0]), NULL);
-	assert_int_equal(together_join(&together, trace_run(files[1]), NULL), TOGETHER);
+	together = together_of(trace_run(files[0]), files[0], NULL);
+	assert_int_equal(together_join(&together, trace_run(files[1]), files[1], NULL), TOGETHER);
 	assert_int_equal(together_read(&together, files, &keeper.consumer, errs, &err), 0);
 	assert_int_equal(keeper.begun, 1);
 	assert_int_equal(keeper.ended, 1);
@@ -159,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_clock_and_half_of_the_time_are_together),
 		cmocka_unit_test(test_a_machine_has_only_so_many),
+		cmocka_unit_test(test_only_what_is_a_copy_is_told_once),
 		cmocka_unit_test(test_files_of_one_time_have_numbers_of_their_own),
 		cmocka_unit_test_setup_teardown(
 			test_a_process_of_two_files_is_told_by_the_one_that_traced_it, open_scene,
