@@ -66,7 +66,8 @@ void capture_hit(void *data, const struct wire_call *call)
 		governor_hit(c->governor, call);
 	else if (c->inside)
 		governor_told(c->governor, call, inside_meets_probe(c->inside, call));
-	runtime_launches_called(c->runtime_launches, call);
+	if (!c->inside || !call->result || !inside_tells_refused(c->inside, call))
+		runtime_launches_called(c->runtime_launches, call);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 	if (c->inside)

@@ -223,6 +223,56 @@ static void test_a_launch_of_the_runtime_is_the_driver_s_to_tell(void **state)
 	assert_int_equal(call_at(5)->head.lane, 8);
 }
 
+static void *launch_once(void *around)
+{
+	((__typeof__(&launches))around)(1);
+	return NULL;
+}
+
+/* Likewise where those alone are told that the runtime refuses: the others cost what counting
+ * costs. */
+static void test_a_launch_that_the_runtime_refuses_is_told_where_launches_are_counted(void **state)
+{
+	uint64_t runtime = PLAIN | cookie_with_runtime(1) | cookie_with_runtime_launch(1);
+	uint64_t driver = COOKIE_SET(PLAIN, kernel, 0);
+	__typeof__(&launches) around = DIVERT(8, launches, runtime, 0);
+	pthread_t thread;
+
+	probes_turn(8, PROBE_COUNT);
+	inner = DIVERT(9, nothing, driver, 0);
+	around(1); /* a thread's first is told in full, as far as it is */
+	for (int i = 0; i < 3; i++) {
+		size_t before = calls_told();
+
+		assert_int_equal(around(1), 1);
+		assert_int_equal(calls_told(), before + 1); /* the driver's failed, once */
+		assert_int_equal(call_at(before)->head.lane, 9);
+		assert_int_equal(call_at(before)->depth, 0);
+		assert_int_equal(call_at(before)->result, 1);
+		assert_int_equal(around(0), 700);
+		assert_int_equal(calls_told(), before + 2);
+		assert_int_equal(call_at(before + 1)->head.lane, 8);
+		assert_int_equal(call_at(before + 1)->depth, 0);
+		assert_int_equal(call_at(before + 1)->result, 700);
+	}
+	inner = DIVERT(9, leaves, driver, 0);
+	if (!setjmp(back_to))
+		around(1);
+	inner(0); /* what is launched without the runtime is nobody's */
+	assert_int_equal(around(0), 700);
+	assert_int_equal(call_at(calls_told() - 1)->head.lane, 8);
+	inner = DIVERT(9, nothing, PLAIN, 0); /* no launch: as if nothing were around it */
+	around(1);
+	assert_int_equal(call_at(calls_told() - 2)->head.lane, 9);
+	assert_int_equal(call_at(calls_told() - 2)->depth, 0);
+	assert_int_equal(call_at(calls_told() - 1)->head.lane, 8);
+	pthread_create(&thread, NULL, launch_once, (void *)around); /* a first call */
+	pthread_join(thread, NULL);
+	assert_int_equal(call_at(calls_told() - 2)->head.lane, 9);
+	assert_int_equal(call_at(calls_told() - 2)->depth, 0);
+	assert_int_equal(call_at(calls_told() - 1)->head.lane, 8);
+}
+
 static void test_states_of_threads_that_ended_are_used_again(void **state)
 {
 	inner = DIVERT(1, nothing, PLAIN, 0);
@@ -559,6 +609,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_calls_in_calls_down_to_the_last_level),
 		TEST(test_a_launch_of_the_runtime_is_the_driver_s_to_tell),
+		TEST(test_a_launch_that_the_runtime_refuses_is_told_where_launches_are_counted),
 		TEST(test_calls_that_a_longjmp_left_are_unfinished),
 		TEST(test_a_call_that_was_left_is_around_no_other),
 		TEST(test_an_exception_passes_through),

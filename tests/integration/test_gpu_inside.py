@@ -152,6 +152,22 @@ def test_gpu_inside_of_a_short_program(case):
         raise Failure(f"cuInit took {init['duration_us']} us, and waited: {waits}")
 
 
+def test_gpu_inside_launches_that_the_runtime_refuses_are_told(case):
+    """The driver never hears of them, and the program does not ask for the error. Those that it hears of are told once."""
+    for asked in (0, 2):
+        result = case.trace("refused", "20", "10", str(asked), name=f"asked{asked}", options=["--gpu"])
+        checks.valid(result)
+        calls = result.calls(name="cudaLaunchKernel", error="cudaErrorInvalidConfiguration")
+        checks.equal("refused launches", 20 + asked, len(calls))
+        if asked:  # by the stub's symbol, in a program that is there long enough to be looked into
+            checks.equal("their kernels", {"scale(float*, float, int)"}, {call["kernel"] for call in calls})
+        checks.equal("failed calls", 20 + asked, result.summary["calls"]["failed"])
+        checks.equal("launches", 10, result.summary["launches"]["kernels"])
+        checks.equal("in the driver", 10, len(result.calls(name="cuLaunchKernel")))
+        checks.equal("nothing is late", [], result.said("hooked_late"))
+        checks.contains_not("what it said", "hooked in the runtime as well", result.err)
+
+
 def diverting(mark):
     """cuscope-divert of the session that has this in its environment."""
     for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -24,7 +24,7 @@ PROGRAMS = (
     ("threads 4 25", 700), ("copies", 30), ("memory", 40), ("errors", 15), ("capture 5", 40), ("reload 4", 30), ("nested 3 2", 10),
     ("answers 5", 25), ("runtime12 20", 150), ("runtime13 20", 150), ("static 20", 150), ("gpucopies 2", 50), ("gpugraphs 3 2", 20),
     ("gpustreams 3", 40), ("gpudevices 1", 5), ("gpulast 5", 8), ("ptsz 4", 10), ("places 3 4 5", 25), ("getters 2 2", 8),
-    ("nvtx 3", 15), ("live leave", 8), ("leak 5 1", 15), ("seccomp", 40), ("refused 3 4 3", 5), ("unloads 2 3", 1),
+    ("nvtx 3", 15), ("live leave", 8), ("leak 5 1", 15), ("seccomp", 40), ("unloads 2 3", 1),
     ("dlopen libcuda.so.1 libcudart.so.13", 1), ("exec 2", 1), ("fork before", 5), ("fork after", 3), ("churn 4", 1), ("crowd 3", 1))
 
 

@@ -46,6 +46,18 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 
 /* ---- entry --------------------------------------------------------------------------------- */
 
+/* A launch of the runtime that is counted, so that those are told which the runtime refuses. */
+static bool is_refused_only(const struct probe_slot *slot)
+{
+	return cookie_runtime_launch(slot->cookie) &&
+	       __atomic_load_n(&slot->does, __ATOMIC_RELAXED) == PROBE_COUNT;
+}
+
+static bool is_drivers_launch(uint64_t cookie)
+{
+	return !cookie_runtime(cookie) && cookie_kernel(cookie) != COOKIE_NONE;
+}
+
 /*
  * Launches are looked at in the runtime for those that do not come to the driver. One that does is
  * the driver's to tell, as if nothing were around it.
@@ -53,10 +65,29 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 static void leave_to_driver(struct probe_call *around, uint64_t cookie)
 {
 	if (!around || around->untold || !cookie_runtime_launch(around->cookie) ||
-	    around->record.head.flags & WIRE_BEGUN || cookie_runtime(cookie) ||
-	    cookie_kernel(cookie) == COOKIE_NONE)
+	    around->record.head.flags & WIRE_BEGUN || !is_drivers_launch(cookie))
 		return;
 	around->untold = true;
+}
+
+/*
+ * Whether a call within `sp` is nested in one that is only counted. A launch of the runtime that is
+ * counted for being refused is as if nothing were there; once it comes to the driver it is not the
+ * innermost counted call any more, by which its end knows what became of it.
+ */
+static bool is_in_counted(struct probe_thread *thread, uint64_t cookie, uint64_t sp)
+{
+	uint64_t frame = thread->counting - FRAME_BYTES, slot, outer;
+
+	if (!probe_thread_is_counting(thread, sp))
+		return false;
+	if (!peek_read(&thread->peek, sp, &slot, frame + FRAME_SLOT, sizeof(slot)) ||
+	    !peek_read(&thread->peek, sp, &outer, frame + FRAME_SESSION, sizeof(outer)) ||
+	    slot >= AGENT_SLOTS_MOST || !cookie_runtime_launch(probe_slots[slot].cookie))
+		return true;
+	if (is_drivers_launch(cookie))
+		thread->counting = outer;
+	return false;
 }
 
 static void begin_record(struct probe_thread *thread, struct probe_call *call,
@@ -64,8 +95,11 @@ static void begin_record(struct probe_thread *thread, struct probe_call *call,
 {
 	uint32_t depth;
 
-	call->level = around ? around->level + !around->untold : 0;
-	depth = call->level + probe_thread_is_counting(thread, sp);
+	call->level = 0;
+	if (around) /* a thread's first call is told in full, where others are only counted */
+		call->level = around->level +
+		              !(around->untold || is_refused_only(&probe_slots[around->slot]));
+	depth = call->level + is_in_counted(thread, probe_slots[number].cookie, sp);
 	if (depth == AGENT_PROBE_DEPTH_MAX)
 		depth--;
 	call->hole = 0;
@@ -191,7 +225,8 @@ uint64_t probe_enter(struct thunk_frame *frame)
 	if (__atomic_load_n(&slot->does, __ATOMIC_ACQUIRE) == PROBE_PASSES_ON || !probe_gate)
 		return 0;
 	if (!__atomic_load_n(&probe_gate->session, __ATOMIC_RELAXED)) {
-		if (!__atomic_load_n(&probe_gate->pid, __ATOMIC_RELAXED))
+		/* a child's launch is counted as the driver's */
+		if (!__atomic_load_n(&probe_gate->pid, __ATOMIC_RELAXED) && !is_refused_only(slot))
 			counts_of_child(frame->slot);
 		return 0;
 	}
@@ -285,6 +320,9 @@ void probe_count_failed(struct thunk_frame *frame)
 
 	if (!__atomic_load_n(&probe_gate->session, __ATOMIC_RELAXED))
 		return;
+	if (cookie_runtime_launch(probe_slots[frame->slot].cookie) &&
+	    frame->words != (uint64_t)&frame->frame_pointer)
+		return; /* it came to the driver, whose call is told of */
 	if (thread != frame->state || !probe_thread_take(thread, frame)) {
 		capture_lost(thread != frame->state ? AGENT_PROBE_ENTRY : AGENT_PROBE_REENTRY);
 		return;

@@ -192,6 +192,7 @@ count:	movq	SLOT_ORIGINAL(%r10), %r11
 	leaq	-FRAME_BYTES(%rbp), %rsp
 	movq	FRAME_STATE(%rsp), %r11
 	movq	FRAME_SESSION(%rsp), %r10
+	movq	THREAD_COUNTING(%r11), %rcx
 	movq	%r10, THREAD_COUNTING(%r11)
 	testl	%eax, %eax
 	jnz	8f
@@ -214,6 +215,7 @@ count:	movq	SLOT_ORIGINAL(%r10), %r11
 8:	cmpl	$THUNK_NOT_READY, %eax
 	je	7b
 	movq	%rax, 48(%rsp)
+	movq	%rcx, FRAME_WORDS(%rsp)
 	movq	%rdx, FRAME_MARK(%rsp)
 	movaps	%xmm0, FRAME_VECTOR(%rsp)
 	movaps	%xmm1, FRAME_VECTOR + 16(%rsp)

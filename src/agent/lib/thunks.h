@@ -60,7 +60,8 @@ struct thunk_frame {
 	uint8_t vector[8][16]; /* on return [0] and [1] */
 	uint64_t slot;
 	const void *original;
-	uint64_t words;    /* of the stack, to be copied */
+	uint64_t words;    /* of the stack, to be copied. Of a counted call that has failed, what */
+			   /* `counting` of its thread was at its end */
 	const void *state; /* of the thread that entered */
 	uint64_t mark;     /* of this call: whoever uses this stack later writes over it. Of a */
 			   /* counted one, when it has returned, rdx */

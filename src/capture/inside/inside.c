@@ -199,6 +199,22 @@ int inside_divert_fd(const struct inside *inside)
 
 /* ---- what is seen of processes ------------------------------------------------------------- */
 
+bool inside_tells_refused(struct inside *inside, const struct wire_call *call)
+{
+	const struct inside_process *process = inside_process_find(inside, call->head.tgid);
+	bool tells = call->head.flags & WIRE_BY_AGENT; /* it may have ended meanwhile */
+
+	for (const struct inside_module *at = process ? process->modules : NULL; at;
+	     at = at->next) {
+		if (!at->module->has[LAYER_RUNTIME] || at->state == INSIDE_LEFT)
+			continue;
+		if (at->state != INSIDE_DIVERTED || !at->n_launches)
+			return false;
+		tells = true;
+	}
+	return tells;
+}
+
 void inside_called(struct inside *inside, const struct wire_call *call)
 {
 	const struct module *module = NULL;

@@ -83,6 +83,10 @@ bool inside_nests(struct inside *inside, struct wire_head *record);
 /* The same of a call that an agent told of. Whether its thread was met before. */
 bool inside_nest(struct inside *inside, struct wire_call *call);
 
+/* Of a call: whether its process's agent tells of launches that the runtime refuses, so that nobody
+ * else has to look for them. */
+bool inside_tells_refused(struct inside *inside, const struct wire_call *call);
+
 /* Of a call that was left out. Its begin may have been passed on before that was known. */
 void inside_nests_no_more(struct inside *inside, struct wire_head *record);
 

@@ -259,6 +259,12 @@ static bool is_launch(const struct hook *hook)
 	return hook->group == HOOK_RUNTIME_LAUNCH;
 }
 
+/* Of those, one of a kernel: the agent knows by the driver's whether it came there. */
+static bool can_be_refused(const struct hook *hook)
+{
+	return is_launch(hook) && hook->plan.kernel != PLAN_NO_ARG;
+}
+
 ORDER_POINTERS_BY(compare_addresses, struct hook, UP(address));
 
 /* By address, each place once: the kernel has one probe there, of the first that was attached. */
@@ -346,9 +352,9 @@ static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
 		                     .cookie = hook_cookie(hook),
 		                     .original = at->area + at->functions[i].original,
 		                     .begins = at->begins && !is_launch(hook),
-		                     .does = is_launch(hook) && !at->launches_on
-		                                     ? AGENT_SLOT_PASSES_ON
-		                                     : AGENT_SLOT_CALL };
+		                     .does = at->launches_on || !is_launch(hook) ? AGENT_SLOT_CALL
+		                             : can_be_refused(hook)              ? AGENT_SLOT_COUNT
+		                                                    : AGENT_SLOT_PASSES_ON };
 	process->cookies[number] = slot->cookie;
 	/* of one that is only counted it would not be known that it is around others' */
 	inside_counts_slot(process, number, hook, at->module, !at->leads_on);
@@ -356,7 +362,6 @@ static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
 	at->thunks[i] = process->thunks + (uint64_t)number * process->thunk_bytes;
 }
 
-/* The runtime's launches last: they are turned on and off together. */
 uint32_t inside_module_movable(const struct inside_module *at)
 {
 	uint32_t n = 0;
@@ -366,6 +371,8 @@ uint32_t inside_module_movable(const struct inside_module *at)
 	return n;
 }
 
+/* The runtime's launches last, since they are turned on and off together: those that it can refuse,
+ * then those of graphs. */
 struct agent_slot *inside_module_slots(struct inside_module *at, uint32_t first, size_t *n)
 {
 	struct inside_process *process = at->process;
@@ -375,14 +382,16 @@ struct agent_slot *inside_module_slots(struct inside_module *at, uint32_t first,
 	at->first_slot = first;
 	at->begins = leads_to_probes(at);
 	at->launches_on = wire_runtime_launches(programs_state(process->inside->options.programs));
-	for (int launches = 0; launches < 2; launches++) {
-		if (launches)
+	for (int launches = 0; launches < 3; launches++) {
+		if (launches == 1)
 			at->first_launch = at->first_slot + (uint32_t)*n;
+		if (launches == 2)
+			at->n_refusable = at->first_slot + (uint32_t)*n - at->first_launch;
 		for (size_t i = 0; i < at->count; i++) {
 			uint32_t number = at->first_slot + (uint32_t)*n;
 
 			if (at->functions[i].refusal != ENTRY_MOVABLE ||
-			    is_launch(at->hooks[i]) != launches)
+			    is_launch(at->hooks[i]) * 2 - can_be_refused(at->hooks[i]) != launches)
 				continue;
 			if (number >= process->slots) {
 				free(slots);

@@ -71,7 +71,8 @@ struct inside_module {
 	bool again; /* it is an earlier session's */
 	uint32_t first_slot, n_slots;
 	uint32_t first_launch, n_launches; /* slots of the runtime's launches, the last of these */
-	bool launches_on;
+	uint32_t n_refusable;              /* of these, of kernels */
+	bool launches_on;                  /* or those alone are told that it refuses */
 	bool leads_on; /* its calls may lead to functions of other modules that keep their probes */
 	bool begins;   /* the agent tells of begins: or of its own module */
 	/* once it is diverted */

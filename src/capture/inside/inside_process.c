@@ -482,14 +482,24 @@ bool inside_process_is_out(const struct inside_process *process)
 	        (!process->current || process->current->state != INSIDE_PUTTING));
 }
 
-/* As many launches of the runtime as the programs look at: see runtime_launches.h. */
+static bool turn(struct inside_module *at, uint32_t first, uint32_t n, uint32_t does)
+{
+	return !n || agents_probes_turn(at->process->inside->agents, (pid_t)at->process->pid, first,
+	                                n, does) > 0;
+}
+
+/*
+ * As many launches of the runtime as the programs look at: see runtime_launches.h. Else those that
+ * it refuses: one that comes to the driver is the driver's to tell, and costs what a counted call
+ * costs.
+ */
 static void turn_launches(struct inside_module *at, bool on)
 {
 	if (at->state != INSIDE_DIVERTED || !at->n_launches || at->launches_on == on)
 		return;
-	if (agents_probes_turn(at->process->inside->agents, (pid_t)at->process->pid,
-	                       at->first_launch, at->n_launches,
-	                       on ? AGENT_SLOT_CALL : AGENT_SLOT_PASSES_ON) > 0)
+	if (turn(at, at->first_launch, at->n_refusable, on ? AGENT_SLOT_CALL : AGENT_SLOT_COUNT) &&
+	    turn(at, at->first_launch + at->n_refusable, at->n_launches - at->n_refusable,
+	         on ? AGENT_SLOT_CALL : AGENT_SLOT_PASSES_ON))
 		at->launches_on = on;
 }
 
