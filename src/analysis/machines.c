@@ -81,7 +81,7 @@ static void reader_read(struct machines_reader *reader, struct trace_file *const
 /* When kernels of a collective ended on a machine, in the middle. */
 struct machine_end {
 	uint32_t collective, machine;
-	uint64_t ns;
+	uint64_t ns, person; /* whose collective it is */
 };
 
 struct machines_ends {
@@ -131,8 +131,10 @@ static struct machines_ends ends_of(const struct machines *machines,
 			if (!calls[k].gpu_end_ns || calls[k].gpu_end_ns > TIME_MAX ||
 			    machines->of_file[file] >= machines->n)
 				continue;
-			ends.of[ends.n + n++] = (struct machine_end){ i, machines->of_file[file],
-				                                      calls[k].gpu_end_ns };
+			ends.of[ends.n + n++] =
+				(struct machine_end){ i, machines->of_file[file],
+				                      calls[k].gpu_end_ns,
+				                      collectives->comms[one->comm].person };
 		}
 		ends.n += ends_fold(&ends.of[ends.n], n);
 	}
@@ -154,9 +156,19 @@ static size_t ends_run(const struct machines_ends *ends, size_t first)
 struct point {
 	uint64_t own_ns;
 	int64_t more_ns;
+	uint64_t person;
 };
 
-ORDER_BY(points_by_time, struct point, UP(own_ns), UP(more_ns));
+/* By time, and the same by whose they are. Two arrays of so many values are for what is reckoned.
+ */
+struct points {
+	struct point *of, *by_person;
+	size_t n;
+	double *values, *middles;
+};
+
+ORDER_BY(points_by_time, struct point, UP(own_ns), UP(more_ns), UP(person));
+ORDER_BY(points_by_person, struct point, UP(person), UP(own_ns), UP(more_ns));
 
 static double middle_of(double *values, size_t n)
 {
@@ -164,72 +176,109 @@ static double middle_of(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static double point_x(const struct point *points, size_t i)
+static double point_x(const struct points *points, const struct point *point)
 {
-	return (double)(points[i].own_ns - points[0].own_ns);
+	return (double)(int64_t)(point->own_ns - points->of[0].own_ns);
 }
 
-static double point_y(const struct point *points, size_t i)
+static double point_y(const struct points *points, const struct point *point)
 {
-	return (double)(points[i].more_ns - points[0].more_ns);
+	return (double)(point->more_ns - points->of[0].more_ns);
 }
 
 /* Through the middles of the first and the last third: what is far away from all bends nothing. */
-static double points_slope(const struct point *points, size_t n, double *values)
+static double points_slope(const struct points *points)
 {
-	size_t third = n / 3;
+	size_t third = points->n / 3;
 	double x[2], y[2];
 
 	for (size_t side = 0; side < 2; side++) {
-		size_t first = side ? n - third : 0;
+		const struct point *first = &points->of[side ? points->n - third : 0];
 
 		for (size_t i = 0; i < third; i++)
-			values[i] = point_x(points, first + i);
-		x[side] = middle_of(values, third);
+			points->values[i] = point_x(points, &first[i]);
+		x[side] = middle_of(points->values, third);
 		for (size_t i = 0; i < third; i++)
-			values[i] = point_y(points, first + i);
-		y[side] = middle_of(values, third);
+			points->values[i] = point_y(points, &first[i]);
+		y[side] = middle_of(points->values, third);
 	}
 	return x[1] > x[0] ? (y[1] - y[0]) / (x[1] - x[0]) : 0;
 }
 
-/* What is added at the first point; *error: what 95 % are away from that at most. */
-static double points_middle(const struct point *points, size_t n, double slope, double *values,
-                            double *error)
+static size_t persons_run(const struct points *points, size_t first)
 {
+	size_t n = 1;
+
+	while (first + n < points->n &&
+	       points->by_person[first + n].person == points->by_person[first].person)
+		n++;
+	return n;
+}
+
+/* What one person's ends, from the first on, are away from that; in `values`. */
+static void points_away(const struct points *points, size_t first, size_t n, double slope,
+                        double middle)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct point *point = &points->by_person[first + i];
+
+		points->values[i] =
+			point_y(points, point) - slope * point_x(points, point) - middle;
+	}
+}
+
+/*
+ * What is added at the first point. *error: what 95 % of one's ends are away from that at most, for
+ * most of those whose they are. Kernels end when their process's agent says so, however many there
+ * are, so each person has one voice: one of three bends nothing, and of two who do not agree it is
+ * not known who is right, which the error says.
+ */
+static double points_middle(const struct points *points, double slope, double *error)
+{
+	size_t persons = 0, at = 0;
 	double middle;
 
-	for (size_t i = 0; i < n; i++)
-		values[i] = point_y(points, i) - slope * point_x(points, i);
-	middle = middle_of(values, n);
-	for (size_t i = 0; i < n; i++)
-		values[i] = fabs(point_y(points, i) - slope * point_x(points, i) - middle);
-	qsort(values, n, sizeof(*values), compare_real);
-	*error = values[(size_t)ceil(ERROR_SHARE * (double)n) - 1];
+	for (size_t first = 0, n; first < points->n; first += n) {
+		n = persons_run(points, first);
+		points_away(points, first, n, slope, 0);
+		points->middles[persons++] = middle_of(points->values, n);
+	}
+	middle = middle_of(points->middles, persons);
+	for (size_t first = 0, n; first < points->n; first += n) {
+		n = persons_run(points, first);
+		points_away(points, first, n, slope, middle);
+		for (size_t i = 0; i < n; i++)
+			points->values[i] = fabs(points->values[i]);
+		qsort(points->values, n, sizeof(double), compare_real);
+		points->middles[at++] = points->values[(size_t)ceil(ERROR_SHARE * (double)n) - 1];
+	}
+	qsort(points->middles, persons, sizeof(double), compare_real);
+	*error = points->middles[persons / 2];
 	return middle;
 }
 
-static void points_fit(struct point *points, size_t n, struct together_clock *clock)
+static void points_fit(struct points *points, struct together_clock *clock)
 {
-	double *values = xcalloc(n, sizeof(*values));
+	size_t n = points->n;
 	double error, error_line, slope = 0, middle;
 
-	qsort(points, n, sizeof(*points), points_by_time);
-	middle = points_middle(points, n, 0, values, &error);
+	qsort(points->of, n, sizeof(struct point), points_by_time);
+	memcpy(points->by_person, points->of, n * sizeof(struct point));
+	qsort(points->by_person, n, sizeof(struct point), points_by_person);
+	middle = points_middle(points, 0, &error);
 	if (n >= LINE_LEAST)
-		slope = points_slope(points, n, values);
+		slope = points_slope(points);
 	if (fabs(slope) <= DRIFT_MOST && fabs(slope) > 0) {
-		double at = points_middle(points, n, slope, values, &error_line);
+		double at = points_middle(points, slope, &error_line);
 
 		if (error_line < LINE_BETTER * error) {
 			middle = at;
 			error = error_line;
 			clock->map.drift = slope;
-			clock->map.at_ns = points[0].own_ns;
+			clock->map.at_ns = points->of[0].own_ns;
 		}
 	}
-	free(values);
-	clock->map.offset_ns = points[0].more_ns + (int64_t)middle;
+	clock->map.offset_ns = points->of[0].more_ns + (int64_t)middle;
 	clock->error_ns += (uint64_t)error + 1;
 	clock->n = n;
 }
@@ -286,8 +335,9 @@ static void machine_align(struct machines *machines, const struct machines_ends 
                           const bool *known, uint32_t number)
 {
 	struct together_clock *clock = &machines->of[number].clock;
-	struct point *points = xcalloc(ends->n + 1, sizeof(*points));
-	size_t n_points = 0;
+	AT_END(at_end_free) struct point *of = xcalloc(2 * ends->n + 1, sizeof(*of));
+	AT_END(at_end_free) double *values = xcalloc(2 * ends->n + 1, sizeof(*values));
+	struct points points = { of, of + ends->n, 0, values, values + ends->n };
 	uint64_t error_ns = 0;
 
 	for (size_t i = 0, n; i < ends->n; i += n) {
@@ -299,13 +349,13 @@ static void machine_align(struct machines *machines, const struct machines_ends 
 				own_ns = ends->of[i + k].ns;
 		known_ns = own_ns ? known_end(machines, known, &ends->of[i], n, &error_ns) : 0;
 		if (known_ns && known_ns <= TIME_MAX)
-			points[n_points++] =
-				(struct point){ own_ns, (int64_t)known_ns - (int64_t)own_ns };
+			of[points.n++] =
+				(struct point){ own_ns, (int64_t)known_ns - (int64_t)own_ns,
+				                ends->of[i].person };
 	}
 	clock->error_ns = error_ns;
-	if (n_points)
-		points_fit(points, n_points, clock);
-	free(points);
+	if (points.n)
+		points_fit(&points, clock);
 }
 
 /* All that can be aligned with the first of them, directly or by others. */
@@ -327,7 +377,7 @@ static void machines_grow(struct machines *machines, const struct machines_ends 
 
 /* What two machines have of each other. */
 struct machines_shared {
-	bool comms;
+	bool comms, claimed; /* claimed: of other users there, as far as ids say */
 	size_t ends;
 };
 
@@ -344,6 +394,8 @@ static struct machines_shared shared_of(const struct machines *machines, uint32_
 
 		if (rank->comm != COLLECTIVES_NONE)
 			has[rank->comm] |= of == number ? 2 : of == 0;
+		if (rank->comm != COLLECTIVES_NONE && of == number)
+			shared.claimed |= collectives->comms[rank->comm].claimed;
 	}
 	for (size_t i = 0; i < collectives->n_comms; i++)
 		shared.comms |= has[i] == 3;
@@ -368,7 +420,7 @@ static enum machine_how how_of(const struct machines *machines, uint32_t number,
 	if (!known)
 		return MACHINE_NO_CALLS;
 	if (!shared.comms)
-		return MACHINE_OTHER_JOB;
+		return shared.claimed ? MACHINE_OTHER_USER : MACHINE_OTHER_JOB;
 	return shared.ends ? MACHINE_FEW : MACHINE_NO_GPU_TIMES;
 }
 
@@ -437,6 +489,10 @@ const char *machines_why(const struct machines *machines, size_t file)
 				     "could be compared",
 		[MACHINE_OTHER_JOB] =
 			"it is of another run: none of its communicators is one there",
+		[MACHINE_OTHER_USER] =
+			"its communicators are other users' there, which anybody can say that "
+			"his are; a container with a user namespace of its own is a user of one "
+			"machine",
 		[MACHINE_LOST] = "its times are of another machine's clock, which nothing can be "
 				 "compared by, since calls "
 				 "were lost",

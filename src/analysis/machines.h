@@ -5,7 +5,8 @@
  * Which calls are one collective is known without times (collectives.h).
  *
  * A machine's clock is another's, put off by the median of what ends differ by, and with a drift
- * where that fits better. The error is what 95 % of the ends do not exceed.
+ * where that fits better. The error is what 95 % of the ends do not exceed. Of several users each
+ * has one voice, however many collectives he has.
  */
 #ifndef CUSCOPE_ANALYSIS_MACHINES_H
 #define CUSCOPE_ANALYSIS_MACHINES_H
@@ -18,7 +19,8 @@ enum machine_how {
 	MACHINE_ALIGNED,   /* by the clock of the first file's machine */
 	MACHINE_NO_CALLS,  /* it has no collectives, or they are of no communicator that is known */
 	MACHINE_OTHER_JOB, /* its communicators are none of those of the first machine */
-	MACHINE_LOST,      /* calls were lost, so that no numbers of collectives are known */
+	MACHINE_OTHER_USER,   /* the same by their ids, but of other users */
+	MACHINE_LOST,         /* calls were lost, so that no numbers of collectives are known */
 	MACHINE_NO_GPU_TIMES, /* when kernels of common collectives ended is not known */
 	MACHINE_FEW,          /* of less than MACHINES_LEAST of common collectives it is */
 };

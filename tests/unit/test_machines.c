@@ -17,6 +17,7 @@ struct made {
 	uint64_t job;
 	uint32_t steps, first;
 	bool no_gpu_times, lost;
+	uint64_t person;
 };
 
 static const struct kernel *reduce;
@@ -104,6 +105,7 @@ static struct trace_file *record(const struct made *made, uint32_t first_rank)
 	for (uint32_t i = 0; i < RANKS; i++) {
 		processes[i] = new_process(100 + i, "train"); /* the same on all machines */
 		((struct process *)processes[i])->id = i;
+		((struct process *)processes[i])->person = made->person;
 		keep_made(&list, made, processes[i], first_rank + i);
 	}
 	for (uint32_t step = 1; step <= made->steps; step++)
@@ -215,6 +217,9 @@ static void test_what_no_clock_can_be_compared_by_is_said(void **state)
 	other.job = JOB + 1;
 	check_apart(made, other, MACHINE_OTHER_JOB);
 	other.job = JOB;
+	other.person = 1001;
+	check_apart(made, other, MACHINE_OTHER_USER);
+	other.person = 0;
 	other.steps = MACHINES_LEAST - 1;
 	check_apart(made, other, MACHINE_FEW);
 	other.steps = 40;
@@ -223,6 +228,46 @@ static void test_what_no_clock_can_be_compared_by_is_said(void **state)
 	other.lost = false;
 	other.job = 0;
 	check_apart(made, other, MACHINE_NO_CALLS);
+}
+
+/* Jobs of so many users on both machines, of whom the last has many more collectives than all
+ * others, and says that they end 5 ms later on the second. */
+static struct machines align_users(size_t users)
+{
+	struct made made[6];
+
+	for (size_t i = 0; i < 2 * users; i++) {
+		bool hostile = i / 2 + 1 == users;
+
+		made[i] = (struct made){ .boot = i % 2 ? "b" : "a",
+			                 .job = JOB + (i / 2 << 32),
+			                 .steps = hostile ? 600 : 20,
+			                 .ahead_us = i % 2 ? 700 : 0,
+			                 .person = 1001 + i / 2 };
+		if (hostile && i % 2)
+			made[i].ahead_us += 5000;
+	}
+	return align(made, 2 * users);
+}
+
+static void test_no_user_alone_puts_a_clock_off(void **state)
+{
+	struct machines machines = align_users(3);
+
+	assert_int_equal(machines.n, 2);
+	assert_int_equal(machines.of[1].clock.n, 640);
+	assert_true(llabs(machines.of[1].clock.map.offset_ns + 700000) < 1000);
+	assert_true(machines.of[1].clock.error_ns < 1000);
+	machines_clear(&machines);
+}
+
+static void test_of_two_users_who_do_not_agree_neither_is_right(void **state)
+{
+	struct machines machines = align_users(2);
+
+	assert_int_equal(machines.of[1].clock.n, 620);
+	assert_true(machines.of[1].clock.error_ns >= 2500000);
+	machines_clear(&machines);
 }
 
 /* Times of a file can be any. */
@@ -263,6 +308,8 @@ int main(void)
 		cmocka_unit_test(test_a_clock_that_began_later_and_drifts),
 		cmocka_unit_test(test_a_third_one_by_the_second),
 		cmocka_unit_test(test_what_no_clock_can_be_compared_by_is_said),
+		cmocka_unit_test(test_no_user_alone_puts_a_clock_off),
+		cmocka_unit_test(test_of_two_users_who_do_not_agree_neither_is_right),
 		cmocka_unit_test(test_a_clock_of_any_time),
 		cmocka_unit_test(test_a_machine_that_there_is_no_room_for_has_a_reason),
 	};
