@@ -452,7 +452,7 @@ static void account_of_gpu(const struct maker *maker, uint32_t number)
 	account->begin_ns = gpu->segments[0].begin_ns;
 	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
 	account->longest_stream_ns = gpu_longest_stream_ns(maker->facts, gpu);
-	for (size_t i = 0; i < gpu->n; i++)
+	for (size_t i = 0; i < gpu->n; i = spill_next(maker->facts->spill, i))
 		segment_measured(maker, account, gpu, &gpu->segments[i], &all, &part);
 	account->not_measured_ns = part.not_measured_ns;
 	parts_finish(maker->parts, account);
@@ -587,7 +587,7 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 
 	memset(accounts, 0, sizeof(*accounts));
 	accounts->of = xcalloc(ACCOUNTS_MAX, sizeof(*accounts->of));
-	maker.gpus = gpu_times_new(facts);
+	maker.gpus = gpu_times_of(facts);
 	for (uint32_t i = 0; i < facts->n_gpus; i++)
 		if (maker.gpus[i].n)
 			ranked[n++] =
@@ -602,7 +602,6 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 	}
 	accounts->vias = parts_take_vias(maker.parts, &accounts->n_vias);
 	parts_free(maker.parts);
-	gpu_times_free(maker.gpus, facts);
 	free(ranked);
 }
 

@@ -179,38 +179,40 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 		return;
 
 	const struct fact_thread *thread = &facts->threads[account->thread];
-	struct step_launch *launches = xcalloc(thread->n_calls + 1, sizeof(*launches));
-	struct step_range *ranges = xcalloc(facts->n_ranges + 1, sizeof(*ranges));
-	struct steps_of of = { .launches = launches,
-		               .ranges = ranges,
-		               .begin_ns = account->begin_ns,
-		               .end_ns = account->end_ns };
+	struct step_launch *launches = NULL;
+	struct step_range *ranges = NULL;
+	struct steps_of of = { .begin_ns = account->begin_ns, .end_ns = account->end_ns };
 
-	for (size_t i = 0; i < thread->n_calls; i++) {
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i)) {
 		const struct fact_call *call = &thread->calls[i];
 
-		if (call->correlation && call->begin_ns >= facts->begin_ns)
-			launches[of.n_launches++] =
-				(struct step_launch){ call->begin_ns,
-				                      call->kernel ? 2 * call->kernel
-				                                   : 2 * call->function->id + 1 };
+		if (!call->correlation || call->begin_ns < facts->begin_ns)
+			continue;
+		launches = spill_room(facts->spill, launches, of.n_launches, sizeof(*launches));
+		launches[of.n_launches++] = (struct step_launch){
+			call->begin_ns, call->kernel ? 2 * call->kernel : 2 * call->function->id + 1
+		};
 	}
-	for (size_t i = 0; i < facts->n_ranges; i++) {
+	for (size_t i = 0; i < facts->n_ranges; i = spill_next(facts->spill, i)) {
 		const struct fact_range *range = &facts->ranges[i];
 
-		if (range->thread == account->thread)
-			ranges[of.n_ranges++] =
-				(struct step_range){ range->begin_ns, range->end_ns, range->name,
-				                     range->depth, range->likely };
+		if (range->thread != account->thread)
+			continue;
+		ranges = spill_room(facts->spill, ranges, of.n_ranges, sizeof(*ranges));
+		ranges[of.n_ranges++] =
+			(struct step_range){ range->begin_ns, range->end_ns, range->name,
+			                     range->depth, range->likely };
 	}
+	of.launches = launches;
+	of.ranges = ranges;
 	steps_find(steps, &of);
 	/* a few launches that come again are no steps of a program that mostly does something else
 	 */
 	if (steps->how != STEPS_NONE && steps->how != STEPS_RANGES &&
 	    (double)(steps->begin_ns[steps->n] - steps->begin_ns[0]) < ANSWER_STEPS * account->ns)
 		steps_clear(steps);
-	free(launches);
-	free(ranges);
+	spill_drop(facts->spill, launches);
+	spill_drop(facts->spill, ranges);
 }
 
 static double account_share(const struct account *account, enum account_cause first,
@@ -261,11 +263,11 @@ static bool call_is_wait(const struct fact_call *call)
 static void change_find_waits(const struct facts *facts, struct answer_change *change)
 {
 	const struct fact_thread *thread = &facts->threads[change->thread];
-	struct chains_weight *weights = xcalloc(thread->n_calls + 1, sizeof(*weights));
+	struct chains_weight *weights = NULL;
 	uint64_t waits = 0, asks = 0, subtree;
 	size_t n = 0;
 
-	for (size_t i = 0; i < thread->n_calls; i++) {
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i)) {
 		const struct fact_call *call = &thread->calls[i];
 
 		if (call->begin_ns < change->account->begin_ns)
@@ -274,8 +276,10 @@ static void change_find_waits(const struct facts *facts, struct answer_change *c
 		if (!call_is_wait(call) || (change->awaited && !call->awaited))
 			continue;
 		waits++;
-		if (call->chain)
-			weights[n++] = (struct chains_weight){ call->chain, 1 };
+		if (!call->chain)
+			continue;
+		weights = spill_room(facts->spill, weights, n, sizeof(*weights));
+		weights[n++] = (struct chains_weight){ call->chain, 1 };
 	}
 	change->waits_chain = chains_heaviest(facts->chains, weights, n, ANSWER_SHARE, &subtree);
 	if (change->awaited || (waits && asks <= ANSWER_ROUND * waits && change->waits_chain &&
@@ -283,7 +287,7 @@ static void change_find_waits(const struct facts *facts, struct answer_change *c
 		change->waits = waits;
 	if (!change->waits || chain_is_below(facts->chains, change->waits_chain, change->chain))
 		change->waits_chain = 0;
-	free(weights);
+	spill_drop(facts->spill, weights);
 }
 
 static double account_awaited_ns(const struct account *account)

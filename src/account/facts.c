@@ -9,6 +9,7 @@
 #include "account/facts_place.h"
 #include "account/facts_ranks.h"
 #include "account/facts_watched.h"
+#include "account/gpu_time.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"
 #include "analysis/gpu_ids.h"
@@ -23,10 +24,18 @@ struct fact_name {
 	UT_hash_handle hh;
 };
 
+/* Of a GPU, in the order in which it came. */
+struct fact_gpu_works {
+	struct fact_work *rows;
+	size_t n;
+};
+
 struct facts_own {
 	struct thread_ids *ids;
 	struct gpu_ids *gpus;
-	size_t n_contexts, room_threads, room_works, room_ranges, room_unmeasured, room_busy;
+	size_t n_contexts, room_threads;
+	struct fact_gpu_works *works; /* until the end, by GPU */
+	size_t n_works;
 	uint64_t bytes;
 	struct fact_name *names; /* of ranges, without their numbers */
 	struct buf name;
@@ -41,6 +50,8 @@ struct facts_own {
 void facts_init(struct facts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
+	facts->spill = spill_new();
+	facts->gpus = xcalloc(1, sizeof(*facts->gpus));
 	facts->chains = chains_new();
 	facts->own = xcalloc(1, sizeof(*facts->own));
 	facts->own->ids = thread_ids_new();
@@ -60,23 +71,52 @@ static void facts_free_names(struct facts_own *own)
 	buf_free(&own->name);
 }
 
+/* Those of each GPU behind those of the one before. */
+static void facts_gather_works(struct facts *facts)
+{
+	struct facts_own *own = facts->own;
+
+	for (size_t i = 0; i < own->n_works; i++) {
+		struct fact_gpu_works *of = &own->works[i];
+
+		if (!facts->n_works) {
+			facts->works = of->rows;
+			facts->n_works = of->n;
+			continue;
+		}
+		for (size_t k = 0; k < of->n; k = spill_next(facts->spill, k)) {
+			facts->works = spill_room(facts->spill, facts->works, facts->n_works,
+			                          sizeof(*facts->works));
+			facts->works[facts->n_works++] = of->rows[k];
+		}
+		spill_drop(facts->spill, of->rows);
+	}
+	free(own->works);
+	own->works = NULL;
+	own->n_works = 0;
+}
+
 void facts_forget(struct facts *facts)
 {
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		struct fact_thread *thread = &facts->threads[i];
 
-		free(thread->calls);
-		free(thread->samples);
-		free(thread->rests);
-		free(thread->sums);
+		spill_drop(facts->spill, thread->calls);
+		spill_drop(facts->spill, thread->samples);
+		spill_drop(facts->spill, thread->rests);
+		spill_drop(facts->spill, thread->sums);
 		thread->calls = NULL;
 		thread->samples = NULL;
 		thread->rests = NULL;
 		thread->sums = NULL;
 		thread->n_calls = thread->n_samples = thread->n_rests = thread->n_sums = 0;
 	}
-	free(facts->works);
-	free(facts->ranges);
+	if (*facts->gpus)
+		gpu_times_free(*facts->gpus, facts);
+	*facts->gpus = NULL;
+	facts_gather_works(facts);
+	spill_drop(facts->spill, facts->works);
+	spill_drop(facts->spill, facts->ranges);
 	facts->works = NULL;
 	facts->ranges = NULL;
 	facts->n_works = facts->n_ranges = 0;
@@ -101,20 +141,22 @@ void facts_clear(struct facts *facts)
 	free(facts->contexts);
 	free(facts->pids);
 	free(facts->stacks);
-	free(facts->unmeasured);
+	spill_drop(facts->spill, facts->unmeasured);
 	free(facts->unwatched);
-	free(facts->busy);
+	spill_drop(facts->spill, facts->busy);
 	free(facts->talks);
 	free(facts->call_works);
 	collectives_clear(&facts->collectives);
 	chains_free(facts->chains);
+	free(facts->gpus);
+	spill_free(facts->spill);
 	memset(facts, 0, sizeof(*facts));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* The next row of an array, zeroed; NULL, and counted: there is no room. */
-static void *fact_add(struct facts *facts, void *array, size_t *n, size_t *room, size_t bytes)
+static void *fact_add(struct facts *facts, void *array, size_t *n, size_t bytes)
 {
 	char **rows = array;
 
@@ -123,17 +165,13 @@ static void *fact_add(struct facts *facts, void *array, size_t *n, size_t *room,
 		return NULL;
 	}
 	facts->own->bytes += bytes;
-	if (*n == *room) {
-		*room = *room ? 2 * *room : 16;
-		*rows = xrealloc(*rows, *room * bytes);
-	}
+	*rows = spill_room(facts->spill, *rows, *n, bytes);
 	memset(*rows + *n * bytes, 0, bytes);
 	return *rows + (*n)++ * bytes;
 }
 
 #define FACT_ADD(facts, owner, name)                                                               \
-	fact_add(facts, &(owner)->name, &(owner)->n_##name, &(owner)->room_##name,                 \
-	         sizeof(*(owner)->name))
+	fact_add(facts, &(owner)->name, &(owner)->n_##name, sizeof(*(owner)->name))
 
 static uint32_t fact_file_of(const struct event *event)
 {
@@ -288,11 +326,12 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	uint32_t gpu = gpu_ids_of(own->gpus, event);
 	struct fact_work *row = NULL;
 
-	if (gpu == GPU_ID_NONE)
+	if (gpu == GPU_ID_NONE) {
 		facts->left_out++;
-	else
-		row = fact_add(facts, &facts->works, &facts->n_works, &own->room_works,
-		               sizeof(*row));
+	} else {
+		own->works = by_id_room(own->works, &own->n_works, sizeof(*own->works), gpu);
+		row = fact_add(facts, &own->works[gpu].rows, &own->works[gpu].n, sizeof(*row));
+	}
 	if (!row)
 		return;
 	facts->files_works |= fact_file_of(event);
@@ -338,8 +377,8 @@ static void fact_range_add(struct facts *facts, const struct event *event)
 	struct facts_own *own = facts->own;
 
 	if (range->kind == RANGE_NOT_MEASURED) {
-		struct fact_span *row = fact_add(facts, &facts->unmeasured, &facts->n_unmeasured,
-		                                 &own->room_unmeasured, sizeof(*row));
+		struct fact_span *row =
+			fact_add(facts, &facts->unmeasured, &facts->n_unmeasured, sizeof(*row));
 
 		if (row)
 			*row = (struct fact_span){ facts_time(range->begin_ns),
@@ -349,8 +388,7 @@ static void fact_range_add(struct facts *facts, const struct event *event)
 	if (range->kind != RANGE_PUSHPOP || !event->tid || range->end_ns <= range->begin_ns)
 		return;
 
-	struct fact_range *row =
-		fact_add(facts, &facts->ranges, &facts->n_ranges, &own->room_ranges, sizeof(*row));
+	struct fact_range *row = fact_add(facts, &facts->ranges, &facts->n_ranges, sizeof(*row));
 
 	if (!row)
 		return;
@@ -501,7 +539,7 @@ static void fact_busy_add(struct facts *facts, const struct event *event)
 
 	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
 		return;
-	row = fact_add(facts, &facts->busy, &facts->n_busy, &facts->own->room_busy, sizeof(*row));
+	row = fact_add(facts, &facts->busy, &facts->n_busy, sizeof(*row));
 	if (!row)
 		return;
 	row->begin_ns = facts_time(sample->begin_ns);
@@ -569,6 +607,7 @@ void facts_end(struct facts *facts, const struct run_info *run)
 {
 	facts->run = run;
 	facts->n_gpus = gpu_ids_count(facts->own->gpus);
+	facts_gather_works(facts);
 	facts_order(facts);
 	facts_ranks(facts);
 	facts_busy_make_works(facts);

@@ -11,6 +11,7 @@
 
 #include "account/chains.h"
 #include "analysis/collectives.h"
+#include "base/spill.h"
 #include "trace/event.h"
 
 #define FACTS_NONE UINT32_MAX /* no such thread, no such row */
@@ -89,7 +90,6 @@ struct fact_thread {
 	struct fact_rest *rests;
 	struct fact_sum *sums;
 	size_t n_calls, n_samples, n_rests, n_sums;
-	size_t room_calls, room_samples, room_rests, room_sums;
 	bool of_cuda;             /* one of CUDA's */
 	bool is_cudas;            /* that runs functions of the host */
 	uint64_t polls;           /* samples in which it asked whether the GPU is done; */
@@ -144,6 +144,8 @@ struct fact_range { /* of NVTX, pushed and popped */
 
 struct facts {
 	const struct run_info *run; /* of the source's end */
+	struct spill *spill;        /* has the rows of threads, works, ranges */
+	struct gpu_time **gpus;     /* see gpu_times_of() */
 	struct chains *chains;
 	struct fact_thread *threads;
 	size_t n_threads;

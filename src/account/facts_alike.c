@@ -96,27 +96,27 @@ static void alikes_give(struct alikes *alikes, size_t number)
 }
 
 /* Some of its calls. */
-static bool thread_lacks_places(const struct fact_thread *thread)
+static bool thread_lacks_places(const struct facts *facts, const struct fact_thread *thread)
 {
-	for (size_t i = 0; i < thread->n_calls; i++)
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i))
 		if (!thread->calls[i].chain || thread->calls[i].by_sample_before)
 			return true;
 	return false;
 }
 
-static void thread_alike(struct fact_thread *thread, size_t calls)
+static void thread_alike(const struct facts *facts, struct fact_thread *thread, size_t calls)
 {
 	struct alikes alikes = { .thread = thread,
 		                 .calls = calls,
 		                 .kinds = { .row_bytes = sizeof(struct alike),
 		                            .key_bytes = sizeof(struct alike_key) } };
 
-	if (!thread_lacks_places(thread))
+	if (!thread_lacks_places(facts, thread))
 		return;
-	for (size_t i = 0; i < thread->n_calls; i++)
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i))
 		if (thread->calls[i].chain)
 			alikes_add(&alikes, i);
-	for (size_t i = 0; i < thread->n_calls && alikes.n_places; i++)
+	for (size_t i = 0; i < thread->n_calls && alikes.n_places; i = spill_next(facts->spill, i))
 		if (!thread->calls[i].chain || thread->calls[i].by_sample_before)
 			alikes_give(&alikes, i);
 	keyed_free(&alikes.kinds);
@@ -126,7 +126,7 @@ static void thread_alike(struct fact_thread *thread, size_t calls)
 void facts_alike(struct facts *facts)
 {
 	for (size_t i = 0; i < facts->n_threads; i++) {
-		thread_alike(&facts->threads[i], ALIKE_BEFORE);
-		thread_alike(&facts->threads[i], 0);
+		thread_alike(facts, &facts->threads[i], ALIKE_BEFORE);
+		thread_alike(facts, &facts->threads[i], 0);
 	}
 }

@@ -24,7 +24,7 @@ struct ask {
 struct maker {
 	struct facts *facts;
 	struct ask *asks; /* of all threads, by begin */
-	size_t n_asks, room_works;
+	size_t n_asks;
 	size_t next;       /* the first that no stretch has had in which the GPU was partly busy */
 	uint64_t slack_ns; /* that times of stretches can be wrong by */
 	uint32_t gpu;      /* the facts' number */
@@ -49,12 +49,13 @@ static void asks_collect(struct maker *maker)
 
 	for (uint32_t i = 0; i < facts->n_threads; i++)
 		maker->n_asks += facts->threads[i].asks;
-	maker->asks = xcalloc(maker->n_asks + 1, sizeof(*maker->asks));
+	maker->asks = spill_make(facts->spill, (maker->n_asks + 1) * sizeof(*maker->asks));
 	maker->n_asks = 0;
 	for (uint32_t i = 0; i < facts->n_threads; i++) {
 		const struct fact_thread *thread = &facts->threads[i];
 
-		for (uint32_t k = 0; k < thread->n_calls; k++) {
+		for (uint32_t k = 0; k < thread->n_calls;
+		     k = (uint32_t)spill_next(facts->spill, k)) {
 			const struct fact_call *call = &thread->calls[k];
 
 			if (!call->correlation)
@@ -117,10 +118,8 @@ static void work_add(struct maker *maker, uint64_t begin_ns, uint64_t end_ns, co
 		facts->left_out++;
 		return;
 	}
-	if (facts->n_works == maker->room_works) {
-		maker->room_works = maker->room_works ? 2 * maker->room_works : 256;
-		facts->works = xrealloc(facts->works, maker->room_works * sizeof(*facts->works));
-	}
+	facts->works =
+		spill_room(facts->spill, facts->works, facts->n_works, sizeof(*facts->works));
 	facts->works[facts->n_works++] = (struct fact_work){
 		.begin_ns = begin_ns,
 		.end_ns = end_ns,
@@ -239,8 +238,8 @@ static uint64_t earlier(uint64_t time_ns, int64_t late_ns)
 /* What lies between two stretches is not known. */
 static void hole_add(struct facts *facts, uint64_t begin_ns, uint64_t end_ns)
 {
-	facts->unmeasured =
-		xrealloc(facts->unmeasured, (facts->n_unmeasured + 1) * sizeof(*facts->unmeasured));
+	facts->unmeasured = spill_room(facts->spill, facts->unmeasured, facts->n_unmeasured,
+	                               sizeof(*facts->unmeasured));
 	facts->unmeasured[facts->n_unmeasured++] = (struct fact_span){ begin_ns, end_ns, 0 };
 }
 
@@ -336,5 +335,5 @@ void facts_busy_make_works(struct facts *facts)
 		facts->n_unmeasured = 0; /* pauses of records, of which there are none */
 		gpu_make_works(&maker, &facts->busy[first], gpu_end(facts, first) - first);
 	}
-	free(maker.asks);
+	spill_drop(facts->spill, maker.asks);
 }

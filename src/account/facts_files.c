@@ -60,7 +60,7 @@ static struct fact_copy *copies_find(const struct facts *facts, size_t *n)
 		copy->asks += thread->asks;
 		copy->rows += thread->n_calls + thread->n_samples + thread->n_rests;
 	}
-	for (size_t i = 0; i < facts->n_works; i++)
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))
 		if ((copy = copy_of(copies, *n, facts->works[i].process)))
 			copy->works++;
 	for (size_t i = 0; i < *n; i++) {
@@ -85,12 +85,12 @@ void facts_tell_once(struct facts *facts)
 	size_t n, works = 0, ranges = 0;
 	struct fact_copy *copies = copies_find(facts, &n), *copy;
 
-	for (size_t i = 0; i < facts->n_works; i++) {
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
 		copy = copy_of(copies, n, facts->works[i].process);
 		if (!copy || copy->told)
 			facts->works[works++] = facts->works[i];
 	}
-	for (size_t i = 0; i < facts->n_ranges; i++) {
+	for (size_t i = 0; i < facts->n_ranges; i = spill_next(facts->spill, i)) {
 		copy = copy_of(copies, n, facts->threads[facts->ranges[i].thread].process);
 		if (!copy || copy->told)
 			facts->ranges[ranges++] = facts->ranges[i];

@@ -54,13 +54,13 @@ static int ask_order(const void *a, const void *b)
 #define SORT_NEAR  1024 /* and one of them at most: a range comes after all that are in it */
 
 /* Each row is put where it belongs among those before. False: that is not near. */
-static bool fact_sort_near(char *rows, size_t n, size_t bytes,
+static bool fact_sort_near(struct spill *spill, char *rows, size_t n, size_t bytes,
                            int (*order)(const void *, const void *))
 {
 	char row[SORT_ROW];
 	size_t moves = SORT_MOVES * n;
 
-	for (size_t i = 1; i < n; i++) {
+	for (size_t i = 1; i < n; i = spill_next(spill, i)) {
 		size_t to = i;
 
 		while (to && order(rows + (to - 1) * bytes, rows + i * bytes) > 0) {
@@ -78,27 +78,28 @@ static bool fact_sort_near(char *rows, size_t n, size_t bytes,
 }
 
 /* Where the run ends that begins there: all up to it is in order. */
-static size_t run_end(const char *rows, size_t n, size_t bytes, size_t from,
+static size_t run_end(struct spill *spill, const char *rows, size_t n, size_t bytes, size_t from,
                       int (*order)(const void *, const void *))
 {
 	size_t to = from + 1;
 
 	while (to < n && order(rows + (to - 1) * bytes, rows + to * bytes) <= 0)
-		to++;
+		to = spill_next(spill, to);
 	return to < n ? to : n;
 }
 
 /* Two runs that follow on each other become one. The first is put aside for that. */
-static void runs_merge(char *rows, size_t middle, size_t n, size_t bytes, char *aside,
-                       int (*order)(const void *, const void *))
+static void runs_merge(struct spill *spill, char *rows, size_t middle, size_t n, size_t bytes,
+                       char *aside, int (*order)(const void *, const void *))
 {
 	const char *left = aside, *end = aside + middle * bytes, *right = rows + middle * bytes;
 	const char *last = rows + n * bytes;
 
 	if (order(right - bytes, right) <= 0)
 		return;
-	memcpy(aside, rows, middle * bytes);
-	for (; left < end; rows += bytes) {
+	for (size_t i = 0; i < middle; i = spill_next(spill, i))
+		memcpy(aside + i * bytes, rows + i * bytes, bytes);
+	for (size_t i = 0; left < end; rows += bytes, i = spill_next(spill, i)) {
 		bool of_right = right < last && order(left, right) > 0;
 
 		memcpy(rows, of_right ? right : left, bytes);
@@ -107,64 +108,45 @@ static void runs_merge(char *rows, size_t middle, size_t n, size_t bytes, char *
 }
 
 /* Rows of a few that are each in order, one after the other. */
-static void fact_sort_runs(char *rows, size_t n, size_t bytes,
+static void fact_sort_runs(struct spill *spill, char *rows, size_t n, size_t bytes,
                            int (*order)(const void *, const void *))
 {
-	char *aside = xmalloc(n * bytes + 1);
+	char *aside = spill_make(spill, n * bytes + 1);
 
 	for (bool done = false; !done;) {
 		done = true;
 		for (size_t from = 0, middle, to; from < n; from = to) {
-			middle = run_end(rows, n, bytes, from, order);
-			to = middle < n ? run_end(rows, n, bytes, middle, order) : n;
+			middle = run_end(spill, rows, n, bytes, from, order);
+			to = middle < n ? run_end(spill, rows, n, bytes, middle, order) : n;
 			if (middle == n)
 				break;
-			runs_merge(rows + from * bytes, middle - from, to - from, bytes, aside,
-			           order);
+			runs_merge(spill, rows + from * bytes, middle - from, to - from, bytes,
+			           aside, order);
 			done &= from == 0 && to == n;
 		}
 	}
-	free(aside);
+	spill_drop(spill, aside);
 }
 
-static void fact_sort(void *rows, size_t n, size_t bytes, int (*order)(const void *, const void *))
+static void fact_sort(const struct facts *facts, void *rows, size_t n, size_t bytes,
+                      int (*order)(const void *, const void *))
 {
-	if (bytes > SORT_ROW || !fact_sort_near(rows, n, bytes, order))
-		fact_sort_runs(rows, n, bytes, order);
-}
-
-/* Each GPU's one after the other. */
-static void facts_sort_works(struct facts *facts)
-{
-	struct fact_work *works = facts->works;
-	size_t *at = xcalloc((size_t)facts->n_gpus + 1, sizeof(*at));
-
-	for (size_t i = 0; i < facts->n_works; i++)
-		at[works[i].gpu + 1]++;
-	for (uint32_t gpu = 0; gpu < facts->n_gpus; gpu++)
-		at[gpu + 1] += at[gpu];
-	if (facts->n_gpus > 1) {
-		facts->works = xcalloc(facts->n_works + 1, sizeof(*works));
-		for (size_t i = 0; i < facts->n_works; i++)
-			facts->works[at[works[i].gpu]++] = works[i];
-		free(works);
-	}
-	free(at);
-	fact_sort(facts->works, facts->n_works, sizeof(*works), work_order);
+	if (bytes > SORT_ROW || !fact_sort_near(facts->spill, rows, n, bytes, order))
+		fact_sort_runs(facts->spill, rows, n, bytes, order);
 }
 
 /* Spans of the same thread that overlap are cut, so that each moment is in one at most. */
-static void fact_cut_calls(struct fact_thread *thread, uint64_t end_ns)
+static void fact_cut_calls(const struct facts *facts, struct fact_thread *thread)
 {
-	for (size_t i = 0; i < thread->n_calls; i++) {
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i)) {
 		struct fact_call *call = &thread->calls[i];
 
 		if (i + 1 < thread->n_calls && call->end_ns > call[1].begin_ns)
 			call->end_ns = call[1].begin_ns;
-		else if (i + 1 == thread->n_calls && call->open && call->end_ns < end_ns)
-			call->end_ns = end_ns;
+		else if (i + 1 == thread->n_calls && call->open && call->end_ns < facts->end_ns)
+			call->end_ns = facts->end_ns;
 	}
-	for (size_t i = 0; i + 1 < thread->n_rests; i++) {
+	for (size_t i = 0; i + 1 < thread->n_rests; i = spill_next(facts->spill, i)) {
 		struct fact_rest *rest = &thread->rests[i];
 
 		if (rest->end_ns > rest[1].begin_ns)
@@ -225,11 +207,12 @@ static uint64_t thread_untold_ns(const struct fact_thread *thread, uint64_t begi
 	return ns;
 }
 
-static void fact_order_sums(struct fact_thread *thread, uint64_t begin_ns)
+static void fact_order_sums(const struct facts *facts, struct fact_thread *thread)
 {
+	uint64_t begin_ns = facts->begin_ns;
 	size_t rest = 0, call = 0;
 
-	fact_sort(thread->sums, thread->n_sums, sizeof(*thread->sums), time_order);
+	fact_sort(facts, thread->sums, thread->n_sums, sizeof(*thread->sums), time_order);
 	for (size_t i = 0; i < thread->n_sums; i++) {
 		struct fact_sum *sum = &thread->sums[i];
 
@@ -283,7 +266,7 @@ static void facts_find_wakers(struct facts *facts)
 				                       (uint32_t)i, facts->threads[i].first_ns };
 	qsort(tids, n, sizeof(*tids), tid_order);
 	for (size_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
+		for (size_t k = 0; k < facts->threads[i].n_rests; k = spill_next(facts->spill, k)) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
 
 			if (rest->waker_tid)
@@ -315,23 +298,21 @@ static void facts_find_pids(struct facts *facts)
 /* Threads of a process after each other: of each its calls are in order already. */
 static struct fact_ask *facts_find_asks(const struct facts *facts, size_t *n)
 {
-	struct fact_ask *asks;
+	struct fact_ask *asks = NULL;
 
-	*n = 0;
-	for (size_t i = 0; i < facts->n_threads; i++)
-		*n += facts->threads[i].asks;
-	asks = xcalloc(*n + 1, sizeof(*asks));
 	*n = 0;
 	for (size_t i = 0; i < facts->n_pids; i++) {
 		uint32_t number = facts->pids[i].thread;
 		const struct fact_thread *thread = &facts->threads[number];
 
-		for (uint32_t k = 0; k < thread->n_calls; k++)
-			if (thread->calls[k].correlation)
+		for (uint32_t k = 0; k < thread->n_calls; k = (uint32_t)spill_next(facts->spill, k))
+			if (thread->calls[k].correlation) {
+				asks = spill_room(facts->spill, asks, *n, sizeof(*asks));
 				asks[(*n)++] = (struct fact_ask){ thread->calls[k].correlation,
 					                          thread->process->id, number, k };
+			}
 	}
-	fact_sort(asks, *n, sizeof(*asks), ask_order);
+	fact_sort(facts, asks, *n, sizeof(*asks), ask_order);
 	return asks;
 }
 
@@ -371,7 +352,7 @@ static void facts_join(struct facts *facts)
 	size_t n, near = 0;
 	struct fact_ask *asks = facts_find_asks(facts, &n);
 
-	for (size_t i = 0; i < facts->n_works; i++) {
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
 		struct fact_work *work = &facts->works[i];
 		struct fact_ask key = { .correlation = work->correlation,
 			                .process = work->process->id };
@@ -383,16 +364,18 @@ static void facts_join(struct facts *facts)
 		if (ask)
 			call_worked(&facts->threads[ask->thread].calls[ask->index], work);
 	}
-	free(asks);
+	spill_drop(facts->spill, asks);
 }
 
 /* From when on nothing is known to have run that it asked for. */
-static void thread_find_unworked(struct fact_thread *thread)
+static void thread_find_unworked(const struct facts *facts, struct fact_thread *thread)
 {
 	thread->unworked_ns = UINT64_MAX;
-	for (size_t i = thread->n_calls; i-- > 0 && !thread->calls[i].worked;)
+	for (size_t i = thread->n_calls; i-- > 0 && !thread->calls[i].worked;) {
 		if (thread->calls[i].correlation)
 			thread->unworked_ns = thread->calls[i].begin_ns;
+		spill_next(facts->spill, i);
+	}
 }
 
 /* The earliest and the latest of all that is known, where the recording does not say. */
@@ -401,7 +384,7 @@ static void facts_bound(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].last_ns > facts->end_ns)
 			facts->end_ns = facts->threads[i].last_ns;
-	for (size_t i = 0; i < facts->n_works; i++)
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))
 		if (facts->works[i].end_ns > facts->end_ns)
 			facts->end_ns = facts->works[i].end_ns;
 }
@@ -421,22 +404,25 @@ void facts_order(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		struct fact_thread *thread = &facts->threads[i];
 
-		fact_sort(thread->calls, thread->n_calls, sizeof(*thread->calls), time_order);
-		fact_sort(thread->samples, thread->n_samples, sizeof(*thread->samples), time_order);
-		fact_sort(thread->rests, thread->n_rests, sizeof(*thread->rests), time_order);
-		fact_cut_calls(thread, facts->end_ns);
+		fact_sort(facts, thread->calls, thread->n_calls, sizeof(*thread->calls),
+		          time_order);
+		fact_sort(facts, thread->samples, thread->n_samples, sizeof(*thread->samples),
+		          time_order);
+		fact_sort(facts, thread->rests, thread->n_rests, sizeof(*thread->rests),
+		          time_order);
+		fact_cut_calls(facts, thread);
 	}
 	facts_rests(facts);
 	for (size_t i = 0; i < facts->n_threads; i++)
-		fact_order_sums(&facts->threads[i], facts->begin_ns);
-	facts_sort_works(facts);
+		fact_order_sums(facts, &facts->threads[i]);
+	fact_sort(facts, facts->works, facts->n_works, sizeof(*facts->works), work_order);
 	facts_find_wakers(facts);
 	facts_find_pids(facts);
 	if (facts->n_works)
 		facts_join(facts);
 	for (size_t i = 0; i < facts->n_threads; i++)
-		thread_find_unworked(&facts->threads[i]);
-	fact_sort(facts->ranges, facts->n_ranges, sizeof(*facts->ranges), time_order);
+		thread_find_unworked(facts, &facts->threads[i]);
+	fact_sort(facts, facts->ranges, facts->n_ranges, sizeof(*facts->ranges), time_order);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */

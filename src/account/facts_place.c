@@ -197,13 +197,13 @@ static void placer_make_chains(struct placer *placer)
 		struct fact_thread *thread = &placer->facts->threads[i];
 
 		placer_samples(placer, thread, numbered);
-		for (size_t k = 0; k < thread->n_calls; k++) {
+		for (size_t k = 0; k < thread->n_calls; k = spill_next(placer->facts->spill, k)) {
 			struct fact_call *call = &thread->calls[k];
 
 			call->chain =
 				placer_row(placer, thread, call->begin_ns, &numbered[call->chain]);
 		}
-		for (size_t k = 0; k < thread->n_rests; k++) {
+		for (size_t k = 0; k < thread->n_rests; k = spill_next(placer->facts->spill, k)) {
 			struct fact_rest *rest = &thread->rests[k];
 			const struct numbered *of = &numbered[rest->chain];
 
@@ -232,7 +232,7 @@ static void placer_calls_by_samples(struct placer *placer)
 	for (size_t i = 0; i < placer->facts->n_threads; i++) {
 		struct fact_thread *thread = &placer->facts->threads[i];
 
-		for (size_t k = 0; k < thread->n_samples; k++) {
+		for (size_t k = 0; k < thread->n_samples; k = spill_next(placer->facts->spill, k)) {
 			struct fact_call *call = call_of_sample(thread, &thread->samples[k]);
 
 			if (!call || (call->chain && !call->by_sample_before))
@@ -254,7 +254,7 @@ static void placer_find_waits(struct placer *placer)
 	for (size_t i = 0; i < facts->n_threads; i++)
 		placer->waits[i] = FACTS_NONE;
 	for (uint32_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
+		for (size_t k = 0; k < facts->threads[i].n_rests; k = spill_next(facts->spill, k)) {
 			const struct fact_rest *rest = &facts->threads[i].rests[k];
 			uint32_t waker = rest->waker;
 			uint64_t ns = rest->ready_ns - rest->begin_ns;
@@ -295,11 +295,11 @@ static bool placer_has_own(struct placer *placer, const struct fact_thread *thre
 {
 	struct own own = { 0 };
 
-	for (size_t i = 0; i < thread->n_calls; i++)
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(placer->facts->spill, i))
 		own_count(placer, &own, thread->calls[i].chain);
-	for (size_t i = 0; i < thread->n_samples; i++)
+	for (size_t i = 0; i < thread->n_samples; i = spill_next(placer->facts->spill, i))
 		own_count(placer, &own, thread->samples[i].chain);
-	for (size_t i = 0; i < thread->n_rests; i++)
+	for (size_t i = 0; i < thread->n_rests; i = spill_next(placer->facts->spill, i))
 		own_count(placer, &own, thread->rests[i].chain);
 	return own.users > own.others;
 }
@@ -322,13 +322,13 @@ static uint32_t placer_place(struct placer *placer, struct fact_thread *waits, u
 static void placer_place_thread(struct placer *placer, struct fact_thread *thread,
                                 struct fact_thread *waits)
 {
-	for (size_t i = 0; i < thread->n_calls; i++)
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(placer->facts->spill, i))
 		thread->calls[i].chain = placer_place(placer, waits, thread->calls[i].begin_ns,
 		                                      thread->calls[i].chain);
-	for (size_t i = 0; i < thread->n_samples; i++)
+	for (size_t i = 0; i < thread->n_samples; i = spill_next(placer->facts->spill, i))
 		thread->samples[i].chain = placer_place(placer, waits, thread->samples[i].time_ns,
 		                                        thread->samples[i].chain);
-	for (size_t i = 0; i < thread->n_rests; i++)
+	for (size_t i = 0; i < thread->n_rests; i = spill_next(placer->facts->spill, i))
 		thread->rests[i].chain = placer_place(placer, waits, thread->rests[i].begin_ns,
 		                                      thread->rests[i].chain);
 }
@@ -379,7 +379,7 @@ static void peers_each(struct peers *peers, void (*tell)(const struct peers *pee
 	peers->left_out = 0;
 
 	for (uint32_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_rests; k++) {
+		for (size_t k = 0; k < facts->threads[i].n_rests; k = spill_next(facts->spill, k)) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
 
 			if (!rest_has_peer(rest))
@@ -493,13 +493,14 @@ static void placer_find_copies(const struct placer *placer)
 	bool *copied = xcalloc(chains_count(facts->chains) + 1, sizeof(*copied));
 
 	for (size_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_calls; k++) {
+		for (size_t k = 0; k < facts->threads[i].n_calls; k = spill_next(facts->spill, k)) {
 			const struct fact_call *call = &facts->threads[i].calls[k];
 
 			copied[call->chain] |= call->chain && call->op == OP_COPY && !call->small;
 		}
 	for (size_t i = 0; i < facts->n_threads; i++)
-		for (size_t k = 0; k < facts->threads[i].n_samples; k++) {
+		for (size_t k = 0; k < facts->threads[i].n_samples;
+		     k = spill_next(facts->spill, k)) {
 			struct fact_sample *sample = &facts->threads[i].samples[k];
 
 			sample->copies = sample->copies && copied[sample->chain];

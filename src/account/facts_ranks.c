@@ -22,11 +22,11 @@ static struct talk_row *talk_rows(const struct facts *facts, size_t *n)
 	struct talk_row *rows;
 
 	*n = 0;
-	for (size_t i = 0; i < facts->n_works; i++)
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))
 		*n += facts->works[i].class == FACT_COMMUNICATION;
 	rows = xcalloc(*n + 1, sizeof(*rows));
 	*n = 0;
-	for (size_t i = 0; i < facts->n_works; i++)
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))
 		if (facts->works[i].class == FACT_COMMUNICATION)
 			rows[(*n)++] =
 				(struct talk_row){ facts->works[i].begin_ns,

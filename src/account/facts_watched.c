@@ -80,7 +80,7 @@ static void windows_begin_late(struct facts *facts)
 	if (!facts->n_unmeasured)
 		return;
 	first = xcalloc(facts->n_unmeasured, sizeof(*first));
-	for (size_t i = 0; i < facts->n_works; i++) {
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
 		const struct fact_work *work = &facts->works[i];
 		size_t n = spans_before(facts, work->process->id, work->begin_ns);
 

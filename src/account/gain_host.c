@@ -132,7 +132,7 @@ double gain_host_after_waits(const struct facts *facts, const struct answer_chan
 	const struct fact_call *waited = NULL;
 	double ns = 0;
 
-	for (size_t i = 0; i < thread->n_calls; i++) {
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i)) {
 		const struct fact_call *call = &thread->calls[i];
 
 		if (call->begin_ns < account->begin_ns || call->begin_ns >= account->end_ns)

@@ -6,7 +6,7 @@
 #include "account/keyed.h"
 #include "account/waits.h"
 #include "base/array.h"
-#include "base/vec.h"
+#include "base/xalloc.h"
 
 #define GPU_STREAMS 4096 /* those beyond are not looked at */
 
@@ -14,8 +14,8 @@
 #define LANE_FEW  FACT_CLASSES
 #define GPU_LANES (FACT_CLASSES + 1)
 
-static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, enum gpu_state state,
-                    size_t work)
+static void gpu_add(const struct facts *facts, struct gpu_time *gpu, uint64_t begin_ns,
+                    uint64_t end_ns, enum gpu_state state, size_t work)
 {
 	struct gpu_segment *last = gpu->n ? &gpu->segments[gpu->n - 1] : NULL;
 
@@ -25,7 +25,7 @@ static void gpu_add(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns, en
 		last->end_ns = end_ns;
 		return;
 	}
-	gpu->segments = vec_room(gpu->segments, gpu->n, sizeof(*gpu->segments));
+	gpu->segments = spill_room(facts->spill, gpu->segments, gpu->n, sizeof(*gpu->segments));
 	gpu->segments[gpu->n++] =
 		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, state, 0 };
 }
@@ -48,7 +48,7 @@ static void gpu_each(const struct facts *facts, const struct gpu_time *gpu,
 	uint64_t until_ns[GPU_LANES] = { 0 };
 	size_t last[GPU_LANES];
 
-	for (size_t i = gpu->first; i <= gpu->last; i++) {
+	for (size_t i = gpu->first; i <= gpu->last; i = spill_next(facts->spill, i)) {
 		const struct fact_work *work = i < gpu->last ? &facts->works[i] : NULL;
 		uint64_t to_ns = work ? work->begin_ns : UINT64_MAX;
 
@@ -82,6 +82,11 @@ static void gpu_each(const struct facts *facts, const struct gpu_time *gpu,
 	}
 }
 
+struct adder {
+	const struct facts *facts;
+	struct gpu_time *gpu;
+};
+
 /* Kernels before those that communicate before copies. */
 static void gpu_add_stretch(void *data, const struct at_once *now)
 {
@@ -90,17 +95,20 @@ static void gpu_add_stretch(void *data, const struct at_once *now)
 		[FACT_COMMUNICATION] = STATE_COMMUNICATION,
 		[FACT_COPY] = STATE_COPIES,
 	};
+	const struct adder *adder = data;
 	unsigned class = 0;
 
 	while (class < FACT_CLASSES && !(now->classes & 1u << class))
 		class ++;
 	if (class < FACT_CLASSES)
-		gpu_add(data, now->begin_ns, now->end_ns, states[class], now->work[class]);
+		gpu_add(adder->facts, adder->gpu, now->begin_ns, now->end_ns, states[class],
+		        now->work[class]);
 	else
-		gpu_add(data, now->begin_ns, now->end_ns, STATE_IDLE, now->next);
+		gpu_add(adder->facts, adder->gpu, now->begin_ns, now->end_ns, STATE_IDLE,
+		        now->next);
 }
 
-static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
+static void gpu_talk(const struct facts *facts, struct gpu_time *gpu, const struct fact_work *work)
 {
 	struct gpu_talk *last = gpu->n_talks ? &gpu->talks[gpu->n_talks - 1] : NULL;
 
@@ -111,7 +119,7 @@ static void gpu_talk(struct gpu_time *gpu, const struct fact_work *work)
 			last->end_ns = work->end_ns;
 		return;
 	}
-	gpu->talks = vec_room(gpu->talks, gpu->n_talks, sizeof(*gpu->talks));
+	gpu->talks = spill_room(facts->spill, gpu->talks, gpu->n_talks, sizeof(*gpu->talks));
 	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
 }
 
@@ -138,7 +146,7 @@ static void gpu_trail(const struct facts *facts, struct gpu_time *gpu)
 	const struct fact_work *last = &facts->works[gpu->last - 1];
 
 	if (gpu->n && !facts_ended(facts, last->process))
-		gpu_add(gpu, gpu->segments[gpu->n - 1].end_ns, gpu_told_until(facts, last),
+		gpu_add(facts, gpu, gpu->segments[gpu->n - 1].end_ns, gpu_told_until(facts, last),
 		        STATE_IDLE, facts->n_works);
 }
 
@@ -151,12 +159,12 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 
 		gpu->first = i;
 		while (i < facts->n_works && facts->works[i].gpu == facts->works[gpu->first].gpu)
-			i++;
+			i = spill_next(facts->spill, i);
 		gpu->last = i;
-		gpu_each(facts, gpu, gpu_add_stretch, gpu);
-		for (size_t k = gpu->first; k < gpu->last; k++)
+		gpu_each(facts, gpu, gpu_add_stretch, &(struct adder){ facts, gpu });
+		for (size_t k = gpu->first; k < gpu->last; k = spill_next(facts->spill, k))
 			if (facts->works[k].class == FACT_COMMUNICATION)
-				gpu_talk(gpu, &facts->works[k]);
+				gpu_talk(facts, gpu, &facts->works[k]);
 		gpu_trail(facts, gpu);
 		gpu_find_debts(gpu, facts);
 	}
@@ -164,12 +172,19 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 	return gpus;
 }
 
+struct gpu_time *gpu_times_of(const struct facts *facts)
+{
+	if (!*facts->gpus)
+		*facts->gpus = gpu_times_new(facts);
+	return *facts->gpus;
+}
+
 void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 {
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
-		free(gpus[i].segments);
-		free(gpus[i].debts);
-		free(gpus[i].talks);
+		spill_drop(facts->spill, gpus[i].segments);
+		spill_drop(facts->spill, gpus[i].debts);
+		spill_drop(facts->spill, gpus[i].talks);
 	}
 	free(gpus);
 }
@@ -184,7 +199,7 @@ double gpu_longest_stream_ns(const struct facts *facts, const struct gpu_time *g
 		                 .key_bytes = offsetof(struct stream, ns) };
 	double longest = 0;
 
-	for (size_t i = gpu->first; i < gpu->last; i++) {
+	for (size_t i = gpu->first; i < gpu->last; i = spill_next(facts->spill, i)) {
 		const struct fact_work *work = &facts->works[i];
 		struct stream *stream = keyed_row(
 			&streams, (uint32_t[]){ work->process->id, work->stream }, GPU_STREAMS);

@@ -36,6 +36,9 @@ struct gpu_time {
 /* By the facts' numbers of GPUs; of one that ran nothing n is 0. Without holes from the first work
  * to the last, or, where its process did not end, to the end of the recording. */
 struct gpu_time *gpu_times_new(const struct facts *facts);
+
+/* The same, made when it is first asked for; the facts', until they are forgotten. */
+struct gpu_time *gpu_times_of(const struct facts *facts);
 void gpu_times_free(struct gpu_time *gpus, const struct facts *facts);
 
 /* How long the stream ran something that had most to run, in all. */

@@ -42,7 +42,7 @@ static void pauses_of(const struct facts *facts, const struct gpu_time *gpu,
 {
 	struct measured part = measured_of(facts, account->process);
 
-	for (size_t i = 0; i < gpu->n; i++) {
+	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 		const struct gpu_segment *segment = &gpu->segments[i];
 
 		if (segment->state != STATE_IDLE)
@@ -91,7 +91,7 @@ void account_pauses_make(struct account_pauses *pauses, const struct facts *fact
 {
 	uint64_t budget = ACCOUNT_BUDGET;
 	struct maker maker = { .facts = facts,
-		               .gpus = gpu_times_new(facts),
+		               .gpus = gpu_times_of(facts),
 		               .parts = parts_new(facts),
 		               .budget = &budget };
 	struct longest longest = { 0 };
@@ -110,7 +110,6 @@ void account_pauses_make(struct account_pauses *pauses, const struct facts *fact
 		pause_explain(&maker, &found[i], &pauses->longest[i]);
 	pauses->vias = parts_take_vias(maker.parts, &pauses->n_vias);
 	parts_free(maker.parts);
-	gpu_times_free(maker.gpus, facts);
 	longest_free(&longest);
 }
 

@@ -14,7 +14,6 @@ struct looker {
 	struct answer *answer;
 	const struct account *account;
 	const struct steps *steps;
-	struct gpu_time *gpus; /* made once they are wanted */
 	struct fact_span *spans;
 	size_t n_spans;
 };
@@ -95,9 +94,7 @@ static void phase_ask(struct looker *looker, struct phase *phase)
 	struct answer_line lines[2];
 	struct account part;
 
-	if (!looker->gpus)
-		looker->gpus = gpu_times_new(facts);
-	account_of_spans(&part, facts, looker->gpus, looker->account, looker->spans,
+	account_of_spans(&part, facts, gpu_times_of(facts), looker->account, looker->spans,
 	                 looker->n_spans, &looker->answer->budget);
 	if (answer_lines(looker->answer, &part, lines, 2) && lines[0].cause < ACCOUNT_CAUSES)
 		phase->most = lines[0];
@@ -133,6 +130,4 @@ void phases_make(struct answer *answer)
 		if (looker.steps->how != STEPS_NONE)
 			phases_look_at(&looker, &answer->phases[i]);
 	}
-	if (looker.gpus)
-		gpu_times_free(looker.gpus, answer->facts);
 }

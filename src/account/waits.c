@@ -170,9 +170,10 @@ static void lead_wait(struct lead *lead, const struct lead *wait, uint32_t threa
 	lead->begin_ns = wait->begin_ns;
 }
 
-static void debt_add(struct gpu_time *gpu, struct gpu_segment *idle, const struct gpu_debt *debt)
+static void debt_add(const struct facts *facts, struct gpu_time *gpu, struct gpu_segment *idle,
+                     const struct gpu_debt *debt)
 {
-	gpu->debts = vec_room(gpu->debts, gpu->n_debts, sizeof(*gpu->debts));
+	gpu->debts = spill_room(facts->spill, gpu->debts, gpu->n_debts, sizeof(*gpu->debts));
 	gpu->debts[gpu->n_debts++] = *debt;
 	idle->debt = (uint32_t)gpu->n_debts;
 }
@@ -194,7 +195,7 @@ static void lead_pause(const struct facts *facts, struct gpu_time *gpu, struct g
 	owed = facts_min(lead->left_ns, ns);
 	debt.share = ns ? (double)owed / (double)ns : 0;
 	lead->left_ns -= owed;
-	debt_add(gpu, idle, &debt);
+	debt_add(facts, gpu, idle, &debt);
 }
 
 /* Work that was there already: by how much the host is ahead, which is not to be had again. */
@@ -211,7 +212,7 @@ static void lead_work(struct lead *lead, const struct fact_work *work, const str
 /* Which of the rests were for the GPU: those that have no row are like them. */
 static void gpu_mark_rests(const struct gpu_time *gpu, const struct facts *facts)
 {
-	for (size_t i = 0; i < gpu->n; i++) {
+	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 		const struct gpu_segment *idle = &gpu->segments[i];
 		const struct fact_work *work =
 			idle->work < facts->n_works ? &facts->works[idle->work] : NULL;
@@ -231,7 +232,7 @@ void gpu_find_debts(struct gpu_time *gpu, const struct facts *facts)
 
 	gpu_mark_rests(gpu, facts);
 
-	for (size_t i = 0; i < gpu->n; i++) {
+	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 		struct gpu_segment *segment = &gpu->segments[i];
 		const struct fact_work *work =
 			segment->work < facts->n_works ? &facts->works[segment->work] : NULL;
@@ -312,12 +313,12 @@ static bool thread_waits_between(struct fact_thread *thread, size_t call, size_t
 	return waits || (thread->n_sums && pause_waited_ns(thread, call, &chain));
 }
 
-static void thread_find_awaited(struct fact_thread *thread)
+static void thread_find_awaited(const struct facts *facts, struct fact_thread *thread)
 {
 	size_t since = 0, asked = WAITS_FEW + 1, rest = 0;
 
 	thread->awaits = thread->awaited = 0;
-	for (size_t i = 0; i < thread->n_calls; i++) {
+	for (size_t i = 0; i < thread->n_calls; i = spill_next(facts->spill, i)) {
 		struct fact_call *call = &thread->calls[i];
 		bool between = i && thread_waits_between(thread, i, &rest);
 
@@ -340,5 +341,5 @@ void gpu_find_awaited(const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].asks)
-			thread_find_awaited(&facts->threads[i]);
+			thread_find_awaited(facts, &facts->threads[i]);
 }

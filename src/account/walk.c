@@ -457,7 +457,8 @@ static void walker_go(struct walker *walker, uint64_t begin_ns, uint64_t end_ns)
 			walker_add(walker, ACCOUNT_UNKNOWN, 0, end_ns - stretch.begin_ns);
 			return;
 		}
-		--*walker->walk->budget;
+		if (!(--*walker->walk->budget % SPILL_PASSED))
+			spill_look(walker->walk->facts->spill);
 		while (stretch.next_call < of->n_calls &&
 		       of->calls[stretch.next_call].end_ns <= stretch.begin_ns)
 			stretch.next_call++;

@@ -72,13 +72,12 @@ static void write_overlap(void *self, const struct run_info *run)
 	struct table *table = writer->table;
 	size_t n = 0;
 
-	gpus = gpu_times_new(facts);
+	gpus = gpu_times_of(facts);
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
 		if (gpus[i].n)
 			write_gpu(table, facts, &gpus[i]);
 		n += gpus[i].n > 0;
 	}
-	gpu_times_free(gpus, facts);
 	if (!n)
 		report_note_no_gpu_times(table, writer->options.part, run);
 	else

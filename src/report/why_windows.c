@@ -59,7 +59,7 @@ void why_windows(struct consumer *self, size_t n, why_window_fn *tell, void *dat
 
 	if (why_none(self))
 		return;
-	gpus = gpu_times_new(&why->facts);
+	gpus = gpu_times_of(&why->facts);
 	for (size_t i = 0; i < why->accounts.n; i++) {
 		const struct account *account = &why->accounts.of[i];
 		struct windows windows = {
@@ -79,5 +79,4 @@ void why_windows(struct consumer *self, size_t n, why_window_fn *tell, void *dat
 			windows_tell(&windows, gpus, &budget);
 		}
 	}
-	gpu_times_free(gpus, &why->facts);
 }

@@ -151,7 +151,7 @@ static void cut_gap(struct gpu_gaps *gaps, const struct fact_work *gpu,
 
 static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 {
-	struct gpu_time *times = gpu_times_new(facts);
+	struct gpu_time *times = gpu_times_of(facts);
 
 	for (uint32_t id = 0; id < facts->n_gpus; id++) {
 		const struct gpu_time *gpu = &times[id];
@@ -159,7 +159,7 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 
 		if (gpu->n)
 			cuts.measured = measured_of_gpu(facts, facts->works[gpu->first].process);
-		for (size_t i = 0; i < gpu->n; i++) {
+		for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 			const struct gpu_segment *segment = &gpu->segments[i];
 
 			if (segment->state == STATE_IDLE && segment->work < facts->n_works &&
@@ -167,7 +167,6 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 				cut_gap(gaps, &facts->works[gpu->first], segment, &cuts);
 		}
 	}
-	gpu_times_free(times, facts);
 }
 
 static void write_gaps(void *self, const struct run_info *run)
@@ -321,7 +320,7 @@ static void write_use(void *self, const struct run_info *run)
 	struct table *table = writer->table;
 	size_t number = 0;
 
-	for (size_t i = 0; i < facts->n_works; i++)
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))
 		if (!i || facts->works[i].gpu != facts->works[i - 1].gpu)
 			number = write_windows(writer, facts, &facts->works[i], number);
 	if (!facts->n_works)

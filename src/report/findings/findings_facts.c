@@ -126,13 +126,15 @@ static bool goes_on(const struct fact_call *call, const struct fact_call *before
 	return call->small && call->small == before->small;
 }
 
-static void see_thread(const struct fact_thread *thread, struct small_copies *small)
+static void see_thread(const struct facts *facts, const struct fact_thread *thread,
+                       struct small_copies *small)
 {
 	for (size_t i = 0, next; i < thread->n_calls; i = next) {
 		uint64_t ns = 0;
 
-		for (next = i + 1; next < thread->n_calls &&
-		                   goes_on(&thread->calls[next], &thread->calls[next - 1]);
+		for (next = spill_next(facts->spill, i);
+		     next < thread->n_calls &&
+		     goes_on(&thread->calls[next], &thread->calls[next - 1]);
 		     next++)
 			ns += thread->calls[next].end_ns - thread->calls[next].begin_ns;
 		if (next - i < ROW_LEAST)
@@ -182,7 +184,7 @@ void findings_add_small_copies(struct findings *findings, const struct facts *fa
 			continue;
 		all = by_id_room(all, &n, sizeof(*all), process->id);
 		all[process->id].process = process;
-		see_thread(&facts->threads[i], &all[process->id]);
+		see_thread(facts, &facts->threads[i], &all[process->id]);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (all[i].rows >= ROWS_LEAST &&

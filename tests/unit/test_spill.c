@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/* Arrays that lie in files: base/spill.h. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/spill.h"
+
+#define MANY ((size_t)8 << 20) /* of eight bytes: 64 MiB */
+
+struct resident {
+	size_t memory, files; /* bytes */
+};
+
+static struct resident resident(void)
+{
+	unsigned long long all = 0, files = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	assert_non_null(file);
+	assert_int_equal(2, fscanf(file, "%*u %llu %llu", &all, &files));
+	fclose(file);
+	return (struct resident){ (all - files) * page, files * page };
+}
+
+static uint64_t *fill(struct spill *spill, size_t n)
+{
+	uint64_t *array = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		array = spill_room(spill, array, i, sizeof(*array));
+		array[i] = 3 * i;
+	}
+	return array;
+}
+
+static void test_an_array_of_any_size_has_what_was_put_in(void **state)
+{
+	static const size_t sizes[] = { 1, 9, 4096, 4097, 131071, 131073, 1000000 };
+	struct spill *spill = spill_new();
+
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
+		uint64_t *array = fill(spill, sizes[k]);
+
+		for (size_t i = 0; i < sizes[k]; i++)
+			assert_int_equal(3 * i, array[i]);
+		spill_drop(spill, array);
+	}
+	spill_free(spill);
+}
+
+static void test_a_large_array_takes_little_memory(void **state)
+{
+	struct resident before = resident(), after;
+	struct spill *spill = spill_new();
+	uint64_t *array = fill(spill, MANY), *copy = spill_make(spill, MANY * sizeof(*array));
+
+	for (size_t i = 0; i < MANY; i = spill_next(spill, i))
+		copy[i] = array[i] + 1;
+	after = resident();
+	assert_true(after.memory < before.memory + ((size_t)4 << 20));
+	assert_true(after.files < (size_t)32 << 20);
+	for (size_t i = 0; i < MANY; i = spill_next(spill, i))
+		assert_int_equal(3 * i + 1, copy[i]);
+	spill_drop(spill, array);
+	spill_drop(spill, copy);
+	spill_free(spill);
+}
+
+static void test_what_is_changed_stays_so(void **state)
+{
+	struct spill *spill = spill_new();
+	uint64_t *array = fill(spill, MANY);
+
+	for (size_t pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < MANY; i = spill_next(spill, i))
+			array[i] += i % 7;
+	for (size_t i = 0; i < MANY; i = spill_next(spill, i))
+		assert_int_equal(3 * i + 2 * (i % 7), array[i]);
+	spill_drop(spill, array);
+	spill_free(spill);
+}
+
+/* As on a disk that is full: here files may have no more than four MiB. */
+static void test_without_room_in_a_file_it_is_memory(void **state)
+{
+	struct rlimit all, few;
+	struct spill *spill = spill_new();
+	uint64_t *array, *made;
+
+	assert_int_equal(0, getrlimit(RLIMIT_FSIZE, &all));
+	few = all;
+	few.rlim_cur = 4 << 20;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &few));
+	array = fill(spill, MANY);
+	made = spill_make(spill, (size_t)8 << 20);
+	made[0] = made[1000000] = 1;
+	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &all));
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(3 * i, array[i]);
+	spill_drop(spill, array);
+	spill_drop(spill, made);
+	spill_free(spill);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_array_of_any_size_has_what_was_put_in),
+		cmocka_unit_test(test_a_large_array_takes_little_memory),
+		cmocka_unit_test(test_what_is_changed_stays_so),
+		cmocka_unit_test(test_without_room_in_a_file_it_is_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
