@@ -106,6 +106,8 @@ struct sim_hooks {
 
 	void (*waited)(const struct sim_wait *wait);
 	void (*instantiated)(void); /* a graph */
+	/* A node of a graph was made, in the calling thread; `original`: of this one, 0: of none. */
+	void (*node_made)(uint64_t node, uint64_t original);
 };
 
 struct sim_profiler {

@@ -152,6 +152,44 @@ void call_leave(struct sim_call *call)
 		me.depth--;
 }
 
+/* Of a resource of which the program is told: the handle of a node is its number. */
+static void tell_node(uint32_t site, uint64_t node, uint64_t original)
+{
+	if (!atomic_load(&enabled[DOMAIN_RESOURCE][site]))
+		return;
+	client_enter();
+	const struct subscriber *to = atomic_load(&subscriber);
+	if (to && to->call && session_now()) {
+		struct graph_data graph = { .node = (void *)(uintptr_t)node,
+			                    .original_node = (void *)(uintptr_t)original };
+		struct resource_data data = { .descriptor = &graph };
+		to->call(to->user, DOMAIN_RESOURCE, site, &data);
+	}
+	client_leave();
+}
+
+/* A copy is told of as one that was made, too. */
+void node_made(uint64_t node, uint64_t original)
+{
+	if (client_is_running())
+		return;
+	tell_node(RESOURCE_GRAPHNODE_CREATED, node, 0);
+	if (original)
+		tell_node(RESOURCE_GRAPHNODE_CLONED, node, original);
+}
+
+#if CUPTI_RELEASE >= 11010
+CUPTI_API enum result cuptiGetGraphNodeId(void *node, uint64_t *number);
+enum result cuptiGetGraphNodeId(void *node, uint64_t *number)
+{
+	FAIL_ON_DEMAND();
+	if (!node || !number)
+		return RESULT_INVALID_PARAMETER;
+	*number = (uint64_t)(uintptr_t)node;
+	return RESULT_SUCCESS;
+}
+#endif
+
 /* ---- the program's side ---------------------------------------------------------------------- */
 
 static void enable(uint32_t on, uint32_t domain, uint32_t first, uint32_t last)

@@ -91,6 +91,7 @@ uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
 bool call_enter(struct sim_call *call);
 void call_leave(struct sim_call *call);
 void callback_forget(void);          /* the session ends */
+void node_made(uint64_t node, uint64_t original);
 uint32_t correlation_current(void);  /* of the call that this thread is in; 0: none */
 bool callback_is_at_exit(void);      /* this thread is in a callback at a call's exit */
 unsigned int callback_threads(void); /* that called CUDA in this session */

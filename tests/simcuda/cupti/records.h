@@ -53,6 +53,7 @@ enum {
 	COPY_PTOP
 };
 
+enum { DOMAIN_RESOURCE = 3, RESOURCE_GRAPHNODE_CREATED = 13, RESOURCE_GRAPHNODE_CLONED = 20 };
 enum { FLAG_ASYNC = 1, FLAG_FLUSH_FORCED = 1 };
 enum { OVERHEAD_FLUSH = 1 << 16, OVERHEAD_RESOURCE = 3 << 16 };
 enum { OBJECT_THREAD = 2 };
@@ -192,6 +193,21 @@ struct callback_data {
 	uint32_t context_number;
 	uint64_t *data;
 	uint32_t correlation;
+};
+
+/* CUpti_GraphData, and CUpti_ResourceData, which points to it */
+struct graph_data {
+	void *graph, *original_graph;
+	void *node, *original_node;
+	uint32_t node_type;
+	void *dependency;
+	void *executable;
+};
+
+struct resource_data {
+	void *context;
+	void *resource;
+	void *descriptor;
 };
 
 /*

@@ -20,6 +20,7 @@ static const struct sim_hooks hooks = {
 	.cancelled = work_cancelled,
 	.waited = work_waited,
 	.instantiated = graph_instantiated,
+	.node_made = node_made,
 };
 
 static struct sim_profiler *profiler;   /* guarded by cupti_lock */

@@ -35,18 +35,33 @@ void graph_free(CUgraph graph)
 	handle_free(graph, HANDLE_GRAPH);
 }
 
-CUgraphNode graph_add(CUgraph graph, const struct task *task, const CUgraphNode *after, size_t n)
+static CUgraphNode add(CUgraph graph, const struct task *task, const CUgraphNode *after, size_t n,
+                       uint64_t original)
 {
+	static uint64_t last_number;
 	CUgraphNode node = handle_new(HANDLE_NODE, sizeof(*node));
 	if (!node)
 		return NULL;
 	node->graph = graph;
+	node->number = ++last_number;
 	node->task = *task;
-	if (node_list_copy(&node->after, after, n) && node_list_add(&graph->nodes, node))
+	if (node_list_copy(&node->after, after, n) && node_list_add(&graph->nodes, node)) {
+		trace_node_made(node->number, original);
 		return node;
+	}
 	node_list_clear(&node->after);
 	handle_free(node, HANDLE_NODE);
 	return NULL;
+}
+
+CUgraphNode graph_add(CUgraph graph, const struct task *task, const CUgraphNode *after, size_t n)
+{
+	return add(graph, task, after, n, 0);
+}
+
+CUgraphNode graph_copy(CUgraph graph, const struct CUgraphNode_st *node)
+{
+	return add(graph, &node->task, NULL, 0, node->number);
 }
 
 bool graph_node_has_dependents(CUgraphNode node)
@@ -195,7 +210,7 @@ static bool clone_nodes(CUgraph clone, CUgraph graph)
 {
 	for (size_t i = 0; i < graph->nodes.n; i++) {
 		CUgraphNode node = graph->nodes.node[i];
-		node->clone = graph_add(clone, &node->task, NULL, 0);
+		node->clone = graph_copy(clone, node);
 		if (!node->clone)
 			return false;
 		task_get(&node->task);
@@ -284,6 +299,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, cuuint64_t flags)
 	(*exec)->plan = plan;
 	(*exec)->flags = flags;
 	trace_instantiated();
+	trace_planned(plan);
 	return CUDA_SUCCESS;
 }
 
@@ -346,6 +362,7 @@ static CUresult exec_update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRe
 		plan_renumber(plan, plan_number(exec->plan));
 		plan_put(exec->plan);
 		exec->plan = plan;
+		trace_planned(plan);
 	} else if (plan) {
 		plan_put(plan);
 	}

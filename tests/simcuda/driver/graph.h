@@ -12,6 +12,7 @@
 struct CUgraphNode_st {
 	struct handle handle;
 	CUgraph graph;
+	uint64_t number; /* CUPTI's: no other has it */
 	struct task task;
 	struct node_list after;
 	CUgraphNode clone; /* while the graph is cloned */
@@ -30,6 +31,7 @@ CUgraph graph_new(void);
 /* All of the following with sim_lock held, but for plan_run, which must not. */
 void graph_free(CUgraph graph);
 CUgraphNode graph_add(CUgraph graph, const struct task *task, const CUgraphNode *after, size_t n);
+CUgraphNode graph_copy(CUgraph graph, const struct CUgraphNode_st *node); /* without edges */
 bool graph_node_has_dependents(CUgraphNode node);
 
 struct plan *plan_new(CUgraph graph); /* NULL: the edges make a circle, or no memory */
@@ -38,6 +40,7 @@ void plan_put(struct plan *plan);
 bool plan_like(const struct plan *one, const struct plan *other); /* same kinds of tasks */
 size_t plan_tasks(const struct plan *plan);
 const struct task *plan_task(const struct plan *plan, size_t i);
+uint64_t plan_origin(const struct plan *plan, size_t i); /* the number of the node it was */
 void plan_renumber(struct plan *plan, uint32_t number); /* an update keeps it */
 bool plan_was_hooked(const struct plan *plan);          /* a profiler was there when it was made */
 uint32_t plan_number(const struct plan *plan);          /* of the executable graph, for records */

@@ -11,6 +11,7 @@ struct plan {
 	uint32_t number;
 	bool hooked;
 	size_t n;
+	uint64_t *origin; /* the number of each task's node */
 	struct task task[];
 };
 
@@ -72,6 +73,11 @@ struct plan *plan_new(CUgraph graph)
 	plan->number = ++last_number;
 	plan->hooked = trace_wanted();
 	plan->n = 0;
+	plan->origin = calloc(nodes->n + 1, sizeof(*plan->origin));
+	if (!plan->origin) {
+		free(plan);
+		return NULL;
+	}
 	for (size_t i = 0; i < nodes->n; i++)
 		nodes->node[i]->placed = false;
 	size_t before;
@@ -81,6 +87,7 @@ struct plan *plan_new(CUgraph graph)
 			if (!node_is_ready(nodes->node[i]))
 				continue;
 			nodes->node[i]->placed = true;
+			plan->origin[plan->n] = nodes->node[i]->number;
 			plan->task[plan->n++] = nodes->node[i]->task;
 			task_get(&nodes->node[i]->task);
 		}
@@ -102,6 +109,7 @@ void plan_put(struct plan *plan)
 		return;
 	for (size_t i = 0; i < plan->n; i++)
 		task_put(&plan->task[i]);
+	free(plan->origin);
 	free(plan);
 }
 
@@ -124,6 +132,11 @@ size_t plan_tasks(const struct plan *plan)
 const struct task *plan_task(const struct plan *plan, size_t i)
 {
 	return &plan->task[i];
+}
+
+uint64_t plan_origin(const struct plan *plan, size_t i)
+{
+	return plan->origin[i];
 }
 
 uint32_t plan_number(const struct plan *plan)

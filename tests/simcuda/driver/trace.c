@@ -137,6 +137,12 @@ static size_t plan_works(const struct plan *plan)
 	return n;
 }
 
+/* Numbers of a plan's nodes, those of its child graphs in their places. */
+static uint64_t node_number(uint32_t graph, uint64_t node)
+{
+	return (uint64_t)graph << 32 | node;
+}
+
 static struct sim_work *fill_works(const struct plan *plan, const struct sim_work *run,
                                    uint64_t *node, struct sim_work *work)
 {
@@ -150,10 +156,21 @@ static struct sim_work *fill_works(const struct plan *plan, const struct sim_wor
 		*work = *run;
 		if (!task_work(task, true, work))
 			continue;
-		work->graph_node = (uint64_t)run->graph << 32 | *node;
+		work->graph_node = node_number(run->graph, *node);
 		work++;
 	}
 	return work;
+}
+
+static void tell_nodes(const struct plan *plan, uint32_t graph, const struct sim_hooks *hooks,
+                       uint64_t *node)
+{
+	for (size_t i = 0; i < plan_tasks(plan); i++) {
+		++*node;
+		hooks->node_made(node_number(graph, *node), plan_origin(plan, i));
+		if (plan_task(plan, i)->kind == TASK_GRAPH)
+			tell_nodes(plan_task(plan, i)->plan, graph, hooks, node);
+	}
 }
 
 static struct sim_span *fill_spans(const struct plan *plan, uint64_t *at, uint64_t least,
@@ -257,6 +274,21 @@ void trace_instantiated(void)
 	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
 	if (hooks)
 		hooks->instantiated();
+}
+
+void trace_node_made(uint64_t node, uint64_t original)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	if (hooks)
+		hooks->node_made(node, original);
+}
+
+void trace_planned(const struct plan *plan)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	uint64_t node = 0;
+	if (hooks)
+		tell_nodes(plan, plan_number(plan), hooks, &node);
 }
 
 uint64_t trace_now(void)

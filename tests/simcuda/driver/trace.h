@@ -23,6 +23,11 @@ void trace_end(const struct task *task, uint64_t begin_ns, uint64_t end_ns);
 
 void trace_instantiated(void); /* a graph; not under sim_lock */
 
+struct plan;
+/* A node of a graph was made, as a copy of another or (0) not; all of a plan were. */
+void trace_node_made(uint64_t node, uint64_t original);
+void trace_planned(const struct plan *plan);
+
 /* Around waiting: trace_now before, the rest after. */
 uint64_t trace_now(void); /* 0: nobody wants to know */
 void trace_waited(enum sim_wait_kind kind, uint64_t begin_ns, uint32_t context, uint32_t stream,

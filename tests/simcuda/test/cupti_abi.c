@@ -58,6 +58,10 @@ SAME(sizeof(struct overhead_record), sizeof(CUpti_ActivityOverhead3));
 SAME(sizeof(struct graph_record), sizeof(CUpti_ActivityGraphTrace2));
 SAME(sizeof(struct api_record), sizeof(CUpti_ActivityAPI));
 SAME(sizeof(struct callback_data), sizeof(CUpti_CallbackData));
+SAME(sizeof(struct graph_data), sizeof(CUpti_GraphData));
+SAME(sizeof(struct resource_data), sizeof(CUpti_ResourceData));
+SAME(RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+SAME(RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 
 #define BYTES(kind, member, old, middle, now)                                                      \
 	enum { kind##_OLD = old, kind##_MIDDLE = middle, kind##_NOW = now };
