@@ -250,8 +250,9 @@ static void busy_add(const struct maker *maker, const struct cut *cut, enum acco
 	const struct fact_call *call = facts_call_of(maker->facts, work, &thread);
 	/* of a stretch it is not known which calls it was asked for by */
 	bool known = call && (!work->sampled || work->class == FACT_COPY);
-	struct part_key key = { cause, known ? call->chain : 0, known ? thread : FACTS_NONE,
-		                cut->via, .awaited = awaited };
+	uint32_t chain = work->chain ? work->chain : known ? call->chain : 0;
+	struct part_key key = { cause, chain, known ? thread : FACTS_NONE, cut->via,
+		                .awaited = awaited };
 	struct account_part *part = parts_add(maker->parts, &key, cut->end_ns - cut->begin_ns, 1);
 
 	if (work->sampled)

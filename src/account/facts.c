@@ -353,6 +353,7 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	row->kind = (uint8_t)activity->kind;
 	row->direction = (uint8_t)activity->direction;
 	row->kernel = fact_kernel_of(facts, activity->kernel);
+	row->chain = fact_stack_of(facts, activity->stack);
 	row->pageable = fact_is_pageable(activity);
 	row->few = fact_has_few_blocks(activity);
 }

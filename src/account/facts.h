@@ -119,6 +119,7 @@ struct fact_work {
 	uint32_t gpu;            /* a dense number of the process's device; */
 	uint32_t device, stream; /* the process's own ones */
 	uint32_t kernel;         /* its id and 1; 0: none, or not known */
+	uint32_t chain;          /* where it was captured, as a node; 0: not known, or no node */
 	uint8_t class;           /* enum fact_class */
 	uint8_t kind;            /* enum activity_kind */
 	uint8_t direction;

@@ -213,6 +213,8 @@ static void placer_make_chains(struct placer *placer)
 		}
 		thread->poll_chain = numbered[thread->poll_chain].chain;
 	}
+	for (size_t i = 0; i < placer->facts->n_works; i++)
+		placer->facts->works[i].chain = numbered[placer->facts->works[i].chain].chain;
 	free(numbered);
 }
 

@@ -147,6 +147,7 @@ static const struct agent_ring_layout {
 	[AGENT_PROBE_BEGUN] = { sizeof(struct agent_probed), 0 },
 	[AGENT_PROBE_NAME] = { sizeof(struct agent_probe_name),
 	                       offsetof(struct agent_probe_name, text) },
+	[AGENT_NODE] = { sizeof(struct agent_node), 0 },
 };
 
 #define TYPES (ARRAY_SIZE(layouts))

@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   14
+#define AGENT_ABI   15
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -316,6 +316,7 @@ enum agent_record_type {
 	AGENT_PROBED,      /* a call of a diverted function that ended, or will not return */
 	AGENT_PROBE_BEGUN, /* its entry, where begin and end are asked for apart */
 	AGENT_PROBE_NAME,  /* a text of a call that comes after it */
+	AGENT_NODE,
 	AGENT_RECORD_TYPES
 };
 
@@ -407,6 +408,17 @@ struct agent_graph {
 	uint64_t begin_ns, end_ns;
 	uint32_t correlation;
 	uint32_t graph;
+};
+
+/* A node of a graph was made: by the call that its thread was in at that time, or as a copy of
+ * another. What the numbers are that activities have. */
+struct agent_node {
+	struct agent_head head;
+	uint64_t node;
+	uint64_t original; /* 0: it is no copy */
+	uint64_t time_ns;
+	uint32_t tid;
+	uint32_t reserved;
 };
 
 /* Time that is the agent's own, in a call of the program's: kinds of AGENT_OVERHEAD that CUPTI does

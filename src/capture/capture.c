@@ -29,6 +29,14 @@ static void launched(void *data, uint32_t pid, const struct call *call)
 		gpu_launched(c->gpu, pid, call);
 }
 
+static void captured(void *data, uint32_t pid, uint32_t tid, const struct call *call)
+{
+	struct capture *c = data;
+
+	if (c->gpu)
+		gpu_captured(c->gpu, pid, tid, call);
+}
+
 static void met(void *data, const struct process *process, uint64_t now_ns)
 {
 	struct capture *c = data;
@@ -132,6 +140,7 @@ static void make_parts(struct capture *c)
 		                           .stack_of = stack_of,
 		                           .stack_of_hook = stack_of_hook,
 		                           .launched = launched,
+		                           .captured = captured,
 		                           .met = c->who || c->ranks ? met : NULL,
 		                           .hooked = c->ranks ? hooked : NULL,
 		                           .data = c };

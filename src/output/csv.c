@@ -305,6 +305,8 @@ static void add_activity(struct csv *csv, const struct event *event)
 	add_unless_0(csv, COLUMN_GRAPH_NODE, a->graph_node);
 	if (delay.queued)
 		add_u64(csv, COLUMN_QUEUE, delay.queue_ns);
+	if (a->stack)
+		add_u64(csv, COLUMN_STACK, a->stack->id);
 	end_row(csv);
 }
 

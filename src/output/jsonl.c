@@ -403,10 +403,12 @@ static void add_activity(struct jsonl *jsonl, const struct event *event)
 	struct delay delay = delay_of(&jsonl->sink, event);
 
 	add_kernel_name(jsonl, event->activity->kernel, event->activity->begin_ns);
+	add_stack(jsonl, event->activity->stack, event->activity->begin_ns);
 	begin_line(jsonl, out, event->activity->begin_ns);
 	jsonl_begin_activity(out, event->activity, &delay);
 	add_fragment(out, process_fragment(jsonl, event->process));
 	jsonl_add_activity(out, event->activity);
+	jsonl_add_stack_of(out, event->activity->stack);
 	end_line(out);
 }
 

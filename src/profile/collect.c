@@ -126,7 +126,9 @@ static void take_done(void *data, const struct work_done *done, const struct wor
 {
 	struct collect *c = data;
 	const struct collect_ran ran = { .name = find_name(c, done->activity),
-		                         .stack = call ? c->stack : NULL,
+		                         .stack = done->activity->stack ? done->activity->stack
+		                                  : call                ? c->stack
+		                                                        : NULL,
 		                         .process = done->process,
 		                         .tid = call ? call->tid : 0 };
 

@@ -47,8 +47,8 @@ _Static_assert((int)METRICS_VALUES <= KEPT_MOST && (int)ACTIVITY_VALUES <= KEPT_
                "they have bits in the mask");
 
 /*
- * Above the mask of a call: the number of its stack and one, 0 for none; since 1.3. Older readers
- * take 32 bits of the mask and leave it out.
+ * Above the mask of a call, since 1.3, and of an activity, since 1.6: the number of its stack and
+ * one, 0 for none. Older readers take 32 bits of the mask and leave it out.
  */
 #define MASK_STACK_SHIFT 32
 

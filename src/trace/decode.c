@@ -329,6 +329,7 @@ struct decoded_kind {
 	const uint64_t *values;
 	const struct kernel *kernel;
 	uint64_t begin_ns, end_ns, correlation;
+	uint64_t stack; /* its number and one; 0: none */
 };
 
 static bool read_kind(struct decoder *decoder, uint64_t head, uint64_t kind, struct event *event,
@@ -337,11 +338,14 @@ static bool read_kind(struct decoder *decoder, uint64_t head, uint64_t kind, str
 	struct codec *codec = &decoder->codec;
 	struct last_kernel *last = codec_kernel(codec, (uint32_t)kind);
 	struct slot *slot;
+	uint64_t head_mask;
 	uint32_t mask;
 
 	if (!read_kernel(decoder, head, last, &read->kernel))
 		return false;
-	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	head_mask = next_number(decoder, COLUMN_HEADS);
+	mask = (uint32_t)head_mask;
+	read->stack = head_mask >> MASK_STACK_SHIFT;
 	if (!read_times(decoder, event, &read->begin_ns))
 		return false;
 	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
@@ -366,6 +370,8 @@ static enum decoded tell_activity(struct decoder *decoder, const struct decoded_
 	struct activity *activity = &decoder->activity;
 
 	if (kind == ACTIVITY_KERNEL && !read->kernel && !decoder->lost)
+		return DECODED_DAMAGE;
+	if (!read_stack(decoder, read->stack, &activity->stack))
 		return DECODED_DAMAGE;
 	if (kind >= ACTIVITY_COUNT)
 		return DECODED_NOTHING;

@@ -283,7 +283,10 @@ static uint32_t define_stack(struct definer *definer, const struct stack *stack)
 
 static const struct stack *stack_of(const struct event *event)
 {
-	return event->call ? event->call->stack : event->sample ? event->sample->stack : NULL;
+	return event->call       ? event->call->stack
+	       : event->sample   ? event->sample->stack
+	       : event->activity ? event->activity->stack
+	                         : NULL;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */

@@ -304,7 +304,9 @@ static void encode_as_kind(struct encoder *encoder, const struct event *event,
 	if (kernel->kernel != ids->kernel)
 		at = put_varint(at, ids->kernel);
 	kernel->kernel = ids->kernel;
-	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+	at = put_varint(at,
+	                mask | (event->activity ? (uint64_t)ids->stack << MASK_STACK_SHIFT : 0));
+	column_upto(encoder, COLUMN_HEADS, at);
 
 	put_times(encoder, event->time_ns, as->begin_ns);
 	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, n_values, mask);

@@ -145,6 +145,9 @@ struct activity {
 	enum api_direction direction;             /* ACTIVITY_COPY */
 	enum activity_memory source, destination; /* ACTIVITY_SET: the destination only */
 	uint32_t peer_device;                     /* destination of DIRECTION_P2P */
+	/* Of a graph's node: at which the call began that was captured. NULL: none, or not known.
+	 */
+	const struct stack *stack;
 };
 
 /* ---- ranges: what the program says it does, and what CUPTI says of waits and of itself

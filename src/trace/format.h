@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       5
+#define FORMAT_MINOR       6
 
 #define FORMAT_MINOR_STACKS 3 /* since which there are stacks */
 

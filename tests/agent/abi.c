@@ -79,6 +79,8 @@ SAME(CUPTI_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_RESOURCE);
 SAME(CUPTI_DOMAIN_SYNCHRONIZE, CUPTI_CB_DOMAIN_SYNCHRONIZE);
 SAME(CUPTI_DOMAIN_NVTX, CUPTI_CB_DOMAIN_NVTX);
 SAME(CUPTI_ENTER, CUPTI_API_ENTER);
+SAME(CUPTI_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+SAME(CUPTI_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME(CUPTI_EXIT, CUPTI_API_EXIT);
 
 /* ---- records ---- */
@@ -229,6 +231,9 @@ GRAPH(CUpti_ActivityGraphTrace);
 #endif
 
 /* ---- callbacks ---- */
+AT(cupti_graph_data, node, CUpti_GraphData, node);
+AT(cupti_graph_data, original_node, CUpti_GraphData, originalNode);
+AT(cupti_resource_data, graph, CUpti_ResourceData, resourceDescriptor);
 AT(cupti_callback_data, site, CUpti_CallbackData, callbackSite);
 AT(cupti_callback_data, function, CUpti_CallbackData, functionName);
 AT(cupti_callback_data, parameters, CUpti_CallbackData, functionParams);

@@ -297,6 +297,7 @@ class Chunk:
                 slot.values[bit] = (slot.values[bit] + self.values.signed()) & MASK
         event["correlation"] = self.correlation(event, "activity", mask)
         event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
+        event["stack"] = self.stack(mask >> 32)
         event.update(kind=KINDS[what], values=list(slot.values),
                      kernel=self.trace.kernels[kernel - 1] if kernel else "")
 
@@ -376,7 +377,8 @@ def row_of_activity(trace, event):
     values = event["values"]
     row = {"time_ns": event["begin"] - trace.begin_ns, "pid": event["pid"], "kernel": event["kernel"],
            "duration_ns": event["end"] - event["begin"], "correlation": event["correlation"],
-           "device": values[0], "context": values[1], "stream": values[2]}
+           "device": values[0], "context": values[1], "stream": values[2],
+           "stack": "" if event["stack"] is None else event["stack"]}
     if event["kernel"]:
         row.update(shape(values[3:9]))
     else:

@@ -149,6 +149,62 @@ def test_gpu_graphs_have_the_kernels_of_their_nodes(case):
                  dict(collections.Counter(of_graphs.values())))
 
 
+REPLAYED = [("capture_both;capture_attention", "tick()", 160), ("capture_backward", "block", 160), ("capture_updated", "tick()", 160),
+            ("capture_both;capture_transfers", "HtoD", None), ("capture_both;capture_transfers", "Device", None), ("main;replay", "plain_name", 80)]
+
+
+def by_place(case, trace):
+    """Time of the GPU in a profile of a trace: by the stack's text, and what ran."""
+    path = case.path("nodes.folded")
+    done = case.cuscope("profile", trace, "-o", path, name="profile")
+    checks.equal("status of profile", 0, done.wait())
+    with open(path) as file:
+        return [line.rsplit(" ", 1) for line in file if "[GPU_" in line]
+
+
+def check_replayed(case, trace, scale=1):
+    lines = by_place(case, trace)
+    for place, kernel, us in REPLAYED:
+        found = [int(weight) for stack, weight in lines if f"{place};" in stack and kernel in stack.rsplit(";", 1)[1]]
+        if len(found) != 1 or (us and abs(found[0] - us * scale) > us * scale / 4):
+            raise Failure(f"{kernel} of {place}: {found} us, should be {us}: {lines}")
+    if any("capture_update;" in stack for stack, _ in lines):
+        raise Failure(f"what was updated still runs: {lines}")
+
+
+def test_gpu_nodes_are_where_they_were_captured(case):
+    """On any thread, also in a clone that is a child of another graph, and after an update; a node made by hand where it is launched."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    done = start(case, ["--stacks", "--", Places.program("gpunodes"), "20"])
+    checks.equal("status", 0, done.wait())
+    check_replayed(case, case.path("trace.cuscope"))
+    jsonl = case.path("nodes.jsonl")
+    checks.equal("status of export", 0, case.cuscope("export", case.path("trace.cuscope"), "-o", jsonl, name="jsonl").wait())
+    with open(jsonl) as file:
+        events = [json.loads(line) for line in file]
+    frames = {event["stack"]: [frame.get("function") for frame in event["frames"]] for event in events if event["type"] == "stack"}
+    copies = [event for event in events if event["type"] == "gpu" and event["op"] == "copy" and event.get("graph_node")]
+    checks.equal("copies of graphs", 40, len(copies))
+    if not all("capture_transfers" in frames[event["stack"]] for event in copies):
+        raise Failure(f"a copy is elsewhere: {copies[0]}")
+
+
+def test_gpu_nodes_made_before_are_where_they_are_launched(case):
+    """cuscope comes when all is captured."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    program = case.program("gpunodes", "1000", "wait", stdin=subprocess.PIPE)
+    wait_until(lambda: "captured" in program.out(), "the program to capture")
+    done = start(case, ["--stacks", "-p", program.pid])
+    wait_until(lambda: "GPU times of process" in done.err(), "the agent to measure", LIMIT_SECONDS)
+    program.process.stdin.write(b"\n")
+    program.process.stdin.close()
+    program.wait()
+    checks.equal("status", 0, done.wait())
+    places = {stack.split(";")[-3] for stack, _ in by_place(case, case.path("trace.cuscope"))}
+    if places != {"replay", "sample_launch"}:
+        raise Failure(f"kernels are in {places}; record said {done.err()}")
+
+
 def test_gpu_several_gpus(case):
     case.env = {"SIMCUDA_DEVICES": "3"}
     trace = record(case, "gpudevices", 3)

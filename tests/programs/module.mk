@@ -5,7 +5,7 @@ PROG      := tests/programs
 PROG_B    := $(B)/programs
 PROG_PLAIN := threads fork crowd exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
               memory copies toolkit ptsz blocked reload nested waits live places fibers \
-              gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits waker closes unloads getters twice launcher churn driverflood devicefds patches
+              gpustreams gpugraphs gpunodes gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper hostwaits waker closes unloads getters twice launcher churn driverflood devicefds patches
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/ownroot $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused $(PROG_B)/answers \
              $(PROG_B)/static $(PROG_B)/static-stripped \
              $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so libframebare.so libframegap.so libframenone.so hooked libhooked.so.1 libclockstep.so torchops libtorch_cpu.so framethrow engine libtorch_python_engine inlined stackpoints gostack) \

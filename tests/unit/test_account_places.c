@@ -387,6 +387,41 @@ static void test_a_thread_that_was_seen_nowhere_is_in_the_library(void **state)
 	                    "_pickle.cpython-311.so");
 }
 
+/* A graph is launched in line 30; its kernels were captured in lines 50 and 51, one before anybody
+ * looked, and those of other launches are where they are launched. */
+static void test_nodes_of_graphs_are_where_they_were_captured(void **state)
+{
+	const struct account *account;
+
+	for (double at = 0; at < 10000; at += 1000) {
+		struct activity node = { .kind = ACTIVITY_KERNEL,
+			                 .context = 1,
+			                 .stream = 7,
+			                 .graph = 1,
+			                 .graph_node = 5,
+			                 .stack = at_line(50),
+			                 .correlation = launch(at + 10, 30),
+			                 .begin_ns = US(at + 20),
+			                 .end_ns = US(at + 620) };
+
+		see(activity_event(the_process(), &node));
+		node.begin_ns = US(at + 620);
+		node.end_ns = US(at + 720);
+		node.stack = at_line(51);
+		see(activity_event(the_process(), &node));
+		node.begin_ns = US(at + 720);
+		node.end_ns = US(at + 770);
+		node.stack = NULL;
+		see(activity_event(the_process(), &node));
+		ran(launch(at + 760, 31), at + 780, at + 980);
+	}
+	account = the_account(10000);
+	assert_in_range(us_of(account, ACCOUNT_KERNELS, 50), 5990, 6010);
+	assert_in_range(us_of(account, ACCOUNT_KERNELS, 51), 990, 1010);
+	assert_in_range(us_of(account, ACCOUNT_KERNELS, 30), 490, 510);
+	assert_in_range(us_of(account, ACCOUNT_KERNELS, 31), 1990, 2010);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -409,6 +444,7 @@ int main(void)
 		TEST(test_what_else_the_c_library_does_is_computing),
 		TEST(test_a_thread_deep_in_a_library_is_where_it_was_before),
 		TEST(test_a_thread_that_was_seen_nowhere_is_in_the_library),
+		TEST(test_nodes_of_graphs_are_where_they_were_captured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,7 @@ static void test_every_type_of_record_is_passed_on_at_its_smallest(void **state)
 		{ AGENT_SYNC, 0, sizeof(struct agent_wait) },
 		{ AGENT_OVERHEAD, 0, sizeof(struct agent_wait) },
 		{ AGENT_NVTX, 0, sizeof(struct agent_nvtx) },
+		{ AGENT_NODE, 0, sizeof(struct agent_node) },
 	};
 	struct ring_test *test = *state;
 

@@ -83,12 +83,18 @@ static void add_random_event(struct kept_list *list, const struct stack *stack, 
 		                 .wait = (enum wait_kind)below(WAIT_COUNT),
 		                 .rival_pid = (uint32_t)below(1 << 22),
 		                 .rival = below(2) ? some_waker() : NULL };
+	struct activity activity = { .kind = below(2) ? ACTIVITY_COPY : ACTIVITY_SET,
+		                     .begin_ns = time_ns,
+		                     .end_ns = time_ns,
+		                     .graph_node = below(3),
+		                     .stack = stack };
 	struct event event = { .time_ns = time_ns, .process = the_process(), .tid = 4242 };
 
 	sample.runnable_ns = below(2) ? below(sample.weight_ns + 1) : 0;
 	call.begin_ns = call.end_ns = time_ns;
 	call.stack = stack;
-	event.type = below(2) ? EVENT_CALL : EVENT_SAMPLE;
+	event.type = below(3) ? below(2) ? EVENT_CALL : EVENT_SAMPLE : EVENT_ACTIVITY;
+	event.activity = event.type == EVENT_ACTIVITY ? &activity : NULL;
 	event.call = event.type == EVENT_CALL ? &call : NULL;
 	event.sample = event.type == EVENT_SAMPLE ? &sample : NULL;
 	keep_event(list, &event);
@@ -173,8 +179,9 @@ static void test_parts_of_frames_come_back(void **state)
 		add_random_event(&list, random_stack(stacks), RUN_BEGIN_NS + 1000 * i);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct event *event = &list.at[i].event;
-		const struct stack *stack =
-			event->call ? list.at[i].call.stack : list.at[i].sample.stack;
+		const struct stack *stack = event->call       ? list.at[i].call.stack
+		                            : event->activity ? list.at[i].activity.stack
+		                                              : list.at[i].sample.stack;
 		const struct stack_frame *parts[FORMAT_PARTS_MAX];
 		size_t n = 1 + below(below(9) ? 5 : FORMAT_PARTS_MAX);
 

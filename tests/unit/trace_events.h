@@ -304,6 +304,7 @@ static inline void assert_same_activity(const struct activity *a, const struct a
 	assert_int_equal(a->shmem_dynamic, b->shmem_dynamic);
 	assert_int_equal(a->graph, b->graph);
 	assert_int_equal(a->graph_node, b->graph_node);
+	assert_same_stack(a->stack, b->stack);
 	assert_int_equal(a->bytes, b->bytes);
 	assert_int_equal(a->direction, b->direction);
 	assert_int_equal(a->source, b->source);

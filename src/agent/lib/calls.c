@@ -187,6 +187,23 @@ static void write_call(struct ring *ring, size_t which, const struct cupti_callb
 	ring_put(ring, &record.call.head);
 }
 
+void calls_node(uint64_t node, uint64_t original)
+{
+	struct ring *ring = writer_hold(ANY_ACTIVITY);
+	const struct agent_node record = {
+		.head = { .bytes = sizeof(record), .type = AGENT_NODE },
+		.node = node,
+		.original = original,
+		.time_ns = clock_now(),
+		.tid = writer_tid(),
+	};
+
+	if (!ring)
+		return;
+	ring_put(ring, &record.head);
+	writer_release();
+}
+
 /*
  * A call of the runtime and those of the driver that it makes have one correlation: only the
  * outermost is told of. A call whose entry was not seen, or whose end was not (an exception went

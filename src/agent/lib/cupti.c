@@ -48,8 +48,26 @@ static const struct {
 
 /* ---- called by CUPTI ----------------------------------------------------------------------- */
 
+/* A node of a graph: made by the call that this thread is in, or a copy of another. */
+static void on_node(uint32_t id, const struct cupti_resource_data *data)
+{
+	const struct cupti_graph_data *graph = data->graph;
+	uint64_t node = 0, original = 0;
+
+	if (!graph || !graph->node || f.cuptiGetGraphNodeId(graph->node, &node))
+		return;
+	if (id == CUPTI_RESOURCE_GRAPHNODE_CLONED &&
+	    (!graph->original_node || f.cuptiGetGraphNodeId(graph->original_node, &original)))
+		return;
+	calls_node(node, original);
+}
+
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
+	if (domain == CUPTI_DOMAIN_RESOURCE) {
+		on_node(id, data);
+		return;
+	}
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
@@ -181,6 +199,12 @@ static void enable_callbacks(uint32_t kinds)
 		while ((id = calls_next(domain, kinds, &at)))
 			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
+	if (!f.cuptiGetGraphNodeId)
+		return;
+	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+	                      CUPTI_RESOURCE_GRAPHNODE_CREATED);
+	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+	                      CUPTI_RESOURCE_GRAPHNODE_CLONED);
 }
 
 int cupti_begin(uint32_t kinds, int given, struct failure *failure)
@@ -274,6 +298,7 @@ void cupti_mute(void)
 	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
 	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_DRIVER);
 	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_RUNTIME);
+	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_RESOURCE);
 }
 
 bool cupti_leavable(void)

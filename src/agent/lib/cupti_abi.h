@@ -294,6 +294,12 @@ enum cupti_domain {
 	CUPTI_DOMAIN_NVTX = 5,
 };
 
+/* CUpti_CallbackIdResource */
+enum cupti_resource_id {
+	CUPTI_RESOURCE_GRAPHNODE_CREATED = 13,
+	CUPTI_RESOURCE_GRAPHNODE_CLONED = 20,
+};
+
 enum cupti_site {
 	CUPTI_ENTER = 0,
 	CUPTI_EXIT = 1,
@@ -310,6 +316,22 @@ struct cupti_callback_data {
 	uint32_t context_id;
 	uint64_t *data; /* kept from a call's CUPTI_ENTER to its CUPTI_EXIT */
 	uint32_t correlation;
+};
+
+/* CUpti_GraphData */
+struct cupti_graph_data {
+	void *graph, *original_graph;
+	void *node, *original_node; /* CUgraphNode; the latter of CUPTI_RESOURCE_GRAPHNODE_CLONED */
+	uint32_t node_type;
+	void *dependency;
+	void *executable;
+};
+
+/* CUpti_ResourceData: of the domain of resources; the last member's type depends on the id. */
+struct cupti_resource_data {
+	void *context;
+	void *resource;
+	const struct cupti_graph_data *graph;
 };
 
 typedef void *cupti_subscriber;
@@ -344,6 +366,7 @@ typedef uint64_t (*cupti_timestamp)(void);
 	         (void *context, uint32_t stream, size_t *dropped))                                \
 	FUNCTION(cuptiActivitySetAttribute, 0,                                                     \
 	         (uint32_t attribute, size_t * value_bytes, void *value))                          \
+	FUNCTION(cuptiGetGraphNodeId, CUPTI_VERSION_GRAPH_ID, (void *node, uint64_t *id))          \
 	FUNCTION(cuptiFinalize, 0, (void))
 
 /* ---- arguments of calls -------------------------------------------------------------------- */

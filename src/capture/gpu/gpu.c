@@ -49,12 +49,20 @@ struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid)
 	return gpu->recent = process;
 }
 
+struct gpu_nodes *gpu_process_nodes(struct gpu_times_process *process)
+{
+	if (!process->nodes)
+		process->nodes = gpu_nodes_new(process->gpu->options.budget, process->pid);
+	return process->nodes;
+}
+
 static void process_drop(struct gpu_times *gpu, struct gpu_times_process *process)
 {
 	gpu->recent = NULL;
 	HASH_DEL(gpu->processes, process);
 	gpu->unrecorded += unrecorded_end(&process->unrecorded);
 	gpu_records_free(process->records);
+	gpu_nodes_free(process->nodes);
 	free(process->hooks);
 	free(process->told);
 	free(process);
@@ -315,6 +323,14 @@ void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 		unrecorded_launched(&process->unrecorded, call->correlation);
 }
 
+void gpu_captured(struct gpu_times *gpu, uint32_t pid, uint32_t tid, const struct call *call)
+{
+	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+
+	if (process)
+		gpu_nodes_call(gpu_process_nodes(process), tid, call);
+}
+
 bool gpu_is_double(struct gpu_times *gpu, const struct wire_head *record)
 {
 	const struct hook *hook;
@@ -427,6 +443,8 @@ static void renew(struct gpu_times_process *process)
 	free(process->told);
 	process->told = NULL;
 	process->measured = false;
+	gpu_nodes_free(process->nodes);
+	process->nodes = NULL;
 }
 
 int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)

@@ -69,6 +69,9 @@ int gpu_fd(const struct gpu_times *gpu); /* for epoll: readable when there is so
 /* See pipeline_options.launched. */
 void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call);
 
+/* See pipeline_options.captured. */
+void gpu_captured(struct gpu_times *gpu, uint32_t pid, uint32_t tid, const struct call *call);
+
 void gpu_running(struct gpu_times *gpu, pid_t pid); /* ran before, and has the driver */
 void gpu_called(struct gpu_times *gpu, const struct wire_call *call);
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "capture/gpu/gpu.h"
 #include "capture/gpu/gpu_calls.h"
+#include "capture/gpu/gpu_nodes.h"
 #include "capture/gpu/gpu_order.h"
 #include "capture/gpu/gpu_records.h"
 #include "capture/gpu/gpu_targets.h"
@@ -31,7 +32,8 @@ struct gpu_times_process {
 	uint64_t clock_error_ns;
 	uint64_t since_ns, until_ns; /* it measures; until 0: still */
 	struct unrecorded unrecorded;
-	char *told; /* the last sentence on what went wrong */
+	struct gpu_nodes *nodes; /* NULL: it captured nothing */
+	char *told;              /* the last sentence on what went wrong */
 	UT_hash_handle hh;
 };
 
@@ -62,6 +64,7 @@ struct gpu_times {
 };
 
 struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid);
+struct gpu_nodes *gpu_process_nodes(struct gpu_times_process *process);
 
 /* Its numbers of names and shapes are those of an agent that is no more. */
 void gpu_records_renew(struct gpu_times *gpu, struct gpu_times_process *process);

@@ -407,6 +407,7 @@ static size_t least_bytes(const struct agent_head *record)
 		[AGENT_SYNC] = sizeof(struct agent_wait),
 		[AGENT_OVERHEAD] = sizeof(struct agent_wait),
 		[AGENT_NVTX] = offsetof(struct agent_nvtx, text),
+		[AGENT_NODE] = sizeof(struct agent_node),
 	};
 
 	if (record->type >= ARRAY_SIZE(least) || !least[record->type])
@@ -462,6 +463,8 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
 	case AGENT_CALL:
 		return call_is_whole((const struct agent_call *)record) ? GPU_RECORD_CALL
 		                                                        : GPU_RECORD_BAD;
+	case AGENT_NODE:
+		return GPU_RECORD_NODE;
 	}
 	memset(item, 0, sizeof(*item));
 	if (!take_item(records, record, item))

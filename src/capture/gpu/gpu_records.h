@@ -80,6 +80,7 @@ void gpu_records_free(struct gpu_records *records);
 enum gpu_record_is {
 	GPU_RECORD_NOTHING, /* a definition */
 	GPU_RECORD_CALL,    /* it is a struct agent_call, whole */
+	GPU_RECORD_NODE,    /* a struct agent_node */
 	GPU_RECORD_ITEM,
 	GPU_RECORD_BAD_TIMES, /* an activity or a range that ended before it began */
 	GPU_RECORD_BAD,       /* nonsense, or it refers to what was not defined: left out */

@@ -123,6 +123,13 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 	                     (struct correlate_id){ process->agent, record->correlation });
 }
 
+static void take_node(struct gpu_times *gpu, struct gpu_times_process *process,
+                      const struct agent_node *record)
+{
+	gpu_nodes_made(gpu_process_nodes(process), record,
+	               tids_host(gpu->tids, process->pid, record->tid, gpu->now_ns));
+}
+
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
 	struct gpu_times *gpu = data;
@@ -137,6 +144,9 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 	switch (gpu_records_take(process->records, record, &item)) {
 	case GPU_RECORD_CALL:
 		take_call(gpu, process, (const struct agent_call *)record);
+		break;
+	case GPU_RECORD_NODE:
+		take_node(gpu, process, (const struct agent_node *)record);
 		break;
 	case GPU_RECORD_ITEM:
 		take_item(gpu, process, &item);
@@ -361,6 +371,15 @@ static bool lacks_call(const struct gpu_times *gpu, const struct gpu_item *item,
 	                                           gpu->options.each_launch));
 }
 
+/* Where the node was captured that this is a run of; NULL: it is none, or that is not known. */
+static const struct stack *node_stack(const struct gpu_times *gpu, const struct gpu_item *item)
+{
+	const struct gpu_times_process *process =
+		item->graph_node ? MAP_FIND(gpu->processes, &item->pid) : NULL;
+
+	return process && process->nodes ? gpu_nodes_stack(process->nodes, item->graph_node) : NULL;
+}
+
 static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, struct event *event,
                          struct err *err)
 {
@@ -374,6 +393,7 @@ static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, str
 	}
 	gpu_item_activity(item, &activity);
 	activity.correlation = number;
+	activity.stack = node_stack(gpu, item);
 	gpu->no_call += lacks_call(gpu, item, number, begin_ns);
 	event->type = EVENT_ACTIVITY;
 	event->activity = &activity;

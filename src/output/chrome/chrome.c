@@ -297,6 +297,7 @@ static void write_activity(struct chrome *chrome, uint32_t process, const struct
                            uint32_t tid)
 {
 	struct buf *out = chrome->writer.out, name = { 0 };
+	uint32_t stack = chrome_stack(chrome->stacks, a->stack);
 
 	buf_puts(&name, "");
 	activity_name(a, &name);
@@ -310,6 +311,8 @@ static void write_activity(struct chrome *chrome, uint32_t process, const struct
 	chrome_add_time(&chrome->writer, a->begin_ns);
 	ADD(out, ", \"dur\": ");
 	buf_fixed(out, activity_duration_ns(a), 3);
+	if (stack)
+		add_u64(out, ", \"sf\": ", stack);
 	add_u64(out, ", \"args\": {\"device\": ", a->device);
 	add_u64(out, ", \"context\": ", a->context);
 	add_u64(out, ", \"stream\": ", a->stream);

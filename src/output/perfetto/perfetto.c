@@ -315,6 +315,7 @@ static void add_activity(struct perfetto *p, const struct event *event)
 	uint32_t name = perfetto_activity_name(p->names, activity);
 	uint32_t category =
 		perfetto_constant(p->names, NAME_CATEGORY, activity_words[activity->kind].category);
+	uint64_t callstack = perfetto_callstack(p->stacks, activity->stack);
 	struct open_event open;
 
 	buf_reset(&p->packet);
@@ -324,6 +325,8 @@ static void add_activity(struct perfetto *p, const struct event *event)
 	if (ends_flow(p, event))
 		pb_fixed64(&p->packet, EVENT_TERMINATING_FLOW_IDS,
 		           flow_id(event->process, activity->correlation));
+	if (callstack)
+		pb_varint(&p->packet, EVENT_CALLSTACK_IID, callstack);
 	event_end(&p->packet, open);
 	add_slice_end(&p->packet, activity->end_ns, track);
 	buf_add(&p->sink.lines.pending, p->packet.data, p->packet.len);
