@@ -116,6 +116,10 @@ int capture_open(const struct capture_options *options, struct capture **capture
  */
 int capture_run(struct capture *capture, struct err *err);
 
+/* As SIGUSR2 does: options.snapshot() is called soon, or when GPU times until now have come. On the
+ * thread of capture_run. */
+void capture_ask_for_snapshot(struct capture *capture);
+
 /* How a trace goes, for what shows it while it runs. */
 struct capture_state {
 	uint64_t lost[LOST_COUNT]; /* so far */

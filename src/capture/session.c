@@ -267,7 +267,7 @@ static void close_loop(struct capture *c)
 }
 
 /* What ran on GPUs until now is to be in it. */
-static void ask_for_snapshot(struct capture *c)
+void capture_ask_for_snapshot(struct capture *c)
 {
 	bool later = c->gpu && gpu_measured(c->gpu);
 
@@ -281,7 +281,7 @@ static void on_user_signal(struct capture *c, bool first)
 	if (first && c->options.summary)
 		c->summary_asked = true;
 	else if (!first && c->options.snapshot)
-		ask_for_snapshot(c);
+		capture_ask_for_snapshot(c);
 	else
 		capture_notice(c, first ? "SIGUSR1 prints the summary so far in 'cuscope trace'; "
 		                          "here it does nothing"
@@ -372,6 +372,8 @@ static void tell(struct capture *c, bool snapshot)
 		capture_state(c, &state);
 		c->options.progress(c->options.data, &state);
 	}
+	if (snapshot && c->sampler)
+		sampler_take_lines_so_far(c->sampler);
 	if (snapshot || c->summary_asked)
 		session_fill_run(c);
 	if (snapshot)

@@ -411,10 +411,14 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 {
 	struct writer *writer = (struct writer *)self;
 	struct writer_window *options = &writer->options;
-	int r = add_gathered(writer, err), fd;
 	struct file_out out;
 	const char *name;
+	int r = 0, fd;
 
+	while (!r && define_parts(writer->definer, CHUNK_BYTES)) /* lines that are known by now */
+		r = add_gathered(writer, err);
+	if (!r)
+		r = add_gathered(writer, err);
 	if (r)
 		return r;
 	fd = options->open(options->data, &name, err);
@@ -503,12 +507,12 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	struct writer *writer = (struct writer *)self;
 	int r = 0;
 
+	if (writer->window)
+		return writer_snapshot(self, run, err);
 	while (!r && define_parts(writer->definer, CHUNK_BYTES))
 		r = add_gathered(writer, err);
 	if (r)
 		return r;
-	if (writer->window)
-		return writer_snapshot(self, run, err);
 	r = begin_file(writer, err);
 	if (!r)
 		r = add_gathered(writer, err);

@@ -5,11 +5,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import checks
 import profiles
-from harness import Failure, Places, alone
+from harness import Failure, Places, alone, wait_until
 
 DEBUG = "/usr/lib/debug"
 NAMES = ("innermost", "between", "outermost", "main")
@@ -103,9 +105,25 @@ def test_lines_of_a_recording(case):
     stacks_have_lines(case, trace)
 
 
+@alone
+def test_lines_of_a_snapshot(case):
+    """What SIGUSR2 writes while the recording goes on has the lines that are known by then, and what comes later those of both."""
+    path = copy(case)
+    process = profiles.started(case, path)
+    run = case.cuscope("record", "--stacks", "--last", "20s", "-o", case.path("run.cuscope"), "-p", process.pid)
+    time.sleep(3)
+    for name in ("run.cuscope", "run-2.cuscope"):
+        run.signal(signal.SIGUSR2)
+        wait_until(lambda: f"{name}: " in run.err(), name)
+        stacks_have_lines(case, case.path(name))
+    profiles.ended(process)
+    checks.equal("status", 0, run.wait())
+    stacks_have_lines(case, case.path("run-3.cuscope"))
+
+
 def stacks_have_lines(case, trace):
     """As an export has them, which knows stacks with the first sample, and lines with the end of the file."""
-    lines, out = lines_of_source(), case.path("run.jsonl")
+    lines, out = lines_of_source(), trace + ".jsonl"
     export = case.cuscope("export", trace, "-o", out)
     checks.equal("status", 0, export.wait())
     with open(out) as file:

@@ -466,6 +466,11 @@ void sampler_take_lines(struct sampler *s)
 	stack_names_finish(s->names, LINES_NS);
 }
 
+void sampler_take_lines_so_far(struct sampler *s)
+{
+	stack_names_take_lines(s->names);
+}
+
 bool sampler_news(struct sampler *s, char *text, size_t size)
 {
 	return stack_names_news(s->names, text, size);

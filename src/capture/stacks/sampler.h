@@ -62,6 +62,9 @@ const struct stack *sampler_numbered_stack(struct sampler *sampler, uint32_t tgi
 /* What is known late of the stacks, after the last record; waits for that a few seconds at most. */
 void sampler_take_lines(struct sampler *sampler);
 
+/* Of that, for a snapshot before, what is known by now: waits for nobody. */
+void sampler_take_lines_so_far(struct sampler *sampler);
+
 /* A sentence on a file that could not be read, each once; false: there is none. */
 bool sampler_news(struct sampler *sampler, char *text, size_t size);
 

@@ -324,11 +324,16 @@ static void take_lines(void *data, void *what, const struct lines_part *parts, s
 	stacks_set_parts(names->stacks, frame, kept, n);
 }
 
+void stack_names_take_lines(struct stack_names *names)
+{
+	stacks_for(names->stacks, LINES_OWNER);
+	source_lines_each(names->lines, take_lines, names);
+}
+
 void stack_names_finish(struct stack_names *names, uint64_t ns)
 {
 	source_lines_wait(names->lines, ns);
-	stacks_for(names->stacks, LINES_OWNER);
-	source_lines_each(names->lines, take_lines, names);
+	stack_names_take_lines(names);
 }
 
 bool stack_names_news(struct stack_names *names, char *text, size_t size)

@@ -46,6 +46,9 @@ void stack_names_execed(struct stack_names *names, const struct process *process
  */
 void stack_names_finish(struct stack_names *names, uint64_t ns);
 
+/* Gives them those that are known by now: for who looks at stacks before the end. */
+void stack_names_take_lines(struct stack_names *names);
+
 /* A sentence on what could not be read, each once; false: there is none. */
 bool stack_names_news(struct stack_names *names, char *text, size_t size);
 

@@ -421,10 +421,15 @@ void source_lines_each(struct source_lines *lines,
                                     size_t n),
                        void *data)
 {
-	for (struct asked_place *place = lines ? lines->all : NULL; place;
-	     place = place->next_of_all)
-		if (place->what && place->found)
-			each(data, place->what, place->found->parts, place->found->n);
+	if (!lines)
+		return;
+	LOCKED(&lines->lock);
+	for (struct asked_place *place = lines->all; place; place = place->next_of_all) {
+		if (!place->what || !place->found || place->told)
+			continue;
+		place->told = true;
+		each(data, place->what, place->found->parts, place->found->n);
+	}
 }
 
 void source_lines_figures(struct source_lines *lines, struct source_lines_figures *figures)

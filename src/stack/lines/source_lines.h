@@ -4,7 +4,7 @@
  *
  *     source_lines_want(lines, &place, frame);      as soon as a place is met: takes microseconds
  *     source_lines_wait(lines, 3000000000);         at the end
- *     source_lines_each(lines, take, data);         what was found
+ *     source_lines_each(lines, take, data);         what was found; also in between
  *
  * A thread has processes without rights (reader.h) read the files, each a file, and asks one after
  * the other. Whose files took least time so far is served first, so that nobody who has files that
@@ -59,7 +59,10 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 /* Waits until all are looked up, or for so long. How many are not. Nothing more is looked up. */
 size_t source_lines_wait(struct source_lines *lines, uint64_t ns);
 
-/* After that: what was found. Functions are demangled; parts are as in answer.h. */
+/*
+ * What was found since this was asked last: all of it after that, else what is known so far. `each`
+ * asks nothing of `lines`. Functions are demangled; parts are as in answer.h.
+ */
 void source_lines_each(struct source_lines *lines,
                        void (*each)(void *data, void *what, const struct lines_part *parts,
                                     size_t n),
