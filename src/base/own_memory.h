@@ -8,4 +8,7 @@
 /* Resident, of all kinds, from /proc/self/statm. 0: unknown. */
 uint64_t own_resident_bytes(void);
 
+/* Address space, resident or not. 0: unknown. */
+uint64_t own_mapped_bytes(void);
+
 #endif

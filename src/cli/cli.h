@@ -219,6 +219,12 @@ extern const struct option_group cli_attach_options;
 /* Which rank the others wait for is recorded, too: NCCL's calls, and what its RAS says. */
 void cli_ranks_ask(struct cli_attach *attach, bool no_ras);
 
+/* What `why` records but for ranks: what threads do and wait for, and GPU times, so far apart that
+ * they cost little, or all the time, or none. */
+enum cli_why_gpu { CLI_WHY_GPU_WINDOWS, CLI_WHY_GPU, CLI_WHY_NO_GPU };
+
+void cli_why_choose(struct cli_attach *attach, struct cli_stacks *stacks, enum cli_why_gpu gpu);
+
 /* Frees what parsing made. */
 void cli_attach_free(struct cli_attach *attach);
 

@@ -27,6 +27,7 @@
 
 struct top_options {
 	struct cli_attach attach;
+	struct cli_stacks stacks; /* of --why */
 	struct top_screen_options screen;
 	const char *command_output;
 	const char *listen, *certificate, *key, *token; /* of --web; listen NULL: without it */
@@ -75,6 +76,10 @@ static const struct option_row rows[] = {
 	{ "interval", 0, "TIME", "time between two pages (500ms, 2s; 1s)", OPTION_TIME,
 	  offsetof(struct top_options, screen.interval_ns), .least = INTERVAL_LEAST_NS,
 	  .most = INTERVAL_MOST_NS },
+	{ "why", 0, NULL,
+	  "also what 'cuscope why' says, of the last ten seconds again and again: records what it "
+	  "does, inside of the programs as well",
+	  OPTION_YES, offsetof(struct top_options, screen.why) },
 	{ "once", 0, NULL, "wait one interval, print one page, end", OPTION_YES,
 	  offsetof(struct top_options, screen.once) },
 	{ "format", 0, "NAME", "with --once: text (default) or json", OPTION_WORD,
@@ -143,6 +148,35 @@ static int open_streams(struct top_options *o, int streams[3], struct err *err)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
+/* All of them are needed to say where the time goes. */
+static const char *leaves_calls_out(const struct top_options *o)
+{
+	const struct selection *selection = &o->attach.selection;
+
+	return selection->n_only                  ? "--only"
+	       : selection->n_skip                ? "--skip"
+	       : selection->classes               ? "--class"
+	       : selection->layers                ? "--layer"
+	       : !o->attach.capture.returns       ? "--no-returns"
+	       : o->screen.once                   ? "--once"
+	       : o->attach.gpu.settings.period_ns ? "--gpu-window"
+	                                          : NULL;
+}
+
+static int check_why(const struct top_options *o, struct err *err)
+{
+	const char *not_with = leaves_calls_out(o);
+
+	if (not_with)
+		return err_set(err, EINVAL, "--why goes without %s", not_with);
+	if (o->attach.choice.target.kind == TARGET_ALL)
+		return err_set(err, EINVAL,
+		               "--why records what threads do and wait for, which of all processes "
+		               "costs too much: choose some (-p, --name 'python*', --cgroup, a "
+		               "command after --, ...)");
+	return 0;
+}
+
 static int check_options(struct top_options *o, struct err *err)
 {
 	bool command = o->attach.command && o->attach.command[0];
@@ -152,6 +186,8 @@ static int check_options(struct top_options *o, struct err *err)
 		o->attach.choice.given = 1u << TARGET_ALL;
 	}
 	if (cli_target_settle(&o->attach.choice, o->attach.command, err))
+		return err->code;
+	if (o->screen.why && check_why(o, err))
 		return err->code;
 	if (cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err))
 		return err->code;
@@ -185,6 +221,13 @@ static void top_show(void *data, const char *json)
 	http_sweep(o->http, clock_now_ns());
 }
 
+static void top_show_account(void *data, const char *json)
+{
+	struct top_options *o = data;
+
+	http_publish_account(o->http, json);
+}
+
 static bool top_is_wanted(void *data)
 {
 	const struct top_options *o = data;
@@ -216,6 +259,7 @@ static int web_begin(struct top_options *o, struct web *web, struct err *err)
 	if (r)
 		return r;
 	o->screen.show = top_show;
+	o->screen.show_account = top_show_account;
 	o->screen.wanted = top_is_wanted;
 	o->screen.data = o;
 	cli_say("the page is at %s://%s/ (Ctrl-C ends it)", o->certificate ? "https" : "http",
@@ -235,19 +279,24 @@ static void web_end(struct top_options *o, struct web *web)
 static int run(struct top_options *o, struct top_screen *screen, struct err *err)
 {
 	struct capture *capture = NULL;
-	struct consumer *consumers[2];
+	struct consumer *consumers[TOP_SCREEN_CONSUMERS];
+	size_t n = top_screen_consumers(screen, consumers);
 	int r;
 
-	top_screen_consumers(screen, consumers);
 	o->attach.capture.target = o->attach.choice.target;
 	o->attach.capture.selection = o->attach.selection;
 	o->attach.capture.consumers = consumers;
-	o->attach.capture.n_consumers = 2;
+	o->attach.capture.n_consumers = n;
 	o->attach.capture.enough = top_screen_quits;
 	o->attach.capture.notice = top_screen_notice;
 	o->attach.capture.data = screen;
 	if (o->screen.once)
 		o->attach.capture.duration_ns = o->screen.interval_ns;
+	if (o->screen.why) {
+		o->attach.capture.snapshot = top_screen_snapshot;
+		o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
+		o->attach.capture.who = o->attach.capture.who_newest = true;
+	}
 	r = capture_open(&o->attach.capture, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
@@ -270,6 +319,12 @@ static int top(struct top_options *o, struct err *err)
 	name = cli_target_text(&o->attach.choice.target);
 	o->screen.target = name;
 	o->screen.hooks = o->attach.hooks.n > 0;
+	o->screen.gpu = o->attach.gpu.asked;
+	if (o->screen.why) {
+		cli_ranks_ask(&o->attach, false);
+		cli_why_choose(&o->attach, &o->stacks,
+		               o->attach.gpu.asked ? CLI_WHY_GPU : CLI_WHY_GPU_WINDOWS);
+	}
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
 	if (command && !o->command_output && !o->screen.json && !o->listen)
@@ -296,6 +351,7 @@ int cli_top(int argc, char **argv)
 	int status;
 
 	origin_save(&origin);
+	cli_stacks_init(&o.stacks);
 	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();

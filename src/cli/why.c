@@ -498,29 +498,39 @@ static void answer_recorded(struct recording *recording, int fd)
  * are not walked: that would leave launches to probes, where each takes some microseconds more than
  * recorded inside, and a step has hundreds. Samples have their lines.
  */
+void cli_why_choose(struct cli_attach *attach, struct cli_stacks *stacks, enum cli_why_gpu gpu)
+{
+	struct capture_options *capture = &attach->capture;
+
+	cli_stacks_all(stacks);
+	stacks->calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
+	stacks->settings.call_ns = COPY_STACKS_NS;
+	stacks->hz = CLI_WHY_HZ;
+	cli_stacks_wait(stacks);
+	attach->choice.target.family = attach->choice.target.follow;
+	if (gpu == CLI_WHY_NO_GPU)
+		return;
+	cli_gpu_ask(&attach->gpu);
+	attach->gpu.settings.if_any = true;
+	if (gpu == CLI_WHY_GPU_WINDOWS) {
+		attach->gpu.settings.window_ns = WINDOW_NS;
+		attach->gpu.settings.window_percent =
+			capture->max_overhead > 0 ? capture->max_overhead : WINDOW_PERCENT;
+	}
+	capture->gpu = &attach->gpu.settings;
+}
+
 static void choose_what(struct why_command *o)
 {
 	struct capture_options *capture = &o->attach.capture;
 
 	cli_ranks_ask(&o->attach, o->no_ras);
-	cli_stacks_all(&o->stacks);
-	o->stacks.calls = STACK_CALLS_ALL & ~STACK_CALLS_LAUNCHES;
-	o->stacks.settings.call_ns = COPY_STACKS_NS;
-	o->stacks.hz = CLI_WHY_HZ;
-	cli_stacks_wait(&o->stacks);
-	if (!o->no_gpu && !o->metrics.busy_ns) {
-		cli_gpu_ask(&o->attach.gpu);
-		o->attach.gpu.settings.if_any = true;
-		if (!o->gpu) {
-			o->attach.gpu.settings.window_ns = WINDOW_NS;
-			o->attach.gpu.settings.window_percent =
-				capture->max_overhead > 0 ? capture->max_overhead : WINDOW_PERCENT;
-		}
-		capture->gpu = &o->attach.gpu.settings;
-	}
+	cli_why_choose(&o->attach, &o->stacks,
+	               o->no_gpu || o->metrics.busy_ns ? CLI_WHY_NO_GPU
+	               : o->gpu                        ? CLI_WHY_GPU
+	                                               : CLI_WHY_GPU_WINDOWS);
 	if (!capture->duration_ns)
 		capture->duration_ns = WATCH_NS;
-	o->attach.choice.target.family = o->attach.choice.target.follow;
 	capture->taken = "recording";
 }
 

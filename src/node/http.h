@@ -56,6 +56,12 @@ int http_start_live(const struct node_settings *settings, const struct http_page
                     struct http **http, struct err *err);
 
 /*
+ * Something else that the page shows, which changes more seldom: an event called "why" before the
+ * next one, for each reader once. Copied: an object in one line. NULL: there is none.
+ */
+void http_publish_account(struct http *http, const char *json);
+
+/*
  * Somebody waits for an event, or has asked for one within three seconds, as browsers do each one.
  * Else nothing needs to be published.
  */

@@ -24,6 +24,8 @@ struct live_event;
 struct live_readers {
 	struct live_event *event; /* the last that was published, or NULL */
 	uint64_t n_published;
+	struct live_event *account; /* or NULL */
+	uint64_t n_accounts;
 	uint64_t asked_ns; /* when somebody last did; 0: nobody ever */
 	struct MHD_Connection *waiting[LIVE_WAITING];
 	size_t n_waiting;

@@ -47,6 +47,9 @@ struct top_page {
 	bool hooks;              /* there are some of one's own: tables of them */
 	double estimate_scale;   /* above 1: measured in windows; the page is of what they saw */
 	const char *notice;      /* the latest one while it is new, else NULL */
+	const char
+		*account; /* of the last ten seconds: what to change first; NULL: not asked for */
+	uint32_t account_pid; /* of the process that this is of; 0: of none */
 };
 
 struct top_order {

@@ -13,6 +13,7 @@
 
 struct top_counts {
 	struct consumer consumer; /* first */
+	bool ignores_gpu;
 	struct memory *memory;
 	struct top_process_row *processes; /* hash by id */
 	struct top_process_row *last;      /* of the last call */
@@ -362,7 +363,7 @@ static int counts_event(struct consumer *self, const struct event *event, struct
 		           counts->tick_ns);
 	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_HOOK)
 		count_hook(counts, event);
-	else if (event->type == EVENT_ACTIVITY)
+	else if (event->type == EVENT_ACTIVITY && !counts->ignores_gpu)
 		count_activity(counts, event);
 	return 0;
 }
@@ -398,6 +399,11 @@ struct top_counts *top_counts_new(void)
 	counts->consumer.ops = &counts_ops;
 	counts->memory = memory_new();
 	return counts;
+}
+
+void top_counts_ignore_gpu(struct top_counts *counts)
+{
+	counts->ignores_gpu = true;
 }
 
 struct consumer *top_counts_consumer(struct top_counts *counts)

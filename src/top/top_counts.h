@@ -120,6 +120,9 @@ struct top_snapshot {
 struct top_counts;
 
 struct top_counts *top_counts_new(void);
+
+/* What ran on GPUs is not counted: it is known of a part of the time alone. */
+void top_counts_ignore_gpu(struct top_counts *counts);
 struct consumer *top_counts_consumer(struct top_counts *counts); /* its free() frees the whole */
 
 /*

@@ -200,6 +200,14 @@ static void paint_notice(struct painter *p)
 	text_add_safe(screen_last(p->screen), p->page->notice);
 }
 
+static void paint_account(struct painter *p)
+{
+	if (!p->page->account)
+		return;
+	buf_puts(screen_line(p->screen), "last 10 s: ");
+	text_add_safe(screen_last(p->screen), p->page->account);
+}
+
 /* ---- the process that is opened ------------------------------------------------------------ */
 
 static void paint_process(struct painter *p, const struct top_process *process)
@@ -228,8 +236,8 @@ static void paint_why(struct painter *p, const struct top_process *process)
 {
 	struct buf *out;
 
-	if (process->ended) /* there is nothing to watch */
-		return;
+	if (process->ended || (p->page->account && p->page->account_pid == process->process->pid))
+		return; /* there is nothing to watch; the account says it above */
 	out = screen_line(p->screen);
 	if (process->threads && !process->entries_only)
 		buf_printf(out, "%s %.0f%%, ", account_cause_text(ACCOUNT_GPU_WAIT),
@@ -531,6 +539,7 @@ static void paint(struct painter *p)
 	paint_title(p);
 	paint_gpus(p);
 	paint_costs(p);
+	paint_account(p);
 	paint_notice(p);
 	screen_line(p->screen);
 	if (opened) {

@@ -16,6 +16,7 @@
 #include "capture/who_feed.h"
 #include "top/terminal.h"
 #include "top/top.h"
+#include "top/top_why.h"
 
 #define NOTICE_NS       15000000000ull /* how long one is shown */
 #define NOTICES_MAX     16             /* that are said again after the screen is gone */
@@ -33,7 +34,9 @@ struct top_screen {
 	struct consumer consumer; /* first */
 	struct top_screen_options options;
 	struct top_counts *counts;
-	const struct capture *capture;
+	struct capture *capture;
+	struct top_why *why;     /* NULL: not asked for */
+	uint64_t account_number; /* that was shown */
 	struct gpus *gpus;
 	struct gpus_sample sample;
 	struct who_feed *who; /* NULL: no process yet, or it cannot be read */
@@ -91,7 +94,8 @@ static void say_notices(struct top_screen *s)
 
 static void measure_own_cost(struct top_screen *s)
 {
-	uint64_t own = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID), now = clock_now_ns();
+	uint64_t own = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) + top_why_cpu_ns(s->why);
+	uint64_t now = clock_now_ns();
 
 	if (s->clock_ns && now > s->clock_ns)
 		s->own_percent = 100.0 * (double)(own - s->own_ns) / (double)(now - s->clock_ns);
@@ -113,9 +117,12 @@ static void take_snapshot(struct top_screen *s)
 static void fill_page(struct top_screen *s)
 {
 	struct capture_state state = { 0 };
+	struct top_why_shown shown = { 0 };
 
 	if (s->who)
 		who_feed_fill(s->who, &s->who_run);
+	if (s->why)
+		shown = top_why_shown(s->why);
 	capture_state(s->capture, &state);
 	s->page = (struct top_page){
 		.snapshot = &s->snapshot,
@@ -126,6 +133,8 @@ static void fill_page(struct top_screen *s)
 		.overhead_percent = state.overhead_percent,
 		.own_percent = s->own_percent,
 		.estimate_scale = state.estimate_scale,
+		.account = shown.line,
+		.account_pid = shown.pid,
 	};
 	memcpy(s->page.lost, state.lost, sizeof(s->page.lost));
 	if (s->notices.n && clock_now_ns() - s->notices.time_ns < NOTICE_NS)
@@ -221,6 +230,30 @@ static void look_for_readers(struct top_screen *s)
 		return;
 	take_snapshot(s);
 	s->redraw = true;
+}
+
+/* ---- the account --------------------------------------------------------------------------- */
+
+static void turn_account(struct top_screen *s, uint64_t now)
+{
+	struct top_why_shown shown;
+
+	if (top_why_turn(s->why, now, !s->options.show || s->wanted))
+		capture_ask_for_snapshot(s->capture);
+	shown = top_why_shown(s->why);
+	if (shown.number == s->account_number)
+		return;
+	s->account_number = shown.number;
+	s->redraw |= !s->options.show;
+	if (s->options.show_account)
+		s->options.show_account(s->options.data, shown.json);
+}
+
+void top_screen_snapshot(void *data, const struct run_info *run)
+{
+	struct top_screen *s = data;
+
+	top_why_take(s->why, run);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
@@ -379,6 +412,8 @@ static int screen_flush(struct consumer *self, struct err *err)
 		tick(s, now);
 	else if (s->options.show && !s->wanted)
 		look_for_readers(s);
+	if (s->why)
+		turn_account(s, now);
 	if (s->redraw && !s->quit)
 		draw(s);
 	return 0;
@@ -421,6 +456,9 @@ struct top_screen *top_screen_new(const struct top_screen_options *options)
 	s->consumer.ops = &screen_ops;
 	s->options = *options;
 	s->counts = top_counts_new();
+	if (options->why && !options->gpu)
+		top_counts_ignore_gpu(s->counts);
+	s->why = options->why ? top_why_new() : NULL;
 	top_view_init(&s->view);
 	return s;
 }
@@ -432,6 +470,7 @@ void top_screen_free(struct top_screen *s)
 	if (s->open && !s->options.show)
 		terminal_close();
 	say_notices(s);
+	top_why_free(s->why);
 	gpus_free(s->gpus);
 	who_feed_free(s->who);
 	top_snapshot_free(&s->snapshot);
@@ -440,13 +479,16 @@ void top_screen_free(struct top_screen *s)
 	free(s);
 }
 
-void top_screen_consumers(struct top_screen *s, struct consumer *consumers[2])
+size_t top_screen_consumers(struct top_screen *s, struct consumer *consumers[TOP_SCREEN_CONSUMERS])
 {
 	consumers[0] = top_counts_consumer(s->counts);
 	consumers[1] = &s->consumer;
+	if (s->why)
+		consumers[2] = top_why_consumer(s->why);
+	return s->why ? 3 : 2;
 }
 
-void top_screen_measure(struct top_screen *s, const struct capture *capture)
+void top_screen_measure(struct top_screen *s, struct capture *capture)
 {
 	s->capture = capture;
 }

@@ -148,6 +148,24 @@ def test_top_opens_one_process(case):
         screen.ended()
 
 
+@alone
+def test_top_why_says_where_the_time_goes(case):
+    """Above the table, and with the open process in place of what its sums tell."""
+    process = case.start(os.path.join(Places.build, "planted", "planted"), "sleep", "60", env={**case.environment(), "SIMCUDA_TIME_SCALE": "1"})
+    wait_until(lambda: "ready" in process.out(), "the program to begin")
+    with top(case, "--why", "-p", str(process.pid), columns=160) as screen:
+        screen.wait("last 10 s: the first ten seconds are being recorded")
+        line = re.search("^last 10 s: (.*)", screen.wait("last 10 s: Change first: asleep in ", 40), re.M)[1]
+        checks.contains("where", "host.c:19 pause_between_steps", line)
+        checks.equal("no GPU column of a part of the time", None, re.search("NAME .* GPU *$", screen.text(), re.M))
+        screen.press("Enter")
+        opened = screen.wait("KERNEL +LAUNCHES")
+        checks.contains("stays", "last 10 s: Change first: asleep in ", opened)
+        checks.equal("sums of it", None, re.search("why: cuscope why", opened))
+        screen.press("q", "q")
+        checks.equal("status", 0, screen.ended())
+
+
 def test_top_sees_a_wait_that_goes_on(case):
     waits = case.program("waits", 30, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in waits.out(), "the program to begin")

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, alone, wait_until
 from node import free_port
 
 
@@ -41,15 +41,34 @@ class Web:
         connection.close()
         return answer.status, dict(answer.getheaders()), text
 
-    def event(self, **headers):
-        """The page that an event has; None before there is one."""
+    def events(self, **headers):
+        """{name: what it has} of those that come at once."""
         status, told, text = self.ask("/live", **headers)
         checks.equal("status of /live", 200, status)
         checks.equal("type", "text/event-stream", told["Content-Type"])
         if not text.endswith("\n\n") or not text.startswith("retry: "):
             raise Failure(f"no event: {text[:80]!r} ... {text[-20:]!r}")
-        data = [line[len("data: "):] for line in text.splitlines() if line.startswith("data: ")]
-        return json.loads("\n".join(data)) if data else None
+        found = {}
+        for event in text.split("\n\n"):
+            fields = [line.partition(": ")[::2] for line in event.splitlines()]
+            data = [value for name, value in fields if name == "data"]
+            if data:
+                found[dict(fields).get("event", "message")] = json.loads("\n".join(data))
+        return found
+
+    def event(self, **headers):
+        """The page that an event has; None before there is one."""
+        return self.events(**headers).get("message")
+
+    def account(self, state="answer", seconds=40, after=0):
+        """The account of ten seconds that end later than that, or another state."""
+        seen = []
+
+        def look():
+            seen[:] = [self.events().get("why", {})]
+            return seen[0].get("state") == state and seen[0].get("until_ns", 1) > after
+        wait_until(look, f"the account: {state}", seconds)
+        return seen[0]
 
     def end(self, status=0):
         self.process.process.send_signal(signal.SIGINT)
@@ -179,4 +198,116 @@ def test_top_web_goes_with_no_once(case):
         refused = subprocess.run([Places.cuscope(), "top", *options], capture_output=True, text=True,
                                  env=case.environment(), timeout=20)
         checks.equal("status", 2, refused.returncode)
+        checks.contains("why", why, refused.stderr)
+
+
+# ---- the account of the last ten seconds ---------------------------------------------------------
+
+
+def planted():
+    return os.path.join(Places.build, "planted", "planted")
+
+
+def environment(case):
+    """Work of the simulated device takes its time."""
+    return {**case.environment(), "SIMCUDA_TIME_SCALE": "1"}
+
+
+def start_planted(case, kind, seconds=60):
+    process = case.start(planted(), kind, str(seconds), name=kind, env=environment(case))
+    wait_until(lambda: "ready" in process.out(), "the program to begin")
+    return process
+
+
+def names_the_sleep(account):
+    why = account["why"]
+    checks.equal("cause", "sleep", why["first"]["cause"])
+    checks.contains("place", "pause_between_steps", str(why["first"]["place"]))
+    checks.contains("line", "host.c", str(why["first"]["place"]))
+    for gpu in why["gpus"]:
+        checks.equal("all of it", 1000, round(sum(10 * line["percent"] for line in gpu["account"])))
+    checks.contains("in words", "Change first: asleep in ", account["text"])
+    checks.equal("left out", [], account["left_out"])
+
+
+@alone
+def test_top_web_why_names_what_is_planted(case):
+    """Again and again, of ten seconds each, which do not overlap; two readers are told the same."""
+    web = Web(case, "--why", "-p", str(start_planted(case, "sleep").pid))
+    web.account("recording")
+    first = web.account()
+    names_the_sleep(first)
+    checks.equal("the same for all", first, web.account())
+    second = web.account(after=first["until_ns"])
+    names_the_sleep(second)
+    checks.equal("seconds", (10, 10), tuple(round((its["until_ns"] - its["from_ns"]) / 1e9) for its in (first, second)))
+    if abs(second["from_ns"] - first["until_ns"]) > 1e8:
+        raise Failure(f"one ends at {first['until_ns']}, the next begins at {second['from_ns']}")
+    if second["why"]["gpus"][0]["ns"] < 9e9:
+        raise Failure(f"the account is of {second['why']['gpus'][0]['ns']} ns alone")
+    web.end()
+
+
+@alone
+def test_top_web_why_watches_for_readers_alone(case):
+    """Who comes back sees no account of long ago, and nobody makes one meanwhile."""
+    web = Web(case, "--why", "-p", str(start_planted(case, "sleep").pid))
+    web.account()
+    time.sleep(4.5)  # three seconds, and an interval
+    for _ in range(30):
+        time.sleep(0.5)
+        checks.equal("who answers", "", subprocess.run(["pgrep", "-x", "cuscope-why"], capture_output=True, text=True).stdout)
+    checks.equal("then", "recording", web.account("recording")["state"])
+    names_the_sleep(web.account())
+    web.end()
+
+
+def test_top_web_why_of_a_command_that_ends(case):
+    """Within the first window, or behind one: top ends with it."""
+    for seconds in ("2", "12"):
+        web = Web(case, "--why", "--", planted(), "sleep", seconds, name="web" + seconds)
+        web.account("recording")
+        checks.equal("status", 0, web.process.process.wait(40))
+
+
+@alone
+def test_top_web_why_of_processes_that_do_nothing_or_are_not_there(case):
+    web = Web(case, "--why", "--name", "nobody")
+    account = web.account()
+    checks.equal("accounts", ([], None), (account["why"]["gpus"], account["why"]["first"]))
+    checks.contains("why", "No work of a GPU was seen", account["why"]["not_known"][0])
+    planted = start_planted(case, "sleep", 12)
+    web.end()
+    web = Web(case, "--why", "--name", "planted", name="web2")
+    names_the_sleep(web.account())
+    planted.wait()
+    wait_until(lambda: not web.account(after=0)["why"]["gpus"], "an account without it", 40)
+    web.end()
+
+
+@alone
+def test_top_web_why_is_given_up_where_it_gets_no_answer(case):
+    """The page goes on meanwhile, and so do the next accounts."""
+    web = Web(case, "--why", "-p", str(start_planted(case, "sleep").pid))
+
+    def given_up():
+        for pid in subprocess.run(["pgrep", "-x", "cuscope-why"], capture_output=True, text=True).stdout.split():
+            os.kill(int(pid), signal.SIGSTOP)
+            before = web.event()["counting_ns"]
+            wait_until(lambda: web.event()["counting_ns"] > before + 1e9, "figures meanwhile")
+            os.kill(int(pid), signal.SIGKILL)  # it may have said all by then: then it is the next one's turn
+        return web.events().get("why", {}).get("state") == "failed"
+    wait_until(given_up, "an answer that does not come", 70)
+    checks.contains("is told", "no account of the last ten seconds", web.account("failed")["sentence"])
+    names_the_sleep(web.account())
+    web.end()
+
+
+def test_top_web_why_wants_a_target_and_all_calls(case):
+    for options, why in ((["--web"], "choose some"), (["--web", "--all"], "choose some"), (["--web", "-p", "1", "--only", "cuLaunch*"], "without --only"),
+                         (["--web", "-p", "1", "--no-returns"], "without --no-returns"), (["--once", "-p", "1"], "without --once"),
+                         (["--web", "-p", "1", "--class", "launch"], "without --class"), (["--web", "-p", "1", "--gpu-window", "1s/9s"], "")):
+        refused = subprocess.run([Places.cuscope(), "top", "--why", *options], capture_output=True, text=True,
+                                 env=case.environment(), timeout=20)
+        checks.equal(f"status of {options}", 2, refused.returncode)
         checks.contains("why", why, refused.stderr)

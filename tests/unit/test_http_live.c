@@ -161,6 +161,47 @@ static void test_the_first_reader_waits_for_what_is_made_for_it(void **state)
 	stop(&served);
 }
 
+/* Says which event it had last, as browsers do. */
+static int asking_after(const struct sockaddr_in *at, const char *id)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct timeval patience = { .tv_sec = 5 };
+	char ask[128];
+	int n = snprintf(ask, sizeof(ask),
+	                 "GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: %s\r\n\r\n", id);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	assert_int_equal(connect(fd, (const struct sockaddr *)at, sizeof(*at)), 0);
+	assert_int_equal(send(fd, ask, (size_t)n, 0), n);
+	return fd;
+}
+
+static void test_an_account_comes_to_each_reader_once(void **state)
+{
+	struct served served;
+
+	serve(&served);
+	http_publish_account(served.http, "{\"a\":1}");
+	http_publish(served.http, "{}");
+	for (int i = 0; i < 2; i++) /* both that have none */
+		assert_non_null(strstr(told(asking(&served.at)),
+		                       "\r\n\r\nretry: 1000\nevent: why\ndata: {\"a\":1}\n\n"
+		                       "retry: 1000\nid: 1.1\ndata: {}\n\n"));
+	http_publish(served.http, "{}");
+	assert_non_null(strstr(told(asking_after(&served.at, "1.1")),
+	                       "\r\n\r\nretry: 1000\nid: 2.1\ndata: {}\n\n"));
+	http_publish_account(served.http, "{\"a\":2}");
+	http_publish(served.http, "{}");
+	assert_non_null(strstr(told(asking_after(&served.at, "2.1")), "data: {\"a\":2}\n\n"));
+	for (const char *const *odd = (const char *const[]){ "x", "1.", "2.x", "-1.-1", NULL };
+	     *odd; odd++)
+		assert_non_null(strstr(told(asking_after(&served.at, *odd)), "{\"a\":2}\n\n"));
+	http_publish_account(served.http, NULL);
+	http_publish(served.http, "{}");
+	assert_non_null(strstr(told(asking(&served.at)), "\r\n\r\nretry: 1000\nid: 4\ndata"));
+	stop(&served);
+}
+
 static void test_so_many_wait_and_others_are_told_to_come_again(void **state)
 {
 	struct served served;
@@ -201,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slow_clients_share_a_text),
 		cmocka_unit_test(test_the_first_reader_waits_for_what_is_made_for_it),
+		cmocka_unit_test(test_an_account_comes_to_each_reader_once),
 		cmocka_unit_test(test_so_many_wait_and_others_are_told_to_come_again),
 		cmocka_unit_test(test_the_end_lets_nobody_wait),
 	};

@@ -433,6 +433,19 @@ static void test_enter_opens_the_kernels(void **state)
 	           "20%\n");
 }
 
+/* In place of what sums alone tell of its process; hostile names stay text. */
+static void test_the_account_stands_above_all(void **state)
+{
+	page.account = "Change first: asleep in a\033[2Jb.py:7 step: 78 % of the time.";
+	page.account_pid = 977;
+	assert_has(render(24, 80), "of a CPU\nlast 10 s: Change first: asleep in a\\x1b[2Jb.py:7");
+	open_python();
+	assert_has(render(24, 80), "waiting for the GPU 25%, why: cuscope why -p 4242\n");
+	page.account_pid = 4242;
+	assert_has(render(24, 80), "in use  0 errors\n 1 kernels ");
+	assert_has(text.data, "last 10 s: Change first: asleep");
+}
+
 static void test_kernels_have_their_time_on_the_gpu(void **state)
 {
 	snapshot.gpu_times = true;
@@ -744,6 +757,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_page_on_80_columns),
 		TEST(test_gpu_times_have_columns_where_there_are_any),
+		TEST(test_the_account_stands_above_all),
 		TEST(test_kernels_have_their_time_on_the_gpu),
 		TEST(test_the_page_on_120_columns_has_more),
 		TEST(test_the_page_on_200_columns_has_room_for_names),

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* The account of the last ten seconds: of which window it is, who has it, and what is left out. */
+#include "stack_events.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "top/top_why.h"
+
+#define MAIN     4242
+#define WINDOW   10e6 /* us */
+#define STEP     10e3
+#define TOO_MANY 1000000
+
+static struct top_why *live;
+static struct run_info info;
+static struct kernel *gemm;
+static uint64_t correlation;
+
+static int set_up(void **state)
+{
+	struct err err = { 0 };
+	struct consumer *consumer;
+
+	gemm = gemm ? gemm : new_kernel("gemm", true);
+	info = default_run_info();
+	live = top_why_new();
+	consumer = top_why_consumer(live);
+	return consumers_begin(&consumer, 1, &info, &err);
+}
+
+static int tear_down(void **state)
+{
+	top_why_free(live);
+	return 0;
+}
+
+static void see(struct event event)
+{
+	feed(top_why_consumer(live), &event);
+}
+
+/* A launch, its kernel of a millisecond, and a sleep in that line until the next step. */
+static void step(const struct process *process, double at_us, uint32_t line)
+{
+	struct call call = launch_at("cuLaunchKernel", at_us, gemm);
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .kernel = gemm,
+		                     .context = 1,
+		                     .stream = 7,
+		                     .correlation = ++correlation,
+		                     .begin_ns = US(at_us + 10),
+		                     .end_ns = US(at_us + 1000) };
+	struct sample sample = sample_of(SAMPLE_OFF_CPU, STEP - 20, stack_of_line(line));
+
+	call.correlation = correlation;
+	sample.wait = WAIT_SLEEP;
+	sample.blocked = BLOCKED_INTERRUPT;
+	see(call_event(process, MAIN, &call));
+	see(activity_event(process, &activity));
+	see(sample_event(process, MAIN, at_us + STEP - 5, &sample));
+}
+
+static void steps(const struct process *process, double from_us, double to_us, uint32_t line)
+{
+	for (double at_us = from_us; at_us < to_us; at_us += STEP)
+		step(process, at_us, line);
+}
+
+/* More calls than a process may have in a window, within a second. */
+static void flood(const struct process *process, double from_us)
+{
+	for (int i = 0; i <= TOO_MANY; i++) {
+		struct call call = call_at("cuCtxGetCurrent", from_us + i * 0.9, 0.5);
+
+		see(call_event(process, process->pid, &call));
+	}
+}
+
+static bool turn(double at_us, bool wanted)
+{
+	return top_why_turn(live, US(at_us), wanted);
+}
+
+/* What is shown once the window that ends then is answered. */
+static struct top_why_shown answer(double end_us)
+{
+	uint64_t before = top_why_shown(live).number;
+
+	assert_true(turn(end_us, true));
+	info.end_ns = US(end_us);
+	top_why_take(live, &info);
+	for (int i = 0; i < 2000 && top_why_shown(live).number == before; i++) {
+		usleep(10000);
+		assert_false(turn(end_us, true));
+	}
+	assert_int_not_equal(top_why_shown(live).number, before);
+	return top_why_shown(live);
+}
+
+/* ---- windows ------------------------------------------------------------------------------- */
+
+static void test_each_window_has_an_account_of_its_own(void **state)
+{
+	struct top_why_shown shown;
+
+	assert_false(turn(0, true));
+	assert_has(top_why_shown(live).json, "\"state\":\"recording\"");
+	steps(the_process(), 0, WINDOW, 12);
+	assert_false(turn(WINDOW - 1, true));
+	shown = answer(WINDOW);
+	assert_has(shown.line, "Change first: asleep in train.py:12 step: ");
+	assert_int_equal(shown.pid, the_process()->pid);
+	assert_has(shown.json, "{\"state\":\"answer\",\"from_ns\":0,\"until_ns\":10000000000,"
+	                       "\"left_out\":[],\"why\":{\"schema\":\"cuscope-why-1\"");
+	assert_has(shown.json, "\"first\":{\"gpu\":0,\"of_pid\":4242,\"cause\":\"sleep\"");
+	assert_has(shown.json, "\"text\":\"");
+	steps(the_process(), WINDOW, 2 * WINDOW, 13);
+	shown = answer(2 * WINDOW);
+	assert_has(shown.line, "Change first: asleep in train.py:13 step: ");
+	assert_has_not(shown.json, "\"line\":12");
+	assert_has(shown.json, "\"from_ns\":10000000000,\"until_ns\":20000000000");
+}
+
+static void test_nothing_is_held_while_nobody_looks(void **state)
+{
+	steps(the_process(), 0, WINDOW, 12);
+	assert_false(turn(WINDOW, false));
+	assert_int_equal(top_why_shown(live).number, 0);
+	assert_false(turn(WINDOW, true));
+	assert_has(answer(2 * WINDOW).line, "No work of a GPU was seen: no process made");
+}
+
+static void test_who_comes_back_sees_no_account_of_long_ago(void **state)
+{
+	turn(0, true);
+	steps(the_process(), 0, WINDOW, 12);
+	answer(WINDOW);
+	assert_false(turn(WINDOW + 1, false));
+	assert_null(top_why_shown(live).json);
+	assert_false(turn(3 * WINDOW, true));
+	assert_has(top_why_shown(live).json, "\"state\":\"recording\"");
+}
+
+static void test_who_leaves_while_it_is_answered_gets_nothing(void **state)
+{
+	turn(0, true);
+	steps(the_process(), 0, WINDOW, 12);
+	assert_true(turn(WINDOW, true));
+	top_why_take(live, &info);
+	assert_false(turn(WINDOW + 1, false));
+	assert_false(turn(WINDOW + 2, true));
+	usleep(500000);
+	assert_false(turn(WINDOW + 3, true));
+	assert_has(top_why_shown(live).json, "\"state\":\"recording\"");
+}
+
+static void test_a_snapshot_that_nobody_asked_for_is_none(void **state)
+{
+	uint64_t number;
+
+	turn(0, true);
+	number = top_why_shown(live).number;
+	top_why_take(live, &info);
+	usleep(200000);
+	assert_false(turn(1, true));
+	assert_int_equal(top_why_shown(live).number, number);
+}
+
+/* ---- what is too much ---------------------------------------------------------------------- */
+
+static void test_a_process_with_too_many_events_is_left_out(void **state)
+{
+	const struct process *loud = new_process(777, "loud");
+	struct top_why_shown shown;
+
+	turn(0, true);
+	step(loud, 0, 20);
+	flood(loud, 1e6);
+	steps(the_process(), 2e6, WINDOW, 12);
+	step(loud, 9e6, 20);
+	shown = answer(WINDOW);
+	assert_has(shown.json, "\"left_out\":[\"loud (pid 777): 7 further events, beyond its share "
+	                       "of 1000000\"]");
+	assert_has_not(shown.json, "\"pid\":777");
+	assert_has(shown.line, "Change first: asleep in train.py:12 step: ");
+}
+
+static void test_the_account_of_one_that_is_alone_ends_with_its_share(void **state)
+{
+	struct top_why_shown shown;
+	const char *until;
+
+	turn(0, true);
+	steps(the_process(), 0, 4e6, 12);
+	flood(the_process(), 4e6);
+	steps(the_process(), 5e6, WINDOW, 13);
+	shown = answer(WINDOW);
+	until = strstr(shown.json, "\"until_ns\":");
+	assert_in_range(strtoull(until + strlen("\"until_ns\":"), NULL, 10), 4800000000ull,
+	                5000000000ull);
+	assert_has(shown.json, "\"what came after the first of these\"]");
+	assert_has(shown.line, "asleep in train.py:12 step: ");
+	assert_has_not(shown.json, "\"line\":13");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_each_window_has_an_account_of_its_own, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_nothing_is_held_while_nobody_looks, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_who_comes_back_sees_no_account_of_long_ago,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_leaves_while_it_is_answered_gets_nothing,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_snapshot_that_nobody_asked_for_is_none,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_process_with_too_many_events_is_left_out,
+		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_the_account_of_one_that_is_alone_ends_with_its_share, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
