@@ -14,6 +14,7 @@ static const struct live {
 void page_live(enum page_live which, struct buf *html, struct buf *policy)
 {
 	const struct live *live = &lives[which];
+	struct json json = { .out = html };
 
 	buf_puts(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	               "<meta name=\"viewport\" content=\"width=device-width\">\n");
@@ -21,7 +22,10 @@ void page_live(enum page_live which, struct buf *html, struct buf *policy)
 	buf_add(html, report_page_style, (size_t)(report_page_style_end - report_page_style));
 	buf_puts(html,
 	         "</style>\n</head>\n<body>\n<div id=\"page\"><noscript>This page is shown by "
-	         "a script, which this browser does not run.</noscript></div>\n<script>");
+	         "a script, which this browser does not run.</noscript></div>\n"
+	         "<script type=\"application/json\" id=\"causes\">");
+	page_json_causes(&json, NULL);
+	buf_puts(html, "</script>\n<script>");
 	buf_add(html, live->script, (size_t)(live->end - live->script));
 	buf_puts(html, "</script>\n</body>\n</html>\n");
 	buf_printf(policy,

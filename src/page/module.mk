@@ -4,7 +4,7 @@
 
 PAGE_MODULES := text units decode pace elements colors store account view layout draw timeline input find span tables reports why panel flame search sums page pair main
 LIVE_ALL := js/text js/units js/elements js/tables js/colors live/history live/spark live/rows live/frame
-LIVE_MODULES := $(LIVE_ALL) $(addprefix live/,figures missed model source gpus process main)
+LIVE_MODULES := $(LIVE_ALL) js/why $(addprefix live/,figures missed model source gpus process account main)
 AGENT_MODULES := $(LIVE_ALL) $(addprefix agent/,exposition readings parts source main)
 
 $(B)/page/page.js: $(PAGE_MODULES:%=src/page/js/%.js)

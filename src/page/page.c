@@ -198,10 +198,9 @@ static void page_json_run(const struct run_info *run, struct json *json)
 	json_close(json, '}');
 }
 
-/* The answer has words for programs, rows of the account those for people. */
-static void page_json_causes(struct json *json)
+void page_json_causes(struct json *json, const char *key)
 {
-	json_open(json, "causes", '{');
+	json_open(json, key, '{');
 	for (int cause = 0; cause < ACCOUNT_CAUSES; cause++) {
 		json_open(json, account_cause_name((enum account_cause)cause), '{');
 		json_string(json, "text", account_cause_text((enum account_cause)cause));
@@ -270,7 +269,7 @@ static void page_make_index(struct page *page, const struct run_info *run)
 	page_json_run(run, &json);
 	if (page->pair)
 		json_bool(&json, "pair", true);
-	page_json_causes(&json);
+	page_json_causes(&json, "causes");
 	page_json_missed(page, run, &json);
 	page_rows_json(page->rows, run, &json);
 	page_blocks_json(page->blocks, &json);

@@ -100,6 +100,9 @@ enum page_live {
 	PAGE_LIVE_AGENT, /* of the node agent: asks for /metrics */
 };
 
+/* Member "causes": the answer has words for programs, rows of the account those for people. */
+void page_json_causes(struct json *json, const char *key);
+
 /* Its html, and its Content-Security-Policy, as a header. */
 void page_live(enum page_live which, struct buf *html, struct buf *policy);
 

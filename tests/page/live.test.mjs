@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'node:test';
 
+import { accountOf, timeOf } from '../../src/page/live/account.js';
 import { PROCESS_COLUMNS, PROCESS_SERIES, PROCESS_TABLES, processName, rowsOf } from '../../src/page/live/figures.js';
 import { History, HISTORY_NS, linesOf } from '../../src/page/live/history.js';
 import { missedSentences } from '../../src/page/live/missed.js';
@@ -133,6 +134,17 @@ test('missed: sentences, in a bound; none where nothing was', () => {
 	assert.deepEqual(missedSentences({ missed: 7 }), []);
 });
 
+test('account: what can be read, and which seconds it is of', () => {
+	for (const text of ['', '{', '7', 'null', '[]', '{"state":7}'])
+		assert.equal(accountOf(text), null);
+	const it = accountOf('{"state":"answer","from_ns":10000000000,"until_ns":20000000000,"why":{}}');
+	assert.equal(timeOf(it, 23.4e9), 'Of 10 s, until 3 s ago.');
+	assert.equal(timeOf(it, null), 'Of 10 s, until 0 s ago.');
+	assert.equal(timeOf({ state: 'answer', from_ns: 'x', until_ns: {} }, 1e9), 'Of 0 ns, until 1 s ago.');
+	assert.equal(timeOf({ state: 'failed', sentence: 'no room' }, 1e9), 'no room');
+	assert.equal(timeOf({ state: 'recording' }, 1e9), '');
+});
+
 test('text: spans, figures, and how long figures may stay away', () => {
 	assert.deepEqual([0, 5e9, 245e9, 3600e9, 90061e9].map(clockText), ['0 s', '5 s', '4 min 5 s', '1 h 0 min', '25 h 1 min']);
 	assert.deepEqual([figureText('watts', 412345), figureText('celsius', 52), figureText('percent', 9.96), figureText('percent', 55.5),
@@ -142,7 +154,7 @@ test('text: spans, figures, and how long figures may stay away', () => {
 
 test('modules: no two of one script have something of one name', () => {
 	const folder = new URL('../../src/page/', import.meta.url), names = new Map(),
-		files = ['text', 'units', 'elements', 'tables', 'colors'].map((name) => `js/${name}.js`);
+		files = ['text', 'units', 'elements', 'tables', 'colors', 'why'].map((name) => `js/${name}.js`);
 	for (const file of [...files, ...readdirSync(new URL('live/', folder)).map((name) => `live/${name}`)]) {
 		for (const [, name] of readFileSync(new URL(file, folder), 'utf8').matchAll(/^(?:export )?(?:async )?(?:function|class|const|let) (\w+|[{[][^=]*)/gm)) {
 			assert.ok(!names.has(name), `${name} is in ${file} and in ${names.get(name)}`);

@@ -49,6 +49,19 @@ def page(processes, second, gpus=2, **more):
             "missed": {"complete": True, "lost": {"ring_full": 0, "late": 0}, "hooks": []}, **more}
 
 
+def account(second=0, **more):
+    """Of ten seconds, as an event "why" has it."""
+    place = [{"file": "/srv/train.py", "line": 40, "function": "train"}, {"file": "/srv/data.py", "line": 7, "function": "fetch"}]
+    cause = {"cause": "sleep", "ns": 8_000_000_000, "place": place, "pid": 101, "tid": 101, "thread": "python3", "through": []}
+    rest = {"cause": "rest", "ns": 500_000_000, "place": [], "through": []}
+    gpu = {"gpu": 0, "pid": 101, "process": "python3", "ns": 10_000_000_000, "steps": {"count": 1000, "ns": 10_000_000},
+           "account": [{"percent": 80.0, **cause}, {"percent": 15.0, **rest, "cause": "kernels"}, {"percent": 5.0, **rest}]}
+    first = {"gpu": 0, "of_pid": 101, **cause, "gain": {"factor": 4.5, "at_most": 5.0, "step_ns": 2_000_000, "then": "kernels"}, "ns_per_step": 8_000_000,
+             "sure": "yes", "why": "Sure: 1000 waits.", "try": "take the sleep away"}
+    return {"state": "answer", "from_ns": second * 10**9, "until_ns": (second + 10) * 10**9, "left_out": [], "text": "in words\nand more",
+            "why": {"schema": "cuscope-why-1", "gpus": [gpu], "first": first, "next": [], "not_known": [], **more}}
+
+
 class LiveServer:
     """with LiveServer(build, figures) as server: figures(number of the event, from 1 on) is what JSON is made of, or a text; None: no figures; "again": the event before"""
 
@@ -57,6 +70,7 @@ class LiveServer:
     def __init__(self, build, figures, retry_ms=150):
         self.figures, self.retry_ms, self.events, self.asked, self.last = figures, retry_ms, 0, [], b""
         self.refuses = False  # a browser gives up where it is told of an error
+        self.account = None  # what the event "why" has, before each of figures
         parts = {}
         for part in (self.script, "page.css"):
             with open(os.path.join(build, "page", part), "rb") as file:
@@ -108,7 +122,8 @@ class LiveServer:
             return self.last
         self.events += 1
         data = figures if isinstance(figures, str) else json.dumps(figures)
-        self.last = f"retry: {self.retry_ms}\nid: {self.events}\ndata: {data}\n\n".encode()
+        account = "" if self.account is None else f"event: why\ndata: {self.account if isinstance(self.account, str) else json.dumps(self.account)}\n\n"
+        self.last = f"{account}retry: {self.retry_ms}\nid: {self.events}\ndata: {data}\n\n".encode()
         return self.last
 
     def send(self, request, status, kind, body):

@@ -11,7 +11,7 @@ import urllib.request
 from browser import Browser
 from browser_tests import axe_finds, nothing_failed, picture, size, wait
 from case import Skip, equal
-from live_server import LiveServer, page, process
+from live_server import LiveServer, account, page, process
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -261,11 +261,9 @@ def test_live_details_that_are_left_out(case):
         nothing_failed(browser)
 
 
-def test_live_of_top_itself(case):
-    """A program of the simulated driver: the members that the page reads are those that top writes."""
-    program, driver = os.path.join(case.build, "programs", "loop"), os.path.join(case.build, "simcuda")
-    if os.geteuid() or not os.path.exists(program) or not os.path.exists(driver):
-        raise Skip("it traces: root, make test-programs simcuda")
+@contextlib.contextmanager
+def of_top(case, program, *options, **environment):
+    """(browser, program) of a page of top that traces a program on the simulated driver."""
     libraries = ":".join(os.path.join(case.build, folder) for folder in ("simcuda/push", "simcuda", "simnvml"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -276,13 +274,86 @@ def test_live_of_top_itself(case):
                                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             ended.callback(process.kill)
             return process
-        loop = start(program, "60", "200", RANK="3", SLURM_JOB_ID="4711")
-        start(os.path.join(case.build, "cuscope"), "top", "--web=" + url[len("http://"):-1], "-p", str(loop.pid), "--interval", "200ms")
+        traced = start(*program, **environment)
+        start(os.path.join(case.build, "cuscope"), "top", "--web=" + url[len("http://"):-1], "-p", str(traced.pid), "--interval", "200ms", *options)
         answers(url)
         browser = ended.enter_context(Browser(case))
         size(browser, 1600, 1000)
         browser.url = url
         browser.send("Page.navigate", url=url)
+        yield browser, traced
+
+
+WHY = "document.getElementById('why')"
+
+
+def test_live_shows_the_account_of_the_last_seconds(case):
+    """What is recorded first, then the account; it is drawn anew where it is another one alone, and without one nothing is shown."""
+    with Live(case, three) as (browser, server):
+        equal("none", True, browser.evaluate(WHY + ".hidden"))
+        server.account = {"state": "recording", "sentence": "the first ten seconds are being recorded"}
+        wait(browser, f"!{WHY}.hidden")
+        equal("what is to come", "the first ten seconds are being recorded", browser.evaluate(WHY + ".querySelector('[role=status]').textContent"))
+        server.account = account()
+        wait(browser, f"{WHY}.querySelector('.change.first') !== null")
+        equal("change", "Change first: sleep in train.py:40 train > data.py:7 fetch", browser.evaluate(WHY + ".querySelector('.change.first .what').textContent"))
+        equal("shares", ["80.0 %", "15.0 %", "5.0 %"], browser.evaluate(f"[...{WHY}.querySelectorAll('.share')].map((its) => its.textContent)"))
+        equal("all of the bar", 100, browser.evaluate(f"[...{WHY}.querySelectorAll('.stack span')].reduce((sum, its) => sum + Number(its.style.flexGrow), 0)"))
+        equal("leads nowhere", 0, browser.evaluate(WHY + ".querySelectorAll('a').length"))
+        browser.evaluate(f"window.bar = {WHY}.querySelector('.stack'); {WHY}.querySelector('details').open = true; 0")
+        events = server.events
+        wait(browser, f"cuscopeLive.model.total.added > {events + 3}")
+        equal("is the same", True, browser.evaluate(f"window.bar === {WHY}.querySelector('.stack')"))
+        equal("time passes", True, "until" in browser.evaluate(WHY + ".querySelector('[role=status]').textContent"))
+        server.account = account(10, first=None, bound_by="kernels")
+        wait(browser, f"{WHY}.textContent.includes('Nothing is to be changed first')")
+        equal("words stay open", True, browser.evaluate(WHY + ".querySelector('details').open"))
+        server.account = {"state": "failed", "sentence": "no account of the last ten seconds"}
+        wait(browser, f"{WHY}.textContent.includes('no account of')")
+        equal("nothing older", 0, browser.evaluate(WHY + ".querySelectorAll('.stack, .change').length"))
+        nothing_failed(browser)
+
+
+def test_live_account_that_is_hostile_or_none(case):
+    """Text stays text, what cannot be read is counted, and no shape of it breaks the page."""
+    odd = account(first=None)
+    odd["left_out"] = [HOSTILE, "x" * 5000] * 50
+    odd["text"] = HOSTILE
+    odd["why"]["gpus"][0].update(process=HOSTILE, account=[{"percent": "x", "cause": HOSTILE, "place": [{"function": HOSTILE, "file": "\u202e"}]}, None, 7])
+    odd["why"].update(not_known=[HOSTILE], next=[None, 7, {"cause": HOSTILE, "place": 3}])
+    with Live(case, three) as (browser, server):
+        for shown in (odd, {"state": "answer"}, {"state": "answer", "why": 7, "left_out": 7, "text": []}, {"state": HOSTILE, "sentence": HOSTILE}, "{", "7"):
+            server.account, events = shown, server.events
+            wait(browser, f"cuscopeLive.model.total.added > {events + 2}")
+            equal("markup", [0, 1], browser.evaluate("[document.images.length, document.scripts.length]"))
+            equal("figures", 3, len(names(browser)))
+        equal("no mark of direction", False, browser.evaluate("/\\u202e/.test(document.body.textContent)"))
+        equal("counted", 2, browser.evaluate("cuscopeLive.model.unreadable"))
+        nothing_failed(browser)
+
+
+def test_live_account_of_top_itself(case):
+    """What top --why says of a program that sleeps: cause, place, shares that add up to 100, in the words of why."""
+    program = os.path.join(case.build, "planted", "planted")
+    if os.geteuid() or not os.path.exists(program):
+        raise Skip("it traces: root, make planted-programs")
+    with of_top(case, [program, "sleep", "60"], "--why") as (browser, _):
+        wait(browser, f"{WHY}?.textContent.includes('being recorded')")
+        wait(browser, f"{WHY}.querySelector('.change.first') !== null", 40)
+        change = browser.evaluate(WHY + ".querySelector('.change.first .what').textContent")
+        equal("change", True, change.startswith("Change first: asleep in ") and "pause_between_steps" in change)
+        shares = browser.evaluate(f"[...{WHY}.querySelectorAll('.share')].map((its) => parseFloat(its.textContent))")
+        equal("all of it", 100, round(sum(shares), 1))
+        equal("words", True, "\nChange first: asleep in " in browser.evaluate(WHY + ".querySelector('pre').textContent"))
+        nothing_failed(browser)
+
+
+def test_live_of_top_itself(case):
+    """A program of the simulated driver: the members that the page reads are those that top writes."""
+    program, driver = os.path.join(case.build, "programs", "loop"), os.path.join(case.build, "simcuda")
+    if os.geteuid() or not os.path.exists(program) or not os.path.exists(driver):
+        raise Skip("it traces: root, make test-programs simcuda")
+    with of_top(case, [program, "60", "200"], RANK="3", SLURM_JOB_ID="4711") as (browser, loop):
         wait(browser, "window.cuscopeLive?.model.page?.total.calls > 20 && document.querySelectorAll('#processes tbody tr').length === 1")
         equal("who", [["loop #3"], [str(loop.pid)], ["4711"]], [column(browser, name) for name in ("NAME", "PID", "JOB")])
         browser.evaluate(f"cuscopeLive.open('{loop.pid}')")
@@ -311,8 +382,10 @@ def answers(url):
 
 def test_live_pictures(case):
     """Light and dark, narrow and wide: kept by --keep, to be looked at. Nothing is wider than the page."""
-    with Live(case, lambda second: page([process(100 + i, second, 900 * i, rank=str(i), gpu_share=0.3) for i in range(8)], second)) as (browser, _):
+    with Live(case, lambda second: page([process(100 + i, second, 900 * i, rank=str(i), gpu_share=0.3) for i in range(8)], second)) as (browser, server):
+        server.account = account()
         browser.evaluate("cuscopeLive.open('103')")
+        wait(browser, f"!{WHY}.hidden")
         for width, height in ((800, 1000), (1920, 1080), (3840, 2160)):
             for dark in (False, True):
                 size(browser, width, height, dark)
@@ -325,8 +398,10 @@ def test_live_pictures(case):
 def test_live_axe_finds_nothing(case):
     def figures(second):
         return page([process(1, second, 5), process(2, second, 9, errors_per_second=1.0), process(3, second, 7, ended=True)], second, missed={"complete": False, "lost": {"late": 3}, "hooks": []})
-    with Live(case, figures) as (browser, _):
+    with Live(case, figures) as (browser, server):
+        server.account = account()
         browser.evaluate("cuscopeLive.open('1')")
+        wait(browser, f"!{WHY}.hidden")
         axe_finds(case, browser)
 
 

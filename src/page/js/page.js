@@ -8,11 +8,11 @@ import { KEYS_HELP, listen } from './input.js';
 import { Panel } from './panel.js';
 import { reportsSection } from './reports.js';
 import { Search } from './search.js';
-import { list, Store, textOf } from './store.js';
+import { Store, textOf } from './store.js';
 import { Sums } from './sums.js';
 import { label } from './text.js';
 import { Timeline } from './timeline.js';
-import { bytesText, countText, durationText, finite, readTime } from './units.js';
+import { bytesText, countText, durationText, finite, list, readTime } from './units.js';
 import { box, causeWords, whySection } from './why.js';
 
 /** @param {any} run @param {string} madeBy @returns {string[]} */

@@ -6,10 +6,9 @@ import { button, element, fill, showDefinitions } from './elements.js';
 import { moveAlone } from './input.js';
 import { factsOf, keysDialog, navOf, Page } from './page.js';
 import { tableOf } from './reports.js';
-import { list } from './store.js';
 import { Table } from './tables.js';
 import { label } from './text.js';
-import { cellText, durationText, finite } from './units.js';
+import { cellText, durationText, finite, list } from './units.js';
 import { causeWords } from './why.js';
 
 /** @typedef {import('./tables.js').TableOf} TableOf */

@@ -2,9 +2,9 @@
 // All reports of the index, as they are there: a new one appears without a line here.
 
 import { element, fill } from './elements.js';
-import { list } from './store.js';
 import { Table } from './tables.js';
 import { cut } from './text.js';
+import { list } from './units.js';
 
 /**
  * @param {any} table as the index has it @param {string} title @param {string} command @returns {import('./tables.js').TableOf}

@@ -5,6 +5,7 @@ import { bytesOfBase64, inflate, readBins, readFrames, readRows, readStacks } fr
 import { stateClass } from './colors.js';
 import { pause } from './pace.js';
 import { cut, label, shown } from './text.js';
+import { list } from './units.js';
 
 /**
  * @typedef {import('./decode.js').Rows} Rows
@@ -24,11 +25,6 @@ const AT_ONCE = 2; // blocks that are being decoded
 /** @param {unknown} value @param {number} [most] @returns {number} from 0 on; what is none is 0 */
 function number(value, most = MOST_TIME) {
 	return typeof value === 'number' && value >= 0 && value <= most ? value : 0;
-}
-
-/** @param {unknown} value @returns {any[]} */
-export function list(value) {
-	return Array.isArray(value) ? value : [];
 }
 
 /** @param {string} id @returns {Promise<string>} the text of an element that may not be parsed yet */

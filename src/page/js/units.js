@@ -5,6 +5,11 @@ const DURATIONS = /** @type {[number, string][]} */ ([[3.6e12, 'h'], [6e10, 'min
 const SIZES = /** @type {[number, string][]} */ ([[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [1024, 'KiB'], [1, 'B']]);
 const NOT_KNOWN = 'not known';
 
+/** @param {unknown} value @returns {any[]} what may be no list */
+export function list(value) {
+	return Array.isArray(value) ? value : [];
+}
+
 /** @param {number} value @param {number} digits @returns {string} */
 function rounded(value, digits) {
 	const text = value.toFixed(digits);

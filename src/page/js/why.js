@@ -3,11 +3,10 @@
 
 import { colorOf, inkOn } from './colors.js';
 import { element, link } from './elements.js';
-import { list } from './store.js';
 import { cut, label } from './text.js';
-import { countText, durationText, finite, percentText } from './units.js';
+import { countText, durationText, finite, list, percentText } from './units.js';
 
-const ABOUT = {
+const ABOUT_WHY = {
 	share: 'Share of the measured time that has this cause. The shares of an account add up to 100 %.',
 	ns: 'The time that the account is of: from the first to the last GPU work that was measured, without the time in which nothing was.',
 	step: 'The length of a step, the mean of all of them. Steps are found by ranges, by launches that recur, or by pauses.',
@@ -18,6 +17,11 @@ const ABOUT = {
 	then: 'The cause of most of the time that is left then.',
 	phase: 'Time that is none of the usual steps: before the first, after the last, steps of warm-up, with other launches in them, or much longer ones.',
 };
+
+/** @param {unknown} value @returns {any[]} its objects: whatever else is in it is none of ours */
+function objects(value) {
+	return list(value).filter((its) => its && typeof its === 'object');
+}
 
 /** @param {string[]} sentences @param {string} id @param {string} title */
 export function box(sentences, id, title) {
@@ -34,7 +38,7 @@ export function causeWords(index, code) {
 
 /** @param {any} place frames, outermost first @returns {string} */
 function placeText(place) {
-	return list(place).map((frame) => `${frame?.file ? String(frame.file).replace(/.*\//, '') + (frame.line ? ':' + frame.line : '') + ' ' : ''}${frame?.function ?? ''}`).join(' > ');
+	return objects(place).map((frame) => `${frame?.file ? String(frame.file).replace(/.*\//, '') + (frame.line ? ':' + frame.line : '') + ' ' : ''}${frame?.function ?? ''}`).join(' > ');
 }
 
 /**
@@ -55,7 +59,7 @@ export function barOf(parts, title) {
 		bar.append(piece);
 		const mark = element('i', { 'aria-hidden': true });
 		mark.style.background = color;
-		rows.append(element('li', {}, mark, element('span', { class: 'share', about: ABOUT.share }, percentText(part.share)),
+		rows.append(element('li', {}, mark, element('span', { class: 'share', about: ABOUT_WHY.share }, percentText(part.share)),
 			part.act ? link(part.label, part.act, { about: part.about || null }) : element('span', { about: part.about || null },
 				part.label),
 			part.text ? element('span', { class: 'place', title: part.whole ? cut(part.whole, 1000) : null }, cut(part.text, 300)) : null));
@@ -68,7 +72,7 @@ export function barOf(parts, title) {
  * @param {any} place
  */
 function shortPlace(place) {
-	const frames = list(place);
+	const frames = objects(place);
 	return (frames.length > 2 ? '… > ' : '') + placeText(frames.slice(-2));
 }
 
@@ -88,16 +92,18 @@ function titleOfAccount(account) {
 	return label(`${account.process ?? ''} (pid ${account.pid ?? '?'})${finite(account.gpu) === null ? '' : `, GPU ${account.gpu}`}`);
 }
 
-/** @param {any} index @param {any} account @param {(cause: any) => void} go */
+/** @typedef {((cause: any) => void) | null} Go to the place in the timeline; null: there is none */
+
+/** @param {any} index @param {any} account @param {Go} go */
 function accountElement(index, account, go) {
 	const steps = account.steps ?? {}, title = titleOfAccount(account);
-	const parts = list(account.account).map((part) => ({
+	const parts = objects(account.account).map((part) => ({
 		label: causeWords(index, part.cause).text, about: causeWords(index, part.cause).about, share: Number(part.percent) || 0,
 		text: shortPlace(part.place) + whoText(part, account.pid, account.tid), whole: placeText(part.place), cause: String(part.cause),
-		act: part.cause === 'rest' ? undefined : () => go({ of_pid: account.pid, ...part }),
+		act: part.cause === 'rest' || !go ? undefined : () => go({ of_pid: account.pid, ...part }),
 	}));
-	return element('article', {}, element('h3', {}, title, ': ', element('span', { about: ABOUT.ns }, durationText(account.ns)),
-		steps.count ? element('span', {}, `, ${countText(steps.count)} steps of `, element('span', { about: ABOUT.step },
+	return element('article', {}, element('h3', {}, title, ': ', element('span', { about: ABOUT_WHY.ns }, durationText(account.ns)),
+		steps.count ? element('span', {}, `, ${countText(steps.count)} steps of `, element('span', { about: ABOUT_WHY.step },
 			durationText(steps.ns))) : null),
 	barOf(parts, title), ...phaseLines(index, account));
 }
@@ -107,8 +113,8 @@ function accountElement(index, account, go) {
  * @param {any} index @param {any} account
  */
 function phaseLines(index, account) {
-	return list(account.phases).filter((phase) => phase?.phase !== 'steps' && phase.percent >= 5).map((phase) => element('p',
-		{ class: 'note', about: ABOUT.phase },
+	return objects(account.phases).filter((phase) => phase?.phase !== 'steps' && phase.percent >= 5).map((phase) => element('p',
+		{ class: 'note', about: ABOUT_WHY.phase },
 		`Apart: ${durationText(phase.ns)}, ${percentText(phase.percent)}, ${label(phase.phase).replace(/_/g, ' ')}` +
 		(phase.cause ? `: mostly ${causeWords(index, phase.cause).text} ${placeText(phase.place)}${whoText(phase, account.pid)}` : '')));
 }
@@ -117,34 +123,34 @@ function phaseLines(index, account) {
 function costElement(change, accounts) {
 	const account = accounts.find((its) => its.gpu === change.gpu && its.pid === change.of_pid), share = account?.ns ?
 		change.ns / account.ns * 100 : null;
-	return element('span', {}, share === null ? durationText(change.ns) : element('span', { about: ABOUT.share },
+	return element('span', {}, share === null ? durationText(change.ns) : element('span', { about: ABOUT_WHY.share },
 		`${share.toFixed(0)} % of the time`),
 		account && accounts.length > 1 ? ` of ${titleOfAccount(account)}` : '',
-		finite(change.ns_per_step) === null ? '' : element('span', { about: ABOUT.perStep },
+		finite(change.ns_per_step) === null ? '' : element('span', { about: ABOUT_WHY.perStep },
 			`, ${durationText(change.ns_per_step)} of a step`));
 }
 
 /** @param {any} index @param {any} gain */
 function gainElement(index, gain) {
-	return element('span', {}, element('span', { class: 'gain', about: ABOUT.gain },
+	return element('span', {}, element('span', { class: 'gain', about: ABOUT_WHY.gain },
 		`About ${Number(gain.factor).toFixed(2)} times as fast`), ' without it',
 		finite(gain.step_ns) === null ? '' : ` (${durationText(gain.step_ns)} a step)`, finite(gain.at_most) === null ? '' : element('span',
-			{ about: ABOUT.most }, `, ${Number(gain.at_most).toFixed(2)} at most`),
-		gain.then ? element('span', { about: ABOUT.then }, `; then most is: ${causeWords(index, gain.then).text}`) : '', '.');
+			{ about: ABOUT_WHY.most }, `, ${Number(gain.at_most).toFixed(2)} at most`),
+		gain.then ? element('span', { about: ABOUT_WHY.then }, `; then most is: ${causeWords(index, gain.then).text}`) : '', '.');
 }
 
-/** @param {any} index @param {any} change @param {any[]} accounts @param {(cause: any) => void} go @param {boolean} first */
+/** @param {any} index @param {any} change @param {any[]} accounts @param {Go} go @param {boolean} first */
 function changeElement(index, change, accounts, go, first) {
 	const words = causeWords(index, change.cause), place = placeText(change.place) + whoText(change, change.of_pid),
-		through = list(change.through);
-	const text = words.text + (placeText(change.place) ? ' in ' : '') + place, about = (words.about ? words.about + ' ' :
-		'') + 'Shows its longest occurrence in the timeline.';
+		through = objects(change.through);
+	const text = cut(words.text + (placeText(change.place) ? ' in ' : '') + place, 500), about = [words.about,
+		go ? 'Shows its longest occurrence in the timeline.' : ''].filter(Boolean).join(' ');
 	return element('div', { class: first ? 'change first' : 'change' },
-		element('p', { class: 'what' }, first ? 'Change first: ' : 'Next: ', link(cut(text, 500), () => go(change), { about })),
+		element('p', { class: 'what' }, first ? 'Change first: ' : 'Next: ', go ? link(text, () => go(change), { about }) : element('span', { about: about || null }, text)),
 		element('p', {}, costElement(change, accounts), '. ', finite(change.gain?.factor) === null ? null : gainElement(index,
 			change.gain)),
 		first && through.length ? element('p', {}, 'The GPU waits for it through: ' + through.map((wait) => `${causeWords(index, wait?.wait).text} ${placeText(wait?.place)}`).join(', ')) : null,
-		change.why && first ? element('p', {}, element('span', { about: ABOUT.sure }, cut(String(change.why), 500))) : null,
+		change.why && first ? element('p', {}, element('span', { about: ABOUT_WHY.sure }, cut(String(change.why), 500))) : null,
 		change.try && first ? element('p', {}, `Try: ${cut(String(change.try), 500)}.`) : null);
 }
 
@@ -153,8 +159,8 @@ function changeElement(index, change, accounts, go, first) {
  * @param {any} why @returns {HTMLElement[]}
  */
 function rankLines(why) {
-	const { late } = why, lines = list(why.standing).map((its) => `Communicator ${label(its?.communicator)} stands still for ${durationText(its?.still_ns)}: ` +
-		`${label(its?.function)} ${countText(its?.number)} is missing of ${list(its?.ranks).filter((rank) => rank?.behind).map((rank) => `rank ${label(rank.rank)}`).join(', ')}.`);
+	const { late } = why, lines = objects(why.standing).map((its) => `Communicator ${label(its?.communicator)} stands still for ${durationText(its?.still_ns)}: ` +
+		`${label(its?.function)} ${countText(its?.number)} is missing of ${objects(its?.ranks).filter((rank) => rank?.behind).map((rank) => `rank ${label(rank.rank)}`).join(', ')}.`);
 	if (late && typeof late === 'object')
 		lines.push(`Rank ${label(late.rank)} (pid ${label(late.pid)}) came late to ${countText(late.late)} of ${countText(late.collectives)} collectives, by ${durationText(late.late_ns)} (median); ` +
 			`${late.others === 1 ? '1 other waits' : `${countText(late.others)} others wait`} for it, ${percentText(late.held_percent)} of the time.`);
@@ -177,30 +183,32 @@ function more(text, folded) {
 		null;
 }
 
-/** @param {any} index @param {(cause: any) => void} go */
-export function whySection(index, go) {
-	const section = element('section', { id: 'why', 'aria-labelledby': 'why-head' }, element('h2', { id: 'why-head' },
-		'Where the time goes')), why = index.why ?? index.tables?.why;
-	if (!why || typeof why !== 'object') {
-		section.append(element('p', {}, 'This recording has no account of its time.'));
-		return section;
-	}
-	const accounts = list(why.gpus), main = accounts.find((its) => its.gpu === why.first?.gpu &&
+/**
+ * Of an answer: the account, what to change, the other accounts, and the words.
+ * @param {any} index @param {any} why @param {Go} go @returns {HTMLElement[]}
+ */
+export function whyParts(index, why, go) {
+	const accounts = objects(why.gpus), main = accounts.find((its) => its.gpu === why.first?.gpu &&
 		its.pid === why.first?.of_pid) ?? accounts[0];
 	const shown = main ? accountElement(index, main, go) : null; // before the others, so that its causes have the plainest colours
-	const next = list(why.next).map((change) => changeElement(index, change, accounts, go, false)),
+	const next = objects(why.next).map((change) => changeElement(index, change, accounts, go, false)),
 		unknown = list(why.not_known).map((text) => cut(String(text), 300));
 	const answer = element('div', { class: 'answer' }, ...rankLines(why), why.first ? changeElement(index, why.first, accounts, go, true) :
 		nothingElement(index, why), ...next.slice(0, 2), more('change', next.slice(2)),
 		unknown.length ? element('p', { class: 'note' }, `Not known: ${unknown.join('; ')}.`) : null);
-	section.append(element('div', { class: 'columns' }, shown, answer));
-	fillMore(section, more('account', accounts.filter((its) => its !== main).map((account) => accountElement(index, account, go))),
+	return /** @type {HTMLElement[]} */ ([element('div', { class: 'columns' }, shown, answer),
+		more('account', accounts.filter((its) => its !== main).map((account) => accountElement(index, account, go))),
 		index.why_text ? element('details', {}, element('summary', {}, 'In words, as cuscope why prints it'), element('pre', { tabindex: 0,
-			lines: cut(String(index.why_text), 20000) })) : null);
-	return section;
+			lines: cut(String(index.why_text), 20000) })) : null].filter((part) => part !== null));
 }
 
-/** @param {HTMLElement} section @param {(HTMLElement | null)[]} parts */
-function fillMore(section, ...parts) {
-	section.append(...parts.filter((part) => part !== null).map((part) => /** @type {HTMLElement} */ (part)));
+/** @param {any} index @param {Go} go */
+export function whySection(index, go) {
+	const section = element('section', { id: 'why', 'aria-labelledby': 'why-head' }, element('h2', { id: 'why-head' },
+		'Where the time goes')), why = index.why ?? index.tables?.why;
+	if (!why || typeof why !== 'object')
+		section.append(element('p', {}, 'This recording has no account of its time.'));
+	else
+		section.append(...whyParts(index, why, go));
+	return section;
 }

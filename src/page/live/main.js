@@ -3,6 +3,7 @@
 
 import { element } from '../js/elements.js';
 import { clockText, countText, finite, percentText } from '../js/units.js';
+import { LiveAccount } from './account.js';
 import { PROCESS_COLUMNS, PROCESS_SERIES, rowsOf } from './figures.js';
 import { Frame } from './frame.js';
 import { Gpus } from './gpus.js';
@@ -26,6 +27,7 @@ class LivePage {
 			silence: () => this.silence(),
 		});
 		this.charts = PROCESS_SERIES.map((series) => new Chart(series));
+		this.account = new LiveAccount();
 		this.gpus = new Gpus();
 		this.process = new OpenProcess(() => this.open(''));
 		this.table = new LiveTable('Processes', 'no process has called CUDA yet', PROCESS_COLUMNS, 'CALLS/s', {
@@ -36,7 +38,7 @@ class LivePage {
 	}
 
 	start() {
-		this.frame.start(element('section', { id: 'total', 'aria-labelledby': 'total-head' }, element('h2', { id: 'total-head' }, 'All processes'),
+		this.frame.start(this.account.element, element('section', { id: 'total', 'aria-labelledby': 'total-head' }, element('h2', { id: 'total-head' }, 'All processes'),
 			element('div', { class: 'figures' }, ...this.charts.map((chart) => chart.element))), this.gpus.element,
 			element('section', { id: 'processes' }, this.table.element), this.process.element);
 		window.addEventListener('hashchange', () => this.openFromAddress());
@@ -46,6 +48,10 @@ class LivePage {
 			if (!this.frame.paused)
 				this.show();
 			this.frame.tellSilence();
+		}, (data) => {
+			this.model.unreadable += this.account.take(data) ? 0 : 1;
+			if (!this.frame.paused)
+				this.show();
 		});
 	}
 
@@ -88,6 +94,7 @@ class LivePage {
 		if (!page || document.hidden)
 			return;
 		this.showHead(page);
+		this.account.show(finite(page.counting_ns));
 		this.charts.forEach((chart, i) => chart.show(PROCESS_SERIES[i].of(page.total ?? {}), model.total.points(i), page.counting_ns,
 			model.intervalNs));
 		this.gpus.show(model);
