@@ -11,6 +11,7 @@
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
 # make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 5 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
+# make bench-top        what `top --web` costs steps that are bound by launches, with the account of the last seconds and without (root); within 10 minutes
 # make bench-fleet      the questions of docs/fleet.md, asked DuckDB of a thousand ranks; needs no root
 # make bench-ranks      who is late in trainings that are made up, named right or not, by SQL and by report ranks; needs no root; within 10 minutes
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
@@ -40,6 +41,9 @@ bench-sums: $(B)/cuscope $(BENCH)/sums simcuda
 
 bench-host-waits: $(B)/cuscope $(BENCH)/switches $(BENCH)/steps simcuda
 	bench/host-waits/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
+bench-top: $(B)/cuscope $(BENCH)/steps simcuda
+	bench/top/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 $(BENCH)/switches: bench/host-waits/switches.c bench/host-waits/chunks.h
 	@mkdir -p $(@D)
@@ -151,4 +155,4 @@ bench-fleet: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
 bench-ranks: $(B)/cuscope $(B)/tests/export/ranks parquet-readers
 	bench/ranks/run --build $(B)
 
-.PHONY: dist/bench bench bench-ranks bench-fleet bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-page bench-programs bench-pipeline bench-profile bench-questions bench-sums
+.PHONY: dist/bench bench bench-ranks bench-fleet bench-hooks bench-host-waits bench-in-process bench-kernel-side bench-page bench-programs bench-pipeline bench-profile bench-questions bench-sums bench-top
