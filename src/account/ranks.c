@@ -14,6 +14,7 @@
 #define LATE_CLEAR   0.5  /* of all waiting in its communicator, */
 #define LATE_TIMES   2.0  /* and so many times as much as for any other */
 #define LATE_MUCH    0.9  /* of the time that others waited for a rank */
+#define LATE_LOOKS   64   /* users, those first whose ranks are waited for most */
 #define CLASS_LEAST  10   /* collectives, below which nothing is said of a kind */
 #define CLASS_MOSTLY 0.7  /* of the time */
 
@@ -320,15 +321,34 @@ enum rank_class rank_kind_class(const struct rank_kind *kind)
 	return (double)kind->transfer_ns >= CLASS_MOSTLY * all ? RANKS_TRANSFER : RANKS_MIXED;
 }
 
-static void find_late(struct ranks *ranks)
+static bool is_named(const struct ranks *ranks, uint64_t person)
+{
+	for (size_t i = 0; i < ranks->n_late; i++)
+		if (ranks->late[i]->rank->person == person)
+			return true;
+	return false;
+}
+
+/* The one for whom others wait most, of those users' whose is not looked at yet. */
+static struct rank_row *held_most(const struct ranks *ranks, const bool *looked)
 {
 	struct rank_row *most = NULL;
+
+	for (size_t i = 0; i < ranks->n_rows; i++) {
+		struct rank_row *row = &ranks->rows[i];
+
+		if (!looked[i] && row->held_ns && !is_named(ranks, row->rank->person) &&
+		    (!most || row->held_ns > most->held_ns))
+			most = row;
+	}
+	return most;
+}
+
+static bool is_late(const struct ranks *ranks, const struct rank_row *most)
+{
 	uint64_t all_ns = 0, second_ns = 0; /* of its communicator: other jobs are no measure */
 
-	for (size_t i = 0; i < ranks->n_rows; i++)
-		if (ranks->rows[i].held_ns && (!most || ranks->rows[i].held_ns > most->held_ns))
-			most = &ranks->rows[i];
-	for (size_t i = 0; most && i < ranks->n_rows; i++) {
+	for (size_t i = 0; i < ranks->n_rows; i++) {
 		const struct rank_row *row = &ranks->rows[i];
 
 		if (row->rank->comm != most->rank->comm)
@@ -337,10 +357,26 @@ static void find_late(struct ranks *ranks)
 		if (row != most)
 			second_ns = facts_max(second_ns, row->held_ns);
 	}
-	if (most && rank_held(most) >= LATE_LEAST &&
-	    (double)most->held_ns >= LATE_CLEAR * (double)all_ns &&
-	    (double)most->held_ns >= LATE_TIMES * (double)second_ns)
-		ranks->late = most;
+	return rank_held(most) >= LATE_LEAST &&
+	       (double)most->held_ns >= LATE_CLEAR * (double)all_ns &&
+	       (double)most->held_ns >= LATE_TIMES * (double)second_ns;
+}
+
+/* Of each user his most: who makes others of his own wait more hides nobody's. */
+static void find_late(struct ranks *ranks)
+{
+	AT_END(at_end_free) bool *looked = xcalloc(ranks->n_rows + 1, sizeof(*looked));
+	struct rank_row *most;
+
+	for (int i = 0; i < LATE_LOOKS && ranks->n_late < RANKS_LATE; i++) {
+		most = held_most(ranks, looked);
+		if (!most)
+			return;
+		if (is_late(ranks, most))
+			ranks->late[ranks->n_late++] = most;
+		for (size_t k = 0; k < ranks->n_rows; k++)
+			looked[k] |= ranks->rows[k].rank->person == most->rank->person;
+	}
 }
 
 void ranks_make(struct ranks *ranks, const struct facts *facts, const struct accounts *accounts)

@@ -9,6 +9,7 @@
 #include "account/account.h"
 #include "analysis/spread.h"
 
+#define RANKS_LATE    4     /* users whose late rank is named */
 #define RANKS_LAST_NS 10000 /* who comes less than this behind the one before is not late */
 
 /* Of a process in a communicator. Where kernels of some of its collectives were measured, those
@@ -44,8 +45,10 @@ struct ranks {
 	struct rank_row *rows; /* by communicator, then by number; those without collectives too */
 	struct rank_kind *kinds;
 	size_t n_rows, n_kinds;
-	struct rank_row *late; /* for whom the others wait most; NULL: there is none to be named */
-	uint64_t held_ns;      /* of all ranks */
+	/* For whom the others wait most, one of each user who has one to be named: most first. */
+	struct rank_row *late[RANKS_LATE];
+	size_t n_late;
+	uint64_t held_ns;   /* of all ranks */
 	uint64_t n_unclear; /* collectives whose last rank was less late than clocks are good for */
 };
 

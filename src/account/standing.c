@@ -64,7 +64,10 @@ static struct standing_rank *row_add(struct standings *standings,
 {
 	struct standing_rank *row;
 
-	if (standings->n_rows >= ROWS_MAX)
+	if (!standings->of_rows.all.most)
+		standings->of_rows =
+			(struct quota){ .user = { ROWS_MAX / 2 }, .all = { ROWS_MAX } };
+	if (quota_take(&standings->of_rows, told->person, 0, 1))
 		return NULL;
 	standings->rows = vec_room(standings->rows, standings->n_rows, sizeof(*standings->rows));
 	row = &standings->rows[standings->n_rows++];
@@ -269,35 +272,86 @@ static bool row_has_id(const struct standing_rank *row, const struct standing_ra
 
 ORDER_BY(standings_in_order, struct standing, DOWN(n_told), UP(id[0]));
 
-void standings_judge(struct standings *standings)
+/* The rows of one communicator of one person. */
+static size_t standing_rows(const struct standings *standings, size_t first)
 {
-	struct standing_rank *rows = standings->rows, **ranks;
+	const struct standing_rank *rows = standings->rows;
+	size_t n = 1;
 
-	if (!standings->n_rows)
-		return;
-	qsort(rows, standings->n_rows, sizeof(*rows), rows_in_order);
-	ranks = xcalloc(standings->n_rows, sizeof(struct standing_rank *));
-	for (size_t i = 0, n; i < standings->n_rows && standings->n < STANDING_MAX; i += n) {
+	while (first + n < standings->n_rows && row_has_id(&rows[first + n], &rows[first]) &&
+	       rows[first + n].told.person == rows[first].told.person)
+		n++;
+	return n;
+}
+
+static bool is_taken(const struct standings *standings, const struct standing_rank *row)
+{
+	for (size_t i = 0; i < standings->n; i++)
+		if (standings->of[i].id[0] == row->told.id[0] &&
+		    standings->of[i].id[1] == row->told.id[1] &&
+		    standings->of[i].person == row->told.person)
+			return true;
+	return false;
+}
+
+/* Those that stand still, as far as there are places; how many there are none for. */
+static size_t standings_take(struct standings *standings, struct quota *places,
+                             struct standing_rank **ranks)
+{
+	struct standing_rank *rows = standings->rows;
+	size_t more = 0;
+
+	for (size_t i = 0, n; i < standings->n_rows; i += n) {
 		struct standing one = { .id = { rows[i].told.id[0], rows[i].told.id[1] },
 			                .person = rows[i].told.person,
 			                .claimed = i && row_has_id(&rows[i - 1], &rows[i]) };
 
-		for (n = 1; i + n < standings->n_rows && row_has_id(&rows[i + n], &rows[i]) &&
-		            rows[i + n].told.person == one.person;
-		     n++)
-			;
+		n = standing_rows(standings, i);
+		if (is_taken(standings, &rows[i]))
+			continue;
 		one.claimed |= i + n < standings->n_rows && row_has_id(&rows[i + n], &rows[i]);
 		one.n_told = (uint32_t)rows_fold(&rows[i], rows_heed(&rows[i], n), ranks);
 		if (!standing_judge(&one, ranks))
 			continue;
+		if (quota_take(places, one.person, 0, 1)) {
+			more++;
+			continue;
+		}
 		standing_take(&one, ranks, true);
 		standing_take(&one, ranks, false);
 		standings->of = vec_room(standings->of, standings->n, sizeof(one));
 		standings->of[standings->n++] = one;
 	}
+	return more;
+}
+
+/* Anybody's RAS can say that he has any number of them. */
+void standings_judge(struct standings *standings)
+{
+	struct quota places = quota_of_places(STANDING_MAX);
+	struct standing_rank **ranks;
+
+	if (!standings->n_rows)
+		return;
+	places.all.most = STANDING_MAX;
+	qsort(standings->rows, standings->n_rows, sizeof(*standings->rows), rows_in_order);
+	ranks = xcalloc(standings->n_rows, sizeof(struct standing_rank *));
+	standings->n_more = standings_take(standings, &places, ranks);
+	places.user.most = 0;
+	if (standings->n_more)
+		standings->n_more = standings_take(standings, &places, ranks);
+	quota_free(&places);
 	free(ranks);
 	if (standings->n)
 		qsort(standings->of, standings->n, sizeof(*standings->of), standings_in_order);
+}
+
+bool standings_are_of(const struct standings *standings, uint64_t person)
+{
+	for (size_t i = 0; i < standings->n; i++)
+		if (standings->of[i].person == person)
+			return true;
+	return false;
 }
 
 void standings_clear(struct standings *standings)
@@ -309,5 +363,6 @@ void standings_clear(struct standings *standings)
 	}
 	free(standings->rows);
 	free(standings->of);
+	quota_free(&standings->of_rows);
 	*standings = (struct standings){ 0 };
 }

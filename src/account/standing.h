@@ -11,8 +11,9 @@
 #define CUSCOPE_ACCOUNT_STANDING_H
 
 #include "account/account.h"
+#include "base/quota.h"
 
-#define STANDING_MAX   8          /* communicators that are told of, those with most ranks */
+#define STANDING_MAX   8          /* communicators that are told of; others leave two fifths */
 #define STANDING_NS    1500000000 /* less, and it is a step that takes long */
 #define STANDING_RANKS 64         /* of one, those behind first */
 
@@ -47,9 +48,10 @@ struct standing {
 struct standings {
 	struct standing_rank *rows;
 	size_t n_rows;
+	struct quota of_rows; /* what is refused is left out */
 	uint32_t n_sources;
 	struct standing *of;
-	size_t n;
+	size_t n, n_more; /* n_more: that there was no place for */
 };
 
 /* After facts_end(), and before facts_forget(): its rows come behind those that are there. */
@@ -57,6 +59,9 @@ void standings_add(struct standings *standings, const struct facts *facts);
 
 /* Once, behind all of them. */
 void standings_judge(struct standings *standings);
+
+/* Whether a communicator of this person stands still (collectives_person()). */
+bool standings_are_of(const struct standings *standings, uint64_t person);
 void standings_clear(struct standings *standings);
 
 #endif

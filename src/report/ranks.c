@@ -197,6 +197,9 @@ static void note_standing(const struct ranks_report *report, const struct standi
 		why_words_standing(&standings->of[i], &text);
 		table_note(report->writer.table, "%s", text.data);
 	}
+	if (standings->n_more)
+		table_note(report->writer.table, "%zu more communicators stand still",
+		           standings->n_more);
 }
 
 static void note_person(void *data, const char *sentence)
@@ -244,9 +247,10 @@ static void write_ranks(void *self, const struct run_info *run)
 			write_row(report, &ranks->rows[i]);
 	if (standings->n)
 		note_standing(report, standings);
-	else if (ranks->late)
-		note_late(report, ranks->late);
-	else if (ranks->held_ns)
+	for (size_t i = 0; i < ranks->n_late; i++)
+		if (!standings_are_of(standings, ranks->late[i]->rank->person))
+			note_late(report, ranks->late[i]);
+	if (!ranks->n_late && ranks->held_ns && !standings->n)
 		table_note(report->writer.table, "no rank is waited for much more than others");
 	note_clocks(report);
 	note_unmatched(report);

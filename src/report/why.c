@@ -66,6 +66,15 @@ static double why_steps_share(const struct account *account, const struct steps 
 	return (double)steps_within(steps, account->begin_ns, account->end_ns, &n) / all;
 }
 
+/* What stands still of other users says nothing of this one's. */
+bool why_stands(const struct why *why)
+{
+	const struct account *account = why->accounts.n ? why_of(why) : NULL;
+
+	return account ? standings_are_of(&why->standings, collectives_person(account->process))
+	               : why->standings.n;
+}
+
 bool why_has_step(const struct why *why, const struct account *account)
 {
 	const struct steps *steps = why_steps(why, account);
@@ -522,7 +531,7 @@ static void why_text(struct why *why)
 	why_head(why, account);
 	why_account(why, account);
 	why_add_phases(why, account);
-	if (why->standings.n) { /* what is to be changed is said above */
+	if (why_stands(why)) { /* what is to be changed is said above */
 		why_add_persons(why);
 		why_not_known(why);
 		return;

@@ -44,6 +44,9 @@ void why_json_phases(const struct why *why, struct json *json, const struct acco
 void why_json_place(const struct why *why, struct json *json, const char *key, uint32_t chain);
 void why_json_thread(const struct why *why, struct json *json, uint32_t number);
 
+/* Whether the job whose account is told does, so that nothing else of it is judged. */
+bool why_stands(const struct why *why);
+
 /* Communicators that stand still: found, with words that outlive the recording; told, where there
  * are some. */
 void why_find_standing(struct why *why);

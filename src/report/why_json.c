@@ -222,12 +222,12 @@ void why_add_json(const struct consumer *self, struct json *json, const char *ke
 	for (size_t i = 0; i < why->accounts.n; i++)
 		why_json_gpu(why, json, &why->accounts.of[i]);
 	json_close(json, ']');
-	if (why->answer.n_changes && !why->standings.n)
+	if (why->answer.n_changes && !why_stands(why))
 		why_json_change(why, json, "first", &why->answer.changes[0]);
 	else
 		json_null(json, "first");
 	json_open(json, "next", '[');
-	for (size_t i = 1; i < why->answer.n_changes && !why->standings.n; i++)
+	for (size_t i = 1; i < why->answer.n_changes && !why_stands(why); i++)
 		why_json_change(why, json, NULL, &why->answer.changes[i]);
 	json_close(json, ']');
 	if (why->accounts.n)

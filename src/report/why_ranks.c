@@ -149,6 +149,11 @@ static void add_standings(const struct standings *standings, struct buf *out)
 		add_some(standing, false, out);
 		buf_putc(out, '\n');
 	}
+	if (standings->n_more)
+		buf_printf(out, "%zu more communicators stand still.\n\n", standings->n_more);
+	if (standings->n && standings->of_rows.refused)
+		buf_printf(out, "There was no room for %llu rows of what was told of ranks.\n\n",
+		           (unsigned long long)standings->of_rows.refused);
 }
 
 void why_add_standing(const struct why *why)
@@ -202,6 +207,8 @@ static void json_standings(const struct why *why, struct json *json,
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	if (standings->n_more)
+		json_u64(json, "standing_more", standings->n_more);
 }
 
 void why_json_standing(const struct why *why, struct json *json)
@@ -246,8 +253,12 @@ void why_add_late(const struct why *why)
 {
 	size_t at = why->out->len;
 
-	if (why->ranks.late) {
-		why_words_late(&why->facts, why->ranks.late, why->out);
+	for (size_t i = 0; i < why->ranks.n_late; i++) {
+		const struct rank_row *late = why->ranks.late[i];
+
+		if (standings_are_of(&why->standings, late->rank->person))
+			continue;
+		why_words_late(&why->facts, late, why->out);
 		buf_puts(why->out, ".\n");
 		at = why->out->len;
 	}
@@ -273,25 +284,20 @@ static void json_machines(const struct why *why, struct json *json)
 	json_close(json, ']');
 }
 
-void why_json_late(const struct why *why, struct json *json)
+static void json_late(const struct why *why, struct json *json, const char *key,
+                      const struct rank_row *late)
 {
-	const struct rank_row *late = why->ranks.late;
+	const struct collective_comm *comm = &why->facts.collectives.comms[late->rank->comm];
+	const char *host = why_words_host(&why->facts, late->rank->process);
 	AT_END(buf_free) struct buf rank = { 0 };
-	const struct collective_comm *comm;
-	const char *host;
 	char id[24];
 
-	json_machines(why, json);
-	if (!late || why->standings.n)
-		return;
-	comm = &why->facts.collectives.comms[late->rank->comm];
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)comm->id[0]);
 	why_words_rank_of(&why->facts, late->rank, &rank);
-	json_open(json, "late", '{');
+	json_open(json, key, '{');
 	json_string(json, "communicator", id);
 	if (rank.len)
 		json_string(json, "rank", rank.data);
-	host = why_words_host(&why->facts, late->rank->process);
 	if (host)
 		json_string(json, "host", host);
 	json_u64(json, "pid", late->rank->process->pid);
@@ -301,6 +307,24 @@ void why_json_late(const struct why *why, struct json *json)
 	json_u64(json, "others", comm->n_ranks - 1);
 	json_fixed(json, "held_percent", (uint64_t)(1000 * rank_held(late)), 1);
 	json_close(json, '}');
+}
+
+void why_json_late(const struct why *why, struct json *json)
+{
+	const struct ranks *ranks = &why->ranks;
+	size_t n = 0;
+
+	json_machines(why, json);
+	for (size_t i = 0; i < ranks->n_late; i++) {
+		if (standings_are_of(&why->standings, ranks->late[i]->rank->person))
+			continue;
+		if (n == 1)
+			json_open(json, "late_too", '[');
+		json_late(why, json, n ? NULL : "late", ranks->late[i]);
+		n++;
+	}
+	if (n > 1)
+		json_close(json, ']');
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

@@ -5,21 +5,27 @@
 #include "account/ranks.h"
 #include "account/facts.h"
 
-static void test_a_rank_late_in_two_communicators_is_named(void **state)
+/* Who is named of two communicators, the second one's ranks of that person: the second rank is late
+ * in both. */
+static struct ranks ranks_of(uint64_t person)
 {
-	struct run_info run = default_run_info();
-	struct facts facts = { .run = &run };
-	struct accounts accounts = { 0 };
-	struct collective_comm comms[2] = { { .id = { 1, 0 }, .size = 2, .n_ranks = 2 },
-		                            { .id = { 2, 0 }, .size = 2, .n_ranks = 2 } };
-	struct collective_rank rows[4];
-	struct collective_call calls[80];
-	struct collective all[40];
+	static struct run_info run;
+	static struct facts facts;
+	static struct collective_comm comms[2] = { { .id = { 1, 0 }, .size = 2, .n_ranks = 2 },
+		                                   { .id = { 2, 0 }, .size = 2, .n_ranks = 2 } };
+	static struct collective_rank rows[4];
+	static struct collective_call calls[80];
+	static struct collective all[40];
 	const struct process *p[2] = { new_process(100, "a"), new_process(101, "b") };
+	struct accounts accounts = { 0 };
 	struct ranks ranks;
+
+	run = default_run_info();
+	facts = (struct facts){ .run = &run };
 
 	for (uint32_t i = 0; i < 4; i++)
 		rows[i] = (struct collective_rank){ .process = p[i % 2],
+			                            .person = i / 2 ? person : 0,
 			                            .handle = i,
 			                            .comm = i / 2,
 			                            .number = (int32_t)(i % 2),
@@ -53,15 +59,36 @@ static void test_a_rank_late_in_two_communicators_is_named(void **state)
 		                                  .all = all,
 		                                  .n_all = 40 };
 	ranks_make(&ranks, &facts, &accounts);
-	assert_non_null(ranks.late);
-	assert_int_equal(ranks.late->rank->process->pid, 101);
+	return ranks;
+}
+
+static void test_a_rank_late_in_two_communicators_is_named(void **state)
+{
+	struct ranks ranks = ranks_of(0);
+
+	assert_int_equal(ranks.n_late, 1);
+	assert_int_equal(ranks.late[0]->rank->process->pid, 101);
+	ranks_clear(&ranks);
+}
+
+/* The other one's is waited for longer. */
+static void test_each_user_has_his_late_rank_named(void **state)
+{
+	struct ranks ranks = ranks_of(1001);
+
+	assert_int_equal(ranks.n_late, 2);
+	assert_int_equal(ranks.late[0]->rank->person, 0);
+	assert_int_equal(ranks.late[1]->rank->person, 1001);
+	assert_int_equal(ranks.late[1]->rank->process->pid, 101);
 	ranks_clear(&ranks);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(
-		test_a_rank_late_in_two_communicators_is_named) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_rank_late_in_two_communicators_is_named),
+		cmocka_unit_test(test_each_user_has_his_late_rank_named)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

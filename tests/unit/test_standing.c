@@ -132,6 +132,20 @@ static void test_what_another_user_says_of_a_communicator_is_of_his_own(void **s
 		assert_int_equal(standings.of[0].ranks[i]->told.person, 1002);
 }
 
+static void test_communicators_of_one_user_hide_none_of_anothers(void **state)
+{
+	for (uint64_t comm = 10; comm < 30; comm++)
+		for (uint64_t i = 0; i < 4; i++)
+			rank_of(comm, 1, 5 + i)->person = 1002;
+	for (uint64_t i = 0; i < 2; i++)
+		rank_of(77, 1, 5 + i)->person = 1001;
+	assert_int_equal(judge(), STANDING_MAX);
+	assert_int_equal(standings.n_more, 13);
+	assert_true(standings_are_of(&standings, 1001));
+	assert_int_equal(standings.of[STANDING_MAX - 1].person, 1001); /* it has fewest ranks */
+	assert_false(standings_are_of(&standings, 0));
+}
+
 static void test_of_very_many_ranks_those_behind_are_kept(void **state)
 {
 	for (int i = 0; i < 99; i++)
@@ -239,6 +253,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_what_another_user_says_of_a_communicator_is_of_his_own, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_communicators_of_one_user_hide_none_of_anothers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_recordings_of_ranks_are_put_together, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -81,6 +81,53 @@ static void test_a_communicator_of_two_users_is_said_to_be(void **state)
 	            "ranks of each are matched among themselves.\n");
 }
 
+static void ras_told(const struct process *process, uint32_t number, uint64_t reduces)
+{
+	for (double at_us = 1; at_us < 10e6; at_us += 9e6) {
+		struct call call = other_call(
+			other_function(LAYER_HOOK, "ras.rank", "",
+		                       "id:addr rank:int ranks:int pid:int AllReduce:u64"),
+			at_us, 1, 0x77ull << 32, number);
+		struct event event;
+
+		call.args.arg[2] = 2;
+		call.args.arg[3] = process->pid;
+		call.args.arg[4] = reduces;
+		event = call_event(process, process->pid, &call);
+		event.type = EVENT_OTHER_CALL;
+		see(event);
+	}
+}
+
+/* RAS of another user says that a job of his stands still: that is no reason to judge nothing. */
+static void stands_beside(uint64_t person)
+{
+	two[1].person = 1002;
+	two[0].person = person;
+	for (uint32_t i = 0; i < 2; i++)
+		ras_told(&two[1], i, 100 + i);
+	for (unsigned i = 0; i < 40; i++) {
+		struct sample one = sample_of(SAMPLE_CPU, 9000, stack_of_line(31));
+
+		see(sample_event(&two[0], two[0].pid, 10000 * i + 9500, &one));
+	}
+	steps_of(&two[0], 40, 10000);
+	conclude(10e6);
+	assert_said("Standing still: rank 0 has not launched AllReduce 101");
+}
+
+static void test_what_stands_still_of_another_user_hides_no_answer(void **state)
+{
+	stands_beside(1001);
+	assert_said("Change first: ");
+}
+
+static void test_what_stands_still_is_all_that_is_said_of_its_user(void **state)
+{
+	stands_beside(1002);
+	assert_not_said("Change first: ");
+}
+
 static void test_what_there_was_no_room_for_is_said_with_whose_it_was(void **state)
 {
 	two[0].person = 1001;
@@ -117,6 +164,8 @@ int main(void)
 		IN_SCENE(test_steps_of_ranks_that_differ_tenfold_are_said_to),
 		IN_SCENE(test_steps_of_ranks_that_are_nearly_alike_are_not_said_to_differ),
 		IN_SCENE(test_a_communicator_of_two_users_is_said_to_be),
+		IN_SCENE(test_what_stands_still_of_another_user_hides_no_answer),
+		IN_SCENE(test_what_stands_still_is_all_that_is_said_of_its_user),
 		IN_SCENE(test_what_there_was_no_room_for_is_said_with_whose_it_was),
 		IN_SCENE(test_an_older_recording_of_several_users_is_said_to_mix_them),
 	};
