@@ -14,10 +14,11 @@ struct probe_session;
 struct probe_slot {
 	const void *original;
 	uint64_t cookie;
-	uint32_t words;        /* of the stack */
-	uint32_t does;         /* enum probe_does */
-	uint64_t begins : 1;   /* are told of */
-	uint64_t session : 63; /* in which it was turned last; 0: in none */
+	uint32_t words; /* of the stack */
+	uint32_t does;  /* enum probe_does */
+	/* The session in which it was turned last, 0: in none, times two; and one where begins are
+	 * told of. It is read while another thread turns it. */
+	uint64_t session;
 };
 
 /* Alone in its page, of which a child of fork finds zeroes, however it was forked. */

@@ -116,6 +116,11 @@ static void begin_record(struct probe_thread *thread, struct probe_call *call,
 	};
 }
 
+static bool slot_begins(const struct probe_slot *slot)
+{
+	return __atomic_load_n(&slot->session, __ATOMIC_RELAXED) & 1;
+}
+
 /* The last moment before the original: what was recorded so far is not its time. */
 static void begin_time(struct probe_session *session, struct probe_thread *thread,
                        struct probe_call *call)
@@ -123,7 +128,7 @@ static void begin_time(struct probe_session *session, struct probe_thread *threa
 	struct agent_probed *record = &call->record;
 
 	record->begin = record->end = probe_thread_now(thread, session->clock);
-	if ((!session->begins && !probe_slots[call->slot].begins) ||
+	if ((!session->begins && !slot_begins(&probe_slots[call->slot])) ||
 	    record->head.flags & WIRE_NO_RETURN)
 		return;
 	record->head.type = AGENT_PROBE_BEGUN;
@@ -341,7 +346,7 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 
 	slot->cookie = plan->cookie;
 	slot->words = plan->stack_words;
-	slot->begins = plan->begins;
+	__atomic_store_n(&slot->session, (slot->session & ~1ull) | plan->begins, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->does, PROBE_PASSES_ON, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
 }
@@ -349,7 +354,7 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 bool probes_is_now(uint32_t number)
 {
 	return probe_slots[number].original && opened &&
-	       probe_slots[number].session == opened->began;
+	       probe_slots[number].session >> 1 == opened->began;
 }
 
 bool probes_may_set(uint32_t number, const void *original)
@@ -357,15 +362,18 @@ bool probes_may_set(uint32_t number, const void *original)
 	const struct probe_slot *slot = &probe_slots[number];
 
 	return !slot->original ||
-	       (slot->original == original && opened && slot->session != opened->began);
+	       (slot->original == original && opened && slot->session >> 1 != opened->began);
 }
 
 void probes_turn(uint32_t number, enum probe_does does)
 {
-	probe_slots[number].session = opened ? opened->began : 0;
+	struct probe_slot *slot = &probe_slots[number];
+
+	__atomic_store_n(&slot->session, (opened ? opened->began : 0) << 1 | slot_begins(slot),
+	                 __ATOMIC_RELAXED);
 	if (does == PROBE_COUNT && !probe_gate->counts)
 		does = PROBE_CALL;
-	__atomic_store_n(&probe_slots[number].does, does, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->does, does, __ATOMIC_RELEASE);
 }
 
 const void *probes_thunk(uint32_t number)
