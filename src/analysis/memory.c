@@ -8,6 +8,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/memory_inside.h"
+#include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 
@@ -161,25 +162,32 @@ static void become_dead(struct memory *memory, const struct memory_allocation *a
 
 /* ---- allocations --------------------------------------------------------------------------- */
 
+static struct allocation **table_of(struct process_memory *process, const struct memory_key *key)
+{
+	return &process->allocations[key->space != SPACE_ADDRESS];
+}
+
 struct allocation *memory_find(struct process_memory *process, const struct memory_key *key)
 {
 	struct allocation *a = NULL;
 
 	if (process)
-		a = MAP_FIND(process->allocations, key);
+		a = MAP_FIND(*table_of(process, key), key);
 	return a;
 }
 
 /* It is in the table still, and what is in the table is live no longer. */
 static void take_out(struct memory *memory, struct process_memory *process, struct allocation *a)
 {
+	struct allocation **table = table_of(process, &a->key);
+
 	if (a->late) {
 		DL_DELETE(memory->late, a);
 		memory->n_late--;
 	} else {
 		memory->n_allocations--;
 	}
-	HASH_DELETE(hh, process->allocations, a);
+	HASH_DELETE(hh, *table, a);
 }
 
 void memory_drop(struct memory *memory, struct process_memory *process, struct allocation *a)
@@ -219,7 +227,7 @@ struct memory_allocation memory_about(const struct event *event, enum api_memory
 struct allocation *memory_keep(struct memory *memory, struct process_memory *process,
                                const struct memory_key *key, const struct memory_allocation *wanted)
 {
-	struct allocation *a = MAP_ADD(process->allocations, key, key);
+	struct allocation **table = table_of(process, key), *a = MAP_ADD(*table, key, key);
 
 	a->about = *wanted;
 	a->held = 1;
@@ -379,7 +387,8 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
  * A context or device was destroyed or reset, and its memory with it. Which allocations are its
  * own is not known: all of the process's are taken to be, but those of cuMemCreate, which
  * belong to none. An allocation that is freed later shows that guess wrong and is counted right;
- * until the next such call its address is kept for that.
+ * until the next such call its address is kept for that. So each is met twice at most, however
+ * many such calls there are.
  */
 static void forget_context(struct memory *memory, const struct event *event)
 {
@@ -388,9 +397,7 @@ static void forget_context(struct memory *memory, const struct event *event)
 
 	if (!process)
 		return;
-	HASH_ITER (hh, process->allocations, a, next) {
-		if (a->key.space != SPACE_ADDRESS)
-			continue;
+	HASH_ITER (hh, process->allocations[0], a, next) {
 		if (a->with_context || a->late) {
 			memory_drop(memory, process, a);
 			continue;
@@ -411,10 +418,12 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 
 	if (!process)
 		return;
-	HASH_ITER (hh, process->allocations, a, next) {
-		if (is_live(a))
-			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
-		memory_drop(memory, process, a);
+	for (size_t i = 0; i < ARRAY_SIZE(process->allocations); i++) {
+		HASH_ITER (hh, process->allocations[i], a, next) {
+			if (is_live(a))
+				become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
+			memory_drop(memory, process, a);
+		}
 	}
 	memory_free_graphs(memory, process);
 	if (!process->ended)
@@ -495,13 +504,14 @@ void memory_each_live(const struct memory *memory,
                       void *data)
 {
 	for (size_t i = 0; i < memory->n_processes; i++) {
-		struct allocation *a, *next;
+		const struct process_memory *process = memory->processes[i];
 
-		if (!memory->processes[i])
-			continue;
-		HASH_ITER (hh, memory->processes[i]->allocations, a, next) {
-			if (is_live(a))
-				each(data, &a->about);
+		for (size_t j = 0; process && j < ARRAY_SIZE(process->allocations); j++) {
+			for (const struct allocation *a = process->allocations[j]; a;
+			     a = a->hh.next) {
+				if (is_live(a))
+					each(data, &a->about);
+			}
 		}
 	}
 }
@@ -571,8 +581,9 @@ void memory_free(struct memory *memory)
 
 		if (!process)
 			continue;
-		HASH_ITER (hh, process->allocations, a, next)
-			memory_drop(memory, process, a);
+		for (size_t j = 0; j < ARRAY_SIZE(process->allocations); j++)
+			HASH_ITER (hh, process->allocations[j], a, next)
+				memory_drop(memory, process, a);
 		memory_free_graphs(memory, process);
 		if (!process->ended)
 			HASH_DELETE(hh, memory->by_pid, process);

@@ -38,9 +38,9 @@ struct process_memory {
 	uint32_t pid;
 	bool ended;
 	struct memory_totals totals[MEMORY_COUNT];
-	struct allocation *allocations;
-	struct memory_graphs *graphs; /* NULL: none has memory */
-	UT_hash_handle hh;            /* by pid, until it has ended */
+	struct allocation *allocations[2]; /* at SPACE_ADDRESS, which go with a context; others */
+	struct memory_graphs *graphs;      /* NULL: none has memory */
+	UT_hash_handle hh;                 /* by pid, until it has ended */
 };
 
 struct memory {

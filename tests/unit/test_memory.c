@@ -636,6 +636,33 @@ static void test_launches_of_a_huge_graph_cost_no_more_than_their_share(void **s
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
+#define HANDLES      60000
+#define CONTEXT_ENDS 20000
+
+static void make_mapped_handles(void)
+{
+	for (int i = 0; i < HANDLES / 2; i++) {
+		follow(the_process(), alloc_at("cuMemCreate", i / 1e6, H + (uint64_t)i, KIB));
+		map(1, A + (uint64_t)i * KIB, KIB, H + (uint64_t)i);
+	}
+}
+
+/* Each end of one walked past all memory that is of none: 16 s for a file of a kilobyte. */
+static void test_ends_of_contexts_do_not_walk_what_is_of_none(void **state)
+{
+	struct timespec begin, end;
+
+	make_mapped_handles();
+	follow(the_process(), alloc_at("cudaMalloc", 2, B, KIB));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < CONTEXT_ENDS; i++)
+		follow(the_process(), call_at("cuCtxDestroy_v2", 3, 1));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_count(memory_totals(memory, MEMORY_NONE)->context, 1, KIB);
+	assert_int_equal(live(), HANDLES / 2 * KIB);
+	assert_true(end.tv_sec - begin.tv_sec < 2);
+}
+
 static void test_a_handle_and_an_address_may_be_the_same_number(void **state)
 {
 	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
@@ -794,6 +821,7 @@ int main(void)
 		TEST(test_a_graph_that_is_cut_is_counted_whole),
 		TEST(test_a_graph_without_room_is_told_of),
 		TEST(test_launches_of_a_huge_graph_cost_no_more_than_their_share),
+		TEST(test_ends_of_contexts_do_not_walk_what_is_of_none),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
 		TEST(test_totals_of_a_process_outlive_it),
