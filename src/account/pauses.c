@@ -86,6 +86,17 @@ static void pause_explain(const struct maker *maker, const struct found *found,
 	parts_finish(maker->parts, &pause->of);
 }
 
+/* They are anywhere among all works, and are asked for again and again. */
+static void pause_keep_works(struct account_pause *pause, struct fact_work *to)
+{
+	if (pause->before)
+		to[0] = *pause->before;
+	if (pause->after)
+		to[1] = *pause->after;
+	pause->before = pause->before ? &to[0] : NULL;
+	pause->after = pause->after ? &to[1] : NULL;
+}
+
 void account_pauses_make(struct account_pauses *pauses, const struct facts *facts,
                          const struct accounts *accounts, uint64_t least_ns, size_t most)
 {
@@ -106,8 +117,13 @@ void account_pauses_make(struct account_pauses *pauses, const struct facts *fact
 			          least_ns, &pauses->sums[i], &longest);
 	found = longest_rows(&longest, &pauses->n);
 	pauses->longest = xcalloc(pauses->n + 1, sizeof(*pauses->longest));
-	for (size_t i = 0; i < pauses->n; i++)
+	pauses->works = xcalloc(2 * pauses->n + 1, sizeof(*pauses->works));
+	for (size_t i = 0; i < pauses->n; i++) {
+		if (i % SPILL_JUMPED == 0)
+			spill_look(facts->spill);
 		pause_explain(&maker, &found[i], &pauses->longest[i]);
+		pause_keep_works(&pauses->longest[i], &pauses->works[2 * i]);
+	}
 	pauses->vias = parts_take_vias(maker.parts, &pauses->n_vias);
 	parts_free(maker.parts);
 	longest_free(&longest);
@@ -118,6 +134,7 @@ void account_pauses_clear(struct account_pauses *pauses)
 	for (size_t i = 0; i < pauses->n; i++)
 		free(pauses->longest[i].of.parts);
 	free(pauses->longest);
+	free(pauses->works);
 	free(pauses->sums);
 	free(pauses->vias);
 	memset(pauses, 0, sizeof(*pauses));

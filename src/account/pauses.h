@@ -22,6 +22,7 @@ struct account_pause_sum {
 
 struct account_pauses {
 	struct account_pause *longest; /* first, of all accounts */
+	struct fact_work *works;       /* those before and after them */
 	size_t n;
 	struct account_pause_sum *sums; /* by the number of the account */
 	struct account_via *vias;       /* of these accounts: from 1 on */

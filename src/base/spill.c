@@ -247,8 +247,11 @@ void spill_drop(struct spill *spill, void *array)
 		free(array);
 		return;
 	}
-	if (spilled->spilled)
+	if (spilled->spilled) {
+		/* first not mapped: else it all is for a moment, as Linux 6.18 splits its folios */
+		madvise(spilled->at, spilled->spilled, MADV_DONTNEED);
 		madvise(spilled->at, spilled->spilled, MADV_REMOVE);
+	}
 	munmap(spilled->at, spilled->place);
 	*spilled = spill->all[--spill->n];
 }

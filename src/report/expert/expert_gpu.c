@@ -266,15 +266,22 @@ static void use_add(const struct use *use, double *windows, uint64_t begin_ns, u
 	}
 }
 
+static const struct fact_work *use_next(const struct facts *facts, const struct fact_work *work)
+{
+	return facts->works + spill_next(facts->spill, (size_t)(work - facts->works));
+}
+
 static void use_make(struct use *use, const struct facts *facts, const struct fact_work *gpu)
 {
 	const struct fact_work *end = facts->works + facts->n_works;
 
 	*use = (struct use){ .begin_ns = gpu->begin_ns };
-	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
+	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu;
+	     work = use_next(facts, work))
 		if (work->end_ns > use->end_ns)
 			use->end_ns = work->end_ns;
-	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu; work++)
+	for (const struct fact_work *work = gpu; work < end && work->gpu == gpu->gpu;
+	     work = use_next(facts, work))
 		use_add(use, use->used, work->begin_ns, work->end_ns);
 	for (struct measured part = measured_of_gpu(facts, gpu->process); part.at < part.to;
 	     part.at++)
