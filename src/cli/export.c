@@ -245,6 +245,8 @@ static int convert_file(struct export_options *o, struct trace_file *file, struc
 		cli_range_end(&o->range, &read);
 		return rc;
 	}
+	/* bounded, what the page has tells how far the file is read */
+	o->sink.apart = !o->sink.pair && !o->range.has_max_size;
 	progress.sink = sink = o->format->create(&o->sink);
 	read.progress = on_progress;
 	read.data = &progress;

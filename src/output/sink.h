@@ -15,12 +15,13 @@ struct new_tree;
 struct page_pair;
 
 struct sink_options {
-	FILE *out;               /* not closed by the sink; its write errors end the trace */
-	struct new_tree *tree;   /* of a format of many files, instead of that; the caller's, who */
-				 /* keeps or drops what was added */
-	const char *trace;       /* html: the file that is read, as the user gave it; kept */
-	struct page_pair *pair;  /* html: it is one of two recordings of a page, see page/page.h; */
-				 /* NULL: the page is of it alone */
+	FILE *out;              /* not closed by the sink; its write errors end the trace */
+	struct new_tree *tree;  /* of a format of many files, instead of that; the caller's, who */
+				/* keeps or drops what was added */
+	const char *trace;      /* html: the file that is read, as the user gave it; kept */
+	struct page_pair *pair; /* html: it is one of two recordings of a page, see page/page.h; */
+				/* NULL: the page is of it alone */
+	bool apart; /* html: whoever forks in begin() is given all events in both processes */
 	uint64_t from_ns, to_ns; /* html: what is read, after the begin; to 0: to the end */
 	bool part;               /* html: that, or only some processes; */
 	bool chosen;             /* or only some calls */

@@ -24,8 +24,8 @@ struct page {
 	struct consumer *const *reports, *const *compared; /* compared: of the pair */
 	size_t n_reports, n_compared;
 	/* From its end on: */
-	struct buf index; /* its begin; the tables and the blocks stand behind it */
-	FILE *table_file;
+	struct buf index;    /* its begin; the tables and the blocks stand behind it */
+	bool tabled;         /* it has tables, all of them */
 	struct run_info run; /* as long as what was read */
 	struct page_pair *pair;
 	enum diff_side side;
@@ -48,10 +48,11 @@ static int page_begin(struct consumer *self, const struct run_info *run, struct 
 	page->blocks = page_blocks_new(page->side == DIFF_A ? "b" : "other-b", err);
 	if (!page->blocks)
 		return err->code;
-	page->rows = page_rows_new(page->blocks, &page->sink);
 	page->tables = page_tables_new(&page->sink, err);
 	if (!page->tables)
 		return err->code;
+	if (!page->sink.options.apart || !page_tables_apart(page->tables))
+		page->rows = page_rows_new(page->blocks, &page->sink);
 	page->reports = page_tables_consumers(page->tables, &page->n_reports);
 	if (page->pair) {
 		diff_share_why(page->pair->diff, page->side, page_tables_why(page->tables));
@@ -78,9 +79,9 @@ static int page_event(struct consumer *self, const struct event *event, struct e
 
 	if (sink_is_over(&page->sink, event))
 		return 0;
-	if (event->type != EVENT_METRICS)
+	if (page->rows && event->type != EVENT_METRICS)
 		page_rows_memory(page->rows, event);
-	if (page->sink.wanted)
+	if (page->rows && page->sink.wanted)
 		page_rows_event(page->rows, event);
 	page->sink.lines.elsewhere = page_bytes(page);
 	rc = consumers_event(page->reports, page->n_reports, event, err);
@@ -277,6 +278,21 @@ static void page_make_index(struct page *page, const struct run_info *run)
 	page_add_json(&page->index, text.data, text.len);
 }
 
+/* An object of what all reports have. */
+static int page_copy_tables(struct page *page, const struct page_tables *tables, struct err *err)
+{
+	FILE *file;
+	int rc = 0;
+
+	buf_putc(&page->sink.lines.pending, '{');
+	for (size_t i = 0; !rc && (file = page_tables_file(tables, i)); i++) {
+		buf_puts(&page->sink.lines.pending, i ? ",\n" : "");
+		rc = page_copy(page, file, true, err);
+	}
+	buf_puts(&page->sink.lines.pending, "\n}");
+	return rc;
+}
+
 /* What stands behind its beginning is in files, which may be long. `page` is the one that writes.
  */
 static int page_write_index(struct page *page, const struct page *of, struct err *err)
@@ -288,7 +304,7 @@ static int page_write_index(struct page *page, const struct page *of, struct err
 	           of->side == DIFF_A ? "index" : "index-other");
 	buf_add(out, of->index.data, of->index.len);
 	buf_puts(out, ",\n\"tables\":");
-	rc = page_copy(page, of->table_file, true, err);
+	rc = page_copy_tables(page, of->tables, err);
 	if (rc)
 		return rc;
 	buf_puts(out, ",\n\"blocks\":[");
@@ -369,7 +385,7 @@ static int pair_write(const struct page_pair *pair, struct page *page, struct er
 {
 	int rc = 0;
 
-	if (!pair->sides[DIFF_A]->table_file)
+	if (!pair->sides[DIFF_A]->tabled)
 		return err_set(err, ENODATA, "%s was not read", page_trace(pair->sides[DIFF_A]));
 	page_add_head(page, &page->sink.lines.pending);
 	for (int side = 0; side < DIFF_SIDES && !rc; side++)
@@ -428,16 +444,14 @@ static int page_settle(struct page *page, const struct run_info *run, struct err
 {
 	const struct sink_options *options = &page->sink.options;
 	const struct report_options read = { .from_ns = options->from_ns, .to_ns = options->to_ns };
-	int rc = consumers_end(page->reports, page->n_reports, run, err);
+	int rc = page_tables_finish(page->tables, run, err);
 
 	if (!rc)
 		rc = consumers_end(page->compared, page->n_compared, run, err);
 	if (rc)
 		return rc;
-	page->table_file = page_tables_finish(page->tables, err);
-	if (!page->table_file)
-		return err->code;
-	page_rows_account(page->rows, page_tables_why(page->tables));
+	page->tabled = true;
+	page_rows_account(page->rows, page_tables_windows(page->tables));
 	page_rows_end(page->rows);
 	rc = page_blocks_end(page->blocks, err);
 	if (rc)
@@ -445,7 +459,8 @@ static int page_settle(struct page *page, const struct run_info *run, struct err
 	page_make_index(page, run);
 	page->run = *run;
 	page->run.end_ns = run->begin_ns + report_duration_ns(&read, run);
-	why_forget(page_tables_why(page->tables));
+	if (page_tables_why(page->tables))
+		why_forget(page_tables_why(page->tables));
 	page_tables_forget(page->tables);
 	page_rows_free(page->rows);
 	page->rows = NULL;

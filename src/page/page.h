@@ -37,8 +37,10 @@ void page_rows_event(struct page_rows *rows, const struct event *event);
 /* Live memory, for each call whether it is shown or not. */
 void page_rows_memory(struct page_rows *rows, const struct event *event);
 
-/* Part by part of the accounts' time what it consists of; nothing where there are none. */
-void page_rows_account(struct page_rows *rows, struct consumer *why);
+/* Part by part of the accounts' time what it consists of; nothing where there are none. First from
+ * the answer to a file, then from there to rows. */
+void page_windows_write(struct consumer *why, FILE *to);
+void page_rows_account(struct page_rows *rows, FILE *windows);
 
 /* At the end: blocks of the stacks that rows have; then members of the index: "processes",
  * "stacks", "frames". */
@@ -56,17 +58,29 @@ struct page_tables;
 struct page_tables *page_tables_new(const struct sink *sink, struct err *err);
 void page_tables_free(struct page_tables *tables);
 
-struct consumer *const *page_tables_consumers(const struct page_tables *tables, size_t *n);
+/*
+ * Where there are processors enough, two processes of their own make them, which read the file as
+ * this one does: true in those, which have no rows, and end in page_tables_finish(). Before their
+ * consumers are asked for.
+ */
+bool page_tables_apart(struct page_tables *tables);
 
-/* After their end: the account of time, with its answer; the tables'. */
+/* Those of this process. */
+struct consumer *const *page_tables_consumers(struct page_tables *tables, size_t *n);
+
+/* The account of time, with its answer after the end; NULL: another process has it. */
 struct consumer *page_tables_why(const struct page_tables *tables);
 
-/* The same. Members of the index: "reports"; and a file to be copied, an object of what each
- * report has, at its begin. NULL with a sentence where they could not be written. */
-void page_tables_json(const struct page_tables *tables, const char *path, struct json *json);
-FILE *page_tables_finish(struct page_tables *tables, struct err *err);
+/* The end of the consumers, and of processes. A negative errno with a sentence. */
+int page_tables_finish(struct page_tables *tables, const struct run_info *run, struct err *err);
 
-/* After that: all but the file and the names of the reports. */
+/* After that. Members of the index: "reports"; files to be copied, each members of an object of
+ * reports, NULL behind the last; and what page_windows_write() wrote. */
+void page_tables_json(const struct page_tables *tables, const char *path, struct json *json);
+FILE *page_tables_file(const struct page_tables *tables, size_t i);
+FILE *page_tables_windows(const struct page_tables *tables);
+
+/* After the end: all but the files and the names of the reports. */
 void page_tables_forget(struct page_tables *tables);
 
 /* ---- two recordings ----------------------------------------------------------------------------

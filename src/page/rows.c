@@ -576,16 +576,22 @@ void page_rows_event(struct page_rows *rows, const struct event *event)
 
 #define ACCOUNT_PARTS 400
 
+/* What an account's part consists of, as it is written: before the cause and the place. */
+struct page_window {
+	uint32_t process, device;
+	uint32_t cause, where; /* bytes */
+	uint64_t begin_ns, ns;
+};
+
 /* Of the account that is told; its parts come one after the other. */
 struct page_account {
 	struct page_rows *rows;
 	struct page_track *track;
-	const struct process *process;
-	uint32_t device;
+	uint32_t process, device;
 	uint64_t part_ns, at_ns; /* the part's begin; where its next row goes */
 };
 
-static void account_track(struct page_account *account, const struct why_window *window)
+static void account_track(struct page_account *account, const struct page_window *window)
 {
 	struct page_track_options options = { .shape = PAGE_ACCOUNT };
 	char title[64] = "what its time consists of";
@@ -597,7 +603,7 @@ static void account_track(struct page_account *account, const struct why_window 
 		snprintf(title, sizeof(title), "what the time of GPU %u consists of",
 		         window->device);
 	options.title = title;
-	options.process = window->process->id;
+	options.process = window->process;
 	account->track = page_track_new(account->rows->blocks, &options);
 	account->process = window->process;
 	account->device = window->device;
@@ -605,12 +611,12 @@ static void account_track(struct page_account *account, const struct why_window 
 }
 
 /* Within a part its causes stand side by side, the largest first: each has its share of it. */
-static void account_add(void *data, const struct why_window *window)
+static void account_add(struct page_account *account, const struct page_window *window,
+                        const char *cause, const char *where)
 {
-	struct page_account *account = data;
 	struct page_rows *rows = account->rows;
-	uint32_t name = rows_name(rows, window->cause);
-	uint64_t *row, key = hash_long(window->where, strlen(window->where));
+	uint32_t name = rows_name(rows, cause);
+	uint64_t *row, key = hash_long(where, strlen(where));
 	AT_END(buf_free) struct buf safe = { 0 };
 
 	account_track(account, window);
@@ -626,15 +632,49 @@ static void account_add(void *data, const struct why_window *window)
 	if (row[ACCOUNT_DETAIL])
 		return;
 	buf_puts(&safe, "");
-	text_add_safe(&safe, window->where);
+	text_add_safe(&safe, where);
 	row[ACCOUNT_DETAIL] = page_text_add(rows->blocks, account->track, key, safe.data);
 }
 
-void page_rows_account(struct page_rows *rows, struct consumer *why)
+static void window_write(void *data, const struct why_window *window)
 {
-	struct page_account account = { .rows = rows };
+	const struct page_window written = { window->process->id,
+		                             window->device,
+		                             (uint32_t)strlen(window->cause),
+		                             (uint32_t)strlen(window->where),
+		                             window->begin_ns,
+		                             window->ns };
 
-	why_windows(why, ACCOUNT_PARTS, account_add, &account);
+	fwrite(&written, sizeof(written), 1, data);
+	fwrite(window->cause, written.cause, 1, data);
+	fwrite(window->where, written.where, 1, data);
+}
+
+void page_windows_write(struct consumer *why, FILE *to)
+{
+	why_windows(why, ACCOUNT_PARTS, window_write, to);
+}
+
+static const char *window_text(struct buf *text, FILE *file, size_t len)
+{
+	buf_reset(text);
+	buf_reserve(text, len + 1);
+	text->len = fread(text->data, 1, len, file);
+	text->data[text->len] = '\0';
+	return text->data;
+}
+
+void page_rows_account(struct page_rows *rows, FILE *windows)
+{
+	AT_END(buf_free) struct buf cause = { 0 }, where = { 0 };
+	struct page_account account = { .rows = rows };
+	struct page_window window;
+
+	while (fread(&window, sizeof(window), 1, windows) == 1) {
+		const char *text = window_text(&cause, windows, window.cause);
+
+		account_add(&account, &window, text, window_text(&where, windows, window.where));
+	}
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -104,6 +104,22 @@ def test_html_has_the_tables_of_reports(case):
             raise Failure(f"no tables of {about['name']}")
 
 
+def test_html_on_one_processor_is_the_same(case):
+    """With two, others make the reports (src/page/tables.c)."""
+    processors = os.sched_getaffinity(0)
+    if len(processors) < 2:
+        raise Failure("this machine has one processor, so that the reports are made by the same process in any case")
+    pages = []
+    for some in processors, {min(processors)}:
+        os.sched_setaffinity(0, some)
+        try:
+            with open(case.export("gpu", "page.html", "--force"), encoding="utf-8") as file:
+                pages.append(file.read())
+        finally:
+            os.sched_setaffinity(0, processors)
+    equal("page", *pages)
+
+
 def test_html_of_a_part_is_the_part(case):
     whole, part = page(case, "plain"), page(case, "plain", "--from", "4ms", "--to", "7ms")
     few, all_of_it = (sum(1 for _ in found.rows("call")) for found in (part, whole))
