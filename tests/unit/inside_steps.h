@@ -13,8 +13,9 @@ static void take_notice(void *data, const char *text)
 	snprintf(notices + length, sizeof(notices) - length, "%s\n", text);
 }
 
-static const char *named; /* what hooks[1] is; NULL: nobody knows */
-static unsigned folded;   /* enum fold_tool */
+static const char *named;     /* what hooks[1] is; NULL: nobody knows */
+static unsigned folded;       /* enum fold_tool */
+static uint8_t launch_kernel; /* where hooks[LAUNCH] is given its kernel; PLAN_NO_ARG: a graph's */
 
 static void make_hooks(void)
 {
@@ -29,6 +30,7 @@ static void make_hooks(void)
 			                  .address = 0x100 + 0x100 * i,
 			                  .size = 64 };
 	hooks[1].api = named ? api_find(named) : NULL;
+	hooks[LAUNCH].plan.kernel = launch_kernel;
 }
 
 static pid_t marked;
