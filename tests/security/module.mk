@@ -8,7 +8,7 @@ $(SECURITY_B)/hostile-%: $(SECURITY)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -o $@ $< -ldl -pthread
 
-$(SECURITY_B)/hostile-inside: $(SECURITY)/inside.c $(SECURITY)/inside_places.c $(SECURITY)/inside.h
+$(SECURITY_B)/hostile-inside: $(SECURITY)/inside.c $(SECURITY)/inside_places.c $(SECURITY)/inside.h src/agent/wire.h
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(PROG_CFLAGS)) -Isrc -o $@ $(filter %.c,$^) -ldl
 
