@@ -207,12 +207,6 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 	return run->cut_short || run->damaged_chunks || run->output_full;
 }
 
-static bool is_of(const struct miss *miss, const struct function *function)
-{
-	return miss->name && miss->lib && !strcmp(miss->name, function->name) &&
-	       !strcmp(miss->lib, function->lib);
-}
-
 bool missed_gpu_times(const struct run_info *run)
 {
 	for (size_t i = 0; i < run->n_misses; i++) {
@@ -223,29 +217,78 @@ bool missed_gpu_times(const struct run_info *run)
 	return false;
 }
 
-uint64_t missed_counted(const struct run_info *run, const struct function *function)
+/* ---- of functions -------------------------------------------------------------------------- */
+
+struct named_function {
+	struct missed_function missed;
+	struct buf key;
+	UT_hash_handle hh;
+};
+
+struct missed_functions {
+	struct named_function *named;
+	struct buf key; /* that was looked for last */
+};
+
+static struct named_function *find_function(struct missed_functions *missed, const char *name,
+                                            const char *lib)
 {
-	uint64_t calls = 0;
-
-	for (size_t i = 0; i < run->n_misses; i++) {
-		const struct miss *miss = &run->misses[i];
-
-		if (miss->kind == MISS_COUNTED && is_of(miss, function))
-			calls = miss->calls < UINT64_MAX - calls ? calls + miss->calls : UINT64_MAX;
-	}
-	return calls;
+	buf_reset(&missed->key);
+	buf_puts(&missed->key, lib);
+	buf_putc(&missed->key, '\0');
+	buf_puts(&missed->key, name);
+	return MAP_FIND_BYTES(missed->named, missed->key.data, missed->key.len);
 }
 
-bool missed_partly(const struct run_info *run, const struct function *function)
+static struct named_function *add_function(struct missed_functions *missed)
 {
+	struct named_function *made = xcalloc(1, sizeof(*made));
+
+	made->key = missed->key;
+	missed->key = (struct buf){ 0 };
+	HASH_ADD_KEYPTR(hh, missed->named, made->key.data, made->key.len, made);
+	return made;
+}
+
+struct missed_functions *missed_functions_new(const struct run_info *run)
+{
+	struct missed_functions *missed = xcalloc(1, sizeof(*missed));
+
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
+		struct named_function *of;
 
-		if ((miss->kind == MISS_UNHOOKED || miss->kind == MISS_COUNTED) &&
-		    is_of(miss, function))
-			return true;
+		if ((miss->kind != MISS_UNHOOKED && miss->kind != MISS_COUNTED) || !miss->name ||
+		    !miss->lib)
+			continue;
+		of = find_function(missed, miss->name, miss->lib);
+		of = of ? of : add_function(missed);
+		of->missed.partly = true;
+		add_count(&of->missed.counted, miss->kind == MISS_COUNTED ? miss->calls : 0);
 	}
-	return false;
+	return missed;
+}
+
+static void free_function(struct named_function *function)
+{
+	buf_free(&function->key);
+	free(function);
+}
+
+void missed_functions_free(struct missed_functions *missed)
+{
+	MAP_FREE(missed->named, free_function);
+	buf_free(&missed->key);
+	free(missed);
+}
+
+struct missed_function missed_of_function(struct missed_functions *missed,
+                                          const struct function *function)
+{
+	const struct named_function *found =
+		missed->named ? find_function(missed, function->name, function->lib) : NULL;
+
+	return found ? found->missed : (struct missed_function){ 0 };
 }
 
 static void add_stacks_json(struct json *json, const struct run_info *run,

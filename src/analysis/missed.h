@@ -31,12 +31,22 @@ bool missed_nothing(const struct run_info *run);
 /* Of a run without GPU times (run_info.gpu_times): whether they were wanted, and did not come. */
 bool missed_gpu_times(const struct run_info *run);
 
-/* How many of its calls were counted inside of processes, and not recorded one by one. */
-uint64_t missed_counted(const struct run_info *run, const struct function *function);
+/* What was missed of functions, by their names: all misses are gone through once, to make it. */
+struct missed_functions;
 
-/* Whether a function was unhooked while it was called, or some of its calls were only counted: what
- * is known of its calls one by one is of the others. */
-bool missed_partly(const struct run_info *run, const struct function *function);
+struct missed_functions *missed_functions_new(const struct run_info *run);
+void missed_functions_free(struct missed_functions *missed);
+
+struct missed_function {
+	/* Of its calls, that were counted inside of processes, and not recorded one by one. */
+	uint64_t counted;
+	/* It was unhooked while it was called, or some of its calls were only counted: what is
+	 * known of its calls one by one is of the others. */
+	bool partly;
+};
+
+struct missed_function missed_of_function(struct missed_functions *missed,
+                                          const struct function *function);
 
 /*
  * Appends what was missed while it was recorded, in a few words for a line that says other things

@@ -597,7 +597,7 @@ void report_note_durations(struct table *table, const struct run_info *run)
 
 void report_note_estimated(struct table *table, const struct run_info *run)
 {
-	/* by the governor: see missed_partly() */
+	/* by the governor: see struct missed_function */
 	note_missed(table, run, MISS_UNHOOKED,
 	            "unhooked while they were called, so that counts and times are of what came "
 	            "before");

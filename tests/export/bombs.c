@@ -4,7 +4,7 @@
  *
  *   bombs
  * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
- *         definitions|domains|kernels|functions|texts FILE.cuscope
+ *         definitions|domains|kernels|functions|misses|texts FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -16,14 +16,15 @@
  * one call, which is not there. trees: 100,000 stacks of two frames that a table by a known
  * function would have side by side. definitions: 1.2 billion begins of one thread.
  * domains: 300,000 ranges, each of a domain of its own, with a launch. kernels: 300,000 of them,
- * launched once each. functions: 120,000, called twice each. texts: 100,000 launches, by turns of
- * 10,000 kernels with long names. Times go up by the same step, so that next to nothing of it takes
- * room.
+ * launched once each. functions: 120,000, called twice each. misses: as many functions, and as many
+ * that were counted as are read of one file. texts: 100,000 launches, by turns of 10,000 kernels
+ * with long names. Times go up by the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
 #include "trace/chunk.h"
 #include "trace/format.h"
+#include "trace/run_record.h"
 #include "trace/writer.h"
 
 #define STEP_NS 1000
@@ -108,6 +109,23 @@ static void functions(struct bomb *bomb)
 		call.end_ns = bomb->now_ns;
 		give(bomb, (struct event){ .type = EVENT_CALL, .call = &call });
 	}
+}
+
+static void misses(struct bomb *bomb)
+{
+	static struct miss all[RUN_MISSES_MAX];
+
+	for (int i = 0; i < RUN_MISSES_MAX; i++) {
+		char *name = malloc(16);
+
+		snprintf(name, 16, "f%d", i + 60000);
+		all[i] = (struct miss){
+			.kind = MISS_COUNTED, .name = name, .lib = "libcuda.so.1", .calls = 1
+		};
+	}
+	bomb->run.misses = all;
+	bomb->run.n_misses = RUN_MISSES_MAX;
+	functions(bomb);
 }
 
 static void sample(struct bomb *bomb, const struct stack *stack)
@@ -396,7 +414,7 @@ static const struct {
 	{ "within", within },     { "devices", devices }, { "numbers", numbers },
 	{ "early", early },       { "orphans", orphans }, { "trees", trees },
 	{ "domains", domains },   { "kernels", kernels }, { "functions", functions },
-	{ "texts", texts },
+	{ "misses", misses },     { "texts", texts },
 };
 
 static void make(struct bomb *bomb, const char *kind)

@@ -218,6 +218,8 @@ static void test_counted_calls_are_told_of_each_function(void **state)
 		{ .kind = MISS_COUNTED, .name = "cuB", .lib = "m", .calls = 5, .why = "5 calls" },
 	};
 	const struct function function = { .name = "cuB", .lib = "l" };
+	const struct function unknown = { .name = "cuA", .lib = "m" };
+	struct missed_functions *functions;
 	struct run_info run = whole_run();
 	struct json json = { .out = &(struct buf){ 0 } };
 	struct buf text = { 0 };
@@ -230,8 +232,11 @@ static void test_counted_calls_are_told_of_each_function(void **state)
 	json_open(&json, NULL, '{');
 	missed_json(&json, &run);
 	assert_has(json.out->data, "\"name\":\"cuA\",\"lib\":\"l\",\"calls\":7");
-	assert_int_equal(missed_counted(&run, &function), 7);
-	assert_true(missed_partly(&run, &function));
+	functions = missed_functions_new(&run);
+	assert_int_equal(missed_of_function(functions, &function).counted, 7);
+	assert_true(missed_of_function(functions, &function).partly);
+	assert_false(missed_of_function(functions, &unknown).partly);
+	missed_functions_free(functions);
 	buf_free(json.out);
 	buf_free(&text);
 }

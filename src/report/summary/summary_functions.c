@@ -64,21 +64,21 @@ static bool is_wide(const struct summary_page *p)
 static void write_function(const struct summary_page *p, struct function_tally *row)
 {
 	const struct function *function = row->function;
-	uint64_t counted = missed_counted(p->run, function);
-	bool partly = missed_partly(p->run, function), scalable = tally_is_scalable(row);
+	const struct missed_function missed = missed_of_function(p->missed, function);
+	bool scalable = tally_is_scalable(row);
 	AT_END(buf_free) struct buf name = { 0 }, calls = { 0 };
 
 	text_add_cut(&name, function->name, is_wide(p) ? (size_t)-1 : NARROW_FUNCTION);
 	table_as_seen(p->table, !scalable);
 	summary_count(&calls, scalable ? run_scaled(p->run, row->calls) : row->calls, row->calls);
-	buf_puts(&calls, partly ? "+" : "");
+	buf_puts(&calls, missed.partly ? "+" : "");
 	table_text(p->table, name.data);
 	table_fields(p->table, row);
 	TABLE_CELLS(p->table, api_layer_name(function->layer), api_class_name(function->cls),
 	            calls.data);
 	table_fields(p->table, row);
-	table_bool(p->table, partly);
-	table_known(p->table, counted > 0, counted);
+	table_bool(p->table, missed.partly);
+	table_known(p->table, missed.counted > 0, missed.counted);
 	duration_cells(p, row);
 	table_end_row(p->table);
 }

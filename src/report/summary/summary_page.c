@@ -552,10 +552,12 @@ static int write_page(struct summary_page *p, struct err *err)
 	int rc;
 
 	p->told = tally_estimated(p->tally, p->run->estimate_scale);
+	p->missed = missed_functions_new(p->run);
 	p->table = table_open(&table, false);
 	add_all(p);
 	rc = table_failed(p->table, err);
 	table_close(p->table);
+	missed_functions_free(p->missed);
 	return rc;
 }
 

@@ -12,6 +12,7 @@ struct summary_page {
 	struct tally told;         /* tally_estimated() */
 	const struct run_info *run;
 	const struct summary_options *options;
+	struct missed_functions *missed;
 	size_t top; /* rows of a table of the text */
 	struct table *table;
 	struct buf *text;  /* NULL: json */
