@@ -51,6 +51,7 @@ static void test_a_rank_elsewhere_with_the_same_pid_is_not_the_process_here(void
 		free(processes[i].ranks);
 	free(feed.told);
 	quota_free(&feed.of_processes);
+	quota_free(&feed.of_told);
 }
 
 static void test_an_answer_of_another_port_is_not_of_this_jobs_processes(void **state)
@@ -71,6 +72,7 @@ static void test_an_answer_of_another_port_is_not_of_this_jobs_processes(void **
 		free(processes[i].ranks);
 	free(feed.told);
 	quota_free(&feed.of_processes);
+	quota_free(&feed.of_told);
 }
 
 /* Without a thread that asks. */
