@@ -21,7 +21,8 @@
 #define SMALL_BYTES ((size_t)32 << 10)
 #define BUFFERS     (LARGE + SMALL)
 #define LARGE_ALL   (LARGE * LARGE_BYTES)
-#define ALL_BYTES   (LARGE_ALL + SMALL * SMALL_BYTES)
+#define SCRAP_AT    (LARGE_ALL + SMALL * SMALL_BYTES)
+#define ALL_BYTES   (SCRAP_AT + SMALL_BYTES)
 
 /* Those of one size, by number; the large ones have the first. */
 struct buffers_pool {
@@ -71,7 +72,7 @@ void buffers_close(void)
 	pthread_mutex_unlock(&buffers_lock);
 }
 
-uint8_t *buffers_take(size_t *bytes)
+uint8_t *buffers_take(size_t *bytes, bool scrap)
 {
 	struct buffers_pool *pool = &buffers_large;
 	uint8_t *buffer = NULL;
@@ -88,9 +89,22 @@ uint8_t *buffers_take(size_t *bytes)
 		buffer = buffers_memory + (which < LARGE
 		                                   ? which * LARGE_BYTES
 		                                   : LARGE_ALL + (which - LARGE) * SMALL_BYTES);
+	} else if (buffers_memory && scrap) {
+		*bytes = SMALL_BYTES;
+		buffer = buffers_memory + SCRAP_AT;
 	}
 	pthread_mutex_unlock(&buffers_lock);
 	return buffer;
+}
+
+bool buffers_is_scrap(const uint8_t *buffer)
+{
+	bool scrap;
+
+	pthread_mutex_lock(&buffers_lock);
+	scrap = buffers_memory && buffer == buffers_memory + SCRAP_AT;
+	pthread_mutex_unlock(&buffers_lock);
+	return scrap;
 }
 
 void buffers_return(uint8_t *buffer)

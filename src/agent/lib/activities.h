@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_AGENT_LIB_ACTIVITIES_H
 #define CUSCOPE_AGENT_LIB_ACTIVITIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ void activities_write(uint8_t *buffer, size_t valid_bytes,
  * The memory that CUPTI fills with activity records: 16 MiB at most. The buffer that was used last
  * is used first, so a process that launches little touches little memory. Where a CUPTI holds one
  * for each thread, small ones are there for 256 threads more than the large ones do for.
+ *
+ * A CUPTI that has to have one is given scrap where none is left: memory that others may be writing
+ * to as well, and that nobody reads.
  */
 
 int buffers_open(void); /* 0 or a negative errno; those still with CUPTI stay there */
@@ -36,8 +40,9 @@ int buffers_open(void); /* 0 or a negative errno; those still with CUPTI stay th
 /* CUPTI has forgotten all of them, and they are given back to the system. */
 void buffers_close(void);
 
-/* NULL: none is left. */
-uint8_t *buffers_take(size_t *bytes);
+/* NULL, or scrap: none is left. */
+uint8_t *buffers_take(size_t *bytes, bool scrap);
+bool buffers_is_scrap(const uint8_t *buffer);
 void buffers_return(uint8_t *buffer);
 
 void buffers_forked(void); /* in the child */

@@ -76,16 +76,29 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 		leave_callback(domain, data);
 }
 
+/* Records that CUPTI had no buffer for. */
+static void count_lost(uint64_t n)
+{
+	struct ring *ring = writer_hold(WRITER_OPEN);
+
+	if (!ring)
+		return;
+	ring_count(&ring->shared->lost_buffers, n);
+	writer_release();
+}
+
 static void on_buffer_requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-	*buffer = buffers_take(bytes);
+	*buffer = buffers_take(bytes, found.version < CUPTI_VERSION_NO_BUFFER);
 	*max_records = 0;
 }
 
 static void on_buffer_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                 size_t valid_bytes)
 {
-	if (valid_bytes)
+	if (buffers_is_scrap(buffer))
+		count_lost((valid_bytes + CUPTI_KERNEL10_BYTES - 1) / CUPTI_KERNEL10_BYTES);
+	else if (valid_bytes)
 		activities_write(buffer, valid_bytes, f.cuptiActivityGetNextRecord);
 	buffers_return(buffer);
 }
@@ -252,14 +265,11 @@ bool cupti_entered(void)
 
 static void count_dropped(void)
 {
-	struct ring *ring = writer_hold(WRITER_OPEN);
 	size_t dropped = 0;
 
-	if (!ring)
-		return;
-	if (f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
-		ring_count(&ring->shared->lost_buffers, dropped);
-	writer_release();
+	if (writer_kinds(WRITER_OPEN) &&
+	    f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
+		count_lost(dropped);
 }
 
 void cupti_flush(bool all)

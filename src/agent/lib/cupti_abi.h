@@ -47,12 +47,14 @@ enum cupti_result {
 };
 
 /* cuptiGetVersion counts 13 (11.0), 14 (11.1), .. 28 (12.9 update 1), then 130000 (13.0). */
-#define CUPTI_VERSION_11_0     13
-#define CUPTI_VERSION_GRAPH_ID 14 /* 11.1: records tell the graph, not only its node */
-#define CUPTI_VERSION_11_6     17
-#define CUPTI_VERSION_12_0     19
-#define CUPTI_VERSION_OVERHEAD 20 /* 12.2: overhead has a correlation */
-#define CUPTI_VERSION_13_0     130000
+#define CUPTI_VERSION_11_0      13
+#define CUPTI_VERSION_GRAPH_ID  14 /* 11.1: records tell the graph, not only its node */
+#define CUPTI_VERSION_11_6      17
+#define CUPTI_VERSION_12_0      19
+#define CUPTI_VERSION_OVERHEAD  20 /* 12.2: overhead has a correlation */
+#define CUPTI_VERSION_NO_BUFFER 27 /* 12.9: without a buffer it drops records; before it crashed   \
+	                            */
+#define CUPTI_VERSION_13_0 130000
 
 /* ---- activities ---------------------------------------------------------------------------- */
 

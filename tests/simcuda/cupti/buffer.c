@@ -343,6 +343,9 @@ static void request(uint64_t owner)
 	client_leave();
 	if ((uintptr_t)memory % 8)
 		misuse("the function for buffers", "one that is not aligned to 8 bytes");
+	if (!memory && CUPTI_RELEASE < 12090)
+		misuse("the function for buffers", "there is none: CUDA 12.9's is the first that "
+		                                   "survives that");
 	pthread_mutex_lock(&cupti_lock);
 	if (!memory || session_now() != session)
 		return;
