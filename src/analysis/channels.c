@@ -91,7 +91,10 @@ struct channels {
 	struct object *objects;
 	struct channel_row *rows;
 	uint32_t n, room;
-	uint32_t *of_process; /* rows, by the process's id */
+	struct channels_of {
+		uint32_t n;    /* rows */
+		uint32_t seen; /* of all rows those that were looked at when it ended */
+	} * of_process;        /* by its id */
 	size_t n_processes;
 	struct channels_left_out left_out;
 };
@@ -235,11 +238,11 @@ static uint32_t add_row(struct channels *channels, const struct process *process
 	channels->of_process = by_id_room(channels->of_process, &channels->n_processes,
 	                                  sizeof(*channels->of_process), process->id);
 	if (channels->n == CHANNELS_KEPT ||
-	    channels->of_process[process->id] == CHANNELS_OF_PROCESS) {
+	    channels->of_process[process->id].n == CHANNELS_OF_PROCESS) {
 		channels->left_out.no_room++;
 		return NONE;
 	}
-	channels->of_process[process->id]++;
+	channels->of_process[process->id].n++;
 	if (channels->n == channels->room) {
 		channels->room = channels->room ? 2 * channels->room : 64;
 		channels->rows = xrealloc(channels->rows, channels->room * sizeof(*channels->rows));
@@ -347,15 +350,20 @@ static void controlled(struct channels *channels, const struct event *event,
 		channels->left_out.unknown++;
 }
 
-/* All of a process at once: as seldom as processes end. */
+/* All of a process at once: as seldom as processes end, which a file can say of one for ever. */
 static void process_ended(struct channels *channels, const struct event *event)
 {
-	if (event->process->id >= channels->n_processes ||
-	    !channels->of_process[event->process->id])
+	struct channels_of *of = event->process->id < channels->n_processes
+	                                 ? &channels->of_process[event->process->id]
+	                                 : NULL;
+
+	if (!of || !of->n)
 		return;
-	for (uint32_t i = 0; i < channels->n; i++) {
-		if (channels->rows[i].process == event->process && !channels->rows[i].end)
-			end_row(&channels->rows[i], CHANNEL_EXITED, event->time_ns);
+	for (; of->seen < channels->n; of->seen++) {
+		struct channel_row *row = &channels->rows[of->seen];
+
+		if (row->process == event->process && !row->end)
+			end_row(row, CHANNEL_EXITED, event->time_ns);
 	}
 }
 

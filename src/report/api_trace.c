@@ -4,6 +4,7 @@
 
 #include "analysis/by_id.h"
 #include "base/map.h"
+#include "base/owned.h"
 #include "report/who_columns.h"
 #include "report/reports.h"
 
@@ -24,11 +25,13 @@ static const struct table_column columns[] = {
 struct named_thread {
 	uint64_t key; /* process id and tid */
 	struct thread thread;
+	struct owned owned; /* by the process's id */
 	UT_hash_handle hh;
 };
 
 struct thread_names {
 	struct named_thread *entries;
+	struct owner *owners;
 	const struct named_thread *last; /* found: most calls follow one of their own thread */
 };
 
@@ -37,17 +40,29 @@ static uint64_t thread_names_key(const struct process *process, uint32_t tid)
 	return (uint64_t)process->id << 32 | tid;
 }
 
-/* Of one process, or of all where it is NULL. */
+static void thread_names_drop(struct thread_names *threads, struct named_thread *entry)
+{
+	owned_remove(&threads->owners, &entry->owned);
+	MAP_DROP(threads->entries, entry);
+}
+
 static void thread_names_forget(struct thread_names *threads, const struct process *process)
+{
+	struct owned *owned = owned_first(threads->owners, process->id), *next;
+
+	threads->last = NULL;
+	for (; owned; owned = next) {
+		next = owned_next(owned);
+		thread_names_drop(threads, OWNED_ENTRY(owned, struct named_thread));
+	}
+}
+
+static void thread_names_clear(struct thread_names *threads)
 {
 	struct named_thread *entry, *next;
 
-	threads->last = NULL;
-	HASH_ITER (hh, threads->entries, entry, next) {
-		if (process && entry->key >> 32 != process->id)
-			continue;
-		MAP_DROP(threads->entries, entry);
-	}
+	HASH_ITER (hh, threads->entries, entry, next)
+		thread_names_drop(threads, entry);
 }
 
 static void thread_names_event(struct thread_names *threads, const struct event *event)
@@ -61,8 +76,10 @@ static void thread_names_event(struct thread_names *threads, const struct event 
 		return;
 	key = thread_names_key(event->process, event->tid);
 	entry = MAP_FIND(threads->entries, &key);
-	if (!entry)
+	if (!entry) {
 		entry = MAP_ADD(threads->entries, key, &key);
+		owned_add(&threads->owners, event->process->id, &entry->owned);
+	}
 	entry->thread = *event->thread;
 }
 
@@ -158,7 +175,7 @@ static void api_trace_clear(void *self)
 	for (size_t i = 0; i < trace->n_names; i++)
 		free(trace->names[i]);
 	free(trace->names);
-	thread_names_forget(&trace->threads, NULL);
+	thread_names_clear(&trace->threads);
 }
 
 const struct report_kind api_trace_report = {

@@ -178,7 +178,7 @@ bool names_read(struct names *names, const uint8_t *raw, size_t bytes)
 	buf_add(&names->texts, raw, bytes);
 	for (size_t at = 0, next; at < bytes; at = next) {
 		next = at + strlen(names->texts.data + at) + 1;
-		text_cut_bytes(names->texts.data + at, TEXT_NAME_MAX);
+		text_cut_bytes(names->texts.data + at, NAMES_TEXT_MAX);
 		add_slot(names, at);
 	}
 	return true;

@@ -144,6 +144,10 @@ static inline uint8_t argument_like(const uint64_t *values, uint64_t value)
 
 struct names;
 
+/* Agents cut names at fewer bytes. Ten million ranges of one name are a few KiB of a file, and each
+ * is compared with those before. */
+#define NAMES_TEXT_MAX 256
+
 struct names *names_new(void);
 void names_free(struct names *names);
 

@@ -241,6 +241,7 @@ struct chunk_reading {
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	bool all; /* events are wanted, whatever they are */
+	bool stopped;
 };
 
 static bool of_process(const struct trace_read_options *o, const struct process *process)
@@ -393,13 +394,29 @@ static int lose_events(struct chunk_reading *reading, const struct chunk_at *chu
 	return pass_on_waiting(reading, 0, err);
 }
 
+static bool is_stopped(struct chunk_reading *reading, uint64_t offset)
+{
+	const struct trace_read_options *o = &reading->options;
+
+	if (o->progress && !reading->stopped)
+		reading->stopped =
+			!o->progress(o->data, (double)offset / (double)reading->file->in.bytes);
+	return reading->stopped;
+}
+
+/* So many events are dear to some consumers, and a chunk can have a million. */
+#define ASK_EVENTS 16384
+
 /* Passes on what is in the chunk that the decoder has begun; `left` of it are not read. */
-static int read_event_chunk(struct chunk_reading *reading, uint64_t *left, struct err *err)
+static int read_event_chunk(struct chunk_reading *reading, const struct chunk_at *chunk,
+                            uint64_t *left, struct err *err)
 {
 	struct event event;
 	int r = 0;
 
 	for (; !r; --*left) {
+		if (*left % ASK_EVENTS == 0 && is_stopped(reading, chunk->offset))
+			return 0;
 		switch (decoder_next(reading->file->decoder, &event)) {
 		case DECODED_EVENT:
 			r = pass_on(reading, &event, err);
@@ -431,7 +448,7 @@ static int read_events(struct chunk_reading *reading, size_t index, struct err *
 		return lose_events(reading, chunk, left, err);
 	r = pass_on_waiting(reading, chunk->head.announced, err);
 	if (!r)
-		r = read_event_chunk(reading, &left, err);
+		r = read_event_chunk(reading, chunk, &left, err);
 	return r == -EBADMSG ? lose_events(reading, chunk, left, err) : r;
 }
 
@@ -503,14 +520,6 @@ static int read_chunk(struct chunk_reading *reading, size_t index, struct err *e
 	r = read_chunk_of_type(reading, index, err);
 	note_over_budget(reading->file, chunk);
 	return r;
-}
-
-static bool is_stopped(const struct chunk_reading *reading, uint64_t offset)
-{
-	const struct trace_read_options *o = &reading->options;
-
-	return o->progress &&
-	       !o->progress(o->data, (double)offset / (double)reading->file->in.bytes);
 }
 
 /*

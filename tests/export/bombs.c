@@ -4,7 +4,7 @@
  *
  *   bombs
  * launches|samples|stacks|ranges|dense|processes|devices|within|numbers|early|orphans|trees|
- *         definitions|domains|kernels|functions|misses|texts FILE.cuscope
+ *         definitions|domains|kernels|functions|misses|texts|exits|long_ranges FILE.cuscope
  *
  * launches: one kernel with the longest of names, and half a million launches of it and runs on a
  * GPU. samples: 300,000 that all have the same stack, of the most frames. stacks: 2,000 of them of
@@ -18,7 +18,8 @@
  * domains: 300,000 ranges, each of a domain of its own, with a launch. kernels: 300,000 of them,
  * launched once each. functions: 120,000, called twice each. misses: as many functions, and as many
  * that were counted as are read of one file. texts: 100,000 launches, by turns of 10,000 kernels
- * with long names. Times go up by the same step, so that next to nothing of it takes room.
+ * with long names. exits: 50,000 threads, and a process that ends 120,000 times. long_ranges: three
+ * million of a long name. Times go up by the same step, so that next to nothing of it takes room.
  */
 #include "../golden/scene.h"
 
@@ -203,6 +204,49 @@ static void ranges(struct bomb *bomb)
 		range.begin_ns = bomb->now_ns - 10;
 		range.end_ns = bomb->now_ns;
 		give(bomb, (struct event){ .type = EVENT_RANGE, .range = &range });
+	}
+}
+
+static void long_ranges(struct bomb *bomb)
+{
+	struct range range = { .kind = RANGE_PUSHPOP,
+		               .name = long_text(8000),
+		               .domain = long_text(8000) };
+
+	for (int i = 0; i < 3000000; i++) {
+		bomb->now_ns += STEP_NS;
+		range.begin_ns = bomb->now_ns - 10;
+		range.end_ns = bomb->now_ns;
+		give(bomb, (struct event){ .type = EVENT_RANGE, .range = &range });
+	}
+}
+
+static void exits(struct bomb *bomb)
+{
+	const struct process *crowd = bomb->process;
+	struct thread thread = { .comm = "t" };
+	struct call call = call_at("cudaMalloc", 0, 0);
+	struct err err;
+
+	for (uint32_t i = 1; i <= 50000; i++) {
+		struct event event = { .type = EVENT_THREAD,
+			               .time_ns = ++bomb->now_ns,
+			               .process = crowd,
+			               .tid = 1000 + i,
+			               .thread = &thread };
+
+		assert_int_equal(bomb->writer->ops->event(bomb->writer, &event, &err), 0);
+		call.begin_ns = call.end_ns = bomb->now_ns;
+		event.type = EVENT_CALL;
+		event.call = &call;
+		event.thread = NULL;
+		assert_int_equal(bomb->writer->ops->event(bomb->writer, &event, &err), 0);
+	}
+	bomb->process = new_process(78, "ends");
+	give(bomb, (struct event){ .type = EVENT_PROCESS });
+	for (int i = 0; i < 120000; i++) {
+		bomb->now_ns += STEP_NS;
+		give(bomb, (struct event){ .type = EVENT_EXIT });
 	}
 }
 
@@ -409,12 +453,25 @@ static const struct {
 	const char *name;
 	void (*put)(struct bomb *bomb);
 } kinds[] = {
-	{ "launches", launches }, { "samples", samples }, { "stacks", stacks },
-	{ "ranges", ranges },     { "dense", dense },     { "processes", processes },
-	{ "within", within },     { "devices", devices }, { "numbers", numbers },
-	{ "early", early },       { "orphans", orphans }, { "trees", trees },
-	{ "domains", domains },   { "kernels", kernels }, { "functions", functions },
-	{ "misses", misses },     { "texts", texts },
+	{ "launches", launches },
+	{ "samples", samples },
+	{ "stacks", stacks },
+	{ "ranges", ranges },
+	{ "dense", dense },
+	{ "processes", processes },
+	{ "within", within },
+	{ "devices", devices },
+	{ "numbers", numbers },
+	{ "early", early },
+	{ "orphans", orphans },
+	{ "trees", trees },
+	{ "domains", domains },
+	{ "kernels", kernels },
+	{ "functions", functions },
+	{ "misses", misses },
+	{ "texts", texts },
+	{ "exits", exits },
+	{ "long_ranges", long_ranges },
 };
 
 static void make(struct bomb *bomb, const char *kind)

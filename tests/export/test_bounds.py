@@ -4,15 +4,17 @@
 import json
 import os
 import resource
+import signal
 import sqlite3
 import subprocess
+import time
 
 from case import Failure, equal
 from page_file import Page
 
 BOMBS = ("launches", "samples", "stacks", "ranges")
 SIZES = {"processes": 1_000_000, "trees": 1_000_000, "definitions": 1_000_000, "domains": 1_000_000,
-         "functions": 1_000_000, "misses": 1_000_000, "texts": 1_000_000, "kernels": 4_000_000}
+         "functions": 1_000_000, "misses": 1_000_000, "texts": 1_000_000, "kernels": 4_000_000, "exits": 3_000_000}
 FORMATS = ("jsonl", "csv", "log", "sqlite", "pftrace", "json", "svg", "txt", "html")
 PROFILES = ("folded", "svg", "html", "pb.gz", "speedscope.json")
 REPORTS = ("overview", "summary", "cuda_api_trace", "cuda_gpu_trace", "cuda_kern_exec_trace", "cuda_gpu_kern_sum",
@@ -288,3 +290,31 @@ def test_numbers_that_were_chosen_to_meet_take_no_longer(case):
             continue
         result = limited(case, "report", bomb(case, kind), "summary", cpu_s=4)
         equal(f"status of {kind}", 0, result.returncode)
+
+
+def test_the_end_of_a_process_goes_through_its_own_threads_alone(case):
+    for name in ("cuda_api_trace", "overview"):
+        result = limited(case, "report", bomb(case, "exits"), name, "--top", "5", cpu_s=6)
+        equal(f"status of {name}: {result.stderr[-300:]}", 0, result.returncode)
+    for ending in ("pftrace", "json"):
+        result = limited(case, "export", bomb(case, "exits"), "-o", case.path(f"exits.{ending}"), "--force", cpu_s=6)
+        equal(f"status of {ending}: {result.stderr[-300:]}", 0, result.returncode)
+
+
+def test_a_long_name_of_ranges_is_not_read_whole_for_each(case):
+    for name in ("overview", "nvtx_sum"):
+        result = limited(case, "report", bomb(case, "long_ranges"), name, cpu_s=6)
+        equal(f"status of {name}: {result.stderr[-300:]}", 0, result.returncode)
+
+
+def test_an_export_ends_within_a_chunk_when_it_is_asked_to(case):
+    """Three million events are two chunks."""
+    process = subprocess.Popen([os.path.join(case.build, "cuscope"), "export", bomb(case, "long_ranges"), "-o", case.path("stopped.html"), "--force"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    took = time.monotonic() - begin
+    if took > 2:
+        raise Failure(f"it took {took:.1f} s to end")

@@ -12,6 +12,7 @@
 #include "analysis/work.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "base/owned.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
 #include "output/perfetto/perfetto.h"
@@ -33,12 +34,14 @@ struct range_tracks {
 	uint64_t uuid[ROWS_MAX];
 	struct rows rows;
 	struct nest nest;
+	struct owned owned; /* by the process's id */
 	UT_hash_handle hh;
 };
 
 struct perfetto_ranges {
 	struct perfetto *p;
 	struct range_tracks *tracks;
+	struct owner *owners;
 };
 
 struct perfetto_ranges *perfetto_ranges_new(struct perfetto *p)
@@ -49,33 +52,35 @@ struct perfetto_ranges *perfetto_ranges_new(struct perfetto *p)
 	return ranges;
 }
 
-static void forget(struct perfetto_ranges *ranges, uint32_t process, bool all)
+static void tracks_drop(struct perfetto_ranges *ranges, struct range_tracks *tracks)
 {
-	struct range_tracks *tracks, *next;
-
-	HASH_ITER (hh, ranges->tracks, tracks, next) {
-		if (!all && tracks->key.process != process)
-			continue;
-		HASH_DEL(ranges->tracks, tracks);
-		nest_flush(&tracks->nest, &ranges->p->sink.lines.pending);
-		nest_free(&tracks->nest);
-		free(tracks);
-	}
+	owned_remove(&ranges->owners, &tracks->owned);
+	nest_flush(&tracks->nest, &ranges->p->sink.lines.pending);
+	nest_free(&tracks->nest);
+	MAP_DROP(ranges->tracks, tracks);
 }
 
 void perfetto_ranges_ended(struct perfetto_ranges *ranges, const struct process *process)
 {
-	forget(ranges, process->id, false);
+	struct owned *owned = owned_first(ranges->owners, process->id), *next;
+
+	for (; owned; owned = next) {
+		next = owned_next(owned);
+		tracks_drop(ranges, OWNED_ENTRY(owned, struct range_tracks));
+	}
 }
 
 void perfetto_ranges_flush(struct perfetto_ranges *ranges)
 {
-	forget(ranges, 0, true);
+	struct range_tracks *tracks, *next;
+
+	HASH_ITER (hh, ranges->tracks, tracks, next)
+		tracks_drop(ranges, tracks);
 }
 
 void perfetto_ranges_free(struct perfetto_ranges *ranges)
 {
-	forget(ranges, 0, true);
+	perfetto_ranges_flush(ranges);
 	free(ranges);
 }
 
@@ -125,6 +130,7 @@ static struct range_tracks *tracks_of(struct perfetto_ranges *ranges, const stru
 		return tracks_of(ranges, &event_of_other);
 	}
 	found = MAP_ADD(ranges->tracks, key, &key);
+	owned_add(&ranges->owners, key.process, &found->owned);
 	found->parent = parent_of(ranges, event);
 	return found;
 }

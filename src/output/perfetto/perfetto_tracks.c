@@ -5,6 +5,7 @@
 
 #include "analysis/by_id.h"
 #include "base/map.h"
+#include "base/owned.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
@@ -95,6 +96,7 @@ struct track_thread_key {
 struct thread_track {
 	struct perfetto_thread thread;
 	struct track_thread_key key;
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -107,6 +109,7 @@ struct stream_tracks {
 	uint64_t parent;
 	uint64_t uuid[ROWS_MAX];
 	struct rows rows;
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -114,6 +117,7 @@ struct stream_tracks {
 struct device_track {
 	struct track_stream_key key; /* context and stream 0 */
 	uint64_t uuid;
+	struct owned owned;
 	UT_hash_handle hh;
 };
 
@@ -128,6 +132,7 @@ struct perfetto_tracks {
 	struct thread_track *threads, *last_thread;
 	struct stream_tracks *streams, *last_stream;
 	struct device_track *devices;
+	struct owner *of_threads, *of_streams, *of_devices; /* by processes' ids */
 	struct {
 		uint64_t uuid, metrics[GPU_METRICS];
 	} gpus[RUN_GPUS_MAX]; /* of the machine */
@@ -141,8 +146,35 @@ struct perfetto_tracks *perfetto_tracks_new(struct buf *out)
 	return tracks;
 }
 
-/* Of one process, or of all with `all`. */
-static void forget(struct perfetto_tracks *tracks, uint32_t process, bool all)
+static struct thread_track *thread_add(struct perfetto_tracks *tracks, struct track_thread_key key)
+{
+	struct thread_track *thread = MAP_ADD(tracks->threads, key, &key);
+
+	owned_add(&tracks->of_threads, key.process, &thread->owned);
+	return thread;
+}
+
+static void thread_drop(struct perfetto_tracks *tracks, struct thread_track *thread)
+{
+	owned_remove(&tracks->of_threads, &thread->owned);
+	nest_flush(&thread->thread.nest, tracks->out);
+	nest_free(&thread->thread.nest);
+	MAP_DROP(tracks->threads, thread);
+}
+
+static void stream_drop(struct perfetto_tracks *tracks, struct stream_tracks *stream)
+{
+	owned_remove(&tracks->of_streams, &stream->owned);
+	MAP_DROP(tracks->streams, stream);
+}
+
+static void device_drop(struct perfetto_tracks *tracks, struct device_track *device)
+{
+	owned_remove(&tracks->of_devices, &device->owned);
+	MAP_DROP(tracks->devices, device);
+}
+
+void perfetto_tracks_flush(struct perfetto_tracks *tracks)
 {
 	struct thread_track *thread, *next_thread;
 	struct stream_tracks *stream, *next_stream;
@@ -150,37 +182,31 @@ static void forget(struct perfetto_tracks *tracks, uint32_t process, bool all)
 
 	tracks->last_thread = NULL;
 	tracks->last_stream = NULL;
-	HASH_ITER (hh, tracks->threads, thread, next_thread) {
-		if (all || thread->key.process == process) {
-			HASH_DEL(tracks->threads, thread);
-			nest_flush(&thread->thread.nest, tracks->out);
-			nest_free(&thread->thread.nest);
-			free(thread);
-		}
-	}
-	HASH_ITER (hh, tracks->streams, stream, next_stream) {
-		if (all || stream->key.process == process)
-			MAP_DROP(tracks->streams, stream);
-	}
-	HASH_ITER (hh, tracks->devices, device, next_device) {
-		if (all || device->key.process == process)
-			MAP_DROP(tracks->devices, device);
-	}
-}
-
-void perfetto_tracks_flush(struct perfetto_tracks *tracks)
-{
-	forget(tracks, 0, true);
+	HASH_ITER (hh, tracks->threads, thread, next_thread)
+		thread_drop(tracks, thread);
+	HASH_ITER (hh, tracks->streams, stream, next_stream)
+		stream_drop(tracks, stream);
+	HASH_ITER (hh, tracks->devices, device, next_device)
+		device_drop(tracks, device);
 }
 
 void perfetto_process_ended(struct perfetto_tracks *tracks, const struct process *process)
 {
-	forget(tracks, process->id, false);
+	struct owned *owned;
+
+	tracks->last_thread = NULL;
+	tracks->last_stream = NULL;
+	while ((owned = owned_first(tracks->of_threads, process->id)))
+		thread_drop(tracks, OWNED_ENTRY(owned, struct thread_track));
+	while ((owned = owned_first(tracks->of_streams, process->id)))
+		stream_drop(tracks, OWNED_ENTRY(owned, struct stream_tracks));
+	while ((owned = owned_first(tracks->of_devices, process->id)))
+		device_drop(tracks, OWNED_ENTRY(owned, struct device_track));
 }
 
 void perfetto_tracks_free(struct perfetto_tracks *tracks)
 {
-	forget(tracks, 0, true);
+	perfetto_tracks_flush(tracks);
 	free(tracks->processes);
 	who_free(&tracks->who);
 	buf_free(&tracks->text);
@@ -383,7 +409,7 @@ struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
 		return &found->thread;
 	}
 	if (!found)
-		found = MAP_ADD(tracks->threads, key, &key);
+		found = thread_add(tracks, key);
 	nest_flush(&found->thread.nest, tracks->out); /* of the one before it of that number */
 	found->thread.blocked_uuid = 0;
 	found->thread.uuid = describe_thread(tracks, process, tid, comm);
@@ -412,6 +438,7 @@ static uint64_t device_track(struct perfetto_tracks *tracks, const struct proces
 	if (found)
 		return found->uuid;
 	found = MAP_ADD(tracks->devices, key, &key);
+	owned_add(&tracks->of_devices, key.process, &found->owned);
 	snprintf(name, sizeof(name), "device %u", device);
 	found->uuid = perfetto_named_track(tracks, perfetto_cuda_track(tracks, process), name);
 	return found->uuid;
@@ -429,6 +456,7 @@ static struct stream_tracks *stream_tracks(struct perfetto_tracks *tracks,
 		found = MAP_FIND(tracks->streams, &key);
 	if (!found) {
 		found = MAP_ADD(tracks->streams, key, &key);
+		owned_add(&tracks->of_streams, key.process, &found->owned);
 		found->parent = device_track(tracks, process, activity->device);
 	}
 	tracks->last_stream = found;
