@@ -329,8 +329,13 @@ static struct late peers_late_in(const struct maker *maker, const struct collect
 	return late;
 }
 
-/* Where collectives are not known, by when GPUs communicate. Who joins only after `end_ns` is not
- * waited for. */
+static uint64_t person_of(const struct maker *maker, const struct gpu_time *gpu)
+{
+	return collectives_person(maker->facts->works[gpu->first].process);
+}
+
+/* Where collectives are not known, by when GPUs of the same user communicate: that another's do at
+ * that time says nothing. Who joins only after `end_ns` is not waited for. */
 static struct late peers_late(const struct maker *maker, const struct gpu_time *self,
                               uint64_t time_ns, uint64_t end_ns)
 {
@@ -340,7 +345,8 @@ static struct late peers_late(const struct maker *maker, const struct gpu_time *
 	for (size_t i = 0; i < maker->facts->n_gpus && asked < ACCOUNT_PEERS; i++) {
 		struct gpu_time *peer = &maker->gpus[i];
 
-		if (peer == self || !peer->n_talks)
+		if (peer == self || !peer->n_talks ||
+		    person_of(maker, peer) != person_of(maker, self))
 			continue;
 		asked++;
 		--*maker->budget;

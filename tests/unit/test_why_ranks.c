@@ -128,6 +128,47 @@ static void test_what_stands_still_is_all_that_is_said_of_its_user(void **state)
 	assert_not_said("Change first: ");
 }
 
+/* No communicator of theirs is known; the second's kernel of communication comes 3 ms later. */
+static void talk(uint64_t person)
+{
+	static struct kernel *reduces;
+
+	reduces = reduces ? reduces : new_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", true);
+	two[0].person = 1001;
+	two[1].person = person;
+	for (unsigned step = 0; step < 40; step++)
+		for (int i = 0; i < 2; i++) {
+			double at_us = 10000 * step + 1000 + 3000 * i;
+			struct call call = call_at("cuLaunchKernel", at_us - 20, 5);
+			struct activity activity = { .kind = ACTIVITY_KERNEL,
+				                     .device = (uint32_t)i,
+				                     .context = 1,
+				                     .stream = 7,
+				                     .kernel = reduces,
+				                     .correlation = ++correlation,
+				                     .begin_ns = US(at_us),
+				                     .end_ns = US(10000 * step + 5000) };
+
+			call.correlation = correlation;
+			see(call_event(&two[i], two[i].pid, &call));
+			see(activity_event(&two[i], &activity));
+		}
+	conclude(400000);
+}
+
+static void test_who_communicates_at_that_time_may_be_waited_for(void **state)
+{
+	talk(1001);
+	assert_said("of rank1 (pid 7001)");
+}
+
+static void test_who_is_another_user_is_not_waited_for_in_a_collective(void **state)
+{
+	talk(1002);
+	assert_said("GPUs communicate");
+	assert_not_said("of rank1 (pid 7001)");
+}
+
 static void test_what_there_was_no_room_for_is_said_with_whose_it_was(void **state)
 {
 	two[0].person = 1001;
@@ -166,6 +207,8 @@ int main(void)
 		IN_SCENE(test_a_communicator_of_two_users_is_said_to_be),
 		IN_SCENE(test_what_stands_still_of_another_user_hides_no_answer),
 		IN_SCENE(test_what_stands_still_is_all_that_is_said_of_its_user),
+		IN_SCENE(test_who_communicates_at_that_time_may_be_waited_for),
+		IN_SCENE(test_who_is_another_user_is_not_waited_for_in_a_collective),
 		IN_SCENE(test_what_there_was_no_room_for_is_said_with_whose_it_was),
 		IN_SCENE(test_an_older_recording_of_several_users_is_said_to_mix_them),
 	};
