@@ -20,7 +20,6 @@
 #include "table/longest.h"
 
 #define PAUSES_DEFAULT 10
-#define PAUSES_MOST    10000
 #define PAUSE_NS       20000
 #define PLACE_FRAMES   3
 #define PLACE_LEAST    0.001 /* of the account: what is less has no row of places for people */
@@ -467,9 +466,9 @@ static void init_gaps(void *self)
 
 	gaps->people = table->form == TABLE_FORM_TEXT;
 	gaps->least_ns = gap_ns ? gap_ns : PAUSE_NS;
-	gaps->most = !table->top                ? PAUSES_DEFAULT
-	             : table->top < PAUSES_MOST ? table->top
-	                                        : PAUSES_MOST;
+	gaps->most = !table->top                 ? PAUSES_DEFAULT
+	             : table->top < LONGEST_MOST ? table->top
+	                                         : LONGEST_MOST;
 }
 
 static void conclude_gaps(void *self, const struct run_info *run)
@@ -479,8 +478,7 @@ static void conclude_gaps(void *self, const struct run_info *run)
 	gaps->answer = why_answer(gaps->writer.analysis);
 	find_accounts(gaps);
 	account_pauses_make(&gaps->pauses, gaps->answer->facts, gaps->answer->accounts,
-	                    gaps->least_ns,
-	                    gaps->most > LONGEST_GROUPED ? gaps->most : LONGEST_GROUPED);
+	                    gaps->least_ns, longest_looked_at(gaps->most));
 }
 
 static void clear_gaps(void *self)

@@ -9,6 +9,7 @@
 #include "analysis/slowest.h"
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/sink.h"
 #include "report/reports.h"
@@ -16,11 +17,10 @@
 
 #define SLOWEST_DEFAULT 20
 
-/* A call with its arguments as a text. */
+/* A call, and what stands for its arguments: as texts they are too much for all of them at once. */
 struct slowest_row {
 	const struct slow_call *of;
-	const char *details;
-	size_t asked; /* characters of these that are not what it gave back */
+	uint64_t asked; /* a hash of those that are not what it gave back */
 };
 
 static const struct table_column columns[] = {
@@ -35,26 +35,23 @@ static bool alike(const void *left, const void *right)
 
 	return a->of->process == b->of->process && a->of->tid == b->of->tid &&
 	       a->of->call.function == b->of->call.function &&
-	       a->of->call.result == b->of->call.result && a->asked == b->asked &&
-	       !strncmp(a->details, b->details, a->asked);
+	       a->of->call.result == b->of->call.result && a->asked == b->asked;
 }
 
-/* The caller frees the array, and `texts`, which they stand in. */
-static struct slowest_row *make_rows(const struct slow_call *calls, size_t n, struct buf *texts)
+static struct slowest_row *make_rows(const struct slow_call *calls, size_t n)
 {
 	struct slowest_row *rows = xcalloc(n + 1, sizeof(*rows));
-	const char *text;
+	AT_END(buf_free) struct buf text = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		describe_call(&calls[i].call, texts);
-		buf_putc(texts, '\0');
-	}
-	text = texts->data;
-	for (size_t i = 0; i < n; i++, text += strlen(text) + 1) {
-		const char *gives = strstr(text, "-> ");
+		const char *gives;
 
-		rows[i] = (struct slowest_row){ &calls[i], text,
-			                        gives ? (size_t)(gives - text) : strlen(text) };
+		buf_reset(&text);
+		describe_call(&calls[i].call, &text);
+		gives = text.len ? strstr(text.data, "-> ") : NULL;
+		rows[i].of = &calls[i];
+		rows[i].asked =
+			hash_long(text.data, gives ? (size_t)(gives - text.data) : text.len);
 	}
 	return rows;
 }
@@ -62,14 +59,16 @@ static struct slowest_row *make_rows(const struct slow_call *calls, size_t n, st
 /* `count`: of those that are alike; 0: without that column. */
 static void write_row(struct report_writer *writer, const struct slowest_row *row, uint64_t count)
 {
+	AT_END(buf_free) struct buf details = { 0 };
 	struct table *table = writer->table;
 
+	describe_call(&row->of->call, &details);
 	if (count)
 		table_u64(table, count);
 	table_u64(table, call_duration_ns(&row->of->call));
 	report_time(writer, row->of->call.begin_ns);
 	TABLE_LAST(table, row->of->process->pid, row->of->tid, row->of->process->comm,
-	           row->of->call.function->name, row->details);
+	           row->of->call.function->name, details.len ? details.data : "");
 }
 
 static void write_rows(struct report_writer *writer, const struct run_info *run)
@@ -78,8 +77,7 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 	size_t n, n_groups, most = options->top ? options->top : SLOWEST_DEFAULT;
 	const struct slow_call *calls = slowest_rows(writer->analysis, &n);
 	AT_END(at_end_free) uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
-	AT_END(buf_free) struct buf texts = { 0 };
-	struct slowest_row *rows = make_rows(calls, n, &texts);
+	AT_END(at_end_free) struct slowest_row *rows = make_rows(calls, n);
 	bool single;
 
 	n_groups = longest_group(rows, n, sizeof(*rows), alike, counts);
@@ -90,7 +88,8 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 		write_row(writer, &rows[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
 		report_note_grouped(writer->table, "calls", n);
-	free(rows);
+	if (most > LONGEST_MOST && n == LONGEST_MOST)
+		table_note(writer->table, "at most %d calls are kept", LONGEST_MOST);
 }
 
 static void write_slowest(void *self, const struct run_info *run)
@@ -108,9 +107,8 @@ static void write_slowest(void *self, const struct run_info *run)
 static void init_slowest(void *self)
 {
 	struct report_writer *writer = self;
-	size_t top = table_options(writer->table)->top;
 
-	writer->analysis = slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
+	writer->analysis = slowest_new(longest_looked_at(table_options(writer->table)->top));
 }
 
 const struct report_kind slowest_report = {

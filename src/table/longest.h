@@ -13,6 +13,15 @@
 /* How many a report looks at that groups them, and with how many a row is compared. */
 #define LONGEST_GROUPED 1000
 
+/* That a report keeps, with what belongs to each, whatever --top says. */
+#define LONGEST_MOST 10000
+
+/* How many a report that groups them keeps, of which `top` are shown. */
+static inline size_t longest_looked_at(size_t top)
+{
+	return top < LONGEST_GROUPED ? LONGEST_GROUPED : top < LONGEST_MOST ? top : LONGEST_MOST;
+}
+
 struct longest {
 	size_t row_bytes, n, most;
 	/* As for qsort: below 0 where `a` stands first; of equal rows the earlier does. */

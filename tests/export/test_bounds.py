@@ -262,6 +262,14 @@ def test_the_memory_of_a_report_by_kernel_is_that_of_its_rows(case):
         equal(f"status of {name} ({result.stderr.decode()})", 0, result.returncode)
 
 
+def test_the_memory_of_the_slowest_calls_is_not_that_of_all_their_texts(case):
+    """500,000 were kept as texts of 8 KiB each, 4 GB, before the first row was written."""
+    result = limited(case, "report", bomb(case, "launches"), "slowest", "--top", "1000000", memory=256 << 20)
+    equal(f"status ({result.stderr.decode()})", 0, result.returncode)
+    if b"at most 10000 calls are kept" not in result.stdout:
+        raise Failure(f"it does not say what it left out: {result.stdout.decode()[-500:]}")
+
+
 def test_what_functions_take_is_that_of_their_calls(case):
     """Each had the buckets of its durations, a thousand bytes for two calls; and places were searched for."""
     path = bomb(case, "functions")
