@@ -286,7 +286,7 @@ static int report_library(void *data, const char *path)
 	struct module *module;
 	struct err err = { 0 };
 	size_t cheap = 0, hooked = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
 
 	if (fd < 0)
 		return 0;

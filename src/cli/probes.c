@@ -255,7 +255,7 @@ static int list_process(void *data, pid_t pid)
 
 static int list_library(void *data, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd >= 0)
 		list_fd(data, fd, path, NULL);
@@ -264,7 +264,7 @@ static int list_library(void *data, const char *path)
 
 static int list_file(struct probes_listing *listing, const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
 
 	if (fd < 0)
 		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));

@@ -3,25 +3,45 @@
 #include "cli/profile_notes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "profile/profile_write.h"
 #include "profile/folded.h"
 #include "trace/format.h"
 
+/* A FIFO would be waited for, and may have no end. NULL, with a sentence, for what is no file. */
+static FILE *open_file(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	FILE *file;
+
+	if (fd < 0 || fstat(fd, &st))
+		err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		err_set(err, EISDIR, "cannot read %s: it is a folder", path);
+	else if (!S_ISREG(st.st_mode))
+		err_set(err, EINVAL, "%s is not a regular file: copy what it gives into one first",
+		        path);
+	else if ((file = fdopen(fd, "r")))
+		return file;
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
 static int read_profile(const char *path, struct profile **profile, struct err *err)
 {
-	AT_END(at_end_fclose) FILE *in = fopen(path, "re");
-	struct stat st;
+	AT_END(at_end_fclose) FILE *in = open_file(path, err);
 
 	*profile = NULL;
 	if (!in)
-		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	if (!fstat(fileno(in), &st) && S_ISDIR(st.st_mode))
-		return err_set(err, EISDIR, "cannot read %s: it is a folder", path);
+		return -EINVAL;
 	*profile = profile_new(NULL);
 	return profile_read_folded(*profile, in, path, err);
 }
@@ -52,20 +72,11 @@ static int write_file(const struct profile_diff_options *o, const struct profile
 
 bool profile_begins_as_trace(const char *path)
 {
+	AT_END(at_end_fclose) FILE *file = open_file(path, NULL);
 	char begin[FORMAT_MAGIC_BYTES];
-	struct stat st;
-	bool is = false;
-	FILE *file;
 
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return false;
-	file = fopen(path, "re");
-	if (file) {
-		is = fread(begin, sizeof(begin), 1, file) == 1 &&
-		     !memcmp(begin, FORMAT_MAGIC, sizeof(begin));
-		fclose(file);
-	}
-	return is;
+	return file && fread(begin, sizeof(begin), 1, file) == 1 &&
+	       !memcmp(begin, FORMAT_MAGIC, sizeof(begin));
 }
 
 int profile_diff_check(const struct profile_diff_options *o, struct err *err)

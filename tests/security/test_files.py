@@ -264,6 +264,19 @@ def test_a_pipe_that_somebody_planted_gets_nothing(case):
             checks.contains("the sentence", f"belongs to user {NOBODY}", process.err())
 
 
+def test_no_pipe_is_waited_for_in_place_of_a_file_that_is_read(case):
+    """Nobody may ever write into it."""
+    fifo, folded = case.path("fifo"), case.path("before.folded")
+    os.mkfifo(fifo)
+    with open(folded, "w") as file:
+        file.write("main;step 10\n")
+    for arguments in (["profile", "--diff", fifo, folded], ["profile", "--diff", folded, fifo], ["probes", fifo],
+                      ["report", fifo], ["diff", fifo, fifo], ["info", fifo]):
+        process = case.cuscope(*arguments)
+        checks.equal(f"status of {arguments[0]}", 1, process.wait())
+        checks.contains(arguments[0], "fifo is (not a|no) regular file", process.err())
+
+
 # ---- endings -----------------------------------------------------------------------------------
 
 
