@@ -2,6 +2,8 @@
 /* The picture of memory over time. */
 #include "support.h"
 
+#include <time.h>
+
 #include "output/svg/memory_history.h"
 #include "output/svg/memory_plot.h"
 
@@ -198,6 +200,31 @@ static void test_time_that_goes_back_counts_as_now(void **state)
 	assert_int_equal(plot->peak.time_ns, US(1000));
 }
 
+#define HOLDERS 60000
+#define TURNS   30000
+
+/* Each process that gets a row went through all that have memory, to find whose row it was. */
+static void test_rows_that_change_hands_cost_no_more_with_many_processes(void **state)
+{
+	struct process *all = calloc(HOLDERS + 2, sizeof(*all));
+	clock_t begin;
+	size_t n;
+
+	for (uint32_t i = 0; i < HOLDERS + 2; i++) {
+		all[i] = (struct process){ .id = i, .pid = i + 1, .comm = "p" };
+		sample(i, &all[i], MEMORY_DEVICE, MIB);
+	}
+	begin = clock();
+	for (uint32_t i = 0; i < TURNS; i++) {
+		sample(HOLDERS + 2 * i + 2, &all[HOLDERS + i % 2], MEMORY_DEVICE, 0);
+		sample(HOLDERS + 2 * i + 3, &all[HOLDERS + i % 2], MEMORY_DEVICE, MIB);
+	}
+	assert_true(clock() - begin < 2 * CLOCKS_PER_SEC);
+	moments(&n);
+	assert_int_equal(plot->now.total, (HOLDERS + 2) * MIB);
+	free(all);
+}
+
 int main(void)
 {
 #define PLOT_TEST(test) cmocka_unit_test_setup_teardown(test, open_plot, close_plot)
@@ -210,6 +237,7 @@ int main(void)
 		PLOT_TEST(test_a_trace_without_end_has_an_axis),
 		PLOT_TEST(test_a_short_peak_survives_any_length_of_run),
 		PLOT_TEST(test_rows_of_every_moment_sum_to_its_total),
+		PLOT_TEST(test_rows_that_change_hands_cost_no_more_with_many_processes),
 		PLOT_TEST(test_processes_that_gave_all_back_are_forgotten),
 		PLOT_TEST(test_failures_are_marked_and_counted),
 		PLOT_TEST(test_nothing_is_drawn_of_nothing),

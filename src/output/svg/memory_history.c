@@ -141,7 +141,7 @@ static void move_to_others(struct moment *moment, unsigned row)
 /* The process that never held much loses its row. */
 static unsigned make_room(struct memory_plot *plot)
 {
-	struct holder *holder, *next;
+	struct holder *holder;
 	unsigned row = 0;
 
 	for (unsigned i = 1; i < HISTORY_PROCESSES; i++) {
@@ -155,10 +155,9 @@ static unsigned make_room(struct memory_plot *plot)
 	}
 	move_to_others(&plot->now, row);
 	move_to_others(&plot->peak, row);
-	HASH_ITER (hh, plot->holders, holder, next) {
-		if (holder->row == row)
-			holder->row = ROW_OTHERS;
-	}
+	holder = MAP_FIND(plot->holders, &plot->owners[row].id);
+	if (holder)
+		holder->row = ROW_OTHERS;
 	plot->merged++;
 	return row;
 }
