@@ -45,12 +45,12 @@ struct page_column {
 	enum page_column_type type;
 };
 
-#define PAGE_COLUMNS 8
+#define PAGE_COLUMNS 9
 
 /* Where columns stand in a row: the first two are those of all, but of counters. */
 enum { PAGE_AT_BEGIN, PAGE_AT_DURATION, PAGE_AT_NAME };
 enum { CALL_DEPTH = 3, CALL_AT_FLAGS, CALL_CORRELATION, CALL_DETAIL, CALL_STACK };
-enum { WORK_WHAT = 3, WORK_CORRELATION, WORK_BYTES, WORK_DETAIL, WORK_ASKED };
+enum { WORK_WHAT = 3, WORK_CORRELATION, WORK_BYTES, WORK_DETAIL, WORK_ASKED, WORK_STACK };
 enum { STATE_THREAD = 3, STATE_DETAIL, STATE_STACK };
 enum { RANGE_DEPTH = 3, RANGE_COLOR, RANGE_DETAIL };
 enum { COUNTER_VALUE = 1 };

@@ -369,8 +369,10 @@ static void rows_add_work(struct page_rows *rows, const struct event *event)
 	row[WORK_CORRELATION] = rows_number(a->correlation);
 	row[WORK_BYTES] = rows_number(a->bytes);
 	row[WORK_ASKED] = delay_of(rows->sink, event).tid;
-	if (track)
-		row[WORK_DETAIL] = work_detail(rows, track, a);
+	if (!track)
+		return;
+	row[WORK_STACK] = rows_stack(rows, a->stack);
+	row[WORK_DETAIL] = work_detail(rows, track, a);
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */

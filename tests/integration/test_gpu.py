@@ -2,18 +2,23 @@
 """GPU times (--gpu), by the simulated driver and libcupti: what ran, and which call asked for it."""
 
 import collections
+import csv
 import json
 import os
 import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 
 import checks
 import gpu_trace
 from gpu_trace import measures, read, record, sensible, start
 from harness import LIMIT_SECONDS, Counts, Failure, Places, Skip, alone, wait_until
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export"))
+from page_file import Page  # noqa: E402 (found by the line above)
 
 
 def kernel_key(kernel):
@@ -178,15 +183,42 @@ def test_gpu_nodes_are_where_they_were_captured(case):
     done = start(case, ["--stacks", "--", Places.program("gpunodes"), "20"])
     checks.equal("status", 0, done.wait())
     check_replayed(case, case.path("trace.cuscope"))
-    jsonl = case.path("nodes.jsonl")
-    checks.equal("status of export", 0, case.cuscope("export", case.path("trace.cuscope"), "-o", jsonl, name="jsonl").wait())
-    with open(jsonl) as file:
+    check_stacks_of_nodes(case, case.path("trace.cuscope"))
+
+
+def check_stacks_of_nodes(case, trace):
+    """Each export has the stack of the call that was captured, of copies by its number."""
+    for ending in ("jsonl", "csv", "json", "html", "pftrace"):
+        checks.equal(f"status of export to {ending}", 0, case.cuscope("export", trace, "-o", case.path(f"nodes.{ending}"), name=ending).wait())
+    with open(case.path("nodes.jsonl")) as file:
         events = [json.loads(line) for line in file]
     frames = {event["stack"]: [frame.get("function") for frame in event["frames"]] for event in events if event["type"] == "stack"}
     copies = [event for event in events if event["type"] == "gpu" and event["op"] == "copy" and event.get("graph_node")]
     checks.equal("copies of graphs", 40, len(copies))
     if not all("capture_transfers" in frames[event["stack"]] for event in copies):
         raise Failure(f"a copy is elsewhere: {copies[0]}")
+    with open(case.path("nodes.csv"), newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["graph_node"] and row["direction"]]
+    checks.equal("stacks of copies in csv", [str(event["stack"]) for event in copies], [row["stack"] for row in rows])
+    with open(case.path("nodes.json")) as file:
+        chrome = json.load(file)
+    at = chrome["stackFrames"]
+
+    def names(number):
+        while number is not None:
+            yield at[str(number)]["name"]
+            number = at[str(number)].get("parent")
+
+    nodes = [event for event in chrome["traceEvents"] if event.get("cat") == "gpu_memcpy" and event["args"].get("graph node id")]
+    checks.equal("copies of graphs in json", 40, len(nodes))
+    if not all(any("capture_transfers" in name for name in names(event["sf"])) for event in nodes):
+        raise Failure(f"a copy is elsewhere in json: {nodes[0]}")
+    page = Page(case.path("nodes.html"))
+    nodes = [row for _, row in page.rows("work") if "node=" in row["detail"] and "HtoD" in row["name"]]
+    checks.equal("copies of graphs in html", 40, len(nodes))
+    stacks = page.stacks()
+    if not all(any("capture_transfers" in words[0] for words in stacks[row["stack"] - 1]) for row in nodes):
+        raise Failure(f"a copy is elsewhere in html: {nodes[0]}")
 
 
 def test_gpu_nodes_made_before_are_where_they_are_launched(case):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The flame graph of a span: stacks of states, or of the calls that asked for work, added up to a tree, on a canvas.
+// The flame graph of a span, added up to a tree, on a canvas: stacks of states, or of the calls that asked for work or were captured for it.
 
 import { FRAME_KIND_NAMES, frameColor, inkOn, stateClass, theme } from './colors.js';
 import { button, element, placeBeside } from './elements.js';
@@ -62,7 +62,8 @@ export async function weigh(store, begin, end, mode, mine, progress) {
 			break;
 		if (rows && mode === 'work') {
 			const stacks = await stacksOfCalls(store, block, rows);
-			rowsWithin(rows, begin, end, 'work', (row, within) => add(stacks.get(rows.columns.correlation?.[row] ?? 0) ?? 0, within));
+			rowsWithin(rows, begin, end, 'work', (row, within) => add(
+				rows.columns.stack?.[row] || (stacks.get(rows.columns.correlation?.[row] ?? 0) ?? 0), within));
 		} else if (rows) {
 			rowsWithin(rows, begin, end, 'state', (row,
 				within) => (stateClass(String(store.names[rows.name[row]])) === 'cpu') === (mode === 'cpu') &&
