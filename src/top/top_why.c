@@ -41,6 +41,7 @@
 #define ANSWER_MEMORY (768u << 20) /* besides what is there */
 #define PIECE_BYTES   (32u << 10)
 #define PIECES_A_TURN 4
+#define KNOWN_MOST    1000000u /* processes and threads, 24 bytes each, which no window drops */
 #define LEFT_OUT_TOLD 8
 
 /* What a process did in a window. */
@@ -78,6 +79,7 @@ struct top_why {
 	struct window_process *last;
 	int socket; /* of who answers; -1: nobody does */
 	struct buf json, line;
+	size_t known;    /* processes and threads that were told of, ever */
 	uint64_t cpu_ns; /* of all that answered */
 	uint64_t number;
 	struct buf shown_json, shown_line;
@@ -174,10 +176,16 @@ static bool has_room(struct top_why *why, const struct event *event)
 }
 
 /* What all windows need is told whether somebody looks or not. */
-static bool is_of_all(const struct event *event)
+static bool is_of_all(struct top_why *why, const struct event *event)
 {
+	why->known += event->type == EVENT_PROCESS || event->type == EVENT_THREAD;
 	return event->type == EVENT_PROCESS || event->type == EVENT_THREAD ||
 	       event->type == EVENT_EXIT;
+}
+
+static bool knows_too_many(const struct top_why *why)
+{
+	return why->known > KNOWN_MOST;
 }
 
 static int see_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -191,7 +199,9 @@ static int see_event(struct consumer *self, const struct event *event, struct er
 {
 	struct top_why *why = (struct top_why *)self;
 
-	if (!is_of_all(event) && (!why->watching || !has_room(why, event)))
+	if (!is_of_all(why, event) && (!why->watching || !has_room(why, event)))
+		return 0;
+	if (knows_too_many(why))
 		return 0;
 	return why->writer->ops->event(why->writer, event, err);
 }
@@ -516,6 +526,15 @@ static void begin_watching(struct top_why *why, uint64_t now_ns)
 	show_state(why, "recording", "the first ten seconds are being recorded");
 }
 
+/* Once, and until top is started anew. */
+static void give_up(struct top_why *why)
+{
+	window_end(&why->now);
+	why->now.begin_ns = UINT64_MAX - WINDOW_NS;
+	show_state(why, "failed",
+	           "there were 1,000,000 processes and threads: start top anew for an account");
+}
+
 static void end_watching(struct top_why *why)
 {
 	why->watching = why->waiting = false;
@@ -534,6 +553,8 @@ bool top_why_turn(struct top_why *why, uint64_t now_ns, bool wanted)
 	if (!why->watching)
 		return false;
 	listen_to_it(why);
+	if (knows_too_many(why) && why->now.begin_ns < UINT64_MAX - WINDOW_NS)
+		give_up(why);
 	if (now_ns < why->now.begin_ns + WINDOW_NS || why->waiting || why->socket >= 0)
 		return false;
 	why->asked = why->now;

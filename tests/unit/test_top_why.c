@@ -204,6 +204,26 @@ static void test_the_account_of_one_that_is_alone_ends_with_its_share(void **sta
 	assert_has_not(shown.json, "\"line\":13");
 }
 
+static void test_threads_without_end_end_it(void **state)
+{
+	const struct thread thread = { .comm = "t" };
+	struct event event = { .type = EVENT_THREAD, .process = the_process(), .thread = &thread };
+
+	turn(0, true);
+	for (uint32_t i = 0; i <= TOO_MANY; i++) {
+		event.tid = 5000 + i % 1000;
+		event.time_ns = US(i);
+		see(event);
+	}
+	assert_false(turn(WINDOW - 1, true));
+	assert_has(top_why_shown(live).json, "\"state\":\"failed\"");
+	assert_has(top_why_shown(live).line, "there were 1,000,000 processes and threads");
+	assert_false(turn(2 * WINDOW, true));
+	assert_false(turn(2 * WINDOW + 1, false));
+	assert_false(turn(3 * WINDOW, true));
+	assert_has(top_why_shown(live).json, "\"state\":\"failed\"");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_the_account_of_one_that_is_alone_ends_with_its_share, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(test_threads_without_end_end_it, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
