@@ -96,7 +96,7 @@ static const char *page_trace(const struct page *page)
 /* ---- html ------------------------------------------------------------------------------------ */
 
 /* What stands in an element of the page, of which nothing may look like its end. */
-static void page_add_json(struct buf *out, const char *text, size_t len)
+void page_add_json(struct buf *out, const char *text, size_t len)
 {
 	const char *end = text + len, *bracket;
 

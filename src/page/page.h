@@ -106,6 +106,12 @@ int page_pair_new(const struct page_pair_options *options, struct page_pair **pa
                   struct err *err);
 void page_pair_free(struct page_pair *pair);
 
+/* ---- what pages have in common ------------------------------------------------------------------
+ */
+
+/* JSON within a page: without a `<`, by which it would end. */
+void page_add_json(struct buf *out, const char *text, size_t len);
+
 /* ---- a page that is live -----------------------------------------------------------------------
  */
 
@@ -127,6 +133,8 @@ extern const char report_page_script[], report_page_script_end[], report_page_st
 	report_page_style_end[];
 extern const char report_live_script[], report_live_script_end[], report_live_script_hash[];
 extern const char report_agent_script[], report_agent_script_end[], report_agent_script_hash[];
+extern const char report_profile_script[], report_profile_script_end[],
+	report_profile_script_hash[];
 extern const char report_page_script_hash[], report_page_style_hash[]; /* SHA-256 in base64 */
 
 #endif

@@ -4,17 +4,14 @@
 #include <cet.h> /* the note that a linker wants of every object */
 #endif
 	.section .rodata
-	.globl flame_style, flame_script, page_style, page_script
+	.globl flame_style, flame_script, flame_script_hash
 flame_style:
 	.incbin "src/profile/flame.css"
 	.byte 0
 flame_script:
 	.incbin "src/profile/flame.js"
 	.byte 0
-page_style:
-	.incbin "src/profile/page.css"
-	.byte 0
-page_script:
-	.incbin "src/profile/page.js"
+flame_script_hash:
+	.incbin "flame.js.hash"
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

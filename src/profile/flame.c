@@ -281,11 +281,6 @@ static const char *const changes[2 * STEPS + 1] = {
 
 /* ---- style ----------------------------------------------------------------------------------- */
 
-const char *flame_colour(enum profile_kind kind)
-{
-	return colours[kind][0];
-}
-
 void flame_add_colours(const struct flame *flame, struct buf *out)
 {
 	for (int kind = 0; kind < PROFILE_KINDS && !flame->before; kind++) {

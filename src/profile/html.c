@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * A profile as a page: the flame graph, and beside it tables of functions and of stacks that can be
- * sorted and searched. One file, which asks for nothing else.
+ * A profile as a page: the flame graph, and beside it tables of functions and of stacks, which the
+ * modules of the page of a trace show (src/page). One file, which asks for nothing else.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/order.h"
-#include "base/xalloc.h"
 #include "base/text.h"
-#include "profile/writers.h"
+#include "base/xalloc.h"
+#include "page/page.h"
 #include "profile/tree.h"
+#include "profile/writers.h"
 
 #define FUNCTIONS 300 /* by the time in themselves, and as many by their total */
 #define STACKS    100
@@ -18,49 +20,47 @@
 
 static const char begin[] =
 	"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	"<meta name=\"viewport\" content=\"width=device-width\">\n"
-	/* nothing is fetched, whatever a name may bring about */
+	"<meta name=\"viewport\" content=\"width=device-width\">\n";
+
+/* Nothing is fetched, and no other script run, whatever a name may bring about. */
+static const char policy[] =
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	"style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
+	"style-src 'unsafe-inline'; script-src 'sha256-%s' 'sha256-%s'\">\n";
 
-static void add_headings(struct buf *out, const char *title, const char *const *headings, size_t n)
-{
-	buf_printf(out,
-	           "<section><div class=\"box\"><h2>%s</h2><input type=\"search\" "
-	           "placeholder=\"Filter\" aria-label=\"Filter\"></div>\n"
-	           "<div class=\"rows\"><table><thead><tr>",
-	           title);
-	for (size_t i = 0; i < n; i++)
-		buf_printf(out, "<th%s><button>%s</button></th>",
-		           i ? "" : " aria-sort=\"descending\"", headings[i]);
-	buf_puts(out, "</tr></thead>\n<tbody>\n");
-}
+struct heading {
+	const char *name, *type;
+};
 
-static void end_table(struct buf *out)
+static void begin_table(struct json *json, const char *title, const struct heading *headings,
+                        size_t n)
 {
-	buf_puts(out, "</tbody></table></div></section>\n");
+	json_open(json, NULL, '{');
+	json_string(json, "title", title);
+	json_open(json, "columns", '[');
+	for (size_t i = 0; i < n; i++) {
+		json_open(json, NULL, '{');
+		json_string(json, "name", headings[i].name);
+		json_string(json, "type", headings[i].type);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_open(json, "rows", '[');
 }
 
 /* A time, and its share. */
-static void add_time(struct buf *out, uint64_t ns, uint64_t all)
+static void add_time(struct json *json, uint64_t ns, uint64_t all)
 {
-	AT_END(buf_free) struct buf share = { 0 };
-
-	buf_printf(out, "<td data-v=\"%llu\">", (unsigned long long)ns);
-	buf_duration(out, ns);
-	buf_printf(out, "</td><td data-v=\"%llu\">", (unsigned long long)ns);
-	words_add_share(&share, ns, all);
-	xml_add_text(out, share.data);
-	buf_puts(out, "</td>");
+	json_u64(json, NULL, ns);
+	json_fixed(json, NULL, all ? (uint64_t)((double)ns / (double)all * 1000 + 0.5) : 0, 1);
 }
 
-static void add_name(struct buf *out, const struct tree *tree, uint32_t node)
+/* As it stands in the graph, where it is found by that. */
+static void add_name(struct json *json, const struct tree *tree, uint32_t node)
 {
-	buf_printf(out,
-	           "<td><button title=\"Find it in the graph\"><i style=\"background:%s\"></i>",
-	           flame_colour(tree->nodes[node].kind));
-	xml_add_text(out, tree_label(tree, node));
-	buf_puts(out, "</button>");
+	AT_END(buf_free) struct buf safe = { 0 };
+
+	text_add_safe(&safe, tree_label(tree, node));
+	json_string(json, NULL, safe.data ? safe.data : "");
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -83,63 +83,87 @@ static size_t choose_functions(struct function_time *functions, size_t n)
 	return shown;
 }
 
-static void add_functions(struct buf *out, const struct tree *tree)
+static void add_functions(struct json *json, const struct tree *tree)
 {
-	static const char *const headings[] = { "Itself", "Share", "With callees", "Share",
-		                                "Function" };
+	static const struct heading headings[] = { { "Function", "text" },
+		                                   { "Itself", "duration" },
+		                                   { "Share", "percent" },
+		                                   { "With callees", "duration" },
+		                                   { "Share", "percent" } };
 	uint64_t all = tree_total(tree, 0, 0);
 	AT_END(at_end_free) struct function_time *functions;
 	size_t n, shown;
 
 	functions = functions_of(tree, &n);
 	shown = choose_functions(functions, n);
-	add_headings(out, "Functions", headings, ARRAY_SIZE(headings));
+	begin_table(json, "Functions", headings, ARRAY_SIZE(headings));
 	for (size_t i = 0; i < shown; i++) {
-		buf_puts(out, "<tr>");
-		add_time(out, functions[i].self[0], all);
-		add_time(out, functions[i].total[0], all);
-		add_name(out, tree, functions[i].node);
-		buf_puts(out, "</td></tr>\n");
+		json_open(json, NULL, '[');
+		add_name(json, tree, functions[i].node);
+		add_time(json, functions[i].self[0], all);
+		add_time(json, functions[i].total[0], all);
+		json_close(json, ']');
 	}
-	end_table(out);
-	if (shown < n)
-		buf_printf(out, "<p>%zu lighter functions are left out.</p>\n", n - shown);
+	json_close(json, ']');
+	json_u64(json, "more", n - shown);
+	json_close(json, '}');
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static void add_callers(struct buf *out, const struct tree *tree, uint32_t leaf)
+static void add_callers(struct json *json, const struct tree *tree, uint32_t leaf)
 {
+	AT_END(buf_free) struct buf callers = { 0 };
 	size_t n = 0;
 
-	buf_puts(out, "<small>");
+	buf_puts(&callers, "");
 	for (uint32_t at = tree->nodes[leaf].parent; at; at = tree->nodes[at].parent) {
-		buf_puts(out, n ? " &lt; " : "&lt; ");
+		if (n)
+			buf_puts(&callers, " < ");
 		if (n++ == CALLERS) {
-			buf_puts(out, "...");
+			buf_puts(&callers, "...");
 			break;
 		}
-		xml_add_text(out, tree_label(tree, at));
+		text_add_safe(&callers, tree_label(tree, at));
 	}
-	buf_puts(out, "</small>");
+	json_string(json, NULL, callers.data);
 }
 
-static void add_stacks(struct buf *out, const struct tree *tree)
+static void add_stacks(struct json *json, const struct tree *tree)
 {
-	static const char *const headings[] = { "Time", "Share", "Stack, innermost frame first" };
+	static const struct heading headings[] = { { "Innermost frame", "text" },
+		                                   { "Time", "duration" },
+		                                   { "Share", "percent" },
+		                                   { "Called by", "text" } };
 	uint32_t stacks[STACKS + 1];
 	size_t n = functions_heaviest_stacks(tree, stacks, STACKS);
 
-	add_headings(out, "Heaviest stacks", headings, ARRAY_SIZE(headings));
+	begin_table(json, "Heaviest stacks", headings, ARRAY_SIZE(headings));
 	for (size_t i = 0; i < n; i++) {
-		buf_puts(out, "<tr>");
-		add_time(out, tree_self(tree, 0, stacks[i]), tree_total(tree, 0, 0));
-		add_name(out, tree, stacks[i]);
-		if (tree->nodes[stacks[i]].parent)
-			add_callers(out, tree, stacks[i]);
-		buf_puts(out, "</td></tr>\n");
+		json_open(json, NULL, '[');
+		add_name(json, tree, stacks[i]);
+		add_time(json, tree_self(tree, 0, stacks[i]), tree_total(tree, 0, 0));
+		add_callers(json, tree, stacks[i]);
+		json_close(json, ']');
 	}
-	end_table(out);
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+static void add_tables(struct buf *out, const struct tree *tree)
+{
+	AT_END(buf_free) struct buf text = { 0 };
+	struct json json = { .out = &text };
+
+	json_open(&json, NULL, '{');
+	json_open(&json, "tables", '[');
+	add_functions(&json, tree);
+	add_stacks(&json, tree);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	buf_puts(out, "<script type=\"application/json\" id=\"index\">");
+	page_add_json(out, text.data, text.len);
+	buf_puts(out, "</script>\n");
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */
@@ -151,18 +175,22 @@ static void add_page(const struct flame *flame, struct buf *out)
 	flame_add_title(flame, &title);
 	xml_add_text(&safe, title.data);
 	buf_puts(out, begin);
-	buf_printf(out, "<title>%s</title>\n<style>\n%s%s", safe.data, flame_style, page_style);
+	buf_printf(out, policy, flame_script_hash, report_profile_script_hash);
+	buf_printf(out, "<title>%s</title>\n<style>\n", safe.data);
+	buf_add(out, report_page_style, (size_t)(report_page_style_end - report_page_style));
+	buf_puts(out, flame_style);
 	flame_add_colours(flame, out);
-	buf_printf(out, "</style>\n</head>\n<body>\n<h1>%s</h1>\n<main>\n<div class=\"picture\">\n",
+	buf_printf(out,
+	           "</style>\n</head>\n<body>\n<header><h1>%s</h1></header>\n"
+	           "<main class=\"profile\">\n<div class=\"picture\">\n",
 	           safe.data);
 	flame_draw(flame, out);
-	buf_puts(out, "</div>\n<aside>\n");
-	add_functions(out, flame->tree);
-	add_stacks(out, flame->tree);
-	buf_printf(out,
-	           "</aside>\n</main>\n<script>\n%s</script>\n<script>\n%s</script>\n</body>\n"
-	           "</html>\n",
-	           flame_script, page_script);
+	buf_puts(out, "</div>\n<aside></aside>\n</main>\n");
+	add_tables(out, flame->tree);
+	buf_printf(out, "<script>%s</script>\n<script>", flame_script);
+	buf_add(out, report_profile_script,
+	        (size_t)(report_profile_script_end - report_profile_script));
+	buf_puts(out, "</script>\n</body>\n</html>\n");
 }
 
 void html_write(const struct profile *profile, const struct profile_info *info, struct lines *lines)

@@ -42,13 +42,10 @@ struct flame {
 void flame_draw(const struct flame *flame, struct buf *out);
 
 /* Of pictures, and of pages around them; what the first needs of colours. */
-extern const char flame_style[], flame_script[], page_style[], page_script[];
+extern const char flame_style[], flame_script[], flame_script_hash[];
 void flame_add_colours(const struct flame *flame, struct buf *out);
 
 /* Not yet safe: for xml_add_text(). */
 void flame_add_title(const struct flame *flame, struct buf *out);
-
-/* "#f3b27a" */
-const char *flame_colour(enum profile_kind kind);
 
 #endif
