@@ -79,8 +79,9 @@ struct top_why {
 	struct window_process *last;
 	int socket; /* of who answers; -1: nobody does */
 	struct buf json, line;
-	size_t known;    /* processes and threads that were told of, ever */
-	uint64_t cpu_ns; /* of all that answered */
+	uint64_t lost[LOST_COUNT]; /* up to the window before */
+	size_t known;              /* processes and threads that were told of, ever */
+	uint64_t cpu_ns;           /* of all that answered */
 	uint64_t number;
 	struct buf shown_json, shown_line;
 	uint32_t shown_pid;
@@ -449,12 +450,16 @@ static void run_answer(void *data, int socket)
 
 void top_why_take(struct top_why *why, const struct run_info *run)
 {
-	struct answering answering = { .why = why, .run = run };
+	struct run_info of_window = *run;
+	struct answering answering = { .why = why, .run = &of_window };
 	int rc;
 
 	if (!why->waiting)
 		return;
 	why->waiting = false;
+	for (int i = 0; i < LOST_COUNT; i++)
+		of_window.lost[i] -= why->lost[i] < run->lost[i] ? why->lost[i] : run->lost[i];
+	memcpy(why->lost, run->lost, sizeof(why->lost));
 	rc = worker_fork(false, run_answer, &answering, &why->socket);
 	if (rc) {
 		why->socket = -1;

@@ -122,6 +122,17 @@ static void test_each_window_has_an_account_of_its_own(void **state)
 	assert_has(shown.json, "\"from_ns\":10000000000,\"until_ns\":20000000000");
 }
 
+static void test_what_was_lost_is_told_of_its_window_alone(void **state)
+{
+	static const char lost[] = "what was lost while it was recorded";
+
+	turn(0, true);
+	steps(the_process(), 0, 2 * WINDOW, 12);
+	info.lost[LOST_RING_FULL] = 7;
+	assert_has(answer(WINDOW).json, lost);
+	assert_has_not(answer(2 * WINDOW).json, lost);
+}
+
 static void test_nothing_is_held_while_nobody_looks(void **state)
 {
 	steps(the_process(), 0, WINDOW, 12);
@@ -229,6 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_each_window_has_an_account_of_its_own, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_what_was_lost_is_told_of_its_window_alone,
+		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_held_while_nobody_looks, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_who_comes_back_sees_no_account_of_long_ago,
