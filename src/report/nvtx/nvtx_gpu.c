@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "account/keyed.h"
+#include "analysis/by_id.h"
 #include "base/map.h"
 #include "base/order.h"
 #include "report/nvtx/range_work.h"
@@ -37,7 +38,7 @@ struct kernel_key {
 struct nvtx_gpu_kernel_row {
 	struct kernel_key key;
 	struct spread values;
-	char *name; /* made at the end */
+	const char *name; /* from the end on */
 };
 
 struct nvtx_gpu {
@@ -46,6 +47,8 @@ struct nvtx_gpu {
 	bool by_kernel; /* nvtx_kern_sum */
 	struct range_row *ranges;
 	struct keyed kernels;
+	char **names; /* of kernels, by id, made at the end */
+	size_t n_names;
 	struct buf key;
 	uint64_t others, left_out;
 	bool ran; /* something, on a GPU */
@@ -144,8 +147,10 @@ static void clear_gpu(void *self)
 		struct nvtx_gpu_kernel_row *kernel = keyed_at(&gpu->kernels, i);
 
 		spread_free(&kernel->values);
-		free(kernel->name);
 	}
+	for (size_t i = 0; i < gpu->n_names; i++)
+		free(gpu->names[i]);
+	free(gpu->names);
 	keyed_free(&gpu->kernels);
 	HASH_ITER (hh, gpu->ranges, range, next_range) {
 		HASH_DELETE(hh, gpu->ranges, range);
@@ -187,6 +192,18 @@ static const struct table_column kernel_columns[] = {
 	{ "Kernel Name", TABLE_TEXT },
 };
 
+static const char *name_of(struct nvtx_gpu *gpu, const struct kernel *kernel)
+{
+	AT_END(buf_free) struct buf name = { 0 };
+
+	gpu->names = by_id_room(gpu->names, &gpu->n_names, sizeof(char *), kernel->id);
+	if (gpu->names[kernel->id])
+		return gpu->names[kernel->id];
+	buf_puts(&name, "");
+	add_kernel_name(&name, kernel, gpu->writer.options.names);
+	return gpu->names[kernel->id] = xstrdup(name.data);
+}
+
 static void write_by_kernel(void *self, const struct run_info *run)
 {
 	struct nvtx_gpu *gpu = self;
@@ -196,10 +213,7 @@ static void write_by_kernel(void *self, const struct run_info *run)
 
 	rows = (void *)gpu->kernels.rows;
 	for (size_t i = 0; i < gpu->kernels.n; i++) {
-		struct buf name = { 0 };
-
-		add_kernel_name(&name, rows[i].key.kernel, gpu->writer.options.names);
-		rows[i].name = name.data ? name.data : xstrdup("");
+		rows[i].name = name_of(gpu, rows[i].key.kernel);
 		exact = exact && spread_is_exact(&rows[i].values);
 	}
 	keyed_sort(&gpu->kernels, by_kernel_total);
