@@ -24,7 +24,7 @@
 /* Of CUDA's calls, and of those that are none. */
 #define PAGE_CALLS(name_)                                                                          \
 	{                                                                                          \
-		name_, { { "begin", PAGE_BEGIN },  { "dur", PAGE_NUMBER },                         \
+		name_, { { "begin", PAGE_BEGIN },  { "dur", PAGE_LENGTH },                         \
 			 { "name", PAGE_NAME },    { "depth", PAGE_NUMBER },                       \
 			 { "flags", PAGE_NUMBER }, { "correlation", PAGE_DELTA },                  \
 			 { "detail", PAGE_TEXT },  { "stack", PAGE_STACK } },                      \
@@ -35,7 +35,7 @@ const struct page_shape_info page_shapes[PAGE_SHAPES] = {
 	[PAGE_CALL] = PAGE_CALLS("call"),
 	[PAGE_WORK] = { "work",
 	                { { "begin", PAGE_GAP },
-	                  { "dur", PAGE_NUMBER },
+	                  { "dur", PAGE_LENGTH },
 	                  { "name", PAGE_NAME },
 	                  { "what", PAGE_NUMBER },
 	                  { "correlation", PAGE_DELTA },
@@ -48,7 +48,7 @@ const struct page_shape_info page_shapes[PAGE_SHAPES] = {
 	                0 },
 	[PAGE_STATE] = { "state",
 	                 { { "begin", PAGE_GAP },
-	                   { "dur", PAGE_NUMBER },
+	                   { "dur", PAGE_LENGTH },
 	                   { "name", PAGE_NAME },
 	                   { "thread", PAGE_NUMBER },
 	                   { "detail", PAGE_TEXT },
@@ -58,7 +58,7 @@ const struct page_shape_info page_shapes[PAGE_SHAPES] = {
 	                 0 },
 	[PAGE_RANGE] = { "range",
 	                 { { "begin", PAGE_GAP },
-	                   { "dur", PAGE_NUMBER },
+	                   { "dur", PAGE_LENGTH },
 	                   { "name", PAGE_NAME },
 	                   { "depth", PAGE_NUMBER },
 	                   { "color", PAGE_NUMBER },
@@ -74,7 +74,7 @@ const struct page_shape_info page_shapes[PAGE_SHAPES] = {
 	[PAGE_OTHER] = PAGE_CALLS("other"),
 	[PAGE_ACCOUNT] = { "account",
 	                   { { "begin", PAGE_GAP },
-	                     { "dur", PAGE_NUMBER },
+	                     { "dur", PAGE_LENGTH },
 	                     { "name", PAGE_NAME },
 	                     { "detail", PAGE_TEXT } },
 	                   4,
@@ -216,16 +216,22 @@ static void blocks_write(struct page_blocks *blocks, FILE *file, const struct bu
 		blocks_failed(blocks, errno);
 }
 
-uint32_t page_block_add(struct page_blocks *blocks, const void *bytes, size_t n)
+static uint32_t block_add(struct page_blocks *blocks, const struct buf *bytes,
+                          const struct page_chance *chance, size_t n)
 {
 	struct buf *text = &blocks->text;
 
 	buf_reset(text);
 	buf_printf(text, "<script type=\"text/plain\" id=\"%s%u\">", blocks->id, blocks->n_blocks);
-	page_pack(text, bytes, n);
+	page_pack(text, bytes, chance, n);
 	buf_puts(text, "</script>\n");
 	blocks_write(blocks, blocks->data, text);
 	return blocks->n_blocks++;
+}
+
+uint32_t page_block_add(struct page_blocks *blocks, const struct buf *bytes)
+{
+	return block_add(blocks, bytes, NULL, 0);
 }
 
 static int row_compare(const void *a, const void *b)
@@ -250,35 +256,52 @@ static void track_sort(struct page_track *track)
 		qsort(track->rows, track->n_rows, sizeof(*track->rows), row_compare);
 }
 
-static void track_add_columns(struct page_track *track, struct buf *out)
+/* Differences where the column is of such, and bits where it is of those. */
+static void track_add_column(const struct page_track *track, size_t i, struct page_bits *bits,
+                             struct buf *out)
+{
+	enum page_column_type type = page_shapes[track->options.shape].columns[i].type;
+	uint64_t before = type == PAGE_BEGIN || type == PAGE_GAP ? track->rows[0].at[i] : 0;
+
+	for (size_t k = 0; k < track->n_rows; k++) {
+		uint64_t value = track->rows[k].at[i];
+
+		if (type == PAGE_BEGIN || type == PAGE_LENGTH)
+			page_bits_add(bits, type == PAGE_BEGIN ? value - before : value, out);
+		else if (type == PAGE_DELTA || type == PAGE_GAP)
+			page_zigzag(out, (int64_t)value - (int64_t)before);
+		else
+			page_varint(out, value);
+		before = value;
+		if (type == PAGE_GAP) /* from its end on */
+			before += track->rows[k].at[PAGE_AT_DURATION];
+	}
+}
+
+/* Returns how many columns have bits by chance, and where those are. */
+static size_t track_add_columns(struct page_track *track, struct buf *out,
+                                struct page_chance chance[PAGE_COLUMNS])
 {
 	const struct page_shape_info *shape = &page_shapes[track->options.shape];
 	AT_END(buf_free) struct buf column = { 0 };
+	AT_END(page_bits_free) struct page_bits bits = { 0 };
+	size_t n = 0;
 
 	page_varint(out, track->n_rows);
 	for (size_t i = 0; i < shape->n_columns; i++) {
-		enum page_column_type type = shape->columns[i].type;
-		bool is_begin = type == PAGE_BEGIN || type == PAGE_GAP;
-		uint64_t before = is_begin ? track->rows[0].at[i] : 0;
-
 		buf_reset(&column);
-		for (size_t k = 0; k < track->n_rows; k++) {
-			uint64_t value = track->rows[k].at[i];
-
-			if (type == PAGE_BEGIN)
-				page_varint(&column, value - before);
-			else if (type == PAGE_DELTA || type == PAGE_GAP)
-				page_zigzag(&column, (int64_t)value - (int64_t)before);
-			else
-				page_varint(&column, value);
-			before = value;
-			if (type == PAGE_GAP) /* from its end on */
-				before += track->rows[k].at[PAGE_AT_DURATION];
-		}
-		page_varint(out, column.len);
+		page_bits_begin(&bits);
+		track_add_column(track, i, &bits, &column);
+		page_bits_end(&bits);
+		page_varint(out, column.len + bits.bytes.len);
 		buf_add(out, column.data, column.len);
+		if (!bits.bytes.len)
+			continue;
+		chance[n++] = (struct page_chance){ out->len, bits.bytes.len };
+		buf_add(out, bits.bytes.data, bits.bytes.len);
 	}
 	page_texts_pack(&track->texts, out);
+	return n;
 }
 
 /* Calls within others are counted in no table; ranges are. */
@@ -362,15 +385,17 @@ static void track_flush(struct page_blocks *blocks, struct page_track *track, bo
 	size_t before = track_bytes(track);
 
 	if (track->n_rows) {
+		struct page_chance chance[PAGE_COLUMNS];
 		struct buf *bytes = &blocks->bytes_of_block;
 		uint32_t number;
+		size_t n;
 
 		track_sort(track);
 		buf_reset(bytes);
-		track_add_columns(track, bytes);
+		n = track_add_columns(track, bytes, chance);
 		number = blocks->n_blocks;
 		track_describe(blocks, track, number);
-		page_block_add(blocks, bytes->data, bytes->len);
+		block_add(blocks, bytes, chance, n);
 		track->blocks = vec_room(track->blocks, track->n_blocks, sizeof(*track->blocks));
 		track->blocks[track->n_blocks++] = number;
 		track->n_all += track->n_rows;
@@ -503,9 +528,9 @@ FILE *page_blocks_data(struct page_blocks *blocks)
 static void shape_json(const struct page_shape_info *shape, struct json *json)
 {
 	static const char *const types[] = {
-		[PAGE_NUMBER] = "u",     [PAGE_BEGIN] = "delta", [PAGE_GAP] = "gap",
-		[PAGE_DELTA] = "sdelta", [PAGE_NAME] = "name",   [PAGE_TEXT] = "text",
-		[PAGE_STACK] = "stack",
+		[PAGE_NUMBER] = "u",  [PAGE_LENGTH] = "bits",  [PAGE_BEGIN] = "bits delta",
+		[PAGE_GAP] = "gap",   [PAGE_DELTA] = "sdelta", [PAGE_NAME] = "name",
+		[PAGE_TEXT] = "text", [PAGE_STACK] = "stack",
 	};
 
 	json_open(json, shape->name, '[');

@@ -27,11 +27,13 @@ enum page_shape {
 	PAGE_SHAPES,
 };
 
-/* How a column is written: a number; one that is told by the difference to the row before, by that
- * to the end of the row before; the number of a name; one more than that of a text of the block, of
- * a stack. */
+/* How a column is written: a number; one of which most bits are by chance (page_bits); such a one
+ * that is told by the difference to the row before; one that is told so, by the difference to the
+ * end of the row before; the number of a name; one more than that of a text of the block, of a
+ * stack. */
 enum page_column_type {
 	PAGE_NUMBER,
+	PAGE_LENGTH,
 	PAGE_BEGIN,
 	PAGE_DELTA,
 	PAGE_GAP,
@@ -106,7 +108,7 @@ uint64_t page_text_add(struct page_blocks *blocks, struct page_track *track, uin
                        const char *text);
 
 /* A block of no track, of bytes as they are; its number. */
-uint32_t page_block_add(struct page_blocks *blocks, const void *bytes, size_t n);
+uint32_t page_block_add(struct page_blocks *blocks, const struct buf *bytes);
 
 /* What is still gathered becomes blocks. A failure so far: a negative errno and its sentence. */
 int page_blocks_end(struct page_blocks *blocks, struct err *err);

@@ -24,6 +24,38 @@ void page_zigzag(struct buf *out, int64_t value)
 	page_varint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
+void page_bits_begin(struct page_bits *bits)
+{
+	buf_reset(&bits->bytes);
+	bits->begun = bits->n = 0;
+}
+
+void page_bits_add(struct page_bits *bits, uint64_t value, struct buf *lengths)
+{
+	unsigned length = value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+
+	buf_putc(lengths, (char)length);
+	if (length < 2)
+		return;
+	/* numbers have 53 bits at most: of seven and 52 none is lost */
+	bits->begun |= (value ^ 1ull << (length - 1)) << bits->n;
+	for (bits->n += length - 1; bits->n >= 8; bits->n -= 8) {
+		buf_putc(&bits->bytes, (char)bits->begun);
+		bits->begun >>= 8;
+	}
+}
+
+void page_bits_end(struct page_bits *bits)
+{
+	if (bits->n)
+		buf_putc(&bits->bytes, (char)bits->begun);
+}
+
+void page_bits_free(struct page_bits *bits)
+{
+	buf_free(&bits->bytes);
+}
+
 static void pack_base64(struct buf *out, const void *bytes, size_t n)
 {
 	static const char digits[] =
@@ -49,15 +81,38 @@ static void pack_base64(struct buf *out, const void *bytes, size_t n)
 
 #define PACK_LEVEL 4 /* of deflate: a higher one takes twice the time for a twentieth */
 
-void page_pack(struct buf *out, const void *bytes, size_t n)
+/* Fails for want of memory alone, and of room, which there is. */
+static void pack_some(z_stream *stream, const char *bytes, size_t n, int level, int flush)
 {
-	uLongf packed = compressBound(n);
-	unsigned char *to = xmalloc(packed);
-
-	/* fails for want of memory alone, and of room, which there is */
-	if (compress2(to, &packed, bytes, n, PACK_LEVEL) != Z_OK)
+	if (!n && flush == Z_NO_FLUSH)
+		return;
+	if (deflateParams(stream, level, Z_DEFAULT_STRATEGY) != Z_OK)
 		abort();
-	pack_base64(out, to, packed);
+	stream->next_in = (unsigned char *)bytes;
+	stream->avail_in = (uInt)n;
+	if (deflate(stream, flush) < Z_OK || stream->avail_in)
+		abort();
+}
+
+void page_pack(struct buf *out, const struct buf *bytes, const struct page_chance *chance, size_t n)
+{
+	z_stream stream = { 0 };
+	unsigned char *to;
+	size_t room, at = 0;
+
+	if (deflateInit(&stream, PACK_LEVEL) != Z_OK)
+		abort();
+	room = deflateBound(&stream, bytes->len) + 64 * (2 * n + 1); /* further blocks' heads */
+	stream.next_out = to = xmalloc(room);
+	stream.avail_out = (uInt)room;
+	for (size_t i = 0; i < n; i++) {
+		pack_some(&stream, bytes->data + at, chance[i].at - at, PACK_LEVEL, Z_NO_FLUSH);
+		pack_some(&stream, bytes->data + chance[i].at, chance[i].bytes, 0, Z_NO_FLUSH);
+		at = chance[i].at + chance[i].bytes;
+	}
+	pack_some(&stream, bytes->data + at, bytes->len - at, PACK_LEVEL, Z_FINISH);
+	pack_base64(out, to, room - stream.avail_out);
+	deflateEnd(&stream);
 	free(to);
 }
 

@@ -13,8 +13,31 @@
 void page_varint(struct buf *out, uint64_t value);
 void page_zigzag(struct buf *out, int64_t value);
 
-/* The same after they were compressed as browsers undo it: RFC 1950, "deflate". */
-void page_pack(struct buf *out, const void *bytes, size_t n);
+/*
+ * Numbers of which all but the highest bits are by chance, as times to a nanosecond are: of each
+ * how many bits it has, as a byte of `lengths`; and all that are behind its highest one as they
+ * are, one number's behind the other's, the lowest first.
+ */
+struct page_bits {
+	struct buf bytes;
+	uint64_t begun; /* of a byte, */
+	unsigned n;     /* and how many bits it has */
+};
+
+void page_bits_begin(struct page_bits *bits);
+void page_bits_add(struct page_bits *bits, uint64_t value, struct buf *lengths);
+void page_bits_end(struct page_bits *bits);
+void page_bits_free(struct page_bits *bits);
+
+/* Bytes that are by chance. */
+struct page_chance {
+	size_t at, bytes;
+};
+
+/* As text, after they were compressed as browsers undo it: RFC 1950, "deflate". What is by chance,
+ * in the order of its places, is not tried. */
+void page_pack(struct buf *out, const struct buf *bytes, const struct page_chance *chance,
+               size_t n);
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 

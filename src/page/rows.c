@@ -741,7 +741,7 @@ static void rows_tell_block(struct page_rows *rows, struct buf *told, const stru
 	struct json json = { .out = told, .depth = 1, .comma = told->len > 0 };
 
 	json_open(&json, NULL, '{');
-	json_u64(&json, "block", page_block_add(rows->blocks, bytes->data, bytes->len));
+	json_u64(&json, "block", page_block_add(rows->blocks, bytes));
 	json_u64(&json, "first", first);
 	json_u64(&json, "n", n);
 	json_close(&json, '}');

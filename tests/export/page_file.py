@@ -3,6 +3,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import zlib
@@ -23,7 +24,21 @@ def varint(data, at):
             return value, at
 
 
+def bits(data, n):
+    """Numbers of so many bits each, as bytes say that come first; then all bits but the highest ones, the lowest first."""
+    at, all_bits, values = 0, int.from_bytes(data[n:], "little"), []
+    for length in data[:n]:
+        values.append(1 << length - 1 | all_bits >> at & (1 << length - 1) - 1 if length else 0)
+        at += max(length - 1, 0)
+    equal("bytes of a column of bits", len(data), n + (at + 7) // 8)
+    return values
+
+
 def numbers(data, n, kind, begin, durations):
+    if kind == "bits":
+        return bits(data, n)
+    if kind == "bits delta":
+        return list(itertools.accumulate(bits(data, n), initial=begin))[1:]
     at, values, before = 0, [], begin if kind in ("delta", "gap") else 0
     for i in range(n):
         value, at = varint(data, at)
@@ -90,7 +105,7 @@ class Page:
             texts.append(data[at:at + length].decode())
             at += length
         equal("bytes of a block", len(data), at)
-        durations = numbers(pieces[1], n, "u", 0, None) if dict(columns).get("dur") else None
+        durations = numbers(pieces[1], n, dict(columns)["dur"], 0, None) if "dur" in dict(columns) else None
         values = {name: numbers(piece, n, kind, about["begin"], durations)
                   for (name, kind), piece in zip(columns, pieces)}
         for name, kind in columns:

@@ -11,12 +11,12 @@ import { deflateSync } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
 
 export const COLUMNS = {
-	call: [['begin', 'delta'], ['dur', 'u'], ['name', 'name'], ['depth', 'u'], ['flags', 'u'], ['correlation', 'sdelta'], ['detail', 'text'], ['stack', 'stack']],
-	work: [['begin', 'gap'], ['dur', 'u'], ['name', 'name'], ['what', 'u'], ['correlation', 'sdelta'], ['bytes', 'u'], ['detail', 'text'], ['asked', 'u']],
-	state: [['begin', 'gap'], ['dur', 'u'], ['name', 'name'], ['thread', 'u'], ['detail', 'text'], ['stack', 'stack']],
-	range: [['begin', 'gap'], ['dur', 'u'], ['name', 'name'], ['depth', 'u'], ['color', 'u'], ['detail', 'text']],
-	counter: [['begin', 'delta'], ['milli', 'sdelta']],
-	account: [['begin', 'gap'], ['dur', 'u'], ['name', 'name'], ['detail', 'text'], ['stack', 'stack']],
+	call: [['begin', 'bits delta'], ['dur', 'bits'], ['name', 'name'], ['depth', 'u'], ['flags', 'u'], ['correlation', 'sdelta'], ['detail', 'text'], ['stack', 'stack']],
+	work: [['begin', 'gap'], ['dur', 'bits'], ['name', 'name'], ['what', 'u'], ['correlation', 'sdelta'], ['bytes', 'u'], ['detail', 'text'], ['asked', 'u']],
+	state: [['begin', 'gap'], ['dur', 'bits'], ['name', 'name'], ['thread', 'u'], ['detail', 'text'], ['stack', 'stack']],
+	range: [['begin', 'gap'], ['dur', 'bits'], ['name', 'name'], ['depth', 'u'], ['color', 'u'], ['detail', 'text']],
+	counter: [['begin', 'bits delta'], ['milli', 'sdelta']],
+	account: [['begin', 'gap'], ['dur', 'bits'], ['name', 'name'], ['detail', 'text'], ['stack', 'stack']],
 };
 let blockRows = 8192;
 
@@ -66,13 +66,41 @@ export class Bytes {
 	}
 }
 
+/** All bits of numbers but the highest ones. */
+class Bits {
+	constructor() {
+		this.out = new Bytes();
+		this.byte = this.n = 0;
+	}
+
+	/** How many bits the number has. */
+	add(value) {
+		const length = value ? value.toString(2).length : 0;
+		for (let i = 1; i < length; i++, value = Math.floor(value / 2)) {
+			this.byte |= value % 2 << this.n++;
+			if (this.n === 8) {
+				this.out.bytes([this.byte]);
+				this.byte = this.n = 0;
+			}
+		}
+		return length;
+	}
+
+	end() {
+		if (this.n)
+			this.out.bytes([this.byte]);
+		this.byte = this.n = 0;
+		return this.out.get();
+	}
+}
+
 /** A block's bytes. `rows` have members by the names of columns; detail is text. */
 export function encodeRows(kind, rows, begin) {
 	const out = new Bytes(), texts = [], numbers = new Map();
 	out.varint(rows.length);
 	for (const [name, type] of COLUMNS[kind]) {
-		const column = new Bytes();
-		let before = type === 'delta' || type === 'gap' ? begin : 0;
+		const column = new Bytes(), bits = new Bits();
+		let before = type === 'bits delta' || type === 'gap' ? begin : 0;
 		for (const row of rows) {
 			let value = row[name] ?? 0;
 			if (type === 'text' && value !== 0) {
@@ -82,15 +110,19 @@ export function encodeRows(kind, rows, begin) {
 				}
 				value = numbers.get(value);
 			}
-			if (type === 'delta' || type === 'sdelta' || type === 'gap') {
+			if (type === 'bits delta' || type === 'sdelta' || type === 'gap') {
 				const by = value - before;
 				before = type === 'gap' ? value + row.dur : value;
-				value = type === 'delta' ? by : by < 0 ? -2 * by - 1 : 2 * by;
+				value = type === 'bits delta' ? by : by < 0 ? -2 * by - 1 : 2 * by;
 			}
-			column.varint(value);
+			if (type.startsWith('bits'))
+				column.bytes([bits.add(value)]);
+			else
+				column.varint(value);
 		}
-		out.varint(column.length);
+		out.varint(column.length + bits.end().length);
 		out.bytes(column.get());
+		out.bytes(bits.end());
 	}
 	out.varint(texts.length);
 	texts.forEach((text) => out.text(text));

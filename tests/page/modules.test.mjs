@@ -7,7 +7,7 @@ import test from 'node:test';
 import { deflateSync } from 'node:zlib';
 
 import { columnsOf, partsOf, sharesOf } from '../../src/page/js/account.js';
-import { firstAfter, inflate, readBins, readColumn, readRows, readStacks, readVarint } from '../../src/page/js/decode.js';
+import { firstAfter, inflate, readBins, readBits, readColumn, readRows, readStacks, readVarint } from '../../src/page/js/decode.js';
 import { longestOf, namesWith, peersOf, stepTo, sumsOfNames } from '../../src/page/js/find.js';
 import { addStack, weigh } from '../../src/page/js/flame.js';
 import { Layout } from '../../src/page/js/layout.js';
@@ -45,6 +45,16 @@ test('varints: up to 2^53, and no further', () => {
 test('columns: deltas of both kinds', () => {
 	assert.deepEqual([...readColumn(cursor([5, 0, 3]), 'delta', 3, 100)], [105, 105, 108]);
 	assert.deepEqual([...readColumn(cursor([4, 1, 3]), 'sdelta', 3, 100)], [2, 1, -1]);
+});
+
+test('columns: bits of numbers of any size, and none that are more than there are', () => {
+	assert.deepEqual([...readBits(cursor([0, 1, 2, 9, 0b00101010, 0b1]), 4)], [0, 1, 2, 256 + 0b10010101]);
+	const largest = [53, 255, 255, 255, 255, 255, 255, 15];
+	assert.deepEqual([...readBits(cursor(largest), 1)], [Number.MAX_SAFE_INTEGER]);
+	for (let length = 0; length < largest.length; length++)
+		assert.throws(() => readBits(cursor(largest.slice(0, length)), 1));
+	assert.throws(() => readBits(cursor([54, ...largest]), 1));
+	assert.throws(() => readBits(cursor([1, 1]), 3));
 });
 
 test('rows: all columns come back, and the latest ends with them', () => {

@@ -139,7 +139,8 @@ static void test_bytes_of_any_number(void **state)
 
 		for (size_t i = 0; i < n; i++)
 			bytes[i] = (unsigned char)(i * 37 + n);
-		page_pack(&out, bytes, n);
+		page_pack(&out, &(struct buf){ .data = (char *)bytes, .len = n },
+		          (struct page_chance[]){ { n / 3, n / 3 }, { n / 3 * 2, n / 5 } }, 2);
 		assert_int_equal(0, out.len % 4);
 		back = unpack(out.data, out.len, &len);
 		assert_int_equal(n, len);
@@ -183,8 +184,9 @@ static void test_rows_are_in_order_of_their_begins(void **state)
 	reader = (struct reader){ bytes, bytes + n };
 	assert_int_equal(2, reader_number(&reader));
 	assert_int_equal(3, reader_number(&reader)); /* bytes of the column of begins */
-	assert_int_equal(0, reader_number(&reader)); /* from the block's begin on */
-	assert_int_equal(500, reader_number(&reader));
+	assert_int_equal(0, *reader.at++);           /* from the block's begin on; so many bits */
+	assert_int_equal(9, *reader.at++);
+	assert_int_equal(500 - 256, *reader.at++); /* all but the highest */
 	free(bytes);
 	free(data);
 	free(meta);

@@ -96,6 +96,53 @@ export function readColumn(cursor, type, n, first) {
 	return values;
 }
 
+/**
+ * Numbers of so many bits each, as bytes say that come first; then all bits but the highest ones, the lowest first.
+ * @param {Cursor} cursor @param {number} n @returns {Float64Array}
+ */
+export function readBits(cursor, n) {
+	const values = new Float64Array(n), { data, end } = cursor;
+	let at = cursor.at + n, byte = 0, left = 0;
+	if (at > end)
+		throw new Error('it ends early');
+	for (let i = 0; i < n; i++) {
+		const length = data[cursor.at + i];
+		if (length > 53)
+			throw new Error('a number in it is cut or too large');
+		let value = 0, scale = 1;
+		for (let bits = length - 1; bits > 0;) {
+			if (!left) {
+				if (at === end)
+					throw new Error('it ends early');
+				byte = data[at++];
+				left = 8;
+			}
+			const some = Math.min(bits, left);
+			value += (byte & (1 << some) - 1) * scale;
+			scale *= 1 << some;
+			byte >>= some;
+			left -= some;
+			bits -= some;
+		}
+		values[i] = length ? value + scale : 0;
+	}
+	cursor.at = at;
+	return values;
+}
+
+/**
+ * A column of a block: of bits those, and of times the differences added up.
+ * @param {Cursor} cursor @param {string} type @param {number} n @param {number} first @returns {Float64Array | Int32Array}
+ */
+function readAny(cursor, type, n, first) {
+	if (!type.startsWith('bits'))
+		return readColumn(cursor, type, n, first);
+	const values = readBits(cursor, n);
+	for (let i = 0, before = first; type === 'bits delta' && i < n; i++)
+		values[i] = before += values[i];
+	return values;
+}
+
 /** @param {Cursor} cursor @returns {string[]} */
 function readTexts(cursor) {
 	const n = readLength(cursor), texts = new Array(n), decoder = new TextDecoder();
@@ -146,7 +193,7 @@ export function readRows(data, kinds, block) {
 	const columns = {};
 	for (const [name, type] of kinds) {
 		const length = readLength(cursor), part = { data, at: cursor.at, end: cursor.at + length };
-		columns[name] = readColumn(part, type, n, block.begin);
+		columns[name] = readAny(part, type, n, block.begin);
 		if (part.at !== part.end)
 			throw new Error(`its column ${name} has more than its rows`);
 		cursor.at = part.end;
