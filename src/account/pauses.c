@@ -119,8 +119,7 @@ void account_pauses_make(struct account_pauses *pauses, const struct facts *fact
 	pauses->longest = xcalloc(pauses->n + 1, sizeof(*pauses->longest));
 	pauses->works = xcalloc(2 * pauses->n + 1, sizeof(*pauses->works));
 	for (size_t i = 0; i < pauses->n; i++) {
-		if (i % SPILL_JUMPED == 0)
-			spill_look(facts->spill);
+		spill_look(facts->spill); /* they are anywhere: 64 KiB are mapped around each */
 		pause_explain(&maker, &found[i], &pauses->longest[i]);
 		pause_keep_works(&pauses->longest[i], &pauses->works[2 * i]);
 	}

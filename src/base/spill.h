@@ -31,7 +31,6 @@ void *spill_make(struct spill *spill, size_t bytes);
 /* Lets what is mapped go, where that is much. */
 void spill_look(struct spill *spill);
 
-#define SPILL_JUMPED 32   /* rows that are anywhere: the kernel maps 64 KiB around each */
 #define SPILL_PASSED 2048 /* rows, of which the largest are some 100 bytes, and lead to as many */
 
 /* The row after this one, of a pass over many. */
