@@ -247,6 +247,7 @@ static int convert_file(struct export_options *o, struct trace_file *file, struc
 	}
 	/* bounded, what the page has tells how far the file is read */
 	o->sink.apart = !o->sink.pair && !o->range.has_max_size;
+	o->sink.stopped = &interrupted;
 	progress.sink = sink = o->format->create(&o->sink);
 	read.progress = on_progress;
 	read.data = &progress;

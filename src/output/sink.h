@@ -6,6 +6,7 @@
 #ifndef CUSCOPE_OUTPUT_SINK_H
 #define CUSCOPE_OUTPUT_SINK_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -22,6 +23,8 @@ struct sink_options {
 	struct page_pair *pair; /* html: it is one of two recordings of a page, see page/page.h; */
 				/* NULL: the page is of it alone */
 	bool apart; /* html: whoever forks in begin() is given all events in both processes */
+	/* html: not 0 once nobody waits for the file any more; NULL: somebody does */
+	const volatile sig_atomic_t *stopped;
 	uint64_t from_ns, to_ns; /* html: what is read, after the begin; to 0: to the end */
 	bool part;               /* html: that, or only some processes; */
 	bool chosen;             /* or only some calls */

@@ -32,6 +32,7 @@ struct page_tables {
 	FILE *windows; /* of the account */
 	struct consumer **consumers;
 	bool is_child;
+	const volatile sig_atomic_t *stopped; /* as the sink's */
 };
 
 static int part_make(struct tables_part *part, const struct sink *sink, struct err *err)
@@ -56,6 +57,7 @@ struct page_tables *page_tables_new(const struct sink *sink, struct err *err)
 	struct page_tables *tables = xcalloc(1, sizeof(*tables));
 	int rc = 0;
 
+	tables->stopped = sink->options.stopped;
 	for (const struct report *report = reports; report->name; report++) {
 		struct tables_part *part =
 			&tables->parts[report->kind->why ? PART_ACCOUNT : PART_OTHERS];
@@ -188,18 +190,34 @@ static void child_end(struct page_tables *tables, const struct err *err)
 	_exit(err->code || fflush(tables->windows) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-static int part_wait(struct tables_part *part, struct err *err)
+#define LOOK_MS 10
+
+/* Whoever stops this process does not stop that one. */
+static int part_await(const struct page_tables *tables, const struct tables_part *part, int *status,
+                      struct err *err)
+{
+	pid_t ended;
+
+	while (!(ended = waitpid(part->pid, status, WNOHANG))) {
+		if (tables->stopped && *tables->stopped)
+			return err_set(err, EINTR, "interrupted");
+		usleep(LOOK_MS * 1000);
+	}
+	return ended < 0 ? err_set(err, errno, "cannot wait for the reports: %s", strerror(errno))
+	                 : 0;
+}
+
+static int part_wait(const struct page_tables *tables, struct tables_part *part, struct err *err)
 {
 	char text[sizeof(err->text)];
 	size_t len;
-	int status;
+	int status, rc;
 
 	if (!part->pid)
 		return 0;
-	while (waitpid(part->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, errno, "cannot wait for the reports: %s",
-			               strerror(errno));
+	rc = part_await(tables, part, &status, err);
+	if (rc)
+		return rc;
 	part->pid = 0;
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
@@ -242,7 +260,7 @@ int page_tables_finish(struct page_tables *tables, const struct run_info *run, s
 	if (tables->is_child)
 		child_end(tables, rc ? err : &(struct err){ 0 });
 	for (int i = 0; i < PARTS && !rc; i++)
-		rc = part_wait(&tables->parts[i], err);
+		rc = part_wait(tables, &tables->parts[i], err);
 	rewind(tables->windows);
 	return rc;
 }
