@@ -198,7 +198,7 @@ static void test_names_of_ranges_are_cut(void **state)
 	names_number(names, "short");
 	names_take(names, &raw);
 	assert_true(names_read(names, (uint8_t *)raw.data, raw.len));
-	assert_int_equal(strlen(names_text(names, 1)), TEXT_NAME_MAX);
+	assert_int_equal(strlen(names_text(names, 1)), NAMES_TEXT_MAX);
 	assert_string_equal(names_text(names, 2), "short");
 	names_free(names);
 	buf_free(&raw);
