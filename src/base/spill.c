@@ -16,9 +16,10 @@
 #include "base/xalloc.h"
 
 #define SPILL_PIECE ((size_t)512 << 10)
-#define SPILL_LEAST ((size_t)1 << 20) /* smaller arrays are memory of the program */
-#define SPILL_PLACE ((size_t)1 << 30) /* of addresses, that an array can grow to */
-#define SPILL_GROWS 4096              /* elements, where there are as many */
+#define SPILL_LEAST ((size_t)1 << 20)   /* smaller arrays are memory of the program */
+#define SPILL_PLACE ((size_t)1 << 30)   /* of addresses, that an array can grow to */
+#define SPILL_GROWS 4096                /* elements, where there are as many */
+#define SPILL_KEPT  ((size_t)640 << 20) /* in memory, as a rule: files take half as long again */
 #define SPILL_RESIDENT                                                                             \
 	((size_t)20 << 20) /* of all files that are mapped, the program's own too                  \
 	                    */
@@ -36,8 +37,16 @@ struct spill {
 	int file; /* -1: there is none, or no room in it */
 	bool opened;
 	uint64_t file_bytes;
+	size_t kept; /* bytes of arrays that are in memory */
 	int statm;
 };
+
+static size_t kept_most = SPILL_KEPT;
+
+void spill_keep(size_t bytes)
+{
+	kept_most = bytes;
+}
 
 struct spill *spill_new(void)
 {
@@ -78,7 +87,7 @@ static size_t resident_bytes(int statm)
 
 void spill_look(struct spill *spill)
 {
-	if (!spill->n || resident_bytes(spill->statm) <= SPILL_RESIDENT)
+	if (!spill->n || !spill->file_bytes || resident_bytes(spill->statm) <= SPILL_RESIDENT)
 		return;
 	/* what was written stays in the file, whose pages these are */
 	for (size_t i = 0; i < spill->n; i++)
@@ -153,24 +162,40 @@ static bool map_file(struct spill *spill, struct spilled *array, size_t bytes)
 	return mapped;
 }
 
-/* A further piece of memory, after the one before went to the file, if there is room in it. */
-static bool grow(struct spill *spill, struct spilled *array)
+static bool hold(struct spill *spill, struct spilled *array, size_t bytes)
+{
+	if (mmap(array->at + array->held, bytes, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return false;
+	array->held += bytes;
+	spill->kept += bytes;
+	return true;
+}
+
+/* What is in memory goes to the file, if there is room in it. */
+static void write_out(struct spill *spill, struct spilled *array)
 {
 	size_t bytes = array->held - array->spilled;
 
+	if (!bytes || spill->file < 0)
+		return;
+	if (write_all(spill->file, array->at + array->spilled, bytes, spill->file_bytes) &&
+	    map_file(spill, array, bytes)) {
+		spill->kept -= bytes;
+		return;
+	}
+	close(spill->file);
+	spill->file = -1;
+}
+
+/* A further piece of memory, after those before went to the file, where there is much of it. */
+static bool grow(struct spill *spill, struct spilled *array)
+{
 	if (array->held == array->place)
 		return false;
-	if (bytes && spill->file >= 0 &&
-	    (!write_all(spill->file, array->at + array->spilled, bytes, spill->file_bytes) ||
-	     !map_file(spill, array, bytes))) {
-		close(spill->file);
-		spill->file = -1;
-	}
-	if (mmap(array->at + array->held, SPILL_PIECE, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		return false;
-	array->held += SPILL_PIECE;
-	return true;
+	if (spill->kept + SPILL_PIECE > kept_most)
+		write_out(spill, array);
+	return hold(spill, array, SPILL_PIECE);
 }
 
 /* The array goes on as one of the spill, if it can. */
@@ -228,6 +253,8 @@ void *spill_make(struct spill *spill, size_t bytes)
 
 	if (!spilled)
 		return xmalloc(bytes);
+	if (spill->kept + place <= kept_most && hold(spill, spilled, place))
+		return spilled->at;
 	/* the room is taken now: a page for which there is none would end the program */
 	if (!fallocate(spill->file, 0, (off_t)spill->file_bytes, (off_t)place) &&
 	    map_file(spill, spilled, place)) {
@@ -253,5 +280,6 @@ void spill_drop(struct spill *spill, void *array)
 		madvise(spilled->at, spilled->spilled, MADV_REMOVE);
 	}
 	munmap(spilled->at, spilled->place);
+	spill->kept -= spilled->held - spilled->spilled;
 	*spilled = spill->all[--spill->n];
 }

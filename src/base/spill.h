@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays that may be larger than memory should be: what was added to one goes, piece by piece, to a
- * file without a name (secure_file.h) that is mapped in its place, so that it is used as any other.
- * The kernel writes out what it has no room for; and where much of it is in the process's memory,
- * those that go through them let that go (spill_next), to be mapped again when it is used. Where
- * there is no such file, or no room in it, they are memory as before.
+ * Arrays that may be larger than memory should be: beyond a bound what was added goes, piece by
+ * piece, to a file without a name (secure_file.h) that is mapped in its place, so that it is used
+ * as any other. The kernel writes out what it has no room for; and where much of it is in the
+ * process's memory, those that go through them let that go (spill_next), to be mapped again when it
+ * is used. Where there is no such file, or no room in it, they are memory as before.
  *
  * They hold what is used by and large from the begin to the end, not what is jumped about in.
  */
@@ -14,6 +14,9 @@
 #include <stddef.h>
 
 struct spill;
+
+/* How much of all arrays of one may be in memory, in this process: 640 MiB before it is said. */
+void spill_keep(size_t bytes);
 
 struct spill *spill_new(void);
 void spill_free(struct spill *spill); /* arrays are dropped before; NULL: nothing */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/spill.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "page/page.h"
@@ -57,6 +58,7 @@ struct page_tables *page_tables_new(const struct sink *sink, struct err *err)
 	struct page_tables *tables = xcalloc(1, sizeof(*tables));
 	int rc = 0;
 
+	spill_keep(0); /* there are three processes of a page */
 	tables->stopped = sink->options.stopped;
 	for (const struct report *report = reports; report->name; report++) {
 		struct tables_part *part =

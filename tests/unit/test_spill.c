@@ -75,6 +75,39 @@ static void test_a_large_array_takes_little_memory(void **state)
 	spill_free(spill);
 }
 
+/* Up to a bound it is all in memory; beyond it goes to the file, and one that is dropped makes
+ * room.
+ */
+static void test_what_is_kept_is_in_memory(void **state)
+{
+	const size_t bytes = MANY * sizeof(uint64_t);
+	struct resident before = resident(), after;
+	struct spill *spill = spill_new();
+	uint64_t *array, *other, *made;
+
+	spill_keep(bytes + bytes / 2);
+	array = fill(spill, MANY);
+	after = resident();
+	assert_true(after.memory > before.memory + bytes - ((size_t)4 << 20));
+	other = fill(spill, MANY);
+	after = resident();
+	assert_true(after.memory < before.memory + bytes + bytes / 2 + ((size_t)4 << 20));
+	for (size_t i = 0; i < MANY; i++)
+		assert_true(array[i] == 3 * i && other[i] == 3 * i);
+	spill_drop(spill, array);
+	made = spill_make(spill, bytes / 2);
+	for (size_t i = 0; i < MANY / 2; i++)
+		made[i] = i;
+	after = resident();
+	assert_true(after.memory > before.memory + bytes / 2 - ((size_t)4 << 20));
+	for (size_t i = 0; i < MANY; i++)
+		assert_true(other[i] == 3 * i && (i >= MANY / 2 || made[i] == i));
+	spill_drop(spill, other);
+	spill_drop(spill, made);
+	spill_free(spill);
+	spill_keep(0);
+}
+
 static void test_what_is_changed_stays_so(void **state)
 {
 	struct spill *spill = spill_new();
@@ -114,9 +147,11 @@ static void test_without_room_in_a_file_it_is_memory(void **state)
 
 int main(void)
 {
+	spill_keep(0);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_array_of_any_size_has_what_was_put_in),
 		cmocka_unit_test(test_a_large_array_takes_little_memory),
+		cmocka_unit_test(test_what_is_kept_is_in_memory),
 		cmocka_unit_test(test_what_is_changed_stays_so),
 		cmocka_unit_test(test_without_room_in_a_file_it_is_memory),
 	};
