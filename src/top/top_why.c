@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "account/answer.h"
@@ -23,7 +25,6 @@
 #include "base/rights.h"
 #include "base/worker.h"
 #include "capture/capture.h"
-#include "probe/person.h"
 #include "report/why.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
@@ -34,23 +35,28 @@
 #define EVENTS_EACH   1000000u /* of a process */
 #define EVENTS_USER   2000000u
 #define EVENTS_ALL    3000000u
-#define EVENTS_AT_A   1000u /* time, that a process takes of these */
+#define EVENTS_FIRST  16u   /* that a process takes of these, and then twice as many each time */
+#define EVENTS_AT_A   1024u /* time, up to so many */
 #define ANSWER_MS     8000
+#define LATE_MS       1000 /* its own limit did not end it: it does not run */
 #define ANSWER_NICE   10
 #define ANSWER_BYTES  (256u << 10)
 #define ANSWER_MEMORY (768u << 20) /* besides what is there */
 #define PIECE_BYTES   (32u << 10)
 #define PIECES_A_TURN 4
-#define KNOWN_MOST    1000000u /* processes and threads, 24 bytes each, which no window drops */
+#define KNOWN_ALL     1000000u /* threads, 24 bytes each, which no window drops, */
+#define KNOWN_USER    500000u  /* and a user's but root */
 #define LEFT_OUT_TOLD 8
 
 /* What a process did in a window. */
 struct window_process {
 	uint32_t pid;
 	uint64_t person;
-	uint32_t credit;        /* events that it may still have without asking */
+	uint32_t credit;        /* events that it may still have without asking, */
+	uint32_t taken;         /* and that it took last */
 	bool worked;            /* it asked for work, or work of it ran */
 	uint64_t full_ns, more; /* its share was used up then; events that were left out */
+	const char *why;        /* whose share that was */
 	char comm[16];
 	UT_hash_handle hh;
 };
@@ -62,7 +68,7 @@ struct window {
 };
 
 /* What the process that answers sends: a kind and a piece of it. */
-enum piece_kind { PIECE_JSON, PIECE_LINE, PIECE_END };
+enum piece_kind { PIECE_SELF, PIECE_JSON, PIECE_LINE, PIECE_END };
 
 struct piece {
 	uint32_t kind;
@@ -77,11 +83,14 @@ struct top_why {
 	struct window now, asked; /* that is watched; that is over */
 	bool watching, waiting;   /* somebody wants to see it; top_why_take() is to come */
 	struct window_process *last;
-	int socket; /* of who answers; -1: nobody does */
+	int socket;        /* of who answers; -1: nobody does */
+	int pidfd;         /* of the same; -1: not known */
+	uint64_t asked_ns; /* when it began */
 	struct buf json, line;
-	uint64_t lost[LOST_COUNT]; /* up to the window before */
-	size_t known;              /* processes and threads that were told of, ever */
-	uint64_t cpu_ns;           /* of all that answered */
+	uint64_t lost[LOST_COUNT]; /* up to the window before; and of stacks: */
+	uint64_t missed[STACKS_MISSED_COUNT];
+	struct quota known; /* threads that were told of, ever */
+	uint64_t cpu_ns;    /* of all that answered */
 	uint64_t number;
 	struct buf shown_json, shown_line;
 	uint32_t shown_pid;
@@ -138,9 +147,9 @@ static void window_end(struct window *window)
 static struct window window_from(uint64_t begin_ns)
 {
 	return (struct window){ .begin_ns = begin_ns,
-		                .events = { .process = { EVENTS_EACH },
-		                            .user = { EVENTS_USER },
-		                            .all = { EVENTS_ALL } } };
+		                .events = { .process = { EVENTS_EACH, "1,000,000 of a process" },
+		                            .user = { EVENTS_USER, "2,000,000 of its user" },
+		                            .all = { EVENTS_ALL, "3,000,000 of all" } } };
 }
 
 static struct window_process *find_process(struct top_why *why, const struct process *process)
@@ -152,7 +161,8 @@ static struct window_process *find_process(struct top_why *why, const struct pro
 	found = MAP_FIND(why->now.processes, &process->pid);
 	if (!found) { /* as many as the capture knows */
 		found = MAP_ADD(why->now.processes, pid, &process->pid);
-		found->person = person_of_process((pid_t)process->pid);
+		found->person = process->person;
+		found->taken = EVENTS_FIRST / 2;
 		memcpy(found->comm, process->comm, sizeof(found->comm));
 	}
 	return why->last = found;
@@ -166,10 +176,14 @@ static bool has_room(struct top_why *why, const struct event *event)
 	process->worked |= event->type == EVENT_ACTIVITY ||
 	                   (event->type == EVENT_CALL && call_asks_for_work(event->call));
 	if (!process->credit && !process->full_ns) {
-		if (quota_take(&why->now.events, process->person, process->pid, EVENTS_AT_A))
+		if (process->taken < EVENTS_AT_A)
+			process->taken *= 2;
+		process->why =
+			quota_take(&why->now.events, process->person, process->pid, process->taken);
+		if (process->why)
 			process->full_ns = event->time_ns;
 		else
-			process->credit = EVENTS_AT_A;
+			process->credit = process->taken;
 	}
 	process->more += process->full_ns > 0;
 	process->credit -= process->full_ns == 0;
@@ -177,16 +191,17 @@ static bool has_room(struct top_why *why, const struct event *event)
 }
 
 /* What all windows need is told whether somebody looks or not. */
-static bool is_of_all(struct top_why *why, const struct event *event)
+static bool is_of_all(const struct event *event)
 {
-	why->known += event->type == EVENT_PROCESS || event->type == EVENT_THREAD;
 	return event->type == EVENT_PROCESS || event->type == EVENT_THREAD ||
 	       event->type == EVENT_EXIT;
 }
 
-static bool knows_too_many(const struct top_why *why)
+/* A thread that there is no room for has no name. */
+static bool is_known(struct top_why *why, const struct event *event)
 {
-	return why->known > KNOWN_MOST;
+	return event->type != EVENT_THREAD ||
+	       !quota_take(&why->known, event->process->person, 0, 1);
 }
 
 static int see_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -200,9 +215,7 @@ static int see_event(struct consumer *self, const struct event *event, struct er
 {
 	struct top_why *why = (struct top_why *)self;
 
-	if (!is_of_all(why, event) && (!why->watching || !has_room(why, event)))
-		return 0;
-	if (knows_too_many(why))
+	if (is_of_all(event) ? !is_known(why, event) : !why->watching || !has_room(why, event))
 		return 0;
 	return why->writer->ops->event(why->writer, event, err);
 }
@@ -259,9 +272,11 @@ static void choose_part(struct answering *a)
 	a->to_ns = window->end_ns;
 	HASH_ITER (hh, window->processes, process, next) {
 		a->leaves_out |= process->worked && !process->full_ns;
-		if (process->full_ns && process->full_ns < full_ns)
+		if (process->worked && process->full_ns && process->full_ns < full_ns)
 			full_ns = process->full_ns;
 	}
+	if (full_ns < a->from_ns)
+		full_ns = a->from_ns;
 	a->leaves_out &= full_ns < UINT64_MAX;
 	a->cut = !a->leaves_out && full_ns < a->to_ns;
 	if (a->cut)
@@ -340,9 +355,8 @@ static void add_left_out(const struct answering *a, struct json *json)
 		if (!process->full_ns || n++ >= LEFT_OUT_TOLD)
 			continue;
 		buf_reset(&text);
-		buf_printf(&text, "%s (pid %u): %llu further events, beyond its share of %u",
-		           process->comm, process->pid, (unsigned long long)process->more,
-		           EVENTS_EACH);
+		buf_printf(&text, "%s (pid %u): %llu further events, beyond %s", process->comm,
+		           process->pid, (unsigned long long)process->more, process->why);
 		json_string(json, NULL, text.data);
 	}
 	if (n > LEFT_OUT_TOLD) {
@@ -428,10 +442,23 @@ static void send_answer(const struct answering *a, int socket)
 	worker_send(socket, &end, offsetof(struct piece, text), -1);
 }
 
+/* By what it is ended: it is nobody's, as others are, who may stop it. */
+static void send_self(int socket)
+{
+	const struct piece self = { .kind = PIECE_SELF };
+	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (pidfd < 0)
+		return;
+	worker_send(socket, &self, offsetof(struct piece, text), pidfd);
+	close(pidfd);
+}
+
 static void run_answer(void *data, int socket)
 {
 	struct answering *a = data;
 
+	send_self(socket);
 	prctl(PR_SET_NAME, "cuscope-why");
 	worker_close_all_but(socket, -1);
 	worker_end_after(ANSWER_MS);
@@ -459,7 +486,13 @@ void top_why_take(struct top_why *why, const struct run_info *run)
 	why->waiting = false;
 	for (int i = 0; i < LOST_COUNT; i++)
 		of_window.lost[i] -= why->lost[i] < run->lost[i] ? why->lost[i] : run->lost[i];
+	for (int i = 0; i < STACKS_MISSED_COUNT; i++)
+		of_window.stacks.missed[i] -= why->missed[i] < run->stacks.missed[i]
+		                                      ? why->missed[i]
+		                                      : run->stacks.missed[i];
 	memcpy(why->lost, run->lost, sizeof(why->lost));
+	memcpy(why->missed, run->stacks.missed, sizeof(why->missed));
+	why->asked_ns = clock_now_ns();
 	rc = worker_fork(false, run_answer, &answering, &why->socket);
 	if (rc) {
 		why->socket = -1;
@@ -470,11 +503,16 @@ void top_why_take(struct top_why *why, const struct run_info *run)
 
 /* ---- what it says -------------------------------------------------------------------------- */
 
+/* It has ended, or is ended: also where somebody has stopped it. */
 static void stop_listening(struct top_why *why)
 {
+	if (why->pidfd >= 0) {
+		syscall(SYS_pidfd_send_signal, why->pidfd, SIGKILL, NULL, 0);
+		close(why->pidfd);
+	}
 	if (why->socket >= 0)
 		close(why->socket);
-	why->socket = -1;
+	why->socket = why->pidfd = -1;
 	buf_reset(&why->json);
 	buf_reset(&why->line);
 }
@@ -489,15 +527,25 @@ static void take_end(struct top_why *why, const struct piece *piece, size_t byte
 	stop_listening(why);
 }
 
+static void tell_ended(struct top_why *why)
+{
+	show_state(why, "failed",
+	           clock_now_ns() - why->asked_ns >= ANSWER_MS * 1000000ull
+	                   ? "no account of the last ten seconds: eight were not enough to make it"
+	                   : "no account of the last ten seconds: the process that makes it was "
+	                     "ended, as for want of its 768 MiB");
+	stop_listening(why);
+}
+
 static void take_piece(struct top_why *why, const struct piece *piece, ssize_t bytes)
 {
 	struct buf *into = piece->kind == PIECE_LINE ? &why->line : &why->json;
 	size_t n = (size_t)bytes - offsetof(struct piece, text);
 
 	if (bytes < (ssize_t)offsetof(struct piece, text)) { /* it has ended */
-		show_state(why, "failed",
-		           "no account of the last ten seconds: eight were not enough to make it");
-		stop_listening(why);
+		tell_ended(why);
+	} else if (piece->kind == PIECE_SELF) {
+		return;
 	} else if (piece->kind == PIECE_END) {
 		take_end(why, piece, (size_t)bytes);
 	} else if (into->len + n > ANSWER_BYTES) {
@@ -514,12 +562,19 @@ static void listen_to_it(struct top_why *why)
 	struct piece piece;
 
 	for (int i = 0; i < PIECES_A_TURN && why->socket >= 0 && poll(&ready, 1, 0) > 0; i++) {
-		ssize_t bytes = worker_receive(why->socket, &piece, sizeof(piece) - 1, NULL);
+		int fd = -1;
+		ssize_t bytes = worker_receive(why->socket, &piece, sizeof(piece) - 1, &fd);
 
 		if (bytes >= 0)
 			((char *)&piece)[bytes] = '\0';
+		if (fd >= 0 && why->pidfd < 0)
+			why->pidfd = fd;
+		else if (fd >= 0)
+			close(fd);
 		take_piece(why, &piece, bytes);
 	}
+	if (why->socket >= 0 && clock_now_ns() - why->asked_ns > (ANSWER_MS + LATE_MS) * 1000000ull)
+		tell_ended(why);
 }
 
 /* ---- its life ------------------------------------------------------------------------------ */
@@ -529,15 +584,6 @@ static void begin_watching(struct top_why *why, uint64_t now_ns)
 	why->watching = true;
 	why->now = window_from(now_ns);
 	show_state(why, "recording", "the first ten seconds are being recorded");
-}
-
-/* Once, and until top is started anew. */
-static void give_up(struct top_why *why)
-{
-	window_end(&why->now);
-	why->now.begin_ns = UINT64_MAX - WINDOW_NS;
-	show_state(why, "failed",
-	           "there were 1,000,000 processes and threads: start top anew for an account");
 }
 
 static void end_watching(struct top_why *why)
@@ -558,8 +604,6 @@ bool top_why_turn(struct top_why *why, uint64_t now_ns, bool wanted)
 	if (!why->watching)
 		return false;
 	listen_to_it(why);
-	if (knows_too_many(why) && why->now.begin_ns < UINT64_MAX - WINDOW_NS)
-		give_up(why);
 	if (now_ns < why->now.begin_ns + WINDOW_NS || why->waiting || why->socket >= 0)
 		return false;
 	why->asked = why->now;
@@ -587,7 +631,8 @@ struct top_why *top_why_new(void)
 	struct top_why *why = xcalloc(1, sizeof(*why));
 
 	why->consumer.ops = &ops;
-	why->socket = -1;
+	why->socket = why->pidfd = -1;
+	why->known = (struct quota){ .user = { KNOWN_USER }, .all = { KNOWN_ALL } };
 	why->writer = writer_new_window(
 		&(struct writer_window){ .last_ns = WINDOW_NS + CAPTURE_GPU_LATE_NS + 2 * SLACK_NS,
 	                                 .last_bytes = WINDOW_BYTES,
@@ -600,6 +645,7 @@ void top_why_free(struct top_why *why)
 	if (!why)
 		return;
 	end_watching(why);
+	quota_free(&why->known);
 	why->writer->ops->free(why->writer);
 	buf_free(&why->json);
 	buf_free(&why->line);

@@ -6,8 +6,9 @@
  * A consumer: what a window needs is held packed, as the flight recorder holds it. When a window is
  * over, and GPU times of it have come, a process that is forked from this one reads it as `why`
  * reads a recording, without rights, and sends what it says. So the loop that calls this waits for
- * nothing but the fork; an answer that takes longer than eight seconds is given up. While nobody
- * wants to see the account, nothing is held and nothing is asked.
+ * nothing but the fork; an answer that takes longer than eight seconds is given up, and whoever
+ * makes it ended after nine, also where it was stopped. While nobody wants to see the account,
+ * nothing is held and nothing is asked.
  *
  * A window has 48 MiB, and 3,000,000 events; one user's but root's 2,000,000, of a process
  * 1,000,000. Further events of a process are left out until the window ends. Then the account is of
