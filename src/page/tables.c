@@ -176,20 +176,31 @@ bool page_tables_apart(struct page_tables *tables)
 	return false;
 }
 
-/* The sentence of a failure stands where the tables would. */
+/* The sentence of a failure stands where the tables would: by the file itself, since what could not
+ * be written is still to be. Where there is no room for it, the exit status tells enough. */
+static void part_say(const struct tables_part *part, const struct err *failed)
+{
+	int file = fileno(part->out);
+	size_t len = strlen(failed->text);
+
+	if (ftruncate(file, 0) || pwrite(file, failed->text, len, 0) < (ssize_t)len)
+		(void)!ftruncate(file, 0);
+}
+
 static void child_end(struct page_tables *tables, const struct err *err)
 {
-	for (int i = 0; i < PARTS; i++) {
-		struct tables_part *part = &tables->parts[i];
+	struct err failed = *err;
 
-		if (err->code && part->set && !ftruncate(fileno(part->out), 0)) {
-			rewind(part->out);
-			fputs(err->text, part->out);
-		}
-		if (part->set && fflush(part->out))
-			_exit(EXIT_FAILURE);
-	}
-	_exit(err->code || fflush(tables->windows) ? EXIT_FAILURE : EXIT_SUCCESS);
+	for (int i = 0; i < PARTS && !failed.code; i++)
+		if (tables->parts[i].set && fflush(tables->parts[i].out))
+			err_set(&failed, errno, "cannot write a temporary file: %s",
+			        strerror(errno));
+	if (!failed.code && fflush(tables->windows))
+		err_set(&failed, errno, "cannot write a temporary file: %s", strerror(errno));
+	for (int i = 0; i < PARTS && failed.code; i++)
+		if (tables->parts[i].set)
+			part_say(&tables->parts[i], &failed);
+	_exit(-failed.code);
 }
 
 #define LOOK_MS 10
@@ -212,7 +223,7 @@ static int part_await(const struct page_tables *tables, const struct tables_part
 static int part_wait(const struct page_tables *tables, struct tables_part *part, struct err *err)
 {
 	char text[sizeof(err->text)];
-	size_t len;
+	ssize_t len;
 	int status, rc;
 
 	if (!part->pid)
@@ -228,10 +239,12 @@ static int part_wait(const struct page_tables *tables, struct tables_part *part,
 		               "the process that makes the reports was ended by "
 		               "signal %d",
 		               WTERMSIG(status));
-	rewind(part->out);
-	len = fread(text, 1, sizeof(text) - 1, part->out);
-	text[len] = '\0';
-	return err_set(err, EIO, "%s", text);
+	len = pread(fileno(part->out), text, sizeof(text) - 1, 0);
+	text[len > 0 ? len : 0] = '\0';
+	if (len <= 0)
+		return err_set(err, WEXITSTATUS(status), "cannot write a temporary file: %s",
+		               strerror(WEXITSTATUS(status)));
+	return err_set(err, WEXITSTATUS(status), "%s", text);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

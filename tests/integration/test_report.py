@@ -101,6 +101,19 @@ def test_reports_go_to_files_of_a_folder(case):
     report(case, path, "cuda_api_sum", "--format", "csv", "--output", folder, "--force")
 
 
+def test_a_page_without_room_for_its_reports_says_so(case):
+    """They are made in temporary files, by processes of their own where there is more than one processor."""
+    path, small, page = record(case, "memory"), case.path("small"), case.path("page.html")
+    os.mkdir(small)
+    for processors in ("taskset -c 0 ", ""):
+        command = f"mount -t tmpfs -o size=20k none {small} && TMPDIR={small} {processors}{Places.cuscope()} export {path} -o {page} --force"
+        done = case.start("unshare", "--mount", "sh", "-c", command, name="page")
+        checks.equal("status", 1, done.wait())
+        checks.contains("what it says", r"No space left on device", done.err())
+        if "{" in done.err():
+            raise Failure(f"it says {done.err()}")
+
+
 def test_several_reports_come_in_the_order_named(case):
     path = record(case, "memory")
     for names in (["cuda_api_trace", "cuda_api_sum"], ["cuda_api_sum", "cuda_api_trace"]):
