@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   15
+#define AGENT_ABI   16
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -51,6 +51,7 @@ enum agent_kind {
 	AGENT_WANT_NVTX = 1 << 5,
 	AGENT_WANT_OVERHEAD = 1 << 6,
 	AGENT_WANT_ARGUMENTS = 1 << 7, /* of launches: AGENT_CALL carries them */
+	AGENT_WANT_NODES = 1 << 8,     /* of graphs, as they are made: AGENT_NODE */
 };
 
 /* ---- messages ------------------------------------------------------------------------------ */

@@ -212,7 +212,7 @@ static void enable_callbacks(uint32_t kinds)
 		while ((id = calls_next(domain, kinds, &at)))
 			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
-	if (!f.cuptiGetGraphNodeId)
+	if (!(kinds & AGENT_WANT_NODES) || !f.cuptiGetGraphNodeId)
 		return;
 	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
 	                      CUPTI_RESOURCE_GRAPHNODE_CREATED);

@@ -181,7 +181,8 @@ int gpu_open(const struct gpu_options *options, struct gpu_times **result, struc
 	const struct capture_gpu *settings = options->settings;
 	struct gpu_times *gpu = xcalloc(1, sizeof(*gpu));
 	struct agents_options agents = {
-		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
+		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0) |
+		         (options->nodes ? AGENT_WANT_NODES : 0),
 		.window_ns = settings->window_ns,
 		.period_ns = settings->period_ns,
 		.window_percent = settings->window_percent,

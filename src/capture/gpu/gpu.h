@@ -36,6 +36,7 @@ struct gpu_options {
 	bool all_launches; /* that can have work are seen, and known to be no graph's */
 	bool each_launch;  /* is recorded: work whose launch is not lacks it */
 	bool launches;     /* agents may tell of launches instead of probes */
+	bool nodes;        /* of graphs are told of: calls that are captured have stacks */
 	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	/* Calls that the same agents record inside of processes, and who takes their records:
 	 * false where one is none of these. NULL: nobody. */
