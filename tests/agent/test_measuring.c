@@ -349,7 +349,7 @@ static void test_a_cupti_that_holds_all_buffers_loses_what_is_counted(void **sta
 	launched = host_now();
 	work_sync();
 	finish_within(host, 20000);
-	if (launched - begin < 3000000000u) /* the first came back after 4 s */
+	if (launched - begin < 900000000u) /* half of them come back after 1 s, a quarter of 4 */
 		assert_true(host->shared->lost_buffers > 0);
 	/* how many there were in a buffer that nobody reads is told by its bytes */
 	assert_in_range(host->shared->lost_buffers + host->shared->lost_ring +
