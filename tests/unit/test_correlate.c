@@ -51,11 +51,11 @@ static uint64_t launch(struct correlate *c, uint64_t begin_us, uint64_t end_us, 
 	return correlate_call(c, &seen, next);
 }
 
-static void agent(struct correlate *c, uint32_t id, uint64_t begin_us, uint64_t end_us)
+static bool agent(struct correlate *c, uint32_t id, uint64_t begin_us, uint64_t end_us)
 {
 	struct correlate_span told = span(begin_us, end_us);
 
-	correlate_agent_call(c, &told, (struct correlate_id){ AGENT, id });
+	return correlate_agent_call(c, &told, (struct correlate_id){ AGENT, id });
 }
 
 static void assert_answer(struct correlate *c, uint32_t id, enum correlate_answer answer)
@@ -401,6 +401,46 @@ static void test_calls_do_not_look_at_all_that_waits(void **state)
 	assert_true((clock() - begin) / CLOCKS_PER_SEC < 2);
 }
 
+/* As many that began within each of the calls, and end in a while. */
+static void test_calls_do_not_look_at_all_that_goes_on(void **state)
+{
+	const clock_t begin = clock();
+
+	for (uint32_t i = 0; i < 131072; i++)
+		agent(*state, i + 1, 1000, 2500000);
+	for (uint32_t i = 0; i < 50000; i++)
+		assert_int_equal(call(*state, 999, 2000 + i, i + 1), i + 1);
+	assert_answer(*state, 1, CORRELATE_WAITS);
+	assert_true((clock() - begin) / CLOCKS_PER_SEC < 2);
+}
+
+/* They end within the calls and began before: all are settled by the first. */
+static void test_no_call_crosses_another_of_its_thread(void **state)
+{
+	for (uint32_t i = 0; i < 1000; i++)
+		agent(*state, i + 1, 1000, 2000 + i);
+	agent(*state, 1001, 3500, 3600);
+	call(*state, 1500, 3000, 1);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_answer(*state, i + 1, CORRELATE_NONE);
+	call(*state, 3400, 3700, 2);
+	assert_number(*state, 1001, 2);
+}
+
+static void test_an_end_that_goes_back_is_nonsense(void **state)
+{
+	assert_true(agent(*state, 1, 1000, 2000));
+	assert_true(agent(*state, 2, 1000, 2000));
+	assert_false(agent(*state, 3, 1100, 1999));
+	assert_answer(*state, 3, CORRELATE_UNKNOWN);
+	assert_true(agent(*state, 4, 900, 2001));
+	call(*state, 899, 2002, 7);
+	assert_number(*state, 1, 7);
+	assert_number(*state, 4, 7);
+	assert_true(agent(*state, 3, 1100, 1999)); /* nothing waits */
+	assert_number(*state, 3, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +470,9 @@ int main(void)
 		TEST(test_what_a_new_program_did_is_kept),
 		TEST(test_what_waits_has_a_bound),
 		TEST(test_calls_do_not_look_at_all_that_waits),
+		TEST(test_calls_do_not_look_at_all_that_goes_on),
+		TEST(test_no_call_crosses_another_of_its_thread),
+		TEST(test_an_end_that_goes_back_is_nonsense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

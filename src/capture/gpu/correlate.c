@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/map.h"
 #include "base/owned.h"
 #include "base/xalloc.h"
@@ -229,23 +228,37 @@ static const struct correlate_waiting *waiting_at(const struct correlate_thread 
 	return &thread->waiting[(thread->first + i) & (thread->capacity - 1)];
 }
 
+/* No later call is its own: it began before this one, and ended before this one had. Calls of a
+ * thread lie in each other or apart. */
+static bool has_passed(const struct seen_call *call, const struct correlate_waiting *w)
+{
+	return w->begin_ns < call->begin_ns &&
+	       (!call->end_ns || w->end_ns < call->begin_ns || w->end_ns + SLOP_NS < call->end_ns);
+}
+
+static bool is_settled_by(const struct seen_call *call, const struct correlate_waiting *w)
+{
+	return belongs(call, w->begin_ns, w->end_ns) || has_passed(call, w);
+}
+
 /*
  * The number that was reserved for this call, if one was. What waits in a thread is in order of
- * time: what lies in the call begins with it, and of what lies around it a few begin before. An
- * agent can have told of any number that began long before and are said to go on.
+ * its end: first what this call settles, which is looked at once, then what lies around it. An
+ * agent can have told of any number that go on, of which no call looks at more than a few.
  */
 static uint64_t reserved(const struct correlate *c, const struct correlate_thread *thread,
                          const struct seen_call *call)
 {
-	size_t in = ARRAY_BEFORE(thread->count, i,
-	                         waiting_at(thread, i)->begin_ns + SLOP_NS < call->begin_ns);
+	uint64_t end_ns = call->end_ns ? call->end_ns : call->begin_ns;
+	size_t left = 0;
 
-	for (size_t i = in > AROUND ? in - AROUND : 0; i < thread->count; i++) {
+	for (size_t i = 0; i < thread->count && left < AROUND; i++) {
 		const struct correlate_waiting *w = waiting_at(thread, i);
 		const struct correlate_entry *entry;
 
-		if (w->begin_ns > (call->end_ns ? call->end_ns : call->begin_ns) + SLOP_NS)
+		if (w->begin_ns > end_ns + SLOP_NS)
 			break;
+		left += left || !is_settled_by(call, w);
 		if (!belongs(call, w->begin_ns, w->end_ns))
 			continue;
 		entry = entry_find(c, w->id);
@@ -261,14 +274,10 @@ static void settle_waiting(struct correlate *c, struct correlate_thread *thread,
 {
 	struct correlate_waiting *w;
 
-	while ((w = waiting_first(thread))) {
-		if (belongs(call, w->begin_ns, w->end_ns))
-			settle(c, w->id, call);
-		else if (w->begin_ns < call->begin_ns &&
-		         (!call->end_ns || w->end_ns < call->begin_ns))
-			settle(c, w->id, find_entered(thread, w->begin_ns));
-		else
-			break;
+	while ((w = waiting_first(thread)) && is_settled_by(call, w)) {
+		settle(c, w->id,
+		       belongs(call, w->begin_ns, w->end_ns) ? call
+		                                             : find_entered(thread, w->begin_ns));
 		waiting_drop(c, thread);
 	}
 }
@@ -344,22 +353,26 @@ static bool told_already(const struct correlate *c, const struct correlate_span 
 	       entry->begin_ns <= call->end_ns && entry->number != NUMBER_NONE;
 }
 
-void correlate_agent_call(struct correlate *c, const struct correlate_span *span,
+bool correlate_agent_call(struct correlate *c, const struct correlate_span *span,
                           struct correlate_id id)
 {
 	struct correlate_thread *thread = thread_get(c, span->pid, span->tid);
 	const struct seen_call *call;
 
 	if (told_already(c, span, id))
-		return;
-	entry_add(c, span, id);
+		return true;
 	call = find_call(thread, span->begin_ns, span->end_ns);
+	if (!call && thread->count &&
+	    span->end_ns + SLOP_NS < waiting_at(thread, thread->count - 1)->end_ns)
+		return false;
+	entry_add(c, span, id);
 	if (call)
 		settle(c, id, call);
 	else
 		wait_for_call(c, thread,
 		              (struct correlate_waiting){ id, span->begin_ns, span->end_ns,
 		                                          c->passed_ns });
+	return true;
 }
 
 enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id, uint64_t *number,

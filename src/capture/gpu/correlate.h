@@ -53,8 +53,9 @@ struct correlate_id {
 void correlate_passed(struct correlate *correlate, uint64_t passed_ns);
 uint64_t correlate_passed_ns(const struct correlate *correlate);
 
-/* A call that an agent tells of, in order of its end within its thread. */
-void correlate_agent_call(struct correlate *correlate, const struct correlate_span *call,
+/* A call that an agent tells of, in order of its end within its thread. False, and left out, where
+ * it would wait behind one that ended later: no thread's calls do. */
+bool correlate_agent_call(struct correlate *correlate, const struct correlate_span *call,
                           struct correlate_id id);
 
 enum correlate_answer {

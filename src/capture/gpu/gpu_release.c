@@ -114,13 +114,13 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 		.end_ns = record->end_ns,
 	};
 
-	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS) {
+	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS ||
+	    !correlate_agent_call(gpu->options.correlate, &call,
+	                          (struct correlate_id){ process->agent, record->correlation })) {
 		gpu->bad_records++;
 		return;
 	}
 	tell_launch(gpu, process, call.tid, record);
-	correlate_agent_call(gpu->options.correlate, &call,
-	                     (struct correlate_id){ process->agent, record->correlation });
 }
 
 static void take_node(struct gpu_times *gpu, struct gpu_times_process *process,
