@@ -2,6 +2,8 @@
 /* Which launches had no work told of. */
 #include "support.h"
 
+#include <time.h>
+
 #include "capture/gpu/gpu_records.h"
 
 static void launch(struct unrecorded *u, uint64_t from, uint64_t to)
@@ -83,6 +85,19 @@ static void test_many_are_held_in_a_bound(void **state)
 	assert_int_equal(unrecorded_end(&u), 1 << 18);
 }
 
+/* A number is reserved for work that was told of; agents can have them come in any order. */
+static void test_numbers_that_come_very_late_were_told_of(void **state)
+{
+	struct unrecorded u = { 0 };
+	const clock_t begin = clock();
+
+	for (uint64_t number = 1 << 18; number; number--)
+		unrecorded_launched(&u, number);
+	assert_true((clock() - begin) / CLOCKS_PER_SEC < 2);
+	told(&u, 1, (1 << 18) - UNRECORDED_EARLY);
+	assert_int_equal(unrecorded_end(&u), UNRECORDED_EARLY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,6 +107,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_that_come_late_find_their_place),
 		cmocka_unit_test(test_work_of_an_unknown_call_is_of_one_of_them),
 		cmocka_unit_test(test_many_are_held_in_a_bound),
+		cmocka_unit_test(test_numbers_that_come_very_late_were_told_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

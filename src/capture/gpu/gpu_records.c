@@ -49,16 +49,20 @@ static bool was_told_early(struct unrecorded *u, uint64_t number)
 
 void unrecorded_launched(struct unrecorded *u, uint64_t number)
 {
-	size_t slot;
+	size_t slot, later = 0;
 
 	if (!number || was_told_early(u, number))
 		return;
+	/* nearly always none: a number that was reserved comes a little later */
+	while (later < u->count && *unrecorded_at(u, u->count - 1 - later) >> 1 > number) {
+		if (++later > UNRECORDED_EARLY)
+			return;
+	}
 	if (u->count == OPEN_MOST)
 		drop_first(u);
 	if (u->count == u->capacity)
 		unrecorded_grow(u);
-	/* nearly always the last: a number that was reserved comes a little later */
-	for (slot = u->count++; slot && *unrecorded_at(u, slot - 1) >> 1 > number; slot--)
+	for (slot = u->count++; later; slot--, later--)
 		*unrecorded_at(u, slot) = *unrecorded_at(u, slot - 1);
 	*unrecorded_at(u, slot) = number << 1;
 }

@@ -110,7 +110,11 @@ struct unrecorded {
 	uint64_t unmatched; /* work whose call is not known: of any of these */
 };
 
-/* Beyond a quarter of a million at once the oldest is taken for told of: GPUs queue a thousand. */
+/*
+ * Beyond a quarter of a million at once the oldest is taken for told of: GPUs queue a thousand. So
+ * is a launch that comes after more than UNRECORDED_EARLY with higher numbers: its number was
+ * reserved, which is done for work that has been told of.
+ */
 void unrecorded_launched(struct unrecorded *u, uint64_t number);
 void unrecorded_told(struct unrecorded *u, uint64_t number); /* 0: not known */
 
