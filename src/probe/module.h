@@ -71,6 +71,7 @@ struct module {
 	uint64_t owner;     /* a person: person.h */
 	uint64_t stamp;     /* module_file_stamp of the file as it was read */
 	uint64_t written;   /* and module_file_written */
+	uint32_t alike;     /* the same number in all that are: modules_mark_double */
 	bool has[2];        /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;

@@ -39,7 +39,7 @@ static bool has_double(const struct modules *modules, const struct module *modul
 	for (size_t i = 0; i < modules->count; i++) {
 		const struct module *other = modules->list[i];
 
-		if (other != module && other->attached && module_is_alike(module, other))
+		if (other != module && other->attached && other->alike == module->alike)
 			return true;
 	}
 	return false;
@@ -53,10 +53,22 @@ static void mark_double(struct wire_state *state, const struct module *module)
 	}
 }
 
-void modules_mark_double(struct modules *modules, const struct module *module)
+static uint32_t alike_number(struct modules *modules, const struct module *module)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *other = modules->list[i];
+
+		if (other != module && module_is_alike(module, other))
+			return other->alike;
+	}
+	return ++modules->alike;
+}
+
+void modules_mark_double(struct modules *modules, struct module *module)
 {
 	struct wire_state *state = programs_state(modules->options.programs);
 
+	module->alike = alike_number(modules, module);
 	for (size_t i = 0; i < modules->count; i++) {
 		const struct module *other = modules->list[i];
 
@@ -64,7 +76,7 @@ void modules_mark_double(struct modules *modules, const struct module *module)
 			continue;
 		if (own_module_meets(module->own, other->own))
 			state->own_double = 1;
-		if (!module_is_alike(module, other))
+		if (other->alike != module->alike)
 			continue;
 		mark_double(state, module);
 		mark_double(state, other);

@@ -86,6 +86,7 @@ struct modules {
 	uint64_t looked_for_gone_ns, gone_look_ns; /* when, and what it took */
 	unsigned gone_looks;                       /* in a row, in which none was gone */
 	uint64_t let_go, refused;
+	uint32_t alike;                      /* the last number: module.alike */
 	uint64_t patched_ns, patched_gap_ns; /* of modules_look.c: the last look, and the next */
 	size_t patched_count;                /* modules that there were at the last look */
 	bool driver_seen;
@@ -152,7 +153,7 @@ bool modules_calls_cuda(const struct programs *programs, pid_t pid);
  * Two containers of one image: the kernel has both modules' probes in one place. The programs are
  * told which may be so (HOOK_DOUBLE), before the module is attached.
  */
-void modules_mark_double(struct modules *modules, const struct module *module);
+void modules_mark_double(struct modules *modules, struct module *module);
 
 /* A target has a driver mapped. */
 void modules_driver_appeared(struct modules *modules, const struct module *driver);

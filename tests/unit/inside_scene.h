@@ -32,6 +32,7 @@ enum { REFUSED = 2, LAUNCH = 3 }; /* of the hooks */
 static struct hook hooks[HOOKS];
 static struct module module = { .dev = 5,
 	                        .inode = 7,
+	                        .alike = 1,
 	                        .path = (char *)"/lib/libcuda.so.1",
 	                        .name = "libcuda.so.1",
 	                        .hooks = hooks,
@@ -41,6 +42,7 @@ static struct module module = { .dev = 5,
 static struct hook runtime_hook = { .id = 200, .entry = 0x1100, .address = 0x100, .size = 64 };
 static struct module runtime_module = { .dev = 5,
 	                                .inode = 8,
+	                                .alike = 2,
 	                                .path = (char *)"/lib/libcudart.so.13",
 	                                .name = "libcudart.so.13",
 	                                .hooks = &runtime_hook,
@@ -388,15 +390,20 @@ struct module *modules_at(const struct modules *modules, size_t index)
 	return index ? &runtime_module : &module;
 }
 
-/* Another file of the same functions, which is one to the kernel; its hooks have other numbers. */
-#define TWIN 300
-static struct hook twin_hooks[HOOKS];
-static struct module twin = { .hooks = twin_hooks, .n_hooks = HOOKS };
-static bool is_alike; /* it is, indeed */
+/* Other files of the same functions, each one to the kernel; their hooks have other numbers. */
+#define TWIN  300
+#define TWINS 12
+static struct hook twin_hooks[TWINS][HOOKS];
+static struct module twins[TWINS];
 
-bool module_is_alike(const struct module *one, const struct module *other)
+static inline void make_twins(uint32_t alike)
 {
-	return is_alike;
+	for (size_t i = 0; i < TWINS; i++)
+		twins[i] = (struct module){ .hooks = twin_hooks[i],
+			                    .n_hooks = HOOKS,
+			                    .alike = alike,
+			                    .attached = true,
+			                    .inode = 100 + i };
 }
 
 bool hook_proves_driver(const struct hook *hook)
@@ -407,9 +414,11 @@ bool hook_proves_driver(const struct hook *hook)
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
                                 const struct module **of)
 {
+	size_t i = (size_t)(id - TWIN) / HOOKS;
+
 	if (of)
-		*of = id >= TWIN ? &twin : &module;
-	return id >= TWIN ? &twin_hooks[id - TWIN] : &hooks[id - hooks[0].id];
+		*of = id >= TWIN ? &twins[i] : &module;
+	return id >= TWIN ? &twin_hooks[i][(id - TWIN) % HOOKS] : &hooks[id - hooks[0].id];
 }
 
 void modules_lock(struct modules *modules)
@@ -518,6 +527,9 @@ const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
 	return NULL;
 }
 
+static unsigned maps_listed;
+static uint64_t maps_take_ns; /* of a processor */
+
 int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
                      struct err *err);
 int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
@@ -530,8 +542,12 @@ int __wrap_maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void 
 		                   .inode = 7,
 		                   .path = "/lib/libcuda.so.1" };
 	bool there = pid == (pid_t)OTHER ? probes.other_mapped : mapped;
+	uint64_t until_ns = helper_busy_ns() + maps_take_ns;
 	int r = there ? each(&mapping, data) : 0;
 
+	maps_listed++;
+	while (helper_busy_ns() < until_ns)
+		;
 	mapping.inode = runtime_module.inode;
 	return there && has_runtime && !r ? each(&mapping, data) : r;
 }

@@ -166,47 +166,90 @@ static void test_a_module_more_than_the_programs_can_tell_apart_is_looked_at(voi
 	inside_free(inside);
 }
 
+static bool twin_is_left_out(struct inside *inside, size_t twin, size_t hook, uint64_t begin_ns)
+{
+	struct wire_call call = { .head = { .type = WIRE_CALL,
+		                            .hook = (uint16_t)(TWIN + twin * HOOKS + hook),
+		                            .tgid = PROCESS,
+		                            .tid = PROCESS },
+		                  .begin_ns = begin_ns };
+
+	return inside_leaves_out(inside, &call.head);
+}
+
 /* As in two containers of one image. */
 static void test_calls_that_another_file_s_hook_tells_of_are_left_out_too(void **state)
 {
 	for (int alike = 0; alike < 2; alike++) {
 		struct inside *inside = diverted_process();
-		struct wire_call call = { .head = { .type = WIRE_CALL,
-			                            .hook = TWIN,
-			                            .tgid = PROCESS,
-			                            .tid = PROCESS },
-			                  .begin_ns = START + MS(11) };
 
-		is_alike = alike;
-		assert_int_equal(inside_leaves_out(inside, &call.head), alike);
-		call.begin_ns = START + MS(9);
-		assert_false(inside_leaves_out(inside, &call.head));
-		call.begin_ns = START + MS(11);
-		call.head.hook = TWIN + REFUSED;
-		assert_false(inside_leaves_out(inside, &call.head));
+		make_twins(alike ? module.alike : 3);
+		assert_int_equal(twin_is_left_out(inside, 0, 0, START + MS(11)), alike);
+		assert_false(twin_is_left_out(inside, 0, 0, START + MS(9)));
+		assert_false(twin_is_left_out(inside, 0, REFUSED, START + MS(11)));
 		inside_free(inside);
 	}
-	is_alike = false;
 }
 
 /* As where a program and one of its libraries bring the same version each. */
 static void test_calls_of_a_second_copy_that_the_process_has_mapped_are_kept(void **state)
 {
 	struct inside *inside = diverted_process();
-	struct wire_call call = {
-		.head = { .type = WIRE_CALL, .hook = TWIN, .tgid = PROCESS, .tid = PROCESS },
-		.begin_ns = START + MS(11)
-	};
 
-	is_alike = true;
-	assert_true(inside_leaves_out(inside, &call.head));
-	twin.inode = 7; /* by __wrap_maps_each it has come */
-	twin.dev = 5;
+	make_twins(module.alike);
+	assert_true(twin_is_left_out(inside, 0, 0, START + MS(11)));
+	twins[0].inode = 7; /* by __wrap_maps_each it has come */
+	twins[0].dev = 5;
 	inside_mapped(inside, PROCESS, START + MS(12));
-	call.begin_ns = START + MS(13);
-	assert_false(inside_leaves_out(inside, &call.head));
-	twin.inode = twin.dev = 0;
-	is_alike = false;
+	assert_false(twin_is_left_out(inside, 0, 0, START + MS(13)));
+	assert_true(twin_is_left_out(inside, 1, 0, START + MS(13)));
+	inside_free(inside);
+}
+
+/* However many files have the functions, and whichever is called. */
+static void test_what_a_process_has_mapped_is_listed_once(void **state)
+{
+	struct inside *inside = diverted_process();
+
+	make_twins(module.alike);
+	maps_listed = 0;
+	for (size_t i = 0; i < 3 * TWINS; i++)
+		assert_true(twin_is_left_out(inside, i % TWINS, 0, START + MS(11)));
+	assert_int_equal(maps_listed, 1);
+
+	programs_memory.mode[hooks[0].id] |= HOOK_DOUBLE; /* while it is there */
+	inside_mapped(inside, PROCESS, START + MS(12));
+	for (size_t i = 0; i < 3; i++)
+		inside_turn(inside, START + MS(13 + i));
+	assert_int_equal(maps_listed, 2);
+	assert_true(twin_is_left_out(inside, 0, 0, START + MS(14)));
+	assert_int_equal(maps_listed, 2);
+	inside_free(inside);
+}
+
+/* Where a list takes a second of a processor. */
+static void test_lists_of_what_is_mapped_are_the_user_s_time(void **state)
+{
+	struct inside *inside;
+
+	person = 1000;
+	inside = diverted_process();
+	make_twins(module.alike);
+	maps_listed = 0;
+	maps_take_ns = MS(1000);
+	assert_true(twin_is_left_out(inside, 0, 0, START + MS(11)));
+	assert_string_equal(missed, "");
+	inside_mapped(inside, PROCESS, START + MS(12));
+	assert_false(twin_is_left_out(inside, 0, 0, START + MS(13)));
+	assert_int_equal(maps_listed, 1);
+	assert_non_null(strstr(missed, "calls from 1 ms on may be told twice"));
+
+	missed[0] = '\0';
+	inside_mapped(inside, PROCESS, START + MS(14));
+	assert_false(twin_is_left_out(inside, 0, 0, START + MS(15)));
+	assert_string_equal(missed, "");
+	maps_take_ns = 0;
+	person = 0;
 	inside_free(inside);
 }
 
@@ -753,6 +796,8 @@ int main(void)
 		cmocka_unit_test(test_calls_belong_to_who_saw_their_begin),
 		cmocka_unit_test(test_a_module_more_than_the_programs_can_tell_apart_is_looked_at),
 		cmocka_unit_test(test_calls_that_another_file_s_hook_tells_of_are_left_out_too),
+		cmocka_unit_test(test_what_a_process_has_mapped_is_listed_once),
+		cmocka_unit_test(test_lists_of_what_is_mapped_are_the_user_s_time),
 		cmocka_unit_test(test_calls_of_a_second_copy_that_the_process_has_mapped_are_kept),
 		cmocka_unit_test(test_functions_whose_stacks_are_walked_keep_their_probes),
 		cmocka_unit_test(test_calls_that_are_summed_up_are_sent_until_their_process_ends),

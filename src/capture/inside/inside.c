@@ -247,13 +247,11 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 
 	if (!process)
 		return;
+	inside_files_forget(process);
 	for (struct inside_module *at = process->modules; at; at = at->next) {
 		at->absent = false;
-		memset(at->others, 0, sizeof(at->others));
 		if (at->state == INSIDE_DIVERTED && !inside_module_is_there(at))
 			inside_module_left(at, time_ns);
-		else if (at->state == INSIDE_DIVERTED)
-			inside_module_compare(at);
 	}
 	if (!process->taking && !inside->stopping)
 		inside_flag(process);
@@ -287,6 +285,7 @@ void inside_exec(struct inside *inside, pid_t pid, uint64_t time_ns)
 		inside_process_tell_gap(process, time_ns);
 	if (process->came_ns > time_ns) {
 		process->comings = 1;
+		inside_files_forget(process);
 		for (struct inside_module *at = process->modules; at; at = at->next) {
 			if (at->since_ns && at->since_ns < time_ns)
 				inside_module_left(at, time_ns);

@@ -440,7 +440,6 @@ void inside_module_cut(struct inside_module *at, const struct divert_result *res
 		if (!at->n_diverted++)
 			at->check_at = at->load + at->functions[i].address;
 	}
-	inside_module_compare(at);
 }
 
 void inside_module_unknown(struct inside_module *at, uint64_t since_ns)

@@ -49,22 +49,6 @@ void inside_modules_find(struct inside_process *process)
 	maps_each((pid_t)process->pid, want_mapped, &search, &err);
 }
 
-static int note_mapped(const struct mapping *mapping, void *data)
-{
-	struct search *search = data;
-
-	search->times += is_of(mapping, search->module);
-	return search->times ? 1 : 0;
-}
-
-bool inside_module_may_be_mapped(const struct inside_process *process, const struct module *module)
-{
-	struct search search = { .module = module };
-	struct err err = { 0 };
-
-	return maps_each((pid_t)process->pid, note_mapped, &search, &err) || search.times;
-}
-
 static int find_text(const struct mapping *mapping, void *data)
 {
 	struct search *search = data;

@@ -3,8 +3,8 @@
  * The inside of inside.h: inside.c (opening, turns, the end), inside_process.c (how a process gets
  * its functions diverted), inside_records.c (how they are put back), inside_modules.c (what is to
  * be diverted of a module), inside_forks.c (and what is), inside_records.c (what agents record, and
- * which of the programs' records that replaces), inside_counts.c (what is only counted),
- * inside_forks.c (what children call).
+ * which of the programs' records that replaces), inside_files.c (where alike files are hooked),
+ * inside_counts.c (what is only counted), inside_forks.c (what children call).
  */
 #ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
 #define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
@@ -25,7 +25,6 @@
 #define INSIDE_TAKE_NS     50000000ull /* until entries are tried to be put back again */
 #define INSIDE_MODULES_MAX 64          /* of a process, each time that one is loaded anew as well */
 #define INSIDE_BITS        64 /* of the programs' map: modules that they can tell apart, from 1 on */
-#define INSIDE_OTHERS      8  /* files with the functions of one module that are remembered */
 #define MET_RECENT         64
 #define INSIDE_SLOTS_OF    1024 /* a power of two: lists of threads by their process */
 #define INSIDE_LOOKED_AT   24   /* bytes of an entry, of which some are a jump */
@@ -84,12 +83,20 @@ struct inside_module {
 	uint64_t check_at; /* an entry that was written; 0: none was */
 	bool absent;       /* it is another container's file of the same image */
 	bool unknown;      /* who was to divert it was ended, and left nobody knows what */
-	struct {
-		const struct module *module; /* that was compared with its own lately, */
-		bool is_alike;               /* and which the process has not mapped */
-	} others[INSIDE_OTHERS];
-	unsigned next_other;
 	struct inside_module *next;
+};
+
+/* What a process has mapped; inside_files.c. */
+struct inside_file {
+	uint64_t dev, inode;
+};
+
+struct inside_files {
+	enum { FILES_STALE, FILES_LISTED, FILES_UNKNOWN } state;
+	struct inside_file *list; /* sorted */
+	size_t n;
+	uint64_t again_ns; /* FILES_UNKNOWN: when to try it again */
+	bool told;         /* that calls may be told twice */
 };
 
 /* A process that has an agent, or had one. */
@@ -116,6 +123,7 @@ struct inside_process {
 	uint32_t thunk_bytes, slots, n_slots; /* n_slots: all before it were set */
 	struct inside_area *areas;
 	size_t n_areas;
+	struct inside_files files;
 	uint64_t *cookies; /* by slot */
 	struct probe_records *records;
 	struct inside_counts *counts;            /* NULL: nothing is counted */
@@ -153,7 +161,6 @@ struct inside {
 	pid_t command;
 	struct hold *hold;
 	uint64_t begin_ns, now_ns, name_offset;
-	size_t compared; /* stands for those that were attached then: inside_records_turn */
 	bool stopping, agents_told;
 	struct inside_away *away; /* by module */
 	struct inside_sweep *sweep;
@@ -214,6 +221,9 @@ void inside_process_hold_again(struct inside_process *process);
 
 bool inside_process_is_diverted(const struct inside_process *process);
 
+/* Since the trace began: for sentences. */
+double inside_ms(const struct inside *inside, uint64_t time_ns);
+
 /* Whether it goes on: one that has ended has none. */
 bool inside_process_has_memory(uint32_t pid);
 
@@ -253,13 +263,7 @@ void inside_module_want(struct inside_process *process, const struct module *mod
 /* All that the process has mapped. */
 void inside_modules_find(struct inside_process *process);
 
-/* Whether the process has the file itself mapped; true as well where that cannot be known. */
-bool inside_module_may_be_mapped(const struct inside_process *process, const struct module *module);
-
-/* Finds which other files' probes tell of the calls of a module that is diverted. */
-void inside_module_compare(struct inside_module *at);
-
-/* The same for all that are, where files were hooked since; and whether all is known. */
+/* What is due: whether all is known of who tells of calls; lists of files. */
 void inside_records_turn(struct inside *inside);
 
 /* Which functions, and by which plan. 0, or a negative errno: then it keeps its probes, but for
@@ -295,6 +299,16 @@ void inside_module_forget_plan(struct inside_module *at);
 /* Tells the programs which calls of the process they can leave alone; and that these are none. */
 void inside_flag(struct inside_process *process);
 void inside_unflag(struct inside_process *process);
+
+/* ---- files (inside_files.c) ------------------------------------------------------------------ */
+
+/* The number of the hook that a module has for a call which the probe of an alike file told of;
+ * HOOK_NO_ID: it has none, or the process may have mapped that file as well. */
+uint32_t inside_own_hook(struct inside_module *at, uint32_t id);
+
+void inside_files_turn(struct inside *inside);
+void inside_files_forget(struct inside_process *process); /* it has mapped another */
+void inside_files_free(struct inside_process *process);
 
 /* ---- nesting (inside_nesting.c) ------------------------------------------------------------- */
 

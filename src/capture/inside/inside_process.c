@@ -62,6 +62,7 @@ void inside_process_drop(struct inside *inside, struct inside_process *process)
 	inside_forks_leave(process);
 	free(process->cookies);
 	free(process->areas);
+	inside_files_free(process);
 	free(process->ended_why);
 	free(process);
 }

@@ -137,36 +137,6 @@ bool inside_meets_probe(struct inside *inside, const struct wire_call *call)
 	return at && at->met[(hook->id - at->first_id) / 8] >> (hook->id - at->first_id) % 8 & 1;
 }
 
-static bool is_alike(struct inside_module *at, const struct module *module)
-{
-	unsigned i = 0;
-
-	if (at->module->n_hooks != module->n_hooks) /* most are not, and none takes a place */
-		return false;
-	while (i < INSIDE_OTHERS && at->others[i].module != module)
-		i++;
-	if (i < INSIDE_OTHERS)
-		return at->others[i].is_alike;
-	i = at->next_other++ % INSIDE_OTHERS;
-	at->others[i].module = module;
-	at->others[i].is_alike = module_is_alike(at->module, module) &&
-	                         !inside_module_may_be_mapped(at->process, module);
-	return at->others[i].is_alike;
-}
-
-/* While the process is there: when its calls come to be looked at, it may have ended. */
-void inside_module_compare(struct inside_module *at)
-{
-	struct modules *modules = at->process->inside->options.modules;
-
-	for (size_t i = 0; i < modules_count(modules); i++) {
-		const struct module *module = modules_at(modules, i);
-
-		if (module != at->module && module->attached)
-			is_alike(at, module);
-	}
-}
-
 bool inside_is_sure(const struct inside *inside)
 {
 	return !inside->unsure;
@@ -184,43 +154,10 @@ static bool is_unsure(const struct inside *inside)
 	return false;
 }
 
-/* Files that are hooked later are compared then. */
 void inside_records_turn(struct inside *inside)
 {
-	const struct modules *modules = inside->options.modules;
-	size_t mark = 0;
-
 	inside->unsure = is_unsure(inside);
-
-	/* which, not how many: one may go as another comes */
-	for (size_t i = 0; i < modules_count(modules); i++)
-		mark = 31 * mark + 1 + modules_at(modules, i)->attached;
-	if (mark == inside->compared)
-		return;
-	inside->compared = mark;
-	for (struct inside_process *process = inside->processes; process;
-	     process = process->hh.next) {
-		for (struct inside_module *at = process->modules; at; at = at->next) {
-			if (at->state == INSIDE_DIVERTED)
-				inside_module_compare(at);
-		}
-	}
-}
-
-/*
- * Two files may be one to the kernel, as those of two containers of one image: then each call meets
- * the probes of both, and is told by the hook of either. The number of the hook that the process's
- * own file has for it; HOOK_NO_ID: it has none. A file that the process has mapped as well, a
- * second copy of the library, is none of these: its calls meet its own probes alone.
- */
-static uint32_t own_hook(const struct inside *inside, struct inside_module *at, uint32_t id)
-{
-	const struct module *module = NULL;
-	const struct hook *hook = modules_hook(inside->options.modules, (uint16_t)id, &module);
-
-	if (!hook || module == at->module)
-		return HOOK_NO_ID;
-	return is_alike(at, module) ? at->module->hooks[hook - module->hooks].id : HOOK_NO_ID;
+	inside_files_turn(inside);
 }
 
 bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
@@ -239,7 +176,7 @@ bool inside_leaves_out(struct inside *inside, const struct wire_head *record)
 		return is_of_unknown(inside, process, record->hook);
 	for (struct inside_module *at = process->modules; at; at = at->next) {
 		if (is_told(at, record->hook, call->begin_ns) ||
-		    (at->told && is_told(at, own_hook(inside, at, record->hook), call->begin_ns)))
+		    (at->told && is_told(at, inside_own_hook(at, record->hook), call->begin_ns)))
 			return true;
 	}
 	return false;
@@ -268,7 +205,7 @@ static void end_told(struct inside_process *process, uint64_t then)
 	}
 }
 
-static double ms_of(const struct inside *inside, uint64_t time_ns)
+double inside_ms(const struct inside *inside, uint64_t time_ns)
 {
 	return time_ns > inside->begin_ns ? (double)(time_ns - inside->begin_ns) / 1e6 : 0;
 }
@@ -289,11 +226,11 @@ void inside_process_tell_gap(struct inside_process *process, uint64_t until_ns)
 	buf_puts(&to, " on");
 	if (until_ns) {
 		buf_reset(&to);
-		buf_printf(&to, " to %.0f ms", ms_of(inside, until_ns));
+		buf_printf(&to, " to %.0f ms", inside_ms(inside, until_ns));
 	}
 	modules_lock(inside->options.modules);
 	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
-	             "calls from %.0f ms%s: %s", ms_of(inside, since_ns), to.data,
+	             "calls from %.0f ms%s: %s", inside_ms(inside, since_ns), to.data,
 	             process->ended_why);
 	modules_unlock(inside->options.modules);
 }
@@ -306,7 +243,7 @@ void inside_process_tell_changed(struct inside_process *process, uint64_t since_
 	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
 	             "calls of %u function%s from %.0f ms on: others have changed %s, so that %s "
 	             "could not be put back",
-	             n, n == 1 ? "" : "s", ms_of(inside, since_ns), n == 1 ? "it" : "them",
+	             n, n == 1 ? "" : "s", inside_ms(inside, since_ns), n == 1 ? "it" : "them",
 	             n == 1 ? "it" : "they");
 	modules_unlock(inside->options.modules);
 }
@@ -320,7 +257,7 @@ void inside_process_tell_unknown(struct inside_process *process, uint64_t since_
 	modules_miss(inside->options.modules, MISS_UNHOOKED, NULL, NULL, process->pid,
 	             "calls from %.0f ms on: who wrote to its entries was killed, and which of "
 	             "them were %s is not known",
-	             ms_of(inside, since_ns), what);
+	             inside_ms(inside, since_ns), what);
 	modules_unlock(inside->options.modules);
 }
 
