@@ -314,8 +314,6 @@ static int open_programs(struct capture *c, struct err *err)
 		r = session_load_programs(c, err);
 	if (r)
 		return r;
-	if (programs_mechanism(c->programs) >= MECHANISM_SINGLE)
-		last_resort_at_leisure();
 	make_parts(c);
 	capture_begin_clock(c);
 	return session_open_agents(c, err);

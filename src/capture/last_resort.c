@@ -27,7 +27,7 @@ struct last_resort {
 	int signals, over; /* of the thread; `over`: it is to end */
 	int pipe[2];       /* to the loop */
 	atomic_uint asked; /* signals that end */
-	atomic_bool at_leisure, in_steps;
+	atomic_bool in_steps;
 };
 
 /* Signals are the process's. What the loop has left is not waited for by anything else. */
@@ -41,15 +41,17 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* By the signal, as if nobody had held it back: a handler may restore the terminal. Where it is
- * ignored, all the same. */
-static void end_process(struct last_resort *resort, int sig)
+/*
+ * By the signal, as if nobody had held it back: a handler may restore the terminal. Where it is
+ * ignored, all the same. Probes are left to a child: the kernel can need long to take them away,
+ * and how long cannot be told from putting them there, as processes with them are forked later.
+ */
+static void end_process(int sig)
 {
 	const struct timespec moment = { .tv_nsec = 20000000 };
 	sigset_t set;
 
-	if (atomic_load(&resort->at_leisure))
-		close_events_at_leisure();
+	close_events_at_leisure();
 	sigemptyset(&set);
 	sigaddset(&set, sig);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -91,7 +93,7 @@ static void *watch(void *data)
 	for (;;) {
 		left = until_ms ? until_ms - now_ms() : -1;
 		if (until_ms && left <= 0)
-			end_process(resort, last);
+			end_process(last);
 		if (poll(ready, 2, (int)left) < 0 && errno != EINTR)
 			return NULL;
 		if (ready[1].revents)
@@ -186,12 +188,6 @@ int last_resort_fd(void)
 bool last_resort_asked(void)
 {
 	return running && atomic_load(&running->asked);
-}
-
-void last_resort_at_leisure(void)
-{
-	if (running)
-		atomic_store(&running->at_leisure, true);
 }
 
 void last_resort_in_steps(void)

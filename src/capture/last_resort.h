@@ -3,8 +3,8 @@
  * Signals that end a run, on a thread of its own: it passes them on to the loop, and where that
  * does not end within a second of the second one, it ends the process by that signal. What the loop
  * hangs in does not matter: a computation, a lock, a file that takes no more. The kernel takes the
- * hooks away, who has diverted functions sees that cuscope is gone, and a command that is held runs
- * on.
+ * hooks away when the process has ended, so that nobody waits for that; who has diverted functions
+ * sees that cuscope is gone, and a command that is held runs on.
  */
 #ifndef CUSCOPE_CAPTURE_LAST_RESORT_H
 #define CUSCOPE_CAPTURE_LAST_RESORT_H
@@ -28,9 +28,6 @@ int last_resort_fd(void);
 
 /* Whether one of those that end has come since. */
 bool last_resort_asked(void);
-
-/* From here on probes are handed to a child before it ends the process: each is one of its own. */
-void last_resort_at_leisure(void);
 
 /* From here on the first signal is a command's, and not yet the end (end_is_near, base/later.h). */
 void last_resort_in_steps(void);

@@ -4,8 +4,10 @@
 import fcntl
 import os
 import select
+import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import checks
@@ -141,3 +143,44 @@ def test_what_hangs_after_the_loop_ends_at_the_second_signal(case):
     ends_at_the_second(trace, signal.SIGINT, signal.SIGINT)
     stuck.close()
     target.signal(signal.SIGKILL)
+
+
+FORKS = """
+import ctypes, os, signal, sys
+for path in sys.argv[2:]:
+    ctypes.CDLL(path)
+libc = ctypes.CDLL(None)
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        signal.pause()
+print("forked", flush=True)
+signal.pause()
+"""
+
+
+def test_nobody_waits_for_probes_in_children_that_were_forked_later(case):
+    """Taking them away takes far longer than putting them there, into one process, did."""
+    copies = []
+    for i in range(20):
+        copies.append(case.path(f"copy{i}/libcuda.so.1"))
+        os.makedirs(os.path.dirname(copies[-1]))
+        shutil.copy(Places.simcuda("push", "libcuda.so.1"), copies[-1])
+    target = case.start(sys.executable, "-c", FORKS, "500", *copies, name="target", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in target.out(), "the target", 60)
+    trace = case.start_trace(["--no-in-process"], ["-p", target.pid])
+    case.attached(trace)
+    target.process.stdin.write(b"\n")
+    target.process.stdin.flush()
+    wait_until(lambda: "forked" in target.out(), "children", 60)
+    trace.signal(signal.SIGTERM)
+    time.sleep(0.3)
+    begin = time.monotonic()
+    trace.signal(signal.SIGTERM)
+    trace.wait(60)
+    took = time.monotonic() - begin
+    target.signal(signal.SIGKILL)
+    if took > LIMIT + 1:
+        raise Failure(f"it took {took:.1f} s")
