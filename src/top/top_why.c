@@ -336,10 +336,10 @@ static int make_answer(struct answering *a)
 		return err_set(&a->err, errno, "cannot hold the window: %s", strerror(errno));
 	writer_redirect(a->why->writer, open_window, NULL, a);
 	rc = writer_snapshot(a->why->writer, a->run, &a->err);
-	if (!rc)
-		rc = trace_open_fd(a->file, "the window", &file, &a->err);
 	if (!rc && rights_give_up(own_mapped_bytes() + ANSWER_MEMORY))
 		rc = err_set(&a->err, EPERM, "the account is not made by a process with rights");
+	if (!rc)
+		rc = trace_open_fd(a->file, "the window", &file, &a->err);
 	return rc ? rc : read_window(a, file);
 }
 
