@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch trainings of two ranks on two GPUs, started from one process; one rank has a problem.
+"""PyTorch trainings of two ranks on two GPUs, or of PLANTED_RANKS on as many, started from one process; one rank has a problem.
 
 Where there is one GPU both share it: NCCL takes them for ranks of two machines, and sends what they exchange through the loopback.
 
@@ -23,6 +23,7 @@ from torch_feed import Augmented, loader
 from torch_host import edit_distance, save_checkpoint
 
 RANK = int(os.environ.get("RANK", "0"))
+RANKS = int(os.environ.get("PLANTED_RANKS", "2"))
 SHARED = not SMALL and torch.cuda.device_count() < 2
 GPU = 0 if SHARED else RANK
 HANGS_AFTER_SECONDS = 3
@@ -78,7 +79,7 @@ def ranks_score_on_one(planted):
     """Rank 1 computes on the host before all gather what they predict."""
     model, x = Model(4).to(DEVICE, DTYPE), tokens(BATCH * 2)
     words = [[random.randrange(50) for _ in range(200)] for _ in range(2)]
-    got = [torch.empty(BATCH * 2, device=DEVICE, dtype=torch.int64) for _ in range(2)]
+    got = [torch.empty(BATCH * 2, device=DEVICE, dtype=torch.int64) for _ in range(RANKS)]
     while True:
         with torch.no_grad():
             best = model(x)[:, -1].argmax(-1)
@@ -171,11 +172,11 @@ KINDS = {function.__name__: function for function in (
 
 
 def run_rank(options):
-    """Rank 0 decides for both when it is over."""
+    """Rank 0 decides for all when it is over."""
     steady.hold(options)
     if not SMALL:
         torch.cuda.set_device(GPU)
-    dist.init_process_group("gloo" if SMALL else "nccl", rank=RANK, world_size=2)
+    dist.init_process_group("gloo" if SMALL else "nccl", rank=RANK, world_size=RANKS)
     steps = KINDS[options.kind](not options.without)
     if RANK == 0:
         steady.run_steps(steps, wait, options.seconds, options.early)
@@ -191,13 +192,13 @@ def free_port():
 
 
 def start_ranks(options):
-    """Both import before they are let go, and what rank 0 says then is said here."""
+    """All import before they are let go, and what rank 0 says then is said here."""
     words = [sys.executable, *(argument for argument in sys.argv if argument != "--hold"), "--hold"]
-    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(RANKS)}
     if SHARED:
         env["NCCL_SOCKET_IFNAME"] = "lo"
-    ranks = [subprocess.Popen(words, env={**env, "RANK": str(rank), **({"NCCL_HOSTID": f"rank{rank}"} if SHARED else {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-             for rank in (0, 1)]
+    ranks = [subprocess.Popen(words, env={**env, "RANK": str(rank), **({"NCCL_HOSTID": f"rank{rank}"} if SHARED else {})},
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for rank in range(RANKS)]
     for rank in ranks:
         rank.stdout.readline()
     steady.hold(options)
@@ -208,7 +209,8 @@ def start_ranks(options):
         rank.stdin.flush()
     for line in ranks[0].stdout:
         steady.say(line.strip())
-    ranks[1].kill()
+    for rank in ranks[1:]:
+        rank.kill()
     sys.exit(ranks[0].wait())
 
 
