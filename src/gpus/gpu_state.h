@@ -105,9 +105,11 @@ struct gpu_xids {
 void gpu_xids_add_code(struct gpu_xids *xids, uint32_t code, uint64_t count);
 
 struct gpu_state_process {
-	uint32_t pid;  /* as NVML tells it: of cuscope's own PID namespace */
-	int32_t mig;   /* index into `mig`; -1: of the whole GPU */
-	int64_t bytes; /* device memory, contexts and code included; GPU_UNKNOWN: not told */
+	uint32_t pid;         /* as NVML tells it: of cuscope's own PID namespace */
+	int16_t mig;          /* index into `mig`; -1: of the whole GPU */
+	int16_t busy_percent; /* its kernels ran for this share of the time since the reading
+	                       * before; GPU_UNKNOWN: not told, as of MIG */
+	int64_t bytes;        /* device memory, contexts and code included; GPU_UNKNOWN: not told */
 };
 
 struct gpu_mig {

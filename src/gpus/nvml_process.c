@@ -215,6 +215,8 @@ static bool check_lists(struct gpu_state *state)
 		struct gpu_state_process *process = &state->processes[i];
 
 		bound(&process->bytes, BYTES_MOST);
+		if (!between(process->busy_percent, 0, 100))
+			process->busy_percent = GPU_UNKNOWN;
 		if (!between(process->mig, -1, (int64_t)state->n_mig - 1))
 			return false;
 	}

@@ -258,6 +258,83 @@ static void add_xids(const struct source *source, uint64_t created_ns, struct me
 	}
 }
 
+/* ---- what each process has of them --------------------------------------------------------- */
+
+static const struct metric_family process_memory = {
+	"cuscope_process_gpu_memory_bytes", METRIC_GAUGE, "bytes",
+	"NVML: memory of a GPU that a process has, with its context and code"
+};
+static const struct metric_family process_busy = {
+	"cuscope_process_gpu_busy_ratio", METRIC_GAUGE, "ratio",
+	"NVML: share of its last sample period in which kernels of a process ran"
+};
+
+struct process_figures {
+	int64_t bytes, busy_percent; /* GPU_UNKNOWN: of none is known */
+};
+
+static void add_figure(int64_t *sum, int64_t figure)
+{
+	if (figure != GPU_UNKNOWN)
+		*sum = (*sum == GPU_UNKNOWN ? 0 : *sum) + figure;
+}
+
+/* Of each process with series, and of all others together, which is the last. */
+static void sum_processes(const struct gpu_state *gpu, const struct counted_process *const *shown,
+                          size_t n, struct process_figures *figures)
+{
+	for (size_t i = 0; i <= n; i++)
+		figures[i] = (struct process_figures){ GPU_UNKNOWN, GPU_UNKNOWN };
+	for (uint32_t i = 0; i < gpu->n_processes && is_known(gpu); i++) {
+		const struct gpu_state_process *process = &gpu->processes[i];
+		size_t at = 0;
+
+		while (at < n && (shown[at]->ended || shown[at]->process->pid != process->pid))
+			at++;
+		add_figure(&figures[at].bytes, process->bytes);
+		add_figure(&figures[at].busy_percent, process->busy_percent);
+	}
+}
+
+static metric_labels process_labels(const struct counted_process *process, metric_labels gpu,
+                                    struct metrics *metrics)
+{
+	char pid[16];
+
+	if (!process)
+		return metrics_labels(metrics, gpu, "process", "other", NULL);
+	snprintf(pid, sizeof(pid), "%u", process->process->pid);
+	return metrics_labels(metrics, gpu, "pid", pid, "process", process->process->comm, NULL);
+}
+
+/* Families stand together, so that one figure of all GPUs comes after the other. */
+static void add_processes(const struct source *source, const struct node_view *view,
+                          struct metrics *metrics)
+{
+	static const struct metric_family *const families[] = { &process_memory, &process_busy };
+	const struct counted_process *const *shown;
+	size_t n = counts_shown(view->counts, &shown);
+	struct process_figures *figures = xcalloc(n + 1, sizeof(*figures));
+
+	for (size_t family = 0; family < ARRAY_SIZE(families); family++) {
+		metrics_family(metrics, families[family]);
+		for (size_t gpu = 0; gpu < source->n; gpu++) {
+			sum_processes(&source->gpus[gpu], shown, n, figures);
+			for (size_t i = 0; i <= n; i++) {
+				int64_t figure =
+					family ? figures[i].busy_percent : figures[i].bytes;
+
+				if (figure != GPU_UNKNOWN)
+					metrics_add(metrics,
+					            process_labels(i < n ? shown[i] : NULL,
+					                           source->labels[gpu], metrics),
+					            (uint64_t)figure, family ? 2 : 0, 0);
+			}
+		}
+	}
+	free(figures);
+}
+
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 static const struct metric_family machine = { "cuscope_gpus", METRIC_GAUGE, NULL,
@@ -334,6 +411,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	add_throttled(source, metrics);
 	add_uses(source, metrics);
 	add_xids(source, view->started_ns, metrics);
+	add_processes(source, view, metrics);
 	add_process(view, metrics);
 }
 

@@ -425,6 +425,34 @@ def test_node_reload_with_what_cannot_be_used(case):
     checks.equal("who waits for the port has got nothing", "", waits.out())
 
 
+def test_node_shares_of_a_gpu_by_process(case):
+    """What NVML knows of processes: of those with series by their number, of all others together."""
+    def tell(text):
+        with open(case.path("gpu.new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(case.path("gpu.new"), case.path("gpu"))
+
+    def told(name):
+        return {(labels["gpu"], labels.get("pid"), labels["process"]): value
+                for (key, pairs), value in node.metrics().items()
+                if key == "cuscope_process_gpu_" + name for labels in [dict(pairs)]}
+
+    tell("processes 0\n")
+    case.env.update(LD_LIBRARY_PATH=Places.libraries() + ":" + os.path.join(Places.build, "simnvml"), SIMNVML_GPUS="2",
+                    SIMNVML_FILE=case.path("gpu"))
+    node = Node(case)
+    loop = case.program("gpuloop", 30, 100, name="loop", stdin=subprocess.PIPE)
+    wait_until(lambda: node.of(loop.pid), "series of the process")
+    checks.equal("nobody's memory", {}, told("memory_bytes"))
+    tell(f"processes 3\npid {loop.pid}\nprocess_mib 512\ngpu0.process_busy 30\ngpu1.process_busy 0\n")
+    mine, others = (str(loop.pid), "gpuloop"), (None, "other")
+    wait_until(lambda: told("memory_bytes") == {(gpu, *who): n * 2.0**29 for gpu in "01" for who, n in ((mine, 1), (others, 2))},
+               "memory by process")
+    checks.equal("shares", {("0", *mine): 0.3, ("0", *others): 0.6, ("1", *mine): 0, ("1", *others): 0}, told("busy_ratio"))
+    tell("fail.processes 3\n")
+    wait_until(lambda: not told("memory_bytes"), "no memory of a GPU that does not tell")
+
+
 def test_node_gpuprobe_names(case):
     node = Node(case, options=["--names", "gpuprobe"])
     process = case.program("live", "stay", 4000, stdin=subprocess.PIPE)

@@ -4,8 +4,9 @@
  * easily told apart: GPU n is busy for 10 + n percent, and so on.
  *
  *   SIMNVML_GPUS=N          how many there are (1)
- *   SIMNVML_PID=PID         uses 1 GiB on every GPU
- *   SIMNVML_FAIL=init       the driver is not loaded
+ *   SIMNVML_PID=PID         uses 1 GiB on every GPU, and its kernels run for "process_busy" percent
+ *                           of the time (25); further "processes" have the next numbers, and "pid"
+ * of the settings counts before this SIMNVML_FAIL=init       the driver is not loaded
  *   SIMNVML_FAIL=figures    GPUs tell nothing but their names
  *   SIMNVML_FAIL=v2         an older driver
  *   SIMNVML_SLOW=MS         initialising takes so long
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -25,6 +27,12 @@ struct process_info {
 	unsigned pid;
 	unsigned long long used_bytes;
 	unsigned gpu_instance, compute_instance;
+};
+
+struct process_utilization {
+	unsigned pid;
+	unsigned long long time_us;
+	unsigned sm, memory, encoder, decoder;
 };
 
 struct memory_v2 {
@@ -52,6 +60,8 @@ int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process_info *infos);
+int nvmlDeviceGetProcessUtilization(void *device, struct process_utilization *samples,
+                                    unsigned *count, unsigned long long since_us);
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size);
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci);
 int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor);
@@ -59,6 +69,11 @@ int nvmlDeviceGetMaxClockInfo(void *device, int clock, unsigned *mhz);
 int nvmlDeviceGetMemoryBusWidth(void *device, unsigned *bits);
 int nvmlDeviceGetNumGpuCores(void *device, unsigned *cores);
 const char *nvmlErrorString(int result);
+
+static unsigned first_process(const struct device *device)
+{
+	return (unsigned)setting(device, "pid", number("SIMNVML_PID", 0));
+}
 
 int nvmlInit_v2(void)
 {
@@ -147,7 +162,7 @@ int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process_info *infos)
 {
-	unsigned pid = number("SIMNVML_PID", 0), room = *count;
+	unsigned pid = first_process(device), room = *count;
 	unsigned n = (unsigned)setting(device, "processes", pid ? 1 : 0);
 	bool mig = setting(device, "migs", 0) > 0;
 
@@ -155,9 +170,36 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
 	if (n > room)
 		return INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < n; i++)
-		infos[i] =
-			(struct process_info){ pid + i, 1ull << 30, mig ? 1 : ~0u, mig ? 0 : ~0u };
+		infos[i] = (struct process_info){
+			pid + i, (unsigned long long)setting(device, "process_mib", 1024) << 20,
+			mig ? 1 : ~0u, mig ? 0 : ~0u
+		};
 	return answer(device, "processes");
+}
+
+/* A sample a second of each process that used the GPU, an older one before it. */
+int nvmlDeviceGetProcessUtilization(void *device, struct process_utilization *samples,
+                                    unsigned *count, unsigned long long since_us)
+{
+	unsigned pid = first_process(device), room = *count, busy;
+	unsigned n = (unsigned)setting(device, "processes", pid ? 1 : 0);
+	unsigned long long now_us = (unsigned long long)time(NULL) * 1000000;
+
+	busy = (unsigned)setting(device, "process_busy", 25);
+	if (setting(device, "migs", 0) > 0)
+		return NOT_SUPPORTED;
+	if (!n || !busy || since_us > now_us)
+		return NOT_FOUND;
+	*count = 2 * n;
+	if (2 * n > room)
+		return INSUFFICIENT_SIZE;
+	for (unsigned i = 0; i < 2 * n; i++)
+		samples[i] = (struct process_utilization){
+			.pid = pid + i / 2,
+			.time_us = now_us - (i % 2 ? 0 : 1000000),
+			.sm = i % 2 ? busy : 99,
+		};
+	return answer(device, "process_utilization");
 }
 
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size)

@@ -274,6 +274,35 @@ static void test_processes_are_bounded_and_the_rest_is_counted(void **state)
 	gpu_states_free(states);
 }
 
+static void test_shares_of_processes_are_the_newest_that_the_driver_has(void **state)
+{
+	struct gpu_states *states;
+
+	(void)state;
+	states = start_with_pid("1", "processes 2\nprocess_busy 40\n", "77");
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, 40);
+	assert_int_equal(now[0].processes[1].busy_percent, 40);
+	gpu_states_free(states);
+	states = start_with_pid("1", "process_busy 0\n", "77"); /* it is told of no one */
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, 0);
+	gpu_states_free(states);
+	states = start_with_pid("1", "process_busy 101\n", "77");
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, GPU_UNKNOWN);
+	gpu_states_free(states);
+	states = start_with_pid("1", "fail.process_utilization 3\n", "77");
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, GPU_UNKNOWN);
+	assert_int_equal(now[0].processes[0].bytes, 1 << 30);
+	gpu_states_free(states);
+	states = start_with_pid("1", "migs 1\n", "77");
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, GPU_UNKNOWN);
+	gpu_states_free(states);
+}
+
 static void test_without_a_driver_there_is_a_sentence(void **state)
 {
 	struct gpu_states *states;
@@ -454,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_xids_are_counted_by_code),
 		cmocka_unit_test(test_mig_devices_and_their_processes_are_named),
 		cmocka_unit_test(test_processes_are_bounded_and_the_rest_is_counted),
+		cmocka_unit_test(test_shares_of_processes_are_the_newest_that_the_driver_has),
 		cmocka_unit_test(test_without_a_driver_there_is_a_sentence),
 		cmocka_unit_test(test_what_was_counted_stays_when_the_driver_kills_its_process),
 		cmocka_unit_test(test_a_process_that_says_what_cannot_be_is_ended),

@@ -15,6 +15,8 @@
 #define ALL_LINKS   UINT32_MAX /* scope of a field */
 #define XIDS_A_READ 64         /* the rest comes with the next one */
 #define PAUSE_TIMES 4          /* intervals without a reading are a pause */
+#define SHARES_ROOM 1024       /* some of each process */
+#define SHARES_US   2000000 /* as old as one may be: the driver samples once a second or faster */
 #define KIB         1024
 #define MHZ         1000000
 #define NO_INSTANCE UINT32_MAX
@@ -30,6 +32,7 @@ struct gpu_reader {
 	enum gpu_metrics_source source;
 	uint64_t utilization_ns;
 	struct process_info infos[NVML_PROCESSES_ROOM];
+	struct process_utilization shares[SHARES_ROOM];
 };
 
 struct gpu_reader *gpu_reader_new(const struct nvml *nvml, uint32_t index)
@@ -439,12 +442,12 @@ static void read_mig(struct gpu_reader *reader, struct gpu_state *state)
 		read_one_mig(reader, i, state);
 }
 
-static int32_t mig_of(const struct gpu_state *state, const struct process_info *info)
+static int16_t mig_of(const struct gpu_state *state, const struct process_info *info)
 {
 	for (uint32_t i = 0; i < state->n_mig; i++) {
 		if (state->mig[i].gpu_instance == info->gpu_instance &&
 		    state->mig[i].compute_instance == info->compute_instance)
-			return (int32_t)i;
+			return (int16_t)i;
 	}
 	return -1;
 }
@@ -474,10 +477,41 @@ static void read_processes(struct gpu_reader *reader, struct gpu_state *state)
 			continue;
 		}
 		state->processes[state->n_processes++] = (struct gpu_state_process){
-			info->pid, mig_of(state, info),
+			info->pid, mig_of(state, info), GPU_UNKNOWN,
 			info->used_bytes == ~0ull ? GPU_UNKNOWN : in_unit(info->used_bytes, 1)
 		};
 	}
+}
+
+static int16_t share_of(const struct gpu_reader *reader, unsigned n, uint32_t pid)
+{
+	const struct process_utilization *newest = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct process_utilization *share = &reader->shares[i];
+
+		if (share->pid == pid && (!newest || share->time_us > newest->time_us))
+			newest = share;
+	}
+	return !newest ? 0 : newest->sm <= 100 ? (int16_t)newest->sm : GPU_UNKNOWN;
+}
+
+/* The driver tells of those that used the GPU lately: who is not among them did not. */
+static void read_shares(struct gpu_reader *reader, struct gpu_state *state)
+{
+	unsigned n = SHARES_ROOM;
+	int result;
+
+	if (!reader->nvml->process_utilization || !state->n_processes || state->mig_mode)
+		return;
+	result = reader->nvml->process_utilization(reader->handle, reader->shares, &n,
+	                                           clock_of_ns(CLOCK_REALTIME) / 1000 - SHARES_US);
+	if (result == NVML_NOT_FOUND)
+		n = 0;
+	else if (!good(reader, result) || n > SHARES_ROOM)
+		return;
+	for (uint32_t i = 0; i < state->n_processes; i++)
+		state->processes[i].busy_percent = share_of(reader, n, state->processes[i].pid);
 }
 
 static void count_xid(struct gpu_xids *xids, uint32_t code)
@@ -532,6 +566,7 @@ void gpu_reader_state(struct gpu_reader *reader, uint64_t interval_ns, struct gp
 	if (reader->result == NVML_SUCCESS) {
 		read_mig(reader, state);
 		read_processes(reader, state);
+		read_shares(reader, state);
 	}
 	if (read_metrics(reader, interval_ns, &sample, &graphics_ns))
 		state->metrics = sample;

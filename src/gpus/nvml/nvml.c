@@ -246,6 +246,7 @@ static const struct nvml_function functions[] = {
 	ROW(temperature, "nvmlDeviceGetTemperature", false),
 	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v3", false),
 	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v2", false),
+	ROW(process_utilization, "nvmlDeviceGetProcessUtilization", false),
 	ROW(uuid, "nvmlDeviceGetUUID", false),
 	ROW(pci, "nvmlDeviceGetPciInfo_v3", false),
 	ROW(compute, "nvmlDeviceGetCudaComputeCapability", false),

@@ -14,6 +14,7 @@
 enum nvml_result { /* nvmlReturn_t */
 	           NVML_SUCCESS = 0,
 	           NVML_NOT_SUPPORTED = 3,
+	           NVML_NOT_FOUND = 6,
 	           NVML_INSUFFICIENT_SIZE = 7,
 	           NVML_TIMEOUT = 10,
 	           NVML_GPU_IS_LOST = 15,
@@ -55,6 +56,13 @@ struct process_info {
 	unsigned pid;
 	unsigned long long used_bytes; /* ~0: not available */
 	unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlProcessUtilizationSample_t: percent, of the driver's sampling period before `time_us` */
+struct process_utilization {
+	unsigned pid;
+	unsigned long long time_us; /* of the wall clock */
+	unsigned sm, memory, encoder, decoder;
 };
 
 struct nvml_field { /* nvmlFieldValue_t */
@@ -106,6 +114,7 @@ struct gpm_metrics { /* nvmlGpmMetricsGet_t */
 };
 
 _Static_assert(sizeof(struct process_info) == 24, "nvmlProcessInfo_v2_t");
+_Static_assert(sizeof(struct process_utilization) == 32, "nvmlProcessUtilizationSample_t");
 _Static_assert(sizeof(struct memory_v2) == 40, "nvmlMemory_v2_t");
 _Static_assert(sizeof(struct pci) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct nvml_field) == 40, "nvmlFieldValue_t");
@@ -139,6 +148,8 @@ struct nvml {
 	int (*ecc)(gpu_handle handle, int kind, int counter, unsigned long long *count);
 	int (*fields)(gpu_handle handle, int count, struct nvml_field *fields);
 	int (*processes)(gpu_handle handle, unsigned *count, struct process_info *infos);
+	int (*process_utilization)(gpu_handle handle, struct process_utilization *samples,
+	                           unsigned *count, unsigned long long since_us);
 	int (*uuid)(gpu_handle handle, char *uuid, unsigned size);
 	int (*pci)(gpu_handle handle, struct pci *pci);
 	int (*compute)(gpu_handle handle, int *major, int *minor);
