@@ -18,7 +18,6 @@
 #include "base/xalloc.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
-#include "probe/person.h"
 
 #define FREE_MS 2000
 
@@ -130,18 +129,31 @@ static int send_order(struct divert *divert, const struct divert_order *order, i
 	return rc ? err_set(err, ECHILD, "the process %s is gone", DIVERT_COMM) : 0;
 }
 
-bool divert_may_look(struct divert *divert, const struct divert_module *module,
-                     const struct divert_function *functions, size_t count)
+static int begin(struct divert *divert, pid_t pid, const struct divert_module *module, size_t count,
+                 struct divert_plan **plan, struct err *err)
 {
-	return judged_files_ready(divert->files, module, functions, count);
+	return *plan ? 0 : divert_plan_new(&divert->shares, pid, module, count, plan, err);
+}
+
+int divert_may_look(struct divert *divert, pid_t pid, const struct divert_module *module,
+                    const struct divert_function *functions, size_t count,
+                    struct divert_plan **plan, struct err *err)
+{
+	int rc = begin(divert, pid, module, count, plan, err);
+
+	if (!rc && !judged_files_ready(divert->files, module, functions, count))
+		rc = -EINPROGRESS;
+	return rc;
 }
 
 int divert_look(struct divert *divert, pid_t pid, const struct divert_module *module,
                 struct divert_function *functions, size_t count, struct divert_need *need,
                 struct divert_plan **plan, struct err *err)
 {
-	int rc = divert_plan_make(divert->files, pid, module, functions, count, plan, err);
+	int rc = begin(divert, pid, module, count, plan, err);
 
+	if (!rc)
+		rc = divert_plan_make(*plan, divert->files, module, functions, err);
 	if (rc)
 		return rc;
 	*need = (struct divert_need){ (*plan)->near_start, (*plan)->near_end, (*plan)->area_bytes };
@@ -155,6 +167,7 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 		                      .pid = plan->pid,
 		                      .start_time = plan->start_time,
 		                      .person = plan->person,
+		                      .owner = plan->owner,
 		                      .dev = plan->dev,
 		                      .inode = plan->inode,
 		                      .number = ++divert->number,
@@ -168,7 +181,6 @@ int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
 	fd = divert_plan_write(plan, area, thunks, &order.count, err);
 	if (fd < 0)
 		return fd;
-	plan->owner = order.owner = person_of_process(plan->pid);
 	rc = send_order(divert, &order, fd, err);
 	close(fd);
 	if (rc)

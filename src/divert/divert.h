@@ -115,19 +115,23 @@ int divert_fd(const struct divert *divert); /* readable: call divert_turn; also 
 int divert_turn(struct divert *divert, struct err *err);
 
 /*
- * Whether divert_look will not take long: another thread looks at the file where it is not known,
- * and until it is through the answer is false. It is to be asked again then, with the same.
+ * Begins a plan, where *plan is NULL, and says whether divert_look will not take long: another
+ * thread looks at the file where it is not known, and until it is through the answer is
+ * -EINPROGRESS. It is to be asked again then, with the same. -ENOSPC: the process's user has as
+ * many plans as there is room for.
  */
-bool divert_may_look(struct divert *divert, const struct divert_module *module,
-                     const struct divert_function *functions, size_t count);
+int divert_may_look(struct divert *divert, pid_t pid, const struct divert_module *module,
+                    const struct divert_function *functions, size_t count,
+                    struct divert_plan **plan, struct err *err);
 
 /*
  * Judges functions (sorted by address) of a module of a process, by the file and by the process's
  * memory, and fills in the answers. Takes some 30 to 130 ms for a libcuda that is seen first,
- * unless divert_may_look has said that it may be called, and a few for one that is known. 0 with a
- * plan, which divert_put or divert_plan_free takes; *need is then what is to be mapped (bytes 0:
- * nothing can be diverted). Else a negative errno: 32-bit and foreign machines -ENOTSUP, valgrind
- * and other emulators -ENOTSUP, gone -ESRCH, a debugger -EBUSY.
+ * unless divert_may_look has said that it may be called, and a few for one that is known. 0 with
+ * *need, what is to be mapped (bytes 0: nothing can be diverted). Else a negative errno: 32-bit and
+ * foreign machines -ENOTSUP, valgrind and other emulators -ENOTSUP, gone -ESRCH, a debugger -EBUSY.
+ * *plan is begun where it is NULL, and, whatever is returned, the caller's until divert_put or
+ * divert_plan_free: so long its user has less of what there is for plans.
  */
 int divert_look(struct divert *divert, pid_t pid, const struct divert_module *module,
                 struct divert_function *functions, size_t count, struct divert_need *need,

@@ -16,6 +16,7 @@
 #include "probe/elf_image.h"
 #include "probe/maps.h"
 #include "probe/helper.h"
+#include "probe/person.h"
 
 #define PAGE         4096u
 #define PAD_STRIDE   32u
@@ -261,49 +262,88 @@ static void add_functions(struct divert_plan *plan, const struct mapped *mapped,
 	plan->area_bytes = (plan->area_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_module *module,
-                     struct divert_function *functions, size_t count, struct divert_plan **out,
-                     struct err *err)
+/* Its code is copied: what a function has beyond 1 KiB is taken as that of others. */
+static int take_code(struct divert_plan *plan, const struct entry_function *judged, struct err *err)
 {
-	struct mapped mapped = { .module = module };
-	const struct entry_function *judged = NULL;
+	uint32_t more = 0;
+	const char *why;
+
+	for (uint32_t i = 0; i < plan->asked; i++)
+		more += (uint32_t)(judged[i].code_bytes >> 10);
+	why = quota_take(&plan->shares->entries, plan->owner, 0, more);
+	if (why)
+		return err_set(err, ENOSPC, "%s", why);
+	plan->entries += more;
+	return 0;
+}
+
+static void free_functions(struct divert_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->count; i++)
+		free((void *)plan->functions[i].code.file);
+	free(plan->functions);
+	plan->functions = NULL;
+	plan->count = 0;
+	quota_give(&plan->shares->entries, plan->owner, 0, plan->entries - plan->asked);
+	plan->entries = plan->asked;
+}
+
+int divert_plan_new(struct divert_shares *shares, pid_t pid, const struct divert_module *module,
+                    size_t count, struct divert_plan **out, struct err *err)
+{
+	uint64_t owner = person_of_process(pid);
+	const char *why;
 	struct divert_plan *plan;
-	int rc;
 
 	if (count > DIVERT_FUNCTIONS_MAX)
 		return err_set(err, E2BIG, "%s has more than %d functions", module->path,
 		               DIVERT_FUNCTIONS_MAX);
+	why = shares_put(shares, owner, (uint32_t)count);
+	if (why)
+		return err_set(err, ENOSPC, "%s", why);
 	plan = xcalloc(1, sizeof(*plan));
 	plan->pid = pid;
-	plan->asked = (uint32_t)count;
-	plan->start_time = process_start_time(pid);
-	plan->tid = process_living_thread(pid);
+	plan->owner = owner;
+	plan->shares = shares;
+	plan->asked = plan->entries = (uint32_t)count;
 	plan->dev = module->dev;
 	plan->inode = module->inode;
-	rc = look_at_process(pid, plan->tid, &mapped, err);
-	if (!rc && !area_person(pid, plan->tid, &plan->person))
-		rc = err_set(err, ESRCH, "process %d has ended", pid);
-	if (!rc)
-		rc = judge_file(files, module, functions, count, &judged, err);
-	if (!rc)
-		add_functions(plan, &mapped, judged, functions);
-	if (!rc && process_start_time(pid) != plan->start_time)
-		rc = err_set(err, ESRCH, "process %d has ended", pid);
-	if (rc) {
-		divert_plan_free(plan);
-		return rc;
-	}
 	*out = plan;
 	return 0;
+}
+
+int divert_plan_make(struct divert_plan *plan, struct judged_files *files,
+                     const struct divert_module *module, struct divert_function *functions,
+                     struct err *err)
+{
+	struct mapped mapped = { .module = module };
+	const struct entry_function *judged = NULL;
+	int rc;
+
+	free_functions(plan);
+	plan->area_bytes = plan->near_end = 0;
+	plan->start_time = process_start_time(plan->pid);
+	plan->tid = process_living_thread(plan->pid);
+	rc = look_at_process(plan->pid, plan->tid, &mapped, err);
+	if (!rc && !area_person(plan->pid, plan->tid, &plan->person))
+		rc = err_set(err, ESRCH, "process %d has ended", plan->pid);
+	if (!rc)
+		rc = judge_file(files, module, functions, plan->asked, &judged, err);
+	if (!rc)
+		rc = take_code(plan, judged, err);
+	if (!rc)
+		add_functions(plan, &mapped, judged, functions);
+	if (!rc && process_start_time(plan->pid) != plan->start_time)
+		rc = err_set(err, ESRCH, "process %d has ended", plan->pid);
+	return rc;
 }
 
 void divert_plan_free(struct divert_plan *plan)
 {
 	if (!plan)
 		return;
-	for (uint32_t i = 0; i < plan->count; i++)
-		free((void *)plan->functions[i].code.file);
-	free(plan->functions);
+	free_functions(plan);
+	shares_put_free(plan->shares, plan->owner, plan->asked);
 	free(plan->thunks);
 	free(plan->found);
 	free(plan);

@@ -8,6 +8,7 @@
 
 #include "divert/divert.h"
 #include "divert/divert_inside.h"
+#include "divert/divert_queue.h"
 #include "divert/entry_file.h"
 
 /* ---- judged files --------------------------------------------------------------------------- */
@@ -49,7 +50,9 @@ struct divert_plan {
 	pid_t pid, tid; /* a thread that lived then: by it memory is found */
 	uint64_t start_time;
 	struct divert_person person;
-	uint64_t owner; /* probe/person.h */
+	uint64_t owner;               /* probe/person.h */
+	struct divert_shares *shares; /* of which it has a place, */
+	uint32_t entries;             /* and so many */
 	dev_t dev;
 	uint64_t inode;
 	struct plan_function *functions; /* that can be diverted, by address */
@@ -67,11 +70,18 @@ struct divert_plan {
 };
 
 /*
- * Judges the functions of a module by its file and by the memory of the process. 0 with a plan; a
- * negative errno as divert_look.
+ * An empty plan for so many functions. Until divert_plan_free its owner's share is taken; where
+ * there is none left, -ENOSPC.
  */
-int divert_plan_make(struct judged_files *files, pid_t pid, const struct divert_module *module,
-                     struct divert_function *functions, size_t count, struct divert_plan **plan,
+int divert_plan_new(struct divert_shares *shares, pid_t pid, const struct divert_module *module,
+                    size_t count, struct divert_plan **plan, struct err *err);
+
+/*
+ * Judges the functions of a module by its file and by the memory of the process. 0, or a negative
+ * errno as divert_look.
+ */
+int divert_plan_make(struct divert_plan *plan, struct judged_files *files,
+                     const struct divert_module *module, struct divert_function *functions,
                      struct err *err);
 
 /*

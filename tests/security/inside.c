@@ -16,6 +16,7 @@
  *   inside executes N     executes itself while something is asked of it
  *   inside user           gets another user while something is asked of it
  *   inside later          the same once it is diverted; waits until cuscope ends
+ *   inside silent N       N processes that are ready, and answer nothing
  *   inside truncates      takes the shared memory away, as far as it can
  *   inside mixed SEED     some of all this at random
  *
@@ -42,12 +43,13 @@
 #include "bpf/wire.h"
 #include "inside.h"
 
-#define NOBODY   65534
-#define WAIT_MS  2000
-#define FIRST_MS 30000 /* until something is asked */
-#define THUNK    64
-#define HELLOS   13 /* see lie_of_slots */
-#define SLOTS    2048
+#define NOBODY    65534
+#define WAIT_MS   2000
+#define FIRST_MS  30000 /* until something is asked */
+#define SILENT_MS 6000
+#define THUNK     64
+#define HELLOS    13 /* see lie_of_slots */
+#define SLOTS     2048
 
 struct session {
 	int socket;
@@ -574,6 +576,21 @@ static void change_user_later(void)
 	_exit(0); /* its library stays as it is */
 }
 
+/* Until cuscope has given it up, or for a while. */
+static void say_nothing(long kind)
+{
+	struct session session;
+	struct pollfd end_of;
+
+	(void)kind;
+	if (!begin(&session))
+		return;
+	say_ready(&session);
+	end_of = (struct pollfd){ .fd = session.socket, .events = POLLRDHUP };
+	poll(&end_of, 1, SILENT_MS);
+	end(&session);
+}
+
 static void truncate_memory(void)
 {
 	struct session session;
@@ -661,6 +678,8 @@ static void act(const char *what, const char *argument)
 		change_user();
 	} else if (!strcmp(what, "later")) {
 		change_user_later();
+	} else if (!strcmp(what, "silent")) {
+		in_children(say_nothing, 0, n);
 	} else if (!strcmp(what, "truncates")) {
 		truncate_memory();
 	} else {

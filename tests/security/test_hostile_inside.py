@@ -115,6 +115,13 @@ def test_an_agent_that_comes_and_goes(case):
         raise Failure(f"{told} sentences of one process")
 
 
+@alone
+def test_many_processes_that_answer_nothing(case):
+    """Each had a plan of its own meanwhile, 200 MiB in all."""
+    result = beside(case, "silent", 600)
+    checks.contains("most of them get none", "of one user's processes 256 modules", result.err)
+
+
 def test_a_program_that_executes_itself_when_it_is_asked(case):
     beside(case, "executes", 8)
 

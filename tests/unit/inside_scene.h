@@ -245,10 +245,16 @@ static bool probes_meet; /* calls before the jumps do */
 /* As if another thread looked at each file for `look_for` times that it is asked. */
 static int look_for;
 
-bool divert_may_look(struct divert *divert, const struct divert_module *of,
-                     const struct divert_function *functions, size_t count)
+static bool plans_are_taken; /* its user has as many as there may be */
+
+int divert_may_look(struct divert *divert, pid_t pid, const struct divert_module *of,
+                    const struct divert_function *functions, size_t count,
+                    struct divert_plan **plan, struct err *err)
 {
-	return look_for-- <= 0;
+	if (plans_are_taken)
+		return err_set(err, ENOSPC, "all plans are taken");
+	*plan = PLAN;
+	return look_for-- <= 0 ? 0 : -EINPROGRESS;
 }
 
 int divert_look(struct divert *divert, pid_t pid, const struct divert_module *of,
@@ -264,7 +270,6 @@ int divert_look(struct divert *divert, pid_t pid, const struct divert_module *of
 	}
 	divert->count = count;
 	*need = (struct divert_need){ TEXT, TEXT + 0x2000, 4096 };
-	*plan = PLAN;
 	return 0;
 }
 

@@ -19,6 +19,7 @@ UNIT_WRAP_test_call_texts := helper_string helper_person_of
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
 UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
+UNIT_WRAP_test_divert_shares := judged_files_get
 UNIT_WRAP_test_divert_write := pwrite
 UNIT_WRAP_test_elf_damage := helper_pread
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns

@@ -3,10 +3,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/process.h"
-#include "divert/divert.h"
+#include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
 
 #define ANN  1000
@@ -113,6 +114,74 @@ static void test_nothing_is_asked_about_children_of_others(void **state)
 	divert_free(divert);
 }
 
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+#define FUNCTIONS 4
+
+static struct entry_function judged[FUNCTIONS];
+
+int __wrap_judged_files_get(struct judged_files *files, const struct divert_module *module,
+                            const struct divert_function *functions, size_t count,
+                            const struct entry_function **out, struct err *err);
+int __wrap_judged_files_get(struct judged_files *files, const struct divert_module *module,
+                            const struct divert_function *functions, size_t count,
+                            const struct entry_function **out, struct err *err)
+{
+	*out = judged;
+	return 0;
+}
+
+/* This program's. */
+static struct divert_module own_code(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	return (struct divert_module){
+		.fd = -1, .path = "this program", .dev = st.st_dev, .inode = st.st_ino
+	};
+}
+
+/* Those that are never put as well: their process's agent may answer nothing. */
+static void test_a_plan_has_its_user_s_share_until_it_is_freed(void **state)
+{
+	static struct divert_plan *plans[SHARE_PLACES + 1];
+	struct divert_module module = own_code();
+	struct err err = { 0 };
+	int n = 0;
+
+	while (!divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plans[n], &err))
+		n++;
+	assert_int_equal(err.code, -ENOSPC);
+	assert_int_equal(n, getuid() ? SHARE_USER_PLACES : SHARE_PLACES);
+	divert_plan_free(plans[--n]);
+	assert_int_equal(divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plans[n], &err),
+	                 0);
+	for (int i = 0; i <= n; i++)
+		divert_plan_free(plans[i]);
+	assert_int_equal(shares.places.taken, 0);
+	assert_int_equal(shares.entries.taken, 0);
+}
+
+static void test_long_functions_count_as_several(void **state)
+{
+	struct divert_function functions[FUNCTIONS] = { 0 };
+	struct divert_module module = own_code();
+	struct divert_plan *plan = NULL;
+	struct err err = { 0 };
+
+	judged[1].code_bytes = judged[2].code_bytes = 3072;
+	assert_int_equal(divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plan, &err), 0);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(divert_plan_make(plan, NULL, &module, functions, &err), 0);
+		assert_int_equal(shares.entries.taken, FUNCTIONS + 6);
+	}
+	judged[1].code_bytes = (size_t)SHARE_ENTRIES << 10;
+	assert_int_equal(divert_plan_make(plan, NULL, &module, functions, &err), -ENOSPC);
+	divert_plan_free(plan);
+	assert_int_equal(shares.entries.taken, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -123,6 +192,8 @@ int main(void)
 		TEST(test_children_of_one_user_take_no_room_of_others),
 		TEST(test_children_whose_end_was_not_told_make_room),
 		TEST(test_nothing_is_asked_about_children_of_others),
+		TEST(test_a_plan_has_its_user_s_share_until_it_is_freed),
+		TEST(test_long_functions_count_as_several),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -584,6 +584,33 @@ static void test_what_is_refused_keeps_its_probes_and_its_plan_is_freed(void **s
 	assert_int_equal(changes.n_freed, 1);
 }
 
+/* Its user has as many as there may be: the process's agent is asked for nothing. */
+static void test_a_module_without_a_plan_keeps_its_probes(void **state)
+{
+	struct inside *inside;
+
+	plans_are_taken = true;
+	inside = open_inside(0);
+	agent_comes(inside, 100);
+	plans_are_taken = false;
+	assert_int_equal(fake.bytes, 0);
+	assert_non_null(strstr(notices, "keeps its probes: all plans are taken"));
+	inside_free(inside);
+	assert_int_equal(changes.n_freed, 0);
+}
+
+static void test_a_plan_that_waits_for_its_file_is_freed_with_its_module(void **state)
+{
+	struct inside *inside = open_inside(0);
+
+	look_for = 100;
+	agent_comes(inside, 100);
+	assert_int_equal(changes.n_freed, 0);
+	inside_free(inside);
+	look_for = 0;
+	assert_int_equal(changes.n_freed, 1);
+}
+
 static void test_more_functions_than_slots_keep_their_probes(void **state)
 {
 	struct inside *inside = open_inside(0);
@@ -815,6 +842,8 @@ int main(void)
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),
 		cmocka_unit_test(test_a_process_that_does_not_stop_is_tried_again),
 		cmocka_unit_test(test_what_is_refused_keeps_its_probes_and_its_plan_is_freed),
+		cmocka_unit_test(test_a_module_without_a_plan_keeps_its_probes),
+		cmocka_unit_test(test_a_plan_that_waits_for_its_file_is_freed_with_its_module),
 		cmocka_unit_test(test_more_functions_than_slots_keep_their_probes),
 		cmocka_unit_test(test_a_process_that_cannot_be_entered_is_told_of_once),
 		cmocka_unit_test(test_after_an_agent_ended_calls_are_the_probes),

@@ -103,8 +103,12 @@ void inside_module_want(struct inside_process *process, const struct module *mod
 	process->n_modules++;
 }
 
+/* All that it was to be diverted by; what is put, or being put, is divert's. */
 void inside_module_forget_plan(struct inside_module *at)
 {
+	if (at->state != INSIDE_PUTTING && at->state != INSIDE_DIVERTED)
+		divert_plan_free(at->plan);
+	at->plan = NULL;
 	free(at->functions);
 	free(at->hooks);
 	free(at->thunks);
@@ -116,8 +120,6 @@ void inside_module_forget_plan(struct inside_module *at)
 
 void inside_module_free(struct inside_module *at)
 {
-	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
-		divert_plan_free(at->plan);
 	inside_module_forget_plan(at);
 	free(at->told);
 	free(at->met);
@@ -126,24 +128,18 @@ void inside_module_free(struct inside_module *at)
 
 void inside_module_left(struct inside_module *at, uint64_t until_ns)
 {
-	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
-		divert_plan_free(at->plan);
-	at->plan = NULL;
+	inside_module_forget_plan(at);
 	at->state = INSIDE_LEFT;
 	if (until_ns < at->until_ns)
 		at->until_ns = until_ns;
-	inside_module_forget_plan(at);
 }
 
 void inside_module_keeps(struct inside_module *at, const char *why)
 {
 	struct inside *inside = at->process->inside;
 
-	if (at->state == INSIDE_AREA || at->state == INSIDE_SLOTS)
-		divert_plan_free(at->plan);
-	at->plan = NULL;
-	at->state = INSIDE_KEPT;
 	inside_module_forget_plan(at);
+	at->state = INSIDE_KEPT;
 	if (inside->stopping || process_is_over((pid_t)at->process->pid))
 		return; /* nobody asks why any more */
 	if (inside_process_tells(at->process, TOLD_MOST))
@@ -303,8 +299,10 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 		choose_functions(at);
 	if (!at->count)
 		return err_set(err, ENOENT, "none of its functions is recorded");
-	if (!divert_may_look(at->process->inside->divert, &module, at->functions, at->count))
-		return -EINPROGRESS;
+	r = divert_may_look(at->process->inside->divert, (pid_t)at->process->pid, &module,
+	                    at->functions, at->count, &at->plan, err);
+	if (r)
+		return r;
 	if (address_of(at, at->functions[0].offset, &first, &twice, err))
 		return -EAGAIN;
 	if (!first)
@@ -316,12 +314,9 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 	at->load = first - at->functions[0].address;
 	r = divert_look(at->process->inside->divert, (pid_t)at->process->pid, &module,
 	                at->functions, at->count, need, &at->plan, err);
-	if (!r && !need->bytes) {
-		divert_plan_free(at->plan);
-		at->plan = NULL;
+	if (!r && !need->bytes)
 		r = err_set(err, ENOTSUP, "no function of it can be diverted: %s",
 		            entry_refusal_text(at->functions[0].refusal));
-	}
 	return r;
 }
 
