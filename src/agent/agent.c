@@ -94,6 +94,7 @@ struct agent *agent_new(struct agent_common *common, pid_t pid)
 	agent->common = common;
 	agent->pid = pid;
 	agent->start_time = process_start_time(pid);
+	agent->person = helper_person_of(pid);
 	agent->socket = agent->bell = -1;
 	agent->state = STATE_UNKNOWN;
 	return agent;

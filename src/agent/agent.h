@@ -41,7 +41,7 @@ struct agent {
 	struct agent_common *common;
 	pid_t pid;
 	uint64_t start_time;   /* of the process, as it was when it was wanted */
-	uint64_t person;       /* whose it is (probe/person.h), where it is to be entered */
+	uint64_t person;       /* whose it is (probe/person.h) */
 	struct inject *inject; /* not NULL: being entered */
 	int socket, bell;      /* -1: none */
 	struct agent_ring *ring;

@@ -21,9 +21,10 @@
 #include "probe/helper.h"
 
 #define AGENTS_MOST   4096
-#define ENTERING_MOST 8   /* at once: each is a process of ours, and stops one of theirs; */
-#define ENTERING_USER 4   /* of a user but root, who can make each take 10 s */
-#define ACCEPTS_MOST  256 /* a turn */
+#define AGENTS_USER   1024 /* of a user but root */
+#define ENTERING_MOST 8    /* at once: each is a process of ours, and stops one of theirs; */
+#define ENTERING_USER 4    /* of a user but root, who can make each take 10 s */
+#define ACCEPTS_MOST  256  /* a turn */
 #define EVENTS_MOST   64
 #define VARIABLES     5
 
@@ -38,7 +39,7 @@ struct agents {
 	char *variables[VARIABLES];
 	struct agent *all;
 	struct agent *over; /* to be freed when no event can mean them any more */
-	struct quota entering;
+	struct quota places, entering;
 	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
 	struct agent_windows windows;
 	bool told_full;
@@ -92,6 +93,10 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	struct agents *agents = xcalloc(1, sizeof(*agents));
 	int rc = 0;
 
+	agents->places = (struct quota){
+		.user = { AGENTS_USER, "at most 1,024 processes of one user are taken at once" },
+		.all = { AGENTS_MOST, "at most 4,096 processes are taken at once" }
+	};
 	agents->entering = (struct quota){ .user = { .most = ENTERING_USER },
 		                           .all = { .most = ENTERING_MOST } };
 	agents->common.options = *options;
@@ -148,6 +153,7 @@ void agents_free(struct agents *agents)
 		return;
 	MAP_FREE(agents->all, agent_free);
 	reap(agents);
+	quota_free(&agents->places);
 	quota_free(&agents->entering);
 	stop_listening(agents);
 	close_fd(&agents->timer);
@@ -217,6 +223,7 @@ static struct agent *find(const struct agents *agents, pid_t pid)
 static void put_away(struct agents *agents, struct agent *agent)
 {
 	HASH_DEL(agents->all, agent);
+	quota_give(&agents->places, agent->person, 0, 1);
 	agent->next = agents->over;
 	agents->over = agent;
 }
@@ -224,18 +231,19 @@ static void put_away(struct agents *agents, struct agent *agent)
 static struct agent *add(struct agents *agents, pid_t pid)
 {
 	struct agent *agent = agent_new(&agents->common, pid);
+	const char *why = quota_take(&agents->places, agent->person, 0, 1);
 
-	HASH_ADD_INT(agents->all, pid, agent);
-	if (HASH_COUNT(agents->all) <= AGENTS_MOST)
+	if (!why) {
+		HASH_ADD_INT(agents->all, pid, agent);
 		return agent;
+	}
 	if (agents->told_full)
 		agents->common.lost.turned_away++;
 	else
-		agent_fail(agent,
-		           "no %s of process %d and others: at most %d processes are taken at once",
-		           agent_lacks(&agents->common), pid, AGENTS_MOST);
+		agent_fail(agent, "no %s of process %d and others: %s",
+		           agent_lacks(&agents->common), pid, why);
 	agents->told_full = true;
-	put_away(agents, agent);
+	agent_free(agent);
 	return NULL;
 }
 
@@ -322,10 +330,8 @@ void agents_enter(struct agents *agents, pid_t pid)
 	if (find(agents, pid) || agents->common.order == AGENT_STOP)
 		return;
 	agent = add(agents, pid);
-	if (agent) {
-		agent->person = helper_person_of(pid);
+	if (agent)
 		enter(agents, agent);
-	}
 	if (agent && agent->over)
 		put_away(agents, agent);
 }

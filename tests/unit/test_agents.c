@@ -2,6 +2,7 @@
 /* Agents of processes that begin, run, fail and end, played by this test. */
 #include "agents_scene.h"
 #include "fake_library.h"
+#include "probe/person.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -607,6 +608,38 @@ static void test_a_thousand_may_come_and_go(void **state)
 	assert_int_equal(open_files(), files);
 }
 
+static uint64_t person;
+
+uint64_t __wrap_helper_person_of(pid_t pid);
+uint64_t __wrap_helper_person_of(pid_t pid)
+{
+	return person;
+}
+
+static void test_a_user_with_many_processes_leaves_room_for_others(void **state)
+{
+	struct scene *scene = *state;
+	struct agents_lost lost;
+
+	scene_open(scene);
+	injection.pending = true;
+	person = 1000;
+	for (pid_t pid = 5000; pid < 5000 + 4096; pid++)
+		agents_enter(scene->agents, pid);
+	assert_why(scene, "at most 1,024 processes of one user");
+	person = 1001;
+	for (pid_t pid = 10000; pid < 10000 + 1024; pid++)
+		agents_enter(scene->agents, pid);
+	agents_lost(scene->agents, &lost);
+	assert_int_equal(lost.turned_away, 4096 - 1024 - 1);
+	agents_gone(scene->agents, 5000); /* and its place is free again */
+	person = 1000;
+	agents_enter(scene->agents, 9999);
+	agents_lost(scene->agents, &lost);
+	assert_int_equal(lost.turned_away, 4096 - 1024 - 1);
+	person = PERSON_ROOT;
+}
+
 static void test_of_too_many_processes_one_is_named_and_the_others_are_counted(void **state)
 {
 	struct scene *scene = *state;
@@ -616,7 +649,7 @@ static void test_of_too_many_processes_one_is_named_and_the_others_are_counted(v
 	injection.pending = true;
 	for (pid_t pid = 5000; pid < 5000 + 4096 + 10; pid++)
 		agents_enter(scene->agents, pid);
-	assert_why(scene, "at most 4096 processes");
+	assert_why(scene, "at most 4,096 processes");
 	agents_lost(scene->agents, &lost);
 	assert_int_equal(lost.turned_away, 9);
 }
@@ -625,6 +658,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCENE_TEST(test_hello_says_what_is_wanted),
+		SCENE_TEST(test_a_user_with_many_processes_leaves_room_for_others),
 		SCENE_TEST(test_a_process_that_is_not_wanted_gets_nothing),
 		SCENE_TEST(test_each_state_is_told_once),
 		SCENE_TEST(test_a_state_says_what_the_agent_found),
