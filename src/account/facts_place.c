@@ -169,7 +169,7 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 {
 	uint32_t seen = 0;
 
-	for (size_t i = 0; i < thread->n_samples; i++) {
+	for (size_t i = 0; i < thread->n_samples; i = spill_next(placer->facts->spill, i)) {
 		const struct numbered *of = &numbered[thread->samples[i].chain];
 
 		if (!of->cut && placer_whose(placer, of->chain) != WHOSE_OTHERS)
@@ -191,19 +191,23 @@ static uint32_t placer_row(struct placer *placer, struct fact_thread *thread, ui
 
 static void placer_make_chains(struct placer *placer)
 {
-	struct numbered *numbered = facts_number(placer->facts);
+	struct facts *facts = placer->facts;
+	struct numbered *numbered;
 
-	for (size_t i = 0; i < placer->facts->n_threads; i++) {
-		struct fact_thread *thread = &placer->facts->threads[i];
+	if (!facts->n_stacks) /* no row has one: none is written to */
+		return;
+	numbered = facts_number(facts);
+	for (size_t i = 0; i < facts->n_threads; i++) {
+		struct fact_thread *thread = &facts->threads[i];
 
 		placer_samples(placer, thread, numbered);
-		for (size_t k = 0; k < thread->n_calls; k = spill_next(placer->facts->spill, k)) {
+		for (size_t k = 0; k < thread->n_calls; k = spill_next(facts->spill, k)) {
 			struct fact_call *call = &thread->calls[k];
 
 			call->chain =
 				placer_row(placer, thread, call->begin_ns, &numbered[call->chain]);
 		}
-		for (size_t k = 0; k < thread->n_rests; k = spill_next(placer->facts->spill, k)) {
+		for (size_t k = 0; k < thread->n_rests; k = spill_next(facts->spill, k)) {
 			struct fact_rest *rest = &thread->rests[k];
 			const struct numbered *of = &numbered[rest->chain];
 
@@ -213,8 +217,12 @@ static void placer_make_chains(struct placer *placer)
 		}
 		thread->poll_chain = numbered[thread->poll_chain].chain;
 	}
-	for (size_t i = 0; i < placer->facts->n_works; i++)
-		placer->facts->works[i].chain = numbered[placer->facts->works[i].chain].chain;
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
+		struct fact_work *work = &facts->works[i];
+
+		if (work->chain) /* few have one, and what is written to is written out again */
+			work->chain = numbered[work->chain].chain;
+	}
 	free(numbered);
 }
 
