@@ -53,6 +53,7 @@ static int page_begin(struct consumer *self, const struct run_info *run, struct 
 		return err->code;
 	if (!page->sink.options.apart || !page_tables_apart(page->tables))
 		page->rows = page_rows_new(page->blocks, &page->sink);
+	page->sink.joins = page_tables_join(page->tables);
 	page->reports = page_tables_consumers(page->tables, &page->n_reports);
 	if (page->pair) {
 		diff_share_why(page->pair->diff, page->side, page_tables_why(page->tables));

@@ -65,6 +65,10 @@ void page_tables_free(struct page_tables *tables);
  */
 bool page_tables_apart(struct page_tables *tables);
 
+/* Then: whether this process needs to be told which call asked for what ran. The account of time
+ * finds that by itself. */
+bool page_tables_join(const struct page_tables *tables);
+
 /* Those of this process. */
 struct consumer *const *page_tables_consumers(struct page_tables *tables, size_t *n);
 

@@ -176,6 +176,11 @@ bool page_tables_apart(struct page_tables *tables)
 	return false;
 }
 
+bool page_tables_join(const struct page_tables *tables)
+{
+	return !tables->is_child || tables->parts[PART_OTHERS].set;
+}
+
 /* The sentence of a failure stands where the tables would: by the file itself, since what could not
  * be written is still to be. Where there is no room for it, the exit status tells enough. */
 static void part_say(const struct tables_part *part, const struct err *failed)
