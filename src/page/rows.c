@@ -333,18 +333,44 @@ static void rows_add_call(struct page_rows *rows, const struct event *event)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+/* What makes the words of a kernel's run. */
+struct kernel_words {
+	uint64_t graph, node;
+	uint32_t device, context, stream, grid[3], block[3], unused;
+};
+
+static uint64_t kernel_key(const struct activity *a)
+{
+	const struct kernel_words words = { .graph = a->graph,
+		                            .node = a->graph_node,
+		                            .device = a->device,
+		                            .context = a->context,
+		                            .stream = a->stream,
+		                            .grid = { a->grid[0], a->grid[1], a->grid[2] },
+		                            .block = { a->block[0], a->block[1], a->block[2] } };
+
+	return hash_long(&words, sizeof(words));
+}
+
+/* Of kernels many have the same words, which take longer to make than to find. */
 static uint64_t work_detail(struct page_rows *rows, struct page_track *track,
                             const struct activity *activity)
 {
 	const struct delay none = { 0 };
 	const struct buf *words = &rows->description.words;
-	uint64_t key, number;
+	bool kernel = activity->kind == ACTIVITY_KERNEL;
+	uint64_t key = kernel ? kernel_key(activity) : 0;
+	uint64_t number = kernel ? page_text_find(track, key) : 0;
 
+	if (number)
+		return number;
 	describe_activity(activity, &none, &rows->description);
 	if (!words->len)
 		return 0;
-	key = hash_long(words->data, words->len);
-	number = page_text_find(track, key);
+	if (!kernel) {
+		key = hash_long(words->data, words->len);
+		number = page_text_find(track, key);
+	}
 	return number ? number : page_text_add(rows->blocks, track, key, words->data);
 }
 
