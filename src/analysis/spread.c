@@ -103,7 +103,8 @@ uint64_t sketch_percentile(const struct sketch *sketch, double share)
 
 /* ---- spread -------------------------------------------------------------------------------- */
 
-#define ROOM_FIRST 4 /* rows of a report are many, and most have few values */
+#define ROOM_FIRST 4  /* rows of a report are many, and most have few values */
+#define WAITING    64 /* values that go into a sketch together: its lines are asked for once */
 
 void spread_free(struct spread *spread)
 {
@@ -119,32 +120,46 @@ bool spread_is_exact(const struct spread *spread)
 	return spread->count <= SPREAD_EXACT;
 }
 
+/* The values that are not in a sketch yet. */
 static void values_into(struct spread *spread, struct sketch *sketch)
 {
-	for (uint64_t i = 0; i < spread->count; i++)
+	uint64_t in = spread->sketch ? spread->sketch->count : 0;
+
+	for (uint64_t i = 0; i < spread->count - in; i++)
 		sketch_add(sketch, spread->values[i]);
-	free(spread->values);
-	spread->values = NULL;
-	spread->room = 0;
 }
 
-/* Makes room for a value more; with too many, all go into the sketch. */
+static void values_room(struct spread *spread, uint32_t room)
+{
+	spread->values = xrealloc(spread->values, room * sizeof(*spread->values));
+	spread->room = room;
+}
+
+/* Makes room for a value more; with too many, all go into the sketch, some at a time. */
 static void keep(struct spread *spread, uint64_t value)
 {
-	if (spread->count < SPREAD_EXACT) {
-		if (spread->count == spread->room) {
-			spread->room = spread->room ? 2 * spread->room : ROOM_FIRST;
-			spread->values =
-				xrealloc(spread->values, spread->room * sizeof(*spread->values));
-		}
-		spread->values[spread->count] = value;
-		return;
+	uint64_t waiting = spread->count - (spread->sketch ? spread->sketch->count : 0);
+
+	if (waiting == (spread->sketch ? WAITING : SPREAD_EXACT)) {
+		struct sketch *sketch =
+			spread->sketch ? spread->sketch : xcalloc(1, sizeof(*sketch));
+
+		values_into(spread, sketch);
+		waiting = 0;
+		if (!spread->sketch)
+			values_room(spread, WAITING);
+		spread->sketch = sketch;
+	} else if (waiting == spread->room) {
+		values_room(spread, spread->room ? 2 * spread->room : ROOM_FIRST);
 	}
-	if (!spread->sketch) {
-		spread->sketch = xcalloc(1, sizeof(*spread->sketch));
-		values_into(spread, spread->sketch);
-	}
-	sketch_add(spread->sketch, value);
+	spread->values[waiting] = value;
+}
+
+/* Of one that is not exact, with all its values in it. */
+static const struct sketch *whole_sketch(struct spread *spread)
+{
+	values_into(spread, spread->sketch);
+	return spread->sketch;
 }
 
 void spread_add(struct spread *spread, uint64_t value)
@@ -162,6 +177,7 @@ void spread_add(struct spread *spread, uint64_t value)
 /* `from` has a sketch: `into` takes it over, and its own values go into it. */
 static void take_sketch(struct spread *into, struct spread *from)
 {
+	whole_sketch(from);
 	if (into->sketch) {
 		sketch_merge(into->sketch, from->sketch);
 		return;
@@ -232,7 +248,7 @@ double spread_median(struct spread *spread)
 	if (!n)
 		return 0;
 	if (!spread_is_exact(spread))
-		return (double)sketch_percentile(spread->sketch, 0.5);
+		return (double)sketch_percentile(whole_sketch(spread), 0.5);
 	values = sorted(spread);
 	if (n % 2)
 		return (double)values[n / 2];
@@ -246,7 +262,7 @@ uint64_t spread_percentile(struct spread *spread, double share)
 	if (!spread->count)
 		return 0;
 	if (!spread_is_exact(spread))
-		return sketch_percentile(spread->sketch, share);
+		return sketch_percentile(whole_sketch(spread), share);
 	rank = number_u64(ceil(share * (double)spread->count));
 	return sorted(spread)[rank ? rank - 1 : 0];
 }

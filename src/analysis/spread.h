@@ -43,9 +43,9 @@ uint64_t sketch_percentile(const struct sketch *sketch, double share);
 struct spread {
 	uint64_t count, sum, min, max;
 	unsigned __int128 squares; /* sum of them, modulo 2^128: see spread_deviation() */
-	uint64_t *values;          /* while there are at most SPREAD_EXACT, unordered */
+	uint64_t *values;          /* those that are not in the sketch, unordered */
 	uint32_t room;             /* in values */
-	struct sketch *sketch;     /* of all values when there are more; else NULL */
+	struct sketch *sketch;     /* NULL while there are at most SPREAD_EXACT */
 };
 
 void spread_free(struct spread *spread);
