@@ -43,9 +43,13 @@ struct piece_place {
 	size_t block, at;
 };
 
-/* How many blocks begin with a piece that was asked for before then. */
+/* How many blocks begin with a piece that was asked for before then: mostly all. */
 static size_t blocks_before(const struct pieces *pieces, uint64_t time_ns)
 {
+	size_t n = pieces->n_blocks;
+
+	if (n && pieces->blocks[n - 1]->at[0].asked_ns < time_ns)
+		return n;
 	return ARRAY_BEFORE(pieces->n_blocks, i, pieces->blocks[i]->at[0].asked_ns < time_ns);
 }
 
@@ -186,9 +190,9 @@ static void pieces_free(struct pieces *pieces)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-#define LEVELS       64 /* deeper ranges have none around them */
-#define DOMAIN_BYTES 64 /* of a domain's name that tell it apart */
-#define NONE         UINT64_MAX
+#define LEVELS       64         /* deeper ranges have none around them */
+#define DOMAIN_BYTES 64         /* of a domain's name that tell it apart */
+#define NONE         UINT64_MAX /* no range's number */
 
 /*
  * A file can have any number of ranges within each other and of domains of a thread, and each piece
@@ -197,13 +201,15 @@ static void pieces_free(struct pieces *pieces)
 #define LOOKS_EACH (2 * LEVELS)
 #define LOOKS_MOST ((uint64_t)LEVELS * RANGE_WORK_PIECES)
 
-/* A range that ended. */
+/* A range that ended. There are so many that each byte counts: others are told by how far they are
+ * away in the line, 0 where there are none. */
 struct ended {
 	uint64_t begin_ns, end_ns;
-	uint64_t parent; /* its number in the line; NONE: not known */
-	uint64_t next;   /* another one of its level without a parent */
+	uint64_t work_begin_ns, work_end_ns; /* as struct range_work_done has them */
 	void *row;
-	struct range_work_done done;
+	uint32_t ops, children, depth;
+	uint32_t parent; /* ahead, which ended later; */
+	uint32_t next;   /* and back: another one of its level without a parent */
 };
 
 struct range_work_line_key {
@@ -216,6 +222,7 @@ struct range_work_line {
 	struct range_work_line_key key;
 	struct ended *ranges; /* a ring */
 	uint64_t first, next, room;
+	uint64_t near;                   /* the one that was found last */
 	uint64_t gone_ns;                /* ranges that ended up to here were let go for others */
 	uint64_t orphans[LEVELS];        /* the last one of each level whose parent has not ended */
 	struct range_work_line *sibling; /* another domain of the thread */
@@ -264,8 +271,16 @@ static struct ended *range_at(const struct range_work_line *line, uint64_t numbe
 static void let_range_go(struct range_work *work, struct range_work_line *line)
 {
 	const struct ended *range = range_at(line, line->first);
+	const struct range_work_done done = {
+		.range_ns = range->end_ns > range->begin_ns ? range->end_ns - range->begin_ns : 0,
+		.begin_ns = range->work_begin_ns,
+		.end_ns = range->work_end_ns,
+		.ops = range->ops,
+		.children = range->children,
+		.depth = range->depth,
+	};
 
-	work->ops.done(work->data, range->row, &range->done);
+	work->ops.done(work->data, range->row, &done);
 	line->first++;
 	work->n_ranges--;
 }
@@ -357,13 +372,11 @@ static void keep_piece(struct range_work *work, struct asker *thread, const stru
 
 static void count(struct range_work *work, struct ended *range, const struct piece *piece)
 {
-	struct range_work_done *done = &range->done;
-
-	if (!done->ops || piece->begin_ns < done->begin_ns)
-		done->begin_ns = piece->begin_ns;
-	if (!done->ops || piece->end_ns > done->end_ns)
-		done->end_ns = piece->end_ns;
-	done->ops++;
+	if (!range->ops || piece->begin_ns < range->work_begin_ns)
+		range->work_begin_ns = piece->begin_ns;
+	if (!range->ops || piece->end_ns > range->work_end_ns)
+		range->work_end_ns = piece->end_ns;
+	range->ops += range->ops < UINT32_MAX;
 	work->ops.work(work->data, range->row, piece->kernel,
 	               piece->end_ns > piece->begin_ns ? piece->end_ns - piece->begin_ns : 0);
 }
@@ -407,21 +420,23 @@ static void make_room_for_range(struct range_work *work, struct range_work_line 
 static void adopt(struct range_work_line *line, uint64_t number, uint32_t depth)
 {
 	struct ended *range = range_at(line, number), *child;
+	uint64_t at;
 
 	if (depth > LEVELS) /* as a damaged file may say: one more of it is none */
 		depth = LEVELS;
 
 	if (depth + 1 < LEVELS) {
-		for (uint64_t at = line->orphans[depth + 1]; (child = range_at(line, at));
-		     at = child->next) {
-			child->parent = number;
-			range->done.children++;
+		for (at = line->orphans[depth + 1]; (child = range_at(line, at));
+		     at = child->next ? at - child->next : NONE) {
+			child->parent = (uint32_t)(number - at);
+			range->children++;
 		}
 	}
 	for (uint32_t i = depth + 1; i < LEVELS; i++)
 		line->orphans[i] = NONE;
 	if (depth < LEVELS) {
-		range->next = line->orphans[depth];
+		at = line->orphans[depth];
+		range->next = range_at(line, at) ? (uint32_t)(number - at) : 0;
 		line->orphans[depth] = number;
 	}
 	if (!depth) /* nothing is around it */
@@ -446,10 +461,8 @@ static void see_range(struct range_work *work, const struct event *event)
 	*range = (struct ended){
 		.begin_ns = about->begin_ns,
 		.end_ns = about->end_ns,
-		.parent = NONE,
-		.next = NONE,
 		.row = work->ops.row(work->data, event),
-		.done = { .range_ns = range_duration_ns(about), .depth = about->depth },
+		.depth = about->depth,
 	};
 	adopt(line, number, about->depth);
 	place = pieces_from(&thread->pieces, about->begin_ns);
@@ -465,24 +478,36 @@ static void see_range(struct range_work *work, const struct event *event)
 
 /* ---- work ---------------------------------------------------------------------------------- */
 
-/* The first that ended then or later. */
-static uint64_t range_from(const struct range_work_line *line, uint64_t time_ns)
+static bool ended_before(const struct range_work_line *line, uint64_t number, uint64_t time_ns)
 {
-	uint64_t low = line->first, high = line->next;
+	return range_at(line, number)->end_ns < time_ns;
+}
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
+/* The first that ended then or later. It is looked for around the one that was found before, in
+ * steps that double: work comes by and large in the order of its calls. */
+static uint64_t range_from(struct range_work_line *line, uint64_t time_ns)
+{
+	uint64_t low = line->first, high = line->next, at = line->near;
 
-		if (range_at(line, middle)->end_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
+	at = at < low ? low : at > high ? high : at;
+	for (uint64_t step = 1; at < high && ended_before(line, at, time_ns); step *= 2) {
+		low = at + 1;
+		at = high - at > step ? at + step : high;
 	}
-	return low;
+	high = at;
+	for (uint64_t step = 1; at > low; step *= 2) {
+		at = at - low > step ? at - step : low;
+		if (ended_before(line, at, time_ns)) {
+			low = at + 1;
+			break;
+		}
+		high = at;
+	}
+	return line->near = low + ARRAY_BEFORE(high - low, i, ended_before(line, low + i, time_ns));
 }
 
 /* Ranges that ended already; one that began later leads to those around it all the same. */
-static void count_in_ended(struct range_work *work, const struct range_work_line *line,
+static void count_in_ended(struct range_work *work, struct range_work_line *line,
                            const struct piece *piece)
 {
 	uint64_t at = range_from(line, piece->asked_ns);
@@ -491,7 +516,8 @@ static void count_in_ended(struct range_work *work, const struct range_work_line
 	while (range) {
 		if (range->begin_ns <= piece->asked_ns)
 			count(work, range, piece);
-		range = range_at(line, range->parent);
+		at += range->parent;
+		range = range->parent ? range_at(line, at) : NULL;
 	}
 }
 
@@ -507,7 +533,7 @@ static void see_work(void *data, const struct work_done *done, const struct work
 	piece = (struct piece){ call->begin_ns, done->activity->begin_ns, done->activity->end_ns,
 		                done->activity->kernel };
 	thread = asker_of(work, call->process, call->tid);
-	for (const struct range_work_line *line = thread->lines; line; line = line->sibling) {
+	for (struct range_work_line *line = thread->lines; line; line = line->sibling) {
 		if (!may_look(work)) {
 			work->cut++;
 			break;

@@ -12,7 +12,7 @@
 #include "trace/event.h"
 
 #define RANGE_WORK_PIECES (1u << 19) /* of work that are kept, of all threads; 32 bytes each */
-#define RANGE_WORK_RANGES (1u << 18) /* ranges that are kept; 88 bytes each */
+#define RANGE_WORK_RANGES (1u << 18) /* ranges that are kept; 64 bytes each */
 #define RANGE_WORK_LINES  (1u << 16) /* domains of threads with such; 700 bytes each */
 
 struct range_work_done {
