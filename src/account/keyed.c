@@ -29,6 +29,16 @@ static struct keyed_slot *keyed_find(const struct keyed *keyed, uint32_t hash, c
 	}
 }
 
+/* Of a row that has none. */
+static void keyed_place(struct keyed *keyed, struct keyed_slot slot)
+{
+	size_t at = slot.hash & (keyed->n_slots - 1);
+
+	while (keyed->slots[at].row)
+		at = (at + 1) & (keyed->n_slots - 1);
+	keyed->slots[at] = slot;
+}
+
 static void keyed_grow(struct keyed *keyed)
 {
 	struct keyed_slot *before = keyed->slots;
@@ -36,15 +46,9 @@ static void keyed_grow(struct keyed *keyed)
 
 	keyed->n_slots = n ? 2 * n : KEYED_SLOTS;
 	keyed->slots = xcalloc(keyed->n_slots, sizeof(*keyed->slots));
-	for (size_t i = 0; i < n; i++) {
-		size_t at = before[i].hash & (keyed->n_slots - 1);
-
-		if (!before[i].row)
-			continue;
-		while (keyed->slots[at].row)
-			at = (at + 1) & (keyed->n_slots - 1);
-		keyed->slots[at] = before[i];
-	}
+	for (size_t i = 0; i < n; i++)
+		if (before[i].row)
+			keyed_place(keyed, before[i]);
 	free(before);
 }
 
@@ -73,6 +77,17 @@ void *keyed_row(struct keyed *keyed, const void *key, size_t most)
 	memcpy(row, key, keyed->key_bytes);
 	*slot = (struct keyed_slot){ hash, (uint32_t)keyed->n };
 	return row;
+}
+
+void keyed_keep(struct keyed *keyed, size_t n)
+{
+	memset(keyed->slots, 0, keyed->n_slots * sizeof(*keyed->slots));
+	keyed->n = n;
+	keyed->last = 0;
+	for (size_t i = 0; i < n; i++)
+		keyed_place(keyed,
+		            (struct keyed_slot){ hash_bytes(keyed_at(keyed, i), keyed->key_bytes),
+		                                 (uint32_t)i + 1 });
 }
 
 void keyed_empty(struct keyed *keyed)

@@ -39,12 +39,15 @@ static inline size_t keyed_number(const struct keyed *keyed, const void *row)
 	return (size_t)((const char *)row - keyed->rows) / keyed->row_bytes;
 }
 
-/* The rows in another order; none can be asked for by its key any more. */
+/* The rows in another order; none can be asked for by its key any more, until keyed_keep(). */
 static inline void keyed_sort(struct keyed *keyed, int (*order)(const void *, const void *))
 {
 	if (keyed->n)
 		qsort(keyed->rows, keyed->n, keyed->row_bytes, order);
 }
+
+/* Only the first so many, of those that there are. What belongs to the others is the caller's. */
+void keyed_keep(struct keyed *keyed, size_t n);
 
 void keyed_empty(struct keyed *keyed);
 void keyed_free(struct keyed *keyed);

@@ -44,6 +44,31 @@ static void test_there_is_no_room_for_more_than_the_most(void **state)
 	keyed_free(&keyed);
 }
 
+static int highest_first(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return (x->key[0] < y->key[0]) - (x->key[0] > y->key[0]);
+}
+
+static void test_the_rows_that_are_kept_are_found_and_others_come_anew(void **state)
+{
+	struct keyed keyed = { .row_bytes = sizeof(struct row), .key_bytes = 8 };
+
+	for (uint32_t i = 0; i < 1000; i++)
+		((struct row *)keyed_row(&keyed, (uint32_t[]){ i, 0 }, 1000))->sum = i;
+	keyed_sort(&keyed, highest_first);
+	keyed_keep(&keyed, 600);
+	for (uint32_t i = 400; i < 1000; i++)
+		assert_int_equal(((struct row *)keyed_row(&keyed, (uint32_t[]){ i, 0 }, 600))->sum,
+		                 i);
+	assert_null(keyed_row(&keyed, (uint32_t[]){ 399, 0 }, 600));
+	for (uint32_t i = 0; i < 400; i++)
+		assert_int_equal(((struct row *)keyed_row(&keyed, (uint32_t[]){ i, 0 }, 1000))->sum,
+		                 0);
+	keyed_free(&keyed);
+}
+
 #define TIMES 1000
 
 /* Wherever it was looked for before. */
@@ -77,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_stay_in_the_order_in_which_they_came),
 		cmocka_unit_test(test_there_is_no_room_for_more_than_the_most),
+		cmocka_unit_test(test_the_rows_that_are_kept_are_found_and_others_come_anew),
 		cmocka_unit_test(test_times_are_found_from_anywhere),
 	};
 

@@ -8,6 +8,7 @@
 static struct run run;
 static struct table *table;
 static char *told;
+static size_t top; /* rows of the next report; 0: all */
 
 static void note(void *data, const char *name, const char *text)
 {
@@ -20,7 +21,7 @@ static void note(void *data, const char *name, const char *text)
 
 static void begin_report(const char *word)
 {
-	struct table_options options = { .form = TABLE_FORM_CSV, .note = note };
+	struct table_options options = { .form = TABLE_FORM_CSV, .top = top, .note = note };
 	struct report_options report_options = { 0 };
 	struct report_choice choice;
 	struct err err = { 0 };
@@ -192,6 +193,37 @@ static void test_ranges_are_projected_each_by_itself(void **state)
 	            "b,20000,5000,1000,4000,PushPop,4242,7,1,1,0,2,1,:1:2\n");
 }
 
+#define KERNELS 33000 /* more than there is room for in a table that is cut */
+
+/* Rows with the least time leave, whenever they came. */
+static void test_kernels_with_most_time_stay(void **state)
+{
+	static struct kernel kernels[KERNELS];
+	static char names[KERNELS][8];
+
+	top = 2;
+	begin_report("nvtx_kern_sum");
+	for (uint32_t i = 0; i < KERNELS; i++) {
+		struct call call = call_at("cudaLaunchKernel", i, 1);
+		uint64_t ns = i == 5 ? 7000 : i == KERNELS - 1 ? 9000 : 1 + i % 3;
+
+		snprintf(names[i], sizeof(names[i]), "k%u", i);
+		kernels[i] = (struct kernel){ .id = i, .name = names[i] };
+		call.correlation = i + 1;
+		push_call_of(&run, the_process(), 7, &call);
+		push_work(&run, (struct activity){ .kind = ACTIVITY_KERNEL,
+		                                   .kernel = &kernels[i],
+		                                   .begin_ns = US(i + 1),
+		                                   .end_ns = US(i + 1) + ns,
+		                                   .correlation = i + 1 });
+	}
+	push_named(7, NULL, "step", 0, 0, KERNELS);
+	assert_rows("step,PushPop,4242,7,1,1,9000,9000.0,9000.0,9000,9000,0.0,k32999\n"
+	            "step,PushPop,4242,7,1,1,7000,7000.0,7000.0,7000,7000,0.0,k5\n");
+	assert_has(told, "least time beyond 32768: 8192; a row lacks 1 ns at most");
+	top = 0;
+}
+
 /* A damaged file, or a program that pushes without end. */
 static void test_any_depth_is_survived(void **state)
 {
@@ -217,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_ranges_know_those_around_and_inside_of_them),
 		cmocka_unit_test(test_domains_of_a_thread_are_trees_of_their_own),
 		cmocka_unit_test(test_ranges_are_projected_each_by_itself),
+		cmocka_unit_test(test_kernels_with_most_time_stay),
 		cmocka_unit_test(test_any_depth_is_survived),
 	};
 

@@ -17,7 +17,11 @@
 #include "report/nvtx/nvtx.h"
 #include "report/reports.h"
 
-#define KERNEL_ROWS 262144 /* ranges by kernels; what comes after so many is left out */
+/* Ranges by kernels; of more, those with the least time are let go. Of a table that is cut anyway
+ * its rows have little room. */
+#define KERNEL_ROWS     262144
+#define KERNEL_ROWS_CUT 32768
+#define KERNEL_CUT      4096 /* rows that it shows at most */
 
 /* All ranges of a name; in nvtx_kern_sum of a thread. */
 struct range_row {
@@ -47,7 +51,9 @@ struct nvtx_gpu {
 	bool by_kernel; /* nvtx_kern_sum */
 	struct range_row *ranges;
 	struct keyed kernels;
-	char **names; /* of kernels, by id, made at the end */
+	size_t most;      /* of them */
+	uint64_t gone_ns; /* that a row can lack at most, which had been let go */
+	char **names;     /* of kernels, by id, made at the end */
 	size_t n_names;
 	struct buf key;
 	uint64_t others, left_out;
@@ -93,6 +99,24 @@ static void *row_of(void *data, const struct event *event)
 	return row;
 }
 
+ORDER_BY(by_time, struct nvtx_gpu_kernel_row, DOWN(values.sum), BY_TEXT(key.range->key),
+         UP(key.kernel->id));
+
+static void let_kernels_go(struct nvtx_gpu *gpu)
+{
+	size_t kept = gpu->kernels.n - gpu->kernels.n / 4;
+	struct nvtx_gpu_kernel_row *rows;
+
+	keyed_sort(&gpu->kernels, by_time);
+	rows = keyed_at(&gpu->kernels, kept);
+	gpu->gone_ns += rows->values.sum;
+	for (size_t i = 0; i < gpu->kernels.n - kept; i++) {
+		gpu->left_out += rows[i].values.count;
+		spread_free(&rows[i].values);
+	}
+	keyed_keep(&gpu->kernels, kept);
+}
+
 static void count_work(void *data, void *range, const struct kernel *kernel, uint64_t ns)
 {
 	struct kernel_key key = { range, kernel };
@@ -101,11 +125,12 @@ static void count_work(void *data, void *range, const struct kernel *kernel, uin
 
 	if (!gpu->by_kernel || !kernel)
 		return;
-	row = keyed_row(&gpu->kernels, &key, KERNEL_ROWS);
-	if (row)
-		spread_add(&row->values, ns);
-	else
-		gpu->left_out++;
+	row = keyed_row(&gpu->kernels, &key, gpu->most);
+	if (!row) {
+		let_kernels_go(gpu);
+		row = keyed_row(&gpu->kernels, &key, gpu->most);
+	}
+	spread_add(&row->values, ns);
 }
 
 static void count_done(void *data, void *range, const struct range_work_done *done)
@@ -162,6 +187,19 @@ static void clear_gpu(void *self)
 	buf_free(&gpu->key);
 }
 
+static void note_left_out(const struct nvtx_gpu *gpu)
+{
+	AT_END(buf_free) struct buf lacks = { 0 };
+
+	if (!gpu->left_out)
+		return;
+	buf_duration(&lacks, gpu->gone_ns);
+	table_note(gpu->writer.table,
+	           "kernels left out, of ranges and kernels with the least time beyond %zu: %llu; "
+	           "a row lacks %s at most",
+	           gpu->most, (unsigned long long)gpu->left_out, lacks.data);
+}
+
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)
 {
 	struct table *table = gpu->writer.table;
@@ -170,9 +208,7 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 	if (!exact)
 		report_note_median(table);
 	nvtx_note_others(table, gpu->others);
-	if (gpu->left_out)
-		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
-		           (unsigned long long)gpu->left_out);
+	note_left_out(gpu);
 	nvtx_note_cut(table, gpu->work);
 	report_note_unjoined(&gpu->writer.options);
 }
@@ -287,7 +323,9 @@ static void init_gpu(void *self)
 {
 	static const struct range_work_ops work_ops = { row_of, count_work, count_done };
 	struct nvtx_gpu *gpu = self;
+	size_t top = table_options(gpu->writer.table)->top;
 
+	gpu->most = top && top <= KERNEL_CUT ? KERNEL_ROWS_CUT : KERNEL_ROWS;
 	gpu->by_kernel = gpu->writer.report->kind == &nvtx_kern_sum_report;
 	gpu->kernels = (struct keyed){ .row_bytes = sizeof(struct nvtx_gpu_kernel_row),
 		                       .key_bytes = sizeof(struct kernel_key) };
