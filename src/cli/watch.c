@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "base/file.h"
+#include "gpus/gpus.h"
 #include "watch/page.h"
 
 #define INTERVAL_NS 5000000000ull
@@ -21,6 +22,9 @@
 #define TOP         20
 #define RING_BYTES  (16u << 20) /* for what is not summed up: names, stacks, ends of processes */
 #define TOP_MOST    1000000
+
+#define GPUS_INTERVAL_NS 1000000000ull
+#define GPUS_PATIENCE_NS 2000000000ull /* for the first reading, which tells who is older */
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
@@ -86,6 +90,8 @@ struct watch_command {
 	FILE *out;
 	struct places *places; /* with the next: of memleak */
 	struct memory_plot *plot;
+	struct gpus *gpus;
+	struct gpus_sample sample; /* of the GPUs, the last one */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -286,7 +292,8 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	c->look.width = screen ? size.ws_col : 0;
 	c->look.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
 	if (page->memory)
-		places_take(c->places, page);
+		places_take(c->places, page,
+		            c->gpus && gpus_read(c->gpus, 0, &c->sample) ? &c->sample : NULL);
 	formats[c->form].print(page, &c->look, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
@@ -317,10 +324,14 @@ static void begin_places(struct watch_command *c)
 		return;
 	c->places = places_new(c->look.stacks);
 	c->look.places = c->places;
+	c->gpus = gpus_new(GPUS_INTERVAL_NS);
+	if (c->gpus && gpus_read(c->gpus, GPUS_PATIENCE_NS, &c->sample) && !*c->sample.why)
+		places_begin(c->places, &c->sample);
 }
 
 static void end_places(struct watch_command *c)
 {
+	gpus_free(c->gpus);
 	memory_plot_free(c->plot);
 	places_free(c->places);
 }

@@ -43,7 +43,7 @@ static void judge_leaks(struct node *node, const struct watch_page *page)
 
 	if (page->last || page->time_ns - last < node->settings.leak_interval_ns)
 		return;
-	places_take(node->places, page);
+	places_take(node->places, page, NULL);
 	places_forget_ended(node->places);
 	node->view.leaks_ns = page->time_ns;
 }

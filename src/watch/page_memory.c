@@ -40,6 +40,21 @@ static const struct held_process *change_of(const struct places *places,
 	return NULL;
 }
 
+static void add_beyond(struct json *json, const struct held_beyond *beyond)
+{
+	if (!beyond->told)
+		return;
+	json_open(json, "by_nvml", '{');
+	json_u64(json, "bytes", beyond->gpu_bytes);
+	json_u64(json, "held_by_calls", beyond->by_calls);
+	json_u64(json, "held_by_nccl", beyond->nccl_bytes);
+	json_s64(json, "rest", beyond->rest_bytes);
+	if (beyond->whole)
+		json_s64(json, "first_rest", beyond->first_rest);
+	json_bool(json, "all_calls_seen", beyond->whole);
+	json_close(json, '}');
+}
+
 static void add_process(struct json *json, const struct watch_process_memory *memory,
                         const struct held_process *change)
 {
@@ -52,6 +67,8 @@ static void add_process(struct json *json, const struct watch_process_memory *me
 	json_u64(json, "failed", memory->failed);
 	json_u64(json, "failed_since", change ? change->failed_since : 0);
 	json_u64(json, "unknown_frees", memory->unknown_frees);
+	if (change)
+		add_beyond(json, &change->beyond);
 	json_close(json, '}');
 }
 
@@ -302,6 +319,61 @@ static void print_processes(const struct page_out *p)
 		}
 	}
 	page_note_more(p, n);
+	table_end(p->table, NULL);
+}
+
+static const struct table_column beyond_columns[] = {
+	{ "PROCESS", TABLE_WORDS },    { "BY NVML", TABLE_BYTES }, { "BY CALLS", TABLE_BYTES },
+	{ "OF NCCL", TABLE_BYTES },    { "REST", TABLE_BYTES },    { "REST AT FIRST", TABLE_BYTES },
+	{ "SINCE THEN", TABLE_WORDS },
+};
+
+static void beyond_row(const struct page_out *p, const struct held_process *process)
+{
+	const struct held_beyond *beyond = &process->beyond;
+	int64_t grown = beyond->rest_bytes - beyond->first_rest;
+	AT_END(buf_free) struct buf who = { 0 }, since = { 0 };
+
+	page_add_process(&who, process->memory->process);
+	TABLE_CELLS(p->table, who.data, beyond->gpu_bytes, beyond->by_calls, beyond->nccl_bytes);
+	if (beyond->rest_bytes < 0) {
+		for (int i = 0; i < 3; i++)
+			table_unknown(p->table);
+		table_end_row(p->table);
+		return;
+	}
+	TABLE_CELLS(p->table, (uint64_t)beyond->rest_bytes);
+	if (!beyond->whole) {
+		table_unknown(p->table);
+		table_unknown(p->table);
+		table_end_row(p->table);
+		return;
+	}
+	buf_putc(&since, grown < 0 ? '-' : '+');
+	buf_bytes(&since, (uint64_t)(grown < 0 ? -grown : grown));
+	TABLE_LAST(p->table, (uint64_t)beyond->first_rest, since.data);
+}
+
+/* What NVML tells of processes and their calls do not. */
+static void print_beyond(const struct page_out *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes), told = 0, shown = 0;
+
+	for (size_t i = 0; i < n; i++)
+		told += processes[i].beyond.told;
+	if (!told)
+		return;
+	title(p, "MEMORY THAT NO CALL HOLDS");
+	table_begin(p->table, NULL, NULL, TABLE_COLUMNS(beyond_columns));
+	table_whole(p->table);
+	for (size_t i = 0; i < n && shown < p->options->top; i++) {
+		if (!processes[i].beyond.told)
+			continue;
+		beyond_row(p, &processes[i]);
+		shown++;
+	}
+	page_note_more(p, told);
 	table_end(p->table, NULL);
 }
 
@@ -577,6 +649,7 @@ void page_memory_text(const struct page_out *p)
 {
 	print_head(p);
 	print_processes(p);
+	print_beyond(p);
 	print_ended(p);
 	print_all_places(p);
 	print_cut_short(p);

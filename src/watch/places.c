@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
+#include "gpus/gpus.h"
 
 struct place_key {
 	uint32_t what; /* number of the stack and 1, or of its place; 0: no stack is known */
@@ -28,7 +30,9 @@ struct history {
 struct past {
 	uint32_t id;
 	uint64_t live_bytes, failed;
-	bool told; /* its end */
+	bool told;   /* its end */
+	bool beyond; /* NVML told of it */
+	int64_t first_rest;
 	UT_hash_handle hh;
 };
 
@@ -45,6 +49,8 @@ struct places {
 	struct past *pasts;
 	struct held_process *processes;
 	size_t n_processes;
+	bool begun;               /* places_begin() */
+	struct gpus_sample older; /* than the watch */
 };
 
 const char *trend_text(enum trend trend)
@@ -139,6 +145,87 @@ static void take_processes(struct places *places, const struct watch_memory *mem
 		past->failed = row->failed;
 		past->told = row->ended;
 		places->n_processes++;
+	}
+}
+
+/* ---- what no call holds ---------------------------------------------------------------------- */
+
+void places_begin(struct places *places, const struct gpus_sample *gpus)
+{
+	places->begun = true;
+	places->older = *gpus;
+}
+
+static uint64_t device_bytes(const struct held_process *process)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < process->n_totals; i++) {
+		enum api_memory kind = process->totals[i].kind;
+
+		if (kind == MEMORY_DEVICE || kind == MEMORY_ASYNC || kind == MEMORY_ARRAY ||
+		    kind == MEMORY_VMM)
+			bytes += process->totals[i].live.bytes;
+	}
+	return bytes;
+}
+
+/* NCCL's library, or its functions where it is linked in. */
+static bool is_of_nccl(const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->n_frames; i++) {
+		const struct stack_frame *frame = stack->frames[i];
+
+		if ((frame->module && strstr(frame->module, "libnccl")) ||
+		    (frame->function && !strncmp(frame->function, "nccl", 4)))
+			return true;
+	}
+	return false;
+}
+
+static struct held_process *find_process(struct places *places, const struct process *process)
+{
+	size_t i = ARRAY_BEFORE(places->n_processes, at,
+	                        places->processes[at].memory->process->id < process->id);
+
+	return i < places->n_processes && places->processes[i].memory->process == process
+	               ? &places->processes[i]
+	               : NULL;
+}
+
+static void take_beyond(struct places *places, struct held_process *process,
+                        const struct gpus_sample *gpus)
+{
+	const struct process *of = process->memory->process;
+	struct held_beyond *beyond = &process->beyond;
+	int64_t bytes = gpus_process_bytes(gpus, of->pid);
+	struct past *past = past_of(places, of);
+
+	if (bytes == GPU_UNKNOWN || process->memory->ended)
+		return;
+	beyond->told = true;
+	beyond->whole = places->begun && gpus_process_bytes(&places->older, of->pid) == GPU_UNKNOWN;
+	beyond->gpu_bytes = (uint64_t)bytes;
+	beyond->by_calls = device_bytes(process);
+	beyond->rest_bytes = bytes - (int64_t)beyond->by_calls;
+	if (!past->beyond && beyond->rest_bytes >= 0) {
+		past->beyond = true;
+		past->first_rest = beyond->rest_bytes;
+	}
+	beyond->first_rest = past->first_rest;
+}
+
+static void take_all_beyond(struct places *places, const struct watch_memory *memory,
+                            const struct gpus_sample *gpus)
+{
+	for (size_t i = 0; i < places->n_processes; i++)
+		take_beyond(places, &places->processes[i], gpus);
+	for (size_t i = 0; i < memory->n_places; i++) {
+		const struct watch_place *row = &memory->places[i];
+		struct held_process *process = find_process(places, row->process);
+
+		if (process && process->beyond.told && is_of_nccl(row->stack))
+			process->beyond.nccl_bytes += row->bytes;
 	}
 }
 
@@ -327,7 +414,8 @@ static void recall_left(struct places *places)
 	}
 }
 
-void places_take(struct places *places, const struct watch_page *page)
+void places_take(struct places *places, const struct watch_page *page,
+                 const struct gpus_sample *gpus)
 {
 	const struct watch_memory *memory = page->memory;
 
@@ -335,6 +423,8 @@ void places_take(struct places *places, const struct watch_page *page)
 	places->count = 0;
 	if (memory)
 		take_processes(places, memory, page->last);
+	if (memory && gpus)
+		take_all_beyond(places, memory, gpus);
 	for (size_t i = 0; memory && i < memory->n_places; i++)
 		take_row(places, &memory->places[i], false);
 	for (size_t i = 0; memory && i < memory->n_left; i++)

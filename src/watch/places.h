@@ -52,6 +52,21 @@ struct held_place {
 	int64_t grown_bytes; /* older_bytes, since the page before */
 };
 
+/*
+ * What NVML tells of a process, and calls do not hold: its context, code, local memory, what pools
+ * keep free, and what it allocated before the watch. Nobody tells these apart, but for what was
+ * there when NVML first told of a process whose calls were all seen: context, and code until then.
+ */
+struct held_beyond {
+	bool told;           /* by NVML, on this page; else all else is 0 */
+	bool whole;          /* NVML did not tell of it when the watch began */
+	uint64_t gpu_bytes;  /* that NVML tells of */
+	uint64_t by_calls;   /* of these: live memory of the device's */
+	uint64_t nccl_bytes; /* of these: allocated by NCCL, as stacks say */
+	int64_t rest_bytes;  /* negative for as long as NVML's reading is the older one */
+	int64_t first_rest;  /* of the first page that it was told on */
+};
+
 struct held_process {
 	const struct watch_process_memory *memory;
 	const struct watch_memory_totals *totals; /* its own, by kind */
@@ -59,6 +74,7 @@ struct held_process {
 	int64_t grown_bytes;        /* live, since the page before */
 	uint64_t failed_since;      /* allocations, since the page before */
 	struct watch_count unfreed; /* ended: what it had not freed, all kinds but MEMORY_VMM_VA */
+	struct held_beyond beyond;
 };
 
 struct places;
@@ -66,8 +82,14 @@ struct places;
 struct places *places_new(bool by_stack);
 void places_free(struct places *places);
 
-/* Takes in a page. */
-void places_take(struct places *places, const struct watch_page *page);
+/*
+ * Takes in a page, and what NVML tells now (NULL: nothing). What it told before the first page, if
+ * that was asked for in time, is taken by places_begin(): those processes are older than the watch.
+ */
+struct gpus_sample;
+void places_begin(struct places *places, const struct gpus_sample *gpus);
+void places_take(struct places *places, const struct watch_page *page,
+                 const struct gpus_sample *gpus);
 
 /* Forgets those that have ended: they are told of again if a page has them, but not at the last. */
 void places_forget_ended(struct places *places);

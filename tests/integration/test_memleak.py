@@ -200,6 +200,48 @@ def test_memleak_of_a_running_process(case):
 
 
 @alone
+def test_memleak_tells_what_no_call_holds(case):
+    """NVML's figure of a process less what its calls hold, and how much of that was there at first."""
+    def tell(text):
+        with open(case.path("gpu.new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(case.path("gpu.new"), case.path("gpu"))
+
+    def told(part):
+        return [p["by_nvml"] for page in read_pages(case) for p in page["processes"] if part in p.get("by_nvml", {})]
+
+    def begin():
+        process = case.cuscope("memleak", "-o", case.path("pages.jsonl"), *FORMAT, "--interval", "200ms", "-p", leak.pid)
+        wait_until(lambda: os.path.exists(case.path("pages.jsonl")) and any(p["processes"] for p in read_pages(case)), "its calls")
+        return process
+
+    case.env.update(LD_LIBRARY_PATH=Places.libraries() + ":" + os.path.join(Places.build, "simnvml"), SIMNVML_FILE=case.path("gpu"))
+    leak = case.program("leak", 1000, 10)
+    tell("processes 0\n")
+    process = begin()
+    checks.equal("figures of NVML, who knows nothing of it", [], told("rest"))
+    tell(f"processes 1\npid {leak.pid}\nprocess_mib 500\n")
+    wait_until(lambda: told("first_rest"), "what was there at first")
+    tell(f"processes 1\npid {leak.pid}\nprocess_mib 580\n")
+    wait_until(lambda: told("rest")[-1]["bytes"] == 580 << 20, "the second reading")
+    first, last = told("rest")[0], told("rest")[-1]
+    process.signal(signal.SIGINT)
+    process.wait()
+    for one in (first, last):
+        checks.equal("the rest", one["bytes"] - one["held_by_calls"], one["rest"])
+    checks.equal("what was there at first", [first["rest"]] * 2, [first["first_rest"], last["first_rest"]])
+    if last["held_by_calls"] < 3000 or not last["all_calls_seen"]:
+        raise Failure(f"its calls: {last}")
+    os.unlink(case.path("pages.jsonl"))
+    process = begin()  # now NVML knows it from the begin: what it had then is not known
+    wait_until(lambda: told("rest"), "NVML's figure")
+    process.signal(signal.SIGINT)
+    process.wait()
+    leak.stop()
+    checks.equal("what was there at first", [], told("first_rest"))
+
+
+@alone
 def test_memleak_plot_is_whole_at_any_moment(case):
     path, torn, seen = case.path("memory.svg"), [], set()
     done = threading.Event()

@@ -2,6 +2,7 @@
 /* A page of memleak, made by hand, as text, as JSON and as a picture. */
 #include "unit.h"
 
+#include "gpus/gpus.h"
 #include "place_stacks.h"
 #include "watch/page.h"
 
@@ -23,6 +24,7 @@ struct scene {
 	struct watch_page page;
 	struct places *made;
 	struct page_options options;
+	const struct gpus_sample *gpus;
 	struct buf out;
 };
 
@@ -79,7 +81,7 @@ static const char *text_of(struct scene *scene)
 {
 	struct page_out out = { &scene->page, &scene->options, NULL, .text = &scene->out };
 
-	places_take(scene->made, &scene->page);
+	places_take(scene->made, &scene->page, scene->gpus);
 	buf_reset(&scene->out);
 	buf_puts(&scene->out, "");
 	out.table = page_table(&out);
@@ -114,6 +116,59 @@ static void test_page_tells_processes_and_places(void **state)
 		"PLACES WITH LIVE MEMORY OLDER THAN 10.0 s\n"
 		"      BYTES  COUNT  OLDEST  TREND  PID  FUNCTION    PLACE\n"
 		"  64.00 KiB      2  60.0 s  new     12  cudaMalloc  (no stack)\n");
+	end(&scene);
+}
+
+static const struct stack_frame of_nccl = { .function = "ncclCommInitRank",
+	                                    .module = "/usr/lib/libnccl.so.2" },
+				*const nccl_frames[] = { &of_nccl };
+static const struct stack by_nccl = { .n_frames = 1, .frames = nccl_frames };
+
+static struct gpus_sample *nvml_of(uint64_t bytes)
+{
+	static struct gpus_sample sample;
+
+	sample = (struct gpus_sample){ .n = 1, .n_processes = bytes ? 1 : 0 };
+	sample.processes[0] = (struct gpu_process){ .pid = train.pid, .gpus = 1, .bytes = bytes };
+	return &sample;
+}
+
+static void test_page_tells_what_no_call_holds(void **state)
+{
+	struct scene scene;
+	const char *text;
+
+	begin(&scene);
+	places_begin(scene.made, nvml_of(0)); /* NVML did not know it when the watch began */
+	add_process(&scene, &train, 64 * KIB);
+	add_place(&scene, &train, 48 * KIB);
+	add_place(&scene, &train, 16 * KIB)->stack = &by_nccl;
+	scene.gpus = nvml_of(564 * KIB);
+	text = text_of(&scene);
+	HAS(text,
+	    "MEMORY THAT NO CALL HOLDS\n"
+	    "  PROCESS        BY NVML   BY CALLS    OF NCCL        REST  REST AT FIRST  SINCE "
+	    "THEN\n"
+	    "  12 (train)  564.00 KiB  64.00 KiB  16.00 KiB  500.00 KiB     500.00 KiB  +0 "
+	    "B\n");
+	scene.gpus = nvml_of(600 * KIB);
+	HAS(text_of(&scene), "536.00 KiB     500.00 KiB  +36.00 KiB\n");
+	scene.gpus = nvml_of(63 * KIB); /* an older reading than what calls tell */
+	HAS(text_of(&scene), " 16.00 KiB     -              -  -\n");
+	scene.gpus = NULL;
+	HAS_NOT(text_of(&scene), "NO CALL HOLDS");
+	end(&scene);
+}
+
+static void test_page_does_not_split_what_is_older_than_the_watch(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	places_begin(scene.made, nvml_of(400 * KIB));
+	add_process(&scene, &train, 64 * KIB);
+	scene.gpus = nvml_of(564 * KIB);
+	HAS(text_of(&scene), "  0 B  500.00 KiB              -  -\n");
 	end(&scene);
 }
 
@@ -362,7 +417,7 @@ static void test_json_has_the_same(void **state)
 	begin(&scene);
 	add_process(&scene, &train, 64 * KIB);
 	add_place(&scene, &train, 64 * KIB);
-	places_take(scene.made, &scene.page);
+	places_take(scene.made, &scene.page, NULL);
 	json = (struct json){ .out = &scene.out };
 	out.table = page_table(&out);
 	page_memory_json(&out);
@@ -384,7 +439,7 @@ static void test_json_has_the_frames_of_a_stack(void **state)
 	begin(&scene);
 	add_process(&scene, &train, KIB);
 	add_place(&scene, &train, KIB)->stack = &in_python;
-	places_take(scene.made, &scene.page);
+	places_take(scene.made, &scene.page, NULL);
 	json = (struct json){ .out = &scene.out };
 	out.table = page_table(&out);
 	page_memory_json(&out);
@@ -408,7 +463,7 @@ static void test_picture_has_the_process_and_its_failures(void **state)
 	scene.failures[scene.memory.n_failures++] = (struct watch_failure){
 		.process = &train, .function = &cuda_malloc, .result = 2, .count = 2, .bytes = KIB
 	};
-	places_take(scene.made, &scene.page);
+	places_take(scene.made, &scene.page, NULL);
 	page_plot(plot, &scene.page, scene.made);
 	memory_plot_draw(plot, &frame, &scene.out);
 	HAS(scene.out.data, "train");
@@ -421,6 +476,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_tells_processes_and_places),
+		cmocka_unit_test(test_page_tells_what_no_call_holds),
+		cmocka_unit_test(test_page_does_not_split_what_is_older_than_the_watch),
 		cmocka_unit_test(test_json_has_the_frames_of_a_stack),
 		cmocka_unit_test(test_names_of_functions_cannot_reach_the_terminal),
 		cmocka_unit_test(test_what_came_too_fast_is_told),

@@ -39,7 +39,7 @@ static void take(struct places *places, const struct watch_place *rows, size_t n
 	static uint64_t time_ns;
 	const struct watch_page page = { .memory = &memory, .time_ns = time_ns += 5 * SECOND };
 
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 }
 
 static const struct held_place *first(const struct places *places, size_t expected)
@@ -197,14 +197,14 @@ static void test_end_of_a_process_is_told_once(void **state)
 	const struct held_process *processes;
 
 	one.older_count = one.older_bytes = 0; /* all that was left, however old */
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	assert_int_equal(places_processes(places, &processes), 1);
 	assert_int_equal(processes[0].unfreed.count, 3);
 	assert_int_equal(processes[0].unfreed.bytes, 250);
 	assert_int_equal(processes[0].n_totals, 3);
 	assert_true(first(places, 1)->ended);
 	memory.n_left = 0;
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	assert_int_equal(places_processes(places, &processes), 0);
 	first(places, 0);
 	places_free(places);
@@ -221,12 +221,12 @@ static void test_last_page_tells_of_all_that_ended(void **state)
 	struct watch_page page = { .memory = &memory };
 	const struct held_process *processes;
 
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	memory.n_left = 0;
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	first(places, 0);
 	page.last = true;
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	assert_int_equal(first(places, 1)->bytes, 200);
 	assert_int_equal(places_processes(places, &processes), 1);
 	places_free(places);
@@ -242,10 +242,10 @@ static void test_growth_and_failures_of_a_process_are_since_the_page_before(void
 	const struct watch_page page = { .memory = &memory };
 	const struct held_process *processes;
 
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	row_of.live.bytes = 400;
 	row_of.failed = 5;
-	places_take(places, &page);
+	places_take(places, &page, NULL);
 	assert_int_equal(places_processes(places, &processes), 1);
 	assert_int_equal(processes[0].grown_bytes, -600);
 	assert_int_equal(processes[0].failed_since, 3);
