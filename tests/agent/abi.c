@@ -6,10 +6,12 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/cupti_calls.h"
 #include "agent/lib/nvtx.h"
+#include "agent/lib/pcs_abi.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -79,6 +81,7 @@ SAME(CUPTI_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_RESOURCE);
 SAME(CUPTI_DOMAIN_SYNCHRONIZE, CUPTI_CB_DOMAIN_SYNCHRONIZE);
 SAME(CUPTI_DOMAIN_NVTX, CUPTI_CB_DOMAIN_NVTX);
 SAME(CUPTI_ENTER, CUPTI_API_ENTER);
+SAME(CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
 SAME(CUPTI_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 SAME(CUPTI_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME(CUPTI_EXIT, CUPTI_API_EXIT);
@@ -274,6 +277,45 @@ AT(cupti_graph_launch, stream, cuGraphLaunch_params, hStream);
 #define FUNCTION(name, since, arguments)                                                           \
 	_Static_assert(sizeof(&name) == sizeof(uint32_t(*) arguments), #name);
 CUPTI_FUNCTIONS(FUNCTION)
+
+/* ---- PC sampling ---- */
+SAME(PCS_PERIOD, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD);
+SAME(PCS_REASONS, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON);
+SAME(PCS_SCRATCH_BYTES, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SCRATCH_BUFFER_SIZE);
+SAME(PCS_HARDWARE_BYTES, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE);
+SAME(PCS_MODE, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE);
+SAME(PCS_START_STOP, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL);
+SAME(PCS_FORMAT, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_OUTPUT_DATA_FORMAT);
+SAME(PCS_BUFFER, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER);
+SAME(PCS_MODE_CONTINUOUS, CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS);
+SAME(PCS_FORMAT_PARSED, CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED);
+SAME(PCS_REASON_NAME, CUPTI_STALL_REASON_STRING_SIZE);
+SAME(PCS_CONTEXT_BYTES, CUpti_PCSamplingEnableParamsSize);
+SAME(PCS_CONTEXT_BYTES, CUpti_PCSamplingStopParamsSize);
+SAME(PCS_CONFIGURE_BYTES, CUpti_PCSamplingConfigurationInfoParamsSize);
+SAME(PCS_GET_BYTES, CUpti_PCSamplingGetDataParamsSize);
+SAME(PCS_COUNT_BYTES, CUpti_PCSamplingGetNumStallReasonsParamsSize);
+SAME(PCS_REASONS_BYTES, CUpti_PCSamplingGetStallReasonsParamsSize);
+SIZE(sizeof(struct pcs_stall), CUpti_PCSamplingStallReason);
+SIZE(sizeof(struct pcs_attribute), CUpti_PCSamplingConfigurationInfo);
+AT(pcs_attribute, words, CUpti_PCSamplingConfigurationInfo, attributeData);
+AT(pcs_pc, cubin, CUpti_PCSamplingPCData, cubinCrc);
+AT(pcs_pc, offset, CUpti_PCSamplingPCData, pcOffset);
+AT(pcs_pc, name, CUpti_PCSamplingPCData, functionName);
+AT(pcs_pc, n_stalls, CUpti_PCSamplingPCData, stallReasonCount);
+AT(pcs_pc, stalls, CUpti_PCSamplingPCData, stallReason);
+AT(pcs_data, room, CUpti_PCSamplingData, collectNumPcs);
+AT(pcs_data, samples, CUpti_PCSamplingData, totalSamples);
+AT(pcs_data, dropped, CUpti_PCSamplingData, droppedSamples);
+AT(pcs_data, n, CUpti_PCSamplingData, totalNumPcs);
+AT(pcs_data, left, CUpti_PCSamplingData, remainingNumPcs);
+AT(pcs_data, pcs, CUpti_PCSamplingData, pPcData);
+AT(pcs_data, foreign_samples, CUpti_PCSamplingData, nonUsrKernelsTotalSamples);
+#if CUPTI_API_VERSION >= CUPTI_VERSION_STALLS
+SIZE(sizeof(struct pcs_pc), CUpti_PCSamplingPCData);
+SIZE(sizeof(struct pcs_data), CUpti_PCSamplingData);
+AT(pcs_data, hardware_full, CUpti_PCSamplingData, hardwareBufferFull);
+#endif
 
 /* ---- NVTX ---- */
 #ifdef HAVE_NVTX

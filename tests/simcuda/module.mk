@@ -154,7 +154,7 @@ $(B)/tests/simcuda/test_runtime-static: $(SIM)/test/test_runtime.c $(SIM_B)/libc
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
 
-$(B)/tests/simcuda/test_cupti $(B)/tests/simcuda/test_cupti_end: $(B)/tests/simcuda/%: \
+$(addprefix $(B)/tests/simcuda/test_cupti,_end _pcs) $(B)/tests/simcuda/test_cupti: $(B)/tests/simcuda/%: \
 		$(SIM)/test/%.c $(SIM)/test/cupti_scene.c $(SIM)/test/cupti_scene.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lcmocka -ldl
@@ -165,7 +165,7 @@ $(B)/tests/simcuda/injected.so: $(SIM)/test/injected.c
 	$(CC) $(CFLAGS) -fPIC -shared -o $@ $<
 
 SIM_TESTS := $(addprefix $(B)/tests/simcuda/,test_driver $(addprefix test_runtime-,12 13 static) \
-                                             test_cupti test_cupti_end injected.so)
+                                             test_cupti test_cupti_end test_cupti_pcs injected.so)
 
 test-simcuda: simcuda examples $(SIM_TESTS)
 	SANITIZE='$(SANITIZE)' $(SIM)/test/run $(B)

@@ -106,6 +106,9 @@ struct sim_hooks {
 
 	void (*waited)(const struct sim_wait *wait);
 	void (*instantiated)(void); /* a graph */
+	/* A context, of no thread any more that uses it, is about to be destroyed; it was made. */
+	void (*context_ends)(void *context);
+	void (*context_made)(void *context);
 	/* A node of a graph was made, in the calling thread; `original`: of this one, 0: of none. */
 	void (*node_made)(uint64_t node, uint64_t original);
 };
@@ -116,6 +119,8 @@ struct sim_profiler {
 	void (*install)(const struct sim_hooks *hooks);
 	/* The calling thread's context and its number; NULL: none. */
 	void *(*context)(uint32_t *number);
+	/* Of a context that is there; 0: it is none. */
+	uint32_t (*context_number)(const void *context);
 	/* The name of what a launch is given, a CUfunction or CUkernel; NULL: it is neither. */
 	const char *(*kernel_name)(const void *handle);
 };

@@ -298,6 +298,7 @@ enum cupti_domain {
 
 /* CUpti_CallbackIdResource */
 enum cupti_resource_id {
+	CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
 	CUPTI_RESOURCE_GRAPHNODE_CREATED = 13,
 	CUPTI_RESOURCE_GRAPHNODE_CLONED = 20,
 };

@@ -11,7 +11,11 @@
 struct trace {
 	struct trace *next, **link;
 	size_t n;
-	struct slot *slot[]; /* NULL: no record of it */
+	struct traced {
+		struct slot *slot;  /* NULL: no record of it */
+		const char *kernel; /* NULL: it is none, or none is sampled */
+		uint32_t context;
+	} of[];
 };
 
 static atomic_bool enabled[KINDS];
@@ -245,7 +249,7 @@ void *work_submit(const struct sim_work *work, size_t n)
 		                        "instantiated before CUPTI came");
 	if (work[0].kind == SIM_GRAPH && kernels_are_measured())
 		atomic_store(&graphs_measured, true);
-	struct trace *trace = calloc(1, sizeof(*trace) + n * sizeof(trace->slot[0]));
+	struct trace *trace = calloc(1, sizeof(*trace) + n * sizeof(trace->of[0]));
 	bool any = false;
 	if (!trace)
 		return NULL;
@@ -254,8 +258,11 @@ void *work_submit(const struct sim_work *work, size_t n)
 		union any_record record = { 0 };
 		work_record(&work[i], &record);
 		if (kind_is_enabled((enum kind)record.kind))
-			trace->slot[i] = slot_reserve(&record);
-		any |= trace->slot[i] != NULL;
+			trace->of[i].slot = slot_reserve(&record);
+		if (work[i].kind == SIM_KERNEL && pcs_is_on())
+			trace->of[i].kernel = work[i].kernel.name;
+		trace->of[i].context = work[i].context;
+		any |= trace->of[i].slot || trace->of[i].kernel;
 	}
 	if (!any) {
 		free(trace);
@@ -285,8 +292,11 @@ void work_ended(void *data, const struct sim_span *span, size_t n)
 {
 	struct trace *trace = data;
 	for (size_t i = 0; i < trace->n && i < n; i++) {
-		if (trace->slot[i])
-			slot_finish(trace->slot[i], SLOT_DONE, span[i].begin_ns, span[i].end_ns);
+		if (trace->of[i].slot)
+			slot_finish(trace->of[i].slot, SLOT_DONE, span[i].begin_ns, span[i].end_ns);
+		if (trace->of[i].kernel)
+			pcs_ran(trace->of[i].context, trace->of[i].kernel, span[i].begin_ns,
+			        span[i].end_ns);
 	}
 	trace_free(trace);
 }
@@ -295,8 +305,8 @@ void work_cancelled(void *data)
 {
 	struct trace *trace = data;
 	for (size_t i = 0; i < trace->n; i++) {
-		if (trace->slot[i])
-			slot_finish(trace->slot[i], SLOT_VOID, 0, 0);
+		if (trace->of[i].slot)
+			slot_finish(trace->of[i].slot, SLOT_VOID, 0, 0);
 	}
 	trace_free(trace);
 }

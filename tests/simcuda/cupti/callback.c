@@ -168,6 +168,21 @@ static void tell_node(uint32_t site, uint64_t node, uint64_t original)
 	client_leave();
 }
 
+void context_ends(void *context)
+{
+	if (atomic_load(&enabled[DOMAIN_RESOURCE][RESOURCE_CONTEXT_DESTROY_STARTING])) {
+		client_enter();
+		const struct subscriber *to = atomic_load(&subscriber);
+		if (to && to->call && session_now()) {
+			struct resource_data data = { .context = context };
+			to->call(to->user, DOMAIN_RESOURCE, RESOURCE_CONTEXT_DESTROY_STARTING,
+			         &data);
+		}
+		client_leave();
+	}
+	pcs_context_ends(context);
+}
+
 /* A copy is told of as one that was made, too. */
 void node_made(uint64_t node, uint64_t original)
 {

@@ -92,9 +92,19 @@ bool call_enter(struct sim_call *call);
 void call_leave(struct sim_call *call);
 void callback_forget(void);          /* the session ends */
 void node_made(uint64_t node, uint64_t original);
+void context_ends(void *context);
 uint32_t correlation_current(void);  /* of the call that this thread is in; 0: none */
 bool callback_is_at_exit(void);      /* this thread is in a callback at a call's exit */
 unsigned int callback_threads(void); /* that called CUDA in this session */
+
+/* ---- pcs.c ----------------------------------------------------------------------------------- */
+
+bool pcs_is_on(void); /* of any context */
+/* A kernel ran in the context of this number. */
+void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns);
+void pcs_context_ends(void *context); /* and was told of */
+void pcs_context_new(void *context);
+void pcs_forget(void); /* the session ends: none may be enabled */
 
 /* ---- activity.c ------------------------------------------------------------------------------ */
 

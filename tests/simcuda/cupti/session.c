@@ -21,6 +21,8 @@ static const struct sim_hooks hooks = {
 	.waited = work_waited,
 	.instantiated = graph_instantiated,
 	.node_made = node_made,
+	.context_ends = context_ends,
+	.context_made = pcs_context_new,
 };
 
 static struct sim_profiler *profiler;   /* guarded by cupti_lock */
@@ -169,6 +171,7 @@ enum result cuptiFinalize(void)
 	FAIL_ON_DEMAND();
 	session_need(__func__);
 	check_leaving();
+	pcs_forget();
 	pthread_mutex_lock(&cupti_lock);
 	bool mine = atomic_exchange(&session, 0) != 0;
 	if (mine)
@@ -204,6 +207,7 @@ enum result cuptiGetResultString(uint32_t code, const char **text)
 		{ RESULT_INVALID_PARAMETER, "CUPTI_ERROR_INVALID_PARAMETER" },
 		{ RESULT_INVALID_CONTEXT, "CUPTI_ERROR_INVALID_CONTEXT" },
 		{ RESULT_INVALID_OPERATION, "CUPTI_ERROR_INVALID_OPERATION" },
+		{ RESULT_OUT_OF_MEMORY, "CUPTI_ERROR_OUT_OF_MEMORY" },
 		{ RESULT_SIZE_NOT_SUFFICIENT, "CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT" },
 		{ RESULT_MAX_LIMIT_REACHED, "CUPTI_ERROR_MAX_LIMIT_REACHED" },
 		{ RESULT_NOT_COMPATIBLE, "CUPTI_ERROR_NOT_COMPATIBLE" },

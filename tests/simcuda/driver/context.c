@@ -60,8 +60,10 @@ static CUcontext context_new(CUdevice device, unsigned int flags)
 	ctx->limit = 1024;
 	ctx->id = atomic_fetch_add(&last_id, 1) + 1;
 	ctx->legacy = stream_new(ctx, STREAM_LEGACY, 0, 0);
-	if (ctx->legacy)
+	if (ctx->legacy) {
+		trace_context_made(ctx);
 		return ctx;
+	}
 	handle_free(ctx, HANDLE_CONTEXT);
 	return NULL;
 }
@@ -69,6 +71,7 @@ static CUcontext context_new(CUdevice device, unsigned int flags)
 /* Waits for the context's work and frees what belongs to it. Not under sim_lock. */
 static void context_free(CUcontext ctx)
 {
+	trace_context_ends(ctx);
 	handle_close(ctx);
 	streams_destroy_all(ctx);
 	modules_destroy_all(ctx);

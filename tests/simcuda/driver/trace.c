@@ -26,6 +26,12 @@ static void *current(uint32_t *number)
 	return ctx;
 }
 
+static uint32_t context_number(const void *handle)
+{
+	return handle_is(handle, HANDLE_CONTEXT) ? (uint32_t)((const struct CUctx_st *)handle)->id
+	                                         : 0;
+}
+
 static const char *kernel_name(const void *handle)
 {
 	if (handle_is(handle, HANDLE_FUNCTION))
@@ -38,6 +44,7 @@ static const char *kernel_name(const void *handle)
 __attribute__((visibility("default"))) struct sim_profiler simcuda_profiler = {
 	.install = install,
 	.context = current,
+	.context_number = context_number,
 	.kernel_name = kernel_name,
 };
 
@@ -274,6 +281,20 @@ void trace_instantiated(void)
 	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
 	if (hooks)
 		hooks->instantiated();
+}
+
+void trace_context_ends(CUcontext ctx)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	if (hooks)
+		hooks->context_ends(ctx);
+}
+
+void trace_context_made(CUcontext ctx)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	if (hooks)
+		hooks->context_made(ctx);
 }
 
 void trace_node_made(uint64_t node, uint64_t original)

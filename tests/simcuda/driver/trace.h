@@ -24,6 +24,8 @@ void trace_end(const struct task *task, uint64_t begin_ns, uint64_t end_ns);
 void trace_instantiated(void); /* a graph; not under sim_lock */
 
 struct plan;
+void trace_context_made(CUcontext ctx);
+void trace_context_ends(CUcontext ctx); /* before anything of it is taken away */
 /* A node of a graph was made, as a copy of another or (0) not; all of a plan were. */
 void trace_node_made(uint64_t node, uint64_t original);
 void trace_planned(const struct plan *plan);
