@@ -25,7 +25,7 @@ static const struct advice {
 	{ 45, "CUPTI needs a newer driver under WSL" },
 };
 
-static void add_advice(struct buf *out, int32_t code)
+void agent_failure_advice(struct buf *out, int32_t code)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
 		if (advices[i].code == code)
@@ -90,7 +90,7 @@ static void add_error(struct buf *out, pid_t pid, const struct agent_shared *sha
 	buf_printf(out, "CUPTI does not work in process %d", pid);
 	add_text(out, ": ", shared->text, "");
 	buf_printf(out, "%s error %d", *shared->text ? " gave" : ":", shared->code);
-	add_advice(out, shared->code);
+	agent_failure_advice(out, shared->code);
 }
 
 void agent_failure_text(struct buf *out, pid_t pid, const struct agent_shared *shared)

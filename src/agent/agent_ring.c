@@ -148,6 +148,9 @@ static const struct agent_ring_layout {
 	[AGENT_PROBE_NAME] = { sizeof(struct agent_probe_name),
 	                       offsetof(struct agent_probe_name, text) },
 	[AGENT_NODE] = { sizeof(struct agent_node), 0 },
+	[AGENT_STALL] = { sizeof(struct agent_stall), 0 },
+	[AGENT_STALL_WINDOW] = { sizeof(struct agent_stall_window), 0 },
+	[AGENT_STALLS_TOLD] = { sizeof(struct agent_stalls_told), 0 },
 };
 
 #define TYPES (ARRAY_SIZE(layouts))

@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   16
+#define AGENT_ABI   17
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -52,6 +52,7 @@ enum agent_kind {
 	AGENT_WANT_OVERHEAD = 1 << 6,
 	AGENT_WANT_ARGUMENTS = 1 << 7, /* of launches: AGENT_CALL carries them */
 	AGENT_WANT_NODES = 1 << 8,     /* of graphs, as they are made: AGENT_NODE */
+	AGENT_WANT_STALLS = 1 << 9,    /* why kernels wait, in windows by lot: AGENT_STALL */
 };
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -318,6 +319,9 @@ enum agent_record_type {
 	AGENT_PROBE_BEGUN, /* its entry, where begin and end are asked for apart */
 	AGENT_PROBE_NAME,  /* a text of a call that comes after it */
 	AGENT_NODE,
+	AGENT_STALL,
+	AGENT_STALL_WINDOW,
+	AGENT_STALLS_TOLD,
 	AGENT_RECORD_TYPES
 };
 
@@ -420,6 +424,61 @@ struct agent_node {
 	uint64_t time_ns;
 	uint32_t tid;
 	uint32_t reserved;
+};
+
+/* In a window instructions of kernels were sampled: how often one was found waiting, and for what.
+ * Several records of one window are added up. */
+struct agent_stall {
+	struct agent_head head;
+	uint64_t begin_ns, end_ns; /* of the window */
+	uint64_t cubin;            /* the CRC of the kernel's */
+	uint64_t offset;           /* of the instruction, from the kernel's begin; */
+	uint64_t samples;
+	uint32_t kernel; /* number of its name */
+	uint32_t reason; /* of the reason's, as "long_scoreboard" */
+};
+
+#define AGENT_STALL_ANYWHERE UINT64_MAX /* `offset`: of many */
+
+/* After the others of its window, or of a part of them; not so in each case. */
+struct agent_stall_window {
+	struct agent_head head;
+	uint64_t begin_ns, end_ns;
+	uint64_t cost_ns; /* that CUPTI's calls took, the window itself left out */
+	uint64_t samples; /* all, */
+	uint64_t dropped; /* and among them those that are told of by no record */
+	uint64_t foreign; /* nor these, of kernels that are not the program's */
+};
+
+enum agent_stalls_what {
+	AGENT_STALLS_BEGUN,   /* a context is enabled; how long that took in ns, bytes of its
+	                       * device that CUPTI takes */
+	AGENT_STALLS_OLD,     /* cuptiGetVersion */
+	AGENT_STALLS_MEMORY,  /* bytes that are free, bytes that should be */
+	AGENT_STALLS_REFUSED, /* code; enum agent_stalls_in, the attribute */
+	AGENT_STALLS_FULL,    /* the hardware's buffer */
+	AGENT_STALLS_NAMES,   /* how many texts of CUPTI's there are, which nobody may free */
+	AGENT_STALLS_WHATS
+};
+
+enum agent_stalls_in {
+	AGENT_STALLS_IN_DRIVER,
+	AGENT_STALLS_IN_ENABLING,
+	AGENT_STALLS_IN_REASONS,
+	AGENT_STALLS_IN_CONFIGURING,
+	AGENT_STALLS_IN_STARTING,
+	AGENT_STALLS_IN_STOPPING,
+	AGENT_STALLS_IN_GETTING,
+	AGENT_STALLS_INS
+};
+
+/* How sampling goes; of each thing once a session. */
+struct agent_stalls_told {
+	struct agent_head head;
+	uint32_t what; /* enum agent_stalls_what */
+	uint32_t code; /* CUptiResult */
+	uint64_t first, second;
+	uint64_t time_ns;
 };
 
 /* Time that is the agent's own, in a call of the program's: kinds of AGENT_OVERHEAD that CUPTI does

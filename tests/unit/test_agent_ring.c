@@ -185,6 +185,9 @@ static void test_every_type_of_record_is_passed_on_at_its_smallest(void **state)
 		{ AGENT_OVERHEAD, 0, sizeof(struct agent_wait) },
 		{ AGENT_NVTX, 0, sizeof(struct agent_nvtx) },
 		{ AGENT_NODE, 0, sizeof(struct agent_node) },
+		{ AGENT_STALL, 0, sizeof(struct agent_stall) },
+		{ AGENT_STALL_WINDOW, 0, sizeof(struct agent_stall_window) },
+		{ AGENT_STALLS_TOLD, 0, sizeof(struct agent_stalls_told) },
 	};
 	struct ring_test *test = *state;
 

@@ -24,6 +24,7 @@
 #include "agent/lib/nvtx.h"
 #include "agent/lib/probes.h"
 #include "agent/lib/session.h"
+#include "agent/lib/stalls.h"
 #include "agent/lib/writer.h"
 
 #define DESCRIPTORS        "/proc/thread-self/fd/"
@@ -204,6 +205,7 @@ static void in_child(void)
 	activities_forked();
 	buffers_forked();
 	leave_forked();
+	stalls_forked();
 	nvtx_forked();
 	probes_forked();
 }

@@ -13,6 +13,7 @@
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
 #include "agent/lib/leave.h"
+#include "agent/lib/stalls.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
 
@@ -65,9 +66,14 @@ static void on_node(uint32_t id, const struct cupti_resource_data *data)
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
 	if (domain == CUPTI_DOMAIN_RESOURCE) {
-		on_node(id, data);
+		if (id == CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING)
+			stalls_ends(((const struct cupti_resource_data *)data)->context);
+		else
+			on_node(id, data);
 		return;
 	}
+	if (writer_kinds(AGENT_WANT_STALLS))
+		stalls_context(((const struct cupti_callback_data *)data)->context);
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
@@ -212,6 +218,9 @@ static void enable_callbacks(uint32_t kinds)
 		while ((id = calls_next(domain, kinds, &at)))
 			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
+	if (kinds & AGENT_WANT_STALLS)
+		f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+		                      CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING);
 	if (!(kinds & AGENT_WANT_NODES) || !f.cuptiGetGraphNodeId)
 		return;
 	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
@@ -251,6 +260,8 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
 		return -1;
+	if (kinds & AGENT_WANT_STALLS)
+		stalls_open(found.library, found.version);
 	writer_measure(kinds);
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	return 0;
@@ -296,6 +307,7 @@ void cupti_clock(void)
 
 void cupti_disable(void)
 {
+	stalls_close();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);

@@ -145,6 +145,13 @@ static const struct name *find_name(struct intern *intern, struct ring *ring, co
 	return name;
 }
 
+uint32_t intern_name(struct intern *intern, struct ring *ring, const char *text)
+{
+	const struct name *name = find_name(intern, ring, text);
+
+	return name ? name->number : 0;
+}
+
 /* ---- shapes -------------------------------------------------------------------------------- */
 
 static bool write_shape(struct ring *ring, uint32_t number, uint32_t name,

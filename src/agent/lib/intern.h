@@ -19,6 +19,7 @@ void intern_free(struct intern *intern);
 
 /* Numbers, written to the ring before where they are new; 0: the ring is full. */
 uint32_t intern_shape(struct intern *intern, struct ring *ring, const struct cupti_kernel *kernel);
+uint32_t intern_name(struct intern *intern, struct ring *ring, const char *text);
 uint16_t intern_lane(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
                      uint32_t stream);
 

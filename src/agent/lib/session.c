@@ -13,6 +13,7 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/orders.h"
+#include "agent/lib/stalls.h"
 #include "agent/lib/writer.h"
 
 #define MS              1000000ull
@@ -292,6 +293,7 @@ static void turn_running(struct session *session)
 		session->flush_ns = now;
 		cupti_flush(false);
 	}
+	session->stalls_ns = stalls_turn(now);
 	if (now - session->clock_ns >= CLOCK_EVERY_NS) {
 		session->clock_ns = now;
 		cupti_clock();
@@ -333,6 +335,9 @@ static void wait(struct session *session)
 	struct pollfd ready[2];
 	uint64_t now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
 	int timeout_ms = -1;
+
+	if (session->stalls_ns && session->stalls_ns < due)
+		due = session->stalls_ns;
 
 	if (session->state == AGENT_RUNNING && !session->without_cupti)
 		timeout_ms = due > now ? (int)((due - now) / MS) + 1 : 0;
@@ -418,6 +423,7 @@ void session_last_flush(struct session *session)
 		orders_tell_open();
 	if (session->state != AGENT_RUNNING || session->without_cupti)
 		return;
+	stalls_close();
 	/* What the GPU has not finished yet ends with the process. */
 	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
 	cupti_flush(true);

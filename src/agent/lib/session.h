@@ -27,6 +27,7 @@ struct session {
 	bool without_cupti;          /* it was not asked for, or failed while `probes` go on */
 	bool gives_up;               /* CUPTI is left since it failed */
 	uint64_t look_ns;            /* when the probes were looked after last */
+	uint64_t stalls_ns;          /* when sampling has to be looked after; 0: it does not */
 	bool from_the_begin;         /* of CUDA in this process, and nothing was measured yet */
 };
 

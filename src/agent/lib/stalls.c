@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/stalls.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/lib/clock.h"
+#include "agent/lib/cupti_abi.h"
+#include "agent/lib/intern.h"
+#include "agent/lib/pcs_abi.h"
+#include "agent/lib/stalls_device.h"
+#include "agent/lib/stalls_sums.h"
+#include "agent/lib/writer.h"
+
+#define MS             1000000ull
+#define CONTEXTS       8
+#define WINDOW_NS      (20 * MS)
+#define PAUSE_LEAST_NS (480 * MS) /* on average, from one window's end to the next one's begin */
+#define LOOK_NS        (50 * MS)  /* contexts may come */
+#define PAUSE_MOST_NS  (60000 * MS)
+#define COST_TIMES     100        /* as long as CUPTI's calls took, at the least */
+#define DRAIN_NS       (150 * MS) /* CUPTI's threads decode what came every 100 ms */
+#define DRAIN_LAST_MS  120
+#define ENDS_MOST_MS   2000 /* a call of CUPTI's that does not return holds no context up longer */
+
+#define PERIOD        18 /* 2^18 cycles: some 10,000 samples in a window of an H200 that is busy */
+#define SCRATCH_BYTES ((size_t)4 << 20)
+#define REASONS       128
+#define ROOM          4096 /* PCs that one call gives */
+#define GETS_MOST     16   /* calls for one window */
+
+/* What CUPTI allocates for names and never frees: the header leaves that to who asks, but says that
+ * other records may share them. They are let be, as many as this. */
+#define NAMES_MOST 65536
+
+struct sampled {
+	void *context;
+	enum { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF } state;
+	bool runs;
+};
+
+/* The memory that CUPTI writes to. Once it is there it stays: a context that is destroyed may write
+ * to it for as long as that takes. */
+struct output {
+	struct buffer {
+		struct pcs_data data;
+		struct pcs_pc pcs[ROOM];
+		struct pcs_stall stalls[ROOM][REASONS];
+	} own[CONTEXTS], given; /* of CUPTI while a context is enabled; for each call */
+	char names[REASONS][PCS_REASON_NAME];
+	char *name[REASONS];
+	uint32_t index[REASONS];
+	size_t n_reasons;
+	const char *seen[NAMES_MOST]; /* by a hash of the pointer */
+	size_t n_names;
+};
+
+/* CUPTI's functions; NULL where it is too old. */
+static struct functions {
+#define FUNCTION(name, argument) uint32_t (*name)(argument * given);
+	PCS_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+} f;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sampled sampled[CONTEXTS]; /* guarded */
+static void *in_use;                     /* guarded: of a call of CUPTI's that is under way */
+static uint32_t open;                    /* contexts are taken */
+static void *recent;                     /* one that is known */
+
+/* The session's thread alone: */
+static struct output *output;
+static struct intern *intern;
+static struct sums *sums;
+static uint64_t begin_ns, end_ns;            /* of the window that is open, or was last */
+static uint64_t close_ns, drain_ns, next_ns; /* 0: nothing is due */
+static uint64_t cost_ns, lot;
+static uint32_t told; /* bits of enum agent_stalls_told */
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+static void tell(uint32_t what, uint32_t code, uint64_t first, uint64_t second)
+{
+	const struct agent_stalls_told record = {
+		.head = { .bytes = sizeof(record), .type = AGENT_STALLS_TOLD },
+		.what = what,
+		.code = code,
+		.first = first,
+		.second = second,
+		.time_ns = clock_now(),
+	};
+	struct ring *ring;
+
+	if (told & 1u << what)
+		return;
+	told |= 1u << what;
+	ring = writer_hold(WRITER_OPEN);
+	if (!ring)
+		return;
+	ring_put(ring, &record.head);
+	writer_release();
+}
+
+/* ---- contexts ------------------------------------------------------------------------------ */
+
+void stalls_context(void *context)
+{
+	struct sampled *free_one = NULL;
+
+	if (!context || context == __atomic_load_n(&recent, __ATOMIC_RELAXED) ||
+	    !__atomic_load_n(&open, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&lock);
+	for (int i = CONTEXTS; i-- > 0;) {
+		if (sampled[i].context == context)
+			goto out;
+		if (!sampled[i].context)
+			free_one = &sampled[i];
+	}
+	if (free_one && open) {
+		free_one->context = context;
+		free_one->state = CONTEXT_NEW;
+	}
+out:
+	__atomic_store_n(&recent, context, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Its slot is free then: another context can come to lie at its address. */
+void stalls_ends(void *context)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
+	for (int i = 0; i < CONTEXTS; i++) {
+		if (sampled[i].context == context)
+			sampled[i] = (struct sampled){ 0 };
+	}
+	for (int i = 0; i < ENDS_MOST_MS && in_use && in_use == context; i++) {
+		pthread_mutex_unlock(&lock);
+		clock_pause_ms(1);
+		pthread_mutex_lock(&lock);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whether it may be touched now, until unuse(). */
+static bool use(const struct sampled *which, void **context)
+{
+	pthread_mutex_lock(&lock);
+	*context = which->context;
+	in_use = which->state == CONTEXT_NONE || which->state == CONTEXT_OFF ? NULL : *context;
+	pthread_mutex_unlock(&lock);
+	if (!in_use)
+		return false;
+	if (device_enter(*context))
+		return true;
+	pthread_mutex_lock(&lock);
+	in_use = NULL;
+	pthread_mutex_unlock(&lock);
+	return false;
+}
+
+static void unuse(void)
+{
+	device_leave();
+	pthread_mutex_lock(&lock);
+	in_use = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+static void set_state(struct sampled *which, void *context, int state, bool runs)
+{
+	pthread_mutex_lock(&lock);
+	if (which->context == context) {
+		which->state = state;
+		which->runs = runs;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- a context is enabled ------------------------------------------------------------------ */
+
+static struct pcs_context of(void *context)
+{
+	return (struct pcs_context){ .size = PCS_CONTEXT_BYTES, .context = context };
+}
+
+static bool know_reasons(void *context)
+{
+	size_t n = 0;
+	struct pcs_count count = { .size = PCS_COUNT_BYTES, .context = context, .n = &n };
+	struct pcs_reasons reasons = {
+		.size = PCS_REASONS_BYTES,
+		.context = context,
+		.index = output->index,
+		.names = output->name,
+	};
+	uint32_t result = f.cuptiPCSamplingGetNumStallReasons(&count);
+
+	if (!result && (!n || n > REASONS))
+		result = CUPTI_UNKNOWN;
+	reasons.n = n;
+	if (!result)
+		result = f.cuptiPCSamplingGetStallReasons(&reasons);
+	if (result)
+		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_REASONS, 0);
+	output->n_reasons = result ? 0 : n;
+	sums_reasons(sums, output->n_reasons, output->index, output->name);
+	return !result;
+}
+
+/* On GPUs newer than Hopper CUPTI was seen to give nothing with a period or a buffer of ours. */
+static bool configure(void *context, const struct device *device, struct buffer *own)
+{
+	struct pcs_attribute attributes[] = {
+		{ .type = PCS_REASONS,
+		  .reasons = { .n = output->n_reasons, .index = output->index } },
+		{ .type = PCS_MODE, .number = PCS_MODE_CONTINUOUS },
+		{ .type = PCS_START_STOP, .number = 1 },
+		{ .type = PCS_FORMAT, .number = PCS_FORMAT_PARSED },
+		{ .type = PCS_BUFFER, .buffer = &own->data },
+		{ .type = PCS_SCRATCH_BYTES, .bytes = SCRATCH_BYTES },
+		{ .type = PCS_HARDWARE_BYTES, .bytes = device->buffer_bytes },
+		{ .type = PCS_PERIOD, .number = PERIOD },
+	};
+	struct pcs_configure given = {
+		.size = PCS_CONFIGURE_BYTES,
+		.context = context,
+		.n = sizeof(attributes) / sizeof(attributes[0]) - (device->buffer_is_fixed ? 2 : 0),
+		.attributes = attributes,
+	};
+	uint32_t result = f.cuptiPCSamplingSetConfigurationAttribute(&given), which = 0;
+
+	for (uint32_t i = 0; result && i < given.n; i++) {
+		if (attributes[i].status)
+			which = attributes[i].type;
+	}
+	if (result)
+		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_CONFIGURING, which);
+	return !result;
+}
+
+/* The context is in use. */
+static bool enable(void *context, struct buffer *own)
+{
+	struct pcs_context given = of(context);
+	struct device device;
+	uint64_t from_ns = clock_now();
+	uint32_t result;
+
+	if (!device_look(&device)) {
+		tell(AGENT_STALLS_REFUSED, 0, AGENT_STALLS_IN_DRIVER, 0);
+		return false;
+	}
+	if (device.free_bytes < device.needed_bytes) {
+		tell(AGENT_STALLS_MEMORY, 0, device.free_bytes, device.needed_bytes);
+		return false;
+	}
+	result = f.cuptiPCSamplingEnable(&given);
+	if (result) {
+		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_ENABLING, 0);
+		return false;
+	}
+	if (!know_reasons(context) || !configure(context, &device, own)) {
+		f.cuptiPCSamplingDisable(&given);
+		return false;
+	}
+	tell(AGENT_STALLS_BEGUN, 0, clock_now() - from_ns, device.buffer_bytes);
+	return true;
+}
+
+static void enable_new(void)
+{
+	for (int i = 0; i < CONTEXTS; i++) {
+		void *context;
+
+		if (__atomic_load_n((int *)&sampled[i].state, __ATOMIC_RELAXED) != CONTEXT_NEW ||
+		    !use(&sampled[i], &context))
+			continue;
+		set_state(&sampled[i], context,
+		          enable(context, &output->own[i]) ? CONTEXT_ON : CONTEXT_OFF, false);
+		unuse();
+	}
+}
+
+/* ---- what comes ---------------------------------------------------------------------------- */
+
+/* Whether there is room to let one more of CUPTI's texts be. */
+static bool know_name(const char *name)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15ull >> 40;
+
+	for (size_t i = 0; i < NAMES_MOST; i++) {
+		const char **slot = &output->seen[(hash + i) % NAMES_MOST];
+
+		if (*slot == name)
+			return true;
+		if (*slot)
+			continue;
+		*slot = name;
+		output->n_names++;
+		break;
+	}
+	return output->n_names < NAMES_MOST / 4 * 3;
+}
+
+static bool take_data(const struct pcs_data *data)
+{
+	bool room = true;
+
+	for (size_t i = 0; i < data->n && i < ROOM; i++) {
+		const struct pcs_pc *pc = &data->pcs[i];
+
+		if (!pc->name)
+			continue;
+		room &= know_name(pc->name);
+		for (size_t j = 0; j < pc->n_stalls && j < REASONS; j++)
+			sums_add(sums, pc, &pc->stalls[j]);
+	}
+	sums_add_all(sums, data);
+	return room;
+}
+
+/* Of a context in use. False: it gives nothing any more. */
+static bool get(void *context)
+{
+	struct pcs_data *data = &output->given.data;
+	struct pcs_get given = { .size = PCS_GET_BYTES, .context = context, .data = data };
+	uint32_t result = 0;
+
+	for (int i = 0; i < GETS_MOST && !result; i++) {
+		data->n = data->left = 0;
+		data->samples = data->dropped = data->foreign_samples = 0;
+		data->hardware_full = 0;
+		result = f.cuptiPCSamplingGetData(&given);
+		if (data->hardware_full)
+			tell(AGENT_STALLS_FULL, result, 0, 0);
+		else if (result)
+			tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_GETTING, 0);
+		if (result)
+			break;
+		if (!take_data(data)) {
+			tell(AGENT_STALLS_NAMES, 0, output->n_names, 0);
+			return false;
+		}
+		if (!data->left)
+			break;
+	}
+	return !result || data->hardware_full;
+}
+
+/* ---- windows ------------------------------------------------------------------------------- */
+
+/* Calls `function` for each context that is on; whether there is one. */
+static bool each(bool (*function)(struct sampled *which, void *context))
+{
+	bool any = false;
+
+	for (int i = 0; i < CONTEXTS; i++) {
+		void *context;
+
+		if (__atomic_load_n((int *)&sampled[i].state, __ATOMIC_RELAXED) != CONTEXT_ON ||
+		    !use(&sampled[i], &context))
+			continue;
+		any |= function(&sampled[i], context);
+		unuse();
+	}
+	return any;
+}
+
+static bool start(struct sampled *which, void *context)
+{
+	struct pcs_context given = of(context);
+	uint32_t result = f.cuptiPCSamplingStart(&given);
+
+	if (result) {
+		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STARTING, 0);
+		f.cuptiPCSamplingDisable(&given);
+	}
+	set_state(which, context, result ? CONTEXT_OFF : CONTEXT_ON, !result);
+	return !result;
+}
+
+static bool stop(struct sampled *which, void *context)
+{
+	struct pcs_context given = of(context);
+	uint32_t result;
+
+	if (!which->runs)
+		return false;
+	result = f.cuptiPCSamplingStop(&given);
+	if (result)
+		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STOPPING, 0);
+	set_state(which, context, CONTEXT_ON, false);
+	if (result || !get(context)) {
+		f.cuptiPCSamplingDisable(&given);
+		set_state(which, context, CONTEXT_OFF, false);
+	}
+	return true;
+}
+
+static bool drain(struct sampled *which, void *context)
+{
+	struct pcs_context given = of(context);
+
+	if (get(context))
+		return true;
+	f.cuptiPCSamplingDisable(&given);
+	set_state(which, context, CONTEXT_OFF, false);
+	return false;
+}
+
+static bool disable(struct sampled *which, void *context)
+{
+	struct pcs_context given = of(context);
+
+	f.cuptiPCSamplingDisable(&given);
+	set_state(which, context, CONTEXT_OFF, false);
+	return true;
+}
+
+/* What was added up, as records. */
+static void write_sums(bool is_rest)
+{
+	const struct sums_window window = { begin_ns, end_ns, cost_ns, is_rest };
+	struct ring *ring = writer_hold(WRITER_OPEN);
+
+	if (!ring)
+		return;
+	sums_write(sums, intern, ring, &window);
+	writer_release();
+}
+
+static void begin_window(uint64_t now_ns)
+{
+	next_ns = 0;
+	enable_new();
+	begin_ns = clock_now();
+	if (!each(start)) {
+		next_ns = now_ns + LOOK_NS;
+		return;
+	}
+	close_ns = clock_now();
+	cost_ns = close_ns - begin_ns;
+	begin_ns = close_ns;
+	close_ns += WINDOW_NS;
+}
+
+/* Between a half and one and a half of what it is on average: no step of the program's keeps pace
+ * with it. */
+static uint64_t pause_ns(void)
+{
+	uint64_t mean = cost_ns * COST_TIMES;
+
+	if (mean < PAUSE_LEAST_NS)
+		mean = PAUSE_LEAST_NS;
+	if (mean > PAUSE_MOST_NS)
+		mean = PAUSE_MOST_NS;
+	lot ^= lot << 13;
+	lot ^= lot >> 7;
+	lot ^= lot << 17;
+	return mean / 2 + lot % mean;
+}
+
+static void end_window(void)
+{
+	uint64_t from_ns = clock_now();
+
+	close_ns = 0;
+	end_ns = from_ns;
+	each(stop);
+	cost_ns += clock_now() - from_ns;
+	write_sums(false);
+	drain_ns = clock_now() + DRAIN_NS;
+	next_ns = clock_now() + pause_ns();
+	if (next_ns < drain_ns)
+		next_ns = drain_ns;
+}
+
+/* ---- the session's side -------------------------------------------------------------------- */
+
+static bool resolve(void *library)
+{
+	bool all = true;
+
+#define FUNCTION(name, argument)                                                                   \
+	f.name = (uint32_t(*)(argument *))dlsym(library, #name);                                   \
+	all &= f.name != NULL;
+	PCS_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+	return all;
+}
+
+static void *map(size_t bytes)
+{
+	void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void prepare(struct buffer *buffer)
+{
+	buffer->data.size = sizeof(buffer->data);
+	buffer->data.room = ROOM;
+	buffer->data.pcs = buffer->pcs;
+	for (size_t i = 0; i < ROOM; i++) {
+		buffer->pcs[i].size = sizeof(buffer->pcs[i]);
+		buffer->pcs[i].stalls = buffer->stalls[i];
+	}
+}
+
+static void open_output(void)
+{
+	if (!output)
+		output = map(sizeof(*output));
+	if (!output)
+		return;
+	prepare(&output->given);
+	for (size_t i = 0; i < CONTEXTS; i++)
+		prepare(&output->own[i]);
+	for (size_t i = 0; i < REASONS; i++)
+		output->name[i] = output->names[i];
+}
+
+static void free_all(void)
+{
+	intern_free(intern);
+	sums_free(sums);
+	intern = NULL;
+	sums = NULL;
+}
+
+void stalls_open(void *library, uint32_t version)
+{
+	told = 0;
+	begin_ns = end_ns = close_ns = drain_ns = next_ns = cost_ns = 0;
+	lot = clock_now() | 1;
+	if (version < CUPTI_VERSION_STALLS || !resolve(library)) {
+		tell(AGENT_STALLS_OLD, 0, version, 0);
+		return;
+	}
+	open_output();
+	intern = intern_new(writer_name_number);
+	sums = sums_new();
+	if (!output || !intern || !sums || !device_open()) {
+		tell(AGENT_STALLS_REFUSED, 0, AGENT_STALLS_IN_DRIVER, 0);
+		free_all();
+		return;
+	}
+	next_ns = clock_now();
+	__atomic_store_n(&open, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t stalls_turn(uint64_t now_ns)
+{
+	if (!open)
+		return 0;
+	if (close_ns && now_ns >= close_ns)
+		end_window();
+	if (drain_ns && now_ns >= drain_ns) {
+		drain_ns = 0;
+		each(drain);
+		write_sums(true);
+	}
+	if (next_ns && now_ns >= next_ns)
+		begin_window(now_ns);
+	if (close_ns)
+		return close_ns;
+	return drain_ns && drain_ns < next_ns ? drain_ns : next_ns;
+}
+
+void stalls_close(void)
+{
+	if (open && close_ns)
+		end_window();
+	if (open && drain_ns) {
+		clock_pause_ms(DRAIN_LAST_MS);
+		each(drain);
+		write_sums(true);
+	}
+	if (open)
+		each(disable);
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&open, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
+	memset(sampled, 0, sizeof(sampled));
+	pthread_mutex_unlock(&lock);
+	free_all();
+}
+
+void stalls_forked(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	open = 0;
+	in_use = recent = NULL;
+	memset(sampled, 0, sizeof(sampled));
+	if (output)
+		munmap(output, sizeof(*output)); /* the child's copy */
+	output = NULL;
+	free_all();
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why kernels wait: samples of their instructions (CUPTI's PC sampling), in short windows that are
+ * begun by lot, all on the session's thread.
+ *
+ *   stalls_open        a session begins that wants them
+ *   stalls_context     a context that is in use
+ *   stalls_ends        it is about to be destroyed: nothing touches it from when this returns on
+ *   stalls_turn        begins and ends windows
+ *   stalls_close       everything is off; before kinds are disabled
+ *
+ * Each context is enabled once, and costs device memory from then on: only where much more is free.
+ * What cannot be is told once by a record (AGENT_STALLS_TOLD), and the rest goes on.
+ */
+#ifndef CUSCOPE_AGENT_LIB_STALLS_H
+#define CUSCOPE_AGENT_LIB_STALLS_H
+
+#include <stdint.h>
+
+/* `library` is CUPTI, of which `version` is told by cuptiGetVersion. */
+void stalls_open(void *library, uint32_t version);
+
+/* On any thread, as often as one likes. */
+void stalls_context(void *context);
+void stalls_ends(void *context);
+
+/* When it is to be called again, at the latest; 0: never. */
+uint64_t stalls_turn(uint64_t now_ns);
+
+void stalls_close(void);
+void stalls_forked(void);
+
+#endif

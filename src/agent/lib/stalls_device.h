@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What sampling asks of the driver, in a context that is made the thread's own meanwhile: how much
+ * memory is free, and which GPU it is.
+ */
+#ifndef CUSCOPE_AGENT_LIB_STALLS_DEVICE_H
+#define CUSCOPE_AGENT_LIB_STALLS_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct device {
+	size_t free_bytes, needed_bytes;
+	size_t buffer_bytes;  /* that CUPTI takes of the device for samples */
+	bool buffer_is_fixed; /* by CUPTI, and so is the period */
+};
+
+bool device_open(void); /* whether the driver has what is called */
+
+bool device_enter(void *context);
+void device_leave(void);
+
+/* Of the context that was entered. */
+bool device_look(struct device *device);
+
+#endif
