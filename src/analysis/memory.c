@@ -493,6 +493,7 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 	case EVENT_RANGE:
 	case EVENT_SAMPLE:
 	case EVENT_METRICS:
+	case EVENT_STALL:
 	case EVENT_OTHER_CALL:
 		break;
 	}

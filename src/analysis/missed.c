@@ -53,6 +53,7 @@ static const struct miss_row {
 	[MISS_COUNTED] = { "counted", "counted" },
 	[MISS_FAILED] = { "failed", "not whole" },
 	[MISS_GPU_WINDOWS] = { "gpu_windows", "in windows" },
+	[MISS_STALLS] = { "no_stalls", "without stall reasons" },
 };
 
 static const char *const stacks_keys[STACKS_MISSED_COUNT] = {

@@ -91,6 +91,7 @@ static int processes_event(struct consumer *self, const struct event *event, str
 	case EVENT_RANGE:
 	case EVENT_SAMPLE:
 	case EVENT_METRICS:
+	case EVENT_STALL:
 	case EVENT_OTHER_CALL:
 	case EVENT_CALL_BEGIN:
 		break;

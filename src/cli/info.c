@@ -339,7 +339,7 @@ static void add_kinds(struct buf *out, const struct info *info)
 	uint64_t samples = contents->stacks.samples, off_cpu = contents->stacks.off_cpu;
 	uint64_t kernel = contents->others[LAYER_KERNEL], hooked = contents->others[LAYER_HOOK];
 	uint64_t known = contents->calls + activities + ranges + samples + off_cpu +
-	                 contents->metrics + kernel + hooked + damaged;
+	                 contents->metrics + contents->stalls + kernel + hooked + damaged;
 
 	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
 	add_part(out, kernel, "of the kernel side");
@@ -349,6 +349,7 @@ static void add_kinds(struct buf *out, const struct info *info)
 	add_part(out, samples, "samples");
 	add_part(out, off_cpu, "of blocked time");
 	add_part(out, contents->metrics, "of GPU metrics");
+	add_part(out, contents->stalls, "of stalls");
 	if (info->events > known)
 		add_part(out, info->events - known, "begins and ends of processes and threads");
 	add_part(out, damaged, "in damaged parts or of no use without them");
@@ -510,6 +511,8 @@ static void json_events(struct json *json, const struct info *info)
 		json_u64(json, "kernel_side", contents->others[LAYER_KERNEL]);
 	if (contents->others[LAYER_HOOK])
 		json_u64(json, "hooks", contents->others[LAYER_HOOK]);
+	if (contents->stalls)
+		json_u64(json, "stalls", contents->stalls);
 	json_u64(json, "threads", contents->threads);
 	json_open(json, "activities", '{');
 	for (size_t i = 0; i < ACTIVITY_COUNT; i++)

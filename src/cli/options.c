@@ -373,6 +373,10 @@ static void gpu_end(const struct argp_state *state, void *into)
 {
 	struct cli_gpu *gpu = into;
 
+	if (gpu->stalls && !gpu->asked)
+		cli_gpu_ask(gpu);
+	if (gpu->stalls)
+		gpu->settings.kinds |= AGENT_WANT_KERNELS | AGENT_WANT_STALLS;
 	if (gpu->asked)
 		return;
 	if (gpu->settings.window_ns)
@@ -396,6 +400,13 @@ static const struct option_row rows[] = {
 };
 
 const struct option_group cli_gpu_options = { OPTION_ROWS(rows), .end = gpu_end };
+
+static const struct option_row stalls_rows[] = {
+	{ "stalls", 0, NULL, "why kernels wait, by samples of their instructions; with --gpu",
+	  OPTION_YES, offsetof(struct cli_gpu, stalls), .order = 6 },
+};
+
+const struct option_group cli_stalls_options = { OPTION_ROWS(stalls_rows) };
 
 /* ---- commands that have none --------------------------------------------------------------- */
 

@@ -153,6 +153,7 @@ static const struct option_part parts[] = {
 	{ &cli_process_options, offsetof(struct profile_command, choice) },
 	{ &cli_start_options, offsetof(struct profile_command, choice) },
 	{ &cli_gpu_options, offsetof(struct profile_command, gpu) },
+	{ &cli_stalls_options, offsetof(struct profile_command, gpu) },
 	{ &cli_stacks_options, offsetof(struct profile_command, stacks) },
 	{ &cli_times_options, offsetof(struct profile_command, range) },
 	{ &cli_hooks_options, offsetof(struct profile_command, hooks) },

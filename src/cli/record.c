@@ -102,6 +102,7 @@ static const struct option_row rows[] = {
 
 static const struct option_part parts[] = {
 	{ &cli_attach_options, offsetof(struct record_options, attach) },
+	{ &cli_stalls_options, offsetof(struct record_options, attach.gpu) },
 	{ &cli_which_stacks_options, offsetof(struct record_options, stacks) },
 	{ &cli_metrics_options, offsetof(struct record_options, metrics) },
 	{ &cli_hooks_options, offsetof(struct record_options, attach.hooks) },

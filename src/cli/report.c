@@ -253,7 +253,7 @@ static int fan_end(struct consumer *self, const struct run_info *run, struct err
 }
 
 static const struct consumer_ops fan_ops = {
-	.begin = fan_begin, .event = fan_event, .end = fan_end, .metrics = true
+	.begin = fan_begin, .event = fan_event, .end = fan_end, .metrics = true, .stalls = true
 };
 
 /* Those that the account makes, which is of all ranks: all others are of one file's order. */

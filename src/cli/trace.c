@@ -58,6 +58,7 @@ static const struct option_row rows[] = {
 
 static const struct option_part parts[] = {
 	{ &cli_attach_options, offsetof(struct trace_options, attach) },
+	{ &cli_stalls_options, offsetof(struct trace_options, attach.gpu) },
 	{ &cli_filter_options, offsetof(struct trace_options, sink) },
 	{ &cli_metrics_options, offsetof(struct trace_options, metrics) },
 	{ &cli_hooks_options, offsetof(struct trace_options, attach.hooks) },

@@ -388,6 +388,35 @@ static void add_metrics(struct csv *csv, const struct event *event)
 	}
 }
 
+/* ---- stalls ------------------------------------------------------------------------------- */
+
+/* Its value is the number of samples; its address that of the instruction in the kernel. */
+static void add_stall(struct csv *csv, const struct event *event)
+{
+	const struct stall *stall = event->stall;
+	struct buf *name;
+
+	begin_row(csv, stall->begin_ns);
+	add_u64(csv, COLUMN_DURATION,
+	        stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0);
+	add_process(csv, event->process);
+	add_what(csv, stall->kernel ? "gpu,stall," : "gpu,stalls,");
+	add_text(csv, csv_at(csv, COLUMN_FUNCTION), stall->kernel ? stall->reason : "window");
+	if (stall->kernel)
+		add_kernel(csv, stall->kernel);
+	if (stall->kernel && stall->offset != STALL_ANYWHERE)
+		buf_hex(csv_at(csv, COLUMN_ADDRESS), stall->offset);
+	name = csv_at(csv, COLUMN_NAME);
+	if (stall->file) {
+		AT_END(buf_free) struct buf at = { 0 };
+
+		buf_printf(&at, "%s:%u", stall->file, stall->line);
+		add_text(csv, name, at.data);
+	}
+	add_u64(csv, COLUMN_VALUE, stall->samples);
+	end_row(csv);
+}
+
 /* ---- the format --------------------------------------------------------------------------- */
 
 static int csv_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -428,6 +457,8 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 		add_sample(csv, event);
 	else if (event->type == EVENT_METRICS)
 		add_metrics(csv, event);
+	else if (event->type == EVENT_STALL)
+		add_stall(csv, event);
 	return 0;
 }
 
@@ -473,6 +504,7 @@ static void csv_free(struct consumer *self)
 
 static const struct consumer_ops csv_ops = {
 	.metrics = true,
+	.stalls = true,
 	.begin = csv_begin,
 	.event = csv_event,
 	.end = csv_end,

@@ -444,6 +444,22 @@ static void add_metrics(struct jsonl *jsonl, const struct event *event)
 	end_line(out);
 }
 
+static void add_stall(struct jsonl *jsonl, const struct event *event)
+{
+	const struct stall *stall = event->stall;
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	if (stall->kernel)
+		add_kernel_name(jsonl, stall->kernel, stall->begin_ns);
+	begin_line(jsonl, out, stall->begin_ns);
+	ADD(out, ",\"type\":\"stall\"");
+	add_fragment(out, process_fragment(jsonl, event->process));
+	if (stall->kernel)
+		add_kernel(jsonl, out, stall->kernel);
+	jsonl_add_stall(out, stall);
+	end_line(out);
+}
+
 /* ---- the format ------------------------------------------------------------------------------ */
 
 static int jsonl_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -510,6 +526,9 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 	case EVENT_METRICS:
 		add_metrics(jsonl, event);
 		break;
+	case EVENT_STALL:
+		add_stall(jsonl, event);
+		break;
 	case EVENT_THREAD:
 		break;
 	}
@@ -549,6 +568,7 @@ static void jsonl_free(struct consumer *self)
 
 static const struct consumer_ops jsonl_ops = {
 	.metrics = true,
+	.stalls = true,
 	.begin = jsonl_begin,
 	.event = jsonl_event,
 	.end = jsonl_end,

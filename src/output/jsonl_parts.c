@@ -146,6 +146,27 @@ void jsonl_add_metrics(struct buf *out, const struct gpu_metrics_sample *sample)
 	}
 }
 
+/* ---- stalls -------------------------------------------------------------------------------- */
+
+void jsonl_add_stall(struct buf *out, const struct stall *stall)
+{
+	add_us(out, ",\"duration_us\":",
+	       stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0);
+	add_u64(out, ",\"samples\":", stall->samples);
+	if (!stall->kernel) {
+		add_unless_0(out, ",\"dropped\":", stall->dropped);
+		add_unless_0(out, ",\"foreign\":", stall->foreign);
+		add_us(out, ",\"cost_us\":", stall->cost_ns);
+		return;
+	}
+	add_text(out, ",\"reason\":", stall->reason);
+	if (stall->offset != STALL_ANYWHERE)
+		add_u64(out, ",\"offset\":", stall->offset);
+	if (stall->file)
+		add_text(out, ",\"file\":", stall->file);
+	add_unless_0(out, ",\"line\":", stall->line);
+}
+
 /* ---- words --------------------------------------------------------------------------------- */
 
 static const char *const op_names[OP_COUNT] = {

@@ -19,6 +19,9 @@ void jsonl_add_range(struct buf *out, const struct range *range);
 /* Metrics of a GPU, after the time. */
 void jsonl_add_metrics(struct buf *out, const struct gpu_metrics_sample *sample);
 
+/* All but its time, process and kernel. */
+void jsonl_add_stall(struct buf *out, const struct stall *stall);
+
 /* Which stacks have had their line. Zeroed: none. */
 struct jsonl_stacks {
 	bool *told; /* by id */

@@ -152,6 +152,7 @@ bool sink_is_over(const struct sink *sink, const struct event *event)
 	uint64_t begin_ns = event->activity  ? event->activity->begin_ns
 	                    : event->range   ? event->range->begin_ns
 	                    : event->metrics ? event->metrics->begin_ns
+	                    : event->stall   ? event->stall->begin_ns
 	                                     : UINT64_MAX;
 
 	return sink_done(&sink->consumer) && begin_ns > sink->last_ns;
@@ -187,6 +188,7 @@ bool sink_wants(const struct sink *sink, const struct event *event)
 	case EVENT_SAMPLE:
 		return sink->samples && !sink->options.failed_only;
 	case EVENT_METRICS:
+	case EVENT_STALL:
 		return !sink->options.failed_only;
 	}
 	return false;
@@ -234,13 +236,14 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 static int sink_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct sink *sink = (struct sink *)self;
-	bool metrics = event->type == EVENT_METRICS;
+	bool aside = event->type == EVENT_METRICS || event->type == EVENT_STALL;
 
 	if (lines_full(&sink->lines)) /* what is there gets its end */
 		return lines_say_full(&sink->lines, err);
-	if (metrics && !sink->format->metrics)
+	if ((event->type == EVENT_METRICS && !sink->format->metrics) ||
+	    (event->type == EVENT_STALL && !sink->format->stalls))
 		return 0;
-	if (sink->joins && !metrics)
+	if (sink->joins && !aside)
 		work_event(sink->work, event);
 	sink->wanted = sink_wants(sink, event);
 	if (failed(sink, sink->format->event(self, event, err), err))
@@ -283,6 +286,7 @@ static void sink_free(struct consumer *self)
 
 static const struct consumer_ops sink_ops = {
 	.metrics = true,
+	.stalls = true,
 	.begin = sink_begin,
 	.event = sink_event,
 	.flush = sink_flush,

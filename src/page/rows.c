@@ -595,6 +595,7 @@ void page_rows_event(struct page_rows *rows, const struct event *event)
 		rows_process(rows, event);
 		break;
 	case EVENT_EXIT:
+	case EVENT_STALL:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

@@ -121,6 +121,9 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 	case EVENT_RANGE:
 		counter->contents.ranges[event->range->kind]++;
 		break;
+	case EVENT_STALL:
+		counter->contents.stalls++;
+		break;
 	case EVENT_THREAD:
 		process->threads++;
 		counter->contents.threads++;
@@ -147,6 +150,7 @@ static void counter_free(struct consumer *self)
 
 static const struct consumer_ops counter_ops = {
 	.metrics = true,
+	.stalls = true,
 	.event = counter_event,
 	.free = counter_free,
 };

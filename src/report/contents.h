@@ -9,7 +9,7 @@
 struct contents_process {
 	struct process process;
 	uint64_t calls, threads, activities; /* threads: as often as one was met first */
-	uint64_t begin_ns; /* its first event */
+	uint64_t begin_ns;                   /* its first event */
 	bool ended;
 };
 
@@ -26,6 +26,7 @@ struct contents {
 	uint64_t activities[ACTIVITY_COUNT]; /* by kind */
 	uint64_t ranges[RANGE_COUNT];
 	uint64_t metrics;             /* samples of GPUs' metrics */
+	uint64_t stalls;              /* events of why kernels wait */
 	uint64_t others[LAYER_COUNT]; /* calls that are no CUDA calls, by layer */
 	struct contents_stacks stacks;
 	uint64_t functions, kernels;        /* that were met */

@@ -66,6 +66,7 @@ struct report_kind {
 	/* Instead of all that comes after the last event, for one that is no tables. */
 	int (*end)(struct consumer *report, const struct run_info *run, struct err *err);
 	bool metrics;   /* is given EVENT_METRICS */
+	bool stalls;    /* is given EVENT_STALL */
 	bool rows_come; /* its one table is begun at the begin, in order of keys: events are rows */
 	struct report_part parts[REPORT_PARTS];
 };

@@ -187,6 +187,10 @@ const struct report reports[] = {
 	  .help = "how well GPUs were used: SM, tensor cores, memory, links",
 	  .parts = true,
 	  .kind = &gpu_metrics_report },
+	{ .name = "stalls",
+	  .help = "why kernels waited, by reason and by instruction",
+	  .parts = true,
+	  .kind = &stalls_report },
 	{ .name = "kernel",
 	  .help = "system calls to the NVIDIA driver, and which CUDA calls made them",
 	  .parts = true,
@@ -374,7 +378,8 @@ struct consumer *report_new(const struct report *report, const struct report_opt
 		                             .event = kind->event ? kind->event : report_feed,
 		                             .end = kind->end ? kind->end : writer_end,
 		                             .free = writer_free,
-		                             .metrics = kind->metrics };
+		                             .metrics = kind->metrics,
+		                             .stalls = kind->stalls };
 	writer->consumer.ops = &writer->ops;
 	writer->analysis = kind->why        ? why_report_kept(options)
 	                   : kind->analysis ? kind->analysis()

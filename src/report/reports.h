@@ -17,8 +17,8 @@ extern const struct report_kind expert_report, gpu_gaps_report, gpu_time_util_re
 extern const struct report_kind channels_report, copies_report, errors_report, findings_report,
 	gaps_report, gpu_metrics_report, kernel_report, launch_stats_report, launches_report,
 	memory_report, overlap_report, overview_report, processes_report, ranks_report,
-	slowest_report, streams_report, summary_report, threads_report, uvm_report, why_report,
-	xids_report;
+	slowest_report, stalls_report, streams_report, summary_report, threads_report, uvm_report,
+	why_report, xids_report;
 
 /* What `why` finds, for a report that shows some of it: that of the options, or one of its own. */
 struct consumer *why_report_kept(const struct report_options *options);

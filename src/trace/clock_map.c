@@ -61,6 +61,11 @@ const struct event *clock_map_event(const struct clock_map *map, const struct ev
 		into->range.begin_ns = clock_map_ns(map, event->range->begin_ns);
 		into->range.end_ns = clock_map_ns(map, event->range->end_ns);
 		into->event.range = &into->range;
+	} else if (event->stall) {
+		into->stall = *event->stall;
+		into->stall.begin_ns = clock_map_ns(map, event->stall->begin_ns);
+		into->stall.end_ns = clock_map_ns(map, event->stall->end_ns);
+		into->event.stall = &into->stall;
 	}
 	return &into->event;
 }

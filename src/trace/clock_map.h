@@ -26,6 +26,7 @@ struct mapped_event {
 		struct call call;
 		struct activity activity;
 		struct range range;
+		struct stall stall;
 	};
 };
 

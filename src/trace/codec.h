@@ -43,7 +43,8 @@ enum {
 #define ACTIVITY_END         VALUE_END
 #define KEPT_MOST            VALUE_CORRELATION /* values of what is told as an activity, at most */
 _Static_assert((int)METRICS_VALUES <= KEPT_MOST && (int)ACTIVITY_VALUES <= KEPT_MOST &&
-                       (int)SAMPLE_VALUES <= KEPT_MOST && (int)RANGE_VALUES <= KEPT_MOST,
+                       (int)SAMPLE_VALUES <= KEPT_MOST && (int)RANGE_VALUES <= KEPT_MOST &&
+                       (int)STALL_VALUES <= KEPT_MOST,
                "they have bits in the mask");
 
 /*
@@ -90,7 +91,7 @@ void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
 /* Kinds of activities have slots like functions, with numbers that no function gets. */
 #define SLOT_OF_KIND(kind) (UINT32_MAX - (uint32_t)(kind))
 #define KINDS_MAX          8
-_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_METRICS && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
+_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_STALL && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
 
 struct slot *codec_slot_anew(struct codec *codec, struct slot *slot, uint32_t function,
                              uint32_t kernel);

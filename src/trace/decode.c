@@ -39,6 +39,7 @@ struct decoder {
 	struct range range;
 	struct sample sample;
 	struct gpu_metrics_sample metrics;
+	struct stall stall;
 	struct thread announced;
 };
 
@@ -427,6 +428,30 @@ static enum decoded tell_metrics(struct decoder *decoder, const struct decoded_k
 	return told(decoder, true);
 }
 
+/* One with a reason is of a kernel, and one without of its window. */
+static enum decoded tell_stall(struct decoder *decoder, const struct decoded_kind *read,
+                               struct event *event)
+{
+	struct stall *stall = &decoder->stall;
+	bool whole;
+
+	if (read->values[STALL_VALUE_SAMPLES] > STALL_SAMPLES_MOST ||
+	    read->values[STALL_VALUE_DROPPED] > STALL_SAMPLES_MOST ||
+	    read->values[STALL_VALUE_FOREIGN] > STALL_SAMPLES_MOST ||
+	    read->values[STALL_VALUE_COST] > FORMAT_TIME_MAX ||
+	    (!read->kernel && !decoder->lost && read->values[STALL_VALUE_REASON]))
+		return DECODED_DAMAGE;
+	whole = fields_fill(FIELDS_STALL, stall, decoder->names, read->values);
+	stall->kernel = read->kernel;
+	if (stall->kernel && !stall->reason)
+		stall->reason = "";
+	stall->begin_ns = read->begin_ns;
+	stall->end_ns = read->end_ns;
+	event->type = EVENT_STALL;
+	event->stall = stall;
+	return told(decoder, whole);
+}
+
 static enum decoded tell_range(struct decoder *decoder, const struct decoded_kind *read,
                                struct event *event)
 {
@@ -478,6 +503,8 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 		return tell_sample(decoder, &read, event);
 	case FORMAT_KIND_METRICS:
 		return tell_metrics(decoder, &read, event);
+	case FORMAT_KIND_STALL:
+		return tell_stall(decoder, &read, event);
 	default:
 		return tell_activity(decoder, &read, kind, event);
 	}

@@ -296,6 +296,7 @@ void define_objects(struct definer *definer, const struct event *event, struct e
 	const struct function *function = event->call ? event->call->function : NULL;
 	const struct kernel *kernel = event->call       ? event->call->kernel
 	                              : event->activity ? event->activity->kernel
+	                              : event->stall    ? event->stall->kernel
 	                                                : NULL;
 	const struct stack *stack = stack_of(event);
 

@@ -355,6 +355,9 @@ void encode_event(struct encoder *encoder, const struct event *event, const stru
 	case EVENT_METRICS:
 		AS_KIND(FORMAT_KIND_METRICS, FIELDS_METRICS, event->metrics);
 		break;
+	case EVENT_STALL:
+		AS_KIND(FORMAT_KIND_STALL, FIELDS_STALL, event->stall);
+		break;
 	case EVENT_SAMPLE:
 		encode_as_kind(encoder, event, ids,
 		               &(struct encode_as){ FORMAT_KIND_SAMPLE, FIELDS_SAMPLE,

@@ -186,6 +186,28 @@ struct range {
 	uint32_t color; /* NVTX: alpha, red, green, blue, from the highest byte; 0: none */
 };
 
+/* ---- stalls: why instructions of kernels waited ------------------------------------------------
+ *
+ * Known only where they were asked for. In a window, one of many, instructions of what ran on a GPU
+ * were sampled: of each, how many of its samples waited for a reason. Of the whole window an event
+ * without a kernel tells all samples. Of one window there may be several of either, to be added up.
+ */
+#define STALL_ANYWHERE     UINT64_MAX   /* `offset`: of many instructions */
+#define STALL_SAMPLES_MOST (1ull << 40) /* of one event: sums of millions of them have room */
+
+struct stall {
+	uint64_t begin_ns, end_ns;   /* of the window */
+	const struct kernel *kernel; /* NULL: of the whole window */
+	const char *reason; /* "long_scoreboard"; valid during event() only; NULL as above */
+	uint64_t cubin;     /* its CRC, as CUPTI counts */
+	uint64_t offset;    /* of the instruction, from the kernel's begin */
+	uint64_t samples;
+	uint64_t dropped, foreign; /* of the whole window: lost, of kernels that are not told of */
+	uint64_t cost_ns;          /* of the whole window: what calls of CUPTI's took */
+	const char *file;          /* of the source, as `reason`; NULL: not known */
+	uint32_t line;             /* 0: not known */
+};
+
 enum event_type {
 	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
 	EVENT_CALL_BEGIN, /* only with --begin-end: outputs and result are not set yet */
@@ -199,6 +221,7 @@ enum event_type {
 	/* A call that is no CUDA call (LAYER_KERNEL, LAYER_HOOK) and ended. It stands in the time
 	 * of its thread, so mostly within a CUDA call, which comes after it. */
 	EVENT_OTHER_CALL,
+	EVENT_STALL, /* why a kernel's instruction waited; for consumers that ask for it */
 };
 
 /*
@@ -208,7 +231,8 @@ enum event_type {
  * Activities and ranges are known late, when a buffer is full or was asked for. So they are in the
  * order of their ends among themselves, and come up to a few seconds after calls of the same time.
  * Sums and Xids of the driver come up to half a second after calls of the same time. All three may
- * come after their process has ended. All other events are in order of time.
+ * come after their process has ended. Stalls come as late as their windows' ends, at once. All
+ * other events are in order of time.
  */
 
 struct event {
@@ -223,6 +247,7 @@ struct event {
 	const struct range *range;                /* EVENT_RANGE; valid during event() only */
 	const struct sample *sample;              /* EVENT_SAMPLE; valid during event() only */
 	const struct gpu_metrics_sample *metrics; /* EVENT_METRICS; valid during event() only */
+	const struct stall *stall;                /* EVENT_STALL; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */
@@ -271,7 +296,8 @@ struct miss {
 		MISS_FAILED,      /* the run ended by an error, or not all of it is written; why */
 		MISS_GPU_WINDOWS, /* GPU times in windows; why says how much of the time: chosen,
 		                     and no loss */
-		MISS_LAST = MISS_GPU_WINDOWS,
+		MISS_STALLS,      /* no stall reasons of this process, or not all; why */
+		MISS_LAST = MISS_STALLS,
 	} kind;
 	const char *name;
 	const char *lib;
@@ -470,6 +496,7 @@ struct consumer_ops {
 	int (*end)(struct consumer *self, const struct run_info *run, struct err *err);
 	void (*free)(struct consumer *self);
 	bool metrics; /* wants EVENT_METRICS, which no other consumer is given */
+	bool stalls;  /* the same of EVENT_STALL */
 };
 
 /* The call's own duration in ns, without what the agent took; 0 where the end is not known. */
@@ -535,13 +562,19 @@ static inline bool call_counts(const struct call *call)
 int consumers_begin(struct consumer *const *consumers, size_t n, const struct run_info *run,
                     struct err *err);
 int consumers_flush(struct consumer *const *consumers, size_t n, struct err *err);
+static inline bool consumer_wants(const struct consumer *consumer, enum event_type type)
+{
+	return (type != EVENT_METRICS || consumer->ops->metrics) &&
+	       (type != EVENT_STALL || consumer->ops->stalls);
+}
+
 static inline int consumers_event(struct consumer *const *consumers, size_t n,
                                   const struct event *event, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		if (event->type != EVENT_METRICS || consumers[i]->ops->metrics)
+		if (consumer_wants(consumers[i], event->type))
 			r = consumers[i]->ops->event(consumers[i], event, err);
 	}
 	return r;

@@ -19,6 +19,7 @@ const struct field activity_fields[] = { ACTIVITY_FIELDS(ROW) };
 const struct field range_fields[] = { RANGE_FIELDS(ROW) };
 const struct field sample_fields[] = { SAMPLE_FIELDS(ROW) };
 const struct field metrics_fields[] = { METRICS_FIELDS(ROW) };
+const struct field stall_fields[] = { STALL_FIELDS(ROW) };
 
 const struct fields_of fields_of[FIELDS] = {
 	[FIELDS_CALL] = { "call", call_fields, ARRAY_SIZE(call_fields) },
@@ -26,6 +27,7 @@ const struct fields_of fields_of[FIELDS] = {
 	[FIELDS_RANGE] = { "range", range_fields, ARRAY_SIZE(range_fields) },
 	[FIELDS_SAMPLE] = { "sample", sample_fields, ARRAY_SIZE(sample_fields) },
 	[FIELDS_METRICS] = { "metrics", metrics_fields, ARRAY_SIZE(metrics_fields) },
+	[FIELDS_STALL] = { "stall", stall_fields, ARRAY_SIZE(stall_fields) },
 };
 
 /* ---- all of a record ----------------------------------------------------------------------- */
@@ -95,6 +97,9 @@ void fields_list(enum fields of, const void *record, struct names *names, uint32
 	case FIELDS_METRICS:
 		LIST(metrics_fields);
 		break;
+	case FIELDS_STALL:
+		LIST(stall_fields);
+		break;
 	case FIELDS:
 		break;
 	}
@@ -157,6 +162,8 @@ bool fields_fill(enum fields of, void *record, const struct names *names, const 
 		return FILL(sample_fields);
 	case FIELDS_METRICS:
 		return FILL(metrics_fields);
+	case FIELDS_STALL:
+		return FILL(stall_fields);
 	case FIELDS:
 		break;
 	}

@@ -100,6 +100,18 @@ struct field {
 	F(gpu_metrics_sample, METRICS_VALUE_SOURCE, source, WORD, .words = GPU_METRICS_SOURCES)    \
 	F(gpu_metrics_sample, METRICS_VALUE_FIRST, value, MEASURE)
 
+/* A stall's kernel is told as that of an activity. */
+#define STALL_FIELDS(F)                                                                            \
+	F(stall, STALL_VALUE_REASON, reason, TEXT)                                                 \
+	F(stall, STALL_VALUE_OFFSET, offset, U64)                                                  \
+	F(stall, STALL_VALUE_SAMPLES, samples, U64)                                                \
+	F(stall, STALL_VALUE_CUBIN, cubin, U64)                                                    \
+	F(stall, STALL_VALUE_FILE, file, TEXT)                                                     \
+	F(stall, STALL_VALUE_LINE, line, U32)                                                      \
+	F(stall, STALL_VALUE_DROPPED, dropped, U64)                                                \
+	F(stall, STALL_VALUE_FOREIGN, foreign, U64)                                                \
+	F(stall, STALL_VALUE_COST, cost_ns, U64)
+
 /* ---- numbers ------------------------------------------------------------------------------- */
 
 /* Of one value in the struct. */
@@ -123,15 +135,25 @@ enum activity_value { ACTIVITY_FIELDS(FIELD_NUMBER) ACTIVITY_VALUES };
 enum range_value { RANGE_FIELDS(FIELD_NUMBER) RANGE_VALUES };
 enum sample_value { SAMPLE_FIELDS(FIELD_NUMBER) SAMPLE_VALUES };
 enum metrics_value { METRICS_FIELDS(FIELD_NUMBER) METRICS_VALUES };
+enum stall_value { STALL_FIELDS(FIELD_NUMBER) STALL_VALUES };
 
 /* By number; each value of a field has its row, with the number of the first. */
 extern const struct field call_fields[CALL_VALUES], activity_fields[ACTIVITY_VALUES],
-	range_fields[RANGE_VALUES], sample_fields[SAMPLE_VALUES], metrics_fields[METRICS_VALUES];
+	range_fields[RANGE_VALUES], sample_fields[SAMPLE_VALUES], metrics_fields[METRICS_VALUES],
+	stall_fields[STALL_VALUES];
 
 /* ---- kinds of events ----------------------------------------------------------------------- */
 
 /* The lists of values. Those from FIELDS_ACTIVITY on are told in a file as kinds of activities. */
-enum fields { FIELDS_CALL, FIELDS_ACTIVITY, FIELDS_RANGE, FIELDS_SAMPLE, FIELDS_METRICS, FIELDS };
+enum fields {
+	FIELDS_CALL,
+	FIELDS_ACTIVITY,
+	FIELDS_RANGE,
+	FIELDS_SAMPLE,
+	FIELDS_METRICS,
+	FIELDS_STALL,
+	FIELDS
+};
 
 struct fields_of {
 	const char *name; /* "activity" */

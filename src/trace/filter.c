@@ -48,6 +48,7 @@ static bool event_is(const struct chosen *chosen, const struct event *event)
 		return !o->failed && range_duration_ns(event->range) >= o->min_duration_ns;
 	case EVENT_SAMPLE:
 	case EVENT_METRICS:
+	case EVENT_STALL:
 		return !o->failed;
 	default:
 		return true;
@@ -126,6 +127,7 @@ static void chosen_free(struct consumer *self)
 static const struct consumer_ops chosen_ops = {
 	.begin = chosen_begin,
 	.metrics = true,
+	.stalls = true,
 	.event = chosen_event,
 	.flush = chosen_flush,
 	.end = chosen_end,
@@ -258,6 +260,9 @@ bool filter_wants(struct filter *filter, const struct event *event)
 		return !calls_only && !choice->kernel && in_time(filter, event->range->begin_ns);
 	case EVENT_METRICS:
 		return !calls_only && in_time(filter, event->metrics->begin_ns);
+	case EVENT_STALL:
+		return !calls_only && in_time(filter, event->stall->begin_ns) &&
+		       is_kernel(filter, event->stall->kernel);
 	case EVENT_SAMPLE:
 		return !calls_only && !choice->kernel && in_time(filter, event->time_ns);
 	default:

@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       6
+#define FORMAT_MINOR       7
 
 #define FORMAT_MINOR_STACKS 3 /* since which there are stacks */
 
@@ -128,6 +128,9 @@ enum event_code {
 
 /* Metrics of a GPU are one of this kind, since 1.4. */
 #define FORMAT_KIND_METRICS 5
+
+/* Stalls are one of this kind, since 1.7. It was the last one that was free. */
+#define FORMAT_KIND_STALL 4
 
 #define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
 #define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */

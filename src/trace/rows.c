@@ -17,7 +17,7 @@
 #define RECENT    64
 #define SIZES     256
 
-enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
+enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES, ROW_STALL };
 
 /* What a row is known by; words that its kind has no use for are 0. */
 struct rows_row_key {
@@ -221,6 +221,8 @@ static inline bool is_recent(const struct kept_rows *rows, const struct event *e
 		return is_recent_activity(rows, event);
 	case EVENT_RANGE:
 		return is_recent_range(rows, event);
+	case EVENT_STALL:
+		return false;
 	default:
 		return true;
 	}
@@ -289,6 +291,16 @@ static bool take_range(struct kept_rows *rows, const struct event *event)
 	return true;
 }
 
+/* Instructions of a kernel, with each of the reasons. */
+static bool take_stall(struct kept_rows *rows, const struct event *event)
+{
+	const struct stall *stall = event->stall;
+	uint32_t process = event->process->id;
+
+	return !stall->kernel || TAKE(rows, ROW_STALL, (uint64_t)process << 32 | stall->kernel->id,
+	                              stall->offset, stall->cubin, text_of(stall->reason));
+}
+
 static bool take(struct kept_rows *rows, const struct event *event)
 {
 	if (!take_thread(rows, event))
@@ -300,6 +312,8 @@ static bool take(struct kept_rows *rows, const struct event *event)
 		return take_activity(rows, event);
 	case EVENT_RANGE:
 		return take_range(rows, event);
+	case EVENT_STALL:
+		return take_stall(rows, event);
 	default:
 		return true;
 	}

@@ -256,6 +256,7 @@ int together_read(const struct together *together, struct trace_file *const *fil
                   struct consumer *consumer, struct err *errs, struct err *err)
 {
 	const struct consumer_ops ops = { .metrics = consumer->ops->metrics,
+		                          .stalls = consumer->ops->stalls,
 		                          .event = between_event };
 	struct between between = { { &ops }, consumer, NULL, false, err, 0 };
 	struct consumer *row[] = { &between.consumer };

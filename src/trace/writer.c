@@ -541,6 +541,7 @@ static void writer_free(struct consumer *self)
 static const struct consumer_ops writer_ops = {
 	.begin = writer_begin,
 	.metrics = true,
+	.stalls = true,
 	.event = writer_event,
 	.flush = writer_flush,
 	.end = writer_end,

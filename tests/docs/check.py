@@ -117,7 +117,7 @@ def check_named_files():
 
 
 # What the pages call these traces is one of tests/golden; where it is several, one of them has to print the sample.
-SAMPLES = {"run.cuscope": ("gpu",), "metrics.cuscope": ("metrics",), "kernel.cuscope": ("kernel",), "train.cuscope": ("plain", "gpu", "idle", "steady", "ranks"),
+SAMPLES = {"run.cuscope": ("gpu",), "metrics.cuscope": ("metrics",), "kernel.cuscope": ("kernel",), "train.cuscope": ("plain", "gpu", "idle", "steady", "ranks", "stalls"),
            "loader.cuscope": ("host_waits", "host_line", "host_blocked", "host_busy", "host_sync", "host_small", "host_lost")}
 SAMPLED = ("docs/export.md", "docs/info.md", "docs/report.md", "docs/timeline.md", "docs/why.md")
 

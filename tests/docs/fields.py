@@ -6,7 +6,7 @@ import glob
 import os
 import re
 
-SECTIONS = {"CALL": "call", "ACTIVITY": "activity", "RANGE": "range", "SAMPLE": "sample", "METRICS": "metrics of a GPU"}
+SECTIONS = {"CALL": "call", "ACTIVITY": "activity", "RANGE": "range", "SAMPLE": "sample", "METRICS": "metrics of a GPU", "STALL": "stall"}
 HEADERS = ("src/cuda/api.h", "src/trace/event.h", "src/trace/stack.h", "src/gpus/gpu_metrics.h")
 ARRAYS = ("U32", "U64", "MEASURE")
 OTHER_BITS = {29, 30, 31}  # correlation, end, text: told in another way than values

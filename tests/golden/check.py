@@ -75,6 +75,7 @@ MORE = (
     ("overlap_steps", "ranges", ["overlap"]),
     ("overlap_windows", "idle", ["overlap"]),
     ("gpu_metrics", "metrics", ["gpu_metrics"]),
+    ("stalls", "stalls", ["stalls"]),
     *((name, "ranks", [name]) for name in ("ranks", "why", "overview")),
     ("findings", "metrics", ["findings"]),
     ("overview", "metrics", ["overview"]),
@@ -140,7 +141,7 @@ def outputs_of_reports(cuscope):
 
 def outputs_of_formats():
     """(folder, name of the output, command)"""
-    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "lines", "metrics", "kernel", "driver", "host_waits"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "lines", "metrics", "stalls", "kernel", "driver", "host_waits"):
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]

@@ -18,6 +18,7 @@
  *   stacks   launches and samples with whole stacks
  *   lines    a training in C++ with source lines and inlined functions, which come at the end
  *   kernel   a vectorAdd with its calls of the kernel side, and of a hook
+ *   stalls   two windows in which kernels wait
  *   metrics  four GPUs, each used in another way, by their metrics
  *   host_*   trainings that are slow for one reason each, with their samples (host.c)
  *   driver   faults and migrations of managed memory, Xids, and channels of a GPU (driver.c)
@@ -33,6 +34,7 @@
 #include "kernel.h"
 #include "lines.h"
 #include "metrics.h"
+#include "stalls.h"
 #include "scene.h"
 #include "stacks.h"
 #include "steady.h"
@@ -706,6 +708,11 @@ int main(int argc, char **argv)
 	trace_metrics(&scene, python, gemm);
 	run = run_info(4200000);
 	run.metrics = metrics_asked();
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/stalls.cuscope", argv[1]);
+	trace_stalls(&scene, python, gemm, softmax);
+	run = run_info(600000);
+	run.gpu_times = true;
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/kernel.cuscope", argv[1]);
 	trace_kernel(&scene, vector_add, add);

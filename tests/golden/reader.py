@@ -20,7 +20,7 @@ RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
 KINDS = ("kernel", "memcpy", "memset", "graph")
 RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
-RANGE, SAMPLE, METRICS = 7, 6, 5
+RANGE, SAMPLE, METRICS, STALL = 7, 6, 5, 4
 METRIC_NAMES = ("graphics", "sm", "occupancy", "tensor", "fp32", "fp64", "fp16", "integer", "dram", "pcie_tx", "pcie_rx",
                 "nvlink_tx", "nvlink_rx", "busy", "memory_busy")
 RATES = METRIC_NAMES[9:13]
@@ -289,6 +289,9 @@ class Chunk:
             self.metrics(event)
             return
         kernel = self.kernel(head, ("activity", what))
+        if what == STALL:
+            self.stall(event, kernel)
+            return
         mask = self.heads.varint()
         slot = self.slot(2 ** 32 - 1 - what, kernel)
         self.read_times(event)
@@ -339,6 +342,18 @@ class Chunk:
         event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
         event.update(kind="metrics", gpu=values[0], source=values[1],
                      metrics={name: number - 1 for name, number in zip(METRIC_NAMES, values[2:]) if number})
+
+    def stall(self, event, kernel):
+        mask = self.heads.varint()
+        values = self.slot(2 ** 32 - 1 - STALL, kernel).values
+        self.read_times(event)
+        for bit in range(9):
+            if mask >> bit & 1:
+                values[bit] = (values[bit] + self.values.signed()) & MASK
+        self.correlation(event, "activity", mask)
+        event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
+        event.update(kind="stall", kernel=self.trace.kernels[kernel - 1] if kernel else "", reason=self.name(values[0]),
+                     offset=values[1], samples=values[2], file=self.name(values[4]), line=values[5])
 
     def stack(self, number):
         """None, or the number of a stack that is defined."""
@@ -417,8 +432,17 @@ def rows_of_metrics(trace, event):
                "value": number if name in RATES else f"{number / 100:.2f}"}
 
 
+def row_of_stall(trace, event):
+    return {"time_ns": event["begin"] - trace.begin_ns, "duration_ns": event["end"] - event["begin"], "pid": event["pid"], "tid": "",
+            "layer": "gpu", "class": "stall" if event["kernel"] else "stalls", "function": event["reason"] or "window",
+            "kernel": event["kernel"], "address": f"0x{event['offset']:x}" if event["kernel"] and event["offset"] != MASK else "",
+            "name": f"{event['file']}:{event['line']}" if event["file"] else "", "value": event["samples"]}
+
+
 def rows_of(trace, event):
-    if event["kind"] == "metrics":
+    if event["kind"] == "stall":
+        yield row_of_stall(trace, event)
+    elif event["kind"] == "metrics":
         yield from rows_of_metrics(trace, event)
     elif event["kind"] in ("call", *KINDS, *RANGES, *SAMPLES):
         yield row_of(trace, event)

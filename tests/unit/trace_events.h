@@ -24,6 +24,7 @@ struct kept {
 	struct range range;
 	struct sample sample;
 	struct gpu_metrics_sample metrics;
+	struct stall stall;
 	char text[64], name[64], domain[64];
 	uint64_t known_ns; /* golden traces: when it was put into the trace */
 };
@@ -61,6 +62,13 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 	}
 	if (event->metrics)
 		kept->metrics = *event->metrics;
+	if (event->stall) {
+		kept->stall = *event->stall;
+		if (event->stall->reason)
+			snprintf(kept->name, sizeof(kept->name), "%s", event->stall->reason);
+		if (event->stall->file)
+			snprintf(kept->domain, sizeof(kept->domain), "%s", event->stall->file);
+	}
 	if (event->range) {
 		kept->range = *event->range;
 		snprintf(kept->name, sizeof(kept->name), "%s", event->range->name);
@@ -86,6 +94,11 @@ static inline struct event event_of(struct kept *kept)
 		kept->sample.rival = kept->sample.rival ? kept->domain : NULL;
 	}
 	event.metrics = event.metrics ? &kept->metrics : NULL;
+	if (event.stall) {
+		event.stall = &kept->stall;
+		kept->stall.reason = kept->stall.reason ? kept->name : NULL;
+		kept->stall.file = kept->stall.file ? kept->domain : NULL;
+	}
 	if (event.range) {
 		event.range = &kept->range;
 		kept->range.name = kept->name;

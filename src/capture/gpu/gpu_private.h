@@ -81,6 +81,13 @@ void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, 
 /* The same without a notice: what was missed. */
 void gpu_tell_missed(struct gpu_times *gpu, struct gpu_times_process *process, const char *why);
 
+/* The same of stall reasons: GPU times are not missed for that. */
+void gpu_tell_stalls(struct gpu_times *gpu, struct gpu_times_process *process, const char *why);
+
+/* What an agent tells of stalls (AGENT_STALL and the two after it). False: it makes no sense. */
+bool gpu_take_stalls(struct gpu_times *gpu, struct gpu_times_process *process,
+                     const struct agent_head *record);
+
 /* The number of an item's call, as soon as it is known: only the last ones are remembered. */
 void gpu_find_call(void *gpu, struct gpu_item *item);
 

@@ -217,15 +217,22 @@ const char *gpu_records_name(const struct gpu_records *records, uint32_t number)
 	return number < records->n_names ? records->names[number].text : NULL;
 }
 
-static const struct kernel *kernel_of(struct gpu_records *records, uint32_t number)
+const struct kernel *gpu_records_kernel(struct gpu_records *records, uint32_t number)
 {
 	struct told_name *name = number < records->n_names ? &records->names[number] : NULL;
 
 	if (!name || !name->text)
-		return records->options.kernel(records->options.data, "unknown_kernel");
+		return NULL;
 	if (!name->kernel)
 		name->kernel = records->options.kernel(records->options.data, name->text);
 	return name->kernel;
+}
+
+static const struct kernel *kernel_of(struct gpu_records *records, uint32_t number)
+{
+	const struct kernel *kernel = gpu_records_kernel(records, number);
+
+	return kernel ? kernel : records->options.kernel(records->options.data, "unknown_kernel");
 }
 
 static void take_shape(struct gpu_records *records, const struct agent_shape *record)
@@ -412,6 +419,9 @@ static size_t least_bytes(const struct agent_head *record)
 		[AGENT_OVERHEAD] = sizeof(struct agent_wait),
 		[AGENT_NVTX] = offsetof(struct agent_nvtx, text),
 		[AGENT_NODE] = sizeof(struct agent_node),
+		[AGENT_STALL] = sizeof(struct agent_stall),
+		[AGENT_STALL_WINDOW] = sizeof(struct agent_stall_window),
+		[AGENT_STALLS_TOLD] = sizeof(struct agent_stalls_told),
 	};
 
 	if (record->type >= ARRAY_SIZE(least) || !least[record->type])
@@ -469,6 +479,10 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
 		                                                        : GPU_RECORD_BAD;
 	case AGENT_NODE:
 		return GPU_RECORD_NODE;
+	case AGENT_STALL:
+	case AGENT_STALL_WINDOW:
+	case AGENT_STALLS_TOLD:
+		return GPU_RECORD_STALLS;
 	}
 	memset(item, 0, sizeof(*item));
 	if (!take_item(records, record, item))

@@ -81,6 +81,7 @@ enum gpu_record_is {
 	GPU_RECORD_NOTHING, /* a definition */
 	GPU_RECORD_CALL,    /* it is a struct agent_call, whole */
 	GPU_RECORD_NODE,    /* a struct agent_node */
+	GPU_RECORD_STALLS,  /* a struct agent_stall, agent_stall_window or agent_stalls_told */
 	GPU_RECORD_ITEM,
 	GPU_RECORD_BAD_TIMES, /* an activity or a range that ended before it began */
 	GPU_RECORD_BAD,       /* nonsense, or it refers to what was not defined: left out */
@@ -92,6 +93,9 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
 
 /* A name by its number, NULL where it was not given. */
 const char *gpu_records_name(const struct gpu_records *records, uint32_t number);
+
+/* The kernel of that name, NULL as above. */
+const struct kernel *gpu_records_kernel(struct gpu_records *records, uint32_t number);
 
 /* ---- unrecorded ---------------------------------------------------------------------------- */
 

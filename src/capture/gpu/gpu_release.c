@@ -148,6 +148,9 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 	case GPU_RECORD_NODE:
 		take_node(gpu, process, (const struct agent_node *)record);
 		break;
+	case GPU_RECORD_STALLS:
+		gpu->bad_records += !gpu_take_stalls(gpu, process, record);
+		break;
 	case GPU_RECORD_ITEM:
 		take_item(gpu, process, &item);
 		break;
@@ -210,6 +213,14 @@ void gpu_tell_missed(struct gpu_times *gpu, struct gpu_times_process *process, c
 	gpu->missed = true;
 	modules_lock(gpu->options.modules);
 	modules_miss(gpu->options.modules, MISS_GPU_TIMES, NULL, NULL, process->pid, "%s", why);
+	modules_unlock(gpu->options.modules);
+}
+
+void gpu_tell_stalls(struct gpu_times *gpu, struct gpu_times_process *process, const char *why)
+{
+	gpu_tell_trouble(gpu, process, why, false);
+	modules_lock(gpu->options.modules);
+	modules_miss(gpu->options.modules, MISS_STALLS, NULL, NULL, process->pid, "%s", why);
 	modules_unlock(gpu->options.modules);
 }
 

@@ -524,6 +524,7 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 		break;
 	case EVENT_EXIT:
 	case EVENT_CALL_BEGIN:
+	case EVENT_STALL:
 		break;
 	}
 	return 0;

@@ -384,6 +384,7 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 		perfetto_add_sample(p, event);
 		break;
 	case EVENT_METRICS:
+	case EVENT_STALL:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

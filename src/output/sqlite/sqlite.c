@@ -379,6 +379,7 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 	case EVENT_METRICS:
 		sqlite_add_metrics(sqlite, event);
 		break;
+	case EVENT_STALL:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

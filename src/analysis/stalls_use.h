@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why kernels waited, added up: by kernel and reason, and by instruction. Kernels of one name are
+ * one, whoever ran them.
+ */
+#ifndef CUSCOPE_ANALYSIS_STALLS_USE_H
+#define CUSCOPE_ANALYSIS_STALLS_USE_H
+
+#include <stddef.h>
+
+#include "trace/event.h"
+
+struct stalls_use;
+
+struct stalls_use *stalls_use_new(void);
+void stalls_use_free(struct stalls_use *use);
+
+void stalls_use_add(struct stalls_use *use, const struct event *event); /* an EVENT_STALL */
+
+/* Of all windows. */
+struct stalls_all {
+	uint64_t windows, ns;
+	uint64_t samples;          /* that a kernel and a reason is known of, */
+	uint64_t dropped, foreign; /* and those that none is; of kernels that are not told of */
+	uint64_t cost_ns;          /* that CUPTI's calls took */
+	uint64_t left_out;         /* among `samples`: there was no room for their row */
+};
+const struct stalls_all *stalls_use_all(const struct stalls_use *use);
+
+/* A kernel and a reason. */
+struct stall_reason_row {
+	const char *kernel, *reason;
+	uint64_t samples;
+	uint64_t of_kernel; /* samples of the kernel for all reasons */
+};
+
+/* An instruction, and the reason that most of its samples have. */
+struct stall_place_row {
+	const char *kernel, *reason;
+	uint64_t cubin, offset; /* STALL_ANYWHERE: of several */
+	uint64_t samples, of_reason, of_kernel;
+	const char *file; /* NULL: not known */
+	uint32_t line;
+};
+
+/* Those with most samples first, of reasons by their kernels; the caller frees them. */
+struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t *n);
+struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *n);
+
+/* "waits for memory"; of one that is not known "waits". */
+const char *stall_reason_words(const char *reason);
+
+#endif
