@@ -162,7 +162,8 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 		.active_since_ns = agent->since_ns,
 		.active_until_ns = shared->active_until_ns,
 		.clock_error_ns = shared->clock_error_ns,
-		.leftover = shared->leftover ? AGENT_LEFT_CUPTI : AGENT_LEFT_NOTHING,
+		.leftover =
+			shared->leftover <= AGENT_LEFT_SHARED ? shared->leftover : AGENT_LEFT_CUPTI,
 		.nodes_instead = shared->nodes_instead,
 		.stopped_ns = agent->stopped_ns,
 	};

@@ -6,7 +6,9 @@
 #include "base/array.h"
 #include "base/text.h"
 
-#define LEAVABLE 24 /* cuptiGetVersion from which agents finalize it */
+/* cuptiGetVersion from which agents finalize it; from which profilers can share it */
+#define LEAVABLE  24
+#define SHAREABLE 130300
 
 /* CUptiResult (cupti_result.h of CUDA 13.0), those that a user can do something about. */
 static const struct advice {
@@ -51,14 +53,17 @@ static void add_text(struct buf *out, const char *before, const char *text, cons
 	buf_puts(out, after);
 }
 
-static void add_busy(struct buf *out, pid_t pid)
+static void add_busy(struct buf *out, pid_t pid, const struct agent_shared *shared)
 {
+	buf_puts(out, "another profiler (");
+	text_add_safe(out, *shared->text ? shared->text : "nsys, torch.profiler");
 	buf_printf(out,
-	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d, and "
-	           "until CUDA 13.3 CUPTI serves one at a time: end that profiler (torch.profiler "
+	           ") is using CUPTI in process %d, and %s: end that profiler (torch.profiler "
 	           "gives CUPTI back only with TEARDOWN_CUPTI=1 in the environment), or go on "
 	           "without GPU times",
-	           pid);
+	           pid,
+	           shared->cupti_version < SHAREABLE ? "until CUDA 13.3 CUPTI serves one at a time"
+	                                             : "lets no other profiler in");
 }
 
 static void add_no_cupti(struct buf *out, pid_t pid, const struct agent_shared *shared)
@@ -105,7 +110,7 @@ void agent_failure_text(struct buf *out, pid_t pid, const struct agent_shared *s
 		add_no_cupti(out, pid, shared);
 		break;
 	case AGENT_CUPTI_BUSY:
-		add_busy(out, pid);
+		add_busy(out, pid, shared);
 		break;
 	case AGENT_CUPTI_FOREIGN:
 		add_foreign(out, pid, shared);
@@ -146,6 +151,11 @@ void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
 			"CUPTI stays in process %d, because a CUPTI older than that of CUDA 12.6 "
 			"cannot be left safely: some of its cost stays until the process ends",
 			pid);
+	else if (shared->leftover == AGENT_LEFT_SHARED)
+		buf_printf(out,
+		           "CUPTI stays in process %d, because other profilers may use it: some of "
+		           "its cost may stay until the process ends",
+		           pid);
 	else
 		buf_printf(out,
 		           "CUPTI stays in process %d, because it used CUDA graphs while it was "

@@ -206,7 +206,8 @@ enum agent_state {
  */
 enum agent_leftover {
 	AGENT_LEFT_NOTHING,
-	AGENT_LEFT_CUPTI, /* not finalized, since graphs were seen */
+	AGENT_LEFT_CUPTI,  /* not finalized, since graphs were seen */
+	AGENT_LEFT_SHARED, /* not finalized, since other tools may use it */
 };
 
 enum agent_clock {

@@ -247,6 +247,20 @@ AT(cupti_callback_data, context_id, CUpti_CallbackData, contextUid);
 AT(cupti_callback_data, data, CUpti_CallbackData, correlationData);
 AT(cupti_callback_data, correlation, CUpti_CallbackData, correlationId);
 
+#ifdef CUpti_SubscriberParams_STRUCT_SIZE
+AT(cupti_subscriber_params, struct_bytes, CUpti_SubscriberParams, structSize);
+AT(cupti_subscriber_params, name, CUpti_SubscriberParams, subscriberName);
+AT(cupti_subscriber_params, other, CUpti_SubscriberParams, oldSubscriberName);
+AT(cupti_subscriber_params, other_bytes, CUpti_SubscriberParams, oldSubscriberSize);
+SAME(CUPTI_OTHER_BYTES, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN);
+#if CUPTI_API_VERSION < 130200
+SAME(CUPTI_PARAMS_BYTES_13_0, CUpti_SubscriberParams_STRUCT_SIZE);
+#else
+SAME(sizeof(struct cupti_subscriber_params), CUpti_SubscriberParams_STRUCT_SIZE);
+AT(cupti_subscriber_params, several, CUpti_SubscriberParams, allowMultipleSubscribers);
+#endif
+#endif
+
 /* ---- calls: the headers have no number for those that are newer ---- */
 #define LAUNCH(theirs)                                                                             \
 	AT(cupti_launch, function, theirs, f);                                                     \
@@ -277,6 +291,9 @@ AT(cupti_graph_launch, stream, cuGraphLaunch_params, hStream);
 #define FUNCTION(name, since, arguments)                                                           \
 	_Static_assert(sizeof(&name) == sizeof(uint32_t(*) arguments), #name);
 CUPTI_FUNCTIONS(FUNCTION)
+#if CUPTI_API_VERSION >= 130300
+CUPTI_FUNCTIONS_V2(FUNCTION)
+#endif
 
 /* ---- PC sampling ---- */
 SAME(PCS_PERIOD, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What the agent writes of a process's work, in that process, on the simulated libcupti. */
+#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -29,6 +30,12 @@ static struct host *measure(uint32_t kinds)
 		fail_msg("state %u, failure %u, code %d: %s", host->shared->state,
 		         host->shared->failure, host->shared->code, host->shared->text);
 	return host;
+}
+
+/* Beside other tools, as from CUDA 13.3 on. */
+static bool is_shared(const struct host *host)
+{
+	return host->shared->cupti_version >= 130300 && !getenv("SIMCUPTI_OLD_DRIVER");
 }
 
 /* Tells it to leave, and reads what there was. Calls go on meanwhile. */
@@ -79,8 +86,9 @@ static void test_every_kernel_has_its_call_name_and_shape(void **state)
 	}
 	assert_int_equal(host->shared->activities, 100);
 	assert_int_equal(host->shared->lost_times, 0);
-	/* CUDA 11.6 is the first whose CUPTI takes its times from our clock. */
-	if (host->shared->cupti_version >= 17)
+	/* CUDA 11.6 is the first whose CUPTI takes its times from our clock, unless it is shared.
+	 */
+	if (host->shared->cupti_version >= 17 && !is_shared(host))
 		assert_int_equal(host->shared->clock_error_ns, 0);
 	else
 		assert_in_range(host->shared->clock_error_ns, 1, 100000);
@@ -250,14 +258,16 @@ static void test_cupti_stays_once_a_graph_was_measured(void **state)
 
 	work_graph(1);
 	finish(host);
-	assert_int_equal(host->shared->leftover, AGENT_LEFT_CUPTI);
+	assert_int_equal(host->shared->leftover,
+	                 is_shared(host) ? AGENT_LEFT_SHARED : AGENT_LEFT_CUPTI);
 	host_free(host);
 	work_graph(2);
 	host = measure(ALL); /* and can be asked again */
 	work_launch(1);
 	work_sync();
 	finish(host);
-	assert_int_equal(host->shared->leftover, AGENT_LEFT_CUPTI);
+	assert_int_equal(host->shared->leftover,
+	                 is_shared(host) ? AGENT_LEFT_SHARED : AGENT_LEFT_CUPTI);
 	assert_int_equal(host_count(host, AGENT_KERNEL), 1);
 	host_free(host);
 }
@@ -405,8 +415,43 @@ static void test_a_given_libcupti_is_the_one_in_use(void **state)
 	host_free(host);
 }
 
+/* Another tool that shares CUPTI with us has all kernels: before us, beside us, after us. */
+static void test_another_tool_goes_on(void **state)
+{
+	struct host *host = measure(AGENT_WANT_KERNELS);
+	void *cupti = dlopen(host->shared->cupti_path, RTLD_NOW | RTLD_NOLOAD);
+	unsigned long (*others)(void);
+
+	assert_non_null(cupti);
+	others = (unsigned long (*)(void))dlsym(cupti, "cuptiOtherKernels");
+	assert_non_null(others);
+	work_launch(1);
+	work_sync();
+	assert_int_equal(others(), 1);
+	finish(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), 1);
+	assert_int_equal(host->shared->leftover, AGENT_LEFT_SHARED);
+	host_free(host);
+	work_launch(2);
+	work_sync();
+	assert_int_equal(others(), 2);
+	host = measure(AGENT_WANT_KERNELS);
+	work_launch(1);
+	work_sync();
+	finish(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), 1);
+	assert_int_equal(others(), 3);
+	host_free(host);
+	dlclose(cupti);
+}
+
 int main(int argc, char **argv)
 {
+	const struct CMUnitTest beside[] = {
+		cmocka_unit_test(test_another_tool_goes_on), /* it counts from the begin */
+		cmocka_unit_test(test_every_kernel_has_its_call_name_and_shape),
+		cmocka_unit_test(test_threads_do_not_disturb_each_other),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_given_libcupti_is_the_one_in_use), /* it stays: the first */
 		cmocka_unit_test(test_every_kernel_has_its_call_name_and_shape),
@@ -429,5 +474,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
+	if (getenv("SIMCUPTI_OTHER"))
+		return cmocka_run_group_tests_name("agent: beside another tool", beside, begin_work,
+		                                   NULL);
 	return cmocka_run_group_tests_name("agent: measuring", tests, begin_work, NULL);
 }

@@ -378,6 +378,8 @@ static void test_without_a_cupti_that_works_probes_go_on(void **state)
 	host = begin_with(KIB(256), AGENT_WANT_KERNELS, AGENT_PROBES_TICKS);
 	assert_int_equal(host_wait(host, AGENT_PROBES_ONLY), AGENT_PROBES_ONLY);
 	assert_int_equal(host->shared->failure, AGENT_CUPTI_BUSY);
+	if (getenv("SIMCUPTI_OTHER")) /* what CUPTI says, where it says who it is */
+		assert_string_equal(host->shared->text, "CUPTI for other tool");
 	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
 	assert_int_equal(thunk(1), 2);
 	host_tell(host, AGENT_PAUSE);
@@ -415,7 +417,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	if (getenv("SIMCUPTI_BUSY"))
+	if (getenv("SIMCUPTI_BUSY") || getenv("SIMCUPTI_OTHER"))
 		return cmocka_run_group_tests_name("agent: sessions of probes, another profiler",
 		                                   beside_another, begin_work, NULL);
 	if (getenv("TEST_WITH_CUPTI"))

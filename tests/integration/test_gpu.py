@@ -869,6 +869,17 @@ def test_gpu_another_profiler(case):
     goes_on(case, "another|profiler")
 
 
+def test_gpu_another_profiler_is_named(case):
+    case.env = {"SIMCUPTI_OTHER": "alone"}
+    goes_on(case, r"another profiler \(CUPTI for other tool\) is using CUPTI")
+
+
+def test_gpu_beside_another_tool(case):
+    case.env = {"SIMCUPTI_OTHER": "several"}
+    trace = record(case, "gpuloop", 1, 20, 1, said="libcupti.so.13.3", cupti="libcupti.so.13.3")
+    equal_kernels(trace, counts_of(case))
+
+
 def test_gpu_a_libcupti_that_fails(case):
     case.env = {"SIMCUDA_FAIL": "cuptiSubscribe:*=999"}
     goes_on(case, "cuptiSubscribe")

@@ -21,8 +21,8 @@ else
 SIM_SHAPES   := push
 endif
 
-# The name of each libcupti ends in what says whose it is: CUDA 13.0's, 12.4's, 11.0's.
-SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
+# The name of each libcupti ends in what says whose it is: CUDA 13.0's, 13.3's, 12.4's, 11.0's.
+SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.13.3 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
 
 SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
             $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI) $(SIM_B)/libnvperf_host.so \
@@ -91,9 +91,10 @@ $(SIM_B)/libcudart.so.13: $(SIM_RUNTIME13) $(SIM)/runtime13.map
 	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM)/runtime13.map -o $@ $(filter %.o,$^)
 
-# libcupti, of three releases.
+# libcupti, of four releases.
 SIM_CUPTI_SRC := $(patsubst $(SIM)/%.c,%.o,$(wildcard $(SIM)/cupti/*.c)) fault.o
 SIM_RELEASE_13   := 13000
+SIM_RELEASE_13.3 := 13030
 SIM_RELEASE_12   := 12040
 SIM_RELEASE_11.0 := 11000
 
@@ -106,7 +107,7 @@ $(SIM_B)/libcupti.so.$(1): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.
 	$$(CC) $$(CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$$(@F) \
 		-Wl,--version-script=$(SIM)/cupti.map -o $$@ $$(filter %.o,$$^) -ldl
 endef
-$(foreach release,13 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
+$(foreach release,13 13.3 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
 
 # The real one has no debug information, and symbols.
 $(SIM_O)/nccl/%.o: $(SIM)/nccl/%.c $(SIM)/module.mk

@@ -23,6 +23,23 @@ static void test_another_profiler_is_named(void **state)
 	            "environment), or go on without GPU times");
 }
 
+static void test_who_has_cupti_is_named_as_far_as_known(void **state)
+{
+	assert_says(
+		&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY,
+	                                .cupti_version = 130300,
+	                                .text = "CUPTI for \033tool" },
+		"another profiler (CUPTI for \\x1btool) is using CUPTI in process 123, and lets "
+		"no other profiler in: end that profiler (torch.profiler gives CUPTI back only "
+		"with TEARDOWN_CUPTI=1 in the environment), or go on without GPU times");
+	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY,
+	                                    .text = "perhaps XLA or torch.profiler" },
+	            "another profiler (perhaps XLA or torch.profiler) is using CUPTI in process "
+	            "123, and until CUDA 13.3 CUPTI serves one at a time: end that profiler "
+	            "(torch.profiler gives CUPTI back only with TEARDOWN_CUPTI=1 in the "
+	            "environment), or go on without GPU times");
+}
+
 static void test_what_was_tried_and_what_to_install_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_NO_CUPTI,
@@ -122,6 +139,9 @@ static void test_what_stays_in_the_process_is_told_at_the_end(void **state)
 	             &(struct agent_shared){ .leftover = AGENT_LEFT_CUPTI, .cupti_version = 22 },
 	             "CUPTI stays in process 123, because a CUPTI older than that of CUDA 12.6 "
 	             "cannot be left safely: some of its cost stays until the process ends");
+	assert_notes(AGENT_OFF, &(struct agent_shared){ .leftover = AGENT_LEFT_SHARED },
+	             "CUPTI stays in process 123, because other profilers may use it: some of its "
+	             "cost may stay until the process ends");
 	assert_notes(AGENT_PAUSED, &stays, "");
 	assert_notes(AGENT_OFF, &(struct agent_shared){ 0 }, "");
 }
@@ -141,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_profiler_is_named),
+		cmocka_unit_test(test_who_has_cupti_is_named_as_far_as_known),
 		cmocka_unit_test(test_what_was_tried_and_what_to_install_is_named),
 		cmocka_unit_test(test_the_wheel_is_that_of_the_driver),
 		cmocka_unit_test(test_a_library_that_does_not_fit_is_named),

@@ -24,12 +24,14 @@
 static struct functions {
 #define FUNCTION(name, since, arguments) uint32_t(*name) arguments;
 	CUPTI_FUNCTIONS(FUNCTION)
+	CUPTI_FUNCTIONS_V2(FUNCTION)
 #undef FUNCTION
 } f;
 
 static struct found found; /* once found, it stays */
 static cupti_subscriber subscriber;
 static bool entered, two_clocks;
+static bool several;       /* beside other tools: all that has a _v2 is called by it */
 static bool graphs_matter; /* kinds are on, or about to be */
 static uint32_t enabled;   /* enum agent_kind */
 
@@ -93,6 +95,12 @@ static void count_lost(uint64_t n)
 	writer_release();
 }
 
+static uint32_t next_record(uint8_t *buffer, size_t valid_bytes, struct cupti_record **record)
+{
+	return several ? f.cuptiActivityGetNextRecord_v2(subscriber, buffer, valid_bytes, record)
+	               : f.cuptiActivityGetNextRecord(buffer, valid_bytes, record);
+}
+
 static void on_buffer_requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
 	*buffer = buffers_take(bytes, found.version < CUPTI_VERSION_NO_BUFFER);
@@ -105,8 +113,46 @@ static void on_buffer_completed(void *context, uint32_t stream, uint8_t *buffer,
 	if (buffers_is_scrap(buffer))
 		count_lost((valid_bytes + CUPTI_KERNEL10_BYTES - 1) / CUPTI_KERNEL10_BYTES);
 	else if (valid_bytes)
-		activities_write(buffer, valid_bytes, f.cuptiActivityGetNextRecord);
+		activities_write(buffer, valid_bytes, next_record);
 	buffers_return(buffer);
+}
+
+static void on_buffer_requested_v2(uint8_t **buffer, size_t *bytes, size_t *max_records, void *info)
+{
+	on_buffer_requested(buffer, bytes, max_records);
+}
+
+static void on_buffer_completed_v2(uint8_t *buffer, size_t bytes, size_t valid_bytes, void *info)
+{
+	on_buffer_completed(NULL, 0, buffer, bytes, valid_bytes);
+}
+
+/* ---- by either interface ------------------------------------------------------------------- */
+
+static uint32_t timestamp(uint64_t *ns)
+{
+	return several ? f.cuptiGetTimestamp_v2(subscriber, ns) : f.cuptiGetTimestamp(ns);
+}
+
+static uint32_t register_buffers(void)
+{
+	return several ? f.cuptiActivityRegisterCallbacks_v2(subscriber, on_buffer_requested_v2,
+	                                                     on_buffer_completed_v2)
+	               : f.cuptiActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed);
+}
+
+static uint32_t enable_kind(uint32_t kind)
+{
+	return several ? f.cuptiActivityEnable_v2(subscriber, kind, NULL)
+	               : f.cuptiActivityEnable(kind);
+}
+
+static void disable_kind(uint32_t kind)
+{
+	if (several)
+		f.cuptiActivityDisable_v2(subscriber, kind, NULL);
+	else
+		f.cuptiActivityDisable(kind);
 }
 
 /* ---- entering ------------------------------------------------------------------------------ */
@@ -118,7 +164,9 @@ static int error_of(struct failure *failure, const char *function, uint32_t resu
 		return 0;
 	case CUPTI_MULTIPLE_SUBSCRIBERS:
 	case CUPTI_OLD_PROFILER_INITIALIZED:
-		return failure_set(failure, AGENT_CUPTI_BUSY, (int32_t)result, function);
+		failure_set(failure, AGENT_CUPTI_BUSY, (int32_t)result, "");
+		find_profiler(failure);
+		return -1;
 	default:
 		return failure_set(failure, AGENT_CUPTI_ERROR, (int32_t)result, function);
 	}
@@ -131,6 +179,7 @@ static int resolve(struct failure *failure)
 	if (!f.name && !(since))                                                                   \
 		return failure_set(failure, AGENT_CUPTI_FOREIGN, 0, #name);
 	CUPTI_FUNCTIONS(FUNCTION)
+	CUPTI_FUNCTIONS_V2(FUNCTION)
 #undef FUNCTION
 	return 0;
 }
@@ -155,15 +204,75 @@ static int find(int given, struct failure *failure)
 	return 0;
 }
 
-/* Our clock, which must be CUPTI's before it writes its first record; else the two compared. */
+static bool has_several(void)
+{
+	return found.version >= CUPTI_VERSION_SEVERAL && f.cuptiSubscribe_v2 &&
+	       f.cuptiGetTimestamp_v2 && f.cuptiActivityRegisterCallbacks_v2 &&
+	       f.cuptiActivityEnable_v2 && f.cuptiActivityDisable_v2 &&
+	       f.cuptiActivityGetNextRecord_v2 && f.cuptiActivityGetNumDroppedRecords_v2 &&
+	       f.cuptiActivitySetAttribute_v2;
+}
+
+/* What the driver does not support yet, or refuses for any other reason, is asked for without. */
+static uint32_t subscribe_v2(struct cupti_subscriber_params *params)
+{
+	uint32_t result = f.cuptiSubscribe_v2(&subscriber, on_call, NULL, params);
+	uint64_t now;
+
+	if (result != CUPTI_OK)
+		return result;
+	if (f.cuptiGetTimestamp_v2(subscriber, &now) == CUPTI_OK) {
+		several = true;
+		return CUPTI_OK;
+	}
+	f.cuptiUnsubscribe(subscriber);
+	return CUPTI_NOT_SUPPORTED;
+}
+
+/* Only asks who has CUPTI: whoever has left by now lets us in. */
+static uint32_t ask_who(struct cupti_subscriber_params *params)
+{
+	params->struct_bytes = CUPTI_PARAMS_BYTES_13_0;
+	if (!f.cuptiSubscribe_v2 ||
+	    f.cuptiSubscribe_v2(&subscriber, on_call, NULL, params) != CUPTI_OK)
+		return CUPTI_MULTIPLE_SUBSCRIBERS;
+	f.cuptiUnsubscribe(subscriber);
+	return f.cuptiSubscribe(&subscriber, on_call, NULL);
+}
+
+static int subscribe(struct failure *failure)
+{
+	char other[CUPTI_OTHER_BYTES + 1] = "";
+	struct cupti_subscriber_params params = { .struct_bytes = sizeof(params),
+		                                  .name = "cuscope",
+		                                  .other = other,
+		                                  .other_bytes = CUPTI_OTHER_BYTES,
+		                                  .several = 1 };
+	uint32_t result = has_several() ? subscribe_v2(&params) : CUPTI_NOT_SUPPORTED;
+
+	if (result != CUPTI_OK && result != CUPTI_MULTIPLE_SUBSCRIBERS) {
+		result = f.cuptiSubscribe(&subscriber, on_call, NULL);
+		if (result == CUPTI_MULTIPLE_SUBSCRIBERS)
+			result = ask_who(&params);
+	}
+	if (!error_of(failure, "cuptiSubscribe", result))
+		return 0;
+	subscriber = NULL;
+	if (*other)
+		snprintf(failure->text, sizeof(failure->text), "%s", other);
+	return -1;
+}
+
+/* Our clock, which must be CUPTI's before it writes its first record; else the two compared, as
+ * beside other tools: before 13.4 CUPTI takes no clock then. */
 static int set_clock(struct failure *failure)
 {
 	uint64_t error = 0;
 
-	two_clocks = !f.cuptiActivityRegisterTimestampCallback ||
+	two_clocks = several || !f.cuptiActivityRegisterTimestampCallback ||
 	             f.cuptiActivityRegisterTimestampCallback(clock_now) != CUPTI_OK;
 	if (two_clocks)
-		error = clock_compare(f.cuptiGetTimestamp);
+		error = clock_compare(timestamp);
 	else
 		clock_shared();
 	if (error == UINT64_MAX)
@@ -184,7 +293,10 @@ static void share_buffers(void)
 	uint8_t per_thread = 0;
 	size_t bytes = sizeof(per_thread);
 
-	if (!entered && f.cuptiActivitySetAttribute)
+	if (!entered && several)
+		f.cuptiActivitySetAttribute_v2(subscriber, CUPTI_ATTRIBUTE_PER_THREAD, &bytes,
+		                               &per_thread);
+	else if (!entered && f.cuptiActivitySetAttribute)
 		f.cuptiActivitySetAttribute(CUPTI_ATTRIBUTE_PER_THREAD, &bytes, &per_thread);
 }
 
@@ -197,7 +309,7 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 
 		if (!(kinds_of[i].wanted & kinds))
 			continue;
-		result = f.cuptiActivityEnable(kinds_of[i].kind);
+		result = enable_kind(kinds_of[i].kind);
 		/* An old CUPTI knows no graphs as wholes; its records of nodes still come. */
 		if (result && kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE)
 			continue;
@@ -240,16 +352,12 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 		return failure_set(failure, AGENT_NO_MEMORY, 0, "buffers for CUPTI");
 	calls_prepare();
 	/* First of all: it tells whether another profiler is here, whom we must not disturb. */
-	if (!subscriber &&
-	    error_of(failure, "cuptiSubscribe", f.cuptiSubscribe(&subscriber, on_call, NULL))) {
-		subscriber = NULL;
+	if (!subscriber && subscribe(failure))
 		return -1;
-	}
 	share_buffers();
 	entered = true;
 	if (set_clock(failure) ||
-	    error_of(failure, "cuptiActivityRegisterCallbacks",
-	             f.cuptiActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed)))
+	    error_of(failure, "cuptiActivityRegisterCallbacks", register_buffers()))
 		return -1;
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->active_until_ns, 0, __ATOMIC_RELAXED);
@@ -278,8 +386,13 @@ static void count_dropped(void)
 {
 	size_t dropped = 0;
 
-	if (writer_kinds(WRITER_OPEN) &&
-	    f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
+	uint32_t result;
+
+	if (!writer_kinds(WRITER_OPEN))
+		return;
+	result = several ? f.cuptiActivityGetNumDroppedRecords_v2(subscriber, NULL, 0, &dropped)
+	                 : f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped);
+	if (result == CUPTI_OK)
 		count_lost(dropped);
 }
 
@@ -295,7 +408,7 @@ void cupti_clock(void)
 
 	if (!two_clocks)
 		return;
-	error = clock_compare(f.cuptiGetTimestamp);
+	error = clock_compare(timestamp);
 	if (error == UINT64_MAX)
 		return;
 	activities_clock_error(error);
@@ -310,7 +423,7 @@ void cupti_disable(void)
 	stalls_close();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)
-			f.cuptiActivityDisable(kinds_of[i].kind);
+			disable_kind(kinds_of[i].kind);
 	}
 	enabled = 0;
 }
@@ -325,14 +438,19 @@ void cupti_mute(void)
 
 bool cupti_leavable(void)
 {
-	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs();
+	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs() && !several;
+}
+
+bool cupti_is_shared(void)
+{
+	return several;
 }
 
 void cupti_unsubscribe(void)
 {
 	f.cuptiUnsubscribe(subscriber);
 	subscriber = NULL;
-	entered = false;
+	entered = several = false;
 }
 
 void cupti_call_back_always(void)

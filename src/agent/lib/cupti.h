@@ -40,9 +40,12 @@ void cupti_disable(void);
  * 700 or 719 at the next synchronisation. That was measured on an H200 with CUPTI of CUDA 12.9 and
  * 13.0. It happened when several threads launched graphs, when graphs were measured as wholes, and
  * when one was launched after activities were disabled. So once a graph was seen, CUPTI is disabled
- * and kept.
+ * and kept. So it is where it is shared: others may use it.
  */
 bool cupti_leavable(void);
+
+/* Whether other tools can use CUPTI beside us: from CUDA 13.3 on. */
+bool cupti_is_shared(void);
 
 /* Instead of leaving: nothing is called back any more; */
 void cupti_mute(void);

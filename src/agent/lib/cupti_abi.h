@@ -47,14 +47,16 @@ enum cupti_result {
 };
 
 /* cuptiGetVersion counts 13 (11.0), 14 (11.1), .. 28 (12.9 update 1), then 130000 (13.0). */
-#define CUPTI_VERSION_11_0      13
-#define CUPTI_VERSION_GRAPH_ID  14 /* 11.1: records tell the graph, not only its node */
-#define CUPTI_VERSION_11_6      17
-#define CUPTI_VERSION_12_0      19
-#define CUPTI_VERSION_OVERHEAD  20 /* 12.2: overhead has a correlation */
-#define CUPTI_VERSION_NO_BUFFER 27 /* 12.9: without a buffer it drops records; before it crashed   \
-	                            */
-#define CUPTI_VERSION_13_0 130000
+#define CUPTI_VERSION_11_0     13
+#define CUPTI_VERSION_GRAPH_ID 14 /* 11.1: records tell the graph, not only its node */
+#define CUPTI_VERSION_11_6     17
+#define CUPTI_VERSION_12_0     19
+#define CUPTI_VERSION_OVERHEAD 20 /* 12.2: overhead has a correlation */
+#define CUPTI_VERSION_NO_BUFFER                                                                    \
+	27 /* 12.9: without a buffer it drops records; before it crashed                           \
+	    */
+#define CUPTI_VERSION_13_0    130000
+#define CUPTI_VERSION_SEVERAL 130300 /* 13.3: the interface that serves several tools, V2 */
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
@@ -342,7 +344,28 @@ typedef void (*cupti_callback)(void *user, uint32_t domain, uint32_t id, const v
 typedef void (*cupti_buffer_requested)(uint8_t **buffer, size_t *bytes, size_t *max_records);
 typedef void (*cupti_buffer_completed)(void *context, uint32_t stream, uint8_t *buffer,
                                        size_t bytes, size_t valid_bytes);
+typedef void (*cupti_buffer_requested_v2)(uint8_t **buffer, size_t *bytes, size_t *max_records,
+                                          void *info);
+typedef void (*cupti_buffer_completed_v2)(uint8_t *buffer, size_t bytes, size_t valid_bytes,
+                                          void *info);
 typedef uint64_t (*cupti_timestamp)(void);
+
+/*
+ * CUpti_SubscriberParams. `several` came with 13.2, and counts from 13.3 and driver r610 on. All
+ * tools of a process have to say the same, the first one for all. Headers of 13.3 were not at hand:
+ * this and the functions whose names end in _v2 are as NVIDIA documents them (CUPTI 13.4, "CUPTI
+ * multiple subscribers"), and as JAX and PyTorch declare them. No real CUPTI of 13.3 was tried.
+ */
+struct cupti_subscriber_params {
+	size_t struct_bytes;
+	const char *name;   /* "cuscope" becomes "CUPTI for cuscope" */
+	char *other;        /* where who has CUPTI is written, if that is why it is refused */
+	size_t other_bytes; /* CUPTI_OTHER_BYTES at least */
+	uint8_t several, padding[7];
+};
+
+#define CUPTI_PARAMS_BYTES_13_0 offsetof(struct cupti_subscriber_params, several)
+#define CUPTI_OTHER_BYTES       64
 
 /* FUNCTION(name, since, arguments): all return a CUptiResult. `since` is 0 where every CUDA from
  * 11.0 has it; else it may be missing. */
@@ -371,6 +394,29 @@ typedef uint64_t (*cupti_timestamp)(void);
 	         (uint32_t attribute, size_t * value_bytes, void *value))                          \
 	FUNCTION(cuptiGetGraphNodeId, CUPTI_VERSION_GRAPH_ID, (void *node, uint64_t *id))          \
 	FUNCTION(cuptiFinalize, 0, (void))
+
+/* The same, of the interface that serves several tools. */
+#define CUPTI_FUNCTIONS_V2(FUNCTION)                                                               \
+	FUNCTION(cuptiSubscribe_v2, CUPTI_VERSION_13_0,                                            \
+	         (cupti_subscriber * subscriber, cupti_callback callback, void *user,              \
+	          struct cupti_subscriber_params *params))                                         \
+	FUNCTION(cuptiGetTimestamp_v2, CUPTI_VERSION_SEVERAL,                                      \
+	         (cupti_subscriber subscriber, uint64_t * ns))                                     \
+	FUNCTION(cuptiActivityRegisterCallbacks_v2, CUPTI_VERSION_SEVERAL,                         \
+	         (cupti_subscriber subscriber, cupti_buffer_requested_v2 requested,                \
+	          cupti_buffer_completed_v2 completed))                                            \
+	FUNCTION(cuptiActivityEnable_v2, CUPTI_VERSION_SEVERAL,                                    \
+	         (cupti_subscriber subscriber, uint32_t kind, void *config))                       \
+	FUNCTION(cuptiActivityDisable_v2, CUPTI_VERSION_SEVERAL,                                   \
+	         (cupti_subscriber subscriber, uint32_t kind, void *config))                       \
+	FUNCTION(cuptiActivityGetNextRecord_v2, CUPTI_VERSION_SEVERAL,                             \
+	         (cupti_subscriber subscriber, uint8_t * buffer, size_t valid_bytes,               \
+	          struct cupti_record * *record))                                                  \
+	FUNCTION(cuptiActivityGetNumDroppedRecords_v2, CUPTI_VERSION_SEVERAL,                      \
+	         (cupti_subscriber subscriber, void *context, uint32_t stream, size_t *dropped))   \
+	FUNCTION(cuptiActivitySetAttribute_v2, CUPTI_VERSION_SEVERAL,                              \
+	         (cupti_subscriber subscriber, uint32_t attribute, size_t * value_bytes,           \
+	          void *value))
 
 /* ---- arguments of calls -------------------------------------------------------------------- */
 

@@ -70,6 +70,30 @@ uint32_t find_driver_version(void)
 	return (uint32_t)version;
 }
 
+void find_profiler(struct failure *failure)
+{
+	static const struct {
+		const char *library, *whose;
+	} all[] = {
+		{ "libToolsInjection", "Nsight Systems" },
+		{ "libcuda-injection.so", "Nsight Compute" },
+		{ "libsanitizer-collection.so", "Compute Sanitizer" },
+		{ "libproton.so", "Proton" },
+		{ "xla_cuda_plugin.so", "XLA" },
+		{ "libtensorflow_cc.so", "TensorFlow" },
+		{ "libtorch_cpu.so", "torch.profiler" },
+	};
+	struct loaded loaded;
+	const char *before = "perhaps ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!find_loaded(&loaded, all[i].library))
+			continue;
+		failure_add(failure, "%s%s", before, all[i].whose);
+		before = " or ";
+	}
+}
+
 /* ---- trying one ---------------------------------------------------------------------------- */
 
 /* CUDA's major version, from CUPTI's counting. */

@@ -25,4 +25,7 @@ uint32_t find_driver_version(void);
  */
 int find_cupti(int given, uint32_t driver_version, struct found *found, struct failure *failure);
 
+/* Adds which libraries in this process belong to profilers, or to what has one: a guess. */
+void find_profiler(struct failure *failure);
+
 #endif

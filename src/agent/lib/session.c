@@ -232,7 +232,9 @@ static void ended(struct session *session, bool left)
 	struct agent_shared *shared = writer_shared();
 
 	shared->pause_ns = left ? leave_took_ns() : 0;
-	shared->leftover = left ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
+	shared->leftover = left                ? AGENT_LEFT_NOTHING
+	                   : cupti_is_shared() ? AGENT_LEFT_SHARED
+	                                       : AGENT_LEFT_CUPTI;
 	if (left)
 		buffers_close();
 	else if (session->order == AGENT_STOP || session->gives_up)

@@ -242,6 +242,7 @@ static void work_record(const struct sim_work *work, union any_record *record)
 
 void *work_submit(const struct sim_work *work, size_t n)
 {
+	several_count(work, n);
 	/* The trace of a graph hides its nodes. */
 	bool whole = work[0].kind == SIM_GRAPH && kind_is_enabled(KIND_GRAPH_TRACE);
 	if (whole && work[0].made_before)
@@ -387,19 +388,24 @@ bool any_kind_is_enabled(void)
 	return false;
 }
 
-/* Slots of work that still runs belong to no buffer any more; `traces` keeps them. */
-void activity_forget(void)
+void kinds_forget(void)
 {
 	for (int kind = 0; kind < KINDS; kind++)
 		atomic_store(&enabled[kind], false);
+}
+
+/* Slots of work that still runs belong to no buffer any more; `traces` keeps them. */
+void activity_forget(void)
+{
+	kinds_forget();
 	atomic_store(&timestamp, NULL);
 	atomic_store(&graphs_measured, false);
 }
 
-CUPTI_API enum result cuptiActivityEnable(uint32_t kind);
 enum result cuptiActivityEnable(uint32_t kind)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (kind == 0 || kind >= KINDS)
 		return RESULT_INVALID_KIND;
 	if (record_bytes(kind) == 0)
@@ -417,10 +423,10 @@ enum result cuptiActivityEnable(uint32_t kind)
 	return RESULT_SUCCESS;
 }
 
-CUPTI_API enum result cuptiActivityDisable(uint32_t kind);
 enum result cuptiActivityDisable(uint32_t kind)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	session_need(__func__);
 	if (kind == 0 || kind >= KINDS)
 		return RESULT_INVALID_KIND;
@@ -428,10 +434,10 @@ enum result cuptiActivityDisable(uint32_t kind)
 	return RESULT_SUCCESS;
 }
 
-CUPTI_API enum result cuptiGetTimestamp(uint64_t *ns);
 enum result cuptiGetTimestamp(uint64_t *ns)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (!ns)
 		return RESULT_INVALID_PARAMETER;
 	*ns = timestamp_now();
@@ -443,6 +449,7 @@ CUPTI_API enum result cuptiActivityRegisterTimestampCallback(uint64_t (*function
 enum result cuptiActivityRegisterTimestampCallback(uint64_t (*function)(void))
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (!function)
 		return RESULT_INVALID_PARAMETER;
 	if (any_kind_is_enabled())

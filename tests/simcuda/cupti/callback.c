@@ -10,12 +10,11 @@
 #define DOMAINS   7 /* 1 to 6 */
 #define SITES_MAX 1024
 
-typedef void (*callback)(void *user, uint32_t domain, uint32_t site, const void *data);
-
 /* One object a subscription, never given anew: an old handle can be told from the present one. */
 struct subscriber {
 	callback call;
 	void *user;
+	bool v2;
 };
 
 static struct subscriber *_Atomic subscriber; /* NULL: none */
@@ -222,13 +221,21 @@ void callback_forget(void)
 		enable(false, domain, 0, SITES_MAX - 1);
 }
 
-CUPTI_API enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user);
-enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user)
+bool callback_is_v2(const struct subscriber *handle)
+{
+	return handle && handle == atomic_load(&subscriber) && handle->v2;
+}
+
+bool callback_subscribed_v2(void)
+{
+	return callback_is_v2(atomic_load(&subscriber));
+}
+
+enum result callback_subscribe(struct subscriber **handle, callback call, void *user, bool v2)
 {
 	/* What is kept of all there ever were, so that none is given anew. */
 	static struct subscriber all[4096];
 	static atomic_uint n;
-	FAIL_ON_DEMAND();
 	if (!handle)
 		return RESULT_INVALID_PARAMETER;
 	if (settings.busy || atomic_load(&subscriber))
@@ -241,11 +248,20 @@ enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user
 		return result;
 	struct subscriber *mine = &all[atomic_fetch_add(&n, 1) % 4096];
 	struct subscriber *none = NULL;
-	*mine = (struct subscriber){ call, user };
+	*mine = (struct subscriber){ call, user, v2 };
 	if (!atomic_compare_exchange_strong(&subscriber, &none, mine))
 		return RESULT_MULTIPLE_SUBSCRIBERS;
 	*handle = mine;
 	return RESULT_SUCCESS;
+}
+
+CUPTI_API enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user);
+enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user)
+{
+	FAIL_ON_DEMAND();
+	if (settings.other != OTHER_NONE)
+		return RESULT_MULTIPLE_SUBSCRIBERS;
+	return callback_subscribe(handle, call, user, false);
 }
 
 CUPTI_API enum result cuptiUnsubscribe(struct subscriber *handle);
@@ -253,8 +269,11 @@ enum result cuptiUnsubscribe(struct subscriber *handle)
 {
 	FAIL_ON_DEMAND();
 	session_need(__func__);
+	bool v2 = callback_is_v2(handle);
 	if (!handle || !atomic_compare_exchange_strong(&subscriber, &handle, NULL))
 		return RESULT_INVALID_PARAMETER;
+	if (v2)
+		kinds_forget();
 	for (uint32_t domain = 0; domain < DOMAINS; domain++)
 		enable(false, domain, 0, SITES_MAX - 1);
 	return RESULT_SUCCESS;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated libcupti: one subscriber, callbacks around calls, records of work, for the
- * simulated driver and runtime in the same process. It does as the real one where a program that
- * uses it can tell, and does not hide mistakes: what was not enabled gives nothing, wrong arguments
- * are refused, and what the real one would crash on aborts: use after cuptiFinalize, and calling it
- * with kinds enabled while several threads use CUDA, with another thread held in a callback, or
- * after a graph was measured; the trace of a graph that was instantiated before CUPTI came.
+ * The simulated libcupti: one subscriber beside at most one other tool, callbacks around calls,
+ * records of work, for the simulated driver and runtime in the same process. It does as the real
+ * one where a program that uses it can tell, and does not hide mistakes: what was not enabled gives
+ * nothing, wrong arguments are refused, and what the real one would crash on aborts: use after
+ * cuptiFinalize, and calling it with kinds enabled while several threads use CUDA, with another
+ * thread held in a callback, or after a graph was measured; the trace of a graph that was
+ * instantiated before CUPTI came.
  *
  * CUDA 13.0's fills a buffer for each thread by default, and what finds none it drops: an H100 with
  * driver 580 held 200 for 200 threads, and dropped 8,400 of their 10,000 records where it was given
  * 32; with attribute 9 set to 0 it held three at most and dropped none.
  *
- * Built as CUDA 11.0's, 12.4's and 13.0's (CUPTI_RELEASE). What it knows lives in one session,
- * which the first cuptiSubscribe or cuptiActivityEnable begins and cuptiFinalize ends. Meanwhile
- * its hooks are in the driver.
+ * Built as CUDA 11.0's, 12.4's, 13.0's and 13.3's (CUPTI_RELEASE). What it knows lives in one
+ * session, which the first cuptiSubscribe or cuptiActivityEnable begins and cuptiFinalize ends.
+ * Meanwhile its hooks are in the driver.
  *
  *   SIMCUPTI_BUSY=1               another profiler has subscribed
+ *   SIMCUPTI_OTHER=alone|several  the same, and it has a name; or one that lets others in (13.3)
+ *   SIMCUPTI_OLD_DRIVER=1         one that does not know of several tools
  *   SIMCUPTI_STRICT=1             cuptiFinalize aborts where it is not at a call's exit, and
  *                                 flushing after its destructors
  *   SIMCUPTI_LATE_MS=N            buffers come N ms late, each on a thread of its own
@@ -39,7 +42,7 @@
 #include "records.h"
 
 #ifndef CUPTI_RELEASE
-#define CUPTI_RELEASE 13000 /* or 11000, 12040 */
+#define CUPTI_RELEASE 13000 /* or 11000, 12040, 13030 */
 #endif
 
 #define CUPTI_API __attribute__((visibility("default")))
@@ -52,8 +55,18 @@
 			return (enum result)fault;                                                 \
 	} while (0)
 
+/* Whoever has subscribed by cuptiSubscribe_v2 has to call by _v2 alone, and others have not. */
+#define NOT_BY_V2()                                                                                \
+	do {                                                                                       \
+		if (CUPTI_RELEASE >= 13030 && several_refuses())                                   \
+			return RESULT_MULTIPLE_SUBSCRIBERS;                                        \
+	} while (0)
+
+enum other { OTHER_NONE, OTHER_ALONE, OTHER_SEVERAL };
+
 struct settings {
-	bool busy, strict, shuffle;
+	enum other other;
+	bool busy, strict, shuffle, old_driver;
 	unsigned long late_ms, bad_times, flush_ms, load_ms, cost_ns, behind_ns;
 	uint32_t first_correlation;
 };
@@ -86,11 +99,23 @@ bool client_is_running(void); /* on this thread */
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
 
+/* ---- several.c ------------------------------------------------------------------------------- */
+
+enum other other_setting(void);
+bool several_refuses(void);
+void several_count(const struct sim_work *work, size_t n);
+
 /* ---- callback.c ------------------------------------------------------------------------------ */
 
+typedef void (*callback)(void *user, uint32_t domain, uint32_t site, const void *data);
+
+struct subscriber;
+enum result callback_subscribe(struct subscriber **handle, callback call, void *user, bool v2);
+bool callback_is_v2(const struct subscriber *handle);
+bool callback_subscribed_v2(void);
 bool call_enter(struct sim_call *call);
 void call_leave(struct sim_call *call);
-void callback_forget(void);          /* the session ends */
+void callback_forget(void); /* the session ends */
 void node_made(uint64_t node, uint64_t original);
 void context_ends(void *context);
 uint32_t correlation_current(void);  /* of the call that this thread is in; 0: none */
@@ -120,6 +145,7 @@ bool any_kind_is_enabled(void);
 bool calls_are_recorded(enum sim_layer layer);
 void call_record(const struct sim_call *call, uint32_t site);
 void overhead_add(uint32_t overhead_kind, uint64_t begin_ns, uint64_t end_ns);
+void kinds_forget(void);
 void activity_forget(void);
 
 /* The clock of records: what the program registered, else CLOCK_REALTIME. */
@@ -141,6 +167,22 @@ struct slot {
 typedef void (*buffer_requested)(uint8_t **buffer, size_t *bytes, size_t *max_records);
 typedef void (*buffer_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                  size_t valid_bytes);
+
+typedef void (*buffer_requested_v2)(uint8_t **buffer, size_t *bytes, size_t *max_records,
+                                    void *info);
+typedef void (*buffer_completed_v2)(uint8_t *buffer, size_t bytes, size_t valid_bytes, void *info);
+
+/* The program's functions that others here call. */
+CUPTI_API enum result cuptiActivityRegisterCallbacks(buffer_requested requested,
+                                                     buffer_completed completed);
+CUPTI_API enum result cuptiActivityEnable(uint32_t kind);
+CUPTI_API enum result cuptiActivityDisable(uint32_t kind);
+CUPTI_API enum result cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid,
+                                                 struct record **record);
+CUPTI_API enum result cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream,
+                                                        size_t *dropped);
+CUPTI_API enum result cuptiActivitySetAttribute(uint32_t number, size_t *bytes, const void *value);
+CUPTI_API enum result cuptiGetTimestamp(uint64_t *ns);
 
 /* Room for a record in a buffer of the program: NULL where it gave none, which is counted. */
 struct slot *slot_reserve(const union any_record *record);

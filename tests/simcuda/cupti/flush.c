@@ -5,11 +5,10 @@
 
 #include "cupti.h"
 
-CUPTI_API enum result cuptiActivityRegisterCallbacks(buffer_requested requested,
-                                                     buffer_completed completed);
 enum result cuptiActivityRegisterCallbacks(buffer_requested requested, buffer_completed completed)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (!requested || !completed)
 		return RESULT_INVALID_PARAMETER;
 	buffer_callbacks(requested, completed);
@@ -57,11 +56,10 @@ enum result cuptiActivityFlushPeriod(uint32_t ms)
 }
 #endif
 
-CUPTI_API enum result cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream,
-                                                        size_t *dropped);
 enum result cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (!dropped)
 		return RESULT_INVALID_PARAMETER;
 	*dropped = buffer_dropped();
@@ -104,11 +102,11 @@ static enum result find(uint32_t number, const size_t *bytes, const void *value,
 	return *bytes < (*attribute)->bytes ? RESULT_SIZE_NOT_SUFFICIENT : RESULT_SUCCESS;
 }
 
-CUPTI_API enum result cuptiActivitySetAttribute(uint32_t number, size_t *bytes, const void *value);
 enum result cuptiActivitySetAttribute(uint32_t number, size_t *bytes, const void *value)
 {
 	struct attribute *attribute;
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	enum result result = find(number, bytes, value, &attribute);
 	if (result != RESULT_SUCCESS)
 		return result;

@@ -93,11 +93,10 @@ size_t record_write(const union any_record *record, uint8_t *to)
 	return bytes;
 }
 
-CUPTI_API enum result cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid,
-                                                 struct record **record);
 enum result cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, struct record **record)
 {
 	FAIL_ON_DEMAND();
+	NOT_BY_V2();
 	if (!buffer || !record)
 		return RESULT_INVALID_PARAMETER;
 	uint8_t *next = buffer;

@@ -67,7 +67,9 @@ __attribute__((constructor)) static void prepare(void)
 {
 	faults_read();
 	settings = (struct settings){
+		.other = other_setting(),
 		.busy = setting("SIMCUPTI_BUSY"),
+		.old_driver = setting("SIMCUPTI_OLD_DRIVER"),
 		.strict = setting("SIMCUPTI_STRICT"),
 		.shuffle = setting("SIMCUPTI_SHUFFLE"),
 		.late_ms = setting("SIMCUPTI_LATE_MS"),
@@ -80,6 +82,8 @@ __attribute__((constructor)) static void prepare(void)
 	};
 	pthread_atfork(NULL, NULL, forked);
 	atexit(take_down);
+	if (settings.other == OTHER_SEVERAL)
+		session_begin();
 }
 
 uint64_t session_now(void)
@@ -170,6 +174,10 @@ enum result cuptiFinalize(void)
 {
 	FAIL_ON_DEMAND();
 	session_need(__func__);
+	if (settings.other == OTHER_SEVERAL) /* nothing, as others are there */
+		return RESULT_SUCCESS;
+	if (callback_subscribed_v2())
+		misuse(__func__, "who shares CUPTI unsubscribes");
 	check_leaving();
 	pcs_forget();
 	pthread_mutex_lock(&cupti_lock);
@@ -192,7 +200,10 @@ enum result cuptiGetVersion(uint32_t *version)
 	FAIL_ON_DEMAND();
 	if (!version)
 		return RESULT_INVALID_PARAMETER;
-	*version = CUPTI_RELEASE >= 13000 ? 130001 : CUPTI_RELEASE >= 12000 ? 22 : 13;
+	*version = CUPTI_RELEASE >= 13030   ? 130300
+	           : CUPTI_RELEASE >= 13000 ? 130001
+	           : CUPTI_RELEASE >= 12000 ? 22
+	                                    : 13;
 	return RESULT_SUCCESS;
 }
 
