@@ -156,7 +156,8 @@ int divert_look(struct divert *divert, pid_t pid, const struct divert_module *mo
 		rc = divert_plan_make(*plan, divert->files, module, functions, err);
 	if (rc)
 		return rc;
-	*need = (struct divert_need){ (*plan)->near_start, (*plan)->near_end, (*plan)->area_bytes };
+	*need = (struct divert_need){ (*plan)->near_start, (*plan)->near_end, (*plan)->area_bytes,
+		                      (*plan)->first };
 	return 0;
 }
 

@@ -67,6 +67,7 @@ struct divert_function {
 struct divert_need {
 	uint64_t near_start, near_end;
 	size_t bytes;
+	uint64_t first; /* where the first one of divert_look's functions is */
 };
 
 struct divert_result {
@@ -129,7 +130,8 @@ int divert_may_look(struct divert *divert, pid_t pid, const struct divert_module
  * memory, and fills in the answers. Takes some 30 to 130 ms for a libcuda that is seen first,
  * unless divert_may_look has said that it may be called, and a few for one that is known. 0 with
  * *need, what is to be mapped (bytes 0: nothing can be diverted). Else a negative errno: 32-bit and
- * foreign machines -ENOTSUP, valgrind and other emulators -ENOTSUP, gone -ESRCH, a debugger -EBUSY.
+ * foreign machines -ENOTSUP, valgrind and other emulators -ENOTSUP, gone -ESRCH, a debugger -EBUSY,
+ * not mapped -ENXIO, mapped twice -ENOTSUP. -EAGAIN: what it has mapped could not be read now.
  * *plan is begun where it is NULL, and, whatever is returned, the caller's until divert_put or
  * divert_plan_free: so long its user has less of what there is for plans.
  */

@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "divert/entry_file.h"
+#include "probe/account.h"
 #include "probe/elf_image.h"
 #include "probe/maps.h"
 #include "probe/helper.h"
@@ -50,7 +51,7 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-/* 0: it is not mapped. *end: of the mapping that it lies in. */
+/* 0: it is not mapped there. *end: of the mapping that it lies in. */
 static uint64_t address_of(const struct mapped *mapped, uint64_t offset, uint64_t *end)
 {
 	for (size_t i = 0; i < mapped->count; i++) {
@@ -97,19 +98,53 @@ static int check_program(pid_t pid, pid_t tid, struct err *err)
 	return err_set(err, ENOTSUP, "process %d is no 64-bit program", pid);
 }
 
-static int look_at_process(pid_t pid, pid_t tid, struct mapped *mapped, struct err *err)
+/* On its user's account, as a process can have as many mappings as it likes. */
+static int find_mappings(const struct divert_plan *plan, struct mapped *mapped, struct err *err)
 {
+	uint64_t busy_ns = helper_busy_ns();
+	int rc;
+
+	if (look_time_is_over(LOOK_AT_MAPS, plan->owner))
+		return err_set(err, EAGAIN,
+		               "its user's time for looks at what processes have mapped is used "
+		               "up");
+	rc = maps_each_code(plan->pid, note_mapping, mapped, err);
+	look_time_charge(LOOK_AT_MAPS, plan->owner, helper_busy_ns() - busy_ns);
+	return rc && rc != -ESRCH ? -EAGAIN : rc;
+}
+
+static bool has_twice(const struct mapped *mapped, uint64_t offset)
+{
+	size_t times = 0;
+
+	for (size_t i = 0; i < mapped->count; i++)
+		times += offset >= mapped->places[i].offset &&
+		         offset - mapped->places[i].offset <
+		                 mapped->places[i].end - mapped->places[i].start;
+	return times > 1;
+}
+
+static int look_at_process(struct divert_plan *plan, struct mapped *mapped, uint64_t offset,
+                           struct err *err)
+{
+	pid_t pid = plan->pid;
 	int rc = check_tracer(pid, err);
+	uint64_t end;
 
 	if (!rc)
-		rc = check_program(pid, tid, err);
+		rc = check_program(pid, plan->tid, err);
 	if (!rc)
-		rc = maps_each_code(pid, note_mapping, mapped, err);
+		rc = find_mappings(plan, mapped, err);
 	if (!rc && mapped->emulated)
 		rc = err_set(err, ENOTSUP, "process %d runs under valgrind", pid);
-	if (!rc && !mapped->count)
-		rc = err_set(err, ENOENT, "process %d has not mapped the code of %s", pid,
+	plan->first = rc ? 0 : address_of(mapped, offset, &end);
+	if (!rc && !plan->first)
+		rc = err_set(err, ENXIO, "process %d has not mapped the code of %s", pid,
 		             mapped->module->path);
+	if (!rc && has_twice(mapped, offset))
+		rc = err_set(err, ENOTSUP,
+		             "the process has it twice (dlmopen), and calls of only one could be "
+		             "told apart from those of the probes");
 	return rc;
 }
 
@@ -324,7 +359,7 @@ int divert_plan_make(struct divert_plan *plan, struct judged_files *files,
 	plan->area_bytes = plan->near_end = 0;
 	plan->start_time = process_start_time(plan->pid);
 	plan->tid = process_living_thread(plan->pid);
-	rc = look_at_process(plan->pid, plan->tid, &mapped, err);
+	rc = look_at_process(plan, &mapped, functions->offset, err);
 	if (!rc && !area_person(plan->pid, plan->tid, &plan->person))
 		rc = err_set(err, ESRCH, "process %d has ended", plan->pid);
 	if (!rc)

@@ -60,6 +60,7 @@ struct divert_plan {
 	uint32_t asked; /* functions, with those that cannot */
 	size_t area_bytes;
 	uint64_t near_start, near_end;
+	uint64_t first; /* where the first function that was asked for is */
 	/* once it was put */
 	uint64_t number, area;
 	uint32_t place; /* of its cut */

@@ -252,6 +252,7 @@ static void get_area(struct cut *cut)
 	struct err err = { 0 };
 	unsigned asked;
 
+	cut->plan = NULL; /* the last one was put, and is divert's */
 	if (divert_look(cut->divert, cut->target, &cut->module, cut->functions, cut->count, &need,
 	                &cut->plan, &err))
 		fail("divert_look", err.text);

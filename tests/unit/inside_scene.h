@@ -269,7 +269,7 @@ int divert_look(struct divert *divert, pid_t pid, const struct divert_module *of
 		functions[i].met = probes_meet;
 	}
 	divert->count = count;
-	*need = (struct divert_need){ TEXT, TEXT + 0x2000, 4096 };
+	*need = (struct divert_need){ TEXT, TEXT + 0x2000, 4096, TEXT + functions[0].offset };
 	return 0;
 }
 
@@ -573,12 +573,18 @@ bool __wrap_tick_clock_is_usable(void)
 bool __wrap_helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
 bool __wrap_helper_string(pid_t pid, uint64_t address, char *to, size_t size);
 
+static uint64_t memory_takes_ns; /* of a processor */
+
 /* A jump to the area behind a push that has a breakpoint. */
 bool __wrap_helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
 	uint8_t code[64] = { 0xcc, 0xe9 };
 	int32_t distance = (int32_t)(AREA + 32 - (address + 6));
 
+	uint64_t until_ns = helper_busy_ns() + memory_takes_ns;
+
+	while (helper_busy_ns() < until_ns)
+		;
 	memcpy(code + 2, &distance, sizeof(distance));
 	if (!jumps_there)
 		code[1] = 0x90;

@@ -3,12 +3,13 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/process.h"
 #include "divert/divert_plan.h"
 #include "divert/divert_queue.h"
+#include "probe/helper.h"
+#include "probe/maps.h"
 
 #define ANN  1000
 #define BOB  1001
@@ -131,29 +132,51 @@ int __wrap_judged_files_get(struct judged_files *files, const struct divert_modu
 	return 0;
 }
 
-/* This program's. */
-static struct divert_module own_code(void)
-{
-	struct stat st;
+static uint64_t maps_take_ns;
+static uint64_t person;
 
-	assert_int_equal(stat("/proc/self/exe", &st), 0);
-	return (struct divert_module){
-		.fd = -1, .path = "this program", .dev = st.st_dev, .inode = st.st_ino
-	};
+uint64_t __wrap_person_of_process(pid_t pid);
+uint64_t __wrap_person_of_process(pid_t pid)
+{
+	return person;
 }
+
+int __wrap_maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *data),
+                          void *data, struct err *err);
+int __wrap_maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *data),
+                          void *data, struct err *err)
+{
+	const struct mapping mapping = { .start = 0x10000,
+		                         .end = 0x20000,
+		                         .dev = 5,
+		                         .inode = 7,
+		                         .executable = true,
+		                         .private = true,
+		                         .path = "/lib/libcuda.so.1" };
+	uint64_t until_ns = helper_busy_ns() + maps_take_ns;
+
+	while (helper_busy_ns() < until_ns)
+		;
+	each(&mapping, data);
+	return 0;
+}
+
+static const struct divert_module module = {
+	.fd = -1, .path = "/lib/libcuda.so.1", .dev = 5, .inode = 7
+};
 
 /* Those that are never put as well: their process's agent may answer nothing. */
 static void test_a_plan_has_its_user_s_share_until_it_is_freed(void **state)
 {
 	static struct divert_plan *plans[SHARE_PLACES + 1];
-	struct divert_module module = own_code();
 	struct err err = { 0 };
 	int n = 0;
 
+	person = ANN;
 	while (!divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plans[n], &err))
 		n++;
 	assert_int_equal(err.code, -ENOSPC);
-	assert_int_equal(n, getuid() ? SHARE_USER_PLACES : SHARE_PLACES);
+	assert_int_equal(n, SHARE_USER_PLACES);
 	divert_plan_free(plans[--n]);
 	assert_int_equal(divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plans[n], &err),
 	                 0);
@@ -166,7 +189,6 @@ static void test_a_plan_has_its_user_s_share_until_it_is_freed(void **state)
 static void test_long_functions_count_as_several(void **state)
 {
 	struct divert_function functions[FUNCTIONS] = { 0 };
-	struct divert_module module = own_code();
 	struct divert_plan *plan = NULL;
 	struct err err = { 0 };
 
@@ -182,6 +204,24 @@ static void test_long_functions_count_as_several(void **state)
 	assert_int_equal(shares.entries.taken, 0);
 }
 
+/* Which go through all that it has mapped. */
+static void test_looks_at_a_process_are_its_user_s_time(void **state)
+{
+	struct divert_function functions[FUNCTIONS] = { 0 };
+	struct divert_plan *plan = NULL;
+	struct err err = { 0 };
+
+	person = BOB;
+	memset(judged, 0, sizeof(judged));
+	maps_take_ns = 600000000;
+	assert_int_equal(divert_plan_new(&shares, getpid(), &module, FUNCTIONS, &plan, &err), 0);
+	assert_int_equal(divert_plan_make(plan, NULL, &module, functions, &err), 0);
+	assert_int_equal(divert_plan_make(plan, NULL, &module, functions, &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "time for looks"));
+	divert_plan_free(plan);
+	maps_take_ns = 0;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -194,6 +234,7 @@ int main(void)
 		TEST(test_nothing_is_asked_about_children_of_others),
 		TEST(test_a_plan_has_its_user_s_share_until_it_is_freed),
 		TEST(test_long_functions_count_as_several),
+		TEST(test_looks_at_a_process_are_its_user_s_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -742,6 +742,45 @@ static void test_a_library_that_was_unloaded_is_the_probes_again(void **state)
 	inside_free(inside);
 }
 
+/* A process may map files without end. What it does after that is not known, and told. */
+static void test_looks_whether_it_was_unloaded_are_the_user_s_time(void **state)
+{
+	struct inside *inside;
+
+	person = 1002;
+	inside = diverted_process();
+	missed[0] = '\0';
+	memory_takes_ns = MS(1000);
+	inside_mapped(inside, (pid_t)PROCESS, START + MS(20));
+	assert_string_equal(missed, "");
+	jumps_there = false;
+	inside_mapped(inside, (pid_t)PROCESS, START + MS(30));
+	assert_non_null(strstr(missed, "calls from 30 ms on may be missing"));
+	missed[0] = '\0';
+	inside_mapped(inside, (pid_t)PROCESS, START + MS(40));
+	assert_string_equal(missed, "");
+	memory_takes_ns = 0;
+	inside_free(inside);
+	person = 0;
+}
+
+/* Each time that an agent comes all that the process has mapped is gone through. */
+static void test_searches_for_modules_are_the_user_s_time(void **state)
+{
+	struct inside *inside;
+
+	person = 1003;
+	maps_take_ns = MS(1000);
+	maps_listed = 0;
+	inside = open_inside(0);
+	for (int i = 0; i < 3; i++)
+		agent_comes(inside, 100);
+	assert_int_equal(maps_listed, 1);
+	maps_take_ns = 0;
+	inside_free(inside);
+	person = 0;
+}
+
 static void test_after_exec_and_exit_nothing_is_left(void **state)
 {
 	struct inside *inside = diverted_process();
@@ -853,6 +892,8 @@ int main(void)
 		cmocka_unit_test(
 			test_an_agent_that_ends_while_entries_are_written_tells_of_no_more_calls),
 		cmocka_unit_test(test_a_library_that_was_unloaded_is_the_probes_again),
+		cmocka_unit_test(test_looks_whether_it_was_unloaded_are_the_user_s_time),
+		cmocka_unit_test(test_searches_for_modules_are_the_user_s_time),
 		cmocka_unit_test(test_after_exec_and_exit_nothing_is_left),
 		cmocka_unit_test(test_a_child_is_told_of_and_keeps_its_probes),
 		cmocka_unit_test(test_at_the_end_agents_are_read_before_calls_are_passed_on),

@@ -248,11 +248,7 @@ void inside_mapped(struct inside *inside, pid_t pid, uint64_t time_ns)
 	if (!process)
 		return;
 	inside_files_forget(process);
-	for (struct inside_module *at = process->modules; at; at = at->next) {
-		at->absent = false;
-		if (at->state == INSIDE_DIVERTED && !inside_module_is_there(at))
-			inside_module_left(at, time_ns);
-	}
+	inside_modules_still_there(process, time_ns);
 	if (!process->taking && !inside->stopping)
 		inside_flag(process);
 }

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/inside/inside_private.h"
+#include "probe/account.h"
 #include "probe/helper.h"
 
 #define INTERVAL_NS   200000000ull
@@ -488,7 +489,8 @@ static bool jumps_to_area(const struct inside_module *at, const uint8_t *code, s
 	return false;
 }
 
-bool inside_module_is_there(const struct inside_module *at)
+/* Whether its entries still lead to the agent. */
+static bool is_there(const struct inside_module *at)
 {
 	uint32_t pid = at->process->pid;
 	uint8_t code[INSIDE_LOOKED_AT];
@@ -498,6 +500,41 @@ bool inside_module_is_there(const struct inside_module *at)
 	if (!helper_memory((pid_t)pid, at->check_at, code, sizeof(code)))
 		return !inside_process_has_memory(pid); /* it was, as the process has ended */
 	return jumps_to_area(at, code, sizeof(code));
+}
+
+static void tell_unseen(struct inside_process *process, const struct inside_module *at,
+                        uint64_t then_ns)
+{
+	struct inside *inside = process->inside;
+
+	if (process->unseen)
+		return;
+	process->unseen = true;
+	modules_lock(inside->options.modules);
+	modules_miss(
+		inside->options.modules, MISS_OVER_BUDGET, NULL, at->module->name, process->pid,
+		"calls from %.0f ms on may be missing: whether it was loaded anew is not known, "
+		"as its user's time for looks at what processes have mapped is used up",
+		inside_ms(inside, then_ns));
+	modules_unlock(inside->options.modules);
+}
+
+/* On its user's account: a process can map files without end. */
+void inside_modules_still_there(struct inside_process *process, uint64_t then_ns)
+{
+	bool over = look_time_is_over(LOOK_AT_MAPS, process->owner);
+	uint64_t busy_ns = helper_busy_ns();
+
+	for (struct inside_module *at = process->modules; at; at = at->next) {
+		at->absent = false;
+		if (at->state != INSIDE_DIVERTED)
+			continue;
+		if (over)
+			tell_unseen(process, at, then_ns);
+		else if (!is_there(at))
+			inside_module_left(at, then_ns);
+	}
+	look_time_charge(LOOK_AT_MAPS, process->owner, helper_busy_ns() - busy_ns);
 }
 
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook)

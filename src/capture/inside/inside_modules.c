@@ -10,70 +10,34 @@
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
+#include "probe/account.h"
+#include "probe/helper.h"
 #include "probe/maps.h"
 
 #define TOLD_MOST 64 /* sentences */
 
 /* ---- where it is mapped -------------------------------------------------------------------- */
 
-struct search {
-	struct inside_process *process;
-	const struct module *module; /* NULL: whichever */
-	struct mapping found;        /* its text; path is NULL until there is one */
-	uint64_t offset;             /* what is to lie in it */
-	unsigned times;              /* that it does, each time elsewhere */
-};
-
-static bool is_of(const struct mapping *mapping, const struct module *module)
-{
-	return mapping->inode == module->inode && mapping->dev == module->dev;
-}
-
 static int want_mapped(const struct mapping *mapping, void *data)
 {
-	struct search *search = data;
-	struct modules *modules = search->process->inside->options.modules;
+	struct inside_process *process = data;
+	const struct module *module = modules_of_mapping(process->inside->options.modules, mapping);
 
-	for (size_t i = 0; i < modules_count(modules); i++) {
-		if (is_of(mapping, modules_at(modules, i)))
-			inside_module_want(search->process, modules_at(modules, i));
-	}
+	if (module)
+		inside_module_want(process, module);
 	return 0;
 }
 
+/* Those of a user who has no time for that left are found when they are called. */
 void inside_modules_find(struct inside_process *process)
 {
-	struct search search = { .process = process };
+	uint64_t busy_ns = helper_busy_ns();
 	struct err err = { 0 };
 
-	maps_each((pid_t)process->pid, want_mapped, &search, &err);
-}
-
-static int find_text(const struct mapping *mapping, void *data)
-{
-	struct search *search = data;
-
-	if (!is_of(mapping, search->module) || search->offset < mapping->offset ||
-	    search->offset - mapping->offset >= mapping->end - mapping->start)
-		return 0;
-	if (!search->times++)
-		search->found = *mapping;
-	return 0;
-}
-
-/*
- * The address of a place of the file in the process; 0: it is not mapped. *twice: it has others.
- * -EAGAIN: what the process has mapped could not be read.
- */
-static int address_of(const struct inside_module *at, uint64_t offset, uint64_t *address,
-                      bool *twice, struct err *err)
-{
-	struct search search = { .module = at->module, .offset = offset };
-	int r = maps_each((pid_t)at->process->pid, find_text, &search, err);
-
-	*twice = search.times > 1;
-	*address = search.times ? search.found.start + (offset - search.found.offset) : 0;
-	return r && r != -ESRCH ? -EAGAIN : 0;
+	if (look_time_is_over(LOOK_AT_MAPS, process->owner))
+		return;
+	maps_each((pid_t)process->pid, want_mapped, process, &err);
+	look_time_charge(LOOK_AT_MAPS, process->owner, helper_busy_ns() - busy_ns);
 }
 
 /* ---- modules of a process ------------------------------------------------------------------ */
@@ -291,8 +255,6 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 		                        .dev = at->module->dev,
 		                        .inode = at->module->inode,
 		                        .owner = at->module->owner };
-	uint64_t first;
-	bool twice;
 	int r;
 
 	if (!at->hooks)
@@ -303,17 +265,10 @@ int inside_module_look(struct inside_module *at, struct divert_need *need, struc
 	                    at->functions, at->count, &at->plan, err);
 	if (r)
 		return r;
-	if (address_of(at, at->functions[0].offset, &first, &twice, err))
-		return -EAGAIN;
-	if (!first)
-		return err_set(err, ENXIO, "it is not mapped any more");
-	if (twice)
-		return err_set(err, ENOTSUP,
-		               "the process has it twice (dlmopen), and calls of only one could "
-		               "be told apart from those of the probes");
-	at->load = first - at->functions[0].address;
 	r = divert_look(at->process->inside->divert, (pid_t)at->process->pid, &module,
 	                at->functions, at->count, need, &at->plan, err);
+	if (!r)
+		at->load = need->first - at->functions[0].address;
 	if (!r && !need->bytes)
 		r = err_set(err, ENOTSUP, "no function of it can be diverted: %s",
 		            entry_refusal_text(at->functions[0].refusal));

@@ -111,6 +111,7 @@ struct inside_process {
 	bool kept;                  /* told that it keeps its probes */
 	bool taking;                /* its entries are being put back */
 	bool given_up;              /* they could not be */
+	bool unseen;                /* told that it is not known whether its modules are there */
 	uint32_t comings;           /* of its agent, in this program */
 	uint32_t n_told;            /* sentences of it */
 	uint64_t take_ns;           /* when to try to take them back */
@@ -285,8 +286,8 @@ void inside_module_unknown(struct inside_module *at, uint64_t since_ns);
 /* Whether an agent tells of a function's calls now. */
 bool inside_module_tells(const struct inside_module *at, const struct hook *hook);
 
-/* Whether its entries still lead to the agent. */
-bool inside_module_is_there(const struct inside_module *at);
+/* The process has mapped something: of a module that is gone calls are the probes' from then on. */
+void inside_modules_still_there(struct inside_process *process, uint64_t then_ns);
 
 /* It is not diverted any more, or never will be. */
 void inside_module_left(struct inside_module *at, uint64_t until_ns);
