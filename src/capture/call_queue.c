@@ -3,15 +3,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "base/quota.h"
+#include "base/vec.h"
 #include "base/words.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
+#include "probe/person.h"
 
 /* What a ring of 32 MiB holds, which grows by half on its way, and 28 ms of the fastest program. */
 #define QUEUE_MAX   ((size_t)80 << 20)
+#define QUEUES_USER ((size_t)120 << 20) /* of a user but root */
 #define QUEUES_MAX  ((size_t)160 << 20)
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define STEPS_MOST                                                                                 \
@@ -37,6 +42,7 @@ struct waiting {
 
 struct process_queue {
 	uint32_t pid;
+	uint64_t person;     /* probe/person.h */
 	struct block *block; /* that is written to; NULL: none yet */
 	size_t bytes;        /* of its blocks, of `waiting` and of `heap` */
 	/*
@@ -47,25 +53,39 @@ struct process_queue {
 	struct waiting *waiting, *heap;
 	size_t first, count, capacity, n_heap, heap_room;
 	size_t live; /* records that were not released */
+	size_t at;   /* in `fronts` */
 	bool over;   /* its process ended: it goes when it is empty */
+	LIST_ENTRY(process_queue) idle;
 	UT_hash_handle hh;
 };
 
+/* No later than its first record; exact where it is the first of all. */
+struct front {
+	uint64_t time_ns; /* FRONT_NONE: it has none */
+	struct process_queue *process;
+};
+#define FRONT_NONE UINT64_MAX
+
 struct call_queue {
 	struct process_queue *processes;
-	struct process_queue *front;  /* whose first record is the oldest; NULL: to be found */
-	uint64_t rival_ns;            /* and until when it is that, whatever it has */
-	struct process_queue *recent; /* that was added to last */
+	struct front *fronts; /* of all of them, a heap */
+	size_t n_fronts;
+	struct process_queue *recent;    /* that was added to last */
+	LIST_HEAD(, process_queue) idle; /* that have room, and nothing in it */
 	struct block *unused;
 	size_t n_unused, n_blocks, n_blocks_most; /* in use; and since all were released last */
 	size_t live;
-	size_t room; /* of all processes */
+	struct quota room;
 	uint64_t numbers, refused;
 };
 
 struct call_queue *call_queue_new(void)
 {
-	return xcalloc(1, sizeof(struct call_queue));
+	struct call_queue *queue = xcalloc(1, sizeof(*queue));
+
+	queue->room =
+		(struct quota){ .user = { .most = QUEUES_USER }, .all = { .most = QUEUES_MAX } };
+	return queue;
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -85,7 +105,8 @@ static void count_bytes(struct call_queue *queue, struct process_queue *process,
                         size_t less)
 {
 	process->bytes += more - less;
-	queue->room += more - less;
+	quota_add(&queue->room, process->person, 0, more);
+	quota_give(&queue->room, process->person, 0, less);
 }
 
 static void block_drop(struct call_queue *queue, struct block *block)
@@ -109,22 +130,33 @@ static void give_room_back(struct call_queue *queue, struct process_queue *proce
 	process->first = process->capacity = process->heap_room = 0;
 }
 
-/* Of others, that have nothing in it. */
-static void take_idle_room(struct call_queue *queue, const struct process_queue *but)
+static void not_idle(struct process_queue *process)
 {
-	for (struct process_queue *at = queue->processes; at; at = at->hh.next) {
-		if (at != but && !at->live)
-			give_room_back(queue, at);
+	if (process->idle.le_prev)
+		LIST_REMOVE(process, idle);
+	process->idle.le_prev = NULL;
+}
+
+/* Of others, that have nothing in it. */
+static void take_idle_room(struct call_queue *queue)
+{
+	struct process_queue *at;
+
+	while ((at = LIST_FIRST(&queue->idle))) {
+		not_idle(at);
+		give_room_back(queue, at);
 	}
 }
 
 static bool has_room(struct call_queue *queue, const struct process_queue *process, size_t bytes)
 {
-	if (queue->room + queue->n_unused * BLOCK_BYTES + bytes > QUEUES_MAX)
+	if (queue->room.taken + queue->n_unused * BLOCK_BYTES + bytes > QUEUES_MAX)
 		trim_unused(queue, 0);
-	if (queue->room + bytes > QUEUES_MAX)
-		take_idle_room(queue, process);
-	return process->bytes + bytes <= QUEUE_MAX && queue->room + bytes <= QUEUES_MAX;
+	if (process->bytes + bytes > QUEUE_MAX)
+		return false;
+	if (quota_refuses(&queue->room, process->person, 0, bytes))
+		take_idle_room(queue);
+	return !quota_refuses(&queue->room, process->person, 0, bytes);
 }
 
 static bool block_add(struct call_queue *queue, struct process_queue *process)
@@ -165,55 +197,6 @@ static struct block **block_room(struct call_queue *queue, struct process_queue 
 		block = process->block;
 	}
 	return (struct block **)(block->bytes + block->used);
-}
-
-/* ---- processes ----------------------------------------------------------------------------- */
-
-static void drop(struct call_queue *queue, struct process_queue *process)
-{
-	queue->front = queue->recent = NULL;
-	give_room_back(queue, process);
-	MAP_DROP(queue->processes, process);
-}
-
-static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
-{
-	struct process_queue *process = queue->recent;
-
-	if (!process || process->pid != pid)
-		process = MAP_FIND(queue->processes, &pid);
-	if (process) {
-		queue->recent = process;
-		process->over = false;
-		return process;
-	}
-	return MAP_ADD(queue->processes, pid, &pid);
-}
-
-void call_queue_forget(struct call_queue *queue, uint32_t pid)
-{
-	struct process_queue *process = MAP_FIND(queue->processes, &pid);
-
-	if (process && !process->live)
-		drop(queue, process);
-	else if (process)
-		process->over = true;
-}
-
-void call_queue_free(struct call_queue *queue)
-{
-	struct process_queue *process, *next;
-	const struct wire_head *record;
-
-	if (!queue)
-		return;
-	while ((record = call_queue_take(queue, UINT64_MAX)))
-		call_queue_release(queue, record);
-	HASH_ITER (hh, queue->processes, process, next) {
-		drop(queue, process);
-	}
-	trim_unused(queue, 0);
-	free(queue);
 }
 
 /* ---- the order of time --------------------------------------------------------------------- */
@@ -316,19 +299,103 @@ static inline const struct waiting *first_of(const struct process_queue *process
 	return first;
 }
 
+static inline uint64_t front_time(const struct waiting *first)
+{
+	return !first ? FRONT_NONE : first->time_ns < FRONT_NONE ? first->time_ns : FRONT_NONE - 1;
+}
+
+static inline bool is_earlier(const struct front *a, const struct front *b)
+{
+	return a->time_ns < b->time_ns;
+}
+
+static inline void front_placed(const struct front *front, size_t at)
+{
+	front->process->at = at;
+}
+
+HEAP_PLACED(fronts, struct front, is_earlier, front_placed)
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void drop(struct call_queue *queue, struct process_queue *process)
+{
+	struct front last = queue->fronts[--queue->n_fronts];
+
+	if (last.process != process && is_earlier(&last, &queue->fronts[process->at]))
+		fronts_up(queue->fronts, process->at, last);
+	else if (last.process != process)
+		fronts_down(queue->fronts, queue->n_fronts, process->at, last);
+	queue->recent = NULL;
+	not_idle(process);
+	give_room_back(queue, process);
+	MAP_DROP(queue->processes, process);
+}
+
+static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
+{
+	struct process_queue *process = queue->recent;
+
+	if (!process || process->pid != pid)
+		process = MAP_FIND(queue->processes, &pid);
+	if (process) {
+		queue->recent = process;
+		process->over = false;
+		return process;
+	}
+	process = MAP_ADD(queue->processes, pid, &pid);
+	process->person = person_of_process((pid_t)pid);
+	queue->fronts = vec_room(queue->fronts, queue->n_fronts, sizeof(*queue->fronts));
+	fronts_up(queue->fronts, queue->n_fronts++, (struct front){ FRONT_NONE, process });
+	return process;
+}
+
+void call_queue_forget(struct call_queue *queue, uint32_t pid)
+{
+	struct process_queue *process = MAP_FIND(queue->processes, &pid);
+
+	if (process && !process->live)
+		drop(queue, process);
+	else if (process)
+		process->over = true;
+}
+
+void call_queue_free(struct call_queue *queue)
+{
+	struct process_queue *process, *next;
+	const struct wire_head *record;
+
+	if (!queue)
+		return;
+	while ((record = call_queue_take(queue, UINT64_MAX)))
+		call_queue_release(queue, record);
+	HASH_ITER (hh, queue->processes, process, next) {
+		drop(queue, process);
+	}
+	trim_unused(queue, 0);
+	free(queue->fronts);
+	quota_free(&queue->room);
+	free(queue);
+}
+
 /* ---- in and out ---------------------------------------------------------------------------- */
 
 bool call_queue_add(struct call_queue *queue, const struct wire_head *record, size_t bytes)
 {
 	struct process_queue *process = process_get(queue, record->tgid);
 	size_t need = sizeof(struct block *) + ((bytes + 7) & ~(size_t)7);
-	struct block **room = block_room(queue, process, need);
 	struct waiting one = { record->time_ns, queue->numbers++, NULL };
+	struct front front = { front_time(&one), process };
+	struct block **room;
 
+	not_idle(process);
+	room = block_room(queue, process, need);
 	if (room)
 		one.record = (struct wire_head *)(room + 1);
 	if (!room || !insert(queue, process, one)) {
 		queue->refused++;
+		if (!process->live)
+			LIST_INSERT_HEAD(&queue->idle, process, idle);
 		return false;
 	}
 	*room = process->block;
@@ -337,50 +404,36 @@ bool call_queue_add(struct call_queue *queue, const struct wire_head *record, si
 	process->block->live++;
 	process->live++;
 	queue->live++;
-	if (process != queue->front && one.time_ns < queue->rival_ns)
-		queue->front = NULL;
+	if (is_earlier(&front, &queue->fronts[process->at]))
+		fronts_up(queue->fronts, process->at, front);
 	return true;
 }
 
-static void find_front(struct call_queue *queue)
-{
-	uint64_t front_ns = UINT64_MAX;
-
-	queue->front = NULL;
-	queue->rival_ns = UINT64_MAX;
-	for (struct process_queue *at = queue->processes; at; at = at->hh.next) {
-		const struct waiting *first = first_of(at);
-
-		if (first && (!queue->front || first->time_ns < front_ns)) {
-			queue->rival_ns = front_ns;
-			front_ns = first->time_ns;
-			queue->front = at;
-		} else if (first && first->time_ns < queue->rival_ns) {
-			queue->rival_ns = first->time_ns;
-		}
-	}
-}
-
-/* The first of the process that is in front. */
+/* NULL: there is none. Its process is the first of `fronts` then. */
 static inline const struct waiting *oldest(struct call_queue *queue)
 {
-	const struct waiting *first = queue->front ? first_of(queue->front) : NULL;
+	while (queue->n_fronts) {
+		struct process_queue *process = queue->fronts->process;
+		const struct waiting *first = first_of(process);
 
-	if (first && first->time_ns <= queue->rival_ns)
-		return first;
-	find_front(queue);
-	return queue->front ? first_of(queue->front) : NULL;
+		if (front_time(first) == queue->fronts->time_ns)
+			return first;
+		fronts_down(queue->fronts, queue->n_fronts, 0,
+		            (struct front){ front_time(first), process });
+	}
+	return NULL;
 }
 
 const struct wire_head *call_queue_take(void *data, uint64_t until_ns)
 {
 	struct call_queue *queue = data;
 	const struct waiting *first = oldest(queue);
-	struct process_queue *process = queue->front;
+	struct process_queue *process;
 	const struct wire_head *record;
 
 	if (!first || first->time_ns > until_ns)
 		return NULL;
+	process = queue->fronts->process;
 	if (first == process->heap)
 		return heap_take(process->heap, process->n_heap--).record;
 	record = first->record;
@@ -398,6 +451,8 @@ void call_queue_release(void *data, const struct wire_head *record)
 	process->live--;
 	if (!--block->live && block != process->block)
 		block_drop(queue, block);
+	if (!process->live)
+		LIST_INSERT_HEAD(&queue->idle, process, idle);
 	if (!process->live && process->over)
 		drop(queue, process);
 	if (--queue->live)

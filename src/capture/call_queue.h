@@ -5,7 +5,7 @@
  * time. A record stays where it was put until it is released, so nobody needs a copy of it.
  *
  * A queue holds what an agent's ring did, and what agents say of time is not believed: so there is
- * a limit for each process and one for all. What is beyond is refused, and counted.
+ * a limit for each process, its user, and all. What is beyond is refused, and counted.
  */
 #ifndef CUSCOPE_CAPTURE_CALL_QUEUE_H
 #define CUSCOPE_CAPTURE_CALL_QUEUE_H

@@ -9,6 +9,14 @@
 
 #define MIB (1u << 20)
 
+#define USER 1000000 /* and the pids from there on are one user's; others are one's each */
+
+uint64_t __wrap_person_of_process(pid_t pid);
+uint64_t __wrap_person_of_process(pid_t pid)
+{
+	return pid < USER ? (uint64_t)pid : USER;
+}
+
 static bool add(struct call_queue *queue, uint32_t pid, uint64_t time_ns, size_t bytes)
 {
 	static struct wire_name record;
@@ -87,6 +95,18 @@ static void test_one_process_has_a_limit_and_leaves_room_for_another(void **stat
 	assert_int_equal(call_queue_refused(queue), 3);
 	for (size_t i = 0; i < first; i++)
 		next(queue);
+	call_queue_free(queue);
+}
+
+static void test_one_user_has_a_limit_and_leaves_room_for_another(void **state)
+{
+	struct call_queue *queue = call_queue_new();
+	size_t one = 0;
+
+	for (uint32_t pid = USER; pid < USER + 4; pid++)
+		one += fill(queue, pid);
+	assert_in_range(one * 4104, 110 * MIB, 120 * MIB);
+	assert_in_range(fill(queue, 1) * 4104, 35 * MIB, 40 * MIB);
 	call_queue_free(queue);
 }
 
@@ -185,17 +205,78 @@ static void test_a_clock_that_runs_backwards_takes_no_longer(void **state)
 	call_queue_free(queue);
 }
 
+/* Each record is another's of them. */
+static void test_many_processes_take_no_longer_than_one(void **state)
+{
+	const uint32_t processes = 2000, rounds = 100;
+	struct call_queue *queue = call_queue_new();
+	uint64_t last = 0, n = 0, at;
+	clock_t begin = clock();
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		for (uint32_t pid = 1; pid <= processes; pid++)
+			assert_true(add(queue, pid,
+			                1 + (uint64_t)i * processes + pid * 7919ull % processes,
+			                48));
+	}
+	while ((at = next(queue))) {
+		assert_true(at > last);
+		last = at;
+		n++;
+	}
+	assert_int_equal(n, processes * rounds);
+	assert_true(clock() - begin < CLOCKS_PER_SEC);
+	call_queue_free(queue);
+}
+
+static uint64_t any(void)
+{
+	static uint64_t seed = 1;
+
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return seed >> 33;
+}
+
+/* Adds, takes and ends at random, of times that repeat and of the last there is. */
+static void test_the_oldest_of_all_is_found_whoever_comes_and_goes(void **state)
+{
+	struct call_queue *queue = call_queue_new();
+	static uint64_t waiting[4096];
+	size_t n = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		if (any() % 2 && n < 4096) {
+			waiting[n] = any() % 64 ? 1 + any() % 500 : UINT64_MAX;
+			assert_true(add(queue, (uint32_t)(any() % 40), waiting[n++], 48));
+		} else if (any() % 8) {
+			size_t first = 0;
+
+			for (size_t k = 1; k < n; k++)
+				first = waiting[k] < waiting[first] ? k : first;
+			assert_int_equal(next(queue), n ? waiting[first] : 0);
+			if (n)
+				waiting[first] = waiting[--n];
+		} else {
+			call_queue_forget(queue, (uint32_t)(any() % 40));
+		}
+	}
+	call_queue_free(queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_processes_are_merged_by_time),
 		cmocka_unit_test(test_what_a_process_left_is_handed_out_after_its_end),
 		cmocka_unit_test(test_one_process_has_a_limit_and_leaves_room_for_another),
+		cmocka_unit_test(test_one_user_has_a_limit_and_leaves_room_for_another),
 		cmocka_unit_test(test_room_comes_back_when_records_are_taken),
 		cmocka_unit_test(test_whatever_the_order_of_arrival_they_come_in_order_of_time),
 		cmocka_unit_test(test_of_one_time_the_first_to_come_is_the_first_to_go),
 		cmocka_unit_test(test_a_record_that_was_taken_stays_until_it_is_released),
 		cmocka_unit_test(test_a_clock_that_runs_backwards_takes_no_longer),
+		cmocka_unit_test(test_many_processes_take_no_longer_than_one),
+		cmocka_unit_test(test_the_oldest_of_all_is_found_whoever_comes_and_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
