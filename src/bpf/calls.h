@@ -206,9 +206,9 @@ static __always_inline void forget_kernels(struct wire_frame *frame)
 {
 	if (!cookie_forgets_kernels(frame->cookie))
 		return;
-	__sync_fetch_and_add(&state.kernels_generation, 1);
+	__sync_fetch_and_add(kernels_generation(frame->call.head.tgid), 1);
 	if (FOLDING)
-		frame->call.generation = (__u16)state.kernels_generation;
+		frame->call.generation = (__u16)*kernels_generation(frame->call.head.tgid);
 }
 
 static __always_inline int returns_wanted(__u64 cookie, __u32 mode, __u32 depth)

@@ -21,7 +21,7 @@ static __always_inline void fold_first(const struct folded *f)
 	__u64 bytes = BOUNDED(WIRE_CALL_BYTES((__u64)call->head.words), 511);
 
 	call->head.flags |= WIRE_FOLDED;
-	call->generation = (__u16)state.kernels_generation;
+	call->generation = (__u16)*kernels_generation(f->tgid);
 	emit(call, bytes, WAKE_IF_FULL);
 }
 

@@ -35,7 +35,7 @@ static __always_inline struct fold_launch *launch_row(const struct folded *f)
 		return row;
 	}
 	key.handle = FOLD_VALUE(f, FOLD_AT_HANDLE);
-	key.generation = (__u16)state.kernels_generation;
+	key.generation = (__u16)*kernels_generation(f->tgid);
 	for (int i = 0; i < 3; i++) {
 		__u64 grid = f->plan->at[FOLD_AT_GRID + i];
 

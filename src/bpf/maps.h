@@ -214,6 +214,13 @@ struct {
 		bounded_ &(mask);                                                                  \
 	})
 
+/* wire_kernels_generation */
+static __always_inline __u32 *kernels_generation(__u32 tgid)
+{
+	return &state.kernels_generation[BOUNDED(wire_kernels_slot(&state, tgid),
+	                                         WIRE_KERNELS_SLOTS - 1)];
+}
+
 static __always_inline void count_lost(__u32 reason)
 {
 	__sync_fetch_and_add(&state.lost[reason], 1);

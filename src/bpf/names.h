@@ -85,7 +85,7 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 static __always_inline int kernel_name(const struct wire_call *call, __u64 handle)
 {
 	struct kernel_key key = { .handle = handle, .tgid = call->head.tgid };
-	__u64 generation = state.kernels_generation, at = 0;
+	__u64 generation = *kernels_generation(call->head.tgid), at = 0;
 	__u64 *seen = bpf_map_lookup_elem(&named_kernels, &key);
 
 	if ((seen && *seen == generation) || state.name_offset == WIRE_NO_OFFSET)
@@ -107,12 +107,14 @@ static __always_inline void kernel_seen(struct wire_thread *thread, const struct
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
 	                                      WIRE_RECENT - 1)];
 
-	if (*slot == handle && thread->recent_generation == state.kernels_generation)
+	__u64 generation = *kernels_generation(call->head.tgid);
+
+	if (*slot == handle && thread->recent_generation == generation)
 		return;
-	if (thread->recent_generation != state.kernels_generation) {
+	if (thread->recent_generation != generation) {
 		for (int i = 0; i < WIRE_RECENT; i++)
 			thread->recent[i] = 0;
-		thread->recent_generation = state.kernels_generation;
+		thread->recent_generation = generation;
 	}
 	if (kernel_name(call, handle))
 		*slot = handle;

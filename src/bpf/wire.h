@@ -326,7 +326,7 @@ struct wire_thread {
 	 * return address tells whether it is still under way. */
 	__u64 runtime_sp, runtime_back;
 	__u32 hook_depth[2];     /* calls that it is in: of the user's functions, of the kernel's */
-	__u64 recent_generation; /* of the names: older ones are void */
+	__u64 recent_generation; /* of its process's kernels: older ones are void */
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
 };
@@ -456,33 +456,54 @@ struct wire_settings {
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 
+/* Of processes: few share one, and by `kernels_mix` nobody can choose whose. A power of two. */
+#define WIRE_KERNELS_SLOTS 16384u
+
 /* Written by both sides while running. */
 struct wire_state {
-	__u64 lost[WIRE_LOST];    /* by enum lost_reason of src/trace/event.h */
-	__u64 kernels_generation; /* grows when a module is unloaded: names are sent again */
-	__u64 filtered;           /* hits of processes that are no targets */
-	__u64 blocked_begin_ns;   /* threads that are older may be blocked since before it */
-	__u64 wakers;             /* processes in the map "wakers" */
-	__u64 own_double;         /* not 0: HOOK_DOUBLE, of all hooks of users */
-	__u64 open_captures;      /* streams that record into a graph, where calls are folded */
-	__u64 lost_rows;          /* folded calls that no map had room for */
-	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
-	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
-	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since the */
+	__u64 lost[WIRE_LOST];  /* by enum lost_reason of src/trace/event.h */
+	__u64 filtered;         /* hits of processes that are no targets */
+	__u64 blocked_begin_ns; /* threads that are older may be blocked since before it */
+	__u64 wakers;           /* processes in the map "wakers" */
+	__u64 own_double;       /* not 0: HOOK_DOUBLE, of all hooks of users */
+	__u64 open_captures;    /* streams that record into a graph, where calls are folded */
+	__u64 lost_rows;        /* folded calls that no map had room for */
+	__u64 lost_stacks;      /* of allocations that are folded, and of hooks: no slot was free */
+	__u64 stacks_left_out;  /* of allocations that came too fast for their stacks */
+	__u64 driver_tells;     /* not 0: runtime calls without a return are left out, since the */
 	/* driver's inside tell the same; those without one are counted in `alone` */
 	__u64 driver_works; /* not 0: launches of the runtime reach the driver, and are */
 	/* looked at there alone */
 	__u64 launches_refused; /* not 0: they may not: they are looked at in both */
+	__u32 kernels_mix;      /* see wire_kernels_generation */
 	__u64 name_offset;      /* of the name's pointer in a kernel handle; user space */
 	/* corrects it when it finds another, or WIRE_NO_OFFSET */
 	struct wire_device devices[WIRE_DEVICES];
 	struct wire_window uvm_windows[WIRE_UVM_NUMBERS];
+	__u32 kernels_generation[WIRE_KERNELS_SLOTS];
 	__u64 alone[WIRE_HOOKS_MAX]; /* calls of the runtime that reached no hook of the driver */
 	__u8 woken[WIRE_RINGS_MAX];  /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];   /* enum hook_mode */
 	__u8 inside[WIRE_HOOKS_MAX]; /* which bit of the map "inside" leaves it to an agent; 0: */
 				     /* it is always looked at */
 };
+
+/*
+ * Grows when the process unloads a module: its kernels' names are sent again, and counted as those
+ * of others.
+ */
+static inline __attribute__((always_inline, unused)) __u32
+wire_kernels_slot(const struct wire_state *of, __u32 tgid)
+{
+	return tgid * of->kernels_mix >> 18;
+}
+
+static inline __attribute__((always_inline, unused)) __u32
+wire_kernels_generation(const struct wire_state *of, __u32 tgid)
+{
+	return __atomic_load_n(&of->kernels_generation[wire_kernels_slot(of, tgid)],
+	                       __ATOMIC_RELAXED);
+}
 
 /* Whether launches are to be looked at in the runtime as well as in the driver. */
 static inline __attribute__((always_inline, unused)) int

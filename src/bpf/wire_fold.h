@@ -206,7 +206,7 @@ struct fold_launch_key {
 	__u64 handle;
 	__u32 tgid;
 	__u32 grid[3], block[3];
-	__u16 generation; /* low bits of wire_state.kernels_generation: handles may be reused */
+	__u16 generation; /* low bits of wire_kernels_generation: handles may be reused */
 	__u16 graph;
 };
 

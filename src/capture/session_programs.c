@@ -142,6 +142,7 @@ static int tell_programs(struct capture *c, struct err *err)
 	int r = 0;
 
 	programs_state(c->programs)->name_offset = KERNEL_HANDLE_NAME_OFFSET;
+	programs_state(c->programs)->kernels_mix = (uint32_t)chance() | 1;
 	if (c->options.target.kind == TARGET_NAME)
 		r = set_name(c, err);
 	if (!r)

@@ -20,6 +20,7 @@ UNIT_WRAP_test_call_queue := person_of_process
 UNIT_WRAP_test_call_texts := helper_string helper_person_of
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
+UNIT_WRAP_test_gpu_launches := call_memory_read
 UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
 UNIT_WRAP_test_divert_shares := judged_files_get maps_each_code person_of_process
 UNIT_WRAP_test_divert_write := pwrite

@@ -19,7 +19,7 @@ static unsigned firsts;
 
 static void count_first(void *data, const struct wire_call *call)
 {
-	assert_int_equal((__u16)state.kernels_generation, call->generation);
+	assert_int_equal((__u16)*kernels_generation(PID), call->generation);
 	firsts++;
 }
 
@@ -46,6 +46,7 @@ static void make_inside(size_t room)
 	copies = new_ledger(sizeof(struct fold_copies_key), sizeof(struct fold_copies),
 	                    offsetof(struct fold_copies_key, tgid),
 	                    offsetof(struct fold_copies, max_ns) / 8, room);
+	options.kernels_mix = state.kernels_mix;
 	options.launches = launches;
 	options.copies = copies;
 	sums = fold_inside_new(&options);
@@ -61,6 +62,7 @@ static int fresh(void **state_of_test)
 	native_now_ns = 1000;
 	memset(native_records, 0, sizeof(native_records));
 	memset(&state, 0, sizeof(state));
+	state.kernels_mix = 0x9e3779b1;
 	memset(&native_thread, 0, sizeof(native_thread));
 	native_thread.tgid = PID;
 	native_thread.born_ns = BORN;
@@ -188,8 +190,8 @@ static void test_calls_in_any_order_make_the_rows_that_the_programs_make(void **
 		const char *symbol = symbols[random_below(ARRAY_SIZE(symbols))];
 
 		if (!random_below(5000)) { /* something was unloaded */
-			state.kernels_generation++;
-			fold_inside_generation(sums, (uint16_t)state.kernels_generation);
+			++*kernels_generation(PID);
+			fold_inside_generation(sums, PID, (uint16_t)*kernels_generation(PID));
 		}
 		call(random_below(2000) ? symbol : "cuCtxDestroy_v2", &some);
 	}
@@ -253,6 +255,27 @@ static void test_rows_have_room_for_so_many(void **state_of_test)
 	}
 	assert_int_equal(10, ledger_count(launches));
 	assert_int_equal(2, fold_inside_lost_rows(sums));
+}
+
+/* Else whoever loads and unloads without end would fill the rows of all. */
+static void test_what_another_process_unloads_makes_no_rows(void **state_of_test)
+{
+	struct wire_call some = some_call();
+
+	some.head.flags = 0;
+	some.result = 0;
+	for (__u32 other = PID + 1; other < PID + 4; other++) {
+		call("cuLaunchKernel", &some);
+		++*kernels_generation(other);
+		fold_inside_generation(sums, other, (uint16_t)*kernels_generation(other));
+	}
+	assert_int_equal(1, ledger_count(launches));
+	assert_int_equal(1, native_count(&fold_launches));
+	++*kernels_generation(PID);
+	fold_inside_generation(sums, PID, (uint16_t)*kernels_generation(PID));
+	call("cuLaunchKernel", &some);
+	assert_int_equal(2, ledger_count(launches));
+	assert_int_equal(2, native_count(&fold_launches));
 }
 
 /* One process leaves room for others: see test_fold.c. */
@@ -324,6 +347,7 @@ int main(void)
 		T(test_calls_within_others_and_unfinished_ones_count_nothing),
 		T(test_words_that_a_record_does_not_have_are_zero),
 		T(test_rows_have_room_for_so_many),
+		T(test_what_another_process_unloads_makes_no_rows),
 		T(test_a_process_has_its_share),
 		T(test_what_a_process_left_open_ends_with_it),
 	};

@@ -84,6 +84,36 @@ static void test_a_launch_that_an_agent_tells_of_is_a_call(void **state)
 	assert_int_equal(last_activity(scene)->correlation, call->correlation);
 }
 
+static unsigned reads;
+
+bool __wrap_call_memory_read(uint32_t pid, uint64_t address, void *to, size_t bytes);
+bool __wrap_call_memory_read(uint32_t pid, uint64_t address, void *to, size_t bytes)
+{
+	reads++;
+	memset(to, 1, bytes);
+	return true;
+}
+
+/* Kernels are named again when their own process unloads a module, and no other. */
+static void test_names_stay_known_when_another_process_unloads(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_state *programs = &programs_memory;
+
+	programs->kernels_mix = 0x9e3779b1;
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	reads = 0;
+	agent_tells(500000);
+	programs->kernels_generation[wire_kernels_slot(programs, PROCESS + 1)]++;
+	agent_tells(500010);
+	assert_int_equal(reads, 1);
+	programs->kernels_generation[wire_kernels_slot(programs, PROCESS)]++;
+	agent_tells(500020);
+	assert_int_equal(reads, 2);
+	assert_int_equal(fetch(scene), 3);
+}
+
 static void test_before_all_have_agents_probes_tell(void **state)
 {
 	struct scene *scene = *state;
@@ -325,6 +355,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_launch_that_an_agent_tells_of_is_a_call),
+		TEST(test_names_stay_known_when_another_process_unloads),
 		TEST(test_before_all_have_agents_probes_tell),
 		TEST(test_probes_go_when_nobody_is_in_a_launch),
 		TEST(test_what_both_saw_is_one_call),

@@ -146,6 +146,7 @@ struct gpu_calls_key {
 
 struct named {
 	struct gpu_calls_key key;
+	uint32_t generation; /* wire_kernels_generation */
 	struct owned owned;
 	UT_hash_handle hh;
 };
@@ -156,7 +157,6 @@ struct gpu_calls {
 	struct gpu_calls_thread *threads;
 	struct named *named;
 	struct owner *of_threads, *of_named; /* by process */
-	uint64_t generation;                 /* of the names */
 	uint64_t unreadable;
 };
 
@@ -263,17 +263,18 @@ static void add_name(struct gpu_calls *calls, const struct wire_call *call, uint
 static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, uint64_t handle)
 {
 	struct gpu_calls_key key = { .handle = handle, .pid = call->head.tgid };
-	struct named *named;
+	uint32_t generation = wire_kernels_generation(calls->state, call->head.tgid);
+	struct named *named = MAP_FIND(calls->named, &key);
 
-	if (calls->generation != calls->state->kernels_generation ||
-	    HASH_COUNT(calls->named) >= NAMED)
-		forget_names(calls);
-	calls->generation = calls->state->kernels_generation;
-	named = MAP_FIND(calls->named, &key);
-	if (named || !handle)
+	if (!handle || (named && named->generation == generation))
 		return;
-	named = MAP_ADD(calls->named, key, &key);
-	owned_add(&calls->of_named, call->head.tgid, &named->owned);
+	if (!named) {
+		if (HASH_COUNT(calls->named) >= NAMED)
+			name_drop(calls, calls->named);
+		named = MAP_ADD(calls->named, key, &key);
+		owned_add(&calls->of_named, call->head.tgid, &named->owned);
+	}
+	named->generation = generation;
 	add_name(calls, call, handle);
 }
 

@@ -28,7 +28,9 @@ static void tell_programs(struct inside *inside, const struct wire_call *call)
 	if (!hook)
 		return;
 	if (hook->plan.forgets_kernels)
-		__atomic_fetch_add(&state->kernels_generation, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(
+			&state->kernels_generation[wire_kernels_slot(state, call->head.tgid)], 1,
+			__ATOMIC_RELAXED);
 	if (!state->driver_works && hook_proves_driver(hook) && !call->result &&
 	    !(call->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED)))
 		__atomic_store_n(&state->driver_works, 1, __ATOMIC_RELAXED);

@@ -179,11 +179,16 @@ static const enum map_of fold_processes = PROCESSES, fold_shares = SHARES, fold_
 	fold_map_update(&here->maps[*(map)], key, value, flags)
 #define bpf_map_delete_elem(map, key) fold_map_delete(&here->maps[*(map)], key)
 
+static __always_inline const __u32 *kernels_generation(__u32 tgid)
+{
+	return &state.kernels_generation[wire_kernels_slot(&state, tgid)];
+}
+
 #include "bpf/fold_transfers.h"
 
 static __always_inline void fold_first(const struct folded *f)
 {
-	f->call->generation = (__u16)state.kernels_generation;
+	f->call->generation = (__u16)*kernels_generation(f->tgid);
 	if (f->plan->op == FOLD_LAUNCH)
 		here->options.first(here->options.data, f->call);
 }
@@ -248,6 +253,7 @@ struct fold_inside *fold_inside_new(const struct fold_inside_options *options)
 	struct fold_inside *inside = xcalloc(1, sizeof(*inside));
 
 	inside->options = *options;
+	inside->state_here.kernels_mix = options->kernels_mix;
 	fold_set_shares(&inside->settings_here);
 	fill_tables(inside);
 	make_maps(inside);
@@ -318,9 +324,11 @@ void fold_inside_call(struct fold_inside *inside, struct ledger_process process,
 	fold(&f);
 }
 
-void fold_inside_generation(struct fold_inside *inside, uint16_t generation)
+void fold_inside_generation(struct fold_inside *inside, uint32_t tgid, uint16_t generation)
 {
-	inside->state_here.kernels_generation = generation;
+	struct wire_state *state = &inside->state_here;
+
+	state->kernels_generation[wire_kernels_slot(state, tgid)] = generation;
 }
 
 uint64_t fold_inside_lost_rows(const struct fold_inside *inside)

@@ -17,6 +17,7 @@ struct fold_inside;
 struct fold_inside_options {
 	unsigned tools;                   /* enum fold_tool */
 	struct ledger *launches, *copies; /* of the tools that are wanted */
+	uint32_t kernels_mix;             /* of the programs: see wire_kernels_generation */
 	/* The first call of a row of launches, with its generation. */
 	void (*first)(void *data, const struct wire_call *call);
 	void *data;
@@ -33,8 +34,8 @@ void fold_inside_take(struct fold_inside *inside, struct programs *programs,
 void fold_inside_call(struct fold_inside *inside, struct ledger_process process,
                       const struct fold_plan *plan, const struct wire_call *call);
 
-/* Of kernels' handles from now on. */
-void fold_inside_generation(struct fold_inside *inside, uint16_t generation);
+/* Of handles of a process's kernels from now on. */
+void fold_inside_generation(struct fold_inside *inside, uint32_t tgid, uint16_t generation);
 
 /* Forgets the processes that are meant: they have ended. */
 void fold_inside_ended(struct fold_inside *inside, ledger_is_fn is, void *data);

@@ -79,6 +79,7 @@ struct watch_calls *watch_calls_new(struct watcher *watcher, struct watch_sums *
 		.tools = watcher_options_of(watcher)->watch->tools,
 		.launches = watch_sums_ledger(sums, WATCH_SUM_LAUNCHES),
 		.copies = watch_sums_ledger(sums, WATCH_SUM_COPIES),
+		.kernels_mix = programs_state(watcher_options_of(watcher)->programs)->kernels_mix,
 		.first = first_of_row,
 		.data = calls,
 	};
@@ -175,7 +176,7 @@ static void note_unloaded(struct watch_calls *calls, const struct wire_call *cal
 
 	if (hook && hook->api && api_op(hook->api) == OP_MODULE_UNLOAD &&
 	    !(call->head.flags & WIRE_UNFINISHED))
-		fold_inside_generation(calls->sums, (uint16_t)call->generation);
+		fold_inside_generation(calls->sums, call->head.tgid, (uint16_t)call->generation);
 }
 
 bool watch_calls_add(struct watch_calls *calls, const struct wire_call *call)

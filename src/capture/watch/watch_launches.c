@@ -40,7 +40,7 @@ struct watch_launches_part {
 	struct watcher *watcher;
 	struct ledger *ledger;
 	struct launch_name *names;
-	uint16_t generation; /* before the page was read */
+	uint16_t generation[WIRE_KERNELS_SLOTS]; /* before the page was read */
 	struct watch_launches page;
 	struct launch *rows;
 	struct watch_kernel *kernels;
@@ -49,6 +49,11 @@ struct watch_launches_part {
 
 /* What rows that are not of a graph stand for where kernels are not told apart. */
 static const struct kernel any_kernel = { .name = "[any kernel]", .mangled = "" };
+
+static const struct wire_state *state_of(const struct watch_launches_part *part)
+{
+	return programs_state(watcher_options_of(part->watcher)->programs);
+}
 
 static bool tells_kernels(const struct watch_launches_part *part)
 {
@@ -302,8 +307,10 @@ void watch_launches_merge(struct watch_launches_part *part)
  */
 static bool is_over(struct watch_launches_part *part, const struct launch *row)
 {
+	uint32_t slot = wire_kernels_slot(state_of(part), row->key->tgid);
+
 	return tells_kernels(part) && row->key->graph < MERGED_KERNEL && !row->process->ended &&
-	       (int16_t)(row->key->generation - part->generation) < -1 &&
+	       (int16_t)(row->key->generation - part->generation[slot]) < -1 &&
 	       (row->key->graph || find_name(part, name_key_of(row)));
 }
 
@@ -328,9 +335,11 @@ _Static_assert(WATCH_LOGS == FOLD_LOGS, "the programs' histograms are shown as t
 
 void watch_launches_generation(struct watch_launches_part *part)
 {
-	struct programs *programs = watcher_options_of(part->watcher)->programs;
+	const struct wire_state *state = state_of(part);
 
-	part->generation = (uint16_t)programs_state(programs)->kernels_generation;
+	for (size_t i = 0; i < WIRE_KERNELS_SLOTS; i++)
+		part->generation[i] =
+			(uint16_t)__atomic_load_n(&state->kernels_generation[i], __ATOMIC_RELAXED);
 }
 
 const struct watch_launches *watch_launches_page(struct watch_launches_part *part)
