@@ -416,15 +416,12 @@ struct agent_graph {
 	uint32_t graph;
 };
 
-/* A node of a graph was made: by the call that its thread was in at that time, or as a copy of
- * another. What the numbers are that activities have. */
+/* A node of a graph was made as a copy of another. The numbers are those that activities have. Of
+ * others a probe tells, with their stacks: WIRE_NODE of bpf/wire.h. */
 struct agent_node {
 	struct agent_head head;
 	uint64_t node;
-	uint64_t original; /* 0: it is no copy */
-	uint64_t time_ns;
-	uint32_t tid;
-	uint32_t reserved;
+	uint64_t original;
 };
 
 /* In a window instructions of kernels were sampled: how often one was found waiting, and for what.

@@ -80,22 +80,29 @@ static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *c
 	walk->extra = REGS_EXTRA(regs);
 }
 
+/* The number of the stack at a function's entry; 0: there was no room to walk it. */
+static __always_inline __u64 entry_walk(struct pt_regs *ctx, __u64 id, __u64 now)
+{
+	__u32 slot = walk_claim();
+	struct walk *walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
+	__u64 stack;
+
+	if (!walk)
+		return 0;
+	walk_begin(walk, id);
+	walk_from_entry(walk, ctx);
+	stack = walk_all(slot, id, now);
+	buffer_release(&walk->busy);
+	return stack;
+}
+
 /* Returns the time of its record: when the walk was over, which is no time of the call's. */
 static __always_inline __u64 stack_send(struct pt_regs *ctx, __u64 id, __u64 now, __u8 type)
 {
-	struct wire_call_stack record = {};
-	struct walk *walk;
-	__u32 slot;
+	struct wire_call_stack record = { .stack = entry_walk(ctx, id, now) };
 
-	slot = walk_claim();
-	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
-	if (walk) {
-		walk_begin(walk, id);
-		walk_from_entry(walk, ctx);
-		record.stack = walk_all(slot, id, now);
-		buffer_release(&walk->busy);
+	if (record.stack)
 		now = bpf_ktime_get_ns();
-	}
 	head_fill(&record.head, type, id, now);
 	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
 	return now;
@@ -113,9 +120,6 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
 static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
                                             const struct fold_plan *plan, __u64 id, __u64 now)
 {
-	struct walk *walk;
-	__u32 slot;
-
 	thread->allocation_stack = 0;
 	if (!settings.stacks || plan->op != FOLD_ALLOC)
 		return;
@@ -123,16 +127,9 @@ static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thr
 		__sync_fetch_and_add(&state.stacks_left_out, 1);
 		return;
 	}
-	slot = walk_claim();
-	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
-	if (!walk) {
+	thread->allocation_stack = entry_walk(ctx, id, now);
+	if (!thread->allocation_stack)
 		__sync_fetch_and_add(&state.lost_stacks, 1);
-		return;
-	}
-	walk_begin(walk, id);
-	walk_from_entry(walk, ctx);
-	thread->allocation_stack = walk_all(slot, id, now);
-	buffer_release(&walk->busy);
 }
 
 /*
@@ -172,6 +169,27 @@ static __always_inline void backward_begun(struct pt_regs *ctx)
 
 	if (thread_get(id))
 		stack_send(ctx, id, bpf_ktime_get_ns(), WIRE_BACKWARD);
+}
+
+/*
+ * What a graph runs is where its nodes were made, as often as it runs: so each is walked, at the
+ * rate of allocations, whose clock it shares.
+ */
+static __always_inline void node_made(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	struct wire_node_stack record = { .node = PT_REGS_PARM1(ctx) };
+	struct wire_thread *thread = thread_get(id);
+
+	if (!thread)
+		return;
+	if (!allocation_is_due(&thread->stack_ns[STACK_OF_ALLOCATION], now)) {
+		__sync_fetch_and_add(&state.stacks_left_out, 1);
+		return;
+	}
+	record.stack = entry_walk(ctx, id, now);
+	head_fill(&record.head, WIRE_NODE, id, now);
+	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
 }
 
 #else

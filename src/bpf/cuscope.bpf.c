@@ -262,6 +262,16 @@ int on_backward(struct pt_regs *ctx)
 	return 0;
 }
 
+/* In the agent, in the thread that makes a node of a graph. */
+SEC("kprobe/node")
+int on_node(struct pt_regs *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &backward_exit, 0);
+	node_made(ctx);
+	return 0;
+}
+
 /*
  * With the types of their arguments, so that each field of a thread that is read costs an
  * instruction instead of a call: these run whenever a thread is switched. 5.18 added the state of

@@ -57,6 +57,7 @@ enum wire_type {
 	WIRE_BLOCKED,       /* struct wire_blocked of the same */
 	WIRE_DRIVER_CALL,   /* struct wire_driver_call: a system call to the NVIDIA driver */
 	WIRE_HOOK,          /* struct wire_hook of wire_hooks.h */
+	WIRE_NODE,          /* struct wire_node_stack of wire_stacks.h */
 };
 
 enum wire_flags {
@@ -69,6 +70,10 @@ enum wire_flags {
 	WIRE_FOLDED = 1 << 6,     /* the first call of a row of sums, where it is counted */
 	WIRE_BY_AGENT = 1 << 7, /* no program saw it: an agent told of it, see capture/gpu/gpu.h */
 };
+
+/* A function of the agent's library that it calls with the number of each node of a graph that is
+ * made, on the thread that makes it, for a probe there. */
+#define WIRE_NODE_FUNCTION "cuscope_agent_node"
 
 struct wire_head {
 	__u8 type;

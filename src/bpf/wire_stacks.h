@@ -126,6 +126,13 @@ struct wire_call_stack {
 	__u64 stack;
 };
 
+/* WIRE_NODE: a node of a CUDA graph was made, as the agent in the process says. */
+struct wire_node_stack {
+	struct wire_head head;
+	__u64 stack; /* 0: there was no room to walk it */
+	__u64 node;
+};
+
 #define STACK_OF_BLOCKED 1 /* its innermost frames are the scheduler's, and ours */
 
 /* WIRE_SAMPLE */

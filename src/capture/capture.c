@@ -29,14 +29,6 @@ static void launched(void *data, uint32_t pid, const struct call *call)
 		gpu_launched(c->gpu, pid, call);
 }
 
-static void captured(void *data, uint32_t pid, uint32_t tid, const struct call *call)
-{
-	struct capture *c = data;
-
-	if (c->gpu)
-		gpu_captured(c->gpu, pid, tid, call);
-}
-
 static void met(void *data, const struct process *process, uint64_t now_ns)
 {
 	struct capture *c = data;
@@ -140,7 +132,6 @@ static void make_parts(struct capture *c)
 		                           .stack_of = stack_of,
 		                           .stack_of_hook = stack_of_hook,
 		                           .launched = launched,
-		                           .captured = captured,
 		                           .met = c->who || c->ranks ? met : NULL,
 		                           .hooked = c->ranks ? hooked : NULL,
 		                           .data = c };
@@ -204,6 +195,11 @@ static const struct capture_stacks *stacks_of_watch(const struct watch_options *
 	return watch && watch->stacks && watch->tools & WATCH_MEMORY ? &of_allocations : NULL;
 }
 
+bool capture_walks(const struct capture_stacks *asked)
+{
+	return asked && (!asked->host_waits || asked->blocked || asked->sample_ns || asked->calls);
+}
+
 static int open_stacks(struct capture *c, struct err *err)
 {
 	struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
@@ -212,7 +208,7 @@ static int open_stacks(struct capture *c, struct err *err)
 	if (!asked)
 		return 0;
 	options.blocked = asked->blocked || asked->host_waits;
-	options.walks = !asked->host_waits || asked->blocked || asked->sample_ns || asked->calls;
+	options.walks = capture_walks(asked);
 	options.cuda_only = c->cuda_only;
 	return sampler_new(&options, &c->sampler, err);
 }

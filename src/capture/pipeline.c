@@ -329,14 +329,6 @@ static void tell_launch(struct pipeline *pipeline, uint32_t pid, const struct ca
 		pipeline->options.launched(pipeline->options.data, pid, call);
 }
 
-static void tell_captured(struct pipeline *pipeline, const struct wire_head *head,
-                          const struct call *call)
-{
-	if (pipeline->options.captured && call->flags & CALL_CAPTURED && call->stack &&
-	    call_has_end(call))
-		pipeline->options.captured(pipeline->options.data, head->tgid, head->tid, call);
-}
-
 static int on_call(struct pipeline *pipeline, const struct wire_call *record, struct err *err)
 {
 	const struct module *module;
@@ -374,7 +366,6 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 				                                         event.tid, call->begin_ns);
 			call->correlation = number_call(pipeline, process, &record->head, call);
 			tell_launch(pipeline, record->head.tgid, call);
-			tell_captured(pipeline, &record->head, call);
 		}
 		r = pipeline_push(pipeline, &event, err);
 	}

@@ -31,9 +31,6 @@ struct pipeline_options {
 	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may
 	 * be NULL. */
 	void (*launched)(void *data, uint32_t pid, const struct call *call);
-	/* Told of each call that was recorded into a graph, where its stack is known; may be NULL.
-	 */
-	void (*captured)(void *data, uint32_t pid, uint32_t tid, const struct call *call);
 	/* The stack at which a thread's call began; NULL: none is known. May be NULL. */
 	const struct stack *(*stack_of)(void *data, uint32_t tid, uint64_t begin_ns);
 	/* The same of a hook that users asked for, by its number; NULL: not known. */

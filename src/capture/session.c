@@ -117,6 +117,16 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 	return r;
 }
 
+/* Without its stack what runs as this node is under the launch of its graph. */
+static void tell_node(struct capture *c, const struct wire_node_stack *record)
+{
+	if (c->gpu && c->sampler)
+		gpu_node_made(c->gpu, record->head.tgid, record->node,
+		              record->stack ? sampler_stack_of_call(c->sampler, record->head.tgid,
+		                                                    record->stack)
+		                            : NULL);
+}
+
 static void tell_stack(struct capture *c, const struct wire_stack_entries *record)
 {
 	watcher_stack(c->watcher, record->head.tgid, record->id, sampler_stack(c->sampler, record));
@@ -172,6 +182,10 @@ int capture_record(void *data, const struct wire_head *record)
 	}
 	if (driver_events_is(record))
 		return driver_events_record(c->driver_events, record, &c->failure);
+	if (record->type == WIRE_NODE) {
+		tell_node(c, (const struct wire_node_stack *)record);
+		return 0;
+	}
 	if (session_agents_told(c, record))
 		return 0;
 	session_before_record(c, record);

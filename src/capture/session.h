@@ -121,6 +121,9 @@ void session_let_go(struct capture *c, uint64_t now);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
 
+/* Whether stacks are walked, and not times added up alone; of NULL not. */
+bool capture_walks(const struct capture_stacks *asked);
+
 /* A bit for each kind (enum wire_stack_kind) of calls whose stacks are walked. */
 uint8_t capture_stack_kinds(uint32_t calls);
 /* Samples and blocked time from now on; says which of it nobody will know. */

@@ -57,8 +57,7 @@ static int open_gpu(struct capture *c, struct err *err)
 		                       .each_launch = records_each_launch(c),
 		                       .budget = c->budget,
 		                       .launches = c->options.selection.agents,
-		                       .nodes = c->options.stacks &&
-		                                c->options.stacks->calls & STACK_CALLS_WORK,
+		                       .nodes = capture_walks(c->options.stacks),
 		                       .ring_bytes = c->options.ring_bytes,
 		                       .notice = session_notice,
 		                       .data = c };

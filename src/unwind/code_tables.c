@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
+#include "base/later.h"
 #include "base/map.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
@@ -122,6 +123,10 @@ uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address)
 #define RULES_MOST    2048 /* of a file; large ones have up to 800 */
 #define WAITING_MAX   128  /* tables that are made and not told yet; each is a descriptor */
 
+/* Probes in files: of each process that an agent was put into there is one in its library. */
+#define PROBES_MAX     256
+#define PROBES_OF_USER 64
+
 struct table_key {
 	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */
 	uint64_t bytes, changed_ns;
@@ -143,6 +148,7 @@ struct code_table {
 	size_t bytes;    /* in the kernel */
 	uint64_t person; /* who brought it: that user's */
 	uint32_t pid;    /* process */
+	int probe;       /* of a function that is marked; -1: none */
 	UT_hash_handle hh;
 };
 
@@ -162,12 +168,12 @@ struct waiting_tables {
 struct code_tables {
 	int files_map, rules_map;
 	struct waiting_tables waiting;
-	code_tables_engine engine; /* may be NULL */
+	code_tables_marked marked; /* may be NULL */
 	void *data;
 	struct code_table *files;
 	struct known_rule *rules;
 	bool number_taken[UNWIND_FILES_MAX];
-	struct quota of_bytes, of_files, of_rules;
+	struct quota of_bytes, of_files, of_rules, of_probes;
 	struct code_figures figures;
 };
 
@@ -177,16 +183,18 @@ static struct quota share_of(size_t all)
 	return (struct quota){ .user = { .most = all / 4 * 3 }, .all = { .most = all } };
 }
 
-struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
+struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_marked marked,
                                     void *data)
 {
 	struct code_tables *tables = xcalloc(1, sizeof(*tables));
 
 	tables->files_map = files_map;
 	tables->rules_map = rules_map;
-	tables->engine = engine;
+	tables->marked = marked;
 	tables->data = data;
 	tables->of_files = share_of(UNWIND_FILES_MAX - FIRST_NUMBER);
+	tables->of_probes =
+		(struct quota){ .user = { .most = PROBES_OF_USER }, .all = { .most = PROBES_MAX } };
 	code_tables_limit(tables, EACH_BYTES, ALL_BYTES, UNWIND_RULES_MAX - 1);
 	return tables;
 }
@@ -249,6 +257,10 @@ static void give_room(struct code_tables *tables, const struct code_table *table
 static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
+	if (table->probe >= 0) {
+		close_later(table->probe);
+		quota_give(&tables->of_probes, table->person, 0, 1);
+	}
 	if (table->number) {
 		tables->number_taken[table->number] = false;
 		give_room(tables, table, table->bytes);
@@ -298,6 +310,7 @@ void code_tables_free(struct code_tables *tables)
 	quota_free(&tables->of_bytes);
 	quota_free(&tables->of_files);
 	quota_free(&tables->of_rules);
+	quota_free(&tables->of_probes);
 	free(tables);
 }
 
@@ -440,17 +453,34 @@ static bool find_engine_symbol(const struct elf_image *image, const char *path, 
 	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
 }
 
-static void find_engine(struct code_tables *tables, const struct elf_image *image, pid_t pid,
-                        int fd, const char *path)
+static bool find_node_symbol(const struct elf_image *image, Elf64_Sym *found)
 {
+	struct elf_symbols symbols;
+
+	return !elf_symbols_dynamic(image, &symbols) &&
+	       elf_symbols_find(image, &symbols, WIRE_NODE_FUNCTION, false, found) == 1;
+}
+
+static void find_mark(struct code_tables *tables, struct code_table *table,
+                      const struct elf_image *image, int fd, const char *path)
+{
+	enum code_mark mark = CODE_NODE;
 	Elf64_Sym found;
 	uint64_t offset;
 
-	if (!tables->engine || !find_engine_symbol(image, path, &found))
+	if (!tables->marked)
 		return;
+	if (!find_node_symbol(image, &found)) {
+		if (!find_engine_symbol(image, path, &found))
+			return;
+		mark = CODE_BACKWARD;
+	}
 	offset = elf_image_offset(image, found.st_value, 1, true);
-	if (offset)
-		tables->engine(tables->data, pid, fd, offset);
+	if (!offset || quota_take(&tables->of_probes, table->person, 0, 1))
+		return;
+	table->probe = tables->marked(tables->data, (pid_t)table->pid, mark, fd, offset);
+	if (table->probe < 0)
+		quota_give(&tables->of_probes, table->person, 0, 1);
 }
 
 static void find_facts(const struct elf_image *image, struct code_facts *facts)
@@ -484,7 +514,7 @@ static void note_segments(struct code_table *table, const struct elf_image *imag
 	}
 }
 
-static void read_file(struct code_tables *tables, struct code_table *table, pid_t pid, int fd,
+static void read_file(struct code_tables *tables, struct code_table *table, int fd,
                       const char *path)
 {
 	struct frame_rows rows;
@@ -494,7 +524,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, pid_
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
-	find_engine(tables, &image, pid, fd, path);
+	find_mark(tables, table, &image, fd, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -560,7 +590,8 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, ui
 	table = MAP_ADD(tables->files, key, key);
 	table->pid = (uint32_t)pid;
 	table->person = person;
-	read_file(tables, table, pid, fd, path);
+	table->probe = -1;
+	read_file(tables, table, fd, path);
 	tables->figures.ns += clock_now_ns() - begin_ns;
 	return table;
 }

@@ -28,15 +28,22 @@ struct code_tables;
 /* A file that is held. */
 struct code_table;
 
-/* Told of a file of this process that has PyTorch's autograd engine, and where in it a backward
- * pass begins. */
-typedef void (*code_tables_engine)(void *data, pid_t pid, int fd, uint64_t offset);
+/* Functions of files that are probed besides, for whose stacks they have. */
+enum code_mark {
+	CODE_BACKWARD, /* PyTorch's autograd engine: a backward pass begins */
+	CODE_NODE,     /* the agent's library: a node of a CUDA graph was made */
+};
+
+/* Told of a file of this process that has such a function, and where. The descriptor of a probe
+ * there, which is closed when nobody holds the file any more; negative: there is none. */
+typedef int (*code_tables_marked)(void *data, pid_t pid, enum code_mark mark, int fd,
+                                  uint64_t offset);
 
 /*
  * Descriptors of the programs' maps "unwind_files" and "unwind_rules"; they stay the caller's.
- * `engine` may be NULL.
+ * `marked` may be NULL.
  */
-struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
+struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_marked marked,
                                     void *data);
 void code_tables_free(struct code_tables *tables);
 

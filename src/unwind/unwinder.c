@@ -410,7 +410,7 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
 	u->maps = *maps;
 	u->told = *told;
 	u->told_of.user.most = SHARE_MAX;
-	u->tables = code_tables_new(maps->files, maps->rules, told->engine, told->data);
+	u->tables = code_tables_new(maps->files, maps->rules, told->marked, told->data);
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
 	init_condition(&u->done);

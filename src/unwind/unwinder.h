@@ -27,7 +27,7 @@ struct unwinder_maps { /* of the programs, by their names there; they stay the c
 
 struct unwinder_told {                         /* each may be NULL */
 	void (*looked)(void *data, pid_t pid); /* at a process, with news */
-	code_tables_engine engine;
+	code_tables_marked marked;
 	void *data;
 };
 

@@ -155,7 +155,7 @@ def test_gpu_graphs_have_the_kernels_of_their_nodes(case):
 
 
 REPLAYED = [("capture_both;capture_attention", "tick()", 160), ("capture_backward", "block", 160), ("capture_updated", "tick()", 160),
-            ("capture_both;capture_transfers", "HtoD", None), ("capture_both;capture_transfers", "Device", None), ("main;replay", "plain_name", 80)]
+            ("capture_both;capture_transfers", "HtoD", None), ("capture_both;capture_transfers", "Device", None), ("main;parent_of", "plain_name", 80)]
 
 
 def by_place(case, trace):
@@ -178,7 +178,7 @@ def check_replayed(case, trace, scale=1):
 
 
 def test_gpu_nodes_are_where_they_were_captured(case):
-    """On any thread, also in a clone that is a child of another graph, and after an update; a node made by hand where it is launched."""
+    """On any thread, also in a clone that is a child of another graph, and after an update; a node made by hand where it is added."""
     case.env = {"SIMCUDA_TIME_SCALE": "1"}
     done = start(case, ["--stacks", "--", Places.program("gpunodes"), "20"])
     checks.equal("status", 0, done.wait())

@@ -194,8 +194,6 @@ void calls_node(uint64_t node, uint64_t original)
 		.head = { .bytes = sizeof(record), .type = AGENT_NODE },
 		.node = node,
 		.original = original,
-		.time_ns = clock_now(),
-		.tid = writer_tid(),
 	};
 
 	if (!ring)

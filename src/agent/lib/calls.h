@@ -22,8 +22,8 @@ uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at);
 void calls_notice_graphs(uint32_t domain, uint32_t id);
 bool calls_saw_graphs(void); /* once true, it stays */
 
-/* A node of a graph was made by the call that this thread is in, or (not 0) as a copy of another;
- * both are numbers that records of its work have. */
+/* A node of a graph was made as a copy of another; both are numbers that records of its work have.
+ */
 void calls_node(uint64_t node, uint64_t original);
 
 /* A cupti_callback's part while there is something to measure. */

@@ -51,7 +51,16 @@ static const struct {
 
 /* ---- called by CUPTI ----------------------------------------------------------------------- */
 
-/* A node of a graph: made by the call that this thread is in, or a copy of another. */
+/* WIRE_NODE_FUNCTION: there is nothing in it but, while cuscope walks stacks, a probe. */
+__attribute__((visibility("default"), noinline, noclone)) void cuscope_agent_node(uint64_t node);
+
+void cuscope_agent_node(uint64_t node)
+{
+	__asm__ volatile("" : : "r"(node) : "memory");
+}
+
+/* A node of a graph: made by the call that this thread is in, or a copy of another. Copies are told
+ * of as made as well. */
 static void on_node(uint32_t id, const struct cupti_resource_data *data)
 {
 	const struct cupti_graph_data *graph = data->graph;
@@ -59,10 +68,10 @@ static void on_node(uint32_t id, const struct cupti_resource_data *data)
 
 	if (!graph || !graph->node || f.cuptiGetGraphNodeId(graph->node, &node))
 		return;
-	if (id == CUPTI_RESOURCE_GRAPHNODE_CLONED &&
-	    (!graph->original_node || f.cuptiGetGraphNodeId(graph->original_node, &original)))
-		return;
-	calls_node(node, original);
+	if (id == CUPTI_RESOURCE_GRAPHNODE_CREATED)
+		cuscope_agent_node(node);
+	else if (graph->original_node && !f.cuptiGetGraphNodeId(graph->original_node, &original))
+		calls_node(node, original);
 }
 
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)

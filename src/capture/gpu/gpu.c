@@ -324,12 +324,12 @@ void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 		unrecorded_launched(&process->unrecorded, call->correlation);
 }
 
-void gpu_captured(struct gpu_times *gpu, uint32_t pid, uint32_t tid, const struct call *call)
+void gpu_node_made(struct gpu_times *gpu, uint32_t pid, uint64_t node, const struct stack *stack)
 {
 	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
 
 	if (process)
-		gpu_nodes_call(gpu_process_nodes(process), tid, call);
+		gpu_nodes_made(gpu_process_nodes(process), node, stack);
 }
 
 bool gpu_is_double(struct gpu_times *gpu, const struct wire_head *record)

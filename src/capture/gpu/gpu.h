@@ -36,7 +36,7 @@ struct gpu_options {
 	bool all_launches; /* that can have work are seen, and known to be no graph's */
 	bool each_launch;  /* is recorded: work whose launch is not lacks it */
 	bool launches;     /* agents may tell of launches instead of probes */
-	bool nodes;        /* of graphs are told of: calls that are captured have stacks */
+	bool nodes;        /* of graphs are told of: where they are made is walked */
 	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	/* Calls that the same agents record inside of processes, and who takes their records:
 	 * false where one is none of these. NULL: nobody. */
@@ -70,8 +70,8 @@ int gpu_fd(const struct gpu_times *gpu); /* for epoll: readable when there is so
 /* See pipeline_options.launched. */
 void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call);
 
-/* See pipeline_options.captured. */
-void gpu_captured(struct gpu_times *gpu, uint32_t pid, uint32_t tid, const struct call *call);
+/* A node of a CUDA graph was made by a call with this stack, which may be NULL. */
+void gpu_node_made(struct gpu_times *gpu, uint32_t pid, uint64_t node, const struct stack *stack);
 
 void gpu_running(struct gpu_times *gpu, pid_t pid); /* ran before, and has the driver */
 void gpu_called(struct gpu_times *gpu, const struct wire_call *call);

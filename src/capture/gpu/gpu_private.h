@@ -32,7 +32,7 @@ struct gpu_times_process {
 	uint64_t clock_error_ns;
 	uint64_t since_ns, until_ns; /* it measures; until 0: still */
 	struct unrecorded unrecorded;
-	struct gpu_nodes *nodes; /* NULL: it captured nothing */
+	struct gpu_nodes *nodes; /* NULL: of no graphs */
 	char *told;              /* the last sentence on what went wrong */
 	UT_hash_handle hh;
 };

@@ -123,17 +123,11 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 	tell_launch(gpu, process, call.tid, record);
 }
 
-static void take_node(struct gpu_times *gpu, struct gpu_times_process *process,
-                      const struct agent_node *record)
-{
-	gpu_nodes_made(gpu_process_nodes(process), record,
-	               tids_host(gpu->tids, process->pid, record->tid, gpu->now_ns));
-}
-
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
 	struct gpu_times *gpu = data;
 	struct gpu_times_process *process;
+	const struct agent_node *node;
 	struct gpu_item item;
 
 	if (gpu->options.probed && gpu->options.probed(gpu->options.probes_data, pid, record))
@@ -146,7 +140,8 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 		take_call(gpu, process, (const struct agent_call *)record);
 		break;
 	case GPU_RECORD_NODE:
-		take_node(gpu, process, (const struct agent_node *)record);
+		node = (const struct agent_node *)record;
+		gpu_nodes_copied(gpu_process_nodes(process), node->node, node->original);
 		break;
 	case GPU_RECORD_STALLS:
 		gpu->bad_records += !gpu_take_stalls(gpu, process, record);

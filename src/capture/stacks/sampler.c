@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "capture/stacks/sampler.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,6 @@
 #define LINES_NS      3000000000ull /* for lines that are still being looked up, at the end */
 #define HELD_NS       500000000ull  /* a command's thread waits at most, for one file */
 #define CALLS_MAX     16384         /* threads with a call whose stack is known */
-#define ENGINES_MAX   32            /* files with PyTorch's engine */
 #define BACKWARDS_MAX 4096          /* processes that are in one */
 #define STACKS_MAX    (256u << 10)  /* that are remembered by the programs' numbers */
 
@@ -59,8 +59,6 @@ struct sampler {
 	struct sampled_stack *stacks;
 	struct open_call *calls;
 	struct backward *backwards;
-	int engines[ENGINES_MAX]; /* probes where backward passes begin: the unwinder's thread's */
-	size_t n_engines;
 	uint64_t taken, without_slot, without_stack;
 };
 
@@ -73,28 +71,29 @@ static void looked(void *data, pid_t pid)
 }
 
 /*
- * A probe where backward passes begin, also on that thread. The kernel reads the page of a probe
- * while no process can fork: so none in files that a user's process serves (helper.h). Nor for
- * processes that are no targets: whose probes they would be.
+ * A probe where backward passes begin, or nodes of graphs are made, also on that thread. The kernel
+ * reads the page of a probe while no process can fork: so none in files that a user's process
+ * serves (helper.h). Nor for processes that are no targets: whose probes they would be.
  */
-static void found_engine(void *data, pid_t pid, int fd, uint64_t offset)
+static int found_mark(void *data, pid_t pid, enum code_mark mark, int fd, uint64_t offset)
 {
 	struct sampler *s = data;
 	char path[32];
 	int event, r;
 
-	if (s->n_engines == ENGINES_MAX || helper_is_users(fd) ||
-	    programs_waker_has(s->options.programs, pid))
-		return;
+	if (helper_is_users(fd) || programs_waker_has(s->options.programs, pid))
+		return -EACCES;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	event = perf_uprobe_open(path, offset, 0, false);
 	if (event < 0)
-		return;
-	r = perf_event_attach(event, programs_fd(s->options.programs, "on_backward"), false, 0);
+		return event;
+	r = perf_event_attach(
+		event,
+		programs_fd(s->options.programs, mark == CODE_NODE ? "on_node" : "on_backward"),
+		false, 0);
 	if (r < 0)
 		close(event);
-	else
-		s->engines[s->n_engines++] = event;
+	return r < 0 ? r : event;
 }
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err)
@@ -106,7 +105,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		.files = programs_map(options->programs, "unwind_files"),
 		.rules = programs_map(options->programs, "unwind_rules"),
 	};
-	const struct unwinder_told told = { looked, found_engine, s };
+	const struct unwinder_told told = { looked, found_mark, s };
 	int r = 0;
 
 	s->options = *options;
@@ -148,8 +147,6 @@ void sampler_free(struct sampler *s)
 	forget_backwards(s);
 	if (s->unwinder)
 		unwinder_free(s->unwinder);
-	for (size_t i = 0; i < s->n_engines; i++)
-		close(s->engines[i]);
 	stack_names_free(s->names);
 	blocked_threads_free(s->blocked);
 	free(s);
@@ -281,6 +278,13 @@ const struct stack *sampler_numbered_stack(struct sampler *s, uint32_t tgid, uin
 
 	s->without_stack += !stack;
 	return stack;
+}
+
+const struct stack *sampler_stack_of_call(struct sampler *s, uint32_t tgid, uint64_t id)
+{
+	const struct stack *stack = sampler_numbered_stack(s, tgid, id);
+
+	return stack ? stack_names_of_call(s->names, stack) : NULL;
 }
 
 static int on_sample(struct sampler *s, const struct wire_sample *record, struct err *err)

@@ -59,6 +59,9 @@ const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, ui
 /* The one that the programs call `id` in the process with this number. NULL: it is not known. */
 const struct stack *sampler_numbered_stack(struct sampler *sampler, uint32_t tgid, uint64_t id);
 
+/* The same of one that was walked within a call, as if it were where that begins. */
+const struct stack *sampler_stack_of_call(struct sampler *sampler, uint32_t tgid, uint64_t id);
+
 /* What is known late of the stacks, after the last record; waits for that a few seconds at most. */
 void sampler_take_lines(struct sampler *sampler);
 

@@ -378,6 +378,33 @@ const struct stack *stack_names_join(struct stack_names *names, const struct sta
 	return stacks_stack(names->stacks, &joined);
 }
 
+static bool is_inside_call(const struct stack_frame *frame, const char *agent)
+{
+	static const char *const begins[] = { "libcuda.", "libcudart", "libcupti" };
+
+	if (!frame->module)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(frame->module, begins[i], strlen(begins[i])))
+			return true;
+	return agent && !strcmp(frame->module, agent);
+}
+
+const struct stack *stack_names_of_call(struct stack_names *names, const struct stack *stack)
+{
+	const char *agent = stack->n_frames ? stack->frames[0]->module : NULL;
+	struct stack outer = *stack;
+	size_t inside = 0;
+
+	while (inside < stack->n_frames && is_inside_call(stack->frames[inside], agent))
+		inside++;
+	if (inside < 2 || inside == stack->n_frames)
+		return stack;
+	outer.n_frames -= inside - 1;
+	outer.frames += inside - 1;
+	return stacks_stack(names->stacks, &outer);
+}
+
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures)
 {
 	figures->stacks = stacks_count(names->stacks);

@@ -36,6 +36,13 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 const struct stack *stack_names_join(struct stack_names *names, const struct stack *stack,
                                      const struct stack *asked);
 
+/*
+ * A stack that was walked in the agent, within a call: as if it were walked where the call begins.
+ * Of the frames of the agent, CUPTI, the driver and the runtime inside only the outermost stays.
+ * NULL where there is no room.
+ */
+const struct stack *stack_names_of_call(struct stack_names *names, const struct stack *stack);
+
 /* The process has ended, or is another program now. */
 void stack_names_forget(struct stack_names *names, const struct process *process);
 void stack_names_execed(struct stack_names *names, const struct process *process);
