@@ -123,6 +123,28 @@ static void gpu_talk(const struct facts *facts, struct gpu_time *gpu, const stru
 	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
 }
 
+/* Segments of several collectives lie side by side: those that touch are one. */
+static void gpu_find_alone(const struct facts *facts, struct gpu_time *gpu)
+{
+	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
+		const struct gpu_segment *one = &gpu->segments[i];
+		struct gpu_alone *last = gpu->n_alone ? &gpu->alone[gpu->n_alone - 1] : NULL;
+
+		if (one->state != STATE_COMMUNICATION)
+			continue;
+		if (last && last->end_ns == one->begin_ns) {
+			last->end_ns = one->end_ns;
+			continue;
+		}
+		gpu->alone =
+			spill_room(facts->spill, gpu->alone, gpu->n_alone, sizeof(*gpu->alone));
+		gpu->alone[gpu->n_alone++] =
+			(struct gpu_alone){ one->begin_ns, one->end_ns,
+			                    last ? last->before_ns + (last->end_ns - last->begin_ns)
+			                         : 0 };
+	}
+}
+
 /*
  * Whoever records a process that goes on stops with its GPU times before the rest: what is asked
  * for from then on is in no record, of any GPU, and whether this one was idle is not known.
@@ -166,6 +188,7 @@ struct gpu_time *gpu_times_new(const struct facts *facts)
 			if (facts->works[k].class == FACT_COMMUNICATION)
 				gpu_talk(facts, gpu, &facts->works[k]);
 		gpu_trail(facts, gpu);
+		gpu_find_alone(facts, gpu);
 		gpu_find_debts(gpu, facts);
 	}
 	gpu_find_awaited(facts);
@@ -185,6 +208,7 @@ void gpu_times_free(struct gpu_time *gpus, const struct facts *facts)
 		spill_drop(facts->spill, gpus[i].segments);
 		spill_drop(facts->spill, gpus[i].debts);
 		spill_drop(facts->spill, gpus[i].talks);
+		spill_drop(facts->spill, gpus[i].alone);
 	}
 	free(gpus);
 }
@@ -228,6 +252,28 @@ const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns)
 	                         : 0;
 
 	return at < gpu->n_talks ? &gpu->talks[at] : NULL;
+}
+
+/* Of all until then. */
+static uint64_t alone_until(struct gpu_time *gpu, uint64_t time_ns)
+{
+	size_t at = gpu->n_alone ? facts_later(&gpu->alone->end_ns, sizeof(*gpu->alone),
+	                                       gpu->n_alone, time_ns, &gpu->near_alone)
+	                         : 0;
+	const struct gpu_alone *last;
+
+	if (at < gpu->n_alone)
+		return gpu->alone[at].before_ns +
+		       (time_ns > gpu->alone[at].begin_ns ? time_ns - gpu->alone[at].begin_ns : 0);
+	if (!at)
+		return 0;
+	last = &gpu->alone[at - 1];
+	return last->before_ns + (last->end_ns - last->begin_ns);
+}
+
+uint64_t gpu_time_alone_ns(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns)
+{
+	return end_ns > begin_ns ? alone_until(gpu, end_ns) - alone_until(gpu, begin_ns) : 0;
 }
 
 static struct measured measured_but(const struct fact_span *spans, size_t n, uint64_t process)

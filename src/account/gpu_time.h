@@ -22,13 +22,21 @@ struct gpu_talk {
 	uint64_t begin_ns, end_ns;
 };
 
+/* It runs nothing but kernels that communicate, and copies. */
+struct gpu_alone {
+	uint64_t begin_ns, end_ns;
+	uint64_t before_ns; /* of all such until then */
+};
+
 struct gpu_time {
 	struct gpu_segment *segments;
 	size_t n;
 	size_t first, last; /* its works */
 	struct gpu_talk *talks;
 	size_t n_talks;
-	size_t near, near_talk; /* see facts_later() */
+	struct gpu_alone *alone;
+	size_t n_alone;
+	size_t near, near_talk, near_alone; /* see facts_later() */
 	struct gpu_debt *debts;
 	size_t n_debts;
 };
@@ -49,6 +57,9 @@ size_t gpu_time_at(struct gpu_time *gpu, uint64_t time_ns);
 
 /* The one that it is in then, or the next; NULL: none. */
 const struct gpu_talk *gpu_time_talk(struct gpu_time *gpu, uint64_t time_ns);
+
+/* How long of a stretch it runs nothing but what communicates. */
+uint64_t gpu_time_alone_ns(struct gpu_time *gpu, uint64_t begin_ns, uint64_t end_ns);
 
 /*
  * Stretches of a process's time in the parts that were measured. The caller sets end_ns to the

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/facts_ranks.h"
 #include "account/gpu_time.h"
 #include "base/array.h"
 #include "base/order.h"
@@ -22,7 +23,7 @@
 
 struct arrival {
 	uint64_t time_ns;
-	uint32_t rank;
+	uint32_t rank, call;
 };
 
 ORDER_BY(arrivals_by_time, struct arrival, UP(time_ns), UP(rank));
@@ -34,30 +35,59 @@ static void arrivals_of(const struct facts *facts, const struct collective *one,
 	const struct collective_call *calls = &facts->collectives.calls[one->first];
 
 	for (uint32_t i = 0; i < one->n; i++)
-		arrivals[i] =
-			(struct arrival){ collective_arrival_ns(one, &calls[i]), calls[i].rank };
+		arrivals[i] = (struct arrival){ collective_arrival_ns(one, &calls[i]),
+			                        calls[i].rank, one->first + i };
 	qsort(arrivals, one->n, sizeof(*arrivals), arrivals_by_time);
 }
 
-/* Of stretches that come in the order of their ends what is in none before. */
+/* Of stretches that come in the order of their ends what is in none before: from where it is. */
 static uint64_t add_stretch(uint64_t *until_ns, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t from_ns = facts_max(*until_ns, begin_ns);
 
 	*until_ns = facts_max(*until_ns, end_ns);
-	return end_ns > from_ns ? end_ns - from_ns : 0;
+	return from_ns;
 }
 
-static void row_add(struct rank_row *row, const struct collective *one, const struct arrival *at,
-                    uint64_t last_ns)
+/*
+ * What waiting costs a rank: where its GPU computes meanwhile nothing. Whose kernels were not
+ * measured, of him that is not known, and all of it counts.
+ */
+static uint64_t cost_ns(const struct facts *facts, const struct collective *one,
+                        const struct arrival *at, uint64_t begin_ns, uint64_t end_ns)
 {
-	uint64_t end_ns = one->end_ns > last_ns ? one->end_ns : last_ns;
+	uint32_t work = one->by_gpu ? facts_work_of_call(facts, at->call) : FACTS_NONE;
+
+	if (end_ns <= begin_ns)
+		return 0;
+	if (work == FACTS_NONE)
+		return end_ns - begin_ns;
+	return gpu_time_alone_ns(&gpu_times_of(facts)[facts->works[work].gpu], begin_ns, end_ns);
+}
+
+/* Of all but the last, on average. */
+static uint64_t cost_of_others_ns(const struct facts *facts, const struct collective *one,
+                                  const struct arrival *arrivals, uint64_t begin_ns)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i + 1 < one->n; i++)
+		ns += cost_ns(facts, one, &arrivals[i], begin_ns, one->last_ns);
+	return ns / (one->n - 1);
+}
+
+static void row_add(struct rank_row *row, const struct facts *facts, const struct collective *one,
+                    const struct arrival *at)
+{
+	uint64_t end_ns = facts_max(one->end_ns, one->last_ns), from_ns;
 
 	if (!row->n++)
 		row->first_ns = at->time_ns;
+	row->by_gpu = one->by_gpu;
 	row->end_ns = facts_max(row->end_ns, end_ns);
 	row->first_ns = facts_min(row->first_ns, at->time_ns);
-	row->waited_ns += add_stretch(&row->waited_until_ns, at->time_ns, last_ns);
+	from_ns = add_stretch(&row->waited_until_ns, at->time_ns, one->last_ns);
+	row->waited_ns += cost_ns(facts, one, at, from_ns, one->last_ns);
 }
 
 static struct rank_kind *kind_of(struct ranks *ranks, const struct collective *one)
@@ -130,22 +160,25 @@ static void collective_count(struct ranks *ranks, const struct facts *facts,
 {
 	uint32_t n = one->n;
 	struct rank_row *last = &ranks->rows[arrivals[n - 1].rank];
-	uint64_t late_ns = arrivals[n - 1].time_ns - arrivals[n - 2].time_ns;
+	uint64_t begin_ns = arrivals[n - 2].time_ns, from_ns, held_ns;
 
 	for (uint32_t i = 0; i < n; i++)
-		row_add(&ranks->rows[arrivals[i].rank], one, &arrivals[i], one->last_ns);
-	if (late_ns < RANKS_LAST_NS)
+		row_add(&ranks->rows[arrivals[i].rank], facts, one, &arrivals[i]);
+	if (one->last_ns - begin_ns < RANKS_LAST_NS)
 		return;
 	if (!is_last_for_certain(facts, arrivals, n)) {
 		ranks->n_unclear++;
 		return;
 	}
 	last->late_ns = vec_room(last->late_ns, last->n_last, sizeof(*last->late_ns));
-	last->late_ns[last->n_last++] = late_ns;
-	late_ns = add_stretch(&last->held_until_ns, arrivals[n - 2].time_ns, one->last_ns);
-	last->held_ns += late_ns;
-	last->lateness_ns += (double)last->late_ns[last->n_last - 1];
-	ranks->held_ns += late_ns;
+	last->late_ns[last->n_last] = cost_of_others_ns(facts, one, arrivals, begin_ns);
+	last->lateness_ns += (double)last->late_ns[last->n_last++];
+	from_ns = add_stretch(&last->held_until_ns, begin_ns, one->last_ns);
+	held_ns = cost_of_others_ns(facts, one, arrivals, from_ns);
+	last->held_ns += held_ns;
+	ranks->held_ns += held_ns;
+	if (one->last_ns > from_ns)
+		last->beside_ns += one->last_ns - from_ns - held_ns;
 }
 
 /* ---- why ------------------------------------------------------------------------------------- */

@@ -2,6 +2,10 @@
 /*
  * Ranks by what collectives say: who comes last, by how much, how long the others wait for it, and
  * what it does meanwhile, which is the account's of the GPUs that wait.
+ *
+ * A kernel that waits beside others that compute costs nothing, as in a backward pass whose
+ * gradients are reduced meanwhile. So waiting is the time in which a waiting GPU runs nothing but
+ * what communicates. Of ranks that come by their calls it is all of it.
  */
 #ifndef CUSCOPE_ACCOUNT_RANKS_H
 #define CUSCOPE_ACCOUNT_RANKS_H
@@ -19,10 +23,12 @@ struct rank_row {
 	uint64_t n, n_last;        /* collectives that it was in, and came last to, for certain */
 	uint64_t first_ns, end_ns; /* of these */
 	uint64_t time_ns;          /* from the one to the other what was measured */
+	bool by_gpu;               /* kernels were measured, so that waiting is as above */
 	uint64_t waited_ns;        /* for others, in one collective at least */
-	uint64_t held_ns;          /* all others that were seen waited, for it alone */
+	uint64_t held_ns;          /* others that were seen waited for it alone, on average */
+	uint64_t beside_ns;        /* and computed meanwhile, so that it cost them nothing */
 	uint64_t waited_until_ns, held_until_ns;
-	uint64_t *late_ns; /* of the n_last how long after the one before, least first; */
+	uint64_t *late_ns; /* of the n_last how long the others waited alone, least first; */
 	size_t n_late;     /* the last so many of these are nine tenths of their sum: */
 	double lateness_ns;
 	const struct account_part

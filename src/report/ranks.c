@@ -26,9 +26,11 @@ static const struct table_column rank_columns[] = {
 };
 
 static const struct table_column late_columns[] = {
-	{ "Comm", TABLE_FIGURE },       { "Rank", TABLE_FIGURE },        { "Last", TABLE_PERCENT },
-	{ "MAD Late", TABLE_DURATION }, { "99 % Late", TABLE_DURATION }, { "Held", TABLE_DURATION },
-	{ "Waited", TABLE_DURATION },   { "Meanwhile", TABLE_WORDS },
+	{ "Comm", TABLE_FIGURE },        { "Rank", TABLE_FIGURE },
+	{ "Last", TABLE_PERCENT },       { "MAD Late", TABLE_DURATION },
+	{ "99 % Late", TABLE_DURATION }, { "Held", TABLE_DURATION },
+	{ "Beside", TABLE_DURATION },    { "Waited", TABLE_DURATION },
+	{ "Meanwhile", TABLE_WORDS },
 };
 
 static const struct table_column standing_columns[] = {
@@ -112,7 +114,9 @@ static void write_late_row(const struct ranks_report *report, const struct rank_
 	table_share(table, row->n_last, row->n);
 	table_known(table, row->n_late, rank_late_deviation_ns(row));
 	table_known(table, row->n_late, rank_late_ns(row, 0.99));
-	TABLE_CELLS(table, row->held_ns, row->waited_ns);
+	TABLE_CELLS(table, row->held_ns);
+	table_known(table, row->by_gpu, row->beside_ns);
+	TABLE_CELLS(table, row->waited_ns);
 	add_why(report, row, &text);
 	table_text(table, text.len ? text.data : NULL);
 	table_end_row(table);
@@ -234,6 +238,14 @@ static void note_clocks(const struct ranks_report *report)
 		           (unsigned long long)report->ranks.n_unclear);
 }
 
+static bool any_by_calls(const struct ranks *ranks)
+{
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].n && !ranks->rows[i].by_gpu)
+			return true;
+	return false;
+}
+
 static void write_ranks(void *self, const struct run_info *run)
 {
 	struct ranks_report *report = self;
@@ -256,11 +268,14 @@ static void write_ranks(void *self, const struct run_info *run)
 	note_unmatched(report);
 	why_words_persons(report->answer->facts, note_person, report->writer.table);
 	if (report->answer->facts->collectives.n_all)
-		table_note(
-			report->writer.table,
-			"Held: all others waited for it alone; Late: came last to those that "
-			"are nine tenths of that, and how long after the one before; Waited: for "
-			"others");
+		table_note(report->writer.table,
+		           "Held: the others waited for it alone, while their GPUs ran nothing "
+		           "else; Late: came last to those that are nine tenths of that, and how "
+		           "long they waited; Waited: for others");
+	if (any_by_calls(ranks))
+		table_note(report->writer.table,
+		           "ranks whose kernels were not measured come by their calls: what their "
+		           "GPUs ran while they waited is not known, and all of it counts");
 	report_note_estimated(report->writer.table, run);
 }
 
@@ -291,8 +306,9 @@ static void write_late(void *self, const struct run_info *run)
 	}
 	if (any)
 		table_note(report->writer.table,
-		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; "
-		           "Meanwhile: what it does while others wait for it");
+		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; Beside: "
+		           "others' GPUs ran other kernels while these waited for it; Meanwhile: "
+		           "what it does while others wait for it");
 }
 
 static void write_kinds(void *self, const struct run_info *run)
@@ -322,7 +338,7 @@ static void write_kinds(void *self, const struct run_info *run)
 		table_note(table,
 		           "Ranks: that were recorded; Measured: those whose kernels were; "
 		           "Transfer: from the last rank's begin to the end; Waiting: of all "
-		           "others before that, on average");
+		           "others before that, on average, whatever their GPUs ran beside it");
 }
 
 static void ranks_report_clear(void *self)

@@ -7,7 +7,7 @@
  * FOLDER/node1.cuscope and so on; HOST: what the first is called. Of each second machine `ahead=`
  * is by how many milliseconds its monotonic clock is ahead besides, `jitter=` by how many
  * microseconds ends of its collectives differ, `untimed=1` leaves GPU times out, and `job=` makes
- * its communicator another one.
+ * its communicator another one. `beside=1`: who waits for others multiplies meanwhile.
  *
  * `each=` makes another training, of a few steps (`steps=`) of so many sums, each behind a kernel
  * that takes 100 us or so, by `seed=`. One rank, which standard output names, is late in it:
@@ -38,6 +38,7 @@
 #define JOB      0x5eedc0ffee123456
 #define SUM_US   20  /* a sum, when all have come */
 #define KERNEL   100 /* us */
+#define LAST_US  120 /* a sum of few */
 
 enum { SLOW_HOST = 5, SLOW_GPU = 2, PAGEABLE = 6, LEAKING = 3 };
 
@@ -45,6 +46,8 @@ enum { SLOW_HOST = 5, SLOW_GPU = 2, PAGEABLE = 6, LEAKING = 3 };
 static struct {
 	double ahead, jitter, untimed, job;
 } other;
+
+static double beside;
 
 /* A training of many sums a step. */
 static struct {
@@ -97,7 +100,7 @@ static void plan(struct step *steps, unsigned ranks)
 			if (there_us(steps, rank, step) > last)
 				last = there_us(steps, rank, step);
 		}
-		steps[step].end = last + 120;
+		steps[step].end = last + LAST_US;
 	}
 }
 
@@ -139,11 +142,13 @@ static void put_copy(struct scene *s, unsigned rank, double at_us)
 		put_activity(s, ran, at_us, copy_us(rank));
 }
 
-static void put_kernel(struct scene *s, unsigned rank, const struct kernel *kernel, double at_us,
-                       double begin_us, double duration_us)
+static void put_kernel_on(struct scene *s, unsigned rank, uint32_t stream,
+                          const struct kernel *kernel, double at_us, double begin_us,
+                          double duration_us)
 {
 	struct activity ran = activity_of(rank, ACTIVITY_KERNEL);
 
+	ran.stream = stream;
 	ran.kernel = kernel;
 	ran.registers = 64;
 	ran.grid[0] = 264;
@@ -153,6 +158,12 @@ static void put_kernel(struct scene *s, unsigned rank, const struct kernel *kern
 	put_call(s, launch_at("cudaLaunchKernel", at_us, kernel));
 	if (is_timed(rank))
 		put_activity(s, ran, begin_us, duration_us);
+}
+
+static void put_kernel(struct scene *s, unsigned rank, const struct kernel *kernel, double at_us,
+                       double begin_us, double duration_us)
+{
+	put_kernel_on(s, rank, 7, kernel, at_us, begin_us, duration_us);
 }
 
 static const struct stack *fetching(void)
@@ -205,6 +216,9 @@ static void put_step(struct scene *s, unsigned rank, unsigned number, const stru
 	if (sleeps_us > 0)
 		put_sleep(s, at_us + 60, sleeps_us);
 	put_kernel(s, rank, reduce, at_us + 70 + sleeps_us, there, end_us - there);
+	if (beside > 0)
+		put_kernel_on(s, rank, 9, gemm, at_us + 80 + sleeps_us, there,
+		              steps[number].end - offset_us - LAST_US - there);
 	put_call(s, other_call(other_function(LAYER_HOOK, "nccl.ncclAllReduce", "libnccl.so.2",
 	                                      "bytes:size comm:addr"),
 	                       at_us + 68 + sleeps_us, 9, 8 << 20, 0x55d0bb000000 + rank));
@@ -394,7 +408,8 @@ static bool take_setting(const char *word)
 	} all[] = { { "ahead", &other.ahead },     { "jitter", &other.jitter },
 		    { "untimed", &other.untimed }, { "job", &other.job },
 		    { "each", &many.each },        { "steps", &many.steps },
-		    { "seed", &many.seed },        { "late", &many.late } };
+		    { "seed", &many.seed },        { "late", &many.late },
+		    { "beside", &beside } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		size_t n = strlen(all[i].name);

@@ -54,6 +54,20 @@ def test_fleet_answers_are_those_of_the_page(case):
             file.write(page)
 
 
+def test_fleet_waiting_beside_other_kernels_is_nobodys_fault(case):
+    """By the report as by SQL: the same ranks are last as ever, and nobody waits for them."""
+    with open(PAGE) as file:
+        page = file.read()
+    macro, late = MACRO.search(page)[1], re.search(r"### Who is late\?.*?```sql\n(.*?)^```", page, re.M | re.S)[1]
+    for setting, waits in (("beside=0", {5: 222.0, 2: 20.5}), ("beside=1", {5: 0.0, 2: 0.0})):
+        tree = ranks(case, setting)
+        [names, rows] = answers(case, macro, late)[1]
+        equal(f"others wait, of {setting}", waits, {row[names.index("rank")]: row[names.index("others_wait_ms")] for row in rows})
+        said = case.cuscope("report", case.path("node1.cuscope"), case.path("node2.cuscope"), "ranks").stdout
+        equal(f"named, of {setting}", setting == "beside=0", "comes late" in said)
+        subprocess.run(["rm", "-r", tree], check=True)
+
+
 def test_fleet_has_a_folder_for_each_rank(case):
     tree = ranks(case)
     equal("hosts", ["host=node1", "host=node2"], sorted(os.listdir(tree)))

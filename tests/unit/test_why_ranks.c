@@ -169,6 +169,65 @@ static void test_who_is_another_user_is_not_waited_for_in_a_collective(void **st
 	assert_not_said("of rank1 (pid 7001)");
 }
 
+static void ask_for(const struct process *process, struct kernel *kernel, uint32_t stream,
+                    double begin_us, double end_us, double asked_us)
+{
+	struct call call = call_at("cuLaunchKernel", asked_us, 5);
+	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .device = process->pid - 7000,
+		                     .context = 1,
+		                     .stream = stream,
+		                     .kernel = kernel,
+		                     .correlation = ++correlation,
+		                     .begin_ns = US(begin_us),
+		                     .end_ns = US(end_us) };
+
+	call.correlation = correlation;
+	see(call_event(process, process->pid, &call));
+	see(activity_event(process, &activity));
+}
+
+/* The second's sum comes 3 ms later than the first's, which computes beside it for so long. */
+static void sum_up(double beside_us)
+{
+	static struct kernel *reduces;
+
+	reduces = reduces ? reduces : new_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", true);
+	for (int i = 0; i < 2; i++) {
+		two[i].person = 1001;
+		made(&two[i], 77ull << 32);
+	}
+	for (unsigned step = 0; step < 40; step++)
+		for (int i = 0; i < 2; i++) {
+			double at_us = 10000 * step + 1000, sum_us = at_us + 3000 * i;
+			struct call call = other_call(
+				other_function(LAYER_HOOK, "nccl.ncclAllReduce", "libnccl.so.2",
+			                       "comm:addr count:u64 type:int"),
+				sum_us - 40, 30, 0x5500, 1 << 20);
+			struct event event = call_event(&two[i], two[i].pid, &call);
+
+			ask_for(&two[i], NULL, 7, at_us, sum_us + (i ? 0 : beside_us), at_us - 60);
+			ask_for(&two[i], reduces, 8, sum_us, at_us + 4000, sum_us - 30);
+			event.type = EVENT_OTHER_CALL;
+			see(event);
+		}
+	conclude(400000);
+}
+
+static void test_who_others_wait_for_beside_their_own_work_is_not_late(void **state)
+{
+	sum_up(2900);
+	assert_not_said("comes late");
+	assert_not_said("Change first: GPU runs kernels of rank1");
+}
+
+static void test_who_others_wait_for_with_nothing_else_to_do_is_late(void **state)
+{
+	sum_up(1000);
+	assert_said("Rank 1 (pid 7001) comes late to 90 % of 40 collectives, by 2.000 ms on "
+	            "average; 1 other waits for it, 20 % of the time.\n");
+}
+
 static void test_what_there_was_no_room_for_is_said_with_whose_it_was(void **state)
 {
 	two[0].person = 1001;
@@ -209,6 +268,8 @@ int main(void)
 		IN_SCENE(test_what_stands_still_is_all_that_is_said_of_its_user),
 		IN_SCENE(test_who_communicates_at_that_time_may_be_waited_for),
 		IN_SCENE(test_who_is_another_user_is_not_waited_for_in_a_collective),
+		IN_SCENE(test_who_others_wait_for_beside_their_own_work_is_not_late),
+		IN_SCENE(test_who_others_wait_for_with_nothing_else_to_do_is_late),
 		IN_SCENE(test_what_there_was_no_room_for_is_said_with_whose_it_was),
 		IN_SCENE(test_an_older_recording_of_several_users_is_said_to_mix_them),
 	};
