@@ -18,11 +18,12 @@ from inside_cases import INSIDE_PARTS, Inside
 from kernel_cases import Kernel
 from live_cases import live
 from metrics_cases import Metrics
+from stalls_cases import Stalls
 from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
-PARTS = ("calls", "gpu", "torch", "inside", "metrics", "kernel")
+PARTS = ("calls", "gpu", "torch", "inside", "metrics", "kernel", "stalls")
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
 LAUNCHES = (programs.launches, programs.launch_totals)
@@ -134,6 +135,8 @@ def main():
         Metrics(cuscope, folder, report).run()
     if "kernel" in parts:
         Kernel(cuscope, folder, report, binaries).run(has_torch)
+    if "stalls" in parts:
+        Stalls(cuscope, folder, report, binaries).run()
     if not has_torch:
         report.test("torch", ["not installed: nothing of it was tested"])
     print(f"{time.monotonic() - begin:.0f} s")
