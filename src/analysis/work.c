@@ -342,6 +342,12 @@ void work_event(struct work *work, const struct event *event)
 		feed(work, event);
 }
 
+void work_feed(struct work *work, const struct event *event)
+{
+	work->fed = true;
+	feed(work, event);
+}
+
 /* ---- what was joined ------------------------------------------------------------------------ */
 
 const struct work_now *work_now(const struct work *work)

@@ -74,6 +74,9 @@ bool work_is_shared(const struct work *work); /* has more owners than one */
 /* The consumer that feeds it, in front of those that share it. Its free() is work_free(). */
 struct consumer *work_consumer(struct work *work);
 
+/* One of those that share it feeds it for all others, and comes before them. */
+void work_feed(struct work *work, const struct event *event);
+
 /* Optional: where no GPU times were recorded only few calls are kept. */
 void work_begin(struct work *work, const struct run_info *run);
 void work_event(struct work *work, const struct event *event);

@@ -243,8 +243,8 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 	if ((event->type == EVENT_METRICS && !sink->format->metrics) ||
 	    (event->type == EVENT_STALL && !sink->format->stalls))
 		return 0;
-	if (sink->joins && !aside)
-		work_event(sink->work, event);
+	if (sink->joins && !aside && !sink->options.work)
+		work_feed(sink->work, event);
 	sink->wanted = sink_wants(sink, event);
 	if (failed(sink, sink->format->event(self, event, err), err))
 		return sink->lines.failure.code;

@@ -358,6 +358,25 @@ static void test_those_who_share_a_window_are_told_the_same(void **state)
 	work_free(shared);
 }
 
+/* As a format that joins does, of which its reports are told. */
+static void test_one_of_those_who_share_a_window_feeds_it_for_all(void **state)
+{
+	struct activity early = { .correlation = 9, .end_ns = US(1) };
+	struct event event = activity_event(the_process(), &early);
+	struct work *other = work_share(work);
+
+	for (int i = 0; i < 2; i++) {
+		work_feed(work, &event);
+		work_join(other, &event, see, &with_call);
+		assert_true(work_now(work)->waits);
+		assert_int_equal(work_now(work)->first, !i);
+	}
+	assert_told(0, 0);
+	ask(9);
+	assert_told(0, 0); /* nobody has fed it */
+	work_free(other);
+}
+
 static void test_few_are_kept_where_nothing_should_come(void **state)
 {
 	struct run_info run = default_run_info();
@@ -421,6 +440,7 @@ int main(void)
 		TEST(waits_do_not_take_the_room_of_calls),
 		TEST(work_that_came_early_and_had_to_leave_is_counted),
 		TEST(those_who_share_a_window_are_told_the_same),
+		TEST(one_of_those_who_share_a_window_feeds_it_for_all),
 		TEST(few_are_kept_where_nothing_should_come),
 		TEST(calls_that_ask_for_work),
 	};
