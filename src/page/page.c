@@ -56,7 +56,8 @@ static int page_begin(struct consumer *self, const struct run_info *run, struct 
 	page->sink.joins = page_tables_join(page->tables);
 	page->reports = page_tables_consumers(page->tables, &page->n_reports);
 	if (page->pair) {
-		diff_share_why(page->pair->diff, page->side, page_tables_why(page->tables));
+		diff_share(page->pair->diff, page->side, page_tables_why(page->tables),
+		           page->sink.work);
 		page->compared = diff_consumers(page->pair->diff, page->side, &page->n_compared);
 	}
 	rc = consumers_begin(page->reports, page->n_reports, run, err);

@@ -290,15 +290,16 @@ struct consumer *const *diff_consumers(const struct diff *diff, enum diff_side s
 	return diff->consumers[side];
 }
 
-void diff_share_why(struct diff *diff, enum diff_side side, struct consumer *why)
+void diff_share(struct diff *diff, enum diff_side side, struct consumer *why, struct work *work)
 {
 	for (size_t i = 0; i < diff->n; i++) {
 		struct consumer **own = &diff->consumers[side][i];
 
-		if (!diff->parts[i].why)
+		if (diff->parts[i].kind)
 			continue;
 		(*own)->ops->free(*own);
-		*own = why_share(why);
+		*own = diff->parts[i].why ? why_share(why)
+		                          : summary_new(&(struct summary_options){ .work = work });
 	}
 }
 

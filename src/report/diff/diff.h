@@ -27,8 +27,9 @@ void diff_free(struct diff *diff);
 /* Of one side, owned by the diff. */
 struct consumer *const *diff_consumers(const struct diff *diff, enum diff_side side, size_t *n);
 
-/* Before it is fed: the account of that side is this one, which others feed (why_feeder()). */
-void diff_share_why(struct diff *diff, enum diff_side side, struct consumer *why);
+/* Before it is fed: the account of that side is this one, which others feed (why_feeder()), and
+ * calls are joined with their work in that window (work_consumer()). */
+void diff_share(struct diff *diff, enum diff_side side, struct consumer *why, struct work *work);
 
 /* After both sides had their end. `runs`: of A and of B. */
 int diff_print(struct diff *diff, const struct run_info *const runs[DIFF_SIDES],

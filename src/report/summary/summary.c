@@ -308,6 +308,9 @@ static int summary_end(struct consumer *self, const struct run_info *run, struct
 		rc_text = print(summary, rc ? &failed : run, summary->options.text, false,
 		                rc ? NULL : err);
 	free((void *)failed.misses);
+	work_free(
+		summary->gpu.work); /* nothing comes any more: what was summed up is kept longer */
+	summary->gpu.work = NULL;
 	return rc ? rc : rc_text;
 }
 
