@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scripts and style of the page, of the live ones and of a profile's, as build/page has them. Each has an end, and a NUL behind it. */
+/* Scripts and style of the page, of the live ones, of a profile's and of a picture's, as build/page has them. Each has an end, and a NUL behind it. */
 #ifdef __CET__
 #include <cet.h> /* the note that a linker wants of every object */
 #endif
@@ -8,6 +8,7 @@
 	.globl report_live_script, report_live_script_end, report_live_script_hash
 	.globl report_agent_script, report_agent_script_end, report_agent_script_hash
 	.globl report_profile_script, report_profile_script_end, report_profile_script_hash
+	.globl report_flame_script, report_flame_style
 	.globl report_page_style, report_page_style_end, report_page_style_hash
 report_page_script:
 	.incbin "page.js"
@@ -36,6 +37,12 @@ report_profile_script_end:
 	.byte 0
 report_profile_script_hash:
 	.incbin "profile.js.hash"
+	.byte 0
+report_flame_script:
+	.incbin "flame.js"
+	.byte 0
+report_flame_style:
+	.incbin "src/page/flame/flame.css"
 	.byte 0
 report_page_style:
 	.incbin "page.css"

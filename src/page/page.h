@@ -139,6 +139,7 @@ extern const char report_live_script[], report_live_script_end[], report_live_sc
 extern const char report_agent_script[], report_agent_script_end[], report_agent_script_hash[];
 extern const char report_profile_script[], report_profile_script_end[],
 	report_profile_script_hash[];
+extern const char report_flame_script[], report_flame_style[];         /* of a picture; texts */
 extern const char report_page_script_hash[], report_page_style_hash[]; /* SHA-256 in base64 */
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "page/page.h"
 #include "profile/tree.h"
 
 /* ---- svg ----------------------------------------------------------------------------------- */
@@ -516,7 +517,7 @@ void flame_draw(const struct flame *flame, struct buf *out)
 	if (!flame->in_page) {
 		buf_puts(out, "<title>");
 		xml_add_text(out, title.data);
-		buf_printf(out, "</title>\n<style>\n%s", flame_style);
+		buf_printf(out, "</title>\n<style>\n%s", report_flame_style);
 		flame_add_colours(flame, out);
 		buf_puts(out, "</style>\n");
 	}
@@ -528,7 +529,7 @@ void flame_draw(const struct flame *flame, struct buf *out)
 		add_box(flame, &layout.boxes[i], out);
 	buf_puts(out, "</svg>\n");
 	if (!flame->in_page)
-		buf_printf(out, "<script><![CDATA[\n%s]]></script>\n", flame_script);
+		buf_printf(out, "<script><![CDATA[\n%s]]></script>\n", report_flame_script);
 	buf_puts(out, "</svg>\n");
 	flame_layout_free(&layout);
 }

@@ -25,7 +25,7 @@ static const char begin[] =
 /* Nothing is fetched, and no other script run, whatever a name may bring about. */
 static const char policy[] =
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	"style-src 'unsafe-inline'; script-src 'sha256-%s' 'sha256-%s'\">\n";
+	"style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n";
 
 struct heading {
 	const char *name, *type;
@@ -175,10 +175,9 @@ static void add_page(const struct flame *flame, struct buf *out)
 	flame_add_title(flame, &title);
 	xml_add_text(&safe, title.data);
 	buf_puts(out, begin);
-	buf_printf(out, policy, flame_script_hash, report_profile_script_hash);
+	buf_printf(out, policy, report_profile_script_hash);
 	buf_printf(out, "<title>%s</title>\n<style>\n", safe.data);
 	buf_add(out, report_page_style, (size_t)(report_page_style_end - report_page_style));
-	buf_puts(out, flame_style);
 	flame_add_colours(flame, out);
 	buf_printf(out,
 	           "</style>\n</head>\n<body>\n<header><h1>%s</h1></header>\n"
@@ -187,7 +186,7 @@ static void add_page(const struct flame *flame, struct buf *out)
 	flame_draw(flame, out);
 	buf_puts(out, "</div>\n<aside></aside>\n</main>\n");
 	add_tables(out, flame->tree);
-	buf_printf(out, "<script>%s</script>\n<script>", flame_script);
+	buf_puts(out, "<script>");
 	buf_add(out, report_profile_script,
 	        (size_t)(report_profile_script_end - report_profile_script));
 	buf_puts(out, "</script>\n</body>\n</html>\n");

@@ -41,8 +41,7 @@ struct flame {
 
 void flame_draw(const struct flame *flame, struct buf *out);
 
-/* Of pictures, and of pages around them; what the first needs of colours. */
-extern const char flame_style[], flame_script[], flame_script_hash[];
+/* What the style of a picture needs of colours. */
 void flame_add_colours(const struct flame *flame, struct buf *out);
 
 /* Not yet safe: for xml_add_text(). */

@@ -258,12 +258,17 @@ def test_flame_graph(case):
         opened(case, browser, "small")
         browser.evaluate("document.getElementById('flame').scrollIntoView()")
         wait(browser, "document.querySelector('#flame [role=status]').textContent.startsWith('all: ')")
-        browser.evaluate("(() => { const i = document.querySelector('#flame input'); i.value = 'layer_3'; i.dispatchEvent(new Event('input')) })()")
-        equal("found", True, 5 < float(wait(browser, "/found: ([0-9.]+) %/.exec(document.querySelector('#flame [role=status]').textContent)?.[1]")) < 25)
-        browser.evaluate("document.querySelector('#flame canvas').focus()")
+        browser.evaluate("(() => { const i = document.querySelector('#flame input'); i.value = 'layer_[3]'; i.dispatchEvent(new Event('input')) })()")
+        equal("found", True, 5 < float(wait(browser, "/matched: ([0-9.]+) %/.exec(document.querySelector('#flame output').textContent)?.[1]")) < 25)
+        equal("marked", True, browser.evaluate("[...document.querySelectorAll('#flame .hit')].every((g) => /layer_3/.test(g.getAttribute('aria-label')))"))
+        browser.evaluate("document.querySelector('#flame .graph g').focus()")
         for key in ("ArrowDown", "ArrowDown", "Enter"):
             browser.key(key)
-        equal("zoomed", "main", browser.evaluate("cuscopePage.flame.zoomed.parent.label"))
+        equal("zoomed", "all > main", browser.evaluate("[...document.querySelectorAll('#flame nav button')].slice(0, 2).map((b) => b.textContent).join(' > ')"))
+        equal("whole width", True, browser.evaluate("(() => { const { focused, graph } = cuscopePage.flame.picture; return "
+                                                    "Math.abs(focused.rect.getBoundingClientRect().width - graph.width.baseVal.value) < 2 })()"))
+        browser.key("Escape")
+        equal("all", 0, browser.evaluate("document.querySelectorAll('#flame nav button').length"))
         for mode in ("blocked", "work"):
             browser.evaluate(f"(() => {{ const s = document.querySelector('#flame select'); s.value = '{mode}'; s.dispatchEvent(new Event('change')) }})()")
             wait(browser, "document.querySelector('#flame [role=status]').textContent.startsWith('all: ')")

@@ -9,7 +9,7 @@ import { deflateSync } from 'node:zlib';
 import { columnsOf, partsOf, sharesOf } from '../../src/page/js/account.js';
 import { firstAfter, inflate, readBins, readBits, readColumn, readRows, readStacks, readVarint } from '../../src/page/js/decode.js';
 import { longestOf, namesWith, peersOf, stepTo, sumsOfNames } from '../../src/page/js/find.js';
-import { addStack, weigh } from '../../src/page/js/flame.js';
+import { addStack, boxesOf, weigh } from '../../src/page/js/flame.js';
 import { Layout } from '../../src/page/js/layout.js';
 import { classesOf } from '../../src/page/js/panel.js';
 import { sumTrack } from '../../src/page/js/span.js';
@@ -277,6 +277,10 @@ test('flame graph: stacks of what is on a CPU, what is blocked, and of work', as
 	addStack(root, frames.slice(1), 5, { n: 0 });
 	const [main] = root.children.values();
 	assert.deepEqual([root.ns, main.ns, main.frame.name], [15, 15, 'main']);
+	const boxes = boxesOf(root);
+	assert.deepEqual(boxes.slice(0, 2).map(({ x, w, depth }) => [x, w, depth]), [[0, 100, 0], [0, 100, 1]]);
+	assert.ok(boxes.every((box, i) => !i || box.depth <= boxes[i - 1].depth + 1));
+	assert.deepEqual(boxesOf({ ...root, ns: 0 }), []);
 });
 
 test('modules: no two have something of one name, since they become one script', () => {

@@ -2,6 +2,7 @@
 // The tables beside the flame graph of a profile: functions and stacks, each a way into the graph.
 
 import { element, showDefinitions } from '../js/elements.js';
+import { Picture } from '../js/picture.js';
 import { tableOf } from '../js/reports.js';
 import { Table } from '../js/tables.js';
 import { list } from '../js/units.js';
@@ -16,6 +17,8 @@ function findInGraph(name) {
 	search.dispatchEvent(new Event('input'));
 	document.querySelector('.picture')?.scrollIntoView();
 }
+
+new Picture(/** @type {SVGSVGElement} */ (document.querySelector('svg.flame'))).listenToAll();
 
 const profileTables = list(JSON.parse(document.getElementById('index')?.textContent ?? '{}').tables);
 document.querySelector('aside')?.append(...profileTables.map((table) => new Table({ ...tableOf(table, '', ''), sort: 1,
