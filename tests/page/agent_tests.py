@@ -72,6 +72,31 @@ def test_agent_page_shows_metrics_that_it_never_heard_of(case):
         nothing_failed(browser)
 
 
+def commands(browser):
+    return browser.evaluate("[...document.querySelectorAll('#why code')].map((its) => its.textContent)")
+
+
+def test_agent_page_says_what_makes_an_account(case):
+    """Of the processes that launch most and of GPUs, as commands to copy; figures of what is no number are in none."""
+    def figures(snapshot):
+        return agent_figures(snapshot, {7: ("slow", 3), 8: ("fast", 900), 9: ("middle", 10), 10: ("least", 1)},
+                             cuscope_process_launches_total={'pid="1;reboot",process="x"': 10**6 * snapshot})
+    with Agent(case, lambda snapshot: agent_figures(snapshot, {**THREE, 10: ("least", 1)})) as (browser, _):
+        equal("commands", ["sudo cuscope why -p 8", "sudo cuscope why -p 9", "sudo cuscope why -p 7", "sudo cuscope why --gpu-of 0",
+                           "sudo cuscope top --web --why"], commands(browser))
+        equal("of", "fast", text(browser, "#why li .note"))
+        equal("why", True, "stacks, what threads wait for, and GPU times" in text(browser, "#why"))
+        browser.evaluate("(() => { globalThis.kept = document.querySelector('#why li'); document.querySelector('#why li button').click() })()")
+        wait(browser, "/Copied: sudo cuscope why -p 8|refuses to copy/.test(document.querySelector('#why [role=status]').textContent)")
+        seen = browser.evaluate("cuscopeAgent.readings.snapshots")
+        wait(browser, f"cuscopeAgent.readings.snapshots > {seen} + 1")
+        equal("it stays", True, browser.evaluate("kept.isConnected"))
+        nothing_failed(browser)
+    with Agent(case, figures) as (browser, _):
+        equal("none of what is no number", ["sudo cuscope why --gpu-of 0", "sudo cuscope top --web --why"], commands(browser))
+        nothing_failed(browser)
+
+
 def test_agent_page_names_are_text(case):
     def figures(snapshot):
         labels = of_process(7, HOSTILE) + ',kind="\u202e\\n\\\\"'

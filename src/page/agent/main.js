@@ -7,6 +7,7 @@ import { clockText, countText, finite, percentText } from '../js/units.js';
 import { Frame } from '../live/frame.js';
 import { LiveTable } from '../live/rows.js';
 import { Chart, Spark } from '../live/spark.js';
+import { Ask } from './ask.js';
 import { grouped, lackedSentences, PART_ORDER, partOf, PARTS, rowsOfGroup, scaled, shownAs } from './parts.js';
 import { Readings } from './readings.js';
 import { Poll } from './source.js';
@@ -150,11 +151,13 @@ class AgentPage {
 			filter: () => document.querySelector('#processes input'),
 			silence: () => this.silence(),
 		});
+		this.ask = new Ask();
 		this.parts = new Map(PARTS.map((part) => [part, new PartOfPage(part)]));
 	}
 
 	start() {
-		this.frame.start(...PART_ORDER.map((id) => /** @type {PartOfPage} */ ([...this.parts.values()].find(({ part }) => part.id === id)).element));
+		const parts = PART_ORDER.map((id) => /** @type {PartOfPage} */ ([...this.parts.values()].find(({ part }) => part.id === id)).element);
+		this.frame.start(parts[0], this.ask.element, ...parts.slice(1));
 		document.addEventListener('toggle', () => this.show(), true);
 		this.source = new Poll('/metrics', (text, nowMs) => {
 			if (this.readings.take(text, 1e6 * nowMs) && !this.frame.paused)
@@ -180,6 +183,7 @@ class AgentPage {
 		}
 		for (const [part, shown] of this.parts)
 			shown.show(readings, of.get(part) ?? []);
+		this.ask.show(readings);
 		this.tell();
 	}
 
