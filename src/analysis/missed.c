@@ -54,6 +54,7 @@ static const struct miss_row {
 	[MISS_FAILED] = { "failed", "not whole" },
 	[MISS_GPU_WINDOWS] = { "gpu_windows", "in windows" },
 	[MISS_STALLS] = { "no_stalls", "without stall reasons" },
+	[MISS_NOT_LOOKED] = { "not_looked_at", "not looked at" },
 };
 
 static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
@@ -126,11 +127,15 @@ static bool has_all_stacks(const struct run_info *run)
 	return true;
 }
 
-/* Windows of GPU times are chosen. */
+bool missed_by_choice(enum miss_kind kind)
+{
+	return kind == MISS_GPU_WINDOWS || kind == MISS_NOT_LOOKED;
+}
+
 static bool has_missed(const struct run_info *run)
 {
 	for (size_t i = 0; i < run->n_misses; i++)
-		if (run->misses[i].kind != MISS_GPU_WINDOWS)
+		if (!missed_by_choice(run->misses[i].kind))
 			return true;
 	return false;
 }

@@ -28,6 +28,9 @@ uint64_t missed_of(const uint64_t lost[LOST_COUNT], enum missed_of of);
  */
 bool missed_nothing(const struct run_info *run);
 
+/* What was not asked for, and is told all the same. */
+bool missed_by_choice(enum miss_kind kind);
+
 /* Of a run without GPU times (run_info.gpu_times): whether they were wanted, and did not come. */
 bool missed_gpu_times(const struct run_info *run);
 

@@ -68,6 +68,10 @@ void capture_hit(void *data, const struct wire_call *call)
 		governor_told(c->governor, call, inside_meets_probe(c->inside, call));
 	if (!c->inside || !call->result || !inside_tells_refused(c->inside, call))
 		runtime_launches_called(c->runtime_launches, call);
+	if ((!c->inside || !(call->head.flags & WIRE_BY_AGENT)) &&
+	    runtime_launches_overlook(c->runtime_launches, call) &&
+	    !(c->inside && inside_tells_refused(c->inside, call)))
+		runtime_launches_overlooked(c->runtime_launches);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 	if (c->inside)

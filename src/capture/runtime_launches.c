@@ -13,8 +13,9 @@
 struct runtime_launches {
 	struct runtime_launches_options options;
 	bool may_put_back;
-	bool refused;     /* a call failed as launches would */
-	uint64_t look_ns; /* when to look next; 0: nothing is to go */
+	bool may_overlook, overlooked, told; /* launches that the runtime refuses */
+	bool refused;                        /* a call failed as launches would */
+	uint64_t look_ns;                    /* when to look next; 0: nothing is to go */
 	char text[224];
 };
 
@@ -27,6 +28,8 @@ struct runtime_launches *runtime_launches_new(const struct runtime_launches_opti
 	/* what agents tell of launches stands beside a runtime's call, not within it */
 	l->may_put_back = options->returns && s->layers == LAYERS_AUTO && !s->n_only && !s->fold &&
 	                  !s->agents && !s->failed;
+	l->may_overlook = options->returns && s->layers == LAYERS_AUTO && !s->n_only && !s->fold &&
+	                  !s->failed;
 	return l;
 }
 
@@ -96,6 +99,39 @@ void runtime_launches_called(struct runtime_launches *l, const struct wire_call 
 		l->refused = launches_will_fail(api_returns_status(hook->name)
 		                                        ? call->result
 		                                        : error_asked_for(hook, call));
+}
+
+/* One within a call of the runtime that is told was looked at there. */
+bool runtime_launches_overlook(const struct runtime_launches *l, const struct wire_call *call)
+{
+	const struct hook *hook;
+
+	if (!l->may_overlook || l->overlooked || call->head.depth ||
+	    call->head.flags & (WIRE_NESTED | WIRE_UNFINISHED) ||
+	    wire_runtime_launches(programs_state(l->options.programs)))
+		return false;
+	hook = modules_hook(l->options.modules, call->head.hook, NULL);
+	return hook && hook->layer == LAYER_DRIVER && hook->api && api_op(hook->api) == OP_LAUNCH;
+}
+
+void runtime_launches_overlooked(struct runtime_launches *l)
+{
+	l->overlooked = true;
+}
+
+/* Programs that use the driver alone have none. */
+void runtime_launches_tell(struct runtime_launches *l)
+{
+	struct modules *modules = l->options.modules;
+	bool any = false;
+
+	for (size_t i = 0; i < modules_count(modules) && l->overlooked && !l->told; i++)
+		any |= modules_at(modules, i)->has[LAYER_RUNTIME];
+	l->told |= any;
+	if (any)
+		modules_miss(modules, MISS_NOT_LOOKED, "cudaLaunchKernel and its like", NULL, 0,
+		             "launches that the runtime refuses, as they do not reach the driver "
+		             "(--failed looks at them)");
 }
 
 void launches_hook(struct modules *modules, enum hook_group group, bool hook)

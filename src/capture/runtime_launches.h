@@ -28,6 +28,14 @@ void runtime_launches_free(struct runtime_launches *launches);
 /* To be told of each call. */
 void runtime_launches_called(struct runtime_launches *launches, const struct wire_call *call);
 
+/*
+ * Whether it is a launch that came to the driver while those that do not are not looked at: where
+ * no agent of its process counts them either, that is to be known. False from then on.
+ */
+bool runtime_launches_overlook(const struct runtime_launches *launches,
+                               const struct wire_call *call);
+void runtime_launches_overlooked(struct runtime_launches *launches);
+
 /* module_hook_group() of all modules, with their lock; what fails is told. */
 void launches_hook(struct modules *modules, enum hook_group group, bool hook);
 
@@ -35,6 +43,9 @@ void launches_hook(struct modules *modules, enum hook_group group, bool hook);
  */
 bool launches_are_open(const struct modules *modules, struct programs *programs,
                        enum hook_group group);
+
+/* Tells, once and with the modules' lock, that some were overlooked. */
+void runtime_launches_tell(struct runtime_launches *launches);
 
 /* Does what is due. Returns a sentence for the user, or NULL. */
 const char *runtime_launches_turn(struct runtime_launches *launches, uint64_t now_ns);

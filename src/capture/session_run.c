@@ -453,6 +453,7 @@ void session_fill_run(struct capture *c)
 	modules_lock(c->modules);
 	if (c->gpu)
 		modules_more(c->modules, MISS_GPU_TIMES, gpu_turned_away(c->gpu));
+	runtime_launches_tell(c->runtime_launches);
 	run->n_misses = modules_misses(c->modules, &run->misses);
 	modules_unlock(c->modules);
 }

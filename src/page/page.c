@@ -221,7 +221,7 @@ static void page_json_misses(const struct run_info *run, struct json *json)
 		const struct miss *miss = &run->misses[i];
 		AT_END(buf_free) struct buf text = { 0 };
 
-		if (miss->kind == MISS_GPU_WINDOWS)
+		if (missed_by_choice(miss->kind))
 			continue;
 		if (miss->name)
 			buf_printf(&text, "%s ", miss->name);

@@ -64,6 +64,7 @@ static void write_errors(void *self, const struct run_info *run)
 		table_note(writer->table, "no results: this trace was recorded without returns");
 	note_xids(writer->table, writer->xids);
 	report_note_shutdown(writer->table, harmless);
+	report_note_refused(writer->table, run);
 	report_note_estimated(writer->table, run);
 }
 

@@ -181,6 +181,7 @@ static void write_notes(struct launch_stats *all, const struct run_info *run, bo
 		           "known: %llu",
 		           (unsigned long long)all->unmatched);
 	report_note_unjoined(&all->writer.options);
+	report_note_refused(table, run);
 	report_note_estimated(all->writer.table, run);
 }
 

@@ -192,6 +192,9 @@ void report_note_unjoined(const struct report_options *options);
 /* The note of a report with durations where none were recorded. */
 void report_note_durations(struct table *table, const struct run_info *run);
 
+/* Of tables that have launches, or calls that failed: that refused ones were not looked at. */
+void report_note_refused(struct table *table, const struct run_info *run);
+
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);
 

@@ -600,6 +600,14 @@ void report_note_durations(struct table *table, const struct run_info *run)
 		table_note(table, "no durations: this trace was recorded without returns");
 }
 
+void report_note_refused(struct table *table, const struct run_info *run)
+{
+	for (size_t i = 0; i < run->n_misses; i++) {
+		if (run->misses[i].kind == MISS_NOT_LOOKED)
+			table_note(table, "not looked at: %s", run->misses[i].why);
+	}
+}
+
 void report_note_estimated(struct table *table, const struct run_info *run)
 {
 	/* by the governor: see struct missed_function */

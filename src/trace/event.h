@@ -297,7 +297,9 @@ struct miss {
 		MISS_GPU_WINDOWS, /* GPU times in windows; why says how much of the time: chosen,
 		                     and no loss */
 		MISS_STALLS,      /* no stall reasons of this process, or not all; why */
-		MISS_LAST = MISS_STALLS,
+		MISS_NOT_LOOKED,  /* name; calls that nobody asked for, and that a table may be
+		                     thought to have: no loss; why says which */
+		MISS_LAST = MISS_NOT_LOOKED,
 	} kind;
 	const char *name;
 	const char *lib;

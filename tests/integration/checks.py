@@ -209,7 +209,9 @@ def nothing_missed(result):
     missed = result.summary["missed"]
     lost = [n for reason, n in missed["lost"].items() if reason != "late" or not late_may_happen]
     whole = missed["complete"] or (late_may_happen and missed["lost"]["late"])
-    if not whole or missed["hooks"] or any(lost):
+    # of a program that fails in nothing no launch was refused, and it is said that nobody looked
+    hooks = [hook for hook in missed["hooks"] if hook["kind"] != "not_looked_at"]
+    if not whole or hooks or any(lost):
         raise Failure(f"missed: {missed}")
 
 

@@ -70,6 +70,25 @@ def test_launches_without_a_device_are_seen(case):
     checks.nothing_missed(result)
 
 
+def test_that_refused_launches_were_not_looked_at_is_told(case):
+    """A program that never asks what an error means: they are in no table, and each says so. The driver alone is all of
+    another program, and one of which failures are asked for has them."""
+    words = "launches that the runtime refuses"
+    trace = case.path("not.cuscope")
+    record = case.cuscope("record", "-o", trace, "--", Places.program("refused"), "40", "10")
+    checks.equal("status", 0, record.wait())
+    for what in (["info"], ["report", "summary"], ["report", "errors"], ["report", "launches"]):
+        told = case.cuscope(*what, trace)
+        checks.equal("status", 0, told.wait())
+        checks.contains(" ".join(what), words, told.out())
+    result = case.trace("refused", "40", "10", name="trace")
+    checks.equal("told once", ["not_looked_at"], [hook["kind"] for hook in result.summary["missed"]["hooks"]])
+    checks.equal("nothing was lost", True, result.summary["missed"]["complete"])
+    for name, program, options in (("failed", ["refused", "40", "10"], ["--failed"]), ("driver", ["threads", "2", "40"], [])):
+        result = case.trace(*program, options=options, name=name)
+        checks.equal(f"{name}: nothing is told", [], result.summary["missed"]["hooks"])
+
+
 def test_a_first_launch_that_initialises_returns(case):
     result = case.trace("refused", "0", "7")
     checks.equal("unfinished", [], result.calls(unfinished=True))

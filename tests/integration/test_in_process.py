@@ -58,7 +58,7 @@ def late_runtime_only(result):
     """A command is not held any more, so a runtime that is loaded later is hooked late, which is told."""
     missed = result.summary["missed"]
     for hook in list(missed["hooks"]):
-        if hook["kind"] == "hooked_late" and hook["lib"].startswith("libcudart"):
+        if hook["kind"] == "hooked_late" and hook.get("lib", "").startswith("libcudart"):
             missed["hooks"].remove(hook)
     missed["complete"] = missed["complete"] or not missed["hooks"]
 

@@ -57,7 +57,7 @@ static void test_each_kind_of_miss_makes_it_incomplete(void **state)
 		run.misses = &miss;
 		run.n_misses = 1;
 		assert_non_null(missed_kind_key(miss.kind));
-		if (kind == MISS_GPU_WINDOWS)
+		if (kind == MISS_GPU_WINDOWS || kind == MISS_NOT_LOOKED)
 			continue;
 		assert_incomplete(&run, "of a test");
 	}
@@ -76,6 +76,21 @@ static void test_windows_of_gpu_times_are_told_and_miss_nothing(void **state)
 	missed_text(&text, &run);
 	assert_string_equal(text.data, "  nothing was lost\n  in windows: of a test\n");
 	assert_true(missed_gpu_times(&run));
+	buf_free(&text);
+}
+
+static void test_what_was_not_looked_at_is_told_and_is_no_loss(void **state)
+{
+	const struct miss miss = { .kind = MISS_NOT_LOOKED, .name = "f", .why = "of a test" };
+	struct run_info run = whole_run();
+	struct buf text = { 0 };
+
+	run.misses = &miss;
+	run.n_misses = 1;
+	assert_true(missed_nothing(&run));
+	missed_text(&text, &run);
+	assert_string_equal(text.data, "  nothing was lost\n  not looked at: f: of a test\n");
+	assert_false(missed_gpu_times(&run));
 	buf_free(&text);
 }
 
@@ -248,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_each_reason_has_its_words_and_makes_it_incomplete),
 		cmocka_unit_test(test_each_kind_of_miss_makes_it_incomplete),
 		cmocka_unit_test(test_windows_of_gpu_times_are_told_and_miss_nothing),
+		cmocka_unit_test(test_what_was_not_looked_at_is_told_and_is_no_loss),
 		cmocka_unit_test(test_each_lack_of_stacks_makes_it_incomplete),
 		cmocka_unit_test(test_lacks_of_stacks_have_keys_where_there_are_some),
 		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),

@@ -43,6 +43,7 @@ const HOOKS = /** @type {{[kind: string]: string}} */ ({
 	counted: 'counted inside of the process',
 	failed: 'not whole',
 	gpu_windows: 'GPU times in windows',
+	not_looked_at: 'not looked at',
 });
 
 /**

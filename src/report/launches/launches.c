@@ -92,6 +92,7 @@ static void write_launches(void *self, const struct run_info *run)
 		report_note_no_stacks(table, run, placeless, all);
 	if (more_shapes)
 		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
+	report_note_refused(launches->writer.table, run);
 	report_note_estimated(launches->writer.table, run);
 }
 
