@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   17
+#define AGENT_ABI   18
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -434,6 +434,8 @@ struct agent_stall {
 	uint64_t samples;
 	uint32_t kernel; /* number of its name */
 	uint32_t reason; /* of the reason's, as "long_scoreboard" */
+	uint32_t file;   /* of the path's of the source; 0: not known */
+	uint32_t line;
 };
 
 #define AGENT_STALL_ANYWHERE UINT64_MAX /* `offset`: of many */

@@ -82,6 +82,8 @@ SAME(CUPTI_DOMAIN_SYNCHRONIZE, CUPTI_CB_DOMAIN_SYNCHRONIZE);
 SAME(CUPTI_DOMAIN_NVTX, CUPTI_CB_DOMAIN_NVTX);
 SAME(CUPTI_ENTER, CUPTI_API_ENTER);
 SAME(CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+SAME(CUPTI_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+SAME(CUPTI_RESOURCE_MODULE_PROFILED, CUPTI_CBID_RESOURCE_MODULE_PROFILED);
 SAME(CUPTI_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 SAME(CUPTI_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME(CUPTI_EXIT, CUPTI_API_EXIT);
@@ -234,6 +236,8 @@ GRAPH(CUpti_ActivityGraphTrace);
 #endif
 
 /* ---- callbacks ---- */
+AT(cupti_module_data, bytes, CUpti_ModuleResourceData, cubinSize);
+AT(cupti_module_data, cubin, CUpti_ModuleResourceData, pCubin);
 AT(cupti_graph_data, node, CUpti_GraphData, node);
 AT(cupti_graph_data, original_node, CUpti_GraphData, originalNode);
 AT(cupti_resource_data, graph, CUpti_ResourceData, resourceDescriptor);
@@ -313,6 +317,11 @@ SAME(PCS_CONFIGURE_BYTES, CUpti_PCSamplingConfigurationInfoParamsSize);
 SAME(PCS_GET_BYTES, CUpti_PCSamplingGetDataParamsSize);
 SAME(PCS_COUNT_BYTES, CUpti_PCSamplingGetNumStallReasonsParamsSize);
 SAME(PCS_REASONS_BYTES, CUpti_PCSamplingGetStallReasonsParamsSize);
+SAME(PCS_CRC_BYTES, CUpti_GetCubinCrcParamsSize);
+SAME(PCS_LINE_BYTES, CUpti_GetSassToSourceCorrelationParamsSize);
+AT(pcs_crc, cubin, CUpti_GetCubinCrcParams, cubin);
+AT(pcs_line, line, CUpti_GetSassToSourceCorrelationParams, lineNumber);
+AT(pcs_line, file, CUpti_GetSassToSourceCorrelationParams, fileName);
 SIZE(sizeof(struct pcs_stall), CUpti_PCSamplingStallReason);
 SIZE(sizeof(struct pcs_attribute), CUpti_PCSamplingConfigurationInfo);
 AT(pcs_attribute, words, CUpti_PCSamplingConfigurationInfo, attributeData);

@@ -109,6 +109,7 @@ struct sim_hooks {
 	/* A context, of no thread any more that uses it, is about to be destroyed; it was made. */
 	void (*context_ends)(void *context);
 	void (*context_made)(void *context);
+	void (*module_loaded)(void *context);
 	/* A node of a graph was made, in the calling thread; `original`: of this one, 0: of none. */
 	void (*node_made)(uint64_t node, uint64_t original);
 };

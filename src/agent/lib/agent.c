@@ -20,6 +20,7 @@
 #include "agent/lib/activities.h"
 #include "agent/lib/channel.h"
 #include "agent/lib/clock.h"
+#include "agent/lib/cubins.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/nvtx.h"
 #include "agent/lib/probes.h"
@@ -206,6 +207,7 @@ static void in_child(void)
 	buffers_forked();
 	leave_forked();
 	stalls_forked();
+	cubins_forked();
 	nvtx_forked();
 	probes_forked();
 }

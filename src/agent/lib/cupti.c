@@ -9,6 +9,7 @@
 #include "agent/lib/activities.h"
 #include "agent/lib/calls.h"
 #include "agent/lib/clock.h"
+#include "agent/lib/cubins.h"
 #include "agent/lib/cupti.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
@@ -74,13 +75,27 @@ static void on_node(uint32_t id, const struct cupti_resource_data *data)
 		calls_node(node, original);
 }
 
+static void on_resource(uint32_t id, const struct cupti_resource_data *data)
+{
+	switch (id) {
+	case CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING:
+		stalls_ends(data->context);
+		break;
+	case CUPTI_RESOURCE_MODULE_LOADED:
+	case CUPTI_RESOURCE_MODULE_PROFILED:
+		if (data->module)
+			cubins_loaded(data->module->cubin, data->module->bytes);
+		break;
+	case CUPTI_RESOURCE_GRAPHNODE_CREATED:
+	case CUPTI_RESOURCE_GRAPHNODE_CLONED:
+		on_node(id, data);
+	}
+}
+
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
 	if (domain == CUPTI_DOMAIN_RESOURCE) {
-		if (id == CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING)
-			stalls_ends(((const struct cupti_resource_data *)data)->context);
-		else
-			on_node(id, data);
+		on_resource(id, data);
 		return;
 	}
 	if (writer_kinds(AGENT_WANT_STALLS))
@@ -329,6 +344,18 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 	return 0;
 }
 
+static const struct {
+	uint32_t wanted; /* enum agent_kind */
+	uint32_t id;     /* enum cupti_resource_id */
+	bool of_graph;   /* where CUPTI tells nodes' numbers */
+} resources[] = {
+	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, false },
+	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_MODULE_LOADED, false },
+	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_MODULE_PROFILED, false },
+	{ AGENT_WANT_NODES, CUPTI_RESOURCE_GRAPHNODE_CREATED, true },
+	{ AGENT_WANT_NODES, CUPTI_RESOURCE_GRAPHNODE_CLONED, true },
+};
+
 /* Functions that this CUPTI is too old to know are refused, and never called either. */
 static void enable_callbacks(uint32_t kinds)
 {
@@ -339,15 +366,12 @@ static void enable_callbacks(uint32_t kinds)
 		while ((id = calls_next(domain, kinds, &at)))
 			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
-	if (kinds & AGENT_WANT_STALLS)
-		f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
-		                      CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING);
-	if (!(kinds & AGENT_WANT_NODES) || !f.cuptiGetGraphNodeId)
-		return;
-	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
-	                      CUPTI_RESOURCE_GRAPHNODE_CREATED);
-	f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
-	                      CUPTI_RESOURCE_GRAPHNODE_CLONED);
+	for (size_t i = 0; i < ARRAY_SIZE(resources); i++) {
+		if (resources[i].wanted & kinds &&
+		    (f.cuptiGetGraphNodeId || !resources[i].of_graph))
+			f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+			                      resources[i].id);
+	}
 }
 
 int cupti_begin(uint32_t kinds, int given, struct failure *failure)
@@ -373,6 +397,8 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 	/* No graph may be launched unseen while kinds are on: those that were on their way before
 	 * the callbacks came are let by. */
 	__atomic_store_n(&graphs_matter, true, __ATOMIC_RELAXED);
+	if (kinds & AGENT_WANT_STALLS) /* modules may be loaded from then on */
+		cubins_open(found.library);
 	enable_callbacks(kinds);
 	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
@@ -430,6 +456,7 @@ void cupti_clock(void)
 void cupti_disable(void)
 {
 	stalls_close();
+	cubins_close();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)
 			disable_kind(kinds_of[i].kind);

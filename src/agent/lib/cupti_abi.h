@@ -301,6 +301,8 @@ enum cupti_domain {
 /* CUpti_CallbackIdResource */
 enum cupti_resource_id {
 	CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
+	CUPTI_RESOURCE_MODULE_LOADED = 6,
+	CUPTI_RESOURCE_MODULE_PROFILED = 8,
 	CUPTI_RESOURCE_GRAPHNODE_CREATED = 13,
 	CUPTI_RESOURCE_GRAPHNODE_CLONED = 20,
 };
@@ -332,11 +334,21 @@ struct cupti_graph_data {
 	void *executable;
 };
 
+/* CUpti_ModuleResourceData */
+struct cupti_module_data {
+	uint32_t module;
+	size_t bytes;
+	const char *cubin;
+};
+
 /* CUpti_ResourceData: of the domain of resources; the last member's type depends on the id. */
 struct cupti_resource_data {
 	void *context;
 	void *resource;
-	const struct cupti_graph_data *graph;
+	union {
+		const struct cupti_graph_data *graph;
+		const struct cupti_module_data *module;
+	};
 };
 
 typedef void *cupti_subscriber;

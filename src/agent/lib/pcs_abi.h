@@ -127,6 +127,27 @@ struct pcs_reasons {
 };
 #define PCS_REASONS_BYTES PCS_SIZE(pcs_reasons, names)
 
+/* cuptiGetCubinCrc */
+struct pcs_crc {
+	size_t size;
+	size_t bytes;
+	const void *cubin;
+	uint64_t crc;
+};
+#define PCS_CRC_BYTES PCS_SIZE(pcs_crc, crc)
+
+/* cuptiGetSassToSourceCorrelation */
+struct pcs_line {
+	size_t size;
+	const void *cubin;
+	const char *function; /* mangled */
+	size_t bytes;
+	uint32_t line;
+	uint64_t offset;
+	char *file, *directory; /* malloc'ed */
+};
+#define PCS_LINE_BYTES PCS_SIZE(pcs_line, directory)
+
 /* FUNCTION(name, argument): all may be missing, and return a CUptiResult. */
 #define PCS_FUNCTIONS(FUNCTION)                                                                    \
 	FUNCTION(cuptiPCSamplingEnable, struct pcs_context)                                        \

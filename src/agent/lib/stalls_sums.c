@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agent/lib/cubins.h"
+
 #define SLOTS       8192 /* a power of two */
 #define PLACES_MOST 4096 /* sums that tell the instruction */
 #define SUMS_MOST   6144
@@ -144,7 +146,7 @@ void sums_add_all(struct sums *sums, const struct pcs_data *data)
 static bool write_sum(const struct sums *sums, const struct sum *sum, struct intern *intern,
                       struct ring *ring, const struct sums_window *window)
 {
-	const struct agent_stall record = {
+	struct agent_stall record = {
 		.head = { .bytes = sizeof(record), .type = AGENT_STALL },
 		.begin_ns = window->begin_ns,
 		.end_ns = window->end_ns,
@@ -155,6 +157,11 @@ static bool write_sum(const struct sums *sums, const struct sum *sum, struct int
 		.reason = intern_name(intern, ring, sums->reasons[sum->reason]),
 	};
 
+	char path[CUBINS_PATH];
+
+	if (sum->offset != AGENT_STALL_ANYWHERE &&
+	    cubins_line(sum->cubin, sum->kernel, sum->offset, path, &record.line))
+		record.file = intern_name(intern, ring, path);
 	return record.kernel && record.reason && ring_put(ring, &record.head);
 }
 
@@ -170,6 +177,7 @@ void sums_write(struct sums *sums, struct intern *intern, struct ring *ring,
 		.foreign = sums->foreign,
 	};
 
+	cubins_turn();
 	for (size_t i = 0; i < SLOTS && sums->n; i++) {
 		struct sum *sum = &sums->slots[i];
 

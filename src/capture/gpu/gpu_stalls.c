@@ -12,6 +12,7 @@
 #define FUTURE_NS   3000000000ull  /* an end that lies further ahead is none */
 #define WINDOW_MOST 10000000000ull /* ns; one of an agent's is 20 ms long */
 #define REASON_MOST 64             /* bytes; CUPTI's are half as long */
+#define FILE_MOST   256
 
 /* ---- events -------------------------------------------------------------------------------- */
 
@@ -40,7 +41,8 @@ static bool take_stall(struct gpu_times *gpu, struct gpu_times_process *process,
                        const struct agent_stall *record)
 {
 	const char *name = gpu_records_name(process->records, record->reason);
-	char reason[REASON_MOST];
+	const char *path = record->file ? gpu_records_name(process->records, record->file) : NULL;
+	char reason[REASON_MOST], file[FILE_MOST];
 	struct stall stall = {
 		.begin_ns = record->begin_ns,
 		.end_ns = record->end_ns,
@@ -49,12 +51,16 @@ static bool take_stall(struct gpu_times *gpu, struct gpu_times_process *process,
 		.cubin = record->cubin,
 		.offset = record->offset,
 		.samples = record->samples,
+		.file = path ? file : NULL,
+		.line = path ? record->line : 0,
 	};
 
 	if (!name || !stall.kernel || !window_is(gpu, stall.begin_ns, stall.end_ns) ||
 	    stall.samples > STALL_SAMPLES_MOST)
 		return false;
 	snprintf(reason, sizeof(reason), "%s", name);
+	if (path)
+		snprintf(file, sizeof(file), "%s", path);
 	pass(gpu, process, &stall);
 	return true;
 }

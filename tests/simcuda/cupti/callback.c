@@ -151,35 +151,42 @@ void call_leave(struct sim_call *call)
 		me.depth--;
 }
 
-/* Of a resource of which the program is told: the handle of a node is its number. */
-static void tell_node(uint32_t site, uint64_t node, uint64_t original)
+/* Of a resource of which the program is told. */
+static void tell_resource(uint32_t site, struct resource_data *data)
 {
 	if (!atomic_load(&enabled[DOMAIN_RESOURCE][site]))
 		return;
 	client_enter();
 	const struct subscriber *to = atomic_load(&subscriber);
-	if (to && to->call && session_now()) {
-		struct graph_data graph = { .node = (void *)(uintptr_t)node,
-			                    .original_node = (void *)(uintptr_t)original };
-		struct resource_data data = { .descriptor = &graph };
-		to->call(to->user, DOMAIN_RESOURCE, site, &data);
-	}
+	if (to && to->call && session_now())
+		to->call(to->user, DOMAIN_RESOURCE, site, data);
 	client_leave();
+}
+
+/* The handle of a node is its number. */
+static void tell_node(uint32_t site, uint64_t node, uint64_t original)
+{
+	struct graph_data graph = { .node = (void *)(uintptr_t)node,
+		                    .original_node = (void *)(uintptr_t)original };
+	struct resource_data data = { .descriptor = &graph };
+	tell_resource(site, &data);
 }
 
 void context_ends(void *context)
 {
-	if (atomic_load(&enabled[DOMAIN_RESOURCE][RESOURCE_CONTEXT_DESTROY_STARTING])) {
-		client_enter();
-		const struct subscriber *to = atomic_load(&subscriber);
-		if (to && to->call && session_now()) {
-			struct resource_data data = { .context = context };
-			to->call(to->user, DOMAIN_RESOURCE, RESOURCE_CONTEXT_DESTROY_STARTING,
-			         &data);
-		}
-		client_leave();
-	}
+	struct resource_data data = { .context = context };
+	tell_resource(RESOURCE_CONTEXT_DESTROY_STARTING, &data);
 	pcs_context_ends(context);
+}
+
+/* All modules have the same. */
+void module_loaded(void *context)
+{
+	size_t bytes;
+	struct module_data module = { .cubin = pcs_cubin(&bytes) };
+	struct resource_data data = { .context = context, .descriptor = &module };
+	module.bytes = bytes;
+	tell_resource(RESOURCE_MODULE_LOADED, &data);
 }
 
 /* A copy is told of as one that was made, too. */

@@ -118,6 +118,7 @@ void call_leave(struct sim_call *call);
 void callback_forget(void); /* the session ends */
 void node_made(uint64_t node, uint64_t original);
 void context_ends(void *context);
+void module_loaded(void *context);
 uint32_t correlation_current(void);  /* of the call that this thread is in; 0: none */
 bool callback_is_at_exit(void);      /* this thread is in a callback at a call's exit */
 unsigned int callback_threads(void); /* that called CUDA in this session */
@@ -129,6 +130,7 @@ bool pcs_is_on(void); /* of any context */
 void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns);
 void pcs_context_ends(void *context); /* and was told of */
 void pcs_context_new(void *context);
+const char *pcs_cubin(size_t *bytes); /* of every module: what has line information looks like */
 void pcs_forget(void); /* the session ends: none may be enabled */
 
 /* ---- activity.c ------------------------------------------------------------------------------ */

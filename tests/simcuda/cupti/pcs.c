@@ -14,6 +14,35 @@
  */
 #include "cupti.h"
 
+#include <elf.h>
+#include <string.h>
+
+/* ---- what every module looks like ------------------------------------------------------------ */
+
+static const struct cubin {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[3];
+	char names[24];
+} cubin = {
+	.head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+	          .e_shoff = offsetof(struct cubin, sections),
+	          .e_shentsize = sizeof(Elf64_Shdr),
+	          .e_shnum = 3,
+	          .e_shstrndx = 1 },
+	.sections = { [1] = { .sh_name = 1,
+	                      .sh_type = SHT_STRTAB,
+	                      .sh_offset = offsetof(struct cubin, names),
+	                      .sh_size = 24 },
+	              [2] = { .sh_name = 11, .sh_type = SHT_PROGBITS } },
+	.names = "\0.shstrtab\0.debug_line",
+};
+
+const char *pcs_cubin(size_t *bytes)
+{
+	*bytes = sizeof(cubin);
+	return (const char *)&cubin;
+}
+
 #if CUPTI_RELEASE >= 11030
 
 #include <stdatomic.h>
@@ -27,6 +56,7 @@
 #define CONTEXTS   8
 #define KERNELS    256
 #define PLACES     3
+#define CUBIN_CRC  0x5eedcafe
 #define SCHEDULERS 4
 #define CLOCK_GHZ  1.7
 #define PC_BYTES   (CUPTI_RELEASE >= 12040 ? sizeof(struct pcs_pc) : 56)
@@ -171,6 +201,36 @@ void pcs_forget(void)
 {
 	if (pcs_is_on())
 		misuse("cuptiFinalize", "PC sampling is enabled");
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+CUPTI_API enum result cuptiGetCubinCrc(struct pcs_crc *given);
+enum result cuptiGetCubinCrc(struct pcs_crc *given)
+{
+	FAIL_ON_DEMAND();
+	if (given->size != PCS_CRC_BYTES || !given->cubin || !given->bytes)
+		return RESULT_INVALID_PARAMETER;
+	given->crc = given->bytes == sizeof(cubin) && !memcmp(given->cubin, &cubin, sizeof(cubin))
+	                     ? CUBIN_CRC
+	                     : 0;
+	return RESULT_SUCCESS;
+}
+
+/* Of all but the last instruction. */
+CUPTI_API enum result cuptiGetSassToSourceCorrelation(struct pcs_line *given);
+enum result cuptiGetSassToSourceCorrelation(struct pcs_line *given)
+{
+	FAIL_ON_DEMAND();
+	if (given->size != PCS_LINE_BYTES || !given->cubin || !given->bytes || !given->function)
+		return RESULT_INVALID_PARAMETER;
+	if (given->bytes != sizeof(cubin) || memcmp(given->cubin, &cubin, sizeof(cubin)) != 0 ||
+	    given->offset == offsets[PLACES - 1])
+		return RESULT_UNKNOWN;
+	given->line = 80 + (uint32_t)(given->offset / 16);
+	given->file = strdup("kernels.cu");
+	given->directory = strdup("/home/user/train");
+	return RESULT_SUCCESS;
 }
 
 /* ---- the program's side ---------------------------------------------------------------------- */
@@ -379,7 +439,7 @@ static void fill(struct sampled *kernel, size_t place, struct pcs_pc *pc)
 		{ { 13, (uint32_t)at }, { 12, 0 } },
 	};
 
-	pc->cubin = 0x5eed0000u + strlen(kernel->name);
+	pc->cubin = CUBIN_CRC;
 	pc->offset = offsets[place];
 	pc->function = 1;
 	pc->name = setting("SIMCUPTI_PCS_COPIES") ? strdup(kernel->name) : kernel->name;

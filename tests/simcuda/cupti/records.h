@@ -57,6 +57,7 @@ enum {
 enum {
 	DOMAIN_RESOURCE = 3,
 	RESOURCE_CONTEXT_DESTROY_STARTING = 2,
+	RESOURCE_MODULE_LOADED = 6,
 	RESOURCE_GRAPHNODE_CREATED = 13,
 	RESOURCE_GRAPHNODE_CLONED = 20
 };
@@ -208,6 +209,13 @@ struct graph_data {
 	uint32_t node_type;
 	void *dependency;
 	void *executable;
+};
+
+/* CUpti_ModuleResourceData */
+struct module_data {
+	uint32_t module;
+	size_t bytes;
+	const char *cubin;
 };
 
 struct resource_data {

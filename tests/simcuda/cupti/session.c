@@ -23,6 +23,7 @@ static const struct sim_hooks hooks = {
 	.node_made = node_made,
 	.context_ends = context_ends,
 	.context_made = pcs_context_new,
+	.module_loaded = module_loaded,
 };
 
 static struct sim_profiler *profiler;   /* guarded by cupti_lock */

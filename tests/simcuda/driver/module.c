@@ -8,6 +8,7 @@
 
 #include "block.h"
 #include "stream.h"
+#include "trace.h"
 
 struct global {
 	struct global *next;
@@ -120,6 +121,8 @@ static CUresult module_load(CUmodule *module, const void *data)
 	pthread_mutex_lock(&lock);
 	*module = module_new(ctx, NULL, image);
 	pthread_mutex_unlock(&lock);
+	if (*module)
+		trace_module_loaded(ctx);
 	return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -278,9 +281,12 @@ static CUresult library_module(CUmodule *module, CUlibrary library)
 	*module = ctx->modules;
 	while (*module && (*module)->library != library)
 		*module = (*module)->next;
-	if (!*module)
+	bool is_new = !*module;
+	if (is_new)
 		*module = module_new(ctx, library, image_get(library->image));
 	pthread_mutex_unlock(&lock);
+	if (is_new && *module)
+		trace_module_loaded(ctx);
 	return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

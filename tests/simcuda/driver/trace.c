@@ -297,6 +297,13 @@ void trace_context_made(CUcontext ctx)
 		hooks->context_made(ctx);
 }
 
+void trace_module_loaded(CUcontext ctx)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	if (hooks)
+		hooks->module_loaded(ctx);
+}
+
 void trace_node_made(uint64_t node, uint64_t original)
 {
 	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);

@@ -25,6 +25,7 @@ void trace_instantiated(void); /* a graph; not under sim_lock */
 
 struct plan;
 void trace_context_made(CUcontext ctx);
+void trace_module_loaded(CUcontext ctx);
 void trace_context_ends(CUcontext ctx); /* before anything of it is taken away */
 /* A node of a graph was made, as a copy of another or (0) not; all of a plan were. */
 void trace_node_made(uint64_t node, uint64_t original);

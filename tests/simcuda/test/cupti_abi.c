@@ -62,6 +62,8 @@ SAME(sizeof(struct callback_data), sizeof(CUpti_CallbackData));
 SAME(sizeof(struct graph_data), sizeof(CUpti_GraphData));
 SAME(sizeof(struct resource_data), sizeof(CUpti_ResourceData));
 SAME(RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+SAME(RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+SAME(sizeof(struct module_data), sizeof(CUpti_ModuleResourceData));
 SAME(RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 SAME(RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/cubins.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/lib/clock.h"
+#include "agent/lib/cupti_abi.h"
+#include "agent/lib/pcs_abi.h"
+
+#define CUBINS     512
+#define BYTES_MOST ((size_t)64 << 20) /* of all */
+#define TURN_NS    5000000 /* CUPTI takes a millisecond for a cubin, and one thousandth for a line */
+
+struct cubin {
+	uint64_t crc;
+	size_t bytes;
+	void *copy;
+};
+
+static uint32_t (*get_crc)(struct pcs_crc *given);
+static uint32_t (*get_line)(struct pcs_line *given);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cubin cubins[CUBINS]; /* these three: guarded */
+static size_t n_cubins, all_bytes;
+static uint32_t is_open;
+static uint64_t turn_ns; /* when it began */
+
+/* ---- line information ---------------------------------------------------------------------- */
+
+static bool is_within(uint64_t offset, uint64_t bytes, size_t all)
+{
+	return offset <= all && bytes <= all - offset;
+}
+
+/* NULL: it has none. */
+static const char *section_name(const char *cubin, size_t bytes, const Elf64_Shdr *names,
+                                const Elf64_Shdr *section)
+{
+	const char *name;
+
+	if (!is_within(names->sh_offset, names->sh_size, bytes) ||
+	    section->sh_name >= names->sh_size)
+		return NULL;
+	name = cubin + names->sh_offset + section->sh_name;
+	return memchr(name, '\0', names->sh_size - section->sh_name) ? name : NULL;
+}
+
+static bool has_lines(const char *cubin, size_t bytes)
+{
+	Elf64_Ehdr head;
+	Elf64_Shdr names, section;
+
+	if (bytes < sizeof(head))
+		return false;
+	memcpy(&head, cubin, sizeof(head));
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_shentsize != sizeof(section) || head.e_shstrndx >= head.e_shnum ||
+	    !is_within(head.e_shoff, (uint64_t)head.e_shnum * sizeof(section), bytes))
+		return false;
+	memcpy(&names, cubin + head.e_shoff + head.e_shstrndx * sizeof(names), sizeof(names));
+	for (size_t i = 0; i < head.e_shnum; i++) {
+		const char *name;
+
+		memcpy(&section, cubin + head.e_shoff + i * sizeof(section), sizeof(section));
+		name = section_name(cubin, bytes, &names, &section);
+		if (name && !strcmp(name, ".debug_line"))
+			return true;
+	}
+	return false;
+}
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+void cubins_open(void *library)
+{
+	get_crc = (uint32_t(*)(struct pcs_crc *))dlsym(library, "cuptiGetCubinCrc");
+	get_line =
+		(uint32_t(*)(struct pcs_line *))dlsym(library, "cuptiGetSassToSourceCorrelation");
+	__atomic_store_n(&is_open, get_crc && get_line, __ATOMIC_RELEASE);
+}
+
+static bool is_kept(uint64_t crc)
+{
+	for (size_t i = 0; i < n_cubins; i++) {
+		if (cubins[i].crc == crc)
+			return true;
+	}
+	return false;
+}
+
+static void keep(uint64_t crc, const void *cubin, size_t bytes)
+{
+	void *copy;
+
+	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED) || n_cubins == CUBINS ||
+	    bytes > BYTES_MOST - all_bytes || is_kept(crc))
+		return;
+	copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return;
+	memcpy(copy, cubin, bytes);
+	cubins[n_cubins++] = (struct cubin){ crc, bytes, copy };
+	all_bytes += bytes;
+}
+
+void cubins_loaded(const void *cubin, size_t bytes)
+{
+	struct pcs_crc crc = { .size = PCS_CRC_BYTES, .bytes = bytes, .cubin = cubin };
+
+	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE) || !cubin || bytes > BYTES_MOST ||
+	    !has_lines(cubin, bytes) || get_crc(&crc) != CUPTI_OK)
+		return;
+	pthread_mutex_lock(&lock);
+	keep(crc.crc, cubin, bytes);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+void cubins_turn(void)
+{
+	turn_ns = clock_now();
+}
+
+/* A copy stays where it is until cubins_close, which the same thread calls. */
+static bool find(uint64_t crc, struct cubin *cubin)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < n_cubins && !found; i++) {
+		found = cubins[i].crc == crc;
+		*cubin = cubins[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool cubins_line(uint64_t crc, const char *function, uint64_t offset, char path[CUBINS_PATH],
+                 uint32_t *line)
+{
+	struct cubin cubin;
+	struct pcs_line given = { .size = PCS_LINE_BYTES, .function = function, .offset = offset };
+	bool known;
+
+	if (!find(crc, &cubin) || clock_now() - turn_ns > TURN_NS)
+		return false;
+	given.cubin = cubin.copy;
+	given.bytes = cubin.bytes;
+	known = get_line(&given) == CUPTI_OK && given.file && *given.file && given.line;
+	if (known) {
+		bool whole = *given.file == '/' || !given.directory || !*given.directory;
+
+		snprintf(path, CUBINS_PATH, "%s%s%s", whole ? "" : given.directory,
+		         whole ? "" : "/", given.file);
+		*line = given.line;
+	}
+	free(given.file); /* CUPTI leaves them to us */
+	free(given.directory);
+	return known;
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+void cubins_close(void)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&is_open, 0, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < n_cubins; i++)
+		munmap(cubins[i].copy, cubins[i].bytes);
+	n_cubins = all_bytes = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+void cubins_forked(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	cubins_close();
+}
