@@ -177,18 +177,23 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
 	return answer(device, "processes");
 }
 
-/* A sample a second of each process that used the GPU, an older one before it. */
+/*
+ * A sample a second of each process that used the GPU, an older one before it. As the real one
+ * does, it tells of them however old they are ("process_late", seconds).
+ */
 int nvmlDeviceGetProcessUtilization(void *device, struct process_utilization *samples,
                                     unsigned *count, unsigned long long since_us)
 {
 	unsigned pid = first_process(device), room = *count, busy;
 	unsigned n = (unsigned)setting(device, "processes", pid ? 1 : 0);
-	unsigned long long now_us = (unsigned long long)time(NULL) * 1000000;
+	unsigned long long now_us =
+		(unsigned long long)(time(NULL) - (time_t)setting(device, "process_late", 0)) *
+		1000000;
 
 	busy = (unsigned)setting(device, "process_busy", 25);
 	if (setting(device, "migs", 0) > 0)
 		return NOT_SUPPORTED;
-	if (!n || !busy || since_us > now_us)
+	if (!n || !busy)
 		return NOT_FOUND;
 	*count = 2 * n;
 	if (2 * n > room)

@@ -288,6 +288,10 @@ static void test_shares_of_processes_are_the_newest_that_the_driver_has(void **s
 	assert_true(wait_for(states, 0, was_read));
 	assert_int_equal(now[0].processes[0].busy_percent, 0);
 	gpu_states_free(states);
+	states = start_with_pid("1", "process_late 10\n", "77"); /* of then */
+	assert_true(wait_for(states, 0, was_read));
+	assert_int_equal(now[0].processes[0].busy_percent, 0);
+	gpu_states_free(states);
 	states = start_with_pid("1", "process_busy 101\n", "77");
 	assert_true(wait_for(states, 0, was_read));
 	assert_int_equal(now[0].processes[0].busy_percent, GPU_UNKNOWN);

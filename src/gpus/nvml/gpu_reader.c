@@ -16,7 +16,9 @@
 #define XIDS_A_READ 64         /* the rest comes with the next one */
 #define PAUSE_TIMES 4          /* intervals without a reading are a pause */
 #define SHARES_ROOM 1024       /* some of each process */
-#define SHARES_US   2000000 /* as old as one may be: the driver samples once a second or faster */
+/* As old as one may be. On an H200 with driver 580 samples came up to 2.2 s late, each process's at
+ * its own time, and were told of however old they were. */
+#define SHARES_US   3000000
 #define KIB         1024
 #define MHZ         1000000
 #define NO_INSTANCE UINT32_MAX
@@ -483,14 +485,16 @@ static void read_processes(struct gpu_reader *reader, struct gpu_state *state)
 	}
 }
 
-static int16_t share_of(const struct gpu_reader *reader, unsigned n, uint32_t pid)
+static int16_t share_of(const struct gpu_reader *reader, unsigned n, uint32_t pid,
+                        uint64_t since_us)
 {
 	const struct process_utilization *newest = NULL;
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct process_utilization *share = &reader->shares[i];
 
-		if (share->pid == pid && (!newest || share->time_us > newest->time_us))
+		if (share->pid == pid && share->time_us >= since_us &&
+		    (!newest || share->time_us > newest->time_us))
 			newest = share;
 	}
 	return !newest ? 0 : newest->sm <= 100 ? (int16_t)newest->sm : GPU_UNKNOWN;
@@ -499,19 +503,20 @@ static int16_t share_of(const struct gpu_reader *reader, unsigned n, uint32_t pi
 /* The driver tells of those that used the GPU lately: who is not among them did not. */
 static void read_shares(struct gpu_reader *reader, struct gpu_state *state)
 {
+	uint64_t since_us = clock_of_ns(CLOCK_REALTIME) / 1000 - SHARES_US;
 	unsigned n = SHARES_ROOM;
 	int result;
 
 	if (!reader->nvml->process_utilization || !state->n_processes || state->mig_mode)
 		return;
-	result = reader->nvml->process_utilization(reader->handle, reader->shares, &n,
-	                                           clock_of_ns(CLOCK_REALTIME) / 1000 - SHARES_US);
+	result = reader->nvml->process_utilization(reader->handle, reader->shares, &n, since_us);
 	if (result == NVML_NOT_FOUND)
 		n = 0;
 	else if (!good(reader, result) || n > SHARES_ROOM)
 		return;
 	for (uint32_t i = 0; i < state->n_processes; i++)
-		state->processes[i].busy_percent = share_of(reader, n, state->processes[i].pid);
+		state->processes[i].busy_percent =
+			share_of(reader, n, state->processes[i].pid, since_us);
 }
 
 static void count_xid(struct gpu_xids *xids, uint32_t code)
