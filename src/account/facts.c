@@ -533,13 +533,22 @@ static void fact_sample_add(struct facts *facts, const struct event *event)
 		fact_cpu_add(facts, event);
 }
 
+#define BUSY_LONGEST_NS 20000000ull
+
 static void fact_busy_add(struct facts *facts, const struct event *event)
 {
 	const struct gpu_metrics_sample *sample = event->metrics;
-	struct fact_busy *row;
+	struct fact_busy *row = facts->n_busy ? &facts->busy[facts->n_busy - 1] : NULL;
 
 	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
 		return;
+	/* Stretches that differ only in what kernels use are one here. */
+	if (row && row->gpu == sample->gpu && row->busy == GPU_SHARE_WHOLE &&
+	    sample->value[GPU_METRIC_BUSY] == GPU_SHARE_WHOLE && row->end_ns == sample->begin_ns &&
+	    sample->end_ns - row->begin_ns <= BUSY_LONGEST_NS) {
+		row->end_ns = facts_time(sample->end_ns);
+		return;
+	}
 	row = fact_add(facts, &facts->busy, &facts->n_busy, sizeof(*row));
 	if (!row)
 		return;

@@ -10,7 +10,7 @@
 #include "gpus/gpus.h"
 
 /* The ids are nvmlGpmMetricId_t's; shares in percent, rates in MiB a second. */
-static const struct gpu_metric_info infos[GPU_METRICS] = {
+static const struct gpu_metric_info infos[GPU_METRICS_DRAWN] = {
 	[GPU_METRIC_GRAPHICS] = { "graphics", "Graphics or compute engine", "an engine was busy",
 	                          false, 1 },
 	[GPU_METRIC_SM] = { "sm", "SM active", "multiprocessors that had a warp", false, 2 },
@@ -30,11 +30,38 @@ static const struct gpu_metric_info infos[GPU_METRICS] = {
 	[GPU_METRIC_BUSY] = { "busy", "GPU utilisation", "a kernel ran", false, 0 },
 	[GPU_METRIC_MEMORY_BUSY] = { "memory_busy", "Memory utilisation",
 	                             "memory was read or written", false, 0 },
+	[GPU_METRIC_SAMPLED_SM] = { "sm_sampled", "SM active, sampled",
+	                            "multiprocessors that had a warp", false, 0 },
+	[GPU_METRIC_SAMPLED_TENSOR] = { "tensor_sampled", "Tensor cores, sampled",
+	                                "pipes of the tensor cores", false, 0 },
+	[GPU_METRIC_SAMPLED_DRAM] = { "dram_sampled", "DRAM bandwidth, sampled",
+	                              "bandwidth of the device's memory", false, 0 },
 };
 
 const struct gpu_metric_info *gpu_metric_info(enum gpu_metric metric)
 {
 	return &infos[metric];
+}
+
+enum gpu_metric gpu_metric_drawn(const struct gpu_metrics_sample *sample, enum gpu_metric metric)
+{
+	if (sample->value[metric] == GPU_METRIC_UNKNOWN)
+		return GPU_METRICS_DRAWN;
+	if (sample->source != GPU_METRICS_STRETCHES)
+		return metric;
+	switch (metric) {
+	case GPU_METRIC_BUSY:
+	case GPU_METRIC_MEMORY_BUSY:
+		return metric;
+	case GPU_METRIC_SM:
+		return GPU_METRIC_SAMPLED_SM;
+	case GPU_METRIC_TENSOR:
+		return GPU_METRIC_SAMPLED_TENSOR;
+	case GPU_METRIC_DRAM:
+		return GPU_METRIC_SAMPLED_DRAM;
+	default:
+		return GPU_METRICS_DRAWN;
+	}
 }
 
 const char *gpu_metrics_source_name(enum gpu_metrics_source source)
@@ -118,6 +145,8 @@ uint32_t gpu_resident_blocks(const struct gpu_limits *limits, uint64_t block_thr
 #define COPY_LEAST  300  /* the same of copies: small ones are always under way */
 #define HALF        (GPU_SHARE_WHOLE / 2)
 #define LONGEST_NS  20000000ull /* of a stretch: what goes on is told of meanwhile */
+#define OTHER_NS    300000ull   /* after which what goes on with other values is told apart */
+#define OTHER       1500        /* as far from its means */
 #define PARTLY_MOST 10          /* samples of one whose share is between */
 
 enum kind { KIND_IDLE, KIND_COPIES, KIND_BUSY, KIND_PARTLY, KIND_PARTLY_COPIES };
@@ -171,6 +200,22 @@ static void give(struct stretches *stretches)
 	stretches->each(stretches->data, &stretch);
 }
 
+/* Kernels that follow each other without a pause differ in what they use. */
+static bool is_other(const struct stretches *stretches, const struct pm_sample *sample)
+{
+	uint64_t ns = stretches->run.end_ns - stretches->run.begin_ns;
+
+	if (stretches->kind != KIND_BUSY || ns < OTHER_NS)
+		return false;
+	for (int i = OF_SM; i < OF_ALL; i++) {
+		double off = (double)*value_of(sample, i) - stretches->sums[i] / (double)ns;
+
+		if (off > OTHER || off < -OTHER)
+			return true;
+	}
+	return false;
+}
+
 /* A part of a sample, as time of this kind. */
 static void add(struct stretches *stretches, const struct pm_sample *sample, uint64_t begin_ns,
                 uint64_t end_ns, enum kind kind)
@@ -179,9 +224,10 @@ static void add(struct stretches *stretches, const struct pm_sample *sample, uin
 
 	if (end_ns <= begin_ns)
 		return;
-	if (stretches->any && (stretches->kind != (int)kind || stretches->run.end_ns != begin_ns ||
-	                       end_ns - stretches->run.begin_ns > LONGEST_NS ||
-	                       (kind == KIND_PARTLY && stretches->n_run >= PARTLY_MOST)))
+	if (stretches->any &&
+	    (stretches->kind != (int)kind || stretches->run.end_ns != begin_ns ||
+	     end_ns - stretches->run.begin_ns > LONGEST_NS || is_other(stretches, sample) ||
+	     (kind == KIND_PARTLY && stretches->n_run >= PARTLY_MOST)))
 		give(stretches);
 	if (!stretches->any) {
 		stretches->run = *sample;

@@ -32,6 +32,12 @@ enum gpu_metric {
 	GPU_METRICS
 };
 
+/* In no sample: what is drawn of stretches, beside NVML's means of the same time. */
+#define GPU_METRIC_SAMPLED_SM     ((enum gpu_metric)GPU_METRICS)
+#define GPU_METRIC_SAMPLED_TENSOR ((enum gpu_metric)(GPU_METRICS + 1))
+#define GPU_METRIC_SAMPLED_DRAM   ((enum gpu_metric)(GPU_METRICS + 2))
+#define GPU_METRICS_DRAWN         ((enum gpu_metric)(GPU_METRICS + 3))
+
 enum gpu_metrics_source {
 	GPU_METRICS_NONE,
 	GPU_METRICS_GPM,
@@ -65,15 +71,8 @@ struct gpu_metric_info {
 
 const struct gpu_metric_info *gpu_metric_info(enum gpu_metric metric);
 
-/* Whether it is a value of a counter: of stretches when a GPU was busy alone is, since NVML's means
- * of the same time are the counters of the rest. */
-static inline bool gpu_metric_is_drawn(const struct gpu_metrics_sample *sample,
-                                       enum gpu_metric metric)
-{
-	return sample->value[metric] != GPU_METRIC_UNKNOWN &&
-	       (sample->source != GPU_METRICS_STRETCHES || metric == GPU_METRIC_BUSY ||
-	        metric == GPU_METRIC_MEMORY_BUSY);
-}
+/* The counter that a value is drawn as; GPU_METRICS_DRAWN: none. */
+enum gpu_metric gpu_metric_drawn(const struct gpu_metrics_sample *sample, enum gpu_metric metric);
 
 /* Bytes a second, or percent with two decimals: "93.46". */
 struct buf;

@@ -53,7 +53,7 @@ struct page_rows {
 	struct page_thread *threads;
 	struct page_stream *streams;
 	struct page_memory *memories;
-	struct page_track *metrics[RUN_GPUS_MAX][GPU_METRICS];
+	struct page_track *metrics[RUN_GPUS_MAX][GPU_METRICS_DRAWN];
 	struct page_process *processes; /* by id */
 	size_t n_processes;
 	uint32_t *functions, *kernels; /* their names' numbers and 1, by id */
@@ -517,15 +517,17 @@ static void rows_add_metrics(struct page_rows *rows, const struct event *event)
 	const struct gpu_metrics_sample *sample = event->metrics;
 
 	for (unsigned i = 0; sample->gpu < RUN_GPUS_MAX && i < GPU_METRICS; i++) {
+		enum gpu_metric drawn = gpu_metric_drawn(sample, i);
 		uint64_t value;
 
-		if (!gpu_metric_is_drawn(sample, i) || sample->value[i] < 0)
+		if (drawn == GPU_METRICS_DRAWN || sample->value[i] < 0)
 			continue;
 		value = (uint64_t)sample->value[i];
 		/* hundredths of a percent, or bytes a second */
 		value = value < PAGE_NUMBER_MOST / 1000 ? value : PAGE_NUMBER_MOST / 1000;
 		value = gpu_metric_info(i)->is_rate ? value * 1000 : value * 10;
-		rows_add_value(rows, metric_track(rows, sample->gpu, i), sample->begin_ns, value);
+		rows_add_value(rows, metric_track(rows, sample->gpu, drawn), sample->begin_ns,
+		               value);
 	}
 }
 

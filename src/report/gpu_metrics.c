@@ -2,6 +2,7 @@
 /* The report `gpu_metrics`: how well GPUs were used, by what was read of them at an interval. */
 #include <math.h>
 
+#include "analysis/kernel_metrics.h"
 #include "analysis/metrics_use.h"
 #include "base/number.h"
 #include "report/reports.h"
@@ -9,6 +10,7 @@
 struct metrics_report {
 	struct report_writer writer; /* first */
 	struct metrics_use *use;
+	struct kernel_metrics *kernels;
 };
 
 /* A share of the time that a metric was at a level: metrics_levels. */
@@ -121,21 +123,69 @@ static void write_rates(void *self, const struct run_info *run)
 	write_rows(self, true);
 }
 
+/* ---- by kernel ----------------------------------------------------------------------------- */
+
+#define OF_KERNEL(member) TABLE_AT(struct kernel_metrics_row, member)
+
+static const struct table_column kernel_columns[] = {
+	{ "Runs", TABLE_NUMBER, OF_KERNEL(runs) },
+	{ "Time", TABLE_DURATION, OF_KERNEL(ns) },
+	{ "SM Active", TABLE_PERCENT },
+	{ "Tensor", TABLE_PERCENT },
+	{ "DRAM", TABLE_PERCENT },
+	{ "Kernel", TABLE_TEXT, TABLE_VIA(struct kernel_metrics_row, kernel, name) },
+};
+
+static void write_kernels(void *self, const struct run_info *run)
+{
+	struct metrics_report *report = self;
+	struct table *table = report->writer.table;
+	const struct kernel_metrics_row *rows;
+	size_t n;
+
+	rows = kernel_metrics_rows(report->kernels, &n);
+	if (!n && !kernel_metrics_of_several(report->kernels))
+		return;
+	report_table(&report->writer, "kernels", "While a kernel ran for 1 ms or longer",
+	             TABLE_COLUMNS(kernel_columns));
+	for (size_t i = 0; i < n; i++) {
+		table_fields(table, &rows[i]);
+		TABLE_CELLS(table, rows[i].sm, rows[i].tensor, rows[i].dram);
+		table_row(table, &rows[i]);
+	}
+	if (kernel_metrics_of_several(report->kernels))
+		table_note(table, "not told of several GPUs, since it is not known which of them a "
+		                  "process calls 0");
+	note_count(table, "left out, since other kernels of 1 ms or longer ran at the same time",
+	           kernel_metrics_together(report->kernels));
+	note_count(table, "left out, since samples are missing",
+	           kernel_metrics_unsampled(report->kernels));
+}
+
 static int take_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct metrics_report *report = (struct metrics_report *)self;
+
 	if (event->type == EVENT_METRICS)
-		metrics_use_add(((struct metrics_report *)self)->use, event->metrics);
+		metrics_use_add(report->use, event->metrics);
+	kernel_metrics_event(report->kernels, event);
 	return 0;
 }
 
 static void init_metrics(void *self)
 {
-	((struct metrics_report *)self)->use = metrics_use_new();
+	struct metrics_report *report = self;
+
+	report->use = metrics_use_new();
+	report->kernels = kernel_metrics_new();
 }
 
 static void clear_metrics(void *self)
 {
-	metrics_use_free(((struct metrics_report *)self)->use);
+	struct metrics_report *report = self;
+
+	metrics_use_free(report->use);
+	kernel_metrics_free(report->kernels);
 }
 
 const struct report_kind gpu_metrics_report = {
@@ -145,5 +195,6 @@ const struct report_kind gpu_metrics_report = {
 	.clear = clear_metrics,
 	.metrics = true,
 	.parts = { { "shares", NULL, TABLE_COLUMNS(share_columns), write_shares },
-	           { "rates", "Links", TABLE_COLUMNS(rate_columns), write_rates } },
+	           { "rates", "Links", TABLE_COLUMNS(rate_columns), write_rates },
+	           { .write = write_kernels } },
 };

@@ -4,6 +4,7 @@ records, and where it is not to be had."""
 
 import json
 import os
+import sqlite3
 import subprocess
 import time
 
@@ -67,7 +68,16 @@ def test_gpu_busy_is_recorded_and_outputs_have_it(case):
     checks.contains("info", "busy time of GPUs by", read(case, "info", path))
     timeline = read(case, "export", path, "--format", "chrome", "-o", "-")
     checks.contains("chrome", "GPU 0 GPU utilisation", timeline)
-    checks.contains_not("chrome", "GPU 0 SM active", timeline)  # means of NVML's are not mixed with it
+    checks.contains_not("chrome", 'GPU 0 SM active"', timeline)  # means of NVML's are not mixed with it
+    tracks = [json.loads(line.rstrip(",")) for line in timeline.splitlines() if '"GPU 0 SM active, sampled"' in line]
+    at_work = {line["args"]["%"] for line in tracks}
+    checks.equal("values of the track", (True, True), (0 in at_work, max(at_work) > 50))
+    for name in ("Tensor cores, sampled", "DRAM bandwidth, sampled"):
+        checks.contains("chrome", f"GPU 0 {name}", timeline)
+    read(case, "export", path, "-o", case.path("run.sqlite"))
+    checks.equal("sqlite", len(tracks), sqlite3.connect(case.path("run.sqlite")).execute(
+        "SELECT count(*) FROM GPU_METRICS JOIN TARGET_INFO_GPU_METRICS USING (typeId, metricId) "
+        "WHERE metricName = 'SMs Active, sampled [Throughput %]'").fetchone()[0])
 
 
 def busy_us(spans, begin, end):
@@ -86,6 +96,11 @@ def test_gpu_busy_is_as_records_of_kernels_have_it(case):
     lines = [json.loads(line) for line in read(case, "export", path, "--format", "jsonl", "-o", "-").splitlines()]
     kernels = [(line["ts"] * 1000, line["ts"] * 1000 + line["duration_us"]) for line in lines if line["type"] == "gpu"]
     told = [line for line in lines if line["type"] == "gpu_metrics" and line["source"] == "pm"]
+    used = json.loads(read(case, "report", path, "gpu_metrics", "--format", "json"))
+    row = used["kernels"][0]
+    checks.equal("kernels by how well the GPU was used", (1, "tick()"), (len(used["kernels"]), row["Kernel"]))
+    if row["Runs"] < 200 or not 50 < row["SM Active (%)"] <= 60 or not 30 < row["Tensor (%)"] <= 40:
+        raise Failure(f"how well the GPU was used: {row}")
     begin, end = told[0]["ts"] * 1000, min(told[-1]["ts"] * 1000, kernels[-1][1])
     records = busy_us(kernels, begin, end)
     samples = sum(one["duration_us"] * one["busy_percent"] / 100 for one in told if one["ts"] * 1000 < end)

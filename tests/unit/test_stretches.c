@@ -70,6 +70,36 @@ static void test_samples_that_say_the_same_are_one_stretch(void **state)
 	assert_int_equal(told[1].tensor, GPU_METRIC_UNKNOWN);
 }
 
+/* Samples of 100 us, all busy. */
+static void busy_samples(int n, int tensor, int dram)
+{
+	for (int i = 0; i < n; i++) {
+		struct pm_sample sample = { now,  now + 100000, GPU_SHARE_WHOLE, 0,
+			                    9000, 100 * tensor, 100 * dram };
+
+		stretches_add(&stretches, &sample);
+		now += 100000;
+	}
+}
+
+static void test_kernels_without_a_pause_between_them_are_told_apart(void **state)
+{
+	(void)state;
+	busy_samples(50, 93, 16);
+	busy_samples(20, 0, 87);
+	busy_samples(2, 93, 16); /* too short to be told apart from what follows */
+	busy_samples(10, 90, 18);
+	stretches_end(&stretches);
+	assert_int_equal(n_told, 3);
+	assert_int_equal(told[0].tensor, 9300);
+	assert_int_equal(told[0].end_ns, 1000 + 5000000);
+	assert_int_equal(told[1].tensor, 0);
+	assert_int_equal(told[1].dram, 8700);
+	assert_int_equal(told[2].tensor, 9050);
+	for (size_t i = 0; i < n_told; i++)
+		assert_int_equal(told[i].busy, GPU_SHARE_WHOLE);
+}
+
 /* A kernel from 1,270 to 1,430. */
 static void test_where_a_stretch_begins_and_ends_within_a_sample_its_share_says(void **state)
 {
@@ -171,6 +201,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_samples_that_say_the_same_are_one_stretch, begin),
+		cmocka_unit_test_setup(test_kernels_without_a_pause_between_them_are_told_apart,
+		                       begin),
 		cmocka_unit_test_setup(
 			test_where_a_stretch_begins_and_ends_within_a_sample_its_share_says, begin),
 		cmocka_unit_test_setup(test_kernels_shorter_than_a_sample_are_a_share_of_it, begin),

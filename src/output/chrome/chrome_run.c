@@ -106,10 +106,12 @@ void chrome_add_metrics(struct chrome_writer *writer, const struct event *event)
 	struct buf *out = writer->out;
 
 	for (enum gpu_metric i = 0; i < GPU_METRICS; i++) {
-		const struct gpu_metric_info *info = gpu_metric_info(i);
+		enum gpu_metric drawn = gpu_metric_drawn(sample, i);
+		const struct gpu_metric_info *info;
 
-		if (!gpu_metric_is_drawn(sample, i))
+		if (drawn == GPU_METRICS_DRAWN)
 			continue;
+		info = gpu_metric_info(drawn);
 		chrome_begin_event(writer);
 		buf_printf(out,
 		           "\"ph\": \"C\", \"cat\": \"gpu_metrics\", \"name\": \"GPU %u %s\", "

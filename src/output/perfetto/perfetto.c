@@ -77,12 +77,13 @@ static void perfetto_add_metrics(struct perfetto *p, const struct event *event)
 
 	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < GPUS_SHOWN; i++) {
 		struct buf *out = &p->sink.lines.pending;
+		enum gpu_metric drawn = gpu_metric_drawn(sample, i);
 		struct open_event open;
 		uint64_t track;
 
-		if (!gpu_metric_is_drawn(sample, i))
+		if (drawn == GPU_METRICS_DRAWN)
 			continue;
-		track = perfetto_metric_track(p->tracks, sample->gpu, i);
+		track = perfetto_metric_track(p->tracks, sample->gpu, drawn);
 		open = event_begin(out, sample->begin_ns, TYPE_COUNTER, track);
 		if (gpu_metric_info(i)->is_rate)
 			pb_varint(out, EVENT_COUNTER_VALUE, (uint64_t)sample->value[i]);

@@ -134,7 +134,7 @@ struct perfetto_tracks {
 	struct device_track *devices;
 	struct owner *of_threads, *of_streams, *of_devices; /* by processes' ids */
 	struct {
-		uint64_t uuid, metrics[GPU_METRICS];
+		uint64_t uuid, metrics[GPU_METRICS_DRAWN];
 	} gpus[RUN_GPUS_MAX]; /* of the machine */
 };
 

@@ -29,7 +29,7 @@
 #define SOURCE           0x1000100000000ll
 
 /* Those that mean what Nsight Systems' do have its names. */
-static const char *const metrics_names[GPU_METRICS] = {
+static const char *const metrics_names[GPU_METRICS_DRAWN] = {
 	[GPU_METRIC_GRAPHICS] = "GR Active [Throughput %]",
 	[GPU_METRIC_SM] = "SMs Active [Throughput %]",
 	[GPU_METRIC_OCCUPANCY] = "Compute Warps in Flight [Throughput %]",
@@ -45,6 +45,9 @@ static const char *const metrics_names[GPU_METRICS] = {
 	[GPU_METRIC_NVLINK_RX] = "NVLink RX Throughput [Bytes/s]",
 	[GPU_METRIC_BUSY] = "GPU Utilization [%]",
 	[GPU_METRIC_MEMORY_BUSY] = "Memory Utilization [%]",
+	[GPU_METRIC_SAMPLED_SM] = "SMs Active, sampled [Throughput %]",
+	[GPU_METRIC_SAMPLED_TENSOR] = "Tensor Active, sampled [Throughput %]",
+	[GPU_METRIC_SAMPLED_DRAM] = "DRAM Bandwidth, sampled [Throughput %]",
 };
 
 static void metrics_describe(struct sqlite *sqlite, uint32_t gpu, enum gpu_metric metric)
@@ -64,12 +67,13 @@ static void sqlite_add_metrics(struct sqlite *sqlite, const struct event *event)
 
 	for (enum gpu_metric i = 0; i < GPU_METRICS && sample->gpu < RUN_GPUS_MAX; i++) {
 		bool is_rate = gpu_metric_info(i)->is_rate;
+		enum gpu_metric drawn = gpu_metric_drawn(sample, i);
 
-		if (!gpu_metric_is_drawn(sample, i))
+		if (drawn == GPU_METRICS_DRAWN)
 			continue;
-		metrics_describe(sqlite, sample->gpu, i);
+		metrics_describe(sqlite, sample->gpu, drawn);
 		ROW(sqlite->db, TABLE_GPU_METRIC, CELL(since_begin(sqlite, sample->begin_ns)),
-		    CELL(TYPE_OF_GPU(sample->gpu)), CELL(i),
+		    CELL(TYPE_OF_GPU(sample->gpu)), CELL(drawn),
 		    CELL(is_rate ? sample->value[i] : (sample->value[i] + 50) / 100));
 	}
 }

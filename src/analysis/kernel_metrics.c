@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/kernel_metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+#include "base/array.h"
+#include "base/order.h"
+#include "base/xalloc.h"
+
+#define STRETCHES   (1u << 18) /* the last ones: at a thousand a second some four minutes */
+#define WAITING_MAX 65536
+#define BEFORE_NS   400000 /* of a run: a stretch may have begun before it, and not end sooner */
+#define AFTER_NS    100000
+#define TOGETHER    10 /* percent of a run that another one may share */
+#define SAMPLED     90 /* percent that have to be known */
+
+enum { OF_SM, OF_TENSOR, OF_DRAM, OF_ALL };
+
+struct stretch {
+	uint64_t begin_ns, end_ns;
+	int16_t of[OF_ALL];
+};
+
+struct run {
+	const struct kernel *kernel;
+	uint64_t begin_ns, end_ns;
+	uint64_t shared_ns; /* with other long runs */
+};
+
+struct use {
+	const struct kernel *kernel;
+	uint64_t runs, ns;
+	double sums[OF_ALL];
+	uint64_t sampled_ns[OF_ALL];
+};
+
+struct kernel_metrics {
+	struct stretch *stretches; /* a ring */
+	uint64_t n_stretches;      /* that there ever were */
+	uint32_t gpu;
+	bool several;
+	struct run *waiting; /* in the order in which they came */
+	size_t n_waiting;
+	struct use *uses; /* by the kernel's id */
+	size_t n_uses;
+	uint64_t together, unsampled;
+	struct kernel_metrics_row *rows;
+};
+
+struct kernel_metrics *kernel_metrics_new(void)
+{
+	return xcalloc(1, sizeof(struct kernel_metrics));
+}
+
+void kernel_metrics_free(struct kernel_metrics *metrics)
+{
+	if (!metrics)
+		return;
+	free(metrics->stretches);
+	free(metrics->waiting);
+	free(metrics->uses);
+	free(metrics->rows);
+	free(metrics);
+}
+
+/* ---- stretches ----------------------------------------------------------------------------- */
+
+static const struct stretch *stretch_at(const struct kernel_metrics *metrics, uint64_t i)
+{
+	return &metrics->stretches[i % STRETCHES];
+}
+
+static uint64_t first_stretch(const struct kernel_metrics *metrics)
+{
+	return metrics->n_stretches > STRETCHES ? metrics->n_stretches - STRETCHES : 0;
+}
+
+static uint64_t sampled_until(const struct kernel_metrics *metrics)
+{
+	return metrics->n_stretches ? stretch_at(metrics, metrics->n_stretches - 1)->end_ns : 0;
+}
+
+static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metrics_sample *sample)
+{
+	struct stretch *stretch;
+
+	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns ||
+	    sample->begin_ns < sampled_until(metrics))
+		return;
+	if (!metrics->stretches) {
+		metrics->stretches = xcalloc(STRETCHES, sizeof(*metrics->stretches));
+		metrics->gpu = sample->gpu;
+	}
+	metrics->several |= metrics->gpu != sample->gpu;
+	stretch = &metrics->stretches[metrics->n_stretches++ % STRETCHES];
+	*stretch = (struct stretch){ sample->begin_ns,
+		                     sample->end_ns,
+		                     { (int16_t)sample->value[GPU_METRIC_SM],
+		                       (int16_t)sample->value[GPU_METRIC_TENSOR],
+		                       (int16_t)sample->value[GPU_METRIC_DRAM] } };
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+static struct use *use_of(struct kernel_metrics *metrics, const struct kernel *kernel)
+{
+	struct use *use;
+
+	metrics->uses =
+		by_id_room(metrics->uses, &metrics->n_uses, sizeof(*metrics->uses), kernel->id);
+	use = &metrics->uses[kernel->id];
+	use->kernel = kernel;
+	return use;
+}
+
+/*
+ * The first 400 us may belong to a stretch that began before the run: a stretch with other values
+ * begins 300 us and a sample later at the latest.
+ */
+static void settle(struct kernel_metrics *metrics, const struct run *run)
+{
+	uint64_t begin_ns = run->begin_ns + BEFORE_NS, end_ns = run->end_ns - AFTER_NS, known = 0;
+	uint64_t first = first_stretch(metrics), ns = run->end_ns - run->begin_ns;
+	struct use of = { 0 }, *use;
+
+	if (run->shared_ns * 100 > ns * TOGETHER) {
+		metrics->together++;
+		return;
+	}
+	first += ARRAY_BEFORE(metrics->n_stretches - first, i,
+	                      stretch_at(metrics, first + i)->end_ns <= begin_ns);
+	for (uint64_t i = first; i < metrics->n_stretches; i++) {
+		const struct stretch *stretch = stretch_at(metrics, i);
+		uint64_t from = stretch->begin_ns > begin_ns ? stretch->begin_ns : begin_ns;
+		uint64_t until = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
+
+		if (stretch->begin_ns >= end_ns)
+			break;
+		known += until - from;
+		for (size_t k = 0; k < OF_ALL; k++) {
+			if (stretch->of[k] < 0)
+				continue;
+			of.sums[k] += (double)stretch->of[k] * (double)(until - from);
+			of.sampled_ns[k] += until - from;
+		}
+	}
+	if (known * 100 < (end_ns - begin_ns) * SAMPLED) {
+		metrics->unsampled++;
+		return;
+	}
+	use = use_of(metrics, run->kernel);
+	use->runs++;
+	use->ns += ns;
+	for (size_t k = 0; k < OF_ALL; k++) {
+		use->sums[k] += of.sums[k];
+		use->sampled_ns[k] += of.sampled_ns[k];
+	}
+}
+
+/* Those whose samples have come, with some time for other runs that are told of late. */
+static void settle_until(struct kernel_metrics *metrics, uint64_t until_ns)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < metrics->n_waiting; i++) {
+		if (metrics->waiting[i].end_ns <= until_ns)
+			settle(metrics, &metrics->waiting[i]);
+		else
+			metrics->waiting[left++] = metrics->waiting[i];
+	}
+	metrics->n_waiting = left;
+}
+
+/* What runs share of their time; only the last ones are looked at. */
+static void note_shared(struct kernel_metrics *metrics, struct run *run)
+{
+	size_t n = metrics->n_waiting;
+
+	for (size_t i = n; i > 0 && n - i < 64; i--) {
+		struct run *other = &metrics->waiting[i - 1];
+		uint64_t from = other->begin_ns > run->begin_ns ? other->begin_ns : run->begin_ns;
+		uint64_t until = other->end_ns < run->end_ns ? other->end_ns : run->end_ns;
+
+		if (until <= from)
+			continue;
+		other->shared_ns += until - from;
+		run->shared_ns += until - from;
+	}
+}
+
+static void take_run(struct kernel_metrics *metrics, const struct activity *activity)
+{
+	struct run run = { activity->kernel, activity->begin_ns, activity->end_ns, 0 };
+
+	if (activity->kind != ACTIVITY_KERNEL || !run.kernel || run.kernel->id == UINT32_MAX ||
+	    run.end_ns < run.begin_ns + KERNEL_METRICS_LEAST_NS)
+		return;
+	if (!metrics->waiting)
+		metrics->waiting = xcalloc(WAITING_MAX, sizeof(*metrics->waiting));
+	if (metrics->n_waiting == WAITING_MAX)
+		settle_until(metrics, sampled_until(metrics));
+	if (metrics->n_waiting == WAITING_MAX) { /* of a recording without samples */
+		metrics->unsampled++;
+		return;
+	}
+	note_shared(metrics, &run);
+	metrics->waiting[metrics->n_waiting++] = run;
+}
+
+void kernel_metrics_event(struct kernel_metrics *metrics, const struct event *event)
+{
+	if (event->type == EVENT_METRICS)
+		take_stretch(metrics, event->metrics);
+	else if (event->type == EVENT_ACTIVITY)
+		take_run(metrics, event->activity);
+	/* before the ring forgets the stretches that they need */
+	if (metrics->n_stretches % (STRETCHES / 4) == 0 && event->type == EVENT_METRICS)
+		settle_until(metrics, sampled_until(metrics));
+}
+
+/* ---- at the end ---------------------------------------------------------------------------- */
+
+ORDER_BY(most_time, struct kernel_metrics_row, DOWN(ns), UP(kernel->id));
+
+static double mean(const struct use *use, size_t k)
+{
+	return use->sampled_ns[k] ? use->sums[k] / (double)use->sampled_ns[k] / 100 : NAN;
+}
+
+const struct kernel_metrics_row *kernel_metrics_rows(struct kernel_metrics *metrics, size_t *n)
+{
+	*n = 0;
+	settle_until(metrics, UINT64_MAX);
+	free(metrics->rows);
+	metrics->rows = xcalloc(metrics->n_uses + 1, sizeof(*metrics->rows));
+	for (size_t i = 0; i < metrics->n_uses && !metrics->several; i++) {
+		const struct use *use = &metrics->uses[i];
+
+		if (use->runs)
+			metrics->rows[(*n)++] = (struct kernel_metrics_row){
+				use->kernel,          use->runs,         use->ns, mean(use, OF_SM),
+				mean(use, OF_TENSOR), mean(use, OF_DRAM)
+			};
+	}
+	qsort(metrics->rows, *n, sizeof(*metrics->rows), most_time);
+	return metrics->rows;
+}
+
+uint64_t kernel_metrics_together(const struct kernel_metrics *metrics)
+{
+	return metrics->together;
+}
+
+uint64_t kernel_metrics_unsampled(const struct kernel_metrics *metrics)
+{
+	return metrics->n_stretches ? metrics->unsampled : 0;
+}
+
+bool kernel_metrics_of_several(const struct kernel_metrics *metrics)
+{
+	return metrics->several;
+}
