@@ -9,7 +9,8 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-#define WHY_LINES          5    /* of an account */
+#define WHY_LINES          5 /* of an account */
+#define WHY_LINES_LEAST    2
 #define WHY_FRAMES         3    /* of a place */
 #define WHY_CAUSE          26   /* columns that most causes have */
 #define WHY_UNKNOWN        0.1  /* of an account: more, and "nothing is wrong" is not known */
@@ -212,11 +213,10 @@ static void why_cause(struct why *why, const struct answer_line *line)
 		                                                  : " between waits");
 }
 
-static void why_account(struct why *why, const struct account *account)
+static void why_account(struct why *why, const struct account *account, size_t most)
 {
 	struct answer_line lines[WHY_LINES];
 	unsigned tenths[WHY_LINES];
-	size_t most = WHY_LINES - why_has_phases(why, account);
 	size_t n = answer_lines(&why->answer, account, lines, most);
 
 	why_tenths(lines, n, account->ns, tenths);
@@ -517,9 +517,13 @@ static size_t lines_since(const struct buf *out, size_t from)
 	return n;
 }
 
-static void why_text(struct why *why)
+/* How much of it is told. */
+struct why_room {
+	size_t lines, next; /* of the account; of what is next to be changed */
+};
+
+static void why_text(struct why *why, const struct why_room *room)
 {
-	size_t next = why->options.next ? why->options.next : WHY_NEXT, from = why->out->len;
 	const struct account *account = why_of(why);
 
 	why_add_standing(why);
@@ -529,7 +533,7 @@ static void why_text(struct why *why)
 		return;
 	}
 	why_head(why, account);
-	why_account(why, account);
+	why_account(why, account, room->lines);
 	why_add_phases(why, account);
 	if (why_stands(why)) { /* what is to be changed is said above */
 		why_add_persons(why);
@@ -547,13 +551,34 @@ static void why_text(struct why *why)
 		buf_putc(why->out, '\n');
 		why_bounds(why, account);
 	}
-	if (!why->options.next && lines_since(why->out, from) + WHY_NEXT + 1 > WHY_MOST)
-		next = 1;
-	for (size_t i = 1; i < why->answer.n_changes && i <= next; i++) {
+	for (size_t i = 1; i < why->answer.n_changes && i <= room->next; i++) {
 		buf_puts(why->out, "Next: ");
 		why_change(why, &why->answer.changes[i]);
 	}
 	why_not_known(why);
+}
+
+/* What goes where there is much to say: what is next, but for the first of it, then lines of the
+ * account, whose least are added to all else. */
+static void why_fit(struct why *why)
+{
+	struct why_room room = { .lines = WHY_LINES,
+		                 .next = why->options.next ? why->options.next : WHY_NEXT };
+	size_t from = why->out->len;
+
+	if (why->accounts.n)
+		room.lines -= why_has_phases(why, why_of(why));
+	why_text(why, &room);
+	while (lines_since(why->out, from) > WHY_MOST) {
+		if (!why->options.next && room.next > 1)
+			room.next--;
+		else if (room.lines > WHY_LINES_LEAST)
+			room.lines--;
+		else
+			return;
+		why->out->len = from;
+		why_text(why, &room);
+	}
 }
 
 void why_add_text(struct consumer *self, struct buf *out)
@@ -562,6 +587,6 @@ void why_add_text(struct consumer *self, struct buf *out)
 	size_t from = out->len;
 
 	why->out = out;
-	why_text(why);
+	why_fit(why);
 	text_wrap_lines(out, from, why->options.width);
 }

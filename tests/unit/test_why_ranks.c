@@ -116,6 +116,40 @@ static void stands_beside(uint64_t person)
 	assert_said("Standing still: rank 0 has not launched AllReduce 101");
 }
 
+static size_t lines_said(void)
+{
+	size_t n = 0;
+
+	for (const char *at = text.data; (at = strchr(at, '\n')); at++)
+		n++;
+	return n;
+}
+
+/* Lines of the account go, the least first, and what is next; both stay where there is room. */
+static void test_what_is_said_of_jobs_beside_takes_the_room_of_what_is_less(void **state)
+{
+	two[0].person = 1001;
+	two[1].person = 1002;
+	for (uint32_t i = 0; i < 2; i++)
+		ras_told(&two[1], i, 100 + i);
+	for (unsigned i = 0; i < 400; i++) { /* 1 ms each */
+		static const char *const calls[] = { "cuMemAlloc", "cuMemFree",
+			                             "cuStreamSynchronize", "cuMemcpyDtoH_v2" };
+
+		for (unsigned k = 0; k < ARRAY_SIZE(calls); k++) {
+			struct call call = call_at(calls[k], 1000 * i + 120 + 200 * k, 150 - k);
+
+			see(call_event(&two[0], two[0].pid, &call));
+		}
+	}
+	steps_of(&two[0], 400, 1000);
+	conclude(400e3);
+	assert_said("Standing still: ");
+	assert_said("all else");
+	assert_said("Next: ");
+	assert_int_equal(lines_said(), 15);
+}
+
 static void test_what_stands_still_of_another_user_hides_no_answer(void **state)
 {
 	stands_beside(1001);
@@ -264,6 +298,7 @@ int main(void)
 		IN_SCENE(test_steps_of_ranks_that_differ_tenfold_are_said_to),
 		IN_SCENE(test_steps_of_ranks_that_are_nearly_alike_are_not_said_to_differ),
 		IN_SCENE(test_a_communicator_of_two_users_is_said_to_be),
+		IN_SCENE(test_what_is_said_of_jobs_beside_takes_the_room_of_what_is_less),
 		IN_SCENE(test_what_stands_still_of_another_user_hides_no_answer),
 		IN_SCENE(test_what_stands_still_is_all_that_is_said_of_its_user),
 		IN_SCENE(test_who_communicates_at_that_time_may_be_waited_for),
