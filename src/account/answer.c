@@ -206,6 +206,7 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 	of.launches = launches;
 	of.ranges = ranges;
 	steps_find(steps, &of);
+	steps_keep_within(steps, account->begin_ns, account->end_ns);
 	/* a few launches that come again are no steps of a program that mostly does something else
 	 */
 	if (steps->how != STEPS_NONE && steps->how != STEPS_RANGES &&

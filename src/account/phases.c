@@ -7,13 +7,14 @@
 #include "base/xalloc.h"
 
 #define PHASE_EDGE  2    /* times a step's length, from which on it is none */
+#define PHASE_BUSY  0.9  /* of its time its GPU works, as it does for steps before */
 #define PHASE_ASKED 0.01 /* of the account: what a shorter one consists of is not asked */
 
 /* One that is looked at. */
 struct looker {
 	struct answer *answer;
 	const struct account *account;
-	const struct steps *steps;
+	struct steps *steps;
 	struct fact_span *spans;
 	size_t n_spans;
 };
@@ -48,7 +49,8 @@ static void edge_add(struct looker *looker, struct phase *phase, enum phase_kind
 {
 	size_t n = looker->n_spans;
 	uint64_t ns = span_add(looker, begin_ns, end_ns);
-	bool step = ns / PHASE_EDGE <= looker->steps->median_ns;
+	bool step = ns / PHASE_EDGE <=
+	            facts_max(looker->steps->median_ns, steps_mean_ns(looker->steps));
 
 	if (step == (phase->kind == PHASE_STEPS) && (step || phase->kind == edge))
 		phase->ns += ns;
@@ -87,15 +89,44 @@ static void phase_gather(struct looker *looker, struct phase *phase)
 		edge_add(looker, phase, PHASE_END, steps->begin_ns[steps->n], UINT64_MAX);
 }
 
-/* What most of it is. */
-static void phase_ask(struct looker *looker, struct phase *phase)
+/* Of its parts, which the caller frees. */
+static struct account phase_account(struct looker *looker)
 {
 	const struct facts *facts = looker->answer->facts;
-	struct answer_line lines[2];
 	struct account part;
 
 	account_of_spans(&part, facts, gpu_times_of(facts), looker->account, looker->spans,
 	                 looker->n_spans, &looker->answer->budget);
+	return part;
+}
+
+/*
+ * A host that is ahead of its GPU is quick for some steps, and then waits in one for all of them.
+ * Steps are told apart by its calls; so if the GPU works in the long ones as in all others, these
+ * only wait for what the others have asked for.
+ */
+static void join_queued(struct looker *looker)
+{
+	struct phase phase = { .kind = PHASE_LONG };
+	struct account part;
+	double busy_ns;
+
+	phase_gather(looker, &phase);
+	if (!phase.ns)
+		return;
+	part = phase_account(looker);
+	busy_ns = account_ns(&part, ACCOUNT_KERNELS, ACCOUNT_TURNAROUND);
+	if (part.ns > 0 && busy_ns >= PHASE_BUSY * part.ns)
+		steps_join(looker->steps, STEP_LONG);
+	free(part.parts);
+}
+
+/* What most of it is. */
+static void phase_ask(struct looker *looker, struct phase *phase)
+{
+	struct answer_line lines[2];
+	struct account part = phase_account(looker);
+
 	if (answer_lines(looker->answer, &part, lines, 2) && lines[0].cause < ACCOUNT_CAUSES)
 		phase->most = lines[0];
 	free(part.parts);
@@ -106,6 +137,7 @@ static void phases_look_at(struct looker *looker, struct phases *phases)
 	double all = (double)(looker->account->end_ns - looker->account->begin_ns);
 
 	looker->spans = xcalloc(looker->steps->n + 2, sizeof(*looker->spans));
+	join_queued(looker);
 	for (int kind = 0; kind < PHASE_KINDS; kind++) {
 		struct phase phase = { .kind = (enum phase_kind)kind };
 

@@ -108,6 +108,18 @@ static void set_rare(struct steps *steps, uint64_t median)
 			steps->apart[i] = STEP_LONG;
 }
 
+static void count_apart(struct steps *steps)
+{
+	steps->n_apart = 0;
+	steps->apart_ns = 0;
+	for (size_t i = 0; i < steps->n; i++)
+		if (steps->apart[i]) {
+			steps->n_apart++;
+			steps->apart_ns += length_of(steps, i);
+		}
+	steps->median_ns = median_of(steps);
+}
+
 /* `launches` of each step, or NULL. */
 static void set_apart(struct steps *steps, const uint32_t *launches)
 {
@@ -127,12 +139,7 @@ static void set_apart(struct steps *steps, const uint32_t *launches)
 			steps->apart[i] = STEP_LONG;
 	}
 	set_rare(steps, median);
-	for (size_t i = 0; i < steps->n; i++)
-		if (steps->apart[i]) {
-			steps->n_apart++;
-			steps->apart_ns += length_of(steps, i);
-		}
-	steps->median_ns = median_of(steps);
+	count_apart(steps);
 }
 
 /* Begins, as they come. */
@@ -189,6 +196,40 @@ uint64_t steps_within(const struct steps *steps, uint64_t begin_ns, uint64_t end
 		++*n;
 	}
 	return ns;
+}
+
+void steps_keep_within(struct steps *steps, uint64_t begin_ns, uint64_t end_ns)
+{
+	size_t first = 0, n = steps->n;
+
+	while (n && steps->begin_ns[n - 1] >= end_ns)
+		n--;
+	while (first < n && steps->begin_ns[first + 1] <= begin_ns)
+		first++;
+	if (!first && n == steps->n)
+		return;
+	n -= first;
+	if (n < STEPS_LEAST) {
+		steps_clear(steps);
+		return;
+	}
+	memmove(steps->begin_ns, steps->begin_ns + first, (n + 1) * sizeof(*steps->begin_ns));
+	memmove(steps->apart, steps->apart + first, n * sizeof(*steps->apart));
+	steps->n = n;
+	count_apart(steps);
+}
+
+void steps_join(struct steps *steps, enum step_apart apart)
+{
+	for (size_t i = 0; i < steps->n; i++)
+		if (steps->apart[i] == apart)
+			steps->apart[i] = STEP_USUAL;
+	count_apart(steps);
+}
+
+uint64_t steps_mean_ns(const struct steps *steps)
+{
+	return (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n;
 }
 
 void steps_clear(struct steps *steps)

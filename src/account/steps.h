@@ -84,6 +84,15 @@ struct steps {
 void steps_find(struct steps *steps, const struct steps_of *of);
 void steps_clear(struct steps *steps);
 
+/* Only those that have something between two times; too few are none. */
+void steps_keep_within(struct steps *steps, uint64_t begin_ns, uint64_t end_ns);
+
+/* What was apart so is a step as others are. */
+void steps_join(struct steps *steps, enum step_apart apart);
+
+/* Of all of them, those that are apart too. There are steps. */
+uint64_t steps_mean_ns(const struct steps *steps);
+
 /* What of all steps lies between two times; *n: how many have some there. */
 uint64_t steps_within(const struct steps *steps, uint64_t begin_ns, uint64_t end_ns, size_t *n);
 

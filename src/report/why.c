@@ -9,7 +9,8 @@
 #include "report/why_inside.h"
 #include "report/why_words.h"
 
-#define WHY_LINES          5 /* of an account */
+#define WHY_LINES          5    /* of an account */
+#define WHY_MEASURED       0.95 /* of its time: it is measured all the time */
 #define WHY_LINES_LEAST    2
 #define WHY_FRAMES         3    /* of a place */
 #define WHY_CAUSE          26   /* columns that most causes have */
@@ -44,18 +45,20 @@ const struct steps *why_steps(const struct why *why, const struct account *accou
 }
 
 /* Where steps that are apart are many, or much of the time, no step is like all: their mean then.
- */
+ * So it is where many are short and some are long. */
 static bool why_steps_differ(const struct steps *steps)
 {
-	uint64_t ns = steps->begin_ns[steps->n] - steps->begin_ns[0];
+	uint64_t mean_ns = steps_mean_ns(steps);
 
-	return 10 * steps->n_apart > steps->n || (double)steps->apart_ns > 0.05 * (double)ns;
+	return 10 * steps->n_apart > steps->n ||
+	       (double)steps->apart_ns > 0.05 * (double)(mean_ns * steps->n) ||
+	       (double)mean_ns > 1.1 * (double)steps->median_ns ||
+	       (double)steps->median_ns > 1.1 * (double)mean_ns;
 }
 
 uint64_t why_step_ns(const struct steps *steps)
 {
-	return why_steps_differ(steps) ? (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n
-	                               : steps->median_ns;
+	return why_steps_differ(steps) ? steps_mean_ns(steps) : steps->median_ns;
 }
 
 /* Of the time that the account is of. */
@@ -139,6 +142,10 @@ static void why_head(struct why *why, const struct account *account)
 		buf_puts(out, ", without GPU times");
 	buf_puts(out, ": ");
 	buf_duration(out, (unsigned long long)account->ns);
+	if (account->ns < WHY_MEASURED * (double)(account->end_ns - account->begin_ns)) {
+		buf_puts(out, " of ");
+		buf_duration(out, account->end_ns - account->begin_ns);
+	}
 	if (steps->how != STEPS_NONE) {
 		buf_printf(out, ", %zu steps of ", steps->n);
 		buf_duration(out, why_step_ns(steps));

@@ -348,15 +348,6 @@ static uint32_t comm_of_process(const struct why *why, const struct process *pro
 	return most ? most->comm : COLLECTIVES_NONE;
 }
 
-static uint64_t steps_mean_ns(const struct why *why, const struct account *account)
-{
-	const struct steps *steps = why_steps(why, account);
-
-	return steps->how == STEPS_NONE
-	               ? 0
-	               : (steps->begin_ns[steps->n] - steps->begin_ns[0]) / steps->n;
-}
-
 /* The first of which they are so far apart that no step of one can be a step of the other. */
 static bool steps_are_apart(const struct why *why, struct steps_apart *apart)
 {
@@ -368,10 +359,12 @@ static bool steps_are_apart(const struct why *why, struct steps_apart *apart)
 	for (size_t i = 0; i < accounts->n; i++) {
 		*apart = (struct steps_apart){ .least_ns = UINT64_MAX };
 		for (size_t k = 0; k < accounts->n && comms[i] != COLLECTIVES_NONE; k++) {
-			uint64_t ns = steps_mean_ns(why, &accounts->of[k]);
+			const struct steps *steps = why_steps(why, &accounts->of[k]);
+			uint64_t ns;
 
-			if (comms[k] != comms[i] || !ns)
+			if (comms[k] != comms[i] || steps->how == STEPS_NONE)
 				continue;
+			ns = steps_mean_ns(steps);
 			if (ns < apart->least_ns)
 				apart->least = &accounts->of[k];
 			if (ns > apart->most_ns)

@@ -770,10 +770,55 @@ static void test_what_shares_the_answer_does_not_feed_it_again(void **state)
 	assert_said("GPU 0: ");
 }
 
+/* The host asks for eight steps of 2 ms each, and then waits for them; of the first ones no work
+ * was recorded. */
+static void ask_ahead(unsigned rounds, unsigned unseen, double idle_us)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		double at_us = 10 + (16000 + idle_us) * i;
+
+		for (unsigned k = 0; k < 8; k++) {
+			uint64_t graph = ask("cuGraphLaunch", at_us + 20 * k, 5, 40);
+			uint64_t copy = ask("cuMemcpyDtoDAsync_v2", at_us + 20 * k + 10, 5, 41);
+
+			if (i < unseen)
+				continue;
+			kernel_on(0, graph, at_us + 30 + 2000 * k, 1990);
+			kernel_on(0, copy, at_us + 30 + 2000 * k + 1990, 9);
+		}
+		ask_nothing("cuStreamSynchronize", at_us + 200, 15840);
+	}
+	conclude(10 + (16000 + idle_us) * rounds);
+}
+
+static void test_steps_that_wait_for_those_before_are_no_others(void **state)
+{
+	ask_ahead(50, 0, 0);
+	assert_said("GPU 0: 799.9");
+	assert_said(", 398 steps of 1.970 ms on average\n");
+	assert_not_said("Apart: ");
+}
+
+static void test_steps_that_wait_for_something_else_are_apart(void **state)
+{
+	ask_ahead(50, 0, 24000);
+	assert_said("Apart: ");
+}
+
+static void test_steps_are_those_of_the_time_that_is_told(void **state)
+{
+	ask_ahead(50, 20, 0);
+	assert_said("GPU 0: 479.9");
+	assert_said(", 238 steps of 1.950 ms on average\n");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_steps_that_wait_for_those_before_are_no_others),
+		TEST(test_steps_that_wait_for_something_else_are_apart),
+		TEST(test_steps_are_those_of_the_time_that_is_told),
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
 		TEST(test_workers_that_do_the_same_are_one_change),
 		TEST(test_a_rank_alone_says_nothing_of_others),
