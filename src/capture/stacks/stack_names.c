@@ -398,10 +398,12 @@ const struct stack *stack_names_of_call(struct stack_names *names, const struct 
 
 	while (inside < stack->n_frames && is_inside_call(stack->frames[inside], agent))
 		inside++;
-	if (inside < 2 || inside == stack->n_frames)
+	if (!inside || inside == stack->n_frames)
 		return stack;
-	outer.n_frames -= inside - 1;
-	outer.frames += inside - 1;
+	if (!agent || strcmp(stack->frames[inside - 1]->module, agent))
+		inside--;
+	outer.n_frames -= inside;
+	outer.frames += inside;
 	return stacks_stack(names->stacks, &outer);
 }
 

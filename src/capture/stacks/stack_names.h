@@ -38,7 +38,8 @@ const struct stack *stack_names_join(struct stack_names *names, const struct sta
 
 /*
  * A stack that was walked in the agent, within a call: as if it were walked where the call begins.
- * Of the frames of the agent, CUPTI, the driver and the runtime inside only the outermost stays.
+ * Of the frames of the agent, CUPTI, the driver and the runtime inside only the outermost stays, if
+ * it is not the agent's: a walk may miss those between.
  * NULL where there is no room.
  */
 const struct stack *stack_names_of_call(struct stack_names *names, const struct stack *stack);
