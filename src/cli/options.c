@@ -333,6 +333,8 @@ void cli_attach_free(struct cli_attach *attach)
 
 /* --gpu and what goes with it. */
 
+#define TRY_STALLS "CUSCOPE_TRY_STALLS"
+
 #define WINDOW_LEAST_NS 10000000ull /* CUPTI takes as long to begin */
 
 static const char *const kinds[] = { "kernels", "copies", "sets",     "sync",
@@ -373,6 +375,11 @@ static void gpu_end(const struct argp_state *state, void *into)
 {
 	struct cli_gpu *gpu = into;
 
+	if (gpu->stalls && !getenv(TRY_STALLS))
+		option_bad_usage(state,
+		                 "--stalls is not yet safe on real GPUs (on an H200 it gave no "
+		                 "samples, and a program did not end); " TRY_STALLS
+		                 "=1 in the environment tries it all the same");
 	if (gpu->stalls && !gpu->asked)
 		cli_gpu_ask(gpu);
 	if (gpu->stalls)
@@ -402,8 +409,8 @@ static const struct option_row rows[] = {
 const struct option_group cli_gpu_options = { OPTION_ROWS(rows), .end = gpu_end };
 
 static const struct option_row stalls_rows[] = {
-	{ "stalls", 0, NULL, "why kernels wait, by samples of their instructions; with --gpu",
-	  OPTION_YES, offsetof(struct cli_gpu, stalls), .order = 6 },
+	{ "stalls", 0, NULL, "(not yet) why kernels wait: refuses, see docs/stalls.md", OPTION_YES,
+	  offsetof(struct cli_gpu, stalls), .order = 6 },
 };
 
 const struct option_group cli_stalls_options = { OPTION_ROWS(stalls_rows) };
