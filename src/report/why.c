@@ -189,7 +189,7 @@ void why_tenths(const struct answer_line *lines, size_t n, double all, unsigned 
 	}
 }
 
-static void why_place(struct why *why, uint32_t chain)
+void why_place(const struct why *why, uint32_t chain)
 {
 	chains_label(why->facts.chains, chain, WHY_FRAMES, why->out);
 }
@@ -495,6 +495,7 @@ static void why_bounds(struct why *why, const struct account *account)
 	metrics_use_gpus(why->metrics, &n);
 	gpu = why_bound_gpu(why->metrics, account);
 	why_bound_text(why->metrics, gpu, &by);
+	why_add_longest(why, account);
 	if (by.len)
 		buf_printf(why->out, "  What bounds them: %s.\n", by.data);
 	else if (n > 1 && gpu == FACTS_NONE)

@@ -65,6 +65,13 @@ void why_json_steps(const struct why *why, struct json *json);
 void why_add_persons(const struct why *why);
 void why_json_persons(const struct why *why, struct json *json);
 
+/* Of kernels the one that takes most of their time, if it is much: a line, a member. */
+void why_add_longest(const struct why *why, const struct account *account);
+void why_json_longest(const struct why *why, struct json *json, const struct account *account);
+
+/* A chain, for a person. */
+void why_place(const struct why *why, uint32_t chain);
+
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account);
 

@@ -258,6 +258,45 @@ static void test_of_none_that_was_it_is_not_told(void **state)
 	assert_said("What bounds them is not known");
 }
 
+/* Kernels of so many names, the first of which takes so much of each 1,000 us. */
+static void kernels_run(uint32_t names, double first_us)
+{
+	static const struct kernel kernels[] = {
+		{ .id = 0, .name = "void gemm<float, 128>(Params)" },
+		{ .id = 1, .name = "add" },
+		{ .id = 2, .name = "copy" },
+		{ .id = 3, .name = "scale" },
+		{ .id = 4, .name = "norm" },
+		{ .id = 5, .name = "sort" },
+	};
+
+	for (unsigned i = 0; i < 100; i++) {
+		double at_us = 300 + 1001 * i;
+
+		named_kernel_on(0, &kernels[0], ask("cuLaunchKernel", 10 * i, 5, 0), at_us,
+		                first_us);
+		for (uint32_t k = 1; k < names; k++)
+			named_kernel_on(0, &kernels[k], ask("cuLaunchKernel", 10 * i + 5, 5, 0),
+			                at_us + first_us +
+			                        (k - 1) * (1000 - first_us) / (names - 1),
+			                (1000 - first_us) / (names - 1));
+	}
+	conclude(300 + 1001 * 100);
+	assert_said("Nothing is wrong:");
+}
+
+static void test_the_kernel_that_takes_most_of_their_time_is_named(void **state)
+{
+	kernels_run(2, 700);
+	assert_said("  Longest: void gemm<float, 128>(Params), 70 % of what kernels take.\n");
+}
+
+static void test_of_many_alike_none_is(void **state)
+{
+	kernels_run(6, 190);
+	assert_not_said("Longest");
+}
+
 static void test_losses_are_said_beside_all_else(void **state)
 {
 	info.lost[LOST_RING_FULL] = 1000;
@@ -833,6 +872,8 @@ int main(void)
 		TEST(test_what_bounds_a_gpu_is_told_of_the_one_that_was_as_busy),
 		TEST(test_of_two_that_were_it_is_not_told),
 		TEST(test_but_where_the_same_bounds_both),
+		TEST(test_the_kernel_that_takes_most_of_their_time_is_named),
+		TEST(test_of_many_alike_none_is),
 		TEST(test_of_none_that_was_it_is_not_told),
 		TEST(test_losses_are_said_beside_all_else),
 		TEST(test_waits_are_told_with_the_line_of_the_call),

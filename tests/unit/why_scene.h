@@ -65,9 +65,11 @@ static inline void ask_nothing(const char *function, double at_us, double us)
 	see(call_event(the_process(), the_process()->pid, &call));
 }
 
-static inline void kernel_on(uint32_t device, uint64_t asked_by, double begin_us, double us)
+static inline void named_kernel_on(uint32_t device, const struct kernel *kernel, uint64_t asked_by,
+                                   double begin_us, double us)
 {
 	struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                     .kernel = kernel,
 		                     .device = device,
 		                     .context = 1,
 		                     .stream = 7,
@@ -76,6 +78,11 @@ static inline void kernel_on(uint32_t device, uint64_t asked_by, double begin_us
 		                     .end_ns = US(begin_us + us) };
 
 	see(activity_event(the_process(), &activity));
+}
+
+static inline void kernel_on(uint32_t device, uint64_t asked_by, double begin_us, double us)
+{
+	named_kernel_on(device, NULL, asked_by, begin_us, us);
 }
 
 static inline void sample(enum sample_kind kind, double at_us, double us, uint32_t line)

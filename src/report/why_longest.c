@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+/* Which kernel takes most of the time that kernels take, and where it is asked for. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+#include "base/text.h"
+#include "report/why_inside.h"
+
+#define LONGEST_LEAST   0.2 /* of the time of all kernels: else it is one of many */
+#define LONGEST_COLUMNS 60
+
+struct longest {
+	const struct kernel *kernel; /* NULL: none is worth a word */
+	double share;
+	uint32_t chain; /* where most of it is asked for */
+};
+
+/* Times by a dense number. */
+struct times {
+	double *ns;
+	size_t n;
+};
+
+static void times_add(struct times *times, uint32_t number, double ns)
+{
+	times->ns = by_id_room(times->ns, &times->n, sizeof(*times->ns), number);
+	times->ns[number] += ns;
+}
+
+static uint32_t times_most(const struct times *times)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 1; i < times->n; i++)
+		if (times->ns[i] > times->ns[most])
+			most = i;
+	return most;
+}
+
+/* Not of kernels of communication, whose time is that of a peer. */
+static bool longest_counts(const struct account *account, const struct fact_work *work)
+{
+	return work->gpu == account->gpu && work->class == FACT_KERNEL && work->kernel &&
+	       !work->sampled && work->end_ns > account->begin_ns &&
+	       work->begin_ns < account->end_ns;
+}
+
+static uint32_t work_chain(const struct facts *facts, const struct fact_work *work)
+{
+	const struct fact_call *call;
+	uint32_t thread;
+
+	if (work->chain)
+		return work->chain;
+	call = facts_call_of(facts, work, &thread);
+	return call ? call->chain : 0;
+}
+
+static struct longest longest_find(const struct why *why, const struct account *account)
+{
+	const struct facts *facts = &why->facts;
+	struct longest longest = { 0 };
+	struct times kernels = { 0 }, chains = { 0 };
+	double all_ns = 0;
+	uint32_t most;
+
+	for (size_t i = 0; i < facts->n_works; i++) {
+		const struct fact_work *work = &facts->works[i];
+
+		if (!longest_counts(account, work))
+			continue;
+		times_add(&kernels, work->kernel, (double)(work->end_ns - work->begin_ns));
+		all_ns += (double)(work->end_ns - work->begin_ns);
+	}
+	most = times_most(&kernels);
+	if (kernels.n && kernels.ns[most] > LONGEST_LEAST * all_ns) {
+		for (size_t i = 0; i < facts->n_works; i++) {
+			const struct fact_work *work = &facts->works[i];
+
+			if (work->kernel == most && longest_counts(account, work))
+				times_add(&chains, work_chain(facts, work),
+				          (double)(work->end_ns - work->begin_ns));
+		}
+		longest.kernel = facts->kernels[most - 1];
+		longest.share = kernels.ns[most] / all_ns;
+		longest.chain = times_most(&chains);
+	}
+	free(kernels.ns);
+	free(chains.ns);
+	return longest;
+}
+
+void why_add_longest(const struct why *why, const struct account *account)
+{
+	struct longest longest = longest_find(why, account);
+
+	if (!longest.kernel)
+		return;
+	buf_puts(why->out, "  Longest: ");
+	text_add_name(why->out, longest.kernel->name, LONGEST_COLUMNS);
+	buf_printf(why->out, ", %.0f %% of what kernels take", 100 * longest.share);
+	if (longest.chain) {
+		buf_puts(why->out, ", in ");
+		why_place(why, longest.chain);
+	}
+	buf_puts(why->out, ".\n");
+}
+
+void why_json_longest(const struct why *why, struct json *json, const struct account *account)
+{
+	struct longest longest = longest_find(why, account);
+
+	if (!longest.kernel)
+		return;
+	json_open(json, "longest_kernel", '{');
+	json_string(json, "name", longest.kernel->name);
+	json_fixed(json, "percent", (uint64_t)llround(1000 * longest.share), 1);
+	why_json_place(why, json, "place", longest.chain);
+	json_close(json, '}');
+}
