@@ -444,22 +444,30 @@ static uint32_t asking_thread(const struct facts *facts, const struct process *p
 	return most;
 }
 
+/* Of the account that is made next. */
+static uint64_t from_of(const struct maker *maker)
+{
+	return maker->from_ns ? maker->from_ns[maker->accounts->n] : 0;
+}
+
 static void account_of_gpu(const struct maker *maker, uint32_t number)
 {
 	const struct gpu_time *gpu = &maker->gpus[number];
 	const struct fact_work *first = &maker->facts->works[gpu->first];
+	const struct fact_span all = { from_of(maker), UINT64_MAX, 0 };
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
 	struct measured part = measured_of(maker->facts, first->process);
-	const struct fact_span all = { 0, UINT64_MAX, 0 };
 
 	account->process = first->process;
 	account->gpu = number;
 	account->device = first->device;
 	account->thread = asking_thread(maker->facts, first->process);
-	account->begin_ns = gpu->segments[0].begin_ns;
+	account->first_ns = gpu->segments[0].begin_ns;
+	account->begin_ns = facts_max(account->first_ns, all.begin_ns);
 	account->end_ns = gpu->segments[gpu->n - 1].end_ns;
 	account->longest_stream_ns = gpu_longest_stream_ns(maker->facts, gpu);
-	for (size_t i = 0; i < gpu->n; i = spill_next(maker->facts->spill, i))
+	for (size_t i = gpu_time_at(maker->gpus + number, all.begin_ns); i < gpu->n;
+	     i = spill_next(maker->facts->spill, i))
 		segment_measured(maker, account, gpu, &gpu->segments[i], &all, &part);
 	account->not_measured_ns = part.not_measured_ns;
 	parts_finish(maker->parts, account);
@@ -481,6 +489,7 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 {
 	const struct facts *facts = maker->facts;
 	const struct fact_thread *thread = &facts->threads[number];
+	uint64_t from_ns = from_of(maker);
 	struct account *account = &maker->accounts->of[maker->accounts->n++];
 	struct walk walk = walk_of(facts, maker->parts, maker->budget);
 	size_t first = 0, last = thread->n_calls - 1;
@@ -493,7 +502,8 @@ static void account_of_thread(const struct maker *maker, uint32_t number)
 	account->process = thread->process;
 	account->gpu = account->device = FACTS_NONE;
 	account->thread = number;
-	account->begin_ns = thread->calls[first].begin_ns;
+	account->first_ns = thread->calls[first].begin_ns;
+	account->begin_ns = facts_max(account->first_ns, from_ns);
 	account->end_ns = facts_ended(facts, thread->process)
 	                          ? thread->calls[last].end_ns
 	                          : facts_max(facts->end_ns, thread->calls[last].end_ns);
@@ -532,6 +542,7 @@ void account_of_spans(struct account *part, const struct facts *facts, struct gp
 		                  .gpu = of->gpu,
 		                  .device = of->device,
 		                  .thread = of->thread,
+		                  .first_ns = of->first_ns,
 		                  .begin_ns = of->begin_ns,
 		                  .end_ns = of->end_ns };
 	for (size_t i = 0; i < n; i++)
@@ -582,12 +593,15 @@ static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,
 		make(maker, ranked[i].number);
 }
 
-void accounts_make(struct accounts *accounts, const struct facts *facts)
+static void accounts_make_from(struct accounts *accounts, const struct facts *facts,
+                               const uint64_t *from_ns)
 {
 	uint64_t budget = ACCOUNT_BUDGET;
-	struct maker maker = {
-		.facts = facts, .accounts = accounts, .parts = parts_new(facts), .budget = &budget
-	};
+	struct maker maker = { .facts = facts,
+		               .accounts = accounts,
+		               .parts = parts_new(facts),
+		               .budget = &budget,
+		               .from_ns = from_ns };
 	size_t most = facts->n_gpus > facts->n_threads ? facts->n_gpus : facts->n_threads;
 	struct ranked *ranked = xcalloc(most + 1, sizeof(*ranked));
 	size_t n = 0;
@@ -610,6 +624,18 @@ void accounts_make(struct accounts *accounts, const struct facts *facts)
 	accounts->vias = parts_take_vias(maker.parts, &accounts->n_vias);
 	parts_free(maker.parts);
 	free(ranked);
+}
+
+void accounts_make(struct accounts *accounts, const struct facts *facts)
+{
+	accounts_make_from(accounts, facts, NULL);
+}
+
+void accounts_make_again(struct accounts *accounts, const struct facts *facts,
+                         const uint64_t *from_ns)
+{
+	accounts_clear(accounts);
+	accounts_make_from(accounts, facts, from_ns);
 }
 
 double account_ns(const struct account *account, enum account_cause first, enum account_cause last)

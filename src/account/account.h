@@ -105,6 +105,7 @@ struct account {
 	uint32_t gpu, device; /* FACTS_NONE: of a thread */
 	uint32_t thread;      /* that asks for most of its work */
 	uint64_t begin_ns, end_ns;
+	uint64_t first_ns;        /* its first work: before begin_ns where it starts for long */
 	uint64_t not_measured_ns; /* within */
 	double ns;                /* that have causes: what parts add up to */
 	struct account_part *parts;
@@ -130,6 +131,10 @@ struct accounts {
 /* After facts_end(); both live as long as the facts, and the source's objects. */
 void accounts_make(struct accounts *accounts, const struct facts *facts);
 void accounts_clear(struct accounts *accounts);
+
+/* The same accounts again, each from a time on; 0: from its first work. */
+void accounts_make_again(struct accounts *accounts, const struct facts *facts,
+                         const uint64_t *from_ns);
 
 #define ACCOUNT_BUDGET                                                                             \
 	(1u << 28) /* stretches, of all accounts: no recording that is one needs it */

@@ -13,6 +13,7 @@ struct maker {
 	struct gpu_time *gpus;
 	struct parts *parts;
 	uint64_t *budget; /* see struct walk */
+	const uint64_t *from_ns; /* of each account; NULL: 0 */
 };
 
 /* A part of a segment, whose causes are wanted, in one account. */

@@ -15,6 +15,8 @@
 #define ANSWER_LINE  0.005 /* of the account: what is less is in its last line */
 #define ANSWER_LEAST 0.001 /* a part of the account that begins no change after the first ones */
 #define ANSWER_STEPS 0.1   /* of the account that steps are */
+#define ANSWER_START 0.1   /* of the time: a start that is apart */
+#define ANSWER_MANY  10    /* steps, that are surely some */
 #define ANSWER_TRIES 3     /* places of one cause and process */
 #define ANSWER_ROUND 128   /* launches and a wait, over and over: no step of a training */
 
@@ -360,21 +362,53 @@ static void answer_put_back(struct answer *answer)
 	memcpy(&answer->changes[n], little, n_little * sizeof(*little));
 }
 
-void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts)
+/*
+ * Where a program starts for long before it does the same over and over, that is what is asked
+ * about: the account is of the time from the first step on, and the start is told apart. 0: it is
+ * of all, as no steps were found that are most of what comes then.
+ */
+static uint64_t answer_from_ns(const struct account *account, const struct steps *steps)
+{
+	double all_ns = (double)(account->end_ns - account->begin_ns), ns, left_ns;
+
+	if (steps->how == STEPS_NONE || steps->n < ANSWER_MANY ||
+	    steps->begin_ns[0] <= account->begin_ns || steps->begin_ns[0] >= account->end_ns)
+		return 0;
+	ns = (double)(steps->begin_ns[steps->n] - steps->begin_ns[0]);
+	left_ns = (double)(account->end_ns - steps->begin_ns[0]);
+	return all_ns - left_ns >= ANSWER_START * all_ns && ns >= 2 * ANSWER_START * all_ns &&
+	                       ns >= left_ns / 2
+	               ? steps->begin_ns[0]
+	               : 0;
+}
+
+static void answer_find_all_steps(struct answer *answer, const struct facts *facts,
+                                  struct accounts *accounts)
+{
+	uint64_t from_ns[ACCOUNTS_MAX], any = 0;
+
+	for (size_t i = 0; i < accounts->n; i++) {
+		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
+		any |= from_ns[i] = answer_from_ns(&accounts->of[i], &answer->steps[i]);
+	}
+	if (any)
+		accounts_make_again(accounts, facts, from_ns);
+}
+
+void answer_make(struct answer *answer, const struct facts *facts, struct accounts *accounts)
 {
 	memset(answer, 0, sizeof(*answer));
 	answer->facts = facts;
 	answer->accounts = accounts;
 	answer->budget = ACCOUNT_BUDGET;
 	answer->steps = xcalloc(accounts->n + 1, sizeof(*answer->steps));
+	answer_find_all_steps(answer, facts, accounts);
 	for (size_t i = 0; i < accounts->n; i++)
 		if (accounts->of[i].ns > answer->longest_ns)
 			answer->longest_ns = accounts->of[i].ns;
-	for (size_t i = 0; i < accounts->n; i++) {
+	for (size_t i = 0; i < accounts->n; i++)
 		if (accounts->of[i].ns >= ANSWER_LEAST_NS)
 			answer_choose(answer, &accounts->of[i]);
-		answer_find_steps(facts, &accounts->of[i], &answer->steps[i]);
-	}
 	answer_drop_little(answer);
 	answer_count_waits(answer);
 	answer_find_gains(answer);

@@ -103,7 +103,8 @@ struct answer {
 	size_t n_changes;                          /* 0: nothing is wrong, or nothing is known */
 };
 
-void answer_make(struct answer *answer, const struct facts *facts, const struct accounts *accounts);
+/* The accounts may begin later then: with their first step. */
+void answer_make(struct answer *answer, const struct facts *facts, struct accounts *accounts);
 void answer_clear(struct answer *answer);
 
 /* Its time by cause and place, most first; `most` at most, of which the last can be what is left

@@ -34,7 +34,7 @@ static uint64_t span_add(struct looker *looker, uint64_t begin_ns, uint64_t end_
 {
 	const struct account *account = looker->account;
 
-	begin_ns = facts_max(begin_ns, account->begin_ns);
+	begin_ns = facts_max(begin_ns, account->first_ns);
 	end_ns = facts_min(end_ns, account->end_ns);
 	if (end_ns <= begin_ns)
 		return 0;
@@ -134,7 +134,7 @@ static void phase_ask(struct looker *looker, struct phase *phase)
 
 static void phases_look_at(struct looker *looker, struct phases *phases)
 {
-	double all = (double)(looker->account->end_ns - looker->account->begin_ns);
+	double all = (double)(looker->account->end_ns - looker->account->first_ns);
 
 	looker->spans = xcalloc(looker->steps->n + 2, sizeof(*looker->spans));
 	join_queued(looker);

@@ -347,6 +347,22 @@ static bool find_ranges(struct steps *steps, const struct steps_of *of, bool *su
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
+/* Pauses of a program that starts are between no steps, whatever it launches there. */
+static void drop_start(struct begins *begins, const struct steps_period *period)
+{
+	size_t first = 0, usual = 0;
+
+	for (size_t i = 0; i + 1 < begins->n && usual < STEPS_LEAST; i++) {
+		usual = steps_period_is_usual(period, begins->launches[i]) ? usual + 1 : 0;
+		first = i + 1 - usual;
+	}
+	if (usual < STEPS_LEAST)
+		return;
+	begins->n -= first;
+	memmove(begins->ns, begins->ns + first, begins->n * sizeof(*begins->ns));
+	memmove(begins->launches, begins->launches + first, begins->n * sizeof(*begins->launches));
+}
+
 /*
  * The launches that begin a step. What can begin one and comes within half of a period after the
  * last is a part of it, as an evaluation has kernels of the training.
@@ -371,6 +387,8 @@ static bool take_period(struct steps *steps, const struct steps_period *period,
 		add_begin(&begins, of->launches[i].time_ns);
 		last = i;
 	}
+	if (!period->keys)
+		drop_start(&begins, period);
 	steps->period = period->launches;
 	steps->how = period->keys ? STEPS_LAUNCHES : STEPS_PAUSES;
 	taken = take_begins(steps, &begins, of);

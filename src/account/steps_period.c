@@ -25,6 +25,7 @@
 #define OFTEN        0.66 /* of its distances a context has its usual one */
 #define ODD_MOST     10   /* what lies between steps counts as so many of them at most */
 #define LEAST        3    /* distances */
+#define LASTS        0.1  /* of the time lies between the first and the last */
 #define MOST_OF      0.5  /* launches: a period is of so many, and so many repeat in it */
 
 struct context {
@@ -190,31 +191,39 @@ static const struct wanted {
 	{ STABLE, STEPS_PART_NS, true },
 };
 
-static bool is_wanted(const struct context *context, size_t n, const struct wanted *want)
+/* What comes a few times while a program starts is not what it does over and over later. */
+static bool lasts(const struct context *context, const struct step_launch *launches, size_t n)
+{
+	return (double)since(launches, context->first, context->last - 1) >=
+	       LASTS * (double)since(launches, 0, n - 1);
+}
+
+static bool is_wanted(const struct context *context, const struct step_launch *launches, size_t n,
+                      const struct wanted *want)
 {
 	double all = (double)context->usual_ns + (double)context->odd_ns;
 
 	return context->n_usual >= LEAST && context->n_usual >= OFTEN * context->distances &&
 	       (double)context->usual_ns >= want->share * all &&
 	       context->usual_ns / context->n_usual >= want->least_ns &&
-	       (context->usual == 1) == want->single;
+	       (context->usual == 1) == want->single && lasts(context, launches, n);
 }
 
 /*
  * The smallest period; of the contexts that have it the one with the longest pauses before it: a
  * step begins after what it waits for.
  */
-static bool choose(const struct contexts *contexts, size_t n, const struct wanted *want,
-                   struct steps_period *period)
+static bool choose(const struct contexts *contexts, const struct step_launch *launches, size_t n,
+                   const struct wanted *want, struct steps_period *period)
 {
 	const struct context *all = contexts->all, *best = NULL;
 	uint32_t least = UINT32_MAX;
 
 	for (size_t c = 0; c < contexts->n; c++)
-		if (all[c].usual < least && is_wanted(&all[c], n, want))
+		if (all[c].usual < least && is_wanted(&all[c], launches, n, want))
 			least = all[c].usual;
 	for (size_t c = 0; c < contexts->n; c++)
-		if (is_near(all[c].usual, least) && is_wanted(&all[c], n, want) &&
+		if (is_near(all[c].usual, least) && is_wanted(&all[c], launches, n, want) &&
 		    (!best || all[c].pause_ns / all[c].n_usual > best->pause_ns / best->n_usual))
 			best = &all[c];
 	if (!best)
@@ -274,7 +283,7 @@ bool steps_period_of_keys(const struct step_launch *launches, size_t n, struct s
 		add_times(&contexts, launches, n, false);
 		add_times(&contexts, launches, n, true);
 		for (size_t w = 0; w <= best && w < ARRAY_SIZE(wanted); w++) {
-			if (!choose(&contexts, n, &wanted[w], &found) ||
+			if (!choose(&contexts, launches, n, &wanted[w], &found) ||
 			    (w == best && !is_better(&found, period)) ||
 			    !repeats(&contexts, n, found.launches))
 				continue;
@@ -394,6 +403,11 @@ bool steps_period_of_pauses(const struct step_launch *launches, size_t n,
 	period->launches = pauses.usual;
 	period->mean_ns = pauses.usual_ns / pauses.n_usual;
 	return true;
+}
+
+bool steps_period_is_usual(const struct steps_period *period, size_t launches)
+{
+	return is_near(launches, period->launches);
 }
 
 bool steps_period_begins(const struct steps_period *period, const struct step_launch *launches,

@@ -29,6 +29,9 @@ bool steps_period_of_keys(const struct step_launch *launches, size_t n,
 bool steps_period_of_pauses(const struct step_launch *launches, size_t n,
                             struct steps_period *period);
 
+/* Whether a step has so many. */
+bool steps_period_is_usual(const struct steps_period *period, size_t launches);
+
 /* Whether launch `i` can be a begin. */
 bool steps_period_begins(const struct steps_period *period, const struct step_launch *launches,
                          size_t i);

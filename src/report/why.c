@@ -117,7 +117,7 @@ static void why_whose(struct why *why, const struct account *account)
 /* From the begin of the recording to the first work: of no account. */
 uint64_t why_start_ns(const struct why *why, const struct account *account)
 {
-	return account->begin_ns > why->facts.begin_ns ? account->begin_ns - why->facts.begin_ns
+	return account->first_ns > why->facts.begin_ns ? account->first_ns - why->facts.begin_ns
 	                                               : 0;
 }
 

@@ -13,7 +13,7 @@ static const struct phases *why_phases(const struct why *why, const struct accou
 
 static double phase_share(const struct account *account, const struct phase *phase)
 {
-	return (double)phase->ns / (double)(account->end_ns - account->begin_ns);
+	return (double)phase->ns / (double)(account->end_ns - account->first_ns);
 }
 
 /* "the first 2 steps, 450.000 ms each", "1.200 s before the first step" */

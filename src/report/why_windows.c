@@ -65,7 +65,7 @@ void why_windows(struct consumer *self, size_t n, why_window_fn *tell, void *dat
 		struct windows windows = {
 			.why = why, .account = account, .tell = tell, .data = data
 		};
-		uint64_t ns = account->end_ns - account->begin_ns;
+		uint64_t ns = account->end_ns - account->first_ns;
 
 		windows.window.process = account->process;
 		windows.window.device =
@@ -73,9 +73,9 @@ void why_windows(struct consumer *self, size_t n, why_window_fn *tell, void *dat
 		if (ns / n < WINDOW_LEAST)
 			continue;
 		for (size_t k = 0; k < n; k++) {
-			windows.window.begin_ns = account->begin_ns + ns / n * k;
+			windows.window.begin_ns = account->first_ns + ns / n * k;
 			windows.window.end_ns =
-				k + 1 < n ? account->begin_ns + ns / n * (k + 1) : account->end_ns;
+				k + 1 < n ? account->first_ns + ns / n * (k + 1) : account->end_ns;
 			windows_tell(&windows, gpus, &budget);
 		}
 	}

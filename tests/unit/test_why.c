@@ -851,6 +851,45 @@ static void test_steps_are_those_of_the_time_that_is_told(void **state)
 	assert_said(", 238 steps of 1.950 ms on average\n");
 }
 
+/* Something comes a few times, in long steps; then the program prepares itself; then it decodes. */
+static void start_and_decode(unsigned steps)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		uint64_t set = ask("cuMemsetD8Async", 100 + 5000 * i, 5, 30);
+		uint64_t kernel = ask("cuLaunchKernel", 200 + 5000 * i, 5, 31);
+
+		kernel_on(0, set, 300 + 5000 * i, 10);
+		kernel_on(0, kernel, 320 + 5000 * i, 10);
+	}
+	for (unsigned i = 0; i < 600; i++)
+		sample(SAMPLE_CPU, 40000 + 1000 * i, 1000, 53);
+	for (unsigned i = 0; i < steps; i++) {
+		double at_us = 640000 + 800 * i;
+		uint64_t graph = ask("cuGraphLaunch", at_us, 5, 40);
+		uint64_t copy = ask("cuMemcpyDtoDAsync_v2", at_us + 10, 5, 41);
+
+		kernel_on(0, graph, at_us + 20, 700);
+		kernel_on(0, copy, at_us + 720, 60);
+	}
+	conclude(640000 + 800 * steps);
+}
+
+static void test_a_start_is_apart_from_what_is_done_over_and_over(void **state)
+{
+	start_and_decode(500);
+	assert_said("GPU 0: 400.000 ms, 499 steps of 800.00 us");
+	assert_said("Apart: 639.700 ms before the first step (62 % of the time): computing in "
+	            "train.py:53 step.\n");
+	assert_said("Nothing is wrong");
+	assert_not_said("Change first: ");
+}
+
+static void test_a_start_that_is_nearly_all_is_what_is_asked_about(void **state)
+{
+	start_and_decode(100);
+	assert_said("Change first: computing in train.py:53 step");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -858,6 +897,8 @@ int main(void)
 		TEST(test_steps_that_wait_for_those_before_are_no_others),
 		TEST(test_steps_that_wait_for_something_else_are_apart),
 		TEST(test_steps_are_those_of_the_time_that_is_told),
+		TEST(test_a_start_is_apart_from_what_is_done_over_and_over),
+		TEST(test_a_start_that_is_nearly_all_is_what_is_asked_about),
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
 		TEST(test_workers_that_do_the_same_are_one_change),
 		TEST(test_a_rank_alone_says_nothing_of_others),
