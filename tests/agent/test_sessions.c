@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Sessions in which calls are recorded inside the process: how they end, and what comes after. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -372,14 +373,21 @@ static void test_windows_are_none_of_the_probes(void **state)
 
 static void test_without_a_cupti_that_works_probes_go_on(void **state)
 {
+	const char *torch = getenv("TEST_TORCH");
 	struct host *host;
 	function thunk;
 
+	if (torch)
+		assert_non_null(dlopen(torch, RTLD_NOW));
 	host = begin_with(KIB(256), AGENT_WANT_KERNELS, AGENT_PROBES_TICKS);
 	assert_int_equal(host_wait(host, AGENT_PROBES_ONLY), AGENT_PROBES_ONLY);
 	assert_int_equal(host->shared->failure, AGENT_CUPTI_BUSY);
 	if (getenv("SIMCUPTI_OTHER")) /* what CUPTI says, where it says who it is */
 		assert_string_equal(host->shared->text, "CUPTI for other tool");
+	else if (torch) /* or else by what is loaded */
+		assert_string_equal(host->shared->text, "perhaps torch.profiler");
+	else
+		assert_string_equal(host->shared->text, "");
 	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
 	assert_int_equal(thunk(1), 2);
 	host_tell(host, AGENT_PAUSE);

@@ -32,7 +32,9 @@ static struct functions {
 static struct found found; /* once found, it stays */
 static cupti_subscriber subscriber;
 static bool entered, two_clocks;
-static bool several;       /* beside other tools: all that has a _v2 is called by it */
+/* Beside other tools: all that has a _v2 is called by it. So it stays until the next subscription,
+ * since buffers may still come back, and one call without it spoils CUPTI for the others. */
+static bool several;
 static bool graphs_matter; /* kinds are on, or about to be */
 static uint32_t enabled;   /* enum agent_kind */
 
@@ -121,6 +123,8 @@ static void count_lost(uint64_t n)
 
 static uint32_t next_record(uint8_t *buffer, size_t valid_bytes, struct cupti_record **record)
 {
+	if (several && !subscriber)
+		return CUPTI_MAX_LIMIT_REACHED;
 	return several ? f.cuptiActivityGetNextRecord_v2(subscriber, buffer, valid_bytes, record)
 	               : f.cuptiActivityGetNextRecord(buffer, valid_bytes, record);
 }
@@ -272,7 +276,10 @@ static int subscribe(struct failure *failure)
 		                                  .other = other,
 		                                  .other_bytes = CUPTI_OTHER_BYTES,
 		                                  .several = 1 };
-	uint32_t result = has_several() ? subscribe_v2(&params) : CUPTI_NOT_SUPPORTED;
+	uint32_t result;
+
+	several = false;
+	result = has_several() ? subscribe_v2(&params) : CUPTI_NOT_SUPPORTED;
 
 	if (result != CUPTI_OK && result != CUPTI_MULTIPLE_SUBSCRIBERS) {
 		result = f.cuptiSubscribe(&subscriber, on_call, NULL);
@@ -282,7 +289,7 @@ static int subscribe(struct failure *failure)
 	if (!error_of(failure, "cuptiSubscribe", result))
 		return 0;
 	subscriber = NULL;
-	if (*other)
+	if (*other && failure->what == AGENT_CUPTI_BUSY)
 		snprintf(failure->text, sizeof(failure->text), "%s", other);
 	return -1;
 }
@@ -486,7 +493,7 @@ void cupti_unsubscribe(void)
 {
 	f.cuptiUnsubscribe(subscriber);
 	subscriber = NULL;
-	entered = several = false;
+	entered = false;
 }
 
 void cupti_call_back_always(void)
