@@ -26,7 +26,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   18
+#define AGENT_ABI   19
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -458,6 +458,7 @@ enum agent_stalls_what {
 	AGENT_STALLS_REFUSED, /* code; enum agent_stalls_in, the attribute */
 	AGENT_STALLS_FULL,    /* the hardware's buffer */
 	AGENT_STALLS_NAMES,   /* how many texts of CUPTI's there are, which nobody may free */
+	AGENT_STALLS_SLOW,    /* how long a call took in ns; enum agent_stalls_in: it is given up */
 	AGENT_STALLS_WHATS
 };
 

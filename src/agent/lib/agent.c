@@ -32,7 +32,8 @@
 #define OWN_NAME           "/cuscope-agent"
 #define ENTRY              __attribute__((visibility("default")))
 #define EXIT_FLUSH_MOST_MS 1000
-#define AFTER_EXIT_MS      10 /* threads may go on, and call, for a while */
+#define EXIT_BUSY_MOST_MS  5000 /* what is taken down under a call of CUPTI's never ends */
+#define AFTER_EXIT_MS      10   /* threads may go on, and call, for a while */
 
 int InitializeInjection(void);
 int cuscope_agent_enter(int socket);
@@ -78,7 +79,8 @@ static void at_exit(void)
 	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&stays, __ATOMIC_RELAXED))
 		wake_up();
-	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
+	for (int i = 0; i < EXIT_FLUSH_MOST_MS || (stalls_are_busy() && i < EXIT_BUSY_MOST_MS);
+	     i++) {
 		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
 			break;
 		nanosleep(&pause, NULL);

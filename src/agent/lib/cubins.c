@@ -18,7 +18,8 @@
 #define TURN_NS    5000000 /* CUPTI takes a millisecond for a cubin, and one thousandth for a line */
 
 struct cubin {
-	uint64_t crc;
+	uint64_t crc; /* once it was asked for */
+	bool has_crc;
 	size_t bytes;
 	void *copy;
 };
@@ -86,39 +87,40 @@ void cubins_open(void *library)
 	__atomic_store_n(&is_open, get_crc && get_line, __ATOMIC_RELEASE);
 }
 
-static bool is_kept(uint64_t crc)
+static bool is_kept(const void *cubin, size_t bytes)
 {
 	for (size_t i = 0; i < n_cubins; i++) {
-		if (cubins[i].crc == crc)
+		if (cubins[i].bytes == bytes && !memcmp(cubins[i].copy, cubin, bytes))
 			return true;
 	}
 	return false;
 }
 
-static void keep(uint64_t crc, const void *cubin, size_t bytes)
+static void keep(const void *cubin, size_t bytes)
 {
 	void *copy;
 
 	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED) || n_cubins == CUBINS ||
-	    bytes > BYTES_MOST - all_bytes || is_kept(crc))
+	    bytes > BYTES_MOST - all_bytes || is_kept(cubin, bytes))
 		return;
 	copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		return;
 	memcpy(copy, cubin, bytes);
-	cubins[n_cubins++] = (struct cubin){ crc, bytes, copy };
+	cubins[n_cubins] = (struct cubin){ .bytes = bytes, .copy = copy };
+	__atomic_store_n(&n_cubins, n_cubins + 1, __ATOMIC_RELEASE);
 	all_bytes += bytes;
 }
 
+/* Nothing of CUPTI's is called here: with a call of another thread's under way that is no call that
+ * is known to return. */
 void cubins_loaded(const void *cubin, size_t bytes)
 {
-	struct pcs_crc crc = { .size = PCS_CRC_BYTES, .bytes = bytes, .cubin = cubin };
-
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE) || !cubin || bytes > BYTES_MOST ||
-	    !has_lines(cubin, bytes) || get_crc(&crc) != CUPTI_OK)
+	    !has_lines(cubin, bytes))
 		return;
 	pthread_mutex_lock(&lock);
-	keep(crc.crc, cubin, bytes);
+	keep(cubin, bytes);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -129,31 +131,40 @@ void cubins_turn(void)
 	turn_ns = clock_now();
 }
 
-/* A copy stays where it is until cubins_close, which the same thread calls. */
-static bool find(uint64_t crc, struct cubin *cubin)
+/* By the same thread as cubins_close: copies stay where they are, and their number only grows. */
+static struct cubin *find(uint64_t crc)
 {
-	bool found = false;
+	size_t n = __atomic_load_n(&n_cubins, __ATOMIC_ACQUIRE);
 
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < n_cubins && !found; i++) {
-		found = cubins[i].crc == crc;
-		*cubin = cubins[i];
+	for (size_t i = 0; i < n; i++) {
+		struct pcs_crc given = { .size = PCS_CRC_BYTES,
+			                 .bytes = cubins[i].bytes,
+			                 .cubin = cubins[i].copy };
+
+		if (!cubins[i].has_crc) {
+			cubins[i].crc = get_crc(&given) == CUPTI_OK ? given.crc : 0;
+			cubins[i].has_crc = true;
+		}
+		if (cubins[i].crc == crc)
+			return &cubins[i];
 	}
-	pthread_mutex_unlock(&lock);
-	return found;
+	return NULL;
 }
 
 bool cubins_line(uint64_t crc, const char *function, uint64_t offset, char path[CUBINS_PATH],
                  uint32_t *line)
 {
-	struct cubin cubin;
+	const struct cubin *cubin;
 	struct pcs_line given = { .size = PCS_LINE_BYTES, .function = function, .offset = offset };
 	bool known;
 
-	if (!find(crc, &cubin) || clock_now() - turn_ns > TURN_NS)
+	if (clock_now() - turn_ns > TURN_NS)
 		return false;
-	given.cubin = cubin.copy;
-	given.bytes = cubin.bytes;
+	cubin = find(crc);
+	if (!cubin)
+		return false;
+	given.cubin = cubin->copy;
+	given.bytes = cubin->bytes;
 	known = get_line(&given) == CUPTI_OK && given.file && *given.file && given.line;
 	if (known) {
 		bool whole = *given.file == '/' || !given.directory || !*given.directory;

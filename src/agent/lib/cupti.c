@@ -462,7 +462,7 @@ void cupti_clock(void)
 
 void cupti_disable(void)
 {
-	stalls_close();
+	stalls_close(false);
 	cubins_close();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)

@@ -425,7 +425,7 @@ void session_last_flush(struct session *session)
 		orders_tell_open();
 	if (session->state != AGENT_RUNNING || session->without_cupti)
 		return;
-	stalls_close();
+	stalls_close(true);
 	/* What the GPU has not finished yet ends with the process. */
 	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
 	cupti_flush(true);

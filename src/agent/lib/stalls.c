@@ -24,7 +24,10 @@
 #define COST_TIMES     100        /* as long as CUPTI's calls took, at the least */
 #define DRAIN_NS       (150 * MS) /* CUPTI's threads decode what came every 100 ms */
 #define DRAIN_LAST_MS  120
-#define ENDS_MOST_MS   2000 /* a call of CUPTI's that does not return holds no context up longer */
+#define ENDS_MOST_MS   100 /* a call of CUPTI's that does not return holds no context up longer */
+/* The program's threads may wait for what CUPTI waits for: on an H200 a window's calls took 112 and
+ * 916 ms, and a decoding loop stood still. What takes so long once is not called again. */
+#define SLOW_NS (50 * MS)
 
 #define PERIOD        18 /* 2^18 cycles: some 10,000 samples in a window of an H200 that is busy */
 #define SCRATCH_BYTES ((size_t)4 << 20)
@@ -371,22 +374,49 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 	return any;
 }
 
+/* What was not given so far, CUPTI leaves in the memory that is its own until then. */
+static bool disable(struct sampled *which, void *context)
+{
+	struct pcs_context given = of(context);
+	struct pcs_data *left = &output->own[which - sampled].data;
+
+	left->n = 0;
+	f.cuptiPCSamplingDisable(&given);
+	if (left->n)
+		take_data(left);
+	left->n = 0;
+	set_state(which, context, CONTEXT_OFF, false);
+	return true;
+}
+
+/* Whether sampling may go on after a call that began then. */
+static bool was_fast(uint64_t from_ns, uint32_t in)
+{
+	uint64_t took_ns = clock_now() - from_ns;
+
+	if (took_ns > SLOW_NS)
+		tell(AGENT_STALLS_SLOW, 0, took_ns, in);
+	return took_ns <= SLOW_NS;
+}
+
 static bool start(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
+	uint64_t from_ns = clock_now();
 	uint32_t result = f.cuptiPCSamplingStart(&given);
 
-	if (result) {
+	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STARTING, 0);
-		f.cuptiPCSamplingDisable(&given);
-	}
-	set_state(which, context, result ? CONTEXT_OFF : CONTEXT_ON, !result);
-	return !result;
+	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STARTING))
+		return !disable(which, context);
+	set_state(which, context, CONTEXT_ON, true);
+	return true;
 }
 
 static bool stop(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
+	uint64_t from_ns = clock_now();
 	uint32_t result;
 
 	if (!which->runs)
@@ -395,30 +425,20 @@ static bool stop(struct sampled *which, void *context)
 	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STOPPING, 0);
 	set_state(which, context, CONTEXT_ON, false);
-	if (result || !get(context)) {
-		f.cuptiPCSamplingDisable(&given);
-		set_state(which, context, CONTEXT_OFF, false);
-	}
+	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STOPPING))
+		return disable(which, context);
+	from_ns = clock_now();
+	if (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING))
+		return disable(which, context);
 	return true;
 }
 
 static bool drain(struct sampled *which, void *context)
 {
-	struct pcs_context given = of(context);
+	uint64_t from_ns = clock_now();
 
-	if (get(context))
-		return true;
-	f.cuptiPCSamplingDisable(&given);
-	set_state(which, context, CONTEXT_OFF, false);
-	return false;
-}
-
-static bool disable(struct sampled *which, void *context)
-{
-	struct pcs_context given = of(context);
-
-	f.cuptiPCSamplingDisable(&given);
-	set_state(which, context, CONTEXT_OFF, false);
+	if (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING))
+		return disable(which, context);
 	return true;
 }
 
@@ -440,6 +460,8 @@ static void begin_window(uint64_t now_ns)
 	enable_new();
 	begin_ns = clock_now();
 	if (!each(start)) {
+		end_ns = clock_now();
+		write_sums(true);
 		next_ns = now_ns + LOOK_NS;
 		return;
 	}
@@ -573,23 +595,29 @@ uint64_t stalls_turn(uint64_t now_ns)
 	return drain_ns && drain_ns < next_ns ? drain_ns : next_ns;
 }
 
-void stalls_close(void)
+void stalls_close(bool exits)
 {
-	if (open && close_ns)
+	if (open && close_ns && !exits)
 		end_window();
-	if (open && drain_ns) {
+	if (open && drain_ns && !exits) {
 		clock_pause_ms(DRAIN_LAST_MS);
 		each(drain);
-		write_sums(true);
 	}
-	if (open)
-		each(disable);
+	if (close_ns)
+		end_ns = clock_now();
+	if (open && each(disable))
+		write_sums(true);
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&open, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
 	memset(sampled, 0, sizeof(sampled));
 	pthread_mutex_unlock(&lock);
 	free_all();
+}
+
+bool stalls_are_busy(void)
+{
+	return __atomic_load_n(&in_use, __ATOMIC_RELAXED) != NULL;
 }
 
 void stalls_forked(void)

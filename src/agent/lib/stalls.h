@@ -15,6 +15,7 @@
 #ifndef CUSCOPE_AGENT_LIB_STALLS_H
 #define CUSCOPE_AGENT_LIB_STALLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* `library` is CUPTI, of which `version` is told by cuptiGetVersion. */
@@ -27,7 +28,12 @@ void stalls_ends(void *context);
 /* When it is to be called again, at the latest; 0: never. */
 uint64_t stalls_turn(uint64_t now_ns);
 
-void stalls_close(void);
+/* `exits`: the process does, and CUPTI is about to be taken down; it is called as little as can be.
+ */
+void stalls_close(bool exits);
+
+/* Whether a call of CUPTI's is under way: who exits meanwhile is likely never to end. */
+bool stalls_are_busy(void);
 void stalls_forked(void);
 
 #endif

@@ -130,6 +130,14 @@ static bool add_why(struct buf *out, const struct agent_stalls_told *record)
 	case AGENT_STALLS_FULL:
 		buf_puts(out, "CUPTI's buffer was full, and gave none of a window's samples");
 		return true;
+	case AGENT_STALLS_SLOW:
+		if (record->second >= AGENT_STALLS_INS)
+			return false;
+		buf_printf(out,
+		           "a call of CUPTI's took %.0f ms, for which the program may have "
+		           "waited: it is not called again",
+		           (double)record->first / 1e6);
+		return true;
 	case AGENT_STALLS_NAMES:
 		buf_puts(out, "CUPTI had allocated so many names of kernels, which nobody may "
 		              "free, that sampling ended");
@@ -146,7 +154,9 @@ static bool take_told(struct gpu_times *gpu, struct gpu_times_process *process,
 	if (record->what == AGENT_STALLS_BEGUN)
 		return true;
 	buf_printf(&out, "no stall reasons of process %u%s: ", process->pid,
-	           record->what == AGENT_STALLS_FULL ? ", or not all" : "");
+	           record->what == AGENT_STALLS_FULL || record->what == AGENT_STALLS_SLOW
+	                   ? ", or not all"
+	                   : "");
 	if (!add_why(&out, record))
 		return false;
 	gpu_tell_stalls(gpu, process, out.data);

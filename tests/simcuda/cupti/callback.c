@@ -130,6 +130,7 @@ bool call_enter(struct sim_call *call)
 		atomic_fetch_add(&threads, 1);
 	}
 	pay();
+	pcs_wait();
 	if (me.depth++ == 0)
 		me.correlation = next_correlation();
 	call->correlation = me.correlation;

@@ -126,6 +126,7 @@ unsigned int callback_threads(void); /* that called CUDA in this session */
 /* ---- pcs.c ----------------------------------------------------------------------------------- */
 
 bool pcs_is_on(void); /* of any context */
+void pcs_wait(void);  /* where the driver is held, but by this thread */
 /* A kernel ran in the context of this number. */
 void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns);
 void pcs_context_ends(void *context); /* and was told of */

@@ -10,6 +10,11 @@
  *   SIMCUPTI_PCS_ROOM=N     a hardware buffer of more than N bytes gives CUPTI_ERROR_OUT_OF_MEMORY
  *   SIMCUPTI_PCS_FULL=1     the hardware's buffer is always full
  *   SIMCUPTI_PCS_SLOW_MS=N  cuptiPCSamplingStart takes that long
+ *   SIMCUPTI_PCS_ENABLE_MS=N  cuptiPCSamplingEnable does
+ *   SIMCUPTI_PCS_STOP_MS=N  cuptiPCSamplingStop does, and no other thread gets on with a call of
+ *                           CUDA meanwhile
+ *   SIMCUPTI_PCS_LATE=1     nothing is given before cuptiPCSamplingDisable, which leaves it in the
+ *                           memory that is CUPTI's own
  *   SIMCUPTI_PCS_COPIES=1   a function's name is a text of its own each time
  */
 #include "cupti.h"
@@ -117,6 +122,20 @@ static unsigned long setting(const char *name)
 	const char *text = getenv(name);
 
 	return text && *text ? strtoul(text, NULL, 0) : 0;
+}
+
+static void take_ms(unsigned long ms)
+{
+	nanosleep(&(struct timespec){ (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 }, NULL);
+}
+
+static atomic_bool held; /* calls of other threads are */
+static __thread bool is_holder;
+
+void pcs_wait(void)
+{
+	while (atomic_load(&held) && !is_holder)
+		take_ms(1);
 }
 
 static struct pcs_of *of_context(const void *context)
@@ -267,6 +286,7 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 
 	FAIL_ON_DEMAND();
 	session_need(__func__);
+	take_ms(setting("SIMCUPTI_PCS_ENABLE_MS"));
 	if (given->size != PCS_CONTEXT_BYTES || !given->context)
 		return RESULT_INVALID_PARAMETER;
 	number = session_profiler()->context_number(given->context);
@@ -284,19 +304,6 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 		return leave(RESULT_SUCCESS);
 	}
 	return leave(RESULT_NOT_SUPPORTED);
-}
-
-PCS_CALL(cuptiPCSamplingDisable, struct pcs_context)
-{
-	struct pcs_of *pcs;
-	enum result result;
-
-	FAIL_ON_DEMAND();
-	result = enter(__func__, given->size, PCS_CONTEXT_BYTES, given->context, &pcs);
-	if (result)
-		return result;
-	forget(pcs);
-	return leave(RESULT_SUCCESS);
 }
 
 PCS_CALL(cuptiPCSamplingGetNumStallReasons, struct pcs_count)
@@ -385,12 +392,11 @@ PCS_CALL(cuptiPCSamplingSetConfigurationAttribute, struct pcs_configure)
 
 PCS_CALL(cuptiPCSamplingStart, struct pcs_context)
 {
-	unsigned long slow = setting("SIMCUPTI_PCS_SLOW_MS");
 	struct pcs_of *pcs;
 	enum result result;
 
 	FAIL_ON_DEMAND();
-	nanosleep(&(struct timespec){ (time_t)(slow / 1000), (long)(slow % 1000) * 1000000 }, NULL);
+	take_ms(setting("SIMCUPTI_PCS_SLOW_MS"));
 	result = enter(__func__, given->size, PCS_CONTEXT_BYTES, given->context, &pcs);
 	if (result)
 		return result;
@@ -408,6 +414,12 @@ PCS_CALL(cuptiPCSamplingStop, struct pcs_context)
 	enum result result;
 
 	FAIL_ON_DEMAND();
+	if (setting("SIMCUPTI_PCS_STOP_MS")) {
+		is_holder = true;
+		atomic_store(&held, true);
+		take_ms(setting("SIMCUPTI_PCS_STOP_MS"));
+		atomic_store(&held, false);
+	}
 	result = enter(__func__, given->size, PCS_CONTEXT_BYTES, given->context, &pcs);
 	if (result)
 		return result;
@@ -488,6 +500,21 @@ static enum result give(struct pcs_of *pcs, struct pcs_data *data)
 	return RESULT_SUCCESS;
 }
 
+PCS_CALL(cuptiPCSamplingDisable, struct pcs_context)
+{
+	struct pcs_of *pcs;
+	enum result result;
+
+	FAIL_ON_DEMAND();
+	result = enter(__func__, given->size, PCS_CONTEXT_BYTES, given->context, &pcs);
+	if (result)
+		return result;
+	if (pcs->buffer && setting("SIMCUPTI_PCS_LATE"))
+		give(pcs, pcs->buffer);
+	forget(pcs);
+	return leave(RESULT_SUCCESS);
+}
+
 PCS_CALL(cuptiPCSamplingGetData, struct pcs_get)
 {
 	struct pcs_of *pcs;
@@ -497,8 +524,12 @@ PCS_CALL(cuptiPCSamplingGetData, struct pcs_get)
 	result = enter(__func__, given->size, PCS_GET_BYTES, given->context, &pcs);
 	if (result)
 		return result;
-	return leave(pcs->configured && given->data ? give(pcs, given->data)
-	                                            : RESULT_INVALID_OPERATION);
+	if (!pcs->configured || !given->data)
+		return leave(RESULT_INVALID_OPERATION);
+	if (!setting("SIMCUPTI_PCS_LATE"))
+		return leave(give(pcs, given->data));
+	((struct pcs_data *)given->data)->n = 0;
+	return leave(RESULT_SUCCESS);
 }
 
 #else
@@ -506,6 +537,10 @@ PCS_CALL(cuptiPCSamplingGetData, struct pcs_get)
 bool pcs_is_on(void)
 {
 	return false;
+}
+
+void pcs_wait(void)
+{
 }
 
 void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns)

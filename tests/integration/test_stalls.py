@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Why kernels wait (--stalls), by the simulated driver and libcupti: what is told, and that nothing that CUPTI does harms a target."""
+
+import json
+import re
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, wait_until
+
+TRY = {"CUSCOPE_TRY_STALLS": "1", "SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "300"}
+
+
+def ran(case, *words, status=0):
+    process = case.cuscope(*words)
+    checks.equal("status of " + words[0], status, process.wait())
+    return process
+
+
+def record(case, says=None, seconds=2, cupti="libcupti.so.13", **env):
+    """The tables of the report: the program launches until that is said, or for so long, and ends well, and in time."""
+    case.env = {**TRY, **env}
+    process = case.cuscope("record", "--force", "--stalls", "--cupti", Places.simcuda(cupti), "-o", case.path("run.cuscope"), "--",
+                           Places.program("gpuloop"), 120, "50", "2", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in process.out(), "the first launches")
+    time.sleep(seconds)
+    if says:
+        wait_until(lambda: says in process.err(), says)
+        time.sleep(seconds)
+    case.said = process.out()
+    process.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+    return reported(case)
+
+
+def reported(case):
+    return json.loads(ran(case, "report", case.path("run.cuscope"), "stalls", "--format", "json").out())
+
+
+def no_samples(tables):
+    checks.equal("rows", [], tables["reasons"])
+
+
+def test_stalls_are_refused_without_a_word_in_the_environment(case):
+    process = ran(case, "record", "--stalls", "-o", case.path("run.cuscope"), "--", "true", status=2)
+    checks.contains("what it said", "--stalls is not yet safe on real GPUs", process.err())
+
+
+def test_stalls_have_reasons_places_and_lines(case):
+    tables = record(case)
+    first = tables["reasons"][0]
+    checks.equal("the reason", ("long_scoreboard", "waits for memory", "tick()"),
+                 (first["Reason"], first["The Kernel"], first["Name"]))
+    if not 60 < first["Of Kernel (%)"] < 80:
+        raise Failure(f"{first}")
+    places = {row["Offset"]: row["Line"] for row in tables["places"]}
+    checks.equal("lines", {"0x80": "/home/user/train/kernels.cu:88", "0x50": "/home/user/train/kernels.cu:85", "0x1f0": None}, places)
+
+
+def test_stalls_are_exported_as_they_came(case):
+    record(case)
+    lines = [json.loads(line) for line in ran(case, "export", case.path("run.cuscope"), "--format", "jsonl", "-o", "-").out().splitlines()]
+    stalls = [line for line in lines if line["type"] == "stall" and "kernel" in line]
+    total = sum(row["Samples"] for row in reported(case)["reasons"])
+    checks.equal("samples", total, sum(line["samples"] for line in stalls))
+    rows = ran(case, "export", case.path("run.cuscope"), "--format", "csv", "-o", "-").out().splitlines()
+    checks.equal("rows of csv", len(stalls), sum(",gpu,stall," in row for row in rows))
+
+
+def test_stalls_need_much_free_memory(case):
+    tables = record(case, "free, and CUPTI's buffer with a margin takes", SIMCUDA_MEMORY=str(1 << 30))
+    no_samples(tables)
+    missed = json.loads(ran(case, "info", case.path("run.cuscope"), "--json").out())
+    if "no_stalls" not in json.dumps(missed):
+        raise Failure("no miss of stalls")
+
+
+def test_stalls_of_an_old_cupti_are_told_as_missing(case):
+    tables = record(case, "as that of CUDA 12.9 and newer can", cupti="libcupti.so.12")
+    no_samples(tables)
+
+
+def test_stalls_that_cupti_refuses_have_its_reason(case):
+    tables = record(case, "cuptiPCSamplingEnable gave error 35: the driver lets only root profile", SIMCUDA_FAIL="cuptiPCSamplingEnable:*=35")
+    no_samples(tables)
+    tables = record(case, "cuptiPCSamplingSetConfigurationAttribute gave error 8 for attribute 4", SIMCUPTI_PCS_ROOM="1000000")
+    no_samples(tables)
+
+
+def test_stalls_of_a_full_buffer_are_told(case):
+    tables = record(case, "CUPTI's buffer was full", SIMCUPTI_PCS_FULL="1")
+    no_samples(tables)
+
+
+def test_stalls_are_given_up_where_a_call_is_slow(case):
+    """As on an H200. The program waits once, and its launches go on."""
+    for switch in ("SIMCUPTI_PCS_SLOW_MS", "SIMCUPTI_PCS_STOP_MS"):
+        record(case, "a call of CUPTI's took ", **{switch: "900"})
+        rates = [int(line.split()[0]) for line in re.findall(r"^\d+ \d+$", case.said, re.M)]
+        if len(rates) < 2 or min(rates[-2:]) == 0:
+            raise Failure(f"launches in each half second: {rates}")
+
+
+def test_stalls_that_come_when_all_is_off_are_told(case):
+    tables = record(case, SIMCUPTI_PCS_LATE="1")
+    checks.equal("the reason", "long_scoreboard", tables["reasons"][0]["Reason"])
+
+
+def test_stalls_begin_late_where_enabling_takes_long(case):
+    tables = record(case, seconds=4, SIMCUPTI_PCS_ENABLE_MS="900", SIMCUPTI_STRICT="1")
+    checks.equal("the reason", "long_scoreboard", tables["reasons"][0]["Reason"])
