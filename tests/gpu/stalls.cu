@@ -47,7 +47,8 @@ __global__ void bank(const unsigned long long *next, unsigned long long *out)
 		words[i] = (unsigned int)next[i];
 	__syncthreads();
 	for (int i = 0; i < 20 * TURNS; i++)
-		sum += words[(threadIdx.x % 32 * 32 + (i + threadIdx.x / 32) % 32)]; /* bank waits here */
+		sum += words[(threadIdx.x % 32 * 32 +
+		              (i + threadIdx.x / 32) % 32)]; /* bank waits here */
 	out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
@@ -113,7 +114,8 @@ static void prepare(void)
 		host[i] = (i * 6364136223846793005ull + 1442695040888963407ull) % NODES;
 	must(cudaMalloc(&next_of, NODES * sizeof(*host)), "cudaMalloc");
 	must(cudaMalloc(&out_of, 1056 * 1024 * sizeof(*host)), "cudaMalloc");
-	must(cudaMemcpy(next_of, host, NODES * sizeof(*host), cudaMemcpyHostToDevice), "cudaMemcpy");
+	must(cudaMemcpy(next_of, host, NODES * sizeof(*host), cudaMemcpyHostToDevice),
+	     "cudaMemcpy");
 	free(host);
 }
 

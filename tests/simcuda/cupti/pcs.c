@@ -285,10 +285,11 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 	uint32_t number;
 
 	FAIL_ON_DEMAND();
-	session_need(__func__);
 	take_ms(setting("SIMCUPTI_PCS_ENABLE_MS"));
 	if (given->size != PCS_CONTEXT_BYTES || !given->context)
 		return RESULT_INVALID_PARAMETER;
+	if (session_begin() != RESULT_SUCCESS) /* nobody has to have subscribed */
+		return RESULT_NOT_INITIALIZED;
 	number = session_profiler()->context_number(given->context);
 	pthread_mutex_lock(&cupti_lock);
 	need_alive(__func__, given->context);
