@@ -7,12 +7,9 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "page/pack.h"
-#include "page/page.h"
-#include "report/why.h"
+#include "page/rows.h"
 
 #define THREADS_MAX 65536 /* that are looked for; tracks have a bound of their own */
-#define NO_STACKS   1024  /* stacks and frames of a block */
 
 /* A thread of a process, with its rows of the timeline. */
 struct page_thread {
@@ -38,35 +35,6 @@ struct page_memory {
 	} key;
 	struct page_track *track;
 	UT_hash_handle hh;
-};
-
-struct page_process {
-	bool met;
-	uint32_t pid;
-	uint64_t begin_ns;
-	char comm[16];
-};
-
-struct page_rows {
-	struct page_blocks *blocks;
-	const struct sink *sink;
-	struct page_thread *threads;
-	struct page_stream *streams;
-	struct page_memory *memories;
-	struct page_track *metrics[RUN_GPUS_MAX][GPU_METRICS_DRAWN];
-	struct page_process *processes; /* by id */
-	size_t n_processes;
-	uint32_t *functions, *kernels; /* their names' numbers and 1, by id */
-	size_t n_functions, n_kernels;
-	uint32_t states[2 + WAIT_COUNT + BLOCKED_COUNT];
-	const struct stack **stacks; /* that rows have, by id */
-	size_t n_stacks;
-	const struct stack_frame **frames;
-	size_t n_frames;
-	struct buf stack_blocks, frame_blocks; /* JSON */
-	struct memory *memory;
-	struct buf text;
-	struct description description;
 };
 
 struct page_rows *page_rows_new(struct page_blocks *blocks, const struct sink *sink)
@@ -112,8 +80,7 @@ static uint64_t rows_time(const struct page_rows *rows, uint64_t time_ns)
 	return time_ns > rows->sink->begin_ns ? rows_number(time_ns - rows->sink->begin_ns) : 0;
 }
 
-static void rows_place(const struct page_rows *rows, uint64_t *row, uint64_t begin_ns,
-                       uint64_t end_ns)
+void rows_place(const struct page_rows *rows, uint64_t *row, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t begin = rows_time(rows, begin_ns), end = rows_time(rows, end_ns);
 
@@ -121,7 +88,7 @@ static void rows_place(const struct page_rows *rows, uint64_t *row, uint64_t beg
 	row[PAGE_AT_DURATION] = end > begin ? end - begin : 0;
 }
 
-static uint32_t rows_name(struct page_rows *rows, const char *text)
+uint32_t rows_name(struct page_rows *rows, const char *text)
 {
 	AT_END(buf_free) struct buf safe = { 0 };
 
@@ -601,258 +568,4 @@ void page_rows_event(struct page_rows *rows, const struct event *event)
 	case EVENT_CALL_BEGIN:
 		break;
 	}
-}
-
-/* ---- account --------------------------------------------------------------------------------- */
-
-#define ACCOUNT_PARTS 400
-
-/* What an account's part consists of, as it is written: before the cause and the place. */
-struct page_window {
-	uint32_t process, device;
-	uint32_t cause, where; /* bytes */
-	uint64_t begin_ns, ns;
-};
-
-/* Of the account that is told; its parts come one after the other. */
-struct page_account {
-	struct page_rows *rows;
-	struct page_track *track;
-	uint32_t process, device;
-	uint64_t part_ns, at_ns; /* the part's begin; where its next row goes */
-};
-
-static void account_track(struct page_account *account, const struct page_window *window)
-{
-	struct page_track_options options = { .shape = PAGE_ACCOUNT };
-	char title[64] = "what its time consists of";
-
-	if (account->track && account->process == window->process &&
-	    account->device == window->device)
-		return;
-	if (window->device != WHY_NO_DEVICE)
-		snprintf(title, sizeof(title), "what the time of GPU %u consists of",
-		         window->device);
-	options.title = title;
-	options.process = window->process;
-	account->track = page_track_new(account->rows->blocks, &options);
-	account->process = window->process;
-	account->device = window->device;
-	account->part_ns = UINT64_MAX;
-}
-
-/* Within a part its causes stand side by side, the largest first: each has its share of it. */
-static void account_add(struct page_account *account, const struct page_window *window,
-                        const char *cause, const char *where)
-{
-	struct page_rows *rows = account->rows;
-	uint32_t name = rows_name(rows, cause);
-	uint64_t *row, key = hash_long(where, strlen(where));
-	AT_END(buf_free) struct buf safe = { 0 };
-
-	account_track(account, window);
-	if (account->part_ns != window->begin_ns)
-		account->part_ns = account->at_ns = window->begin_ns;
-	row = page_row(rows->blocks, account->track);
-	rows_place(rows, row, account->at_ns, account->at_ns + window->ns);
-	account->at_ns += window->ns;
-	row[PAGE_AT_NAME] = name;
-	if (!account->track)
-		return;
-	row[ACCOUNT_DETAIL] = page_text_find(account->track, key);
-	if (row[ACCOUNT_DETAIL])
-		return;
-	buf_puts(&safe, "");
-	text_add_safe(&safe, where);
-	row[ACCOUNT_DETAIL] = page_text_add(rows->blocks, account->track, key, safe.data);
-}
-
-static void window_write(void *data, const struct why_window *window)
-{
-	const struct page_window written = { window->process->id,
-		                             window->device,
-		                             (uint32_t)strlen(window->cause),
-		                             (uint32_t)strlen(window->where),
-		                             window->begin_ns,
-		                             window->ns };
-
-	fwrite(&written, sizeof(written), 1, data);
-	fwrite(window->cause, written.cause, 1, data);
-	fwrite(window->where, written.where, 1, data);
-}
-
-void page_windows_write(struct consumer *why, FILE *to)
-{
-	why_windows(why, ACCOUNT_PARTS, window_write, to);
-}
-
-static const char *window_text(struct buf *text, FILE *file, size_t len)
-{
-	buf_reset(text);
-	buf_reserve(text, len + 1);
-	text->len = fread(text->data, 1, len, file);
-	text->data[text->len] = '\0';
-	return text->data;
-}
-
-void page_rows_account(struct page_rows *rows, FILE *windows)
-{
-	AT_END(buf_free) struct buf cause = { 0 }, where = { 0 };
-	struct page_account account = { .rows = rows };
-	struct page_window window;
-
-	while (fread(&window, sizeof(window), 1, windows) == 1) {
-		const char *text = window_text(&cause, windows, window.cause);
-
-		account_add(&account, &window, text, window_text(&where, windows, window.where));
-	}
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-static void frame_add(struct page_rows *rows, struct buf *out, const struct stack_frame *frame)
-{
-	rows->frames = by_id_room(rows->frames, &rows->n_frames, sizeof(const struct stack_frame *),
-	                          frame->id);
-	rows->frames[frame->id] = frame;
-	page_varint(out, frame->id);
-}
-
-/* A frame that stands for functions that were inlined is those, the innermost first. */
-static void stack_add(struct page_rows *rows, struct buf *out, const struct stack *stack)
-{
-	AT_END(buf_free) struct buf frames = { 0 };
-	size_t n = 0;
-
-	for (size_t i = 0; stack && i < stack->n_frames; i++) {
-		const struct stack_frame *frame = stack->frames[i];
-		bool whole = !frame->n_parts || n >= STACK_PARTED_DEPTH;
-
-		for (size_t k = 0; k < (whole ? 1 : frame->n_parts); k++, n++)
-			frame_add(rows, &frames, whole ? frame : frame->parts[k]);
-	}
-	page_varint(out, n);
-	if (frames.len)
-		buf_add(out, frames.data, frames.len);
-}
-
-static void rows_add_words(struct buf *out, const char *text)
-{
-	AT_END(buf_free) struct buf safe = { 0 };
-
-	buf_puts(&safe, "");
-	text_add_safe(&safe, text);
-	page_varint(out, safe.len);
-	buf_add(out, safe.data, safe.len);
-}
-
-static void frame_pack(struct buf *out, const struct stack_frame *frame)
-{
-	AT_END(buf_free) struct buf name = { 0 }, where = { 0 };
-
-	buf_puts(&name, "");
-	buf_puts(&where, "");
-	if (frame) {
-		frame_add_words(frame, &name);
-		if (frame->file && frame->line)
-			buf_printf(&where, "%s:%u", frame->file, frame->line);
-		else if (frame->file || frame->module)
-			buf_puts(&where, frame->file ? frame->file : frame->module);
-	}
-	page_varint(out, frame ? frame->kind : 0);
-	rows_add_words(out, name.data);
-	rows_add_words(out, where.data);
-}
-
-static void rows_tell_block(struct page_rows *rows, struct buf *told, const struct buf *bytes,
-                            size_t first, size_t n)
-{
-	struct json json = { .out = told, .depth = 1, .comma = told->len > 0 };
-
-	json_open(&json, NULL, '{');
-	json_u64(&json, "block", page_block_add(rows->blocks, bytes));
-	json_u64(&json, "first", first);
-	json_u64(&json, "n", n);
-	json_close(&json, '}');
-}
-
-void page_rows_end(struct page_rows *rows)
-{
-	AT_END(buf_free) struct buf bytes = { 0 };
-
-	for (size_t first = 0; first < rows->n_stacks; first += NO_STACKS) {
-		size_t n = rows->n_stacks - first < NO_STACKS ? rows->n_stacks - first : NO_STACKS;
-
-		buf_reset(&bytes);
-		page_varint(&bytes, n);
-		for (size_t i = first; i < first + n; i++)
-			stack_add(rows, &bytes, rows->stacks[i]);
-		rows_tell_block(rows, &rows->stack_blocks, &bytes, first, n);
-	}
-	for (size_t first = 0; first < rows->n_frames; first += NO_STACKS) {
-		size_t n = rows->n_frames - first < NO_STACKS ? rows->n_frames - first : NO_STACKS;
-
-		buf_reset(&bytes);
-		page_varint(&bytes, n);
-		for (size_t i = first; i < first + n; i++)
-			frame_pack(&bytes, rows->frames[i]);
-		rows_tell_block(rows, &rows->frame_blocks, &bytes, first, n);
-	}
-}
-
-/* "train.py (4242), rank 3": as it is known in the end. */
-static void process_title(const struct page_process *process, const struct run_identity *identity,
-                          struct buf *out)
-{
-	const char *command = identity ? identity->words[RUN_IDENTITY_COMMAND] : NULL;
-
-	text_add_safe(out, command ? command : process->comm);
-	buf_printf(out, " (%u)", process->pid);
-	if (identity && identity->words[RUN_IDENTITY_RANK]) {
-		buf_puts(out, ", ");
-		who_label(identity, RUN_IDENTITY_RANK, out);
-		while (out->len && out->data[out->len - 1] == ' ')
-			out->data[--out->len] = '\0';
-	}
-}
-
-static void process_json(const struct page_process *process, const struct run_info *run,
-                         struct json *json)
-{
-	const struct run_identity *identity =
-		process->met ? run_identity_of(run, process->pid, process->begin_ns) : NULL;
-	AT_END(buf_free) struct buf title = { 0 };
-
-	buf_puts(&title, "");
-	process_title(process, identity, &title);
-	json_open(json, NULL, '{');
-	json_u64(json, "pid", process->pid);
-	json_string(json, "title", title.data);
-	if (identity && identity->words[RUN_IDENTITY_RANK])
-		json_string(json, "rank", identity->words[RUN_IDENTITY_RANK]);
-	else
-		json_null(json, "rank");
-	json_close(json, '}');
-}
-
-static void rows_json_list(struct json *json, const char *key, const struct buf *elements)
-{
-	json_open(json, key, '[');
-	if (elements->len)
-		buf_add(json->out, elements->data, elements->len);
-	json_close(json, ']');
-}
-
-void page_rows_json(const struct page_rows *rows, const struct run_info *run, struct json *json)
-{
-	size_t n = rows->n_processes;
-
-	while (n && !rows->processes[n - 1].met)
-		n--;
-	json_open(json, "processes", '[');
-	for (size_t i = 0; i < n; i++)
-		process_json(&rows->processes[i], run, json);
-	json_close(json, ']');
-	rows_json_list(json, "stacks", &rows->stack_blocks);
-	rows_json_list(json, "frames", &rows->frame_blocks);
 }
