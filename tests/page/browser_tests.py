@@ -266,7 +266,7 @@ def test_flame_graph(case):
             browser.key(key)
         equal("zoomed", "all > main", browser.evaluate("[...document.querySelectorAll('#flame nav button')].slice(0, 2).map((b) => b.textContent).join(' > ')"))
         equal("whole width", True, browser.evaluate("(() => { const { focused, graph } = cuscopePage.flame.picture; return "
-                                                    "Math.abs(focused.rect.getBoundingClientRect().width - graph.width.baseVal.value) < 2 })()"))
+                                                    "Math.abs(focused.rect.getBoundingClientRect().width - graph.width.baseVal.value) <= 4 })()"))
         browser.key("Escape")
         equal("all", 0, browser.evaluate("document.querySelectorAll('#flame nav button').length"))
         for mode in ("blocked", "work"):
