@@ -11,10 +11,12 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "page/wide.h"
 #include "report/diff/diff.h"
 #include "report/why.h"
 
-#define COPIED 65536 /* bytes at a time */
+#define COPIED 65536               /* bytes at a time */
+#define WIDE   ((uint64_t)8 << 20) /* bytes of blocks: of more, the page is written wide */
 
 struct page {
 	struct sink sink; /* first */
@@ -25,6 +27,8 @@ struct page {
 	size_t n_reports, n_compared;
 	/* From its end on: */
 	struct buf index;    /* its begin; the tables and the blocks stand behind it */
+	struct buf text;     /* of the one that writes: what comes next, in UTF-8 */
+	bool wide;           /* as wide.h says */
 	bool tabled;         /* it has tables, all of them */
 	struct run_info run; /* as long as what was read */
 	struct page_pair *pair;
@@ -110,22 +114,64 @@ void page_add_json(struct buf *out, const char *text, size_t len)
 	buf_add(out, text, (size_t)(end - text));
 }
 
-static int page_copy(struct page *page, FILE *from, bool json, struct err *err)
+/* What is in its text goes where the page goes; what is no whole character yet stays. */
+static int page_put(struct page *page, struct err *err)
+{
+	struct buf *text = &page->text, *out = &page->sink.lines.pending;
+	size_t taken = text->len;
+
+	if (!text->len)
+		return 0;
+	if (page->wide)
+		taken = page_wide_add(out, text->data, text->len);
+	else
+		buf_add(out, text->data, text->len);
+	memmove(text->data, text->data + taken, text->len - taken);
+	text->len -= taken;
+	return lines_added(&page->sink.lines, err);
+}
+
+static int copy_failed(FILE *from, struct err *err)
+{
+	return ferror(from)
+	               ? err_set(err, EIO, "cannot read a temporary file back: %s", strerror(errno))
+	               : 0;
+}
+
+static int page_copy_json(struct page *page, FILE *from, struct err *err)
 {
 	char piece[COPIED];
 	size_t len;
 	int rc = 0;
 
 	while (!rc && (len = fread(piece, 1, sizeof(piece), from)) > 0) {
-		if (json)
-			page_add_json(&page->sink.lines.pending, piece, len);
-		else
-			buf_add(&page->sink.lines.pending, piece, len);
-		rc = lines_added(&page->sink.lines, err);
+		page_add_json(&page->text, piece, len);
+		rc = page_put(page, err);
 	}
-	if (!rc && ferror(from))
-		rc = err_set(err, EIO, "cannot read a temporary file back: %s", strerror(errno));
-	return rc;
+	return rc ? rc : copy_failed(from, err);
+}
+
+/* Each is a line: an element with base64 in it. */
+static int page_copy_blocks(struct page *page, FILE *from, struct err *err)
+{
+	AT_END(at_end_free) char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	int rc = 0;
+
+	while (!rc && (len = getline(&line, &room, from)) > 0) {
+		char *begin = strchr(line, '>'), *end = begin ? strchr(begin, '<') : NULL;
+
+		buf_add(&page->text, line,
+		        page->wide && end ? (size_t)(begin + 1 - line) : (size_t)len);
+		rc = page_put(page, err);
+		if (rc || !page->wide || !end)
+			continue;
+		page_wide_block(&page->sink.lines.pending, begin + 1, (size_t)(end - begin - 1));
+		buf_puts(&page->text, end);
+		rc = page_put(page, err);
+	}
+	return rc ? rc : copy_failed(from, err);
 }
 
 /* Of two recordings each has the name that tells them apart; the page that of its file. */
@@ -140,13 +186,17 @@ static void page_add_title(const struct page *page, struct buf *out, bool of_all
 		buf_puts(out, slash ? slash + 1 : path);
 }
 
-static void page_add_head(const struct page *page, struct buf *out)
+static void page_add_head(struct page *page)
 {
 	AT_END(buf_free) struct buf title = { 0 };
+	struct buf *out = &page->text;
 
 	page_add_title(page, &title, true);
-	buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	              "<meta name=\"viewport\" content=\"width=device-width\">\n"
+	if (page->wide)
+		page_wide_begin(&page->sink.lines.pending);
+	buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n");
+	buf_puts(out, page->wide ? "" : "<meta charset=\"utf-8\">\n");
+	buf_puts(out, "<meta name=\"viewport\" content=\"width=device-width\">\n"
 	              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	              "base-uri 'none'; form-action 'none'; style-src 'sha256-");
 	buf_puts(out, report_page_style_hash);
@@ -286,12 +336,12 @@ static int page_copy_tables(struct page *page, const struct page_tables *tables,
 	FILE *file;
 	int rc = 0;
 
-	buf_putc(&page->sink.lines.pending, '{');
+	buf_putc(&page->text, '{');
 	for (size_t i = 0; !rc && (file = page_tables_file(tables, i)); i++) {
-		buf_puts(&page->sink.lines.pending, i ? ",\n" : "");
-		rc = page_copy(page, file, true, err);
+		buf_puts(&page->text, i ? ",\n" : "");
+		rc = page_copy_json(page, file, err);
 	}
-	buf_puts(&page->sink.lines.pending, "\n}");
+	buf_puts(&page->text, "\n}");
 	return rc;
 }
 
@@ -299,7 +349,7 @@ static int page_copy_tables(struct page *page, const struct page_tables *tables,
  */
 static int page_write_index(struct page *page, const struct page *of, struct err *err)
 {
-	struct buf *out = &page->sink.lines.pending;
+	struct buf *out = &page->text;
 	int rc;
 
 	buf_printf(out, "<script type=\"application/json\" id=\"%s\">",
@@ -310,7 +360,7 @@ static int page_write_index(struct page *page, const struct page *of, struct err
 	if (rc)
 		return rc;
 	buf_puts(out, ",\n\"blocks\":[");
-	rc = page_copy(page, page_blocks_meta(of->blocks), true, err);
+	rc = page_copy_json(page, page_blocks_meta(of->blocks), err);
 	buf_puts(out, "]}</script>\n");
 	return rc;
 }
@@ -322,19 +372,30 @@ static void page_add_script(struct buf *out)
 	buf_puts(out, "</script>\n");
 }
 
+/* What is in it but for blocks takes twice as much then: not where it may not be that long. */
+static void page_choose_width(struct page *page)
+{
+	page->wide = page_bytes(page) > WIDE && page_bytes(page) < lines_most() / 2;
+}
+
+static int page_write_end(struct page *page, struct err *err)
+{
+	buf_puts(&page->text, "</body>\n</html>\n");
+	return page_put(page, err);
+}
+
 static int page_write(struct page *page, struct err *err)
 {
-	struct buf *out = &page->sink.lines.pending;
 	int rc;
 
-	page_add_head(page, out);
+	page_choose_width(page);
+	page_add_head(page);
 	rc = page_write_index(page, page, err);
 	if (rc)
 		return rc;
-	page_add_script(out);
-	rc = page_copy(page, page_blocks_data(page->blocks), false, err);
-	buf_puts(out, "</body>\n</html>\n");
-	return rc;
+	page_add_script(&page->text);
+	rc = page_copy_blocks(page, page_blocks_data(page->blocks), err);
+	return rc ? rc : page_write_end(page, err);
 }
 
 /* ---- two recordings -------------------------------------------------------------------------- */
@@ -370,13 +431,12 @@ static int pair_write_tables(const struct page_pair *pair, struct page *page, st
 	int rc = options.out ? diff_print(pair->diff, runs, &options, err) : err->code;
 
 	if (!rc) {
-		buf_puts(&page->sink.lines.pending,
-		         "<script type=\"application/json\" id=\"pair\">");
-		pair_make_index(pair, &page->sink.lines.pending);
-		buf_puts(&page->sink.lines.pending, ",\n\"tables\":");
+		buf_puts(&page->text, "<script type=\"application/json\" id=\"pair\">");
+		pair_make_index(pair, &page->text);
+		buf_puts(&page->text, ",\n\"tables\":");
 		rewind(options.out);
-		rc = page_copy(page, options.out, true, err);
-		buf_puts(&page->sink.lines.pending, "}</script>\n");
+		rc = page_copy_json(page, options.out, err);
+		buf_puts(&page->text, "}</script>\n");
 	}
 	if (options.out)
 		fclose(options.out);
@@ -389,16 +449,16 @@ static int pair_write(const struct page_pair *pair, struct page *page, struct er
 
 	if (!pair->sides[DIFF_A]->tabled)
 		return err_set(err, ENODATA, "%s was not read", page_trace(pair->sides[DIFF_A]));
-	page_add_head(page, &page->sink.lines.pending);
+	page_choose_width(page);
+	page_add_head(page);
 	for (int side = 0; side < DIFF_SIDES && !rc; side++)
 		rc = page_write_index(page, pair->sides[side], err);
 	if (!rc)
 		rc = pair_write_tables(pair, page, err);
-	page_add_script(&page->sink.lines.pending);
+	page_add_script(&page->text);
 	for (int side = 0; side < DIFF_SIDES && !rc; side++)
-		rc = page_copy(page, page_blocks_data(pair->sides[side]->blocks), false, err);
-	buf_puts(&page->sink.lines.pending, "</body>\n</html>\n");
-	return rc;
+		rc = page_copy_blocks(page, page_blocks_data(pair->sides[side]->blocks), err);
+	return rc ? rc : page_write_end(page, err);
 }
 
 int page_pair_new(const struct page_pair_options *options, struct page_pair **pair, struct err *err)
@@ -428,6 +488,7 @@ static void page_drop(struct page *page)
 	page_rows_free(page->rows);
 	page_blocks_free(page->blocks);
 	buf_free(&page->index);
+	buf_free(&page->text);
 	free(page);
 }
 

@@ -4,9 +4,9 @@
  * begins with what was missed and with the answer of `why`; then come a timeline and tables.
  *
  * The file is an index in JSON, the script that shows it (src/page/js), and blocks of rows, each
- * compressed and in base64. The index says what the columns of a block are, so that the script
- * knows no kind of event; tables are the reports, as src/table has them. Memory does not grow with
- * the number of events.
+ * compressed and in base64, or, where they are many, in words of UTF-16 (wide.h). The index says
+ * what the columns of a block are, so that the script knows no kind of event; tables are the
+ * reports, as src/table has them. Memory does not grow with the number of events.
  *
  * Of two recordings a page has two of all these (struct page_pair).
  *

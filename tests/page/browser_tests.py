@@ -2,9 +2,12 @@
 """Made-up pages in a headless Chromium: they open, answer, and ask for nothing."""
 
 import base64
+import contextlib
+import http.server
 import json
 import os
 import subprocess
+import threading
 import time
 
 from browser import Browser
@@ -297,6 +300,58 @@ def test_damaged_cut_and_strange_pages(case):
         browser.open(case.path("cut.html"))
         wait(browser, "document.getElementById('wrong')?.innerText.includes('damaged or cut')")
         nothing_failed(browser)
+
+
+@contextlib.contextmanager
+def served(path, kind):
+    """Its address, as whoever serves it calls it."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            with open(path, "rb") as file:
+                self.wfile.write(file.read() if self.path == "/page" else b"")
+
+        def log_message(self, *_):
+            pass
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/page"
+        server.shutdown()
+
+
+SUMS = "[...document.querySelectorAll('#span tbody tr')].map((row) => row.textContent).join()"
+
+
+def test_large_page_is_the_same_in_words(case):
+    """In UTF-16, also where a server calls it UTF-8; what it may be at most keeps it in base64."""
+    trace, paths, sums = case.path("large.cuscope"), {}, {}
+    subprocess.run([os.path.join(case.build, "bench", "training"), trace, "2000000"], check=True, stdout=subprocess.DEVNULL)
+    for name, options in (("words", []), ("base64", ["--max-size", "14M"])):
+        paths[name] = case.path(f"large_{name}.html")
+        equal(name, 0, case.cuscope("export", "--force", trace, "-o", paths[name], *options).returncode)
+    with open(paths["words"], "rb") as words, open(paths["base64"], "rb") as base:
+        equal("begins", [b"\xff\xfe<\0", b"<!DO"], [words.read(4), base.read(4)])
+    equal("smaller", True, os.path.getsize(paths["words"]) < 0.9 * os.path.getsize(paths["base64"]))
+    with Browser(case) as browser:
+        size(browser, 1600, 1000)
+        for name in paths:
+            browser.open(paths[name])
+            wait(browser, "document.querySelector('#span p')?.textContent.startsWith('Of the')")
+            browser.evaluate("cuscopePage.setSpan(1e9, 1.1e9)")
+            wait(browser, "document.querySelector('#span p').textContent.includes('100 ms')")
+            sums[name] = browser.evaluate(SUMS)
+            equal(f"damaged in {name}", 0, browser.evaluate("cuscopePage.store.damaged"))
+            equal(f"decoded in {name}", True, browser.evaluate("cuscopePage.store.decoded.size > 0"))
+        equal("sums", sums["base64"], sums["words"])
+        nothing_failed(browser)
+        if hasattr(browser, "send"):
+            with served(paths["words"], "text/html; charset=utf-8") as address:
+                browser.url = address
+                browser.send("Page.navigate", url=address)
+                wait(browser, "document.characterSet === 'UTF-16LE' && document.querySelector('#span p')?.textContent.startsWith('Of the')")
+                equal("damaged as served", 0, browser.evaluate("cuscopePage.store.damaged"))
 
 
 def test_many_streams(case):

@@ -6,7 +6,7 @@ from case import equal
 from firefox import Firefox
 
 ALSO = (browser_tests.test_opens, browser_tests.test_hostile_names, browser_tests.test_search_leads_to_a_slow_launch_and_its_work,
-        browser_tests.test_a_wait_leads_to_who_ended_it, browser_tests.test_cause_leads_to_its_place, browser_tests.test_flame_graph)
+        browser_tests.test_a_wait_leads_to_who_ended_it, browser_tests.test_cause_leads_to_its_place, browser_tests.test_flame_graph, browser_tests.test_large_page_is_the_same_in_words)
 
 
 def in_firefox(test):

@@ -7,7 +7,7 @@ import test from 'node:test';
 import { deflateSync } from 'node:zlib';
 
 import { columnsOf, partsOf, sharesOf } from '../../src/page/js/account.js';
-import { firstAfter, inflate, readBins, readBits, readColumn, readRows, readStacks, readVarint } from '../../src/page/js/decode.js';
+import { bytesOfBlock, firstAfter, inflate, readBins, readBits, readColumn, readRows, readStacks, readVarint } from '../../src/page/js/decode.js';
 import { longestOf, namesWith, peersOf, stepTo, sumsOfNames } from '../../src/page/js/find.js';
 import { addStack, boxesOf, weigh } from '../../src/page/js/flame.js';
 import { Layout } from '../../src/page/js/layout.js';
@@ -255,6 +255,23 @@ test('store: decoded blocks have a bound', async () => {
 	store.decoded.delete(blocks[0]);
 	await store.load(blocks[0]);
 	assert.ok(store.decoded.size < blocks.length);
+});
+
+test('block: words of UTF-16 and base64 are the same bytes', () => {
+	const bytes = Uint8Array.from({ length: 2 * 65536 + 1 }, (_, i) => i % 2 ? i / 2 >> 8 : i / 2 & 255), kept = (word) => word && word !== 13 &&
+		word !== 60 && word !== 0xe000 && (word < 0xd800 || word > 0xdfff);
+	let words = '1';
+	for (let i = 0; i < bytes.length; i += 2) {
+		const word = bytes[i] | (bytes[i + 1] ?? 0) << 8;
+		words += kept(word) ? String.fromCharCode(word) : '\ue000' + String.fromCharCode(word ^ 0x4000);
+	}
+	assert.deepEqual(bytesOfBlock(words), bytes);
+	assert.ok(!/[\0\r<]|[\ud800-\udfff]/.test(words));
+	const small = [0x78, 0x5e, 3, 0];
+	assert.deepEqual(bytesOfBlock(btoa(String.fromCharCode(...small))), Uint8Array.from(small));
+	assert.deepEqual(bytesOfBlock('0\u5e78\ue000\u4000'), Uint8Array.from([0x78, 0x5e, 0, 0]));
+	for (const cut of ['0', '1', '0\ue000', '1\ue000'])
+		assert.ok(bytesOfBlock(cut).length <= 2);
 });
 
 test('flame graph: stacks of what is on a CPU, what is blocked, and of work', async () => {

@@ -8,6 +8,7 @@
 
 #include "page/blocks.h"
 #include "page/pack.h"
+#include "page/wide.h"
 
 /* ---- reading back ---------------------------------------------------------------------------- */
 
@@ -316,6 +317,81 @@ static void test_parts_of_a_block(void **state)
 	page_sums_free(&sums);
 }
 
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static unsigned word_at(const struct buf *words, size_t i)
+{
+	const unsigned char *at = (const unsigned char *)words->data + 2 * i;
+
+	return at[0] | (unsigned)at[1] << 8;
+}
+
+static void add_base64(struct buf *out, const unsigned char *bytes, size_t n)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t bit = 0; bit < 8 * n; bit += 6) {
+		unsigned two = bytes[bit / 8] << 8 | (bit / 8 + 1 < n ? bytes[bit / 8 + 1] : 0);
+
+		buf_putc(out, digits[two >> (10 - bit % 8) & 63]);
+	}
+	while (out->len % 4)
+		buf_putc(out, '=');
+}
+
+/* Each word that there is, and a byte more. */
+static void test_a_wide_block_has_the_same_bytes_and_nothing_that_html_changes(void **state)
+{
+	static unsigned char bytes[2 * 65536 + 1];
+	struct buf packed = { 0 }, words = { 0 };
+	size_t n = 0;
+
+	for (unsigned word = 0; word < 65536; word++) {
+		bytes[2 * word] = (unsigned char)word;
+		bytes[2 * word + 1] = (unsigned char)(word >> 8);
+	}
+	bytes[sizeof(bytes) - 1] = 7;
+	add_base64(&packed, bytes, sizeof(bytes));
+	page_wide_block(&words, packed.data, packed.len);
+	assert_int_equal(word_at(&words, 0), '1');
+	for (size_t i = 1; i < words.len / 2; i++) {
+		unsigned word = word_at(&words, i);
+
+		assert_true(word && word != '\r' && word != '<');
+		assert_false(word >= 0xd800 && word <= 0xdfff);
+		if (word == PAGE_WIDE_MARK)
+			word = word_at(&words, ++i) ^ PAGE_WIDE_OTHER;
+		assert_int_equal(word & 0xff, bytes[n++]);
+		assert_int_equal(word >> 8, n < sizeof(bytes) ? bytes[n] : 0);
+		n++;
+	}
+	assert_int_equal(n, sizeof(bytes) + 1);
+	buf_free(&packed);
+	buf_free(&words);
+}
+
+/* A piece may end within a character, which comes whole with the next. */
+static void test_wide_text_is_the_same_characters(void **state)
+{
+	static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80<\xff"
+				   "b";
+	static const unsigned expected[] = { 'a', 0xe4, 0x20ac, 0xd83d, 0xde00, '<', 0xfffd, 'b' };
+
+	for (size_t first = 0; first < sizeof(text) - 1; first++) {
+		struct buf words = { 0 };
+		size_t taken = page_wide_add(&words, text, first);
+
+		assert_true(taken <= first && first - taken < 4);
+		assert_int_equal(page_wide_add(&words, text + taken, sizeof(text) - 1 - taken),
+		                 sizeof(text) - 1 - taken);
+		assert_int_equal(words.len, sizeof(expected) / 2);
+		for (size_t i = 0; i < words.len / 2; i++)
+			assert_int_equal(word_at(&words, i), expected[i]);
+		buf_free(&words);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +403,9 @@ int main(void)
 		cmocka_unit_test(test_tracks_and_names_have_a_bound),
 		cmocka_unit_test(test_names_have_a_bound_in_bytes),
 		cmocka_unit_test(test_parts_of_a_block),
+		cmocka_unit_test(
+			test_a_wide_block_has_the_same_bytes_and_nothing_that_html_changes),
+		cmocka_unit_test(test_wide_text_is_the_same_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,12 +12,36 @@ const REACH = 64;
 const MOST_BYTES = 256 << 20; // inflated, of a block: more is no block of ours
 const SMALL = new Set(['name', 'text', 'stack']);
 
+const WORD_MARK = 0xe000, WORD_OTHER = 0x4000; // as src/page/wide.h has them
+
+/**
+ * Of a page in UTF-16: words, behind a digit that says whether the last one is half.
+ * @param {string} text @returns {Uint8Array}
+ */
+function bytesOfWords(text) {
+	const bytes = new Uint8Array(2 * text.length);
+	let n = 0;
+	for (let i = 1; i < text.length; i++) {
+		let word = text.charCodeAt(i);
+		if (word === WORD_MARK)
+			word = text.charCodeAt(++i) ^ WORD_OTHER;
+		bytes[n++] = word & 255;
+		bytes[n++] = word >> 8;
+	}
+	return bytes.subarray(0, Math.max(0, n - (text[0] === '1' ? 1 : 0)));
+}
+
 /** @param {string} text @returns {Uint8Array} */
-export function bytesOfBase64(text) {
+function bytesOfBase64(text) {
 	const binary = atob(text.trim()), bytes = new Uint8Array(binary.length);
 	for (let i = 0; i < bytes.length; i++)
 		bytes[i] = binary.charCodeAt(i);
 	return bytes;
+}
+
+/** @param {string} text of a block: in base64 none begins with a digit, for packed are bytes that begin with 0x78 @returns {Uint8Array} */
+export function bytesOfBlock(text) {
+	return /^[01]/.test(text) ? bytesOfWords(text) : bytesOfBase64(text);
 }
 
 /** @param {Uint8Array} packed @returns {Promise<Uint8Array>} */

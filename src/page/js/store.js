@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the file holds: its index, believed in nothing, and its blocks, read when they are wanted and kept while there is room.
 
-import { bytesOfBase64, inflate, readBins, readFrames, readRows, readStacks } from './decode.js';
+import { bytesOfBlock, inflate, readBins, readFrames, readRows, readStacks } from './decode.js';
 import { stateClass } from './colors.js';
 import { pause } from './pace.js';
 import { cut, label, shown } from './text.js';
@@ -193,7 +193,7 @@ export class Store {
 		await pause();
 		let packed;
 		try {
-			packed = bytesOfBase64(text);
+			packed = bytesOfBlock(text);
 		} catch {
 			throw new Error('it is damaged');
 		}
