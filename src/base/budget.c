@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 #define NEWS_MAX     64
@@ -11,7 +12,9 @@
 
 struct budget_account {
 	uint32_t owner;
+	uint64_t person;
 	bool told;
+	bool ended; /* what it still holds may be given back */
 	size_t used;
 	size_t beyond; /* of this, what all had no room for */
 	UT_hash_handle hh;
@@ -19,11 +22,13 @@ struct budget_account {
 
 struct budget_news {
 	uint32_t owner;
-	bool all;
+	enum budget_limit limit;
 };
 
 struct budget {
 	size_t each, all, used;
+	uint64_t (*person_of)(uint32_t owner); /* NULL: all are root's */
+	struct quota of_persons, of_unknown, small_parts;
 	uint64_t refused;
 	struct budget_account *accounts;
 	struct budget_news news[NEWS_MAX];
@@ -37,7 +42,16 @@ struct budget *budget_new(size_t each, size_t all)
 
 	budget->each = each;
 	budget->all = all;
+	budget->of_persons.user.most = all / 8 * 5;
+	budget->of_unknown.user.most = all / 8;
+	budget->small_parts.user.most = BUDGET_OWNERS / 4;
+	budget->small_parts.all.most = BUDGET_OWNERS;
 	return budget;
+}
+
+void budget_of_persons(struct budget *budget, uint64_t (*person_of)(uint32_t owner))
+{
+	budget->person_of = person_of;
 }
 
 static void account_drop(struct budget *budget, struct budget_account *account)
@@ -51,21 +65,44 @@ void budget_free(struct budget *budget)
 		return;
 	while (budget->accounts)
 		account_drop(budget, budget->accounts);
+	quota_free(&budget->of_persons);
+	quota_free(&budget->of_unknown);
+	quota_free(&budget->small_parts);
 	free(budget);
+}
+
+static struct quota *quota_of(struct budget *budget, const struct budget_account *account)
+{
+	return account->person == BUDGET_UNKNOWN ? &budget->of_unknown : &budget->of_persons;
+}
+
+/* What it holds stays its person's for good. */
+static void close_account(struct budget *budget, struct budget_account *account)
+{
+	uint32_t owner = account->owner;
+
+	budget_end(budget, owner);
+	account = MAP_FIND(budget->accounts, &owner);
+	if (account)
+		account_drop(budget, account);
 }
 
 static struct budget_account *get(struct budget *budget, uint32_t owner)
 {
 	struct budget_account *account = MAP_FIND(budget->accounts, &owner);
 
-	if (account)
+	if (account && !account->ended)
 		return account;
+	if (account)
+		account_drop(budget, account);
 	if (HASH_COUNT(budget->accounts) >= ACCOUNTS_MAX)
-		budget_end(budget, budget->accounts->owner);
-	return MAP_ADD(budget->accounts, owner, &owner);
+		close_account(budget, budget->accounts);
+	account = MAP_ADD(budget->accounts, owner, &owner);
+	account->person = budget->person_of ? budget->person_of(owner) : QUOTA_ROOT;
+	return account;
 }
 
-static void refuse(struct budget *budget, struct budget_account *account, bool all)
+static void refuse(struct budget *budget, struct budget_account *account, enum budget_limit limit)
 {
 	budget->refused++;
 	if (account->told)
@@ -75,32 +112,54 @@ static void refuse(struct budget *budget, struct budget_account *account, bool a
 		budget->unnamed++;
 		return;
 	}
-	budget->news[budget->n_news++] = (struct budget_news){ account->owner, all };
+	budget->news[budget->n_news++] = (struct budget_news){ account->owner, limit };
+}
+
+/* Of those that are everybody's own. */
+static bool take_small(struct budget *budget, struct budget_account *account, size_t bytes)
+{
+	if (account->used + bytes > BUDGET_SMALL)
+		return false;
+	if (!account->beyond && quota_take(&budget->small_parts, account->person, 0, 1))
+		return false;
+	account->used += bytes;
+	account->beyond += bytes;
+	return true;
+}
+
+static void give_beyond(struct budget *budget, struct budget_account *account, size_t bytes)
+{
+	if (bytes && bytes == account->beyond)
+		quota_give(&budget->small_parts, account->person, 0, 1);
+	account->beyond -= bytes;
 }
 
 bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
 {
 	struct budget_account *account;
-	bool all, own;
+	enum budget_limit limit;
 
-	if (!budget)
+	if (!budget || !bytes)
 		return true;
 	account = get(budget, owner);
-	own = bytes <= budget->each && account->used <= budget->each - bytes;
-	all = bytes <= budget->all && budget->used <= budget->all - bytes;
-	if (own && !all && account->used + bytes <= BUDGET_SMALL &&
-	    HASH_COUNT(budget->accounts) <= BUDGET_OWNERS) {
-		account->used += bytes;
-		account->beyond += bytes;
-		return true;
-	}
-	if (!own || !all) {
-		refuse(budget, account, own);
+	if (bytes > budget->each || account->used > budget->each - bytes) {
+		refuse(budget, account, BUDGET_LIMIT_OWN);
 		return false;
 	}
-	account->used += bytes;
-	budget->used += bytes;
-	return true;
+	if (bytes > budget->all || budget->used > budget->all - bytes)
+		limit = BUDGET_LIMIT_ALL;
+	else if (quota_refuses(quota_of(budget, account), account->person, 0, bytes))
+		limit = BUDGET_LIMIT_PERSON;
+	else {
+		account->used += bytes;
+		budget->used += bytes;
+		quota_add(quota_of(budget, account), account->person, 0, bytes);
+		return true;
+	}
+	if (take_small(budget, account, bytes))
+		return true;
+	refuse(budget, account, limit);
+	return false;
 }
 
 void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
@@ -112,11 +171,14 @@ void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
 		return;
 	if (account) {
 		beyond = bytes < account->beyond ? bytes : account->beyond;
-		account->beyond -= beyond;
+		give_beyond(budget, account, beyond);
 		account->used -= bytes < account->used ? bytes : account->used;
+		quota_give(quota_of(budget, account), account->person, 0, bytes - beyond);
 	}
 	bytes -= beyond;
 	budget->used -= bytes < budget->used ? bytes : budget->used;
+	if (account && account->ended && !account->used)
+		account_drop(budget, account);
 }
 
 void budget_end(struct budget *budget, uint32_t owner)
@@ -125,8 +187,13 @@ void budget_end(struct budget *budget, uint32_t owner)
 
 	if (!account)
 		return;
-	budget->used += account->beyond; /* it is there as long as what it was taken for */
-	account_drop(budget, account);
+	/* it is there as long as what it was taken for */
+	budget->used += account->beyond;
+	quota_add(quota_of(budget, account), account->person, 0, account->beyond);
+	give_beyond(budget, account, account->beyond);
+	account->ended = true;
+	if (!account->used)
+		account_drop(budget, account);
 }
 
 size_t budget_used(const struct budget *budget)
@@ -139,12 +206,12 @@ uint64_t budget_refused(const struct budget *budget)
 	return budget ? budget->refused : 0;
 }
 
-bool budget_news(struct budget *budget, uint32_t *owner, bool *all)
+bool budget_news(struct budget *budget, uint32_t *owner, enum budget_limit *limit)
 {
 	if (!budget || budget->told == budget->n_news)
 		return false;
 	*owner = budget->news[budget->told].owner;
-	*all = budget->news[budget->told++].all;
+	*limit = budget->news[budget->told++].limit;
 	return true;
 }
 

@@ -7,6 +7,11 @@
  * A small part is each owner's even when all is taken, so that one who takes everything does not
  * leave the others without a name. Sums are of bytes asked for: what malloc adds is a tenth.
  *
+ * Where it is known whose owners are, one person but root has five eighths of all, and a quarter of
+ * the small parts. An eighth is for owners of whom nobody knows it, as they had ended before they
+ * were looked at: so who has processes of both kinds leaves room for others. What an ended owner
+ * leaves behind stays its person's.
+ *
  * Not for several threads at a time. NULL is a budget without limits.
  */
 #ifndef CUSCOPE_BASE_BUDGET_H
@@ -22,20 +27,27 @@
 struct budget;
 
 struct budget *budget_new(size_t each, size_t all);
+
+/* Whose an owner is, as quota.h numbers users, or BUDGET_UNKNOWN; it is asked once of each. */
+#define BUDGET_UNKNOWN UINT64_MAX
+void budget_of_persons(struct budget *budget, uint64_t (*person_of)(uint32_t owner));
+
 void budget_free(struct budget *budget);
 
 /* False, and counted, where there is no room. */
 bool budget_take(struct budget *budget, uint32_t owner, size_t bytes);
 void budget_give(struct budget *budget, uint32_t owner, size_t bytes);
 
-/* The owner is gone, and its number may be another's: what it still holds is nobody's but all's. */
+/* The owner is gone, and its number may be another's, which has a budget of its own. */
 void budget_end(struct budget *budget, uint32_t owner);
 
 size_t budget_used(const struct budget *budget);
 uint64_t budget_refused(const struct budget *budget); /* how often, ever */
 
-/* An owner that was refused, each once and 64 at most; *all: it was all that had no room. */
-bool budget_news(struct budget *budget, uint32_t *owner, bool *all);
+enum budget_limit { BUDGET_LIMIT_OWN, BUDGET_LIMIT_PERSON, BUDGET_LIMIT_ALL };
+
+/* An owner that was refused, each once and 64 at most; and which limit had no room. */
+bool budget_news(struct budget *budget, uint32_t *owner, enum budget_limit *limit);
 
 uint64_t budget_unnamed(const struct budget *budget); /* owners that were refused after those */
 

@@ -271,17 +271,20 @@ void session_tell_given_up(struct capture *c)
 
 void session_tell_over_budget(struct capture *c)
 {
+	static const char *const whose[] = {
+		[BUDGET_LIMIT_OWN] = "one target (8 MiB)",
+		[BUDGET_LIMIT_PERSON] = "targets of one user (15 MiB)",
+		[BUDGET_LIMIT_ALL] = "all targets (24 MiB)",
+	};
+	enum budget_limit limit;
 	uint32_t pid;
-	bool all;
 
-	while (budget_news(c->budget, &pid, &all)) {
+	while (budget_news(c->budget, &pid, &limit)) {
 		modules_lock(c->modules);
-		modules_miss(
-			c->modules, MISS_OVER_BUDGET, NULL, NULL, pid,
-			all ? "the memory for all targets (24 MiB) is used up: further kernels, "
-			      "handles and stacks of this process are left out"
-			    : "the memory for one target (8 MiB) is used up: further kernels, "
-			      "handles and stacks of this process are left out");
+		modules_miss(c->modules, MISS_OVER_BUDGET, NULL, NULL, pid,
+		             "the memory for %s is used up: further kernels, handles and stacks "
+		             "of this process are left out",
+		             whose[limit]);
 		modules_unlock(c->modules);
 	}
 	modules_lock(c->modules);

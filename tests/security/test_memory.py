@@ -5,6 +5,7 @@ out is told.
 Limits are those of docs/bounds.md: 64 MiB and the rings. The memory measured is anonymous: rings are
 shared with the kernel, and their size is an option."""
 
+import collections
 import json
 import os
 import time
@@ -58,6 +59,23 @@ def test_kernels_with_long_names(case):
         raise Failure(f"none is named: {[name[:40] for name in kernels]}")
     if not any("beyond what is kept" in name for name in kernels):
         raise Failure(f"the others are not one kernel: {[name[:40] for name in kernels[:5]]}")
+
+
+@alone
+def test_names_of_one_user_leave_room_for_others(case):
+    """Three processes of a user had all that there is, for as long as cuscope ran: names are kept when they have ended."""
+    floods = Places.program("hostile-floods")
+    script = (f"for i in 1 2 3 4; do setpriv --reuid 65534 --regid 65534 --clear-groups {floods} names 3000; done; "
+              f"exec {floods} names 100")
+    trace = case.start_trace(["--ring-size", "16M"], ["--", "/bin/sh", "-c", script])
+    result = case.result(trace)
+    checks.equal("status", 0, result.status)
+    checks.contains("the user is told", "targets of one user .15 MiB.", json.dumps(result.said("over_budget")))
+    launches = collections.defaultdict(list)
+    for call in result.calls(op="launch"):
+        launches[call["pid"]].append("beyond what is kept" in call["kernel"])
+    others = [sum(beyond) for beyond in launches.values() if len(beyond) <= 100]
+    checks.equal("kernels of another user without a name", [0], others)
 
 
 @alone

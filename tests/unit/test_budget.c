@@ -102,28 +102,28 @@ static void test_who_was_refused_is_told_once(void **state)
 {
 	struct budget *budget = *state;
 	uint32_t owner = 0;
-	bool all = true;
+	enum budget_limit all = BUDGET_LIMIT_ALL;
 
 	assert_false(budget_news(budget, &owner, &all));
 	budget_take(budget, 7, EACH + 1);
 	budget_take(budget, 7, EACH + 1);
 	assert_true(budget_news(budget, &owner, &all));
 	assert_int_equal(owner, 7);
-	assert_false(all);
+	assert_int_equal(all, BUDGET_LIMIT_OWN);
 	assert_false(budget_news(budget, &owner, &all));
 	budget_take(budget, 1, EACH);
 	budget_take(budget, 2, EACH);
 	budget_take(budget, 3, EACH);
 	assert_true(budget_news(budget, &owner, &all));
 	assert_int_equal(owner, 3);
-	assert_true(all);
+	assert_int_equal(all, BUDGET_LIMIT_ALL);
 }
 
 static void test_those_who_are_not_named_are_counted(void **state)
 {
 	struct budget *budget = *state;
 	uint32_t owner;
-	bool all;
+	enum budget_limit all;
 
 	for (uint32_t i = 1; i <= 100; i++) {
 		budget_take(budget, i, EACH + 1);
@@ -134,6 +134,62 @@ static void test_those_who_are_not_named_are_counted(void **state)
 	assert_false(budget_news(budget, &owner, &all));
 	assert_int_equal(budget_unnamed(budget), 36);
 	assert_int_equal(budget_unnamed(NULL), 0);
+}
+
+#define ANN  100 /* whose owners are a hundred from here on */
+#define BOB  200
+#define GONE 999
+
+static uint64_t person_of(uint32_t owner)
+{
+	return owner == GONE ? BUDGET_UNKNOWN : owner / 100;
+}
+
+/* As long as they live, and when they have ended: names of kernels are kept. */
+static void test_one_person_leaves_room_for_another(void **state)
+{
+	for (int ended = 0; ended < 2; ended++) {
+		struct budget *budget = budget_new(EACH, ALL);
+		enum budget_limit limit;
+		uint32_t owner;
+
+		budget_of_persons(budget, person_of);
+		assert_true(budget_take(budget, ANN, EACH));
+		assert_true(budget_take(budget, ANN + 1, ALL / 8 * 5 - EACH));
+		if (ended) {
+			budget_end(budget, ANN);
+			budget_end(budget, ANN + 1);
+		}
+		assert_false(budget_take(budget, ANN + 2, BUDGET_SMALL + 1));
+		assert_true(budget_news(budget, &owner, &limit));
+		assert_int_equal(owner, ANN + 2);
+		assert_int_equal(limit, BUDGET_LIMIT_PERSON);
+		assert_true(budget_take(budget, GONE, ALL / 8));
+		assert_false(budget_take(budget, GONE, BUDGET_SMALL));
+		assert_true(budget_take(budget, BOB, ALL / 4));
+		budget_give(budget, ANN, EACH);
+		assert_true(budget_take(budget, ANN + 3, EACH / 2));
+		assert_true(budget_take(budget, 7, EACH / 2)); /* root has what is there */
+		budget_free(budget);
+	}
+}
+
+static void test_one_person_has_a_part_of_the_small_parts(void **state)
+{
+	struct budget *budget = budget_new(EACH, ALL);
+	uint32_t got = 0;
+
+	budget_of_persons(budget, person_of);
+	budget_take(budget, 1, EACH);
+	budget_take(budget, 2, EACH);
+	budget_take(budget, 3, ALL - 2 * EACH);
+	for (uint32_t owner = ANN; owner < BOB; owner++)
+		got += budget_take(budget, owner, BUDGET_SMALL);
+	assert_int_equal(got, BUDGET_OWNERS / 4);
+	assert_true(budget_take(budget, BOB, BUDGET_SMALL));
+	budget_give(budget, ANN, BUDGET_SMALL);
+	assert_true(budget_take(budget, ANN + 99, BUDGET_SMALL));
+	budget_free(budget);
 }
 
 static void test_none_is_without_limits(void **state)
@@ -157,6 +213,8 @@ int main(void)
 		TEST(test_what_an_owner_leaves_behind_counts_for_all),
 		TEST(test_who_was_refused_is_told_once),
 		TEST(test_those_who_are_not_named_are_counted),
+		cmocka_unit_test(test_one_person_leaves_room_for_another),
+		cmocka_unit_test(test_one_person_has_a_part_of_the_small_parts),
 		TEST(test_none_is_without_limits),
 	};
 
