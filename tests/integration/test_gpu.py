@@ -876,7 +876,7 @@ def test_gpu_another_profiler_is_named(case):
 
 def test_gpu_beside_another_tool(case):
     case.env = {"SIMCUPTI_OTHER": "several"}
-    trace = record(case, "gpuloop", 1, 20, 1, said="libcupti.so.13.3", cupti="libcupti.so.13.3")
+    trace = record(case, "gpuloop", 1, 20, 1, said="13.3/libcupti.so.13", cupti="13.3/libcupti.so.13")
     equal_kernels(trace, counts_of(case))
 
 

@@ -21,8 +21,8 @@ else
 SIM_SHAPES   := push
 endif
 
-# The name of each libcupti ends in what says whose it is: CUDA 13.0's, 13.3's, 12.4's, 11.0's.
-SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.13.3 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
+# The name of each libcupti ends in what says whose it is: CUDA 13.0's, 12.4's, 11.0's. 13.3's is where nobody looks for it.
+SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/13.3/libcupti.so.13 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
 
 SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
             $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI) $(SIM_B)/libnvperf_host.so \
@@ -103,11 +103,13 @@ $(SIM_O)/cupti$(1)/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $$(@D)
 	$$(CC) $$(CFLAGS) -fPIC -fvisibility=hidden -DCUPTI_RELEASE=$(SIM_RELEASE_$(1)) -c -o $$@ $$<
 
-$(SIM_B)/libcupti.so.$(1): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.map
+$(SIM_B)/$(2): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.map
+	@mkdir -p $$(@D)
 	$$(CC) $$(CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$$(@F) \
 		-Wl,--version-script=$(SIM)/cupti.map -o $$@ $$(filter %.o,$$^) -ldl
 endef
-$(foreach release,13 13.3 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
+$(foreach release,13 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release),libcupti.so.$(release))))
+$(eval $(call SIM_CUPTI_RULES,13.3,13.3/libcupti.so.13))
 
 # The real one has no debug information, and symbols.
 $(SIM_O)/nccl/%.o: $(SIM)/nccl/%.c $(SIM)/module.mk
