@@ -140,7 +140,8 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 {
 	va_list ap;
 
-	assert_true(kind == MISS_GPU_TIMES || kind == MISS_GPU_WINDOWS || kind == MISS_NOT_HOOKED);
+	assert_true(kind == MISS_GPU_TIMES || kind == MISS_GPU_WINDOWS || kind == MISS_STALLS ||
+	            kind == MISS_NOT_HOOKED);
 	missed_kind = kind;
 	va_start(ap, fmt);
 	vsnprintf(missed, sizeof(missed), fmt, ap);
@@ -351,7 +352,7 @@ static inline size_t n_activities(const struct scene *scene)
 	return n;
 }
 
-static const struct activity *last_activity(const struct scene *scene)
+static inline const struct activity *last_activity(const struct scene *scene)
 {
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_ACTIVITY);
 	return &last_seen(scene->feed)->activity;
