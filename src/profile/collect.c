@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "analysis/stalls_use.h"
 #include "analysis/thread_ids.h"
 #include "base/buf.h"
 #include "base/map.h"
@@ -15,6 +16,8 @@ struct collect_name {
 	UT_hash_handle hh;
 	/* With stacks of their own, and without. */
 	uint64_t walked_ns, walked_count, other_ns, other_count;
+	const struct stall_reason_row *stalls; /* of a kernel; at the end */
+	size_t n_stalls;
 	char text[];
 };
 
@@ -45,6 +48,7 @@ struct collect {
 	size_t n_pids;     /* that there are bits of */
 	uint64_t brief_ns; /* blocked stretches below were added up */
 	bool host_waits;
+	struct stalls_use *stalls;     /* NULL: none were recorded */
 	struct thread_ids *thread_ids; /* NULL: threads are not told apart */
 	char **thread_names;           /* by those ids; NULL: not known */
 	size_t n_thread_names;
@@ -278,6 +282,11 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		name_thread(c, event);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
 		join(c, event);
+	if (event->type == EVENT_STALL) {
+		if (!c->stalls)
+			c->stalls = stalls_use_new();
+		stalls_use_add(c->stalls, event);
+	}
 	if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_HOOK &&
 	    c->figures.hooks)
 		take_hook(c, event);
@@ -286,6 +295,61 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 	c->figures.samples += event->sample->kind == SAMPLE_CPU;
 	add_sample(c, event);
 	return 0;
+}
+
+/* Samples of a kernel know no launch: its time is shared out by them, under each stack alike. */
+static void add_shares(struct collect *c, const struct collect_name *name,
+                       const struct profile_sample *whole)
+{
+	struct profile_sample part = *whole;
+	uint64_t ns = 0, count = 0, samples = 0;
+
+	for (size_t i = 0; i < name->n_stalls; i++) {
+		const struct stall_reason_row *row = &name->stalls[i];
+		double share;
+
+		samples += row->samples;
+		share = (double)samples / (double)row->of_kernel;
+		part.ns = (uint64_t)((double)whole->ns * share + 0.5) - ns;
+		part.count = (uint64_t)((double)whole->count * share + 0.5) - count;
+		ns += part.ns;
+		count += part.count;
+		buf_reset(&c->text);
+		buf_printf(&c->text, PROFILE_STALL "%s: %s", row->reason,
+		           stall_reason_words(row->reason));
+		part.stall = c->text.data;
+		if (part.ns && part.count)
+			profile_add(c->profile, &part);
+		else
+			ns -= part.ns, count -= part.count; /* the next one's */
+	}
+	part.ns = whole->ns - ns;
+	part.count = whole->count - count;
+	if (part.ns)
+		profile_add(c->profile, &part);
+}
+
+/* Which rows of stalls are of which kernel that ran. */
+static void find_stalls(struct collect *c, const struct stall_reason_row *rows, size_t n)
+{
+	const struct activity any = { .kind = ACTIVITY_KERNEL };
+	struct collect_name *name = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!i || strcmp(rows[i].kernel, rows[i - 1].kernel) != 0) {
+			const struct kernel kernel = { .name = rows[i].kernel };
+			struct activity activity = any;
+
+			activity.kernel = &kernel;
+			buf_reset(&c->text);
+			profile_gpu_name(&activity, &c->text);
+			name = MAP_FIND_BYTES(c->names, c->text.data, c->text.len);
+			if (name)
+				name->stalls = &rows[i];
+		}
+		if (name)
+			name->n_stalls++;
+	}
 }
 
 static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_t count)
@@ -302,7 +366,10 @@ static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_
 		.thread = thread_name(c, key->process, (uint32_t)key->tid),
 	};
 
-	profile_add(c->profile, &sample);
+	if (key->name->n_stalls)
+		add_shares(c, key->name, &sample);
+	else
+		profile_add(c->profile, &sample);
 }
 
 static uint64_t with_more(uint64_t value, uint64_t walked, uint64_t other)
@@ -338,7 +405,9 @@ static void take_run(struct collect_figures *figures, const struct run_info *run
 static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct collect *c = (struct collect *)self;
+	struct stall_reason_row *stalls = NULL;
 	struct pair *pair, *next;
+	size_t n_stalls;
 
 	take_run(&c->figures, run);
 	c->stack = NULL;
@@ -352,8 +421,13 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 		if (pair->key.name->walked_ns)
 			c->figures.gpu_guessed_ns += pair->ns;
 	}
+	if (c->stalls) {
+		stalls = stalls_use_reasons(c->stalls, &n_stalls);
+		find_stalls(c, stalls, n_stalls);
+	}
 	HASH_ITER (hh, c->pairs, pair, next)
 		add_pair(c, pair);
+	free(stalls);
 	profile_take_parts(c->profile);
 	return 0;
 }
@@ -364,6 +438,7 @@ static void on_free(struct consumer *self)
 
 	MAP_FREE(c->pairs, free);
 	MAP_FREE(c->names, free);
+	stalls_use_free(c->stalls);
 	profile_free(c->profile);
 	work_free(c->options.work);
 	for (size_t i = 0; i < c->n_thread_names; i++)
@@ -381,6 +456,7 @@ static const struct consumer_ops collect_ops = {
 	.event = on_event,
 	.end = on_end,
 	.free = on_free,
+	.stalls = true,
 };
 
 struct consumer *collect_new(const struct collect_options *options)

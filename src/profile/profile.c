@@ -454,6 +454,8 @@ static struct profile_row *row_of(struct profile *profile, const struct profile_
 	if (node != KEEP_NONE && sample->gpu)
 		node = keep_label(profile, node, sample->gpu,
 		                  sample->kind == WEIGHT_HOOK ? FRAME_NATIVE : FRAME_GPU);
+	if (node != KEEP_NONE && sample->stall)
+		node = keep_label(profile, node, sample->stall, FRAME_GPU);
 	if (sample->blocked && (sum || node != KEEP_NONE))
 		node = keep_label(profile, node, sample->blocked, PROFILE_OFF_CPU);
 	key->node = node;

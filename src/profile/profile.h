@@ -33,7 +33,8 @@ enum weight_kind { WEIGHT_CPU, WEIGHT_OFF_CPU, WEIGHT_GPU, WEIGHT_HOOK, WEIGHT_K
 
 #define WEIGHTS_ALL ((1u << WEIGHT_KINDS) - 1) /* bits 1 << kind */
 
-#define PROFILE_HOOK "[hook]" /* what names of WEIGHT_HOOK begin with */
+#define PROFILE_HOOK  "[hook]"  /* what names of WEIGHT_HOOK begin with */
+#define PROFILE_STALL "[stall]" /* before why a kernel waited */
 
 #define PROFILE_BYTES ((size_t)64 << 20)
 
@@ -62,6 +63,7 @@ struct profile_sample {
 	/* What ran, of WEIGHT_GPU: see profile_gpu_name(). Of WEIGHT_HOOK
 	 * "[hook]nccl.ncclAllReduce". */
 	const char *gpu;
+	const char *stall; /* why it waited, "[stall]waits for memory"; NULL: not known */
 	/*
 	 * Of WEIGHT_OFF_CPU: see profile_blocked_name(). Without a stack it stands for a sum of
 	 * times, and is no stack that is missing.

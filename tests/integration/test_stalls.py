@@ -18,10 +18,10 @@ def ran(case, *words, status=0):
     return process
 
 
-def record(case, says=None, seconds=2, cupti="libcupti.so.13", **env):
+def record(case, says=None, seconds=2, cupti="libcupti.so.13", options=(), **env):
     """The tables of the report: the program launches until that is said, or for so long, and ends well, and in time."""
     case.env = {**TRY, **env}
-    process = case.cuscope("record", "--force", "--stalls", "--cupti", Places.simcuda(cupti), "-o", case.path("run.cuscope"), "--",
+    process = case.cuscope("record", "--force", "--stalls", "--cupti", Places.simcuda(cupti), *options, "-o", case.path("run.cuscope"), "--",
                            Places.program("gpuloop"), 120, "50", "2", stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in process.out(), "the first launches")
     time.sleep(seconds)
@@ -66,6 +66,23 @@ def test_stalls_are_exported_as_they_came(case):
     checks.equal("samples", total, sum(line["samples"] for line in stalls))
     rows = ran(case, "export", case.path("run.cuscope"), "--format", "csv", "-o", "-").out().splitlines()
     checks.equal("rows of csv", len(stalls), sum(",gpu,stall," in row for row in rows))
+
+
+def test_stalls_are_frames_below_their_kernel(case):
+    """Shares of the kernel's time on the GPU, under the stack of its launches."""
+    record(case, options=["--stacks"])
+    ran(case, "profile", case.path("run.cuscope"), "--mode", "gpu", "--force", "-o", case.path("gpu.folded"))
+    with open(case.path("gpu.folded")) as file:
+        lines = file.read().splitlines()
+    times = {}
+    for line in lines:
+        stack, _, number = line.rpartition(" ")
+        times[stack.split(";")[-1]] = times.get(stack.split(";")[-1], 0) + int(number)
+        if ";[GPU_Kernel]tick();[stall]" not in stack or "cuLaunchKernel;" not in stack:
+            raise Failure(line)
+    share = times["[stall]long_scoreboard: waits for memory"] / sum(times.values())
+    if not 0.6 < share < 0.8:
+        raise Failure(f"{times}")
 
 
 def test_stalls_need_much_free_memory(case):
