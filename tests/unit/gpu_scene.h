@@ -287,23 +287,33 @@ static inline void tell(union agent_words words)
 	fake.options.record(fake.options.data, PROCESS, &words.head);
 }
 
-/* A launch that took 2 us, and its kernel's record. Times are in us after START. */
-static inline void launch(struct scene *scene, uint64_t at_us)
+/* A launch that lasts, and what its agent says of it. Times are in us after START. */
+static inline void long_launch(struct scene *scene, uint64_t at_us, uint64_t lasts_us)
 {
 	struct wire_call call = launch_of(scene->feed, HANDLE, 0);
 
 	call.begin_ns = START + AT(at_us);
-	call.head.time_ns = START + AT(at_us + 2);
+	call.head.time_ns = START + AT(at_us + lasts_us);
 	feed_record(scene->feed, &call);
 }
 
-static inline void agent_launch(uint32_t correlation, uint64_t at_us)
+static inline void agent_long_launch(uint32_t correlation, uint64_t at_us, uint64_t lasts_us)
 {
 	union agent_words words = call_words(correlation, THREAD, 0, 0);
 
 	words.call.begin_ns = START + AT(at_us);
-	words.call.end_ns = START + AT(at_us + 1);
+	words.call.end_ns = START + AT(at_us + lasts_us);
 	tell(words);
+}
+
+static inline void launch(struct scene *scene, uint64_t at_us)
+{
+	long_launch(scene, at_us, 2);
+}
+
+static inline void agent_launch(uint32_t correlation, uint64_t at_us)
+{
+	agent_long_launch(correlation, at_us, 1);
 }
 
 static inline void shapes(void)

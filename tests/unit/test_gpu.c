@@ -133,9 +133,29 @@ static void test_one_whose_call_is_seconds_behind_waits_for_it(void **state)
 	turn(scene, MUCH);
 	assert_int_equal(n_activities(scene), 1);
 	assert_int_equal(last_activity(scene)->correlation, 1);
-	turn(scene, MS(2750)); /* the other one was not seen */
+	turn(scene, MUCH + MS(1100)); /* the other one was not seen */
 	assert_int_equal(n_activities(scene), 2);
 	assert_int_equal(last_activity(scene)->correlation, 0);
+	behind_ns = 0;
+}
+
+/* Its thread stood still in the call, which comes by its end: what began later has come long
+ * before.
+ */
+static void test_one_whose_call_lasts_and_is_seconds_behind_waits_for_it(void **state)
+{
+	struct scene *scene = *state;
+
+	behind_ns = MUCH;
+	shapes();
+	agent_long_launch(500, 10, 91500);
+	kernel(500, 1000, 1004);
+	turn(scene, MUCH + MS(50));
+	turn(scene, MUCH + MS(60));
+	assert_int_equal(n_activities(scene), 0);
+	long_launch(scene, 10, 91502);
+	turn(scene, MUCH + MS(92));
+	assert_int_equal(last_activity(scene)->correlation, 1);
 	behind_ns = 0;
 }
 
@@ -624,6 +644,7 @@ int main(void)
 		TEST(test_several_activities_have_one_call),
 		TEST(test_one_whose_call_is_not_told_yet_waits),
 		TEST(test_one_whose_call_is_seconds_behind_waits_for_it),
+		TEST(test_one_whose_call_lasts_and_is_seconds_behind_waits_for_it),
 		TEST(test_one_whose_call_is_behind_by_more_waits_as_well),
 		TEST(test_one_whose_call_was_announced_and_never_came_is_counted),
 		TEST(test_one_whose_call_is_never_told_has_none),

@@ -338,11 +338,6 @@ void correlate_passed(struct correlate *c, uint64_t passed_ns)
 	c->passed_ns = passed_ns;
 }
 
-uint64_t correlate_passed_ns(const struct correlate *c)
-{
-	return c->passed_ns;
-}
-
 /* The driver's call and the runtime's around it have one number, and may both be told of. */
 static bool told_already(const struct correlate *c, const struct correlate_span *call,
                          struct correlate_id id)
@@ -420,7 +415,8 @@ uint64_t correlate_own_ns(const struct correlate *c, const struct correlate_span
 
 /* ---- numbers before their calls ------------------------------------------------------------ */
 
-static bool waits_in(const struct correlate_thread *thread, const struct correlate_entry *entry)
+static const struct correlate_waiting *waits_in(const struct correlate_thread *thread,
+                                                const struct correlate_entry *entry)
 {
 	uint32_t low = 0, high = thread->count;
 
@@ -429,13 +425,15 @@ static bool waits_in(const struct correlate_thread *thread, const struct correla
 		const struct correlate_waiting *w = waiting_at(thread, middle);
 
 		if (w->begin_ns == entry->begin_ns)
-			return w->id.number == entry->id.number && w->id.agent == entry->id.agent;
+			return w->id.number == entry->id.number && w->id.agent == entry->id.agent
+			               ? w
+			               : NULL;
 		if (w->begin_ns < entry->begin_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return false;
+	return NULL;
 }
 
 static struct correlate_thread *waits_where(const struct correlate *c,
@@ -459,6 +457,14 @@ bool correlate_waits(const struct correlate *c, struct correlate_id id, uint32_t
 	*begin_ns = entry->begin_ns;
 	*tid = entry->tid;
 	return true;
+}
+
+bool correlate_may_come(const struct correlate *c, struct correlate_id id)
+{
+	const struct correlate_entry *entry = entry_find(c, id);
+	const struct correlate_thread *thread = waits_where(c, entry);
+
+	return thread && !waits_in_vain(c, waits_in(thread, entry));
 }
 
 bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t next, uint64_t *number)

@@ -51,7 +51,6 @@ struct correlate_id {
 
 /* All calls that ended before have come, as far as they were seen. */
 void correlate_passed(struct correlate *correlate, uint64_t passed_ns);
-uint64_t correlate_passed_ns(const struct correlate *correlate);
 
 /* A call that an agent tells of, in order of its end within its thread. False, and left out, where
  * it would wait behind one that ended later: no thread's calls do. */
@@ -73,6 +72,12 @@ enum correlate_answer correlate_find(struct correlate *correlate, struct correla
 /* Of what waits: the thread that called, and when. False where it waits no longer. */
 bool correlate_waits(const struct correlate *correlate, struct correlate_id id, uint32_t *tid,
                      uint64_t *begin_ns);
+
+/*
+ * Whether a call that waits is not awaited in vain. Calls are passed on in the order of their ends,
+ * and one may last: its begin says nothing of when it comes.
+ */
+bool correlate_may_come(const struct correlate *correlate, struct correlate_id id);
 
 /*
  * Ends the waiting. With `next`, which is not 0, that number is reserved for the call that will

@@ -281,14 +281,14 @@ void gpu_find_call(void *data, struct gpu_item *item)
 /* Of work whose call has not come. On a busy machine calls are seconds behind: they wait until it
  * is known who tells of them, and what agents say of them is read at once. However long that is,
  * there is room for so much work. */
-static bool is_awaited(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t begin_ns)
+static bool is_awaited(const struct gpu_times *gpu, const struct gpu_item *item)
 {
 	uint64_t waited_ns = gpu->now_ns - item->arrived_ns;
 
 	if (is_in_call(gpu, item))
 		return false;
 	return waited_ns < HOLD_NS + WAIT_NS ||
-	       begin_ns >= correlate_passed_ns(gpu->options.correlate);
+	       correlate_may_come(gpu->options.correlate, id_of(item));
 }
 
 bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item)
@@ -304,7 +304,7 @@ bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item)
 	case CORRELATE_NONE:
 		return true;
 	case CORRELATE_WAITS:
-		return !is_awaited(gpu, item, begin_ns);
+		return !is_awaited(gpu, item);
 	case CORRELATE_UNKNOWN:
 		break;
 	}
