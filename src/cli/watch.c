@@ -92,6 +92,7 @@ struct watch_command {
 	struct memory_plot *plot;
 	struct gpus *gpus;
 	struct gpus_sample sample; /* of the GPUs, the last one */
+	bool read;                 /* there was one */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -279,6 +280,17 @@ static int write_page(const struct watch_command *c, bool screen, const struct b
 	return lines_flush(&lines, err);
 }
 
+/* NULL: nothing is known. The first reading tells who is older than the watch. */
+static const struct gpus_sample *read_gpus(struct watch_command *c, uint64_t patience_ns)
+{
+	if (!c->gpus || !gpus_read(c->gpus, patience_ns, &c->sample) || *c->sample.why)
+		return NULL;
+	if (!c->read)
+		places_begin(c->places, &c->sample);
+	c->read = true;
+	return &c->sample;
+}
+
 static int show_page(void *data, const struct watch_page *page, struct err *err)
 {
 	struct watch_command *c = data;
@@ -292,8 +304,7 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	c->look.width = screen ? size.ws_col : 0;
 	c->look.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
 	if (page->memory)
-		places_take(c->places, page,
-		            c->gpus && gpus_read(c->gpus, 0, &c->sample) ? &c->sample : NULL);
+		places_take(c->places, page, read_gpus(c, 0));
 	formats[c->form].print(page, &c->look, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
@@ -325,8 +336,8 @@ static void begin_places(struct watch_command *c)
 	c->places = places_new(c->look.stacks);
 	c->look.places = c->places;
 	c->gpus = gpus_new(GPUS_INTERVAL_NS);
-	if (c->gpus && gpus_read(c->gpus, GPUS_PATIENCE_NS, &c->sample) && !*c->sample.why)
-		places_begin(c->places, &c->sample);
+	/* Before a command begins: of what runs already nothing is missed meanwhile. */
+	read_gpus(c, c->choice.target.kind == TARGET_COMMAND ? GPUS_PATIENCE_NS : 0);
 }
 
 static void end_places(struct watch_command *c)
