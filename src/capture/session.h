@@ -72,7 +72,8 @@ struct capture {
 	struct metrics_feed *metrics;        /* of GPUs; NULL: not asked for */
 	struct who_feed *who;                /* NULL: not asked for */
 	struct ranks_feed *ranks;            /* the same */
-	struct gpus *gpus; /* asked once; NULL: not yet, or nobody wants to know */
+	uint64_t gpus_turn_ns;               /* when their users are looked at next */
+	struct gpus *gpus; /* asked now and then; NULL: not yet, or nobody wants to know */
 	struct rings *rings;
 	struct run_info run;
 	uint64_t begin_ns;

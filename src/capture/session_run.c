@@ -251,8 +251,9 @@ bool session_is_over(struct capture *c, uint64_t now, struct err *err)
 
 /* ---- session run --------------------------------------------------------------------------- */
 
-#define GPUS_ONCE_NS     (3600 * 1000000000ull) /* between samples: one is enough */
-#define GPUS_PATIENCE_NS 300000000              /* for what a short program's end came before */
+#define GPUS_TURN_NS     1000000000ull
+#define GPUS_AGAIN_NS    3000000000ull /* between samples: who uses which GPU */
+#define GPUS_PATIENCE_NS 300000000     /* for what a short program's end came before */
 
 /* Targets that hang are no longer read: see probe/helper.h. */
 void session_tell_given_up(struct capture *c)
@@ -395,9 +396,29 @@ void session_ask_for_gpus(struct capture *c)
 	if (!atomic_load(&c->cuda_seen))
 		return;
 	if ((c->gpu || c->metrics) && !c->gpus)
-		c->gpus = gpus_new(GPUS_ONCE_NS);
+		c->gpus = gpus_new(GPUS_AGAIN_NS);
 	if (c->metrics)
 		metrics_feed_start(c->metrics);
+}
+
+/* A process has numbers of its own for GPUs (CUDA_VISIBLE_DEVICES); who asks the driver needs none
+ * of them, nor believes the process. */
+static void tell_users_of_gpus(struct capture *c, const struct gpus_sample *sample)
+{
+	for (size_t i = 0; c->who && i < sample->n_processes; i++)
+		who_feed_gpus(c->who, sample->processes[i].pid, sample->processes[i].gpus);
+}
+
+static void turn_gpus(struct capture *c)
+{
+	uint64_t now_ns = capture_now_ns();
+	struct gpus_sample sample;
+
+	if (!c->gpus || now_ns < c->gpus_turn_ns)
+		return;
+	c->gpus_turn_ns = now_ns + GPUS_TURN_NS;
+	if (gpus_read(c->gpus, 0, &sample))
+		tell_users_of_gpus(c, &sample);
 }
 
 int session_turn_metrics(struct capture *c, struct err *err)
@@ -407,6 +428,7 @@ int session_turn_metrics(struct capture *c, struct err *err)
 
 	if (c->who)
 		who_feed_turn(c->who, capture_now_ns());
+	turn_gpus(c);
 	if (c->ranks && c->options.ras_again && c->options.ras_again(c->options.data))
 		ranks_feed_again(c->ranks);
 	if (c->ranks && (r = ranks_feed_turn(c->ranks, c->pipeline, err)))
@@ -427,8 +449,10 @@ static void describe_gpus(struct capture *c)
 {
 	struct gpus_sample sample;
 
-	if (gpus_read(c->gpus, GPUS_PATIENCE_NS, &sample))
+	if (gpus_read(c->gpus, GPUS_PATIENCE_NS, &sample)) {
 		host_take_gpus(c->host, &sample);
+		tell_users_of_gpus(c, &sample);
+	}
 	host_describe(c->host, &c->run);
 }
 

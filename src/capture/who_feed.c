@@ -287,6 +287,17 @@ void who_feed_turn(struct who_feed *feed, uint64_t now_ns)
 	ask_again(feed);
 }
 
+/* The last that had the number has it now. */
+void who_feed_gpus(struct who_feed *feed, uint32_t pid, uint32_t gpus)
+{
+	for (size_t i = feed->n; i-- > 0;) {
+		if (feed->all[i].pid != pid)
+			continue;
+		feed->all[i].gpus |= gpus;
+		return;
+	}
+}
+
 void who_feed_fill(struct who_feed *feed, struct run_info *run)
 {
 	ask_again(feed);

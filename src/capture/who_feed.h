@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who the processes of a trace are: user, container, pod, job and rank. Read while they run, on a
- * thread of its own (identity/process_identities.h), and told of at the end. Nobody waits for it but
- * a program of the command that cuscope began, which may be over before it has been met.
+ * thread of its own (identity/process_identities.h), and told of at the end. Nobody waits for it
+ * but a program of the command that cuscope began, which may be over before it has been met.
  */
 #ifndef CUSCOPE_CAPTURE_WHO_FEED_H
 #define CUSCOPE_CAPTURE_WHO_FEED_H
@@ -29,6 +29,9 @@ void who_feed_held(struct who_feed *feed, pid_t pid, uint64_t now_ns);
 
 /* Takes what is known by now; looks ten times a second at most. */
 void who_feed_turn(struct who_feed *feed, uint64_t now_ns);
+
+/* The process with this number uses these of the machine's GPUs now, by their bits. */
+void who_feed_gpus(struct who_feed *feed, uint32_t pid, uint32_t gpus);
 
 /* Fills in what is known; it is the feed's, until it changes. */
 void who_feed_fill(struct who_feed *feed, struct run_info *run);

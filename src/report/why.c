@@ -493,7 +493,7 @@ static void why_bounds(struct why *why, const struct account *account)
 	    answer_bound(account) != ACCOUNT_KERNELS)
 		return;
 	metrics_use_gpus(why->metrics, &n);
-	gpu = why_bound_gpu(why->metrics, account);
+	gpu = why_bound_gpu(why->metrics, why->facts.run, account);
 	why_bound_text(why->metrics, gpu, &by);
 	why_add_longest(why, account);
 	if (by.len)

@@ -57,8 +57,26 @@ static double account_kernels(const struct account *account)
 	return account->ns > 0 ? 100 * ns / account->ns : 0;
 }
 
-uint32_t why_bound_gpu(const struct metrics_use *use, const struct account *account)
+/* Bits of those that it can be. */
+static uint32_t gpus_of(const struct run_info *run, const struct process *process)
 {
+	const struct run_identity *identity =
+		run_identity_of(run, machine_pid(process), run->end_ns);
+
+	return identity && identity->gpus ? identity->gpus : UINT32_MAX;
+}
+
+uint32_t why_bound_used(const struct run_info *run, const struct process *process)
+{
+	uint32_t gpus = gpus_of(run, process);
+
+	return gpus & (gpus - 1) ? FACTS_NONE : (uint32_t)__builtin_ctz(gpus);
+}
+
+uint32_t why_bound_gpu(const struct metrics_use *use, const struct run_info *run,
+                       const struct account *account)
+{
+	uint32_t may_be = gpus_of(run, account->process);
 	size_t n;
 	const struct metrics_gpu *gpus = metrics_use_gpus(use, &n);
 	double kernels = account_kernels(account);
@@ -68,7 +86,12 @@ uint32_t why_bound_gpu(const struct metrics_use *use, const struct account *acco
 		return gpus[0].gpu;
 	for (size_t i = 0; i < n; i++) {
 		double busy = metric_mean(&gpus[i], GPU_METRIC_GRAPHICS);
+		uint32_t bit = gpus[i].gpu < 32 ? 1u << gpus[i].gpu : 0;
 
+		if (may_be == bit)
+			return gpus[i].gpu;
+		if (may_be != UINT32_MAX && !(may_be & bit))
+			continue;
 		if (!(fabs(busy - kernels) <= BOUND_NEAR))
 			continue;
 		if (found != FACTS_NONE &&

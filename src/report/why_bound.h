@@ -17,12 +17,18 @@ enum why_bound {
 	BOUND_LATENCY,
 };
 
+/* The machine's number of the one GPU that the driver says a process used; FACTS_NONE: it used
+ * several, or that was not recorded. */
+uint32_t why_bound_used(const struct run_info *run, const struct process *process);
+
 /*
  * The machine's number of an account's GPU; FACTS_NONE: not known. A process numbers GPUs by itself
- * (CUDA_VISIBLE_DEVICES, containers): of several it is the one that was as busy, and of several
- * that were, any of those that are bound by the same.
+ * (CUDA_VISIBLE_DEVICES, containers). It is the one that the driver says it used; of several, or
+ * where that was not recorded, the one that was as busy, and of several that were, any of those
+ * that are bound by the same.
  */
-uint32_t why_bound_gpu(const struct metrics_use *use, const struct account *account);
+uint32_t why_bound_gpu(const struct metrics_use *use, const struct run_info *run,
+                       const struct account *account);
 
 /* Of the machine's GPU with that number. */
 enum why_bound why_bound_of(const struct metrics_use *use, uint32_t gpu);

@@ -89,10 +89,13 @@ static void why_json_account(const struct why *why, struct json *json,
 static void why_json_gpu(const struct why *why, struct json *json, const struct account *account)
 {
 	const struct steps *steps = why_steps(why, account);
+	uint32_t machine_gpu = why_bound_used(why->facts.run, account->process);
 
 	json_open(json, NULL, '{');
 	if (account->device != FACTS_NONE)
 		json_u64(json, "gpu", account->device);
+	if (account->device != FACTS_NONE && machine_gpu != FACTS_NONE)
+		json_u64(json, "machine_gpu", machine_gpu);
 	json_u64(json, "pid", account->process->pid);
 	json_string(json, "process", account->process->comm);
 	if (account->thread != FACTS_NONE)
@@ -188,7 +191,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 static void why_json_bound(const struct why *why, struct json *json)
 {
 	const struct account *account = why_of(why);
-	uint32_t gpu = why_bound_gpu(why->metrics, account);
+	uint32_t gpu = why_bound_gpu(why->metrics, why->facts.run, account);
 	const char *pipe = why_bound_name(why_bound_of(why->metrics, gpu));
 
 	json_string(json, "bound_by", account_cause_name(answer_bound(account)));

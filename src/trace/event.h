@@ -408,6 +408,8 @@ struct run_identity {
 	uint32_t pid, machine; /* machine: see struct process; in memory only */
 	uint64_t since_ns; /* the first of its events: a number can be another process's later */
 	uint32_t own_word; /* bits of words that the process itself could have made up */
+	uint32_t gpus; /* bits of the machine's GPUs that it used, as the driver tells it; 0: not
+	                  known */
 	char *words[RUN_IDENTITY_WORDS]; /* NULL: not known */
 };
 

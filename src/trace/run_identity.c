@@ -69,6 +69,16 @@ static void add_one(struct buf *raw, const struct run_identity *identity)
 	record_add(raw, RUN_IDENTITY, &body);
 }
 
+static void add_gpus(struct buf *raw, const struct run_identity *identity)
+{
+	AT_END(buf_free) struct buf body = { 0 };
+
+	record_varint(&body, identity->pid);
+	record_varint(&body, identity->since_ns);
+	record_varint(&body, identity->gpus);
+	record_add(raw, RUN_IDENTITY_GPUS, &body);
+}
+
 /* One of whom nothing is known ends what is known of another, who had the number before. */
 static bool ends_another(const struct run_info *run, size_t at)
 {
@@ -86,6 +96,8 @@ void run_identities_add(struct buf *raw, const struct run_info *run)
 	for (size_t i = 0; i < run->n_identities; i++) {
 		if (is_known(&run->identities[i]) || ends_another(run, i))
 			add_one(raw, &run->identities[i]);
+		if (is_known(&run->identities[i]) && run->identities[i].gpus)
+			add_gpus(raw, &run->identities[i]);
 	}
 	if (!run->identities_left_out)
 		return;
@@ -118,6 +130,17 @@ void run_identity_read(struct run_info *run, struct bytes *body)
 	one->own_word = (uint32_t)bytes_varint(body);
 	for (size_t i = 0; i < RUN_IDENTITY_WORDS && body->at < body->end; i++)
 		one->words[i] = read_word(body);
+}
+
+/* It comes behind the process that it is of. */
+void run_identity_read_gpus(struct run_info *run, struct bytes *body)
+{
+	struct run_identity *all = (struct run_identity *)run->identities;
+	struct run_identity *last = run->n_identities ? &all[run->n_identities - 1] : NULL;
+	uint64_t pid = bytes_varint(body), since_ns = bytes_varint(body);
+
+	if (last && last->pid == pid && last->since_ns == since_ns)
+		last->gpus = (uint32_t)bytes_varint(body);
 }
 
 void run_identities_free(struct run_info *run)

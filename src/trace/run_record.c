@@ -456,6 +456,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	case RUN_IDENTITY:
 		run_identity_read(run, body);
 		break;
+	case RUN_IDENTITY_GPUS:
+		run_identity_read_gpus(run, body);
+		break;
 	case RUN_IDENTITIES_LOST:
 		run->identities_left_out = bytes_varint(body);
 		break;

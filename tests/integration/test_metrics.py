@@ -70,6 +70,19 @@ def test_metrics_are_recorded_and_every_output_has_them(case):
     checks.equal("of the report", [12.0, 12.0], [row["Mean (%)"] for row in shares if row["Metric"] == "Tensor cores"])
 
 
+def test_metrics_are_of_the_gpu_that_the_driver_says_a_process_used(case):
+    """It calls it 0, and another one is as busy."""
+    nvml(case, gpus=2)
+    program = case.program("gpuloop", 60, 50, 1, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program to begin")
+    for gpu in (0, 1):
+        settings(case, f"gpu{gpu}.pid {program.pid}\ngpu{1 - gpu}.pid 1\n" + MEMORY)
+        answer = json.loads(read(case, "why", "-p", str(program.pid), "--gpu", "--duration", "2s", "--format", "json"))
+        checks.equal("the GPU", [(0, gpu)], [(one["gpu"], one.get("machine_gpu")) for one in answer["gpus"]])
+    program.process.stdin.close()
+    program.wait()
+
+
 def test_metrics_of_a_gpu_without_gpm_are_its_utilisation_and_that_is_said(case):
     nvml(case, "gpm 0\nbusy 66\n")
     path, _ = record(case)

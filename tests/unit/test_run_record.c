@@ -145,6 +145,7 @@ static void test_who_processes_were_comes_back(void **state)
 		{ .pid = 7,
 		  .since_ns = 200,
 		  .own_word = 1u << RUN_IDENTITY_RANK,
+		  .gpus = 1u << 3,
 		  .words = { [RUN_IDENTITY_RANK] = rank,
 		             [RUN_IDENTITY_JOB] = job,
 		             [RUN_IDENTITY_COMMAND] = too_long } },
@@ -168,10 +169,12 @@ static void test_who_processes_were_comes_back(void **state)
 	who = run_identity_of(&kept.info, 7, 150);
 	assert_string_equal(who->words[RUN_IDENTITY_USER], "ada");
 	assert_null(who->words[RUN_IDENTITY_RANK]);
+	assert_int_equal(who->gpus, 0);
 	who = run_identity_of(&kept.info, 7, 200);
 	assert_string_equal(who->words[RUN_IDENTITY_RANK], "3");
 	assert_string_equal(who->words[RUN_IDENTITY_JOB], "77");
 	assert_int_equal(who->own_word, 1u << RUN_IDENTITY_RANK);
+	assert_int_equal(who->gpus, 1u << 3);
 	assert_null(who->words[RUN_IDENTITY_COMMAND]);
 	assert_null(run_identity_of(&kept.info, 8, 300));
 	assert_null(run_identity_of(&kept.info, 7, 400)); /* another has the number by then */

@@ -242,6 +242,20 @@ static void test_of_two_that_were_it_is_not_told(void **state)
 	assert_said("What bounds them is not known");
 }
 
+static void test_but_where_the_driver_says_which_of_them_it_used(void **state)
+{
+	static struct run_identity who;
+
+	who = (struct run_identity){ .pid = the_process()->pid, .gpus = 1u << 1 };
+	who.words[RUN_IDENTITY_USER] = (char *)"ann";
+	info.identities = &who;
+	info.n_identities = 1;
+	gpu_was(0, 99, 64, 20);
+	gpu_was(1, 60, 0, 87);
+	a_gpu_is_busy();
+	assert_said("What bounds them: its memory (DRAM bandwidth 87 %)");
+}
+
 static void test_but_where_the_same_bounds_both(void **state)
 {
 	gpu_was(0, 99, 0, 81);
@@ -912,6 +926,7 @@ int main(void)
 		TEST(test_a_busy_gpu_has_nothing_wrong),
 		TEST(test_what_bounds_a_gpu_is_told_of_the_one_that_was_as_busy),
 		TEST(test_of_two_that_were_it_is_not_told),
+		TEST(test_but_where_the_driver_says_which_of_them_it_used),
 		TEST(test_but_where_the_same_bounds_both),
 		TEST(test_the_kernel_that_takes_most_of_their_time_is_named),
 		TEST(test_of_many_alike_none_is),
