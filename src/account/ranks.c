@@ -6,6 +6,7 @@
 
 #include "account/facts_ranks.h"
 #include "account/gpu_time.h"
+#include "account/ranks_causes.h"
 #include "base/array.h"
 #include "base/order.h"
 #include "base/vec.h"
@@ -179,87 +180,6 @@ static void collective_count(struct ranks *ranks, const struct facts *facts,
 	ranks->held_ns += held_ns;
 	if (one->last_ns > from_ns)
 		last->beside_ns += one->last_ns - from_ns - held_ns;
-}
-
-/* ---- why ------------------------------------------------------------------------------------- */
-
-struct cause {
-	const struct account_part *part;
-	uint32_t process, cause, chain;
-	double ns;
-};
-
-ORDER_BY(causes_alike, struct cause, UP(process), UP(cause), UP(chain));
-
-/* Whose matter it is that another GPU waits: who waits first on the way to the cause, for workers
- * of its own it may be. */
-static const struct process *cause_whose(const struct facts *facts, const struct accounts *accounts,
-                                         const struct account_part *part)
-{
-	uint32_t thread = part->thread;
-
-	for (uint32_t via = part->via; accounts->vias[via].before; via = accounts->vias[via].before)
-		if (accounts->vias[via].thread != FACTS_NONE)
-			thread = accounts->vias[via].thread;
-	return facts->threads[thread].process;
-}
-
-static struct cause *causes_of(const struct facts *facts, const struct accounts *accounts,
-                               size_t *n)
-{
-	struct cause *causes = NULL;
-
-	*n = 0;
-	for (size_t i = 0; i < accounts->n; i++) {
-		const struct account *account = &accounts->of[i];
-
-		for (size_t k = 0; k < account->n_parts; k++) {
-			const struct account_part *part = &account->parts[k];
-			const struct process *process;
-
-			if (part->thread == FACTS_NONE ||
-			    !account_part_is_for_peers(accounts, part))
-				continue;
-			process = cause_whose(facts, accounts, part);
-			causes = vec_room(causes, *n, sizeof(*causes));
-			causes[(*n)++] = (struct cause){ part, process->id, part->cause,
-				                         part->chain, part->ns };
-		}
-	}
-	if (*n)
-		qsort(causes, *n, sizeof(*causes), causes_alike);
-	return causes;
-}
-
-/* Those alike together, of which the largest is kept. */
-static void row_explain(struct rank_row *row, const struct cause *causes, size_t n)
-{
-	uint32_t process = row->rank->process->id;
-	double ns = 0;
-
-	for (size_t i = ARRAY_BEFORE(n, k, causes[k].process < process);
-	     i < n && causes[i].process == process; i++) {
-		bool begins = !i || causes_alike(&causes[i - 1], &causes[i]) != 0;
-
-		ns = begins ? causes[i].ns : ns + causes[i].ns;
-		row->why_of_ns += causes[i].ns;
-		if (ns <= row->why_ns)
-			continue;
-		row->why_ns = ns;
-		row->why = causes[i].part;
-	}
-}
-
-static void rows_explain(struct ranks *ranks, const struct facts *facts,
-                         const struct accounts *accounts)
-{
-	size_t n;
-	struct cause *causes = causes_of(facts, accounts, &n);
-
-	for (size_t i = 0; i < ranks->n_rows; i++)
-		if (ranks->rows[i].n_last)
-			row_explain(&ranks->rows[i], causes, n);
-	free(causes);
 }
 
 /* ---- how late -------------------------------------------------------------------------------- */
@@ -441,8 +361,8 @@ void ranks_make(struct ranks *ranks, const struct facts *facts, const struct acc
 	free(arrivals);
 	for (size_t i = 0; i < ranks->n_rows; i++)
 		row_judge(&ranks->rows[i]);
-	rows_explain(ranks, facts, accounts);
 	qsort(ranks->rows, ranks->n_rows, sizeof(*ranks->rows), rows_in_order);
+	ranks_explain(ranks, facts, accounts);
 	if (ranks->n_kinds)
 		qsort(ranks->kinds, ranks->n_kinds, sizeof(*ranks->kinds), kinds_in_order);
 	find_late(ranks);

@@ -31,9 +31,11 @@ struct rank_row {
 	uint64_t *late_ns; /* of the n_last how long the others waited alone, least first; */
 	size_t n_late;     /* the last so many of these are nine tenths of their sum: */
 	double lateness_ns;
-	const struct account_part
-		*why;             /* most of what it does while others wait; NULL: not known */
-	double why_ns, why_of_ns; /* its time, and of all that it does then: of GPUs that wait */
+	/* What it does for longer than the others that were recorded, or (not `beside`) most of
+	 * what it does while they wait; NULL: not known. See ranks_causes.h. */
+	const struct account_part *why;
+	bool beside;
+	double why_ns, why_of_ns; /* its time, and of all that it does so: of no unit `beside` */
 };
 
 /* Collectives of one kind in a communicator. */

@@ -30,7 +30,7 @@ static const struct table_column late_columns[] = {
 	{ "Last", TABLE_PERCENT },       { "MAD Late", TABLE_DURATION },
 	{ "99 % Late", TABLE_DURATION }, { "Held", TABLE_DURATION },
 	{ "Beside", TABLE_DURATION },    { "Waited", TABLE_DURATION },
-	{ "Meanwhile", TABLE_WORDS },
+	{ "For Longer", TABLE_WORDS },
 };
 
 static const struct table_column standing_columns[] = {
@@ -217,7 +217,7 @@ static void note_late(const struct ranks_report *report, const struct rank_row *
 
 	why_words_late(report->answer->facts, late, &text);
 	if (late->why)
-		buf_puts(&text, "; meanwhile: ");
+		buf_puts(&text, late->beside ? "; longer than the others: " : "; meanwhile: ");
 	add_why(report, late, &text);
 	table_note(report->writer.table, "%s", text.data);
 }
@@ -307,8 +307,10 @@ static void write_late(void *self, const struct run_info *run)
 	if (any)
 		table_note(report->writer.table,
 		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; Beside: "
-		           "others' GPUs ran other kernels while these waited for it; Meanwhile: "
-		           "what it does while others wait for it");
+		           "others' GPUs ran other kernels while these waited for it; For Longer: "
+		           "what it does for longer than the others, and of what share of all such "
+		           "time; "
+		           "while others wait for it, where no other was recorded");
 }
 
 static void write_kinds(void *self, const struct run_info *run)

@@ -5,9 +5,23 @@
 #include "account/ranks.h"
 #include "account/facts.h"
 
+static const struct process *process_a(void)
+{
+	static const struct process *process;
+
+	return process ? process : (process = new_process(100, "a"));
+}
+
+static const struct process *process_b(void)
+{
+	static const struct process *process;
+
+	return process ? process : (process = new_process(101, "b"));
+}
+
 /* Who is named of two communicators, the second one's ranks of that person: the second rank is late
  * in both. */
-static struct ranks ranks_of(uint64_t person)
+static struct ranks ranks_of(uint64_t person, const struct accounts *given)
 {
 	static struct run_info run;
 	static struct facts facts;
@@ -16,8 +30,8 @@ static struct ranks ranks_of(uint64_t person)
 	static struct collective_rank rows[4];
 	static struct collective_call calls[80];
 	static struct collective all[40];
-	const struct process *p[2] = { new_process(100, "a"), new_process(101, "b") };
-	struct accounts accounts = { 0 };
+	const struct process *p[2] = { process_a(), process_b() };
+	const struct accounts none = { 0 };
 	struct ranks ranks;
 
 	run = default_run_info();
@@ -58,13 +72,13 @@ static struct ranks ranks_of(uint64_t person)
 		                                  .n_calls = 80,
 		                                  .all = all,
 		                                  .n_all = 40 };
-	ranks_make(&ranks, &facts, &accounts);
+	ranks_make(&ranks, &facts, given ? given : &none);
 	return ranks;
 }
 
 static void test_a_rank_late_in_two_communicators_is_named(void **state)
 {
-	struct ranks ranks = ranks_of(0);
+	struct ranks ranks = ranks_of(0, NULL);
 
 	assert_int_equal(ranks.n_late, 1);
 	assert_int_equal(ranks.late[0]->rank->process->pid, 101);
@@ -74,7 +88,7 @@ static void test_a_rank_late_in_two_communicators_is_named(void **state)
 /* The other one's is waited for longer. */
 static void test_each_user_has_his_late_rank_named(void **state)
 {
-	struct ranks ranks = ranks_of(1001);
+	struct ranks ranks = ranks_of(1001, NULL);
 
 	assert_int_equal(ranks.n_late, 2);
 	assert_int_equal(ranks.late[0]->rank->person, 0);
@@ -83,11 +97,57 @@ static void test_each_user_has_his_late_rank_named(void **state)
 	ranks_clear(&ranks);
 }
 
+/* Parts of an account, of 100 in all. */
+#define PART(what, at, share)                                                                      \
+	{                                                                                          \
+		.cause = (what), .chain = (at), .thread = FACTS_NONE, .ns = (share)                \
+	}
+
+/* The late one sleeps while the other one's GPU still runs its kernels, which then waits while the
+ * late one's does so: what both do alike made neither late. */
+static void test_a_late_rank_does_something_for_longer(void **state)
+{
+	struct account_part a[] = { PART(ACCOUNT_KERNELS, 1, 30), PART(ACCOUNT_LAUNCHING, 2, 5),
+		                    PART(ACCOUNT_COMMUNICATION, 4, 65) };
+	struct account_part b[] = { PART(ACCOUNT_KERNELS, 1, 20), PART(ACCOUNT_KERNELS, 1, 12),
+		                    PART(ACCOUNT_SLEEP, 3, 22), PART(ACCOUNT_LAUNCHING, 2, 25),
+		                    PART(ACCOUNT_SLEEP, 5, 21) };
+	struct account both[] = { { .process = process_a(), .ns = 100, .parts = a, .n_parts = 3 },
+		                  { .process = process_b(), .ns = 100, .parts = b, .n_parts = 5 } };
+	struct account_via root = { 0 };
+	const struct accounts accounts = { .of = both, .n = 2, .vias = &root };
+	struct ranks ranks = ranks_of(0, &accounts);
+
+	assert_int_equal(ranks.n_late, 1);
+	assert_true(ranks.late[0]->beside);
+	assert_ptr_equal(ranks.late[0]->why, &b[2]);
+	assert_int_equal((int)(100 * ranks.late[0]->why_ns + 0.5), 22);
+	assert_int_equal((int)(100 * ranks.late[0]->why_of_ns + 0.5), 22 + 2 + 20 + 21);
+	ranks_clear(&ranks);
+}
+
+/* Nothing to compare it with. */
+static void test_alone_it_is_what_it_does_while_others_wait(void **state)
+{
+	struct account_part b[] = { PART(ACCOUNT_SLEEP, 3, 60), PART(ACCOUNT_KERNELS, 1, 40) };
+	struct account one = { .process = process_b(), .ns = 100, .parts = b, .n_parts = 2 };
+	struct account_via root = { 0 };
+	const struct accounts accounts = { .of = &one, .n = 1, .vias = &root };
+	struct ranks ranks = ranks_of(0, &accounts);
+
+	assert_int_equal(ranks.n_late, 1);
+	assert_null(ranks.late[0]->why);
+	assert_false(ranks.late[0]->beside);
+	ranks_clear(&ranks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_rank_late_in_two_communicators_is_named),
-		cmocka_unit_test(test_each_user_has_his_late_rank_named)
+		cmocka_unit_test(test_each_user_has_his_late_rank_named),
+		cmocka_unit_test(test_a_late_rank_does_something_for_longer),
+		cmocka_unit_test(test_alone_it_is_what_it_does_while_others_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
