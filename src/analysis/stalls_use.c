@@ -10,8 +10,9 @@
 
 /* Rows of one file are as many as its reader lets through (trace/rows.c); of a live capture and of
  * several files no more than these. */
-#define ROWS_MOST  (1u << 19)
-#define TEXTS_MOST (1u << 16)
+#define ROWS_MOST    (1u << 19)
+#define TEXTS_MOST   (1u << 16)
+#define WAITS_AT_ALL 10 /* a part of a kernel\'s samples */
 
 /* A kernel's name, a reason or a file, with a number. */
 struct text {
@@ -242,13 +243,58 @@ struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *
 	return rows;
 }
 
+/* ---- one kernel ---------------------------------------------------------------------------- */
+
+static bool reason_waits(const char *name);
+
+static bool find_reason(const struct stalls_use *use, const char *kernel,
+                        struct stall_reason_row *longest)
+{
+	size_t n;
+	struct stall_reason_row *rows = stalls_use_reasons(use, &n);
+
+	memset(longest, 0, sizeof(*longest));
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(rows[i].kernel, kernel) && reason_waits(rows[i].reason) &&
+		    rows[i].samples > longest->samples)
+			*longest = rows[i];
+	}
+	free(rows);
+	return longest->samples && longest->samples >= longest->of_kernel / WAITS_AT_ALL;
+}
+
+static void find_place(const struct stalls_use *use, const struct stall_reason_row *row,
+                       struct stall_place_row *place)
+{
+	size_t n;
+	struct stall_place_row *rows = stalls_use_places(use, &n);
+
+	*place = (struct stall_place_row){ .offset = STALL_ANYWHERE };
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].offset != STALL_ANYWHERE && rows[i].of_reason > place->of_reason &&
+		    !strcmp(rows[i].kernel, row->kernel) && !strcmp(rows[i].reason, row->reason))
+			*place = rows[i];
+	}
+	free(rows);
+}
+
+bool stalls_use_longest(const struct stalls_use *use, const char *kernel,
+                        struct stall_reason_row *row, struct stall_place_row *place)
+{
+	if (!find_reason(use, kernel, row))
+		return false;
+	find_place(use, row, place);
+	return true;
+}
+
 /* ---- words --------------------------------------------------------------------------------- */
 
 static const struct reason {
 	const char *name, *words;
+	bool issues; /* it did not wait */
 } reasons[] = {
-	{ "selected", "is issued" },
-	{ "not_selected", "could be issued, as another is" },
+	{ "selected", "is issued", true },
+	{ "not_selected", "could be issued, as another is", true },
 	{ "barrier", "waits for its block at a barrier" },
 	{ "branch_resolving", "waits for a branch" },
 	{ "dispatch_stall", "waits for the dispatcher" },
@@ -284,4 +330,11 @@ const char *stall_reason_words(const char *name)
 	const struct reason *reason = reason_find(name);
 
 	return reason ? reason->words : "waits";
+}
+
+static bool reason_waits(const char *name)
+{
+	const struct reason *reason = reason_find(name);
+
+	return !reason || !reason->issues;
 }

@@ -47,6 +47,14 @@ struct stall_place_row {
 struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t *n);
 struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *n);
 
+/*
+ * The reason that a kernel waits for most often, where it does so in a tenth of its samples or
+ * more; issuing is no waiting. False: there is none. `place` gets where it does so most often,
+ * STALL_ANYWHERE where that is not known. Both point into `use`.
+ */
+bool stalls_use_longest(const struct stalls_use *use, const char *kernel,
+                        struct stall_reason_row *row, struct stall_place_row *place);
+
 /* "waits for memory"; of one that is not known "waits". */
 const char *stall_reason_words(const char *reason);
 

@@ -14,6 +14,10 @@ static void why_see(struct why *why, const struct event *event)
 {
 	if (event->type == EVENT_METRICS)
 		metrics_use_add(why->metrics, event->metrics);
+	if (event->type == EVENT_STALL) {
+		stalls_use_add(why->stalls, event);
+		return;
+	}
 	facts_event(&why->facts, event);
 }
 
@@ -87,11 +91,12 @@ static void why_free(struct consumer *self)
 	accounts_clear(&why->accounts);
 	facts_clear(&why->facts);
 	metrics_use_free(why->metrics);
+	stalls_use_free(why->stalls);
 	free(why);
 }
 
 static const struct consumer_ops why_ops = {
-	.metrics = true, .event = why_event, .end = why_end, .free = why_free
+	.metrics = true, .stalls = true, .event = why_event, .end = why_end, .free = why_free
 };
 
 /* ---- several reports ------------------------------------------------------------------------- */
@@ -113,9 +118,9 @@ static int feeder_end(struct consumer *self, const struct run_info *run, struct 
 	return 0;
 }
 
-static const struct consumer_ops feeder_ops = { .metrics = true,
-	                                        .event = feeder_event,
-	                                        .end = feeder_end };
+static const struct consumer_ops feeder_ops = {
+	.metrics = true, .stalls = true, .event = feeder_event, .end = feeder_end
+};
 
 struct consumer *why_feeder(struct consumer *self)
 {
@@ -158,6 +163,7 @@ struct consumer *why_new(const struct why_options *options)
 	why->options = *options;
 	facts_init(&why->facts);
 	why->metrics = metrics_use_new();
+	why->stalls = stalls_use_new();
 	why->facts.from_ns = options->from_ns;
 	why->facts.to_ns = options->to_ns;
 	return &why->consumer;

@@ -9,6 +9,7 @@
 #include "account/answer.h"
 #include "account/ranks.h"
 #include "account/standing.h"
+#include "analysis/stalls_use.h"
 #include "report/why.h"
 #include "report/why_bound.h"
 
@@ -24,6 +25,7 @@ struct why {
 	struct standings standings; /* without rows where they are kept for more recordings */
 	struct ranks ranks;
 	struct metrics_use *metrics;
+	struct stalls_use *stalls;
 	struct buf *out; /* of the text, while it is written */
 };
 

@@ -91,6 +91,59 @@ static struct longest longest_find(const struct why *why, const struct account *
 	return longest;
 }
 
+/* "long_scoreboard": "long scoreboard" */
+static void add_reason(struct buf *out, const char *reason)
+{
+	size_t at = out->len;
+
+	text_add_name(out, reason, LONGEST_COLUMNS);
+	for (; at < out->len; at++)
+		out->data[at] = out->data[at] == '_' ? ' ' : out->data[at];
+}
+
+/* What it waits for, where stalls were recorded. */
+static void add_stall(const struct why *why, const struct longest *longest)
+{
+	struct stall_reason_row row;
+	struct stall_place_row place;
+
+	if (!stalls_use_longest(why->stalls, longest->kernel->name, &row, &place))
+		return;
+	buf_printf(why->out, "  It %s (", stall_reason_words(row.reason));
+	add_reason(why->out, row.reason);
+	buf_printf(why->out, ") in %.0f %% of its samples",
+	           100.0 * (double)row.samples / (double)row.of_kernel);
+	if (place.file) {
+		buf_puts(why->out, ", most often at ");
+		text_add_name(why->out, place.file, LONGEST_COLUMNS);
+		buf_printf(why->out, ":%u", place.line);
+	} else if (place.offset != STALL_ANYWHERE) {
+		buf_printf(why->out, ", most often at offset 0x%llx",
+		           (unsigned long long)place.offset);
+	}
+	buf_puts(why->out, ".\n");
+}
+
+static void json_stall(const struct why *why, struct json *json, const struct longest *longest)
+{
+	struct stall_reason_row row;
+	struct stall_place_row place;
+
+	if (!stalls_use_longest(why->stalls, longest->kernel->name, &row, &place))
+		return;
+	json_open(json, "stall", '{');
+	json_string(json, "reason", row.reason);
+	json_fixed(json, "percent",
+	           (uint64_t)llround(1000.0 * (double)row.samples / (double)row.of_kernel), 1);
+	if (place.offset != STALL_ANYWHERE)
+		json_u64(json, "offset", place.offset);
+	if (place.file) {
+		json_string(json, "file", place.file);
+		json_u64(json, "line", place.line);
+	}
+	json_close(json, '}');
+}
+
 void why_add_longest(const struct why *why, const struct account *account)
 {
 	struct longest longest = longest_find(why, account);
@@ -105,6 +158,7 @@ void why_add_longest(const struct why *why, const struct account *account)
 		why_place(why, longest.chain);
 	}
 	buf_puts(why->out, ".\n");
+	add_stall(why, &longest);
 }
 
 void why_json_longest(const struct why *why, struct json *json, const struct account *account)
@@ -117,5 +171,6 @@ void why_json_longest(const struct why *why, struct json *json, const struct acc
 	json_string(json, "name", longest.kernel->name);
 	json_fixed(json, "percent", (uint64_t)llround(1000 * longest.share), 1);
 	why_json_place(why, json, "place", longest.chain);
+	json_stall(why, json, &longest);
 	json_close(json, '}');
 }

@@ -42,4 +42,6 @@ static int write_why(struct consumer *self, const struct run_info *run, struct e
 	          : why_write(writer->analysis, table->out, table_form_is_json(table->form), err);
 }
 
-const struct report_kind why_report = { .why = true, .metrics = true, .end = write_why };
+const struct report_kind why_report = {
+	.why = true, .metrics = true, .stalls = true, .end = write_why
+};

@@ -75,7 +75,7 @@ MORE = (
     ("overlap_steps", "ranges", ["overlap"]),
     ("overlap_windows", "idle", ["overlap"]),
     ("gpu_metrics", "metrics", ["gpu_metrics"]),
-    ("stalls", "stalls", ["stalls"]),
+    *((name, "stalls", [name]) for name in ("stalls", "why")),
     *((name, "ranks", [name]) for name in ("ranks", "why", "overview")),
     ("findings", "metrics", ["findings"]),
     ("overview", "metrics", ["overview"]),

@@ -711,7 +711,7 @@ int main(int argc, char **argv)
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/stalls.cuscope", argv[1]);
 	trace_stalls(&scene, python, gemm, softmax);
-	run = run_info(600000);
+	run = run_info(502000);
 	run.gpu_times = true;
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/kernel.cuscope", argv[1]);

@@ -50,15 +50,34 @@ static inline void put_window(struct scene *s, double begin_us, const struct ker
 	}
 }
 
+/* So that the GPU is busy, and most of it with the second kernel. */
+static inline void put_stalled(struct scene *s, const struct kernel *kernel, uint64_t mark,
+                               double at_us, double length_us)
+{
+	const struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                           .correlation = mark,
+		                           .context = 1,
+		                           .stream = 7,
+		                           .kernel = kernel,
+		                           .grid = { 132, 1, 1 },
+		                           .block = { 256, 1, 1 } };
+
+	s->mark = mark;
+	put_call(s, launch_at("cudaLaunchKernel", at_us, kernel));
+	put_activity(s, activity, at_us + 10, length_us);
+}
+
 static inline void trace_stalls(struct scene *s, const struct process *process,
                                 const struct kernel *gemm, const struct kernel *softmax)
 {
 	put_process(s, 0, process);
 	put_thread(s, 5, process->pid, "python3", 20);
-	put_call(s, launch_at("cudaLaunchKernel", 900, gemm));
-	put_call(s, launch_at("cudaLaunchKernel", 950, softmax));
 	put_window(s, 1000, gemm, softmax);
-	put_window(s, 501000, gemm, softmax);
+	for (unsigned i = 0; i < 50; i++) {
+		put_stalled(s, gemm, 2 * i + 1, 900 + 10000 * i, 3900);
+		put_stalled(s, softmax, 2 * i + 2, 4800 + 10000 * i, 5900);
+	}
+	put_window(s, 470000, gemm, softmax);
 }
 
 #endif
