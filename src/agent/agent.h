@@ -53,6 +53,7 @@ struct agent {
 	bool told_failed; /* of its GPU times nothing is told any more; its probes may go on */
 	bool closed;      /* it closed its socket */
 	bool over;
+	bool waits, moved;   /* for its user's next turn; among those who do not */
 	uint64_t entered_ns; /* injection began, as the first turn after that has it */
 	uint64_t greeted_ns, stuck_ns;
 	uint64_t since_ns;            /* it measures, first */

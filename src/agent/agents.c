@@ -21,10 +21,11 @@
 #include "probe/helper.h"
 
 #define AGENTS_MOST   4096
-#define AGENTS_USER   1024 /* of a user but root */
-#define ENTERING_MOST 8    /* at once: each is a process of ours, and stops one of theirs; */
-#define ENTERING_USER 4    /* of a user but root, who can make each take 10 s */
-#define ACCEPTS_MOST  256  /* a turn */
+#define AGENTS_USER   1024        /* of a user but root */
+#define READING_NS    50000000ull /* a turn, of a user but root; then it is others' */
+#define ENTERING_MOST 8           /* at once: each is a process of ours, and stops one of theirs; */
+#define ENTERING_USER 4           /* of a user but root, who can make each take 10 s */
+#define ACCEPTS_MOST  256         /* a turn */
 #define EVENTS_MOST   64
 #define VARIABLES     5
 
@@ -40,7 +41,8 @@ struct agents {
 	struct agent *all;
 	struct agent *over; /* to be freed when no event can mean them any more */
 	struct quota places, entering;
-	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
+	struct quota reading; /* in this turn */
+	uint64_t edge_ns;     /* what the timer is set to; 0: nothing */
 	struct agent_windows windows;
 	bool told_full;
 };
@@ -97,6 +99,7 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 		.user = { AGENTS_USER, "at most 1,024 processes of one user are taken at once" },
 		.all = { AGENTS_MOST, "at most 4,096 processes are taken at once" }
 	};
+	agents->reading = (struct quota){ .user = { .most = READING_NS } };
 	agents->entering = (struct quota){ .user = { .most = ENTERING_USER },
 		                           .all = { .most = ENTERING_MOST } };
 	agents->common.options = *options;
@@ -154,6 +157,7 @@ void agents_free(struct agents *agents)
 	MAP_FREE(agents->all, agent_free);
 	reap(agents);
 	quota_free(&agents->places);
+	quota_free(&agents->reading);
 	quota_free(&agents->entering);
 	stop_listening(agents);
 	close_fd(&agents->timer);
@@ -402,13 +406,47 @@ static void handle(struct agents *agents, void *tag)
 	}
 }
 
+/*
+ * An agent can fill its ring as fast as it is read, and a user can have many of them. Who has had
+ * his time in this turn is next in the next one.
+ */
 static void turn(struct agents *agents, struct agent *agent)
 {
+	uint64_t person = agent->person, busy_ns = helper_busy_ns();
+
+	agent->waits = quota_refuses(&agents->reading, person, 0, 1);
+	if (agent->waits)
+		return;
 	enter(agents, agent);
 	give_up_hanging(agents, agent);
 	agent_turn(agent);
 	if (agent->over)
 		put_away(agents, agent);
+	quota_add(&agents->reading, person, 0, helper_busy_ns() - busy_ns);
+}
+
+/* Those who wait come first. */
+static void turn_all(struct agents *agents)
+{
+	struct agent *agent, *next;
+	bool any = false;
+
+	quota_free(&agents->reading);
+	HASH_ITER (hh, agents->all, agent, next) {
+		turn(agents, agent);
+		any |= agent->waits;
+	}
+	if (!any)
+		return;
+	HASH_ITER (hh, agents->all, agent, next) {
+		if (agent->waits || agent->moved)
+			continue;
+		agent->moved = true;
+		HASH_DEL(agents->all, agent);
+		HASH_ADD_INT(agents->all, pid, agent);
+	}
+	HASH_ITER (hh, agents->all, agent, next)
+		agent->moved = false;
 }
 
 /* What others say meanwhile is heard as well; that a window begins or ends is for all of them. */
@@ -439,7 +477,6 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS_MOST];
 	int n = epoll_wait(agents->common.epoll, events, EVENTS_MOST, 0);
-	struct agent *agent, *next;
 	uint64_t edge_ns;
 
 	agents->common.now_ns = now_ns;
@@ -448,8 +485,7 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 	edge_ns = agent_windows_follow(&agents->windows, &agents->common, agents->all);
 	if (edge_ns)
 		set_timer(agents, edge_ns);
-	HASH_ITER (hh, agents->all, agent, next)
-		turn(agents, agent);
+	turn_all(agents);
 	reap(agents);
 }
 

@@ -16,6 +16,7 @@
  *   inside executes N     executes itself while something is asked of it
  *   inside user           gets another user while something is asked of it
  *   inside later          the same once it is diverted; waits until cuscope ends
+ *   inside nodes N        N processes that tell of nodes of graphs as fast as it goes
  *   inside silent N       N processes that are ready, and answer nothing
  *   inside truncates      takes the shared memory away, as far as it can
  *   inside mixed SEED     some of all this at random
@@ -576,6 +577,44 @@ static void change_user_later(void)
 	_exit(0); /* its library stays as it is */
 }
 
+/* Nodes of graphs that nobody made, as fast as the ring takes them. */
+static void tell_nodes(long kind)
+{
+	struct session session;
+	time_t until = time(NULL) + 8;
+
+	(void)kind;
+	if (!begin(&session))
+		return;
+	say_ready(&session);
+	for (uint64_t number = 1; time(NULL) < until && !is_over(&session);) {
+		uint64_t head = session.shared->head & AGENT_HEAD_MASK;
+		uint32_t bytes = sizeof(struct agent_node);
+
+		while (head - session.shared->tail + 4096 <= session.bytes &&
+		       (head % session.bytes) + bytes <= session.bytes) {
+			struct agent_node *node = (void *)(session.ring + head % session.bytes);
+
+			*node = (struct agent_node){ .head = { .bytes = bytes, .type = AGENT_NODE },
+				                     .node = number,
+				                     .original = number - 1 };
+			number++;
+			head += bytes;
+		}
+		if (session.bytes - head % session.bytes < bytes && head % session.bytes) {
+			struct agent_head *pad = (void *)(session.ring + head % session.bytes);
+
+			*pad = (struct agent_head){ .bytes = (uint32_t)(session.bytes -
+				                                        head % session.bytes),
+				                    .type = AGENT_PAD };
+			head += pad->bytes;
+		}
+		__atomic_store_n(&session.shared->head, head, __ATOMIC_RELEASE);
+		usleep(1000);
+	}
+	end(&session);
+}
+
 /* Until cuscope has given it up, or for a while. */
 static void say_nothing(long kind)
 {
@@ -678,6 +717,8 @@ static void act(const char *what, const char *argument)
 		change_user();
 	} else if (!strcmp(what, "later")) {
 		change_user_later();
+	} else if (!strcmp(what, "nodes")) {
+		in_children(tell_nodes, 0, n);
 	} else if (!strcmp(what, "silent")) {
 		in_children(say_nothing, 0, n);
 	} else if (!strcmp(what, "truncates")) {

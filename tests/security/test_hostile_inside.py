@@ -6,6 +6,7 @@ cuscope goes on, within its limits of memory and time; nothing is written but wh
 has offered it; and of the honest processes beside it no call is missed."""
 
 import collections
+import json
 import os
 
 import checks
@@ -113,6 +114,32 @@ def test_an_agent_that_comes_and_goes(case):
     told = result.err.count("keeps its probes")
     if told > 14:
         raise Failure(f"{told} sentences of one process")
+
+
+FLOOD = """
+"$1" nodes 40 & hostile=$!
+sleep 2
+sleep 20 | "$2" 2 1000 1 & echo $! >"$3"
+wait $!
+wait $hostile
+"""
+
+
+@alone
+def test_agents_that_tell_without_end_leave_others_their_time(case):
+    """Forty rings of 8 MiB were read whole before anybody else was heard: another user's process had no agent in time."""
+    if os.uname().machine != "x86_64":
+        raise Skip("calls are recorded inside of processes on x86-64 only")
+    trace, pid = case.path("run.cuscope"), case.path("pid")
+    record = case.cuscope("record", "--gpu", "-o", trace, "--", "/bin/sh", "-c", FLOOD, "sh", Places.program("hostile-inside"),
+                          Places.program("gpuloop"), pid)
+    record.wait(SECONDS * 3)
+    info = case.cuscope("info", "--json", trace)
+    checks.equal("status", 0, info.wait())
+    with open(pid) as file:
+        honest = int(file.read())
+    missed = [hook["why"] for hook in json.loads(info.out())["missed"]["hooks"] if hook.get("pid") == honest]
+    checks.equal("told of the honest process", [], missed)
 
 
 @alone
