@@ -104,6 +104,61 @@ static void test_a_program_without_calls_is_left_as_well(void **state)
 	host_free(host);
 }
 
+static struct host *sample(void)
+{
+	struct host *host = host_new(KIB(1024));
+
+	assert_int_equal(cuscope_agent_enter(host->theirs), 0);
+	host_hello(host, ALL | AGENT_WANT_STALLS);
+	wait_for(host, AGENT_RUNNING);
+	return host;
+}
+
+static bool comes(struct host *host, uint8_t type)
+{
+	for (int i = 0; i < 5000 && !host_count(host, type); i++) {
+		host_sleep(1);
+		host_read(host);
+	}
+	return host_count(host, type) > 0;
+}
+
+/* Where CUPTI is left with sampling on, or a context that is being destroyed is touched, the
+ * simulated one ends the process. */
+static void test_sampling_is_off_before_cupti_is_left(void **state)
+{
+	pthread_t thread = start_working();
+	struct host *host = sample();
+	const struct agent_stall_window *window;
+
+	if (host->shared->cupti_version < 27) { /* it cannot */
+		assert_true(comes(host, AGENT_STALLS_TOLD));
+	} else {
+		assert_true(comes(host, AGENT_STALL_WINDOW));
+		window = host_get(host, AGENT_STALL_WINDOW, 0);
+		assert_in_range(window->end_ns - window->begin_ns, 20000000, 2000000000);
+	}
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	end_working(thread);
+	host_free(host);
+}
+
+static void test_a_context_can_be_destroyed_while_it_is_sampled(void **state)
+{
+	pthread_t thread = start_working();
+	struct host *host = sample();
+	uint64_t begin = host_now();
+
+	while (host_now() - begin < 1500000000)
+		work_other_context();
+	host_read(host);
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	end_working(thread);
+	host_free(host);
+}
+
 static void test_a_pause_is_not_measured(void **state)
 {
 	struct host *host = enter();
@@ -325,6 +380,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_program_at_work_is_left_at_one_of_its_calls),
 		cmocka_unit_test(test_a_program_without_calls_is_left_as_well),
+		cmocka_unit_test(test_sampling_is_off_before_cupti_is_left),
+		cmocka_unit_test(test_a_context_can_be_destroyed_while_it_is_sampled),
 		cmocka_unit_test(test_a_pause_is_not_measured),
 		cmocka_unit_test(test_a_pause_can_be_the_end),
 		cmocka_unit_test(test_when_cuscope_dies_all_is_turned_off),

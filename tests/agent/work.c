@@ -60,6 +60,23 @@ static void launch(CUstream stream, uint32_t grid)
 	OK(cuLaunchKernel, kernel, grid, 1, 1, 128, 1, 1, 0, stream, parameters, NULL);
 }
 
+void work_other_context(void)
+{
+	CUcontext other;
+	CUmodule module;
+	CUfunction function;
+	int n = 1;
+	void *parameters[] = { &device, &device, &device, &n };
+
+	OK(cuCtxCreate_v2, &other, 0, 0);
+	OK(cuModuleLoadData, &module, ptx);
+	OK(cuModuleGetFunction, &function, module, WORK_KERNEL);
+	OK(cuLaunchKernel, function, 1, 1, 1, 128, 1, 1, 0, NULL, parameters, NULL);
+	OK(cuCtxSynchronize);
+	OK(cuCtxDestroy_v2, other);
+	OK(cuCtxSetCurrent, context);
+}
+
 void work_launch(uint32_t grid)
 {
 	launch(NULL, grid);

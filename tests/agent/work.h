@@ -19,6 +19,8 @@ void work_set(uint32_t bytes);  /* cuMemsetD8Async */
 void work_runtime_copy(uint32_t bytes);
 void work_graph(int launches); /* of two kernels */
 void work_graph_once(void);    /* again, by one call */
+/* A context of its own, in which a kernel runs, and which is destroyed then. */
+void work_other_context(void);
 void work_sync(void);
 void work_query(void); /* cuCtxGetCurrent: a call that nobody follows */
 

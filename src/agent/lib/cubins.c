@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent/lib/cubins.h"
 
+#include "agent/lib/glibc.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>

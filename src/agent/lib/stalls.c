@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent/lib/stalls.h"
 
+#include "agent/lib/glibc.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,7 +44,6 @@
 struct sampled {
 	void *context;
 	enum { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF } state;
-	bool runs;
 };
 
 /* The memory that CUPTI writes to. Once it is there it stays: a context that is destroyed may write
@@ -78,6 +79,7 @@ static void *recent;                     /* one that is known */
 static struct output *output;
 static struct intern *intern;
 static struct sums *sums;
+static bool runs[CONTEXTS];                  /* from Start to Stop */
 static uint64_t begin_ns, end_ns;            /* of the window that is open, or was last */
 static uint64_t close_ns, drain_ns, next_ns; /* 0: nothing is due */
 static uint64_t cost_ns, lot;
@@ -149,19 +151,26 @@ void stalls_ends(void *context)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Whether it may be touched now, until unuse(). */
-static bool use(const struct sampled *which, void **context)
+static void set_in_use(void *context)
 {
+	__atomic_store_n(&in_use, context, __ATOMIC_RELAXED);
+}
+
+/* Whether it is in that state, and may be touched now, until unuse(). */
+static bool use(const struct sampled *which, int state, void **context)
+{
+	bool is;
+
 	pthread_mutex_lock(&lock);
+	is = (int)which->state == state;
 	*context = which->context;
-	in_use = which->state == CONTEXT_NONE || which->state == CONTEXT_OFF ? NULL : *context;
+	if (is)
+		set_in_use(*context);
 	pthread_mutex_unlock(&lock);
-	if (!in_use)
-		return false;
-	if (device_enter(*context))
-		return true;
+	if (!is || device_enter(*context))
+		return is;
 	pthread_mutex_lock(&lock);
-	in_use = NULL;
+	set_in_use(NULL);
 	pthread_mutex_unlock(&lock);
 	return false;
 }
@@ -170,17 +179,15 @@ static void unuse(void)
 {
 	device_leave();
 	pthread_mutex_lock(&lock);
-	in_use = NULL;
+	set_in_use(NULL);
 	pthread_mutex_unlock(&lock);
 }
 
-static void set_state(struct sampled *which, void *context, int state, bool runs)
+static void set_state(struct sampled *which, void *context, int state)
 {
 	pthread_mutex_lock(&lock);
-	if (which->context == context) {
+	if (which->context == context)
 		which->state = state;
-		which->runs = runs;
-	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -280,11 +287,11 @@ static void enable_new(void)
 	for (int i = 0; i < CONTEXTS; i++) {
 		void *context;
 
-		if (__atomic_load_n((int *)&sampled[i].state, __ATOMIC_RELAXED) != CONTEXT_NEW ||
-		    !use(&sampled[i], &context))
+		if (!use(&sampled[i], CONTEXT_NEW, &context))
 			continue;
+		runs[i] = false;
 		set_state(&sampled[i], context,
-		          enable(context, &output->own[i]) ? CONTEXT_ON : CONTEXT_OFF, false);
+		          enable(context, &output->own[i]) ? CONTEXT_ON : CONTEXT_OFF);
 		unuse();
 	}
 }
@@ -365,8 +372,7 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 	for (int i = 0; i < CONTEXTS; i++) {
 		void *context;
 
-		if (__atomic_load_n((int *)&sampled[i].state, __ATOMIC_RELAXED) != CONTEXT_ON ||
-		    !use(&sampled[i], &context))
+		if (!use(&sampled[i], CONTEXT_ON, &context))
 			continue;
 		any |= function(&sampled[i], context);
 		unuse();
@@ -385,7 +391,7 @@ static bool disable(struct sampled *which, void *context)
 	if (left->n)
 		take_data(left);
 	left->n = 0;
-	set_state(which, context, CONTEXT_OFF, false);
+	set_state(which, context, CONTEXT_OFF);
 	return true;
 }
 
@@ -409,7 +415,7 @@ static bool start(struct sampled *which, void *context)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STARTING, 0);
 	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STARTING))
 		return !disable(which, context);
-	set_state(which, context, CONTEXT_ON, true);
+	runs[which - sampled] = true;
 	return true;
 }
 
@@ -419,12 +425,12 @@ static bool stop(struct sampled *which, void *context)
 	uint64_t from_ns = clock_now();
 	uint32_t result;
 
-	if (!which->runs)
+	if (!runs[which - sampled])
 		return false;
 	result = f.cuptiPCSamplingStop(&given);
 	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STOPPING, 0);
-	set_state(which, context, CONTEXT_ON, false);
+	runs[which - sampled] = false;
 	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STOPPING))
 		return disable(which, context);
 	from_ns = clock_now();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent/lib/stalls_device.h"
 
+#include "agent/lib/glibc.h"
+
 #include <dlfcn.h>
 
 #define COMPUTE_MAJOR 75 /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
