@@ -65,7 +65,7 @@ void work_other_context(void)
 	CUcontext other;
 	CUmodule module;
 	CUfunction function;
-	int n = 1;
+	int n = 0; /* it leaves alone what the others work on */
 	void *parameters[] = { &device, &device, &device, &n };
 
 	OK(cuCtxCreate_v2, &other, 0, 0);
