@@ -86,14 +86,16 @@ static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metric
 {
 	struct stretch *stretch;
 
-	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns ||
-	    sample->begin_ns < sampled_until(metrics))
+	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
+		return;
+	/* Several GPUs have stretches of the same times. */
+	metrics->several |= metrics->stretches && metrics->gpu != sample->gpu;
+	if (metrics->several || sample->begin_ns < sampled_until(metrics))
 		return;
 	if (!metrics->stretches) {
 		metrics->stretches = xcalloc(STRETCHES, sizeof(*metrics->stretches));
 		metrics->gpu = sample->gpu;
 	}
-	metrics->several |= metrics->gpu != sample->gpu;
 	stretch = &metrics->stretches[metrics->n_stretches++ % STRETCHES];
 	*stretch = (struct stretch){ sample->begin_ns,
 		                     sample->end_ns,

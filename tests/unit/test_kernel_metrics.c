@@ -117,6 +117,20 @@ static void test_of_several_gpus_nothing_is_told(void **state)
 	assert_true(kernel_metrics_of_several(metrics));
 }
 
+static void test_gpus_whose_stretches_have_the_same_times_are_several(void **state)
+{
+	size_t n;
+
+	for (uint64_t i = 0; i < 10; i++) {
+		stretch(0, i * 5 * MS, (i + 1) * 5 * MS, 10, 10, 10);
+		stretch(1, i * 5 * MS, (i + 1) * 5 * MS, 90, 90, 90);
+		kernel(&product, i * 5 * MS, i * 5 * MS + 4 * MS);
+	}
+	kernel_metrics_rows(metrics, &n);
+	assert_int_equal(n, 0);
+	assert_true(kernel_metrics_of_several(metrics));
+}
+
 /* Of a recording without samples, and with more stretches than are kept. */
 static void test_memory_is_bounded(void **state)
 {
@@ -146,6 +160,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_not_known_is_left_out_and_counted,
 		                                begin, end),
 		cmocka_unit_test_setup_teardown(test_of_several_gpus_nothing_is_told, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_gpus_whose_stretches_have_the_same_times_are_several, begin, end),
 		cmocka_unit_test_setup_teardown(test_memory_is_bounded, begin, end),
 	};
 
