@@ -10,7 +10,9 @@
 #include "base/xalloc.h"
 
 #define STRETCHES   (1u << 18) /* the last ones: at a thousand a second some four minutes */
+#define GROUP       64         /* stretches, whose sums are kept */
 #define WAITING_MAX 65536
+#define PASS_AFTER  (WAITING_MAX / 16) /* runs that a pass over all settled, and events since */
 #define BEFORE_NS   400000 /* of a run: a stretch may have begun before it, and not end sooner */
 #define AFTER_NS    100000
 #define TOGETHER    10 /* percent of a run that another one may share */
@@ -21,6 +23,11 @@ enum { OF_SM, OF_TENSOR, OF_DRAM, OF_ALL };
 struct stretch {
 	uint64_t begin_ns, end_ns;
 	int16_t of[OF_ALL];
+};
+
+/* Of stretches one after the other. They may wrap around: only differences are used. */
+struct sums {
+	uint64_t known_ns, sampled_ns[OF_ALL], of[OF_ALL];
 };
 
 struct run {
@@ -39,11 +46,15 @@ struct use {
 struct kernel_metrics {
 	struct stretch *stretches; /* a ring */
 	uint64_t n_stretches;      /* that there ever were */
+	struct sums *before;       /* each group of stretches, a ring */
+	struct sums all;           /* stretches that there ever were */
 	uint32_t gpu;
 	bool several;
 	struct run *waiting; /* in the order in which they came */
 	size_t n_waiting;
-	struct use *uses; /* by the kernel's id */
+	uint64_t first_end_ns; /* of those that wait, or earlier */
+	uint64_t since_pass;   /* see PASS_AFTER */
+	struct use *uses;      /* by the kernel's id */
 	size_t n_uses;
 	uint64_t together, unsampled;
 	struct kernel_metrics_row *rows;
@@ -59,6 +70,7 @@ void kernel_metrics_free(struct kernel_metrics *metrics)
 	if (!metrics)
 		return;
 	free(metrics->stretches);
+	free(metrics->before);
 	free(metrics->waiting);
 	free(metrics->uses);
 	free(metrics->rows);
@@ -72,9 +84,12 @@ static const struct stretch *stretch_at(const struct kernel_metrics *metrics, ui
 	return &metrics->stretches[i % STRETCHES];
 }
 
+/* The first one of a group of which all are kept. */
 static uint64_t first_stretch(const struct kernel_metrics *metrics)
 {
-	return metrics->n_stretches > STRETCHES ? metrics->n_stretches - STRETCHES : 0;
+	uint64_t n = metrics->n_stretches;
+
+	return n > STRETCHES ? (n - STRETCHES + GROUP - 1) / GROUP * GROUP : 0;
 }
 
 static uint64_t sampled_until(const struct kernel_metrics *metrics)
@@ -82,9 +97,39 @@ static uint64_t sampled_until(const struct kernel_metrics *metrics)
 	return metrics->n_stretches ? stretch_at(metrics, metrics->n_stretches - 1)->end_ns : 0;
 }
 
+static void add_part(struct sums *sums, const struct stretch *stretch, uint64_t ns)
+{
+	sums->known_ns += ns;
+	for (size_t k = 0; k < OF_ALL; k++) {
+		if (stretch->of[k] < 0)
+			continue;
+		sums->sampled_ns[k] += ns;
+		sums->of[k] += (uint64_t)stretch->of[k] * ns;
+	}
+}
+
+static void add_stretch(struct sums *sums, const struct stretch *stretch)
+{
+	add_part(sums, stretch, stretch->end_ns - stretch->begin_ns);
+}
+
+/* Of all stretches before that one, from the first stretch on. */
+static struct sums sums_before(const struct kernel_metrics *metrics, uint64_t i)
+{
+	struct sums sums;
+
+	if (i == metrics->n_stretches)
+		return metrics->all;
+	sums = metrics->before[i / GROUP % (STRETCHES / GROUP)];
+	for (uint64_t k = i / GROUP * GROUP; k < i; k++)
+		add_stretch(&sums, stretch_at(metrics, k));
+	return sums;
+}
+
 static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metrics_sample *sample)
 {
 	struct stretch *stretch;
+	uint64_t n = metrics->n_stretches;
 
 	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
 		return;
@@ -94,14 +139,19 @@ static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metric
 		return;
 	if (!metrics->stretches) {
 		metrics->stretches = xcalloc(STRETCHES, sizeof(*metrics->stretches));
+		metrics->before = xcalloc(STRETCHES / GROUP, sizeof(*metrics->before));
 		metrics->gpu = sample->gpu;
 	}
-	stretch = &metrics->stretches[metrics->n_stretches++ % STRETCHES];
+	if (n % GROUP == 0)
+		metrics->before[n / GROUP % (STRETCHES / GROUP)] = metrics->all;
+	stretch = &metrics->stretches[n % STRETCHES];
 	*stretch = (struct stretch){ sample->begin_ns,
 		                     sample->end_ns,
 		                     { (int16_t)sample->value[GPU_METRIC_SM],
 		                       (int16_t)sample->value[GPU_METRIC_TENSOR],
 		                       (int16_t)sample->value[GPU_METRIC_DRAM] } };
+	add_stretch(&metrics->all, stretch);
+	metrics->n_stretches++;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------- */
@@ -117,38 +167,52 @@ static struct use *use_of(struct kernel_metrics *metrics, const struct kernel *k
 	return use;
 }
 
+/* Of the time from one to the other, which is more than nothing. */
+static struct sums sums_of(const struct kernel_metrics *metrics, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t first = first_stretch(metrics), n = metrics->n_stretches - first;
+	uint64_t from =
+		first + ARRAY_BEFORE(n, i, stretch_at(metrics, first + i)->end_ns <= begin_ns);
+	uint64_t until =
+		first + ARRAY_BEFORE(n, i, stretch_at(metrics, first + i)->begin_ns < end_ns);
+	struct sums of = { 0 }, before;
+	const struct stretch *stretch;
+
+	if (from >= until)
+		return of;
+	of = sums_before(metrics, until);
+	before = sums_before(metrics, from);
+	stretch = stretch_at(metrics, from);
+	if (stretch->begin_ns < begin_ns)
+		add_part(&before, stretch, begin_ns - stretch->begin_ns);
+	stretch = stretch_at(metrics, until - 1);
+	if (stretch->end_ns > end_ns)
+		add_part(&before, stretch, stretch->end_ns - end_ns);
+	of.known_ns -= before.known_ns;
+	for (size_t k = 0; k < OF_ALL; k++) {
+		of.sampled_ns[k] -= before.sampled_ns[k];
+		of.of[k] -= before.of[k];
+	}
+	return of;
+}
+
 /*
  * The first 400 us may belong to a stretch that began before the run: a stretch with other values
  * begins 300 us and a sample later at the latest.
  */
 static void settle(struct kernel_metrics *metrics, const struct run *run)
 {
-	uint64_t begin_ns = run->begin_ns + BEFORE_NS, end_ns = run->end_ns - AFTER_NS, known = 0;
-	uint64_t first = first_stretch(metrics), ns = run->end_ns - run->begin_ns;
-	struct use of = { 0 }, *use;
+	uint64_t begin_ns = run->begin_ns + BEFORE_NS, end_ns = run->end_ns - AFTER_NS;
+	uint64_t ns = run->end_ns - run->begin_ns;
+	struct sums of;
+	struct use *use;
 
 	if (run->shared_ns * 100 > ns * TOGETHER) {
 		metrics->together++;
 		return;
 	}
-	first += ARRAY_BEFORE(metrics->n_stretches - first, i,
-	                      stretch_at(metrics, first + i)->end_ns <= begin_ns);
-	for (uint64_t i = first; i < metrics->n_stretches; i++) {
-		const struct stretch *stretch = stretch_at(metrics, i);
-		uint64_t from = stretch->begin_ns > begin_ns ? stretch->begin_ns : begin_ns;
-		uint64_t until = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
-
-		if (stretch->begin_ns >= end_ns)
-			break;
-		known += until - from;
-		for (size_t k = 0; k < OF_ALL; k++) {
-			if (stretch->of[k] < 0)
-				continue;
-			of.sums[k] += (double)stretch->of[k] * (double)(until - from);
-			of.sampled_ns[k] += until - from;
-		}
-	}
-	if (known * 100 < (end_ns - begin_ns) * SAMPLED) {
+	of = sums_of(metrics, begin_ns, end_ns);
+	if (of.known_ns * 100 < (end_ns - begin_ns) * SAMPLED) {
 		metrics->unsampled++;
 		return;
 	}
@@ -156,7 +220,7 @@ static void settle(struct kernel_metrics *metrics, const struct run *run)
 	use->runs++;
 	use->ns += ns;
 	for (size_t k = 0; k < OF_ALL; k++) {
-		use->sums[k] += of.sums[k];
+		use->sums[k] += (double)of.of[k];
 		use->sampled_ns[k] += of.sampled_ns[k];
 	}
 }
@@ -164,15 +228,32 @@ static void settle(struct kernel_metrics *metrics, const struct run *run)
 /* Those whose samples have come, with some time for other runs that are told of late. */
 static void settle_until(struct kernel_metrics *metrics, uint64_t until_ns)
 {
+	uint64_t first_end_ns = UINT64_MAX;
 	size_t left = 0;
 
 	for (size_t i = 0; i < metrics->n_waiting; i++) {
-		if (metrics->waiting[i].end_ns <= until_ns)
-			settle(metrics, &metrics->waiting[i]);
-		else
-			metrics->waiting[left++] = metrics->waiting[i];
+		const struct run *run = &metrics->waiting[i];
+
+		if (run->end_ns <= until_ns) {
+			settle(metrics, run);
+			continue;
+		}
+		first_end_ns = run->end_ns < first_end_ns ? run->end_ns : first_end_ns;
+		metrics->waiting[left++] = *run;
 	}
+	metrics->first_end_ns = first_end_ns;
+	metrics->since_pass = metrics->n_waiting - left;
 	metrics->n_waiting = left;
+}
+
+static bool has_room(struct kernel_metrics *metrics)
+{
+	uint64_t until_ns = sampled_until(metrics);
+
+	if (metrics->n_waiting == WAITING_MAX && metrics->since_pass >= PASS_AFTER &&
+	    metrics->first_end_ns <= until_ns)
+		settle_until(metrics, until_ns);
+	return metrics->n_waiting < WAITING_MAX; /* else their samples are missing, or late */
 }
 
 /* What runs share of their time; only the last ones are looked at. */
@@ -197,22 +278,23 @@ static void take_run(struct kernel_metrics *metrics, const struct activity *acti
 	struct run run = { activity->kernel, activity->begin_ns, activity->end_ns, 0 };
 
 	if (activity->kind != ACTIVITY_KERNEL || !run.kernel || run.kernel->id == UINT32_MAX ||
-	    run.end_ns < run.begin_ns + KERNEL_METRICS_LEAST_NS)
+	    run.end_ns < run.begin_ns || run.end_ns - run.begin_ns < KERNEL_METRICS_LEAST_NS)
 		return;
 	if (!metrics->waiting)
 		metrics->waiting = xcalloc(WAITING_MAX, sizeof(*metrics->waiting));
-	if (metrics->n_waiting == WAITING_MAX)
-		settle_until(metrics, sampled_until(metrics));
-	if (metrics->n_waiting == WAITING_MAX) { /* of a recording without samples */
+	if (!has_room(metrics)) {
 		metrics->unsampled++;
 		return;
 	}
 	note_shared(metrics, &run);
+	if (!metrics->n_waiting || run.end_ns < metrics->first_end_ns)
+		metrics->first_end_ns = run.end_ns;
 	metrics->waiting[metrics->n_waiting++] = run;
 }
 
 void kernel_metrics_event(struct kernel_metrics *metrics, const struct event *event)
 {
+	metrics->since_pass++;
 	if (event->type == EVENT_METRICS)
 		take_stretch(metrics, event->metrics);
 	else if (event->type == EVENT_ACTIVITY)

@@ -3,6 +3,7 @@
 #include "analysis/kernel_metrics.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -131,6 +132,69 @@ static void test_gpus_whose_stretches_have_the_same_times_are_several(void **sta
 	assert_true(kernel_metrics_of_several(metrics));
 }
 
+/* Parts of the first and of the last, and all between, also where the first ones are forgotten. */
+static void test_a_long_run_has_the_mean_of_all_its_stretches(void **state)
+{
+	static const uint64_t many[] = { 1000, 300000 };
+	const struct kernel_metrics_row *rows;
+	uint64_t last = 0;
+	double sm = 0;
+	size_t n;
+
+	for (size_t k = 0; k < 2; k++) {
+		for (uint64_t i = last; i < many[k]; i++)
+			stretch(0, i * MS, (i + 1) * MS, (int)(i % 100), i % 2 ? 40 : -1, 7);
+		last = many[k];
+		/* half of a stretch at the begin, and half of one at the end, both of 0 % SM */
+		kernel(k ? &add : &product, (last - 900) * MS + MS / 2 - 400000,
+		       (last - 100) * MS + MS / 2 + 100000);
+	}
+	for (uint64_t i = 100; i < 900; i++)
+		sm += (double)(i % 100) / 800;
+	/* half of the first is missing, and half of the one after the last is there: both are 0 %
+	 */
+	rows = kernel_metrics_rows(metrics, &n);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++) {
+		assert_float_equal(rows[i].sm, sm, 0.001);
+		assert_float_equal(rows[i].tensor, 40, 0.001);
+		assert_float_equal(rows[i].dram, 7, 0.001);
+	}
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Runs whose samples never come, and runs as long as all stretches: each was thousands of steps. */
+static void test_no_run_costs_more_than_others(void **state)
+{
+	double begin = seconds();
+	size_t n;
+
+	for (uint64_t i = 0; i < 200000; i++)
+		kernel(&product, (1000000 + i) * 2 * MS, (1000000 + i) * 2 * MS + MS);
+	for (uint64_t i = 0; i < 200000; i++) {
+		stretch(0, i * MS, (i + 1) * MS, 50, 50, 50);
+		kernel(&add, (9000000 + i) * MS, (9000001 + i) * MS);
+	}
+	end(NULL);
+	metrics = kernel_metrics_new();
+	for (uint64_t i = 0; i < 1u << 18; i++)
+		stretch(0, i * MS, (i + 1) * MS, 50, 50, 50);
+	for (uint64_t i = 0; i < 65 * 4000; i++) {
+		bool is_long = i % 65 == 0;
+
+		kernel(&product, is_long ? 0 : i * MS, is_long ? (1u << 18) * MS : (i + 1) * MS);
+	}
+	kernel_metrics_rows(metrics, &n);
+	assert_true(seconds() - begin < 2);
+}
+
 /* Of a recording without samples, and with more stretches than are kept. */
 static void test_memory_is_bounded(void **state)
 {
@@ -162,6 +226,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_of_several_gpus_nothing_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_gpus_whose_stretches_have_the_same_times_are_several, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_long_run_has_the_mean_of_all_its_stretches,
+		                                begin, end),
+		cmocka_unit_test_setup_teardown(test_no_run_costs_more_than_others, begin, end),
 		cmocka_unit_test_setup_teardown(test_memory_is_bounded, begin, end),
 	};
 
