@@ -12,13 +12,15 @@
 #include "base/words.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
+#include "probe/helper.h"
 #include "probe/person.h"
 
 /* What a ring of 32 MiB holds, which grows by half on its way, and 28 ms of the fastest program. */
-#define QUEUE_MAX   ((size_t)80 << 20)
-#define QUEUES_USER ((size_t)120 << 20) /* of a user but root */
-#define QUEUES_MAX  ((size_t)160 << 20)
-#define BLOCK_BYTES ((size_t)64 << 10)
+#define QUEUE_MAX      ((size_t)80 << 20)
+#define QUEUES_USER    ((size_t)120 << 20) /* of a user but root */
+#define QUEUES_MAX     ((size_t)160 << 20)
+#define QUEUES_UNKNOWN (QUEUES_MAX / 8) /* processes of whom nobody knows whose they were */
+#define BLOCK_BYTES    ((size_t)64 << 10)
 #define STEPS_MOST                                                                                 \
 	16 /* that a record goes back to its place; threads overtake each other by few             \
 	    */
@@ -148,15 +150,25 @@ static void take_idle_room(struct call_queue *queue)
 	}
 }
 
+static bool refuses(const struct call_queue *queue, const struct process_queue *process,
+                    size_t bytes)
+{
+	uint64_t person = process->person;
+
+	return quota_refuses(&queue->room, person, 0, bytes) ||
+	       (person == PERSON_UNKNOWN &&
+	        quota_of_user(&queue->room, person) + bytes > QUEUES_UNKNOWN);
+}
+
 static bool has_room(struct call_queue *queue, const struct process_queue *process, size_t bytes)
 {
 	if (queue->room.taken + queue->n_unused * BLOCK_BYTES + bytes > QUEUES_MAX)
 		trim_unused(queue, 0);
 	if (process->bytes + bytes > QUEUE_MAX)
 		return false;
-	if (quota_refuses(&queue->room, process->person, 0, bytes))
+	if (refuses(queue, process, bytes))
 		take_idle_room(queue);
-	return !quota_refuses(&queue->room, process->person, 0, bytes);
+	return !refuses(queue, process, bytes);
 }
 
 static bool block_add(struct call_queue *queue, struct process_queue *process)
@@ -332,6 +344,25 @@ static void drop(struct call_queue *queue, struct process_queue *process)
 	MAP_DROP(queue->processes, process);
 }
 
+/* Of one that has ended, who it was when its agent came (agent/agent.c), for a minute. */
+static uint64_t person_of(uint32_t pid)
+{
+	uint64_t person = helper_person_of((pid_t)pid);
+
+	return person == PERSON_UNKNOWN ? person_of_process((pid_t)pid) : person;
+}
+
+/* Another process may have the number now. */
+static void ask_anew(struct call_queue *queue, struct process_queue *process)
+{
+	size_t bytes = process->bytes;
+
+	count_bytes(queue, process, 0, bytes);
+	process->person = person_of(process->pid);
+	count_bytes(queue, process, bytes, 0);
+	process->over = false;
+}
+
 static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
 {
 	struct process_queue *process = queue->recent;
@@ -340,11 +371,12 @@ static struct process_queue *process_get(struct call_queue *queue, uint32_t pid)
 		process = MAP_FIND(queue->processes, &pid);
 	if (process) {
 		queue->recent = process;
-		process->over = false;
+		if (process->over)
+			ask_anew(queue, process);
 		return process;
 	}
 	process = MAP_ADD(queue->processes, pid, &pid);
-	process->person = person_of_process((pid_t)pid);
+	process->person = person_of(pid);
 	queue->fronts = vec_room(queue->fronts, queue->n_fronts, sizeof(*queue->fronts));
 	fronts_up(queue->fronts, queue->n_fronts++, (struct front){ FRONT_NONE, process });
 	return process;

@@ -16,7 +16,7 @@ UNIT_SANITIZED := $(UNIT_SRC:tests/unit/%.c=$(B)/fuzz/unit/%)
 # What they have in place of the library's functions or of libc's. fake_maps.h is what some have for the kernel's maps.
 FAKE_MAPS := bpf_map_create bpf_map_update_elem bpf_map_update_batch bpf_map_delete_elem bpf_map_delete_batch
 UNIT_WRAP_test_agents := helper_person_of
-UNIT_WRAP_test_call_queue := person_of_process
+UNIT_WRAP_test_call_queue := helper_person_of person_of_process
 UNIT_WRAP_test_call_texts := helper_string helper_person_of
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)

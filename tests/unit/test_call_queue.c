@@ -6,15 +6,31 @@
 
 #include "bpf/wire.h"
 #include "capture/call_queue.h"
+#include "probe/person.h"
 
 #define MIB (1u << 20)
 
 #define USER 1000000 /* and the pids from there on are one user's; others are one's each */
 
+#define GONE 2000000 /* and those from there on have ended, */
+#define LOST 3000000 /* from there on before anybody asked whose they are */
+
+#define ANYBODY 999999 /* whose this is changes */
+
+static uint64_t anybody;
+
 uint64_t __wrap_person_of_process(pid_t pid);
 uint64_t __wrap_person_of_process(pid_t pid)
 {
-	return pid < USER ? (uint64_t)pid : USER;
+	if (pid == ANYBODY)
+		return anybody;
+	return pid < USER ? (uint64_t)pid : pid < GONE ? USER : PERSON_UNKNOWN;
+}
+
+uint64_t __wrap_helper_person_of(pid_t pid);
+uint64_t __wrap_helper_person_of(pid_t pid)
+{
+	return pid >= GONE && pid < LOST ? USER : __wrap_person_of_process(pid);
 }
 
 static bool add(struct call_queue *queue, uint32_t pid, uint64_t time_ns, size_t bytes)
@@ -107,6 +123,33 @@ static void test_one_user_has_a_limit_and_leaves_room_for_another(void **state)
 		one += fill(queue, pid);
 	assert_in_range(one * 4104, 110 * MIB, 120 * MIB);
 	assert_in_range(fill(queue, 1) * 4104, 35 * MIB, 40 * MIB);
+	call_queue_free(queue);
+}
+
+static void test_processes_that_have_ended_are_their_users(void **state)
+{
+	struct call_queue *queue = call_queue_new();
+	size_t one = fill(queue, USER) + fill(queue, GONE) + fill(queue, GONE + 1), lost = 0;
+
+	assert_in_range(one * 4104, 110 * MIB, 120 * MIB);
+	for (uint32_t pid = LOST; pid < LOST + 4; pid++)
+		lost += fill(queue, pid);
+	assert_in_range(lost * 4104, 15 * MIB, 20 * MIB);
+	assert_in_range(fill(queue, 1) * 4104, 15 * MIB, 20 * MIB);
+	call_queue_free(queue);
+}
+
+static void test_who_has_a_number_next_pays_for_what_it_tells(void **state)
+{
+	struct call_queue *queue = call_queue_new();
+
+	anybody = 4;
+	add(queue, ANYBODY, 1, 4096);
+	fill(queue, USER);
+	fill(queue, USER + 1);
+	call_queue_forget(queue, ANYBODY);
+	anybody = USER;
+	assert_in_range(fill(queue, ANYBODY) * 4104, 0, MIB);
 	call_queue_free(queue);
 }
 
@@ -270,6 +313,8 @@ int main(void)
 		cmocka_unit_test(test_what_a_process_left_is_handed_out_after_its_end),
 		cmocka_unit_test(test_one_process_has_a_limit_and_leaves_room_for_another),
 		cmocka_unit_test(test_one_user_has_a_limit_and_leaves_room_for_another),
+		cmocka_unit_test(test_processes_that_have_ended_are_their_users),
+		cmocka_unit_test(test_who_has_a_number_next_pays_for_what_it_tells),
 		cmocka_unit_test(test_room_comes_back_when_records_are_taken),
 		cmocka_unit_test(test_whatever_the_order_of_arrival_they_come_in_order_of_time),
 		cmocka_unit_test(test_of_one_time_the_first_to_come_is_the_first_to_go),
