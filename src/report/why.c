@@ -495,7 +495,7 @@ static void why_bounds(struct why *why, const struct account *account)
 	metrics_use_gpus(why->metrics, &n);
 	gpu = why_bound_gpu(why->metrics, why->facts.run, account);
 	why_bound_text(why->metrics, gpu, &by);
-	why_add_longest(why, account);
+	why_add_longest(why);
 	if (by.len)
 		buf_printf(why->out, "  What bounds them: %s.\n", by.data);
 	else if (n > 1 && gpu == FACTS_NONE)

@@ -50,8 +50,10 @@ void why_forget(struct consumer *self)
 {
 	struct why *why = (struct why *)self;
 
-	if (why->accounts.n)
-		facts_forget(&why->facts);
+	if (!why->accounts.n)
+		return;
+	facts_forget(&why->facts);
+	why->longest.kernel = NULL; /* is the recording's */
 }
 
 static void why_conclude(struct why *why, const struct run_info *run)
@@ -66,6 +68,8 @@ static void why_conclude(struct why *why, const struct run_info *run)
 	ranks_make(&why->ranks, &why->facts, &why->accounts);
 	if (why->options.brief)
 		why_forget(&why->consumer);
+	else
+		why_find_longest(why);
 }
 
 static int why_end(struct consumer *self, const struct run_info *run, struct err *err)

@@ -13,6 +13,12 @@
 #include "report/why.h"
 #include "report/why_bound.h"
 
+struct why_longest {
+	const struct kernel *kernel; /* NULL: none is worth a word */
+	double share;                /* of the time of all kernels */
+	uint32_t chain;              /* where most of it is asked for */
+};
+
 struct why {
 	struct consumer consumer; /* first: what callers hold */
 	struct consumer feeder;   /* see why_feeder() */
@@ -24,6 +30,7 @@ struct why {
 	struct answer answer;
 	struct standings standings; /* without rows where they are kept for more recordings */
 	struct ranks ranks;
+	struct why_longest longest;
 	struct metrics_use *metrics;
 	struct stalls_use *stalls;
 	struct buf *out; /* of the text, while it is written */
@@ -67,9 +74,11 @@ void why_json_steps(const struct why *why, struct json *json);
 void why_add_persons(const struct why *why);
 void why_json_persons(const struct why *why, struct json *json);
 
-/* Of kernels the one that takes most of their time, if it is much: a line, a member. */
-void why_add_longest(const struct why *why, const struct account *account);
-void why_json_longest(const struct why *why, struct json *json, const struct account *account);
+/* Of kernels that most of the time is, the one that takes most of theirs, if it is much: found; a
+ * line, a member. */
+void why_find_longest(struct why *why);
+void why_add_longest(const struct why *why);
+void why_json_longest(const struct why *why, struct json *json);
 
 /* A chain, for a person. */
 void why_place(const struct why *why, uint32_t chain);

@@ -197,8 +197,7 @@ static void why_json_bound(const struct why *why, struct json *json)
 	json_string(json, "bound_by", account_cause_name(answer_bound(account)));
 	if (pipe)
 		json_string(json, "kernels_bound_by", pipe);
-	if (answer_bound(account) == ACCOUNT_KERNELS)
-		why_json_longest(why, json, account);
+	why_json_longest(why, json);
 }
 
 void why_add_json(const struct consumer *self, struct json *json, const char *key)

@@ -4,17 +4,12 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
+#include "base/spill.h"
 #include "base/text.h"
 #include "report/why_inside.h"
 
 #define LONGEST_LEAST   0.2 /* of the time of all kernels: else it is one of many */
 #define LONGEST_COLUMNS 60
-
-struct longest {
-	const struct kernel *kernel; /* NULL: none is worth a word */
-	double share;
-	uint32_t chain; /* where most of it is asked for */
-};
 
 /* Times by a dense number. */
 struct times {
@@ -57,15 +52,36 @@ static uint32_t work_chain(const struct facts *facts, const struct fact_work *wo
 	return call ? call->chain : 0;
 }
 
-static struct longest longest_find(const struct why *why, const struct account *account)
+/* Where most of a kernel is asked for. */
+static uint32_t kernel_chain(const struct facts *facts, const struct account *account,
+                             uint32_t kernel)
+{
+	struct times chains = { 0 };
+	uint32_t most;
+
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
+		const struct fact_work *work = &facts->works[i];
+
+		if (work->kernel == kernel && longest_counts(account, work))
+			times_add(&chains, work_chain(facts, work),
+			          (double)(work->end_ns - work->begin_ns));
+	}
+	most = times_most(&chains);
+	free(chains.ns);
+	return most;
+}
+
+void why_find_longest(struct why *why)
 {
 	const struct facts *facts = &why->facts;
-	struct longest longest = { 0 };
-	struct times kernels = { 0 }, chains = { 0 };
+	const struct account *account = why_of(why);
+	struct times kernels = { 0 };
 	double all_ns = 0;
 	uint32_t most;
 
-	for (size_t i = 0; i < facts->n_works; i++) {
+	if (!account || answer_bound(account) != ACCOUNT_KERNELS)
+		return;
+	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i)) {
 		const struct fact_work *work = &facts->works[i];
 
 		if (!longest_counts(account, work))
@@ -75,20 +91,11 @@ static struct longest longest_find(const struct why *why, const struct account *
 	}
 	most = times_most(&kernels);
 	if (kernels.n && kernels.ns[most] > LONGEST_LEAST * all_ns) {
-		for (size_t i = 0; i < facts->n_works; i++) {
-			const struct fact_work *work = &facts->works[i];
-
-			if (work->kernel == most && longest_counts(account, work))
-				times_add(&chains, work_chain(facts, work),
-				          (double)(work->end_ns - work->begin_ns));
-		}
-		longest.kernel = facts->kernels[most - 1];
-		longest.share = kernels.ns[most] / all_ns;
-		longest.chain = times_most(&chains);
+		why->longest.kernel = facts->kernels[most - 1];
+		why->longest.share = kernels.ns[most] / all_ns;
+		why->longest.chain = kernel_chain(facts, account, most);
 	}
 	free(kernels.ns);
-	free(chains.ns);
-	return longest;
 }
 
 /* "long_scoreboard": "long scoreboard" */
@@ -102,12 +109,12 @@ static void add_reason(struct buf *out, const char *reason)
 }
 
 /* What it waits for, where stalls were recorded. */
-static void add_stall(const struct why *why, const struct longest *longest)
+static void add_stall(const struct why *why)
 {
 	struct stall_reason_row row;
 	struct stall_place_row place;
 
-	if (!stalls_use_longest(why->stalls, longest->kernel->name, &row, &place))
+	if (!stalls_use_longest(why->stalls, why->longest.kernel->name, &row, &place))
 		return;
 	buf_printf(why->out, "  It %s (", stall_reason_words(row.reason));
 	add_reason(why->out, row.reason);
@@ -124,12 +131,12 @@ static void add_stall(const struct why *why, const struct longest *longest)
 	buf_puts(why->out, ".\n");
 }
 
-static void json_stall(const struct why *why, struct json *json, const struct longest *longest)
+static void json_stall(const struct why *why, struct json *json)
 {
 	struct stall_reason_row row;
 	struct stall_place_row place;
 
-	if (!stalls_use_longest(why->stalls, longest->kernel->name, &row, &place))
+	if (!stalls_use_longest(why->stalls, why->longest.kernel->name, &row, &place))
 		return;
 	json_open(json, "stall", '{');
 	json_string(json, "reason", row.reason);
@@ -144,33 +151,29 @@ static void json_stall(const struct why *why, struct json *json, const struct lo
 	json_close(json, '}');
 }
 
-void why_add_longest(const struct why *why, const struct account *account)
+void why_add_longest(const struct why *why)
 {
-	struct longest longest = longest_find(why, account);
-
-	if (!longest.kernel)
+	if (!why->longest.kernel)
 		return;
 	buf_puts(why->out, "  Longest: ");
-	text_add_name(why->out, longest.kernel->name, LONGEST_COLUMNS);
-	buf_printf(why->out, ", %.0f %% of what kernels take", 100 * longest.share);
-	if (longest.chain) {
+	text_add_name(why->out, why->longest.kernel->name, LONGEST_COLUMNS);
+	buf_printf(why->out, ", %.0f %% of what kernels take", 100 * why->longest.share);
+	if (why->longest.chain) {
 		buf_puts(why->out, ", in ");
-		why_place(why, longest.chain);
+		why_place(why, why->longest.chain);
 	}
 	buf_puts(why->out, ".\n");
-	add_stall(why, &longest);
+	add_stall(why);
 }
 
-void why_json_longest(const struct why *why, struct json *json, const struct account *account)
+void why_json_longest(const struct why *why, struct json *json)
 {
-	struct longest longest = longest_find(why, account);
-
-	if (!longest.kernel)
+	if (!why->longest.kernel)
 		return;
 	json_open(json, "longest_kernel", '{');
-	json_string(json, "name", longest.kernel->name);
-	json_fixed(json, "percent", (uint64_t)llround(1000 * longest.share), 1);
-	why_json_place(why, json, "place", longest.chain);
-	json_stall(why, json, &longest);
+	json_string(json, "name", why->longest.kernel->name);
+	json_fixed(json, "percent", (uint64_t)llround(1000 * why->longest.share), 1);
+	why_json_place(why, json, "place", why->longest.chain);
+	json_stall(why, json);
 	json_close(json, '}');
 }

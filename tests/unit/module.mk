@@ -33,6 +33,7 @@ UNIT_WRAP_test_tids := helper_person_of
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
 UNIT_WRAP_test_uvm_queue := ioctl
 UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen
+UNIT_WRAP_test_why := facts_call_of
 UNIT_WRAP = $(UNIT_WRAP_$(@F)) $(if $(filter test_inside%,$(@F)),$(UNIT_WRAP_INSIDE))
 UNIT_LDFLAGS = $(LDFLAGS) $(UNIT_WRAP:%=-Wl,--wrap=%)
 

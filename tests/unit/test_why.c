@@ -299,6 +299,35 @@ static void kernels_run(uint32_t names, double first_us)
 	assert_said("Nothing is wrong:");
 }
 
+static unsigned looked_up; /* calls of works */
+
+const struct fact_call *__real_facts_call_of(const struct facts *facts,
+                                             const struct fact_work *work, uint32_t *thread);
+const struct fact_call *__wrap_facts_call_of(const struct facts *facts,
+                                             const struct fact_work *work, uint32_t *thread);
+const struct fact_call *__wrap_facts_call_of(const struct facts *facts,
+                                             const struct fact_work *work, uint32_t *thread)
+{
+	looked_up++;
+	return __real_facts_call_of(facts, work, thread);
+}
+
+/* Its text is made several times where it is too long. */
+static void test_the_longest_kernel_is_looked_for_once(void **state)
+{
+	AT_END(buf_free) struct buf out = { 0 };
+	struct json json = { .out = &out };
+
+	kernels_run(2, 700);
+	looked_up = 0;
+	buf_reset(&text);
+	why_add_text(why, &text);
+	why_add_json(why, &json, NULL);
+	assert_int_equal(looked_up, 0);
+	assert_said("Longest: ");
+	assert_non_null(strstr(out.data, "\"longest_kernel\""));
+}
+
 static void test_the_kernel_that_takes_most_of_their_time_is_named(void **state)
 {
 	kernels_run(2, 700);
@@ -923,6 +952,7 @@ int main(void)
 		TEST(test_stacks_that_are_cut_are_told),
 		TEST(test_few_samples_beside_waits_are_not_sure),
 		TEST(test_without_samples_is_said_how_to_take_them),
+		TEST(test_the_longest_kernel_is_looked_for_once),
 		TEST(test_a_busy_gpu_has_nothing_wrong),
 		TEST(test_what_bounds_a_gpu_is_told_of_the_one_that_was_as_busy),
 		TEST(test_of_two_that_were_it_is_not_told),
