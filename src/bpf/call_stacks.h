@@ -173,7 +173,7 @@ static __always_inline void backward_begun(struct pt_regs *ctx)
 
 /*
  * What a graph runs is where its nodes were made, as often as it runs: so each is walked, at the
- * rate of allocations, whose clock it shares.
+ * rate of allocations.
  */
 static __always_inline void node_made(struct pt_regs *ctx)
 {
@@ -183,11 +183,13 @@ static __always_inline void node_made(struct pt_regs *ctx)
 
 	if (!thread)
 		return;
-	if (!allocation_is_due(&thread->stack_ns[STACK_OF_ALLOCATION], now)) {
+	if (!allocation_is_due(&thread->stack_ns[STACK_OF_NODE], now)) {
 		__sync_fetch_and_add(&state.stacks_left_out, 1);
 		return;
 	}
 	record.stack = entry_walk(ctx, id, now);
+	if (!record.stack)
+		__sync_fetch_and_add(&state.lost_stacks, 1);
 	head_fill(&record.head, WIRE_NODE, id, now);
 	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
 }

@@ -238,8 +238,9 @@ struct wire_known {
  */
 enum wire_stack_kind {
 	STACK_OF_NOTHING,
-	STACK_OF_LAUNCH, /* of a kernel or a graph */
-	STACK_OF_COPY,   /* or of a set */
+	STACK_OF_NODE = STACK_OF_NOTHING, /* of a graph: no call's kind, and a clock is free here */
+	STACK_OF_LAUNCH,                  /* of a kernel or a graph */
+	STACK_OF_COPY,                    /* or of a set */
 	STACK_OF_WAITING_COPY,
 	STACK_OF_WAIT,
 	STACK_OF_ALLOCATION,

@@ -225,6 +225,7 @@ static int open_stacks(struct capture *c, struct err *err)
 		return 0;
 	options.blocked = asked->blocked || asked->host_waits;
 	options.walks = capture_walks(asked);
+	options.nodes = c->options.gpu != NULL;
 	options.cuda_only = c->cuda_only;
 	return sampler_new(&options, &c->sampler, err);
 }
@@ -404,6 +405,8 @@ static void unhook(struct capture *c)
 	gpu_free(c->gpu);
 	driver_calls_free(c->driver_calls);
 	c->driver_calls = NULL;
+	if (c->sampler)
+		sampler_unhook(c->sampler);
 	if (!c->reader_hangs) { /* else all that is behind its look is its own, for good */
 		modules_free(c->modules);
 		own_hooks_free(c->own);
@@ -492,6 +495,7 @@ void capture_free(struct capture *c)
 	gpu_free(c->gpu);
 	c->gpu = NULL;
 	sampler_free(c->sampler);
+	c->sampler = NULL;
 	wakers_free(c->wakers);
 	pipeline_free(c->pipeline);
 	correlate_free(c->correlate);

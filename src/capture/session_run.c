@@ -50,12 +50,17 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 
 void capture_take_lines(struct capture *c)
 {
+	struct sampler_figures figures;
 	char text[512];
 
 	if (c->sampler)
 		sampler_take_lines(c->sampler);
 	while (c->sampler && sampler_news(c->sampler, text, sizeof(text)))
 		capture_notice(c, "%s", text);
+	if (capture_stack_figures(c, &figures) && figures.unwinder.code.without_probe)
+		capture_notice(
+			c, "there are too many processes for a probe in each: in some, what "
+			   "CUDA graphs run, or backward passes, is not under who asked for it");
 }
 
 /* Of those of a cgroup nobody keeps a list: what is known of one came from it. */

@@ -17,6 +17,7 @@
 #include "base/quota.h"
 #include "base/xalloc.h"
 #include "bpf/unwind_search.h"
+#include "probe/account.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
 #include "unwind/frame_rows.h"
@@ -123,9 +124,11 @@ uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address)
 #define RULES_MOST    2048 /* of a file; large ones have up to 800 */
 #define WAITING_MAX   128  /* tables that are made and not told yet; each is a descriptor */
 
-/* Probes in files: of each process that an agent was put into there is one in its library. */
-#define PROBES_MAX     256
-#define PROBES_OF_USER 64
+/* Probes in files: of each process that an agent was put into there is one in its library. Each
+ * takes the kernel some 40 ms. */
+#define PROBES_MAX        64
+#define PROBES_OF_USER    16
+#define PROBES_OF_PROCESS 2
 
 struct table_key {
 	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */
@@ -148,7 +151,11 @@ struct code_table {
 	size_t bytes;    /* in the kernel */
 	uint64_t person; /* who brought it: that user's */
 	uint32_t pid;    /* process */
-	int probe;       /* of a function that is marked; -1: none */
+	enum code_mark mark;
+	uint64_t marked_at; /* offset of a function that is marked; 0: it has none */
+	int probe;          /* there; -1: none */
+	uint64_t probe_person;
+	uint32_t probe_pid; /* whose share it is of */
 	UT_hash_handle hh;
 };
 
@@ -193,8 +200,9 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_ma
 	tables->marked = marked;
 	tables->data = data;
 	tables->of_files = share_of(UNWIND_FILES_MAX - FIRST_NUMBER);
-	tables->of_probes =
-		(struct quota){ .user = { .most = PROBES_OF_USER }, .all = { .most = PROBES_MAX } };
+	tables->of_probes = (struct quota){ .process = { .most = PROBES_OF_PROCESS },
+		                            .user = { .most = PROBES_OF_USER },
+		                            .all = { .most = PROBES_MAX } };
 	code_tables_limit(tables, EACH_BYTES, ALL_BYTES, UNWIND_RULES_MAX - 1);
 	return tables;
 }
@@ -254,13 +262,38 @@ static void give_room(struct code_tables *tables, const struct code_table *table
 	quota_give(&tables->of_files, table->person, 0, 1);
 }
 
+/* Its probe is closed. */
+static void unmark(struct code_tables *tables, struct code_table *table)
+{
+	if (table->probe >= 0)
+		quota_give(&tables->of_probes, table->probe_person, table->probe_pid, 1);
+	table->probe = -1;
+}
+
+void code_tables_unmark(struct code_tables *tables)
+{
+	int probes[PROBES_MAX];
+	size_t n = 0;
+
+	for (struct code_table *table = tables->files; table && n < PROBES_MAX;
+	     table = table->hh.next) {
+		if (table->probe >= 0)
+			probes[n++] = table->probe;
+		unmark(tables, table);
+		table->marked_at = 0;
+	}
+	if (end_is_near())
+		close_at_leisure(probes, n);
+	else if (n)
+		close_together(probes, n);
+}
+
 static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
-	if (table->probe >= 0) {
+	if (table->probe >= 0)
 		close_later(table->probe);
-		quota_give(&tables->of_probes, table->person, 0, 1);
-	}
+	unmark(tables, table);
 	if (table->number) {
 		tables->number_taken[table->number] = false;
 		give_room(tables, table, table->bytes);
@@ -303,6 +336,7 @@ void code_tables_free(struct code_tables *tables)
 
 	if (!tables)
 		return;
+	code_tables_unmark(tables);
 	take_back_all(tables);
 	HASH_ITER (hh, tables->files, table, next_table)
 		free_table(tables, table);
@@ -462,25 +496,42 @@ static bool find_node_symbol(const struct elf_image *image, Elf64_Sym *found)
 }
 
 static void find_mark(struct code_tables *tables, struct code_table *table,
-                      const struct elf_image *image, int fd, const char *path)
+                      const struct elf_image *image, const char *path)
 {
-	enum code_mark mark = CODE_NODE;
 	Elf64_Sym found;
-	uint64_t offset;
 
 	if (!tables->marked)
 		return;
+	table->mark = CODE_NODE;
 	if (!find_node_symbol(image, &found)) {
 		if (!find_engine_symbol(image, path, &found))
 			return;
-		mark = CODE_BACKWARD;
+		table->mark = CODE_BACKWARD;
 	}
-	offset = elf_image_offset(image, found.st_value, 1, true);
-	if (!offset || quota_take(&tables->of_probes, table->person, 0, 1))
+	table->marked_at = elf_image_offset(image, found.st_value, 1, true);
+}
+
+/*
+ * For each who holds it, until there is one: the first may have had no share left, or be no target.
+ * The kernel's time counts as that of who is looked at, though it sleeps meanwhile.
+ */
+static void probe_mark(struct code_tables *tables, struct code_table *table, pid_t pid,
+                       uint64_t person, int fd)
+{
+	uint64_t begin_ns = clock_now_ns();
+
+	if (!table->marked_at || table->probe >= 0 || look_time_is_over(LOOK_AT_TABLES, person))
 		return;
-	table->probe = tables->marked(tables->data, (pid_t)table->pid, mark, fd, offset);
+	if (quota_take(&tables->of_probes, person, (uint32_t)pid, 1)) {
+		tables->figures.without_probe++;
+		return;
+	}
+	table->probe_person = person;
+	table->probe_pid = (uint32_t)pid;
+	table->probe = tables->marked(tables->data, pid, table->mark, fd, table->marked_at);
 	if (table->probe < 0)
-		quota_give(&tables->of_probes, table->person, 0, 1);
+		quota_give(&tables->of_probes, person, (uint32_t)pid, 1);
+	look_time_charge(LOOK_AT_TABLES, person, clock_now_ns() - begin_ns);
 }
 
 static void find_facts(const struct elf_image *image, struct code_facts *facts)
@@ -524,7 +575,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
-	find_mark(tables, table, &image, fd, path);
+	find_mark(tables, table, &image, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -611,6 +662,8 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint6
 		return NULL;
 	if (find_key(mapping, fd, &key))
 		table = find_or_read(tables, pid, person, fd, &key, mapping->path, may_read);
+	if (table)
+		probe_mark(tables, table, pid, person, fd);
 	close(fd);
 	if (table)
 		table->holders++;

@@ -47,6 +47,9 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_ma
                                     void *data);
 void code_tables_free(struct code_tables *tables);
 
+/* No probe stays, and none is made any more. */
+void code_tables_unmark(struct code_tables *tables);
+
 /* For tests, before there are any; 0: as it is. */
 void code_tables_limit(struct code_tables *tables, size_t process_bytes, size_t bytes,
                        size_t rules);
@@ -84,14 +87,15 @@ struct code_facts {
 const struct code_facts *code_table_facts(const struct code_table *table);
 
 struct code_figures {
-	size_t files;          /* with rows, now */
-	uint64_t rows;         /* of these */
-	size_t bytes;          /* of memory in the kernel */
-	uint64_t ns;           /* spent on making them, ever */
-	uint64_t tables_ever;  /* tables that were made */
-	size_t bytes_most;     /* of memory at a time */
-	uint64_t without_room; /* files that had none, ever */
-	uint64_t unreadable;   /* files whose rows could not be made, ever */
+	size_t files;           /* with rows, now */
+	uint64_t rows;          /* of these */
+	size_t bytes;           /* of memory in the kernel */
+	uint64_t ns;            /* spent on making them, ever */
+	uint64_t tables_ever;   /* tables that were made */
+	size_t bytes_most;      /* of memory at a time */
+	uint64_t without_room;  /* files that had none, ever */
+	uint64_t unreadable;    /* files whose rows could not be made, ever */
+	uint64_t without_probe; /* times that a share of probes was used up, ever */
 };
 
 void code_tables_figures(const struct code_tables *tables, struct code_figures *figures);

@@ -427,17 +427,27 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
 	return 0;
 }
 
+void unwinder_stop(struct unwinder *u)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&u->lock);
+	stopped = u->stopping;
+	u->stopping = true;
+	pthread_cond_broadcast(&u->asked);
+	pthread_mutex_unlock(&u->lock);
+	if (!stopped)
+		pthread_join(u->thread, NULL); /* each read of a file has a limit: probe/helper.h */
+	code_tables_unmark(u->tables);
+}
+
 void unwinder_free(struct unwinder *u)
 {
 	struct unwound *process, *next;
 
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
-	u->stopping = true;
-	pthread_cond_broadcast(&u->asked);
-	pthread_mutex_unlock(&u->lock);
-	pthread_join(u->thread, NULL); /* each read of a file has a limit: probe/helper.h */
+	unwinder_stop(u);
 	HASH_ITER (hh, u->processes, process, next)
 		drop_process(u, process);
 	quota_free(&u->told_of);

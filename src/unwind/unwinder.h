@@ -38,6 +38,9 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
 /* Takes a moment where a file is being read whose file system does not answer. */
 void unwinder_free(struct unwinder *unwinder);
 
+/* Ends its thread, and what it put into targets; all that is known stays. */
+void unwinder_stop(struct unwinder *unwinder);
+
 /*
  * Asks for a look at what the process has mapped. A process is looked at once in 20 ms at most,
  * and less and less often, down to once in 10 s, while looks bring nothing new.

@@ -60,21 +60,31 @@ static void mapped_copy(const char *from, int to)
 	close(fd);
 }
 
-/* A copy of the C library, mapped from its begin on. Its rows take some 200 KB. */
-static void mapped_begin(struct mapped_file *file)
+/* A file of these bytes, or of another's, mapped from its begin on. */
+static void mapped_new(struct mapped_file *file, const char *from, const void *bytes, size_t n)
 {
-	struct mapping libc = mapped_find(0, "libc.so");
 	int fd;
 
 	snprintf(file->path, sizeof(file->path), "/tmp/cuscope-unit-XXXXXX");
 	fd = mkstemp(file->path);
 	assert_true(fd >= 0);
-	mapped_copy(libc.path, fd);
+	if (from)
+		mapped_copy(from, fd);
+	else
+		assert_int_equal(write(fd, bytes, n), n);
 	file->at = mmap(NULL, FIRST_PAGES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	assert_ptr_not_equal(file->at, MAP_FAILED);
 	close(fd);
 	file->mapping = mapped_find((uintptr_t)file->at, NULL);
 	file->mapping.path = file->path;
+}
+
+/* A copy of the C library. Its rows take some 200 KB. */
+static inline void mapped_begin(struct mapped_file *file)
+{
+	struct mapping libc = mapped_find(0, "libc.so");
+
+	mapped_new(file, libc.path, NULL, 0);
 }
 
 static void mapped_end(struct mapped_file *file)

@@ -9,6 +9,7 @@
 
 #include "fake_maps.h"
 #include "mapped_files.h"
+#include "agent/agent_library.h"
 #include "base/array.h"
 #include "probe/person.h"
 #include "unwind/code_tables.h"
@@ -354,10 +355,93 @@ static void test_a_user_has_three_quarters_of_the_rules(void **state)
 	end();
 }
 
+/* ---- probes in files ------------------------------------------------------------------------- */
+
+static unsigned probes_made;
+static pid_t not_probed; /* a process that is no target */
+
+static int marked(void *data, pid_t pid, enum code_mark mark, int fd, uint64_t offset)
+{
+	assert_int_equal(mark, CODE_NODE);
+	assert_true(offset > 0 && offset < 1 << 20);
+	if (pid == not_probed)
+		return -EACCES;
+	probes_made++;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void begin_marked(void)
+{
+	probes_made = 0;
+	not_probed = 0;
+	tables = code_tables_new(FAKE_FILES, FAKE_RULES, marked, NULL);
+}
+
+static void agent_library(struct mapped_file *file)
+{
+	size_t n;
+	const void *bytes = agent_library_bytes(&n);
+
+	mapped_new(file, NULL, bytes, n);
+}
+
+/* Whoever holds it first. */
+static void test_a_file_is_probed_once_for_one_who_is_a_target(void **state)
+{
+	struct mapped_file file;
+	struct code_table *held[3];
+
+	begin_marked();
+	agent_library(&file);
+	not_probed = getpid();
+	held[0] = hold_of(1000, &file);
+	assert_int_equal(probes_made, 0);
+	not_probed = 0;
+	held[1] = hold_of(1001, &file);
+	held[2] = hold_of(1001, &file);
+	assert_int_equal(probes_made, 1);
+	code_tables_drop(tables, held, 3);
+	held[0] = hold_of(1000, &file);
+	assert_int_equal(probes_made, 2);
+	drop(held[0]);
+	mapped_end(&file);
+	end();
+}
+
+/* Files with the agent's symbol cost nobody else his probes: a process has two. */
+static void test_a_process_has_few_probes_in_its_files(void **state)
+{
+	struct mapped_file files[4];
+	struct code_table *held[ARRAY_SIZE(files)];
+
+	begin_marked();
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		agent_library(&files[i]);
+		held[i] = hold_of(1000, &files[i]);
+	}
+	assert_int_equal(probes_made, 2);
+	assert_int_equal(figures_now().without_probe, 2);
+	drop(held[0]);
+	assert_ptr_equal(hold_of(1000, &files[3]), held[3]);
+	assert_int_equal(probes_made, 3);
+	code_tables_unmark(tables);
+	assert_ptr_equal(hold_of(1000, &files[3]), held[3]);
+	assert_int_equal(probes_made, 3);
+	for (size_t i = 1; i < ARRAY_SIZE(files); i++)
+		drop(held[i]);
+	drop(held[3]);
+	drop(held[3]);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		mapped_end(&files[i]);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_maps_a_file_again_shares_its_table),
+		cmocka_unit_test(test_a_file_is_probed_once_for_one_who_is_a_target),
+		cmocka_unit_test(test_a_process_has_few_probes_in_its_files),
 		cmocka_unit_test(test_tables_are_told_together),
 		cmocka_unit_test(test_a_table_that_waits_can_be_dropped),
 		cmocka_unit_test(test_files_share_rules),

@@ -81,7 +81,8 @@ static int found_mark(void *data, pid_t pid, enum code_mark mark, int fd, uint64
 	char path[32];
 	int event, r;
 
-	if (helper_is_users(fd) || programs_waker_has(s->options.programs, pid))
+	if ((mark == CODE_NODE && !s->options.nodes) || helper_is_users(fd) ||
+	    programs_waker_has(s->options.programs, pid))
 		return -EACCES;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	event = perf_uprobe_open(path, offset, 0, false);
@@ -150,6 +151,13 @@ void sampler_free(struct sampler *s)
 	stack_names_free(s->names);
 	blocked_threads_free(s->blocked);
 	free(s);
+}
+
+void sampler_unhook(struct sampler *s)
+{
+	sampler_end(s);
+	if (s->unwinder)
+		unwinder_stop(s->unwinder);
 }
 
 void sampler_expect(struct sampler *s, pid_t pid)

@@ -18,11 +18,15 @@ struct sampler_options {
 	struct pipeline *pipeline;
 	bool walks;     /* stacks are walked: what is mapped where has to be known */
 	bool blocked;   /* programs were loaded for blocked time as well */
+	bool nodes;     /* of graphs are asked for: GPU times are recorded */
 	bool cuda_only; /* processes are told of when they use CUDA, and not before */
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
 void sampler_free(struct sampler *sampler);
+
+/* Before its programs go: nothing is looked at any more, nor probed. What it knows stays. */
+void sampler_unhook(struct sampler *sampler);
 
 /* A target that runs already: its files are read before samples are taken. */
 void sampler_expect(struct sampler *sampler, pid_t pid);
