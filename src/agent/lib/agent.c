@@ -32,7 +32,7 @@
 #define OWN_NAME           "/cuscope-agent"
 #define ENTRY              __attribute__((visibility("default")))
 #define EXIT_FLUSH_MOST_MS 1000
-#define EXIT_BUSY_MOST_MS  5000 /* what is taken down under a call of CUPTI's never ends */
+#define EXIT_BUSY_MOST_MS  5000 /* what is taken down under a call of CUPTI's may never end */
 #define AFTER_EXIT_MS      10   /* threads may go on, and call, for a while */
 
 int InitializeInjection(void);

@@ -31,7 +31,7 @@
  * 916 ms, and a decoding loop stood still. What takes so long once is not called again. */
 #define SLOW_NS (50 * MS)
 
-#define PERIOD        18 /* 2^18 cycles: some 10,000 samples in a window of an H200 that is busy */
+#define PERIOD        18 /* 2^18 cycles */
 #define SCRATCH_BYTES ((size_t)4 << 20)
 #define REASONS       128
 #define ROOM          4096 /* PCs that one call gives */
@@ -222,7 +222,8 @@ static bool know_reasons(void *context)
 	return !result;
 }
 
-/* On GPUs newer than Hopper CUPTI was seen to give nothing with a period or a buffer of ours. */
+/* On GPUs newer than Hopper others report that CUPTI gives nothing with a period or a buffer that
+ * was chosen. */
 static bool configure(void *context, const struct device *device, struct buffer *own)
 {
 	struct pcs_attribute attributes[] = {

@@ -32,7 +32,7 @@ uint64_t stalls_turn(uint64_t now_ns);
  */
 void stalls_close(bool exits);
 
-/* Whether a call of CUPTI's is under way: who exits meanwhile is likely never to end. */
+/* Whether a call of CUPTI's is under way: who exits meanwhile may never end. */
 bool stalls_are_busy(void);
 void stalls_forked(void);
 
