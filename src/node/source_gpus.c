@@ -264,10 +264,11 @@ static const struct metric_family process_memory = {
 	"cuscope_process_gpu_memory_bytes", METRIC_GAUGE, "bytes",
 	"NVML: memory of a GPU that a process has, with its context and code"
 };
-static const struct metric_family process_busy = {
-	"cuscope_process_gpu_busy_ratio", METRIC_GAUGE, "ratio",
-	"NVML: share of its last sample period in which kernels of a process ran"
-};
+static const struct metric_family process_busy = { "cuscope_process_gpu_busy_ratio", METRIC_GAUGE,
+	                                           "ratio",
+	                                           "NVML: share of its last sample period in which "
+	                                           "kernels of a process ran; of other: the sum of "
+	                                           "such shares, which can be above 1" };
 
 struct process_figures {
 	int64_t bytes, busy_percent; /* GPU_UNKNOWN: of none is known */

@@ -444,11 +444,12 @@ def test_node_shares_of_a_gpu_by_process(case):
     loop = case.program("gpuloop", 30, 100, name="loop", stdin=subprocess.PIPE)
     wait_until(lambda: node.of(loop.pid), "series of the process")
     checks.equal("nobody's memory", {}, told("memory_bytes"))
-    tell(f"processes 3\npid {loop.pid}\nprocess_mib 512\ngpu0.process_busy 30\ngpu1.process_busy 0\n")
+    tell(f"processes 3\npid {loop.pid}\nprocess_mib 512\ngpu0.process_busy 60\ngpu1.process_busy 0\n")
     mine, others = (str(loop.pid), "gpuloop"), (None, "other")
     wait_until(lambda: told("memory_bytes") == {(gpu, *who): n * 2.0**29 for gpu in "01" for who, n in ((mine, 1), (others, 2))},
                "memory by process")
-    checks.equal("shares", {("0", *mine): 0.3, ("0", *others): 0.6, ("1", *mine): 0, ("1", *others): 0}, told("busy_ratio"))
+    checks.equal("shares", {("0", *mine): 0.6, ("0", *others): 1.2, ("1", *mine): 0, ("1", *others): 0}, told("busy_ratio"))
+    checks.contains("the help", "of other: the sum of such shares, which can be above 1", node.get()[2])
     tell("fail.processes 3\n")
     wait_until(lambda: not told("memory_bytes"), "no memory of a GPU that does not tell")
 
