@@ -12,6 +12,7 @@
  * several files no more than these. */
 #define ROWS_MOST    (1u << 19)
 #define TEXTS_MOST   (1u << 16)
+#define WINDOWS_MOST (1u << 18)
 #define WAITS_AT_ALL 10 /* a part of a kernel\'s samples */
 
 /* A kernel's name, a reason or a file, with a number. */
@@ -37,12 +38,19 @@ struct sum {
 	UT_hash_handle hh;
 };
 
+struct window {
+	struct window_key {
+		uint64_t begin_ns, process;
+	} key;
+	uint64_t cost_ns;
+	UT_hash_handle hh;
+};
+
 struct stalls_use {
 	struct texts kernels, reasons, files;
 	struct sum *sums;
 	struct stalls_all all;
-	uint64_t last_begin_ns, last_cost_ns; /* of a window that may have more than one event */
-	uint32_t last_process;
+	struct window *windows; /* that may have more than one event */
 };
 
 struct stalls_use *stalls_use_new(void)
@@ -64,6 +72,7 @@ void stalls_use_free(struct stalls_use *use)
 	texts_free(&use->reasons);
 	texts_free(&use->files);
 	MAP_FREE(use->sums, free);
+	MAP_FREE(use->windows, free);
 	free(use);
 }
 
@@ -107,22 +116,31 @@ static struct sum *sum_of(struct stalls_use *use, const struct stall *stall)
 	return sum;
 }
 
+static void add_to(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+/* The rest of a window may come after another process's next one. */
 static void add_window(struct stalls_use *use, const struct event *event)
 {
 	const struct stall *stall = event->stall;
-	bool same = use->all.windows && use->last_begin_ns == stall->begin_ns &&
-	            use->last_process == event->process->id;
+	struct window_key key = { stall->begin_ns, event->process->id };
+	struct window *window = MAP_FIND(use->windows, &key);
 
-	use->all.windows += !same;
-	if (!same)
-		use->all.ns +=
-			stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0;
-	use->all.cost_ns += stall->cost_ns - (same ? use->last_cost_ns : 0);
-	use->all.dropped += stall->dropped;
-	use->all.foreign += stall->foreign;
-	use->last_begin_ns = stall->begin_ns;
-	use->last_cost_ns = stall->cost_ns;
-	use->last_process = event->process->id;
+	if (!window && HASH_COUNT(use->windows) < WINDOWS_MOST) {
+		window = MAP_ADD(use->windows, key, &key);
+		use->all.windows++;
+		add_to(&use->all.ns,
+		       stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0);
+	}
+	if (window && stall->cost_ns > window->cost_ns) {
+		add_to(&use->all.cost_ns, stall->cost_ns - window->cost_ns);
+		window->cost_ns = stall->cost_ns;
+	}
+	add_to(&use->all.dropped, stall->dropped);
+	add_to(&use->all.foreign, stall->foreign);
 }
 
 void stalls_use_add(struct stalls_use *use, const struct event *event)
@@ -134,10 +152,10 @@ void stalls_use_add(struct stalls_use *use, const struct event *event)
 		add_window(use, event);
 		return;
 	}
-	use->all.samples += stall->samples;
+	add_to(&use->all.samples, stall->samples);
 	sum = sum_of(use, stall);
 	if (!sum) {
-		use->all.left_out += stall->samples;
+		add_to(&use->all.left_out, stall->samples);
 		return;
 	}
 	sum->samples += stall->samples;

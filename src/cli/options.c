@@ -374,8 +374,9 @@ static bool gpu_take_window(const struct argp_state *state, void *to, const char
 static void gpu_end(const struct argp_state *state, void *into)
 {
 	struct cli_gpu *gpu = into;
+	const char *tried = getenv(TRY_STALLS);
 
-	if (gpu->stalls && !getenv(TRY_STALLS))
+	if (gpu->stalls && (!tried || !*tried))
 		option_bad_usage(state,
 		                 "--stalls is not yet safe on real GPUs (on an H200 it gave no "
 		                 "samples, and a program did not end); " TRY_STALLS

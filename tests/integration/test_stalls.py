@@ -43,6 +43,7 @@ def no_samples(tables):
 
 
 def test_stalls_are_refused_without_a_word_in_the_environment(case):
+    case.env = {"CUSCOPE_TRY_STALLS": ""}
     process = ran(case, "record", "--stalls", "-o", case.path("run.cuscope"), "--", "true", status=2)
     checks.contains("what it said", "--stalls is not yet safe on real GPUs", process.err())
 

@@ -36,6 +36,7 @@ static int make_with_keeper(void **state)
 		                             .n_consumers = 2,
 		                             .correlate = scene->correlate };
 	scene->feed->pipeline = pipeline_new(&options);
+	scene->settings.kinds |= AGENT_WANT_STALLS;
 	open_gpu(scene, TARGET_PIDS);
 	n_stalls = 0;
 	turn(scene, MS(100));
@@ -119,7 +120,7 @@ static void test_what_makes_no_sense_is_counted(void **state)
 	words.stall.end_ns = START + MS(100000);
 	refused(*state, words);
 	words = stall_words();
-	words.stall.begin_ns = 0;
+	words.stall.begin_ns = START - 1; /* before cuscope came */
 	refused(*state, words);
 	words = words_of(AGENT_STALLS_TOLD, sizeof(struct agent_stalls_told));
 	words.stalls_told.what = AGENT_STALLS_WHATS;
@@ -162,6 +163,32 @@ static void test_what_keeps_a_process_from_it_is_told(void **state)
 	assert_int_equal(n_stalls, 0);
 }
 
+static void test_each_thing_is_told_once_whatever_its_numbers_are(void **state)
+{
+	const struct scene *scene = *state;
+	union agent_words words = words_of(AGENT_STALLS_TOLD, sizeof(struct agent_stalls_told));
+
+	words.stalls_told.what = AGENT_STALLS_MEMORY;
+	for (uint64_t i = 0; i < 1000; i++) {
+		words.stalls_told.first = i;
+		tell(words);
+	}
+	assert_int_equal(scene->n_notices, 1);
+	assert_int_equal(lost(scene, LOST_GPU_RECORDS), 999);
+}
+
+static void test_nobody_asked_nobody_is_told(void **state)
+{
+	struct scene *scene = *state;
+	union agent_words words = words_of(AGENT_STALLS_TOLD, sizeof(struct agent_stalls_told));
+
+	scene->settings.kinds &= ~(uint32_t)AGENT_WANT_STALLS;
+	words.stalls_told.what = AGENT_STALLS_MEMORY;
+	refused(scene, words);
+	refused(scene, stall_words());
+	assert_int_equal(scene->n_notices, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +198,8 @@ int main(void)
 		TEST(test_what_makes_no_sense_is_counted),
 		TEST(test_a_file_that_was_not_named_is_none),
 		TEST(test_what_keeps_a_process_from_it_is_told),
+		TEST(test_each_thing_is_told_once_whatever_its_numbers_are),
+		TEST(test_nobody_asked_nobody_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ struct gpu_times_process {
 	uint64_t since_ns, until_ns; /* it measures; until 0: still */
 	struct unrecorded unrecorded;
 	struct gpu_nodes *nodes; /* NULL: of no graphs */
+	uint32_t stalls_told;    /* bits of enum agent_stalls_what */
 	char *told;              /* the last sentence on what went wrong */
 	UT_hash_handle hh;
 };

@@ -18,7 +18,7 @@
 
 static bool window_is(const struct gpu_times *gpu, uint64_t begin_ns, uint64_t end_ns)
 {
-	return begin_ns && begin_ns <= end_ns && end_ns - begin_ns < WINDOW_MOST &&
+	return begin_ns >= gpu->begin_ns && begin_ns <= end_ns && end_ns - begin_ns < WINDOW_MOST &&
 	       end_ns <= gpu->now_ns + FUTURE_NS;
 }
 
@@ -153,12 +153,15 @@ static bool take_told(struct gpu_times *gpu, struct gpu_times_process *process,
 
 	if (record->what == AGENT_STALLS_BEGUN)
 		return true;
+	if (record->what >= AGENT_STALLS_WHATS || process->stalls_told & 1u << record->what)
+		return false; /* each once, whatever numbers are in it */
 	buf_printf(&out, "no stall reasons of process %u%s: ", process->pid,
 	           record->what == AGENT_STALLS_FULL || record->what == AGENT_STALLS_SLOW
 	                   ? ", or not all"
 	                   : "");
 	if (!add_why(&out, record))
 		return false;
+	process->stalls_told |= 1u << record->what;
 	gpu_tell_stalls(gpu, process, out.data);
 	return true;
 }
@@ -166,6 +169,8 @@ static bool take_told(struct gpu_times *gpu, struct gpu_times_process *process,
 bool gpu_take_stalls(struct gpu_times *gpu, struct gpu_times_process *process,
                      const struct agent_head *record)
 {
+	if (!(gpu->options.settings->kinds & AGENT_WANT_STALLS)) /* nobody asked */
+		return false;
 	switch (record->type) {
 	case AGENT_STALL:
 		return take_stall(gpu, process, (const struct agent_stall *)record);
