@@ -89,6 +89,8 @@ static void test_a_window_tells_what_was_lost(void **state)
 	assert_null(last.kernel);
 	assert_int_equal(last.dropped, 30);
 	assert_int_equal(last.foreign, 170);
+	assert_int_equal(missed_kind, MISS_STALLS);
+	assert_non_null(strstr(missed, "wait were lost"));
 }
 
 /* Tells it, and that it was counted and not passed on. */

@@ -65,7 +65,23 @@ static bool take_stall(struct gpu_times *gpu, struct gpu_times_process *process,
 	return true;
 }
 
-static bool take_window(struct gpu_times *gpu, const struct gpu_times_process *process,
+#define TOLD_DROPPED (1u << 31) /* beside enum agent_stalls_what */
+
+/* How many is a note of the report; that there are some is a miss, once. */
+static void note_dropped(struct gpu_times *gpu, struct gpu_times_process *process)
+{
+	if (process->stalls_told & TOLD_DROPPED)
+		return;
+	process->stalls_told |= TOLD_DROPPED;
+	modules_lock(gpu->options.modules);
+	modules_miss(gpu->options.modules, MISS_STALLS, NULL, NULL, process->pid,
+	             "samples of why kernels of process %u wait were lost: 'report stalls' counts "
+	             "them",
+	             process->pid);
+	modules_unlock(gpu->options.modules);
+}
+
+static bool take_window(struct gpu_times *gpu, struct gpu_times_process *process,
                         const struct agent_stall_window *record)
 {
 	const struct stall stall = {
@@ -81,6 +97,8 @@ static bool take_window(struct gpu_times *gpu, const struct gpu_times_process *p
 	    stall.dropped > STALL_SAMPLES_MOST || stall.foreign > STALL_SAMPLES_MOST ||
 	    stall.cost_ns > FORMAT_TIME_MAX)
 		return false;
+	if (stall.dropped)
+		note_dropped(gpu, process);
 	pass(gpu, process, &stall);
 	return true;
 }
