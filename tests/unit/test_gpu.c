@@ -486,6 +486,19 @@ static void test_a_failure_is_told_once_and_missed(void **state)
 	assert_false(run.gpu_times);
 }
 
+/* An agent that lies comes again and again, with other words each time. */
+static void test_so_many_failures_of_a_process_are_told(void **state)
+{
+	const struct scene *scene = *state;
+	char why[64];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(why, sizeof(why), "no GPU times of process 1: %d", i);
+		agent_is(AGENT_FAILED, why);
+	}
+	assert_int_equal(scene->n_notices, 16);
+}
+
 static void test_windows_are_in_what_was_missed(void **state)
 {
 	struct scene *scene = *state;
@@ -665,6 +678,7 @@ int main(void)
 		TEST(test_ranges_are_of_their_thread),
 		TEST(test_where_the_times_come_from_is_told_once),
 		TEST(test_a_failure_is_told_once_and_missed),
+		TEST(test_so_many_failures_of_a_process_are_told),
 		TEST(test_windows_are_in_what_was_missed),
 		TEST(test_launches_are_missed_as_long_as_all_is_measured),
 		TEST(test_windows_for_what_records_cost_are_in_what_was_missed),

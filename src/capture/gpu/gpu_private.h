@@ -35,6 +35,7 @@ struct gpu_times_process {
 	struct gpu_nodes *nodes; /* NULL: of no graphs */
 	uint32_t stalls_told;    /* bits of enum agent_stalls_what */
 	char *told;              /* the last sentence on what went wrong */
+	unsigned n_told;         /* such sentences that the user was told, of all its programs */
 	UT_hash_handle hh;
 };
 
@@ -75,7 +76,8 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record);
 void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
 void gpu_on_state(void *data, const struct agent_status *status);
 
-/* A sentence on a process, to the user, once; `missed`: it has no GPU times for that. */
+/* A sentence on a process, to the user, once, and no more than 16 of a process; `missed`: it has no
+ * GPU times for that. */
 void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, const char *why,
                       bool missed);
 

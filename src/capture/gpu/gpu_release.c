@@ -189,12 +189,19 @@ static void tell_running(struct gpu_times *gpu, struct gpu_times_process *proces
 	arrival_notice(gpu, text);
 }
 
+/* Sentences have words and numbers of an agent's in them, and it can come again and again: a user
+ * is told so many of a process, of which a few are what happens. */
+#define TROUBLES_MOST 16
+
 void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, const char *why,
                       bool missed)
 {
 	if (process->told && !strcmp(process->told, why))
 		return;
-	arrival_notice(gpu, why);
+	if (process->n_told < TROUBLES_MOST) {
+		process->n_told++;
+		arrival_notice(gpu, why);
+	}
 	if (missed)
 		gpu_tell_missed(gpu, process, why);
 	free(process->told);
