@@ -134,6 +134,20 @@ static void test_what_makes_no_sense_is_counted(void **state)
 	refused(*state, words);
 }
 
+static void test_windows_before_the_agent_measured_are_counted(void **state)
+{
+	struct scene *scene = *state;
+	union agent_words words = words_of(AGENT_STALL_WINDOW, sizeof(struct agent_stall_window));
+
+	agent_is(AGENT_RUNNING, NULL); /* since 12 ms after the begin */
+	words.stall_window.begin_ns = START + MS(11);
+	words.stall_window.end_ns = START + MS(31);
+	refused(scene, words);
+	words.stall_window.begin_ns = START + MS(12);
+	tell(words);
+	assert_int_equal(n_stalls, 1);
+}
+
 static void test_a_file_that_was_not_named_is_none(void **state)
 {
 	union agent_words words = stall_words();
@@ -198,6 +212,7 @@ int main(void)
 		TEST(test_a_stall_is_passed_on_as_it_was_told),
 		TEST(test_a_window_tells_what_was_lost),
 		TEST(test_what_makes_no_sense_is_counted),
+		TEST(test_windows_before_the_agent_measured_are_counted),
 		TEST(test_a_file_that_was_not_named_is_none),
 		TEST(test_what_keeps_a_process_from_it_is_told),
 		TEST(test_each_thing_is_told_once_whatever_its_numbers_are),

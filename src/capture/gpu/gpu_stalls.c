@@ -16,10 +16,12 @@
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static bool window_is(const struct gpu_times *gpu, uint64_t begin_ns, uint64_t end_ns)
+/* The agent says itself since when it measures, and none was there before the capture. */
+static bool window_is(const struct gpu_times *gpu, const struct gpu_times_process *process,
+                      uint64_t begin_ns, uint64_t end_ns)
 {
-	return begin_ns >= gpu->begin_ns && begin_ns <= end_ns && end_ns - begin_ns < WINDOW_MOST &&
-	       end_ns <= gpu->now_ns + FUTURE_NS;
+	return begin_ns >= gpu->begin_ns && begin_ns >= process->since_ns && begin_ns <= end_ns &&
+	       end_ns - begin_ns < WINDOW_MOST && end_ns <= gpu->now_ns + FUTURE_NS;
 }
 
 static void pass(struct gpu_times *gpu, const struct gpu_times_process *process,
@@ -55,7 +57,7 @@ static bool take_stall(struct gpu_times *gpu, struct gpu_times_process *process,
 		.line = path ? record->line : 0,
 	};
 
-	if (!name || !stall.kernel || !window_is(gpu, stall.begin_ns, stall.end_ns) ||
+	if (!name || !stall.kernel || !window_is(gpu, process, stall.begin_ns, stall.end_ns) ||
 	    stall.samples > STALL_SAMPLES_MOST)
 		return false;
 	snprintf(reason, sizeof(reason), "%s", name);
@@ -93,9 +95,9 @@ static bool take_window(struct gpu_times *gpu, struct gpu_times_process *process
 		.cost_ns = record->cost_ns,
 	};
 
-	if (!window_is(gpu, stall.begin_ns, stall.end_ns) || stall.samples > STALL_SAMPLES_MOST ||
-	    stall.dropped > STALL_SAMPLES_MOST || stall.foreign > STALL_SAMPLES_MOST ||
-	    stall.cost_ns > FORMAT_TIME_MAX)
+	if (!window_is(gpu, process, stall.begin_ns, stall.end_ns) ||
+	    stall.samples > STALL_SAMPLES_MOST || stall.dropped > STALL_SAMPLES_MOST ||
+	    stall.foreign > STALL_SAMPLES_MOST || stall.cost_ns > FORMAT_TIME_MAX)
 		return false;
 	if (stall.dropped)
 		note_dropped(gpu, process);
