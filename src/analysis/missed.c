@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -93,19 +94,12 @@ const char *missed_stacks_key(enum stacks_missed missed)
 	return stacks_keys[missed];
 }
 
-/* A file can say what it likes: the largest number is no less than that. */
-static void add_count(uint64_t *sum, uint64_t count)
-{
-	if (__builtin_add_overflow(*sum, count, sum))
-		*sum = UINT64_MAX;
-}
-
 uint64_t missed_events(const uint64_t lost[LOST_COUNT])
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < LOST_COUNT; i++)
-		add_count(&sum, i == LOST_LATE ? 0 : lost[i]);
+		number_add(&sum, i == LOST_LATE ? 0 : lost[i]);
 	return sum;
 }
 
@@ -114,7 +108,7 @@ uint64_t missed_of(const uint64_t lost[LOST_COUNT], enum missed_of of)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < LOST_COUNT; i++)
-		add_count(&sum, lost_rows[i].of & of ? lost[i] : 0);
+		number_add(&sum, lost_rows[i].of & of ? lost[i] : 0);
 	return sum;
 }
 
@@ -155,7 +149,7 @@ static uint64_t take_word(uint64_t lost[LOST_COUNT], enum lost_reason first)
 	for (size_t i = first; i < LOST_COUNT; i++) {
 		if (strcmp(lost_rows[i].word, lost_rows[first].word) != 0)
 			continue;
-		add_count(&sum, lost[i]);
+		number_add(&sum, lost[i]);
 		lost[i] = 0;
 	}
 	return sum;
@@ -270,7 +264,7 @@ struct missed_functions *missed_functions_new(const struct run_info *run)
 		of = find_function(missed, miss->name, miss->lib);
 		of = of ? of : add_function(missed);
 		of->missed.partly = true;
-		add_count(&of->missed.counted, miss->kind == MISS_COUNTED ? miss->calls : 0);
+		number_add(&of->missed.counted, miss->kind == MISS_COUNTED ? miss->calls : 0);
 	}
 	return missed;
 }

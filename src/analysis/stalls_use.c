@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "base/order.h"
 
 /* Rows of one file are as many as its reader lets through (trace/rows.c); of a live capture and of
@@ -112,14 +113,8 @@ static struct sum *sum_of(struct stalls_use *use, const struct stall *stall)
 	if (!sum && HASH_COUNT(use->sums) < ROWS_MOST)
 		sum = MAP_ADD(use->sums, key, &key);
 	if (sum)
-		kernel->samples += stall->samples;
+		number_add(&kernel->samples, stall->samples);
 	return sum;
-}
-
-static void add_to(uint64_t *sum, uint64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
 }
 
 /* The rest of a window may come after another process's next one. */
@@ -132,15 +127,15 @@ static void add_window(struct stalls_use *use, const struct event *event)
 	if (!window && HASH_COUNT(use->windows) < WINDOWS_MOST) {
 		window = MAP_ADD(use->windows, key, &key);
 		use->all.windows++;
-		add_to(&use->all.ns,
-		       stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0);
+		number_add(&use->all.ns,
+		           stall->end_ns > stall->begin_ns ? stall->end_ns - stall->begin_ns : 0);
 	}
 	if (window && stall->cost_ns > window->cost_ns) {
-		add_to(&use->all.cost_ns, stall->cost_ns - window->cost_ns);
+		number_add(&use->all.cost_ns, stall->cost_ns - window->cost_ns);
 		window->cost_ns = stall->cost_ns;
 	}
-	add_to(&use->all.dropped, stall->dropped);
-	add_to(&use->all.foreign, stall->foreign);
+	number_add(&use->all.dropped, stall->dropped);
+	number_add(&use->all.foreign, stall->foreign);
 }
 
 void stalls_use_add(struct stalls_use *use, const struct event *event)
@@ -152,13 +147,13 @@ void stalls_use_add(struct stalls_use *use, const struct event *event)
 		add_window(use, event);
 		return;
 	}
-	add_to(&use->all.samples, stall->samples);
+	number_add(&use->all.samples, stall->samples);
 	sum = sum_of(use, stall);
 	if (!sum) {
-		add_to(&use->all.left_out, stall->samples);
+		number_add(&use->all.left_out, stall->samples);
 		return;
 	}
-	sum->samples += stall->samples;
+	number_add(&sum->samples, stall->samples);
 	if (stall->file && !sum->file) {
 		const struct text *file = text_of(&use->files, stall->file);
 
@@ -207,7 +202,7 @@ struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t
 
 		if (i && sums[i - 1]->key.kernel == sum->key.kernel &&
 		    sums[i - 1]->key.reason == sum->key.reason) {
-			rows[at - 1].samples += sum->samples;
+			number_add(&rows[at - 1].samples, sum->samples);
 			continue;
 		}
 		rows[at++] = (struct stall_reason_row){
@@ -240,7 +235,7 @@ struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *
 		const struct text *kernel = use->kernels.by_number[sum->key.kernel];
 
 		if (i && is_same_place(sums[i - 1], sum)) { /* the largest came first */
-			rows[at - 1].samples += sum->samples;
+			number_add(&rows[at - 1].samples, sum->samples);
 			continue;
 		}
 		rows[at++] = (struct stall_place_row){

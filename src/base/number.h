@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real numbers as whole ones. A conversion that does not fit is undefined in C. What a damaged or a
- * hostile file says can be any number, such as a rate of 2^64 bytes in one nanosecond.
+ * Real numbers as whole ones, and sums. A conversion that does not fit is undefined in C, and a sum
+ * that does not begins anew. What a damaged or a hostile file says can be any number, such as a
+ * rate of 2^64 bytes in one nanosecond.
  */
 #ifndef CUSCOPE_BASE_NUMBER_H
 #define CUSCOPE_BASE_NUMBER_H
@@ -17,6 +18,13 @@ static inline uint64_t number_u64(double value)
 static inline uint64_t number_rounded(double value)
 {
 	return number_u64(value + 0.5);
+}
+
+/* The sum stays at the largest number. */
+static inline void number_add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include "analysis/thread_ids.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 
 /* What ran, as it is called. Kept once. */
@@ -308,7 +309,7 @@ static void add_shares(struct collect *c, const struct collect_name *name,
 		const struct stall_reason_row *row = &name->stalls[i];
 		double share;
 
-		samples += row->samples;
+		number_add(&samples, row->samples);
 		share = (double)samples / (double)row->of_kernel;
 		part.ns = (uint64_t)((double)whole->ns * share + 0.5) - ns;
 		part.count = (uint64_t)((double)whole->count * share + 0.5) - count;

@@ -40,11 +40,37 @@ static void test_sums_do_not_begin_anew(void **state)
 	stalls_use_free(use);
 }
 
+/* Shares of a kernel are parts of it, whatever a file says. */
+static void test_rows_do_not_begin_anew(void **state)
+{
+	struct stalls_use *use = stalls_use_new();
+	const struct process process = { .id = 1 };
+	const struct kernel kernel = { .id = 1, .name = "tick()" };
+	size_t n;
+	struct stall_reason_row *rows;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		const struct stall stall = {
+			.kernel = &kernel, .reason = "membar", .offset = i, .samples = 1ull << 63
+		};
+
+		stalls_use_add(use, &(struct event){ .type = EVENT_STALL,
+		                                     .process = &process,
+		                                     .stall = &stall });
+	}
+	rows = stalls_use_reasons(use, &n);
+	assert_int_equal(n, 1);
+	assert_true(rows[0].samples == UINT64_MAX && rows[0].of_kernel == UINT64_MAX);
+	free(rows);
+	stalls_use_free(use);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_rest_of_a_window_is_of_that_window),
 		cmocka_unit_test(test_sums_do_not_begin_anew),
+		cmocka_unit_test(test_rows_do_not_begin_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
