@@ -27,6 +27,7 @@ struct pair_key { /* no padding: it is hashed whole */
 	const struct stack *stack; /* NULL: was not walked, or is not known */
 	const struct process *process;
 	uint64_t tid;
+	uint64_t node; /* it ran as a node of a graph, whose stack is that of all its runs */
 };
 
 struct pair {
@@ -98,13 +99,14 @@ struct collect_ran {
 	const struct stack *stack;
 	const struct process *process;
 	uint32_t tid;
+	bool node; /* of a graph, with its own stack */
 };
 
 /* Time of the GPU, or of a hook, under the stack of who asked for it; NULL: it is not known. */
 static void take(struct collect *c, const struct collect_ran *ran, uint64_t ns)
 {
 	struct collect_name *name = ran->name;
-	struct pair_key key = { .name = name, .stack = ran->stack };
+	struct pair_key key = { .name = name, .stack = ran->stack, .node = ran->node };
 	struct pair *pair;
 
 	if (c->options.profile.per_process || c->options.profile.per_thread)
@@ -114,8 +116,8 @@ static void take(struct collect *c, const struct collect_ran *ran, uint64_t ns)
 	pair = find_pair(c, &key);
 	c->figures.gpu_ns += ns;
 	if (key.stack && pair) {
-		name->walked_ns += ns;
-		name->walked_count++;
+		name->walked_ns += key.node ? 0 : ns;
+		name->walked_count += !key.node;
 		c->figures.gpu_walked_ns += ns;
 	}
 	if (pair) {
@@ -135,7 +137,8 @@ static void take_done(void *data, const struct work_done *done, const struct wor
 		                                  : call                ? c->stack
 		                                                        : NULL,
 		                         .process = done->process,
-		                         .tid = call ? call->tid : 0 };
+		                         .tid = call ? call->tid : 0,
+		                         .node = done->activity->stack != NULL };
 
 	take(c, &ran, activity_duration_ns(done->activity));
 }
@@ -389,6 +392,10 @@ static void add_pair(struct collect *c, const struct pair *pair)
 	if (!pair->key.stack) {
 		if (!name->walked_ns)
 			add(c, pair, pair->ns, pair->count);
+		return;
+	}
+	if (pair->key.node) {
+		add(c, pair, pair->ns, pair->count);
 		return;
 	}
 	add(c, pair, with_more(pair->ns, name->walked_ns, name->other_ns),

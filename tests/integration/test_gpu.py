@@ -161,7 +161,7 @@ REPLAYED = [("capture_both;capture_attention", "tick()", 160), ("capture_backwar
 def by_place(case, trace):
     """Time of the GPU in a profile of a trace: by the stack's text, and what ran."""
     path = case.path("nodes.folded")
-    done = case.cuscope("profile", trace, "-o", path, name="profile")
+    done = case.cuscope("profile", "--force", trace, "-o", path, name="profile")
     checks.equal("status of profile", 0, done.wait())
     with open(path) as file:
         return [line.rsplit(" ", 1) for line in file if "[GPU_" in line]
@@ -235,6 +235,24 @@ def test_gpu_nodes_made_before_are_where_they_are_launched(case):
     places = {stack.split(";")[-3] for stack, _ in by_place(case, case.path("trace.cuscope"))}
     if places != {"replay", "sample_launch"}:
         raise Failure(f"kernels are in {places}; record said {done.err()}")
+
+
+def test_gpu_nodes_of_a_program_that_ran_before(case):
+    """It captures when cuscope is in it, whose library is a file of that process alone then; `why` walks them as well."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    for name, words in (("record", ["--stacks"]), ("why", [])):
+        program = case.program("gpunodes", "40", "late", stdin=subprocess.PIPE)
+        wait_until(lambda: "ready" in program.out(), "the program to begin")
+        trace = case.path(f"{name}.cuscope")
+        cupti = ["--cupti", Places.simcuda("libcupti.so.13")]
+        done = case.cuscope(name, "--gpu", *cupti, *words, "-o", trace, "-p", program.pid, "--duration", "30s", name=name)
+        wait_until(lambda: "GPU times of process" in done.err(), "the agent to measure", LIMIT_SECONDS)
+        time.sleep(1)  # until the library's own file is known
+        program.process.stdin.write(b"\n")
+        program.process.stdin.close()
+        program.wait()
+        checks.equal(f"status of {name}", 0, done.wait())
+        check_replayed(case, trace, scale=2)
 
 
 def test_gpu_several_gpus(case):

@@ -6,10 +6,11 @@
  * that a third function captures. Between the launches of graphs a kernel runs by itself.
  *
  * With `wait` behind the number it captures, launches a kernel at times, and goes on with graphs
- * when a line comes from its input.
+ * when a line comes from its input. With `late` it captures only then.
  */
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "sample.h"
 
@@ -129,6 +130,16 @@ static PLACE void replay(CUgraphExec exec)
 	__asm__ volatile("");
 }
 
+static void run_until_told(const char *words)
+{
+	struct pollfd input = { .events = POLLIN };
+
+	puts(words);
+	fflush(stdout);
+	while (!poll(&input, 1, 5))
+		sample_run(kernels.plain, PLAIN, shape, first);
+}
+
 int main(int argc, char **argv)
 {
 	long launches = sample_number(argc, argv, 1, 20);
@@ -144,6 +155,8 @@ int main(int argc, char **argv)
 	DRIVER(cuEventCreate, &joined, CU_EVENT_DISABLE_TIMING);
 	DRIVER(cuMemAlloc_v2, &memory, BYTES);
 	DRIVER(cuMemAllocHost_v2, &pinned, BYTES);
+	if (argc > 2 && !strcmp(argv[2], "late"))
+		run_until_told("ready");
 	graph = capture_both();
 	update = capture_update();
 	updated = capture_updated();
@@ -151,14 +164,8 @@ int main(int argc, char **argv)
 	nested = instantiated(parent_of(graph));
 	changed = instantiated(update);
 	DRIVER(cuGraphExecUpdate_v2, changed, updated, &info);
-	if (argc > 2) {
-		struct pollfd input = { .events = POLLIN };
-
-		puts("captured");
-		fflush(stdout);
-		while (!poll(&input, 1, 5))
-			sample_run(kernels.plain, PLAIN, shape, first);
-	}
+	if (argc > 2 && !strcmp(argv[2], "wait"))
+		run_until_told("captured");
 	for (long i = 0; i < launches; i++) {
 		replay(plain);
 		replay(nested);

@@ -398,8 +398,10 @@ const struct stack *stack_names_of_call(struct stack_names *names, const struct 
 
 	while (inside < stack->n_frames && is_inside_call(stack->frames[inside], agent))
 		inside++;
-	if (!inside || inside == stack->n_frames)
+	if (!inside)
 		return stack;
+	if (inside == stack->n_frames)
+		return NULL;
 	if (!agent || strcmp(stack->frames[inside - 1]->module, agent))
 		inside--;
 	outer.n_frames -= inside;

@@ -40,7 +40,8 @@ const struct stack *stack_names_join(struct stack_names *names, const struct sta
  * A stack that was walked in the agent, within a call: as if it were walked where the call begins.
  * Of the frames of the agent, CUPTI, the driver and the runtime inside only the outermost stays, if
  * it is not the agent's: a walk may miss those between.
- * NULL where there is no room.
+ * NULL where there is no room, or the walk came to its end within the call, as while what is mapped
+ * is not known yet.
  */
 const struct stack *stack_names_of_call(struct stack_names *names, const struct stack *stack);
 
