@@ -129,6 +129,7 @@ static void gpu_find_alone(const struct facts *facts, struct gpu_time *gpu)
 	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 		const struct gpu_segment *one = &gpu->segments[i];
 		struct gpu_alone *last = gpu->n_alone ? &gpu->alone[gpu->n_alone - 1] : NULL;
+		uint64_t before_ns;
 
 		if (one->state != STATE_COMMUNICATION)
 			continue;
@@ -136,12 +137,11 @@ static void gpu_find_alone(const struct facts *facts, struct gpu_time *gpu)
 			last->end_ns = one->end_ns;
 			continue;
 		}
+		before_ns = last ? last->before_ns + (last->end_ns - last->begin_ns) : 0;
 		gpu->alone =
 			spill_room(facts->spill, gpu->alone, gpu->n_alone, sizeof(*gpu->alone));
 		gpu->alone[gpu->n_alone++] =
-			(struct gpu_alone){ one->begin_ns, one->end_ns,
-			                    last ? last->before_ns + (last->end_ns - last->begin_ns)
-			                         : 0 };
+			(struct gpu_alone){ one->begin_ns, one->end_ns, before_ns };
 	}
 }
 

@@ -65,7 +65,7 @@ static const struct cause *causes_of(const struct causes *causes, uint32_t proce
 	size_t from = ARRAY_BEFORE(causes->n, k, causes->of[k].process < process);
 
 	*n = ARRAY_BEFORE(causes->n, k, causes->of[k].process <= process) - from;
-	return causes->of + from;
+	return *n ? &causes->of[from] : NULL;
 }
 
 /* ---- while others wait ----------------------------------------------------------------------- */

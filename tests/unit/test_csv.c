@@ -51,6 +51,8 @@ static void end_and_ask(void)
 static unsigned kernels_without_delay(uint64_t launches, struct work *window)
 {
 	struct activity kernel = { .kind = ACTIVITY_KERNEL, .stream = 7 };
+	struct consumer *front = window ? work_consumer(window) : NULL; /* is fed before the sink */
+	struct event event;
 	struct call launch;
 	unsigned without = 0;
 
@@ -61,12 +63,18 @@ static unsigned kernels_without_delay(uint64_t launches, struct work *window)
 	for (kernel.correlation = 1; kernel.correlation <= launches; kernel.correlation++) {
 		launch = launch_at("cuLaunchKernel", (double)kernel.correlation, NULL);
 		launch.correlation = kernel.correlation;
-		push_call(&run, launch);
+		event = call_event(the_process(), 4243, &launch);
+		if (front)
+			feed(front, &event);
+		push(&run, &event);
 	}
 	for (kernel.correlation = 1; kernel.correlation <= launches; kernel.correlation++) {
 		kernel.begin_ns = US(kernel.correlation + 100);
 		kernel.end_ns = US(kernel.correlation + 200);
-		push_work(&run, kernel);
+		event = activity_event(the_process(), &kernel);
+		if (front)
+			feed(front, &event);
+		push(&run, &event);
 	}
 	end_and_ask();
 	/* not by strstr, with which AddressSanitizer measures the rest of the text at each call */

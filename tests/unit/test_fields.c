@@ -14,6 +14,7 @@ static const size_t sizes[FIELDS] = {
 	[FIELDS_RANGE] = sizeof(struct range),
 	[FIELDS_SAMPLE] = sizeof(struct sample),
 	[FIELDS_METRICS] = sizeof(struct gpu_metrics_sample),
+	[FIELDS_STALL] = sizeof(struct stall),
 };
 
 static size_t field_bytes(const struct field *field)

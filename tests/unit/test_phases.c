@@ -24,7 +24,9 @@ static struct phase gather(const struct account *account, enum phase_kind kind)
 
 static void test_steps_outside_of_the_account_are_not_counted(void **state)
 {
-	const struct account account = { .begin_ns = 15000000, .end_ns = 35000000 };
+	const struct account account = { .first_ns = 15000000,
+		                         .begin_ns = 15000000,
+		                         .end_ns = 35000000 };
 	struct phase phase = gather(&account, PHASE_STEPS);
 	size_t n;
 
@@ -38,7 +40,9 @@ static void test_steps_outside_of_the_account_are_not_counted(void **state)
 /* "Apart: 1 of 3 steps" is one that is there. */
 static void test_a_step_that_is_apart_and_elsewhere_is_not_told(void **state)
 {
-	const struct account account = { .begin_ns = 15000000, .end_ns = 35000000 };
+	const struct account account = { .first_ns = 15000000,
+		                         .begin_ns = 15000000,
+		                         .end_ns = 35000000 };
 	struct phase phase;
 
 	apart[0] = STEP_LONG;
