@@ -31,7 +31,7 @@ $(B)/$(AGENT_T)/test_probes_flow: $(B)/$(AGENT_T)/throws.o
 $(B)/$(AGENT_T)/test_probes_flow: AGENT_T_LIBS := -lstdc++
 
 # Of the simulated libraries, what they load: with a sanitizer all of it is built anew.
-agent-tests-built: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 libcupti.so.12 libcupti.so.11.0) \
+agent-tests-built: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 13.3/libcupti.so.13 libcupti.so.12 libcupti.so.11.0 libnvperf_host.so) \
 		$(AGENT_SO) $(AGENT_T_BIN)
 
 agent-tests: agent-tests-built

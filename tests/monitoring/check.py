@@ -150,11 +150,11 @@ def work(scene):
     scene.program("planted/planted", "nccl_busy", "1", **ranks).wait()
     time.sleep(2)
     loop = scene.program("gpuloop", str(LAUNCH_SECONDS), "50", SAMPLE_COUNTS=scene.counts)
-    scene.program("leak", "100000", "10")
+    leak = scene.program("leak", "100000", "10")
     scene.program("planted/planted", "nccl_sleep", "60", **ranks)
     while not scene.query("cuscope_gpu_xids_total") and loop.poll() is None:  # its first scrape is seconds after its start
         time.sleep(0.5)
-    scene.plant("xids 2\nxid 31\nthrottle 64\nfield.4 9\n")
+    scene.plant(f"pid {leak.pid}\nxids 2\nxid 31\nthrottle 64\nfield.4 9\n")
     until = time.monotonic() + LAUNCH_SECONDS
     while time.monotonic() < until:
         for name in ("copies", "errors"):
