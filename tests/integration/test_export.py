@@ -119,7 +119,7 @@ def test_export_filters_of_a_trace_apply(case):
     everything, failed = slices(case.path("all.json")), slices(case.path("failed.json"))
     if not failed or not failed < everything:
         raise Failure(f"{failed} of {everything}")
-    if sum(calls(case.path("few.pftrace"))[kind] for kind in ("TYPE_SLICE_BEGIN", "TYPE_INSTANT")) > 3 + 2:
+    if sum(calls(case.path("few.pftrace"))[kind] for kind in ("TYPE_SLICE_BEGIN", "TYPE_INSTANT")) > 3 + 3:
         raise Failure("more than three calls and what is said of the trace")
     if calls(case.path("long.pftrace"))["TYPE_SLICE_BEGIN"]:
         raise Failure("a call that took an hour")

@@ -58,6 +58,12 @@ def without_peaks(memory):
     return {key: without_peaks(value) for key, value in memory.items() if key != "peak_bytes"}
 
 
+def missed(result):
+    """But for launches that the runtime refuses, which are counted inside and nobody looks at by probes."""
+    told = result.summary["missed"]
+    return {**told, "hooks": [hook for hook in told["hooks"] if hook["kind"] != "not_looked_at"]}
+
+
 def sums(summary):
     told = {key: summary[key] for key in ("calls", "launches", "transfers", "sets", "errors")}
     told["memory"] = without_peaks(summary["memory"])
@@ -77,7 +83,7 @@ def comparison(program, *arguments, least):
         checks.equal("status", probes.status, inside.status)
         for result in (probes, inside):
             checks.valid(result)
-        checks.equal("missed", probes.summary["missed"], inside.summary["missed"])
+        checks.equal("missed", missed(probes), missed(inside))
         checks.differences("events", map(essence, probes.events[1:-1]), map(essence, inside.events[1:-1]))
         same_order(threads(probes), threads(inside))
         wanted, told = sums(probes.summary), sums(inside.summary)
