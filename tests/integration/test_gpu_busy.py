@@ -71,7 +71,8 @@ def test_gpu_busy_is_recorded_and_outputs_have_it(case):
     checks.contains_not("chrome", 'GPU 0 SM active"', timeline)  # means of NVML's are not mixed with it
     tracks = [json.loads(line.rstrip(",")) for line in timeline.splitlines() if '"GPU 0 SM active, sampled"' in line]
     at_work = {line["args"]["%"] for line in tracks}
-    checks.equal("values of the track", (True, True), (0 in at_work, max(at_work) > 50))
+    if min(at_work) > 15 or max(at_work) < 50:  # of a stretch, which can begin or end within a sample
+        raise Failure(f"values of the track: {sorted(at_work)}")
     for name in ("Tensor cores, sampled", "DRAM bandwidth, sampled"):
         checks.contains("chrome", f"GPU 0 {name}", timeline)
     read(case, "export", path, "-o", case.path("run.sqlite"))
