@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
+#include "bpf/wire.h"
 #include "probe/elf_image.h"
 #include "probe/maps.h"
 
@@ -281,6 +282,21 @@ static int find_loader(struct inject_target *target, const struct mappings *mapp
 
 /* ---- the library, from an earlier time ------------------------------------------------------- */
 
+#define BREAKPOINT 0xcc
+
+/* Where recordings put a probe into it, this one's among them (bpf/wire.h); 0: not known. */
+static uint64_t probed_function(const struct elf_image *image)
+{
+	struct elf_symbols symbols;
+	Elf64_Sym found;
+
+	return !elf_symbols_dynamic(image, &symbols) &&
+	                       elf_symbols_find(image, &symbols, WIRE_NODE_FUNCTION, false,
+	                                        &found) == 1
+	               ? found.st_value
+	               : 0;
+}
+
 /*
  * Whether what is mapped at `base` is this library: all of its segments that nobody writes to, with
  * code, constants and build id. Read from memory, which takes no more rights than the rest does.
@@ -288,6 +304,7 @@ static int find_loader(struct inject_target *target, const struct mappings *mapp
 static bool is_library(const struct inject_target *target, const struct elf_image *image,
                        const struct inject_options *options, uint64_t base)
 {
+	const uint64_t probed = probed_function(image);
 	const uint8_t *bytes = options->library;
 	uint8_t part[16384];
 
@@ -302,9 +319,14 @@ static bool is_library(const struct inject_target *target, const struct elf_imag
 		for (uint64_t at = 0; at < segment->p_filesz;) {
 			uint64_t left = segment->p_filesz - at;
 			size_t step = left < sizeof(part) ? (size_t)left : sizeof(part);
+			uint64_t from = segment->p_vaddr + at;
 
-			if (!target_read(target, base + segment->p_vaddr + at, part, step) ||
-			    memcmp(part, bytes + segment->p_offset + at, step) != 0)
+			if (!target_read(target, base + from, part, step))
+				return false;
+			if (probed >= from && probed - from < step &&
+			    part[probed - from] == BREAKPOINT)
+				part[probed - from] = bytes[segment->p_offset + at + probed - from];
+			if (memcmp(part, bytes + segment->p_offset + at, step) != 0)
 				return false;
 			at += step;
 		}
