@@ -311,7 +311,7 @@ static void begin_run(struct capture *c)
 	if (options->metrics_ns || options->stretches_ns)
 		c->metrics = metrics_feed_new(options->metrics_ns, options->stretches_ns);
 	if (options->who)
-		c->who = who_feed_new(options->who_newest);
+		c->who = who_feed_new(options->target.kind == TARGET_COMMAND, options->who_newest);
 	if (options->ras)
 		c->ranks = ranks_feed_new();
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv

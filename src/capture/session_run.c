@@ -410,8 +410,8 @@ void session_ask_for_gpus(struct capture *c)
  * of them, nor believes the process. */
 static void tell_users_of_gpus(struct capture *c, const struct gpus_sample *sample)
 {
-	for (size_t i = 0; c->who && i < sample->n_processes; i++)
-		who_feed_gpus(c->who, sample->processes[i].pid, sample->processes[i].gpus);
+	if (c->who)
+		who_feed_gpus(c->who, sample);
 }
 
 static void turn_gpus(struct capture *c)

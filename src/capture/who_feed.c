@@ -32,7 +32,7 @@ struct held {
 
 struct who_feed {
 	struct process_identities *identities;
-	bool newest;
+	bool command, newest;
 	struct run_identity *all; /* RUN_IDENTITIES_MAX */
 	size_t n;
 	uint64_t left_out, turn_ns;
@@ -43,7 +43,7 @@ struct who_feed {
 	uint64_t n_held;
 };
 
-struct who_feed *who_feed_new(bool newest)
+struct who_feed *who_feed_new(bool command, bool newest)
 {
 	const struct process_identities_options options = { .most = ASKS_MOST };
 	struct process_identities *identities = process_identities_new(&options, NULL);
@@ -53,6 +53,7 @@ struct who_feed *who_feed_new(bool newest)
 		return NULL;
 	feed = xcalloc(1, sizeof(*feed));
 	feed->identities = identities;
+	feed->command = command;
 	feed->newest = newest;
 	pthread_mutex_init(&feed->lock, NULL);
 	feed->all = xcalloc(RUN_IDENTITIES_MAX, sizeof(*feed->all));
@@ -246,7 +247,9 @@ void who_feed_process(struct who_feed *feed, const struct process *process, uint
 		return;
 	}
 	asked.at = feed->n;
-	feed->all[feed->n++] = (struct run_identity){ .pid = process->pid, .since_ns = now_ns };
+	feed->all[feed->n++] = (struct run_identity){ .pid = process->pid,
+		                                      .since_ns = now_ns,
+		                                      .memory_whole = feed->command };
 	if (!take(feed, &asked))
 		feed->asked[feed->n_asked++] = asked;
 }
@@ -287,15 +290,51 @@ void who_feed_turn(struct who_feed *feed, uint64_t now_ns)
 	ask_again(feed);
 }
 
-/* The last that had the number has it now. */
-void who_feed_gpus(struct who_feed *feed, uint32_t pid, uint32_t gpus)
+/* Who is not told of before it has memory had none, since the reading came later than it. */
+static void take_none(struct who_feed *feed, const struct gpus_sample *sample)
 {
+	for (size_t i = 0; i < feed->n; i++) {
+		struct run_identity *one = &feed->all[i];
+
+		if (!one->memory[RUN_MEMORY_FIRST].time_ns && one->since_ns < sample->read_ns &&
+		    gpus_process_bytes(sample, one->pid) == GPU_UNKNOWN)
+			one->memory_whole = true;
+	}
+}
+
+static void take_memory(struct run_identity *one, const struct run_memory *memory)
+{
+	struct run_memory *kept = one->memory;
+
+	if (memory->time_ns < one->since_ns) /* of whoever had the number before */
+		return;
+	if (!kept[RUN_MEMORY_FIRST].time_ns)
+		kept[RUN_MEMORY_FIRST] = *memory;
+	if (!kept[RUN_MEMORY_MOST].time_ns || memory->bytes > kept[RUN_MEMORY_MOST].bytes)
+		kept[RUN_MEMORY_MOST] = *memory;
+	kept[RUN_MEMORY_LAST] = *memory;
+}
+
+/* The last that had the number has it now. */
+static void take_process(struct who_feed *feed, const struct gpu_process *process, uint64_t read_ns)
+{
+	const struct run_memory memory = { read_ns, process->bytes };
+
 	for (size_t i = feed->n; i-- > 0;) {
-		if (feed->all[i].pid != pid)
+		if (feed->all[i].pid != process->pid)
 			continue;
-		feed->all[i].gpus |= gpus;
+		feed->all[i].gpus |= process->gpus;
+		take_memory(&feed->all[i], &memory);
 		return;
 	}
+}
+
+void who_feed_gpus(struct who_feed *feed, const struct gpus_sample *sample)
+{
+	if (sample->read_ns)
+		take_none(feed, sample);
+	for (size_t i = 0; i < sample->n_processes; i++)
+		take_process(feed, &sample->processes[i], sample->read_ns);
 }
 
 void who_feed_fill(struct who_feed *feed, struct run_info *run)

@@ -9,16 +9,18 @@
 
 #include <sys/types.h>
 
+#include "gpus/gpus.h"
 #include "trace/event.h"
 
 struct who_feed;
 
 /*
- * After helper_begin(). NULL: it cannot be read. `newest`: where there are more than
+ * After helper_begin(). NULL: it cannot be read. `command`: no process is older than the trace.
+ * `newest`: where there are more than
  * RUN_IDENTITIES_MAX, those that have ended give way to new ones, the first first; else who is met
  * later is left out.
  */
-struct who_feed *who_feed_new(bool newest);
+struct who_feed *who_feed_new(bool command, bool newest);
 void who_feed_free(struct who_feed *feed);
 
 /* A process was met. Of those that there is no room for their number is told. */
@@ -30,8 +32,8 @@ void who_feed_held(struct who_feed *feed, pid_t pid, uint64_t now_ns);
 /* Takes what is known by now; looks ten times a second at most. */
 void who_feed_turn(struct who_feed *feed, uint64_t now_ns);
 
-/* The process with this number uses these of the machine's GPUs now, by their bits. */
-void who_feed_gpus(struct who_feed *feed, uint32_t pid, uint32_t gpus);
+/* Which of the machine's GPUs processes use now, and how much of their memory. */
+void who_feed_gpus(struct who_feed *feed, const struct gpus_sample *sample);
 
 /* Fills in what is known; it is the feed's, until it changes. */
 void who_feed_fill(struct who_feed *feed, struct run_info *run);

@@ -71,6 +71,7 @@ int64_t gpus_process_bytes(const struct gpus_sample *sample, uint32_t pid)
 static void show_without(struct gpus *gpus, const char *why)
 {
 	gpus_from_proc(&gpus->shown);
+	gpus->shown.read_ns = 0;
 	snprintf(gpus->shown.why, sizeof(gpus->shown.why), "%s", why);
 	gpus->any = true;
 }
@@ -82,6 +83,7 @@ static void take(void *data, const struct nvml_message *message)
 	LOCKED(&gpus->lock);
 	if (message->head.kind == NVML_MESSAGE_GPUS) {
 		gpus->shown = message->gpus;
+		gpus->shown.read_ns = clock_now_ns();
 		gpus->any = true;
 	} else if (!message->beat.n && *message->beat.why) {
 		show_without(gpus, message->beat.why);

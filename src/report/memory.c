@@ -146,6 +146,56 @@ static void write_places(void *self, const struct run_info *run)
 	report_note_no_stacks(table, run, placeless, all);
 }
 
+/* ---- what no call holds --------------------------------------------------------------------- */
+
+static const struct table_column nvml_columns[] = {
+	{ "PID", TABLE_NUMBER },     { "At", TABLE_TIME },       { "By NVML", TABLE_BYTES },
+	{ "By Calls", TABLE_BYTES }, { "Of NCCL", TABLE_BYTES }, { "Rest", TABLE_BYTES },
+	{ "Moment", TABLE_TEXT },
+};
+
+static const char *const moments[RUN_MEMORIES] = {
+	[RUN_MEMORY_FIRST] = "first", [RUN_MEMORY_MOST] = "most", [RUN_MEMORY_LAST] = "last"
+};
+
+static void write_nvml_row(struct report_writer *writer, const struct memory_nvml_row *row)
+{
+	struct table *table = writer->table;
+
+	TABLE_CELLS(table, row->process->pid);
+	report_time(writer, row->time_ns);
+	TABLE_CELLS(table, row->beyond.gpu_bytes, row->beyond.by_calls, row->beyond.nccl_bytes);
+	if (row->beyond.rest_bytes < 0)
+		table_unknown(table);
+	else
+		table_u64(table, (uint64_t)row->beyond.rest_bytes);
+	TABLE_LAST(table, moments[row->moment]);
+}
+
+/* Of a part of the time, or of some calls, what calls hold is not known. */
+static void write_nvml(void *self, const struct run_info *run)
+{
+	struct report_writer *writer = self;
+	bool older = false,
+	     known = !writer->options.from_ns && !writer->options.to_ns && !run->chosen;
+	const struct memory_nvml_row *rows;
+	size_t n;
+
+	rows = memory_use_nvml(writer->analysis, &n);
+	if (!n || !known)
+		return;
+	report_table(writer, "no_call", "Memory that no call holds", TABLE_COLUMNS(nvml_columns));
+	for (size_t i = 0; i < n; i++) {
+		write_nvml_row(writer, &rows[i]);
+		older |= !rows[i].beyond.whole;
+	}
+	table_note(writer->table, "Rest: contexts, code, local memory, what pools keep; NVML tells "
+	                          "no parts, and was asked every 3 s");
+	if (older)
+		table_note(writer->table, "of processes that NVML knew before the recording, Rest "
+		                          "has what they allocated before");
+}
+
 /* ---- what stayed --------------------------------------------------------------------------- */
 
 static const struct table_column kept_columns[] = {
@@ -191,6 +241,7 @@ const struct report_kind memory_report = {
 	.parts = { { "kinds", NULL, TABLE_COLUMNS(kind_columns), write_kinds },
 	           { "functions", "By the function that allocated", TABLE_COLUMNS(function_columns),
 	             write_functions },
+	           { .write = write_nvml },
 	           { .write = write_places },
 	           { .write = write_kept } },
 };

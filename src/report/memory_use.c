@@ -24,6 +24,7 @@ struct place_use {
 struct memory_use {
 	struct consumer consumer; /* first: what callers hold */
 	struct memory *memory;
+	struct memory_nvml *nvml;          /* NULL: NVML told nothing */
 	const struct process **processes;  /* by id: those that allocated */
 	const struct function **functions; /* by id: those that did it */
 	size_t n_processes, n_functions;
@@ -88,10 +89,20 @@ static void changed(void *data, const struct memory_change *change)
 {
 	struct memory_use *use = data;
 
+	memory_nvml_changed(use->nvml, change);
 	if (change->allocation->kind != MEMORY_VMM_VA) /* no memory */
 		count_place(use, change);
 	if (change->fate == MEMORY_WENT_WITH_PROCESS)
 		keep_big(&use->exited, change->allocation, true);
+}
+
+static int memory_use_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct memory_use *use = (struct memory_use *)self;
+
+	memory_nvml_free(use->nvml);
+	use->nvml = memory_nvml_new(run);
+	return 0;
 }
 
 static int memory_use_event(struct consumer *self, const struct event *event, struct err *err)
@@ -99,6 +110,7 @@ static int memory_use_event(struct consumer *self, const struct event *event, st
 	struct memory_use *use = (struct memory_use *)self;
 	const struct call *call = event->call;
 
+	memory_nvml_event(use->nvml, event);
 	memory_event(use->memory, event);
 	if (event->type != EVENT_CALL || call->op != OP_ALLOC)
 		return 0;
@@ -221,6 +233,11 @@ const struct kept_allocation *memory_use_kept(struct consumer *self, size_t *n)
 	return longest_rows(&use->kept, n);
 }
 
+const struct memory_nvml_row *memory_use_nvml(struct consumer *self, size_t *n)
+{
+	return memory_nvml_rows(((struct memory_use *)self)->nvml, n);
+}
+
 const struct memory *memory_use_memory(const struct consumer *self)
 {
 	return ((const struct memory_use *)self)->memory;
@@ -234,6 +251,7 @@ static void memory_use_free(struct consumer *self)
 	stack_places_free(use->places);
 	free(use->by_place);
 	memory_free(use->memory);
+	memory_nvml_free(use->nvml);
 	longest_free(&use->exited);
 	longest_free(&use->kept);
 	free(use->processes);
@@ -243,7 +261,8 @@ static void memory_use_free(struct consumer *self)
 	free(use);
 }
 
-static const struct consumer_ops memory_use_ops = { .event = memory_use_event,
+static const struct consumer_ops memory_use_ops = { .begin = memory_use_begin,
+	                                            .event = memory_use_event,
 	                                            .free = memory_use_free };
 
 struct consumer *memory_use_new(void)

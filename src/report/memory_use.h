@@ -4,6 +4,7 @@
 #define CUSCOPE_REPORT_MEMORY_USE_H
 
 #include "analysis/memory.h"
+#include "report/memory_nvml.h"
 
 #define MEMORY_BIGGEST 20
 
@@ -49,6 +50,9 @@ const char *memory_use_place(struct consumer *use, const struct memory_allocatio
 
 /* The biggest, MEMORY_BIGGEST at most; of equal ones the oldest. */
 const struct kept_allocation *memory_use_kept(struct consumer *use, size_t *n);
+
+/* What NVML told of each process; none where it told nothing. */
+const struct memory_nvml_row *memory_use_nvml(struct consumer *use, size_t *n);
 
 const struct memory *memory_use_memory(const struct consumer *use);
 

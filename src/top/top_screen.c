@@ -390,7 +390,7 @@ static int screen_event(struct consumer *self, const struct event *event, struct
 	if (event->type != EVENT_PROCESS) /* all else is for struct top_counts */
 		return 0;
 	if (!s->who_tried)
-		s->who = who_feed_new(true);
+		s->who = who_feed_new(false, true);
 	s->who_tried = true;
 	if (s->who)
 		who_feed_process(s->who, event->process, event->time_ns);

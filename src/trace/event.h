@@ -404,13 +404,23 @@ enum run_identity_word {
 
 #define RUN_IDENTITIES_MAX 1024
 
+/* Memory that NVML told of: a moment's. */
+struct run_memory {
+	uint64_t time_ns, bytes;
+};
+
+/* The numbers are the order in files. */
+enum run_memory_moment { RUN_MEMORY_FIRST, RUN_MEMORY_MOST, RUN_MEMORY_LAST, RUN_MEMORIES };
+
 struct run_identity {
 	uint32_t pid, machine; /* machine: see struct process; in memory only */
 	uint64_t since_ns; /* the first of its events: a number can be another process's later */
 	uint32_t own_word; /* bits of words that the process itself could have made up */
 	uint32_t gpus; /* bits of the machine's GPUs that it used, as the driver tells it; 0: not
 	                  known */
-	char *words[RUN_IDENTITY_WORDS]; /* NULL: not known */
+	bool memory_whole;                      /* it had none before it was traced */
+	struct run_memory memory[RUN_MEMORIES]; /* time 0: NVML did not tell of it */
+	char *words[RUN_IDENTITY_WORDS];        /* NULL: not known */
 };
 
 struct run_info;

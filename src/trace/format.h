@@ -97,7 +97,8 @@ enum run_field {
 	RUN_HOST_WAITS, /* what threads waited for; below how many ns it was added up; since 1.5 */
 	RUN_STRETCHES,  /* how it was told when GPUs were busy; since 1.5 */
 	RUN_BOOT,       /* which boot of which machine it was; since 1.5 */
-	RUN_IDENTITY_GPUS, /* which of the machine's GPUs a process used; since 1.7 */
+	RUN_IDENTITY_GPUS,   /* which of the machine's GPUs a process used; since 1.7 */
+	RUN_IDENTITY_MEMORY, /* NVML's figure of its memory at moments; since 1.7 */
 };
 
 /* The columns of an event chunk. */

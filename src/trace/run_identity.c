@@ -79,6 +79,20 @@ static void add_gpus(struct buf *raw, const struct run_identity *identity)
 	record_add(raw, RUN_IDENTITY_GPUS, &body);
 }
 
+static void add_memory(struct buf *raw, const struct run_identity *identity)
+{
+	AT_END(buf_free) struct buf body = { 0 };
+
+	record_varint(&body, identity->pid);
+	record_varint(&body, identity->since_ns);
+	record_varint(&body, identity->memory_whole);
+	for (size_t i = 0; i < RUN_MEMORIES; i++) {
+		record_varint(&body, identity->memory[i].time_ns);
+		record_varint(&body, identity->memory[i].bytes);
+	}
+	record_add(raw, RUN_IDENTITY_MEMORY, &body);
+}
+
 /* One of whom nothing is known ends what is known of another, who had the number before. */
 static bool ends_another(const struct run_info *run, size_t at)
 {
@@ -98,6 +112,9 @@ void run_identities_add(struct buf *raw, const struct run_info *run)
 			add_one(raw, &run->identities[i]);
 		if (is_known(&run->identities[i]) && run->identities[i].gpus)
 			add_gpus(raw, &run->identities[i]);
+		if (is_known(&run->identities[i]) &&
+		    run->identities[i].memory[RUN_MEMORY_FIRST].time_ns)
+			add_memory(raw, &run->identities[i]);
 	}
 	if (!run->identities_left_out)
 		return;
@@ -132,15 +149,44 @@ void run_identity_read(struct run_info *run, struct bytes *body)
 		one->words[i] = read_word(body);
 }
 
-/* It comes behind the process that it is of. */
-void run_identity_read_gpus(struct run_info *run, struct bytes *body)
+/* What comes behind the process that it is of; NULL: there is none. */
+static struct run_identity *read_whose(struct run_info *run, struct bytes *body)
 {
 	struct run_identity *all = (struct run_identity *)run->identities;
 	struct run_identity *last = run->n_identities ? &all[run->n_identities - 1] : NULL;
 	uint64_t pid = bytes_varint(body), since_ns = bytes_varint(body);
 
-	if (last && last->pid == pid && last->since_ns == since_ns)
-		last->gpus = (uint32_t)bytes_varint(body);
+	return last && last->pid == pid && last->since_ns == since_ns ? last : NULL;
+}
+
+void run_identity_read_gpus(struct run_info *run, struct bytes *body)
+{
+	struct run_identity *of = read_whose(run, body);
+
+	if (of)
+		of->gpus = (uint32_t)bytes_varint(body);
+}
+
+static bool is_memory(const struct run_memory *memory)
+{
+	return memory->time_ns && memory->time_ns < FORMAT_TIME_MAX && memory->bytes < INT64_MAX;
+}
+
+void run_identity_read_memory(struct run_info *run, struct bytes *body)
+{
+	struct run_identity *of = read_whose(run, body), read;
+	bool good = of != NULL;
+
+	read.memory_whole = bytes_varint(body) != 0;
+	for (size_t i = 0; i < RUN_MEMORIES; i++) {
+		read.memory[i].time_ns = bytes_varint(body);
+		read.memory[i].bytes = bytes_varint(body);
+		good = good && is_memory(&read.memory[i]);
+	}
+	if (!good)
+		return;
+	of->memory_whole = read.memory_whole;
+	memcpy(of->memory, read.memory, sizeof(of->memory));
 }
 
 void run_identities_free(struct run_info *run)

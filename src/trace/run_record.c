@@ -459,6 +459,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	case RUN_IDENTITY_GPUS:
 		run_identity_read_gpus(run, body);
 		break;
+	case RUN_IDENTITY_MEMORY:
+		run_identity_read_memory(run, body);
+		break;
 	case RUN_IDENTITIES_LOST:
 		run->identities_left_out = bytes_varint(body);
 		break;

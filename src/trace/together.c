@@ -142,6 +142,9 @@ static void run_add_identities(struct run_info *all, const struct run_info *run,
 	for (; n < all->n_identities; n++) {
 		rows[n].machine = clock->machine;
 		rows[n].since_ns = clock_map_ns(&clock->map, rows[n].since_ns);
+		for (size_t i = 0; i < RUN_MEMORIES && rows[n].memory[i].time_ns; i++)
+			rows[n].memory[i].time_ns =
+				clock_map_ns(&clock->map, rows[n].memory[i].time_ns);
 	}
 	all->identities = rows;
 }

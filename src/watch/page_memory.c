@@ -40,7 +40,7 @@ static const struct held_process *change_of(const struct places *places,
 	return NULL;
 }
 
-static void add_beyond(struct json *json, const struct held_beyond *beyond)
+static void add_beyond(struct json *json, const struct memory_beyond *beyond)
 {
 	if (!beyond->told)
 		return;
@@ -330,7 +330,7 @@ static const struct table_column beyond_columns[] = {
 
 static void beyond_row(const struct page_out *p, const struct held_process *process)
 {
-	const struct held_beyond *beyond = &process->beyond;
+	const struct memory_beyond *beyond = &process->beyond;
 	int64_t grown = beyond->rest_bytes - beyond->first_rest;
 	AT_END(buf_free) struct buf who = { 0 }, since = { 0 };
 

@@ -30,9 +30,8 @@ struct history {
 struct past {
 	uint32_t id;
 	uint64_t live_bytes, failed;
-	bool told;   /* its end */
-	bool beyond; /* NVML told of it */
-	int64_t first_rest;
+	bool told; /* its end */
+	struct memory_beyond beyond;
 	UT_hash_handle hh;
 };
 
@@ -161,26 +160,10 @@ static uint64_t device_bytes(const struct held_process *process)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < process->n_totals; i++) {
-		enum api_memory kind = process->totals[i].kind;
-
-		if (kind == MEMORY_DEVICE || kind == MEMORY_ASYNC || kind == MEMORY_ARRAY ||
-		    kind == MEMORY_VMM)
+		if (memory_is_in_nvml(process->totals[i].kind))
 			bytes += process->totals[i].live.bytes;
 	}
 	return bytes;
-}
-
-/* NCCL's library, or its functions where it is linked in. */
-static bool is_of_nccl(const struct stack *stack)
-{
-	for (size_t i = 0; stack && i < stack->n_frames; i++) {
-		const struct stack_frame *frame = stack->frames[i];
-
-		if ((frame->module && strstr(frame->module, "libnccl")) ||
-		    (frame->function && !strncmp(frame->function, "nccl", 4)))
-			return true;
-	}
-	return false;
 }
 
 static struct held_process *find_process(struct places *places, const struct process *process)
@@ -197,22 +180,14 @@ static void take_beyond(struct places *places, struct held_process *process,
                         const struct gpus_sample *gpus)
 {
 	const struct process *of = process->memory->process;
-	struct held_beyond *beyond = &process->beyond;
 	int64_t bytes = gpus_process_bytes(gpus, of->pid);
-	struct past *past = past_of(places, of);
+	struct memory_beyond *beyond = &past_of(places, of)->beyond;
 
 	if (bytes == GPU_UNKNOWN || process->memory->ended)
 		return;
-	beyond->told = true;
 	beyond->whole = places->begun && gpus_process_bytes(&places->older, of->pid) == GPU_UNKNOWN;
-	beyond->gpu_bytes = (uint64_t)bytes;
-	beyond->by_calls = device_bytes(process);
-	beyond->rest_bytes = bytes - (int64_t)beyond->by_calls;
-	if (!past->beyond && beyond->rest_bytes >= 0) {
-		past->beyond = true;
-		past->first_rest = beyond->rest_bytes;
-	}
-	beyond->first_rest = past->first_rest;
+	memory_beyond_take(beyond, (uint64_t)bytes, device_bytes(process), 0);
+	process->beyond = *beyond;
 }
 
 static void take_all_beyond(struct places *places, const struct watch_memory *memory,
@@ -224,7 +199,7 @@ static void take_all_beyond(struct places *places, const struct watch_memory *me
 		const struct watch_place *row = &memory->places[i];
 		struct held_process *process = find_process(places, row->process);
 
-		if (process && process->beyond.told && is_of_nccl(row->stack))
+		if (process && process->beyond.told && memory_is_of_nccl(row->stack))
 			process->beyond.nccl_bytes += row->bytes;
 	}
 }

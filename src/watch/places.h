@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/memory_beyond.h"
 #include "analysis/place.h"
 #include "capture/watch/watch.h"
 
@@ -52,29 +53,14 @@ struct held_place {
 	int64_t grown_bytes; /* older_bytes, since the page before */
 };
 
-/*
- * What NVML tells of a process, and calls do not hold: its context, code, local memory, what pools
- * keep free, and what it allocated before the watch. Nobody tells these apart, but for what was
- * there when NVML first told of a process whose calls were all seen: context, and code until then.
- */
-struct held_beyond {
-	bool told;           /* by NVML, on this page; else all else is 0 */
-	bool whole;          /* NVML did not tell of it when the watch began */
-	uint64_t gpu_bytes;  /* that NVML tells of */
-	uint64_t by_calls;   /* of these: live memory of the device's */
-	uint64_t nccl_bytes; /* of these: allocated by NCCL, as stacks say */
-	int64_t rest_bytes;  /* negative for as long as NVML's reading is the older one */
-	int64_t first_rest;  /* of the first page that it was told on */
-};
-
 struct held_process {
 	const struct watch_process_memory *memory;
 	const struct watch_memory_totals *totals; /* its own, by kind */
 	size_t n_totals;
-	int64_t grown_bytes;        /* live, since the page before */
-	uint64_t failed_since;      /* allocations, since the page before */
-	struct watch_count unfreed; /* ended: what it had not freed, all kinds but MEMORY_VMM_VA */
-	struct held_beyond beyond;
+	int64_t grown_bytes;         /* live, since the page before */
+	uint64_t failed_since;       /* allocations, since the page before */
+	struct watch_count unfreed;  /* ended: what it had not freed, all kinds but MEMORY_VMM_VA */
+	struct memory_beyond beyond; /* of this page; nothing told: NVML did not */
 };
 
 struct places;

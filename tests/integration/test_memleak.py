@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import time
 import xml.etree.ElementTree
 
 import checks
@@ -239,6 +240,44 @@ def test_memleak_tells_what_no_call_holds(case):
     process.wait()
     leak.stop()
     checks.equal("what was there at first", [], told("first_rest"))
+
+
+@alone
+def test_a_recording_tells_what_no_call_holds(case):
+    """NVML's figure of a process at its first, largest and last reading, less what its calls held then."""
+    def tell(text):
+        with open(case.path("gpu.new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(case.path("gpu.new"), case.path("gpu"))
+
+    def report(*options):
+        process = case.cuscope("report", case.path("run.cuscope"), "memory", *options)
+        if process.wait():
+            raise Failure(process.err())
+        return process.out()
+
+    case.env.update(LD_LIBRARY_PATH=Places.libraries() + ":" + os.path.join(Places.build, "simnvml"), SIMNVML_FILE=case.path("gpu"))
+    leak = case.program("leak", 2000, 10)
+    tell("processes 0\n")
+    recording = case.cuscope("record", "-o", case.path("run.cuscope"), "-p", leak.pid)
+    for mib in (500, 580, 540):
+        time.sleep(4.5)  # it is asked every 3 s
+        tell(f"processes 1\npid {leak.pid}\nprocess_mib {mib}\n")
+    time.sleep(4.5)
+    recording.signal(signal.SIGINT)
+    checks.equal("status of record", 0, recording.wait())
+    leak.stop()
+    rows = json.loads(report("--format", "json"))["no_call"]
+    checks.equal("moments", ["first", "most", "last"], [row["Moment"] for row in rows])
+    checks.equal("NVML's figures", [500 << 20, 580 << 20, 540 << 20], [row["By NVML (bytes)"] for row in rows])
+    for row in rows:
+        checks.equal("the rest", row["By NVML (bytes)"] - row["By Calls (bytes)"], row["Rest (bytes)"])
+    held = [row["By Calls (bytes)"] for row in rows]
+    if not 4096 <= held[0] < held[1] < held[2]:
+        raise Failure(f"what calls held grew by 4 KiB a round, and not so: {held}")
+    text = report()
+    if "Memory that no call holds" not in text or "NVML knew before" in text:
+        raise Failure(f"the table of a process that NVML did not know at first: {text}")
 
 
 @alone

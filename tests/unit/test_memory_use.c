@@ -155,6 +155,53 @@ static void test_the_biggest_that_were_never_freed(void **state)
 	assert_int_equal(n, MEMORY_BIGGEST);
 }
 
+static void assert_nvml(const struct memory_nvml_row *row, enum run_memory_moment moment,
+                        uint64_t by_calls, uint64_t of_nccl, int64_t rest, bool whole)
+{
+	assert_int_equal(row->moment, moment);
+	assert_int_equal(row->beyond.by_calls, by_calls);
+	assert_int_equal(row->beyond.nccl_bytes, of_nccl);
+	assert_int_equal(row->beyond.rest_bytes, rest);
+	assert_int_equal(row->beyond.whole, whole);
+}
+
+/* In the middle of a run, at its end, of a process without calls and of one that was not met. */
+static void test_what_no_call_holds_is_of_its_moment(void **state)
+{
+	const struct stack_frame frame = { .module = "/usr/lib/libnccl.so.2" };
+	const struct stack_frame *frames[] = { &frame };
+	const struct stack in_nccl = { .n_frames = 1, .frames = frames };
+	const struct process *one = new_process(1, "one"), *two = new_process(2, "two");
+	const struct run_identity identities[] = {
+		{ .pid = two->pid, .memory = { { US(50), 7 }, { US(50), 7 }, { US(50), 7 } } },
+		{ .pid = one->pid,
+		  .memory_whole = true,
+		  .memory = { { US(50), 5000 }, { US(150), 9000 }, { US(900), 600 } } },
+		{ .pid = 77, .memory = { { US(50), 7 }, { US(50), 7 }, { US(50), 7 } } },
+	};
+	const struct run_info run = { .identities = identities, .n_identities = 3 };
+	struct event met = process_event(EVENT_PROCESS, two, 1);
+	const struct memory_nvml_row *rows;
+	struct err err;
+	size_t n;
+
+	assert_int_equal(consumers_begin(&use, 1, &run, &err), 0);
+	feed(use, &met);
+	see(one, alloc_at("cudaMalloc", 10, 0x1000, 1000));
+	see(one, alloc_at("cudaMallocManaged", 20, 0x2000, 1 << 20)); /* in no figure of NVML's */
+	see(one, alloc_in(&in_nccl, "cudaMalloc", 100, 0x3000, 300));
+	see(one, free_at("cudaFree", 200, 0x1000));
+	see(one, alloc_at("cudaMalloc", 300, 0x4000, 700));
+	rows = memory_use_nvml(use, &n);
+	assert_int_equal(n, 4);
+	assert_nvml(&rows[0], RUN_MEMORY_FIRST, 1000, 0, 4000, true);
+	assert_nvml(&rows[1], RUN_MEMORY_MOST, 1300, 300, 7700, true);
+	assert_nvml(&rows[2], RUN_MEMORY_LAST, 1000, 300, -400,
+	            true); /* older than what it is beside */
+	assert_ptr_equal(rows[3].process, two);
+	assert_nvml(&rows[3], RUN_MEMORY_FIRST, 0, 0, 7, false);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -166,6 +213,7 @@ int main(void)
 		TEST(test_places_of_what_stayed_come_first),
 		TEST(test_there_are_no_places_without_stacks),
 		TEST(test_the_biggest_that_were_never_freed),
+		TEST(test_what_no_call_holds_is_of_its_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* What a trace file says of its run, where that is nonsense. */
 #include "support.h"
 
+#include "base/array.h"
+
 #include "trace/run_record.h"
 
 static struct run_info read_back(struct run_info info)
@@ -146,6 +148,8 @@ static void test_who_processes_were_comes_back(void **state)
 		  .since_ns = 200,
 		  .own_word = 1u << RUN_IDENTITY_RANK,
 		  .gpus = 1u << 3,
+		  .memory_whole = true,
+		  .memory = { { 210, 500 }, { 220, INT64_MAX - 1 }, { 230, 700 } },
 		  .words = { [RUN_IDENTITY_RANK] = rank,
 		             [RUN_IDENTITY_JOB] = job,
 		             [RUN_IDENTITY_COMMAND] = too_long } },
@@ -170,15 +174,41 @@ static void test_who_processes_were_comes_back(void **state)
 	assert_string_equal(who->words[RUN_IDENTITY_USER], "ada");
 	assert_null(who->words[RUN_IDENTITY_RANK]);
 	assert_int_equal(who->gpus, 0);
+	assert_int_equal(who->memory[RUN_MEMORY_FIRST].time_ns, 0);
 	who = run_identity_of(&kept.info, 7, 200);
 	assert_string_equal(who->words[RUN_IDENTITY_RANK], "3");
 	assert_string_equal(who->words[RUN_IDENTITY_JOB], "77");
 	assert_int_equal(who->own_word, 1u << RUN_IDENTITY_RANK);
 	assert_int_equal(who->gpus, 1u << 3);
+	assert_true(who->memory_whole);
+	assert_memory_equal(who->memory, all[1].memory, sizeof(who->memory));
 	assert_null(who->words[RUN_IDENTITY_COMMAND]);
 	assert_null(run_identity_of(&kept.info, 8, 300));
 	assert_null(run_identity_of(&kept.info, 7, 400)); /* another has the number by then */
 	assert_null(run_identity_of(&kept.info, 9, 300));
+	run_free(&kept);
+	buf_free(&raw);
+}
+
+static void test_memory_that_cannot_be_is_not_read(void **state)
+{
+	static const struct run_memory bad[] = { { 0, 5 }, { UINT64_MAX, 5 }, { 5, UINT64_MAX } };
+	char user[] = "ada";
+	struct run_identity one = { .pid = 7, .words = { user } };
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+
+	info.identities = &one;
+	info.n_identities = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		one.memory[RUN_MEMORY_FIRST] = one.memory[RUN_MEMORY_MOST] =
+			(struct run_memory){ 10, 5 };
+		one.memory[RUN_MEMORY_LAST] = bad[i];
+		run_write(&info, &raw);
+		assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+		assert_int_equal(kept.info.identities[0].memory[RUN_MEMORY_FIRST].time_ns, 0);
+	}
 	run_free(&kept);
 	buf_free(&raw);
 }
@@ -213,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_calls_that_were_counted_come_back),
 		cmocka_unit_test(test_no_more_gpus_are_read_than_there_is_room_for),
 		cmocka_unit_test(test_who_processes_were_comes_back),
+		cmocka_unit_test(test_memory_that_cannot_be_is_not_read),
 		cmocka_unit_test(test_no_more_identities_are_read_than_there_is_room_for),
 	};
 

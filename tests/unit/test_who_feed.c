@@ -52,7 +52,7 @@ static bool is_known(struct who_feed *feed, uint32_t pid)
 
 static void test_the_first_are_kept(void **state)
 {
-	struct who_feed *feed = who_feed_new(false);
+	struct who_feed *feed = who_feed_new(false, false);
 	struct run_info run = { 0 };
 
 	meet(feed, (uint32_t)getpid(), 1);
@@ -67,7 +67,7 @@ static void test_the_first_are_kept(void **state)
 
 static void test_the_newest_and_those_that_run_are_kept(void **state)
 {
-	struct who_feed *feed = who_feed_new(true);
+	struct who_feed *feed = who_feed_new(false, true);
 	pid_t child = fork();
 	struct run_info run = { 0 };
 
@@ -94,7 +94,7 @@ static void test_the_newest_and_those_that_run_are_kept(void **state)
 
 static void test_who_has_no_room_is_not_who_had_the_number_before(void **state)
 {
-	struct who_feed *feed = who_feed_new(false);
+	struct who_feed *feed = who_feed_new(false, false);
 	struct run_info run = { 0 };
 
 	meet(feed, (uint32_t)getpid(), 1);
@@ -135,7 +135,7 @@ static bool is_told(struct who_feed *feed, uint32_t pid, uint64_t since_ns)
 
 static void test_who_was_held_is_known_after_its_end(void **state)
 {
-	struct who_feed *feed = who_feed_new(false);
+	struct who_feed *feed = who_feed_new(false, false);
 	uint32_t by_exec = child_that_was_held(feed, 10), by_call = child_that_was_held(feed, 20);
 
 	meet(feed, by_exec, 9);
@@ -147,8 +147,9 @@ static void test_who_was_held_is_known_after_its_end(void **state)
 
 static void test_who_was_held_is_no_other_program(void **state)
 {
-	struct who_feed *feed = who_feed_new(false);
-	uint32_t later = child_that_was_held(feed, 1000000000), before = child_that_was_held(feed, 10);
+	struct who_feed *feed = who_feed_new(false, false);
+	uint32_t later = child_that_was_held(feed, 1000000000),
+		 before = child_that_was_held(feed, 10);
 
 	meet(feed, later, 1); /* it was held as the next began */
 	meet(feed, later, 999999990);
@@ -159,6 +160,65 @@ static void test_who_was_held_is_no_other_program(void **state)
 	assert_true(is_told(feed, before, 9));
 	assert_false(is_told(feed, before, 2000000000));
 	who_feed_free(feed);
+}
+
+static void nvml_tells(struct who_feed *feed, uint64_t read_ns, uint64_t bytes)
+{
+	static struct gpus_sample sample;
+
+	sample = (struct gpus_sample){ .n = 1, .read_ns = read_ns, .n_processes = bytes != 0 };
+	sample.processes[0] = (struct gpu_process){ (uint32_t)getpid(), 1, bytes };
+	who_feed_gpus(feed, &sample);
+}
+
+static const struct run_identity *told_of(struct who_feed *feed)
+{
+	static struct run_info run;
+
+	who_feed_fill(feed, &run);
+	assert_int_equal(run.n_identities, 1);
+	return &run.identities[0];
+}
+
+static void test_memory_of_the_first_most_and_last_reading_is_kept(void **state)
+{
+	struct who_feed *feed = who_feed_new(false, false);
+	const struct run_identity *who;
+
+	meet(feed, (uint32_t)getpid(), 100);
+	nvml_tells(feed, 99, 70); /* of who had the number before */
+	assert_int_equal(told_of(feed)->memory[RUN_MEMORY_FIRST].time_ns, 0);
+	for (uint64_t i = 0; i < 5; i++)
+		nvml_tells(feed, 200 + i, (const uint64_t[]){ 500, 900, 900, 800, 700 }[i]);
+	nvml_tells(feed, 300, 0); /* it has ended */
+	who = told_of(feed);
+	assert_int_equal(who->memory[RUN_MEMORY_FIRST].time_ns, 200);
+	assert_int_equal(who->memory[RUN_MEMORY_FIRST].bytes, 500);
+	assert_int_equal(who->memory[RUN_MEMORY_MOST].time_ns, 201);
+	assert_int_equal(who->memory[RUN_MEMORY_MOST].bytes, 900);
+	assert_int_equal(who->memory[RUN_MEMORY_LAST].time_ns, 204);
+	assert_int_equal(who->memory[RUN_MEMORY_LAST].bytes, 700);
+	assert_false(who->memory_whole);
+	who_feed_free(feed);
+}
+
+static void test_who_nvml_did_not_know_at_first_is_whole(void **state)
+{
+	struct who_feed *feed = who_feed_new(false, false), *of_command = who_feed_new(true, false);
+
+	meet(feed, (uint32_t)getpid(), 100);
+	nvml_tells(feed, 99, 0); /* before it was met: what came until then is not known */
+	assert_false(told_of(feed)->memory_whole);
+	nvml_tells(feed, 0, 0); /* NVML did not answer */
+	assert_false(told_of(feed)->memory_whole);
+	nvml_tells(feed, 101, 0);
+	nvml_tells(feed, 102, 500);
+	assert_true(told_of(feed)->memory_whole);
+	meet(of_command, (uint32_t)getpid(), 100);
+	nvml_tells(of_command, 102, 500);
+	assert_true(told_of(of_command)->memory_whole);
+	who_feed_free(feed);
+	who_feed_free(of_command);
 }
 
 static int begin_helper(void **state)
@@ -173,6 +233,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_first_are_kept),
+		cmocka_unit_test(test_memory_of_the_first_most_and_last_reading_is_kept),
+		cmocka_unit_test(test_who_nvml_did_not_know_at_first_is_whole),
 		cmocka_unit_test(test_who_was_held_is_known_after_its_end),
 		cmocka_unit_test(test_who_was_held_is_no_other_program),
 		cmocka_unit_test(test_the_newest_and_those_that_run_are_kept),
