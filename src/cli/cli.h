@@ -116,13 +116,13 @@ extern const struct option_group cli_bounds_options, cli_limits_options;
 /* --gpu, --gpu-window, --cupti. Of this struct. */
 struct cli_gpu {
 	bool asked;
-	bool stalls; /* --stalls: with GPU times, which it asks for */
+	bool stalls;    /* --stalls: with GPU times, which it asks for */
+	bool by_stalls; /* that alone asked for them */
 	struct capture_gpu settings;
 };
 
 extern const struct option_group cli_gpu_options;
-extern const struct option_group cli_stalls_options; /* --stalls. Of a struct cli_gpu that has the
-                                                      * others as well */
+extern const struct option_group cli_stalls_options; /* --stalls. Of a struct cli_gpu */
 void cli_gpu_ask(struct cli_gpu *gpu);               /* --gpu without a list */
 
 /* --gpu-metrics, --no-gpu-metrics, --gpu-busy. Of this struct. */

@@ -374,18 +374,8 @@ static bool gpu_take_window(const struct argp_state *state, void *to, const char
 static void gpu_end(const struct argp_state *state, void *into)
 {
 	struct cli_gpu *gpu = into;
-	const char *tried = getenv(TRY_STALLS);
 
-	if (gpu->stalls && (!tried || !*tried))
-		option_bad_usage(state,
-		                 "--stalls is not yet safe on real GPUs (on an H200 it gave no "
-		                 "samples, and a program did not end); " TRY_STALLS
-		                 "=1 in the environment tries it all the same");
-	if (gpu->stalls && !gpu->asked)
-		cli_gpu_ask(gpu);
-	if (gpu->stalls)
-		gpu->settings.kinds |= AGENT_WANT_KERNELS | AGENT_WANT_STALLS;
-	if (gpu->asked)
+	if (gpu->asked || gpu->stalls)
 		return;
 	if (gpu->settings.window_ns)
 		option_bad_usage(state, "--gpu-window goes with --gpu");
@@ -414,7 +404,25 @@ static const struct option_row stalls_rows[] = {
 	  offsetof(struct cli_gpu, stalls), .order = 6 },
 };
 
-const struct option_group cli_stalls_options = { OPTION_ROWS(stalls_rows) };
+static void stalls_end(const struct argp_state *state, void *into)
+{
+	struct cli_gpu *gpu = into;
+	const char *tried = getenv(TRY_STALLS);
+
+	if (!gpu->stalls)
+		return;
+	if (!tried || !*tried)
+		option_bad_usage(state,
+		                 "--stalls is not yet safe on real GPUs (on an H200 it gave no "
+		                 "samples, and a program did not end); " TRY_STALLS
+		                 "=1 in the environment tries it all the same");
+	gpu->by_stalls = !gpu->asked;
+	if (!gpu->asked)
+		cli_gpu_ask(gpu);
+	gpu->settings.kinds |= AGENT_WANT_KERNELS | AGENT_WANT_STALLS;
+}
+
+const struct option_group cli_stalls_options = { OPTION_ROWS(stalls_rows), .end = stalls_end };
 
 /* ---- commands that have none --------------------------------------------------------------- */
 

@@ -100,6 +100,7 @@ static void top_end(const struct argp_state *state, void *into)
 
 static const struct option_part parts[] = {
 	{ &cli_attach_options, offsetof(struct top_options, attach) },
+	{ &cli_stalls_options, offsetof(struct top_options, attach.gpu) },
 	{ &cli_hooks_options, offsetof(struct top_options, attach.hooks) },
 	{ 0 }
 };
@@ -189,6 +190,8 @@ static int check_options(struct top_options *o, struct err *err)
 		return err->code;
 	if (o->screen.why && check_why(o, err))
 		return err->code;
+	if (o->attach.gpu.stalls && !o->screen.why)
+		return err_set(err, EINVAL, "--stalls goes with --why");
 	if (cli_hooks_check(&o->attach.hooks, o->attach.capture.returns, err))
 		return err->code;
 	if (o->command_output && !command)
@@ -319,11 +322,11 @@ static int top(struct top_options *o, struct err *err)
 	name = cli_target_text(&o->attach.choice.target);
 	o->screen.target = name;
 	o->screen.hooks = o->attach.hooks.n > 0;
-	o->screen.gpu = o->attach.gpu.asked;
+	o->screen.gpu = o->attach.gpu.asked && !o->attach.gpu.by_stalls;
 	if (o->screen.why) {
 		cli_ranks_ask(&o->attach, false);
 		cli_why_choose(&o->attach, &o->stacks,
-		               o->attach.gpu.asked ? CLI_WHY_GPU : CLI_WHY_GPU_WINDOWS);
+		               o->screen.gpu ? CLI_WHY_GPU : CLI_WHY_GPU_WINDOWS);
 	}
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);

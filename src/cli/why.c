@@ -352,6 +352,7 @@ static const struct option_part parts[] = {
 	{ &cli_process_options, offsetof(struct why_command, attach.choice) },
 	{ &cli_start_options, offsetof(struct why_command, attach.choice) },
 	{ &cli_bounds_options, offsetof(struct why_command, attach.capture) },
+	{ &cli_stalls_options, offsetof(struct why_command, attach.gpu) },
 	{ 0 }
 };
 
@@ -388,6 +389,7 @@ static const char *given_for_watching(const struct why_command *o)
 	       : o->gpu                               ? "--gpu"
 	       : o->no_gpu                            ? "--no-gpu"
 	       : o->metrics.busy_ns                   ? "--gpu-busy"
+	       : o->attach.gpu.stalls                 ? "--stalls"
 	       : o->no_ras                            ? "--no-ras"
 	       : o->attach.gpu.settings.cupti         ? "--cupti"
 	       : capture->duration_ns                 ? "--duration"
@@ -426,6 +428,9 @@ static int check_options(struct why_command *o, struct err *err)
 		               o->gpu      ? "--gpu"
 		               : o->no_gpu ? "--no-gpu"
 		                           : "--cupti");
+	if (o->attach.gpu.stalls && (o->no_gpu || o->metrics.busy_ns))
+		return err_set(err, EINVAL, "--stalls is for GPU times, which %s leaves out",
+		               o->no_gpu ? "--no-gpu" : "--gpu-busy");
 	if (o->no_gpu && (o->gpu || o->attach.gpu.settings.cupti))
 		return err_set(err, EINVAL, "%s is for GPU times, which --no-gpu leaves out",
 		               o->gpu ? "--gpu" : "--cupti");

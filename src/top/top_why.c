@@ -234,7 +234,7 @@ static int see_end(struct consumer *self, const struct run_info *run, struct err
 }
 
 static const struct consumer_ops ops = {
-	.begin = see_begin, .event = see_event, .flush = see_flush, .end = see_end
+	.begin = see_begin, .event = see_event, .flush = see_flush, .end = see_end, .stalls = true
 };
 
 /* ---- who answers --------------------------------------------------------------------------- */
@@ -301,7 +301,9 @@ static int answer_end(struct consumer *self, const struct run_info *run, struct 
 	return a->answer->ops->end(a->answer, run, err);
 }
 
-static const struct consumer_ops reader_ops = { .event = answer_event, .end = answer_end };
+static const struct consumer_ops reader_ops = { .event = answer_event,
+	                                        .end = answer_end,
+	                                        .stalls = true };
 
 /* Times as `why` has them are after the begin of what is read. */
 static int read_window(struct answering *a, struct trace_file *file)

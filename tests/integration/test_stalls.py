@@ -12,8 +12,8 @@ from harness import Failure, Places, wait_until
 TRY = {"CUSCOPE_TRY_STALLS": "1", "SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "300"}
 
 
-def ran(case, *words, status=0):
-    process = case.cuscope(*words)
+def ran(case, *words, status=0, **options):
+    process = case.cuscope(*words, **options)
     checks.equal("status of " + words[0], status, process.wait())
     return process
 
@@ -46,6 +46,8 @@ def test_stalls_are_refused_without_a_word_in_the_environment(case):
     case.env = {"CUSCOPE_TRY_STALLS": ""}
     process = ran(case, "record", "--stalls", "-o", case.path("run.cuscope"), "--", "true", status=2)
     checks.contains("what it said", "--stalls is not yet safe on real GPUs", process.err())
+    for words in (["why", "--stalls", "-p", "1"], ["top", "--why", "--stalls", "--name", "nobody"]):
+        checks.contains(" ".join(words), "--stalls is not yet safe on real GPUs", ran(case, *words, status=2).err())
 
 
 def test_stalls_have_reasons_places_and_lines(case):
@@ -84,6 +86,31 @@ def test_stalls_are_frames_below_their_kernel(case):
     share = times["[stall]long_scoreboard: waits for memory"] / sum(times.values())
     if not 0.6 < share < 0.8:
         raise Failure(f"{times}")
+
+
+def test_why_says_what_the_longest_kernel_waits_for(case):
+    """Of a program that runs, in windows: it loaded its kernel before, so that no line is known. Of a command, all the time."""
+    case.env = TRY
+    watched = ["--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "--duration", "6s"]
+    loop = case.start(Places.program("gpuloop"), "60", "50", "2", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in loop.out(), "the first launches")
+    text = ran(case, "why", *watched, "-p", loop.pid).out()
+    checks.contains("what the longest kernel waits for", "% of its samples, most often at offset 0x80", text)
+    checks.contains("what the longest kernel waits for", "  It waits for memory .long scoreboard. in ", text)
+    if len(text.splitlines()) > 15:
+        raise Failure(f"more than fifteen lines: {text}")
+    ran(case, "why", *watched, "--gpu", "-o", case.path("run.cuscope"), "--", Places.program("gpuloop"), "6", "50", "2", stdin=subprocess.PIPE)
+    stall = json.loads(ran(case, "why", case.path("run.cuscope"), "--format", "json").out())["longest_kernel"]["stall"]
+    checks.equal("reason and line", ("long_scoreboard", "/home/user/train/kernels.cu", 88), (stall["reason"], stall["file"], stall["line"]))
+    if not 60 < stall["percent"] < 80:
+        raise Failure(f"{stall}")
+
+
+def test_stalls_go_with_what_has_them(case):
+    case.env = TRY
+    for words, why in ((["why", "--stalls", "--no-gpu", "-p", "1"], "which --no-gpu leaves out"), (["why", "--stalls", "--gpu-busy", "-p", "1"], "which --gpu-busy leaves out"),
+                       (["why", "--stalls", "run.cuscope"], "--stalls is for watching"), (["top", "--stalls", "--once"], "--stalls goes with --why")):
+        checks.contains(" ".join(words), why, ran(case, *words, status=2).err())
 
 
 def test_stalls_need_much_free_memory(case):
