@@ -454,7 +454,7 @@ void agents_turn_of(struct agents *agents, pid_t pid, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS_MOST];
 	int n = epoll_wait(agents->common.epoll, events, EVENTS_MOST, 0);
-	struct agent *agent;
+	struct agent *agent, *turned = NULL;
 
 	agents->common.now_ns = now_ns;
 	for (int i = 0; i < n; i++) {
@@ -464,11 +464,14 @@ void agents_turn_of(struct agents *agents, pid_t pid, uint64_t now_ns)
 		agent = is_agent && !((struct agent *)tag)->over ? tag : NULL;
 		if (tag != &agents->timer)
 			handle(agents, tag);
-		if (agent)
-			turn(agents, agent);
+		if (!agent)
+			continue;
+		turn(agents, agent);
+		if (agent->pid == pid)
+			turned = agent;
 	}
-	agent = find(agents, pid);
-	if (agent)
+	agent = find(agents, pid); /* another one than that, where one has just come */
+	if (agent && agent != turned)
 		turn(agents, agent);
 	reap(agents);
 }

@@ -14,8 +14,9 @@ struct scene {
 	struct err err;
 	uint64_t now_ns;
 	bool unwanted;
-	pid_t child; /* whose agent comes; 0: our own */
-	size_t gaps; /* that were told as not measured */
+	struct fake_agent *writes_on; /* a record for each that is read; NULL: none does */
+	pid_t child;                  /* whose agent comes; 0: our own */
+	size_t gaps;                  /* that were told as not measured */
 	uint64_t gap_from_ns, gap_until_ns;
 
 	size_t records, states;
@@ -31,6 +32,8 @@ static inline void scene_record(void *data, uint32_t pid, const struct agent_hea
 
 	assert_true(record->bytes >= sizeof(*record));
 	scene->records++;
+	if (scene->writes_on)
+		fake_agent_kernel(scene->writes_on, 1);
 }
 
 static inline void scene_state(void *data, const struct agent_status *status)

@@ -577,6 +577,22 @@ static void test_an_exec_turns_the_agent_of_its_process_alone(void **state)
 	assert_int_equal(scene->last.state, AGENT_OFF);
 }
 
+/* One that writes as fast as it is read would have twice its time. */
+static void test_an_exec_turns_an_agent_that_rings_once(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_kernel(&agent, 1);
+	scene->writes_on = &agent;
+	fake_agent_say(&agent, AGENT_RUNNING);
+	agents_turn_of(scene->agents, getpid(), scene->now_ns);
+	assert_int_equal(scene->records, 1);
+	scene->writes_on = NULL;
+	fake_agent_die(&agent);
+}
+
 static size_t open_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -688,6 +704,7 @@ int main(void)
 		SCENE_TEST(test_a_state_that_there_is_not_ends_it),
 		SCENE_TEST(test_a_process_that_execs_gets_a_new_agent),
 		SCENE_TEST(test_an_exec_turns_the_agent_of_its_process_alone),
+		SCENE_TEST(test_an_exec_turns_an_agent_that_rings_once),
 		SCENE_TEST(test_a_thousand_may_come_and_go),
 		SCENE_TEST(test_of_too_many_processes_one_is_named_and_the_others_are_counted),
 	};
