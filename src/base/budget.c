@@ -91,8 +91,11 @@ static struct budget_account *get(struct budget *budget, uint32_t owner)
 {
 	struct budget_account *account = MAP_FIND(budget->accounts, &owner);
 
-	if (account && !account->ended)
+	if (account && !account->ended) {
+		if (!account->used && budget->person_of) /* its number may be another's by now */
+			account->person = budget->person_of(owner);
 		return account;
+	}
 	if (account)
 		account_drop(budget, account);
 	if (HASH_COUNT(budget->accounts) >= ACCOUNTS_MAX)
@@ -100,6 +103,14 @@ static struct budget_account *get(struct budget *budget, uint32_t owner)
 	account = MAP_ADD(budget->accounts, owner, &owner);
 	account->person = budget->person_of ? budget->person_of(owner) : QUOTA_ROOT;
 	return account;
+}
+
+void budget_person(struct budget *budget, uint32_t owner, uint64_t person)
+{
+	struct budget_account *account = get(budget, owner);
+
+	if (!account->used)
+		account->person = person;
 }
 
 static void refuse(struct budget *budget, struct budget_account *account, enum budget_limit limit)

@@ -28,9 +28,13 @@ struct budget;
 
 struct budget *budget_new(size_t each, size_t all);
 
-/* Whose an owner is, as quota.h numbers users, or BUDGET_UNKNOWN; it is asked once of each. */
+/* Whose an owner is, as quota.h numbers users, or BUDGET_UNKNOWN; it is asked of each that has
+ * nothing. */
 #define BUDGET_UNKNOWN UINT64_MAX
 void budget_of_persons(struct budget *budget, uint64_t (*person_of)(uint32_t owner));
+
+/* The same of one, said by who takes for it. It holds while the owner has something. */
+void budget_person(struct budget *budget, uint32_t owner, uint64_t person);
 
 void budget_free(struct budget *budget);
 

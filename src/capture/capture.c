@@ -61,14 +61,6 @@ static const struct stack *stack_of_hook(void *data, uint32_t tgid, uint64_t id)
 	return c->sampler ? sampler_numbered_stack(c->sampler, tgid, id) : NULL;
 }
 
-/* Of the budget's owners, which are processes. */
-static uint64_t person_of_owner(uint32_t pid)
-{
-	uint64_t person = helper_person_of((pid_t)pid);
-
-	return person == PERSON_UNKNOWN ? person_of_process((pid_t)pid) : person;
-}
-
 void capture_hit(void *data, const struct wire_call *call)
 {
 	struct capture *c = data;
@@ -171,7 +163,7 @@ static void make_parts(struct capture *c)
 		stream.correlate = c->correlate = correlate_new();
 	stream.modules = governor.modules = c->modules;
 	c->budget = stream.budget = budget_new(BUDGET_EACH, BUDGET_ALL);
-	budget_of_persons(c->budget, person_of_owner);
+	budget_of_persons(c->budget, helper_person_of_owner);
 	c->pipeline = pipeline_new(&stream);
 	if (c->options.watch) {
 		const struct watcher_options watcher = { .watch = c->options.watch,

@@ -390,6 +390,13 @@ uint64_t helper_person_of(pid_t pid)
 	return person;
 }
 
+uint64_t helper_person_of_owner(uint32_t pid)
+{
+	uint64_t person = helper_person_of((pid_t)pid);
+
+	return person == PERSON_UNKNOWN ? person_of_process((pid_t)pid) : person;
+}
+
 /* Has all of `bytes` answered, or false. */
 static bool ask_for_bytes(enum helper_op op, pid_t pid, uint64_t address, void *to, size_t bytes)
 {

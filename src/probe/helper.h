@@ -122,9 +122,10 @@ uint64_t helper_mapped_by(int fd);
 /*
  * Who is behind a process, as long as there is a helper; PERSON_UNKNOWN for this one. Whoever was
  * behind one that has ended is known for a minute; not once another process has its number, which
- * these two tell.
+ * the last two tell.
  */
 uint64_t helper_person_of(pid_t pid);
+uint64_t helper_person_of_owner(uint32_t pid); /* of this one as well: for budgets */
 void helper_process_ended(pid_t pid, uint64_t end_ns);
 void helper_process_begun(pid_t pid);
 

@@ -24,6 +24,7 @@
 
 #define MAPPINGS_MAX  65536 /* vm.max_map_count is 65,530 */
 #define NAMES_BYTES   ((size_t)16 << 20)
+#define NAMES_OF_EACH ((size_t)8 << 20)  /* of a process */
 #define EACH_BYTES    ((size_t)16 << 20) /* of a process: its mappings and its perf map */
 #define ALL_BYTES     ((size_t)32 << 20)
 #define MAPPING_BYTES (sizeof(struct code) + 192) /* with the file that it is of */
@@ -89,23 +90,22 @@ struct symbols {
 	struct program *current; /* those that are not over, by pid */
 	struct symbol_name *names;
 	struct demangled *demangled;
-	size_t names_bytes;
-	struct budget *budget; /* of mappings and perf maps, by pid */
+	struct budget *of_names; /* by pid; nothing is given back */
+	struct budget *budget;   /* of mappings and perf maps, by pid */
 };
 
 /* ---- names, each kept once ------------------------------------------------------------------- */
 
 /* NULL when there is no room for more. */
-static const char *keep_name(struct symbols *symbols, const char *text)
+static const char *keep_name(struct symbols *symbols, pid_t pid, const char *text)
 {
 	size_t len = strlen(text);
 	struct symbol_name *name = MAP_FIND_BYTES(symbols->names, text, len);
 
 	if (name)
 		return name->text;
-	if (symbols->names_bytes + sizeof(*name) + len > NAMES_BYTES)
+	if (!budget_take(symbols->of_names, (uint32_t)pid, sizeof(*name) + len))
 		return NULL;
-	symbols->names_bytes += sizeof(*name) + len;
 	name = xmalloc(sizeof(*name) + len + 1);
 	memcpy(name->text, text, len + 1);
 	HASH_ADD_KEYPTR(hh, symbols->names, name->text, len, name);
@@ -121,21 +121,21 @@ static const char *keep_demangled(struct symbols *symbols, pid_t pid, const char
 
 	if (entry)
 		return entry->shown;
-	if (symbols->names_bytes + sizeof(*entry) + len > NAMES_BYTES)
+	if (!budget_take(symbols->of_names, (uint32_t)pid, sizeof(*entry) + len))
 		return NULL;
-	symbols->names_bytes += sizeof(*entry) + len;
 	entry = xmalloc(sizeof(*entry) + len + 1);
 	memcpy(entry->linked, linked, len + 1);
 	plain = plain_function_name(linked, helper_person_of(pid));
-	entry->shown = keep_name(symbols, plain);
+	entry->shown = keep_name(symbols, pid, plain);
 	free(plain);
 	HASH_ADD_KEYPTR(hh, symbols->demangled, entry->linked, len, entry);
 	return entry->shown;
 }
 
-static const char *keep_or(struct symbols *symbols, const char *text, const char *otherwise)
+static const char *keep_or(struct symbols *symbols, pid_t pid, const char *text,
+                           const char *otherwise)
 {
-	const char *name = keep_name(symbols, text);
+	const char *name = keep_name(symbols, pid, text);
 
 	return name ? name : otherwise;
 }
@@ -170,9 +170,11 @@ static int note_mapping(const struct mapping *mapping, void *data)
 	code->start = mapping->start;
 	code->end = mapping->end;
 	code->offset = mapping->offset;
-	code->path = keep_or(listing->symbols, named ? mapping->path : "[anon]", "[?]");
-	code->module =
-		mapping->inode && slash ? keep_or(listing->symbols, slash + 1, "[?]") : code->path;
+	code->path =
+		keep_or(listing->symbols, listing->pid, named ? mapping->path : "[anon]", "[?]");
+	code->module = mapping->inode && slash
+	                       ? keep_or(listing->symbols, listing->pid, slash + 1, "[?]")
+	                       : code->path;
 	code->file = mapping->inode
 	                     ? code_files_hold(listing->symbols->files, listing->pid, mapping)
 	                     : NULL;
@@ -295,6 +297,7 @@ static void free_look(struct symbols *symbols, struct symbols_look *look)
 	HASH_DEL(symbols->looks, look);
 	drop_listing(symbols, &look->listing);
 	take_room(symbols, look->pid, &look->taken, 0);
+	budget_end(symbols->of_names, (uint32_t)look->pid);
 	free(look);
 }
 
@@ -409,6 +412,7 @@ static void free_program(struct symbols *symbols, struct program *program)
 	free(program->code);
 	take_room(symbols, program->pid, &program->taken, 0);
 	perf_map_free(program->perf_map);
+	budget_end(symbols->of_names, (uint32_t)program->pid);
 	free(program);
 }
 
@@ -440,7 +444,10 @@ struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
 
+	symbols->of_names = budget_new(NAMES_OF_EACH, NAMES_BYTES);
 	symbols->budget = budget_new(EACH_BYTES, ALL_BYTES);
+	budget_of_persons(symbols->of_names, helper_person_of_owner);
+	budget_of_persons(symbols->budget, helper_person_of_owner);
 	pthread_mutex_init(&symbols->lock, NULL);
 	symbols->files = code_files_new();
 	return symbols;
@@ -459,6 +466,7 @@ void symbols_free(struct symbols *symbols)
 	code_files_free(symbols->files);
 	free_names(symbols);
 	pthread_mutex_destroy(&symbols->lock);
+	budget_free(symbols->of_names);
 	budget_free(symbols->budget);
 	free(symbols);
 }
@@ -510,7 +518,7 @@ static const char *function_at(struct symbols *symbols, const struct program *pr
 		name = perf_map_find(program->perf_map, place, into_bytes, &late);
 		frame->late = (frame->late || late) && !name;
 	}
-	return name ? keep_name(symbols, name) : NULL;
+	return name ? keep_name(symbols, program->pid, name) : NULL;
 }
 
 /* `place` is what belongs to the function: the address, or the call before it. */
@@ -535,7 +543,7 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 	if (code->file)
 		frame->fd = code_file_fd(code->file);
 	if (code->file && code_file_build_id(code->file))
-		frame->build_id = keep_name(symbols, code_file_build_id(code->file));
+		frame->build_id = keep_name(symbols, program->pid, code_file_build_id(code->file));
 }
 
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
@@ -550,4 +558,10 @@ void symbols_find_call(struct symbols *symbols, const struct process *process, u
 {
 	LOCKED(&symbols->lock);
 	find_at(symbols, process, address, address ? address - 1 : 0, frame);
+}
+
+uint64_t symbols_refused(struct symbols *symbols)
+{
+	LOCKED(&symbols->lock);
+	return budget_refused(symbols->of_names) + budget_refused(symbols->budget);
 }

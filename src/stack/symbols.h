@@ -16,9 +16,9 @@
  * Memory:
  * - tables of the files that were asked about: 64 MiB. Then those that were not used for longest
  *   go, and are read again if need be.
- * - names that were found: 16 MiB. Then frames have no names.
+ * - names that were found: 16 MiB, 8 of one process. Then frames have no names.
  * - what processes have mapped, and their perf maps: 16 MiB of one, 32 MiB of all. Then they are
- *   not seen anew.
+ *   not seen anew. Of both a user has the share that budget.h tells.
  * - open descriptors: one for each file, 4096 at most; of one user's files but root's 1024, and of
  *   all users' but root's 3072.
  */
@@ -83,5 +83,8 @@ void symbols_find(struct symbols *symbols, const struct process *process, uint64
  */
 void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
                        struct frame *frame);
+
+/* Names, lists of mappings and perf maps that had no room. */
+uint64_t symbols_refused(struct symbols *symbols);
 
 #endif

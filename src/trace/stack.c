@@ -43,6 +43,7 @@ struct stacks {
 	struct kept_stack *all;
 	struct budget *budget;
 	uint32_t owner;   /* on whose account it is what is kept now */
+	uint64_t person;  /* and whose that one is */
 	uintptr_t *words; /* of the stack that is asked for */
 	size_t room;
 };
@@ -73,13 +74,15 @@ void stacks_free(struct stacks *stacks)
 	free(stacks);
 }
 
-void stacks_for(struct stacks *stacks, uint32_t owner)
+void stacks_for(struct stacks *stacks, uint32_t owner, uint64_t person)
 {
 	stacks->owner = owner;
+	stacks->person = person;
 }
 
 static bool has_room(struct stacks *stacks, size_t bytes)
 {
+	budget_person(stacks->budget, stacks->owner, stacks->person);
 	return budget_take(stacks->budget, stacks->owner, bytes);
 }
 

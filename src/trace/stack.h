@@ -169,9 +169,9 @@ struct stacks;
 struct stacks *stacks_new(void);
 void stacks_free(struct stacks *stacks);
 
-/* Who brings what is kept from now on, a process by its number: a share is every owner's
- * (budget.h). What others have brought is had for nothing. */
-void stacks_for(struct stacks *stacks, uint32_t owner);
+/* Who brings what is kept from now on, a process by its number, and whose it is: a share is every
+ * owner's, and every user's (budget.h). What others have brought is had for nothing. */
+void stacks_for(struct stacks *stacks, uint32_t owner, uint64_t person);
 
 /*
  * The one that equals `frame`, whose id is not looked at; its strings are copied where it is new.

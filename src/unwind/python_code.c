@@ -10,6 +10,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 
@@ -245,9 +246,12 @@ uint32_t python_line_of(const struct python_line_table *lines, uint32_t instruct
 #define EACH_BYTES   ((size_t)8 << 20) /* of one process */
 #define ALL_BYTES    ((size_t)32 << 20)
 #define READ_NS      500000ull /* one object of a process in that time */
+#define USER_READ_NS 333333ull /* of a user but root */
 #define ALL_READ_NS  200000ull /* and of all processes */
 #define READS_AHEAD  4000
-#define HEADER_BYTES 80 /* of a string or of bytes, before its content */
+#define USER_AHEAD   3000
+#define USERS_MAX    512 /* beyond, those go who have read nothing for long */
+#define HEADER_BYTES 80  /* of a string or of bytes, before its content */
 
 /* PyASCIIObject: the length, and the bits of its state. */
 #define STRING_LENGTH 16
@@ -272,11 +276,16 @@ struct code_object {
 	struct python_line_mark marks[]; /* behind them the table and the texts */
 };
 
-/* What the reads of one process, or of all, have taken (see may_read()), and what they found. */
+/* What the reads of one process have taken (see may_read()), and what they found. */
 struct code_reads {
 	uint32_t process;
 	uint64_t until_ns;
 	struct code_object *first;
+	UT_hash_handle hh;
+};
+
+struct code_user {
+	uint64_t person, until_ns;
 	UT_hash_handle hh;
 };
 
@@ -285,7 +294,8 @@ struct python_codes {
 	struct budget *budget;
 	uint64_t refused;
 	struct code_reads *reads;
-	struct code_reads all_reads;
+	struct code_user *users;
+	uint64_t all_until_ns;
 };
 
 struct python_codes *python_codes_new(void)
@@ -310,6 +320,7 @@ void python_codes_free(struct python_codes *codes)
 	MAP_FREE(codes->objects, free);
 	HASH_ITER (hh, codes->reads, reads, next_reads)
 		forget_reads(codes, reads);
+	MAP_FREE(codes->users, free);
 	budget_free(codes->budget);
 	free(codes);
 }
@@ -499,16 +510,11 @@ static struct code_object *read_object(struct python_codes *codes, struct code_r
 	return object;
 }
 
-static bool has_time(const struct code_reads *reads, uint64_t now, uint64_t each_ns)
+static void take_time(uint64_t *until_ns, uint64_t now, uint64_t each_ns, uint64_t ahead)
 {
-	return reads->until_ns + each_ns <= now;
-}
-
-static void take_time(struct code_reads *reads, uint64_t now, uint64_t each_ns)
-{
-	if (reads->until_ns + READS_AHEAD * each_ns < now)
-		reads->until_ns = now - READS_AHEAD * each_ns;
-	reads->until_ns += each_ns;
+	if (*until_ns + ahead * each_ns < now)
+		*until_ns = now - ahead * each_ns;
+	*until_ns += each_ns;
 }
 
 static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
@@ -516,38 +522,59 @@ static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
 	return MAP_MAKE(codes->reads, process, &process);
 }
 
+static struct code_user *user_of(struct python_codes *codes, uint64_t person, uint64_t now)
+{
+	struct code_user *user = MAP_FIND(codes->users, &person), *next;
+
+	if (user)
+		return user;
+	if (HASH_COUNT(codes->users) >= USERS_MAX) {
+		HASH_ITER (hh, codes->users, user, next)
+			if (user->until_ns + USER_AHEAD * USER_READ_NS <= now)
+				MAP_DROP(codes->users, user);
+	}
+	return MAP_ADD(codes->users, person, &person);
+}
+
 /*
  * A process can show other code objects in each stack, and each costs five reads of its memory,
- * some 100 us. So there are 2,000 a second of each process and 5,000 of all, and 4,000 at once for
- * a program that begins.
+ * some 100 us. So there are 2,000 a second of each process, 3,000 of a user but root and 5,000 of
+ * all; and 4,000 at once for a program that begins, of a user 3,000.
  */
-static bool may_read(struct python_codes *codes, struct code_reads *reads)
+static bool may_read(struct python_codes *codes, struct code_reads *reads, uint64_t person)
 {
 	uint64_t now = clock_now_ns();
+	struct code_user *user = person == QUOTA_ROOT ? NULL : user_of(codes, person, now);
 
-	if (!has_time(reads, now, READ_NS) || !has_time(&codes->all_reads, now, ALL_READ_NS)) {
+	if (reads->until_ns + READ_NS > now || codes->all_until_ns + ALL_READ_NS > now ||
+	    (user && user->until_ns + USER_READ_NS > now)) {
 		codes->refused++;
 		return false;
 	}
-	take_time(reads, now, READ_NS);
-	take_time(&codes->all_reads, now, ALL_READ_NS);
+	take_time(&reads->until_ns, now, READ_NS, READS_AHEAD);
+	take_time(&codes->all_until_ns, now, ALL_READ_NS, READS_AHEAD);
+	if (user)
+		take_time(&user->until_ns, now, USER_READ_NS, USER_AHEAD);
 	return true;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-bool python_codes_find(struct python_codes *codes, const struct python_layout *layout, uint32_t id,
-                       pid_t pid, const struct wire_entry *entry, struct python_place *place)
+bool python_codes_find(struct python_codes *codes, const struct python_layout *layout,
+                       const struct process *process, const struct wire_entry *entry,
+                       struct python_place *place)
 {
 	uint64_t value = entry->b & ENTRY_VALUE_MASK;
-	const struct code_key key = { entry->a, id, (uint32_t)(value >> ENTRY_LINE_AT) };
+	const struct code_key key = { entry->a, process->id, (uint32_t)(value >> ENTRY_LINE_AT) };
 	uint32_t instruction = (uint32_t)value;
 	struct code_reads *reads;
 	struct code_object *object = MAP_FIND(codes->objects, &key);
 
-	reads = object ? NULL : reads_of(codes, id);
-	if (reads && may_read(codes, reads))
-		object = read_object(codes, reads, layout, pid, &key);
+	reads = object ? NULL : reads_of(codes, process->id);
+	if (reads && may_read(codes, reads, process->person)) {
+		budget_person(codes->budget, process->id, process->person);
+		object = read_object(codes, reads, layout, (pid_t)process->pid, &key);
+	}
 	if (!object || !object->function)
 		return false;
 	if (object->instructions) /* a distance from the object's begin, in bytes */

@@ -2,7 +2,7 @@
 /*
  * Names and lines of Python functions, read from the code objects of a process when a stack first
  * shows them: code objects go, and so do processes. What is read is kept, within a budget of each
- * process and of all.
+ * process, each user and all.
  */
 #ifndef CUSCOPE_UNWIND_PYTHON_CODE_H
 #define CUSCOPE_UNWIND_PYTHON_CODE_H
@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "bpf/wire_stacks.h"
+#include "trace/event.h"
 
 /*
  * Where each version of CPython keeps what stacks are read from. Offsets are those of release
@@ -61,12 +62,13 @@ struct python_codes *python_codes_new(void);
 void python_codes_free(struct python_codes *codes);
 
 /*
- * The place of an entry of kind ENTRY_PYTHON of process `id` (struct process), whose pid is `pid`.
- * Reads the process's memory where that code object was not seen yet (helper.h: it may be given
- * up). False where it could not be read, is another one by now, or there is no room for its name.
+ * The place of an entry of kind ENTRY_PYTHON of this process. Reads the process's memory where that
+ * code object was not seen yet (helper.h: it may be given up). False where it could not be read, is
+ * another one by now, or there is no room for its name.
  */
-bool python_codes_find(struct python_codes *codes, const struct python_layout *layout, uint32_t id,
-                       pid_t pid, const struct wire_entry *entry, struct python_place *place);
+bool python_codes_find(struct python_codes *codes, const struct python_layout *layout,
+                       const struct process *process, const struct wire_entry *entry,
+                       struct python_place *place);
 
 /* Nothing of this process is asked any more: what was found of it is gone. */
 void python_codes_forget(struct python_codes *codes, uint32_t id);

@@ -111,11 +111,21 @@ static struct wire_entry entry_of(uint64_t code, uint32_t instruction, uint32_t 
 		                                  (uint64_t)first_line << ENTRY_LINE_AT | value };
 }
 
+static uint64_t person; /* whose all processes are */
+
+/* In a process by its number: all have the memory of this one. */
+static bool find_in(uint32_t id, const struct wire_entry *entry, struct python_place *place)
+{
+	const struct process process = { .id = id, .pid = (uint32_t)getpid(), .person = person };
+
+	return python_codes_find(codes, layout, &process, entry, place);
+}
+
 static bool find(uint64_t code, uint32_t instruction, struct python_place *place)
 {
 	const struct wire_entry entry = entry_of(code, instruction, FIRST_LINE);
 
-	return python_codes_find(codes, layout, 1, getpid(), &entry, place);
+	return find_in(1, &entry, place);
 }
 
 static void begin(unsigned minor)
@@ -226,7 +236,7 @@ static void test_a_frame_that_has_not_begun(void **state)
 	begin(12);
 	entry = entry_of(ordinary_code(), 0, FIRST_LINE);
 	entry.b -= 2;
-	assert_true(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	assert_true(find_in(1, &entry, &place));
 	assert_int_equal(place.line, FIRST_LINE);
 	end();
 }
@@ -242,13 +252,13 @@ static void test_another_object_is_at_the_address_by_now(void **state)
 	begin(11);
 	code = ordinary_code();
 	entry = entry_of(code, 0, FIRST_LINE + 1);
-	assert_false(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	assert_false(find_in(1, &entry, &place));
 	assert_true(find(code, 0, &place)); /* they are told apart */
 	memset((void *)(uintptr_t)code, 0, CODE_BYTES);
 	assert_true(find(code, 0, &place)); /* what was read is kept */
 	assert_string_equal(place.function, "Model.forward");
 	entry = entry_of(code, 0, 0);
-	assert_false(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	assert_false(find_in(1, &entry, &place));
 	end();
 }
 
@@ -350,7 +360,7 @@ static void test_objects_of_processes_are_apart_and_forgotten(void **state)
 	entry = entry_of(code, 0, FIRST_LINE);
 	assert_true(find(code, 0, &place));
 	memset((void *)(uintptr_t)code, 0, CODE_BYTES);
-	assert_false(python_codes_find(codes, layout, 2, getpid(), &entry, &place));
+	assert_false(find_in(2, &entry, &place));
 	assert_true(find(code, 0, &place));
 	assert_string_equal(place.function, "Model.forward");
 	python_codes_forget(codes, 1);
@@ -379,12 +389,12 @@ static void test_reads_have_a_rate(void **state)
 	since = now_ns();
 	for (uint32_t line = 0; line < 20000; line++) {
 		entry = entry_of(code, 0, line);
-		python_codes_find(codes, layout, 1, getpid(), &entry, &place);
+		find_in(1, &entry, &place);
 	}
 	allowed = 4000 + (now_ns() - since) / 500000 + 1;
 	assert_in_range(20000 - python_codes_refused(codes), 4000, allowed);
 	entry = entry_of(code, 0, FIRST_LINE);
-	assert_true(python_codes_find(codes, layout, 2, getpid(), &entry, &place));
+	assert_true(find_in(2, &entry, &place));
 	end();
 }
 
@@ -401,11 +411,34 @@ static void test_reads_of_all_have_a_rate(void **state)
 	for (uint32_t process = 0; process < 20000; process++) {
 		const struct wire_entry entry = entry_of(code, 0, FIRST_LINE);
 
-		found += python_codes_find(codes, layout, process, getpid(), &entry, &place);
+		found += find_in(process, &entry, &place);
 	}
 	allowed = 4000 + (now_ns() - since) / 200000 + 1;
 	assert_in_range(found, 4000, allowed);
 	assert_int_equal(python_codes_refused(codes), 20000 - found);
+	end();
+}
+
+static void test_reads_of_a_user_leave_others_theirs(void **state)
+{
+	struct python_place place;
+	struct wire_entry entry;
+	uint64_t code, since, allowed;
+
+	begin(12);
+	code = ordinary_code();
+	person = 1000;
+	since = now_ns();
+	for (uint32_t i = 0; i < 20000; i++) {
+		entry = entry_of(code, 0, i / 10);
+		find_in(i % 10, &entry, &place);
+	}
+	allowed = 3000 + (now_ns() - since) / 333333 + 1;
+	assert_in_range(20000 - python_codes_refused(codes), 3000, allowed);
+	person = 1001;
+	entry = entry_of(code, 0, FIRST_LINE);
+	assert_true(find_in(10, &entry, &place));
+	person = 0;
 	end();
 }
 
@@ -430,7 +463,7 @@ static void test_memory_has_a_bound(void **state)
 	for (uint32_t process = 0; process < 3000; process++) {
 		const struct wire_entry entry = entry_of(code, 0, FIRST_LINE);
 
-		found += python_codes_find(codes, layout, process, getpid(), &entry, &place);
+		found += find_in(process, &entry, &place);
 	}
 	/* as many as there is room for, and then one of each until 256 have theirs */
 	assert_in_range(found, 1500, (32u << 20) / TABLE + 256);
@@ -451,14 +484,47 @@ static void test_memory_of_a_process_has_a_bound(void **state)
 	for (uint32_t i = 0; i < 600; i++) {
 		put((void *)(uintptr_t)code, layout->frame.code_first_line, i);
 		entry = entry_of(code, 0, i);
-		found += python_codes_find(codes, layout, 1, getpid(), &entry, &place);
+		found += find_in(1, &entry, &place);
 	}
 	assert_in_range(found, 400, (8u << 20) / TABLE);
 	entry = entry_of(code, 0, 599);
-	assert_false(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
-	assert_true(python_codes_find(codes, layout, 2, getpid(), &entry, &place));
+	assert_false(find_in(1, &entry, &place));
+	assert_true(find_in(2, &entry, &place));
 	python_codes_forget(codes, 1);
-	assert_true(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	assert_true(find_in(1, &entry, &place));
+	end();
+}
+
+/* Nor do two processes of one user take it all from others. */
+static void test_memory_of_a_user_has_a_bound(void **state)
+{
+	struct wire_entry entry;
+	struct python_place place;
+	size_t found = 0;
+	uint64_t code;
+
+	begin(12);
+	code = code_with_a_long_table();
+	person = 1000;
+	for (uint32_t i = 0; i < 2400; i++) {
+		put((void *)(uintptr_t)code, layout->frame.code_first_line, i);
+		entry = entry_of(code, 0, i);
+		found += find_in(i / 400, &entry, &place);
+	}
+	assert_in_range(found, 1000, (20u << 20) / TABLE);
+	assert_int_equal(python_codes_refused(codes), 2400 - found);
+	assert_false(find_in(5, &entry, &place));
+	person = 1001;
+	for (uint32_t i = 0; i < 100; i++) { /* more than what is everybody's anyway */
+		put((void *)(uintptr_t)code, layout->frame.code_first_line, i);
+		entry = entry_of(code, 0, i);
+		assert_true(find_in(7, &entry, &place));
+	}
+	for (uint32_t process = 0; process < 6; process++)
+		python_codes_forget(codes, process);
+	person = 1000;
+	assert_true(find_in(8, &entry, &place));
+	person = 0;
 	end();
 }
 
@@ -474,7 +540,7 @@ static void test_the_end_of_other_processes_costs_little(void **state)
 	code = ordinary_code();
 	for (uint32_t line = 0; line < 4000; line++) {
 		entry = entry_of(code, 0, line);
-		python_codes_find(codes, layout, 1, getpid(), &entry, &place);
+		find_in(1, &entry, &place);
 	}
 	begun = clock();
 	for (uint32_t process = 2; process < 200000; process++)
@@ -483,7 +549,7 @@ static void test_the_end_of_other_processes_costs_little(void **state)
 	assert_int_equal(python_codes_refused(codes), 0);
 	entry = entry_of(code, 0, FIRST_LINE);
 	memset((void *)(uintptr_t)code, 0, CODE_BYTES);
-	assert_true(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	assert_true(find_in(1, &entry, &place));
 	end();
 }
 
@@ -506,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_reads_of_all_have_a_rate),
 		cmocka_unit_test(test_memory_has_a_bound),
 		cmocka_unit_test(test_memory_of_a_process_has_a_bound),
+		cmocka_unit_test(test_memory_of_a_user_has_a_bound),
+		cmocka_unit_test(test_reads_of_a_user_leave_others_theirs),
 		cmocka_unit_test(test_the_end_of_other_processes_costs_little),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

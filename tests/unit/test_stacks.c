@@ -123,7 +123,7 @@ static void test_memory_has_a_bound(void **state)
 	for (int i = 0; i < 300; i++) {
 		struct stack_frame frame = frame_of(name, "m", 0);
 
-		stacks_for(stacks, (uint32_t)i / 50);
+		stacks_for(stacks, (uint32_t)i / 50, 0);
 		name[0] = (char)('a' + i % 20);
 		name[1] = (char)('a' + i / 20);
 		kept += stacks_frame(stacks, &frame) != NULL;
@@ -145,7 +145,7 @@ static void test_one_owner_leaves_the_others_room(void **state)
 
 	memset(name, 'n', LONG);
 	name[LONG] = '\0';
-	stacks_for(stacks, 1);
+	stacks_for(stacks, 1, 0);
 	for (int i = 0; i < 100; i++) {
 		name[0] = (char)('A' + i % 50);
 		name[1] = (char)('a' + i / 50);
@@ -153,10 +153,36 @@ static void test_one_owner_leaves_the_others_room(void **state)
 	}
 	assert_in_range(kept, 60, STACKS_BYTES_EACH / LONG);
 	assert_null(stacks_frame(stacks, &frame));
-	stacks_for(stacks, 2);
+	stacks_for(stacks, 2, 0);
 	assert_non_null(stacks_frame(stacks, &frame));
-	stacks_for(stacks, 1);
+	stacks_for(stacks, 1, 0);
 	assert_non_null(stacks_frame(stacks, &frame)); /* it is there */
+	free(name);
+	stacks_free(stacks);
+}
+
+/* However many processes it has. */
+static void test_one_user_leaves_the_others_room(void **state)
+{
+	enum { LONG = 1 << 20 };
+	struct stacks *stacks = stacks_new();
+	char *name = malloc(LONG + 1);
+	struct stack_frame frame = frame_of(name, "m", 0);
+	size_t kept = 0;
+
+	memset(name, 'n', LONG);
+	name[LONG] = '\0';
+	for (int i = 0; i < 200; i++) {
+		stacks_for(stacks, 1 + (uint32_t)i / 50, 1000);
+		name[0] = (char)('A' + i % 50);
+		name[1] = (char)('a' + i / 50);
+		kept += stacks_frame(stacks, &frame) != NULL;
+	}
+	assert_in_range(kept, 70, STACKS_BYTES_MAX / LONG / 8 * 5);
+	stacks_for(stacks, 9, 1000);
+	assert_null(stacks_frame(stacks, &frame));
+	stacks_for(stacks, 10, 1001);
+	assert_non_null(stacks_frame(stacks, &frame));
 	free(name);
 	stacks_free(stacks);
 }
@@ -170,6 +196,7 @@ int main(void)
 		cmocka_unit_test(test_every_end_is_another_stack),
 		cmocka_unit_test(test_memory_has_a_bound),
 		cmocka_unit_test(test_one_owner_leaves_the_others_room),
+		cmocka_unit_test(test_one_user_leaves_the_others_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

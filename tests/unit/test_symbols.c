@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -448,6 +450,85 @@ static void test_a_process_takes_no_longer_where_there_were_many(void **state)
 	symbols_free(symbols);
 }
 
+/* A process of a user that maps so many files whose paths have 3,900 letters; where one is. */
+struct mapper {
+	pid_t pid;
+	uint64_t address;
+};
+
+static void make_deep(char path[4096])
+{
+	snprintf(path, 4096, "%s", in_dir("deep"));
+	while (mkdir(path, 0755) == 0 && strlen(path) < 3700)
+		snprintf(path + strlen(path), 4096 - strlen(path), "/%0200d", 0);
+	run("cp /bin/true file");
+}
+
+static struct mapper map_many(const char *deep, uid_t uid, int n)
+{
+	static int next;
+	uint64_t *said =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct mapper mapper;
+	char path[4400];
+	uint64_t at;
+	int fd;
+
+	mapper.pid = fork();
+	if (mapper.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < n; i++) {
+			snprintf(path, sizeof(path), "%s/%d", deep, next + i);
+			if (link(in_dir("file"), path) < 0 || (fd = open(path, O_RDONLY)) < 0)
+				_exit(1);
+			at = (uintptr_t)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+			said[1] = said[1] > at ? said[1] : at; /* the last in the list */
+			close(fd);
+		}
+		if (setresuid(uid, uid, uid) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+			_exit(1);
+		__atomic_store_n(said, 1, __ATOMIC_RELEASE);
+		while (true)
+			pause();
+	}
+	assert_true(mapper.pid > 0);
+	next += n;
+	while (!__atomic_load_n(said, __ATOMIC_ACQUIRE))
+		assert_int_equal(waitpid(mapper.pid, NULL, WNOHANG), 0);
+	mapper.address = said[1];
+	munmap(said, 4096);
+	return mapper;
+}
+
+/* By the paths of what they map, three processes have more than there is room for. */
+static void test_names_of_one_user_leave_others_room(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct mapper mappers[4];
+	struct frame frame;
+	char deep[4096];
+
+	make_deep(deep);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct process process = { .id = i };
+
+		mappers[i] = map_many(deep, i < 3 ? 1000 : 1001, i < 3 ? 1700 : 50);
+		process.pid = (uint32_t)mappers[i].pid;
+		symbols_find(symbols, &process, mappers[i].address, &frame);
+		if (i == 0)
+			assert_int_equal(symbols_refused(symbols), 0);
+	}
+	assert_true(symbols_refused(symbols) > 1000);
+	assert_non_null(frame.path);
+	assert_string_not_equal(frame.path, "[?]");
+	assert_true(strlen(frame.path) > 3700);
+	for (size_t i = 0; i < 4; i++) {
+		kill(mappers[i].pid, SIGKILL);
+		waitpid(mappers[i].pid, NULL, 0);
+	}
+	symbols_free(symbols);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_deleted_file_is_read),
 		cmocka_unit_test(test_file_that_took_its_place_is_not),
 		cmocka_unit_test(test_exec_makes_another_process),
+		cmocka_unit_test(test_names_of_one_user_leave_others_room),
 		cmocka_unit_test(test_a_process_takes_no_longer_where_there_were_many),
 		cmocka_unit_test(test_code_made_at_run_time_has_no_name),
 		cmocka_unit_test(test_code_made_at_run_time_is_named_by_its_perf_map),

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "stack/function_table.h"
 #include "stack/symbols.h"
@@ -217,8 +218,8 @@ static const struct stack_frame *python_frame(struct naming *naming, const struc
 	struct stack_frame frame = { .kind = FRAME_PYTHON };
 	struct python_place place;
 
-	if (naming->python && python_codes_find(names->codes, naming->python, naming->process->id,
-	                                        (pid_t)naming->process->pid, entry, &place)) {
+	if (naming->python &&
+	    python_codes_find(names->codes, naming->python, naming->process, entry, &place)) {
 		frame.function = place.function;
 		frame.file = place.file;
 		frame.line = place.line;
@@ -281,7 +282,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	bool loosely;
 	size_t n, skip;
 
-	stacks_for(names->stacks, process->id);
+	stacks_for(names->stacks, process->id, process->person);
 	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
 	n = stack_splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming,
 	                 &loosely);
@@ -326,7 +327,7 @@ static void take_lines(void *data, void *what, const struct lines_part *parts, s
 
 void stack_names_take_lines(struct stack_names *names)
 {
-	stacks_for(names->stacks, LINES_OWNER);
+	stacks_for(names->stacks, LINES_OWNER, QUOTA_ROOT);
 	source_lines_each(names->lines, take_lines, names);
 }
 
@@ -412,7 +413,8 @@ const struct stack *stack_names_of_call(struct stack_names *names, const struct 
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures)
 {
 	figures->stacks = stacks_count(names->stacks);
-	figures->refused = stacks_refused(names->stacks) + python_codes_refused(names->codes);
+	figures->refused = stacks_refused(names->stacks) + python_codes_refused(names->codes) +
+	                   symbols_refused(names->symbols);
 	figures->loosely = names->loosely;
 	source_lines_figures(names->lines, &figures->lines);
 	figures->python_lost = names->python_lost;
