@@ -51,13 +51,12 @@ struct flight_ranks {
 	struct function reminder;
 	struct api *reminder_api;         /* NULL: it has no number yet */
 	struct lateness_unmatched before; /* of persons that were forgotten */
-	void (*fired)(void *data, enum rule rule, const char *why);
+	rules_fired_fn fired;
 	void *data;
 };
 
 struct flight_ranks *flight_ranks_new(const struct recorder_settings *settings,
-                                      void (*fired)(void *data, enum rule rule, const char *why),
-                                      void *data)
+                                      rules_fired_fn fired, void *data)
 {
 	struct flight_ranks *ranks = xcalloc(1, sizeof(*ranks));
 
@@ -316,7 +315,7 @@ static void judge_fire(struct flight_ranks *ranks, const struct collective_comm 
 
 	snprintf(why, sizeof(why), "rank %d of communicator %08x, process %u (%s), %s",
 	         rank->number, COMM_OF(comm->id[0]), rank->process->pid, rank->process->comm, how);
-	ranks->fired(ranks->data, RULE_LATE_RANK, why);
+	ranks->fired(ranks->data, RULE_LATE_RANK, rank->process->person, why);
 }
 
 /* Once, until it is half as late or less. */

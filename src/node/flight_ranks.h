@@ -14,8 +14,7 @@ struct flight_ranks;
 /* What NCCL's calls are and what CUDA's are needed to judge them; both live as long as it. `fired`
  * is told where the rule late_rank fires. */
 struct flight_ranks *flight_ranks_new(const struct recorder_settings *settings,
-                                      void (*fired)(void *data, enum rule rule, const char *why),
-                                      void *data);
+                                      rules_fired_fn fired, void *data);
 void flight_ranks_free(struct flight_ranks *ranks);
 
 /* The functions that it needs, where nothing else is recorded. */

@@ -86,7 +86,7 @@ struct recorder_state {
 	uint64_t held_bytes, definition_bytes;
 	uint64_t processes; /* seen so far: their number has a bound, see recorder.c */
 	uint64_t cpu_ns;
-	uint64_t steps_judged;
+	uint64_t steps_judged, steps_forgotten; /* steps.h */
 	double overhead_percent;
 	double scale; /* above 1: only windows of time are recorded, to keep below max_overhead */
 	uint64_t unmatched[RECORDER_UNMATCHED_COUNT]; /* calls of collectives */
@@ -126,7 +126,10 @@ struct recorder_message {
 		struct recorder_state state;
 		struct recorder_saved saved;
 		struct recorder_ranks_part ranks;
-		uint32_t rule; /* RECORDER_FIRED; its sentence is in `text` */
+		struct {
+			uint32_t rule;
+			uint64_t person; /* rules.h */
+		} fired;                 /* its sentence is in `text` */
 	};
 	char text[800];
 };

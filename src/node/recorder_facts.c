@@ -28,6 +28,7 @@ struct recorder_facts {
 	size_t no_room;
 	struct quota shares; /* of those in the list */
 	char leak[RULES_TEXT_MAX];
+	uint64_t leak_person;
 };
 
 struct recorder_facts *recorder_facts_new(const struct node_settings *settings,
@@ -108,11 +109,13 @@ static bool remember(struct recorder_facts *facts, uint64_t key, uint64_t person
 	return true;
 }
 
-static void tell(struct recorder_facts *facts, const struct held_place *place, const char *where)
+static void tell(struct recorder_facts *facts, const struct held_place *place, uint64_t person,
+                 const char *where)
 {
 	AT_END(buf_free) struct buf bytes = { 0 };
 
 	facts->told++;
+	facts->leak_person = person;
 	buf_bytes(&bytes, place->older_bytes);
 	snprintf(facts->leak, sizeof(facts->leak),
 	         "%s of %s memory held by process %u (%s), from %s", bytes.data,
@@ -123,6 +126,7 @@ static void see_suspect(struct recorder_facts *facts, const struct held_place *p
                         const struct counts *counts, bool take)
 {
 	AT_END(buf_free) struct buf where = { 0 };
+	const uint64_t person = counts_person(counts, place->process);
 	struct suspect *known;
 	uint64_t key;
 
@@ -131,8 +135,8 @@ static void see_suspect(struct recorder_facts *facts, const struct held_place *p
 	known = find(facts, key);
 	if (known)
 		known->turn = facts->turn;
-	else if (take && remember(facts, key, counts_person(counts, place->process)))
-		tell(facts, place, where.data ? where.data : "an unknown place");
+	else if (take && remember(facts, key, person))
+		tell(facts, place, person, where.data ? where.data : "an unknown place");
 	else
 		facts->no_room += take;
 }
@@ -196,5 +200,6 @@ void recorder_facts_tell(struct recorder_facts *facts, const struct places *plac
 	told.leaks = facts->told;
 	told.leaks_no_room = facts->no_room;
 	told.leak = facts->leak;
+	told.leak_person = facts->leak_person;
 	recorder_tell(recorder, &told);
 }

@@ -181,6 +181,7 @@ static void recorder_save_look(struct recorder_saver *saver)
 #define STATE_NS    1000000000ull
 #define WRITER_MS   50
 #define HEARD_MS    5000
+#define FIRED_MOST  16
 #define COST_NOTICE "tracing costs about"
 #define OOM_SCORE   "500" /* who runs out of memory is this one, rather than the agent or a job */
 
@@ -197,16 +198,17 @@ struct flight {
 	struct recorder_state state;
 	struct recorder_save save; /* that is asked for */
 	bool save_asked, over, told_left;
+	struct recorder_message fired[FIRED_MOST]; /* that there was no room for */
+	size_t n_fired;
 	uint64_t told_ns;
 };
 
 /* ---- what is said to the agent ------------------------------------------------------------- */
 
 /* What it has no room for is left out: it looks often. */
-static void send_text(const struct flight *flight, enum recorder_kind kind, enum rule rule,
-                      const char *text)
+static void send_text(const struct flight *flight, enum recorder_kind kind, const char *text)
 {
-	struct recorder_message message = { .kind = kind, .rule = rule };
+	struct recorder_message message = { .kind = kind };
 
 	snprintf(message.text, sizeof(message.text), "%s", text);
 	recorder_send(flight->saver.socket, &message);
@@ -216,19 +218,33 @@ static void send_text(const struct flight *flight, enum recorder_kind kind, enum
 static void notice(void *data, const char *text)
 {
 	if (strncmp(text, COST_NOTICE, strlen(COST_NOTICE)))
-		send_text(data, RECORDER_NOTICE, 0, text);
+		send_text(data, RECORDER_NOTICE, text);
 }
 
-static void fired(void *data, enum rule rule, const char *why)
+/* It fires once: where there is no room for it, it is said again. */
+static void say_fired(struct flight *flight)
 {
-	send_text(data, RECORDER_FIRED, rule, why);
+	while (flight->n_fired && !recorder_send(flight->saver.socket, flight->fired))
+		memmove(flight->fired, flight->fired + 1,
+		        --flight->n_fired * sizeof(*flight->fired));
+}
+
+static void fired(void *data, enum rule rule, uint64_t person, const char *why)
+{
+	struct recorder_message message = { .kind = RECORDER_FIRED,
+		                            .fired = { .rule = rule, .person = person } };
+	struct flight *flight = data;
+
+	snprintf(message.text, sizeof(message.text), "%s", why);
+	if (flight->n_fired < FIRED_MOST)
+		flight->fired[flight->n_fired++] = message;
+	say_fired(flight);
 }
 
 static void send_state(struct flight *flight, const struct capture_state *capture)
 {
 	struct recorder_message message = { .kind = RECORDER_STATE };
 	struct writer_stats stats = { 0 };
-	uint64_t forgotten;
 
 	if (flight->settings.enabled)
 		writer_stats(flight->saver.writer, &stats);
@@ -238,7 +254,8 @@ static void send_state(struct flight *flight, const struct capture_state *captur
 	flight->state.overhead_percent = capture->overhead_percent;
 	flight->state.scale = capture->estimate_scale;
 	flight->state.cpu_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
-	call_rules_figures(flight->rules, &flight->state.steps_judged, &forgotten);
+	call_rules_figures(flight->rules, &flight->state.steps_judged,
+	                   &flight->state.steps_forgotten);
 	message.state = flight->state;
 	recorder_send(flight->saver.socket, &message);
 }
@@ -300,11 +317,12 @@ static void progress(void *data, const struct capture_state *state)
 	uint64_t now = clock_now_ns();
 
 	recorder_save_look(&flight->saver);
+	say_fired(flight);
 	obey(flight);
 	if (now - flight->told_ns < STATE_NS)
 		return;
 	if (!flight->told_ns)
-		send_text(flight, RECORDER_READY, 0, "");
+		send_text(flight, RECORDER_READY, "");
 	flight->told_ns = now;
 	call_rules_tick(flight->rules, now);
 	if (flight->ranks)

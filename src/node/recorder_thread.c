@@ -100,20 +100,20 @@ static void hold_back(struct recorder *recorder, enum rules_verdict verdict, uin
 }
 
 /* recorder_thread.c: what is to be written, in its order. */
-static void recorder_fired(struct recorder *recorder, enum rule rule, const char *why,
-                           uint64_t last_ns, uint64_t request, uint64_t now_ns)
+static void recorder_fired(struct recorder *recorder, enum rule rule, uint64_t person,
+                           const char *why, uint64_t last_ns, uint64_t request, uint64_t now_ns)
 {
 	struct order *order = &recorder->orders[recorder->n_orders];
 	enum rules_verdict verdict;
 	uint64_t wait_ns;
 
-	verdict = rules_allow(recorder->rules, rule, now_ns, &wait_ns);
+	verdict = rules_allow(recorder->rules, rule, person, now_ns, &wait_ns);
 	if (verdict != RULES_ALLOWED) {
 		hold_back(recorder, verdict, request, wait_ns);
 		return;
 	}
 	if (recorder->current < 0 || recorder->n_orders == ORDERS_MAX) {
-		rules_take_back(recorder->rules, rule);
+		rules_take_back(recorder->rules);
 		orders_failed(recorder, rule, request,
 		              recorder->current < 0 ? RECORDER_NOT_RUNNING : RECORDER_BUSY,
 		              recorder->current < 0 ? "calls are not being recorded at the moment"
@@ -218,6 +218,7 @@ void recorder_remember(struct recorder *recorder, const struct recorder_state *s
 	recorder->before.events += state->events;
 	recorder->before.lost += state->lost;
 	recorder->before.cpu_ns += state->cpu_ns;
+	recorder->before.steps_forgotten += state->steps_forgotten;
 	add_unmatched(&recorder->before, state);
 }
 
@@ -405,9 +406,10 @@ static void take(struct recorder *recorder, int slot, const struct recorder_mess
 		child->state = message->state;
 		break;
 	case RECORDER_FIRED:
-		if (message->rule < RULE_COUNT && slot == recorder->current &&
+		if (message->fired.rule < RULE_COUNT && slot == recorder->current &&
 		    recorder->settings.enabled)
-			recorder_fired(recorder, message->rule, message->text, 0, 0, now);
+			recorder_fired(recorder, message->fired.rule, message->fired.person,
+			               message->text, 0, 0, now);
 		break;
 	case RECORDER_SAVED:
 		recorder_saved(recorder, message);
@@ -438,9 +440,9 @@ static void hear(struct recorder *recorder, uint64_t now)
 
 /* ---- what those who ask say ---------------------------------------------------------------- */
 
-static void rule_fired(void *data, enum rule rule, const char *why)
+static void rule_fired(void *data, enum rule rule, uint64_t person, const char *why)
 {
-	recorder_fired(data, rule, why, 0, 0, clock_now_ns());
+	recorder_fired(data, rule, person, why, 0, 0, clock_now_ns());
 }
 
 static void judge(struct recorder *recorder, uint64_t now)
@@ -490,7 +492,8 @@ static void take_requests(struct recorder *recorder, uint64_t now)
 		if (request.last_ns)
 			snprintf(why, sizeof(why), "the last %.3g s",
 			         (double)request.last_ns / 1e9);
-		recorder_fired(recorder, RULE_REQUEST, why, request.last_ns, request.number, now);
+		recorder_fired(recorder, RULE_REQUEST, QUOTA_ROOT, why, request.last_ns,
+		               request.number, now);
 	}
 }
 
@@ -524,6 +527,7 @@ static void publish(struct recorder *recorder)
 		state.events += one->events;
 		state.lost += one->lost;
 		state.cpu_ns += one->cpu_ns;
+		state.steps_forgotten += one->steps_forgotten;
 		add_unmatched(&state, one);
 		if (i != recorder->current)
 			continue;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "node/error_patterns.h"
@@ -14,20 +15,23 @@
 
 /* ---- rules calls --------------------------------------------------------------------------- */
 
-#define PAUSE_NS 1000000000ull
+#define PAUSE_NS  1000000000ull
+#define QUIET_MAX 64 /* users and rules that have just fired; nobody fires where all have */
 
 struct call_rules {
 	struct rules_settings settings;
 	struct error_patterns errors;
 	struct steps *steps; /* NULL: they are not judged */
-	void (*fired)(void *data, enum rule rule, const char *why);
+	rules_fired_fn fired;
 	void *data;
-	uint64_t quiet_until_ns[RULE_COUNT];
+	struct quiet {
+		enum rule rule;
+		uint64_t person, until_ns; /* 0: nobody's */
+	} quiet[QUIET_MAX];
 };
 
 struct call_rules *call_rules_new(const struct rules_settings *settings, uint64_t last_ns,
-                                  void (*fired)(void *data, enum rule rule, const char *why),
-                                  void *data)
+                                  rules_fired_fn fired, void *data)
 {
 	const struct steps_options steps = { .times = settings->slow_step,
 		                             .least_ns = settings->step_least_ns,
@@ -52,22 +56,36 @@ void call_rules_free(struct call_rules *rules)
 	free(rules);
 }
 
-static void calls_fire(struct call_rules *rules, enum rule rule, uint64_t now_ns, const char *fmt,
-                       ...) __attribute__((format(printf, 4, 5)));
+static bool is_quiet(struct call_rules *rules, enum rule rule, uint64_t person, uint64_t now_ns)
+{
+	struct quiet *free = NULL;
 
-static void calls_fire(struct call_rules *rules, enum rule rule, uint64_t now_ns, const char *fmt,
-                       ...)
+	for (size_t i = 0; i < QUIET_MAX; i++) {
+		struct quiet *quiet = &rules->quiet[i];
+
+		if (quiet->until_ns <= now_ns)
+			free = quiet;
+		else if (quiet->rule == rule && quiet->person == person)
+			return true;
+	}
+	if (free)
+		*free = (struct quiet){ rule, person, now_ns + PAUSE_NS };
+	return !free;
+}
+
+__attribute__((format(printf, 5, 6))) static void calls_fire(struct call_rules *rules,
+                                                             enum rule rule, uint64_t person,
+                                                             uint64_t now_ns, const char *fmt, ...)
 {
 	char why[RULES_TEXT_MAX];
 	va_list ap;
 
-	if (now_ns < rules->quiet_until_ns[rule])
+	if (is_quiet(rules, rule, person, now_ns))
 		return;
-	rules->quiet_until_ns[rule] = now_ns + PAUSE_NS;
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	rules->fired(rules->data, rule, why);
+	rules->fired(rules->data, rule, person, why);
 }
 
 /* ---- errors -------------------------------------------------------------------------------- */
@@ -82,9 +100,10 @@ static void see_error(struct call_rules *rules, const struct event *event)
 	    !error_patterns_match(&rules->errors, function->name, function->layer, call->result))
 		return;
 	name = cuda_error_name(function->layer, call->result);
-	calls_fire(rules, RULE_ERROR, event->time_ns, "%s of process %u (%s) returned %d%s%s%s",
-	           function->name, event->process->pid, event->process->comm, call->result,
-	           name ? " (" : "", name ? name : "", name ? ")" : "");
+	calls_fire(rules, RULE_ERROR, event->process->person, event->time_ns,
+	           "%s of process %u (%s) returned %d%s%s%s", function->name, event->process->pid,
+	           event->process->comm, call->result, name ? " (" : "", name ? name : "",
+	           name ? ")" : "");
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -100,7 +119,7 @@ static void tell_slow(struct call_rules *rules, const struct slow_step *slow, co
 	if (slow->launches)
 		snprintf(what, sizeof(what), " of %llu launch%s",
 		         (unsigned long long)slow->launches, slow->launches == 1 ? "" : "es");
-	calls_fire(rules, RULE_SLOW_STEP, now_ns,
+	calls_fire(rules, RULE_SLOW_STEP, slow->person, now_ns,
 	           "a step%s of process %u%s%s%s %s %.1f ms, %.1f times the median of %.1f ms",
 	           what, slow->pid, comm ? " (" : "", comm ? comm : "", comm ? ")" : "",
 	           slow->ended ? "took" : "has not ended after", (double)slow->ns / 1e6,
@@ -122,8 +141,7 @@ static void see_launch(struct call_rules *rules, const struct event *event)
 		what = A_GRAPH | call->args.handle;
 	else
 		return;
-	if (steps_launch(rules->steps, event->process->pid, event->tid, what, call->begin_ns,
-	                 &slow))
+	if (steps_launch(rules->steps, event->process, event->tid, what, call->begin_ns, &slow))
 		tell_slow(rules, &slow, event->process->comm, event->time_ns);
 }
 
@@ -134,8 +152,8 @@ static void see_range(struct call_rules *rules, const struct event *event)
 
 	if (range->kind > RANGE_STARTEND || fnmatch(rules->settings.step_range, range->name, 0))
 		return;
-	if (steps_range(rules->steps, event->process->pid, event->tid, range->begin_ns,
-	                range->end_ns, &slow))
+	if (steps_range(rules->steps, event->process, event->tid, range->begin_ns, range->end_ns,
+	                &slow))
 		tell_slow(rules, &slow, event->process->comm, event->time_ns);
 }
 
@@ -174,7 +192,7 @@ void call_rules_figures(const struct call_rules *rules, uint64_t *judged, uint64
 /* ---- rules --------------------------------------------------------------------------------- */
 
 #define HOUR_NS         3600000000000ull
-#define PER_HOUR_MAX    1024 /* times that are kept */
+#define WRITTEN_MAX     2048 /* recordings that are remembered */
 #define MEMORY_REARM    2.0  /* percent below the threshold at which it may fire again */
 #define SAMPLE_STALE_NS 60000000000ull
 
@@ -217,11 +235,11 @@ struct rules {
 	struct rules_seen seen[RULES_GPUS_MAX];
 	bool leaks_known;
 	uint64_t leaks;
-	bool written[RULE_COUNT]; /* in last_ns there is a time */
-	uint64_t last_ns[RULE_COUNT], before_ns[RULE_COUNT];
-	bool before[RULE_COUNT];
-	uint64_t hour_ns[PER_HOUR_MAX]; /* times of the last recordings, a ring */
-	size_t hour_at, hour_n;
+	struct written {
+		enum rule rule;
+		uint64_t person, ns;
+	} written[WRITTEN_MAX]; /* a ring */
+	uint64_t n_written;     /* ever */
 };
 
 struct rules *rules_new(const struct rules_settings *settings)
@@ -229,8 +247,6 @@ struct rules *rules_new(const struct rules_settings *settings)
 	struct rules *rules = xcalloc(1, sizeof(*rules));
 
 	rules->settings = *settings;
-	if (rules->settings.per_hour > PER_HOUR_MAX)
-		rules->settings.per_hour = PER_HOUR_MAX;
 	return rules;
 }
 
@@ -244,14 +260,12 @@ void rules_free(struct rules *rules)
 struct judging {
 	struct rules *rules;
 	uint64_t now_ns;
-	void (*fired)(void *data, enum rule rule, const char *why);
+	rules_fired_fn fired;
 	void *data;
 };
 
-static void fire(const struct judging *judging, enum rule rule, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void fire(const struct judging *judging, enum rule rule, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void fire(const struct judging *judging,
+                                                       enum rule rule, const char *fmt, ...)
 {
 	char why[RULES_TEXT_MAX];
 	va_list ap;
@@ -259,7 +273,7 @@ static void fire(const struct judging *judging, enum rule rule, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	judging->fired(judging->data, rule, why);
+	judging->fired(judging->data, rule, QUOTA_ROOT, why);
 }
 
 static void judge_xid(const struct judging *judging, const struct rules_gpu *gpu,
@@ -329,15 +343,18 @@ static void judge_gpu(const struct judging *judging, const struct rules_gpu *gpu
 static void judge_leaks(const struct judging *judging, const struct rules_facts *facts)
 {
 	struct rules *rules = judging->rules;
+	char why[RULES_TEXT_MAX];
 
-	if (rules->settings.leak && rules->leaks_known && facts->leaks > rules->leaks)
-		fire(judging, RULE_LEAK, "suspected leak: %s", facts->leak ? facts->leak : "?");
+	if (rules->settings.leak && rules->leaks_known && facts->leaks > rules->leaks) {
+		snprintf(why, sizeof(why), "suspected leak: %s", facts->leak ? facts->leak : "?");
+		judging->fired(judging->data, RULE_LEAK, facts->leak_person, why);
+	}
 	rules->leaks_known = true;
 	rules->leaks = facts->leaks;
 }
 
 void rules_judge(struct rules *rules, const struct rules_facts *facts, uint64_t now_ns,
-                 void (*fired)(void *data, enum rule rule, const char *why), void *data)
+                 rules_fired_fn fired, void *data)
 {
 	const struct judging judging = { rules, now_ns, fired, data };
 
@@ -362,41 +379,57 @@ static uint64_t pause_of(const struct rules *rules, enum rule rule)
 	return rule == RULE_REQUEST && pause_ns > REQUEST_PAUSE_NS ? REQUEST_PAUSE_NS : pause_ns;
 }
 
-static void drop_old(struct rules *rules, uint64_t now_ns)
+/* Of those of the last hour that are no requests the oldest of `n`, of one user or of all. */
+struct hour {
+	uint64_t n, oldest_ns;
+};
+
+static void hour_add(struct hour *hour, const struct written *written)
 {
-	while (rules->hour_n && !left_ns(rules->hour_ns[rules->hour_at], HOUR_NS, now_ns)) {
-		rules->hour_at = (rules->hour_at + 1) % PER_HOUR_MAX;
-		rules->hour_n--;
-	}
+	if (!hour->n++ || written->ns < hour->oldest_ns)
+		hour->oldest_ns = written->ns;
 }
 
-enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t now_ns,
-                               uint64_t *wait_ns)
+static bool hour_is_full(const struct hour *hour, uint64_t most, uint64_t now_ns, uint64_t *wait_ns)
 {
-	*wait_ns = rules->written[rule]
-	                   ? left_ns(rules->last_ns[rule], pause_of(rules, rule), now_ns)
-	                   : 0;
+	if (hour->n < most)
+		return false;
+	*wait_ns = hour->n ? left_ns(hour->oldest_ns, HOUR_NS, now_ns) : HOUR_NS;
+	return true;
+}
+
+enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t person,
+                               uint64_t now_ns, uint64_t *wait_ns)
+{
+	const uint64_t most = rules->settings.per_hour, pause_ns = pause_of(rules, rule);
+	size_t n = rules->n_written < WRITTEN_MAX ? rules->n_written : WRITTEN_MAX;
+	struct hour all = { 0 }, own = { 0 };
+
+	*wait_ns = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct written *one = &rules->written[i];
+		uint64_t cools_ns = one->rule == rule && one->person == person
+		                            ? left_ns(one->ns, pause_ns, now_ns)
+		                            : 0;
+
+		*wait_ns = cools_ns > *wait_ns ? cools_ns : *wait_ns;
+		if (one->rule == RULE_REQUEST || !left_ns(one->ns, HOUR_NS, now_ns))
+			continue;
+		hour_add(&all, one);
+		if (one->person == person)
+			hour_add(&own, one);
+	}
 	if (*wait_ns)
 		return RULES_COOL_DOWN;
-	drop_old(rules, now_ns);
-	if (rule != RULE_REQUEST && rules->hour_n >= rules->settings.per_hour) {
-		*wait_ns = rules->hour_n ? left_ns(rules->hour_ns[rules->hour_at], HOUR_NS, now_ns)
-		                         : HOUR_NS;
+	if (rule != RULE_REQUEST &&
+	    (hour_is_full(&all, most, now_ns, wait_ns) ||
+	     (person != QUOTA_ROOT && hour_is_full(&own, most - most / 4, now_ns, wait_ns))))
 		return RULES_PER_HOUR;
-	}
-	if (rule != RULE_REQUEST)
-		rules->hour_ns[(rules->hour_at + rules->hour_n++) % PER_HOUR_MAX] = now_ns;
-	rules->before[rule] = rules->written[rule];
-	rules->before_ns[rule] = rules->last_ns[rule];
-	rules->written[rule] = true;
-	rules->last_ns[rule] = now_ns;
+	rules->written[rules->n_written++ % WRITTEN_MAX] = (struct written){ rule, person, now_ns };
 	return RULES_ALLOWED;
 }
 
-void rules_take_back(struct rules *rules, enum rule rule)
+void rules_take_back(struct rules *rules)
 {
-	rules->written[rule] = rules->before[rule];
-	rules->last_ns[rule] = rules->before_ns[rule];
-	if (rule != RULE_REQUEST && rules->hour_n)
-		rules->hour_n--;
+	rules->n_written--;
 }

@@ -73,7 +73,12 @@ struct rules_facts {
 			/* another one is */
 	size_t leaks_no_room; /* others now, which nobody is told of */
 	const char *leak;     /* of the last of them: what, where, whose; NULL: not known */
+	uint64_t leak_person;
 };
+
+/* Who made a rule fire (base/quota.h), and a sentence of at most RULES_TEXT_MAX letters. What is
+ * the machine's is root's. */
+typedef void (*rules_fired_fn)(void *data, enum rule rule, uint64_t person, const char *why);
 
 struct rules;
 
@@ -81,11 +86,11 @@ struct rules *rules_new(const struct rules_settings *settings);
 void rules_free(struct rules *rules);
 
 /*
- * Judges each rule once. `fired` is told of those that fire, with a sentence of at most
- * RULES_TEXT_MAX letters. What is there at the first call is no news: it was before.
+ * Judges each rule once. `fired` is told of those that fire. What is there at the first call is no
+ * news: it was before.
  */
 void rules_judge(struct rules *rules, const struct rules_facts *facts, uint64_t now_ns,
-                 void (*fired)(void *data, enum rule rule, const char *why), void *data);
+                 rules_fired_fn fired, void *data);
 
 /* ---- how often ----------------------------------------------------------------------------- */
 
@@ -95,29 +100,29 @@ const char *rules_verdict_name(enum rules_verdict verdict);
 
 /*
  * Whether a recording may be written now; counts it if so. In *wait_ns after how long it might, if
- * not. A request has a short cool-down of its own and no limit by the hour: who has the token may
- * ask, whatever programs do to fire rules.
+ * not. Each user cools down alone, and one but root has three quarters of an hour's recordings:
+ * what his programs do on purpose holds nobody else's back. A request has a short cool-down of its
+ * own and no limit by the hour: who has the token may ask, whatever programs do to fire rules.
  */
-enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t now_ns,
-                               uint64_t *wait_ns);
+enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t person,
+                               uint64_t now_ns, uint64_t *wait_ns);
 
-/* That recording came to nothing for want of a recorder: the rule may fire again at once. */
-void rules_take_back(struct rules *rules, enum rule rule);
+/* The one that was allowed last came to nothing for want of a recorder: it may be asked again. */
+void rules_take_back(struct rules *rules);
 
 /* ---- rules calls --------------------------------------------------------------------------- */
 
 /*
  * The rules of the flight recorder that judge calls (error, slow_step), as they are seen one by
- * one. Each fires at most once a second: what comes more often is held back by rules_allow()
- * anyway, and those who are told are not to be flooded.
+ * one. Each fires at most once a second for one user: what comes more often is held back by
+ * rules_allow() anyway, and those who are told are not to be flooded.
  */
 
 struct call_rules;
 
 /* `last_ns`: of the window; a step that has not ended is told before its begin leaves that. */
 struct call_rules *call_rules_new(const struct rules_settings *settings, uint64_t last_ns,
-                                  void (*fired)(void *data, enum rule rule, const char *why),
-                                  void *data);
+                                  rules_fired_fn fired, void *data);
 void call_rules_free(struct call_rules *rules);
 
 void call_rules_event(struct call_rules *rules, const struct event *event);

@@ -26,6 +26,10 @@ static const struct metric_family seen = {
 };
 static const struct metric_family steps = { "cuscope_recorder_stepping_threads", METRIC_GAUGE, NULL,
 	                                    "Threads whose steps it can judge" };
+static const struct metric_family forgotten = {
+	"cuscope_recorder_stepping_threads_left_out", METRIC_COUNTER, NULL,
+	"Times that a thread's steps were forgotten for want of room"
+};
 static const struct metric_family written = { "cuscope_recordings", METRIC_COUNTER, NULL,
 	                                      "Recordings in the spool, ever, by rule" };
 static const struct metric_family failed = {
@@ -97,6 +101,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	metrics_add_real(metrics, 0,
 	                 figures.state.scale > 1 ? 1 / figures.state.scale : figures.up);
 	metrics_one(metrics, &steps, figures.state.steps_judged, 0, 0);
+	metrics_one(metrics, &forgotten, figures.state.steps_forgotten, 0, since);
 	metrics_one(metrics, &no_room, figures.leaks_no_room, 0, 0);
 	add_recordings(&figures, since, metrics);
 	add_spool(&figures, metrics);

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/order.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 #define SURE         16 /* how sure one can be of a marker: as often it kept its distance, */
@@ -26,6 +27,7 @@ struct marker {
 struct step_thread {
 	uint32_t tid; /* the key */
 	uint32_t pid;
+	uint64_t person;
 	uint64_t launches;
 	struct marker markers[STEPS_MARKERS];
 	size_t n_markers;
@@ -44,6 +46,7 @@ struct steps {
 	struct steps_options options;
 	struct step_thread *threads;
 	struct step_threads order; /* whose last launch or range is the oldest is the first */
+	struct quota shares;
 	uint64_t forgotten;
 };
 
@@ -52,12 +55,14 @@ struct steps *steps_new(const struct steps_options *options)
 	struct steps *steps = xcalloc(1, sizeof(*steps));
 
 	steps->options = *options;
+	steps->shares.user.most = STEPS_USER_MAX;
 	TAILQ_INIT(&steps->order);
 	return steps;
 }
 
 static void forget(struct steps *steps, struct step_thread *thread)
 {
+	quota_give(&steps->shares, thread->person, 0, 1);
 	HASH_DEL(steps->threads, thread);
 	TAILQ_REMOVE(&steps->order, thread, order);
 	free(thread);
@@ -71,27 +76,42 @@ void steps_free(struct steps *steps)
 		return;
 	HASH_ITER (hh, steps->threads, thread, next)
 		forget(steps, thread);
+	quota_free(&steps->shares);
 	free(steps);
 }
 
+/* The one that was idle for the longest time: of this user, where he has as many as he may have. */
+static void make_room(struct steps *steps, uint64_t person)
+{
+	bool own = quota_refuses(&steps->shares, person, 0, 1);
+	struct step_thread *thread = TAILQ_FIRST(&steps->order);
+
+	if (!own && HASH_COUNT(steps->threads) < STEPS_THREADS_MAX)
+		return;
+	while (own && thread->person != person)
+		thread = TAILQ_NEXT(thread, order);
+	steps->forgotten++;
+	forget(steps, thread);
+}
+
 /* A number that was another process's thread before is a new one. */
-static struct step_thread *thread_of(struct steps *steps, uint32_t pid, uint32_t tid)
+static struct step_thread *thread_of(struct steps *steps, const struct process *process,
+                                     uint32_t tid)
 {
 	struct step_thread *thread = MAP_FIND(steps->threads, &tid);
 
-	if (thread && thread->pid == pid) {
+	if (thread && thread->pid == process->pid && thread->person == process->person) {
 		TAILQ_REMOVE(&steps->order, thread, order);
 		TAILQ_INSERT_TAIL(&steps->order, thread, order);
 		return thread;
 	}
 	if (thread)
 		forget(steps, thread);
-	if (HASH_COUNT(steps->threads) >= STEPS_THREADS_MAX) {
-		steps->forgotten++;
-		forget(steps, TAILQ_FIRST(&steps->order));
-	}
+	make_room(steps, process->person);
 	thread = MAP_ADD(steps->threads, tid, &tid);
-	thread->pid = pid;
+	thread->pid = process->pid;
+	thread->person = process->person;
+	quota_add(&steps->shares, process->person, 0, 1);
 	thread->chosen = STEPS_MARKERS;
 	TAILQ_INSERT_TAIL(&steps->order, thread, order);
 	return thread;
@@ -120,6 +140,7 @@ static bool is_slow(const struct steps *steps, const struct step_thread *thread,
 static void tell(const struct step_thread *thread, uint64_t ns, bool ended, struct slow_step *slow)
 {
 	*slow = (struct slow_step){ .pid = thread->pid,
+		                    .person = thread->person,
 		                    .tid = thread->tid,
 		                    .ns = ns,
 		                    .median_ns = thread->median_ns,
@@ -214,10 +235,10 @@ static bool learn(struct step_thread *thread, struct marker *marker, uint64_t ga
 	return usual;
 }
 
-bool steps_launch(struct steps *steps, uint32_t pid, uint32_t tid, uint64_t what, uint64_t now_ns,
-                  struct slow_step *slow)
+bool steps_launch(struct steps *steps, const struct process *process, uint32_t tid, uint64_t what,
+                  uint64_t now_ns, struct slow_step *slow)
 {
-	struct step_thread *thread = thread_of(steps, pid, tid);
+	struct step_thread *thread = thread_of(steps, process, tid);
 	struct marker *marker;
 	uint64_t ns;
 	bool usual, is = false;
@@ -239,10 +260,10 @@ bool steps_launch(struct steps *steps, uint32_t pid, uint32_t tid, uint64_t what
 	return is;
 }
 
-bool steps_range(struct steps *steps, uint32_t pid, uint32_t tid, uint64_t begin_ns,
-                 uint64_t end_ns, struct slow_step *slow)
+bool steps_range(struct steps *steps, const struct process *process, uint32_t tid,
+                 uint64_t begin_ns, uint64_t end_ns, struct slow_step *slow)
 {
-	struct step_thread *thread = thread_of(steps, pid, tid);
+	struct step_thread *thread = thread_of(steps, process, tid);
 
 	return take_length(steps, thread, end_ns > begin_ns ? end_ns - begin_ns : 0, slow);
 }

@@ -24,10 +24,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/event.h"
+
 #define STEPS_BEFORE      16   /* that have to be known before one is judged */
 #define STEPS_KEPT        64   /* the median is that of the last so many */
 #define STEPS_MARKERS     48   /* kernels of a thread that are looked at */
-#define STEPS_THREADS_MAX 1024 /* then the one that was idle for the longest time is forgotten */
+#define STEPS_THREADS_MAX 1024 /* then the one that was idle for the longest time is forgotten: */
+#define STEPS_USER_MAX    410  /* of a user but root, who has so many, his own */
 
 struct steps_options {
 	double times;        /* slower than so many times the median */
@@ -37,6 +40,7 @@ struct steps_options {
 
 struct slow_step {
 	uint32_t pid, tid;
+	uint64_t person; /* whose process it is */
 	uint64_t ns, median_ns;
 	uint64_t launches; /* of each step; 0: steps are ranges */
 	bool ended;
@@ -48,12 +52,12 @@ struct steps *steps_new(const struct steps_options *options);
 void steps_free(struct steps *steps);
 
 /* A launch of `what`, any number that stands for it. True: the step that it ends was slow. */
-bool steps_launch(struct steps *steps, uint32_t pid, uint32_t tid, uint64_t what, uint64_t now_ns,
-                  struct slow_step *slow);
+bool steps_launch(struct steps *steps, const struct process *process, uint32_t tid, uint64_t what,
+                  uint64_t now_ns, struct slow_step *slow);
 
 /* A range that is a step. */
-bool steps_range(struct steps *steps, uint32_t pid, uint32_t tid, uint64_t begin_ns,
-                 uint64_t end_ns, struct slow_step *slow);
+bool steps_range(struct steps *steps, const struct process *process, uint32_t tid,
+                 uint64_t begin_ns, uint64_t end_ns, struct slow_step *slow);
 
 /* Whether a step lasts for too long that has not ended; each is told once. */
 bool steps_unended(struct steps *steps, uint64_t now_ns, struct slow_step *slow);
@@ -62,7 +66,7 @@ bool steps_unended(struct steps *steps, uint64_t now_ns, struct slow_step *slow)
 void steps_exit(struct steps *steps, uint32_t pid);
 
 /* Threads whose steps are known well enough to be judged, and how many were forgotten for want of
- * room. */
+ * room: steps of those were not judged. */
 void steps_figures(const struct steps *steps, uint64_t *judged, uint64_t *forgotten);
 
 #endif

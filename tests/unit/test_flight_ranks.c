@@ -27,7 +27,7 @@ static void scene_event(const struct event *event)
 	flight_ranks_event(flight, event);
 }
 
-static void fired(void *data, enum rule rule, const char *why)
+static void fired(void *data, enum rule rule, uint64_t person, const char *why)
 {
 	assert_int_equal(rule, RULE_LATE_RANK);
 	n_fired++;

@@ -14,7 +14,7 @@
 static unsigned fired[RULE_COUNT];
 static char said[RULES_TEXT_MAX];
 
-static void hear(void *data, enum rule rule, const char *why)
+static void hear(void *data, enum rule rule, uint64_t person, const char *why)
 {
 	fired[rule]++;
 	snprintf(said, sizeof(said), "%s", why);
@@ -182,7 +182,7 @@ static enum rules_verdict allow(struct rules *rules, enum rule rule, double seco
 {
 	uint64_t wait_ns;
 
-	return rules_allow(rules, rule, S(seconds), &wait_ns);
+	return rules_allow(rules, rule, 0, S(seconds), &wait_ns);
 }
 
 static void test_a_rule_has_one_recording_in_its_cool_down(void **state)
@@ -191,11 +191,46 @@ static void test_a_rule_has_one_recording_in_its_cool_down(void **state)
 	uint64_t wait_ns;
 
 	assert_int_equal(allow(rules, RULE_XID, 0), RULES_ALLOWED);
-	assert_int_equal(rules_allow(rules, RULE_XID, S(100), &wait_ns), RULES_COOL_DOWN);
+	assert_int_equal(rules_allow(rules, RULE_XID, 0, S(100), &wait_ns), RULES_COOL_DOWN);
 	assert_int_equal(wait_ns, S(200));
 	assert_int_equal(allow(rules, RULE_ERROR, 100), RULES_ALLOWED);
 	assert_int_equal(allow(rules, RULE_XID, 299.9), RULES_COOL_DOWN);
 	assert_int_equal(allow(rules, RULE_XID, 300), RULES_ALLOWED);
+	rules_free(rules);
+}
+
+/* Or who fires a rule every five minutes has all others' recordings held back. */
+static void test_each_user_cools_down_alone(void **state)
+{
+	struct rules *rules = make(0, 0);
+	uint64_t wait_ns;
+
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1000, S(0), &wait_ns), RULES_ALLOWED);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1000, S(10), &wait_ns), RULES_COOL_DOWN);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1001, S(10), &wait_ns), RULES_ALLOWED);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 0, S(20), &wait_ns), RULES_ALLOWED);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1001, S(100), &wait_ns), RULES_COOL_DOWN);
+	assert_int_equal(wait_ns, S(210));
+	rules_free(rules);
+}
+
+static void test_one_user_leaves_others_a_part_of_the_hour(void **state)
+{
+	struct rules *rules = make(0, 0);
+	unsigned allowed = 0;
+	uint64_t wait_ns;
+	double now = 0;
+
+	for (unsigned i = 0; i < 100; i++, now += 30)
+		allowed += rules_allow(rules, i % 2 ? RULE_ERROR : RULE_LEAK, 1000, S(now),
+		                       &wait_ns) == RULES_ALLOWED;
+	assert_int_equal(allowed, 9);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1000, S(now), &wait_ns), RULES_PER_HOUR);
+	assert_int_equal(wait_ns, S(600)); /* the first was an hour ago then */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(rules_allow(rules, RULE_ERROR, 1001 + i, S(now), &wait_ns),
+		                 RULES_ALLOWED);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 0, S(now), &wait_ns), RULES_PER_HOUR);
 	rules_free(rules);
 }
 
@@ -217,7 +252,7 @@ static void test_an_hour_has_so_many_recordings_of_all_rules(void **state)
 
 	for (unsigned i = 0; i < 12; i++, now += 100)
 		assert_int_equal(allow(rules, i % RULE_REQUEST, now), RULES_ALLOWED);
-	assert_int_equal(rules_allow(rules, RULE_XID, S(2000), &wait_ns), RULES_PER_HOUR);
+	assert_int_equal(rules_allow(rules, RULE_XID, 0, S(2000), &wait_ns), RULES_PER_HOUR);
 	assert_int_equal(wait_ns, S(1600));
 	assert_int_equal(allow(rules, RULE_REQUEST, 2000), RULES_ALLOWED);
 	assert_int_equal(allow(rules, RULE_XID, 3601), RULES_ALLOWED);
@@ -231,7 +266,7 @@ static void test_what_is_taken_back_may_be_tried_again(void **state)
 	struct rules *rules = make(0, 0);
 
 	assert_int_equal(allow(rules, RULE_XID, 0), RULES_ALLOWED);
-	rules_take_back(rules, RULE_XID);
+	rules_take_back(rules);
 	assert_int_equal(allow(rules, RULE_XID, 1), RULES_ALLOWED);
 	assert_int_equal(allow(rules, RULE_XID, 2), RULES_COOL_DOWN);
 	rules_free(rules);
@@ -320,6 +355,8 @@ static void test_what_is_no_pattern_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_user_cools_down_alone),
+		cmocka_unit_test(test_one_user_leaves_others_a_part_of_the_hour),
 		cmocka_unit_test(test_an_xid_fires_once_and_those_before_the_begin_do_not),
 		cmocka_unit_test(test_full_memory_fires_when_it_becomes_full),
 		cmocka_unit_test(test_what_is_not_known_fires_nothing),

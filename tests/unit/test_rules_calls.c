@@ -14,7 +14,7 @@ static const struct kernel gemm = { .id = 3 };
 static unsigned fired[RULE_COUNT];
 static char said[RULES_TEXT_MAX];
 
-static void hear(void *data, enum rule rule, const char *why)
+static void hear(void *data, enum rule rule, uint64_t person, const char *why)
 {
 	fired[rule]++;
 	snprintf(said, sizeof(said), "%s", why);
@@ -134,6 +134,35 @@ static void test_an_error_is_told_once_a_second(void **state)
 	call_rules_free(rules);
 }
 
+/* One who makes errors without end hides nobody else's. */
+static void test_an_error_of_another_user_is_told_in_the_same_second(void **state)
+{
+	const struct function alloc = { .name = "cuMemAlloc_v2", .layer = LAYER_DRIVER };
+	struct process hostile = { .id = 2, .pid = 78, .comm = "hostile", .person = 1000 };
+	struct call call = { .function = &alloc, .result = 2, .flags = CALL_FAILED };
+	struct event event = { .type = EVENT_CALL, .time_ns = MS(1), .call = &call };
+	struct call_rules *rules = make("");
+
+	for (unsigned i = 0; i < 1000; i++, event.time_ns += MS(1)) {
+		event.process = &hostile;
+		call_rules_event(rules, &event);
+	}
+	event.time_ns -= MS(500);
+	assert_int_equal(fired[RULE_ERROR], 1);
+	event.process = &train;
+	call_rules_event(rules, &event);
+	assert_int_equal(fired[RULE_ERROR], 2);
+	assert_string_equal(said, "cuMemAlloc_v2 of process 77 (train) returned 2 "
+	                          "(CUDA_ERROR_OUT_OF_MEMORY)");
+	for (unsigned i = 0; i < 1000; i++) { /* however many users: some are told */
+		hostile.person = 2000 + i;
+		event.process = &hostile;
+		call_rules_event(rules, &event);
+	}
+	assert_in_range(fired[RULE_ERROR], 10, 64);
+	call_rules_free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_other_ranges_and_launches_are_no_steps),
 		cmocka_unit_test(test_a_slow_period_of_launches_is_a_slow_step),
 		cmocka_unit_test(test_an_error_is_told_once_a_second),
+		cmocka_unit_test(test_an_error_of_another_user_is_told_in_the_same_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@ static const struct steps_options thrice = { .times = 3,
 struct program {
 	struct steps *steps;
 	uint32_t pid, tid;
+	uint64_t person;
 	uint64_t now_ns;
 	unsigned slow;
 	struct slow_step last;
@@ -30,8 +31,9 @@ static void launch(struct program *program, uint64_t what, double ms)
 {
 	struct slow_step slow;
 
-	if (steps_launch(program->steps, program->pid, program->tid, what, program->now_ns,
-	                 &slow)) {
+	const struct process process = { .pid = program->pid, .person = program->person };
+
+	if (steps_launch(program->steps, &process, program->tid, what, program->now_ns, &slow)) {
 		program->slow++;
 		program->last = slow;
 	}
@@ -173,12 +175,13 @@ static void test_a_step_that_does_not_end_is_told_once(void **state)
 
 static void test_ranges_that_a_program_names_are_steps(void **state)
 {
+	const struct process one = { .pid = 1 };
 	struct steps *steps = steps_new(&thrice);
 	struct slow_step slow;
 	unsigned told = 0;
 
 	for (uint64_t i = 0; i < 40; i++)
-		told += steps_range(steps, 1, 1, MS(100 * i), MS(100 * i + (i == 30 ? 90 : 20)),
+		told += steps_range(steps, &one, 1, MS(100 * i), MS(100 * i + (i == 30 ? 90 : 20)),
 		                    &slow);
 	assert_int_equal(told, 1);
 	assert_int_equal(slow.launches, 0);
@@ -206,6 +209,26 @@ static void test_threads_are_told_apart_and_bounded(void **state)
 	steps_exit(one.steps, 10);
 	steps_figures(one.steps, &judged, &forgotten);
 	assert_int_equal(judged, 0);
+	steps_free(one.steps);
+}
+
+/* Whoever has most forgets his own. */
+static void test_threads_of_one_user_leave_others_room(void **state)
+{
+	struct program one = begin(), other = one;
+	uint64_t judged, forgotten;
+
+	other.person = 1000;
+	for (unsigned i = 0; i < 60; i++)
+		step(&one, 50);
+	for (other.tid = 1000; other.tid < 1000 + 3 * STEPS_THREADS_MAX; other.tid++)
+		launch(&other, 1, 0);
+	steps_figures(one.steps, &judged, &forgotten);
+	assert_int_equal(judged, 1);
+	assert_int_equal(forgotten, 3 * STEPS_THREADS_MAX - STEPS_USER_MAX);
+	step(&one, 500);
+	step(&one, 50);
+	assert_int_equal(one.slow, 1);
 	steps_free(one.steps);
 }
 
@@ -237,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_a_loop_over_one_kernel_is_stepped_by_it),
 		cmocka_unit_test(test_a_step_that_does_not_end_is_told_once),
 		cmocka_unit_test(test_ranges_that_a_program_names_are_steps),
+		cmocka_unit_test(test_threads_of_one_user_leave_others_room),
 		cmocka_unit_test(test_threads_are_told_apart_and_bounded),
 		cmocka_unit_test(test_a_number_of_another_process_is_a_new_thread),
 	};
