@@ -45,6 +45,22 @@ def test_nothing_is_hooked_after_the_trace(case):
     checks.equal("the command's status", 0, trace.wait(10))
 
 
+def test_nothing_is_looked_at_after_a_recording_of_stacks(case):
+    """The thread that reads what targets map puts probes there by programs that are gone by then."""
+    most = None
+    for command in ("trace", "-o", os.devnull), ("record", "--stacks", "-o", case.path("recording.cuscope")):
+        process = case.cuscope(*command, "--duration", "300ms", "--", Places.program("loop"), "30", name=command[0],
+                               stdin=subprocess.PIPE)
+        wait_until(lambda: "waiting for the command" in process.err(), "its end")
+        tasks = f"/proc/{process.pid}/task"
+        time.sleep(0.5)
+        if most is not None:
+            wait_until(lambda: len(os.listdir(tasks)) <= most, "all threads that a trace has none of to end", 10)
+        most = len(os.listdir(tasks))
+        process.process.stdin.close()
+        checks.equal("the command's status", 0, process.wait(20))
+
+
 def test_second_signal_leaves_the_command_running(case):
     trace = trace_that_is_over(case, "/bin/sh", "-c", "trap '' TERM; sleep 2; sleep 2; exit 3")
     trace.signal(signal.SIGTERM)

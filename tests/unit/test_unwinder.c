@@ -338,6 +338,48 @@ static void test_an_exec_that_came_before_the_look_changes_nothing(void **state)
 }
 
 /* What a look has found that began before the exec is of the program before. */
+/* Programs and files that looks lead to are freed after it: it waits for the one under way. */
+struct listener {
+	sem_t looks;
+	size_t told;
+};
+
+static void heard(void *data, pid_t pid)
+{
+	struct listener *listener = data;
+
+	listener->told++;
+	sem_post(&listener->looks);
+	usleep(100000); /* the stop comes meanwhile */
+	listener->told++;
+}
+
+static void test_nobody_is_told_of_looks_after_a_stop(void **state)
+{
+	const struct unwinder_maps maps = { FAKE_CODE, FAKE_PYTHON, FAKE_FILES, FAKE_RULES };
+	struct listener *listener = calloc(1, sizeof(*listener));
+	const struct unwinder_told told = { .looked = heard, .data = listener };
+	pid_t pids[4];
+
+	sem_init(&listener->looks, 0, 0);
+	assert_int_equal(unwinder_new(&maps, &told, &unwinder, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = start();
+		unwinder_see(unwinder, pids[i]);
+	}
+	sem_wait(&listener->looks);
+	unwinder_stop(unwinder);
+	assert_int_equal(listener->told % 2, 0); /* it was waited for */
+	sem_destroy(&listener->looks);
+	free(listener);
+	usleep(300000); /* of use after that ASan tells */
+	unwinder_stop(unwinder);
+	unwinder_free(unwinder);
+	assert_int_equal(fake_processes(), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		stop(pids[i]);
+}
+
 static void test_an_exec_while_the_process_is_looked_at(void **state)
 {
 	pid_t pid = start();
@@ -451,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_a_late_word_of_a_process_that_has_ended),
 		cmocka_unit_test(test_a_process_that_has_ended_unseen_stays_known),
 		cmocka_unit_test(test_an_exec_that_came_before_the_look_changes_nothing),
+		cmocka_unit_test(test_nobody_is_told_of_looks_after_a_stop),
 		cmocka_unit_test(test_an_exec_while_the_process_is_looked_at),
 		cmocka_unit_test(test_a_process_without_room_is_counted_once),
 		cmocka_unit_test(test_a_user_has_three_quarters_of_the_room),
