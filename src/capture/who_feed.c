@@ -7,19 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "identity/process_identities.h"
 
-#define TURN_NS   100000000ull
-#define TRIES     50 /* turns in which it is asked for: what is not known by then is not known */
-#define TRIES_END 3  /* the same of one that has ended: a read may be under way */
-#define HELD_MS   20 /* a read takes 0.1 to 0.5 ms */
-#define HELD_MOST 64 /* programs whose identity is kept until they are met */
-#define HELD_IDS  (1ull << 32) /* incarnations that no process has */
-#define ASKS_MOST 256 /* processes that are asked for at a time: the reader forgets the oldest */
+#define TURN_NS       100000000ull
+#define TRIES         50 /* turns in which it is asked for: what is not known by then is not known */
+#define TRIES_END     3  /* the same of one that has ended: a read may be under way */
+#define HELD_MS       20           /* a read takes 0.1 to 0.5 ms */
+#define HELD_MOST     64           /* programs whose identity is kept until they are met */
+#define HELD_IDS      (1ull << 32) /* incarnations that no process has */
+#define ASKS_MOST     256 /* processes that are asked for at a time: the reader forgets the oldest */
+#define OF_USER(most) ((most) / 4 * 3) /* of one user but root */
 
 struct asked {
 	uint32_t pid, incarnation;
+	uint64_t person;
 	size_t at; /* of its identity */
 	unsigned tries;
 };
@@ -34,7 +37,9 @@ struct who_feed {
 	struct process_identities *identities;
 	bool command, newest;
 	struct run_identity *all; /* RUN_IDENTITIES_MAX */
+	uint64_t *person;         /* whose each of them is */
 	size_t n;
+	struct quota of_all, of_asked;
 	uint64_t left_out, turn_ns;
 	struct asked asked[ASKS_MOST];
 	size_t n_asked;
@@ -57,6 +62,9 @@ struct who_feed *who_feed_new(bool command, bool newest)
 	feed->newest = newest;
 	pthread_mutex_init(&feed->lock, NULL);
 	feed->all = xcalloc(RUN_IDENTITIES_MAX, sizeof(*feed->all));
+	feed->person = xcalloc(RUN_IDENTITIES_MAX, sizeof(*feed->person));
+	feed->of_all.user.most = OF_USER(RUN_IDENTITIES_MAX);
+	feed->of_asked.user.most = OF_USER(ASKS_MOST);
 	return feed;
 }
 
@@ -70,6 +78,9 @@ void who_feed_free(struct who_feed *feed)
 	for (size_t i = 0; i < HELD_MOST; i++)
 		run_identity_clear(&feed->held[i].who);
 	pthread_mutex_destroy(&feed->lock);
+	quota_free(&feed->of_all);
+	quota_free(&feed->of_asked);
+	free(feed->person);
 	free(feed->all);
 	free(feed);
 }
@@ -179,13 +190,14 @@ static void take_held(struct who_feed *feed, struct run_identity *met)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* False: it is not known yet. What a process was stays known when it has ended. */
+/* False: it is not known yet. Else its place with the reader is for others, who wait for one. */
 static bool take(struct who_feed *feed, const struct asked *asked)
 {
 	struct process_identity who;
 
 	if (!process_identities_get(feed->identities, (pid_t)asked->pid, asked->incarnation, &who))
 		return false;
+	process_identities_end(feed->identities, (pid_t)asked->pid, asked->incarnation, &who);
 	keep(&feed->all[asked->at], &who);
 	return true;
 }
@@ -200,25 +212,31 @@ static void drop(struct who_feed *feed, size_t at)
 	size_t left = 0;
 
 	run_identity_clear(&feed->all[at]);
+	quota_give(&feed->of_all, feed->person[at], 0, 1);
 	memmove(&feed->all[at], &feed->all[at + 1], (--feed->n - at) * sizeof(*feed->all));
+	memmove(&feed->person[at], &feed->person[at + 1], (feed->n - at) * sizeof(*feed->person));
 	for (size_t i = 0; i < feed->n_asked; i++) {
 		struct asked asked = feed->asked[i];
 
-		if (asked.at == at)
+		if (asked.at == at) {
+			quota_give(&feed->of_asked, asked.person, 0, 1);
 			continue;
+		}
 		asked.at -= asked.at > at;
 		feed->asked[left++] = asked;
 	}
 	feed->n_asked = left;
 }
 
-/* Of those that have ended, who was met first gives way. */
-static bool make_room(struct who_feed *feed)
+/* Of those that have ended, who was met first gives way: of this user's, where he has his share. */
+static bool make_room(struct who_feed *feed, uint64_t person)
 {
-	if (feed->n < RUN_IDENTITIES_MAX)
+	bool own = quota_refuses(&feed->of_all, person, 0, 1);
+
+	if (!own && feed->n < RUN_IDENTITIES_MAX)
 		return true;
 	for (size_t i = 0; i < feed->n && feed->newest; i++) {
-		if (!has_ended(feed->all[i].pid))
+		if ((own && feed->person[i] != person) || !has_ended(feed->all[i].pid))
 			continue;
 		drop(feed, i);
 		return true;
@@ -238,20 +256,25 @@ static void leave_out(struct who_feed *feed, uint32_t pid)
 
 void who_feed_process(struct who_feed *feed, const struct process *process, uint64_t now_ns)
 {
-	struct asked asked = { process->pid, process->id, 0, 0 };
+	struct asked asked = { process->pid, process->id, process->person, 0, 0 };
 
 	if (!process->pid) /* all others in one */
 		return;
-	if (feed->n_asked == ASKS_MOST || !make_room(feed)) {
+	if (feed->n_asked == ASKS_MOST || quota_refuses(&feed->of_asked, process->person, 0, 1) ||
+	    !make_room(feed, process->person)) {
 		leave_out(feed, process->pid);
 		return;
 	}
 	asked.at = feed->n;
+	feed->person[feed->n] = process->person;
+	quota_add(&feed->of_all, process->person, 0, 1);
 	feed->all[feed->n++] = (struct run_identity){ .pid = process->pid,
 		                                      .since_ns = now_ns,
 		                                      .memory_whole = feed->command };
-	if (!take(feed, &asked))
-		feed->asked[feed->n_asked++] = asked;
+	if (take(feed, &asked))
+		return;
+	quota_add(&feed->of_asked, asked.person, 0, 1);
+	feed->asked[feed->n_asked++] = asked;
 }
 
 /* Its place with the reader is for others. */
@@ -271,13 +294,15 @@ static void ask_again(struct who_feed *feed)
 
 	for (size_t i = 0; i < feed->n_asked; i++) {
 		struct asked *asked = &feed->asked[i];
+		bool known = take(feed, asked);
 
-		if (take(feed, asked))
-			continue;
-		if (++asked->tries < (has_ended(asked->pid) ? TRIES_END : TRIES))
+		if (!known && ++asked->tries < (has_ended(asked->pid) ? TRIES_END : TRIES)) {
 			feed->asked[left++] = *asked;
-		else
+			continue;
+		}
+		if (!known)
 			give_up(feed, asked);
+		quota_give(&feed->of_asked, asked->person, 0, 1);
 	}
 	feed->n_asked = left;
 }

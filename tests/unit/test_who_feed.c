@@ -229,9 +229,69 @@ static int begin_helper(void **state)
 	return helper_begin(&err);
 }
 
+/* Where one user's processes come and go by the hundred, or many more of them than there is room
+ * for were met first. */
+static void test_processes_of_one_user_leave_others_room(void **state)
+{
+	struct who_feed *feed = who_feed_new(false, false);
+	struct run_info run = { 0 };
+
+	process.person = 1000;
+	for (uint32_t i = 0; i < 300; i++)
+		meet(feed, GONE + i, 1 + i);
+	process.person = 1001;
+	meet(feed, (uint32_t)getpid(), 400);
+	assert_true(is_known(feed, (uint32_t)getpid()));
+	who_feed_fill(feed, &run);
+	assert_int_equal(run.identities_left_out, 300 - 192);
+	process.person = 1000;
+	meet_many(feed, GONE + 300, MOST);
+	process.person = 1001;
+	meet(feed, (uint32_t)getppid(), 9000);
+	assert_true(is_known(feed, (uint32_t)getppid()));
+	process.person = 0;
+	who_feed_free(feed);
+}
+
+/* Of living ones the reader has as many as it can read; each that is known makes room for another.
+ */
+static void test_living_processes_of_one_user_keep_no_place_of_others(void **state)
+{
+	enum { LIVING = 300 };
+	struct who_feed *feed = who_feed_new(false, true);
+	struct run_info run = { 0 };
+	pid_t pids[LIVING];
+
+	process.person = 1000;
+	for (uint32_t i = 0; i < LIVING; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+			_exit(0);
+		}
+		meet(feed, (uint32_t)pids[i], 1 + i);
+		if (i % 100 == 99)
+			assert_true(is_known(feed, (uint32_t)pids[i]));
+	}
+	process.person = 1001;
+	meet(feed, (uint32_t)getpid(), 400);
+	assert_true(is_known(feed, (uint32_t)getpid()));
+	who_feed_fill(feed, &run);
+	assert_int_equal(run.identities_left_out, 0);
+	process.person = 0;
+	for (uint32_t i = 0; i < LIVING; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	who_feed_free(feed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_processes_of_one_user_leave_others_room),
+		cmocka_unit_test(test_living_processes_of_one_user_keep_no_place_of_others),
 		cmocka_unit_test(test_the_first_are_kept),
 		cmocka_unit_test(test_memory_of_the_first_most_and_last_reading_is_kept),
 		cmocka_unit_test(test_who_nvml_did_not_know_at_first_is_whole),
